@@ -1,0 +1,51 @@
+# Two commands do everything: `make run` (a whole night on this computer) and `make test` (everything that must pass).
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.installed
+
+.PHONY: run test check format bench engine lock clean
+.DEFAULT_GOAL := run
+
+run: $(STAMP)
+	$(BIN)/nightbench run suites/local.toml --target local
+
+test: check
+	$(BIN)/pytest
+
+check: $(STAMP)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(STAMP)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(STAMP)
+	$(BIN)/python -m benchmarks
+
+engine: $(STAMP)
+	$(BIN)/python -m infra.engine_env
+
+# Python 3.11 to 3.13. The environment is made anew when a lock changes; the installer keeps what it already has.
+$(STAMP): requirements/bootstrap.lock.txt requirements/pipeline.lock.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
+	  || { echo "Nightbench needs Python 3.11, 3.12 or 3.13; $(PYTHON) is $$($(PYTHON) --version 2>&1). Say make PYTHON=/path/to/python3.11" >&2; exit 2; }
+	@echo "building .venv from requirements/pipeline.lock.txt" >&2
+	[ -x $(BIN)/pip ] || $(PYTHON) -m venv --clear .venv
+	$(BIN)/pip install --quiet --require-hashes -r requirements/bootstrap.lock.txt
+	$(BIN)/uv pip install --python $(BIN)/python --compile-bytecode --require-hashes -r requirements/pipeline.lock.txt
+	$(BIN)/uv pip install --python $(BIN)/python --quiet --no-deps --no-build-isolation --editable .
+	touch $@
+
+lock: $(STAMP)
+	for name in bootstrap pipeline; do \
+	  $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
+	    --no-emit-index-url --no-emit-find-links requirements/$$name.in -o requirements/$$name.lock.txt; \
+	done
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

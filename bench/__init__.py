@@ -1,0 +1,1 @@
+"""What a benchmark is: pure values and functions."""

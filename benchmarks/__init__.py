@@ -1,0 +1,1 @@
+"""Speed and memory as ratios against something run in the same minute."""

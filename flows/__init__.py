@@ -1,0 +1,1 @@
+"""The story of a night, and the command line that starts it."""

