@@ -1,0 +1,441 @@
+"""When a number may be believed: evidence columns, and the bounds they are judged by.
+
+Evidence is one number each, near zero or one, or inside a range, for every way a measurement can be wrong; None where
+an input is missing. A Rule declares the two bounds of one column as data: inside `passing` it passes, inside
+`tolerated` it is a warning, outside it fails. warehouse/expectations.py has great-expectations judge by the same rules.
+
+Bounds are those of the project's audit table, after InferenceX, MAD, aiperf and LoadGen practice.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from bench.load import Report
+from bench.metrics import PERCENTILE_MIN_SAMPLES, concurrency_achieved
+from bench.record import RunRecord
+
+Verdict = Literal["accepted", "suspect", "rejected", "failed", "not-run"]
+Status = Literal["PASS", "WARN", "FAIL", "NOT-CHECKABLE"]
+Evidence = dict[str, float | None]
+# (lowest, highest), None for no bound.
+Range = tuple[float | None, float | None]
+
+E2EL_TOLERANCE_S = 1e-3
+E2EL_TOLERANCE_SHARE = 0.01
+LAG_TOLERANCE_S = 1e-3
+LAG_TOLERANCE_SHARE = 0.02
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One reason to doubt a measurement.
+
+    `tolerated` None: nothing outside `passing` fails, it only warns. `loop` says to which kind of load it applies, and
+    `driver` to which load driver; a rule that does not apply is left out, it is not NOT-CHECKABLE.
+    """
+
+    code: str
+    column: str
+    family: str
+    passing: Range
+    tolerated: Range | None
+    sentence: str
+    loop: Literal["closed", "open", "any"] = "any"
+    driver: Literal["meter", "vllm-bench", "any"] = "any"
+    is_required: bool = True
+
+    def applies(self, loop: str, driver: str) -> bool:
+        """Whether this rule is about runs of this loop (`closed` or `open`) and driver."""
+        return self.loop in ("any", loop) and self.driver in ("any", driver)
+
+
+EXACT_ONE: Range = (1.0, 1.0)
+ZERO: Range = (0.0, 0.0)
+SERVER_PASSING: Range = (0.98, 1.02)
+SERVER_TOLERATED: Range = (0.95, 1.15)
+
+RULES: tuple[Rule, ...] = (
+    Rule("failure_rate", "ev_failure_share", "completeness", ZERO, (0.0, 0.05), "{value:.1%} of the requests failed"),
+    Rule(
+        "incomplete",
+        "ev_answered_share",
+        "completeness",
+        EXACT_ONE,
+        (0.95, 1.0),
+        "{value:.1%} of the planned requests were answered or failed",
+    ),
+    Rule(
+        "duration_short",
+        "ev_duration_over_required",
+        "completeness",
+        (1.0, None),
+        (1 / 60, None),
+        "the window is {value:.2f} times as long as this suite asks for",
+    ),
+    Rule(
+        "derived_mismatch",
+        "ev_throughput_rel",
+        "arithmetic",
+        (0.0, 0.001),
+        (0.0, 0.001),
+        "tokens over time differ from the stated throughput by {value:.2%}",
+    ),
+    Rule(
+        "e2el_identity",
+        "ev_e2el_broken_share",
+        "arithmetic",
+        (0.0, 0.01),
+        (0.0, 0.05),
+        "in {value:.1%} of the requests TTFT plus all gaps is not the end-to-end latency",
+    ),
+    Rule(
+        "percentile_order",
+        "ev_percentile_disorder",
+        "arithmetic",
+        ZERO,
+        ZERO,
+        "{value:.0f} percentiles are smaller than the one below them",
+    ),
+    Rule(
+        "little_excess",
+        "ev_little_over_asked",
+        "queueing",
+        (None, 1.02),
+        (None, 1.10),
+        "{value:.2f} times the asked concurrency was in flight: more than is possible",
+        loop="closed",
+    ),
+    Rule(
+        "concurrency_not_reached",
+        "ev_concurrency_share",
+        "queueing",
+        (0.85, None),
+        (0.5, None),
+        "only {value:.0%} of the asked concurrency was in flight",
+        loop="closed",
+    ),
+    Rule(
+        "cold_start_contamination",
+        "ev_implied_over_median_e2el",
+        "queueing",
+        (None, 1.2),
+        (None, 2.0),
+        "concurrency over request throughput is {value:.2f} times the median latency: a cold start is inside",
+        loop="closed",
+    ),
+    Rule(
+        "rate_not_offered",
+        "ev_rate_offered_share",
+        "queueing",
+        (0.95, None),
+        (0.8, None),
+        "only {value:.0%} of the planned request rate was sent",
+        loop="open",
+    ),
+    Rule(
+        "osl_not_reached",
+        "ev_osl_ratio",
+        "asked-found",
+        (0.99, 1.01),
+        (0.9, 1.1),
+        "answers have {value:.3f} times the asked output length",
+    ),
+    Rule(
+        "isl_mismatch",
+        "ev_isl_ratio",
+        "asked-found",
+        (0.99, 1.01),
+        (0.9, 1.1),
+        "prompts have {value:.3f} times the asked input length",
+    ),
+    Rule(
+        "engine_version_conflict",
+        "ev_engine_version_conflict",
+        "asked-found",
+        ZERO,
+        ZERO,
+        "the server is of another version than the suite asks for",
+    ),
+    Rule(
+        "chunk_token_ratio",
+        "ev_chunk_token_ratio",
+        "arithmetic",
+        (0.99, 1.01),
+        (0.9, 1.1),
+        "{value:.3f} stream events a token: gaps between events are not gaps between tokens",
+    ),
+    Rule(
+        "client_server_mismatch",
+        "ev_server_client_tokens_ratio",
+        "client-server",
+        SERVER_PASSING,
+        SERVER_TOLERATED,
+        "the server counted {value:.3f} times the client's output tokens",
+    ),
+    Rule(
+        "client_server_mismatch_prompt",
+        "ev_server_client_prompt_ratio",
+        "client-server",
+        SERVER_PASSING,
+        SERVER_TOLERATED,
+        "the server counted {value:.3f} times the client's prompt tokens",
+    ),
+    Rule(
+        "client_server_mismatch_requests",
+        "ev_server_client_requests_ratio",
+        "client-server",
+        SERVER_PASSING,
+        SERVER_TOLERATED,
+        "the server finished {value:.3f} times the client's requests",
+    ),
+    Rule(
+        "token_count_drift",
+        "ev_server_client_tokens_diff",
+        "client-server",
+        ZERO,
+        None,
+        "client and server differ by {value:.0f} output tokens",
+        driver="meter",
+    ),
+    Rule(
+        "server_restarted",
+        "ev_counters_fell",
+        "client-server",
+        ZERO,
+        ZERO,
+        "{value:.0f} of the server's counters fell: it was restarted inside the run",
+    ),
+    Rule(
+        "server_errors",
+        "ev_server_errors",
+        "client-server",
+        ZERO,
+        None,
+        "the server aborted {value:.0f} requests",
+    ),
+    Rule(
+        "prefix_cache_contamination",
+        "ev_prefix_hit_share",
+        "client-server",
+        (0.0, 0.01),
+        (0.0, 0.10),
+        "{value:.1%} of the prompt tokens came out of the prefix cache",
+    ),
+    Rule("preempted", "ev_preemptions", "client-server", ZERO, None, "{value:.0f} requests were preempted"),
+    Rule(
+        "too_few_prompts",
+        "ev_requests_over_required",
+        "statistics",
+        (1.0, None),
+        (0.2, None),
+        "{value:.2f} times the requests a slot that this suite asks for",
+        loop="closed",
+    ),
+    Rule(
+        "tail_unsupported",
+        "ev_unsupported_percentiles",
+        "statistics",
+        ZERO,
+        ZERO,
+        "{value:.0f} percentiles are given that this many requests cannot support",
+    ),
+    Rule(
+        "client_bound",
+        "ev_client_lag_over_allowed",
+        "client",
+        (0.0, 1.0),
+        None,
+        "the client read {value:.1f} times later than allowed: its own delay is in the numbers",
+        driver="meter",
+    ),
+)
+
+EVIDENCE_COLUMNS = tuple(rule.column for rule in RULES)
+# How many required rules lack an input; judged like any other column.
+NOT_CHECKABLE = "ev_not_checkable"
+
+
+def judge(rule: Rule, value: float | None) -> Status:
+    """What one rule says of one value; NaN counts as missing."""
+    if value is None or math.isnan(value):
+        return "NOT-CHECKABLE"
+    if _inside(rule.passing, value):
+        return "PASS"
+    return "WARN" if rule.tolerated is None or _inside(rule.tolerated, value) else "FAIL"
+
+
+def _inside(bounds: Range, value: float) -> bool:
+    low, high = bounds
+    return (low is None or value >= low) and (high is None or value <= high)
+
+
+def verdict(statuses: Mapping[str, Status]) -> Verdict:
+    """The verdict of a measured run from what its rules say, by code; no rules at all is never accepted."""
+    required = {rule.code for rule in RULES if rule.is_required}
+    if not statuses:
+        return "suspect"
+    if "FAIL" in statuses.values():
+        return "rejected"
+    unclear = [code for code, status in statuses.items() if status == "NOT-CHECKABLE" and code in required]
+    return "suspect" if unclear or "WARN" in statuses.values() else "accepted"
+
+
+def evidence(
+    record: RunRecord, report: Report, measured: Mapping[str, float | int | None], deltas: Mapping[str, float] | None
+) -> Evidence:
+    """Every evidence column of one measured run.
+
+    `measured` is the row as it will be stored (its units: ms, tok/s), so that what is judged is what people read;
+    `deltas` are the server's counters after less before, None where they could not be read.
+    """
+    columns: Evidence = dict.fromkeys(EVIDENCE_COLUMNS)
+    columns |= _completeness(record, report, measured)
+    columns |= _arithmetic(report, measured)
+    columns |= _queueing(record, report)
+    columns |= _asked_found(record, report)
+    columns |= _client_server(report, deltas)
+    columns |= _statistics(record, report, measured)
+    loop = loop_of(record)
+    driver = record.asked.workload.driver
+    lacking = [r for r in RULES if r.is_required and r.applies(loop, driver) and columns[r.column] is None]
+    return {**columns, NOT_CHECKABLE: float(len(lacking))}
+
+
+def loop_of(record: RunRecord) -> str:
+    """`closed` or `open`, as the rules speak of it."""
+    return "closed" if record.asked.workload.arrivals == "closed" else "open"
+
+
+def _ratio(above: float | None, below: float | None) -> float | None:
+    if above is None or below is None or below == 0 or math.isnan(above) or math.isnan(below):
+        return None
+    return float(above / below)
+
+
+def _completeness(record: RunRecord, report: Report, measured: Mapping[str, float | int | None]) -> Evidence:
+    total = len(report.requests)
+    good = int(report.requests.is_ok.sum())
+    return {
+        "ev_failure_share": _ratio(total - good, total),
+        "ev_answered_share": _ratio(total, report.planned_count),
+        "ev_duration_over_required": _ratio(measured["duration_s"], record.quality.min_duration_s),
+    }
+
+
+def _arithmetic(report: Report, measured: Mapping[str, float | int | None]) -> Evidence:
+    requests = report.requests
+    stated = report.output_throughput_tok_per_s or measured["output_throughput_tok_per_s"]
+    duration = report.duration_s or measured["duration_s"]
+    tokens = float(requests.output_tokens[requests.is_ok].sum())
+    product = None if stated is None or duration is None else stated * duration
+    residual = np.abs(requests.ttft_s + requests.gap_sum_s - requests.e2el_s)[requests.is_ok]
+    allowed = np.maximum(E2EL_TOLERANCE_S, E2EL_TOLERANCE_SHARE * requests.e2el_s[requests.is_ok])
+    events = float((requests.gap_count + 1)[requests.is_ok].sum())
+    return {
+        "ev_throughput_rel": None if product is None or not tokens else abs(product - tokens) / max(product, tokens),
+        "ev_e2el_broken_share": float(np.mean(residual > allowed)) if len(residual) else None,
+        "ev_percentile_disorder": _disorder(measured),
+        "ev_chunk_token_ratio": _ratio(events, tokens),
+    }
+
+
+def _disorder(measured: Mapping[str, float | int | None]) -> float:
+    count = 0
+    for metric in ("ttft", "tpot", "itl", "e2el"):
+        values = [measured[f"{metric}_p{q}_ms"] for q in PERCENTILE_MIN_SAMPLES]
+        known = [value for value in values if value is not None]
+        count += sum(later < earlier for earlier, later in zip(known, known[1:], strict=False))
+    return float(count)
+
+
+def _queueing(record: RunRecord, report: Report) -> Evidence:
+    work, requests = record.asked.workload, report.requests
+    good = int(requests.is_ok.sum())
+    if work.arrivals != "closed":
+        span = float(np.nanmax(requests.send_s) - np.nanmin(requests.send_s)) if len(requests) else 0.0
+        planned = requests.intended_s[~np.isnan(requests.intended_s)]
+        # Against the drawn schedule, not the mean rate: forty Poisson arrivals stray by a sixth all by themselves.
+        asked = float(planned.max() - planned.min()) if len(planned) else None
+        return {"ev_rate_offered_share": _ratio(asked, span)}
+    achieved = concurrency_achieved(requests)
+    share = _ratio(achieved, work.concurrency)
+    implied = _ratio((work.concurrency or 0) * requests.window_s, good)
+    median = float(np.nanmedian(requests.e2el_s)) if good else None
+    return {
+        "ev_little_over_asked": share,
+        "ev_concurrency_share": share,
+        "ev_implied_over_median_e2el": _ratio(implied, median),
+    }
+
+
+def _asked_found(record: RunRecord, report: Report) -> Evidence:
+    work, requests = record.asked.workload, report.requests
+    good = int(requests.is_ok.sum())
+    found = record.server.engine_version if record.server else None
+    conflict = None if found is None else float(release(found) != release(record.asked.engine.version))
+    return {
+        "ev_osl_ratio": _ratio(float(requests.output_tokens[requests.is_ok].sum()), good * work.osl),
+        "ev_isl_ratio": _ratio(float(requests.input_tokens[requests.is_ok].sum()), good * work.isl),
+        "ev_engine_version_conflict": conflict,
+    }
+
+
+def release(version: str) -> str:
+    """The release part of a version: `0.32.0` of `0.32.0+cpu`."""
+    return version.split("+", maxsplit=1)[0]
+
+
+def _client_server(report: Report, deltas: Mapping[str, float] | None) -> Evidence:
+    if deltas is None:
+        return {}
+    requests = report.requests
+    good = requests.is_ok
+    output = float(requests.output_tokens[requests.output_tokens > 0].sum()) + (report.warmup_output_tokens or 0)
+    prompt = float(requests.input_tokens[requests.input_tokens > 0].sum()) + (report.warmup_input_tokens or 0)
+    count = int(good.sum()) + (report.warmup_count or 0)
+    served = deltas.get("generation_tokens_total")
+    finished = [deltas.get(f"request_success_total.{reason}", 0.0) for reason in ("stop", "length")]
+    unseen = sum(deltas.get(f"request_success_total.{reason}", 0.0) for reason in ("abort", "error"))
+    queried = deltas.get("prefix_cache_queries_total")
+    hits = deltas.get("prefix_cache_hits_total")
+    return {
+        "ev_server_client_tokens_ratio": _ratio(served, output),
+        "ev_server_client_prompt_ratio": _ratio(deltas.get("prompt_tokens_total"), prompt),
+        "ev_server_client_requests_ratio": _ratio(sum(finished), count),
+        "ev_server_client_tokens_diff": None if served is None else served - output,
+        "ev_counters_fell": float(sum(delta < 0 for delta in deltas.values())),
+        "ev_server_errors": unseen,
+        # With caching off vLLM asks the cache nothing: no question, no hit.
+        "ev_prefix_hit_share": None if hits is None else (hits / queried if queried else 0.0),
+        "ev_preemptions": deltas.get("num_preemptions_total"),
+    }
+
+
+def _statistics(record: RunRecord, report: Report, measured: Mapping[str, float | int | None]) -> Evidence:
+    work, requests = record.asked.workload, report.requests
+    good = int(requests.is_ok.sum())
+    given = [
+        q
+        for metric in ("ttft", "tpot", "itl", "e2el")
+        for q, least in PERCENTILE_MIN_SAMPLES.items()
+        if measured[f"{metric}_p{q}_ms"] is not None and good < least
+    ]
+    return {
+        "ev_requests_over_required": _ratio(
+            len(requests), (work.concurrency or 0) * record.quality.min_requests_per_slot
+        ),
+        "ev_unsupported_percentiles": float(len(given)),
+        "ev_client_lag_over_allowed": _client_lag(report),
+    }
+
+
+def _client_lag(report: Report) -> float | None:
+    if report.lag_p99_s is None:
+        return None
+    gaps = report.requests.ok_gap_s
+    median = float(np.median(gaps)) if len(gaps) else 0.0
+    return report.lag_p99_s / max(LAG_TOLERANCE_S, LAG_TOLERANCE_SHARE * median)

@@ -1,0 +1,93 @@
+"""vLLM: its argv, its environment, the line that means ready, and the failures its log shows.
+
+Log texts as seen with vLLM 0.32.0; tests hold them against real logs in tests/data.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from bench.suite import Scenario
+
+READY_LINE = "Application startup complete."
+# What the engine must be told so that nothing leaves the machine and nothing is fetched behind our back.
+QUIET = {"VLLM_NO_USAGE_STATS": "1", "VLLM_DO_NOT_TRACK": "1", "DO_NOT_TRACK": "1", "HF_HUB_OFFLINE": "1"}
+
+FailureKind = Literal["out_of_memory", "bad_configuration", "killed", "died", "unknown"]
+# In this order: the root cause first, the generic tail that follows every failure last.
+_FAILURES: tuple[tuple[FailureKind, str], ...] = (
+    ("out_of_memory", r"(?:HIP|CUDA) out of memory|OutOfMemoryError|No available memory for the cache blocks"),
+    ("out_of_memory", r"larger than the available KV cache memory|not enough GPU memory"),
+    ("out_of_memory", r"on kv cache allocation is less than requested memory"),
+    ("out_of_memory", r"is less than desired GPU memory utilization|DefaultCPUAllocator: can't allocate memory"),
+    ("killed", r"died unexpectedly \(exit code: -9\)"),
+    ("bad_configuration", r"User-specified max_model_len|unrecognized arguments|Value error,"),
+    ("bad_configuration", r"^.*(?:ValueError|ValidationError|FileNotFoundError|OSError|SafetensorError): "),
+    ("died", r"EngineDeadError|Engine core initialization failed"),
+)
+_LOG_PREFIX = re.compile(r"^(?:\([^)]*\)\s*)?(?:(?:ERROR|WARNING|INFO)\s[\d:\- ]+\[[^\]]*\]\s*)?")
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why an engine ended: the class a retry is chosen by, and the log's own words."""
+
+    kind: FailureKind
+    line: str
+
+
+def argv(executable: Path, scenario: Scenario, model: Path, port: int) -> tuple[str, ...]:
+    """The command that serves this scenario's model on loopback."""
+    engine = scenario.engine
+    listen = ("--host", "127.0.0.1", "--port", str(port), "--served-model-name", scenario.model.name)
+    return (str(executable), "serve", str(model), *listen, "--max-model-len", str(engine.max_model_len), *engine.flags)
+
+
+def environment(scenario: Scenario) -> dict[str, str]:
+    """What the engine's process gets beside the host's own environment."""
+    return {**QUIET, **scenario.engine.environment}
+
+
+def find_failure(log: str) -> Failure | None:
+    """The root cause a log shows, or None where it shows none."""
+    for kind, pattern in _FAILURES:
+        match = re.search(pattern, log, re.MULTILINE)
+        if match:
+            start = log.rfind("\n", 0, match.start()) + 1
+            end = log.find("\n", match.end())
+            line = log[start : end if end >= 0 else len(log)]
+            return Failure(kind, _LOG_PREFIX.sub("", line).strip())
+    return None
+
+
+def kv_cache_tokens(log: str) -> int | None:
+    """How many tokens the KV cache holds, as the start-up log says; None where it does not."""
+    match = re.search(r"KV cache size: ([\d,]+) tokens", log)
+    return int(match[1].replace(",", "")) if match else None
+
+
+def counters(metrics: str) -> dict[str, float]:
+    """The engine's counters and gauges of a Prometheus text, summed over their labels, without the `vllm:` prefix.
+
+    `request_success_total` is also given by reason, as `request_success_total.length` and so on.
+    """
+    sums: dict[str, float] = {}
+    for line in metrics.splitlines():
+        match = re.match(r"vllm:(\w+)(\{.*\})?\s+(\S+)$", line)
+        if match is None or match[1].endswith(("_created", "_bucket")):
+            continue
+        names = [match[1]]
+        reason = re.search(r'finished_reason="(\w+)"', match[2] or "")
+        if reason:
+            names.append(f"{match[1]}.{reason[1]}")
+        for name in names:
+            sums[name] = sums.get(name, 0.0) + float(match[3])
+    return sums
+
+
+def counter_deltas(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, float]:
+    """How far each counter (`…_total`) moved; a counter that fell is negative: the server was restarted."""
+    names = [name for name in after if "_total" in name]
+    return {name: after[name] - before.get(name, 0.0) for name in names}

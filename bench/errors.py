@@ -1,0 +1,82 @@
+"""Every error we raise on purpose: one class for each thing a reader would do differently.
+
+`exit_code` follows the command line's promise: 1 found something wrong, 2 wrong usage, 3 the outside world failed.
+"""
+
+
+class NightbenchError(Exception):
+    """A failure we understand; its message says what happened, to what, and what to do next."""
+
+    exit_code = 3
+    stage: str | None = None
+
+
+class UsageError(NightbenchError):
+    """The caller asked for something that cannot be; nothing was started."""
+
+    exit_code = 2
+
+
+class SuiteError(UsageError):
+    """A suite file does not say what it must; the message names file and line."""
+
+    stage = "plan"
+
+
+class UnreadableResultError(NightbenchError):
+    """A result file or run folder cannot be read as what it claims to be."""
+
+    exit_code = 1
+    stage = "load"
+
+
+class LoadIntoWarehouseError(NightbenchError):
+    """The lake or the warehouse could not be written; the run folders are untouched."""
+
+    stage = "load"
+
+
+class NoSpaceError(NightbenchError):
+    """A disk is too full for what comes next."""
+
+
+class EngineBuildError(NightbenchError):
+    """The engine's own environment could not be built."""
+
+    stage = "engine"
+
+
+class ModelError(NightbenchError):
+    """Weights are missing, corrupt or of a kind we cannot fetch."""
+
+    stage = "model"
+
+
+class LeaseError(NightbenchError):
+    """A machine could not be rented, or is not ours to use."""
+
+    stage = "provision"
+
+
+class PortInUseError(NightbenchError):
+    """Somebody else listens where the engine must."""
+
+    stage = "server"
+
+
+class ServerStartError(NightbenchError):
+    """The engine never became ready; the message holds its log's own words."""
+
+    stage = "server"
+
+
+class ServerDiedError(NightbenchError):
+    """The engine was ready and is gone; the message holds its log's own words."""
+
+    stage = "server"
+
+
+class LoadDriverError(NightbenchError):
+    """The load client failed or measured nothing usable."""
+
+    stage = "load-drive"

@@ -1,0 +1,223 @@
+"""The plan handed to a load driver, its argv, and how its report is read.
+
+Two drivers: `meter`, our own, and `vllm-bench`, for tables that were made with it. Both reports become the same
+Requests; what one of them lacks is NaN or -1, never made up.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench.errors import UnreadableResultError
+from bench.metrics import Floats, Ints, Requests
+from bench.suite import Scenario
+
+METER_PLAN_VERSION = 1
+# Ids below are specials and single bytes in the generated tokenizers; real tokenizers keep their specials elsewhere,
+# and any id is a valid prompt there.
+TOKEN_LOW = 264
+NS = 1e-9
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where the load goes: the server's address, the served name, its folder (for a tokenizer) and vocabulary."""
+
+    base_url: str
+    served_model: str
+    model_path: Path
+    vocab_size: int
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a driver said: the measured requests, and what the warm-up took (None where the driver does not say)."""
+
+    requests: Requests
+    planned_count: int
+    warmup_count: int | None
+    warmup_input_tokens: int | None
+    warmup_output_tokens: int | None
+    output_throughput_tok_per_s: float | None  # as printed by the driver, for the audit; our own is recomputed
+    duration_s: float | None
+    lag_p99_s: float | None
+    kernel_stamp_share: float | None
+    is_complete: bool
+
+
+def meter_plan(scenario: Scenario, target: Target, seed: int, timeout_s: float) -> dict[str, Any]:
+    """The meter's plan file for this scenario."""
+    work = scenario.workload
+    drive = (
+        {"kind": "closed", "concurrency": work.concurrency}
+        if work.arrivals == "closed"
+        else {"kind": work.arrivals, "rate_per_s": work.request_rate_per_s}
+    )
+    return {
+        "meter_plan_version": METER_PLAN_VERSION,
+        "url": target.base_url,
+        "path": "/v1/completions",
+        "model": target.served_model,
+        "load": drive,
+        "prompts": {
+            "kind": "random",
+            "input_tokens": work.isl,
+            "token_low": TOKEN_LOW,
+            "token_high": target.vocab_size,
+            "seed": seed,
+        },
+        "output_tokens": work.osl,
+        "request_count": work.request_count,
+        "warmup_count": work.warmup_count,
+        "timeout_s": timeout_s,
+        # Token ids in the stream make tokens countable event by event; usage alone gives one sum a request.
+        "extra_body": {"temperature": 0.0, "ignore_eos": True, "return_token_ids": True},
+    }
+
+
+def meter_argv(python: Path, bundle: Path, plan: Path, out: Path) -> tuple[str, ...]:
+    """Run the meter from its single file, seeing nothing of ours."""
+    return (str(python), "-I", str(bundle), "run", str(plan), str(out))
+
+
+def vllm_bench_argv(executable: Path, scenario: Scenario, target: Target, seed: int, out: Path) -> tuple[str, ...]:
+    """`vllm bench serve` for this scenario, its JSON at `out`."""
+    work = scenario.workload
+    rate = "inf" if work.request_rate_per_s is None else f"{work.request_rate_per_s:g}"
+    burstiness = {"constant": ("--burstiness", "1e6"), "poisson": ("--burstiness", "1"), "closed": ()}[work.arrivals]
+    cap = () if work.concurrency is None else ("--max-concurrency", str(work.concurrency))
+    return (
+        *(str(executable), "bench", "serve", "--backend", "openai", "--base-url", target.base_url),
+        *("--endpoint", "/v1/completions", "--model", target.served_model, "--tokenizer", str(target.model_path)),
+        *("--dataset-name", "random", "--random-input-len", str(work.isl), "--random-output-len", str(work.osl)),
+        *("--num-prompts", str(work.request_count), "--num-warmups", str(work.warmup_count)),
+        *("--request-rate", rate, *burstiness, *cap, "--seed", str(seed)),
+        *("--ignore-eos", "--temperature", "0", "--percentile-metrics", "ttft,tpot,itl,e2el", "--disable-tqdm"),
+        *("--save-result", "--save-detailed", "--result-dir", str(out.parent), "--result-filename", out.name),
+    )
+
+
+def read_meter(header: bytes, rows: bytes, events: bytes) -> Report:
+    """Read a meter report: `meter.json`, `requests.jsonl` and `events.bin` (docs/reference/meter.md).
+
+    Raises UnreadableResultError naming the part that is broken.
+    """
+    try:
+        head = json.loads(header)
+        every = [json.loads(line) for line in rows.splitlines()]
+        event_count = sum(row["event_count"] for row in every)
+    except (ValueError, KeyError, TypeError) as error:
+        raise UnreadableResultError(f"the meter's report cannot be read: {error!r}") from error
+    width = 8 + 8 + 4  # user time, kernel time, tokens
+    if len(events) != event_count * width:
+        raise UnreadableResultError(
+            f"events.bin holds {len(events)} bytes, requests.jsonl promises {event_count} events of {width} bytes"
+        )
+    at_s = np.frombuffer(events, dtype="<i8", count=event_count) * NS
+    tokens = np.frombuffer(events, dtype="<i4", count=event_count, offset=16 * event_count)
+    measured = [row for row in every if row["phase"] == "measured"]
+    warmup = [row for row in every if row["phase"] == "warmup"]
+    client = head["client"]
+    return Report(
+        requests=_meter_requests(measured, at_s, tokens),
+        planned_count=int(head["plan"]["request_count"]),
+        warmup_count=len(warmup),
+        warmup_input_tokens=sum(row["prompt_tokens_counted"] or 0 for row in warmup),
+        warmup_output_tokens=sum(row["output_tokens_counted"] or 0 for row in warmup),
+        output_throughput_tok_per_s=None,
+        duration_s=None,
+        lag_p99_s=None if client["lag_p99_ms"] is None else client["lag_p99_ms"] / 1e3,
+        kernel_stamp_share=client["kernel_stamp_share"],
+        is_complete=bool(head["complete"]),
+    )
+
+
+def _meter_requests(rows: Sequence[dict[str, Any]], at_s: Floats, tokens: "np.typing.NDArray[np.int32]") -> Requests:
+    first = np.array([row["event_first"] for row in rows], dtype=np.int64)
+    count = np.array([row["event_count"] for row in rows], dtype=np.int64)
+    gap_count = np.maximum(count - 1, 0)
+    gap_at = np.concatenate(([0], np.cumsum(gap_count)))
+    # Position of each gap's earlier event: the request's first event plus the gap's place in the request.
+    earlier = np.repeat(first - gap_at[:-1], gap_count) + np.arange(gap_at[-1])
+    running = np.concatenate(([0], np.cumsum(tokens, dtype=np.int64)))
+    return Requests(
+        index=_ints(rows, "index"),
+        intended_s=_seconds(rows, "intended_at_ns"),
+        send_s=_seconds(rows, "send_start_ns"),
+        first_token_s=_seconds(rows, "first_token_at_ns"),
+        last_token_s=_seconds(rows, "last_token_at_ns"),
+        done_s=_seconds(rows, "done_at_ns"),
+        input_tokens=_ints(rows, "prompt_tokens_counted"),
+        output_tokens=_ints(rows, "output_tokens_counted"),
+        is_ok=np.array([row["outcome"] == "ok" for row in rows], dtype=np.bool_),
+        outcome=tuple(row["outcome"] for row in rows),
+        error=tuple(row["error"] for row in rows),
+        gap_s=at_s[earlier + 1] - at_s[earlier],
+        gap_at=gap_at,
+        event_tokens=running[first + count] - running[first],
+    )
+
+
+def _seconds(rows: Sequence[dict[str, Any]], key: str) -> Floats:
+    values = [row[key] for row in rows]
+    return np.array([np.nan if value is None else value * NS for value in values], dtype=np.float64)
+
+
+def _ints(rows: Sequence[dict[str, Any]], key: str) -> Ints:
+    values = [row[key] for row in rows]
+    return np.array([-1 if value is None else value for value in values], dtype=np.int64)
+
+
+def read_vllm_bench(text: bytes) -> Report:
+    """Read the JSON of `vllm bench serve --save-result --save-detailed`, vLLM 0.32 and 0.33.
+
+    Its lists are in seconds; a failed request has an error text and zeros, which become NaN here. The server's own
+    token counts are not in it: `input_lens` and `output_lens` are the client's.
+    """
+    try:
+        raw = json.loads(text)
+        send_s = np.array(raw["start_times"], dtype=np.float64)
+        ttft_s = np.array(raw["ttfts"], dtype=np.float64)
+        gaps = [np.array(gap, dtype=np.float64) for gap in raw["itls"]]
+        latency_s = np.array(raw["latencies"], dtype=np.float64) if raw.get("latencies") else None
+        errors = tuple(error or None for error in raw["errors"])
+        input_tokens = np.array(raw["input_lens"], dtype=np.int64)
+        output_tokens = np.array(raw["output_lens"], dtype=np.int64)
+    except (ValueError, KeyError, TypeError) as error:
+        raise UnreadableResultError(f"the report of vllm bench serve cannot be read: {error!r}") from error
+    is_ok = np.array([error is None for error in errors], dtype=np.bool_) & (output_tokens > 0)
+    first = np.where(is_ok, send_s + ttft_s, np.nan)
+    spans = np.array([gap.sum() for gap in gaps])
+    last = first + spans if latency_s is None else np.where(is_ok, send_s + latency_s, np.nan)
+    requests = Requests(
+        index=np.arange(len(send_s), dtype=np.int64),
+        intended_s=np.full(len(send_s), np.nan),
+        send_s=send_s,
+        first_token_s=first,
+        last_token_s=last,
+        done_s=np.full(len(send_s), np.nan),
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+        is_ok=is_ok,
+        outcome=tuple("ok" if good else "unknown" for good in is_ok),
+        error=errors,
+        gap_s=np.concatenate([*gaps, np.empty(0)]),
+        gap_at=np.concatenate(([0], np.cumsum([len(gap) for gap in gaps], dtype=np.int64))).astype(np.int64),
+        event_tokens=np.array([len(gap) + 1 for gap in gaps], dtype=np.int64),
+    )
+    return Report(
+        requests=requests,
+        planned_count=int(raw["num_prompts"]),
+        warmup_count=None,
+        warmup_input_tokens=None,
+        warmup_output_tokens=None,
+        output_throughput_tok_per_s=float(raw["output_throughput"]),
+        duration_s=float(raw["duration"]),
+        lag_p99_s=None,
+        kernel_stamp_share=None,
+        is_complete=True,
+    )

@@ -1,0 +1,126 @@
+"""Every formula, once, over per-request times.
+
+A Requests value is columnar: one entry a request in its arrays, and the gaps of all requests end to end in `gap_s`,
+those of request i at `gap_s[gap_at[i]:gap_at[i + 1]]`. Times are seconds on one monotonic clock.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+# A two-sided distribution-free 95 % interval for a percentile q exists from ln(0.025) / ln(q) samples on.
+P90_MIN_SAMPLES, P95_MIN_SAMPLES, P99_MIN_SAMPLES = 36, 72, 368
+PERCENTILE_MIN_SAMPLES = {50: 1, 90: P90_MIN_SAMPLES, 95: P95_MIN_SAMPLES, 99: P99_MIN_SAMPLES}
+
+
+@dataclass(frozen=True)
+class Requests:
+    """The measured requests of one run (warm-up left out), ok and failed, in order of their index.
+
+    Times of a request that never got that far are NaN; counts nobody reported are -1.
+    """
+
+    index: Ints
+    intended_s: Floats  # when the schedule wanted it sent (open loop), else when its slot fell free
+    send_s: Floats
+    first_token_s: Floats
+    last_token_s: Floats
+    done_s: Floats
+    input_tokens: Ints  # as counted by the server
+    output_tokens: Ints  # as counted by the server
+    is_ok: Bools
+    outcome: tuple[str, ...]  # "ok", or the class of the failure
+    error: tuple[str | None, ...]
+    gap_s: Floats
+    gap_at: Ints  # n + 1 offsets into gap_s
+    event_tokens: Ints  # tokens seen in the stream's events, per request; -1 where the driver does not say
+
+    def __len__(self) -> int:
+        """How many requests, ok or not."""
+        return len(self.index)
+
+    @cached_property
+    def ttft_s(self) -> Floats:
+        """Time to first token: request sent to first token; NaN for a failed request."""
+        return np.where(self.is_ok, self.first_token_s - self.send_s, np.nan)
+
+    @cached_property
+    def e2el_s(self) -> Floats:
+        """End-to-end latency: request sent to last token; NaN for a failed request."""
+        return np.where(self.is_ok, self.last_token_s - self.send_s, np.nan)
+
+    @cached_property
+    def tpot_s(self) -> Floats:
+        """Mean time per output token after the first; NaN for a failed request or a one-token answer."""
+        gaps = np.where(self.output_tokens > 1, self.output_tokens - 1, np.nan)
+        return (self.e2el_s - self.ttft_s) / gaps
+
+    @cached_property
+    def ok_gap_s(self) -> Floats:
+        """The gaps between neighbouring token events of all good requests, pooled."""
+        return self.gap_s[np.repeat(self.is_ok, self.gap_count)]
+
+    @cached_property
+    def gap_count(self) -> Ints:
+        """How many gaps each request has."""
+        return np.diff(self.gap_at)
+
+    @cached_property
+    def gap_sum_s(self) -> Floats:
+        """The sum of each request's gaps; 0 for a request with none."""
+        running = np.concatenate(([0.0], np.cumsum(self.gap_s)))
+        return running[self.gap_at[1:]] - running[self.gap_at[:-1]]
+
+    @cached_property
+    def window_s(self) -> float:
+        """First send to the last token of the good requests; NaN where none was good."""
+        if not self.is_ok.any():
+            return float("nan")
+        return float(np.max(self.last_token_s[self.is_ok]) - np.nanmin(self.send_s))
+
+
+def percentile_s(values: Floats, q: int, samples: int) -> float | None:
+    """The q-th percentile by linear interpolation; None where fewer than PERCENTILE_MIN_SAMPLES requests stand behind it.
+
+    `samples` counts requests, also for pooled gaps: the gaps of one request are not independent of each other.
+    """
+    clean = values[~np.isnan(values)]
+    if samples < PERCENTILE_MIN_SAMPLES[q] or len(clean) == 0:
+        return None
+    return float(np.percentile(clean, q))
+
+
+def mean_s(values: Floats) -> float | None:
+    """The mean of what is there; None where nothing is."""
+    clean = values[~np.isnan(values)]
+    return float(np.mean(clean)) if len(clean) else None
+
+
+def concurrency_achieved(requests: Requests) -> float | None:
+    """Mean number of requests in flight, by Little's law: sum of E2EL over the window."""
+    window = requests.window_s
+    if np.isnan(window) or window <= 0:
+        return None
+    return float(np.nansum(requests.e2el_s) / window)
+
+
+def output_throughput_tok_per_s(requests: Requests) -> float | None:
+    """Output tokens of good requests over the window."""
+    window = requests.window_s
+    if np.isnan(window) or window <= 0:
+        return None
+    return float(requests.output_tokens[requests.is_ok].sum() / window)
+
+
+def request_throughput_per_s(requests: Requests) -> float | None:
+    """Good requests over the window."""
+    window = requests.window_s
+    if np.isnan(window) or window <= 0:
+        return None
+    return float(requests.is_ok.sum() / window)

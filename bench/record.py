@@ -1,0 +1,146 @@
+"""One try at one scenario: what was asked, what was found, how it ended, and where it came from.
+
+`record.json` in a run folder is one RunRecord; `night.json` beside the run folders is one NightRecord. Both are
+written once and never edited. Missing is None, never 0 or "".
+"""
+
+from datetime import datetime
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from bench.suite import Frozen, Quality, Scenario, Suite
+
+RECORD_VERSION = 1
+# Raised by each entry of METHOD.md: a flag, a warm-up, a formula, anything that changes the numbers.
+METHOD_VERSION = 1
+
+Outcome = Literal["measured", "failed", "not-run"]
+
+
+class Written(BaseModel):
+    """A value read back from JSON that we wrote: frozen, no unknown keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Host(Written):
+    """The machine as found; `gpus` is empty where there is none."""
+
+    hostname: str
+    kernel: str
+    cpu_model: str | None
+    cpu_count: int
+    memory_bytes: int
+    gpus: tuple[str, ...] = ()
+    driver_version: str | None = None
+    python_version: str
+
+
+class Server(Written):
+    """The engine as found: read from the running process, not from what was asked."""
+
+    engine_version: str | None
+    engine_build: str | None
+    served_model: str | None
+    max_model_len: int | None
+    kv_cache_tokens: int | None
+    argv: tuple[str, ...]
+    environment: dict[str, str]
+    pid: int
+    cold_start_s: float
+    image_digest: str | None = None
+
+
+class Weights(Written):
+    """The model as found on the host, verified by hash."""
+
+    revision: str
+    sha256: str
+    bytes: int
+
+
+class LeaseFacts(Written):
+    """What was rented for this run, and at what price."""
+
+    lease_id: str
+    cloud: str
+    machine_id: str
+    usd_per_hour: float
+
+
+class Lineage(Written):
+    """Which code and which files made this record."""
+
+    nightbench_version: str
+    git_commit: str | None
+    method_version: int = METHOD_VERSION
+    suite_sha256: str
+    snapshot: str | None = None  # None: not applicable on this target
+    driver_version: str | None = None
+
+
+class Load(Written):
+    """What the load driver was asked and how it went; times are aware UTC."""
+
+    driver: str
+    argv: tuple[str, ...]
+    seed: int
+    exit_code: int | None
+
+
+class Busy(Written):
+    """How busy the host was with other work: the load average of one minute, and CPU time stolen by a hypervisor."""
+
+    load_average_before: float
+    load_average_after: float
+    steal_share: float | None
+
+
+class RunRecord(Written):
+    """One try at one scenario. A failed or unstarted one has a stage and a reason, and nothing measured."""
+
+    record_version: int = RECORD_VERSION
+    night: str
+    suite: str
+    scenario_id: str
+    server_id: str
+    repeat: int
+    order: int  # place in the night, from 0
+    outcome: Outcome
+    stage: str | None = None
+    reason: str | None = None
+    started_at: datetime
+    ended_at: datetime
+    asked: Scenario
+    quality: Quality
+    host: Host | None = None
+    server: Server | None = None
+    weights: Weights | None = None
+    load: Load | None = None
+    busy: Busy | None = None
+    lease: LeaseFacts | None = None
+    lineage: Lineage
+    stage_s: dict[str, float] = Field(default_factory=dict)  # seconds spent in each stage of this run
+    file_sha256: dict[str, str] = Field(default_factory=dict)  # each raw file beside this record
+
+
+class PlannedRun(Frozen):
+    """One scenario and repeat, at its place in the night."""
+
+    order: int
+    repeat: int
+    scenario: Scenario
+
+
+class NightRecord(Written):
+    """A night as planned: which runs, in which order, from which suite."""
+
+    record_version: int = RECORD_VERSION
+    night: str
+    target: str
+    started_at: datetime
+    suite: Suite
+    suite_sha256: str
+    seed: int
+    runs: tuple[PlannedRun, ...]

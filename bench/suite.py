@@ -1,0 +1,241 @@
+"""What a suite file says, as frozen values, and the scenarios it expands to.
+
+Units are the last part of a key: `ready_timeout_s`, `request_rate_per_s`. A suite file is TOML; every mistake in one
+is a SuiteError that names the file and the line.
+"""
+
+import difflib
+import hashlib
+import json
+import re
+import tomllib
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from bench.errors import SuiteError
+
+Driver = Literal["meter", "vllm-bench"]
+Arrivals = Literal["closed", "constant", "poisson"]
+REPEATS_MAX = 100
+
+
+class Frozen(BaseModel):
+    """A value that cannot change and refuses keys it does not know."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class Machine(Frozen):
+    """Where the suite runs; on the local target `kind` is `local` and nothing is rented."""
+
+    kind: str = "local"
+    gpu: str | None = None
+    gpu_count: int = Field(default=0, ge=0)
+    lease_minutes: int = Field(default=60, ge=1)
+
+
+class Model(Frozen):
+    """The weights: `source` says where they come from, `precision` how they are served."""
+
+    name: str
+    source: str
+    precision: str = "bf16"
+
+
+class Engine(Frozen):
+    """The server software and everything told to it.
+
+    `flags` go to its argv as they stand; `environment` is set for it and for nothing else.
+    """
+
+    name: Literal["vllm"] = "vllm"
+    version: str
+    max_model_len: int = Field(ge=1)
+    flags: tuple[str, ...] = Field(default=(), strict=False)
+    environment: dict[str, str] = Field(default_factory=dict)
+
+
+class Workload(Frozen):
+    """What is asked of the server: `isl` tokens in, `osl` tokens out, `request_count` times after a warm-up.
+
+    Driven by `concurrency` (closed loop) or by `request_rate_per_s` (open loop), never by both.
+    """
+
+    isl: int = Field(ge=1)
+    osl: int = Field(ge=1)
+    request_count: int = Field(ge=1)
+    warmup_count: int = Field(default=0, ge=0)
+    concurrency: int | None = Field(default=None, ge=1)
+    request_rate_per_s: float | None = Field(default=None, gt=0, strict=False)
+    arrivals: Arrivals = "closed"
+    driver: Driver = "meter"
+
+    @model_validator(mode="after")
+    def _driven_one_way(self) -> Self:
+        is_closed = self.arrivals == "closed"
+        if is_closed and (self.concurrency is None or self.request_rate_per_s is not None):
+            msg = "a closed loop is driven by concurrency: give concurrency and no request_rate_per_s"
+            raise ValueError(msg)
+        if not is_closed and (self.request_rate_per_s is None or self.concurrency is not None):
+            msg = f"{self.arrivals} arrivals are driven by request_rate_per_s: give it and no concurrency"
+            raise ValueError(msg)
+        return self
+
+
+class Quality(Frozen):
+    """What this suite asks of a measurement before it counts; recorded in every row it judges."""
+
+    min_duration_s: float = Field(default=60.0, gt=0, strict=False)  # audit.md: a shorter window is a warning
+    min_requests_per_slot: float = Field(default=10.0, gt=0, strict=False)  # InferenceX and MAD use ten
+
+
+class Scenario(Frozen):
+    """One point of the matrix: everything that can move a number, and its label."""
+
+    name: str
+    machine: Machine
+    model: Model
+    engine: Engine
+    workload: Workload
+
+    @property
+    def scenario_id(self) -> str:
+        """Hash of everything that can move a number; labels and settings at their default are left out of it."""
+        labels: dict[str, Any] = {"name": True, "model": {"name"}, "machine": {"lease_minutes"}}
+        return _digest(self.model_dump(mode="json", exclude_defaults=True, exclude=labels))
+
+    @property
+    def server_id(self) -> str:
+        """Hash of what one server process is started with: scenarios that share it are measured on one server."""
+        parts = {"machine", "model", "engine"}
+        return _digest(self.model_dump(mode="json", exclude_defaults=True, include=parts))
+
+
+def _digest(value: dict[str, Any]) -> str:
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+class ScenarioEntry(Workload):
+    """One `[[scenarios]]` table of a suite file."""
+
+    name: str
+
+    def workload(self) -> Workload:
+        """What is asked of the server, without the label."""
+        return Workload.model_validate(self.model_dump(exclude={"name"}))
+
+
+class Suite(Frozen):
+    """A suite file: one model on one engine and machine, and the scenarios to measure on it."""
+
+    name: str
+    repeats: int = Field(default=3, ge=1, le=REPEATS_MAX)
+    seed: int = 0
+    ready_timeout_s: float = Field(default=600.0, gt=0, strict=False)
+    request_timeout_s: float = Field(default=600.0, gt=0, strict=False)
+    machine: Machine = Machine()
+    model: Model
+    engine: Engine
+    quality: Quality = Quality()
+    scenarios: tuple[ScenarioEntry, ...] = Field(strict=False, min_length=1)
+
+    @model_validator(mode="after")
+    def _names_are_distinct(self) -> Self:
+        names = [entry.name for entry in self.scenarios]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            msg = f"two scenarios share the name {twice[0]!r}"
+            raise ValueError(msg)
+        return self
+
+    def expand(self) -> tuple[Scenario, ...]:
+        """Every scenario of this suite, in file order."""
+        return tuple(
+            Scenario(
+                name=entry.name,
+                machine=self.machine,
+                model=self.model,
+                engine=self.engine,
+                workload=entry.workload(),
+            )
+            for entry in self.scenarios
+        )
+
+
+def parse_suite(text: str, where: str) -> Suite:
+    """Parse a suite file's text; `where` is the file's name for the errors.
+
+    Raises SuiteError naming file, line and key: broken TOML, an unknown or missing key, a value of the wrong kind or
+    unit, or a scenario that cannot fit the model's context.
+    """
+    try:
+        raw = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SuiteError(f"{where}: not TOML: {error}") from error
+    try:
+        suite = Suite.model_validate(raw)
+    except ValidationError as error:
+        raise SuiteError(_explain(error, text, where)) from error
+    for index, entry in enumerate(suite.scenarios):
+        needed = entry.isl + entry.osl
+        if needed > suite.engine.max_model_len:
+            line = line_of(text, ("scenarios", index, "isl"))
+            raise SuiteError(
+                f"{where}:{line}: scenario {entry.name!r} needs isl + osl = {needed} tokens of context, "
+                f"but engine.max_model_len is {suite.engine.max_model_len}; shorten it or raise max_model_len"
+            )
+    return suite
+
+
+def _explain(error: ValidationError, text: str, where: str) -> str:
+    first = error.errors()[0]
+    path = tuple(first["loc"])
+    line = line_of(text, path)
+    key = ".".join(str(part) for part in path) or "suite"
+    if first["type"] == "extra_forbidden":
+        return f"{where}:{line}: unknown key {key!r}{_suggestion(path)}"
+    if first["type"] == "missing":
+        return f"{where}:{line}: the key {key!r} is missing"
+    said = first["msg"].removeprefix("Value error, ")
+    unit = _unit_hint(str(path[-1])) if path else ""
+    shown = f", got {first['input']!r}" if not isinstance(first["input"], dict) else ""
+    return f"{where}:{line}: {key}: {said}{shown}{unit}"
+
+
+def _suggestion(path: tuple[int | str, ...]) -> str:
+    tables: dict[str, type[Frozen]] = {
+        "machine": Machine,
+        "model": Model,
+        "engine": Engine,
+        "quality": Quality,
+        "scenarios": ScenarioEntry,
+    }
+    table = tables.get(str(path[0]), Suite) if len(path) > 1 else Suite
+    close = difflib.get_close_matches(str(path[-1]), table.model_fields, n=1, cutoff=0.5)
+    return f"; did you mean {close[0]!r}? Units are part of a key's name" if close else ""
+
+
+def _unit_hint(key: str) -> str:
+    hints = {"_s": "a number of seconds", "_per_s": "a number per second", "_minutes": "a whole number of minutes"}
+    fitting = [hint for ending, hint in sorted(hints.items(), key=lambda item: len(item[0])) if key.endswith(ending)]
+    return f" ({key} is {fitting[-1]})" if fitting else ""
+
+
+def line_of(text: str, path: tuple[int | str, ...]) -> int:
+    """The line (from 1) where the key at this path stands, or that of the nearest table above it; 1 if none does."""
+    table, wanted, seen, found = "", [str(part) for part in path if isinstance(part, str)], -1, 1
+    want_index = next((part for part in path if isinstance(part, int)), None)
+    for number, line in enumerate(text.splitlines(), start=1):
+        header = re.match(r"\s*\[+\s*([\w.]+)\s*\]+", line)
+        if header:
+            seen = seen + 1 if header[1] == table else 0
+            table = header[1]
+        is_ours = wanted[:1] == [table] and want_index in (None, seen)
+        if header and is_ours:
+            found = number
+        key = re.match(r"\s*([\w-]+)\s*=", line)
+        if key and wanted and key[1] == wanted[-1] and (is_ours or (len(wanted) == 1 and not table)):
+            return number
+    return found
