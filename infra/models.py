@@ -1,0 +1,183 @@
+"""Put a model's weights in place and prove that they are whole.
+
+A model we generate goes the same way as one that will be downloaded: made in a temporary folder beside, listed with
+hashes in `MANIFEST.sha256`, and renamed to its final name only when it is complete.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.errors import ModelError, NoSpaceError
+from infra.small_model import SHAPES, Shape, write_small_model
+
+MANIFEST = "MANIFEST.sha256"
+GENERATED = re.compile(r"generated:(?P<shape>[a-z]+)\?seed=(?P<seed>\d+)")
+MANIFEST_LINE = re.compile(r"(?P<sha256>[0-9a-f]{64})  (?P<name>[^/].*)")
+SPARE_BYTES = 256 * 1024**2  # left on the disk for logs and results
+
+Say = Callable[[str], None]
+Hashes = dict[str, str]  # relative file name -> sha256
+
+
+@dataclass(frozen=True)
+class PreparedModel:
+    """Weights on this host, verified."""
+
+    name: str
+    path: Path
+    revision: str  # "seed-0-" and 16 hex digits of the files' hash, or "path-" and the same
+    sha256: str  # over the manifest: one "hash  name" line a file, sorted by name
+    bytes: int
+    vocab_size: int
+    weights_bytes: int
+
+
+def prepare_model(source: str, models_dir: Path, say: Say) -> PreparedModel:
+    """Make the model of this source or find it there, and verify every byte; repeating it only verifies.
+
+    Sources: "generated:small?seed=0", "generated:tiny?seed=0", "path:/some/folder". A corrupt model is refused, never
+    repaired in silence: something damaged it, and somebody should know.
+    """
+    kind, _, rest = source.partition(":")
+    if kind == "path" and rest:
+        return _model_in_place(Path(rest).absolute())
+    if generated := GENERATED.fullmatch(source):
+        return _generated(source, generated["shape"], int(generated["seed"]), models_dir, say)
+    if kind == "hf":
+        raise ModelError(
+            f"{source} would be downloaded from a model hub, which Nightbench cannot do yet; "
+            "download it yourself and name its folder: path:/some/folder"
+        )
+    raise ModelError(f"{source!r} is no model source; known are generated:small?seed=0 and path:/some/folder")
+
+
+def _model_in_place(path: Path) -> PreparedModel:
+    """Somebody else's folder: verified where it has a manifest, hashed as it is where it has none."""
+    if not (path / "config.json").is_file():
+        raise ModelError(f"{path} is no model folder: it has no config.json")
+    hashes = _verify(path) if (path / MANIFEST).exists() else _hash_files(path)
+    return _prepared(path.name, path, "path", hashes)
+
+
+def _generated(source: str, shape_name: str, seed: int, models_dir: Path, say: Say) -> PreparedModel:
+    shape = SHAPES.get(shape_name)
+    if shape is None:
+        raise ModelError(f"{source} names no shape we generate; known are {', '.join(sorted(SHAPES))}")
+    path = models_dir.absolute() / f"{shape_name}-seed-{seed}"
+    models_dir.mkdir(parents=True, exist_ok=True)
+    with _alone(path.with_name(f".{path.name}.lock")):
+        if not path.exists():
+            say(f"writing the model {shape_name} to {path}")
+            _make(path, shape, seed)
+        hashes = _verify(path)
+    return _prepared(shape_name, path, f"seed-{seed}", hashes)
+
+
+@contextlib.contextmanager
+def _alone(lock_file: Path) -> Iterator[None]:
+    """Wait until nobody else makes the same model; the kernel frees the lock when its holder dies."""
+    with lock_file.open("w", encoding="utf-8") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+
+
+def _make(path: Path, shape: Shape, seed: int) -> None:
+    """Write the model under its final name, whole or not at all."""
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    shutil.rmtree(unfinished, ignore_errors=True)  # what a killed run left
+    _demand_free_space(path.parent, shape)
+    write_small_model(unfinished, seed, shape)
+    (unfinished / MANIFEST).write_text(_manifest(_hash_files(unfinished)), "utf-8")
+    for file in (*unfinished.iterdir(), unfinished):
+        _sync(file)
+    unfinished.replace(path)
+    _sync(path.parent)
+
+
+def _demand_free_space(folder: Path, shape: Shape) -> None:
+    needed = shape.weights_bytes + SPARE_BYTES
+    free = shutil.disk_usage(folder).free
+    if free < needed:
+        raise NoSpaceError(
+            f"the model needs {needed / 1e6:.0f} MB free in {folder}, which has {free / 1e6:.0f} MB; make room there"
+        )
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _hash_files(path: Path) -> Hashes:
+    files = sorted(file for file in path.rglob("*") if file.is_file() and file.name != MANIFEST)
+    return {str(file.relative_to(path)): _sha256(file) for file in files}
+
+
+def _sha256(file: Path) -> str:
+    with file.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
+
+
+def _manifest(hashes: Hashes) -> str:
+    """Give the lines that `sha256sum --check` reads, sorted by file name."""
+    return "".join(f"{sha256}  {name}\n" for name, sha256 in sorted(hashes.items()))
+
+
+def _verify(path: Path) -> Hashes:
+    """Compare every listed file with its hash; files that are not listed are refused too: an engine might read them."""
+    expected = _read_manifest(path)
+    found = _hash_files(path)
+    for name in sorted(expected | found):
+        if expected.get(name) != found.get(name):
+            raise ModelError(
+                f"{path / name} is not the file that was put there: {MANIFEST} says "
+                f"{expected.get(name, 'no such file')}, found {found.get(name, 'no file')}; "
+                f"delete the folder {path} and run again"
+            )
+    return expected
+
+
+def _read_manifest(path: Path) -> Hashes:
+    try:
+        lines = (path / MANIFEST).read_text("utf-8").splitlines()
+    except FileNotFoundError as error:
+        raise ModelError(
+            f"{path / MANIFEST} is missing, so nothing proves the model; delete {path} and run again"
+        ) from error
+    entries = [MANIFEST_LINE.fullmatch(line) for line in lines]
+    if not all(entries):
+        raise ModelError(f"{path / MANIFEST} holds a line that is no hash and name; delete {path} and run again")
+    return {entry["name"]: entry["sha256"] for entry in entries if entry}
+
+
+def _prepared(name: str, path: Path, origin: str, hashes: Hashes) -> PreparedModel:
+    sizes = {file: (path / file).stat().st_size for file in hashes}
+    sha256 = hashlib.sha256(_manifest(hashes).encode()).hexdigest()
+    return PreparedModel(
+        name=name,
+        path=path,
+        revision=f"{origin}-{sha256[:16]}",
+        sha256=sha256,
+        bytes=sum(sizes.values()),
+        vocab_size=_vocab_size(path),
+        weights_bytes=sum(size for file, size in sizes.items() if file.endswith(".safetensors")),
+    )
+
+
+def _vocab_size(path: Path) -> int:
+    try:
+        config = json.loads((path / "config.json").read_text("utf-8"))
+        return int(config.get("vocab_size") or config["text_config"]["vocab_size"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise ModelError(f"{path / 'config.json'} does not say its vocab_size") from error

@@ -1,0 +1,237 @@
+"""A model small enough to make here: real weights, real tokenizer, nothing downloaded.
+
+It says nothing sensible; it is as fast or slow as its shape, which is what a benchmark needs from it. Only the standard
+library is used, and the same seed gives the same bytes.
+"""
+
+import json
+import math
+import random
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+SPECIALS = ("<|unk|>", "<|bos|>", "<|eos|>", "<|pad|>", "<|system|>", "<|user|>", "<|assistant|>", "<|end|>")
+BOS, EOS, PAD = 1, 2, 3
+PRINTABLE = range(32, 127)
+SPACE = "Ġ"  # how byte-level BPE writes a space
+SYLLABLES = tuple(consonant + vowel for consonant in "bdfghjklmnprstvwz" for vowel in "aeiou")
+STRIPE = 16384  # weights that share one table of 256 gaussians
+
+CHAT_TEMPLATE = (
+    "{% for message in messages %}<|{{ message['role'] }}|>\n"
+    "{% if message['content'] is string %}{{ message['content'] }}"
+    "{% else %}{% for part in message['content'] %}{{ part['text'] }}{% endfor %}{% endif %}<|end|>"
+    "{% endfor %}{% if add_generation_prompt %}<|assistant|>\n{% endif %}"
+)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The sizes of a Llama; each attention head is `head_dim` wide."""
+
+    hidden: int
+    layers: int
+    heads: int
+    kv_heads: int
+    intermediate: int
+    vocabulary: int  # 10,000 at least, or `vllm bench latency` sends token ids beyond it
+    positions: int
+    head_dim: int = 64
+
+    @property
+    def weights_bytes(self) -> int:
+        """Two bytes a parameter."""
+        return 2 * sum(math.prod(dimensions) for _, dimensions, _ in _tensors(self))
+
+
+# 34.1 M parameters, 68 MB: on two cores a token takes 7-10 ms. Fewer parameters stream too fast to measure.
+SMALL = Shape(hidden=512, layers=8, heads=8, kv_heads=4, intermediate=1408, vocabulary=10240, positions=32768)
+# 1.3 M parameters, 2.6 MB: for tests that need a model and no speed.
+TINY = Shape(hidden=64, layers=2, heads=2, kv_heads=1, intermediate=176, vocabulary=10240, positions=32768, head_dim=32)
+
+SHAPES = {"small": SMALL, "tiny": TINY}
+
+
+def write_small_model(folder: Path, seed: int = 0, shape: Shape = SMALL) -> None:
+    """Write the five files of a Hugging Face model into this folder, making it if need be."""
+    folder.mkdir(parents=True, exist_ok=True)
+    _write_json(folder / "config.json", config(shape))
+    _write_json(folder / "generation_config.json", {"bos_token_id": BOS, "eos_token_id": EOS, "pad_token_id": PAD})
+    _write_json(folder / "tokenizer.json", tokenizer(shape.vocabulary, seed))
+    _write_json(folder / "tokenizer_config.json", tokenizer_config(shape))
+    _write_safetensors(folder / "model.safetensors", shape, seed)
+
+
+def _write_json(path: Path, content: dict[str, object]) -> None:
+    path.write_text(json.dumps(content, indent=1, ensure_ascii=True) + "\n", "utf-8")
+
+
+def config(shape: Shape) -> dict[str, object]:
+    """Say what transformers and vLLM build the model from."""
+    return {
+        "architectures": ["LlamaForCausalLM"],
+        "model_type": "llama",
+        "hidden_size": shape.hidden,
+        "num_hidden_layers": shape.layers,
+        "num_attention_heads": shape.heads,
+        "num_key_value_heads": shape.kv_heads,
+        "head_dim": shape.head_dim,
+        "intermediate_size": shape.intermediate,
+        "vocab_size": shape.vocabulary,
+        "max_position_embeddings": shape.positions,
+        "hidden_act": "silu",
+        "rms_norm_eps": 1e-5,
+        "rope_theta": 10000.0,
+        "attention_bias": False,
+        "mlp_bias": False,
+        "tie_word_embeddings": False,
+        "bos_token_id": BOS,
+        "eos_token_id": EOS,
+        "pad_token_id": PAD,
+        "torch_dtype": "bfloat16",
+    }
+
+
+def tokenizer(vocabulary: int, seed: int) -> dict[str, object]:
+    """Describe a byte-level BPE without merges: any text encodes, and whole words come back as the ids they were."""
+    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+    bos = {"SpecialToken": {"id": SPECIALS[BOS], "type_id": 0}}
+    return {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [_special_token(number, text) for number, text in enumerate(SPECIALS)],
+        "normalizer": None,
+        "pre_tokenizer": byte_level,
+        "post_processor": {
+            "type": "TemplateProcessing",
+            "single": [bos, {"Sequence": {"id": "A", "type_id": 0}}],
+            "pair": [bos, {"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+            "special_tokens": {SPECIALS[BOS]: {"id": SPECIALS[BOS], "ids": [BOS], "tokens": [SPECIALS[BOS]]}},
+        },
+        "decoder": byte_level,
+        "model": {
+            "type": "BPE",
+            "dropout": None,
+            "unk_token": None,
+            "continuing_subword_prefix": None,
+            "end_of_word_suffix": None,
+            "fuse_unk": False,
+            "byte_fallback": False,
+            # Without merges a word is found whole in the vocabulary, or else spelled byte by byte.
+            "ignore_merges": True,
+            "vocab": {text: number for number, text in enumerate(tokens(vocabulary, seed))},
+            "merges": [],
+        },
+    }
+
+
+def _special_token(number: int, text: str) -> dict[str, object]:
+    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    return {"id": number, "content": text, **flags}
+
+
+def tokens(vocabulary: int, seed: int) -> list[str]:
+    """Every token in the order of its id: the specials, the 256 bytes, then pseudo-words with the space in front."""
+    words = dict.fromkeys([*SPECIALS, *byte_characters()])
+    rng = random.Random(f"words {seed}")  # noqa: S311 - repeatable, not secret
+    while len(words) < vocabulary:
+        words[SPACE + "".join(rng.choices(SYLLABLES, k=rng.randint(2, 4)))] = None
+    return list(words)
+
+
+def byte_characters() -> list[str]:
+    """GPT-2's map: the printable character that stands for each byte, in the order of the bytes."""
+    shown = {*range(33, 127), *range(161, 173), *range(174, 256)}
+    hidden = iter(range(256, 512))
+    return [chr(byte if byte in shown else next(hidden)) for byte in range(256)]
+
+
+def tokenizer_config(shape: Shape) -> dict[str, object]:
+    """Say what transformers needs beside tokenizer.json, with a short chat template."""
+    return {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "bos_token": SPECIALS[BOS],
+        "eos_token": SPECIALS[EOS],
+        "pad_token": SPECIALS[PAD],
+        "unk_token": SPECIALS[0],
+        "model_max_length": shape.positions,
+        "clean_up_tokenization_spaces": False,
+        "chat_template": CHAT_TEMPLATE,
+    }
+
+
+def silent_tokens() -> Iterator[int]:
+    """Ids whose lm_head rows are zero: specials and unprintable bytes, so that each token said is text to be seen."""
+    yield from range(len(SPECIALS))
+    yield from (len(SPECIALS) + byte for byte in range(256) if byte not in PRINTABLE)
+
+
+def _tensors(shape: Shape) -> Iterator[tuple[str, tuple[int, ...], float | None]]:
+    """Each tensor's name, dimensions and standard deviation; None for a norm, which is all ones."""
+    queries, keys = shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
+    linears = {
+        "self_attn.q_proj": (queries, shape.hidden),
+        "self_attn.k_proj": (keys, shape.hidden),
+        "self_attn.v_proj": (keys, shape.hidden),
+        "self_attn.o_proj": (shape.hidden, queries),
+        "mlp.gate_proj": (shape.intermediate, shape.hidden),
+        "mlp.up_proj": (shape.intermediate, shape.hidden),
+        "mlp.down_proj": (shape.hidden, shape.intermediate),
+    }
+    yield "model.embed_tokens.weight", (shape.vocabulary, shape.hidden), 1.0
+    for layer in range(shape.layers):
+        for name, dimensions in linears.items():
+            yield f"model.layers.{layer}.{name}.weight", dimensions, 1 / math.sqrt(dimensions[1])
+        for name in ("input_layernorm", "post_attention_layernorm"):
+            yield f"model.layers.{layer}.{name}.weight", (shape.hidden,), None
+    yield "model.norm.weight", (shape.hidden,), None
+    # Twice the usual spread, so that greedy answers vary instead of settling on one word.
+    yield "lm_head.weight", (shape.vocabulary, shape.hidden), 2 / math.sqrt(shape.hidden)
+
+
+def _write_safetensors(path: Path, shape: Shape, seed: int) -> None:
+    header: dict[str, object] = {"__metadata__": {"format": "pt"}}
+    end = 0
+    for name, dimensions, _ in _tensors(shape):
+        start, end = end, end + 2 * math.prod(dimensions)
+        header[name] = {"dtype": "BF16", "shape": list(dimensions), "data_offsets": [start, end]}
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    with path.open("wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        for name, dimensions, std in _tensors(shape):
+            weights = _weights(f"{name} {seed}", math.prod(dimensions), std)
+            if name == "lm_head.weight":
+                _silence(weights, shape.hidden)
+            file.write(weights)
+
+
+def _weights(seed: str, count: int, std: float | None) -> bytearray:
+    """Draw this many bfloat16 weights; None for a norm, which is all ones.
+
+    Each stripe picks by random bytes from 256 gaussians of its own: `bytes.translate` then works at memory speed.
+    """
+    if std is None:
+        return bytearray(_bfloat16(1.0) * count)
+    rng = random.Random(seed)  # noqa: S311 - repeatable, not secret
+    weights = bytearray(2 * count)
+    for start in range(0, 2 * count, 2 * STRIPE):
+        end = min(start + 2 * STRIPE, 2 * count)
+        table = [_bfloat16(rng.gauss(0, std)) for _ in range(256)]
+        picks = rng.randbytes((end - start) // 2)
+        weights[start:end:2] = picks.translate(bytes(low for low, _ in table))
+        weights[start + 1 : end : 2] = picks.translate(bytes(high for _, high in table))
+    return weights
+
+
+def _bfloat16(value: float) -> bytes:
+    """Give a bfloat16, little-endian: the upper half of a float32."""
+    return struct.pack("<f", value)[2:]
+
+
+def _silence(lm_head: bytearray, hidden: int) -> None:
+    for token in silent_tokens():
+        lm_head[2 * token * hidden : 2 * (token + 1) * hidden] = bytes(2 * hidden)
