@@ -1,0 +1,35 @@
+"""The command line: `python -m meter run plan.json out/`; 0 good, 2 wrong usage, 3 the outside world failed."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from meter import METER_VERSION
+from meter.drive import run
+from meter.errors import MeterError, UsageError
+
+USAGE = "Usage: meter run PLAN.json OUT_FOLDER, or meter --version."
+
+
+def _obey(arguments: Sequence[str]) -> int:
+    match list(arguments):
+        case ["run", plan, folder]:
+            return run(Path(plan), Path(folder))
+        case ["--version"]:
+            sys.stdout.write(f"{METER_VERSION}\n")
+            return 0
+        case _:
+            raise UsageError(USAGE)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Do what the arguments say and return the exit code; a failure is one sentence on standard error."""
+    try:
+        return _obey(sys.argv[1:] if arguments is None else arguments)
+    except MeterError as error:
+        sys.stderr.write(f"{error}\n")
+        return error.exit_code
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,32 @@
+"""One request and what came back, as stored while the clock runs; nothing here is parsed yet."""
+
+from dataclasses import dataclass, field
+
+from meter.clock import Ancillary
+from meter.framing import Framing
+from meter.prepare import PreparedRequest
+
+Read = tuple[int, Ancillary, bytes]  # user-space time (monotonic ns), ancillary data with the kernel's, bytes
+
+
+@dataclass(slots=True)
+class Exchange:
+    """One request on its way; times are CLOCK_MONOTONIC nanoseconds, None for what has not happened."""
+
+    request: PreparedRequest
+    intended_ns: int | None = None  # open loop only
+    connection: int | None = None
+    is_reused: bool | None = None
+    send_start_ns: int | None = None
+    send_end_ns: int | None = None
+    ended_ns: int | None = None  # the answer was complete, or had failed
+    reads: list[Read] = field(default_factory=list)
+    framing: Framing = field(default_factory=Framing)
+    failure: str | None = (
+        None  # what the wire saw: connect, send, timeout, truncated, parse, dropped_on_reuse, cancelled
+    )
+    failure_text: str | None = None
+
+    def fail(self, failure: str, text: str) -> None:
+        """Note why this request got no whole answer."""
+        self.failure, self.failure_text = failure, text

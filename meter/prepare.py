@@ -1,0 +1,50 @@
+"""Requests written out beforehand: head, body and id in one bytes object, so that sending is one call."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+
+from meter.plan import Plan
+from meter.prompts import make_prompts
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedRequest:
+    """One request, ready for the wire."""
+
+    index: int  # place in the order of sending, warm-up first
+    phase: str  # "warmup" or "measured"
+    request_id: str
+    payload: bytes
+    body_sha256: str
+
+
+def _body(plan: Plan, prompt: list[int]) -> bytes:
+    ours = {
+        "model": plan.model,
+        "prompt": prompt,
+        "max_tokens": plan.output_tokens,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+    return json.dumps({**ours, **plan.extra_body}, separators=(",", ":")).encode()
+
+
+def _payload(plan: Plan, host: str, request_id: str, body: bytes) -> bytes:
+    head = (
+        f"POST {plan.path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
+        f"Accept: text/event-stream\r\nX-Request-Id: {request_id}\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    return head.encode("latin-1") + body
+
+
+def prepare(plan: Plan, host: str, run_id: str) -> list[PreparedRequest]:
+    """Write out every request of the plan; `run_id` keeps ids of different runs apart in the server's log."""
+    requests = []
+    for index, prompt in enumerate(make_prompts(plan.prompts, plan.total_count)):
+        phase = "warmup" if index < plan.warmup_count else "measured"
+        request_id = f"meter-{run_id}-{index:06d}"
+        body = _body(plan, prompt)
+        payload = _payload(plan, host, request_id, body)
+        requests.append(PreparedRequest(index, phase, request_id, payload, hashlib.sha256(body).hexdigest()))
+    return requests

@@ -1,0 +1,249 @@
+"""The hot loop: wait, stamp, store, hand the slot over. Nothing is parsed, printed or collected here.
+
+A slot goes to the next request in the same turn, and before any other socket is served, so that the number in
+flight does not sag; see docs/reference/meter.md for what each time means.
+"""
+
+import contextlib
+import gc
+import os
+import socket
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from time import monotonic_ns
+
+from meter.connection import ANCILLARY_BYTES, READ_BYTES, Connection, Endpoint, open_starting, open_waiting
+from meter.exchange import Exchange
+from meter.pace import Pace, Standing
+from meter.poller import MOST_EVENTS, READABLE, WRITABLE, Poller, open_poller
+
+PROGRESS_NS = 1_000_000_000
+
+
+@dataclass(slots=True)
+class Wire:
+    """Everything in flight: the sockets, who is free, and which request is next."""
+
+    endpoint: Endpoint
+    exchanges: Sequence[Exchange]  # in the order of sending
+    pace: Pace
+    timeout_ns: int
+    tell: Callable[[int], None]  # called about once a second with the number of requests ended
+    stopped_by: int | None = None  # a signal's number, set from its handler
+    issued: int = 0
+    ended: int = 0
+    _due: int = 0
+    _opened: int = 0
+    _told_ns: int = 0
+    _failed_spare_at: int | None = None  # how many requests were due when a spare connection was refused
+    _connections: dict[int, Connection] = field(default_factory=dict)
+    _idle: list[Connection] = field(default_factory=list)
+    _connecting: dict[int, Connection] = field(default_factory=dict)
+    _started: deque[tuple[Connection, Exchange]] = field(default_factory=deque)  # by time of sending
+    _poller: Poller = field(default_factory=open_poller)
+
+    def connect_first(self, count: int) -> None:
+        """Open so many connections and wait for them; raises OutsideWorldError when nobody answers."""
+        for _ in range(count):
+            self._idle.append(self._adopt(open_waiting(self.endpoint), is_connecting=False))
+
+    def run(self) -> None:
+        """Send everything and collect every answer, or stop early once `stopped_by` is set."""
+        gc.collect()
+        gc.freeze()
+        gc.disable()
+        try:
+            self._turn(monotonic_ns())
+            while self.ended < len(self.exchanges) and self.stopped_by is None:
+                for fd, mask in self._poller.poll(self.pace.wait_s(monotonic_ns()), MOST_EVENTS):
+                    connection = self._connections.get(fd)
+                    if connection is not None:
+                        self._serve(connection, mask)
+                self._turn(monotonic_ns())
+        finally:
+            gc.enable()
+            gc.unfreeze()
+            self._abandon()
+
+    def _serve(self, connection: Connection, mask: int) -> None:
+        if connection.is_connecting:
+            self._connected(connection)
+        elif mask & ~WRITABLE:
+            self._receive(connection)
+        else:
+            self._send_more(connection)
+
+    def _receive(self, connection: Connection) -> None:
+        exchange = connection.exchange
+        try:
+            data, ancillary, _flags, _address = connection.socket.recvmsg(READ_BYTES, ANCILLARY_BYTES)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            self._lost(connection, monotonic_ns(), str(error))
+            return
+        now = monotonic_ns()
+        if exchange is None or not data:
+            self._lost(connection, now, "the server closed the connection")
+            return
+        exchange.reads.append((now, ancillary, data))
+        if exchange.framing.feed(data):
+            self._answered(connection, exchange, now)
+
+    def _answered(self, connection: Connection, exchange: Exchange, now: int) -> None:
+        """Hand the slot over, if the connection can carry another request."""
+        framing = exchange.framing
+        if framing.broken is not None:
+            exchange.fail("parse", framing.broken)
+        self._end(connection, exchange, now)
+        if not framing.keeps_alive or framing.broken is not None or connection.unsent is not None:
+            self._drop(connection)
+        elif self.issued < self._due:
+            self._issue(connection)
+        else:
+            self._idle.append(connection)
+
+    def _end(self, connection: Connection, exchange: Exchange, now: int) -> None:
+        exchange.ended_ns = now
+        connection.exchange = None
+        self.ended += 1
+
+    def _lost(self, connection: Connection, now: int, text: str) -> None:
+        """Take a lost connection as the end of its answer, or as the failure of its request."""
+        exchange = connection.exchange
+        if exchange is not None:
+            if not exchange.framing.close():
+                exchange.fail(_class_of_loss(connection, exchange), text)
+            self._end(connection, exchange, now)
+        self._drop(connection)
+
+    def _issue(self, connection: Connection) -> None:
+        """Send the next request on this connection."""
+        exchange = self.exchanges[self.issued]
+        self.issued += 1
+        connection.exchange = exchange
+        exchange.connection, exchange.is_reused = connection.number, connection.uses > 0
+        connection.uses += 1
+        connection.unsent = memoryview(exchange.request.payload)
+        self._started.append((connection, exchange))
+        exchange.send_start_ns = monotonic_ns()
+        self._send_more(connection)
+
+    def _send_more(self, connection: Connection) -> None:
+        exchange, unsent = connection.exchange, connection.unsent
+        if exchange is None or unsent is None:
+            return
+        try:
+            sent = connection.socket.send(unsent)
+        except BlockingIOError:
+            sent = 0
+        except OSError as error:
+            self._lost(connection, monotonic_ns(), str(error))
+            return
+        is_first = len(unsent) == len(exchange.request.payload)
+        if sent < len(unsent):
+            connection.unsent = unsent[sent:]
+            self._poller.modify(connection.fd, READABLE | WRITABLE)
+            return
+        exchange.send_end_ns, connection.unsent = monotonic_ns(), None
+        if not is_first:
+            self._poller.modify(connection.fd, READABLE)
+
+    def _turn(self, now: int) -> None:
+        """Do what time asks for: send what is due, open what will be needed, give up what is late."""
+        self._due = self.pace.due(now)
+        while self._idle and self.issued < self._due:
+            self._issue(self._idle.pop())
+        self._open_missing(now)
+        while self._started and self._is_over(self._started[0], now):
+            self._started.popleft()
+        for connection in [late for late in self._connecting.values() if now - late.opened_ns > self.timeout_ns]:
+            self._refused(connection, now, "no connection in time")
+        if now - self._told_ns >= PROGRESS_NS:
+            self._told_ns = now
+            self.tell(self.ended)
+
+    def _is_over(self, started: tuple[Connection, Exchange], now: int) -> bool:
+        """Whether the oldest request has ended; makes it end if its time is up."""
+        connection, exchange = started
+        if exchange.ended_ns is None and now - (exchange.send_start_ns or now) >= self.timeout_ns:
+            exchange.fail("timeout", f"no whole answer within {self.timeout_ns / 1e9:g} s")
+            self._end(connection, exchange, now)
+            self._drop(connection)
+        return exchange.ended_ns is not None
+
+    def _open_missing(self, now: int) -> None:
+        standing = Standing(now, self.issued, len(self._connections), len(self._idle), len(self._connecting))
+        for _ in range(self.pace.missing(standing)):
+            if self._failed_spare_at == self._due:
+                return  # refused before anything needed it; the next request that falls due tries again
+            try:
+                sock = open_starting(self.endpoint)
+            except OSError as error:
+                self._cannot_connect(now, str(error))
+            else:
+                connection = self._adopt(sock, is_connecting=True)
+                self._connecting[connection.fd] = connection
+
+    def _adopt(self, sock: socket.socket, *, is_connecting: bool) -> Connection:
+        connection = Connection(self._opened, sock, sock.fileno(), monotonic_ns(), is_connecting)
+        self._opened += 1
+        self._connections[connection.fd] = connection
+        self._poller.register(connection.fd, WRITABLE if is_connecting else READABLE)
+        return connection
+
+    def _connected(self, connection: Connection) -> None:
+        code = connection.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if code:
+            self._refused(connection, monotonic_ns(), os.strerror(code))
+            return
+        del self._connecting[connection.fd]
+        connection.is_connecting = False
+        self._poller.modify(connection.fd, READABLE)
+        if self.issued < self._due:
+            self._issue(connection)
+        else:
+            self._idle.append(connection)
+
+    def _refused(self, connection: Connection, now: int, text: str) -> None:
+        self._drop(connection)
+        self._cannot_connect(now, text)
+
+    def _cannot_connect(self, now: int, text: str) -> None:
+        """Let the next due request fail for want of a connection; with none due, try again later."""
+        if self.issued >= self._due:
+            self._failed_spare_at = self._due
+            return
+        exchange = self.exchanges[self.issued]
+        self.issued += 1
+        exchange.fail("connect", text)
+        exchange.ended_ns = now
+        self.ended += 1
+
+    def _drop(self, connection: Connection) -> None:
+        """Close a connection and forget it everywhere."""
+        self._poller.unregister(connection.fd)
+        del self._connections[connection.fd]
+        self._connecting.pop(connection.fd, None)
+        if connection in self._idle:
+            self._idle.remove(connection)
+        connection.socket.close()
+
+    def _abandon(self) -> None:
+        """Close everything; what was still in flight counts as cancelled, with no end."""
+        for connection in list(self._connections.values()):
+            if connection.exchange is not None:
+                connection.exchange.fail("cancelled", "the run was stopped before the answer was complete")
+            with contextlib.suppress(OSError):
+                self._drop(connection)
+        self._poller.close()
+
+
+def _class_of_loss(connection: Connection, exchange: Exchange) -> str:
+    """Name what was lost: an answer, a request on its way, or a kept connection the server had given up."""
+    if exchange.reads:
+        return "truncated"
+    if connection.uses > 1:
+        return "dropped_on_reuse"
+    return "truncated" if connection.unsent is None else "send"

@@ -1,0 +1,541 @@
+"""Stands in for the `vllm` executable: the same words, endpoints and shapes, with known times and chosen faults.
+
+    truth_server.py serve MODEL --host H --port P [vLLM's other flags]      truth_server.py --version
+
+Times come from TRUTH_TTFT_MS, TRUTH_ITL_MS and TRUTH_START_S, faults from TRUTH_FAULT (comma-separated; `name:N`
+strikes every N-th completion), and TRUTH_LOG names a file that gets one JSON line for each thing written, stamped
+just before the write. Lines, chunks and errors follow vLLM 0.32.0.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TextIO
+
+VERSION = "0.32.0"
+BLOCK_TOKENS = 16  # the prefix cache counts whole blocks
+FIRST_WORD_ID = 264
+COUNTERS = ("prompt_tokens", "generation_tokens", "num_preemptions", "prefix_cache_queries", "prefix_cache_hits")
+FINISH_REASONS = ("stop", "length", "abort", "error", "repetition")
+FAULTS = {
+    *("oom_at_start", "never_ready", "slow_child", "wrong_version", "miscount", "die_after", "http500", "drop_reuse"),
+    *("sse_error", "cut", "short", "stall", "garbage", "no_done", "no_usage", "tokens_per_event", "events_per_write"),
+}
+
+OOM_LINES = """\
+(EngineCore pid=4242) ERROR 11-21 12:00:03 [core.py:1010] EngineCore failed to start.
+(EngineCore pid=4242) ERROR 11-21 12:00:03 [core.py:1010] ValueError: To serve at least one request with the model's \
+max seq len ({context}), (0.12 GiB KV cache is needed, which is larger than the available KV cache memory (0.06 GiB). \
+Based on the available memory, the estimated maximum model length is {fits}. Try increasing `gpu_memory_utilization` \
+(which also controls CPU memory on the CPU backend) or decreasing `max_model_len` when initializing the engine. \
+See https://docs.vllm.ai/en/latest/configuration/conserving_memory/ for more details.
+(APIServer pid=4241) RuntimeError: Engine core initialization failed. See root cause above. \
+Failed core proc(s): {{'EngineCore': 1}}
+"""
+
+START_LINES = """\
+(APIServer pid={pid}) INFO 11-21 12:00:00 [utils.py:233] non-default args: {{'model_tag': '{path}', 'port': {port}}}
+(APIServer pid={pid}) INFO 11-21 12:00:00 [model.py:547] Resolved architecture: LlamaForCausalLM
+(APIServer pid={pid}) INFO 11-21 12:00:00 [model.py:1510] Using max model len {context}
+(EngineCore pid={pid}) INFO 11-21 12:00:01 [core.py:93] Initializing a V1 LLM engine (v{version}) with config: \
+model='{path}', dtype=torch.bfloat16, max_seq_len={context}
+(EngineCore pid={pid}) INFO 11-21 12:00:01 [cpu_model_runner.py:55] Starting to load model {path}...
+(EngineCore pid={pid}) INFO 11-21 12:00:01 [default_loader.py:314] Loading weights took 0.02 seconds
+(EngineCore pid={pid}) INFO 11-21 12:00:01 [cpu_worker.py:120] Explicitly set (1.0/20.34) GiB for KV cache on node 0.
+(EngineCore pid={pid}) INFO 11-21 12:00:01 [kv_cache_utils.py:1229] CPU KV cache size: 524,288 tokens, \
+Maximum concurrency for {context:,} tokens per request: {concurrency:.2f}x
+(EngineCore pid={pid}) INFO 11-21 12:00:01 [core.py:214] init engine (profile, create kv cache, warmup model) \
+took 3.43 s
+(APIServer pid={pid}) INFO 11-21 12:00:02 [api_server.py:1900] Starting vLLM server on http://{host}:{port}
+"""
+
+DEAD_LINE = (
+    "vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue. "
+    "See stack trace (above) for the root cause."
+)
+STUBBORN_CHILD = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
+
+
+def read_faults(text: str) -> dict[str, int]:
+    """Read TRUTH_FAULT; a misspelt fault stops the server, since a test would pass for the wrong reason."""
+    pairs = (part.strip().partition(":") for part in text.split(",") if part.strip())
+    faults = {name: int(number or 1) for name, _colon, number in pairs}
+    unknown = set(faults) - FAULTS
+    if unknown:
+        raise SystemExit(f"truth_server: unknown fault {sorted(unknown)}")
+    return faults
+
+
+@dataclass(slots=True)
+class Truth:
+    """What the server does and what it has counted."""
+
+    model: str
+    path: str
+    host: str
+    port: int
+    context: int
+    is_caching: bool
+    tells_cached: bool
+    ttft_s: float
+    itl_s: float
+    start_s: float
+    faults: dict[str, int]
+    log: TextIO | None
+    completions: int = 0
+    running: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
+    finished: Counter[str] = field(default_factory=Counter)
+    seen: set[tuple[int, ...]] = field(default_factory=set)
+
+    def strikes(self, fault: str, number: int) -> bool:
+        """Whether this completion, counted from 1, is the N-th."""
+        return fault in self.faults and number % self.faults[fault] == 0
+
+    def note(self, kind: str, request_id: str, **more: object) -> None:
+        """Log what is about to happen."""
+        if self.log is not None:
+            entry = {"kind": kind, "request_id": request_id, "at_ns": time.monotonic_ns(), **more}
+            self.log.write(json.dumps(entry) + "\n")
+            self.log.flush()
+
+    def cached(self, prompt: list[int]) -> int:
+        """Count the prompt's tokens found in the prefix cache: whole blocks of a prompt seen before."""
+        if not self.is_caching:
+            return 0
+        self.counts["prefix_cache_queries"] += len(prompt)
+        blocks = (len(prompt) - 1) // BLOCK_TOKENS
+        prefixes = [tuple(prompt[: number * BLOCK_TOKENS]) for number in range(1, blocks + 1)]
+        hits = max((len(prefix) for prefix in prefixes if prefix in self.seen), default=0)
+        self.seen.update(prefixes)
+        self.counts["prefix_cache_hits"] += hits
+        return hits
+
+    def metrics(self) -> str:
+        """Write the Prometheus page."""
+        labels = f'engine="0",model_name="{self.model}"'
+        gauges = {"num_requests_running": self.running, "num_requests_waiting": 0, "kv_cache_usage_perc": 0}
+        lines = []
+        for name, value in gauges.items():
+            lines += [f"# TYPE vllm:{name} gauge", f"vllm:{name}{{{labels}}} {float(value)}"]
+        for name in COUNTERS:
+            count = float(self.counts[name])
+            lines += [f"# TYPE vllm:{name}_total counter", f"vllm:{name}_total{{{labels}}} {count}"]
+            lines += [f"# TYPE vllm:{name}_created gauge", f"vllm:{name}_created{{{labels}}} 1.7e+09"]
+        lines.append("# TYPE vllm:request_success_total counter")
+        for reason in FINISH_REASONS:
+            named = f'engine="0",finished_reason="{reason}",model_name="{self.model}"'
+            lines.append(f"vllm:request_success_total{{{named}}} {float(self.finished[reason])}")
+        return "\n".join(lines) + "\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One completion request, with what the server decided about it."""
+
+    number: int
+    request_id: str
+    prompt: list[int]
+    cached: int
+    output_tokens: int
+    body: dict[str, Any]
+
+    def option(self, key: str) -> object:
+        """Read a member of the body."""
+        return self.body.get(key)
+
+
+class RefusedError(Exception):
+    """An answer in vLLM's error shape."""
+
+    def __init__(self, status: int, kind: str, message: str, param: str | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.body = {"error": {"message": message, "type": kind, "param": param, "code": status}}
+
+
+def token_ids(prompt: object) -> list[int]:
+    """Take a prompt as ids; a text costs one token a word and one for BOS."""
+    if isinstance(prompt, str):
+        return [1] + [FIRST_WORD_ID + sum(word.encode()) % 9000 for word in prompt.split()]
+    if isinstance(prompt, list) and prompt and all(isinstance(token, int) for token in prompt):
+        return prompt
+    raise RefusedError(400, "Bad Request", "Either prompt or prompt_embeds must be provided and non-empty.")
+
+
+def check_ask(truth: Truth, body: dict[str, Any], prompt: list[int]) -> int:
+    """Return how many tokens to write, or refuse as vLLM refuses."""
+    if body.get("model") != truth.model:
+        message = f"The model `{body.get('model')}` does not exist. Valid aliases: {truth.model}."
+        raise RefusedError(404, "NotFoundError", message, "model")
+    wanted = body.get("max_tokens", 16)
+    if wanted > truth.context:
+        message = (
+            f"max_tokens={wanted} cannot be greater than max_model_len={truth.context}. Please request fewer output "
+            f"tokens. (parameter=max_tokens, value={wanted})"
+        )
+        raise RefusedError(400, "BadRequestError", message, "max_tokens")
+    if len(prompt) > truth.context - 1:
+        message = (
+            f"This model's maximum context length is {truth.context} tokens. However, your prompt contains at least "
+            f"{len(prompt)} input tokens, which exceeds this limit even without any output tokens. Please reduce the "
+            f"length of the input prompt. (parameter=input_tokens, value={len(prompt)})"
+        )
+        raise RefusedError(400, "BadRequestError", message, "input_tokens")
+    return int(min(wanted, truth.context - len(prompt)))
+
+
+def take_ask(truth: Truth, headers: dict[str, str], raw: bytes) -> Ask:
+    """Read, check and count a request, or refuse it."""
+    try:
+        body = json.loads(raw)
+    except ValueError as error:
+        raise RefusedError(400, "Bad Request", f"JSON decode error: {error}") from error
+    prompt = token_ids(body.get("prompt"))
+    wanted = check_ask(truth, body, prompt)
+    truth.completions += 1
+    number = truth.completions
+    request_id = headers.get("x-request-id", f"truth-{number}")
+    if truth.strikes("http500", number):
+        raise RefusedError(500, "InternalServerError", DEAD_LINE.partition(": ")[2])
+    written = max(wanted // 2, 1) if truth.strikes("short", number) else wanted
+    return Ask(number, request_id, prompt, truth.cached(prompt), written, body)
+
+
+def chunk(truth: Truth, ask: Ask, **parts: object) -> dict[str, Any]:
+    """Build a completion chunk, or the whole of an answer that is not streamed."""
+    named = {"id": f"cmpl-{ask.request_id}", "object": "text_completion", "created": 1_790_000_000}
+    return {**named, "model": truth.model, **parts}
+
+
+def usage(truth: Truth, ask: Ask) -> dict[str, Any]:
+    """Build vLLM's usage object."""
+    prompt, written = len(ask.prompt), ask.output_tokens
+    details = {"cached_tokens": ask.cached} if truth.tells_cached else None
+    total = prompt + written
+    return {
+        "prompt_tokens": prompt,
+        "total_tokens": total,
+        "completion_tokens": written,
+        "prompt_tokens_details": details,
+    }
+
+
+def finish_reason(ask: Ask) -> str:
+    """Say `length` when all was written that was asked for."""
+    return "length" if ask.output_tokens >= ask.body.get("max_tokens", 16) else "stop"
+
+
+def choice(ask: Ask, first: int, tokens: int, *, is_last: bool) -> dict[str, Any]:
+    """Build the choice that carries these tokens; the first one also carries the prompt's ids, as vLLM's does."""
+    ids = [FIRST_WORD_ID + (ask.number + first + place) % 9000 for place in range(tokens)]
+    wants_ids = bool(ask.option("return_token_ids"))
+    return {
+        "index": 0,
+        "text": "".join(f" w{token}" for token in ids),
+        "logprobs": None,
+        "finish_reason": finish_reason(ask) if is_last else None,
+        "stop_reason": None,
+        "prompt_token_ids": ask.prompt if wants_ids and first == 0 else None,
+        "token_ids": ids if wants_ids else None,
+    }
+
+
+def event(content: object) -> bytes:
+    """Write one server-sent event."""
+    return f"data: {json.dumps(content, separators=(',', ':'))}\n\n".encode()
+
+
+Written = tuple[str, int, bytes]  # kind, tokens, bytes of the event
+
+
+def broken_event(truth: Truth, number: int) -> bytes | None:
+    """Write what an answer says instead of its second half."""
+    if truth.strikes("garbage", number):
+        return b'data: {"id": "cmpl-\xff not json\n\n'
+    if truth.strikes("sse_error", number):
+        message = "EngineCore encountered an issue."
+        return event({"error": {"message": message, "type": "InternalServerError", "param": None, "code": 500}})
+    return None
+
+
+async def half_way(truth: Truth, ask: Ask) -> None:
+    """Do what the faults ask for once half of the answer is written."""
+    if truth.faults.get("die_after", 0) == ask.number:
+        sys.stderr.write(f"{DEAD_LINE}\n")
+        sys.stderr.flush()
+        os._exit(0)
+    if truth.strikes("cut", ask.number):
+        raise ConnectionAbortedError
+    if truth.strikes("stall", ask.number):
+        await asyncio.Event().wait()
+
+
+async def token_events(truth: Truth, ask: Ask) -> AsyncIterator[list[Written]]:
+    """Yield what goes into each write, at its time; the times do not drift with the server's load."""
+    loop = asyncio.get_running_loop()
+    start = loop.time()
+    batch: list[Written] = []
+    per_event = truth.faults.get("tokens_per_event", 1)
+    for first in range(0, ask.output_tokens, per_event):
+        await asyncio.sleep(start + truth.ttft_s + first * truth.itl_s - loop.time())
+        tokens = min(per_event, ask.output_tokens - first)
+        is_last = first + tokens >= ask.output_tokens
+        batch.append(("token", tokens, event(chunk(truth, ask, choices=[choice(ask, first, tokens, is_last=is_last)]))))
+        if is_last or len(batch) >= truth.faults.get("events_per_write", 1):
+            yield batch
+            batch = []
+
+
+async def answer_events(truth: Truth, ask: Ask) -> AsyncIterator[list[Written]]:
+    """Yield the whole answer: tokens, usage, [DONE]; or as much of it as the faults leave."""
+    written = 0
+    is_struck = False
+    async for batch in token_events(truth, ask):
+        broken = broken_event(truth, ask.number)
+        if written >= ask.output_tokens // 2 and not is_struck:
+            is_struck = True
+            await half_way(truth, ask)
+            if broken is not None:
+                yield [("broken", 0, broken)]
+                break
+        yield batch
+        written += sum(tokens for _kind, tokens, _bytes in batch)
+    options = ask.option("stream_options")
+    if isinstance(options, dict) and options.get("include_usage") and not truth.strikes("no_usage", ask.number):
+        yield [("usage", 0, event(chunk(truth, ask, choices=[], usage=usage(truth, ask))))]
+    if not truth.strikes("no_done", ask.number):
+        yield [("done", 0, b"data: [DONE]\n\n")]
+
+
+class Conversation:
+    """One connection: requests in, answers out."""
+
+    def __init__(self, truth: Truth, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._truth = truth
+        self._reader = reader
+        self._writer = writer
+
+    async def hold(self) -> None:
+        """Answer until either side closes."""
+        try:
+            is_first = True
+            while await self._answer_one(is_first=is_first):
+                is_first = False
+        except ConnectionAbortedError:
+            self._writer.transport.abort()
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            self._writer.close()
+
+    async def _answer_one(self, *, is_first: bool) -> bool:
+        head = (await self._reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+        headers = {name.lower(): value.strip() for name, _colon, value in (line.partition(":") for line in head[1:])}
+        body = await self._reader.readexactly(int(headers.get("content-length", "0")))
+        method, target, _version = head[0].split(" ")
+        if not is_first and "drop_reuse" in self._truth.faults:
+            return False
+        if (method, target.partition("?")[0]) == ("POST", "/v1/completions"):
+            await self._complete(headers, body)
+        else:
+            await self._page(method, target.partition("?")[0])
+        return headers.get("connection", "").lower() != "close"
+
+    async def _page(self, method: str, path: str) -> None:
+        truth = self._truth
+        version = "9.9.9" if "wrong_version" in truth.faults else VERSION
+        model = {"id": truth.model, "object": "model", "owned_by": "vllm", "root": truth.path}
+        pages: dict[str, object] = {
+            "/health": "",
+            "/ping": "",
+            "/load": {"server_load": truth.running},
+            "/version": {"version": version},
+            "/v1/models": {"object": "list", "data": [{**model, "max_model_len": truth.context}]},
+            "/metrics": truth.metrics(),
+        }
+        page = pages.get(path) if method == "GET" else None
+        if page is None:
+            await self._send(404, "application/json", b'{"detail":"Not Found"}')
+        elif isinstance(page, str):
+            await self._send(200, "text/plain; version=0.0.4; charset=utf-8", page.encode())
+        else:
+            await self._send(200, "application/json", json.dumps(page).encode())
+
+    async def _send(self, status: int, kind: str, body: bytes) -> None:
+        head = (
+            f"HTTP/1.1 {status} Truth\r\nserver: uvicorn\r\ncontent-length: {len(body)}\r\ncontent-type: {kind}\r\n\r\n"
+        )
+        self._writer.write(head.encode() + body)
+        await self._writer.drain()
+
+    async def _complete(self, headers: dict[str, str], body: bytes) -> None:
+        try:
+            ask = take_ask(self._truth, headers, body)
+        except RefusedError as refused:
+            await self._send(refused.status, "application/json", json.dumps(refused.body).encode())
+            return
+        self._truth.running += 1
+        self._truth.note("received", ask.request_id, running=self._truth.running)
+        self._truth.counts["prompt_tokens"] += len(ask.prompt)
+        try:
+            await (self._stream(ask) if ask.option("stream") else self._whole(ask))
+        except (ConnectionError, asyncio.CancelledError):
+            self._end(ask, "abort")
+            raise
+
+    def _end(self, ask: Ask, reason: str) -> None:
+        self._truth.running -= 1
+        self._truth.finished[reason] += 1
+        self._truth.counts["generation_tokens"] += "miscount" in self._truth.faults
+        self._truth.note("ended", ask.request_id, running=self._truth.running)
+
+    async def _whole(self, ask: Ask) -> None:
+        async for _batch in token_events(self._truth, ask):
+            pass  # a plain answer is sent when its last token is there
+        self._truth.counts["generation_tokens"] += ask.output_tokens
+        whole = choice(ask, 0, ask.output_tokens, is_last=True)
+        self._end(ask, finish_reason(ask))
+        answer = chunk(self._truth, ask, choices=[whole], usage=usage(self._truth, ask))
+        await self._send(200, "application/json", json.dumps(answer).encode())
+
+    async def _stream(self, ask: Ask) -> None:
+        head = "HTTP/1.1 200 OK\r\nserver: uvicorn\r\ncontent-type: text/event-stream; charset=utf-8\r\n"
+        self._writer.write(f"{head}x-request-id: {ask.request_id}\r\ntransfer-encoding: chunked\r\n\r\n".encode())
+        watch = asyncio.create_task(self._pump(ask))
+        gone = asyncio.create_task(self._gone())
+        await asyncio.wait({watch, gone}, return_when=asyncio.FIRST_COMPLETED)
+        gone.cancel()
+        if not watch.done():
+            watch.cancel()
+            raise ConnectionResetError
+        await watch
+        self._end(ask, finish_reason(ask))
+        self._writer.write(b"0\r\n\r\n")
+        await self._writer.drain()
+
+    async def _pump(self, ask: Ask) -> None:
+        async for batch in answer_events(self._truth, ask):
+            content = b"".join(written for _kind, _tokens, written in batch)
+            for kind, tokens, _written in batch:
+                self._truth.note(kind, ask.request_id, tokens=tokens)
+                self._truth.counts["generation_tokens"] += tokens
+            self._writer.write(f"{len(content):x}\r\n".encode() + content + b"\r\n")
+            await self._writer.drain()
+
+    async def _gone(self) -> None:
+        """Return once the client has left: a connection that is lost is one without a transport to write to."""
+        while not (self._reader.at_eof() or self._writer.transport.is_closing()):  # noqa: ASYNC110 -- nothing to await
+            await asyncio.sleep(0.01)
+
+
+def say(text: str) -> None:
+    """Write log lines where vLLM writes them."""
+    sys.stderr.write(text)
+    sys.stderr.flush()
+
+
+def fail_at_start(truth: Truth) -> None:
+    """Die as vLLM does when the KV cache does not fit; half of the context would."""
+    fits = truth.context // 2 // BLOCK_TOKENS * BLOCK_TOKENS
+    say(OOM_LINES.format(context=truth.context, fits=fits))
+    raise SystemExit(1)
+
+
+def stop_on(loop: asyncio.AbstractEventLoop, stopped: asyncio.Event) -> None:
+    """Stop in an orderly way on the usual two signals."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopped.set)
+
+
+async def serve(truth: Truth) -> None:
+    """Start as vLLM starts, serve until told to stop, and end with 0."""
+    stopped = asyncio.Event()
+    stop_on(asyncio.get_running_loop(), stopped)
+    if "slow_child" in truth.faults:
+        subprocess.Popen([sys.executable, "-c", STUBBORN_CHILD])  # noqa: ASYNC220 -- before anything is served
+    words = {"path": truth.path, "host": truth.host, "port": truth.port, "context": truth.context, "pid": os.getpid()}
+    say(START_LINES.format(version=VERSION, concurrency=524_288 / truth.context, **words))
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(stopped.wait(), truth.start_s)
+    if "oom_at_start" in truth.faults:
+        fail_at_start(truth)
+    if "never_ready" in truth.faults:
+        await stopped.wait()
+    if not stopped.is_set():
+        await listen(truth, stopped)
+    say(f"(APIServer pid={os.getpid()}) INFO:     Application shutdown complete.\n")
+
+
+async def listen(truth: Truth, stopped: asyncio.Event) -> None:
+    """Answer until stopped."""
+    conversations: set[asyncio.Task[None]] = set()
+
+    def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.create_task(Conversation(truth, reader, writer).hold())
+        conversations.add(task)
+        task.add_done_callback(conversations.discard)
+
+    server = await asyncio.start_server(accept, truth.host, truth.port, backlog=2048, limit=1 << 26)
+    port = server.sockets[0].getsockname()[1]
+    pid = os.getpid()
+    say(f"(APIServer pid={pid}) INFO:     Started server process [{pid}]\n")
+    say(f"(APIServer pid={pid}) INFO:     Waiting for application startup.\n")
+    say(f"(APIServer pid={pid}) INFO:     Listening on port {port}\n")
+    say(f"(APIServer pid={pid}) INFO:     Application startup complete.\n")
+    await stopped.wait()
+    server.close()
+    for task in list(conversations):
+        task.cancel()
+    await asyncio.gather(*conversations, return_exceptions=True)
+
+
+def read_truth(arguments: list[str]) -> Truth:
+    """Read the command line and the environment; flags of vLLM that change nothing here are let pass."""
+    parser = argparse.ArgumentParser(prog="vllm", allow_abbrev=False)
+    parser.add_argument("command", choices=["serve"])
+    parser.add_argument("model")
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=8000)
+    parser.add_argument("--served-model-name")
+    parser.add_argument("--max-model-len", type=int, default=4096)
+    parser.add_argument("--no-enable-prefix-caching", action="store_true")
+    parser.add_argument("--enable-prompt-tokens-details", action="store_true")
+    known, _others = parser.parse_known_args(arguments)
+    log = os.environ.get("TRUTH_LOG")
+    return Truth(
+        model=known.served_model_name or known.model,
+        path=known.model,
+        host=known.host,
+        port=known.port,
+        context=known.max_model_len,
+        is_caching=not known.no_enable_prefix_caching,
+        tells_cached=known.enable_prompt_tokens_details,
+        ttft_s=float(os.environ.get("TRUTH_TTFT_MS", "20")) / 1000,
+        itl_s=float(os.environ.get("TRUTH_ITL_MS", "2")) / 1000,
+        start_s=float(os.environ.get("TRUTH_START_S", "0.2")),
+        faults=read_faults(os.environ.get("TRUTH_FAULT", "")),
+        log=Path(log).open("a", encoding="utf-8") if log else None,
+    )
+
+
+def main(arguments: list[str]) -> None:
+    """Be `vllm`."""
+    if arguments == ["--version"]:
+        sys.stdout.write(f"{VERSION}+truth\n")
+        return
+    asyncio.run(serve(read_truth(arguments)))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,95 @@
+"""Closed loops keep their number in flight; open loops keep their schedule."""
+
+from itertools import pairwise
+
+from meter.schedule import arrivals_ns
+from tests.meter.conftest import RunMeter, StartTruth
+
+
+def test_a_closed_loop_never_has_more_in_flight_than_asked_and_reaches_it(
+    start_truth: StartTruth, run_meter: RunMeter
+) -> None:
+    truth = start_truth()
+
+    run_meter(truth.url, load={"kind": "closed", "concurrency": 4}, request_count=12, warmup_count=4)
+
+    running = [entry["running"] for entry in truth.log("received")]
+    assert max(running) == 4
+    assert running[:4] == [1, 2, 3, 4]
+
+
+def test_a_slot_is_handed_over_before_anything_else_happens(start_truth: StartTruth, run_meter: RunMeter) -> None:
+    truth = start_truth()
+
+    report = run_meter(truth.url, load={"kind": "closed", "concurrency": 3}, request_count=12, warmup_count=3)
+
+    events = sorted(at for row in report.rows for at in row["event_at_ns"])
+    freed: dict[int, int] = {}
+    for row in report.rows:
+        free_at = freed.get(row["connection"])
+        if free_at is not None:
+            assert not any(free_at < at < row["send_start_ns"] for at in events)
+        freed[row["connection"]] = row["done_at_ns"]
+    assert len(freed) == 3
+
+
+def test_warm_up_rolls_into_measurement_without_a_drain(start_truth: StartTruth, run_meter: RunMeter) -> None:
+    truth = start_truth(ttft_ms=20)
+
+    report = run_meter(truth.url, load={"kind": "closed", "concurrency": 2}, request_count=4, warmup_count=3)
+
+    assert [row["phase"] for row in report.rows] == ["warmup"] * 3 + ["measured"] * 4
+    first_measured = report.rows[3]["send_start_ns"]
+    assert any(row["done_at_ns"] > first_measured for row in report.rows[:3])
+    assert report.summary["planned"] == report.summary["issued"] == 4
+
+
+def test_a_closed_loop_has_no_intended_time(start_truth: StartTruth, run_meter: RunMeter) -> None:
+    truth = start_truth()
+
+    report = run_meter(truth.url)
+
+    assert {row["intended_at_ns"] for row in report.rows} == {None}
+    assert report.summary["client"]["dispatch_delay_p99_ms"] is None
+
+
+def test_an_open_loop_intends_exactly_its_schedule(start_truth: StartTruth, run_meter: RunMeter) -> None:
+    truth = start_truth()
+
+    report = run_meter(truth.url, load={"kind": "poisson", "rate_per_s": 40.0}, request_count=8, warmup_count=2)
+
+    intended = [row["intended_at_ns"] for row in report.rows]
+    arrivals = arrivals_ns("poisson", 40.0, 10, 123)
+    assert [at - intended[0] for at in intended] == [at - arrivals[0] for at in arrivals]
+    assert all(row["send_start_ns"] >= row["intended_at_ns"] for row in report.rows)
+    assert report.summary["client"]["dispatch_delay_p99_ms"] >= 0
+
+
+def test_an_open_loop_does_not_wait_for_answers(start_truth: StartTruth, run_meter: RunMeter) -> None:
+    truth = start_truth(ttft_ms=400)
+
+    report = run_meter(truth.url, load={"kind": "constant", "rate_per_s": 50.0})
+
+    assert report.outcomes == ["ok"] * 6
+    assert max(row["send_start_ns"] for row in report.rows) < min(row["done_at_ns"] for row in report.rows)
+    assert len({row["connection"] for row in report.rows}) == 6
+
+
+def test_constant_arrivals_keep_one_gap() -> None:
+    assert arrivals_ns("constant", 4.0, 3, 0) == [0, 250_000_000, 500_000_000]
+
+
+def test_poisson_arrivals_follow_from_the_seed() -> None:
+    assert arrivals_ns("poisson", 2.0, 50, 7) == arrivals_ns("poisson", 2.0, 50, 7)
+    assert arrivals_ns("poisson", 2.0, 50, 7) != arrivals_ns("poisson", 2.0, 50, 8)
+
+
+def test_poisson_gaps_have_the_mean_and_the_spread_of_an_exponential() -> None:
+    times = [0, *arrivals_ns("poisson", 2.0, 10_000, 7)]
+
+    gaps = [(later - earlier) / 1e9 for earlier, later in pairwise(times)]
+
+    mean = sum(gaps) / len(gaps)
+    spread = (sum((gap - mean) ** 2 for gap in gaps) / len(gaps)) ** 0.5
+    assert 0.48 < mean < 0.52
+    assert 0.48 < spread < 0.52

@@ -1,0 +1,138 @@
+"""A wrong plan is refused in one sentence that names what is wrong; nothing is sent."""
+
+import json
+import socket
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from meter.errors import UsageError
+from meter.plan import Prompts, parse_plan
+from meter.prepare import prepare
+from meter.prompts import make_prompts
+from tests.meter.conftest import PLAN, RunMeter, make_plan
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"colour": "red"}, "unknown key colour"),
+        ({"meter_plan_version": 2}, "meter_plan_version must be 1"),
+        ({"url": "https://127.0.0.1:1"}, "url must be http://host:port"),
+        ({"url": "http://127.0.0.1:70000"}, "url must be"),
+        ({"path": "v1"}, "path must be"),
+        ({"model": ""}, "model must be"),
+        ({"output_tokens": 0}, "output_tokens must be a whole number of 1 or more, not 0"),
+        ({"output_tokens": True}, "output_tokens must be"),
+        ({"request_count": 2.5}, "request_count must be"),
+        ({"timeout_s": -1}, "timeout_s must be"),
+        ({"load": []}, "load must be an object"),
+        ({"load": {"kind": "burst"}}, "load"),
+        ({"load": {"kind": "closed", "concurrency": 0}}, "load.concurrency must be"),
+        ({"load": {"kind": "closed", "rate_per_s": 1}}, "lacks the key load.concurrency"),
+        ({"load": {"kind": "poisson", "rate_per_s": 1, "concurrency": 2}}, "unknown key load.concurrency"),
+        ({"prompts": {**PLAN["prompts"], "token_low": 20_000}}, "token_high must be above"),
+        ({"prompts": {**PLAN["prompts"], "token_high": 265}}, "only 1 exist"),
+        ({"extra_body": {"stream": False}}, "extra_body must be an object without the keys"),
+    ],
+)
+def test_a_wrong_plan_is_refused_by_name(changes: dict[str, object], words: str) -> None:
+    with pytest.raises(UsageError, match=r".") as caught:
+        parse_plan(json.dumps(make_plan(**changes)))
+
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("key", sorted(PLAN))
+def test_every_key_is_required(key: str) -> None:
+    plan = {name: value for name, value in PLAN.items() if name != key}
+
+    with pytest.raises(UsageError, match=f"lacks the key {key}"):
+        parse_plan(json.dumps(plan))
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "null"])
+def test_what_is_not_an_object_is_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_plan(text)
+
+
+def test_the_hash_of_a_plan_does_not_depend_on_its_layout() -> None:
+    assert parse_plan(json.dumps(PLAN)).sha256 == parse_plan(json.dumps(PLAN, indent=2, sort_keys=True)).sha256
+
+
+def test_a_wrong_plan_exits_with_2_and_one_line(run_meter: RunMeter) -> None:
+    report = run_meter("http://127.0.0.1:1", output_tokens=0)
+
+    assert report.exit_code == 2
+    assert report.stderr.count("\n") == 1
+    assert not report.folder.exists()
+
+
+def test_a_server_that_does_not_answer_exits_with_3(run_meter: RunMeter) -> None:
+    with closing(socket.socket()) as bound:
+        bound.bind(("127.0.0.1", 0))  # bound but not listening: nobody else can answer there
+
+        report = run_meter(f"http://127.0.0.1:{bound.getsockname()[1]}")
+
+    assert report.exit_code == 3
+    assert "does not answer" in report.stderr
+    assert report.stderr.count("\n") == 1
+
+
+def test_a_folder_that_holds_something_is_refused_and_left_alone(run_meter: RunMeter, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "precious.txt").write_text("x")
+
+    report = run_meter("http://127.0.0.1:1")
+
+    assert report.exit_code == 2
+    assert "not empty" in report.stderr
+    assert [path.name for path in report.folder.iterdir()] == ["precious.txt"]
+
+
+@given(
+    count=st.integers(1, 40), tokens=st.integers(2, 20), low=st.integers(0, 50), span=st.integers(8, 30),
+    seed=st.integers(0, 2**40),
+)  # fmt: skip
+def test_prompts_are_distinct_of_exact_length_and_in_range(
+    count: int, tokens: int, low: int, span: int, seed: int
+) -> None:
+    made = make_prompts(Prompts("random", tokens, low, low + span, seed), count)
+
+    assert {len(prompt) for prompt in made} == {tokens}
+    assert len({tuple(prompt) for prompt in made}) == count
+    assert all(low <= token < low + span for prompt in made for token in prompt)
+
+
+def test_all_prompts_that_exist_can_be_drawn() -> None:
+    made = make_prompts(Prompts("random", 1, 10, 14, 5), 4)
+
+    assert sorted(made) == [[10], [11], [12], [13]]
+
+
+def test_prompts_follow_from_the_seed() -> None:
+    first = Prompts("random", 8, 264, 10240, 123)
+
+    assert make_prompts(first, 5) == make_prompts(first, 5)
+    assert make_prompts(first, 5) != make_prompts(Prompts("random", 8, 264, 10240, 124), 5)
+
+
+def test_a_request_carries_what_the_plan_asks_and_its_own_id() -> None:
+    plan = parse_plan(json.dumps(make_plan(warmup_count=1)))
+
+    requests = prepare(plan, "host:1", "abc")
+
+    head, _blank, body = requests[1].payload.partition(b"\r\n\r\n")
+    sent = json.loads(body)
+    assert b"X-Request-Id: meter-abc-000001" in head
+    assert f"Content-Length: {len(body)}".encode() in head
+    assert len(sent.pop("prompt")) == 16
+    assert sent == {
+        "model": "small", "max_tokens": 8, "stream": True, "stream_options": {"include_usage": True},
+        "temperature": 0.0, "ignore_eos": True, "return_token_ids": True,
+    }  # fmt: skip
+    assert len({request.body_sha256 for request in requests}) == 7

@@ -1,0 +1,141 @@
+"""The output folder is whole: finished, stopped early, or from the one-file meter."""
+
+import hashlib
+import json
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from meter import METER_VERSION
+from meter.bundle import bundle
+from meter.clock import Offset, has_stepped, kernel_stamp_ns, read_offset
+from meter.health import percentile_ms
+from tests.meter.conftest import RunMeter, StartTruth, make_plan
+
+FIELDS = [
+    *("index", "phase", "request_id", "connection", "reused", "intended_at_ns", "send_start_ns", "send_end_ns"),
+    *("headers_at_ns", "first_token_at_ns", "last_token_at_ns", "done_at_ns"),
+    *("prompt_tokens_planned", "prompt_tokens_counted", "cached_tokens"),
+    *("output_tokens_planned", "output_tokens_counted"),
+    *("event_at_ns", "event_kernel_ns", "event_tokens", "merged_events"),
+    *("finish_reason", "http_status", "outcome", "error", "body_sha256", "output_sha256"),
+]
+StartMeter = Callable[..., "subprocess.Popen[str]"]
+
+
+def test_a_record_holds_every_documented_field(start_truth: StartTruth, run_meter: RunMeter) -> None:
+    truth = start_truth()
+
+    report = run_meter(truth.url, warmup_count=2)
+
+    assert report.exit_code == 0
+    assert [list(row) for row in report.rows] == [FIELDS] * 8
+    assert [row["index"] for row in report.rows] == list(range(8))
+    assert sorted(path.name for path in report.folder.iterdir()) == ["meter.json", "progress.json", "requests.jsonl"]
+    assert json.loads((report.folder / "progress.json").read_text()) == {"done": 8, "planned": 8}
+
+
+def test_every_field_is_in_the_reference() -> None:
+    reference = (Path(__file__).parents[2] / "docs" / "reference" / "meter.md").read_text()
+
+    assert [name for name in FIELDS if f"`{name}`" not in reference] == []
+
+
+def test_the_summary_says_what_ran_and_how_well(start_truth: StartTruth, run_meter: RunMeter) -> None:
+    truth = start_truth()
+
+    report = run_meter(truth.url, warmup_count=2)
+
+    summary = report.summary
+    canonical = json.dumps(summary["plan"], sort_keys=True, separators=(",", ":")).encode()
+    measured = [row for row in report.rows if row["phase"] == "measured"]
+    assert summary["plan_sha256"] == hashlib.sha256(canonical).hexdigest()
+    assert (summary["planned"], summary["issued"], summary["ok"], summary["failed_by_class"]) == (6, 6, 6, {})
+    assert summary["started_ns"] == measured[0]["send_start_ns"]
+    assert summary["ended_ns"] == max(row["done_at_ns"] for row in measured)
+    assert summary["complete"] is True
+    assert summary["meter_version"] == METER_VERSION
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux stamps packets for us")
+def test_every_read_carries_a_kernel_stamp_on_linux(start_truth: StartTruth, run_meter: RunMeter) -> None:
+    truth = start_truth()
+
+    report = run_meter(truth.url)
+
+    assert report.summary["client"]["kernel_stamp_share"] == 1.0
+    assert report.summary["client"]["lag_p50_ms"] <= report.summary["client"]["lag_max_ms"]
+    assert all(None not in row["event_kernel_ns"] for row in report.rows)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_stopped_run_writes_what_it_has_and_says_so(
+    start_meter: StartMeter, tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+        process = start_meter(f"http://127.0.0.1:{server.getsockname()[1]}", load={"kind": "closed", "concurrency": 1})
+        connection, _peer = server.accept()
+        with closing(connection):
+            connection.recv(65_536)  # the first request is out, so the run is on
+            process.send_signal(number)
+            process.wait(timeout=60)
+
+    rows = [json.loads(line) for line in (tmp_path / "out" / "requests.jsonl").read_text().splitlines()]
+    summary = json.loads((tmp_path / "out" / "meter.json").read_text())
+    assert process.returncode == code
+    assert [(row["outcome"], row["done_at_ns"]) for row in rows] == [("cancelled", None)]
+    assert (summary["complete"], summary["planned"], summary["issued"]) == (False, 6, 1)
+
+
+def test_the_bundle_is_the_same_bytes_each_time(tmp_path: Path) -> None:
+    bundle(tmp_path / "one.pyz")
+    bundle(tmp_path / "two.pyz")
+
+    assert (tmp_path / "one.pyz").read_bytes() == (tmp_path / "two.pyz").read_bytes()
+
+
+def test_the_bundle_runs_with_nothing_but_python(start_truth: StartTruth, tmp_path: Path) -> None:
+    truth = start_truth()
+    bundle(tmp_path / "meter.pyz")
+    (tmp_path / "plan.json").write_text(json.dumps(make_plan(url=truth.url, request_count=2)))
+
+    argv = [sys.executable, "-I", "-S", "meter.pyz", "run", "plan.json", "out"]
+    found = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
+
+    assert (found.returncode, found.stdout, found.stderr) == (0, "", "")
+    assert json.loads((tmp_path / "out" / "meter.json").read_text())["ok"] == 2
+
+
+def test_wrong_usage_says_how_to_use_it(tmp_path: Path) -> None:
+    bundle(tmp_path / "meter.pyz")
+
+    argv = [sys.executable, "-I", str(tmp_path / "meter.pyz"), "walk"]
+    found = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+
+    assert found.returncode == 2
+    assert found.stderr.startswith("Usage: meter run")
+
+
+def test_a_set_wall_clock_is_noticed() -> None:
+    assert has_stepped(Offset(1_000_000, 100), Offset(1_000_300, 100))
+    assert not has_stepped(Offset(1_000_000, 100), Offset(1_000_150, 100))
+
+
+def test_the_wall_clock_is_read_between_two_readings_of_the_other() -> None:
+    assert 0 <= read_offset().bracket_ns < 1_000_000_000
+
+
+def test_a_read_without_a_stamp_has_no_stamp() -> None:
+    assert kernel_stamp_ns([]) is None
+
+
+def test_a_percentile_is_a_value_that_occurred() -> None:
+    values = [4_000_000, 1_000_000, 3_000_000, 2_000_000]
+
+    assert (percentile_ms(values, 0.5), percentile_ms(values, 0.99), percentile_ms([], 0.5)) == (2.0, 4.0, None)
