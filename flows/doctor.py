@@ -1,0 +1,77 @@
+"""What this computer has for a night, and what is missing."""
+
+import os
+import platform
+import shutil
+import sys
+from dataclasses import dataclass
+
+from infra.engine_env import LOCK, engine_place, is_built
+from infra.facts import read_host
+from infra.settings import Settings
+from infra.store import GIB
+from tasks.places import ledger
+
+PYTHON_MIN, PYTHON_MAX = (3, 11), (3, 13)
+MEMORY_NEEDED_GIB = 4.0  # the small model on CPU with 1 GiB of KV cache takes 2.3, the pipeline most of the rest
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing looked at: what was found, and what to do where it is not good."""
+
+    what: str
+    found: str
+    is_good: bool
+    advice: str
+
+
+def examine(settings: Settings) -> list[Check]:
+    """Look at everything a night needs; changes nothing but creating the ledger where there is none."""
+    return [_python(), _platform(), _memory(), _space(settings), _engine(settings), _leases(settings), _prefect()]
+
+
+def _python() -> Check:
+    is_good = PYTHON_MIN <= sys.version_info[:2] <= PYTHON_MAX
+    return Check("python", platform.python_version(), is_good, "use Python 3.11, 3.12 or 3.13")
+
+
+def _platform() -> Check:
+    found = f"{platform.system()} {platform.machine()}"
+    is_good = platform.system() == "Linux" and platform.machine() in ("x86_64", "aarch64")
+    return Check("platform", found, is_good, "the engine's wheels exist for Linux on x86_64 and aarch64")
+
+
+def _memory() -> Check:
+    host = read_host()
+    gib = host.memory_bytes / GIB
+    found = f"{gib:.1f} GiB, {host.cpu_count} cores, GPUs: {', '.join(host.gpus) or 'none'}"
+    return Check("host", found, gib >= MEMORY_NEEDED_GIB, f"the local suite needs {MEMORY_NEEDED_GIB:g} GiB of memory")
+
+
+def _space(settings: Settings) -> Check:
+    folder = settings.data.absolute()
+    while not folder.exists():
+        folder = folder.parent
+    free_gib = shutil.disk_usage(folder).free / GIB
+    is_good = free_gib >= settings.min_free_gib and os.access(folder, os.W_OK)
+    return Check("data", f"{settings.data.absolute()}: {free_gib:.1f} GiB free", is_good, "free some, or use --data")
+
+
+def _engine(settings: Settings) -> Check:
+    if settings.vllm_executable is not None:
+        is_good = os.access(settings.vllm_executable, os.X_OK)
+        return Check("engine", str(settings.vllm_executable), is_good, "NIGHTBENCH_VLLM_EXECUTABLE cannot be run")
+    engine = engine_place(LOCK, settings.cache)
+    found = str(engine.vllm) if is_built(engine) else "not built yet"
+    return Check("engine", found, is_built(engine), "make engine builds it; so does the first run")
+
+
+def _leases(settings: Settings) -> Check:
+    left = [lease.lease_id for lease in ledger(settings).open_leases() if lease.is_orphan()]
+    return Check("leases", f"{len(left)} left behind", not left, "nightbench reap gives them back")
+
+
+def _prefect() -> Check:
+    api = os.environ.get("PREFECT_API_URL")
+    return Check("prefect", api or "an API of its own for each run", is_good=True, advice="")

@@ -1,0 +1,100 @@
+"""The night: plan, rent a machine, measure every scenario on it, give it back, load, judge, report."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from prefect import flow
+from prefect.client.schemas.objects import FlowRun
+from prefect.flows import Flow
+from prefect.states import State
+from pydantic import Field
+from warehouse.load import LoadSummary
+
+from bench.errors import NightbenchError
+from bench.record import NightRecord, PlannedRun
+from infra.cloud import reap
+from infra.measuring import Bench
+from infra.server import EngineAt, RunningServer
+from infra.settings import Settings
+from tasks.artifacts import NightProgress, show_plan, show_results
+from tasks.loading import load, report
+from tasks.machine import provision, ready_engine, ready_model, take_snapshot, teardown
+from tasks.measuring import bring_up, is_serving, make_bench, measure, shut_down
+from tasks.places import clouds, ledger
+from tasks.planning import missing_runs, plan_night
+
+Target = Literal["local"]
+
+
+def release_leftovers(flow: Flow[..., object], flow_run: FlowRun, state: State[object]) -> None:
+    """Give back what a dead night left behind; Prefect passes the three by these names."""
+    del flow, flow_run, state
+    settings = Settings()
+    reap(clouds(settings), ledger(settings))
+
+
+@flow(
+    name="nightly",
+    flow_run_name="nightly {suite} on {target}",
+    on_cancellation=[release_leftovers],
+    on_crashed=[release_leftovers],
+    on_failure=[release_leftovers],
+)
+def nightly(
+    suite: Annotated[str, Field(description="The suite file that says what to measure")] = "suites/local.toml",
+    target: Annotated[Target, Field(description="Where to measure it")] = "local",
+    poc: Annotated[bool, Field(description="Only the first scenario, once")] = False,
+    resume: Annotated[str | None, Field(description="A night to take up again: runs only what it is missing")] = None,
+) -> LoadSummary:
+    """Run a whole night and return what was loaded; what could be measured is loaded even if the machine failed."""
+    night = plan_night(Path(suite), target, poc=poc, resume=resume)
+    show_plan(night)
+    measured = benchmark_machine(night, return_state=True)
+    summary = load(night.night)
+    show_results(night.night, report(night.night))
+    measured.result()
+    return summary
+
+
+@flow(name="benchmark-machine", flow_run_name="machine for {night.night}", validate_parameters=False)
+def benchmark_machine(night: NightRecord) -> None:
+    """Rent one machine, measure every missing run on it, and always give it back."""
+    lease = provision(night)
+    try:
+        engine = ready_engine()
+        model = ready_model(night.suite.model.source)
+        bench = make_bench(night, lease, model, take_snapshot(lease))
+        measure_runs(bench, engine)
+    finally:
+        teardown(lease)
+
+
+def measure_runs(bench: Bench, engine: EngineAt) -> None:
+    """Measure every missing run of the night in its order, each on a living server that fits it.
+
+    A server that will not start fails every run that needs it; one that dies under a run is started again for the next.
+    """
+    runs = missing_runs(bench.night)
+    progress = NightProgress(bench.night, done=len(bench.night.runs) - len(runs))
+    running: RunningServer | NightbenchError | None = None
+    server_id = None
+    for run in runs:
+        fits = run.scenario.server_id == server_id
+        if isinstance(running, RunningServer) and not (fits and is_serving(running)):
+            shut_down(running)
+            running = None
+        if running is None or not fits:
+            running, server_id = try_server(bench, run, engine), run.scenario.server_id
+        measure(bench, run, running, progress.within_run)
+        progress.run_is_over()
+    if isinstance(running, RunningServer):
+        shut_down(running)
+
+
+def try_server(bench: Bench, run: PlannedRun, engine: EngineAt) -> RunningServer | NightbenchError:
+    """The server for a run, or the error that kept it from coming up; anything we do not understand is raised."""
+    state = bring_up(bench, run, engine, return_state=True)
+    outcome = state.result(raise_on_failure=False)
+    if isinstance(outcome, (RunningServer, NightbenchError)):
+        return outcome
+    raise outcome

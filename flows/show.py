@@ -1,0 +1,159 @@
+"""What the command line prints: tables for people, JSON and CSV for programs; errors go to standard error."""
+
+import csv
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from rich.console import Console
+from rich.table import Table
+
+from bench.plan import cells
+from bench.record import NightRecord
+from infra.cloud import Offer
+from infra.ledger import Lease
+
+if TYPE_CHECKING:
+    from warehouse.judge import JudgedRun
+    from warehouse.query import Answer
+
+    from flows.doctor import Check
+
+VERDICT_STYLES = {"accepted": "green", "suspect": "yellow", "rejected": "red", "failed": "red", "not-run": "dim"}
+RESULT_COLUMNS = (
+    "scenario, repeat, verdict, completed AS ok, failed, output_throughput_tok_per_s AS tok_per_s, "
+    "ttft_p50_ms, tpot_p50_ms, e2el_p50_ms, reason"
+)
+
+
+def _out() -> Console:
+    # A table in a pipe or a file keeps its full width: cut columns are lost numbers.
+    return Console() if sys.stdout.isatty() else Console(width=240)
+
+
+def line(text: str) -> None:
+    """Print one line."""
+    _out().print(text, highlight=False, markup=False, soft_wrap=True)
+
+
+def warn(text: str) -> None:
+    """Print a warning to standard error."""
+    Console(stderr=True).print(f"warning: {text}", style="yellow", highlight=False, markup=False, soft_wrap=True)
+
+
+def error(text: str) -> None:
+    """Print an error to standard error."""
+    Console(stderr=True).print(f"error: {text}", style="red", highlight=False, markup=False, soft_wrap=True)
+
+
+def _json(value: object) -> None:
+    sys.stdout.write(json.dumps(value, indent=1, default=str) + "\n")
+
+
+def table(rows: Sequence[dict[str, Any]], title: str | None = None) -> None:
+    """Print rows as a table; numbers to the right, verdicts in their colour, nothing for a missing value."""
+    if not rows:
+        line(f"{title or 'rows'}: none")
+        return
+    grid = Table(title=title, title_justify="left")
+    for name, value in rows[0].items():
+        is_number = any(isinstance(row[name], (int, float)) for row in rows)
+        grid.add_column(name, justify="right" if is_number else "left", no_wrap=isinstance(value, (int, float)))
+    for row in rows:
+        grid.add_row(*(_cell(value) for value in row.values()), style=VERDICT_STYLES.get(str(row.get("verdict"))))
+    _out().print(grid)
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    return f"{value:,.3f}" if isinstance(value, float) else str(value).replace("[", "\\[")
+
+
+def plan(night: NightRecord, offers: Sequence[Offer], *, as_json: bool) -> None:
+    """Print a plan: every run in its order, and what the machine costs at most."""
+    rows = [asdict(cell) for cell in cells(night.runs)]
+    hours = night.suite.machine.lease_minutes / 60
+    prices = [offer.usd_per_hour * hours for offer in offers]
+    cost = f"at most {min(prices):.2f} USD" if prices else "the target does not offer this kind of machine"
+    if as_json:
+        _json({"suite": night.suite.name, "target": night.target, "runs": rows, "usd_max": min(prices, default=None)})
+        return
+    table(rows, f"{night.suite.name} on {night.target}: {len(rows)} runs")
+    line(f"lease of {night.suite.machine.lease_minutes} minutes, {cost}")
+
+
+def leases(found: Sequence[Lease], *, as_json: bool) -> None:
+    """Print every lease, what still runs last, and the sum of what they cost."""
+    now = datetime.now(UTC)
+    rows = [
+        {
+            "lease_id": lease.lease_id,
+            "night": lease.night,
+            "cloud": lease.cloud,
+            "machine": lease.machine_id,
+            "state": f"{lease.state}{', left behind' if lease.state != 'released' and lease.is_orphan() else ''}",
+            "rented_at": lease.rented_at and lease.rented_at.isoformat(timespec="seconds"),
+            "released_at": lease.released_at and lease.released_at.isoformat(timespec="seconds"),
+            "usd": round(lease.usd(now), 4),
+        }
+        for lease in sorted(found, key=lambda lease: (lease.state != "released", lease.intended_at))
+    ]
+    if as_json:
+        _json(rows)
+        return
+    table(rows, "leases")
+    line(
+        f"{sum(row['state'] != 'released' for row in rows)} open, {sum(lease.usd(now) for lease in found):.2f} USD in all"
+    )
+
+
+def answer(found: "Answer", form: Literal["table", "json", "csv"]) -> None:
+    """Print the answer to a query."""
+    rows = [dict(zip(found.columns, row, strict=True)) for row in found.rows]
+    if form == "json":
+        _json(rows)
+    elif form == "csv":
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(found.columns)
+        writer.writerows(found.rows)
+    else:
+        table(rows)
+
+
+def night(data: Path, name: str) -> None:
+    """Print a night's results and where its page is."""
+    from warehouse.query import run_sql  # noqa: PLC0415 - DuckDB, for this command only
+
+    sql = f"SELECT {RESULT_COLUMNS} FROM measurements WHERE night = '{name}' ORDER BY scenario, repeat"  # noqa: S608
+    found = run_sql(data.absolute(), sql)
+    table([dict(zip(found.columns, row, strict=True)) for row in found.rows], f"night {name}")
+    line(f"report: {data.absolute() / 'reports' / f'{name}.html'}")
+
+
+def judged(runs: Sequence["JudgedRun"], *, as_json: bool) -> None:
+    """Print a verdict a run and its findings, worst first."""
+    if as_json:
+        _json([asdict(run) for run in runs])
+        return
+    for run in runs:
+        _out().print(f"{run.verdict:9} {run.file}", style=VERDICT_STYLES[run.verdict], highlight=False, markup=False)
+        for finding in run.findings:
+            if finding.outcome != "PASS":
+                line(f"  {finding.outcome:13} {finding.code}: {finding.message}")
+    line(f"{len(runs)} judged, {sum(run.verdict == 'accepted' for run in runs)} accepted")
+
+
+def checks(found: Sequence["Check"], *, as_json: bool) -> None:
+    """Print what the doctor found."""
+    if as_json:
+        _json([asdict(check) for check in found])
+        return
+    for check in found:
+        line(
+            f"{'ok ' if check.is_good else 'BAD'} {check.what:9} {check.found}{'' if check.is_good else f': {check.advice}'}"
+        )

@@ -1,0 +1,113 @@
+"""Drive a load against a running server: start the driver detached, watch both, and keep what it wrote."""
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.errors import LoadDriverError, ServerDiedError
+from bench.load import Report, Target, meter_argv, meter_plan, read_meter, read_vllm_bench, vllm_bench_argv
+from bench.suite import Scenario
+from infra import processes
+from infra.server import RunningServer, explain_end, log_size
+from meter.bundle import bundle
+
+POLL_S = 0.2
+# A client that lost its server needs this long to notice and write down what it has.
+DRIVER_PATIENCE_S = 10.0
+LOG_TAIL_CHARS = 1500
+OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"}
+
+
+@dataclass(frozen=True)
+class Drive:
+    """One load: what to ask, of which server, from which machine folder, into which run folder."""
+
+    scenario: Scenario
+    target: Target
+    seed: int
+    request_timeout_s: float
+    run_timeout_s: float
+    machine: Path
+    lease_id: str
+    run_folder: Path
+
+
+def driver_argv(what: Drive, server: RunningServer) -> tuple[str, ...]:
+    """The driver's command line; the meter's plan and single file are written first."""
+    load = what.run_folder / "load"
+    if what.scenario.workload.driver == "vllm-bench":
+        return vllm_bench_argv(
+            server.engine.executable, what.scenario, what.target, what.seed, load.resolve() / "result.json"
+        )
+    plan = what.run_folder / "load-plan.json"
+    plan.write_text(json.dumps(meter_plan(what.scenario, what.target, what.seed, what.request_timeout_s), indent=1))
+    meter = what.machine / "meter.pyz"
+    bundle(meter)
+    return meter_argv(Path(sys.executable), meter, plan, load)
+
+
+def drive(argv: tuple[str, ...], what: Drive, server: RunningServer, progress: Callable[[float], None]) -> int:
+    """Run the driver to its end and return its exit code; `progress` gets the share done, about once a second.
+
+    Raises ServerDiedError where the server ended meanwhile and LoadDriverError where the driver took longer than
+    `run_timeout_s` or failed; the driver is ended first, and what it wrote stays in the run folder.
+    """
+    pid_file = what.machine / "driver.pid"
+    log = what.run_folder / "driver.log"
+    server_log_start = log_size(server)
+    mark = {processes.MARK: what.lease_id}
+    session = processes.start_detached(argv, {**OFFLINE, **mark}, pid_file, log, keep_exit_code=True)
+    try:
+        code = _watch(what, server, pid_file, progress)
+    finally:
+        processes.end_session(session, DRIVER_PATIENCE_S)
+        pid_file.unlink(missing_ok=True)
+    if not processes.is_alive(server.pid):
+        raise ServerDiedError(f"the server ended under load: {explain_end(server, server_log_start)}")
+    if code is None:
+        raise LoadDriverError(f"the load was not done after {what.run_timeout_s:g} s (suite: run_timeout_s)")
+    if code != 0:
+        raise LoadDriverError(f"the load driver ended with exit code {code}: {_tail(log)}")
+    return code
+
+
+def _watch(what: Drive, server: RunningServer, pid_file: Path, progress: Callable[[float], None]) -> int | None:
+    until = time.monotonic() + what.run_timeout_s
+    next_progress = 0.0
+    while (code := processes.exit_code(pid_file)) is None and time.monotonic() < until:
+        if not processes.is_alive(server.pid):
+            until = min(until, time.monotonic() + DRIVER_PATIENCE_S)
+        if time.monotonic() >= next_progress:
+            progress(_share_done(what.run_folder))
+            next_progress = time.monotonic() + 1.0
+        time.sleep(POLL_S)
+    return code
+
+
+def _share_done(run_folder: Path) -> float:
+    try:
+        said = json.loads((run_folder / "load" / "progress.json").read_bytes())
+    except (OSError, ValueError):
+        return 0.0
+    return float(said["done"] / said["planned"]) if said["planned"] else 0.0
+
+
+def _tail(log: Path) -> str:
+    return log.read_text(errors="replace")[-LOG_TAIL_CHARS:].strip() or "it printed nothing"
+
+
+def read_report(scenario: Scenario, load: Path) -> Report:
+    """Read what the scenario's driver wrote; raises LoadDriverError where nothing of it can be used."""
+    if scenario.workload.driver == "vllm-bench":
+        report = read_vllm_bench((load / "result.json").read_bytes())
+    else:
+        parts = [(load / name).read_bytes() for name in ("meter.json", "requests.jsonl", "events.bin")]
+        report = read_meter(*parts)
+    if not report.requests.is_ok.any():
+        classes = ", ".join(sorted(set(report.requests.outcome))) or "none was sent"
+        first = next((error for error in report.requests.error if error), None)
+        raise LoadDriverError(f"no request was answered ({classes}){': ' + first if first else ''}")
+    return report

@@ -1,0 +1,145 @@
+"""Measure one run: counters, load, counters, into a run folder; a failure is a record with its stage and reason."""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from bench.errors import NightbenchError
+from bench.load import Target
+from bench.plan import prompt_seed
+from bench.record import Busy, Host, LeaseFacts, Lineage, Load, NightRecord, PlannedRun, RunRecord, Weights
+from infra import drive, server, store
+from infra.models import PreparedModel
+from infra.server import RunningServer
+from infra.telemetry import Sampler, write_samples
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What is the same for every run on one machine."""
+
+    data: Path
+    night: NightRecord
+    machine: Path
+    host: Host
+    model: PreparedModel
+    lease: LeaseFacts
+    lineage: Lineage
+
+    @property
+    def weights(self) -> Weights:
+        """The model as found."""
+        return Weights(revision=self.model.revision, sha256=self.model.sha256, bytes=self.model.bytes)
+
+
+class Stopwatch:
+    """Seconds spent in each named stage."""
+
+    def __init__(self) -> None:
+        self.stage_s: dict[str, float] = {}
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Count the time of this block towards a stage, also when it fails."""
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self.stage_s[name] = self.stage_s.get(name, 0.0) + time.monotonic() - began
+
+
+def measure(
+    bench: Bench, run: PlannedRun, running: RunningServer | NightbenchError, progress: Callable[[float], None]
+) -> RunRecord:
+    """Measure one run on this server and return its record, which is then on disk under its final name.
+
+    `running` is the server, or the error that kept it from coming up. Whatever we understand and that goes wrong is a
+    record with outcome `failed`; its raw files are kept beside it.
+    """
+    partial = store.start_run(bench.data, bench.night.night, run)
+    started_at = datetime.now(UTC)
+    watch = Stopwatch()
+    found: dict[str, Any] = {}
+    try:
+        if isinstance(running, NightbenchError):
+            raise running
+        _measure(bench, run, running, partial, _Notes(watch, found, progress))
+        ended = {"outcome": "measured"}
+    except NightbenchError as error:
+        ended = {"outcome": "failed", "stage": error.stage or "measure", "reason": str(error)}
+    record = RunRecord(
+        night=bench.night.night,
+        suite=bench.night.suite.name,
+        scenario_id=run.scenario.scenario_id,
+        server_id=run.scenario.server_id,
+        repeat=run.repeat,
+        order=run.order,
+        started_at=started_at,
+        ended_at=datetime.now(UTC),
+        asked=run.scenario,
+        quality=bench.night.suite.quality,
+        host=bench.host,
+        weights=bench.weights,
+        lease=bench.lease,
+        lineage=bench.lineage,
+        stage_s=watch.stage_s,
+        **ended,
+        **found,
+    )
+    store.finish_run(partial, record)
+    return record
+
+
+@dataclass(frozen=True)
+class _Notes:
+    watch: Stopwatch
+    found: dict[str, Any]
+    progress: Callable[[float], None]
+
+
+def _measure(bench: Bench, run: PlannedRun, running: RunningServer, partial: Path, notes: _Notes) -> None:
+    log_start = server.log_size(running)
+    seed = prompt_seed(bench.night, run)
+    with notes.watch.stage("look"):
+        notes.found["server"] = server.look(running)
+    what = _drive(bench, run, running, partial, seed)
+    argv = drive.driver_argv(what, running)
+    load = {"driver": run.scenario.workload.driver, "argv": argv, "seed": seed}
+    notes.found["load"] = Load(**load, exit_code=None)
+    (partial / "metrics-before.txt").write_text(server.metrics(running))
+    busy_before = os.getloadavg()[0]
+    sampler = Sampler(running.pid)
+    try:
+        with notes.watch.stage("load"), sampler:
+            code = drive.drive(argv, what, running, notes.progress)
+        notes.found["load"] = Load(**load, exit_code=code)
+        (partial / "metrics-after.txt").write_text(server.metrics(running))
+    finally:
+        with notes.watch.stage("keep"):
+            write_samples(sampler.samples, partial / "telemetry.parquet")
+            store.keep_log(running.log, partial / "server.log.gz", log_start)
+        notes.found["busy"] = Busy(
+            load_average_before=busy_before,
+            load_average_after=os.getloadavg()[0],
+            steal_share=sampler.steal_share,
+        )
+    drive.read_report(run.scenario, partial / "load")
+
+
+def _drive(bench: Bench, run: PlannedRun, running: RunningServer, partial: Path, seed: int) -> drive.Drive:
+    suite = bench.night.suite
+    return drive.Drive(
+        scenario=run.scenario,
+        target=Target(running.base_url, run.scenario.model.name, bench.model.path, bench.model.vocab_size),
+        seed=seed,
+        request_timeout_s=suite.request_timeout_s,
+        run_timeout_s=suite.run_timeout_s,
+        machine=bench.machine,
+        lease_id=bench.lease.lease_id,
+        run_folder=partial,
+    )

@@ -1,0 +1,149 @@
+"""Processes that outlive the one that started them: started under a session of their own, found again, ended whole.
+
+A detached process writes its own pid to a pid file before it becomes the program, so no moment exists in which it runs
+unrecorded. A pid file is believed only if that process began when the file was written: pids are used again.
+"""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import psutil
+
+# The shell writes its own pid and then turns into the program, which so keeps that pid...
+_BECOME = 'echo $$ > "$0" && exec "$@"'
+# ... or waits for it and leaves its exit code in a file, for whoever looks later.
+_WAIT_FOR = 'echo $$ > "$0" && "$@"; code=$?; echo $code > "$0.exit.tmp" && mv "$0.exit.tmp" "$0.exit"'
+PID_FILE_SLACK_S = 5.0
+MARK = "NIGHTBENCH_LEASE"
+
+
+def start_detached(
+    argv: Sequence[str], environment: Mapping[str, str], pid_file: Path, log: Path, *, keep_exit_code: bool = False
+) -> int:
+    """Start a program in a session of its own, its output appended to `log`; return its session id.
+
+    It survives its parent. `environment` is added to ours. With `keep_exit_code`, `exit_code` tells how it ended.
+    """
+    script = _WAIT_FOR if keep_exit_code else _BECOME
+    exit_file(pid_file).unlink(missing_ok=True)
+    with log.open("ab") as sink:
+        process = subprocess.Popen(
+            ["/bin/sh", "-c", script, str(pid_file), *argv],
+            stdin=subprocess.DEVNULL,
+            stdout=sink,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **environment},
+            start_new_session=True,
+        )
+    return process.pid
+
+
+def exit_file(pid_file: Path) -> Path:
+    """Where a detached program's exit code is left."""
+    return pid_file.with_name(pid_file.name + ".exit")
+
+
+def exit_code(pid_file: Path) -> int | None:
+    """The exit code a detached program left behind; None while it runs, or where it was killed with its shell."""
+    try:
+        return int(exit_file(pid_file).read_text())
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+def session_of(pid_file: Path) -> int | None:
+    """The session a pid file speaks of, or None where it is gone, unreadable, or its pid is now somebody else's."""
+    try:
+        pid = int(pid_file.read_text())
+        written_at = pid_file.stat().st_mtime
+    except (OSError, ValueError):
+        return None
+    try:
+        began_at = psutil.Process(pid).create_time()
+    except psutil.NoSuchProcess:
+        # The leader is dead. While any process is left in its session, the kernel gives its number to nobody else.
+        return pid
+    return pid if abs(began_at - written_at) < PID_FILE_SLACK_S else None
+
+
+def members(session: int) -> list[psutil.Process]:
+    """Every living process of a session; zombies are not living."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if os.getsid(process.pid) == session and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except (OSError, psutil.NoSuchProcess):
+            continue
+    return found
+
+
+def marked(mark: str) -> list[psutil.Process]:
+    """Every living process whose environment carries this lease's mark, wherever it has moved itself."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get(MARK) == mark and process.pid != os.getpid():
+                found.append(process)
+        except (OSError, psutil.Error):
+            continue
+    return [process for process in found if _is_living(process)]
+
+
+def _is_living(process: psutil.Process) -> bool:
+    try:
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
+def end(processes: Sequence[psutil.Process], patience_s: float) -> None:
+    """Ask these processes to end, wait, then kill those that did not; returns when none is left.
+
+    Nothing is raised for one that is gone already, so this may be repeated.
+    """
+    for sign, wait_s in ((signal.SIGTERM, patience_s), (signal.SIGKILL, 10.0)):
+        living = [process for process in processes if _is_living(process)]
+        for process in living:
+            try:
+                process.send_signal(sign)
+            except psutil.NoSuchProcess:
+                continue
+        _wait_for_end(living, wait_s)
+
+
+def _wait_for_end(processes: Sequence[psutil.Process], wait_s: float) -> None:
+    until = time.monotonic() + wait_s
+    while any(_is_living(process) for process in processes) and time.monotonic() < until:
+        for process in processes:
+            _collect(process.pid)
+        time.sleep(0.05)
+
+
+def _collect(pid: int) -> None:
+    """Take the exit status of a child of ours, so that it does not stay behind as a zombie."""
+    try:
+        os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
+        return
+
+
+def end_session(session: int, patience_s: float) -> None:
+    """End a session's whole process tree; its leader is asked first, so that it can end its children itself."""
+    leader = [process for process in members(session) if process.pid == session]
+    end(leader, patience_s)
+    end(members(session), patience_s=1.0)
+    _collect(session)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process lives; a zombie does not."""
+    _collect(pid)
+    try:
+        return _is_living(psutil.Process(pid))
+    except psutil.NoSuchProcess:
+        return False

@@ -1,0 +1,126 @@
+"""Run folders: written aside, hashed, and moved to their name when whole. What stands under a final name is complete.
+
+runs/<night>/night.json                       the plan of the night
+runs/<night>/lease.json                       what was rented, and what it cost
+runs/<night>/<scenario_id>/<repeat>/          one run; MANIFEST.sha256 names and hashes each of its files
+runs/<night>/<scenario_id>/.partial-<repeat>/ the same while it is being written
+"""
+
+import gzip
+import hashlib
+import os
+import shutil
+from pathlib import Path
+
+from pydantic import BaseModel, ValidationError
+
+from bench.errors import NoSpaceError, UnreadableResultError, UsageError
+from bench.record import NightRecord, PlannedRun, RunRecord
+
+MANIFEST = "MANIFEST.sha256"
+PARTIAL, ABANDONED = ".partial-", ".abandoned-"
+GIB = 1 << 30
+
+
+def night_folder(data: Path, night: str) -> Path:
+    """Where a night's runs are."""
+    return data / "runs" / night
+
+
+def run_folder(data: Path, night: str, run: PlannedRun) -> Path:
+    """Where one run is, once it is whole."""
+    return night_folder(data, night) / run.scenario.scenario_id / str(run.repeat)
+
+
+def require_space(folder: Path, gib: float) -> None:
+    """Raise NoSpaceError where the disk under a folder has less than this free."""
+    folder.mkdir(parents=True, exist_ok=True)
+    free = shutil.disk_usage(folder).free
+    if free < gib * GIB:
+        raise NoSpaceError(
+            f"{folder}: {free / GIB:.1f} GiB free, {gib:g} GiB needed; free some, or point --data at another disk"
+        )
+
+
+def write_json(path: Path, value: BaseModel) -> None:
+    """Write a value under its final name in one step, on disk when this returns."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_name(f".{path.name}.tmp")
+    with aside.open("w") as sink:
+        sink.write(value.model_dump_json(indent=1) + "\n")
+        sink.flush()
+        os.fsync(sink.fileno())
+    aside.replace(path)
+    _sync(path.parent)
+
+
+def read_night(data: Path, night: str) -> NightRecord:
+    """The plan of a night; UsageError where there is no such night, UnreadableResultError where its file is broken."""
+    path = night_folder(data, night) / "night.json"
+    try:
+        return NightRecord.model_validate_json(path.read_bytes())
+    except FileNotFoundError as error:
+        known = ", ".join(nights(data)[-3:]) or "none"
+        raise UsageError(f"there is no night {night!r} in {data / 'runs'}; the newest are: {known}") from error
+    except ValidationError as error:
+        raise UnreadableResultError(f"{path} is not a night's plan: {error.errors()[0]['msg']}") from error
+
+
+def nights(data: Path) -> list[str]:
+    """The ids of every night, oldest first."""
+    return sorted(path.parent.name for path in (data / "runs").glob("*/night.json"))
+
+
+def start_run(data: Path, night: str, run: PlannedRun) -> Path:
+    """An empty folder to write a run into; what an earlier, killed try left there is kept aside."""
+    final = run_folder(data, night, run)
+    partial = final.with_name(f"{PARTIAL}{run.repeat}")
+    if partial.exists():
+        _keep_aside(partial, run.repeat)
+    (partial / "load").mkdir(parents=True)
+    return partial
+
+
+def _keep_aside(partial: Path, repeat: int) -> None:
+    count = len(list(partial.parent.glob(f"{ABANDONED}{repeat}-*")))
+    partial.rename(partial.with_name(f"{ABANDONED}{repeat}-{count}"))
+
+
+def finish_run(partial: Path, record: RunRecord) -> Path:
+    """Write the record and the manifest, sync everything, and give the folder its final name."""
+    hashes = file_hashes(partial)
+    write_json(partial / "record.json", record.model_copy(update={"file_sha256": hashes}))
+    lines = [f"{digest}  {name}\n" for name, digest in sorted(file_hashes(partial).items())]
+    (partial / MANIFEST).write_text("".join(lines))
+    for path in partial.rglob("*"):
+        _sync(path)
+    final = partial.with_name(partial.name.removeprefix(PARTIAL))
+    partial.rename(final)
+    _sync(final.parent)
+    return final
+
+
+def file_hashes(folder: Path) -> dict[str, str]:
+    """sha256 of every file below a folder, by its name relative to it."""
+    names = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): _sha256(path) for path in names}
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as source:
+        return hashlib.file_digest(source, "sha256").hexdigest()
+
+
+def keep_log(log: Path, target: Path, start: int) -> None:
+    """Keep what a log has grown by since byte `start`, compressed."""
+    with log.open("rb") as source, gzip.GzipFile(target, "wb", mtime=0) as sink:
+        source.seek(start)
+        shutil.copyfileobj(source, sink)
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,68 @@
+"""What the Prefect UI shows of a night: its plan, one progress bar, results, findings, and a link to the report."""
+
+from dataclasses import asdict
+from pathlib import Path
+from uuid import UUID
+
+from prefect import task
+from prefect.artifacts import (
+    create_link_artifact,
+    create_progress_artifact,
+    create_table_artifact,
+    update_progress_artifact,
+)
+from prefect.cache_policies import NO_CACHE
+from warehouse.query import run_sql
+
+from bench.plan import cells
+from bench.record import NightRecord
+from infra.settings import Settings
+
+RESULTS = "SELECT * EXCLUDE (night) FROM results WHERE night = ? ORDER BY ALL"
+FINDINGS = "SELECT * EXCLUDE (night) FROM findings_worst WHERE night = ?"
+
+
+@task(task_run_name="show plan", cache_policy=NO_CACHE)
+def show_plan(night: NightRecord) -> None:
+    """Publish the plan as a table."""
+    rows = [asdict(cell) for cell in cells(night.runs)]
+    create_table_artifact(rows, key="plan", description=f"Plan of night {night.night}, suite {night.suite.name}")
+
+
+class NightProgress:
+    """One live progress bar for the night: finished runs plus the share done of the one in progress."""
+
+    def __init__(self, night: NightRecord, done: int) -> None:
+        self._total = len(night.runs)
+        self._done = done
+        description = f"Runs of night {night.night}"
+        self._id = UUID(str(create_progress_artifact(self._percent(0.0), key="progress", description=description)))
+
+    def _percent(self, share: float) -> float:
+        return round(100 * (self._done + share) / self._total, 1)
+
+    def within_run(self, share: float) -> None:
+        """Show the share done of the run in progress."""
+        update_progress_artifact(self._id, self._percent(min(share, 1.0)))
+
+    def run_is_over(self) -> None:
+        """Count one more finished run."""
+        self._done += 1
+        self.within_run(0.0)
+
+
+@task(task_run_name="show results", cache_policy=NO_CACHE)
+def show_results(night: str, page: Path) -> None:
+    """Publish results, findings and the report's link."""
+    data = Settings().data.absolute()
+    for key, sql in (("results", RESULTS), ("findings", FINDINGS)):
+        answer = run_sql(data, sql.replace("?", f"'{night}'"))
+        rows = [dict(zip(answer.columns, map(_shown, row), strict=True)) for row in answer.rows]
+        create_table_artifact(rows, key=key, description=f"{key.capitalize()} of night {night}")
+    create_link_artifact(page.as_uri(), link_text=f"Report of night {night}", key="report")
+
+
+def _shown(value: object) -> object:
+    if isinstance(value, float):
+        return round(value, 3)
+    return value if isinstance(value, (int, bool, type(None))) else str(value)

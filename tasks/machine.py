@@ -1,0 +1,87 @@
+"""Rent a machine, make it ready, and give it back."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from prefect import get_run_logger, task
+from prefect.cache_policies import NO_CACHE
+
+from bench.record import LeaseFacts, NightRecord
+from infra import store
+from infra.cloud import give_back, reap, take_lease
+from infra.engine_env import LOCK, ensure_engine
+from infra.ledger import Lease
+from infra.models import PreparedModel, prepare_model
+from infra.server import EngineAt
+from infra.settings import Settings
+from tasks.places import clouds, ledger
+
+
+class LeaseReport(LeaseFacts):
+    """What `lease.json` of a night says: what was rented, when it was given back, and what it cost."""
+
+    rented_at: datetime | None
+    released_at: datetime | None
+    usd: float
+
+
+def _report(lease: Lease, data: Path) -> None:
+    store.write_json(
+        store.night_folder(data, lease.night) / "lease.json",
+        LeaseReport(
+            lease_id=lease.lease_id,
+            cloud=lease.cloud,
+            machine_id=lease.machine_id or lease.lease_id,
+            usd_per_hour=lease.usd_per_hour,
+            rented_at=lease.rented_at,
+            released_at=lease.released_at,
+            usd=lease.usd(datetime.now(UTC)),
+        ),
+    )
+
+
+@task(task_run_name="provision {night.target}", cache_policy=NO_CACHE, persist_result=False)
+def provision(night: NightRecord) -> Lease:
+    """Give back what an earlier night left behind, then rent one machine."""
+    settings = Settings()
+    book = ledger(settings)
+    for machine_id in reap(clouds(settings), book):
+        get_run_logger().warning("gave back %s, left behind by an earlier night", machine_id)
+    machine = night.suite.machine
+    cloud = clouds(settings)[night.target]
+    lease = take_lease(cloud, book, night=night.night, kind=machine.kind, minutes=machine.lease_minutes)
+    _report(lease, settings.data)
+    get_run_logger().info("rented %s at %.2f USD/h until %s", lease.machine_id, lease.usd_per_hour, lease.expires_at)
+    return lease
+
+
+@task(task_run_name="teardown", cache_policy=NO_CACHE, persist_result=False, retries=3, retry_delay_seconds=2)
+def teardown(lease: Lease) -> None:
+    """Give the machine back, with everything that runs on it; safe to repeat."""
+    settings = Settings()
+    gone = give_back(clouds(settings)[lease.cloud], ledger(settings), lease.lease_id)
+    _report(gone, settings.data)
+    get_run_logger().info("gave back %s after %.2f USD", gone.machine_id, gone.usd(datetime.now(UTC)))
+
+
+@task(task_run_name="engine", cache_policy=NO_CACHE, persist_result=False)
+def ready_engine() -> EngineAt:
+    """Find the engine's environment, or build it."""
+    settings = Settings()
+    if settings.vllm_executable is not None:
+        return EngineAt(settings.vllm_executable.absolute(), build=None)
+    built = ensure_engine(LOCK, settings.cache, get_run_logger().info)
+    return EngineAt(built.vllm, built.build)
+
+
+@task(task_run_name="model {source}", cache_policy=NO_CACHE, persist_result=False)
+def ready_model(source: str) -> PreparedModel:
+    """Put the weights on the machine, or verify those that are there."""
+    return prepare_model(source, Settings().data.absolute() / "models", get_run_logger().info)
+
+
+@task(task_run_name="snapshot", cache_policy=NO_CACHE)
+def take_snapshot(lease: Lease) -> str | None:
+    """Take the golden image of the machine; a local machine has none, which is recorded as None."""
+    get_run_logger().info("snapshot: not applicable on %s", lease.cloud)
+    return None

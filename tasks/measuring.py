@@ -1,0 +1,102 @@
+"""Bring a server up, measure runs on it, and stop it."""
+
+import subprocess
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+
+from prefect import get_run_logger, task
+from prefect.cache_policies import NO_CACHE
+
+from bench.errors import NightbenchError
+from bench.plan import describe_load
+from bench.record import LeaseFacts, Lineage, NightRecord, PlannedRun, RunRecord
+from infra import measuring, server, store
+from infra.facts import read_host
+from infra.ledger import Lease
+from infra.measuring import Bench
+from infra.models import PreparedModel
+from infra.server import Bringup, EngineAt, RunningServer
+from infra.settings import Settings
+
+ROOT = Path(__file__).parent.parent
+
+
+def make_bench(night: NightRecord, lease: Lease, model: PreparedModel, snapshot: str | None) -> Bench:
+    """Everything that stays the same for the runs on one machine."""
+    settings = Settings()
+    machine_id = lease.machine_id or lease.lease_id
+    return Bench(
+        data=settings.data.absolute(),
+        night=night,
+        machine=settings.data.absolute() / "machines" / machine_id,
+        host=read_host(),
+        model=model,
+        lease=LeaseFacts(
+            lease_id=lease.lease_id, cloud=lease.cloud, machine_id=machine_id, usd_per_hour=lease.usd_per_hour
+        ),
+        lineage=Lineage(
+            nightbench_version=version("nightbench"),
+            git_commit=settings.git_commit or _git_commit(),
+            suite_sha256=night.suite_sha256,
+            snapshot=snapshot,
+        ),
+    )
+
+
+def _git_commit() -> str | None:
+    """The commit this code is at; None where it is not a git checkout."""
+    argv = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=40"]
+    try:
+        asked = subprocess.run(argv, capture_output=True, text=True, timeout=10, check=False)
+    except FileNotFoundError:
+        return None
+    return asked.stdout.strip() or None
+
+
+@task(task_run_name="server for {run.scenario.name}", cache_policy=NO_CACHE, persist_result=False)
+def bring_up(bench: Bench, run: PlannedRun, engine: EngineAt) -> RunningServer:
+    """Start a server for this run's scenario; not retried, a server that will not start is a result."""
+    servers = store.night_folder(bench.data, bench.night.night) / "servers"
+    count = len(list(servers.glob(f"{run.scenario.server_id}-*.log")))
+    what = Bringup(
+        engine=engine,
+        scenario=run.scenario,
+        model=bench.model.path,
+        machine=bench.machine,
+        log=servers / f"{run.scenario.server_id}-{count}.log",
+        lease_id=bench.lease.lease_id,
+        port=Settings().engine_port,
+        ready_timeout_s=bench.night.suite.ready_timeout_s,
+    )
+    return server.bring_up(what, get_run_logger().info)
+
+
+@task(task_run_name="measure {run.scenario.name} #{run.repeat}", cache_policy=NO_CACHE, persist_result=False)
+def measure(
+    bench: Bench, run: PlannedRun, running: RunningServer | NightbenchError, progress: Callable[[float], None]
+) -> RunRecord:
+    """Measure one run; never retried, a second try would hide the instability we are here to see."""
+    record = measuring.measure(bench, run, running, progress)
+    say = get_run_logger().info if record.outcome == "measured" else get_run_logger().error
+    say(
+        "%s #%d (%s): %s %s",
+        run.scenario.name,
+        run.repeat,
+        describe_load(run.scenario),
+        record.outcome,
+        record.reason or "",
+    )
+    return record
+
+
+@task(task_run_name="stop server", cache_policy=NO_CACHE, persist_result=False, retries=2, retry_delay_seconds=1)
+def shut_down(running: RunningServer) -> None:
+    """Stop the server's whole process tree; safe to repeat."""
+    server.stop(running)
+    get_run_logger().info("server %s is stopped", running.pid)
+
+
+def is_serving(running: RunningServer) -> bool:
+    """Whether a server still answers."""
+    return server.is_serving(running)

@@ -1,0 +1,58 @@
+"""Plan a night, or take up one that was left unfinished."""
+
+import hashlib
+from datetime import UTC, datetime
+from pathlib import Path
+
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+
+from bench.errors import UsageError
+from bench.plan import plan_runs
+from bench.record import NightRecord, PlannedRun
+from bench.suite import Suite, parse_suite
+from infra import store
+from infra.settings import Settings
+
+
+def read_suite(path: Path) -> tuple[Suite, str]:
+    """A suite file as a value, and its sha256; UsageError where there is no such file, SuiteError where it is wrong."""
+    try:
+        raw = path.read_bytes()
+        text = raw.decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"the suite {path} cannot be read: {error}") from error
+    return parse_suite(text, str(path)), hashlib.sha256(raw).hexdigest()
+
+
+def make_night(suite: Path, target: str, *, poc: bool) -> NightRecord:
+    """A night that starts now; nothing is written."""
+    parsed, digest = read_suite(suite)
+    started_at = datetime.now(UTC)
+    return NightRecord(
+        night=f"{started_at:%Y-%m-%dT%H%M%S}Z",
+        target=target,
+        started_at=started_at,
+        suite=parsed,
+        suite_sha256=digest,
+        seed=parsed.seed,
+        runs=plan_runs(parsed, poc=poc),
+    )
+
+
+@task(task_run_name="plan", cache_policy=NO_CACHE)
+def plan_night(suite: Path, target: str, *, poc: bool, resume: str | None) -> NightRecord:
+    """Plan a new night and write the plan down, or read that of the night to resume."""
+    settings = Settings()
+    store.require_space(settings.data, settings.min_free_gib)
+    if resume is not None:
+        return store.read_night(settings.data, resume)
+    night = make_night(suite, target, poc=poc)
+    store.write_json(store.night_folder(settings.data, night.night) / "night.json", night)
+    return night
+
+
+def missing_runs(night: NightRecord) -> list[PlannedRun]:
+    """The runs of a night that have no run folder yet, in their order."""
+    data = Settings().data
+    return [run for run in night.runs if not store.run_folder(data, night.night, run).exists()]

@@ -1,0 +1,123 @@
+import os
+import signal
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bench.errors import PortInUseError, ServerStartError
+from bench.suite import Engine, Machine, Model, Scenario, Workload
+from infra import processes, server
+from infra.server import Bringup, EngineAt
+
+TRUTH_SERVER = Path(__file__).parents[1] / "emulators" / "truth_server.py"
+
+
+@pytest.fixture
+def what(tmp_path: Path) -> Iterator[Bringup]:
+    executable = tmp_path / "vllm"
+    executable.write_text(f'#!/bin/sh\nexec python3 -u "{TRUTH_SERVER}" "$@"\n')
+    executable.chmod(0o755)
+    scenario = Scenario(
+        name="one",
+        machine=Machine(),
+        model=Model(name="small", source="generated:small?seed=0"),
+        engine=Engine(version="0.32.0", max_model_len=4096),
+        workload=Workload(isl=8, osl=8, concurrency=1, request_count=1),
+    )
+    machine = tmp_path / "machine"
+    machine.mkdir()
+    yield Bringup(
+        engine=EngineAt(executable, build="emulator"),
+        scenario=scenario,
+        model=tmp_path,
+        machine=machine,
+        log=tmp_path / "logs" / "server.log",
+        lease_id=tmp_path.name,
+        port=0,
+        ready_timeout_s=30.0,
+    )
+    processes.end(processes.marked(tmp_path.name), patience_s=0.1)
+
+
+def with_fault(what: Bringup, fault: str, **changes: object) -> Bringup:
+    engine = what.scenario.engine.model_copy(update={"environment": {"TRUTH_FAULT": fault}})
+    values = {**what.__dict__, "scenario": what.scenario.model_copy(update={"engine": engine}), **changes}
+    return Bringup(**values)
+
+
+def quiet(text: str) -> None:
+    del text
+
+
+def test_a_server_says_what_it_is(what: Bringup) -> None:
+    running = server.bring_up(what, quiet)
+
+    found = server.look(running)
+
+    assert (found.engine_version, found.served_model, found.max_model_len) == ("0.32.0", "small", 4096)
+    assert found.kv_cache_tokens == 524288
+    server.stop(running)
+
+
+def test_a_stopped_server_leaves_no_process_and_a_free_port(what: Bringup) -> None:
+    running = server.bring_up(with_fault(what, "slow_child"), quiet)
+
+    server.stop(running)
+
+    assert processes.marked(what.lease_id) == []
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", running.port))
+
+
+def test_stopping_twice_is_not_an_error(what: Bringup) -> None:
+    running = server.bring_up(what, quiet)
+    server.stop(running)
+
+    server.stop(running)
+
+    assert not server.is_serving(running)
+
+
+def test_a_server_that_cannot_start_says_why_in_its_logs_own_words(what: Bringup) -> None:
+    with pytest.raises(ServerStartError, match=r"larger than the available KV cache memory .*out_of_memory"):
+        server.bring_up(with_fault(what, "oom_at_start"), quiet)
+
+    assert processes.marked(what.lease_id) == []
+
+
+def test_a_server_that_is_never_ready_is_stopped_at_its_timeout(what: Bringup) -> None:
+    with pytest.raises(ServerStartError, match=r"not ready after 1 s \(suite: ready_timeout_s\)"):
+        server.bring_up(with_fault(what, "never_ready", ready_timeout_s=1.0), quiet)
+
+    assert processes.marked(what.lease_id) == []
+
+
+def test_an_engine_that_is_not_there_says_so(what: Bringup, tmp_path: Path) -> None:
+    missing = Bringup(**{**what.__dict__, "engine": EngineAt(tmp_path / "nowhere", build=None)})
+
+    with pytest.raises(ServerStartError, match="nowhere"):
+        server.bring_up(missing, quiet)
+
+
+def test_a_port_in_use_is_named_with_its_listener_and_nothing_is_started(what: Bringup) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+
+        with pytest.raises(
+            PortInUseError, match=rf"port {port} on this computer is in use by \S+ \(pid {os.getpid()}\)"
+        ):
+            server.bring_up(Bringup(**{**what.__dict__, "port": port}), quiet)
+
+    assert not what.log.exists()
+
+
+def test_a_killed_server_is_not_serving(what: Bringup) -> None:
+    running = server.bring_up(what, quiet)
+
+    os.kill(running.pid, signal.SIGKILL)
+
+    assert not server.is_serving(running)
