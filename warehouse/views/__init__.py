@@ -1,1 +1,40 @@
-"""One .sql file a question."""
+"""One .sql file a question, over one view a table of the lake."""
+
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+
+from warehouse.columns import COLUMNS, PARTITION, TABLES, Table
+
+# A view stands after those it asks.
+QUESTIONS = (
+    "accepted",
+    "results",
+    "failures",
+    "findings_worst",
+    "nightly_medians",
+    "latest_vs_30",
+    "night_costs",
+)
+
+
+def view_statements(lake: Path) -> Iterator[str]:
+    """The SQL of every view over this lake; the lake's path stands in it, so that it works from any folder."""
+    for table in TABLES:
+        yield _table_view(lake, table)
+    for name in QUESTIONS:
+        yield files(__name__).joinpath(f"{name}.sql").read_text(encoding="utf-8")
+
+
+def _table_view(lake: Path, table: Table) -> str:
+    """Every declared column, also of nights written before it was declared, and of no night at all."""
+    typed = ", ".join(f'CAST(NULL AS {column.duckdb_type}) AS "{column.name}"' for column in COLUMNS[table])
+    empty = f"SELECT {typed} WHERE false"
+    if not any(lake.glob(f"{table}/{PARTITION}=*/part-0.parquet")):
+        return f"CREATE VIEW {table} AS {empty}"
+    # A bracket around a sign that means something in a glob takes its meaning away.
+    folder = "".join(f"[{sign}]" if sign in "*?[" else sign for sign in str(lake)).replace("'", "''")
+    where = f"'{folder}/{table}/{PARTITION}=*/part-0.parquet'"
+    options = f"hive_partitioning=true, hive_types={{'{PARTITION}': VARCHAR}}, union_by_name=true"
+    lake_rows = f"SELECT * FROM read_parquet({where}, {options})"  # noqa: S608 - names of ours; the path is quoted
+    return f"CREATE VIEW {table} AS {empty} UNION ALL BY NAME {lake_rows}"

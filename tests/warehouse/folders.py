@@ -1,0 +1,332 @@
+"""Makes run folders as a night leaves them, in the meter's format, with times that come out right."""
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from bench.record import (
+    Busy,
+    Host,
+    LeaseFacts,
+    Lineage,
+    NightRecord,
+    PlannedRun,
+    RunRecord,
+    Server,
+    Weights,
+)
+from bench.suite import Engine, Machine, Model, Quality, Scenario, ScenarioEntry, Suite
+
+STARTED = datetime(2026, 3, 1, 22, 0, tzinfo=UTC)
+QUALITY = Quality(min_duration_s=1.0, min_requests_per_slot=10.0)
+MS_NS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How a synthetic run went: every request takes `ttft_ms`, then a token each `gap_ms`, slot after slot."""
+
+    requests: int = 400
+    tokens: int = 8
+    concurrency: int = 4
+    ttft_ms: float = 20.0
+    gap_ms: float = 5.0
+    failed: int = 0
+    warmup: int = 2
+    driver: str = "meter"
+    arrivals: str = "closed"
+
+
+@dataclass(frozen=True)
+class Told:
+    """What else a record says; the defaults are those of a good run."""
+
+    outcome: str = "measured"
+    stage: str | None = None
+    reason: str | None = None
+    engine_version: str = "0.32.0+cpu"
+    usd_per_hour: float | None = 2.0
+    counters: dict[str, float] = field(default_factory=dict)
+
+
+def scenario(shape: Shape = Shape(), name: str = "chat") -> Scenario:
+    """The scenario a shape is a run of."""
+    return suite({name: shape}).expand()[0]
+
+
+def suite(shapes: dict[str, Shape], repeats: int = 1) -> Suite:
+    """A suite of scenarios with these shapes."""
+    entries = tuple(
+        ScenarioEntry.model_validate(
+            {
+                "name": name,
+                "isl": 16,
+                "osl": shape.tokens,
+                "request_count": shape.requests,
+                "warmup_count": shape.warmup,
+                "driver": shape.driver,
+                "arrivals": shape.arrivals,
+                **(
+                    {"concurrency": shape.concurrency}
+                    if shape.arrivals == "closed"
+                    else {"request_rate_per_s": 1000.0 / (shape.ttft_ms + shape.gap_ms * (shape.tokens - 1)) * 4}
+                ),
+            }
+        )
+        for name, shape in shapes.items()
+    )
+    return Suite(
+        name="synthetic",
+        repeats=repeats,
+        machine=Machine(),
+        model=Model(name="tiny", source="generated:tiny"),
+        engine=Engine(version="0.32.0", max_model_len=4096, flags=("--no-enable-prefix-caching",)),
+        quality=QUALITY,
+        scenarios=entries,
+    )
+
+
+def write_night(data: Path, night: str, shapes: dict[str, Shape], repeats: int = 1) -> NightRecord:
+    """Write night.json and lease.json, and no run folder yet."""
+    asked = suite(shapes, repeats)
+    pairs = [(scenario, repeat) for scenario in asked.expand() for repeat in range(repeats)]
+    record = NightRecord(
+        night=night,
+        target="local",
+        started_at=STARTED,
+        suite=asked,
+        suite_sha256="0" * 64,
+        seed=1,
+        runs=tuple(PlannedRun(order=at, repeat=repeat, scenario=one) for at, (one, repeat) in enumerate(pairs)),
+    )
+    folder = data / "runs" / night
+    folder.mkdir(parents=True)
+    (folder / "night.json").write_text(record.model_dump_json())
+    (folder / "lease.json").write_text(json.dumps(lease()))
+    return record
+
+
+def lease() -> dict[str, Any]:
+    return {
+        "lease_id": "lease-1",
+        "cloud": "static",
+        "machine_id": "machine-1",
+        "usd_per_hour": 2.0,
+        "rented_at": STARTED.isoformat(),
+        "released_at": (STARTED + timedelta(hours=1)).isoformat(),
+        "usd": 2.0,
+    }
+
+
+def whole_night(data: Path, night: str = "2026-03-01", shapes: dict[str, Shape] | None = None) -> NightRecord:
+    """A night in which every planned run was measured."""
+    shapes = shapes or {"chat": Shape()}
+    record = write_night(data, night, shapes)
+    for run in record.runs:
+        write_run(data, record, run, shapes[run.scenario.name])
+    return record
+
+
+def write_run(data: Path, night: NightRecord, run: PlannedRun, shape: Shape, told: Told = Told()) -> Path:
+    """Write one run folder and its manifest; gives the folder."""
+    folder = data / "runs" / night.night / run.scenario.scenario_id / str(run.repeat)
+    (folder / "load").mkdir(parents=True)
+    record = run_record(night, run, told)
+    (folder / "record.json").write_text(record.model_dump_json())
+    if told.outcome == "measured":
+        files = vllm_bench_files(shape) if shape.driver == "vllm-bench" else meter_files(shape)
+        for name, content in files.items():
+            (folder / "load" / name).write_bytes(content)
+        for name, text in metrics_texts(shape, told.counters).items():
+            (folder / name).write_text(text)
+        write_telemetry(folder / "telemetry.parquet")
+    (folder / "server.log.gz").write_bytes(b"not read by the warehouse")
+    seal(folder)
+    return folder
+
+
+def seal(folder: Path) -> None:
+    """Write the manifest over what is there."""
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.name != "MANIFEST.sha256"]
+    lines = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.relative_to(folder)}\n" for path in files]
+    (folder / "MANIFEST.sha256").write_text("".join(lines))
+
+
+def run_record(night: NightRecord, run: PlannedRun, told: Told = Told()) -> RunRecord:
+    """The record of a run; one that was not measured found a host and nothing else."""
+    is_measured = told.outcome == "measured"
+    price = LeaseFacts(lease_id="lease-1", cloud="static", machine_id="machine-1", usd_per_hour=told.usd_per_hour or 0)
+    return RunRecord.model_validate(
+        {
+            "night": night.night,
+            "suite": night.suite.name,
+            "scenario_id": run.scenario.scenario_id,
+            "server_id": run.scenario.server_id,
+            "repeat": run.repeat,
+            "order": run.order,
+            "outcome": told.outcome,
+            "stage": told.stage,
+            "reason": told.reason,
+            "started_at": STARTED,
+            "ended_at": STARTED + timedelta(minutes=1),
+            "asked": run.scenario,
+            "quality": night.suite.quality,
+            "host": _HOST,
+            "server": _server(told.engine_version) if is_measured else None,
+            "weights": Weights(revision="r1", sha256="1" * 64, bytes=10) if is_measured else None,
+            "busy": Busy(load_average_before=0.1, load_average_after=1.5, steal_share=0.0) if is_measured else None,
+            "lease": None if told.usd_per_hour is None else price,
+            "lineage": Lineage(nightbench_version="0.1.0", git_commit="abc", suite_sha256="0" * 64),
+        }
+    )
+
+
+_HOST = Host(
+    hostname="host-1",
+    kernel="6.1",
+    cpu_model="Some CPU",
+    cpu_count=2,
+    memory_bytes=1 << 33,
+    gpus=("Some GPU",),
+    driver_version="570.1",
+    python_version="3.11",
+)
+
+
+def _server(version: str) -> Server:
+    return Server(
+        engine_version=version,
+        engine_build="build-1",
+        served_model="tiny",
+        max_model_len=4096,
+        kv_cache_tokens=1000,
+        argv=("vllm", "serve"),
+        environment={},
+        pid=1,
+        cold_start_s=12.0,
+        image_digest="sha256:2",
+    )
+
+
+def meter_files(shape: Shape) -> dict[str, bytes]:
+    """meter.json, requests.jsonl and events.bin of a run of this shape."""
+    count = shape.warmup + shape.requests
+    slot_ns = int((shape.ttft_ms + shape.gap_ms * (shape.tokens - 1)) * MS_NS)
+    # Slot after slot without a pause; an open loop sends as evenly.
+    send = (np.arange(count) // shape.concurrency) * slot_ns
+    if shape.arrivals != "closed":
+        send = np.arange(count) * (slot_ns // shape.concurrency)
+    first = send + int(shape.ttft_ms * MS_NS)
+    events = (first[:, None] + np.arange(shape.tokens) * int(shape.gap_ms * MS_NS)).astype("<i8")
+    kernel = events - 1000
+    ones = np.ones(events.size, dtype="<i4")
+    rows = "".join(
+        json.dumps(_meter_row(shape, at, int(send[at]), events[at]), separators=(",", ":")) + "\n"
+        for at in range(count)
+    )
+    head = {
+        "plan": {"request_count": shape.requests},
+        "client": {"lag_p99_ms": 0.05, "kernel_stamp_share": 1.0},
+        "complete": True,
+    }
+    return {
+        "meter.json": json.dumps(head).encode(),
+        "requests.jsonl": rows.encode(),
+        "events.bin": events.tobytes() + kernel.astype("<i8").tobytes() + ones.tobytes(),
+    }
+
+
+def _meter_row(shape: Shape, at: int, send_ns: int, events: "np.typing.NDArray[np.int64]") -> dict[str, Any]:
+    is_warmup = at < shape.warmup
+    # The last ones fail: they were sent, then the connection broke.
+    is_ok = at < shape.warmup + shape.requests - shape.failed
+    return {
+        "index": at if is_warmup else at - shape.warmup,
+        "phase": "warmup" if is_warmup else "measured",
+        "request_id": f"r{at}",
+        "intended_at_ns": send_ns,
+        "send_start_ns": send_ns,
+        "send_end_ns": send_ns + 10_000,
+        "headers_at_ns": send_ns + 20_000,
+        "first_token_at_ns": int(events[0]) if is_ok else None,
+        "last_token_at_ns": int(events[-1]) if is_ok else None,
+        "done_at_ns": int(events[-1]) + 50_000,
+        "prompt_tokens_planned": 16,
+        "prompt_tokens_counted": 16 if is_ok else None,
+        "output_tokens_planned": shape.tokens,
+        "output_tokens_counted": shape.tokens if is_ok else None,
+        "event_first": at * shape.tokens,
+        "event_count": shape.tokens,
+        "outcome": "ok" if is_ok else "connection",
+        "error": None if is_ok else "the server closed the connection",
+    }
+
+
+def vllm_bench_files(shape: Shape) -> dict[str, bytes]:
+    """result.json of a run of this shape."""
+    slot_s = (shape.ttft_ms + shape.gap_ms * (shape.tokens - 1)) / 1e3
+    sends = [(at // shape.concurrency) * slot_s + 100.0 for at in range(shape.requests)]
+    duration = sends[-1] + slot_s - 100.0
+    result = {
+        "num_prompts": shape.requests,
+        "start_times": sends,
+        "ttfts": [shape.ttft_ms / 1e3] * shape.requests,
+        "itls": [[shape.gap_ms / 1e3] * (shape.tokens - 1)] * shape.requests,
+        "errors": [""] * shape.requests,
+        "input_lens": [16] * shape.requests,
+        "output_lens": [shape.tokens] * shape.requests,
+        "output_throughput": shape.requests * shape.tokens / duration,
+        "duration": duration,
+    }
+    return {"result.json": json.dumps(result).encode()}
+
+
+def metrics_texts(shape: Shape, moved: dict[str, float]) -> dict[str, str]:
+    """The server's counters before and after; `moved` says where they moved otherwise than the client saw."""
+    answered = shape.warmup + shape.requests - shape.failed
+    deltas = {
+        "generation_tokens_total": answered * shape.tokens,
+        "prompt_tokens_total": answered * 16,
+        "num_preemptions_total": 0,
+        "prefix_cache_queries_total": 0,
+        "prefix_cache_hits_total": 0,
+        "length": answered,
+        "abort": 0,
+        **moved,
+    }
+    started = dict.fromkeys(deltas, 5000.0)
+    ended = {name: started[name] + moved_by for name, moved_by in deltas.items()}
+    return {"metrics-before.txt": _prometheus(started), "metrics-after.txt": _prometheus(ended)}
+
+
+def _prometheus(values: dict[str, float]) -> str:
+    lines = [
+        f'vllm:request_success_total{{finished_reason="{name}"}} {value}'
+        if name in ("length", "abort")
+        else f'vllm:{name}{{model_name="tiny"}} {value}'
+        for name, value in values.items()
+    ]
+    return "# HELP vllm\n" + "\n".join(lines) + "\n"
+
+
+def write_telemetry(path: Path) -> None:
+    """Three samples, the last of a host that says nothing of its engine."""
+    table = pa.table(
+        {
+            "at": pa.array([STARTED + timedelta(seconds=at) for at in range(3)], pa.timestamp("us", tz="UTC")),
+            "cpu_share": [0.1, 0.9, 0.8],
+            "load_average_1m": [0.1, 0.5, 0.6],
+            "memory_used_bytes": [1, 2, 3],
+            "steal_share": [0.0, 0.0, None],
+            "engine_rss_bytes": [10, 20, None],
+            "engine_cpu_s": [1.0, 2.0, None],
+        }
+    )
+    pq.write_table(table, path)

@@ -1,0 +1,288 @@
+"""Every column of the lake, once: its type, unit, meaning and bounds.
+
+The Parquet schemas, the typed views, the reference page and the bounds checks come from here. `night` is the partition
+folder, so it is declared but not stored in a file. `python -m warehouse.columns` rewrites docs/reference/columns.md.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from bench.audit import NOT_CHECKABLE, RULES, Range, Rule
+from bench.metrics import PERCENTILE_MIN_SAMPLES
+
+Type = Literal["text", "integer", "number", "moment", "texts", "gaps"]
+Table = Literal["measurements", "requests", "telemetry", "findings", "leases"]
+TABLES: tuple[Table, ...] = ("measurements", "requests", "telemetry", "findings", "leases")
+PARTITION = "night"
+
+_DUCKDB: dict[Type, str] = {
+    "text": "VARCHAR",
+    "integer": "BIGINT",
+    "number": "DOUBLE",
+    "moment": "TIMESTAMP WITH TIME ZONE",
+    "texts": "VARCHAR[]",
+    "gaps": "FLOAT[]",
+}
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column; `low` and `high` bound what is possible at all, not what is good."""
+
+    name: str
+    type: Type
+    meaning: str
+    unit: str | None = None
+    low: float | None = None
+    high: float | None = None
+    nullable: bool = True
+
+    @property
+    def duckdb_type(self) -> str:
+        """Its type as DuckDB spells it."""
+        return _DUCKDB[self.type]
+
+
+_IDS = (
+    Column("night", "text", "the night it was measured in; the lake's partition", nullable=False),
+    Column("run_id", "text", "night/scenario_id/repeat", nullable=False),
+    Column("scenario_id", "text", "hash of everything that can move a number: equal means comparable", nullable=False),
+    Column("repeat", "integer", "which try at the scenario, from 0", nullable=False, low=0),
+)
+
+_LABELS = (
+    Column("suite", "text", "name of the suite"),
+    Column("scenario", "text", "label of the scenario in its suite"),
+    Column("server_id", "text", "hash of what the server was started with"),
+    Column("order", "integer", "place in the night, from 0", low=0),
+    Column("outcome", "text", "measured, failed or not-run", nullable=False),
+    Column("stage", "text", "where a failed run ended; `load` when its folder could not be read"),
+    Column("reason", "text", "why a run failed or was not run"),
+    Column("verdict", "text", "accepted, suspect, rejected, failed or not-run", nullable=False),
+)
+
+_ASKED = (
+    Column("model", "text", "name the model is served under"),
+    Column("model_source", "text", "where the weights come from"),
+    Column("precision", "text", "of the weights as served"),
+    Column("engine", "text", "server software"),
+    Column("engine_version_asked", "text", "its version as the suite asks for"),
+    Column("engine_flags", "texts", "its extra arguments, in order"),
+    Column("max_model_len", "integer", "context length asked for", "tokens", low=1),
+    Column("isl", "integer", "input length asked for", "tokens", low=1),
+    Column("osl", "integer", "output length asked for", "tokens", low=1),
+    Column("concurrency_asked", "integer", "requests kept in flight (closed loop)", low=1),
+    Column("request_rate_per_s_asked", "number", "arrivals offered (open loop)", "1/s", low=0),
+    Column("arrivals", "text", "closed, constant or poisson"),
+    Column("driver", "text", "load driver: meter or vllm-bench"),
+    Column("request_count", "integer", "requests to measure", low=1),
+    Column("warmup_count", "integer", "requests sent and thrown away before", low=0),
+    Column("min_duration_s", "number", "window this suite asks for", "s", low=0),
+    Column("min_requests_per_slot", "number", "requests a concurrency slot this suite asks for", low=0),
+)
+
+_FOUND = (
+    Column("engine_version_found", "text", "version the running server gave"),
+    Column("engine_build", "text", "build of the running server"),
+    Column("model_revision", "text", "revision of the weights on the host"),
+    Column("model_sha256", "text", "hash of the weights on the host"),
+    Column("host", "text", "name of the machine"),
+    Column("kernel", "text", "its kernel"),
+    Column("cpu_model", "text", "its processor"),
+    Column("cpu_count", "integer", "its logical processors", low=1),
+    Column("gpus", "texts", "its GPUs; empty where it has none"),
+    Column("driver_version", "text", "version of its GPU driver"),
+    Column("image_digest", "text", "digest of the container image"),
+    Column("kv_cache_tokens", "integer", "room in the KV cache as the server's log says", "tokens", low=0),
+    Column("load_average_before", "number", "load average of one minute, before the load", low=0),
+    Column("load_average_after", "number", "load average of one minute, after the load", low=0),
+    Column("steal_share", "number", "CPU time taken by the hypervisor", "share", low=0, high=1),
+    Column("cold_start_s", "number", "engine started to first successful health check", "s", low=0),
+)
+
+_METRICS = {
+    "ttft": "time to first token: request sent to first token",
+    "tpot": "mean time per output token after the first, by request",
+    "itl": "gaps between neighbouring tokens, of all requests",
+    "e2el": "end-to-end latency: request sent to last token",
+}
+STATISTICS = ("mean", *(f"p{q}" for q in PERCENTILE_MIN_SAMPLES))
+
+
+def _latencies() -> Iterator[Column]:
+    for metric, meaning in _METRICS.items():
+        for statistic in STATISTICS:
+            yield Column(f"{metric}_{statistic}_ms", "number", f"{statistic} of {meaning}", "ms", low=0)
+
+
+_MEASURED = (
+    Column("completed", "integer", "requests answered", low=0),
+    Column("failed", "integer", "requests that failed", low=0),
+    Column("duration_s", "number", "first send to last token of the answered requests", "s", low=0),
+    Column("total_input_tokens", "integer", "prompt tokens of the answered requests", "tokens", low=0),
+    Column("total_output_tokens", "integer", "output tokens of the answered requests", "tokens", low=0),
+    Column("request_throughput_per_s", "number", "answered requests over the window", "1/s", low=0),
+    Column("output_throughput_tok_per_s", "number", "their output tokens over the window", "tok/s", low=0),
+    Column("concurrency_achieved", "number", "mean requests in flight, by Little's law", low=0),
+    *_latencies(),
+    # No bounds on counters: one that fell is judged by server_restarted.
+    Column("server_generation_tokens", "integer", "how far the server's count of output tokens moved", "tokens"),
+    Column("server_prompt_tokens", "integer", "how far the server's count of prompt tokens moved", "tokens"),
+    Column("server_preemptions", "integer", "how far the server's count of preemptions moved"),
+    Column("client_lag_p99_ms", "number", "p99 of the client's reading after the kernel had the data", "ms"),
+    Column("kernel_stamp_share", "number", "reads with a kernel time stamp", "share", low=0, high=1),
+    Column("usd_per_mtok_output", "number", "price of a million output tokens at this throughput", "USD", low=0),
+)
+
+_PRICE = (Column("usd_per_hour", "number", "price of the machine", "USD/h", low=0),)
+
+_LINEAGE = (
+    Column("started_at", "moment", "when the run began"),
+    Column("ended_at", "moment", "when the run ended"),
+    Column("method_version", "integer", "see METHOD.md: differs where the numbers do", low=1),
+    Column("record_version", "integer", "version of record.json", low=1),
+    Column("nightbench_version", "text", "version of this code that measured"),
+    Column("git_commit", "text", "commit of this code that measured"),
+)
+
+
+def _evidence_column(rule: Rule) -> Column:
+    fails = "never fails" if rule.tolerated is None else f"fails outside {_bounds(rule.tolerated)}"
+    meaning = f"evidence of `{rule.code}` ({rule.family}): passes {_bounds(rule.passing)}, {fails}"
+    return Column(rule.column, "number", meaning)
+
+
+def _bounds(bounds: Range) -> str:
+    low, high = bounds
+    if low is None:
+        return f"<= {high:g}"
+    return f">= {low:.3g}" if high is None else f"[{low:g}, {high:g}]"
+
+
+_EVIDENCE = (
+    *(_evidence_column(rule) for rule in RULES),
+    Column(NOT_CHECKABLE, "number", "how many required rules lack an input", low=0),
+)
+
+# Written for measured runs only; NULL in every other row.
+MEASURED_NAMES = tuple(column.name for column in (*_MEASURED, *_EVIDENCE))
+
+_REQUESTS = (
+    *_IDS,
+    Column("request_index", "integer", "place among the measured requests", nullable=False, low=0),
+    Column("outcome", "text", "ok, or the class of the failure", nullable=False),
+    Column("error", "text", "the failure in words"),
+    Column("intended_s", "number", "when it was due, on the client's clock", "s"),
+    Column("send_s", "number", "when it was sent, on the client's clock", "s"),
+    Column("ttft_ms", "number", "request sent to first token", "ms"),
+    Column("tpot_ms", "number", "mean time per output token after the first; NULL for a one-token answer", "ms"),
+    Column("e2el_ms", "number", "request sent to last token", "ms"),
+    Column("input_tokens", "integer", "prompt tokens as counted by the server", "tokens"),
+    Column("output_tokens", "integer", "output tokens as counted by the server", "tokens"),
+    Column("itl_ms", "gaps", "gaps between neighbouring token events; NULL for a failed request", "ms"),
+)
+
+_TELEMETRY = (
+    *_IDS,
+    Column("at", "moment", "when it was sampled"),
+    Column("cpu_share", "number", "processor time in use", "share"),
+    Column("load_average_1m", "number", "load average of one minute"),
+    Column("memory_used_bytes", "integer", "memory in use", "bytes"),
+    Column("steal_share", "number", "CPU time taken by the hypervisor", "share"),
+    Column("engine_rss_bytes", "integer", "resident memory of the engine's processes", "bytes"),
+    Column("engine_cpu_s", "number", "processor time of the engine's processes so far", "s"),
+)
+
+_FINDINGS = (
+    *_IDS,
+    Column("code", "text", "the rule", nullable=False),
+    Column("family", "text", "its kind: arithmetic, client-server, ...", nullable=False),
+    Column("severity", "text", "critical, warning or info", nullable=False),
+    Column("status", "text", "PASS, WARN, FAIL or NOT-CHECKABLE", nullable=False),
+    Column("observed", "number", "the evidence"),
+    Column("passing_low", "number", "lowest value that passes"),
+    Column("passing_high", "number", "highest value that passes"),
+    Column("tolerated_low", "number", "lowest value that does not fail"),
+    Column("tolerated_high", "number", "highest value that does not fail"),
+    Column("message", "text", "what it says, as a sentence", nullable=False),
+)
+
+_LEASES = (
+    _IDS[0],
+    Column("lease_id", "text", "our name for the rental", nullable=False),
+    Column("cloud", "text", "who rents it out", nullable=False),
+    Column("machine_id", "text", "the cloud's name for the machine", nullable=False),
+    *_PRICE,
+    Column("rented_at", "moment", "when paying began"),
+    Column("released_at", "moment", "when paying ended; NULL while it is not known to have"),
+    Column("usd", "number", "what it cost", "USD", low=0),
+)
+
+COLUMNS: dict[Table, tuple[Column, ...]] = {
+    "measurements": (*_IDS, *_LABELS, *_ASKED, *_FOUND, *_MEASURED, *_PRICE, *_EVIDENCE, *_LINEAGE),
+    "requests": _REQUESTS,
+    "telemetry": _TELEMETRY,
+    "findings": _FINDINGS,
+    "leases": _LEASES,
+}
+
+
+def arrow_schema(table: Table) -> Any:
+    """The schema of a table's Parquet files: every column but the partition."""
+    types = {
+        "text": pa.string(),
+        "integer": pa.int64(),
+        "number": pa.float64(),
+        "moment": pa.timestamp("us", tz="UTC"),
+        "texts": pa.list_(pa.string()),
+        "gaps": pa.list_(pa.float32()),
+    }
+    return pa.schema(
+        [
+            pa.field(column.name, types[column.type], nullable=column.nullable)
+            for column in COLUMNS[table]
+            if column.name != PARTITION
+        ]
+    )
+
+
+def reference_markdown() -> str:
+    """The reference page of all columns."""
+    title = "# Columns\n\nGenerated from `warehouse/columns.py` by `python -m warehouse.columns`; do not edit.\n\n"
+    parts = [title, "Missing is NULL, never 0. The lake is `lake/<table>/night=<night>/part-0.parquet`.\n"]
+    for table in TABLES:
+        head = f"\n## {table}\n\n| column | type | unit | possible | meaning |\n|---|---|---|---|---|\n"
+        parts.append(head + "".join(_reference_row(column) for column in COLUMNS[table]))
+    return "".join(parts)
+
+
+def _reference_row(column: Column) -> str:
+    possible = "" if column.low is column.high is None else _bounds((column.low, column.high))
+    kind = column.duckdb_type if column.nullable else f"{column.duckdb_type}, never NULL"
+    return f"| `{column.name}` | {kind} | {column.unit or ''} | {possible} | {column.meaning} |\n"
+
+
+def outside_bounds(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """The columns of a measurement whose value is not possible at all; NULL is always possible."""
+    return tuple(column.name for column in COLUMNS["measurements"] if not _is_possible(column, row.get(column.name)))
+
+
+def _is_possible(column: Column, value: Any) -> bool:
+    if value is None or column.low is column.high is None:
+        return True
+    return (column.low is None or value >= column.low) and (column.high is None or value <= column.high)
+
+
+def main() -> None:
+    """Rewrite docs/reference/columns.md."""
+    page = Path(__file__).parent.parent / "docs" / "reference" / "columns.md"
+    page.parent.mkdir(parents=True, exist_ok=True)
+    page.write_text(reference_markdown(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""warehouse.duckdb: a small file of views over the lake, built beside and swapped in, so that readers never wait.
+
+Written in the storage version of DuckDB 1.5, which older clients read too. Its views hold the lake's full path; where
+the data folder was moved, the file is built anew when it is next asked.
+"""
+
+import hashlib
+import os
+from pathlib import Path
+
+import duckdb
+
+from bench.errors import UsageError
+from warehouse.lake import sync_folder, writing
+from warehouse.views import view_statements
+
+DATABASE = "warehouse.duckdb"
+STORAGE_VERSION = "v1.5.0"
+
+
+def build_warehouse(data: Path) -> Path:
+    """Build warehouse.duckdb unless the one there already holds exactly these views; gives its path."""
+    path = data.absolute() / DATABASE
+    statements = tuple(view_statements(data.absolute() / "lake"))
+    digest = hashlib.sha256("\n".join(statements).encode()).hexdigest()
+    if _digest_of(path) == digest:
+        return path
+    with writing(path):
+        beside = path.with_name(DATABASE + ".tmp")
+        beside.unlink(missing_ok=True)
+        _build(beside, (*statements, f"CREATE VIEW views_digest AS SELECT '{digest}' AS sha256"))
+        with beside.open("rb") as file:
+            os.fsync(file.fileno())
+        beside.replace(path)
+        sync_folder(path.parent)
+    return path
+
+
+def _build(path: Path, statements: tuple[str, ...]) -> None:
+    quoted = str(path).replace("'", "''")
+    with duckdb.connect() as connection:
+        connection.execute(f"ATTACH '{quoted}' AS built (STORAGE_VERSION '{STORAGE_VERSION}')")
+        connection.execute("USE built")
+        for statement in statements:
+            connection.execute(statement)
+        connection.execute("USE memory")
+        connection.execute("DETACH built")
+
+
+def _digest_of(path: Path) -> str | None:
+    """Which views a warehouse file holds; None where it is not there or is not ours."""
+    if not path.exists():
+        return None
+    try:
+        with duckdb.connect(path, read_only=True) as connection:
+            found = connection.execute("SELECT sha256 FROM views_digest").fetchone()
+    except duckdb.Error:
+        return None
+    return found[0] if found else None
+
+
+def open_warehouse(data: Path) -> duckdb.DuckDBPyConnection:
+    """Open the warehouse of this data folder for reading; it is built first where it is missing or was moved.
+
+    Raises UsageError where there is no such data folder.
+    """
+    if not data.is_dir():
+        raise UsageError(f"there is no data folder {data}: name one with --data, or run a night first")
+    connection = duckdb.connect(build_warehouse(data), read_only=True)
+    # A typo must fail at once, not look for an extension on the network; nights are UTC everywhere.
+    connection.execute("SET autoinstall_known_extensions = false")
+    connection.execute("SET autoload_known_extensions = false")
+    connection.execute("SET TimeZone = 'UTC'")
+    return connection

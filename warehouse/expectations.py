@@ -1,0 +1,237 @@
+"""bench.audit's rules as great-expectations over one pandas frame a night.
+
+Each rule is two expectations, `tolerated` (critical) and `passing` (warning). A rule that does not apply to a row is
+masked to null there. An empty frame never passes, nor does a check that itself broke: then every row is rejected.
+"""
+
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from bench.audit import NOT_CHECKABLE, RULES, Rule, Status, Verdict, verdict
+from warehouse.columns import outside_bounds
+from warehouse.rows import Row
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Severity = Literal["critical", "warning", "info"]
+Bound = Literal["tolerated", "passing", "rows", "present"]
+# The runs that failed each check which could be made, by code and bound.
+Failed = Mapping[tuple[str, Bound], frozenset[str]]
+IMPOSSIBLE = "impossible_values"
+CHECK_ERRORED = "check_errored"
+_SEVERITY: dict[Status, Severity] = {"FAIL": "critical", "WARN": "warning", "NOT-CHECKABLE": "warning", "PASS": "info"}
+
+
+@dataclass(frozen=True)
+class Check:
+    """One expectation: a column within bounds (null passes), a column without nulls, or a number of rows."""
+
+    code: str
+    bound: Bound
+    column: str  # "" for the number of rows, which is of no column
+    low: float | None
+    high: float | None
+    severity: Severity
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """What great-expectations said of one check: the rows that failed it, or the error that kept it from saying."""
+
+    check: Check
+    is_success: bool
+    failed_run_ids: tuple[str, ...]
+    error: str | None
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What is thought of a night: a verdict a run, every finding, and the validation result as JSON-able values."""
+
+    verdicts: dict[str, Verdict]
+    findings: list[Row]
+    validation: dict[str, Any]
+
+
+def judge_night(rows: Sequence[Row]) -> Judgement:
+    """Judge the measurements of one night; a run that was not measured has its outcome as its verdict."""
+    measured = [row for row in rows if row["outcome"] == "measured"]
+    results = validate(frame_of(measured))
+    return judge(rows, results)
+
+
+def checks() -> tuple[Check, ...]:
+    """Every check of a night, in the order of bench.audit.RULES."""
+    return (
+        Check("has_rows", "rows", "", 1, None, "critical"),
+        Check("has_run_id", "present", "run_id", None, None, "critical"),
+        Check(IMPOSSIBLE, "tolerated", IMPOSSIBLE, 0, 0, "critical"),
+        Check("not_checkable", "passing", NOT_CHECKABLE, 0, 0, "warning"),
+        *(check for rule in RULES for check in _checks_of(rule)),
+    )
+
+
+def _checks_of(rule: Rule) -> Iterator[Check]:
+    if rule.tolerated is not None:
+        yield Check(rule.code, "tolerated", rule.column, *rule.tolerated, "critical")
+    yield Check(rule.code, "passing", rule.column, *rule.passing, "warning")
+
+
+def frame_of(rows: Sequence[Row]) -> "pd.DataFrame":
+    """Measured rows as the frame that is checked: their evidence, nulls where it is missing or does not apply."""
+    import pandas as pd  # noqa: PLC0415 - heavy, and only judging needs it
+
+    columns: dict[str, Any] = {"run_id": pd.Series([row["run_id"] for row in rows], dtype=object)}
+    for rule in RULES:
+        values = [row[rule.column] if _applies(rule, row) else None for row in rows]
+        columns[rule.column] = pd.Series(values, dtype="float64")
+    columns[NOT_CHECKABLE] = pd.Series([row[NOT_CHECKABLE] for row in rows], dtype="float64")
+    columns[IMPOSSIBLE] = pd.Series([len(outside_bounds(row)) for row in rows], dtype="float64")
+    return pd.DataFrame(columns)
+
+
+def _applies(rule: Rule, row: Mapping[str, Any]) -> bool:
+    return rule.applies("closed" if row["arrivals"] == "closed" else "open", row["driver"])
+
+
+def validate(frame: "pd.DataFrame") -> tuple[CheckResult, ...]:
+    """Have great-expectations check the frame; one result a check, in their order."""
+    os.environ["GX_ANALYTICS_ENABLED"] = "false"  # read on import: nothing is reported to anybody
+    import great_expectations as gx  # noqa: PLC0415 - seconds to import, and only judging needs it
+
+    context = gx.get_context(mode="ephemeral")
+    context.variables.progress_bars = cast("Any", {"globally": False})
+    asset = context.data_sources.add_pandas("night").add_dataframe_asset("measurements")
+    batch = asset.add_batch_definition_whole_dataframe("all").get_batch(batch_parameters={"dataframe": frame})
+    every = checks()
+    suite = gx.ExpectationSuite(name="night", expectations=[_expectation(check, at) for at, check in enumerate(every)])
+    wanted = {"result_format": "COMPLETE", "unexpected_index_column_names": ["run_id"]}
+    validated = batch.validate(suite, result_format=cast("Any", wanted))
+    # Results come in an order of their own; an expectation without one has not been checked.
+    said = {_place_of(result): result for result in validated.results}
+    return tuple(_read_result(check, said.get(at), len(frame)) for at, check in enumerate(every))
+
+
+def _place_of(result: Any) -> int:
+    return int(result.expectation_config.meta["at"])
+
+
+def _expectation(check: Check, at: int) -> Any:
+    from great_expectations import expectations  # noqa: PLC0415
+
+    gxe: Any = expectations  # its names are there, but it does not say that it exports them
+    common: dict[str, Any] = {"severity": check.severity, "meta": {"at": at}}
+    if check.bound == "rows":
+        return gxe.ExpectTableRowCountToBeBetween(min_value=1, **common)
+    if check.bound == "present":
+        return gxe.ExpectColumnValuesToNotBeNull(column=check.column, **common)
+    # Both bounds belong to the range, as they do in bench.audit.judge.
+    limits = {"min_value": check.low, "max_value": check.high, "strict_min": False, "strict_max": False}
+    return gxe.ExpectColumnValuesToBeBetween(column=check.column, **limits, **common)
+
+
+def _read_result(check: Check, result: Any, row_count: int) -> CheckResult:
+    if result is None:
+        return CheckResult(check, False, (), "great-expectations gave no result")
+    said = result.result or {}
+    error = raised(result.exception_info or {})
+    if error is None and check.bound != "rows":
+        error = _doubt(said, row_count)
+    failed = tuple(str(entry["run_id"]) for entry in said.get("unexpected_index_list") or ())
+    return CheckResult(check, bool(result.success) and error is None, failed, error)
+
+
+def raised(exception_info: Mapping[str, Any]) -> str | None:
+    """The message of a check that broke; great-expectations writes it flat, or once for each metric."""
+    shapes = [exception_info, *(value for value in exception_info.values() if isinstance(value, Mapping))]
+    messages = [str(shape.get("exception_message")) for shape in shapes if shape.get("raised_exception")]
+    return messages[0] if messages else None
+
+
+def _doubt(said: Mapping[str, Any], row_count: int) -> str | None:
+    """Why a result does not name every row that failed; None where it does."""
+    if said.get("element_count") != row_count:
+        return f"it looked at {said.get('element_count')} of {row_count} rows"
+    if said.get("unexpected_count") != len(said.get("unexpected_index_list") or ()):
+        return "it does not name every row that failed"
+    return None
+
+
+def judge(rows: Sequence[Row], results: Sequence[CheckResult]) -> Judgement:
+    """Turn check results into statuses, findings and verdicts."""
+    failed: Failed = {(r.check.code, r.check.bound): frozenset(r.failed_run_ids) for r in results if r.error is None}
+    broken = [r for r in results if r.error is not None or (r.check.bound in ("rows", "present") and not r.is_success)]
+    verdicts: dict[str, Verdict] = {}
+    findings: list[Row] = []
+    for row in rows:
+        if row["outcome"] != "measured":
+            verdicts[row["run_id"]] = row["outcome"]
+            continue
+        found = [*_findings_of(row, failed), *_broken_checks(row, broken)]
+        verdicts[row["run_id"]] = verdict({finding["code"]: finding["status"] for finding in found})
+        findings += found
+    return Judgement(verdicts, findings, _validation(results))
+
+
+def _findings_of(row: Row, failed: Failed) -> Iterator[Row]:
+    for rule in RULES:
+        if _applies(rule, row):
+            status = _status(row["run_id"], rule, row[rule.column], failed)
+            yield _rule_finding(row, rule, status)
+    if row["run_id"] in failed.get(("not_checkable", "passing"), ()):
+        said = f"{row[NOT_CHECKABLE]:.0f} required checks lack what they compare"
+        yield _finding(row, ("not_checkable", "completeness", "WARN"), row[NOT_CHECKABLE], said)
+    if row["run_id"] in failed.get((IMPOSSIBLE, "tolerated"), ()):
+        names = outside_bounds(row)
+        said = f"values that cannot be: {', '.join(f'{name} = {row[name]}' for name in names)}"
+        yield _finding(row, (IMPOSSIBLE, "arithmetic", "FAIL"), float(len(names)), said)
+
+
+def _status(run_id: str, rule: Rule, value: float | None, failed: Failed) -> Status:
+    outside_passing = failed.get((rule.code, "passing"))
+    if value is None or math.isnan(value) or outside_passing is None:
+        return "NOT-CHECKABLE"
+    if run_id not in outside_passing:
+        return "PASS"
+    return "FAIL" if run_id in failed.get((rule.code, "tolerated"), ()) else "WARN"
+
+
+def _rule_finding(row: Row, rule: Rule, status: Status) -> Row:
+    value = row[rule.column]
+    lacking = f"{rule.code} could not be checked: {rule.column} is missing or its check broke"
+    said = lacking if status == "NOT-CHECKABLE" else rule.sentence.format(value=value)
+    finding = _finding(row, (rule.code, rule.family, status), value, said)
+    low, high = rule.passing
+    tolerated_low, tolerated_high = rule.tolerated or (None, None)
+    limits = {"passing_low": low, "passing_high": high}
+    return finding | limits | {"tolerated_low": tolerated_low, "tolerated_high": tolerated_high}
+
+
+def _broken_checks(row: Row, broken: Sequence[CheckResult]) -> Iterator[Row]:
+    if broken:
+        names = ", ".join(f"{r.check.code} ({r.check.bound}): {r.error or 'failed'}" for r in broken)
+        yield _finding(row, (CHECK_ERRORED, "check", "FAIL"), float(len(broken)), f"checks could not be made: {names}")
+
+
+def _finding(row: Row, what: tuple[str, str, Status], observed: float | None, message: str) -> Row:
+    code, family, status = what
+    ids = {name: row[name] for name in ("night", "run_id", "scenario_id", "repeat")}
+    limits = dict.fromkeys(("passing_low", "passing_high", "tolerated_low", "tolerated_high"))
+    said = {"code": code, "family": family, "severity": _SEVERITY[status], "status": status}
+    return {**ids, **said, "observed": observed, **limits, "message": message}
+
+
+def _validation(results: Sequence[CheckResult]) -> dict[str, Any]:
+    """The whole result as JSON-able values; no times, so that judging twice gives the same."""
+    return {
+        "success": bool(results) and all(result.is_success for result in results),
+        "checks": [
+            {**asdict(result.check), "success": result.is_success, "error": result.error}
+            | {"failed_count": len(result.failed_run_ids), "failed_run_ids": list(result.failed_run_ids)}
+            for result in results
+        ],
+    }

@@ -1,0 +1,123 @@
+"""What stands in a data folder: nights, run folders, and whether a run folder is still as it was written."""
+
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from bench.errors import UnreadableResultError, UsageError
+
+MANIFEST = "MANIFEST.sha256"
+RECORD = "record.json"
+_NIGHT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_LINE = re.compile(r"([0-9a-f]{64}) [ *](.+)")
+
+
+@dataclass(frozen=True, order=True)
+class Place:
+    """Where a run stands: its night, scenario and repeat."""
+
+    night: str
+    scenario_id: str
+    repeat: int
+
+    @property
+    def run_id(self) -> str:
+        """The name of the run everywhere in the warehouse."""
+        return f"{self.night}/{self.scenario_id}/{self.repeat}"
+
+
+@dataclass(frozen=True)
+class RunFiles:
+    """The files of one run folder that become rows, as its manifest promises them; None or absent if there is none."""
+
+    record: bytes
+    load: dict[str, bytes] = field(default_factory=dict)
+    metrics_before: bytes | None = None
+    metrics_after: bytes | None = None
+    telemetry: bytes | None = None
+
+
+def nights(data: Path) -> list[str]:
+    """Every night that has a folder, oldest name first."""
+    runs = data / "runs"
+    if not runs.is_dir():
+        return []
+    return sorted(entry.name for entry in runs.iterdir() if entry.is_dir() and _NIGHT.fullmatch(entry.name))
+
+
+def night_folder(data: Path, night: str) -> Path:
+    """The folder of a night; raises UsageError where it has none."""
+    folder = data / "runs" / night
+    if not _NIGHT.fullmatch(night) or not folder.is_dir():
+        known = ", ".join(nights(data)[-3:]) or "none yet"
+        raise UsageError(f"there is no night {night!r} in {data / 'runs'}; the latest are: {known}")
+    return folder
+
+
+def run_folders(folder: Path) -> Iterator[tuple[Path, Place | None]]:
+    """Every run folder of a night in order; no place where its name is not a repeat. Names with a dot are left out."""
+    for scenario in _shown(folder):
+        for repeat in _shown(scenario):
+            is_repeat = repeat.name.isdecimal() and str(int(repeat.name)) == repeat.name
+            yield repeat, Place(folder.name, scenario.name, int(repeat.name)) if is_repeat else None
+
+
+def _shown(folder: Path) -> list[Path]:
+    return sorted(entry for entry in folder.iterdir() if entry.is_dir() and not entry.name.startswith("."))
+
+
+def read_run(folder: Path) -> RunFiles:
+    """Read a run folder that is whole and untouched.
+
+    Only what the manifest lists is read. Raises UnreadableResultError naming the file: a listed file is
+    missing, cannot be read or has another hash, or the manifest itself is not there.
+    """
+    files = {name: _checked(folder, name, digest) for name, digest in _manifest(folder).items()}
+    record = files.get(RECORD)
+    if record is None:
+        raise UnreadableResultError(f"{MANIFEST} does not list {RECORD}")
+    return RunFiles(
+        record=record,
+        load={
+            name.removeprefix("load/"): content
+            for name, content in files.items()
+            if name.startswith("load/") and content is not None
+        },
+        metrics_before=files.get("metrics-before.txt"),
+        metrics_after=files.get("metrics-after.txt"),
+        telemetry=files.get("telemetry.parquet"),
+    )
+
+
+def _manifest(folder: Path) -> dict[str, str]:
+    try:
+        text = (folder / MANIFEST).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UnreadableResultError(f"{MANIFEST} cannot be read, so it was not written whole") from error
+    listed: dict[str, str] = {}
+    for line in text.splitlines():
+        match = _LINE.fullmatch(line)
+        if match is None or ".." in PurePosixPath(match[2]).parts or match[2].startswith("/"):
+            raise UnreadableResultError(f"{MANIFEST} has a line that is not a hash and a name: {line!r}")
+        listed[match[2]] = match[1]
+    return listed
+
+
+def _checked(folder: Path, name: str, digest: str) -> bytes | None:
+    """The file's bytes once its hash is right; None for one that no row is made of."""
+    is_read = name == RECORD or name.endswith((".txt", ".parquet")) or name.startswith("load/")
+    try:
+        if is_read:
+            content = (folder / name).read_bytes()
+            found = hashlib.sha256(content).hexdigest()
+        else:
+            content = None
+            with (folder / name).open("rb") as file:
+                found = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise UnreadableResultError(f"{name} is in {MANIFEST} but cannot be read: {error.strerror}") from error
+    if found != digest:
+        raise UnreadableResultError(f"{name} is not as it was written: its hash differs from {MANIFEST}")
+    return content

@@ -1,0 +1,152 @@
+"""The lake's files: written beside, flushed to the disk, then put in place whole; by one loader at a time."""
+
+import fcntl
+import filecmp
+import json
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from bench.errors import LoadIntoWarehouseError
+from warehouse.columns import COLUMNS, PARTITION, Table, arrow_schema
+from warehouse.rows import Row
+
+PART = "part-0.parquet"
+STAGING = ".staging"
+# Enough rows for a row group to compress well, few enough to hold a night's requests in little memory.
+ROW_GROUP_BYTES = 32 << 20
+
+
+@contextmanager
+def writing(what: Path) -> Iterator[None]:
+    """Turn a disk that refuses into LoadIntoWarehouseError naming the file and what to do."""
+    try:
+        yield
+    except (OSError, duckdb.IOException, pa.ArrowException) as error:
+        name = getattr(error, "filename", None) or what
+        said = getattr(error, "strerror", None) or str(error)
+        raise LoadIntoWarehouseError(
+            f"{name} could not be written: {said}; the run folders are untouched: "
+            f"make room or give write permission there, then load again"
+        ) from error
+
+
+@contextmanager
+def one_loader(data: Path) -> Iterator[Path]:
+    """Hold the lake for this process and give its path; others wait. What an earlier crash left beside is cleared."""
+    lake = data.absolute() / "lake"
+    lake.mkdir(parents=True, exist_ok=True)
+    with (lake / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        staging = lake / STAGING
+        shutil.rmtree(staging, ignore_errors=True)
+        try:
+            yield lake
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
+
+
+def partition(lake: Path, table: str, night: str) -> Path:
+    """The folder of one table's night."""
+    return lake / table / f"{PARTITION}={night}"
+
+
+class PartWriter:
+    """Writes one table's file of a night piece by piece, a row group as soon as enough is there."""
+
+    def __init__(self, lake: Path, table: Table, night: str) -> None:
+        folder = partition(lake, table, night)
+        folder.mkdir(parents=True, exist_ok=True)
+        self._schema = arrow_schema(table)
+        self._file = (folder / PART).open("wb")
+        # A dictionary never pays for gaps: hardly two are equal.
+        named = [column.name for column in COLUMNS[table] if column.type in ("text", "integer")]
+        self._writer = pq.ParquetWriter(self._file, self._schema, compression="zstd", use_dictionary=named)
+        self._waiting: list[pa.Table] = []
+        self.row_count = 0
+
+    def __enter__(self) -> Self:
+        """Start with an empty file."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """Finish the file and flush it to the disk; after an error it stays as it is, beside the lake."""
+        with self._file:
+            if error is None:
+                self._flush()
+                self._writer.close()
+                self._file.flush()
+                os.fsync(self._file.fileno())
+
+    def add(self, rows: pa.Table) -> None:
+        """Add rows after those already there."""
+        self._waiting.append(rows)
+        self.row_count += len(rows)
+        if sum(table.nbytes for table in self._waiting) >= ROW_GROUP_BYTES:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._waiting:
+            self._writer.write_table(pa.concat_tables(self._waiting))
+            self._waiting = []
+
+
+def write_rows(lake: Path, table: Table, night: str, rows: Sequence[Row]) -> None:
+    """Write one table's file of a night from rows."""
+    schema = arrow_schema(table)
+    stored = [{name: row[name] for name in schema.names} for row in rows]
+    with PartWriter(lake, table, night) as part:
+        part.add(pa.Table.from_pylist(stored, schema=schema))
+
+
+def write_json(path: Path, content: dict[str, Any]) -> None:
+    """Write JSON whose bytes depend on nothing but its content."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8") as file:
+        file.write(json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def swap_in(lake: Path) -> tuple[str, ...]:
+    """Put every staged file in its place and give the names of those that differ from what stood there.
+
+    Each file appears whole; a crash between two of them is repaired by loading again. Measurements come last, so that
+    a run is never listed before its requests are.
+    """
+    staging = lake / STAGING
+    files = [path.relative_to(staging) for path in sorted(staging.rglob("*")) if path.is_file()]
+    changed = []
+    for name in sorted(files, key=lambda name: (name.parts[0] == "measurements", name)):
+        target = lake / name
+        if target.exists() and filecmp.cmp(staging / name, target, shallow=False):
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        (staging / name).replace(target)
+        sync_folder(target.parent)
+        changed.append(str(name))
+    return tuple(changed)
+
+
+def remove_others(lake: Path, kept_nights: set[str]) -> None:
+    """Drop the files of nights that have no run folder any more."""
+    for folder in lake.glob(f"*/{PARTITION}=*"):
+        if folder.name.removeprefix(f"{PARTITION}=") not in kept_nights:
+            shutil.rmtree(folder)
+
+
+def sync_folder(folder: Path) -> None:
+    """Flush a folder's names to the disk."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

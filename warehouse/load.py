@@ -1,0 +1,165 @@
+"""Rows become Parquet files, judged; the lake is disposable, the run folders are the truth.
+
+Loading a night twice changes nothing: the same folders give the same bytes.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bench.errors import UnreadableResultError
+from bench.record import NightRecord, PlannedRun
+from warehouse.database import build_warehouse
+from warehouse.expectations import Judgement, judge_night
+from warehouse.folders import Place, night_folder, nights, read_run, run_folders
+from warehouse.lake import STAGING, PartWriter, one_loader, partition, remove_others, swap_in, write_json, write_rows
+from warehouse.lake import writing as writing_to
+from warehouse.rows import (
+    Row,
+    RunRows,
+    lease_row,
+    not_run_row,
+    place_of,
+    read_night,
+    run_rows,
+    unreadable_row,
+)
+
+Planned = dict[Place, tuple[NightRecord, PlannedRun]]
+
+
+@dataclass(frozen=True)
+class LoadSummary:
+    """What a night became; `changed` names the lake's files that are not as they were before."""
+
+    night: str
+    measurements: int
+    requests: int
+    verdicts: dict[str, int]
+    warnings: tuple[str, ...]
+    changed: tuple[str, ...]
+
+    @property
+    def was_changed(self) -> bool:
+        """Whether the lake holds anything else than before."""
+        return bool(self.changed)
+
+
+@dataclass
+class _Night:
+    """What is known of a night while its folders are read."""
+
+    folder: Path
+    planned: Planned = field(default_factory=dict)
+    measurements: list[Row] = field(default_factory=list)
+    leases: list[Row] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+
+def load_night(data: Path, night: str) -> LoadSummary:
+    """Load one night: nothing in the lake changes before all of it is ready.
+
+    Raises UsageError where there is no such night, LoadIntoWarehouseError where the lake cannot be written. A run
+    folder that cannot be believed is a failed row and a warning, and stops nothing.
+    """
+    folder = night_folder(data, night)
+    with writing_to(data / "lake"), one_loader(data) as lake:
+        summary = _stage(folder, lake / STAGING)
+        changed = swap_in(lake)
+        build_warehouse(data)
+    return _with_changes(summary, changed)
+
+
+def rebuild(data: Path, progress: Callable[[str], None] = lambda _night: None) -> list[LoadSummary]:
+    """Load every night anew beside the lake, then swap it in; what no run folder stands behind is dropped."""
+    with writing_to(data / "lake"), one_loader(data) as lake:
+        summaries = []
+        for night in nights(data):
+            summaries.append(_stage(night_folder(data, night), lake / STAGING))
+            progress(night)
+        changed = swap_in(lake)
+        remove_others(lake, {summary.night for summary in summaries})
+        build_warehouse(data)
+    return [_with_changes(summary, changed) for summary in summaries]
+
+
+def _with_changes(summary: LoadSummary, changed: tuple[str, ...]) -> LoadSummary:
+    ours = tuple(name for name in changed if Path(name).parent.name == f"night={summary.night}")
+    return LoadSummary(
+        summary.night, summary.measurements, summary.requests, summary.verdicts, summary.warnings, changed=ours
+    )
+
+
+def _stage(folder: Path, staging: Path) -> LoadSummary:
+    """Write every file of a night into the staging folder."""
+    night = _read_plan(folder)
+    with (
+        PartWriter(staging, "requests", night.name) as requests,
+        PartWriter(staging, "telemetry", night.name) as telemetry,
+    ):
+        for rows in _runs(night):
+            night.measurements.append(rows.measurement)
+            if rows.requests is not None:
+                requests.add(rows.requests)
+            if rows.telemetry is not None:
+                telemetry.add(rows.telemetry)
+    judgement = judge_night(night.measurements)
+    _write_judged(night, judgement, staging)
+    verdicts = Counter(judgement.verdicts.values())
+    return LoadSummary(
+        night=night.name,
+        measurements=len(night.measurements),
+        requests=requests.row_count,
+        verdicts={name: verdicts[name] for name in sorted(verdicts)},
+        warnings=tuple(night.warnings),
+        changed=(),
+    )
+
+
+def _write_judged(night: _Night, judgement: Judgement, staging: Path) -> None:
+    judged = [row | {"verdict": judgement.verdicts[row["run_id"]]} for row in night.measurements]
+    judged.sort(key=lambda row: (row["scenario_id"], row["repeat"]))
+    findings = sorted(judgement.findings, key=lambda row: (row["scenario_id"], row["repeat"]))
+    write_rows(staging, "measurements", night.name, judged)
+    write_rows(staging, "findings", night.name, findings)
+    write_rows(staging, "leases", night.name, night.leases)
+    write_json(partition(staging, "validation", night.name) / "validation.json", judgement.validation)
+
+
+def _read_plan(folder: Path) -> _Night:
+    night = _Night(folder)
+    try:
+        plan = read_night((folder / "night.json").read_bytes())
+        night.planned = {place_of(plan, run): (plan, run) for run in plan.runs}
+    except (OSError, UnreadableResultError) as error:
+        night.warnings.append(f"runs/{folder.name}/night.json: {error}; runs that never started are not known")
+    lease = folder / "lease.json"
+    if lease.exists():
+        try:
+            night.leases.append(lease_row(night.name, lease.read_bytes()))
+        except (OSError, UnreadableResultError) as error:
+            night.warnings.append(f"runs/{folder.name}/lease.json: {error}; the night's cost is not known")
+    return night
+
+
+def _runs(night: _Night) -> Iterator[RunRows]:
+    """The rows of every run folder, then of every planned run without one."""
+    missing = dict(night.planned)
+    for path, place in run_folders(night.folder):
+        if place is None:
+            night.warnings.append(f"runs/{night.name}/{path.parent.name}/{path.name}: not a repeat's number; left out")
+            continue
+        missing.pop(place, None)
+        try:
+            yield run_rows(place, read_run(path))
+        except UnreadableResultError as error:
+            reason = f"runs/{place.run_id}: {error}"
+            night.warnings.append(reason)
+            yield RunRows(unreadable_row(place, night.planned.get(place), reason))
+    for plan, run in missing.values():
+        yield RunRows(not_run_row(plan, run))

@@ -1,0 +1,41 @@
+"""Ask the warehouse in SQL, read-only."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from bench.errors import UsageError
+from warehouse.database import open_warehouse
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer to a query: the columns' names, and the rows in the same order."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+
+    def dicts(self) -> list[dict[str, Any]]:
+        """The rows by column name."""
+        return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+
+
+def run_sql(data: Path, sql: str, parameters: tuple[object, ...] = ()) -> Answer:
+    """Run one query on the warehouse of this data folder.
+
+    Raises UsageError with DuckDB's own sentence where the query cannot be answered.
+    """
+    with open_warehouse(data) as connection:
+        try:
+            result = connection.execute(sql, list(parameters))
+            columns = tuple(column[0] for column in result.description or ())
+            return Answer(columns, tuple(result.fetchall()))
+        except duckdb.Error as error:
+            raise UsageError(f"the warehouse cannot answer: {_sentence(error)}") from error
+
+
+def _sentence(error: duckdb.Error) -> str:
+    return re.sub(r"\s+", " ", str(error).split("\nLINE ", maxsplit=1)[0]).strip()

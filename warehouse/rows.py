@@ -1,0 +1,323 @@
+"""A run folder becomes rows; pure, and the only place where seconds become milliseconds."""
+
+import io
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import AwareDatetime
+
+from bench import audit, metrics
+from bench.engines import vllm
+from bench.errors import UnreadableResultError
+from bench.load import Report, read_meter, read_vllm_bench
+from bench.metrics import PERCENTILE_MIN_SAMPLES, Requests
+from bench.record import NightRecord, PlannedRun, RunRecord, Written
+from bench.suite import Quality, Scenario
+from warehouse.columns import COLUMNS, Table, arrow_schema
+from warehouse.folders import Place, RunFiles
+
+Row = dict[str, Any]
+MS = 1e3
+TOKENS_PER_MTOK, SECONDS_PER_HOUR = 1e6, 3600.0
+
+
+@dataclass(frozen=True)
+class RunRows:
+    """What one run folder becomes; a verdict is not in it yet. No tables where there is nothing of their kind."""
+
+    measurement: Row
+    requests: pa.Table | None = None
+    telemetry: pa.Table | None = None
+
+
+class Lease(Written):
+    """`lease.json` of a night: what was rented, and what it cost once it was given back."""
+
+    lease_id: str
+    cloud: str
+    machine_id: str
+    usd_per_hour: float
+    rented_at: AwareDatetime
+    released_at: AwareDatetime | None = None
+    usd: float | None = None
+
+
+@contextmanager
+def _reading(what: str) -> Iterator[None]:
+    """Turn what parsers raise over foreign bytes into UnreadableResultError."""
+    try:
+        yield
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, pa.ArrowException) as error:
+        first = str(error).split("\n", maxsplit=1)[0]
+        raise UnreadableResultError(f"{what} cannot be read: {type(error).__name__}: {first}") from error
+
+
+def run_rows(place: Place, files: RunFiles) -> RunRows:
+    """The rows of one run; nothing is measured in the row of a run that failed.
+
+    Raises UnreadableResultError naming the file that is not what it claims to be.
+    """
+    record = read_record(place, files.record)
+    row = _blank(place) | _asked(record.asked, record.quality) | _found(record) | _told(record)
+    telemetry = None if files.telemetry is None else _telemetry_table(place, files.telemetry)
+    if record.outcome != "measured":
+        return RunRows(row, telemetry=telemetry)
+    report = read_report(record, files)
+    deltas = _counter_deltas(files)
+    with _reading("the driver's report"):
+        row |= _measured(report, deltas, row["usd_per_hour"])
+        row |= audit.evidence(record, report, row, deltas)
+        return RunRows(row, _requests_table(place, report.requests), telemetry)
+
+
+def read_record(place: Place, text: bytes) -> RunRecord:
+    """The record of the run that stands at this place, and no other."""
+    with _reading("record.json"):
+        record = RunRecord.model_validate_json(text)
+    found = Place(record.night, record.scenario_id, record.repeat)
+    if found != place:
+        raise UnreadableResultError(f"record.json is of the run {found.run_id}, not of this folder")
+    return record
+
+
+def read_night(text: bytes) -> NightRecord:
+    """The night as planned."""
+    with _reading("night.json"):
+        return NightRecord.model_validate_json(text)
+
+
+def lease_row(night: str, text: bytes) -> Row:
+    """The rental of a night."""
+    with _reading("lease.json"):
+        return {"night": night, **Lease.model_validate_json(text).model_dump()}
+
+
+def read_report(record: RunRecord, files: RunFiles) -> Report:
+    """The load driver's own report."""
+    driver = record.asked.workload.driver
+    names = ("meter.json", "requests.jsonl", "events.bin") if driver == "meter" else ("result.json",)
+    missing = [name for name in names if name not in files.load]
+    if missing:
+        raise UnreadableResultError(f"load/{missing[0]} is missing")
+    with _reading("the driver's report in load/"):
+        if driver == "meter":
+            return read_meter(*(files.load[name] for name in names))
+        return read_vllm_bench(files.load["result.json"])
+
+
+def _counter_deltas(files: RunFiles) -> dict[str, float] | None:
+    if files.metrics_before is None or files.metrics_after is None:
+        return None
+    with _reading("metrics-before.txt or metrics-after.txt"):
+        before, after = (vllm.counters(text.decode()) for text in (files.metrics_before, files.metrics_after))
+    # A text without counters is a server that gave none: nothing to check against.
+    return vllm.counter_deltas(before, after) or None
+
+
+def not_run_row(night: NightRecord, run: PlannedRun) -> Row:
+    """The row of a planned run that has no folder."""
+    reason = "planned, but the night ended without a folder of it"
+    return _planned_row(night, run) | {"outcome": "not-run", "reason": reason}
+
+
+def unreadable_row(place: Place, planned: tuple[NightRecord, PlannedRun] | None, reason: str) -> Row:
+    """The row of a run whose folder cannot be believed: failed at the load, nothing measured."""
+    known = _blank(place) if planned is None else _planned_row(*planned)
+    return known | {"outcome": "failed", "stage": "load", "reason": reason}
+
+
+def place_of(night: NightRecord, run: PlannedRun) -> Place:
+    """Where a planned run's folder stands."""
+    return Place(night.night, run.scenario.scenario_id, run.repeat)
+
+
+def _planned_row(night: NightRecord, run: PlannedRun) -> Row:
+    labels = {"suite": night.suite.name, "order": run.order, "server_id": run.scenario.server_id}
+    return _blank(place_of(night, run)) | _asked(run.scenario, night.suite.quality) | labels
+
+
+def _blank(place: Place) -> Row:
+    row: Row = dict.fromkeys(column.name for column in COLUMNS["measurements"])
+    return row | _ids(place)
+
+
+def _ids(place: Place) -> Row:
+    return {
+        "night": place.night,
+        "run_id": place.run_id,
+        "scenario_id": place.scenario_id,
+        "repeat": place.repeat,
+    }
+
+
+def _asked(scenario: Scenario, quality: Quality) -> Row:
+    work, engine = scenario.workload, scenario.engine
+    return {
+        "scenario": scenario.name,
+        "model": scenario.model.name,
+        "model_source": scenario.model.source,
+        "precision": scenario.model.precision,
+        "engine": engine.name,
+        "engine_version_asked": engine.version,
+        "engine_flags": list(engine.flags),
+        "max_model_len": engine.max_model_len,
+        "isl": work.isl,
+        "osl": work.osl,
+        "concurrency_asked": work.concurrency,
+        "request_rate_per_s_asked": work.request_rate_per_s,
+        "arrivals": work.arrivals,
+        "driver": work.driver,
+        "request_count": work.request_count,
+        "warmup_count": work.warmup_count,
+        "min_duration_s": quality.min_duration_s,
+        "min_requests_per_slot": quality.min_requests_per_slot,
+    }
+
+
+def _told(record: RunRecord) -> Row:
+    """What the record says of the run itself."""
+    return {
+        "suite": record.suite,
+        "server_id": record.server_id,
+        "order": record.order,
+        "outcome": record.outcome,
+        "stage": record.stage,
+        "reason": record.reason,
+        "started_at": _utc(record.started_at),
+        "ended_at": _utc(record.ended_at),
+        "usd_per_hour": record.lease.usd_per_hour if record.lease else None,
+        "method_version": record.lineage.method_version,
+        "record_version": record.record_version,
+        "nightbench_version": record.lineage.nightbench_version,
+        "git_commit": record.lineage.git_commit,
+    }
+
+
+def _utc(moment: datetime) -> datetime:
+    if moment.tzinfo is None:
+        raise UnreadableResultError(f"record.json has a time without a zone: {moment.isoformat()}")
+    return moment
+
+
+def _found(record: RunRecord) -> Row:
+    row: Row = {}
+    if record.host:
+        row |= record.host.model_dump(include={"kernel", "cpu_model", "cpu_count", "driver_version"})
+        row |= {"host": record.host.hostname, "gpus": list(record.host.gpus)}
+    if record.server:
+        row |= record.server.model_dump(include={"engine_build", "kv_cache_tokens", "cold_start_s", "image_digest"})
+        row |= {"engine_version_found": record.server.engine_version}
+    if record.weights:
+        row |= {"model_revision": record.weights.revision, "model_sha256": record.weights.sha256}
+    if record.busy:
+        row |= record.busy.model_dump()
+    return row
+
+
+def _measured(report: Report, deltas: Mapping[str, float] | None, usd_per_hour: float | None) -> Row:
+    requests = report.requests
+    good = requests.is_ok
+    window_s = requests.window_s
+    throughput = metrics.output_throughput_tok_per_s(requests)
+    return {
+        "completed": int(good.sum()),
+        "failed": int((~good).sum()),
+        "duration_s": None if np.isnan(window_s) else window_s,
+        "total_input_tokens": _total(requests.input_tokens[good]),
+        "total_output_tokens": _total(requests.output_tokens[good]),
+        "request_throughput_per_s": metrics.request_throughput_per_s(requests),
+        "output_throughput_tok_per_s": throughput,
+        "concurrency_achieved": metrics.concurrency_achieved(requests),
+        **_latencies(requests),
+        "server_generation_tokens": _moved(deltas, "generation_tokens_total"),
+        "server_prompt_tokens": _moved(deltas, "prompt_tokens_total"),
+        "server_preemptions": _moved(deltas, "num_preemptions_total"),
+        "client_lag_p99_ms": _ms(report.lag_p99_s),
+        "kernel_stamp_share": report.kernel_stamp_share,
+        "usd_per_mtok_output": usd_per_mtok_output(usd_per_hour, throughput),
+    }
+
+
+def usd_per_mtok_output(usd_per_hour: float | None, output_throughput_tok_per_s: float | None) -> float | None:
+    """The price of a million output tokens while the machine makes them at this rate."""
+    if usd_per_hour is None or not output_throughput_tok_per_s:
+        return None
+    return usd_per_hour / SECONDS_PER_HOUR / output_throughput_tok_per_s * TOKENS_PER_MTOK
+
+
+def _total(tokens: metrics.Ints) -> int | None:
+    """The sum; None where one of them was not counted."""
+    return None if (tokens < 0).any() or not len(tokens) else int(tokens.sum())
+
+
+def _moved(deltas: Mapping[str, float] | None, name: str) -> int | None:
+    return None if deltas is None or name not in deltas else int(deltas[name])
+
+
+def _ms(seconds: float | None) -> float | None:
+    return None if seconds is None else seconds * MS
+
+
+def _latencies(requests: Requests) -> Row:
+    samples = int(requests.is_ok.sum())
+    values = {
+        "ttft": requests.ttft_s,
+        "tpot": requests.tpot_s,
+        "itl": requests.ok_gap_s,
+        "e2el": requests.e2el_s,
+    }
+    row: Row = {}
+    for metric, times in values.items():
+        row[f"{metric}_mean_ms"] = _ms(metrics.mean_s(times))
+        for q in PERCENTILE_MIN_SAMPLES:
+            row[f"{metric}_p{q}_ms"] = _ms(metrics.percentile_s(times, q, samples))
+    return row
+
+
+def _requests_table(place: Place, requests: Requests) -> pa.Table:
+    count = len(requests)
+    good = requests.is_ok
+    # Gaps of failed requests are left out, as they are of every latency.
+    offsets = np.concatenate(([0], np.cumsum(np.where(good, requests.gap_count, 0)))).astype(np.int32)
+    gaps_ms = pa.array((requests.ok_gap_s * MS).astype(np.float32))
+    columns = _id_arrays(place, count) | {
+        "request_index": pa.array(requests.index),
+        "outcome": pa.array(requests.outcome, pa.string()),
+        "error": pa.array(requests.error, pa.string()),
+        "intended_s": pa.array(requests.intended_s, from_pandas=True),
+        "send_s": pa.array(requests.send_s, from_pandas=True),
+        "ttft_ms": pa.array(requests.ttft_s * MS, from_pandas=True),
+        "tpot_ms": pa.array(requests.tpot_s * MS, from_pandas=True),
+        "e2el_ms": pa.array(requests.e2el_s * MS, from_pandas=True),
+        "input_tokens": pa.array(requests.input_tokens, mask=requests.input_tokens < 0),
+        "output_tokens": pa.array(requests.output_tokens, mask=requests.output_tokens < 0),
+        "itl_ms": pa.ListArray.from_arrays(pa.array(offsets), gaps_ms, mask=pa.array(~good)),
+    }
+    return _in_schema("requests", columns)
+
+
+def _telemetry_table(place: Place, content: bytes) -> pa.Table:
+    with _reading("telemetry.parquet"):
+        found = pq.read_table(io.BytesIO(content))
+        schema = arrow_schema("telemetry")
+        columns = {
+            name: found[name].cast(schema.field(name).type) for name in schema.names if name in found.column_names
+        }
+        absent = {name: pa.nulls(len(found), schema.field(name).type) for name in schema.names if name not in columns}
+        return _in_schema("telemetry", absent | columns | _id_arrays(place, len(found)))
+
+
+def _id_arrays(place: Place, count: int) -> dict[str, pa.Array]:
+    ids = _ids(place)
+    return {name: pa.repeat(ids[name], count) for name in ("run_id", "scenario_id", "repeat")}
+
+
+def _in_schema(table: Table, columns: Mapping[str, Any]) -> pa.Table:
+    schema = arrow_schema(table)
+    return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)

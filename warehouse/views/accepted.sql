@@ -1,0 +1,3 @@
+-- Which measurements may be compared?
+CREATE VIEW accepted AS
+SELECT * FROM measurements WHERE verdict = 'accepted';

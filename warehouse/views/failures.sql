@@ -1,0 +1,6 @@
+-- Which runs gave no measurement, where did they end, and why?
+CREATE VIEW failures AS
+SELECT night, scenario, "repeat", outcome, stage, reason, host, started_at, ended_at, run_id
+FROM measurements
+WHERE outcome <> 'measured'
+ORDER BY night, "order", run_id;

@@ -1,0 +1,12 @@
+-- What is the gravest doubt about each run that has one?
+CREATE VIEW findings_worst AS
+SELECT night, scenario, findings."repeat", verdict, code, family, severity, status, observed, message, doubts, run_id
+FROM (
+    SELECT *, count(*) OVER (PARTITION BY night, run_id) AS doubts
+    FROM findings
+    WHERE status <> 'PASS'
+    -- 'critical' sorts before 'warning'.
+    QUALIFY row_number() OVER (PARTITION BY night, run_id ORDER BY severity, code) = 1
+) AS findings
+JOIN (SELECT night, run_id, scenario, verdict FROM measurements) AS runs USING (night, run_id)
+ORDER BY night, severity, scenario, findings."repeat";
