@@ -21,7 +21,7 @@ from meter.health import client_health
 from meter.pace import LEAD_NS, ClosedPace, OpenPace, Pace
 from meter.plan import Plan, read_plan
 from meter.prepare import prepare
-from meter.record import Origin, Row, describe
+from meter.record import Origin, Row, describe_all
 from meter.report import claim, write_progress, write_report
 from meter.schedule import NS, arrivals_ns
 from meter.wire import Wire
@@ -59,7 +59,7 @@ def run(plan_path: Path, folder: Path) -> int:
     wire = Wire(endpoint, exchanges, ClosedPace(1, 0), round(plan.timeout_s * NS), tell)
     course = _drive(plan, wire)
     tell(wire.ended)
-    rows = [describe(exchange, plan, course.origin) for exchange in exchanges[: wire.issued]]
+    rows = describe_all(exchanges[: wire.issued], plan, course.origin)
     write_report(folder, rows, _summary(course, rows, exchanges[: wire.issued]))
     return 0 if course.stopped_by is None else 128 + course.stopped_by
 

@@ -1,6 +1,7 @@
 """One request as the record tells it: times in nanoseconds since the origin, None for what is missing."""
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +30,18 @@ class Origin:
         if real_ns is None or self.offset is None:
             return None
         return self.since(real_ns - self.offset.real_minus_mono_ns)
+
+
+def describe_all(exchanges: Iterable[Exchange], plan: Plan, origin: Origin) -> list[Row]:
+    """Write the rows of all requests, each with the place of its events in events.bin."""
+    rows = []
+    first = 0
+    for exchange in exchanges:
+        row = describe(exchange, plan, origin)
+        count = len(row["event_at_ns"])
+        rows.append({**row, "event_first": first, "event_count": count})
+        first += count
+    return rows
 
 
 def describe(exchange: Exchange, plan: Plan, origin: Origin) -> Row:

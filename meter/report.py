@@ -2,11 +2,14 @@
 
 import json
 import os
-from collections.abc import Iterable
+import struct
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from meter.errors import OutsideWorldError, UsageError
+
+NO_TIME = -(2**63)  # in events.bin, where there is no null
 
 
 def claim(folder: Path) -> None:
@@ -22,20 +25,34 @@ def claim(folder: Path) -> None:
         raise UsageError(f"The output folder {folder} is not empty; give the name of a new one.")
 
 
-def write_whole(path: Path, lines: Iterable[str]) -> None:
+def write_whole(path: Path, parts: Iterable[bytes]) -> None:
     """Write beside, flush to the disk, then put in place."""
     beside = path.with_name(f".{path.name}.partial")
-    with beside.open("w", encoding="utf-8") as file:
-        file.writelines(lines)
+    with beside.open("wb") as file:
+        file.writelines(parts)
         file.flush()
         os.fsync(file.fileno())
     beside.replace(path)
 
 
-def write_report(folder: Path, rows: Iterable[dict[str, Any]], summary: dict[str, Any]) -> None:
-    """Write requests.jsonl, then meter.json; whoever finds meter.json finds everything."""
-    write_whole(folder / "requests.jsonl", (json.dumps(row, separators=(",", ":")) + "\n" for row in rows))
-    write_whole(folder / "meter.json", [json.dumps(summary, indent=1) + "\n"])
+def pack_events(rows: Sequence[dict[str, Any]]) -> bytes:
+    """Pack the events of all requests by column: n user times, n kernel times (int64), n token counts (int32).
+
+    Little-endian. A time that is missing is NO_TIME, since no event can be there.
+    """
+    seen = [at for row in rows for at in row["event_at_ns"]]
+    kernel = [at for row in rows for at in row["event_kernel_ns"] or [None] * row["event_count"]]
+    tokens = [count for row in rows for count in row["event_tokens"]]
+    stamped = [NO_TIME if at is None else at for at in kernel]
+    return struct.pack(f"<{len(seen)}q{len(stamped)}q{len(tokens)}i", *seen, *stamped, *tokens)
+
+
+def write_report(folder: Path, rows: Sequence[dict[str, Any]], summary: dict[str, Any]) -> None:
+    """Write the events, the requests, then meter.json; whoever finds meter.json finds everything."""
+    write_whole(folder / "events.bin", [pack_events(rows)])
+    lines = (json.dumps(row, separators=(",", ":")) + "\n" for row in rows)
+    write_whole(folder / "requests.jsonl", (line.encode() for line in lines))
+    write_whole(folder / "meter.json", [json.dumps(summary, indent=1).encode() + b"\n"])
 
 
 def write_progress(folder: Path, done: int, planned: int) -> None:

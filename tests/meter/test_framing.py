@@ -4,7 +4,7 @@ import json
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from meter.exchange import Exchange
@@ -53,6 +53,7 @@ def is_over(raw: bytes) -> bool:
     return Framing().feed(raw)
 
 
+@settings(deadline=None)
 @given(
     size=st.integers(1, 400),
     cuts=st.lists(st.integers(1, 2000)),
@@ -73,6 +74,7 @@ def test_any_split_gives_the_same_answer(size: int, cuts: list[int], extension: 
     assert judge(exchange, answer, 2, {"ignore_eos": True}) == ("ok", None)
 
 
+@settings(deadline=None)
 @given(size=st.integers(1, 400))
 def test_one_byte_a_read_gives_each_event_the_time_of_its_last_byte(size: int) -> None:
     raw = HEAD + in_chunks(BODY, size)
@@ -93,6 +95,7 @@ def receive_body(raw: bytes) -> bytes:
     return b"".join(raw[start:end] for start, end in framing.segments)
 
 
+@settings(deadline=None)
 @given(cut=st.integers(1, 5))
 def test_an_answer_is_not_over_before_its_last_byte(cut: int) -> None:
     raw = HEAD + in_chunks(BODY, 50)
@@ -101,6 +104,7 @@ def test_an_answer_is_not_over_before_its_last_byte(cut: int) -> None:
     assert is_over(raw)
 
 
+@settings(deadline=None)
 @given(cuts=st.lists(st.integers(1, 200)))
 def test_a_body_with_a_length_is_over_at_its_length(cuts: list[int]) -> None:
     raw = b'HTTP/1.1 500 Oh\r\nContent-Length: 17\r\n\r\n{"error": "dead"}'

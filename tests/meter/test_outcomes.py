@@ -10,6 +10,7 @@ import pytest
 
 from tests.meter.conftest import RunMeter, StartTruth
 
+HUGE_PROMPTS = {"kind": "random", "input_tokens": 2_000_000, "token_low": 1000, "token_high": 9999, "seed": 1}
 RESET = struct.pack("ii", 1, 0)  # close() sends a reset and keeps nothing
 
 
@@ -111,10 +112,19 @@ def resetting_server() -> Iterator[str]:
         thread.join()
 
 
-def test_a_reset_while_the_request_is_on_its_way_is_a_send_failure(resetting_server: str, run_meter: RunMeter) -> None:
-    prompts = {"kind": "random", "input_tokens": 2_000_000, "token_low": 1000, "token_high": 9999, "seed": 1}
+def test_a_request_larger_than_the_socket_takes_goes_out_in_parts(start_truth: StartTruth, run_meter: RunMeter) -> None:
+    truth = start_truth()
 
-    report = run_meter(resetting_server, prompts=prompts, request_count=1)
+    report = run_meter(truth.url, prompts=HUGE_PROMPTS, request_count=1)
+
+    # The truth server reads a body to its end before it refuses the prompt.
+    assert report.outcomes == ["http"]
+    assert "value=2000000" in report.rows[0]["error"]
+    assert report.rows[0]["send_start_ns"] < report.rows[0]["send_end_ns"] <= report.rows[0]["headers_at_ns"]
+
+
+def test_a_reset_while_the_request_is_on_its_way_is_a_send_failure(resetting_server: str, run_meter: RunMeter) -> None:
+    report = run_meter(resetting_server, prompts=HUGE_PROMPTS, request_count=1)
 
     assert report.outcomes == ["send"]
     assert report.rows[0]["send_end_ns"] is None

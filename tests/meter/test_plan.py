@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from meter.errors import UsageError
@@ -94,6 +94,7 @@ def test_a_folder_that_holds_something_is_refused_and_left_alone(run_meter: RunM
     assert [path.name for path in report.folder.iterdir()] == ["precious.txt"]
 
 
+@settings(deadline=None)
 @given(
     count=st.integers(1, 40), tokens=st.integers(2, 20), low=st.integers(0, 50), span=st.integers(8, 30),
     seed=st.integers(0, 2**40),

@@ -4,27 +4,33 @@ import hashlib
 import json
 import signal
 import socket
+import struct
 import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import closing
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from bench.load import read_meter
 from meter import METER_VERSION
 from meter.bundle import bundle
 from meter.clock import Offset, has_stepped, kernel_stamp_ns, read_offset
 from meter.health import percentile_ms
+from meter.report import NO_TIME, pack_events
 from tests.meter.conftest import RunMeter, StartTruth, make_plan
 
+FILES = ["events.bin", "meter.json", "progress.json", "requests.jsonl"]
 FIELDS = [
     *("index", "phase", "request_id", "connection", "reused", "intended_at_ns", "send_start_ns", "send_end_ns"),
     *("headers_at_ns", "first_token_at_ns", "last_token_at_ns", "done_at_ns"),
     *("prompt_tokens_planned", "prompt_tokens_counted", "cached_tokens"),
     *("output_tokens_planned", "output_tokens_counted"),
     *("event_at_ns", "event_kernel_ns", "event_tokens", "merged_events"),
-    *("finish_reason", "http_status", "outcome", "error", "body_sha256", "output_sha256"),
+    *("finish_reason", "http_status", "outcome", "error", "body_sha256", "output_sha256", "event_first", "event_count"),
 ]
 StartMeter = Callable[..., "subprocess.Popen[str]"]
 
@@ -37,8 +43,45 @@ def test_a_record_holds_every_documented_field(start_truth: StartTruth, run_mete
     assert report.exit_code == 0
     assert [list(row) for row in report.rows] == [FIELDS] * 8
     assert [row["index"] for row in report.rows] == list(range(8))
-    assert sorted(path.name for path in report.folder.iterdir()) == ["meter.json", "progress.json", "requests.jsonl"]
+    assert sorted(path.name for path in report.folder.iterdir()) == FILES
     assert json.loads((report.folder / "progress.json").read_text()) == {"done": 8, "planned": 8}
+
+
+def test_the_events_stand_by_column_beside_the_requests(start_truth: StartTruth, run_meter: RunMeter) -> None:
+    truth = start_truth("cut:2,tokens_per_event:3")
+
+    report = run_meter(truth.url)
+
+    packed = (report.folder / "events.bin").read_bytes()
+    count = sum(row["event_count"] for row in report.rows)
+    columns = struct.unpack(f"<{count}q{count}q{count}i", packed)
+    for row in report.rows:
+        own = slice(row["event_first"], row["event_first"] + row["event_count"])
+        assert list(columns[:count][own]) == row["event_at_ns"]
+        assert list(columns[count : 2 * count][own]) == row["event_kernel_ns"] or sys.platform != "linux"
+        assert list(columns[2 * count :][own]) == row["event_tokens"]
+
+
+def test_an_event_without_a_kernel_stamp_has_no_time_in_the_column() -> None:
+    rows: list[dict[str, Any]] = [
+        {"event_at_ns": [5], "event_kernel_ns": None, "event_tokens": [2], "event_count": 1},
+        {"event_at_ns": [7, 9], "event_kernel_ns": [6, None], "event_tokens": [1, 1], "event_count": 2},
+    ]
+
+    assert struct.unpack("<6q3i", pack_events(rows)) == (5, 7, 9, NO_TIME, 6, NO_TIME, 2, 1, 1)
+
+
+def test_the_reader_of_the_pipeline_finds_the_same_numbers(start_truth: StartTruth, run_meter: RunMeter) -> None:
+    truth = start_truth()
+    report = run_meter(truth.url, warmup_count=2)
+
+    parts = [(report.folder / name).read_bytes() for name in ("meter.json", "requests.jsonl", "events.bin")]
+    requests = read_meter(*parts).requests
+
+    measured = [row for row in report.rows if row["phase"] == "measured"]
+    gaps_ns = [later - at for row in measured for at, later in pairwise(row["event_at_ns"])]
+    assert requests.output_tokens.tolist() == requests.event_tokens.tolist() == [8] * 6
+    assert [round(gap * 1e9) for gap in requests.gap_s.tolist()] == pytest.approx(gaps_ns, abs=1)
 
 
 def test_every_field_is_in_the_reference() -> None:
