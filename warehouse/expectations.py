@@ -7,7 +7,7 @@ masked to null there. An empty frame never passes, nor does a check that itself 
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from bench.audit import NOT_CHECKABLE, RULES, Rule, Status, Verdict, verdict
@@ -45,6 +45,7 @@ class CheckResult:
     check: Check
     is_success: bool
     failed_run_ids: tuple[str, ...]
+    row_count: int | None  # how many rows it looked at
     error: str | None
 
 
@@ -113,7 +114,7 @@ def validate(frame: "pd.DataFrame") -> tuple[CheckResult, ...]:
     validated = batch.validate(suite, result_format=cast("Any", wanted))
     # Results come in an order of their own; an expectation without one has not been checked.
     said = {_place_of(result): result for result in validated.results}
-    return tuple(_read_result(check, said.get(at), len(frame)) for at, check in enumerate(every))
+    return tuple(_read_result(check, said.get(at)) for at, check in enumerate(every))
 
 
 def _place_of(result: Any) -> int:
@@ -134,15 +135,16 @@ def _expectation(check: Check, at: int) -> Any:
     return gxe.ExpectColumnValuesToBeBetween(column=check.column, **limits, **common)
 
 
-def _read_result(check: Check, result: Any, row_count: int) -> CheckResult:
+def _read_result(check: Check, result: Any) -> CheckResult:
     if result is None:
-        return CheckResult(check, False, (), "great-expectations gave no result")
+        return CheckResult(check, False, (), None, "great-expectations gave no result")
     said = result.result or {}
-    error = raised(result.exception_info or {})
-    if error is None and check.bound != "rows":
-        error = _doubt(said, row_count)
     failed = tuple(str(entry["run_id"]) for entry in said.get("unexpected_index_list") or ())
-    return CheckResult(check, bool(result.success) and error is None, failed, error)
+    error = raised(result.exception_info or {})
+    if error is None and said.get("unexpected_count", 0) != len(failed):
+        error = "it does not name every row that failed"
+    row_count = said.get("observed_value" if check.bound == "rows" else "element_count")
+    return CheckResult(check, bool(result.success) and error is None, failed, row_count, error)
 
 
 def raised(exception_info: Mapping[str, Any]) -> str | None:
@@ -152,17 +154,16 @@ def raised(exception_info: Mapping[str, Any]) -> str | None:
     return messages[0] if messages else None
 
 
-def _doubt(said: Mapping[str, Any], row_count: int) -> str | None:
-    """Why a result does not name every row that failed; None where it does."""
-    if said.get("element_count") != row_count:
-        return f"it looked at {said.get('element_count')} of {row_count} rows"
-    if said.get("unexpected_count") != len(said.get("unexpected_index_list") or ()):
-        return "it does not name every row that failed"
-    return None
+def _that_saw(result: CheckResult, row_count: int) -> CheckResult:
+    """The result, as one that broke where the check did not look at exactly the rows that are judged."""
+    if result.error is not None or result.row_count == row_count:
+        return result
+    return replace(result, is_success=False, error=f"it looked at {result.row_count} of {row_count} rows")
 
 
 def judge(rows: Sequence[Row], results: Sequence[CheckResult]) -> Judgement:
     """Turn check results into statuses, findings and verdicts."""
+    results = [_that_saw(result, sum(row["outcome"] == "measured" for row in rows)) for result in results]
     failed: Failed = {(r.check.code, r.check.bound): frozenset(r.failed_run_ids) for r in results if r.error is None}
     broken = [r for r in results if r.error is not None or (r.check.bound in ("rows", "present") and not r.is_success)]
     verdicts: dict[str, Verdict] = {}

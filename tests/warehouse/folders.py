@@ -38,6 +38,7 @@ class Shape:
     concurrency: int = 4
     ttft_ms: float = 20.0
     gap_ms: float = 5.0
+    jitter: float = 0.0  # standard deviation of a gap, as a share of it
     failed: int = 0
     warmup: int = 2
     driver: str = "meter"
@@ -224,7 +225,10 @@ def meter_files(shape: Shape) -> dict[str, bytes]:
     if shape.arrivals != "closed":
         send = np.arange(count) * (slot_ns // shape.concurrency)
     first = send + int(shape.ttft_ms * MS_NS)
-    events = (first[:, None] + np.arange(shape.tokens) * int(shape.gap_ms * MS_NS)).astype("<i8")
+    gaps = np.full((count, shape.tokens), shape.gap_ms * MS_NS)
+    gaps *= np.maximum(1 + shape.jitter * np.random.default_rng(1).standard_normal(gaps.shape), 0)
+    gaps[:, 0] = 0
+    events = (first[:, None] + np.cumsum(gaps, axis=1)).astype("<i8")
     kernel = events - 1000
     ones = np.ones(events.size, dtype="<i4")
     rows = "".join(

@@ -1,0 +1,36 @@
+from pathlib import Path
+
+import pytest
+
+from tests.warehouse.folders import Shape, Told, whole_night, write_night, write_run
+from warehouse.load import LoadSummary, load_night
+
+NIGHT = "2026-03-01"
+SHAPES = {
+    "chat": Shape(failed=10),
+    "steady": Shape(arrivals="constant"),
+    "peer": Shape(driver="vllm-bench", warmup=0),
+    "broken": Shape(tokens=9),
+    "never": Shape(tokens=10),
+}
+
+
+@pytest.fixture(scope="session")
+def loaded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, LoadSummary]:
+    """A data folder with one loaded night: two drivers, both loops, a failed run and one that never started."""
+    data = tmp_path_factory.mktemp("loaded") / "it's [here]"
+    night = write_night(data, NIGHT, SHAPES)
+    for run in night.runs:
+        name = run.scenario.name
+        told = Told("failed", "server", "<b>out of memory</b>") if name == "broken" else Told()
+        if name != "never":
+            write_run(data, night, run, SHAPES[name], told)
+    return data, load_night(data, NIGHT)
+
+
+@pytest.fixture
+def one_run(tmp_path: Path) -> tuple[Path, Path]:
+    """A data folder with one good run, not loaded yet, and that run's folder."""
+    night = whole_night(tmp_path, NIGHT)
+    run = night.runs[0]
+    return tmp_path, tmp_path / "runs" / NIGHT / run.scenario.scenario_id / "0"

@@ -1,0 +1,54 @@
+from pathlib import Path
+
+import pytest
+
+from bench.audit import EVIDENCE_COLUMNS
+from tests.warehouse.conftest import NIGHT
+from warehouse.columns import COLUMNS, TABLES, Column, Table, outside_bounds, reference_markdown
+from warehouse.load import LoadSummary
+from warehouse.query import run_sql
+
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "columns.md"
+
+
+def test_the_reference_of_columns_is_not_stale() -> None:
+    assert REFERENCE.read_text(encoding="utf-8") == reference_markdown()
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_every_declared_column_is_written_by_some_row(loaded: tuple[Path, LoadSummary], table: Table) -> None:
+    names = [column.name for column in COLUMNS[table]]
+    counted = ", ".join(f'count("{name}") AS "{name}"' for name in names)
+
+    found = run_sql(loaded[0], f"SELECT {counted} FROM {table}").dicts()[0]  # noqa: S608 - names of ours
+
+    assert [name for name in names if not found[name]] == []
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_the_views_have_exactly_the_declared_columns_and_types(loaded: tuple[Path, LoadSummary], table: Table) -> None:
+    described = run_sql(loaded[0], f"DESCRIBE {table}").dicts()
+
+    assert {row["column_name"]: row["column_type"] for row in described} == {
+        column.name: column.duckdb_type for column in COLUMNS[table]
+    }
+
+
+def test_the_night_is_text_even_where_it_looks_like_a_date(loaded: tuple[Path, LoadSummary]) -> None:
+    assert run_sql(loaded[0], "SELECT DISTINCT night FROM measurements").rows == ((NIGHT,),)
+
+
+def test_every_evidence_column_of_the_audit_is_declared() -> None:
+    assert set(EVIDENCE_COLUMNS) <= {column.name for column in COLUMNS["measurements"]}
+
+
+@pytest.mark.parametrize("column", [c for c in COLUMNS["measurements"] if c.low is not None], ids=lambda c: c.name)
+def test_a_value_below_what_is_possible_is_named(column: Column) -> None:
+    low = column.low or 0.0
+
+    assert outside_bounds({column.name: low - 1}) == (column.name,)
+    assert outside_bounds({column.name: low}) == ()
+
+
+def test_a_share_above_one_is_not_possible() -> None:
+    assert outside_bounds({"steal_share": 1.01}) == ("steal_share",)

@@ -1,0 +1,142 @@
+import shutil
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from bench.errors import UsageError
+from tests.warehouse.conftest import NIGHT
+from tests.warehouse.folders import Shape, lease, whole_night
+from warehouse.columns import TABLES
+from warehouse.database import DATABASE, build_warehouse
+from warehouse.load import LoadSummary, load_night
+from warehouse.query import run_sql
+from warehouse.views import QUESTIONS, view_statements
+
+# What DuckDB 1.5 writes and reads; 2.0 by itself writes a file that 1.5 refuses.
+STORAGE_NUMBER_OF_1_5 = 68
+
+
+@pytest.mark.parametrize("view", [*TABLES, *QUESTIONS])
+def test_every_view_answers_on_an_empty_lake(tmp_path: Path, view: str) -> None:
+    assert run_sql(tmp_path, f"FROM {view}").rows == ()
+
+
+@pytest.mark.parametrize("view", QUESTIONS)
+def test_every_view_says_its_question_first(tmp_path: Path, view: str) -> None:
+    text = next(sql for sql in view_statements(tmp_path) if f"CREATE VIEW {view} AS" in sql)
+
+    assert text.startswith("-- ")
+    assert text.split("\n", maxsplit=1)[0].endswith("?")
+
+
+def test_an_older_client_can_read_the_file(loaded: tuple[Path, LoadSummary]) -> None:
+    header = (loaded[0] / DATABASE).read_bytes()[:20]
+
+    assert header[8:12] == b"DUCK"
+    assert struct.unpack("<Q", header[12:20]) == (STORAGE_NUMBER_OF_1_5,)
+
+
+def test_the_file_holds_views_and_no_rows(loaded: tuple[Path, LoadSummary]) -> None:
+    assert run_sql(loaded[0], "SELECT count(*) FROM duckdb_tables()").rows == ((0,),)
+
+
+def test_the_views_work_from_any_folder(loaded: tuple[Path, LoadSummary], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir("/")
+
+    with duckdb.connect(loaded[0] / DATABASE, read_only=True) as connection:
+        assert connection.execute("SELECT count(*) FROM requests").fetchone() == (1200,)
+
+
+def test_a_moved_data_folder_answers_again(one_run: tuple[Path, Path], tmp_path: Path) -> None:
+    data, _run = one_run
+    load_night(data, NIGHT)
+    moved = tmp_path / "moved"
+    moved.mkdir()
+    for name in ("lake", DATABASE):
+        shutil.move(data / name, moved / name)
+
+    assert run_sql(moved, "SELECT verdict FROM measurements").rows == (("accepted",),)
+
+
+READER = """
+import sys, duckdb
+connection = duckdb.connect(sys.argv[1], read_only=True)
+for line in sys.stdin:
+    print(connection.execute("SELECT count(*) FROM measurements").fetchone()[0], flush=True)
+"""
+
+
+def test_a_reader_neither_waits_nor_makes_a_load_wait(one_run: tuple[Path, Path]) -> None:
+    data, _run = one_run
+    path = build_warehouse(data)
+    first = path.stat().st_ino
+    argv = [sys.executable, "-c", READER, str(path)]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as reader:
+        assert reader.stdin is not None
+        assert reader.stdout is not None
+        print("count", file=reader.stdin, flush=True)
+        before = reader.stdout.readline()
+
+        load_night(data, NIGHT)
+
+        print("count", file=reader.stdin, flush=True)
+        after = reader.stdout.readline()
+
+    assert path.stat().st_ino != first
+    assert (before, after) == ("0\n", "0\n")  # it goes on with what it opened
+    assert run_sql(data, "SELECT count(*) FROM measurements").rows == ((1,),)
+
+
+def test_the_latest_night_is_compared_with_those_before(tmp_path: Path) -> None:
+    for day, gap_ms in (("2026-03-01", 5.0), ("2026-03-02", 5.0), ("2026-03-03", 10.0)):
+        whole_night(tmp_path, day, {"chat": Shape(gap_ms=gap_ms)})
+        load_night(tmp_path, day)
+
+    found = run_sql(tmp_path, "SELECT * FROM latest_vs_30 WHERE metric = 'tpot_p50_ms'").dicts()
+
+    assert len(found) == 1
+    assert (found[0]["night"], found[0]["nights_before"]) == ("2026-03-03", 2)
+    assert found[0]["ratio"] == pytest.approx(2.0)
+
+
+def test_a_night_costs_what_its_leases_cost(loaded: tuple[Path, LoadSummary]) -> None:
+    found = run_sql(loaded[0], "SELECT usd, accepted, usd_per_accepted FROM night_costs").rows
+
+    assert found == ((lease()["usd"], 2, 1.0),)
+
+
+def test_the_worst_finding_of_a_doubted_run_is_told(loaded: tuple[Path, LoadSummary]) -> None:
+    found = run_sql(loaded[0], "SELECT scenario, code, status FROM findings_worst").rows
+
+    assert found == (("chat", "failure_rate", "WARN"),)
+
+
+def test_failures_say_stage_and_reason(loaded: tuple[Path, LoadSummary]) -> None:
+    found = run_sql(loaded[0], "SELECT scenario, outcome, stage FROM failures").rows
+
+    assert found == (("broken", "failed", "server"), ("never", "not-run", None))
+
+
+def test_a_query_that_is_wrong_is_a_usage_error_in_duckdbs_words(loaded: tuple[Path, LoadSummary]) -> None:
+    with pytest.raises(UsageError, match=r"Catalog Error: Table with name measurement does not exist"):
+        run_sql(loaded[0], "SELECT * FROM measurement")
+
+
+def test_a_query_cannot_write(loaded: tuple[Path, LoadSummary]) -> None:
+    with pytest.raises(UsageError, match="read-only"):
+        run_sql(loaded[0], "CREATE TABLE mine (a INT)")
+
+
+def test_a_missing_data_folder_is_a_usage_error(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="there is no data folder"):
+        run_sql(tmp_path / "nowhere", "SELECT 1")
+
+
+def test_building_the_same_views_again_keeps_the_file(tmp_path: Path) -> None:
+    first = build_warehouse(tmp_path).stat().st_ino
+
+    assert build_warehouse(tmp_path).stat().st_ino == first

@@ -1,0 +1,212 @@
+"""The page of a night: one HTML file that needs nothing else, not even the network."""
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from bench.errors import UsageError
+from warehouse.folders import nights
+from warehouse.lake import partition, writing
+from warehouse.query import run_sql
+from warehouse.report.chart import Bar, percentile_chart
+from warehouse.report.style import STYLE
+from warehouse.rows import Row
+
+# What was asked beside what was found; the page marks where they differ.
+ASKED_FOUND = (
+    ("engine_version_asked", "engine_version_found"),
+    ("request_count", "completed"),
+    ("concurrency_asked", "concurrency_achieved"),
+)
+HOST = (
+    *("host", "kernel", "cpu_model", "cpu_count", "gpus", "driver_version", "engine", "engine_version_found"),
+    *("engine_build", "engine_flags", "image_digest", "model", "model_source", "model_revision", "model_sha256"),
+    *("precision", "kv_cache_tokens", "cold_start_s"),
+)
+
+
+@dataclass(frozen=True)
+class _Content:
+    """What the lake knows of a night."""
+
+    night: str
+    measurements: list[Row]
+    results: list[Row]
+    findings: list[Row]
+    failures: list[Row]
+    costs: list[Row]
+    validation: dict[str, Any]
+
+
+def write_report(data: Path, night: str) -> Path:
+    """Write a loaded night's page and the index of all pages; gives the page's path.
+
+    Raises UsageError where the night is not loaded, LoadIntoWarehouseError where the page cannot be written.
+    """
+    page = data.absolute() / "reports" / f"{night}.html"
+    content = _content(data, night)
+    with writing(page):
+        page.parent.mkdir(parents=True, exist_ok=True)
+        _write(page, night_html(content))
+        written = sorted((path.stem for path in page.parent.glob("*.html") if path.stem != "index"), reverse=True)
+        _write(page.parent / "index.html", _index_html(written))
+    return page
+
+
+def _content(data: Path, night: str) -> _Content:
+    def ask(sql: str) -> list[Row]:
+        return run_sql(data, sql, (night,)).dicts()
+
+    measurements = ask('SELECT * FROM measurements WHERE night = ? ORDER BY "order", run_id')
+    path = partition(data / "lake", "validation", night) / "validation.json"
+    if not measurements and not path.exists():
+        known = ", ".join(nights(data)[-3:]) or "none yet"
+        raise UsageError(f"the night {night!r} is not loaded, so it has no report; the latest nights are: {known}")
+    return _Content(
+        night=night,
+        measurements=measurements,
+        results=ask("SELECT * EXCLUDE (night) FROM results WHERE night = ?"),
+        findings=ask(
+            "SELECT run_id, code, family, severity, status, observed, message FROM findings "
+            "WHERE night = ? AND status <> 'PASS' ORDER BY severity, run_id, code"
+        ),
+        failures=ask("SELECT * EXCLUDE (night) FROM failures WHERE night = ?"),
+        costs=ask("SELECT * FROM night_costs WHERE night = ?"),
+        validation=json.loads(path.read_text(encoding="utf-8")),
+    )
+
+
+def _write(path: Path, html: str) -> None:
+    beside = path.with_name(f".{path.name}.tmp")
+    with beside.open("w", encoding="utf-8") as file:
+        file.write(html)
+        file.flush()
+        os.fsync(file.fileno())
+    beside.replace(path)
+
+
+def night_html(content: _Content) -> str:
+    """The page as HTML; every word of it that came from outside is escaped."""
+    first = content.measurements[0] if content.measurements else {}
+    title = f"Night {content.night}"
+    suite = f"<p>Suite <b>{_shown(first.get('suite'))}</b>, {_verdict_counts(content.measurements)}.</p>"
+    sections = (
+        _section("Results", _table(content.results) + _charts(content.measurements)),
+        _section("Failures", _table(content.failures) or "<p>Every planned run was measured.</p>"),
+        _section("Findings", _table(content.findings) or "<p>No rule had anything to say.</p>"),
+        _section("Plan", _table([_plan_row(row) for row in content.measurements])),
+        _section("Asked and found", _table([_asked_found_row(row) for row in content.measurements])),
+        _section("Host and engine", _host_tables(content.measurements)),
+        _section("Cost", _table(content.costs)),
+        _section("Checks by great-expectations", _validation_html(content.validation)),
+        _section("Files", _files_html(content)),
+    )
+    return _document(title, f"<p><a href='index.html'>all nights</a></p>{suite}{''.join(sections)}")
+
+
+def _document(title: str, body: str) -> str:
+    return (
+        f"<!doctype html><html lang='en'><head><meta charset='utf-8'><title>{escape(title)}</title>"
+        f"<meta name='viewport' content='width=device-width'><style>{STYLE}</style></head>"
+        f"<body><h1>{escape(title)}</h1>{body}</body></html>\n"
+    )
+
+
+def _index_html(written: Sequence[str]) -> str:
+    links = "".join(f"<li><a href='{escape(night)}.html'>{escape(night)}</a></li>" for night in written)
+    return _document("Nights", f"<ul>{links}</ul>")
+
+
+def _section(title: str, body: str) -> str:
+    return f"<section><h2>{escape(title)}</h2>{body}</section>"
+
+
+def _verdict_counts(rows: Sequence[Row]) -> str:
+    verdicts = sorted({row["verdict"] for row in rows})
+    counts = [f"{sum(row['verdict'] == verdict for row in rows)} {_shown(verdict)}" for verdict in verdicts]
+    return f"{len(rows)} runs: {', '.join(counts)}" if rows else "no runs"
+
+
+def _table(rows: Sequence[Row]) -> str:
+    """Rows as a table, "" for none; numbers to the right, a verdict or status in its colour."""
+    if not rows:
+        return ""
+    head = "".join(f"<th>{escape(name)}</th>" for name in rows[0])
+    body = "".join(f"<tr>{''.join(_cell(name, value) for name, value in row.items())}</tr>" for row in rows)
+    return f"<div class='wide'><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+
+
+def _cell(name: str, value: Any) -> str:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    is_coloured = name in ("verdict", "status", "severity", "outcome") and value is not None
+    kind = " class='number'" if is_number else f" class='{escape(str(value).lower())}'" if is_coloured else ""
+    return f"<td{kind}>{_shown(value)}</td>"
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "<span class='missing'>&ndash;</span>"
+    if isinstance(value, float):
+        return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"  # noqa: PLR2004 - four digits are read at a glance
+    if isinstance(value, datetime):
+        return value.strftime("%Y-%m-%d %H:%M:%S UTC")
+    return escape(" ".join(map(str, value)) if isinstance(value, list) else str(value))
+
+
+def _plan_row(row: Row) -> Row:
+    names = ("order", "scenario", "repeat", "arrivals", "concurrency_asked", "request_rate_per_s_asked", "isl", "osl")
+    return {name: row[name] for name in (*names, "request_count", "warmup_count", "driver", "outcome")}
+
+
+def _asked_found_row(row: Row) -> Row:
+    pairs = {name: row[name] for pair in ASKED_FOUND for name in pair}
+    return {"scenario": row["scenario"], "repeat": row["repeat"], **pairs, "verdict": row["verdict"]}
+
+
+def _host_tables(rows: Sequence[Row]) -> str:
+    """What the runs were measured on, each combination once."""
+    facts = {json.dumps([row[name] for name in HOST]): row for row in rows if row["host"] is not None}
+    return "".join(_table([{"fact": name, "found": row[name]} for name in HOST]) for row in facts.values())
+
+
+def _charts(rows: Sequence[Row]) -> str:
+    charts = ""
+    for metric, name in (("ttft", "Time to first token"), ("tpot", "Time per output token")):
+        bars = [
+            Bar(f"{row['scenario']} #{row['repeat']}", row[f"{metric}_p50_ms"], row[f"{metric}_p99_ms"])
+            for row in sorted(rows, key=lambda row: (str(row["scenario"]), row["repeat"]))
+            if row[f"{metric}_p50_ms"] is not None
+        ]
+        charts += percentile_chart(f"{name}: bar to p50, line to p99", bars)
+    return charts
+
+
+def _validation_html(validation: dict[str, Any]) -> str:
+    said = "every check passed" if validation["success"] else "not every check passed"
+    rows = [
+        {
+            "check": check["code"],
+            "bound": check["bound"],
+            "column": check["column"],
+            "low": check["low"],
+            "high": check["high"],
+            "severity": check["severity"],
+            "status": "PASS" if check["success"] else "FAIL" if check["severity"] == "critical" else "WARN",
+            "failed rows": check["failed_count"],
+            "error": check["error"],
+        }
+        for check in validation["checks"]
+    ]
+    return f"<p>Of the measured runs: {said}.</p>{_table(rows)}"
+
+
+def _files_html(content: _Content) -> str:
+    runs = "".join(f"<li><code>runs/{_shown(row['run_id'])}/</code></li>" for row in content.measurements)
+    lake = f"<code>lake/&lt;table&gt;/night={_shown(content.night)}/part-0.parquet</code>"
+    said = f"The truth is the run folders; {lake} and <code>warehouse.duckdb</code> are made from them."
+    return f"<p>{said}</p><ul>{runs}</ul>"
