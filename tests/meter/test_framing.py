@@ -151,6 +151,7 @@ def test_an_informational_answer_comes_before_the_real_one() -> None:
         b"HTTP/1.1 abc\r\n\r\n",
         HEAD + b"zz\r\n",
         HEAD + b"2\r\nabcdef",
+        HEAD + b"1\r\na5\r\nbcdef",
         HEAD + b"-5\r\n",
         b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nX: " + b"x" * 70_000,
