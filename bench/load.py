@@ -21,6 +21,7 @@ METER_PLAN_VERSION = 1
 # and any id is a valid prompt there.
 TOKEN_LOW = 264
 NS = 1e-9
+NO_STAMP_NS = np.iinfo(np.int64).min
 
 
 @dataclass(frozen=True)
@@ -107,17 +108,22 @@ def read_meter(header: bytes, rows: bytes, events: bytes) -> Report:
     Raises UnreadableResultError naming the part that is broken.
     """
     try:
-        head = json.loads(header)
-        every = [json.loads(line) for line in rows.splitlines()]
-        event_count = sum(row["event_count"] for row in every)
-    except (ValueError, KeyError, TypeError) as error:
+        return _meter_report(json.loads(header), [json.loads(line) for line in rows.splitlines()], events)
+    except (ValueError, KeyError, TypeError, IndexError) as error:
         raise UnreadableResultError(f"the meter's report cannot be read: {error!r}") from error
+
+
+def _meter_report(head: dict[str, Any], every: Sequence[dict[str, Any]], events: bytes) -> Report:
+    event_count = sum(row["event_count"] for row in every)
     width = 8 + 8 + 4  # user time, kernel time, tokens
     if len(events) != event_count * width:
         raise UnreadableResultError(
             f"events.bin holds {len(events)} bytes, requests.jsonl promises {event_count} events of {width} bytes"
         )
-    at_s = np.frombuffer(events, dtype="<i8", count=event_count) * NS
+    user_ns = np.frombuffer(events, dtype="<i8", count=event_count)
+    kernel_ns = np.frombuffer(events, dtype="<i8", count=event_count, offset=8 * event_count)
+    # The kernel's stamp where there is one: our own reading is later by however long we were kept from reading.
+    at_s = np.where(kernel_ns == NO_STAMP_NS, user_ns, kernel_ns) * NS
     tokens = np.frombuffer(events, dtype="<i4", count=event_count, offset=16 * event_count)
     measured = [row for row in every if row["phase"] == "measured"]
     warmup = [row for row in every if row["phase"] == "warmup"]
@@ -148,8 +154,8 @@ def _meter_requests(rows: Sequence[dict[str, Any]], at_s: Floats, tokens: "np.ty
         index=_ints(rows, "index"),
         intended_s=_seconds(rows, "intended_at_ns"),
         send_s=_seconds(rows, "send_start_ns"),
-        first_token_s=_seconds(rows, "first_token_at_ns"),
-        last_token_s=_seconds(rows, "last_token_at_ns"),
+        first_token_s=_at(at_s, first, count),
+        last_token_s=_at(at_s, first + count - 1, count),
         done_s=_seconds(rows, "done_at_ns"),
         input_tokens=_ints(rows, "prompt_tokens_counted"),
         output_tokens=_ints(rows, "output_tokens_counted"),
@@ -160,6 +166,13 @@ def _meter_requests(rows: Sequence[dict[str, Any]], at_s: Floats, tokens: "np.ty
         gap_at=gap_at,
         event_tokens=running[first + count] - running[first],
     )
+
+
+def _at(at_s: Floats, position: Ints, count: Ints) -> Floats:
+    """The times at these positions; NaN for a request without events."""
+    if len(at_s) == 0:
+        return np.full(len(position), np.nan)
+    return np.where(count > 0, at_s[np.clip(position, 0, len(at_s) - 1)], np.nan)
 
 
 def _seconds(rows: Sequence[dict[str, Any]], key: str) -> Floats:
@@ -180,15 +193,23 @@ def read_vllm_bench(text: bytes) -> Report:
     """
     try:
         raw = json.loads(text)
-        send_s = np.array(raw["start_times"], dtype=np.float64)
-        ttft_s = np.array(raw["ttfts"], dtype=np.float64)
-        gaps = [np.array(gap, dtype=np.float64) for gap in raw["itls"]]
-        latency_s = np.array(raw["latencies"], dtype=np.float64) if raw.get("latencies") else None
-        errors = tuple(error or None for error in raw["errors"])
-        input_tokens = np.array(raw["input_lens"], dtype=np.int64)
-        output_tokens = np.array(raw["output_lens"], dtype=np.int64)
+        lengths = {len(raw[name]) for name in ("start_times", "ttfts", "itls", "errors", "input_lens", "output_lens")}
+        if len(lengths) > 1:
+            raise UnreadableResultError(f"the lists of vllm bench serve differ in length: {sorted(lengths)}")
+        return _vllm_report(raw)
     except (ValueError, KeyError, TypeError) as error:
         raise UnreadableResultError(f"the report of vllm bench serve cannot be read: {error!r}") from error
+
+
+def _vllm_report(raw: dict[str, Any]) -> Report:
+    started = np.array(raw["start_times"], dtype=np.float64)
+    send_s = np.where(started == 0, np.nan, started)
+    ttft_s = np.array(raw["ttfts"], dtype=np.float64)
+    gaps = [np.array(gap, dtype=np.float64) for gap in raw["itls"]]
+    latency_s = np.array(raw["latencies"], dtype=np.float64) if raw.get("latencies") else None
+    errors = tuple(error or None for error in raw["errors"])
+    input_tokens = np.array(raw["input_lens"], dtype=np.int64)
+    output_tokens = np.array(raw["output_lens"], dtype=np.int64)
     is_ok = np.array([error is None for error in errors], dtype=np.bool_) & (output_tokens > 0)
     first = np.where(is_ok, send_s + ttft_s, np.nan)
     spans = np.array([gap.sum() for gap in gaps])
@@ -207,7 +228,7 @@ def read_vllm_bench(text: bytes) -> Report:
         error=errors,
         gap_s=np.concatenate([*gaps, np.empty(0)]),
         gap_at=np.concatenate(([0], np.cumsum([len(gap) for gap in gaps], dtype=np.int64))).astype(np.int64),
-        event_tokens=np.array([len(gap) + 1 for gap in gaps], dtype=np.int64),
+        event_tokens=np.full(len(send_s), -1, dtype=np.int64),
     )
     return Report(
         requests=requests,

@@ -86,9 +86,10 @@ class Requests:
 
 
 def percentile_s(values: Floats, q: int, samples: int) -> float | None:
-    """The q-th percentile by linear interpolation; None where fewer than PERCENTILE_MIN_SAMPLES requests stand behind it.
+    """The q-th percentile by linear interpolation; None where too few requests stand behind it.
 
-    `samples` counts requests, also for pooled gaps: the gaps of one request are not independent of each other.
+    PERCENTILE_MIN_SAMPLES says how many. `samples` counts requests, also for pooled gaps: the gaps of one request are
+    not independent of each other.
     """
     clean = values[~np.isnan(values)]
     if samples < PERCENTILE_MIN_SAMPLES[q] or len(clean) == 0:

@@ -62,5 +62,5 @@ def describe_load(scenario: Scenario) -> str:
 
 
 def prompt_seed(night: NightRecord, run: PlannedRun) -> int:
-    """The seed of a run's prompts: another one each night, scenario and repeat, so that no prompt meets its own cache."""
+    """The seed of a run's prompts: another each night, scenario and repeat, so that no prompt meets its own cache."""
     return random.Random(f"{night.night}/{run.scenario.scenario_id}/{run.repeat}").getrandbits(31)  # noqa: S311

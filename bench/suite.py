@@ -9,6 +9,7 @@ import hashlib
 import json
 import re
 import tomllib
+from collections import Counter
 from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -67,7 +68,7 @@ class Workload(Frozen):
     request_count: int = Field(ge=1)
     warmup_count: int = Field(default=0, ge=0)
     concurrency: int | None = Field(default=None, ge=1)
-    request_rate_per_s: float | None = Field(default=None, gt=0, strict=False)
+    request_rate_per_s: float | None = Field(default=None, gt=0)
     arrivals: Arrivals = "closed"
     driver: Driver = "meter"
 
@@ -86,8 +87,8 @@ class Workload(Frozen):
 class Quality(Frozen):
     """What this suite asks of a measurement before it counts; recorded in every row it judges."""
 
-    min_duration_s: float = Field(default=60.0, gt=0, strict=False)  # audit.md: a shorter window is a warning
-    min_requests_per_slot: float = Field(default=10.0, gt=0, strict=False)  # InferenceX and MAD use ten
+    min_duration_s: float = Field(default=60.0, gt=0)  # audit.md: a shorter window is a warning
+    min_requests_per_slot: float = Field(default=10.0, gt=0)  # InferenceX and MAD use ten
 
 
 class Scenario(Frozen):
@@ -108,8 +109,8 @@ class Scenario(Frozen):
     @property
     def server_id(self) -> str:
         """Hash of what one server process is started with: scenarios that share it are measured on one server."""
-        parts = {"machine", "model", "engine"}
-        return _digest(self.model_dump(mode="json", exclude_defaults=True, include=parts))
+        others: dict[str, Any] = {"name": True, "workload": True, "machine": {"lease_minutes"}}
+        return _digest(self.model_dump(mode="json", exclude_defaults=True, exclude=others))
 
 
 def _digest(value: dict[str, Any]) -> str:
@@ -133,8 +134,9 @@ class Suite(Frozen):
     name: str
     repeats: int = Field(default=3, ge=1, le=REPEATS_MAX)
     seed: int = 0
-    ready_timeout_s: float = Field(default=600.0, gt=0, strict=False)
-    request_timeout_s: float = Field(default=600.0, gt=0, strict=False)
+    ready_timeout_s: float = Field(default=600.0, gt=0)
+    request_timeout_s: float = Field(default=600.0, gt=0)
+    run_timeout_s: float = Field(default=3600.0, gt=0)  # one run of one scenario, warm-up included
     machine: Machine = Machine()
     model: Model
     engine: Engine
@@ -225,14 +227,15 @@ def _unit_hint(key: str) -> str:
 
 def line_of(text: str, path: tuple[int | str, ...]) -> int:
     """The line (from 1) where the key at this path stands, or that of the nearest table above it; 1 if none does."""
-    table, wanted, seen, found = "", [str(part) for part in path if isinstance(part, str)], -1, 1
+    table, wanted, found = "", [str(part) for part in path if isinstance(part, str)], 1
+    headers: Counter[str] = Counter()
     want_index = next((part for part in path if isinstance(part, int)), None)
     for number, line in enumerate(text.splitlines(), start=1):
         header = re.match(r"\s*\[+\s*([\w.]+)\s*\]+", line)
         if header:
-            seen = seen + 1 if header[1] == table else 0
             table = header[1]
-        is_ours = wanted[:1] == [table] and want_index in (None, seen)
+            headers[table] += 1
+        is_ours = wanted[:1] == [table] and want_index in (None, headers[table] - 1)
         if header and is_ours:
             found = number
         key = re.match(r"\s*([\w-]+)\s*=", line)

@@ -138,9 +138,8 @@ def rebuild() -> None:
 @app.command()
 def report(night: Annotated[str | None, typer.Argument(help="A night's id; the newest when left out.")] = None) -> None:
     """Write a night's page again and say where it is."""
-    from warehouse.report.page import write_report  # noqa: PLC0415
-
     from infra.store import nights  # noqa: PLC0415
+    from warehouse.report.page import write_report  # noqa: PLC0415
 
     data = Settings().data.absolute()
     known = nights(data)

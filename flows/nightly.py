@@ -4,11 +4,9 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from prefect import flow
-from prefect.client.schemas.objects import FlowRun
+from prefect.client.schemas.objects import FlowRun, State
 from prefect.flows import Flow
-from prefect.states import State
 from pydantic import Field
-from warehouse.load import LoadSummary
 
 from bench.errors import NightbenchError
 from bench.record import NightRecord, PlannedRun
@@ -22,6 +20,7 @@ from tasks.machine import provision, ready_engine, ready_model, take_snapshot, t
 from tasks.measuring import bring_up, is_serving, make_bench, measure, shut_down
 from tasks.places import clouds, ledger
 from tasks.planning import missing_runs, plan_night
+from warehouse.load import LoadSummary
 
 Target = Literal["local"]
 

@@ -18,12 +18,12 @@ from infra.cloud import Offer
 from infra.ledger import Lease
 
 if TYPE_CHECKING:
+    from flows.doctor import Check
     from warehouse.judge import JudgedRun
     from warehouse.query import Answer
 
-    from flows.doctor import Check
-
 VERDICT_STYLES = {"accepted": "green", "suspect": "yellow", "rejected": "red", "failed": "red", "not-run": "dim"}
+UNLIMITED_WIDTH = 10_000
 RESULT_COLUMNS = (
     "scenario, repeat, verdict, completed AS ok, failed, output_throughput_tok_per_s AS tok_per_s, "
     "ttft_p50_ms, tpot_p50_ms, e2el_p50_ms, reason"
@@ -31,8 +31,8 @@ RESULT_COLUMNS = (
 
 
 def _out() -> Console:
-    # A table in a pipe or a file keeps its full width: cut columns are lost numbers.
-    return Console() if sys.stdout.isatty() else Console(width=240)
+    # A table in a pipe or a file is as wide as it needs to be: cut columns are lost numbers.
+    return Console() if sys.stdout.isatty() else Console(width=UNLIMITED_WIDTH)
 
 
 def line(text: str) -> None:
@@ -60,9 +60,9 @@ def table(rows: Sequence[dict[str, Any]], title: str | None = None) -> None:
         line(f"{title or 'rows'}: none")
         return
     grid = Table(title=title, title_justify="left")
-    for name, value in rows[0].items():
+    for name in rows[0]:
         is_number = any(isinstance(row[name], (int, float)) for row in rows)
-        grid.add_column(name, justify="right" if is_number else "left", no_wrap=isinstance(value, (int, float)))
+        grid.add_column(name, justify="right" if is_number else "left", no_wrap=is_number)
     for row in rows:
         grid.add_row(*(_cell(value) for value in row.values()), style=VERDICT_STYLES.get(str(row.get("verdict"))))
     _out().print(grid)
@@ -107,9 +107,8 @@ def leases(found: Sequence[Lease], *, as_json: bool) -> None:
         _json(rows)
         return
     table(rows, "leases")
-    line(
-        f"{sum(row['state'] != 'released' for row in rows)} open, {sum(lease.usd(now) for lease in found):.2f} USD in all"
-    )
+    still_open = sum(row["state"] != "released" for row in rows)
+    line(f"{still_open} open, {sum(lease.usd(now) for lease in found):.2f} USD in all")
 
 
 def answer(found: "Answer", form: Literal["table", "json", "csv"]) -> None:
@@ -154,6 +153,5 @@ def checks(found: Sequence["Check"], *, as_json: bool) -> None:
         _json([asdict(check) for check in found])
         return
     for check in found:
-        line(
-            f"{'ok ' if check.is_good else 'BAD'} {check.what:9} {check.found}{'' if check.is_good else f': {check.advice}'}"
-        )
+        mark, advice = ("ok ", "") if check.is_good else ("BAD", f": {check.advice}")
+        line(f"{mark} {check.what:9} {check.found}{advice}")

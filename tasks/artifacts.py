@@ -12,11 +12,11 @@ from prefect.artifacts import (
     update_progress_artifact,
 )
 from prefect.cache_policies import NO_CACHE
-from warehouse.query import run_sql
 
 from bench.plan import cells
 from bench.record import NightRecord
 from infra.settings import Settings
+from warehouse.query import run_sql
 
 RESULTS = "SELECT * EXCLUDE (night) FROM results WHERE night = ? ORDER BY ALL"
 FINDINGS = "SELECT * EXCLUDE (night) FROM findings_worst WHERE night = ?"

@@ -4,10 +4,10 @@ from pathlib import Path
 
 from prefect import get_run_logger, task
 from prefect.cache_policies import NO_CACHE
-from warehouse.load import LoadSummary, load_night
-from warehouse.report.page import write_report
 
 from infra.settings import Settings
+from warehouse.load import LoadSummary, load_night
+from warehouse.report.page import write_report
 
 
 @task(task_run_name="load {night}", cache_policy=NO_CACHE, persist_result=False, retries=1, retry_delay_seconds=5)

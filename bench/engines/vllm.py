@@ -15,6 +15,8 @@ READY_LINE = "Application startup complete."
 # What the engine must be told so that nothing leaves the machine and nothing is fetched behind our back.
 QUIET = {"VLLM_NO_USAGE_STATS": "1", "VLLM_DO_NOT_TRACK": "1", "DO_NOT_TRACK": "1", "HF_HUB_OFFLINE": "1"}
 
+_PREFIX = r"^(?:\([^)]*\)\s*)?(?:(?:ERROR|WARNING|INFO)\s[\d:\- ]+\[[^\]]*\]\s*)?"
+
 FailureKind = Literal["out_of_memory", "bad_configuration", "killed", "died", "unknown"]
 # In this order: the root cause first, the generic tail that follows every failure last.
 _FAILURES: tuple[tuple[FailureKind, str], ...] = (
@@ -24,10 +26,14 @@ _FAILURES: tuple[tuple[FailureKind, str], ...] = (
     ("out_of_memory", r"is less than desired GPU memory utilization|DefaultCPUAllocator: can't allocate memory"),
     ("killed", r"died unexpectedly \(exit code: -9\)"),
     ("bad_configuration", r"User-specified max_model_len|unrecognized arguments|Value error,"),
-    ("bad_configuration", r"^.*(?:ValueError|ValidationError|FileNotFoundError|OSError|SafetensorError): "),
+    # At the start of its line: a healthy start warns of "errors like `OSError: [Errno 24] …`" where ulimit is low.
+    (
+        "bad_configuration",
+        _PREFIX + r"(?:[\w.]+\.)?(?:ValueError|ValidationError|FileNotFoundError|OSError|SafetensorError): ",
+    ),
     ("died", r"EngineDeadError|Engine core initialization failed"),
 )
-_LOG_PREFIX = re.compile(r"^(?:\([^)]*\)\s*)?(?:(?:ERROR|WARNING|INFO)\s[\d:\- ]+\[[^\]]*\]\s*)?")
+_LOG_PREFIX = re.compile(_PREFIX)
 
 
 @dataclass(frozen=True)

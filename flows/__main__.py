@@ -1,0 +1,5 @@
+"""`python -m flows` is `nightbench`."""
+
+from flows.cli import main
+
+main()

@@ -1,0 +1,193 @@
+"""Values that tests of `bench` start from: one literal scenario, and requests made from event times."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+from bench.load import Report
+from bench.metrics import (
+    PERCENTILE_MIN_SAMPLES,
+    Requests,
+    output_throughput_tok_per_s,
+    percentile_s,
+)
+from bench.record import Lineage, RunRecord, Server
+from bench.suite import Engine, Machine, Model, Quality, Scenario, Workload
+
+Row = dict[str, float | int | None]
+STARTED_AT = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
+
+CLOSED = Workload(isl=128, osl=64, request_count=40, warmup_count=2, concurrency=4)
+OPEN = Workload(isl=128, osl=64, request_count=40, warmup_count=2, request_rate_per_s=2.0, arrivals="poisson")
+SCENARIO = Scenario(
+    name="four-streams",
+    machine=Machine(),
+    model=Model(name="small", source="generated:small?seed=0"),
+    engine=Engine(
+        version="0.32.0",
+        max_model_len=4096,
+        flags=("--dtype", "bfloat16"),
+        environment={"VLLM_CPU_KVCACHE_SPACE": "1"},
+    ),
+    workload=CLOSED,
+)
+
+
+def with_workload(workload: Workload, scenario: Scenario = SCENARIO) -> Scenario:
+    return scenario.model_copy(update={"workload": workload})
+
+
+def run_record(scenario: Scenario = SCENARIO, quality: Quality | None = None) -> RunRecord:
+    return RunRecord(
+        night="2026-11-21",
+        suite="local",
+        scenario_id=scenario.scenario_id,
+        server_id=scenario.server_id,
+        repeat=0,
+        order=0,
+        outcome="measured",
+        started_at=STARTED_AT,
+        ended_at=STARTED_AT,
+        asked=scenario,
+        quality=quality or Quality(),
+        server=Server(
+            engine_version=scenario.engine.version,
+            engine_build=None,
+            served_model="small",
+            max_model_len=4096,
+            kv_cache_tokens=131072,
+            argv=("vllm", "serve"),
+            environment={},
+            pid=4711,
+            cold_start_s=12.5,
+        ),
+        lineage=Lineage(nightbench_version="0.1.0", git_commit=None, suite_sha256="0" * 64),
+    )
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One request as it happened: when it was sent, and when each of its tokens arrived (none: it failed)."""
+
+    send_s: float
+    token_at: tuple[float, ...]
+    is_ok: bool = True
+    intended_s: float | None = None
+
+
+def requests_of(answers: Sequence[Answer], input_tokens: int = 128) -> Requests:
+    """The columnar form of these answers."""
+    gaps = [np.diff(np.array(answer.token_at)) for answer in answers]
+    first = [answer.token_at[0] if answer.token_at else np.nan for answer in answers]
+    last = [answer.token_at[-1] if answer.token_at else np.nan for answer in answers]
+    lengths = np.array([len(answer.token_at) for answer in answers], dtype=np.int64)
+    intended = [answer.send_s if answer.intended_s is None else answer.intended_s for answer in answers]
+    return Requests(
+        index=np.arange(len(answers), dtype=np.int64),
+        intended_s=np.array(intended),
+        send_s=np.array([answer.send_s for answer in answers]),
+        first_token_s=np.array(first),
+        last_token_s=np.array(last),
+        done_s=np.array(last),
+        input_tokens=np.full(len(answers), input_tokens, dtype=np.int64),
+        output_tokens=lengths,
+        is_ok=np.array([answer.is_ok for answer in answers], dtype=np.bool_),
+        outcome=tuple("ok" if answer.is_ok else "timeout" for answer in answers),
+        error=tuple(None if answer.is_ok else "no answer in time" for answer in answers),
+        gap_s=np.concatenate([*gaps, np.empty(0)]),
+        gap_at=np.concatenate(([0], np.cumsum([len(gap) for gap in gaps], dtype=np.int64))).astype(np.int64),
+        event_tokens=lengths,
+    )
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A measured run as the audit sees it; `stored` replaces columns of the row that its requests would give."""
+
+    record: RunRecord
+    report: Report
+    deltas: dict[str, float] | None
+    stored: Row
+
+    @property
+    def row(self) -> Row:
+        """The stored row: times in ms, percentiles only where enough requests stand behind them."""
+        requests = self.report.requests
+        good = int(requests.is_ok.sum())
+        times = {
+            "ttft": requests.ttft_s,
+            "tpot": requests.tpot_s,
+            "itl": requests.ok_gap_s,
+            "e2el": requests.e2el_s,
+        }
+        row: Row = {
+            "duration_s": requests.window_s,
+            "output_throughput_tok_per_s": output_throughput_tok_per_s(requests),
+        }
+        for name, values in times.items():
+            for q in PERCENTILE_MIN_SAMPLES:
+                value = percentile_s(values, q, good)
+                row[f"{name}_p{q}_ms"] = None if value is None else value * 1e3
+        return {**row, **self.stored}
+
+    def with_requests(self, **columns: Any) -> "Measured":
+        """The same run with some columns of its requests replaced."""
+        return replace(self, report=replace(self.report, requests=replace(self.report.requests, **columns)))
+
+    def with_deltas(self, **deltas: float) -> "Measured":
+        """The same run with some server counters moved differently."""
+        return replace(self, deltas={**(self.deltas or {}), **deltas})
+
+
+def healthy(answers: Sequence[Answer], workload: Workload, quality: Quality | None = None) -> Measured:
+    """A run in which the server counted what the client counted, warm-up included."""
+    requests = requests_of(answers, input_tokens=workload.isl)
+    asked, sent = workload.warmup_count, len(answers) + workload.warmup_count
+    report = Report(
+        requests=requests,
+        planned_count=workload.request_count,
+        warmup_count=asked,
+        warmup_input_tokens=asked * workload.isl,
+        warmup_output_tokens=asked * workload.osl,
+        output_throughput_tok_per_s=None,
+        duration_s=None,
+        lag_p99_s=0.0002,
+        kernel_stamp_share=0.5,  # below one, so that the client's own lag counts
+        is_complete=True,
+    )
+    deltas = {
+        "generation_tokens_total": float(sent * workload.osl),
+        "prompt_tokens_total": float(sent * workload.isl),
+        "request_success_total": float(sent),
+        "request_success_total.length": float(sent),
+        "prefix_cache_queries_total": float(sent * workload.isl),
+        "prefix_cache_hits_total": 0.0,
+        "num_preemptions_total": 0.0,
+    }
+    record = run_record(with_workload(workload), quality or Quality(min_duration_s=0.001))
+    return Measured(record, report, deltas, stored={})
+
+
+def closed_loop(workload: Workload, service_s: Sequence[float], ttft_share: float = 0.3) -> list[Answer]:
+    """What `concurrency` slots see whose next request leaves when the last answer is in."""
+    free_at = [0.0] * (workload.concurrency or 1)
+    answers = []
+    for whole in service_s:
+        slot = free_at.index(min(free_at))
+        send = free_at[slot]
+        token_at = np.linspace(send + whole * ttft_share, send + whole, workload.osl)
+        answers.append(Answer(send, tuple(float(at) for at in token_at)))
+        free_at[slot] = answers[-1].token_at[-1]
+    return answers
+
+
+def open_loop(workload: Workload, service_s: Sequence[float], waits_s: Sequence[float]) -> list[Answer]:
+    """What a server fast enough for any number of requests answers to a drawn schedule."""
+    sends = np.cumsum(waits_s)
+    return [
+        Answer(float(send), tuple(float(at) for at in np.linspace(send + whole * 0.3, send + whole, workload.osl)))
+        for send, whole in zip(sends, service_s, strict=True)
+    ]

@@ -1,0 +1,423 @@
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench.audit import (
+    NOT_CHECKABLE,
+    RULES,
+    Evidence,
+    Rule,
+    Status,
+    evidence,
+    judge,
+    loop_of,
+    release,
+    verdict,
+)
+from bench.record import Server
+from bench.suite import Quality, Workload
+from tests.bench.builders import CLOSED, OPEN, Measured, closed_loop, healthy, open_loop
+
+RULE = {rule.code: rule for rule in RULES}
+STEADY = healthy(closed_loop(CLOSED, [1.0] * 40), CLOSED)
+POISSON = healthy(open_loop(OPEN, [1.0] * 40, [0.5] * 40), OPEN)
+
+Mutation = Callable[[Measured], Measured]
+
+
+def _evidence(run: Measured) -> Evidence:
+    return evidence(run.record, run.report, run.row, run.deltas)
+
+
+def _statuses(run: Measured) -> dict[str, Status]:
+    columns = _evidence(run)
+    loop, driver = loop_of(run.record), run.record.asked.workload.driver
+    return {rule.code: judge(rule, columns[rule.column]) for rule in RULES if rule.applies(loop, driver)}
+
+
+def _asking(**changes: object) -> Mutation:
+    """The same run, had its suite asked for another load."""
+
+    def mutate(run: Measured) -> Measured:
+        asked = run.record.asked
+        work = Workload.model_validate(asked.workload.model_dump() | changes)
+        return replace(run, record=run.record.model_copy(update={"asked": asked.model_copy(update={"workload": work})}))
+
+    return mutate
+
+
+def _demanding(**changes: float) -> Mutation:
+    """The same run, had its suite demanded another quality."""
+
+    def mutate(run: Measured) -> Measured:
+        quality = Quality.model_validate(run.record.quality.model_dump() | changes)
+        return replace(run, record=run.record.model_copy(update={"quality": quality}))
+
+    return mutate
+
+
+def _storing(**columns: float) -> Mutation:
+    return lambda run: replace(run, stored=dict(columns))
+
+
+def _serving(version: str | None) -> Mutation:
+    def mutate(run: Measured) -> Measured:
+        server = run.record.server
+        assert isinstance(server, Server)
+        found = server.model_copy(update={"engine_version": version})
+        return replace(run, record=run.record.model_copy(update={"server": found}))
+
+    return mutate
+
+
+def _failing(count: int) -> Mutation:
+    def mutate(run: Measured) -> Measured:
+        is_ok = run.report.requests.is_ok.copy()
+        is_ok[:count] = False
+        return run.with_requests(is_ok=is_ok)
+
+    return mutate
+
+
+def _starting_cold(wait_s: float) -> Mutation:
+    """The first request of each slot waited this much longer for its first token."""
+
+    def mutate(run: Measured) -> Measured:
+        send_s = run.report.requests.send_s.copy()
+        send_s[: CLOSED.concurrency] -= wait_s
+        return run.with_requests(send_s=send_s)
+
+    return mutate
+
+
+def _with_lag(lag_s: float | None) -> Mutation:
+    return lambda run: replace(run, report=replace(run.report, lag_p99_s=lag_s))
+
+
+def _halving_gaps(count: int) -> Mutation:
+    """In this many requests the gaps are half of what passed between the first token and the last."""
+
+    def mutate(run: Measured) -> Measured:
+        gap_s = run.report.requests.gap_s.copy()
+        gap_s[: run.report.requests.gap_at[count]] /= 2
+        return run.with_requests(gap_s=gap_s)
+
+    return mutate
+
+
+def _overlapping(share: float) -> Mutation:
+    """All requests but the very first left this share of their latency too early."""
+
+    def mutate(run: Measured) -> Measured:
+        requests = run.report.requests
+        early = np.where(requests.send_s > requests.send_s.min(), requests.e2el_s * share, 0.0)
+        return run.with_requests(send_s=requests.send_s - early)
+
+    return mutate
+
+
+def _sending_slower(factor: float) -> Mutation:
+    return lambda run: run.with_requests(send_s=run.report.requests.send_s * factor)
+
+
+def _planning(count: int) -> Mutation:
+    return lambda run: replace(run, report=replace(run.report, planned_count=count))
+
+
+def _counting_more(tokens: int) -> Mutation:
+    return lambda run: run.with_requests(output_tokens=run.report.requests.output_tokens + tokens)
+
+
+def _aborting(count: int) -> Mutation:
+    return lambda run: run.with_deltas(**{"request_success_total.abort": float(count)})
+
+
+def _merging_events(run: Measured) -> Measured:
+    """Two tokens in each stream event: half the gaps, each twice as long."""
+    requests = run.report.requests
+    return run.with_requests(gap_s=requests.gap_s[::2] * 2, gap_at=requests.gap_at // 2)
+
+
+def _moving(name: str, factor: float, more: float = 0.0) -> Mutation:
+    return lambda run: run.with_deltas(**{name: (run.deltas or {})[name] * factor + more})
+
+
+WARNS: list[tuple[str, Measured, Mutation]] = [
+    ("failure_rate", STEADY, _failing(2)),
+    ("incomplete", STEADY, _planning(41)),
+    ("duration_short", STEADY, _demanding(min_duration_s=20.0)),
+    ("e2el_identity", STEADY, _halving_gaps(1)),
+    ("little_excess", STEADY, _overlapping(0.05)),
+    ("concurrency_not_reached", STEADY, _asking(concurrency=6)),
+    ("cold_start_contamination", STEADY, _starting_cold(3.0)),
+    ("rate_not_offered", POISSON, _sending_slower(1.1)),
+    ("osl_not_reached", STEADY, _asking(osl=68)),
+    ("isl_mismatch", STEADY, _asking(isl=132)),
+    ("chunk_token_ratio", STEADY, _counting_more(2)),
+    ("client_server_mismatch", STEADY, _moving("generation_tokens_total", 1.10)),
+    ("client_server_mismatch_prompt", STEADY, _moving("prompt_tokens_total", 0.96)),
+    ("client_server_mismatch_requests", STEADY, _moving("request_success_total.length", 1.10)),
+    ("token_count_drift", STEADY, _moving("generation_tokens_total", 1.0, more=1.0)),
+    ("server_errors", STEADY, _aborting(1)),
+    ("prefix_cache_contamination", STEADY, _moving("prefix_cache_hits_total", 1.0, more=300.0)),
+    ("preempted", STEADY, _moving("num_preemptions_total", 1.0, more=1.0)),
+    ("too_few_prompts", STEADY, _demanding(min_requests_per_slot=20.0)),
+    ("client_bound", STEADY, _with_lag(0.1)),
+]
+FAILS: list[tuple[str, Measured, Mutation]] = [
+    ("failure_rate", STEADY, _failing(3)),
+    ("incomplete", STEADY, _planning(50)),
+    ("duration_short", STEADY, _demanding(min_duration_s=1000.0)),
+    ("derived_mismatch", STEADY, _storing(output_throughput_tok_per_s=250.0)),
+    ("e2el_identity", STEADY, _halving_gaps(40)),
+    ("percentile_order", STEADY, _storing(ttft_p50_ms=9.0, ttft_p90_ms=8.0)),
+    ("little_excess", STEADY, _asking(concurrency=3)),
+    ("concurrency_not_reached", STEADY, _asking(concurrency=9)),
+    ("cold_start_contamination", STEADY, _starting_cold(30.0)),
+    ("rate_not_offered", POISSON, _sending_slower(2.0)),
+    ("osl_not_reached", STEADY, _asking(osl=128)),
+    ("isl_mismatch", STEADY, _asking(isl=256)),
+    ("engine_version_conflict", STEADY, _serving("0.31.0")),
+    ("chunk_token_ratio", STEADY, _merging_events),
+    ("client_server_mismatch", STEADY, _moving("generation_tokens_total", 2.0)),
+    ("client_server_mismatch_prompt", STEADY, _moving("prompt_tokens_total", 0.5)),
+    ("client_server_mismatch_requests", STEADY, _moving("request_success_total.length", 2.0)),
+    ("server_restarted", STEADY, _moving("prompt_tokens_total", -1.0)),
+    ("prefix_cache_contamination", STEADY, _moving("prefix_cache_hits_total", 1.0, more=3000.0)),
+    ("too_few_prompts", STEADY, _demanding(min_requests_per_slot=60.0)),
+    ("tail_unsupported", STEADY, _storing(ttft_p99_ms=1.0)),
+]
+SPOILT = {code: run for code, run, _ in [*WARNS, *FAILS]}
+
+
+@given(
+    slots=st.integers(1, 12),
+    requests_per_slot=st.integers(10, 40),
+    isl=st.integers(1, 4096),
+    osl=st.integers(1, 64),
+    pace_s=st.floats(0.05, 20.0),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_a_healthy_closed_run_passes_every_rule(
+    slots: int, requests_per_slot: int, isl: int, osl: int, pace_s: float, seed: int
+) -> None:
+    work = Workload(isl=isl, osl=osl, concurrency=slots, request_count=slots * requests_per_slot, warmup_count=seed % 5)
+    service_s = pace_s * np.random.default_rng(seed).uniform(0.97, 1.03, work.request_count)
+
+    statuses = _statuses(healthy(closed_loop(work, service_s.tolist()), work))
+
+    assert {code: status for code, status in statuses.items() if status != "PASS"} == {}
+
+
+@given(
+    rate=st.floats(0.1, 50.0), count=st.integers(2, 300), pace_s=st.floats(0.05, 20.0), seed=st.integers(0, 2**32 - 1)
+)
+def test_a_healthy_open_run_passes_every_rule(rate: float, count: int, pace_s: float, seed: int) -> None:
+    work = Workload(isl=128, osl=16, request_count=count, request_rate_per_s=rate, arrivals="poisson")
+    draw = np.random.default_rng(seed)
+    service_s = pace_s * draw.uniform(0.5, 2.0, count)
+
+    statuses = _statuses(healthy(open_loop(work, service_s.tolist(), draw.exponential(1 / rate, count).tolist()), work))
+
+    assert {code: status for code, status in statuses.items() if status != "PASS"} == {}
+
+
+@pytest.mark.parametrize(("code", "run", "mutate"), WARNS, ids=[code for code, *_ in WARNS])
+def test_each_rule_that_can_warn_is_seen_to_warn(code: str, run: Measured, mutate: Mutation) -> None:
+    assert _statuses(mutate(run))[code] == "WARN"
+
+
+@pytest.mark.parametrize(("code", "run", "mutate"), FAILS, ids=[code for code, *_ in FAILS])
+def test_each_rule_that_can_fail_is_seen_to_fail(code: str, run: Measured, mutate: Mutation) -> None:
+    assert _statuses(mutate(run))[code] == "FAIL"
+
+
+@pytest.mark.parametrize(("code", "run"), list(SPOILT.items()), ids=list(SPOILT))
+def test_each_rule_passes_before_its_run_is_spoilt(code: str, run: Measured) -> None:
+    assert _statuses(run)[code] == "PASS"
+
+
+def test_every_rule_that_can_warn_is_among_those_seen_to_warn() -> None:
+    assert {code for code, *_ in WARNS} == {rule.code for rule in RULES if rule.tolerated != rule.passing}
+
+
+def test_every_rule_that_can_fail_is_among_those_seen_to_fail() -> None:
+    assert {code for code, *_ in FAILS} == {rule.code for rule in RULES if rule.tolerated is not None}
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
+def test_what_a_rule_passes_it_also_tolerates(rule: Rule) -> None:
+    low, high = rule.tolerated or (None, None)
+    pass_low, pass_high = rule.passing
+
+    assert low is None or (pass_low is not None and low <= pass_low)
+    assert high is None or (pass_high is not None and high >= pass_high)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
+def test_the_sentence_of_a_rule_takes_its_value(rule: Rule) -> None:
+    assert rule.sentence.format(value=0.5)
+
+
+@pytest.mark.parametrize(
+    "names", [[rule.code for rule in RULES], [rule.column for rule in RULES]], ids=["code", "column"]
+)
+def test_no_two_rules_share_a_code_or_a_column(names: list[str]) -> None:
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
+def test_the_bounds_of_passing_pass(rule: Rule) -> None:
+    assert {judge(rule, bound) for bound in rule.passing if bound is not None} == {"PASS"}
+
+
+@pytest.mark.parametrize("rule", [rule for rule in RULES if rule.tolerated], ids=lambda rule: rule.code)
+def test_the_bounds_of_what_is_tolerated_do_not_fail(rule: Rule) -> None:
+    assert "FAIL" not in {judge(rule, bound) for bound in rule.tolerated or () if bound is not None}
+
+
+@pytest.mark.parametrize("rule", [rule for rule in RULES if rule.tolerated], ids=lambda rule: rule.code)
+def test_just_outside_of_what_is_tolerated_fails(rule: Rule) -> None:
+    low, high = rule.tolerated or (None, None)
+    outside = [] if low is None else [math.nextafter(low, -math.inf)]
+    outside += [] if high is None else [math.nextafter(high, math.inf)]
+
+    assert {judge(rule, value) for value in outside} == {"FAIL"}
+
+
+@pytest.mark.parametrize(
+    ("value", "status"),
+    [(0.95, "WARN"), (0.98, "PASS"), (1.02, "PASS"), (1.03, "WARN"), (1.15, "WARN"), (1.16, "FAIL"), (0.94, "FAIL")],
+)
+def test_the_server_may_count_a_little_more_than_the_client(value: float, status: str) -> None:
+    assert judge(RULE["client_server_mismatch"], value) == status
+
+
+@pytest.mark.parametrize("rule", [rule for rule in RULES if rule.tolerated is None], ids=lambda rule: rule.code)
+def test_a_rule_that_tolerates_everything_only_warns(rule: Rule) -> None:
+    assert judge(rule, 1e12) == "WARN"
+
+
+@pytest.mark.parametrize("value", [None, math.nan])
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
+def test_a_missing_value_is_not_checkable(rule: Rule, value: float | None) -> None:
+    assert judge(rule, value) == "NOT-CHECKABLE"
+
+
+@pytest.mark.parametrize(
+    ("statuses", "expected"),
+    [
+        ({"incomplete": "PASS", "preempted": "PASS"}, "accepted"),
+        ({"incomplete": "PASS", "preempted": "WARN"}, "suspect"),
+        ({"incomplete": "PASS", "preempted": "NOT-CHECKABLE"}, "suspect"),
+        ({"incomplete": "FAIL", "preempted": "WARN"}, "rejected"),
+        ({"incomplete": "FAIL", "preempted": "NOT-CHECKABLE"}, "rejected"),
+        ({"incomplete": "FAIL", "preempted": "PASS"}, "rejected"),
+        ({}, "suspect"),
+    ],
+    ids=["all-pass", "a-warning", "not-checkable", "fail-and-warning", "fail-and-not-checkable", "a-fail", "no-rules"],
+)
+def test_the_worst_status_decides_the_verdict(statuses: Mapping[str, Status], expected: str) -> None:
+    assert verdict(statuses) == expected
+
+
+def test_a_healthy_run_is_accepted() -> None:
+    assert verdict(_statuses(STEADY)) == "accepted"
+
+
+def test_a_run_without_server_counters_is_suspect() -> None:
+    assert verdict(_statuses(replace(STEADY, deltas=None))) == "suspect"
+
+
+@pytest.mark.parametrize("deltas", [None, {}], ids=["unread", "empty"])
+def test_without_server_counters_nothing_about_the_server_is_known(deltas: dict[str, float] | None) -> None:
+    statuses = _statuses(replace(STEADY, deltas=deltas))
+
+    assert {statuses[rule.code] for rule in RULES if rule.family == "client-server"} == {"NOT-CHECKABLE"}
+
+
+@pytest.mark.parametrize("code", ["client_server_mismatch_requests", "server_errors"])
+def test_a_server_that_does_not_count_its_requests_cannot_be_asked_about_them(code: str) -> None:
+    deltas = {name: moved for name, moved in (STEADY.deltas or {}).items() if "request_success" not in name}
+
+    assert _statuses(replace(STEADY, deltas=deltas))[code] == "NOT-CHECKABLE"
+
+
+def test_every_required_rule_without_an_input_is_counted() -> None:
+    found = _evidence(replace(STEADY, deltas=None))[NOT_CHECKABLE]
+
+    assert found == sum(rule.family == "client-server" for rule in RULES)
+
+
+def test_a_healthy_run_lacks_no_input() -> None:
+    assert _evidence(STEADY)[NOT_CHECKABLE] == 0
+
+
+def test_a_server_that_does_not_say_its_version_cannot_be_checked() -> None:
+    assert _statuses(_serving(None)(STEADY))["engine_version_conflict"] == "NOT-CHECKABLE"
+
+
+def test_a_build_of_the_asked_version_is_no_conflict() -> None:
+    assert _statuses(_serving("0.32.0+cpu")(STEADY))["engine_version_conflict"] == "PASS"
+
+
+@pytest.mark.parametrize(("version", "part"), [("0.32.0+cpu", "0.32.0"), ("0.32.0", "0.32.0")])
+def test_the_release_of_a_version_is_what_stands_before_the_build(version: str, part: str) -> None:
+    assert release(version) == part
+
+
+def test_prompts_whose_tokens_nobody_counted_cannot_be_checked() -> None:
+    uncounted = np.full(len(STEADY.report.requests), -1, dtype=np.int64)
+
+    assert _statuses(STEADY.with_requests(input_tokens=uncounted))["isl_mismatch"] == "NOT-CHECKABLE"
+
+
+def test_a_good_request_without_its_times_breaks_the_identity_of_its_latency() -> None:
+    lost = np.full(len(STEADY.report.requests), np.nan)
+
+    assert _statuses(STEADY.with_requests(first_token_s=lost))["e2el_identity"] == "FAIL"
+
+
+def test_a_client_whose_lag_nobody_measured_cannot_be_checked() -> None:
+    assert _statuses(_with_lag(None)(STEADY))["client_bound"] == "NOT-CHECKABLE"
+
+
+def test_a_cache_that_was_asked_nothing_had_no_hits() -> None:
+    unasked = STEADY.with_deltas(prefix_cache_queries_total=0.0)
+
+    assert _statuses(unasked)["prefix_cache_contamination"] == "PASS"
+
+
+def test_a_run_in_which_everything_failed_is_rejected() -> None:
+    assert verdict(_statuses(_failing(40)(STEADY))) == "rejected"
+
+
+def test_the_rules_of_a_closed_loop_say_nothing_of_an_open_one() -> None:
+    assert "little_excess" not in _statuses(POISSON)
+
+
+def test_the_rules_of_an_open_loop_say_nothing_of_a_closed_one() -> None:
+    assert "rate_not_offered" not in _statuses(STEADY)
+
+
+def test_a_late_client_is_in_no_number_where_the_kernel_stamped_every_token() -> None:
+    late = _with_lag(0.1)(STEADY)
+    stamped = replace(late, report=replace(late.report, kernel_stamp_share=1.0))
+
+    assert _statuses(stamped)["client_bound"] == "PASS"
+
+
+@pytest.mark.parametrize("code", ["token_count_drift", "client_bound"])
+def test_what_only_the_meter_says_is_asked_of_the_meter_only(code: str) -> None:
+    assert code not in _statuses(_asking(driver="vllm-bench")(STEADY))
+
+
+def test_a_poisson_schedule_that_strays_from_its_mean_rate_was_still_offered() -> None:
+    slow = healthy(open_loop(OPEN, [1.0] * 40, [0.7] * 40), OPEN)
+
+    assert _statuses(slow)["rate_not_offered"] == "PASS"

@@ -1,0 +1,414 @@
+import json
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bench.errors import UnreadableResultError
+from bench.load import Report, Target, meter_argv, meter_plan, read_meter, read_vllm_bench, vllm_bench_argv
+from bench.metrics import concurrency_achieved
+from bench.suite import Scenario, Workload
+from tests.bench.builders import OPEN, SCENARIO, with_workload
+
+SAMPLE = Path(__file__).parents[3] / "shared" / "data" / "samples" / "vllm_bench_serve.json"
+TWIN = Path(__file__).parents[1] / "data" / "vllm-bench" / "serve-synthetic.json"
+TARGET = Target("http://127.0.0.1:8811", "small", Path("/models/small"), vocab_size=2048)
+MS = 1_000_000
+
+Row = dict[str, Any]
+Event = tuple[int, int]  # when, and how many tokens it carried
+
+
+def _row(index: int, phase: str, send_ns: int, events: list[Event], first: int) -> Row:
+    is_ok = bool(events)
+    return {
+        "index": index,
+        "phase": phase,
+        "intended_at_ns": send_ns,
+        "send_start_ns": send_ns,
+        "first_token_at_ns": events[0][0] if is_ok else None,
+        "last_token_at_ns": events[-1][0] if is_ok else None,
+        "done_at_ns": events[-1][0] + MS if is_ok else None,
+        "prompt_tokens_counted": 8 if is_ok else None,
+        "output_tokens_counted": sum(tokens for _, tokens in events) if is_ok else None,
+        "outcome": "ok" if is_ok else "http",
+        "error": None if is_ok else "HTTP 503: too busy",
+        "event_first": first,
+        "event_count": len(events),
+    }
+
+
+REQUESTS: list[tuple[str, int, list[Event]]] = [
+    ("warmup", 0, [(5 * MS, 1), (6 * MS, 1)]),
+    ("measured", 10 * MS, [(30 * MS, 1), (40 * MS, 1), (60 * MS, 1)]),
+    ("measured", 10 * MS, []),
+    ("measured", 70 * MS, [(90 * MS, 1), (95 * MS, 2)]),
+]
+HEAD: Row = {
+    "complete": True,
+    "plan": {"request_count": 3},
+    "client": {"lag_p99_ms": 0.5, "kernel_stamp_share": 0.75},
+}
+
+
+def _parts(requests: list[tuple[str, int, list[Event]]] = REQUESTS, **head: Any) -> tuple[bytes, bytes, bytes]:
+    rows: list[Row] = []
+    every: list[Event] = []
+    for index, (phase, send_ns, events) in enumerate(requests):
+        rows.append(_row(index, phase, send_ns, events, first=len(every)))
+        every += events
+    packed = struct.pack(f"<{len(every)}q", *(at for at, _ in every))
+    packed += struct.pack(f"<{len(every)}q", *(at - 1 for at, _ in every))
+    packed += struct.pack(f"<{len(every)}i", *(tokens for _, tokens in every))
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    return json.dumps({**HEAD, **head}).encode(), lines.encode(), packed
+
+
+def _read(**head: Any) -> Report:
+    return read_meter(*_parts(**head))
+
+
+@pytest.fixture(scope="module")
+def twin() -> Report:
+    return read_vllm_bench(TWIN.read_bytes())
+
+
+def _twin_with(**keys: Any) -> bytes:
+    return json.dumps(json.loads(TWIN.read_bytes()) | keys).encode()
+
+
+# The meter's plan and argv
+
+
+def test_a_closed_scenario_becomes_a_closed_plan() -> None:
+    assert meter_plan(SCENARIO, TARGET, 3, 120.0)["load"] == {"kind": "closed", "concurrency": 4}
+
+
+@pytest.mark.parametrize("arrivals", ["poisson", "constant"])
+def test_an_open_scenario_becomes_a_plan_of_its_arrivals_and_rate(arrivals: str) -> None:
+    work = Workload.model_validate(OPEN.model_dump() | {"arrivals": arrivals})
+
+    assert meter_plan(with_workload(work), TARGET, 3, 120.0)["load"] == {"kind": arrivals, "rate_per_s": 2.0}
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("meter_plan_version", 1),
+        ("url", "http://127.0.0.1:8811"),
+        ("path", "/v1/completions"),
+        ("model", "small"),
+        ("output_tokens", 64),
+        ("request_count", 40),
+        ("warmup_count", 2),
+        ("timeout_s", 120.0),
+    ],
+)
+def test_the_plan_holds_what_the_scenario_and_the_target_say(key: str, value: object) -> None:
+    assert meter_plan(SCENARIO, TARGET, 3, 120.0)[key] == value
+
+
+def test_prompts_are_drawn_by_seed_from_the_ids_the_model_has() -> None:
+    assert meter_plan(SCENARIO, TARGET, 3, 120.0)["prompts"] == {
+        "kind": "random",
+        "input_tokens": 128,
+        "token_low": 264,
+        "token_high": 2048,
+        "seed": 3,
+    }
+
+
+def test_answers_are_greedy_of_full_length_and_carry_token_ids() -> None:
+    assert meter_plan(SCENARIO, TARGET, 3, 120.0)["extra_body"] == {
+        "temperature": 0.0,
+        "ignore_eos": True,
+        "return_token_ids": True,
+    }
+
+
+def test_the_meter_runs_isolated_from_our_packages() -> None:
+    argv = meter_argv(Path("/py"), Path("/meter.pyz"), Path("/plan.json"), Path("/out"))
+
+    assert argv == ("/py", "-I", "/meter.pyz", "run", "/plan.json", "/out")
+
+
+# The meter's report
+
+
+def test_the_warm_up_is_left_out_of_the_requests() -> None:
+    assert _read().requests.index.tolist() == [1, 2, 3]
+
+
+def test_the_warm_up_is_counted_beside_them() -> None:
+    report = _read()
+
+    assert (report.warmup_count, report.warmup_input_tokens, report.warmup_output_tokens) == (1, 8, 2)
+
+
+def test_the_planned_count_is_that_of_the_plan() -> None:
+    assert _read(plan={"request_count": 7}).planned_count == 7
+
+
+def test_times_are_seconds() -> None:
+    requests = _read().requests
+
+    assert np.allclose(requests.ttft_s, [0.020, np.nan, 0.020], equal_nan=True)
+
+
+def test_the_gaps_are_those_between_the_events_of_one_request() -> None:
+    requests = _read().requests
+
+    assert np.allclose(requests.gap_s, [0.010, 0.020, 0.005])
+
+
+def test_each_request_knows_its_own_gaps() -> None:
+    assert _read().requests.gap_at.tolist() == [0, 2, 2, 3]
+
+
+def test_ttft_plus_all_gaps_of_a_report_is_e2el() -> None:
+    requests = _read().requests
+
+    assert np.allclose((requests.ttft_s + requests.gap_sum_s)[requests.is_ok], requests.e2el_s[requests.is_ok])
+
+
+def test_an_event_may_carry_several_tokens() -> None:
+    assert _read().requests.event_tokens.tolist() == [3, 0, 3]
+
+
+def test_a_failed_request_keeps_its_outcome_and_its_error() -> None:
+    requests = _read().requests
+
+    assert (requests.outcome[1], requests.error[1]) == ("http", "HTTP 503: too busy")
+
+
+def test_a_failed_request_is_not_ok() -> None:
+    assert _read().requests.is_ok.tolist() == [True, False, True]
+
+
+def test_counts_nobody_reported_are_minus_one() -> None:
+    assert _read().requests.output_tokens.tolist() == [3, -1, 3]
+
+
+def test_a_run_in_which_every_request_failed_is_still_read() -> None:
+    report = read_meter(*_parts([("measured", 0, []), ("measured", 0, [])]))
+
+    assert report.requests.is_ok.tolist() == [False, False]
+
+
+def test_the_lag_of_the_client_is_in_seconds() -> None:
+    assert _read().lag_p99_s == 0.0005
+
+
+def test_a_lag_nobody_measured_is_missing() -> None:
+    assert _read(client={"lag_p99_ms": None, "kernel_stamp_share": None}).lag_p99_s is None
+
+
+def test_a_run_that_was_cut_short_says_so() -> None:
+    assert not _read(complete=False).is_complete
+
+
+@pytest.mark.parametrize("cut", [1, 8, 20])
+def test_a_truncated_events_file_is_unreadable(cut: int) -> None:
+    header, rows, events = _parts()
+
+    with pytest.raises(UnreadableResultError, match=r"events\.bin holds \d+ bytes"):
+        read_meter(header, rows, events[:-cut])
+
+
+def test_an_events_file_that_is_too_long_is_unreadable() -> None:
+    header, rows, events = _parts()
+
+    with pytest.raises(UnreadableResultError, match=r"events\.bin"):
+        read_meter(header, rows, events + bytes(20))
+
+
+@pytest.mark.parametrize("cut", [1, 30])
+def test_a_broken_header_is_unreadable(cut: int) -> None:
+    header, rows, events = _parts()
+
+    with pytest.raises(UnreadableResultError):
+        read_meter(header[:-cut], rows, events)
+
+
+def test_a_torn_last_row_is_unreadable() -> None:
+    header, rows, events = _parts()
+
+    with pytest.raises(UnreadableResultError):
+        read_meter(header, rows[:-10], events)
+
+
+# The two times that events.bin tells as well, and better.
+NOT_READ = {"first_token_at_ns", "last_token_at_ns"}
+
+
+@pytest.mark.parametrize("key", sorted(_row(0, "measured", 0, [], 0).keys() - NOT_READ))
+def test_a_row_that_lacks_a_key_is_unreadable(key: str) -> None:
+    header, rows, events = _parts()
+    lacking = [{name: value for name, value in json.loads(line).items() if name != key} for line in rows.splitlines()]
+
+    with pytest.raises(UnreadableResultError, match=key):
+        read_meter(header, "\n".join(json.dumps(row) for row in lacking).encode(), events)
+
+
+@pytest.mark.parametrize("key", sorted(HEAD))
+def test_a_header_that_lacks_a_key_is_unreadable(key: str) -> None:
+    header, rows, events = _parts()
+    lacking = {name: value for name, value in json.loads(header).items() if name != key}
+
+    with pytest.raises(UnreadableResultError, match=key):
+        read_meter(json.dumps(lacking).encode(), rows, events)
+
+
+def test_a_row_that_points_outside_the_events_is_unreadable() -> None:
+    header, rows, events = _parts()
+    moved = rows.replace(b'"event_first": 5', b'"event_first": 99')
+
+    with pytest.raises(UnreadableResultError):
+        read_meter(header, moved, events)
+
+
+# vllm bench serve
+
+
+def _bench_argv(scenario: Scenario) -> tuple[str, ...]:
+    return vllm_bench_argv(Path("/engine/bin/vllm"), scenario, TARGET, 3, Path("/out/result.json"))
+
+
+def _value(argv: tuple[str, ...], flag: str) -> str:
+    return argv[argv.index(flag) + 1]
+
+
+@pytest.mark.parametrize(
+    ("flag", "value"),
+    [
+        ("--base-url", "http://127.0.0.1:8811"),
+        ("--model", "small"),
+        ("--tokenizer", "/models/small"),
+        ("--random-input-len", "128"),
+        ("--random-output-len", "64"),
+        ("--num-prompts", "40"),
+        ("--num-warmups", "2"),
+        ("--max-concurrency", "4"),
+        ("--request-rate", "inf"),
+        ("--seed", "3"),
+        ("--temperature", "0"),
+        ("--result-dir", "/out"),
+        ("--result-filename", "result.json"),
+    ],
+)
+def test_a_closed_scenario_becomes_these_flags(flag: str, value: str) -> None:
+    assert _value(_bench_argv(SCENARIO), flag) == value
+
+
+@pytest.mark.parametrize("flag", ["--ignore-eos", "--save-result", "--save-detailed"])
+def test_the_bench_is_told_to_answer_in_full_and_to_keep_every_request(flag: str) -> None:
+    assert flag in _bench_argv(SCENARIO)
+
+
+def test_a_closed_scenario_has_no_burstiness() -> None:
+    assert "--burstiness" not in _bench_argv(SCENARIO)
+
+
+@pytest.mark.parametrize(("arrivals", "burstiness"), [("poisson", "1"), ("constant", "1e6")])
+def test_open_arrivals_become_a_rate_and_its_burstiness(arrivals: str, burstiness: str) -> None:
+    work = Workload.model_validate(OPEN.model_dump() | {"arrivals": arrivals})
+
+    argv = _bench_argv(with_workload(work))
+
+    assert (_value(argv, "--request-rate"), _value(argv, "--burstiness")) == ("2", burstiness)
+
+
+def test_an_open_scenario_has_no_cap_on_its_concurrency() -> None:
+    assert "--max-concurrency" not in _bench_argv(with_workload(OPEN))
+
+
+def test_the_times_of_the_bench_are_read_as_seconds(twin: Report) -> None:
+    assert np.allclose(twin.requests.ttft_s, [0.5, 0.25, np.nan, 0.5], equal_nan=True)
+
+
+def test_latencies_of_the_bench_are_read_as_e2el(twin: Report) -> None:
+    assert np.allclose(twin.requests.e2el_s, [1.0, 1.0, np.nan, 0.5], equal_nan=True)
+
+
+def test_the_bench_is_believed_in_its_latencies_where_its_gaps_add_up_to_less() -> None:
+    report = read_vllm_bench(_twin_with(latencies=[1.25, 1.5, 0.0, 0.75]))
+
+    assert np.allclose(report.requests.e2el_s, [1.25, 1.5, np.nan, 0.75], equal_nan=True)
+
+
+def test_the_gaps_of_the_bench_stay_with_their_request(twin: Report) -> None:
+    assert twin.requests.gap_sum_s.tolist() == [0.5, 0.75, 0.0, 0.0]
+
+
+def test_a_request_the_bench_gives_an_error_for_is_failed(twin: Report) -> None:
+    assert twin.requests.error == (None, None, "Bad Request", None)
+
+
+def test_a_request_that_failed_in_the_bench_has_no_times(twin: Report) -> None:
+    assert np.isnan([twin.requests.first_token_s[2], twin.requests.last_token_s[2]]).all()
+
+
+def test_a_request_the_bench_never_sent_does_not_stretch_the_window() -> None:
+    report = read_vllm_bench(_twin_with(start_times=[100.0, 100.0, 0.0, 102.5]))
+
+    assert report.requests.window_s == 3.0
+
+
+def test_an_answer_without_a_token_and_without_an_error_is_failed() -> None:
+    report = read_vllm_bench(_twin_with(errors=["", "", "", ""]))
+
+    assert report.requests.is_ok.tolist() == [True, True, False, True]
+
+
+def test_what_the_bench_does_not_say_is_missing(twin: Report) -> None:
+    assert (twin.warmup_count, twin.lag_p99_s, twin.kernel_stamp_share) == (None, None, None)
+
+
+def test_the_bench_does_not_say_how_many_tokens_an_event_carried(twin: Report) -> None:
+    assert twin.requests.event_tokens.tolist() == [-1, -1, -1, -1]
+
+
+def test_what_the_bench_prints_is_kept_for_the_audit(twin: Report) -> None:
+    assert (twin.planned_count, twin.duration_s, twin.output_throughput_tok_per_s) == (4, 3.0, 7 / 3)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        *("start_times", "ttfts", "itls", "errors", "input_lens", "output_lens"),
+        *("num_prompts", "duration", "output_throughput"),
+    ],
+)
+def test_a_bench_report_that_lacks_a_key_is_unreadable(key: str) -> None:
+    raw = json.loads(TWIN.read_bytes())
+    del raw[key]
+
+    with pytest.raises(UnreadableResultError, match=key):
+        read_vllm_bench(json.dumps(raw).encode())
+
+
+def test_bench_lists_of_different_lengths_are_unreadable() -> None:
+    with pytest.raises(UnreadableResultError, match="differ in length"):
+        read_vllm_bench(_twin_with(ttfts=[0.5, 0.25]))
+
+
+@pytest.mark.parametrize("text", [b"", b"[]", b"{", b"null"])
+def test_a_bench_report_that_is_not_one_is_unreadable(text: bytes) -> None:
+    with pytest.raises(UnreadableResultError):
+        read_vllm_bench(text)
+
+
+@pytest.mark.skipif(not SAMPLE.exists(), reason=f"the real report {SAMPLE.name} is not beside this checkout")
+def test_a_real_report_of_the_bench_agrees_with_littles_law() -> None:
+    report = read_vllm_bench(SAMPLE.read_bytes())
+
+    assert concurrency_achieved(report.requests) == pytest.approx(3.99, abs=0.01)
+
+
+@pytest.mark.skipif(not SAMPLE.exists(), reason=f"the real report {SAMPLE.name} is not beside this checkout")
+def test_in_a_real_report_of_the_bench_ttft_plus_all_gaps_is_e2el() -> None:
+    requests = read_vllm_bench(SAMPLE.read_bytes()).requests
+
+    assert np.allclose(requests.ttft_s + requests.gap_sum_s, requests.e2el_s, atol=1e-3)

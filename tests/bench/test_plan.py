@@ -1,0 +1,122 @@
+from collections import Counter
+from itertools import groupby
+
+import pytest
+
+from bench.plan import cells, describe_load, plan_runs, prompt_seed
+from bench.record import NightRecord
+from bench.suite import Engine, Scenario, ScenarioEntry, Suite
+from tests.bench.builders import OPEN, SCENARIO, STARTED_AT, with_workload
+
+
+def _suite(seed: int = 7, repeats: int = 4, kind: type[Suite] = Suite) -> Suite:
+    entries = tuple(
+        ScenarioEntry(name=f"{slots}-streams", isl=128, osl=64, request_count=40, concurrency=slots)
+        for slots in (1, 2, 4, 8)
+    )
+    return kind(
+        name="night", seed=seed, repeats=repeats, model=SCENARIO.model, engine=SCENARIO.engine, scenarios=entries
+    )
+
+
+class TwoServers(Suite):
+    """A suite whose every other scenario needs an engine of its own."""
+
+    def expand(self) -> tuple[Scenario, ...]:
+        other = Engine(version="0.33.0", max_model_len=4096)
+        plain = super().expand()
+        return tuple(
+            scenario.model_copy(update={"engine": other}) if place % 2 else scenario
+            for place, scenario in enumerate(plain)
+        )
+
+
+def _night(suite: Suite, night: str = "2026-11-21") -> NightRecord:
+    return NightRecord(
+        night=night,
+        target="local",
+        started_at=STARTED_AT,
+        suite=suite,
+        suite_sha256="0" * 64,
+        seed=suite.seed,
+        runs=plan_runs(suite),
+    )
+
+
+def test_every_repeat_of_every_scenario_is_planned_once() -> None:
+    suite = _suite()
+
+    runs = plan_runs(suite)
+
+    assert Counter((run.scenario.name, run.repeat) for run in runs) == {
+        (entry.name, repeat): 1 for entry in suite.scenarios for repeat in range(4)
+    }
+
+
+def test_the_order_counts_from_zero() -> None:
+    assert [run.order for run in plan_runs(_suite())] == list(range(16))
+
+
+def test_the_same_seed_gives_the_same_order() -> None:
+    assert plan_runs(_suite(seed=7)) == plan_runs(_suite(seed=7))
+
+
+def test_another_seed_gives_another_order() -> None:
+    assert plan_runs(_suite(seed=7)) != plan_runs(_suite(seed=8))
+
+
+def test_the_order_is_not_that_of_the_file() -> None:
+    names = [run.scenario.name for run in plan_runs(_suite())]
+
+    assert names != sorted(names)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_runs_of_one_server_stay_together(seed: int) -> None:
+    runs = plan_runs(_suite(seed=seed, kind=TwoServers))
+
+    assert len(list(groupby(run.scenario.server_id for run in runs))) == 2
+
+
+def test_a_proof_of_concept_is_the_first_scenario_once() -> None:
+    runs = plan_runs(_suite(), poc=True)
+
+    assert [(run.scenario.name, run.repeat, run.order) for run in runs] == [("1-streams", 0, 0)]
+
+
+def test_the_table_shows_every_run_in_order() -> None:
+    runs = plan_runs(_suite())
+
+    shown = [(cell.order, cell.scenario_id, cell.repeat) for cell in cells(runs)]
+
+    assert shown == [(run.order, run.scenario.scenario_id, run.repeat) for run in runs]
+
+
+def test_a_closed_load_is_told_by_its_concurrency() -> None:
+    assert describe_load(SCENARIO) == "128 in, 64 out, concurrency 4"
+
+
+def test_an_open_load_is_told_by_its_rate() -> None:
+    assert describe_load(with_workload(OPEN)) == "128 in, 64 out, poisson 2/s"
+
+
+def test_no_two_runs_of_three_nights_share_their_prompts() -> None:
+    suite = _suite()
+    nights = [_night(suite, night) for night in ("2026-11-21", "2026-11-22", "2026-11-23")]
+
+    seeds = [prompt_seed(night, run) for night in nights for run in night.runs]
+
+    assert len(set(seeds)) == 3 * 16
+
+
+def test_the_prompts_of_a_run_are_the_same_when_it_is_planned_again() -> None:
+    night = _night(_suite())
+
+    assert [prompt_seed(night, run) for run in night.runs] == [prompt_seed(night, run) for run in plan_runs(_suite())]
+
+
+def test_the_prompts_of_a_past_run_never_change() -> None:
+    night = _night(_suite(repeats=1))
+    first = next(run for run in night.runs if run.scenario.name == "1-streams")
+
+    assert prompt_seed(night, first) == 1233622850

@@ -1,0 +1,313 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.errors import SuiteError
+from bench.suite import Machine, Scenario, Workload, parse_suite
+from tests.bench.builders import OPEN, SCENARIO, with_workload
+
+SUITE = """\
+name = "night"
+repeats = 2
+ready_timeout_s = 300
+
+[machine]
+lease_minutes = 30
+
+[model]
+name = "small"
+source = "generated:small?seed=0"
+
+[engine]
+version = "0.32.0"
+max_model_len = 4096
+
+[[scenarios]]
+name = "single-stream"
+isl = 128
+osl = 64
+concurrency = 1
+request_count = 24
+
+[[scenarios]]
+name = "four-streams"
+isl = 128
+osl = 128
+concurrency = 4
+request_count = 48
+"""
+
+
+def _refusal(text: str) -> str:
+    with pytest.raises(SuiteError) as caught:
+        parse_suite(text, "night.toml")
+    return str(caught.value)
+
+
+def _line(text: str, start: str, nth: int = 0) -> int:
+    return [number for number, line in enumerate(text.splitlines(), 1) if line.startswith(start)][nth]
+
+
+def _changed(*path: str, to: Any) -> Scenario:
+    raw = SCENARIO.model_dump()
+    table = raw
+    for part in path[:-1]:
+        table = table[part]
+    table[path[-1]] = to
+    return Scenario.model_validate(raw)
+
+
+def test_a_whole_suite_is_read() -> None:
+    suite = parse_suite(SUITE, "night.toml")
+
+    assert [scenario.name for scenario in suite.expand()] == ["single-stream", "four-streams"]
+
+
+def test_every_suite_we_ship_is_read() -> None:
+    suites = sorted((Path(__file__).parents[2] / "suites").glob("*.toml"))
+
+    assert [parse_suite(path.read_text(), path.name).scenarios for path in suites]
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "key"),
+    [
+        ("repeats", "repeat", "repeat"),
+        ("lease_minutes", "lease_hours", "machine.lease_hours"),
+        ("max_model_len", "max_model_length", "engine.max_model_length"),
+        ("source", "sources", "model.sources"),
+        ("ready_timeout_s", "ready_timeout", "ready_timeout"),
+    ],
+)
+def test_an_unknown_key_is_named_with_its_line_and_the_nearest_known_one(right: str, wrong: str, key: str) -> None:
+    text = SUITE.replace(f"\n{right} =", f"\n{wrong} = 1\n{right} =", 1)
+
+    refusal = _refusal(text)
+
+    assert refusal.startswith(f"night.toml:{_line(text, f'{wrong} =')}: unknown key '{key}'; did you mean '{right}'?")
+
+
+def test_an_unknown_key_in_the_second_scenario_is_placed_there() -> None:
+    text = SUITE.replace("request_count = 48", "request_count = 48\nwarmups = 4")
+
+    refusal = _refusal(text)
+
+    assert refusal.startswith(f"night.toml:{_line(text, 'warmups')}: unknown key 'scenarios.1.warmups'")
+
+
+def test_an_unknown_key_says_that_units_are_part_of_its_name() -> None:
+    refusal = _refusal(SUITE.replace("ready_timeout_s", "ready_timeout_ms"))
+
+    assert "'ready_timeout_s'? Units are part of a key's name" in refusal
+
+
+def test_an_unknown_table_is_named_with_its_line() -> None:
+    text = SUITE.replace("[machine]", "[machin]")
+
+    refusal = _refusal(text)
+
+    assert refusal.startswith(f"night.toml:{_line(text, '[machin]')}: unknown key 'machin'; did you mean 'machine'?")
+
+
+def test_a_key_that_resembles_none_gets_no_suggestion() -> None:
+    refusal = _refusal(SUITE.replace("repeats = 2", "zzz = 2"))
+
+    assert refusal == "night.toml:2: unknown key 'zzz'"
+
+
+@pytest.mark.parametrize(
+    ("line", "key", "hint"),
+    [
+        ('ready_timeout_s = "5m"', "ready_timeout_s", "a number of seconds"),
+        ('ready_timeout_s = "300"', "ready_timeout_s", "a number of seconds"),
+        ("ready_timeout_s = true", "ready_timeout_s", "a number of seconds"),
+        ('lease_minutes = "1h"', "machine.lease_minutes", "a whole number of minutes"),
+        ("lease_minutes = 1.5", "machine.lease_minutes", "a whole number of minutes"),
+    ],
+)
+def test_a_value_with_another_unit_or_kind_is_refused_with_line_value_and_unit(line: str, key: str, hint: str) -> None:
+    name = line.split(" ", maxsplit=1)[0]
+    number = _line(SUITE, name)
+    text = "\n".join(line if at == number else old for at, old in enumerate(SUITE.splitlines(), 1))
+
+    refusal = _refusal(text)
+
+    assert refusal.startswith(f"night.toml:{number}: {key}: ")
+    assert refusal.endswith(f"({name} is {hint})")
+
+
+def test_a_rate_given_as_text_is_refused() -> None:
+    text = SUITE.replace("concurrency = 4", 'arrivals = "poisson"\nrequest_rate_per_s = "2/s"')
+
+    refusal = _refusal(text)
+
+    assert refusal.startswith(f"night.toml:{_line(text, 'request_rate_per_s')}: scenarios.1.request_rate_per_s: ")
+    assert refusal.endswith("got '2/s' (request_rate_per_s is a number per second)")
+
+
+def test_a_whole_number_is_a_number_of_seconds() -> None:
+    assert parse_suite(SUITE, "night.toml").ready_timeout_s == 300.0
+
+
+def test_a_count_below_one_is_refused() -> None:
+    refusal = _refusal(SUITE.replace("request_count = 24", "request_count = 0"))
+
+    assert refusal.startswith(f"night.toml:{_line(SUITE, 'request_count')}: scenarios.0.request_count: ")
+
+
+@pytest.mark.parametrize("nth", [0, 1])
+def test_a_scenario_longer_than_the_context_is_refused_at_its_own_line(nth: int) -> None:
+    start = [at for at in range(len(SUITE)) if SUITE.startswith("isl = 128", at)][nth]
+    text = SUITE[:start] + "isl = 4096" + SUITE[start + len("isl = 128") :]
+
+    refusal = _refusal(text)
+
+    assert refusal.startswith(f"night.toml:{_line(text, 'isl = 4096')}: scenario ")
+
+
+def test_a_scenario_longer_than_the_context_is_placed_where_a_table_stands_between_the_scenarios() -> None:
+    text = SUITE.replace('[[scenarios]]\nname = "four', '[quality]\nmin_duration_s = 8\n\n[[scenarios]]\nname = "four')
+    text = text.replace("osl = 128", "osl = 8000")
+
+    refusal = _refusal(text)
+
+    assert refusal.startswith(f"night.toml:{_line(text, 'isl', nth=1)}: scenario 'four-streams'")
+
+
+def test_a_scenario_that_fills_the_context_exactly_is_accepted() -> None:
+    text = SUITE.replace("max_model_len = 4096", "max_model_len = 256")
+
+    assert parse_suite(text, "night.toml").engine.max_model_len == 256
+
+
+def test_a_missing_key_is_named_with_the_line_of_its_table() -> None:
+    text = SUITE.replace('version = "0.32.0"\n', "")
+
+    assert _refusal(text) == f"night.toml:{_line(text, '[engine]')}: the key 'engine.version' is missing"
+
+
+def test_a_key_missing_in_the_second_scenario_is_placed_there() -> None:
+    text = SUITE.replace("osl = 128\n", "")
+
+    assert _refusal(text) == f"night.toml:{_line(text, '[[scen', nth=1)}: the key 'scenarios.1.osl' is missing"
+
+
+def test_broken_toml_is_refused_with_its_line() -> None:
+    refusal = _refusal("name = night\n")
+
+    assert refusal.startswith("night.toml: not TOML: ")
+    assert "line 1" in refusal
+
+
+def test_two_scenarios_of_one_name_are_refused() -> None:
+    refusal = _refusal(SUITE.replace("four-streams", "single-stream"))
+
+    assert "two scenarios share the name 'single-stream'" in refusal
+
+
+def test_a_suite_without_scenarios_is_refused() -> None:
+    assert "scenarios" in _refusal(SUITE[: SUITE.index("[[scenarios]]")])
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ("concurrency = 4\nrequest_rate_per_s = 2.0", "a closed loop is driven by concurrency"),
+        ('concurrency = 4\nrequest_rate_per_s = 2.0\narrivals = "poisson"', "poisson arrivals are driven by request_"),
+        ('concurrency = 4\narrivals = "constant"', "constant arrivals are driven by request_rate_per_s"),
+        ("request_rate_per_s = 2.0", "a closed loop is driven by concurrency"),
+        ("", "a closed loop is driven by concurrency"),
+    ],
+)
+def test_a_scenario_driven_by_both_loops_or_neither_or_the_wrong_one_is_refused(lines: str, said: str) -> None:
+    text = SUITE.replace("concurrency = 4", lines)
+
+    refusal = _refusal(text)
+
+    assert refusal.startswith(f"night.toml:{_line(text, '[[scen', nth=1)}: scenarios.1: {said}")
+
+
+def test_the_id_of_a_scenario_measured_in_the_past_never_changes() -> None:
+    assert SCENARIO.scenario_id == "836497481ee94b22"
+
+
+def test_the_id_of_an_open_scenario_measured_in_the_past_never_changes() -> None:
+    assert with_workload(OPEN).scenario_id == "48fd0dc1369b2aa0"
+
+
+@pytest.mark.parametrize(
+    ("path", "to"),
+    [(("name",), "renamed"), (("model", "name"), "renamed"), (("machine", "lease_minutes"), 7)],
+)
+def test_labels_and_the_length_of_the_lease_do_not_move_the_id(path: tuple[str, ...], to: object) -> None:
+    assert _changed(*path, to=to).scenario_id == SCENARIO.scenario_id
+
+
+def test_a_default_that_is_spelled_out_does_not_move_the_id() -> None:
+    spelled = SCENARIO.model_copy(update={"machine": Machine(kind="local", gpu=None, gpu_count=0)})
+
+    assert spelled.scenario_id == SCENARIO.scenario_id
+
+
+def test_a_rate_written_as_a_whole_number_does_not_move_the_id() -> None:
+    whole = Workload.model_validate(OPEN.model_dump() | {"request_rate_per_s": 2})
+
+    assert with_workload(whole).scenario_id == with_workload(OPEN).scenario_id
+
+
+MOVES: list[tuple[tuple[str, ...], object]] = [
+    (("machine", "kind"), "amd-droplet"),
+    (("machine", "gpu"), "MI300X"),
+    (("machine", "gpu_count"), 8),
+    (("model", "source"), "generated:small?seed=1"),
+    (("model", "precision"), "fp8"),
+    (("engine", "version"), "0.33.0"),
+    (("engine", "max_model_len"), 8192),
+    (("engine", "flags"), ("--dtype", "float16")),
+    (("engine", "environment"), {"VLLM_CPU_KVCACHE_SPACE": "2"}),
+    (("workload", "isl"), 129),
+    (("workload", "osl"), 65),
+    (("workload", "request_count"), 41),
+    (("workload", "warmup_count"), 3),
+    (("workload", "concurrency"), 5),
+    (("workload", "driver"), "vllm-bench"),
+]
+
+
+@pytest.mark.parametrize(("path", "to"), MOVES, ids=lambda value: ".".join(value) if isinstance(value, tuple) else "")
+def test_every_value_that_can_move_a_number_moves_the_id(path: tuple[str, ...], to: object) -> None:
+    assert _changed(*path, to=to).scenario_id != SCENARIO.scenario_id
+
+
+@pytest.mark.parametrize("change", [{"request_rate_per_s": 3.0}, {"arrivals": "constant"}])
+def test_every_value_of_an_open_loop_moves_the_id(change: dict[str, object]) -> None:
+    moved = Workload.model_validate(OPEN.model_dump() | change)
+
+    assert with_workload(moved).scenario_id != with_workload(OPEN).scenario_id
+
+
+def test_every_field_of_a_scenario_is_either_a_label_or_seen_to_move_the_id() -> None:
+    moved = {path for path, _ in MOVES} | {("workload", "request_rate_per_s"), ("workload", "arrivals")}
+    labels = {("model", "name"), ("machine", "lease_minutes")}
+    the_only_one = {("engine", "name")}
+    fields = {
+        (part, name)
+        for part in ("machine", "model", "engine", "workload")
+        for name in type(getattr(SCENARIO, part)).model_fields
+    }
+
+    assert fields == moved | labels | the_only_one
+
+
+def test_scenarios_that_differ_in_their_load_share_a_server() -> None:
+    assert with_workload(OPEN).server_id == SCENARIO.server_id
+
+
+@pytest.mark.parametrize("path", [("engine", "version"), ("model", "source"), ("model", "name"), ("machine", "kind")])
+def test_what_a_server_is_started_with_moves_its_id(path: tuple[str, ...]) -> None:
+    assert _changed(*path, to="another").server_id != SCENARIO.server_id
+
+
+def test_the_length_of_the_lease_does_not_move_the_id_of_a_server() -> None:
+    assert _changed("machine", "lease_minutes", to=7).server_id == SCENARIO.server_id

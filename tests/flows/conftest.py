@@ -1,0 +1,132 @@
+"""A data folder, a suite of small scenarios, and the truth server in the engine's place."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
+from prefect.testing.utilities import prefect_test_harness
+
+from infra import processes
+from infra.ledger import Ledger
+from infra.store import ABANDONED, PARTIAL
+
+ROOT = Path(__file__).parents[2]
+TRUTH_SERVER = ROOT / "tests" / "emulators" / "truth_server.py"
+SUITE = """
+name = "truth"
+repeats = {repeats}
+seed = 7
+ready_timeout_s = 20
+request_timeout_s = 20
+run_timeout_s = 60
+
+[model]
+name = "tiny"
+source = "generated:tiny?seed=0"
+
+[engine]
+version = "0.32.0"
+max_model_len = 4096
+flags = ["--no-enable-prefix-caching"]
+environment = {{ TRUTH_FAULT = "{fault}", TRUTH_TTFT_MS = "{ttft_ms}", TRUTH_ITL_MS = "5" }}
+
+[quality]
+min_duration_s = 0.2
+min_requests_per_slot = 10
+
+[[scenarios]]
+name = "one"
+isl = 16
+osl = 8
+concurrency = 1
+request_count = 12
+warmup_count = 1
+
+[[scenarios]]
+name = "two"
+isl = 16
+osl = 16
+concurrency = 2
+request_count = 24
+warmup_count = 2
+"""
+
+
+@dataclass(frozen=True)
+class House:
+    """A data folder with a suite, and how to run the command line on it."""
+
+    data: Path
+    suite: Path
+    environment: dict[str, str]
+
+    def write_suite(self, *, fault: str = "", repeats: int = 1, ttft_ms: int = 20) -> Path:
+        self.suite.write_text(SUITE.format(fault=fault, repeats=repeats, ttft_ms=ttft_ms))
+        return self.suite
+
+    def start(self, *argv: str) -> "subprocess.Popen[str]":
+        command = [sys.executable, "-m", "flows", *argv]
+        return subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=self.environment,
+            cwd=ROOT,
+            start_new_session=True,
+        )
+
+    def cli(self, *argv: str) -> "subprocess.CompletedProcess[str]":
+        process = self.start(*argv)
+        out, err = process.communicate(timeout=240)
+        return subprocess.CompletedProcess(argv, process.returncode, out, err)
+
+    def leftovers(self) -> list[str]:
+        """Whatever a night must not leave behind: processes, machines, open leases, half-written files."""
+        ledger = Ledger(self.data / "ledger.sqlite")
+        running = [f"process {p.pid}" for lease in ledger.leases() for p in processes.marked(lease.lease_id)]
+        machines = [str(path) for path in (self.data / "machines").glob("*")]
+        leases = [f"lease {lease.lease_id}" for lease in ledger.open_leases()]
+        names = [path for path in self.data.rglob("*") if path.name.startswith((PARTIAL, ABANDONED))]
+        halves = [path for path in self.data.rglob("*") if path.name.endswith((".tmp", ".partial"))]
+        return [*running, *machines, *leases, *map(str, names), *map(str, halves)]
+
+
+@pytest.fixture
+def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prefect_home: Path) -> Iterator[House]:
+    executable = tmp_path / "vllm"
+    executable.write_text(f'#!/bin/sh\nexec "{sys.executable}" -u "{TRUTH_SERVER}" "$@"\n')
+    executable.chmod(0o755)
+    data = tmp_path / "data"
+    settings = {"NIGHTBENCH_DATA": str(data), "NIGHTBENCH_VLLM_EXECUTABLE": str(executable)}
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    environment = {**os.environ, **settings, "PREFECT_HOME": str(prefect_home)}
+    for name in ("PREFECT_API_URL", "PREFECT_API_DATABASE_CONNECTION_URL"):
+        environment.pop(name, None)
+    made = House(data, tmp_path / "suite.toml", environment)
+    made.write_suite()
+    yield made
+    for lease in Ledger(data / "ledger.sqlite").leases():
+        processes.end(processes.marked(lease.lease_id), patience_s=0.1)
+
+
+@pytest.fixture(scope="session")
+def prefect_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home of Prefect's own for the nights that run as processes."""
+    return tmp_path_factory.mktemp("prefect")
+
+
+@pytest.fixture(scope="session")
+def prefect_api() -> Iterator[None]:
+    """One Prefect API for every flow that runs inside the tests; heartbeats cost a second a flow."""
+    with (
+        prefect_test_harness(server_startup_timeout=120),
+        temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}),
+    ):
+        yield

@@ -1,0 +1,214 @@
+"""A whole night through the real Prefect into the real DuckDB; the engine's place is taken by the truth server."""
+
+import socket
+
+import pytest
+from prefect.client.orchestration import get_client
+
+from bench.errors import ModelError, NoSpaceError
+from flows.nightly import nightly
+from infra import store
+from tests.flows.conftest import House
+from warehouse.load import LoadSummary, load_night
+from warehouse.query import run_sql
+
+pytestmark = [pytest.mark.prefect, pytest.mark.usefixtures("prefect_api")]
+
+NOTHING: list[str] = []
+
+
+def night(house: House, resume: str | None = None) -> LoadSummary:
+    return nightly(suite=str(house.suite), target="local", resume=resume)
+
+
+def ask(house: House, sql: str) -> list[tuple[object, ...]]:
+    return [tuple(row) for row in run_sql(house.data, sql).rows]
+
+
+def test_a_healthy_night_ends_with_accepted_rows_and_nothing_left(house: House) -> None:
+    house.write_suite(repeats=2)
+
+    summary = night(house)
+
+    assert summary.verdicts == {"accepted": 4}
+    assert house.leftovers() == NOTHING
+
+
+def test_a_night_is_lake_warehouse_report_and_run_folders(house: House) -> None:
+    summary = night(house)
+
+    page = (house.data / "reports" / f"{summary.night}.html").read_text()
+    assert "accepted" in page
+    assert ask(house, "SELECT count(*) FROM requests") == [(36,)]
+    assert ask(house, "SELECT count(*) > 0 FROM telemetry") == [(True,)]
+    assert ask(house, "SELECT count(*), sum(usd) FROM leases") == [(1, 0.0)]
+    assert len(list((house.data / "runs" / summary.night).glob("*/0/MANIFEST.sha256"))) == 2
+
+
+def test_loading_a_night_twice_adds_no_row(house: House) -> None:
+    summary = night(house)
+    before = ask(house, "SELECT * FROM measurements ORDER BY run_id")
+
+    load_night(house.data, summary.night)
+
+    assert ask(house, "SELECT * FROM measurements ORDER BY run_id") == before
+    assert ask(house, "SELECT count(*) FROM requests") == [(36,)]
+
+
+def test_what_was_asked_and_what_was_found_stand_side_by_side(house: House) -> None:
+    night(house)
+
+    versions = "engine_version_asked, engine_version_found, kv_cache_tokens, cpu_count > 0, git_commit IS NOT NULL"
+    assert ask(house, f"SELECT DISTINCT {versions} FROM measurements") == [("0.32.0", "0.32.0", 524288, True, True)]
+
+
+def test_another_version_than_asked_is_rejected(house: House) -> None:
+    house.write_suite(fault="wrong_version")
+
+    summary = night(house)
+
+    assert summary.verdicts == {"rejected": 2}
+    codes = ask(house, "SELECT DISTINCT code FROM findings WHERE status = 'FAIL'")
+    assert codes == [("engine_version_conflict",)]
+
+
+def test_a_server_that_miscounts_is_never_accepted(house: House) -> None:
+    house.write_suite(fault="miscount")
+
+    summary = night(house)
+
+    assert "accepted" not in summary.verdicts
+
+
+@pytest.mark.parametrize("fault", ["http500:4", "sse_error:4", "cut:4", "short:4", "no_done:4"])
+def test_every_fourth_answer_broken_is_rejected(house: House, fault: str) -> None:
+    house.write_suite(fault=fault)
+
+    summary = night(house)
+
+    assert summary.verdicts == {"rejected": 2}
+    assert ask(house, "SELECT count(*) FROM findings WHERE code = 'failure_rate' AND status = 'FAIL'") == [(2,)]
+
+
+def test_an_engine_that_will_not_start_fails_its_runs_in_its_own_words(house: House) -> None:
+    house.write_suite(fault="oom_at_start")
+
+    summary = night(house)
+
+    assert summary.verdicts == {"failed": 2}
+    stages = ask(house, "SELECT DISTINCT stage, reason LIKE '%KV cache memory%' FROM failures")
+    assert stages == [("server", True)]
+    assert house.leftovers() == NOTHING
+
+
+def test_a_server_that_dies_costs_one_run_and_the_night_goes_on(house: House) -> None:
+    house.write_suite(fault="die_after:20")
+
+    summary = night(house)
+
+    assert summary.verdicts == {"accepted": 1, "failed": 1}
+    shown = "stage, reason LIKE '%EngineDeadError%', output_throughput_tok_per_s"
+    failed = ask(house, f"SELECT {shown} FROM measurements WHERE outcome = 'failed'")
+    assert failed == [("server", True, None)]
+    assert house.leftovers() == NOTHING
+
+
+def test_a_run_in_which_nothing_was_answered_is_failed_and_holds_no_number(house: House) -> None:
+    house.write_suite(fault="http500:1")
+
+    summary = night(house)
+
+    assert summary.verdicts == {"failed": 2}
+    assert ask(house, "SELECT DISTINCT ttft_p50_ms, completed FROM measurements") == [(None, None)]
+
+
+def test_a_port_in_use_fails_its_runs_and_names_the_port(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        monkeypatch.setenv("NIGHTBENCH_ENGINE_PORT", str(port))
+
+        summary = night(house)
+
+    assert summary.verdicts == {"failed": 2}
+    assert ask(house, f"SELECT count(*) FROM failures WHERE reason LIKE 'port {port} %'") == [(2,)]
+
+
+def test_a_full_disk_is_said_before_anything_is_rented(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NIGHTBENCH_MIN_FREE_GIB", "1e9")
+
+    with pytest.raises(NoSpaceError, match="GiB free, 1e\\+09 GiB needed"):
+        night(house)
+
+    assert house.leftovers() == NOTHING
+    assert not (house.data / "runs").exists()
+
+
+def test_a_corrupt_model_ends_the_night_with_rows_that_were_not_run(house: House) -> None:
+    night(house)
+    weights = next((house.data / "models").glob("*/model.safetensors"))
+    weights.write_bytes(weights.read_bytes()[:-1] + b"x")
+
+    with pytest.raises(ModelError, match=r"model\.safetensors"):
+        night(house)
+
+    newest = store.nights(house.data)[-1]
+    rows = ask(house, f"SELECT DISTINCT verdict FROM measurements WHERE night = '{newest}'")
+    assert rows == [("not-run",)]
+    assert house.leftovers() == NOTHING
+
+
+def test_resuming_a_night_runs_only_what_is_missing(house: House) -> None:
+    first = night(house)
+    kept, removed = sorted((house.data / "runs" / first.night).glob("*/0"))
+    before = (kept / "record.json").read_bytes()
+    for path in sorted(removed.rglob("*"), reverse=True):
+        path.unlink() if path.is_file() else path.rmdir()
+    removed.rmdir()
+
+    again = night(house, resume=first.night)
+
+    assert again.verdicts == {"accepted": 2}
+    assert (kept / "record.json").read_bytes() == before
+    assert store.nights(house.data) == [first.night]
+
+
+def crash(*_given: object, **_named: object) -> object:
+    msg = "a bug"
+    raise RuntimeError(msg)
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "tasks.machine.prepare_model",
+        "tasks.measuring.read_host",
+        "infra.server.bring_up",
+        "infra.measuring.measure",
+        "infra.server.look",
+        "infra.drive.read_report",
+        "infra.server.stop",
+        "tasks.loading.load_night",
+        "tasks.loading.write_report",
+    ],
+)
+def test_a_crash_anywhere_leaves_nothing_rented_and_nothing_running(
+    house: House, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    house.write_suite(fault="slow_child")
+    monkeypatch.setattr(place, crash)
+
+    with pytest.raises(RuntimeError, match="a bug"):
+        night(house)
+
+    halves = [path for path in house.leftovers() if ".partial-" not in path]
+    assert halves == NOTHING
+
+
+def test_the_ui_shows_plan_progress_results_findings_and_the_report(house: House) -> None:
+    night(house)
+
+    with get_client(sync_client=True) as client:
+        shown = {artifact.key for artifact in client.read_artifacts()}
+    assert {"plan", "progress", "results", "findings", "report"} <= shown
