@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bench.errors import UnreadableResultError
-from bench.load import Report, Target, meter_argv, meter_plan, read_meter, read_vllm_bench, vllm_bench_argv
+from bench.load import NO_STAMP_NS, Report, Target, meter_argv, meter_plan, read_meter, read_vllm_bench, vllm_bench_argv
 from bench.metrics import concurrency_achieved
 from bench.suite import Scenario, Workload
 from tests.bench.builders import OPEN, SCENARIO, with_workload
@@ -64,6 +64,12 @@ def _parts(requests: list[tuple[str, int, list[Event]]] = REQUESTS, **head: Any)
     packed += struct.pack(f"<{len(every)}i", *(tokens for _, tokens in every))
     lines = "".join(json.dumps(row) + "\n" for row in rows)
     return json.dumps({**HEAD, **head}).encode(), lines.encode(), packed
+
+
+def _stamped(*kernel_ns: int) -> Report:
+    """Read one request sent at 10 ms whose events our client read at 30, 40 and 60 ms."""
+    header, rows, events = _parts([REQUESTS[1]])
+    return read_meter(header, rows, events[:24] + struct.pack("<3q", *kernel_ns) + events[48:])
 
 
 def _read(**head: Any) -> Report:
@@ -173,6 +179,24 @@ def test_ttft_plus_all_gaps_of_a_report_is_e2el() -> None:
     assert np.allclose((requests.ttft_s + requests.gap_sum_s)[requests.is_ok], requests.e2el_s[requests.is_ok])
 
 
+def test_tokens_count_from_when_the_kernel_had_them_not_from_when_we_read_them() -> None:
+    requests = _stamped(25 * MS, 35 * MS, 45 * MS).requests
+
+    assert np.allclose([requests.ttft_s[0], requests.e2el_s[0], *requests.gap_s], [0.015, 0.035, 0.010, 0.010])
+
+
+def test_a_token_without_a_stamp_of_the_kernel_counts_from_when_we_read_it() -> None:
+    requests = _stamped(25 * MS, NO_STAMP_NS, 45 * MS).requests
+
+    assert np.allclose(requests.gap_s, [0.015, 0.005])
+
+
+def test_without_any_stamp_of_the_kernel_our_own_readings_count() -> None:
+    requests = _stamped(NO_STAMP_NS, NO_STAMP_NS, NO_STAMP_NS).requests
+
+    assert np.allclose([requests.ttft_s[0], requests.e2el_s[0]], [0.020, 0.050])
+
+
 def test_an_event_may_carry_several_tokens() -> None:
     assert _read().requests.event_tokens.tolist() == [3, 0, 3]
 
@@ -185,6 +209,12 @@ def test_a_failed_request_keeps_its_outcome_and_its_error() -> None:
 
 def test_a_failed_request_is_not_ok() -> None:
     assert _read().requests.is_ok.tolist() == [True, False, True]
+
+
+def test_a_request_without_events_has_no_times_of_tokens() -> None:
+    requests = _read().requests
+
+    assert np.isnan([requests.first_token_s[1], requests.last_token_s[1]]).all()
 
 
 def test_counts_nobody_reported_are_minus_one() -> None:
