@@ -3,15 +3,18 @@
 import copy
 import json
 import os
+import struct
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from meter.report import NO_TIME
 
 ROOT = Path(__file__).parents[2]
 TRUTH_SERVER = ROOT / "tests" / "emulators" / "truth_server.py"
@@ -60,12 +63,27 @@ class Report:
         return found
 
     @property
-    def rows(self) -> list[dict[str, Any]]:
+    def requests(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in (self.folder / "requests.jsonl").read_text().splitlines()]
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """The requests with their events, which stand by column in events.bin."""
+        requests = self.requests
+        count = sum(row["event_count"] for row in requests)
+        numbers = struct.unpack(f"<{2 * count}q{count}i", (self.folder / "events.bin").read_bytes())
+        times = [None if number == NO_TIME else number for number in numbers[: 2 * count]]
+        return [row | _events(row, times[:count], times[count:], numbers[2 * count :]) for row in requests]
 
     @property
     def outcomes(self) -> list[str]:
         return [row["outcome"] for row in self.rows]
+
+
+def _events(row: dict[str, Any], seen: Sequence[Any], kernel: Sequence[Any], tokens: Sequence[int]) -> dict[str, Any]:
+    own = slice(row["event_first"], row["event_first"] + row["event_count"])
+    stamped = list(kernel[own]) if any(at is not None for at in kernel[own]) else None
+    return {"event_at_ns": list(seen[own]), "event_kernel_ns": stamped, "event_tokens": list(tokens[own])}
 
 
 StartTruth = Callable[..., TruthServer]
