@@ -229,7 +229,7 @@ def meter_files(shape: Shape) -> dict[str, bytes]:
     gaps *= np.maximum(1 + shape.jitter * np.random.default_rng(1).standard_normal(gaps.shape), 0)
     gaps[:, 0] = 0
     events = (first[:, None] + np.cumsum(gaps, axis=1)).astype("<i8")
-    kernel = events - 1000
+    kernel = events  # a client that reads the moment the kernel has something
     ones = np.ones(events.size, dtype="<i4")
     rows = "".join(
         json.dumps(_meter_row(shape, at, int(send[at]), events[at]), separators=(",", ":")) + "\n"
@@ -243,7 +243,7 @@ def meter_files(shape: Shape) -> dict[str, bytes]:
     return {
         "meter.json": json.dumps(head).encode(),
         "requests.jsonl": rows.encode(),
-        "events.bin": events.tobytes() + kernel.astype("<i8").tobytes() + ones.tobytes(),
+        "events.bin": events.tobytes() + kernel.tobytes() + ones.tobytes(),
     }
 
 

@@ -146,7 +146,7 @@ def test_a_folder_that_starts_with_a_dot_is_not_a_run(one_run: tuple[Path, Path]
 
     summary = load_night(data, NIGHT)
 
-    assert summary.verdicts == {"not-run": 1}
+    assert (summary.verdicts, summary.warnings) == ({"not-run": 1}, ())
 
 
 def test_a_folder_that_is_no_repeat_is_left_out_and_named(one_run: tuple[Path, Path]) -> None:
