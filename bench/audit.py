@@ -361,7 +361,9 @@ def _queueing(record: RunRecord, report: Report) -> Evidence:
         span = float(np.nanmax(requests.send_s) - np.nanmin(requests.send_s)) if len(requests) else 0.0
         planned = requests.intended_s[~np.isnan(requests.intended_s)]
         # Against the drawn schedule, not the mean rate: forty Poisson arrivals stray by a sixth all by themselves.
-        asked = float(planned.max() - planned.min()) if len(planned) else None
+        # A driver that does not keep its schedule leaves only the rate.
+        by_rate = (len(requests) - 1) / (work.request_rate_per_s or math.inf)
+        asked = float(planned.max() - planned.min()) if len(planned) else by_rate
         return {"ev_rate_offered_share": _ratio(asked, span)}
     achieved = concurrency_achieved(requests)
     share = _ratio(achieved, work.concurrency)

@@ -96,10 +96,26 @@ def vllm_bench_argv(executable: Path, scenario: Scenario, target: Target, seed: 
         *("--endpoint", "/v1/completions", "--model", target.served_model, "--tokenizer", str(target.model_path)),
         *("--dataset-name", "random", "--random-input-len", str(work.isl), "--random-output-len", str(work.osl)),
         *("--num-prompts", str(work.request_count), "--num-warmups", str(work.warmup_count)),
-        *("--request-rate", rate, *burstiness, *cap, "--seed", str(seed)),
+        # Its ready check would be one more request that no report counts.
+        *("--request-rate", rate, *burstiness, *cap, "--seed", str(seed), "--ready-check-timeout-sec", "0"),
         *("--ignore-eos", "--temperature", "0", "--percentile-metrics", "ttft,tpot,itl,e2el", "--disable-tqdm"),
         *("--save-result", "--save-detailed", "--result-dir", str(out.parent), "--result-filename", out.name),
     )
+
+
+def report_files(scenario: Scenario) -> tuple[str, ...]:
+    """The files that a scenario's driver leaves in `load/`, in the order they are read."""
+    return (
+        ("result.json",) if scenario.workload.driver == "vllm-bench" else ("meter.json", "requests.jsonl", "events.bin")
+    )
+
+
+def read_report(scenario: Scenario, parts: Sequence[bytes]) -> Report:
+    """Read the contents of a scenario's report files; raises UnreadableResultError where they are no such report."""
+    if scenario.workload.driver == "vllm-bench":
+        return read_vllm_bench(parts[0], scenario.workload.warmup_count)
+    header, rows, events = parts
+    return read_meter(header, rows, events)
 
 
 def read_meter(header: bytes, rows: bytes, events: bytes) -> Report:
@@ -122,8 +138,9 @@ def _meter_report(head: dict[str, Any], every: Sequence[dict[str, Any]], events:
         )
     user_ns = np.frombuffer(events, dtype="<i8", count=event_count)
     kernel_ns = np.frombuffer(events, dtype="<i8", count=event_count, offset=8 * event_count)
-    # The kernel's stamp where there is one: our own reading is later by however long we were kept from reading.
-    at_s = np.where(kernel_ns == NO_STAMP_NS, user_ns, kernel_ns) * NS
+    # The kernel's stamps: our own reading is later by however long we were kept from reading. All or none of them,
+    # since a gap between the one and the other would be nobody's.
+    at_s = (user_ns if (kernel_ns == NO_STAMP_NS).any() else kernel_ns) * NS
     tokens = np.frombuffer(events, dtype="<i4", count=event_count, offset=16 * event_count)
     measured = [row for row in every if row["phase"] == "measured"]
     warmup = [row for row in every if row["phase"] == "warmup"]
@@ -185,9 +202,10 @@ def _ints(rows: Sequence[dict[str, Any]], key: str) -> Ints:
     return np.array([-1 if value is None else value for value in values], dtype=np.int64)
 
 
-def read_vllm_bench(text: bytes) -> Report:
+def read_vllm_bench(text: bytes, warmup_count: int | None = None) -> Report:
     """Read the JSON of `vllm bench serve --save-result --save-detailed`, vLLM 0.32 and 0.33.
 
+    Its warm-up requests are all its first prompt again, and not in the report: `warmup_count` says how many were asked.
     Its lists are in seconds; a failed request has an error text and zeros, which become NaN here. The server's own
     token counts are not in it: `input_lens` and `output_lens` are the client's.
     """
@@ -196,12 +214,12 @@ def read_vllm_bench(text: bytes) -> Report:
         lengths = {len(raw[name]) for name in ("start_times", "ttfts", "itls", "errors", "input_lens", "output_lens")}
         if len(lengths) > 1:
             raise UnreadableResultError(f"the lists of vllm bench serve differ in length: {sorted(lengths)}")
-        return _vllm_report(raw)
+        return _vllm_report(raw, warmup_count)
     except (ValueError, KeyError, TypeError) as error:
         raise UnreadableResultError(f"the report of vllm bench serve cannot be read: {error!r}") from error
 
 
-def _vllm_report(raw: dict[str, Any]) -> Report:
+def _vllm_report(raw: dict[str, Any], warmup_count: int | None) -> Report:
     started = np.array(raw["start_times"], dtype=np.float64)
     send_s = np.where(started == 0, np.nan, started)
     ttft_s = np.array(raw["ttfts"], dtype=np.float64)
@@ -233,9 +251,9 @@ def _vllm_report(raw: dict[str, Any]) -> Report:
     return Report(
         requests=requests,
         planned_count=int(raw["num_prompts"]),
-        warmup_count=None,
-        warmup_input_tokens=None,
-        warmup_output_tokens=None,
+        warmup_count=warmup_count,
+        warmup_input_tokens=None if warmup_count is None else warmup_count * int(input_tokens[0]),
+        warmup_output_tokens=None if warmup_count is None else warmup_count * int(output_tokens.max()),
         output_throughput_tok_per_s=float(raw["output_throughput"]),
         duration_s=float(raw["duration"]),
         lag_p99_s=None,

@@ -59,9 +59,13 @@ def run(
     """
     _require_target(target)
     if resume is None:
-        from tasks.planning import read_suite  # noqa: PLC0415 - a wrong suite is said before Prefect is started
+        from tasks.planning import read_suite  # noqa: PLC0415
 
-        read_suite(suite)
+        read_suite(suite)  # what is wrong is said before Prefect is started
+    else:
+        from infra.store import read_night  # noqa: PLC0415
+
+        read_night(Settings().data, resume)
     from flows.nightly import nightly  # noqa: PLC0415
 
     summary = nightly(suite=str(suite), target="local", poc=poc, resume=resume)

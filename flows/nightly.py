@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from typing import Annotated, Literal
+from uuid import UUID
 
 from prefect import flow
 from prefect.client.schemas.objects import FlowRun, State
@@ -14,7 +15,7 @@ from infra.cloud import reap
 from infra.measuring import Bench
 from infra.server import EngineAt, RunningServer
 from infra.settings import Settings
-from tasks.artifacts import NightProgress, show_plan, show_results
+from tasks.artifacts import NightProgress, show_plan, show_results, start_progress
 from tasks.loading import load, report
 from tasks.machine import provision, ready_engine, ready_model, take_snapshot, teardown
 from tasks.measuring import bring_up, is_serving, make_bench, measure, shut_down
@@ -48,7 +49,7 @@ def nightly(
     """Run a whole night and return what was loaded; what could be measured is loaded even if the machine failed."""
     night = plan_night(Path(suite), target, poc=poc, resume=resume)
     show_plan(night)
-    measured = benchmark_machine(night, return_state=True)
+    measured = benchmark_machine(night, start_progress(night), return_state=True)
     summary = load(night.night)
     show_results(night.night, report(night.night))
     measured.result()
@@ -56,25 +57,25 @@ def nightly(
 
 
 @flow(name="benchmark-machine", flow_run_name="machine for {night.night}", validate_parameters=False)
-def benchmark_machine(night: NightRecord) -> None:
+def benchmark_machine(night: NightRecord, progress: UUID) -> None:
     """Rent one machine, measure every missing run on it, and always give it back."""
     lease = provision(night)
     try:
         engine = ready_engine()
         model = ready_model(night.suite.model.source)
         bench = make_bench(night, lease, model, take_snapshot(lease))
-        measure_runs(bench, engine)
+        measure_runs(bench, engine, progress)
     finally:
         teardown(lease)
 
 
-def measure_runs(bench: Bench, engine: EngineAt) -> None:
+def measure_runs(bench: Bench, engine: EngineAt, artifact: UUID) -> None:
     """Measure every missing run of the night in its order, each on a living server that fits it.
 
     A server that will not start fails every run that needs it; one that dies under a run is started again for the next.
     """
     runs = missing_runs(bench.night)
-    progress = NightProgress(bench.night, done=len(bench.night.runs) - len(runs))
+    progress = NightProgress(bench.night, done=len(bench.night.runs) - len(runs), artifact=artifact)
     running: RunningServer | NightbenchError | None = None
     server_id = None
     for run in runs:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.errors import LoadDriverError, ServerDiedError
-from bench.load import Report, Target, meter_argv, meter_plan, read_meter, read_vllm_bench, vllm_bench_argv
+from bench.load import Report, Target, meter_argv, meter_plan, read_report, report_files, vllm_bench_argv
 from bench.suite import Scenario
 from infra import processes
 from infra.server import RunningServer, explain_end, log_size
@@ -99,13 +99,12 @@ def _tail(log: Path) -> str:
     return log.read_text(errors="replace")[-LOG_TAIL_CHARS:].strip() or "it printed nothing"
 
 
-def read_report(scenario: Scenario, load: Path) -> Report:
+def read_what_came(scenario: Scenario, load: Path) -> Report:
     """Read what the scenario's driver wrote; raises LoadDriverError where nothing of it can be used."""
-    if scenario.workload.driver == "vllm-bench":
-        report = read_vllm_bench((load / "result.json").read_bytes())
-    else:
-        parts = [(load / name).read_bytes() for name in ("meter.json", "requests.jsonl", "events.bin")]
-        report = read_meter(*parts)
+    try:
+        report = read_report(scenario, [(load / name).read_bytes() for name in report_files(scenario)])
+    except FileNotFoundError as error:
+        raise LoadDriverError(f"the load driver left no {error.filename}") from error
     if not report.requests.is_ok.any():
         classes = ", ".join(sorted(set(report.requests.outcome))) or "none was sent"
         first = next((error for error in report.requests.error if error), None)

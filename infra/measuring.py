@@ -128,7 +128,7 @@ def _measure(bench: Bench, run: PlannedRun, running: RunningServer, partial: Pat
             load_average_after=os.getloadavg()[0],
             steal_share=sampler.steal_share,
         )
-    drive.read_report(run.scenario, partial / "load")
+    drive.read_what_came(run.scenario, partial / "load")
 
 
 def _drive(bench: Bench, run: PlannedRun, running: RunningServer, partial: Path, seed: int) -> drive.Drive:

@@ -18,8 +18,13 @@ from bench.record import NightRecord
 from infra.settings import Settings
 from warehouse.query import run_sql
 
-RESULTS = "SELECT * EXCLUDE (night) FROM results WHERE night = ? ORDER BY ALL"
-FINDINGS = "SELECT * EXCLUDE (night) FROM findings_worst WHERE night = ?"
+# As many columns as the UI shows without scrolling, and the sentence that may be long at the end.
+RESULTS = """
+SELECT scenario, "repeat", verdict, completed, failed, output_throughput_tok_per_s AS tok_per_s,
+       ttft_p50_ms, tpot_p50_ms, e2el_p50_ms, reason
+FROM results WHERE night = ? ORDER BY scenario, scenario_id, "repeat"
+"""
+FINDINGS = 'SELECT scenario, "repeat", severity, code, doubts, message FROM findings_worst WHERE night = ?'
 
 
 @task(task_run_name="show plan", cache_policy=NO_CACHE)
@@ -29,14 +34,20 @@ def show_plan(night: NightRecord) -> None:
     create_table_artifact(rows, key="plan", description=f"Plan of night {night.night}, suite {night.suite.name}")
 
 
+def start_progress(night: NightRecord) -> UUID:
+    """Put the night's progress bar, at 0, on the page of the flow run that calls this."""
+    description = f"Runs of night {night.night}"
+    return UUID(str(create_progress_artifact(0.0, key="progress", description=description)))
+
+
 class NightProgress:
     """One live progress bar for the night: finished runs plus the share done of the one in progress."""
 
-    def __init__(self, night: NightRecord, done: int) -> None:
+    def __init__(self, night: NightRecord, done: int, artifact: UUID) -> None:
         self._total = len(night.runs)
         self._done = done
-        description = f"Runs of night {night.night}"
-        self._id = UUID(str(create_progress_artifact(self._percent(0.0), key="progress", description=description)))
+        self._id = artifact
+        self.within_run(0.0)
 
     def _percent(self, share: float) -> float:
         return round(100 * (self._done + share) / self._total, 1)
@@ -59,7 +70,8 @@ def show_results(night: str, page: Path) -> None:
         answer = run_sql(data, sql.replace("?", f"'{night}'"))
         rows = [dict(zip(answer.columns, map(_shown, row), strict=True)) for row in answer.rows]
         create_table_artifact(rows, key=key, description=f"{key.capitalize()} of night {night}")
-    create_link_artifact(page.as_uri(), link_text=f"Report of night {night}", key="report")
+    # Browsers do not follow a link from a web page to a local file, so the path is there to be copied.
+    create_link_artifact(page.as_uri(), link_text=f"Report of night {night}", key="report", description=str(page))
 
 
 def _shown(value: object) -> object:

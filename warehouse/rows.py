@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import AwareDatetime
 
-from bench import audit, metrics
+from bench import audit, load, metrics
 from bench.engines import vllm
 from bench.errors import UnreadableResultError
-from bench.load import Report, read_meter, read_vllm_bench
+from bench.load import Report
 from bench.metrics import PERCENTILE_MIN_SAMPLES, Requests
 from bench.record import NightRecord, PlannedRun, RunRecord, Written
 from bench.suite import Quality, Scenario
@@ -100,15 +100,13 @@ def lease_row(night: str, text: bytes) -> Row:
 
 def read_report(record: RunRecord, files: RunFiles) -> Report:
     """The load driver's own report."""
-    driver = record.asked.workload.driver
-    names = ("meter.json", "requests.jsonl", "events.bin") if driver == "meter" else ("result.json",)
-    missing = [name for name in names if name not in files.load]
+    names = load.report_files(record.asked)
+    # A run without one token event has an empty events.bin, which is no file to speak of.
+    missing = [name for name in names if name not in files.load and not (name == "events.bin" and files.load)]
     if missing:
         raise UnreadableResultError(f"load/{missing[0]} is missing")
     with _reading("the driver's report in load/"):
-        if driver == "meter":
-            return read_meter(*(files.load[name] for name in names))
-        return read_vllm_bench(files.load["result.json"])
+        return load.read_report(record.asked, [files.load.get(name, b"") for name in names])
 
 
 def _counter_deltas(files: RunFiles) -> dict[str, float] | None:

@@ -185,10 +185,21 @@ def test_tokens_count_from_when_the_kernel_had_them_not_from_when_we_read_them()
     assert np.allclose([requests.ttft_s[0], requests.e2el_s[0], *requests.gap_s], [0.015, 0.035, 0.010, 0.010])
 
 
-def test_a_token_without_a_stamp_of_the_kernel_counts_from_when_we_read_it() -> None:
+def test_where_one_stamp_of_the_kernel_is_missing_none_is_used() -> None:
     requests = _stamped(25 * MS, NO_STAMP_NS, 45 * MS).requests
 
-    assert np.allclose(requests.gap_s, [0.015, 0.005])
+    assert np.allclose(requests.gap_s, [0.010, 0.020])
+
+
+def test_the_warm_up_of_vllm_bench_is_its_first_prompt_again() -> None:
+    report = read_vllm_bench(TWIN.read_bytes(), warmup_count=3)
+
+    first = report.requests.input_tokens[0], report.requests.output_tokens.max()
+    assert (report.warmup_count, report.warmup_input_tokens, report.warmup_output_tokens) == (
+        3,
+        3 * first[0],
+        3 * first[1],
+    )
 
 
 def test_without_any_stamp_of_the_kernel_our_own_readings_count() -> None:

@@ -81,9 +81,9 @@ class House:
             start_new_session=True,
         )
 
-    def cli(self, *argv: str) -> "subprocess.CompletedProcess[str]":
+    def cli(self, *argv: str, timeout_s: float = 900) -> "subprocess.CompletedProcess[str]":
         process = self.start(*argv)
-        out, err = process.communicate(timeout=240)
+        out, err = process.communicate(timeout=timeout_s)
         return subprocess.CompletedProcess(argv, process.returncode, out, err)
 
     def leftovers(self) -> list[str]:

@@ -187,7 +187,7 @@ def crash(*_given: object, **_named: object) -> object:
         "infra.server.bring_up",
         "infra.measuring.measure",
         "infra.server.look",
-        "infra.drive.read_report",
+        "infra.drive.read_what_came",
         "infra.server.stop",
         "tasks.loading.load_night",
         "tasks.loading.write_report",

@@ -1,0 +1,181 @@
+"""The command line as its users meet it: as a process, with the wrong arguments, and interrupted at a bad moment."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from infra import store
+from infra.ledger import Ledger
+from infra.processes import marked
+from tests.flows.conftest import House
+
+pytestmark = pytest.mark.prefect
+COMMANDS = ("run", "plan", "reap", "leases", "sql", "rebuild", "report", "audit", "doctor")
+SLOW_MS = 1500
+
+
+def wait_until_measuring(house: House, process: "subprocess.Popen[str]") -> str:
+    """Wait until a load is under way; return the lease of the night."""
+    until = time.monotonic() + 150
+    while not list(house.data.glob("runs/*/*/.partial-*/load/progress.json")):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < until
+        time.sleep(0.1)
+    return Ledger(house.data / "ledger.sqlite").open_leases()[0].lease_id
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself(house: House, command: str) -> None:
+    done = house.cli(command, "--help")
+
+    assert done.returncode == 0
+    assert "Usage:" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["run", "no-such-suite.toml"], "no-such-suite.toml cannot be read"),
+        (["run", "--target", "moon"], "--target 'moon' is not known"),
+        (["run", "--resume", "no-such-night"], "there is no night 'no-such-night'"),
+        (["sql", "SELECT 1", "--json", "--csv"], "exclude each other"),
+        (["sql", "SELEKT 1"], "syntax error"),
+        (["report"], "no night"),
+        (["audit", "no-such-folder"], "no-such-folder"),
+        (["fly"], "No such command 'fly'"),
+    ],
+)
+def test_a_wrong_call_is_one_sentence_and_exit_code_2(house: House, argv: list[str], said: str) -> None:
+    done = house.cli(*argv)
+
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_suite_with_an_unknown_key_names_file_and_line_and_starts_nothing(house: House) -> None:
+    text = house.suite.read_text().replace("ready_timeout_s", "ready_timeout_ms")
+    house.suite.write_text(text)
+
+    done = house.cli("run", str(house.suite))
+
+    assert done.returncode == 2
+    assert re.search(r"suite\.toml:5: unknown key 'ready_timeout_ms'; did you mean 'ready_timeout_s'", done.stderr)
+    assert not house.data.exists()
+
+
+def test_a_plan_touches_nothing(house: House) -> None:
+    done = house.cli("plan", str(house.suite), "--json")
+
+    assert [run["scenario"] for run in json.loads(done.stdout)["runs"]].count("one") == 1
+    assert not house.data.exists()
+
+
+def test_a_failed_night_exits_1_and_says_why(house: House) -> None:
+    house.write_suite(fault="oom_at_start")
+
+    done = house.cli("run", str(house.suite))
+
+    assert done.returncode == 1
+    assert "larger than the available KV cache memory" in done.stdout
+    assert house.leftovers() == []
+
+
+def test_a_full_disk_exits_3(house: House) -> None:
+    house.environment["NIGHTBENCH_MIN_FREE_GIB"] = "1e9"
+
+    done = house.cli("run", str(house.suite))
+
+    assert done.returncode == 3
+    assert "GiB free, 1e+09 GiB needed" in done.stderr
+
+
+def test_a_truncated_run_folder_is_named_and_loses_nothing_else(house: House) -> None:
+    assert house.cli("run", str(house.suite)).returncode == 0
+    broken = next(house.data.glob("runs/*/*/0/load/requests.jsonl"))
+    broken.write_bytes(broken.read_bytes()[:100])
+
+    rebuilt = house.cli("rebuild")
+    audited = house.cli("audit", str(house.data / "runs"), "--json")
+    asked = house.cli("sql", "SELECT verdict, stage FROM measurements ORDER BY verdict", "--json")
+
+    assert rebuilt.returncode == audited.returncode == 1
+    assert "load/requests.jsonl is not as it was written" in rebuilt.stderr
+    assert sorted(run["verdict"] for run in json.loads(audited.stdout)) == ["accepted", "failed"]
+    assert json.loads(asked.stdout) == [{"verdict": "accepted", "stage": None}, {"verdict": "failed", "stage": "load"}]
+
+
+@pytest.mark.parametrize(("sign", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, None)])
+def test_a_night_that_is_stopped_leaves_nothing_rented_and_nothing_running(
+    house: House, sign: signal.Signals, code: int | None
+) -> None:
+    house.write_suite(fault="slow_child", ttft_ms=SLOW_MS)
+    process = house.start("run", str(house.suite))
+    wait_until_measuring(house, process)
+
+    os.kill(process.pid, sign)
+    _out, err = process.communicate(timeout=120)
+
+    assert process.returncode != 0
+    assert code is None or (process.returncode, "--resume" in err) == (code, True)
+    assert [left for left in house.leftovers() if ".partial-" not in left] == []
+
+
+def test_a_night_killed_with_9_is_reaped_and_resumed(house: House) -> None:
+    house.write_suite(ttft_ms=300)
+    process = house.start("run", str(house.suite))
+    lease_id = wait_until_measuring(house, process)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate(timeout=60)
+    left_running = len(marked(lease_id))
+
+    reaped = house.cli("reap")
+    running_after = marked(lease_id)
+    resumed = house.cli("run", "--resume", store.nights(house.data)[0])
+
+    assert left_running >= 1
+    assert lease_id in reaped.stdout
+    assert running_after == []
+    assert resumed.returncode == 0, resumed.stderr
+    assert len(list(house.data.glob("runs/*/*/0/MANIFEST.sha256"))) == 2
+    assert [left for left in house.leftovers() if ".abandoned-" not in left] == []
+
+
+def test_the_next_night_ends_what_a_killed_one_left_running(house: House) -> None:
+    house.write_suite(ttft_ms=SLOW_MS)
+    process = house.start("run", str(house.suite))
+    lease_id = wait_until_measuring(house, process)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate(timeout=60)
+    house.write_suite()
+
+    done = house.cli("run", str(house.suite))
+
+    assert done.returncode == 0, done.stderr
+    assert marked(lease_id) == []
+
+
+def test_answers_come_as_table_json_and_csv(house: House) -> None:
+    assert house.cli("run", str(house.suite), "--poc").returncode == 0
+    query = "SELECT scenario, completed FROM measurements"
+
+    table, as_json, as_csv = (house.cli("sql", query, *form).stdout for form in ([], ["--json"], ["--csv"]))
+
+    assert "one" in table
+    assert json.loads(as_json) == [{"scenario": "one", "completed": 12}]
+    assert as_csv.splitlines() == ["scenario,completed", "one,12"]
+
+
+def test_the_doctor_knows_what_is_missing(house: House, tmp_path: Path) -> None:
+    house.environment["NIGHTBENCH_VLLM_EXECUTABLE"] = str(tmp_path / "nowhere")
+
+    done = house.cli("doctor")
+
+    assert done.returncode == 1
+    assert "NIGHTBENCH_VLLM_EXECUTABLE cannot be run" in done.stdout

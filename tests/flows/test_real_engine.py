@@ -1,0 +1,100 @@
+"""A whole night with the real vLLM on CPU: the main job, as `make run` does it, and the second load driver."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.flows.conftest import House
+
+pytestmark = [pytest.mark.e2e, pytest.mark.prefect, pytest.mark.timeout(1500)]
+ROOT = Path(__file__).parents[2]
+SMALLER = {"request_count = 48": "request_count = 40", "repeats = 2": "repeats = 1", "osl = 128": "osl = 32"}
+
+
+@pytest.fixture(scope="module")
+def engine() -> str:
+    """The engine's environment, built by the project itself."""
+    argv = [sys.executable, "-m", "infra.engine_env"]
+    built = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=True, timeout=1200)
+    return built.stdout.strip()
+
+
+@pytest.fixture
+def real(house: House, engine: str) -> Iterator[House]:
+    house.environment["NIGHTBENCH_VLLM_EXECUTABLE"] = engine
+    text = (ROOT / "suites" / "local.toml").read_text()
+    for long, short in SMALLER.items():
+        assert long in text
+        text = text.replace(long, short)
+    house.suite.write_text(text)
+    yield house
+    assert house.leftovers() == []
+
+
+def results(house: House, columns: str) -> list[dict[str, object]]:
+    asked = house.cli("sql", f"SELECT {columns} FROM measurements ORDER BY scenario", "--json")
+    found: list[dict[str, object]] = json.loads(asked.stdout)
+    return found
+
+
+def test_a_night_on_the_real_engine_is_measured_counted_and_audited(real: House) -> None:
+    done = real.cli("run", str(real.suite))
+
+    rows = results(real, "scenario, outcome, engine_version_found, completed, server_generation_tokens, ev_isl_ratio")
+    assert [row["scenario"] for row in rows] == ["four-streams", "poisson", "single-stream"], done.stderr
+    assert {row["outcome"] for row in rows} == {"measured"}
+    assert {str(row["engine_version_found"]).split("+")[0] for row in rows} == {"0.32.0"}
+    # (measured + warm-up requests) x output length, to the token, as the server itself counted them.
+    assert [row["server_generation_tokens"] for row in rows] == [44 * 32, 42 * 32, 26 * 64]
+    assert {row["ev_isl_ratio"] for row in rows} == {1.0}
+
+
+def test_its_findings_are_about_how_busy_the_machine_was_and_nothing_else(real: House) -> None:
+    real.cli("run", str(real.suite), "--poc")
+
+    asked = real.cli("sql", "SELECT DISTINCT code FROM findings WHERE status <> 'PASS'", "--json")
+    # Speed is never asserted in a test: on a loaded machine windows shrink and a late client says so.
+    assert {row["code"] for row in json.loads(asked.stdout)} <= {"duration_short", "client_bound", "server_restarted"}
+
+
+def test_vllm_bench_drives_the_same_night(real: House) -> None:
+    text = real.suite.read_text()
+    real.suite.write_text(text.replace("warmup_count = 2", 'warmup_count = 2\ndriver = "vllm-bench"', 1))
+
+    real.cli("run", str(real.suite), "--poc")
+
+    columns = "driver, outcome, completed, ev_osl_ratio, ev_server_client_tokens_ratio, client_lag_p99_ms"
+    assert results(real, columns) == [
+        {
+            "driver": "vllm-bench",
+            "outcome": "measured",
+            "completed": 24,
+            "ev_osl_ratio": 1.0,
+            "ev_server_client_tokens_ratio": 1.0,
+            "client_lag_p99_ms": None,
+        }
+    ]
+
+
+def test_an_engine_told_nonsense_says_so_in_its_own_words(real: House) -> None:
+    text = real.suite.read_text()
+    real.suite.write_text(text.replace("max_model_len = 4096", "max_model_len = 65536"))
+
+    done = real.cli("run", str(real.suite), "--poc")
+
+    assert done.returncode == 1
+    assert "User-specified max_model_len (65536) is greater than" in str(results(real, "reason"))
+
+
+def test_the_engines_environment_is_never_built_twice(engine: str) -> None:
+    argv = [sys.executable, "-m", "infra.engine_env"]
+
+    again = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60, env=dict(os.environ))
+
+    assert again.stdout.strip() == engine
+    assert "building" not in again.stderr
