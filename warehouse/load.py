@@ -3,10 +3,12 @@
 Loading a night twice changes nothing: the same folders give the same bytes.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from bench.errors import UnreadableResultError
 from bench.record import NightRecord, PlannedRun
@@ -26,6 +28,9 @@ from warehouse.rows import (
     unreadable_row,
 )
 
+_Item = TypeVar("_Item")
+_Made = TypeVar("_Made")
+AHEAD = 2  # runs held in memory beside the one being written
 Planned = dict[Place, tuple[NightRecord, PlannedRun]]
 
 
@@ -150,16 +155,35 @@ def _read_plan(folder: Path) -> _Night:
 def _runs(night: _Night) -> Iterator[RunRows]:
     """The rows of every run folder, then of every planned run without one."""
     missing = dict(night.planned)
+    folders: list[tuple[Path, Place]] = []
     for path, place in run_folders(night.folder):
         if place is None:
             night.warnings.append(f"runs/{night.name}/{path.parent.name}/{path.name}: not a repeat's number; left out")
-            continue
-        missing.pop(place, None)
-        try:
-            yield run_rows(place, read_run(path))
-        except UnreadableResultError as error:
-            reason = f"runs/{place.run_id}: {error}"
-            night.warnings.append(reason)
-            yield RunRows(unreadable_row(place, night.planned.get(place), reason))
+        else:
+            folders.append((path, place))
+            missing.pop(place, None)
+    for rows in _ahead(lambda folder: _rows_of(night, *folder), folders):
+        if rows.measurement["stage"] == "load":
+            night.warnings.append(rows.measurement["reason"])
+        yield rows
     for plan, run in missing.values():
         yield RunRows(not_run_row(plan, run))
+
+
+def _rows_of(night: _Night, path: Path, place: Place) -> RunRows:
+    try:
+        return run_rows(place, read_run(path))
+    except UnreadableResultError as error:
+        return RunRows(unreadable_row(place, night.planned.get(place), f"runs/{place.run_id}: {error}"))
+
+
+def _ahead(make: Callable[[_Item], _Made], items: Sequence[_Item]) -> Iterator[_Made]:
+    """Make a value of each item, in order, two of them while the one before is used: reading overlaps writing."""
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        waiting: deque[Future[_Made]] = deque()
+        for item in items:
+            waiting.append(pool.submit(make, item))
+            if len(waiting) > AHEAD:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
