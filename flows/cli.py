@@ -4,6 +4,7 @@ Commands import what they need when they run: most answer in a fraction of a sec
 """
 
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +13,7 @@ import typer
 
 from bench.errors import NightbenchError, UsageError
 from flows import show
+from infra import processes
 from infra.settings import Settings, quiet_environment
 
 app = typer.Typer(
@@ -26,7 +28,7 @@ SuiteArgument = Annotated[Path, typer.Argument(help="The suite file: what to mea
 TargetOption = Annotated[str, typer.Option(help="Where to measure: local.")]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 TARGETS = ("local",)
-INTERRUPTED = 130
+INTERRUPTED, TERMINATED = 130, 143
 
 
 @app.callback()
@@ -68,10 +70,26 @@ def run(
         read_night(Settings().data, resume)
     from flows.nightly import nightly  # noqa: PLC0415
 
-    summary = nightly(suite=str(suite), target="local", poc=poc, resume=resume)
+    _end_well()
+    try:
+        summary = nightly(suite=str(suite), target="local", poc=poc, resume=resume)
+    except (KeyboardInterrupt, SystemExit) as stop:
+        show.error("stopped; what was measured is kept: `nightbench run --resume NIGHT` measures and loads the rest")
+        raise typer.Exit(INTERRUPTED if isinstance(stop, KeyboardInterrupt) else TERMINATED) from stop
     show.night(Settings().data, summary.night)
     if set(summary.verdicts) - {"accepted", "suspect"}:
         raise typer.Exit(1)
+
+
+def _end_well() -> None:
+    """Make every way of stopping a night take the same road: `finally`, then what runs at exit.
+
+    Without it SIGTERM ends Python at once, and the API that Prefect started for this run stays behind. A shell without
+    job control ignores SIGINT in what it starts in the background; a night is stopped by it all the same.
+    """
+    processes.own_children()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit())
 
 
 @app.command()
@@ -96,11 +114,9 @@ def reap(
     everything: Annotated[bool, typer.Option("--all", help="Also what a living night still uses.")] = False,
 ) -> None:
     """Give back every machine that is past its lease, whose night is dead, or that nobody has on record."""
-    from infra.cloud import reap as give_back_leftovers  # noqa: PLC0415
-    from tasks.places import clouds, ledger  # noqa: PLC0415
+    from tasks.places import give_back_leftovers  # noqa: PLC0415
 
-    settings = Settings()
-    gone = give_back_leftovers(clouds(settings), ledger(settings), everything=everything)
+    gone = give_back_leftovers(Settings(), everything=everything)
     show.line(f"gave back {', '.join(gone)}" if gone else "nothing to give back")
 
 
@@ -184,6 +200,3 @@ def main() -> None:
     except NightbenchError as error:
         show.error(str(error))
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        show.error("interrupted; what was measured is kept, `nightbench run --resume NIGHT` takes it up again")
-        sys.exit(INTERRUPTED)

@@ -1,17 +1,15 @@
 """The night: plan, rent a machine, measure every scenario on it, give it back, load, judge, report."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 from uuid import UUID
 
 from prefect import flow
 from prefect.client.schemas.objects import FlowRun, State
 from prefect.flows import Flow
-from pydantic import Field
 
 from bench.errors import NightbenchError
 from bench.record import NightRecord, PlannedRun
-from infra.cloud import reap
 from infra.measuring import Bench
 from infra.server import EngineAt, RunningServer
 from infra.settings import Settings
@@ -19,7 +17,7 @@ from tasks.artifacts import NightProgress, show_plan, show_results, start_progre
 from tasks.loading import load, report
 from tasks.machine import provision, ready_engine, ready_model, take_snapshot, teardown
 from tasks.measuring import bring_up, is_serving, make_bench, measure, shut_down
-from tasks.places import clouds, ledger
+from tasks.places import give_back_leftovers
 from tasks.planning import missing_runs, plan_night
 from warehouse.load import LoadSummary
 
@@ -29,8 +27,7 @@ Target = Literal["local"]
 def release_leftovers(flow: Flow[..., object], flow_run: FlowRun, state: State[object]) -> None:
     """Give back what a dead night left behind; Prefect passes the three by these names."""
     del flow, flow_run, state
-    settings = Settings()
-    reap(clouds(settings), ledger(settings))
+    give_back_leftovers(Settings())
 
 
 @flow(
@@ -41,12 +38,19 @@ def release_leftovers(flow: Flow[..., object], flow_run: FlowRun, state: State[o
     on_failure=[release_leftovers],
 )
 def nightly(
-    suite: Annotated[str, Field(description="The suite file that says what to measure")] = "suites/local.toml",
-    target: Annotated[Target, Field(description="Where to measure it")] = "local",
-    poc: Annotated[bool, Field(description="Only the first scenario, once")] = False,
-    resume: Annotated[str | None, Field(description="A night to take up again: runs only what it is missing")] = None,
+    suite: str = "suites/local.toml", target: Target = "local", poc: bool = False, resume: str | None = None
 ) -> LoadSummary:
-    """Run a whole night and return what was loaded; what could be measured is loaded even if the machine failed."""
+    """Run a whole night and return what was loaded; what could be measured is loaded even if the machine failed.
+
+    Prefect's form for a custom run shows these words, and reads them from nowhere else.
+
+    Args:
+        suite: The suite file that says what to measure
+        target: Where to measure it
+        poc: Only the first scenario, once
+        resume: A night to take up again: runs only what it is missing
+
+    """
     night = plan_night(Path(suite), target, poc=poc, resume=resume)
     show_plan(night)
     measured = benchmark_machine(night, start_progress(night), return_state=True)

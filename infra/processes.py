@@ -19,6 +19,7 @@ _BECOME = 'echo $$ > "$0" && exec "$@"'
 _WAIT_FOR = 'echo $$ > "$0" && "$@"; code=$?; echo $code > "$0.exit.tmp" && mv "$0.exit.tmp" "$0.exit"'
 PID_FILE_SLACK_S = 5.0
 MARK = "NIGHTBENCH_LEASE"
+OWNER = "NIGHTBENCH_OWNER"  # the process that started this one or its parents, as `pid:when it began`
 
 
 def start_detached(
@@ -92,6 +93,32 @@ def marked(mark: str) -> list[psutil.Process]:
         except (OSError, psutil.Error):
             continue
     return [process for process in found if _is_living(process)]
+
+
+def own_children() -> None:
+    """Mark everything this process starts from now on as its own, so that `orphans` finds it when we are gone."""
+    os.environ[OWNER] = f"{os.getpid()}:{psutil.Process().create_time()}"
+
+
+def orphans() -> list[psutil.Process]:
+    """Every living process whose owner, by its mark, is dead: the API that Prefect started for a killed night, say."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            owner = process.environ().get(OWNER)
+        except (OSError, psutil.Error):
+            continue
+        if owner is not None and not _is_owner_alive(owner) and _is_living(process):
+            found.append(process)
+    return found
+
+
+def _is_owner_alive(owner: str) -> bool:
+    pid, _colon, began_at = owner.partition(":")
+    try:
+        return abs(psutil.Process(int(pid)).create_time() - float(began_at)) < 1.0
+    except (psutil.NoSuchProcess, ValueError):
+        return False
 
 
 def _is_living(process: psutil.Process) -> bool:

@@ -8,13 +8,13 @@ from prefect.cache_policies import NO_CACHE
 
 from bench.record import LeaseFacts, NightRecord
 from infra import store
-from infra.cloud import give_back, reap, take_lease
+from infra.cloud import give_back, take_lease
 from infra.engine_env import LOCK, ensure_engine
 from infra.ledger import Lease
 from infra.models import PreparedModel, prepare_model
 from infra.server import EngineAt
 from infra.settings import Settings
-from tasks.places import clouds, ledger
+from tasks.places import clouds, give_back_leftovers, ledger
 
 
 class LeaseReport(LeaseFacts):
@@ -45,7 +45,7 @@ def provision(night: NightRecord) -> Lease:
     """Give back what an earlier night left behind, then rent one machine."""
     settings = Settings()
     book = ledger(settings)
-    for machine_id in reap(clouds(settings), book):
+    for machine_id in give_back_leftovers(settings):
         get_run_logger().warning("gave back %s, left behind by an earlier night", machine_id)
     machine = night.suite.machine
     cloud = clouds(settings)[night.target]
