@@ -7,7 +7,7 @@ written once and never edited. Missing is None, never 0 or "".
 from datetime import datetime
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from bench.suite import Frozen, Quality, Scenario, Suite
 
@@ -67,6 +67,14 @@ class LeaseFacts(Written):
     cloud: str
     machine_id: str
     usd_per_hour: float
+
+
+class LeaseReport(LeaseFacts):
+    """What a night's folder says of one rental; what is not known (yet, or for ever) is None."""
+
+    rented_at: AwareDatetime | None = None
+    released_at: AwareDatetime | None = None
+    usd: float | None = None
 
 
 class Lineage(Written):

@@ -4,7 +4,6 @@ Commands import what they need when they run: most answer in a fraction of a sec
 """
 
 import os
-import signal
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -13,7 +12,7 @@ import typer
 
 from bench.errors import NightbenchError, UsageError
 from flows import show
-from infra import processes
+from flows.ending import code_of, end_well
 from infra.settings import Settings, quiet_environment
 
 app = typer.Typer(
@@ -28,7 +27,6 @@ SuiteArgument = Annotated[Path, typer.Argument(help="The suite file: what to mea
 TargetOption = Annotated[str, typer.Option(help="Where to measure: local.")]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 TARGETS = ("local",)
-INTERRUPTED, TERMINATED = 130, 143
 
 
 @app.callback()
@@ -68,28 +66,17 @@ def run(
         from infra.store import read_night  # noqa: PLC0415
 
         read_night(Settings().data, resume)
+    end_well()
     from flows.nightly import nightly  # noqa: PLC0415
 
-    _end_well()
     try:
         summary = nightly(suite=str(suite), target="local", poc=poc, resume=resume)
     except (KeyboardInterrupt, SystemExit) as stop:
         show.error("stopped; what was measured is kept: `nightbench run --resume NIGHT` measures and loads the rest")
-        raise typer.Exit(INTERRUPTED if isinstance(stop, KeyboardInterrupt) else TERMINATED) from stop
+        raise typer.Exit(code_of(stop)) from stop
     show.night(Settings().data, summary.night)
     if set(summary.verdicts) - {"accepted", "suspect"}:
         raise typer.Exit(1)
-
-
-def _end_well() -> None:
-    """Make every way of stopping a night take the same road: `finally`, then what runs at exit.
-
-    Without it SIGTERM ends Python at once, and the API that Prefect started for this run stays behind. A shell without
-    job control ignores SIGINT in what it starts in the background; a night is stopped by it all the same.
-    """
-    processes.own_children()
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit())
 
 
 @app.command()
@@ -114,7 +101,7 @@ def reap(
     everything: Annotated[bool, typer.Option("--all", help="Also what a living night still uses.")] = False,
 ) -> None:
     """Give back every machine that is past its lease, whose night is dead, or that nobody has on record."""
-    from tasks.places import give_back_leftovers  # noqa: PLC0415
+    from tasks.leases import give_back_leftovers  # noqa: PLC0415
 
     gone = give_back_leftovers(Settings(), everything=everything)
     show.line(f"gave back {', '.join(gone)}" if gone else "nothing to give back")

@@ -14,10 +14,10 @@ from infra.measuring import Bench
 from infra.server import EngineAt, RunningServer
 from infra.settings import Settings
 from tasks.artifacts import NightProgress, show_plan, show_results, start_progress
+from tasks.leases import give_back_leftovers
 from tasks.loading import load, report
 from tasks.machine import provision, ready_engine, ready_model, take_snapshot, teardown
 from tasks.measuring import bring_up, is_serving, make_bench, measure, shut_down
-from tasks.places import give_back_leftovers
 from tasks.planning import missing_runs, plan_night
 from warehouse.load import LoadSummary
 
@@ -53,10 +53,13 @@ def nightly(
     """
     night = plan_night(Path(suite), target, poc=poc, resume=resume)
     show_plan(night)
-    measured = benchmark_machine(night, start_progress(night), return_state=True)
+    progress = start_progress(night)
+    # A night that misses nothing rents nothing.
+    measured = benchmark_machine(night, progress, return_state=True) if missing_runs(night) else None
     summary = load(night.night)
     show_results(night.night, report(night.night))
-    measured.result()
+    if measured is not None:
+        measured.result()
     return summary
 
 

@@ -4,7 +4,7 @@ from prefect import flow, get_run_logger
 from prefect.artifacts import create_table_artifact
 
 from infra.settings import Settings
-from tasks.places import give_back_leftovers
+from tasks.leases import give_back_leftovers
 
 
 @flow(name="reap")

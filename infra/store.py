@@ -1,7 +1,7 @@
 """Run folders: written aside, hashed, and moved to their name when whole. What stands under a final name is complete.
 
 runs/<night>/night.json                       the plan of the night
-runs/<night>/lease.json                       what was rented, and what it cost
+runs/<night>/leases/<lease_id>.json           what was rented, and what it cost
 runs/<night>/<scenario_id>/<repeat>/          one run; MANIFEST.sha256 names and hashes each of its files
 runs/<night>/<scenario_id>/.partial-<repeat>/ the same while it is being written
 """
@@ -30,6 +30,11 @@ def night_folder(data: Path, night: str) -> Path:
 def run_folder(data: Path, night: str, run: PlannedRun) -> Path:
     """Where one run is, once it is whole."""
     return night_folder(data, night) / run.scenario.scenario_id / str(run.repeat)
+
+
+def lease_file(data: Path, night: str, lease_id: str) -> Path:
+    """Where a night's folder says what one of its leases was and cost."""
+    return night_folder(data, night) / "leases" / f"{lease_id}.json"
 
 
 def require_space(folder: Path, gib: float) -> None:

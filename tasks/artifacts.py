@@ -67,8 +67,8 @@ def show_results(night: str, page: Path) -> None:
     """Publish results, findings and the report's link."""
     data = Settings().data.absolute()
     for key, sql in (("results", RESULTS), ("findings", FINDINGS)):
-        answer = run_sql(data, sql.replace("?", f"'{night}'"))
-        rows = [dict(zip(answer.columns, map(_shown, row), strict=True)) for row in answer.rows]
+        found = run_sql(data, sql, (night,)).dicts()
+        rows = [{name: _shown(value) for name, value in row.items()} for row in found]
         create_table_artifact(rows, key=key, description=f"{key.capitalize()} of night {night}")
     # Browsers do not follow a link from a web page to a local file, so the path is there to be copied.
     create_link_artifact(page.as_uri(), link_text=f"Report of night {night}", key="report", description=str(page))

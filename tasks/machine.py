@@ -1,43 +1,19 @@
 """Rent a machine, make it ready, and give it back."""
 
 from datetime import UTC, datetime
-from pathlib import Path
 
 from prefect import get_run_logger, task
 from prefect.cache_policies import NO_CACHE
 
-from bench.record import LeaseFacts, NightRecord
-from infra import store
+from bench.record import NightRecord
 from infra.cloud import give_back, take_lease
 from infra.engine_env import LOCK, ensure_engine
 from infra.ledger import Lease
 from infra.models import PreparedModel, prepare_model
 from infra.server import EngineAt
 from infra.settings import Settings
-from tasks.places import clouds, give_back_leftovers, ledger
-
-
-class LeaseReport(LeaseFacts):
-    """What `lease.json` of a night says: what was rented, when it was given back, and what it cost."""
-
-    rented_at: datetime | None
-    released_at: datetime | None
-    usd: float
-
-
-def _report(lease: Lease, data: Path) -> None:
-    store.write_json(
-        store.night_folder(data, lease.night) / "lease.json",
-        LeaseReport(
-            lease_id=lease.lease_id,
-            cloud=lease.cloud,
-            machine_id=lease.machine_id or lease.lease_id,
-            usd_per_hour=lease.usd_per_hour,
-            rented_at=lease.rented_at,
-            released_at=lease.released_at,
-            usd=lease.usd(datetime.now(UTC)),
-        ),
-    )
+from tasks.leases import give_back_leftovers, report_lease
+from tasks.places import clouds, ledger
 
 
 @task(task_run_name="provision {night.target}", cache_policy=NO_CACHE, persist_result=False)
@@ -50,7 +26,7 @@ def provision(night: NightRecord) -> Lease:
     machine = night.suite.machine
     cloud = clouds(settings)[night.target]
     lease = take_lease(cloud, book, night=night.night, kind=machine.kind, minutes=machine.lease_minutes)
-    _report(lease, settings.data)
+    report_lease(settings, lease)
     get_run_logger().info("rented %s at %.2f USD/h until %s", lease.machine_id, lease.usd_per_hour, lease.expires_at)
     return lease
 
@@ -60,7 +36,7 @@ def teardown(lease: Lease) -> None:
     """Give the machine back, with everything that runs on it; safe to repeat."""
     settings = Settings()
     gone = give_back(clouds(settings)[lease.cloud], ledger(settings), lease.lease_id)
-    _report(gone, settings.data)
+    report_lease(settings, gone)
     get_run_logger().info("gave back %s after %.2f USD", gone.machine_id, gone.usd(datetime.now(UTC)))
 
 

@@ -1,7 +1,6 @@
 """Where this process keeps things: the data folder's ledger and clouds, as the settings say."""
 
-from infra import processes
-from infra.cloud import Cloud, reap
+from infra.cloud import Cloud
 from infra.ledger import Ledger
 from infra.local import LocalCloud
 from infra.settings import Settings
@@ -15,10 +14,3 @@ def ledger(settings: Settings) -> Ledger:
 def clouds(settings: Settings) -> dict[str, Cloud]:
     """Every cloud we can rent from, by name."""
     return {"local": LocalCloud(settings.data / "machines")}
-
-
-def give_back_leftovers(settings: Settings, *, everything: bool = False) -> list[str]:
-    """Give back every machine that a dead night left, and end what else it left running; return the machines' ids."""
-    gone = reap(clouds(settings), ledger(settings), everything=everything)
-    processes.end(processes.orphans(), patience_s=10.0)
-    return gone

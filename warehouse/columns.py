@@ -101,7 +101,13 @@ _FOUND = (
     Column("load_average_before", "number", "load average of one minute, before the load", low=0),
     Column("load_average_after", "number", "load average of one minute, after the load", low=0),
     Column("steal_share", "number", "CPU time taken by the hypervisor", "share", low=0, high=1),
-    Column("cold_start_s", "number", "engine started to first successful health check", "s", low=0),
+    Column(
+        "cold_start_s",
+        "number",
+        "engine started to ready: its log line, its health check and a first real completion",
+        "s",
+        low=0,
+    ),
 )
 
 _METRICS = {

@@ -4,6 +4,7 @@ Each rule is two expectations, `tolerated` (critical) and `passing` (warning). A
 masked to null there. An empty frame never passes, nor does a check that itself broke: then every row is rejected.
 """
 
+import logging
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -103,6 +104,8 @@ def validate(frame: "pd.DataFrame") -> tuple[CheckResult, ...]:
     """Have great-expectations check the frame; one result a check, in their order."""
     os.environ["GX_ANALYTICS_ENABLED"] = "false"  # read on import: nothing is reported to anybody
     import great_expectations as gx  # noqa: PLC0415 - seconds to import, and only judging needs it
+
+    logging.getLogger("great_expectations").setLevel(logging.WARNING)  # it tells of each folder it makes
 
     context = gx.get_context(mode="ephemeral")
     context.variables.progress_bars = cast("Any", {"globally": False})

@@ -143,12 +143,11 @@ def _read_plan(folder: Path) -> _Night:
         night.planned = {place_of(plan, run): (plan, run) for run in plan.runs}
     except (OSError, UnreadableResultError) as error:
         night.warnings.append(f"runs/{folder.name}/night.json: {error}; runs that never started are not known")
-    lease = folder / "lease.json"
-    if lease.exists():
+    for lease in sorted((folder / "leases").glob("*.json")):
         try:
             night.leases.append(lease_row(night.name, lease.read_bytes()))
         except (OSError, UnreadableResultError) as error:
-            night.warnings.append(f"runs/{folder.name}/lease.json: {error}; the night's cost is not known")
+            night.warnings.append(f"runs/{folder.name}/leases/{lease.name}: {error}; its cost is not known")
     return night
 
 

@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import AwareDatetime
 
 from bench import audit, load, metrics
 from bench.engines import vllm
 from bench.errors import UnreadableResultError
 from bench.load import Report
 from bench.metrics import PERCENTILE_MIN_SAMPLES, Requests
-from bench.record import NightRecord, PlannedRun, RunRecord, Written
+from bench.record import LeaseReport, NightRecord, PlannedRun, RunRecord
 from bench.suite import Quality, Scenario
 from warehouse.columns import COLUMNS, Table, arrow_schema
 from warehouse.folders import Place, RunFiles
@@ -34,18 +33,6 @@ class RunRows:
     measurement: Row
     requests: pa.Table | None = None
     telemetry: pa.Table | None = None
-
-
-class Lease(Written):
-    """`lease.json` of a night: what was rented, and what it cost once it was given back."""
-
-    lease_id: str
-    cloud: str
-    machine_id: str
-    usd_per_hour: float
-    rented_at: AwareDatetime
-    released_at: AwareDatetime | None = None
-    usd: float | None = None
 
 
 @contextmanager
@@ -93,9 +80,9 @@ def read_night(text: bytes) -> NightRecord:
 
 
 def lease_row(night: str, text: bytes) -> Row:
-    """The rental of a night."""
-    with _reading("lease.json"):
-        return {"night": night, **Lease.model_validate_json(text).model_dump()}
+    """One rental of a night."""
+    with _reading("the lease"):
+        return {"night": night, **LeaseReport.model_validate_json(text).model_dump()}
 
 
 def read_report(record: RunRecord, files: RunFiles) -> Report:

@@ -11,10 +11,12 @@ import pytest
 from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 from prefect.testing.utilities import prefect_test_harness
 
+from flows.ending import hush_at_exit
 from infra import processes
 from infra.ledger import Ledger
 from infra.store import ABANDONED, PARTIAL
 
+hush_at_exit()
 ROOT = Path(__file__).parents[2]
 TRUTH_SERVER = ROOT / "tests" / "emulators" / "truth_server.py"
 SUITE = """

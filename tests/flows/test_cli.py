@@ -133,16 +133,19 @@ def test_a_night_killed_with_9_is_reaped_and_resumed(house: House) -> None:
     lease_id = wait_until_measuring(house, process)
     process.kill()
     process.wait(timeout=60)
+    cost_file = next(house.data.glob(f"runs/*/leases/{lease_id}.json"))
+    before = json.loads(cost_file.read_text())
     engine, api = marked(lease_id), set(orphans()) - set(marked(lease_id))
 
     reaped = house.cli("reap")
-    running_after = marked(lease_id) + orphans()
+    running_after, after = marked(lease_id) + orphans(), json.loads(cost_file.read_text())
     resumed = house.cli("run", "--resume", store.nights(house.data)[0])
 
     assert engine
     assert api
     assert lease_id in reaped.stdout
     assert running_after == []
+    assert (before["released_at"], before["usd"], after["usd"]) == (None, None, 0.0)
     assert resumed.returncode == 0, resumed.stderr
     assert len(list(house.data.glob("runs/*/*/0/MANIFEST.sha256"))) == 2
     assert [left for left in house.leftovers() if ".abandoned-" not in left] == []
@@ -163,12 +166,13 @@ def test_the_next_night_ends_what_a_killed_one_left_running(house: House) -> Non
 
 
 def test_answers_come_as_table_json_and_csv(house: House) -> None:
-    assert house.cli("run", str(house.suite), "--poc").returncode == 0
+    ran = house.cli("run", str(house.suite), "--poc")
     query = "SELECT scenario, completed FROM measurements"
 
     wrong = house.cli("sql", "SELEKT 1")
     table, as_json, as_csv = (house.cli("sql", query, *form).stdout for form in ([], ["--json"], ["--csv"]))
 
+    assert (ran.returncode, "leaked" in ran.stderr) == (0, False)
     assert "one" in table
     assert json.loads(as_json) == [{"scenario": "one", "completed": 12}]
     assert as_csv.splitlines() == ["scenario,completed", "one,12"]

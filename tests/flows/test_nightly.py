@@ -8,6 +8,7 @@ from prefect.client.orchestration import get_client
 from bench.errors import ModelError, NoSpaceError
 from flows.nightly import nightly
 from infra import store
+from infra.ledger import Ledger
 from tests.flows.conftest import House
 from warehouse.load import LoadSummary, load_night
 from warehouse.query import run_sql
@@ -172,6 +173,16 @@ def test_resuming_a_night_runs_only_what_is_missing(house: House) -> None:
     assert again.verdicts == {"accepted": 2}
     assert (kept / "record.json").read_bytes() == before
     assert store.nights(house.data) == [first.night]
+    assert ask(house, "SELECT leases, open_leases, usd FROM night_costs") == [(2, 0, 0.0)]
+
+
+def test_resuming_a_whole_night_rents_nothing(house: House) -> None:
+    first = night(house)
+
+    again = night(house, resume=first.night)
+
+    assert again.verdicts == first.verdicts
+    assert len(Ledger(house.data / "ledger.sqlite").leases()) == 1
 
 
 def crash(*_given: object, **_named: object) -> object:

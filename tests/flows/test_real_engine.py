@@ -13,7 +13,11 @@ from tests.flows.conftest import House
 
 pytestmark = [pytest.mark.e2e, pytest.mark.prefect, pytest.mark.timeout(1500)]
 ROOT = Path(__file__).parents[2]
-SMALLER = {"request_count = 48": "request_count = 40", "repeats = 2": "repeats = 1", "osl = 128": "osl = 32"}
+SMALLER = {
+    "request_count = 48": "request_count = 40",
+    "repeats = 2": "repeats = 1",
+    "osl = 64\nconcurrency = 4": "osl = 32\nconcurrency = 4",
+}
 
 
 @pytest.fixture(scope="module")

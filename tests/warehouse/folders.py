@@ -95,7 +95,7 @@ def suite(shapes: dict[str, Shape], repeats: int = 1) -> Suite:
 
 
 def write_night(data: Path, night: str, shapes: dict[str, Shape], repeats: int = 1) -> NightRecord:
-    """Write night.json and lease.json, and no run folder yet."""
+    """Write night.json and one lease, and no run folder yet."""
     asked = suite(shapes, repeats)
     pairs = [(scenario, repeat) for scenario in asked.expand() for repeat in range(repeats)]
     record = NightRecord(
@@ -108,9 +108,9 @@ def write_night(data: Path, night: str, shapes: dict[str, Shape], repeats: int =
         runs=tuple(PlannedRun(order=at, repeat=repeat, scenario=one) for at, (one, repeat) in enumerate(pairs)),
     )
     folder = data / "runs" / night
-    folder.mkdir(parents=True)
+    (folder / "leases").mkdir(parents=True)
     (folder / "night.json").write_text(record.model_dump_json())
-    (folder / "lease.json").write_text(json.dumps(lease()))
+    (folder / "leases" / "lease-1.json").write_text(json.dumps(lease()))
     return record
 
 

@@ -162,12 +162,12 @@ def test_a_folder_that_is_no_repeat_is_left_out_and_named(one_run: tuple[Path, P
 def test_a_night_without_its_plan_or_lease_is_loaded_with_warnings(one_run: tuple[Path, Path]) -> None:
     data, _run = one_run
     (data / "runs" / NIGHT / "night.json").write_text("{")
-    (data / "runs" / NIGHT / "lease.json").write_text("{}")
+    (data / "runs" / NIGHT / "leases" / "lease-1.json").write_text("{}")
 
     summary = load_night(data, NIGHT)
 
     assert summary.verdicts == {"accepted": 1}
-    assert ["night.json" in summary.warnings[0], "lease.json" in summary.warnings[1]] == [True, True]
+    assert ["night.json" in summary.warnings[0], "leases/lease-1.json" in summary.warnings[1]] == [True, True]
 
 
 def test_a_night_of_nothing_but_unstarted_runs_never_validates(tmp_path: Path) -> None:
