@@ -33,7 +33,7 @@ class Host(Written):
     cpu_count: int
     memory_bytes: int
     gpus: tuple[str, ...] = ()
-    driver_version: str | None = None
+    gpu_driver: str | None = None
     python_version: str
 
 
@@ -77,6 +77,13 @@ class LeaseReport(LeaseFacts):
     usd: float | None = None
 
 
+class NightEnd(Written):
+    """Why a night ended before all of its runs were measured."""
+
+    stage: str | None
+    reason: str
+
+
 class Lineage(Written):
     """Which code and which files made this record."""
 
@@ -85,13 +92,13 @@ class Lineage(Written):
     method_version: int = METHOD_VERSION
     suite_sha256: str
     snapshot: str | None = None  # None: not applicable on this target
-    driver_version: str | None = None
 
 
 class Load(Written):
     """What the load driver was asked and how it went; times are aware UTC."""
 
     driver: str
+    driver_version: str | None
     argv: tuple[str, ...]
     seed: int
     exit_code: int | None

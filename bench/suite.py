@@ -192,7 +192,9 @@ def parse_suite(text: str, where: str) -> Suite:
 
 
 def _explain(error: ValidationError, text: str, where: str) -> str:
-    first = error.errors()[0]
+    wrong = error.errors()
+    # A misspelt key is both unknown and missing; the first helps more.
+    first = next((one for one in wrong if one["type"] == "extra_forbidden"), wrong[0])
     path = tuple(first["loc"])
     line = line_of(text, path)
     key = ".".join(str(part) for part in path) or "suite"

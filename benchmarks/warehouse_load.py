@@ -61,13 +61,13 @@ def baseline_s(folder: Path, requests: int, runs: int, gaps: int) -> float:
     return time.monotonic() - started
 
 
-def main() -> None:
+def main(argv: list[str] | None = None) -> None:
     """Print wall time and peak memory of loading a night, beside the bars and the baseline."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--requests", type=int, default=1_000_000)
     parser.add_argument("--runs", type=int, default=100)
     parser.add_argument("--gaps", type=int, default=100)
-    asked = parser.parse_args()
+    asked = parser.parse_args(argv)
     with tempfile.TemporaryDirectory(prefix="nightbench-load-") as name:
         data = Path(name)
         make_night(data, asked.requests, asked.runs, asked.gaps)

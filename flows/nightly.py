@@ -15,7 +15,7 @@ from infra.server import EngineAt, RunningServer
 from infra.settings import Settings
 from tasks.artifacts import NightProgress, show_plan, show_results, start_progress
 from tasks.leases import give_back_leftovers
-from tasks.loading import load, report
+from tasks.loading import keep_end, load, report
 from tasks.machine import provision, ready_engine, ready_model, take_snapshot, teardown
 from tasks.measuring import bring_up, is_serving, make_bench, measure, shut_down
 from tasks.planning import missing_runs, plan_night
@@ -54,13 +54,21 @@ def nightly(
     night = plan_night(Path(suite), target, poc=poc, resume=resume)
     show_plan(night)
     progress = start_progress(night)
-    # A night that misses nothing rents nothing.
-    measured = benchmark_machine(night, progress, return_state=True) if missing_runs(night) else None
+    failure = try_machine(night, progress) if missing_runs(night) else None  # a whole night rents nothing
     summary = load(night.night)
     show_results(night.night, report(night.night))
-    if measured is not None:
-        measured.result()
+    if failure is not None:
+        raise failure
     return summary
+
+
+def try_machine(night: NightRecord, progress: UUID) -> BaseException | None:
+    """Measure what the night is missing; return what ended it early, having written that down."""
+    outcome = benchmark_machine(night, progress, return_state=True).result(raise_on_failure=False)
+    if not isinstance(outcome, BaseException):
+        return None
+    keep_end(night.night, outcome)
+    return outcome
 
 
 @flow(name="benchmark-machine", flow_run_name="machine for {night.night}", validate_parameters=False)

@@ -12,6 +12,7 @@ from bench.load import Report, Target, meter_argv, meter_plan, read_report, repo
 from bench.suite import Scenario
 from infra import processes
 from infra.server import RunningServer, explain_end, log_size
+from meter import METER_VERSION
 from meter.bundle import bundle
 
 POLL_S = 0.2
@@ -47,6 +48,11 @@ def driver_argv(what: Drive, server: RunningServer) -> tuple[str, ...]:
     meter = what.machine / "meter.pyz"
     bundle(meter)
     return meter_argv(Path(sys.executable), meter, plan, load)
+
+
+def driver_version(scenario: Scenario, engine_version: str | None) -> str | None:
+    """The version of a scenario's load driver; `vllm bench` is part of the engine."""
+    return METER_VERSION if scenario.workload.driver == "meter" else engine_version
 
 
 def drive(argv: tuple[str, ...], what: Drive, server: RunningServer, progress: Callable[[float], None]) -> int:

@@ -23,7 +23,7 @@ def read_host() -> Host:
         cpu_count=len(psutil.Process().cpu_affinity()),
         memory_bytes=psutil.virtual_memory().total,
         gpus=gpus,
-        driver_version=driver,
+        gpu_driver=driver,
         python_version=platform.python_version(),
     )
 

@@ -106,18 +106,24 @@ def _measure(bench: Bench, run: PlannedRun, running: RunningServer, partial: Pat
     log_start = server.log_size(running)
     seed = prompt_seed(bench.night, run)
     with notes.watch.stage("look"):
-        notes.found["server"] = server.look(running)
+        facts = notes.found["server"] = server.look(running)
     what = _drive(bench, run, running, partial, seed)
     argv = drive.driver_argv(what, running)
-    load = {"driver": run.scenario.workload.driver, "argv": argv, "seed": seed}
-    notes.found["load"] = Load(**load, exit_code=None)
+    load = Load(
+        driver=run.scenario.workload.driver,
+        driver_version=drive.driver_version(run.scenario, facts.engine_version),
+        argv=argv,
+        seed=seed,
+        exit_code=None,
+    )
+    notes.found["load"] = load
     (partial / "metrics-before.txt").write_text(server.metrics(running))
     busy_before = os.getloadavg()[0]
     sampler = Sampler(running.pid)
     try:
         with notes.watch.stage("load"), sampler:
             code = drive.drive(argv, what, running, notes.progress)
-        notes.found["load"] = Load(**load, exit_code=code)
+        notes.found["load"] = load.model_copy(update={"exit_code": code})
         (partial / "metrics-after.txt").write_text(server.metrics(running))
     finally:
         with notes.watch.stage("keep"):

@@ -5,9 +5,19 @@ from pathlib import Path
 from prefect import get_run_logger, task
 from prefect.cache_policies import NO_CACHE
 
+from bench.errors import NightbenchError
+from bench.record import NightEnd
+from infra import store
 from infra.settings import Settings
 from warehouse.load import LoadSummary, load_night
 from warehouse.report.page import write_report
+
+
+def keep_end(night: str, error: BaseException) -> None:
+    """Write down why a night ended early: the reason of every run that it did not come to."""
+    said = str(error) if isinstance(error, NightbenchError) else f"{type(error).__name__}: {error}"
+    end = NightEnd(stage=error.stage if isinstance(error, NightbenchError) else None, reason=said)
+    store.write_json(store.end_file(Settings().data, night), end)
 
 
 @task(task_run_name="load {night}", cache_policy=NO_CACHE, persist_result=False, retries=1, retry_delay_seconds=5)

@@ -46,6 +46,7 @@ def plan_night(suite: Path, target: str, *, poc: bool, resume: str | None) -> Ni
     settings = Settings()
     store.require_space(settings.data, settings.min_free_gib)
     if resume is not None:
+        store.end_file(settings.data, resume).unlink(missing_ok=True)
         return store.read_night(settings.data, resume)
     night = make_night(suite, target, poc=poc)
     store.write_json(store.night_folder(settings.data, night.night) / "night.json", night)

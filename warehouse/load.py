@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from bench.errors import UnreadableResultError
-from bench.record import NightRecord, PlannedRun
+from bench.record import NightEnd, NightRecord, PlannedRun
 from warehouse.database import build_warehouse
 from warehouse.expectations import Judgement, judge_night
 from warehouse.folders import Place, night_folder, nights, read_run, run_folders
@@ -23,6 +23,7 @@ from warehouse.rows import (
     lease_row,
     not_run_row,
     place_of,
+    read_end,
     read_night,
     run_rows,
     unreadable_row,
@@ -59,6 +60,7 @@ class _Night:
     planned: Planned = field(default_factory=dict)
     measurements: list[Row] = field(default_factory=list)
     leases: list[Row] = field(default_factory=list)
+    end: NightEnd | None = None
     warnings: list[str] = field(default_factory=list)
 
     @property
@@ -138,17 +140,25 @@ def _write_judged(night: _Night, judgement: Judgement, staging: Path) -> None:
 
 def _read_plan(folder: Path) -> _Night:
     night = _Night(folder)
-    try:
-        plan = read_night((folder / "night.json").read_bytes())
+    plan = _read(night, "night.json", read_night, "runs that never started are not known")
+    if plan is not None:
         night.planned = {place_of(plan, run): (plan, run) for run in plan.runs}
-    except (OSError, UnreadableResultError) as error:
-        night.warnings.append(f"runs/{folder.name}/night.json: {error}; runs that never started are not known")
-    for lease in sorted((folder / "leases").glob("*.json")):
-        try:
-            night.leases.append(lease_row(night.name, lease.read_bytes()))
-        except (OSError, UnreadableResultError) as error:
-            night.warnings.append(f"runs/{folder.name}/leases/{lease.name}: {error}; its cost is not known")
+    if (folder / "end.json").exists():
+        night.end = _read(night, "end.json", read_end, "why the night ended early is not known")
+    for path in sorted((folder / "leases").glob("*.json")):
+        row = _read(night, f"leases/{path.name}", lambda text: lease_row(night.name, text), "its cost is not known")
+        if row is not None:
+            night.leases.append(row)
     return night
+
+
+def _read(night: _Night, name: str, parse: Callable[[bytes], _Made], otherwise: str) -> _Made | None:
+    """A file of the night's folder; None, and a warning, where it cannot be read."""
+    try:
+        return parse((night.folder / name).read_bytes())
+    except (OSError, UnreadableResultError) as error:
+        night.warnings.append(f"runs/{night.name}/{name}: {error}; {otherwise}")
+        return None
 
 
 def _runs(night: _Night) -> Iterator[RunRows]:
@@ -166,7 +176,7 @@ def _runs(night: _Night) -> Iterator[RunRows]:
             night.warnings.append(rows.measurement["reason"])
         yield rows
     for plan, run in missing.values():
-        yield RunRows(not_run_row(plan, run))
+        yield RunRows(not_run_row(plan, run, night.end))
 
 
 def _rows_of(night: _Night, path: Path, place: Place) -> RunRows:

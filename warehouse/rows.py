@@ -16,7 +16,7 @@ from bench.engines import vllm
 from bench.errors import UnreadableResultError
 from bench.load import Report
 from bench.metrics import PERCENTILE_MIN_SAMPLES, Requests
-from bench.record import LeaseReport, NightRecord, PlannedRun, RunRecord
+from bench.record import LeaseReport, NightEnd, NightRecord, PlannedRun, RunRecord
 from bench.suite import Quality, Scenario
 from warehouse.columns import COLUMNS, Table, arrow_schema
 from warehouse.folders import Place, RunFiles
@@ -79,6 +79,12 @@ def read_night(text: bytes) -> NightRecord:
         return NightRecord.model_validate_json(text)
 
 
+def read_end(text: bytes) -> NightEnd:
+    """Why a night ended early."""
+    with _reading("end.json"):
+        return NightEnd.model_validate_json(text)
+
+
 def lease_row(night: str, text: bytes) -> Row:
     """One rental of a night."""
     with _reading("the lease"):
@@ -105,10 +111,10 @@ def _counter_deltas(files: RunFiles) -> dict[str, float] | None:
     return vllm.counter_deltas(before, after) or None
 
 
-def not_run_row(night: NightRecord, run: PlannedRun) -> Row:
-    """The row of a planned run that has no folder."""
-    reason = "planned, but the night ended without a folder of it"
-    return _planned_row(night, run) | {"outcome": "not-run", "reason": reason}
+def not_run_row(night: NightRecord, run: PlannedRun, end: NightEnd | None) -> Row:
+    """The row of a planned run that has no folder, and why, where the night said why it ended."""
+    why = end or NightEnd(stage=None, reason="the night was stopped, or is still running")
+    return _planned_row(night, run) | {"outcome": "not-run", "stage": why.stage, "reason": f"not come to: {why.reason}"}
 
 
 def unreadable_row(place: Place, planned: tuple[NightRecord, PlannedRun] | None, reason: str) -> Row:
@@ -193,13 +199,15 @@ def _utc(moment: datetime) -> datetime:
 def _found(record: RunRecord) -> Row:
     row: Row = {}
     if record.host:
-        row |= record.host.model_dump(include={"kernel", "cpu_model", "cpu_count", "driver_version"})
+        row |= record.host.model_dump(include={"kernel", "cpu_model", "cpu_count", "gpu_driver"})
         row |= {"host": record.host.hostname, "gpus": list(record.host.gpus)}
     if record.server:
         row |= record.server.model_dump(include={"engine_build", "kv_cache_tokens", "cold_start_s", "image_digest"})
         row |= {"engine_version_found": record.server.engine_version}
     if record.weights:
         row |= {"model_revision": record.weights.revision, "model_sha256": record.weights.sha256}
+    if record.load:
+        row |= {"driver_version": record.load.driver_version}
     if record.busy:
         row |= record.busy.model_dump()
     return row

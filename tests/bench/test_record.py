@@ -30,7 +30,7 @@ FULL = run_record().model_copy(
             python_version="3.11.7",
         ),
         "weights": Weights(revision="seed-0", sha256="1" * 64, bytes=12_345_678),
-        "load": Load(driver="meter", argv=("python", "-I", "meter.pyz"), seed=3, exit_code=0),
+        "load": Load(driver="meter", driver_version="0.1.0", argv=("python", "-I", "meter.pyz"), seed=3, exit_code=0),
         "busy": Busy(load_average_before=0.1, load_average_after=1.9, steal_share=None),
         "lease": LeaseFacts(lease_id="l-1", cloud="local", machine_id="m-1", usd_per_hour=0.0),
         "stage_s": {"load": 12.5},

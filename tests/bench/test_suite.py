@@ -187,6 +187,16 @@ def test_a_missing_key_is_named_with_the_line_of_its_table() -> None:
     assert _refusal(text) == f"night.toml:{_line(text, '[engine]')}: the key 'engine.version' is missing"
 
 
+def test_a_misspelt_required_key_is_unknown_rather_than_missing() -> None:
+    text = SUITE.replace("version =", "verison =")
+
+    refusal = _refusal(text)
+
+    assert refusal.startswith(
+        f"night.toml:{_line(text, 'verison')}: unknown key 'engine.verison'; did you mean 'version'?"
+    )
+
+
 def test_a_key_missing_in_the_second_scenario_is_placed_there() -> None:
     text = SUITE.replace("osl = 128\n", "")
 

@@ -155,8 +155,9 @@ def test_a_corrupt_model_ends_the_night_with_rows_that_were_not_run(house: House
         night(house)
 
     newest = store.nights(house.data)[-1]
-    rows = ask(house, f"SELECT DISTINCT verdict FROM measurements WHERE night = '{newest}'")
-    assert rows == [("not-run",)]
+    rows = ask(house, f"SELECT DISTINCT verdict, stage, reason FROM measurements WHERE night = '{newest}'")
+    assert [row[:2] for row in rows] == [("not-run", "model")]
+    assert "model.safetensors" in str(rows[0][2])
     assert house.leftovers() == NOTHING
 
 

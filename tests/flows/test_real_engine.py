@@ -56,14 +56,9 @@ def test_a_night_on_the_real_engine_is_measured_counted_and_audited(real: House)
     # (measured + warm-up requests) x output length, to the token, as the server itself counted them.
     assert [row["server_generation_tokens"] for row in rows] == [44 * 32, 42 * 32, 26 * 64]
     assert {row["ev_isl_ratio"] for row in rows} == {1.0}
-
-
-def test_its_findings_are_about_how_busy_the_machine_was_and_nothing_else(real: House) -> None:
-    real.cli("run", str(real.suite), "--poc")
-
     asked = real.cli("sql", "SELECT DISTINCT code FROM findings WHERE status <> 'PASS'", "--json")
     # Speed is never asserted in a test: on a loaded machine windows shrink and a late client says so.
-    assert {row["code"] for row in json.loads(asked.stdout)} <= {"duration_short", "client_bound", "server_restarted"}
+    assert {row["code"] for row in json.loads(asked.stdout)} <= {"duration_short", "client_bound"}
 
 
 def test_vllm_bench_drives_the_same_night(real: House) -> None:
@@ -72,10 +67,13 @@ def test_vllm_bench_drives_the_same_night(real: House) -> None:
 
     real.cli("run", str(real.suite), "--poc")
 
-    columns = "driver, outcome, completed, ev_osl_ratio, ev_server_client_tokens_ratio, client_lag_p99_ms"
+    columns = (
+        "driver, driver_version, outcome, completed, ev_osl_ratio, ev_server_client_tokens_ratio, client_lag_p99_ms"
+    )
     assert results(real, columns) == [
         {
             "driver": "vllm-bench",
+            "driver_version": "0.32.0",
             "outcome": "measured",
             "completed": 24,
             "ev_osl_ratio": 1.0,

@@ -16,6 +16,7 @@ from bench.record import (
     Host,
     LeaseFacts,
     Lineage,
+    Load,
     NightRecord,
     PlannedRun,
     RunRecord,
@@ -180,6 +181,7 @@ def run_record(night: NightRecord, run: PlannedRun, told: Told = Told()) -> RunR
             "asked": run.scenario,
             "quality": night.suite.quality,
             "host": _HOST,
+            "load": _LOAD if is_measured else None,
             "server": _server(told.engine_version) if is_measured else None,
             "weights": Weights(revision="r1", sha256="1" * 64, bytes=10) if is_measured else None,
             "busy": Busy(load_average_before=0.1, load_average_after=1.5, steal_share=0.0) if is_measured else None,
@@ -196,9 +198,10 @@ _HOST = Host(
     cpu_count=2,
     memory_bytes=1 << 33,
     gpus=("Some GPU",),
-    driver_version="570.1",
+    gpu_driver="570.1",
     python_version="3.11",
 )
+_LOAD = Load(driver="meter", driver_version="0.1.0", argv=("meter.pyz",), seed=1, exit_code=0)
 
 
 def _server(version: str) -> Server:

@@ -24,7 +24,8 @@ ASKED_FOUND = (
     ("concurrency_asked", "concurrency_achieved"),
 )
 HOST = (
-    *("host", "kernel", "cpu_model", "cpu_count", "gpus", "driver_version", "engine", "engine_version_found"),
+    *("host", "kernel", "cpu_model", "cpu_count", "gpus", "gpu_driver", "driver", "driver_version"),
+    *("engine", "engine_version_found"),
     *("engine_build", "engine_flags", "image_digest", "model", "model_source", "model_revision", "model_sha256"),
     *("precision", "kv_cache_tokens", "cold_start_s"),
 )
