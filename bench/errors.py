@@ -76,6 +76,12 @@ class ServerDiedError(NightbenchError):
     stage = "server"
 
 
+class CalibrationError(NightbenchError):
+    """The load client's error could not be measured."""
+
+    stage = "calibrate"
+
+
 class LoadDriverError(NightbenchError):
     """The load client failed or measured nothing usable."""
 

@@ -130,18 +130,8 @@ def read_meter(header: bytes, rows: bytes, events: bytes) -> Report:
 
 
 def _meter_report(head: dict[str, Any], every: Sequence[dict[str, Any]], events: bytes) -> Report:
-    event_count = sum(row["event_count"] for row in every)
-    width = 8 + 8 + 4  # user time, kernel time, tokens
-    if len(events) != event_count * width:
-        raise UnreadableResultError(
-            f"events.bin holds {len(events)} bytes, requests.jsonl promises {event_count} events of {width} bytes"
-        )
-    user_ns = np.frombuffer(events, dtype="<i8", count=event_count)
-    kernel_ns = np.frombuffer(events, dtype="<i8", count=event_count, offset=8 * event_count)
-    # The kernel's stamps: our own reading is later by however long we were kept from reading. All or none of them,
-    # since a gap between the one and the other would be nobody's.
-    at_s = (user_ns if (kernel_ns == NO_STAMP_NS).any() else kernel_ns) * NS
-    tokens = np.frombuffer(events, dtype="<i4", count=event_count, offset=16 * event_count)
+    user_ns, kernel_ns, tokens = event_columns(every, events)
+    at_s = np.asarray((user_ns if kernel_ns is None else kernel_ns) * NS, dtype=np.float64)
     measured = [row for row in every if row["phase"] == "measured"]
     warmup = [row for row in every if row["phase"] == "warmup"]
     client = head["client"]
@@ -159,7 +149,25 @@ def _meter_report(head: dict[str, Any], every: Sequence[dict[str, Any]], events:
     )
 
 
-def _meter_requests(rows: Sequence[dict[str, Any]], at_s: Floats, tokens: "np.typing.NDArray[np.int32]") -> Requests:
+def event_columns(rows: Sequence[dict[str, Any]], events: bytes) -> tuple[Ints, Ints | None, Ints]:
+    """The columns of events.bin: when our own reading ended, the kernel's stamps, and the tokens of each event.
+
+    The kernel's are all there or None: our reading is later by however long we were kept from reading, and a gap
+    between the one and the other would be nobody's. Raises UnreadableResultError where the rows promise other events.
+    """
+    count = sum(row["event_count"] for row in rows)
+    width = 8 + 8 + 4
+    if len(events) != count * width:
+        raise UnreadableResultError(
+            f"events.bin holds {len(events)} bytes, requests.jsonl promises {count} events of {width} bytes"
+        )
+    user_ns = np.frombuffer(events, dtype="<i8", count=count)
+    kernel_ns = np.frombuffer(events, dtype="<i8", count=count, offset=8 * count)
+    tokens = np.frombuffer(events, dtype="<i4", count=count, offset=16 * count).astype(np.int64)
+    return user_ns, None if (kernel_ns == NO_STAMP_NS).any() else kernel_ns, tokens
+
+
+def _meter_requests(rows: Sequence[dict[str, Any]], at_s: Floats, tokens: Ints) -> Requests:
     first = np.array([row["event_first"] for row in rows], dtype=np.int64)
     count = np.array([row["event_count"] for row in rows], dtype=np.int64)
     gap_count = np.maximum(count - 1, 0)

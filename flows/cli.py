@@ -27,6 +27,7 @@ SuiteArgument = Annotated[Path, typer.Argument(help="The suite file: what to mea
 TargetOption = Annotated[str, typer.Option(help="Where to measure: local.")]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 TARGETS = ("local",)
+STREAMS = "1,10,100,500,1000,2000"
 
 
 @app.callback()
@@ -113,6 +114,31 @@ def leases(as_json: JsonFlag = False) -> None:
     from tasks.places import ledger  # noqa: PLC0415
 
     show.leases(ledger(Settings()).leases(), as_json=as_json)
+
+
+@app.command()
+def calibrate(
+    streams: Annotated[str, typer.Option(help="How many at once, one after another: 1,10,100.")] = STREAMS,
+    ttft_ms: Annotated[float, typer.Option(min=1, help="The server's time to its first token.")] = 200.0,
+    itl_ms: Annotated[float, typer.Option(min=1, help="Its gap between two tokens.")] = 20.0,
+    as_json: JsonFlag = False,
+) -> None:
+    """Measure the load client's own error on this host, against a server whose every write is known."""
+    from infra.calibration import calibrate as measure_cells  # noqa: PLC0415
+    from infra.calibration import cells, keep_table  # noqa: PLC0415
+
+    settings = Settings()
+    asked = cells(_counts(streams), ttft_ms, itl_ms)
+    points = tuple(measure_cells(asked, settings.cache, show.progress))
+    show.calibration(keep_table(settings.data, points), as_json=as_json)
+
+
+def _counts(text: str) -> list[int]:
+    """Numbers of streams, as `--streams` lists them."""
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() and int(part) > 0 for part in parts):
+        raise UsageError(f"--streams {text!r} is not a list of whole numbers such as 1,10,100")
+    return [int(part) for part in parts]
 
 
 @app.command()

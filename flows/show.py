@@ -18,6 +18,7 @@ from infra.cloud import Offer
 from infra.ledger import Lease
 
 if TYPE_CHECKING:
+    from bench.calibration import CalibrationTable
     from flows.doctor import Check
     from warehouse.judge import JudgedRun
     from warehouse.query import Answer
@@ -38,6 +39,11 @@ def _out() -> Console:
 def line(text: str) -> None:
     """Print one line."""
     _out().print(text, highlight=False, markup=False, soft_wrap=True)
+
+
+def progress(text: str) -> None:
+    """Print what is being done to standard error, where it disturbs nobody who reads the output."""
+    Console(stderr=True).print(text, style="dim", highlight=False, markup=False, soft_wrap=True)
 
 
 def warn(text: str) -> None:
@@ -155,3 +161,19 @@ def checks(found: Sequence["Check"], *, as_json: bool) -> None:
     for check in found:
         mark, advice = ("ok ", "") if check.is_good else ("BAD", f": {check.advice}")
         line(f"{mark} {check.what:9} {check.found}{advice}")
+
+
+CALIBRATION_COLUMNS = (
+    *("streams", "ttft_mean_error_ms", "ttft_p99_error_ms", "itl_p50_error_ms", "itl_p99_error_ms"),
+    *("itl_p99_error_kernel_ms", "itl_p999_error_kernel_ms", "live_streams", "load_share", "cpu_us_per_token"),
+    *("core_share", "lag_p99_ms", "server_late_p99_ms"),
+)
+
+
+def calibration(found: "CalibrationTable", *, as_json: bool) -> None:
+    """Print a calibration's points; JSON has every column."""
+    points = json.loads(found.model_dump_json())["points"]
+    if as_json:
+        _json(points)
+    else:
+        table([{name: point[name] for name in CALIBRATION_COLUMNS} for point in points], "error of the load client")

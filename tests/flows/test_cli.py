@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -16,7 +17,7 @@ from infra.processes import marked, orphans
 from tests.flows.conftest import House
 
 pytestmark = pytest.mark.prefect
-COMMANDS = ("run", "plan", "reap", "leases", "sql", "rebuild", "report", "audit", "doctor")
+COMMANDS = ("run", "plan", "reap", "leases", "sql", "rebuild", "report", "audit", "doctor", "calibrate")
 SLOW_MS = 1500
 
 
@@ -48,6 +49,7 @@ def test_every_command_explains_itself(house: House, command: str) -> None:
         (["sql", "SELECT 1"], "there is no data folder"),
         (["report"], "no night"),
         (["audit", "no-such-folder"], "no-such-folder"),
+        (["calibrate", "--streams", "1,many"], "is not a list of whole numbers"),
         (["fly"], "No such command 'fly'"),
     ],
 )
@@ -186,3 +188,29 @@ def test_the_doctor_knows_what_is_missing(house: House, tmp_path: Path) -> None:
 
     assert done.returncode == 1
     assert "NIGHTBENCH_VLLM_EXECUTABLE cannot be run" in done.stdout
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler here")
+def test_a_calibration_is_a_row_for_each_number_of_streams_and_kept(house: House, tmp_path: Path) -> None:
+    house.environment["NIGHTBENCH_CACHE"] = str(tmp_path / "cache")
+
+    done = house.cli("calibrate", "--streams", "1,8", "--ttft-ms", "20", "--itl-ms", "5", "--json")
+
+    points = json.loads(done.stdout)
+    (kept,) = (house.data / "calibration").glob("*.json")
+    assert [(point["streams"], point["ok"], point["kernel_stamp_share"]) for point in points] == [
+        (1, 6, 1.0),
+        (8, 24, 1.0),
+    ]
+    assert json.loads(kept.read_text())["points"] == points
+    # How large an error is stands in benchmarks; that the client cannot see a token before it was written stands here.
+    assert all(point["ttft_mean_error_ms"] > 0 for point in points)
+
+
+def test_a_calibration_without_a_compiler_says_what_to_install(house: House, tmp_path: Path) -> None:
+    house.environment.update({"NIGHTBENCH_CACHE": str(tmp_path / "cache"), "PATH": str(tmp_path)})
+
+    done = house.cli("calibrate", "--streams", "1")
+
+    assert (done.returncode, "no C compiler" in done.stderr) == (3, True)
+    assert not (house.data / "calibration").exists()

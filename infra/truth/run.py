@@ -1,0 +1,79 @@
+"""Build the truth server, run it for one calibration, and read what it wrote down."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.errors import CalibrationError
+
+SOURCE = Path(__file__).with_name("server.c")
+PATIENCE_S = 30.0
+
+
+@dataclass(frozen=True)
+class TruthServer:
+    """A running truth server; its log is there once it has ended."""
+
+    port: int
+    log: Path
+
+
+def build_server(cache: Path) -> Path:
+    """Compile the server into the cache, once for each version of its source.
+
+    Raises CalibrationError where there is no compiler, or it fails.
+    """
+    source = SOURCE.read_bytes()
+    built = cache / "truth" / hashlib.sha256(source).hexdigest()[:16] / "server"
+    if built.exists():
+        return built
+    compiler = os.environ.get("CC") or shutil.which("cc")
+    if compiler is None:
+        raise CalibrationError("there is no C compiler (cc) to build the truth server with; install one, or set CC")
+    built.parent.mkdir(parents=True, exist_ok=True)
+    aside = built.with_name(f".server-{os.getpid()}.tmp")
+    argv = [compiler, "-O2", "-Wall", "-Wextra", "-o", str(aside), str(SOURCE)]
+    made = subprocess.run(argv, capture_output=True, text=True, check=False)
+    if made.returncode != 0:
+        raise CalibrationError(f"{compiler} cannot build {SOURCE.name}: {made.stderr.strip()[-800:]}")
+    aside.replace(built)
+    return built
+
+
+@contextmanager
+def truth_server(server: Path, log: Path, options: Sequence[str], core: int | None) -> Iterator[TruthServer]:
+    """Run the server, pinned to a core where one is named; it is ended, and its log written, when the block ends.
+
+    Raises CalibrationError where it does not start.
+    """
+    process = subprocess.Popen(
+        [str(server), str(log), *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    if process.stdout is None or process.stderr is None:
+        raise CalibrationError("the truth server has no output to read")
+    try:
+        pin(process.pid, core)
+        said = process.stdout.readline().split()
+        if said[:2] != ["listening", "on"]:
+            raise CalibrationError(f"the truth server does not start: {process.stderr.read().strip()}")
+        yield TruthServer(int(said[2]), log)
+    finally:
+        process.terminate()
+        try:
+            process.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        process.stdout.close()
+        process.stderr.close()
+
+
+def pin(pid: int, core: int | None) -> None:
+    """Keep a process on one core, where the system can."""
+    if core is not None and hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(pid, {core})
