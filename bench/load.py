@@ -53,11 +53,12 @@ class Report:
 def meter_plan(scenario: Scenario, target: Target, seed: int, timeout_s: float) -> dict[str, Any]:
     """The meter's plan file for this scenario."""
     work = scenario.workload
-    drive = (
-        {"kind": "closed", "concurrency": work.concurrency}
-        if work.arrivals == "closed"
-        else {"kind": work.arrivals, "rate_per_s": work.request_rate_per_s}
-    )
+    speeds = {
+        "concurrency": work.concurrency,
+        "rate_per_s": work.request_rate_per_s,
+        "burstiness": work.burstiness,
+    }
+    drive = {"kind": work.arrivals} | {name: speed for name, speed in speeds.items() if speed is not None}
     return {
         "meter_plan_version": METER_PLAN_VERSION,
         "url": target.base_url,
@@ -89,7 +90,9 @@ def vllm_bench_argv(executable: Path, scenario: Scenario, target: Target, seed: 
     """`vllm bench serve` for this scenario, its JSON at `out`."""
     work = scenario.workload
     rate = "inf" if work.request_rate_per_s is None else f"{work.request_rate_per_s:g}"
-    burstiness = {"constant": ("--burstiness", "1e6"), "poisson": ("--burstiness", "1"), "closed": ()}[work.arrivals]
+    # Its one open loop draws gamma gaps.
+    shape = {"constant": "1e6", "poisson": "1", "gamma": f"{work.burstiness or 1:g}", "closed": None}[work.arrivals]
+    burstiness = () if shape is None else ("--burstiness", shape)
     cap = () if work.concurrency is None else ("--max-concurrency", str(work.concurrency))
     return (
         *(str(executable), "bench", "serve", "--backend", "openai", "--base-url", target.base_url),

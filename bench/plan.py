@@ -56,7 +56,7 @@ def describe_load(scenario: Scenario) -> str:
     drive = (
         f"concurrency {work.concurrency}"
         if work.arrivals == "closed"
-        else f"{work.arrivals} {work.request_rate_per_s:g}/s"
+        else f"{work.arrivals} {work.request_rate_per_s:g}/s{_burstiness(work.burstiness)}"
     )
     return f"{work.isl} in, {work.osl} out, {drive}"
 
@@ -64,3 +64,7 @@ def describe_load(scenario: Scenario) -> str:
 def prompt_seed(night: NightRecord, run: PlannedRun) -> int:
     """The seed of a run's prompts: another each night, scenario and repeat, so that no prompt meets its own cache."""
     return random.Random(f"{night.night}/{run.scenario.scenario_id}/{run.repeat}").getrandbits(31)  # noqa: S311
+
+
+def _burstiness(shape: float | None) -> str:
+    return "" if shape is None else f" of burstiness {shape:g}"

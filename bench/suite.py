@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from bench.errors import SuiteError
 
 Driver = Literal["meter", "vllm-bench"]
-Arrivals = Literal["closed", "constant", "poisson"]
+Arrivals = Literal["closed", "constant", "poisson", "gamma"]
 REPEATS_MAX = 100
 
 
@@ -70,6 +70,7 @@ class Workload(Frozen):
     concurrency: int | None = Field(default=None, ge=1)
     request_rate_per_s: float | None = Field(default=None, gt=0)
     arrivals: Arrivals = "closed"
+    burstiness: float | None = Field(default=None, gt=0)  # the shape of gamma gaps: 1 is Poisson, less is burstier
     driver: Driver = "meter"
 
     @model_validator(mode="after")
@@ -80,6 +81,9 @@ class Workload(Frozen):
             raise ValueError(msg)
         if not is_closed and (self.request_rate_per_s is None or self.concurrency is not None):
             msg = f"{self.arrivals} arrivals are driven by request_rate_per_s: give it and no concurrency"
+            raise ValueError(msg)
+        if (self.arrivals == "gamma") != (self.burstiness is not None):
+            msg = "burstiness belongs to gamma arrivals: give both, or neither"
             raise ValueError(msg)
         return self
 

@@ -86,9 +86,9 @@ def _utc(real_ns: int) -> str:
 
 def _pace(plan: Plan, exchanges: Sequence[Exchange], origin_ns: int) -> Pace:
     """Choose the loop; for an open one, write into each exchange when it is meant to be sent."""
-    if plan.load.rate_per_s is None:
-        return ClosedPace(plan.load.concurrency or 1, plan.total_count)
-    arrivals = arrivals_ns(plan.load.kind, plan.load.rate_per_s, plan.total_count, plan.prompts.seed)
+    if plan.load.concurrency is not None:
+        return ClosedPace(plan.load.concurrency, plan.total_count)
+    arrivals = arrivals_ns(plan.load, plan.total_count, plan.prompts.seed)
     intended = [origin_ns + GRACE_NS + at for at in arrivals]
     for exchange, at in zip(exchanges, intended, strict=True):
         exchange.intended_ns = at

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,11 +17,17 @@ OURS = frozenset({"model", "prompt", "max_tokens", "stream", "stream_options"}) 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """How requests are offered: `closed` keeps `concurrency` in flight, the others offer `rate_per_s`."""
+    """How requests are offered: `closed` keeps `concurrency` in flight; the others send at times fixed beforehand.
+
+    `constant`, `poisson` and `gamma` offer `rate_per_s`, the last with gaps of this `burstiness` (the shape of their
+    distribution: 1 is Poisson, less comes in bursts, more is more even). `trace` sends at `arrivals_s`.
+    """
 
     kind: str
     concurrency: int | None = None
     rate_per_s: float | None = None
+    burstiness: float | None = None
+    arrivals_s: tuple[float, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +90,24 @@ _OBJECT = Rule((dict,), lambda _value: True, "an object")
 _PATH = Rule(
     (str,), lambda value: value.startswith("/") and value.isprintable() and " " not in value, 'a path from "/"'
 )
-_CLOSED = {"kind": _one_of("closed"), "concurrency": _COUNT}
-_RATED = {"kind": _one_of("constant", "poisson"), "rate_per_s": _POSITIVE}
+
+
+def _is_ascending(times: list[Any]) -> bool:
+    """Whether these are times of a schedule: finite numbers, from 0 up, each at or after the one before."""
+    if not all(isinstance(at, (int, float)) and not isinstance(at, bool) and 0 <= at < float("inf") for at in times):
+        return False
+    return all(earlier <= later for earlier, later in pairwise(times))
+
+
+_ARRIVALS = Rule((list,), _is_ascending, "a list of seconds from 0 up, none before the one ahead of it")
+_LOADS = {
+    "closed": {"concurrency": _COUNT},
+    "constant": {"rate_per_s": _POSITIVE},
+    "poisson": {"rate_per_s": _POSITIVE},
+    "gamma": {"rate_per_s": _POSITIVE, "burstiness": _POSITIVE},
+    "trace": {"arrivals_s": _ARRIVALS},
+}
+_KIND = {"kind": _one_of(*_LOADS)}
 _PROMPTS = {
     "kind": _one_of("random"),
     "input_tokens": _COUNT,
@@ -148,6 +171,15 @@ def _check_room_for_prompts(plan: Plan) -> None:
         raise UsageError(f"The plan asks for {plan.total_count} distinct prompts, but only {span**length} exist.")
 
 
+def _check_trace(plan: Plan) -> None:
+    """A trace says when each request goes, warm-up included."""
+    arrivals_s = plan.load.arrivals_s
+    if arrivals_s is not None and len(arrivals_s) != plan.total_count:
+        raise UsageError(
+            f"The plan's load.arrivals_s has {len(arrivals_s)} times for {plan.total_count} requests, warm-up included."
+        )
+
+
 def parse_plan(text: str) -> Plan:
     """Read a plan from JSON text; raises UsageError with one sentence that names the key."""
     try:
@@ -157,12 +189,24 @@ def parse_plan(text: str) -> Plan:
     if not isinstance(raw, dict):
         raise UsageError("The plan must be a JSON object.")
     _check(_PLAN, raw, "")
-    _check(_CLOSED if raw["load"].get("kind") == "closed" else _RATED, raw["load"], "load.")
+    _check(_KIND | _LOADS.get(_kind_of(raw["load"]), {}), raw["load"], "load.")
     _check(_PROMPTS, raw["prompts"], "prompts.")
     settings = {key: value for key, value in raw.items() if key != "meter_plan_version"}
-    plan = Plan(raw, **{**settings, "load": Load(**raw["load"]), "prompts": Prompts(**raw["prompts"])})
+    plan = Plan(raw, **{**settings, "load": _read_load(raw["load"]), "prompts": Prompts(**raw["prompts"])})
     _check_room_for_prompts(plan)
+    _check_trace(plan)
     return plan
+
+
+def _kind_of(load: dict[str, Any]) -> str:
+    kind = load.get("kind")
+    return kind if isinstance(kind, str) else ""
+
+
+def _read_load(raw: dict[str, Any]) -> Load:
+    if "arrivals_s" in raw:
+        return Load(kind=raw["kind"], arrivals_s=tuple(map(float, raw["arrivals_s"])))
+    return Load(**raw)
 
 
 def read_plan(path: Path) -> Plan:

@@ -163,6 +163,7 @@ def _asked(scenario: Scenario, quality: Quality) -> Row:
         "concurrency_asked": work.concurrency,
         "request_rate_per_s_asked": work.request_rate_per_s,
         "arrivals": work.arrivals,
+        "burstiness_asked": work.burstiness,
         "driver": work.driver,
         "request_count": work.request_count,
         "warmup_count": work.warmup_count,

@@ -9,6 +9,7 @@ import pytest
 from bench.errors import UnreadableResultError
 from bench.load import NO_STAMP_NS, Report, Target, meter_argv, meter_plan, read_meter, read_vllm_bench, vllm_bench_argv
 from bench.metrics import concurrency_achieved
+from bench.plan import describe_load
 from bench.suite import Scenario, Workload
 from tests.bench.builders import OPEN, SCENARIO, with_workload
 
@@ -97,6 +98,16 @@ def test_an_open_scenario_becomes_a_plan_of_its_arrivals_and_rate(arrivals: str)
     work = Workload.model_validate(OPEN.model_dump() | {"arrivals": arrivals})
 
     assert meter_plan(with_workload(work), TARGET, 3, 120.0)["load"] == {"kind": arrivals, "rate_per_s": 2.0}
+
+
+def test_a_bursty_scenario_tells_both_drivers_how_bursty() -> None:
+    bursty = with_workload(Workload.model_validate(OPEN.model_dump() | {"arrivals": "gamma", "burstiness": 0.5}))
+
+    argv = vllm_bench_argv(Path("vllm"), bursty, TARGET, 3, Path("out/result.json"))
+
+    assert meter_plan(bursty, TARGET, 3, 120.0)["load"] == {"kind": "gamma", "rate_per_s": 2.0, "burstiness": 0.5}
+    assert argv[argv.index("--burstiness") + 1] == "0.5"
+    assert "gamma 2/s of burstiness 0.5" in describe_load(bursty)
 
 
 @pytest.mark.parametrize(

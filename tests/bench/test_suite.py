@@ -228,6 +228,8 @@ def test_a_suite_without_scenarios_is_refused() -> None:
         ('concurrency = 4\narrivals = "constant"', "constant arrivals are driven by request_rate_per_s"),
         ("request_rate_per_s = 2.0", "a closed loop is driven by concurrency"),
         ("", "a closed loop is driven by concurrency"),
+        ('request_rate_per_s = 2.0\narrivals = "gamma"', "burstiness belongs to gamma arrivals"),
+        ("concurrency = 4\nburstiness = 2.0", "burstiness belongs to gamma arrivals"),
     ],
 )
 def test_a_scenario_driven_by_both_loops_or_neither_or_the_wrong_one_is_refused(lines: str, said: str) -> None:
@@ -290,7 +292,9 @@ def test_every_value_that_can_move_a_number_moves_the_id(path: tuple[str, ...], 
     assert _changed(*path, to=to).scenario_id != SCENARIO.scenario_id
 
 
-@pytest.mark.parametrize("change", [{"request_rate_per_s": 3.0}, {"arrivals": "constant"}])
+@pytest.mark.parametrize(
+    "change", [{"request_rate_per_s": 3.0}, {"arrivals": "constant"}, {"arrivals": "gamma", "burstiness": 2.0}]
+)
 def test_every_value_of_an_open_loop_moves_the_id(change: dict[str, object]) -> None:
     moved = Workload.model_validate(OPEN.model_dump() | change)
 
@@ -298,7 +302,8 @@ def test_every_value_of_an_open_loop_moves_the_id(change: dict[str, object]) -> 
 
 
 def test_every_field_of_a_scenario_is_either_a_label_or_seen_to_move_the_id() -> None:
-    moved = {path for path, _ in MOVES} | {("workload", "request_rate_per_s"), ("workload", "arrivals")}
+    of_open_loops = {("workload", name) for name in ("request_rate_per_s", "arrivals", "burstiness")}
+    moved = {path for path, _ in MOVES} | of_open_loops
     labels = {("model", "name"), ("machine", "lease_minutes")}
     the_only_one = {("engine", "name")}
     fields = {

@@ -1,9 +1,15 @@
 """Closed loops keep their number in flight; open loops keep their schedule."""
 
 from itertools import pairwise
+from statistics import mean, pstdev
 
+import pytest
+
+from meter.plan import Load
 from meter.schedule import arrivals_ns
 from tests.meter.conftest import RunMeter, StartTruth
+
+POISSON = Load("poisson", rate_per_s=2.0)
 
 
 def test_a_closed_loop_never_has_more_in_flight_than_asked_and_reaches_it(
@@ -59,7 +65,7 @@ def test_an_open_loop_intends_exactly_its_schedule(start_truth: StartTruth, run_
     report = run_meter(truth.url, load={"kind": "poisson", "rate_per_s": 40.0}, request_count=8, warmup_count=2)
 
     intended = [row["intended_at_ns"] for row in report.rows]
-    arrivals = arrivals_ns("poisson", 40.0, 10, 123)
+    arrivals = arrivals_ns(Load("poisson", rate_per_s=40.0), 10, 123)
     assert [at - intended[0] for at in intended] == [at - arrivals[0] for at in arrivals]
     assert all(row["send_start_ns"] >= row["intended_at_ns"] for row in report.rows)
     assert report.summary["client"]["dispatch_delay_p99_ms"] >= 0
@@ -76,20 +82,36 @@ def test_an_open_loop_does_not_wait_for_answers(start_truth: StartTruth, run_met
 
 
 def test_constant_arrivals_keep_one_gap() -> None:
-    assert arrivals_ns("constant", 4.0, 3, 0) == [0, 250_000_000, 500_000_000]
+    assert arrivals_ns(Load("constant", rate_per_s=4.0), 3, 0) == [0, 250_000_000, 500_000_000]
 
 
 def test_poisson_arrivals_follow_from_the_seed() -> None:
-    assert arrivals_ns("poisson", 2.0, 50, 7) == arrivals_ns("poisson", 2.0, 50, 7)
-    assert arrivals_ns("poisson", 2.0, 50, 7) != arrivals_ns("poisson", 2.0, 50, 8)
+    assert arrivals_ns(POISSON, 50, 7) == arrivals_ns(POISSON, 50, 7)
+    assert arrivals_ns(POISSON, 50, 7) != arrivals_ns(POISSON, 50, 8)
 
 
-def test_poisson_gaps_have_the_mean_and_the_spread_of_an_exponential() -> None:
-    times = [0, *arrivals_ns("poisson", 2.0, 10_000, 7)]
+@pytest.mark.parametrize("burstiness", [None, 0.25, 1.0, 4.0, 100.0])
+def test_drawn_gaps_have_the_mean_of_the_rate_and_the_spread_of_their_shape(burstiness: float | None) -> None:
+    load = Load("poisson" if burstiness is None else "gamma", rate_per_s=2.0, burstiness=burstiness)
 
-    gaps = [(later - earlier) / 1e9 for earlier, later in pairwise(times)]
+    gaps = [(later - earlier) / 1e9 for earlier, later in pairwise([0, *arrivals_ns(load, 100_000, 7)])]
 
-    mean = sum(gaps) / len(gaps)
-    spread = (sum((gap - mean) ** 2 for gap in gaps) / len(gaps)) ** 0.5
-    assert 0.48 < mean < 0.52
-    assert 0.48 < spread < 0.52
+    # A gamma of this shape and mean 0.5: variance mean^2 / shape, skewness 2 / sqrt(shape).
+    shape = burstiness or 1.0
+    spread = pstdev(gaps)
+    middle = mean(gaps)
+    skewness = mean((gap - middle) ** 3 for gap in gaps) / spread**3
+    assert middle == pytest.approx(0.5, rel=0.02)
+    assert spread == pytest.approx(0.5 / shape**0.5, rel=0.02)
+    assert skewness == pytest.approx(2 / shape**0.5, rel=0.1, abs=0.02)
+
+
+def test_a_trace_is_sent_as_it_was_recorded(start_truth: StartTruth, run_meter: RunMeter) -> None:
+    truth = start_truth()
+    arrivals_s = [0.0, 0.0, 0.05, 0.2]
+
+    report = run_meter(truth.url, load={"kind": "trace", "arrivals_s": arrivals_s}, request_count=3, warmup_count=1)
+
+    intended = [row["intended_at_ns"] for row in report.rows]
+    assert [at - intended[0] for at in intended] == [0, 0, 50_000_000, 200_000_000]
+    assert report.outcomes == ["ok"] * 4

@@ -8,7 +8,7 @@ from warehouse.load import LoadSummary, load_night
 NIGHT = "2026-03-01"
 SHAPES = {
     "chat": Shape(failed=10),
-    "steady": Shape(arrivals="constant"),
+    "steady": Shape(arrivals="gamma", burstiness=100.0),
     "peer": Shape(driver="vllm-bench", warmup=0),
     "broken": Shape(tokens=9),
     "never": Shape(tokens=10),

@@ -44,6 +44,7 @@ class Shape:
     warmup: int = 2
     driver: str = "meter"
     arrivals: str = "closed"
+    burstiness: float | None = None
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,7 @@ def suite(shapes: dict[str, Shape], repeats: int = 1) -> Suite:
                 "warmup_count": shape.warmup,
                 "driver": shape.driver,
                 "arrivals": shape.arrivals,
+                "burstiness": shape.burstiness,
                 **(
                     {"concurrency": shape.concurrency}
                     if shape.arrivals == "closed"
