@@ -112,7 +112,7 @@ def measure_error(cell: Cell, truth: Truth, report: Report) -> Point:
     """
     user, kernel, client = report.user, report.kernel, report.client
     real = select(truth, user.ids)
-    begin, end = middle_of(truth, user.ids)
+    begin, end = middle_of(real)
     wall_s = (truth.ended_ns.max() - truth.arrived_ns.min()) / 1e9
     tokens = int(truth.tokens.sum())
     return Point(

@@ -107,11 +107,15 @@ def _gaps(times_ns: Ints, at: Ints) -> Floats:
 def select(truth: Truth, ids: tuple[str, ...]) -> Seen:
     """The truth of these requests, as a perfect client would have seen it; raises KeyError for one it never saw."""
     place = {name: index for index, name in enumerate(truth.ids)}
-    chosen = np.array([place[name] for name in ids], dtype=np.int64)
-    counts = truth.count[chosen]
+    return at_places(truth, np.array([place[name] for name in ids], dtype=np.int64))
+
+
+def at_places(truth: Truth, places: Ints) -> Seen:
+    """The truth of the requests at these places in the order of arrival; for clients that send no ids."""
+    counts = truth.count[places]
     at = np.concatenate(([0], np.cumsum(counts)))
-    events = np.repeat(truth.at[chosen] - at[:-1], counts) + np.arange(at[-1])
-    return Seen(ids, truth.arrived_ns[chosen], at, truth.written_ns[events])
+    events = np.repeat(truth.at[places] - at[:-1], counts) + np.arange(at[-1])
+    return Seen(tuple(truth.ids[place] for place in places), truth.arrived_ns[places], at, truth.written_ns[events])
 
 
 def nearest_rank(values: Floats, share: float) -> float:
@@ -127,9 +131,8 @@ def mean_live(truth: Truth, begin_ns: float, end_ns: float) -> float:
     return float(np.maximum(overlap, 0).sum() / (end_ns - begin_ns))
 
 
-def middle_of(truth: Truth, ids: tuple[str, ...]) -> tuple[float, float]:
+def middle_of(seen: Seen) -> tuple[float, float]:
     """The middle of the window in which these requests ran, nanoseconds."""
-    seen = select(truth, ids)
     begin, end = float(seen.send_ns.min()), float(seen.event_ns.max())
     return begin + MIDDLE[0] * (end - begin), begin + MIDDLE[1] * (end - begin)
 

@@ -16,7 +16,7 @@ from bench.load import METER_PLAN_VERSION, meter_argv
 from bench.truth import read_truth
 from infra.facts import read_host
 from infra.store import write_json
-from infra.truth.run import TruthServer, build_server, pin, truth_server
+from infra.truth.run import build_server, pin, truth_server
 from meter import METER_VERSION
 from meter.bundle import bundle
 
@@ -59,21 +59,34 @@ def keep_table(data: Path, points: tuple[Point, ...]) -> CalibrationTable:
 
 def run_cell(cell: Cell, server: Path, work: Path) -> Point:
     """Measure one cell in an empty folder."""
-    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
-    on_server, on_client = (cores[0], cores[1]) if len(cores) > 1 else (None, None)
-    options = ("--ttft-us", str(round(cell.ttft_ms * 1e3)), "--itl-us", str(round(cell.itl_ms * 1e3)))
-    with truth_server(server, work / "truth.log", options, on_server) as running:
-        _drive(cell, running, work, on_client)
+    on_server, on_client = two_cores()
+    with truth_server(server, work / "truth.log", server_options(cell), on_server) as running:
+        _drive(meter_command(cell, running.port, work), cell, on_client)
     load = work / "load"
     report = read_report(*((load / name).read_bytes() for name in ("meter.json", "requests.jsonl", "events.bin")))
     return measure_error(cell, read_truth((work / "truth.log").read_bytes()), report)
 
 
-def _drive(cell: Cell, running: TruthServer, work: Path, core: int | None) -> None:
+def two_cores() -> tuple[int | None, int | None]:
+    """A core for the server and one for the client; None where this process may use only one."""
+    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+    return (cores[0], cores[1]) if len(cores) > 1 else (None, None)
+
+
+def server_options(cell: Cell) -> tuple[str, ...]:
+    """The truth server's schedule in this cell."""
+    return ("--ttft-us", str(round(cell.ttft_ms * 1e3)), "--itl-us", str(round(cell.itl_ms * 1e3)))
+
+
+def meter_command(cell: Cell, port: int, work: Path) -> tuple[str, ...]:
+    """Write the meter and its plan into a folder; return the command that drives the cell into `load/` there."""
     meter, plan = work / "meter.pyz", work / "plan.json"
     bundle(meter)
-    plan.write_text(json.dumps(_plan(cell, running.port)))
-    argv = meter_argv(Path(sys.executable), meter, plan, work / "load")
+    plan.write_text(json.dumps(_plan(cell, port)))
+    return meter_argv(Path(sys.executable), meter, plan, work / "load")
+
+
+def _drive(argv: Sequence[str], cell: Cell, core: int | None) -> None:
     with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
         try:
             pin(process.pid, core)
