@@ -27,6 +27,14 @@ class Exchange:
     )
     failure_text: str | None = None
 
+    def settle(self) -> None:
+        """Look closely at what the clock left no time for; an answer that only seemed whole has failed."""
+        self.framing.settle()
+        if self.failure in {None, "timeout"} and self.framing.broken is not None:
+            self.fail("parse", self.framing.broken)
+        elif self.failure is None and not self.framing.is_complete:
+            self.fail("truncated", "what looked like the end of the answer was none")
+
     def fail(self, failure: str, text: str) -> None:
         """Note why this request got no whole answer."""
         self.failure, self.failure_text = failure, text

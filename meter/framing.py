@@ -1,4 +1,9 @@
-"""Where an HTTP/1.1 answer ends, told read by read, and which of its bytes are body."""
+"""Where an HTTP/1.1 answer ends, told read by read, and which of its bytes are body.
+
+Walking through the chunks of a stream costs more than receiving them. While the clock runs, the reads of a chunked body
+are only looked at for the answer's last bytes; `settle` walks through them afterwards, and whoever was taken in by
+something that looked like an end is found out then.
+"""
 
 import re
 
@@ -8,6 +13,9 @@ _HEADER = re.compile(rb"([^:\r\n]+):[ \t]*([^\r\n]*?)[ \t]*\r\n")
 _FIRST_SIZE = re.compile(rb"([0-9a-fA-F]{1,15})[ \t]*(?:;[^\r\n]*)?\r\n")
 _NEXT_SIZE = re.compile(rb"\r\n([0-9a-fA-F]{1,15})[ \t]*(?:;[^\r\n]*)?\r\n")  # with the end of the chunk before it
 _TRAILER = re.compile(rb"(?:[^\r\n]+\r\n)*\r\n")
+_LAST_CHUNK = b"\r\n0\r\n"  # of a chunked body, with the end of the chunk before it
+_USUAL_END = _LAST_CHUNK + b"\r\n"  # without trailers
+_MAY_GO_ON = frozenset(b"\r\n0")  # first byte of a read that may hold the rest of a last chunk
 _INFORMATIONAL = range(100, 200)
 _NO_CONTENT = frozenset({204, 304})
 
@@ -20,6 +28,7 @@ class Framing:
         "_offset",
         "_pending",
         "_size",
+        "_skipped",
         "_walk",
         "broken",
         "head_end",
@@ -40,13 +49,36 @@ class Framing:
         self._offset = 0  # of the first pending byte
         self._left = 0  # body bytes to come in this chunk, or in this answer
         self._size = _FIRST_SIZE
+        self._skipped: list[bytes] | None = None  # reads of a chunked body that were not walked through yet
         self._walk = self._walk_head
 
     def feed(self, data: bytes) -> bool:
         """Take the next read; True once the answer is complete or cannot be HTTP."""
+        if self._skipped is None:
+            return self._feed(data)
+        self._skipped.append(data)
+        if _LAST_CHUNK not in data and data[0] not in _MAY_GO_ON and not data.endswith(b"\r\n\r\n"):
+            return False
+        if data.endswith(_USUAL_END):
+            self.is_complete = True
+            return True
+        return self.settle()
+
+    def settle(self) -> bool:
+        """Walk through what was skipped; True if the answer is complete or cannot be HTTP."""
+        if self._skipped is not None:
+            skipped, self._skipped = b"".join(self._skipped), None
+            self.is_complete = False
+            self._feed(skipped)
+        return self.is_complete or self.broken is not None
+
+    def _feed(self, data: bytes) -> bool:
         self._pending += data
         self._walk()
-        return self.is_complete or self.broken is not None
+        is_over = self.is_complete or self.broken is not None
+        if not is_over and self._walk == self._walk_chunks:
+            self._skipped = []
+        return is_over
 
     def close(self) -> bool:
         """Take the end of the connection; True if that completes the answer."""

@@ -66,8 +66,9 @@ def split_events(body: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def read_answer(exchange: Exchange) -> Answer:
-    """Parse one answer; never raises, what cannot be read is noted in the answer."""
+    """Settle and parse one answer; never raises, what cannot be read is noted in the answer."""
     answer = Answer()
+    exchange.settle()
     framing = exchange.framing
     read_ends = list(accumulate(len(data) for _at, _ancillary, data in exchange.reads))
     if framing.head_end is None:

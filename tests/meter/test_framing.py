@@ -211,3 +211,55 @@ def test_a_page_that_is_no_stream_cannot_be_parsed() -> None:
     exchange = receive(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", [])
 
     assert judge(exchange, read_answer(exchange), 2, {}) == ("parse", "no event stream: hello")
+
+
+def after_first_chunk() -> Framing:
+    """An answer whose chunks are no longer walked through while they come."""
+    framing = Framing()
+    assert not framing.feed(HEAD + b"5\r\nhello\r\n"[:-2])
+    assert not framing.feed(b"\r\n5\r\nwor")
+    return framing
+
+
+@pytest.mark.parametrize("last", [b"0\r\n\r\n", b"000\r\n\r\n", b"0;a=b\r\n\r\n", b"0 \r\n\r\n", b"0\r\nx: y\r\n\r\n"])
+@pytest.mark.parametrize("cut", range(8))
+def test_every_last_chunk_ends_an_answer_however_it_is_cut(last: bytes, cut: int) -> None:
+    framing = after_first_chunk()
+    end = b"ld\r\n" + last
+
+    overs = [framing.feed(part) for part in (end[:cut], end[cut:]) if part]
+
+    assert overs[-1]
+    assert overs[:-1] in ([], [False])
+    assert framing.settle()
+    assert (framing.is_complete, framing.keeps_alive, framing.broken) == (True, True, None)
+
+
+def test_an_end_with_more_behind_it_makes_a_connection_useless_in_any_read() -> None:
+    framing = after_first_chunk()
+
+    assert framing.feed(b"ld\r\n0\r\n\r\nHTTP/1.1 408 Slow\r\n")
+    assert (framing.is_complete, framing.keeps_alive) == (True, False)
+
+
+def test_what_only_looked_like_an_end_is_found_out_afterwards() -> None:
+    exchange = Exchange(PreparedRequest(0, "measured", "id", b"", "hash"))
+    exchange.framing = after_first_chunk()
+
+    taken_in = exchange.framing.feed(b"ld\r\nff\r\n\r\n0\r\n\r\n")
+    exchange.settle()
+
+    assert taken_in
+    assert (exchange.framing.is_complete, exchange.failure) == (False, "truncated")
+
+
+def test_a_broken_chunk_is_named_even_where_time_ran_out_first() -> None:
+    exchange = Exchange(PreparedRequest(0, "measured", "id", b"", "hash"))
+    exchange.framing = after_first_chunk()
+
+    assert not exchange.framing.feed(b"garbage" * 9)
+    exchange.fail("timeout", "no whole answer within 1 s")
+    exchange.settle()
+
+    assert exchange.failure == "parse"
+    assert str(exchange.failure_text).startswith("not a chunk size: b'rbage")
