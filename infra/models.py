@@ -8,7 +8,6 @@ import contextlib
 import fcntl
 import hashlib
 import json
-import os
 import re
 import shutil
 from collections.abc import Callable, Iterator
@@ -17,6 +16,7 @@ from pathlib import Path
 
 from bench.errors import ModelError, NoSpaceError
 from infra.small_model import SHAPES, Shape, write_small_model
+from infra.store import sha256, sync
 
 MANIFEST = "MANIFEST.sha256"
 GENERATED = re.compile(r"generated:(?P<shape>[a-z]+)\?seed=(?P<seed>\d+)")
@@ -97,9 +97,9 @@ def _make(path: Path, shape: Shape, seed: int) -> None:
     write_small_model(unfinished, seed, shape)
     (unfinished / MANIFEST).write_text(_manifest(_hash_files(unfinished)), "utf-8")
     for file in (*unfinished.iterdir(), unfinished):
-        _sync(file)
+        sync(file)
     unfinished.replace(path)
-    _sync(path.parent)
+    sync(path.parent)
 
 
 def _demand_free_space(folder: Path, shape: Shape) -> None:
@@ -111,22 +111,9 @@ def _demand_free_space(folder: Path, shape: Shape) -> None:
         )
 
 
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def _hash_files(path: Path) -> Hashes:
     files = sorted(file for file in path.rglob("*") if file.is_file() and file.name != MANIFEST)
-    return {str(file.relative_to(path)): _sha256(file) for file in files}
-
-
-def _sha256(file: Path) -> str:
-    with file.open("rb") as content:
-        return hashlib.file_digest(content, "sha256").hexdigest()
+    return {str(file.relative_to(path)): sha256(file) for file in files}
 
 
 def _manifest(hashes: Hashes) -> str:

@@ -62,7 +62,7 @@ def write_json(path: Path, value: BaseModel) -> None:
         sink.flush()
         os.fsync(sink.fileno())
     aside.replace(path)
-    _sync(path.parent)
+    sync(path.parent)
 
 
 def read_night(data: Path, night: str) -> NightRecord:
@@ -104,20 +104,21 @@ def finish_run(partial: Path, record: RunRecord) -> Path:
     lines = [f"{digest}  {name}\n" for name, digest in sorted(file_hashes(partial).items())]
     (partial / MANIFEST).write_text("".join(lines))
     for path in partial.rglob("*"):
-        _sync(path)
+        sync(path)
     final = partial.with_name(partial.name.removeprefix(PARTIAL))
     partial.rename(final)
-    _sync(final.parent)
+    sync(final.parent)
     return final
 
 
 def file_hashes(folder: Path) -> dict[str, str]:
     """sha256 of every file below a folder, by its name relative to it."""
     names = sorted(path for path in folder.rglob("*") if path.is_file())
-    return {str(path.relative_to(folder)): _sha256(path) for path in names}
+    return {str(path.relative_to(folder)): sha256(path) for path in names}
 
 
-def _sha256(path: Path) -> str:
+def sha256(path: Path) -> str:
+    """The hash of a file, in hex."""
     with path.open("rb") as source:
         return hashlib.file_digest(source, "sha256").hexdigest()
 
@@ -129,7 +130,8 @@ def keep_log(log: Path, target: Path, start: int) -> None:
         shutil.copyfileobj(source, sink)
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Have a file, or a folder's list of names, on disk when this returns."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
