@@ -1,9 +1,11 @@
 """What the Prefect UI shows of a night: its plan, one progress bar, results, findings, and a link to the report."""
 
+import logging
 from dataclasses import asdict
 from pathlib import Path
 from uuid import UUID
 
+import httpx
 from prefect import task
 from prefect.artifacts import (
     create_link_artifact,
@@ -12,12 +14,14 @@ from prefect.artifacts import (
     update_progress_artifact,
 )
 from prefect.cache_policies import NO_CACHE
+from prefect.exceptions import PrefectException
 
 from bench.plan import cells
 from bench.record import NightRecord
 from infra.settings import Settings
 from warehouse.query import run_sql
 
+LOG = logging.getLogger("nightbench")
 # As many columns as the UI shows without scrolling, and the sentence that may be long at the end.
 RESULTS = """
 SELECT scenario, "repeat", verdict, completed, failed, output_throughput_tok_per_s AS tok_per_s,
@@ -41,12 +45,16 @@ def start_progress(night: NightRecord) -> UUID:
 
 
 class NightProgress:
-    """One live progress bar for the night: finished runs plus the share done of the one in progress."""
+    """One live progress bar for the night: finished runs plus the share done of the one in progress.
+
+    It is there to be looked at: where Prefect's API cannot be reached it stands still, and the night goes on.
+    """
 
     def __init__(self, night: NightRecord, done: int, artifact: UUID) -> None:
         self._total = len(night.runs)
         self._done = done
         self._id = artifact
+        self.is_lost = False
         self.within_run(0.0)
 
     def _percent(self, share: float) -> float:
@@ -54,7 +62,13 @@ class NightProgress:
 
     def within_run(self, share: float) -> None:
         """Show the share done of the run in progress."""
-        update_progress_artifact(self._id, self._percent(min(share, 1.0)))
+        if self.is_lost:
+            return
+        try:
+            update_progress_artifact(self._id, self._percent(min(share, 1.0)))
+        except (httpx.HTTPError, PrefectException) as error:
+            self.is_lost = True
+            LOG.warning("the night's progress is no longer shown: %s", error)
 
     def run_is_over(self) -> None:
         """Count one more finished run."""

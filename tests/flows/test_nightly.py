@@ -1,14 +1,18 @@
 """A whole night through the real Prefect into the real DuckDB; the engine's place is taken by the truth server."""
 
 import socket
+from uuid import uuid4
 
 import pytest
 from prefect.client.orchestration import get_client
+from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 
 from bench.errors import ModelError, NoSpaceError
 from flows.nightly import nightly
 from infra import store
 from infra.ledger import Ledger
+from tasks.artifacts import NightProgress
+from tasks.planning import make_night
 from tests.flows.conftest import House
 from warehouse.load import LoadSummary, load_night
 from warehouse.query import run_sql
@@ -224,3 +228,13 @@ def test_the_ui_shows_plan_progress_results_findings_and_the_report(house: House
     with get_client(sync_client=True) as client:
         shown = {artifact.key for artifact in client.read_artifacts()}
     assert {"plan", "progress", "results", "findings", "report"} <= shown
+
+
+def test_progress_that_cannot_be_shown_costs_no_measurement(house: House) -> None:
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))  # bound but not listening: nobody answers there
+        nobody = f"http://127.0.0.1:{bound.getsockname()[1]}/api"
+        with temporary_settings({PREFECT_API_URL: nobody, PREFECT_CLIENT_MAX_RETRIES: 0}):
+            progress = NightProgress(make_night(house.suite, "local", poc=False), done=0, artifact=uuid4())
+
+    assert progress.is_lost
