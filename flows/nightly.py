@@ -53,8 +53,9 @@ def nightly(
     """
     night = plan_night(Path(suite), target, poc=poc, resume=resume)
     show_plan(night)
-    progress = start_progress(night)
-    failure = try_machine(night, progress) if missing_runs(night) else None  # a whole night rents nothing
+    missing = len(missing_runs(night))
+    progress = start_progress(night, missing)
+    failure = try_machine(night, progress) if missing else None  # a whole night rents nothing
     summary = load(night.night)
     show_results(night.night, report(night.night))
     if failure is not None:

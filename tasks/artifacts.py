@@ -38,10 +38,11 @@ def show_plan(night: NightRecord) -> None:
     create_table_artifact(rows, key="plan", description=f"Plan of night {night.night}, suite {night.suite.name}")
 
 
-def start_progress(night: NightRecord) -> UUID:
-    """Put the night's progress bar, at 0, on the page of the flow run that calls this."""
+def start_progress(night: NightRecord, missing: int) -> UUID:
+    """Put the night's progress bar on the page of the flow run that calls this; a resumed night begins further on."""
+    done_percent = 100 * (1 - missing / len(night.runs))
     description = f"Runs of night {night.night}"
-    return UUID(str(create_progress_artifact(0.0, key="progress", description=description)))
+    return UUID(str(create_progress_artifact(done_percent, key="progress", description=description)))
 
 
 class NightProgress:

@@ -186,6 +186,11 @@ def test_resuming_a_whole_night_rents_nothing(house: House) -> None:
 
     again = night(house, resume=first.night)
 
+    with get_client(sync_client=True) as client:
+        bars = sorted(
+            (bar for bar in client.read_artifacts() if bar.key == "progress"), key=lambda bar: str(bar.created)
+        )
+    assert (bars[-1].description, bars[-1].data) == (f"Runs of night {first.night}", 100.0)
     assert again.verdicts == first.verdicts
     assert len(Ledger(house.data / "ledger.sqlite").leases()) == 1
 
