@@ -75,8 +75,8 @@ def measure(client: Client, cell: Cell, server: Path, work: Path) -> dict[str, f
     """Run one client in one cell and compare its report with the truth."""
     on_server, on_client = two_cores()
     quiet = {**os.environ, "HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"}
-    with truth_server(server, work / "truth.log", server_options(cell), on_server) as running:
-        argv = client.command(cell, running.port, work)
+    with truth_server(server, work / "truth.log", server_options(cell), on_server) as port:
+        argv = client.command(cell, port, work)
         with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=quiet) as process:
             pin(process.pid, on_client)
             cpu = CpuWatch(process.pid)

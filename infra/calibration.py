@@ -60,8 +60,8 @@ def keep_table(data: Path, points: tuple[Point, ...]) -> CalibrationTable:
 def run_cell(cell: Cell, server: Path, work: Path) -> Point:
     """Measure one cell in an empty folder."""
     on_server, on_client = two_cores()
-    with truth_server(server, work / "truth.log", server_options(cell), on_server) as running:
-        _drive(meter_command(cell, running.port, work), cell, on_client)
+    with truth_server(server, work / "truth.log", server_options(cell), on_server) as port:
+        _drive(meter_command(cell, port, work), cell, on_client)
     load = work / "load"
     report = read_report(*((load / name).read_bytes() for name in ("meter.json", "requests.jsonl", "events.bin")))
     return measure_error(cell, read_truth((work / "truth.log").read_bytes()), report)

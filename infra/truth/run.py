@@ -6,21 +6,12 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from bench.errors import CalibrationError
 
 SOURCE = Path(__file__).with_name("server.c")
 PATIENCE_S = 30.0
-
-
-@dataclass(frozen=True)
-class TruthServer:
-    """A running truth server; its log is there once it has ended."""
-
-    port: int
-    log: Path
 
 
 def build_server(cache: Path) -> Path:
@@ -46,8 +37,8 @@ def build_server(cache: Path) -> Path:
 
 
 @contextmanager
-def truth_server(server: Path, log: Path, options: Sequence[str], core: int | None) -> Iterator[TruthServer]:
-    """Run the server, pinned to a core where one is named; it is ended, and its log written, when the block ends.
+def truth_server(server: Path, log: Path, options: Sequence[str], core: int | None) -> Iterator[int]:
+    """Run the server, on one core where it is named, and give its port; its log is written when the block ends.
 
     Raises CalibrationError where it does not start.
     """
@@ -61,7 +52,7 @@ def truth_server(server: Path, log: Path, options: Sequence[str], core: int | No
         said = process.stdout.readline().split()
         if said[:2] != ["listening", "on"]:
             raise CalibrationError(f"the truth server does not start: {process.stderr.read().strip()}")
-        yield TruthServer(int(said[2]), log)
+        yield int(said[2])
     finally:
         process.terminate()
         try:

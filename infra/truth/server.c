@@ -52,8 +52,8 @@ struct stream {
     int32_t asked, sent; /* tokens */
     int64_t due_ns;
     int heap_at; /* -1: not due */
-    char chunk[CHUNK_BYTES], last[CHUNK_BYTES];
-    int chunk_bytes, last_bytes;
+    char chunk[CHUNK_BYTES]; /* one content chunk, written out beforehand */
+    int chunk_bytes;
 };
 
 static struct { int64_t ttft_ns, itl_ns, stall_ns; int jitter, stall_one_in, tokens, events; bool lockstep; } mode = {
@@ -266,7 +266,7 @@ static void emit(struct stream *s) {
     for (int i = 0; i < mode.events && s->sent < s->asked; i++) {
         int count = s->asked - s->sent < mode.tokens ? s->asked - s->sent : mode.tokens;
         bool is_last = s->sent + count == s->asked;
-        if (is_last) bytes += content(s, out + bytes, count, "\"length\"") + 0;
+        if (is_last) bytes += content(s, out + bytes, count, "\"length\"");
         else { memcpy(out + bytes, s->chunk, (size_t)s->chunk_bytes); bytes += s->chunk_bytes; }
         s->sent += count;
         tokens += (uint32_t)count;

@@ -46,8 +46,8 @@ def stream(connection: http.client.HTTPConnection, asked: dict[str, object], pat
 @contextmanager
 def connected(server: Path, log: Path, *options: str) -> Iterator[http.client.HTTPConnection]:
     with (
-        truth_server(server, log, (*QUICK, *options), core=None) as running,
-        closing(http.client.HTTPConnection("127.0.0.1", running.port, timeout=20)) as connection,
+        truth_server(server, log, (*QUICK, *options), core=None) as port,
+        closing(http.client.HTTPConnection("127.0.0.1", port, timeout=20)) as connection,
     ):
         yield connection
 
@@ -89,10 +89,10 @@ def test_many_streams_at_once_each_keep_their_own_schedule(server: Path, tmp_pat
             return len(stream(connection, body(max_tokens=30), "/v1/completions"))
 
     with (
-        truth_server(server, tmp_path / "log", (*QUICK, "--jitter", "90"), core=None) as running,
+        truth_server(server, tmp_path / "log", (*QUICK, "--jitter", "90"), core=None) as port,
         ThreadPoolExecutor(16) as pool,
     ):
-        lengths = set(pool.map(one, [running.port] * 16))
+        lengths = set(pool.map(one, [port] * 16))
 
     truth = read_truth((tmp_path / "log").read_bytes())
     assert lengths == {31}
