@@ -5,8 +5,9 @@ Requests; what one of them lacks is NaN or -1, never made up.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,7 @@ class Report:
     lag_p99_s: float | None
     kernel_stamp_share: float | None
     is_complete: bool
+    origin_s: float | None = None  # what the requests' times are counted from, on the host's monotonic clock
 
 
 def meter_plan(scenario: Scenario, target: Target, seed: int, timeout_s: float) -> dict[str, Any]:
@@ -149,7 +151,16 @@ def _meter_report(head: dict[str, Any], every: Sequence[dict[str, Any]], events:
         lag_p99_s=None if client["lag_p99_ms"] is None else client["lag_p99_ms"] / 1e3,
         kernel_stamp_share=client["kernel_stamp_share"],
         is_complete=bool(head["complete"]),
+        origin_s=_origin_s(head),
     )
+
+
+def _origin_s(head: Mapping[str, Any]) -> float | None:
+    """Where the meter's origin is on its host's monotonic clock; None in a report that does not say."""
+    if "origin_utc" not in head or "clock" not in head:
+        return None
+    wall_s = datetime.fromisoformat(head["origin_utc"]).timestamp()
+    return wall_s - float(head["clock"]["real_minus_mono_start_ns"]) * NS
 
 
 def event_columns(rows: Sequence[dict[str, Any]], events: bytes) -> tuple[Ints, Ints | None, Ints]:

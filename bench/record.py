@@ -13,7 +13,7 @@ from bench.suite import Frozen, Quality, Scenario, Suite
 
 RECORD_VERSION = 1
 # Raised by each entry of METHOD.md: a flag, a warm-up, a formula, anything that changes the numbers.
-METHOD_VERSION = 1
+METHOD_VERSION = 2
 
 Outcome = Literal["measured", "failed", "not-run"]
 

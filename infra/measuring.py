@@ -15,6 +15,7 @@ from bench.plan import prompt_seed
 from bench.record import Busy, Host, LeaseFacts, Lineage, Load, NightRecord, PlannedRun, RunRecord, Weights
 from infra import drive, server, store
 from infra.models import PreparedModel
+from infra.scraping import FILE, TIMEOUT_S, Scraper, write_scrapes
 from infra.server import RunningServer
 from infra.telemetry import Sampler, write_samples
 
@@ -120,14 +121,16 @@ def _measure(bench: Bench, run: PlannedRun, running: RunningServer, partial: Pat
     (partial / "metrics-before.txt").write_text(server.metrics(running))
     busy_before = os.getloadavg()[0]
     sampler = Sampler(running.pid)
+    scraper = Scraper(lambda: server.scrape(running, TIMEOUT_S))
     try:
-        with notes.watch.stage("load"), sampler:
+        with notes.watch.stage("load"), sampler, scraper:
             code = drive.drive(argv, what, running, notes.progress)
         notes.found["load"] = load.model_copy(update={"exit_code": code})
         (partial / "metrics-after.txt").write_text(server.metrics(running))
     finally:
         with notes.watch.stage("keep"):
             write_samples(sampler.samples, partial / "telemetry.parquet")
+            write_scrapes(scraper.scrapes, partial / FILE)
             store.keep_log(running.log, partial / "server.log.gz", log_start)
         notes.found["busy"] = Busy(
             load_average_before=busy_before,

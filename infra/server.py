@@ -198,11 +198,16 @@ def explain_end(server: RunningServer, start: int = 0) -> str:
 def metrics(server: RunningServer) -> str:
     """The server's Prometheus text now; raises ServerDiedError where it does not answer."""
     try:
-        status, text = _ask(server, "GET", "/metrics")
+        return scrape(server, HTTP_TIMEOUT_S)
     except OSError as error:
         raise ServerDiedError(f"the server does not answer /metrics ({error}): {explain_end(server)}") from error
+
+
+def scrape(server: RunningServer, timeout_s: float) -> str:
+    """The server's Prometheus text now; raises OSError where it gives none within `timeout_s` of each step."""
+    status, text = _ask(server, "GET", "/metrics", timeout_s=timeout_s)
     if status != http.client.OK:
-        raise ServerDiedError(f"/metrics was answered with {status}: {text[:200]}")
+        raise ConnectionError(f"/metrics was answered with {status}: {text[:200]}")
     return text
 
 

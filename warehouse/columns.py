@@ -12,11 +12,12 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from bench.audit import NOT_CHECKABLE, RULES, Range, Rule
+from bench.engines.vllm import SAMPLED
 from bench.metrics import PERCENTILE_MIN_SAMPLES
 
 Type = Literal["text", "integer", "number", "moment", "texts", "gaps"]
-Table = Literal["measurements", "requests", "telemetry", "findings", "leases"]
-TABLES: tuple[Table, ...] = ("measurements", "requests", "telemetry", "findings", "leases")
+Table = Literal["measurements", "requests", "telemetry", "server_samples", "findings", "leases"]
+TABLES: tuple[Table, ...] = ("measurements", "requests", "telemetry", "server_samples", "findings", "leases")
 PARTITION = "night"
 
 _DUCKDB: dict[Type, str] = {
@@ -205,6 +206,15 @@ _TELEMETRY = (
     Column("engine_cpu_s", "number", "processor time of the engine's processes so far", "s"),
 )
 
+_SERVER_SAMPLES = (
+    *_IDS,
+    Column("at", "moment", "when it was asked"),
+    Column("at_s", "number", "the middle of asking and answer on the client's clock; NULL where it has none", "s"),
+    Column("took_ms", "number", "how long the server took to answer", "ms", low=0),
+    Column("error", "text", "why the server gave no counters; all of them are NULL then"),
+    *(Column(ours, "number", f"`vllm:{theirs}`, summed over its labels") for ours, theirs in SAMPLED.items()),
+)
+
 _FINDINGS = (
     *_IDS,
     Column("code", "text", "the rule", nullable=False),
@@ -234,6 +244,7 @@ COLUMNS: dict[Table, tuple[Column, ...]] = {
     "measurements": (*_IDS, *_LABELS, *_ASKED, *_FOUND, *_MEASURED, *_PRICE, *_EVIDENCE, *_LINEAGE),
     "requests": _REQUESTS,
     "telemetry": _TELEMETRY,
+    "server_samples": _SERVER_SAMPLES,
     "findings": _FINDINGS,
     "leases": _LEASES,
 }

@@ -37,6 +37,7 @@ class RunFiles:
     metrics_before: bytes | None = None
     metrics_after: bytes | None = None
     telemetry: bytes | None = None
+    server_samples: bytes | None = None
 
 
 def nights(data: Path) -> list[str]:
@@ -88,6 +89,7 @@ def read_run(folder: Path) -> RunFiles:
         metrics_before=files.get("metrics-before.txt"),
         metrics_after=files.get("metrics-after.txt"),
         telemetry=files.get("telemetry.parquet"),
+        server_samples=files.get("server-samples.parquet"),
     )
 
 

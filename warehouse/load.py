@@ -108,6 +108,7 @@ def _stage(folder: Path, staging: Path) -> LoadSummary:
     with (
         PartWriter(staging, "requests", night.name) as requests,
         PartWriter(staging, "telemetry", night.name) as telemetry,
+        PartWriter(staging, "server_samples", night.name) as server_samples,
     ):
         for rows in _runs(night):
             night.measurements.append(rows.measurement)
@@ -115,6 +116,8 @@ def _stage(folder: Path, staging: Path) -> LoadSummary:
                 requests.add(rows.requests)
             if rows.telemetry is not None:
                 telemetry.add(rows.telemetry)
+            if rows.server_samples is not None:
+                server_samples.add(rows.server_samples)
     judgement = judge_night(night.measurements)
     _write_judged(night, judgement, staging)
     verdicts = Counter(judgement.verdicts.values())

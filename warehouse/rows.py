@@ -22,7 +22,7 @@ from warehouse.columns import COLUMNS, Table, arrow_schema
 from warehouse.folders import Place, RunFiles
 
 Row = dict[str, Any]
-MS = 1e3
+MS, NS = 1e3, 1e-9
 TOKENS_PER_MTOK, SECONDS_PER_HOUR = 1e6, 3600.0
 
 
@@ -33,6 +33,7 @@ class RunRows:
     measurement: Row
     requests: pa.Table | None = None
     telemetry: pa.Table | None = None
+    server_samples: pa.Table | None = None
 
 
 @contextmanager
@@ -54,13 +55,14 @@ def run_rows(place: Place, files: RunFiles) -> RunRows:
     row = _blank(place) | _asked(record.asked, record.quality) | _found(record) | _told(record)
     telemetry = None if files.telemetry is None else _telemetry_table(place, files.telemetry)
     if record.outcome != "measured":
-        return RunRows(row, telemetry=telemetry)
+        return RunRows(row, telemetry=telemetry, server_samples=_server_samples(place, files, None))
     report = read_report(record, files)
     deltas = _counter_deltas(files)
+    samples = _server_samples(place, files, report.origin_s)
     with _reading("the driver's report"):
         row |= _measured(report, deltas, row["usd_per_hour"])
         row |= audit.evidence(record, report, row, deltas)
-        return RunRows(row, _requests_table(place, report.requests), telemetry)
+        return RunRows(row, _requests_table(place, report.requests), telemetry, samples)
 
 
 def read_record(place: Place, text: bytes) -> RunRecord:
@@ -298,13 +300,33 @@ def _requests_table(place: Place, requests: Requests) -> pa.Table:
 
 def _telemetry_table(place: Place, content: bytes) -> pa.Table:
     with _reading("telemetry.parquet"):
-        found = pq.read_table(io.BytesIO(content))
-        schema = arrow_schema("telemetry")
-        columns = {
-            name: found[name].cast(schema.field(name).type) for name in schema.names if name in found.column_names
+        return _sampled_table("telemetry", place, pq.read_table(io.BytesIO(content)), {})
+
+
+def _server_samples(place: Place, files: RunFiles, origin_s: float | None) -> pa.Table | None:
+    """What the server said during the load, on the client's clock; None of a run from before this was asked."""
+    if files.server_samples is None:
+        return None
+    with _reading("server-samples.parquet"):
+        found = pq.read_table(io.BytesIO(files.server_samples))
+        asked_s, answered_s = (
+            np.asarray(found[name].cast(pa.float64()).to_numpy() * NS, dtype=np.float64)
+            for name in ("asked_ns", "answered_ns")
+        )
+        at_s = (asked_s + answered_s) / 2 - (np.nan if origin_s is None else origin_s)
+        placed = {
+            "at_s": pa.array(at_s, from_pandas=True),
+            "took_ms": pa.array((answered_s - asked_s) * MS, from_pandas=True),
         }
-        absent = {name: pa.nulls(len(found), schema.field(name).type) for name in schema.names if name not in columns}
-        return _in_schema("telemetry", absent | columns | _id_arrays(place, len(found)))
+        return _sampled_table("server_samples", place, found, placed)
+
+
+def _sampled_table(table: Table, place: Place, found: pa.Table, made: dict[str, pa.Array]) -> pa.Table:
+    """A file of samples as rows of a table; a column that the file lacks is NULL."""
+    schema = arrow_schema(table)
+    columns = {name: found[name].cast(schema.field(name).type) for name in schema.names if name in found.column_names}
+    absent = {name: pa.nulls(len(found), schema.field(name).type) for name in schema.names if name not in columns}
+    return _in_schema(table, absent | columns | made | _id_arrays(place, len(found)))
 
 
 def _id_arrays(place: Place, count: int) -> dict[str, pa.Array]:

@@ -11,9 +11,27 @@ from typing import Literal
 
 from bench.suite import Scenario
 
+FINISH_REASONS = ("stop", "length", "abort", "error", "repetition")
 READY_LINE = "Application startup complete."
 # What the engine must be told so that nothing leaves the machine and nothing is fetched behind our back.
 QUIET = {"VLLM_NO_USAGE_STATS": "1", "VLLM_DO_NOT_TRACK": "1", "DO_NOT_TRACK": "1", "HF_HUB_OFFLINE": "1"}
+
+# What one look at the server during a load keeps: our name of it, and vLLM's. A metric that the server does not give
+# (speculative decoding that is off, a name of another version) is missing, not zero.
+SAMPLED = {
+    "requests_running": "num_requests_running",
+    "requests_waiting": "num_requests_waiting",
+    "kv_cache_usage": "kv_cache_usage_perc",
+    "preemptions": "num_preemptions_total",
+    "prompt_tokens": "prompt_tokens_total",
+    "generation_tokens": "generation_tokens_total",
+    "prefix_cache_queries": "prefix_cache_queries_total",
+    "prefix_cache_hits": "prefix_cache_hits_total",
+    **{f"finished_{why}": f"request_success_total.{why}" for why in FINISH_REASONS},
+    "spec_drafts": "spec_decode_num_drafts_total",
+    "spec_draft_tokens": "spec_decode_num_draft_tokens_total",
+    "spec_accepted_tokens": "spec_decode_num_accepted_tokens_total",
+}
 
 _PREFIX = r"^(?:\([^)]*\)\s*)?(?:(?:ERROR|WARNING|INFO)\s[\d:\- ]+\[[^\]]*\]\s*)?"
 
@@ -91,6 +109,12 @@ def counters(metrics: str) -> dict[str, float]:
         for name in names:
             sums[name] = sums.get(name, 0.0) + float(match[3])
     return sums
+
+
+def sample(metrics: str) -> dict[str, float | None]:
+    """What SAMPLED names of a Prometheus text; None for what it does not give."""
+    found = counters(metrics)
+    return {ours: found.get(theirs) for ours, theirs in SAMPLED.items()}
 
 
 def counter_deltas(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, float]:

@@ -2,7 +2,16 @@ from pathlib import Path
 
 import pytest
 
-from bench.engines.vllm import argv, counter_deltas, counters, environment, find_failure, kv_cache_tokens
+from bench.engines.vllm import (
+    SAMPLED,
+    argv,
+    counter_deltas,
+    counters,
+    environment,
+    find_failure,
+    kv_cache_tokens,
+    sample,
+)
 from tests.bench.builders import SCENARIO
 
 LOGS = Path(__file__).parents[1] / "data" / "vllm-0.32.0-cpu"
@@ -219,3 +228,18 @@ def test_a_counter_that_fell_is_negative() -> None:
 
 def test_gauges_do_not_count() -> None:
     assert counter_deltas({"num_requests_running": 3.0}, {"num_requests_running": 0.0}) == {}
+
+
+def test_a_look_at_a_real_server_gives_all_but_speculative_decoding_which_is_off() -> None:
+    found = sample((LOGS / "metrics.txt").read_text())
+
+    assert {name for name, value in found.items() if value is None} == {
+        "spec_drafts",
+        "spec_draft_tokens",
+        "spec_accepted_tokens",
+    }
+    assert (found["generation_tokens"], found["finished_length"], found["requests_waiting"]) == (1653.0, 18.0, 0.0)
+
+
+def test_a_page_that_gives_nothing_gives_no_zero() -> None:
+    assert sample("") == dict.fromkeys(SAMPLED)

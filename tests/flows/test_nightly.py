@@ -46,6 +46,8 @@ def test_a_night_is_lake_warehouse_report_and_run_folders(house: House) -> None:
     assert "accepted" in page
     assert ask(house, "SELECT count(*) FROM requests") == [(36,)]
     assert ask(house, "SELECT count(*) > 0 FROM telemetry") == [(True,)]
+    looks = "count(*) > 0, count(error), bool_and(requests_running + requests_waiting >= 0), bool_and(at_s IS NOT NULL)"
+    assert ask(house, f"SELECT {looks} FROM server_samples") == [(True, 0, True, True)]
     assert ask(house, "SELECT count(*), sum(usd) FROM leases") == [(1, 0.0)]
     assert len(list((house.data / "runs" / summary.night).glob("*/0/MANIFEST.sha256"))) == 2
 

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from bench.engines.vllm import SAMPLED
 from bench.record import (
     Busy,
     Host,
@@ -28,6 +29,7 @@ from bench.suite import Engine, Machine, Model, Quality, Scenario, ScenarioEntry
 STARTED = datetime(2026, 3, 1, 22, 0, tzinfo=UTC)
 QUALITY = Quality(min_duration_s=1.0, min_requests_per_slot=10.0)
 MS_NS = 1_000_000
+ORIGIN_NS = 5_000 * MS_NS  # of the meter's times, on its host's monotonic clock
 
 
 @dataclass(frozen=True)
@@ -151,6 +153,7 @@ def write_run(data: Path, night: NightRecord, run: PlannedRun, shape: Shape, tol
         for name, text in metrics_texts(shape, told.counters).items():
             (folder / name).write_text(text)
         write_telemetry(folder / "telemetry.parquet")
+        write_server_samples(folder / "server-samples.parquet")
     (folder / "server.log.gz").write_bytes(b"not read by the warehouse")
     seal(folder)
     return folder
@@ -242,6 +245,8 @@ def meter_files(shape: Shape) -> dict[str, bytes]:
     )
     head = {
         "plan": {"request_count": shape.requests},
+        "origin_utc": STARTED.isoformat(),
+        "clock": {"real_minus_mono_start_ns": int(STARTED.timestamp()) * 1000 * MS_NS - ORIGIN_NS},
         "client": {"lag_p99_ms": 0.05, "kernel_stamp_share": 1.0},
         "complete": True,
     }
@@ -323,6 +328,23 @@ def _prometheus(values: dict[str, float]) -> str:
         for name, value in values.items()
     ]
     return "# HELP vllm\n" + "\n".join(lines) + "\n"
+
+
+def write_server_samples(path: Path, seconds: int = 3) -> None:
+    """Two looks a second at a server with the load of four streams, then one that failed."""
+    beats = np.arange(seconds * 2)
+    asked = ORIGIN_NS + (beats * 500 + 100) * MS_NS
+    counters = {name: [float(at) for at in beats] + [None] for name in SAMPLED}
+    live = {"requests_running": [4.0] * len(beats) + [None], "requests_waiting": [0.0] * len(beats) + [None]}
+    columns = {
+        "at": pa.array(
+            [STARTED + timedelta(seconds=at / 2) for at in range(len(beats) + 1)], pa.timestamp("us", "UTC")
+        ),
+        "asked_ns": [*asked.tolist(), ORIGIN_NS + seconds * 1000 * MS_NS],
+        "answered_ns": [*(asked + 2 * MS_NS).tolist(), None],
+        "error": [None] * len(beats) + ["timed out"],
+    }
+    pq.write_table(pa.table(columns | counters | live), path)
 
 
 def write_telemetry(path: Path) -> None:

@@ -95,6 +95,10 @@ def _break_requests(run: Path) -> None:
     seal(run)
 
 
+def _break_server_samples(run: Path) -> None:
+    (run / "server-samples.parquet").write_text("not parquet")
+
+
 def _break_telemetry(run: Path) -> None:
     (run / "telemetry.parquet").write_text("not parquet")
     seal(run)
@@ -120,6 +124,7 @@ def _lie_about_the_place(run: Path) -> None:
         (_break_record, "record.json"),
         (_break_requests, "meter's report"),
         (_break_telemetry, "telemetry.parquet"),
+        (_break_server_samples, "server-samples.parquet"),
         (_shorten_events, "events.bin"),
         (_lie_about_the_place, "record.json"),
     ],

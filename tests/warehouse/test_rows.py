@@ -4,7 +4,7 @@ import pytest
 
 from bench.errors import UnreadableResultError
 from tests.warehouse.conftest import NIGHT
-from tests.warehouse.folders import Shape, Told, write_night, write_run
+from tests.warehouse.folders import Shape, Told, seal, write_night, write_run
 from warehouse.columns import COLUMNS
 from warehouse.folders import Place, read_run
 from warehouse.rows import Row, lease_row, run_rows, usd_per_mtok_output
@@ -91,3 +91,37 @@ def test_a_manifest_that_points_outside_is_refused(one_run: tuple[Path, Path]) -
 
     with pytest.raises(UnreadableResultError, match="not a hash and a name"):
         read_run(run)
+
+
+def test_what_the_server_said_is_placed_on_the_clients_clock(one_run: tuple[Path, Path]) -> None:
+    _data, run = one_run
+
+    samples = run_rows(Place(NIGHT, run.parent.name, 0), read_run(run)).server_samples
+
+    assert samples is not None
+    first, failed = samples.to_pylist()[0], samples.to_pylist()[-1]
+    assert (first["at_s"], first["took_ms"]) == (pytest.approx(0.101, abs=1e-6), pytest.approx(2.0))
+    assert (failed["error"], failed["at_s"], failed["requests_running"]) == ("timed out", None, None)
+
+
+def test_a_run_from_before_the_server_was_scraped_still_loads(one_run: tuple[Path, Path]) -> None:
+    _data, run = one_run
+    (run / "server-samples.parquet").unlink()
+    seal(run)
+
+    rows = run_rows(Place(NIGHT, run.parent.name, 0), read_run(run))
+
+    assert rows.server_samples is None
+    assert rows.measurement["outcome"] == "measured"
+
+
+def test_a_driver_without_our_clock_leaves_the_servers_samples_unplaced(tmp_path: Path) -> None:
+    shape = Shape(driver="vllm-bench", warmup=0)
+    night = write_night(tmp_path, NIGHT, {"peer": shape})
+    folder = write_run(tmp_path, night, night.runs[0], shape)
+
+    samples = run_rows(Place(NIGHT, folder.parent.name, 0), read_run(folder)).server_samples
+
+    assert samples is not None
+    assert set(samples["at_s"].to_pylist()) == {None}
+    assert samples["took_ms"][0].as_py() == pytest.approx(2.0)

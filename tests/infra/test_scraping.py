@@ -1,0 +1,96 @@
+import itertools
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from bench.engines.vllm import SAMPLED
+from infra.scraping import Scraper, scrape_once, write_scrapes
+
+PAGE = 'vllm:num_requests_running{engine="0"} 3.0\nvllm:num_requests_waiting{engine="0"} 1.0\n'
+
+
+def _refusing(error: Exception) -> Callable[[], str]:
+    def read() -> str:
+        raise error
+
+    return read
+
+
+def test_a_scrape_holds_what_the_server_says_and_nothing_it_does_not() -> None:
+    row = scrape_once(lambda: PAGE)
+
+    assert (row["requests_running"], row["requests_waiting"], row["error"]) == (3.0, 1.0, None)
+    assert row["generation_tokens"] is None
+
+
+def test_a_scrape_is_stamped_on_the_monotonic_clock_around_the_question() -> None:
+    before = time.monotonic_ns()
+
+    row = scrape_once(lambda: PAGE)
+
+    assert before <= row["asked_ns"] <= row["answered_ns"] <= time.monotonic_ns()
+
+
+def test_a_scrape_that_fails_says_why_and_holds_no_number() -> None:
+    row = scrape_once(_refusing(TimeoutError("timed out")))
+
+    assert (row["error"], row["answered_ns"]) == ("timed out", None)
+    assert {row[name] for name in SAMPLED} == {None}
+
+
+def test_an_error_without_words_is_named_by_its_kind() -> None:
+    assert scrape_once(_refusing(ConnectionResetError()))["error"] == "ConnectionResetError"
+
+
+def test_the_server_is_asked_again_and_again_and_no_more_once_the_load_is_over() -> None:
+    asked = itertools.count(1)
+    third = threading.Event()
+
+    def read() -> str:
+        if next(asked) == 3:
+            third.set()
+        return PAGE
+
+    with Scraper(read, period_s=0.001) as scraper:
+        assert third.wait(30)
+
+    count = len(scraper.scrapes)
+    assert count >= 3
+    assert next(asked) == count + 1
+
+
+def test_a_failure_in_between_stops_nothing() -> None:
+    asked = itertools.count(1)
+    second = threading.Event()
+
+    def read() -> str:
+        if next(asked) == 1:
+            raise TimeoutError("slow")
+        second.set()
+        return PAGE
+
+    with Scraper(read, period_s=0.001) as scraper:
+        assert second.wait(30)
+
+    assert [row["error"] for row in scraper.scrapes[:2]] == ["slow", None]
+
+
+def test_scrapes_come_back_from_their_file_as_they_were(tmp_path: Path) -> None:
+    rows = [scrape_once(lambda: PAGE), scrape_once(_refusing(OSError("gone")))]
+
+    write_scrapes(rows, tmp_path / "s.parquet")
+
+    found = pq.read_table(tmp_path / "s.parquet").to_pylist()
+    assert [(row["requests_running"], row["error"]) for row in found] == [(3.0, None), (None, "gone")]
+    assert [row["asked_ns"] for row in found] == [row["asked_ns"] for row in rows]
+
+
+def test_no_scrape_at_all_is_an_empty_file_with_every_column(tmp_path: Path) -> None:
+    write_scrapes([], tmp_path / "s.parquet")
+
+    found = pq.read_table(tmp_path / "s.parquet")
+    assert len(found) == 0
+    assert set(SAMPLED) <= set(found.column_names)
