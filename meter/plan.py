@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -10,9 +9,14 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from meter import METER_PLAN_VERSION
+from meter.asked import Prompts, check_room, read_prompts
 from meter.errors import UsageError
+from meter.rules import COUNT, COUNT_OR_0, OBJECT, POSITIVE, TEXT, Rule, check, one_of
 
-OURS = frozenset({"model", "prompt", "max_tokens", "stream", "stream_options"})  # the meter writes these body keys
+# The meter writes these body keys itself.
+OURS = frozenset(
+    {"model", "prompt", "messages", "max_tokens", "max_completion_tokens", "stream", "stream_options"},
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,17 +32,6 @@ class Load:
     rate_per_s: float | None = None
     burstiness: float | None = None
     arrivals_s: tuple[float, ...] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Prompts:
-    """Random token ids, `token_low` <= id < `token_high`, `input_tokens` of them in each prompt."""
-
-    kind: str
-    input_tokens: int
-    token_low: int
-    token_high: int
-    seed: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,24 +62,6 @@ class Plan:
         return hashlib.sha256(canonical.encode()).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """What one key may hold; `want` completes the sentence "must be …"."""
-
-    kinds: tuple[type, ...]
-    is_good: Callable[[Any], bool]
-    want: str
-
-
-def _one_of(*values: object) -> Rule:
-    return Rule((str, int), lambda value: value in values, " or ".join(json.dumps(value) for value in values))
-
-
-_TEXT = Rule((str,), bool, "a text that is not empty")
-_COUNT = Rule((int,), lambda value: value >= 1, "a whole number of 1 or more")
-_COUNT_OR_0 = Rule((int,), lambda value: value >= 0, "a whole number of 0 or more")
-_POSITIVE = Rule((int, float), lambda value: 0 < value < float("inf"), "a number above 0")
-_OBJECT = Rule((dict,), lambda _value: True, "an object")
 _PATH = Rule(
     (str,), lambda value: value.startswith("/") and value.isprintable() and " " not in value, 'a path from "/"'
 )
@@ -101,20 +76,13 @@ def _is_ascending(times: list[Any]) -> bool:
 
 _ARRIVALS = Rule((list,), _is_ascending, "a list of seconds from 0 up, none before the one ahead of it")
 _LOADS = {
-    "closed": {"concurrency": _COUNT},
-    "constant": {"rate_per_s": _POSITIVE},
-    "poisson": {"rate_per_s": _POSITIVE},
-    "gamma": {"rate_per_s": _POSITIVE, "burstiness": _POSITIVE},
+    "closed": {"concurrency": COUNT},
+    "constant": {"rate_per_s": POSITIVE},
+    "poisson": {"rate_per_s": POSITIVE},
+    "gamma": {"rate_per_s": POSITIVE, "burstiness": POSITIVE},
     "trace": {"arrivals_s": _ARRIVALS},
 }
-_KIND = {"kind": _one_of(*_LOADS)}
-_PROMPTS = {
-    "kind": _one_of("random"),
-    "input_tokens": _COUNT,
-    "token_low": _COUNT_OR_0,
-    "token_high": _COUNT,
-    "seed": _COUNT_OR_0,
-}
+_KIND = {"kind": one_of(*_LOADS)}
 
 
 def _is_plain_http(url: str) -> bool:
@@ -128,47 +96,18 @@ def _is_plain_http(url: str) -> bool:
 
 
 _PLAN = {
-    "meter_plan_version": _one_of(METER_PLAN_VERSION),
+    "meter_plan_version": one_of(METER_PLAN_VERSION),
     "url": Rule((str,), _is_plain_http, "http://host:port with nothing after it"),
     "path": _PATH,
-    "model": _TEXT,
-    "load": _OBJECT,
-    "prompts": _OBJECT,
-    "output_tokens": _COUNT,
-    "request_count": _COUNT,
-    "warmup_count": _COUNT_OR_0,
-    "timeout_s": _POSITIVE,
+    "model": TEXT,
+    "load": OBJECT,
+    "prompts": OBJECT,
+    "output_tokens": COUNT,
+    "request_count": COUNT,
+    "warmup_count": COUNT_OR_0,
+    "timeout_s": POSITIVE,
     "extra_body": Rule((dict,), OURS.isdisjoint, f"an object without the keys {', '.join(sorted(OURS))}"),
 }
-
-
-def _check_value(rule: Rule, value: object, where: str) -> None:
-    is_kind = isinstance(value, rule.kinds) and not (isinstance(value, bool) and bool not in rule.kinds)
-    if not is_kind or not rule.is_good(value):
-        shown = json.dumps(value)[:80]
-        raise UsageError(f"The plan's {where} must be {rule.want}, not {shown}.")
-
-
-def _check(rules: Mapping[str, Rule], found: Mapping[str, Any], where: str) -> None:
-    """Refuse a missing key, an unknown key and a bad value, in that order."""
-    missing = [key for key in rules if key not in found]
-    unknown = [key for key in found if key not in rules]
-    if missing:
-        raise UsageError(f"The plan lacks the key {where}{missing[0]}.")
-    if unknown:
-        raise UsageError(f"The plan has an unknown key {where}{unknown[0]}; known are {', '.join(sorted(rules))}.")
-    for key, rule in rules.items():
-        _check_value(rule, found[key], f"{where}{key}")
-
-
-def _check_room_for_prompts(plan: Plan) -> None:
-    """Distinct prompts must exist: (high - low) ** input_tokens of them, at least one a request."""
-    span = plan.prompts.token_high - plan.prompts.token_low
-    if span < 1:
-        raise UsageError("The plan's prompts.token_high must be above prompts.token_low.")
-    length = min(plan.prompts.input_tokens, 64)  # beyond 64 tokens two ids are already enough
-    if span**length < plan.total_count:
-        raise UsageError(f"The plan asks for {plan.total_count} distinct prompts, but only {span**length} exist.")
 
 
 def _check_trace(plan: Plan) -> None:
@@ -188,12 +127,11 @@ def parse_plan(text: str) -> Plan:
         raise UsageError(f"The plan is not JSON: {error}.") from error
     if not isinstance(raw, dict):
         raise UsageError("The plan must be a JSON object.")
-    _check(_PLAN, raw, "")
-    _check(_KIND | _LOADS.get(_kind_of(raw["load"]), {}), raw["load"], "load.")
-    _check(_PROMPTS, raw["prompts"], "prompts.")
+    check(_PLAN, raw, "")
+    check(_KIND | _LOADS.get(_kind_of(raw["load"]), {}), raw["load"], "load.")
     settings = {key: value for key, value in raw.items() if key != "meter_plan_version"}
-    plan = Plan(raw, **{**settings, "load": _read_load(raw["load"]), "prompts": Prompts(**raw["prompts"])})
-    _check_room_for_prompts(plan)
+    plan = Plan(raw, **{**settings, "load": _read_load(raw["load"]), "prompts": read_prompts(raw["prompts"])})
+    check_room(plan.prompts, plan.total_count)
     _check_trace(plan)
     return plan
 

@@ -5,7 +5,7 @@ import json
 from dataclasses import dataclass
 
 from meter.plan import Plan
-from meter.prompts import make_prompts
+from meter.prompts import Prompt, make_prompts
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,13 +17,16 @@ class PreparedRequest:
     request_id: str
     payload: bytes
     body_sha256: str
+    prompt: Prompt
 
 
-def _body(plan: Plan, prompt: list[int]) -> bytes:
+def _body(plan: Plan, prompt: Prompt) -> bytes:
+    # Chat knows the limit by two names, the older of them deprecated.
+    limit = "max_completion_tokens" if "messages" in prompt.parts else "max_tokens"
     ours = {
         "model": plan.model,
-        "prompt": prompt,
-        "max_tokens": plan.output_tokens,
+        **prompt.parts,
+        limit: prompt.output_tokens,
         "stream": True,
         "stream_options": {"include_usage": True},
     }
@@ -41,10 +44,10 @@ def _payload(plan: Plan, host: str, request_id: str, body: bytes) -> bytes:
 def prepare(plan: Plan, host: str, run_id: str) -> list[PreparedRequest]:
     """Write out every request of the plan; `run_id` keeps ids of different runs apart in the server's log."""
     requests = []
-    for index, prompt in enumerate(make_prompts(plan.prompts, plan.total_count)):
+    for index, prompt in enumerate(make_prompts(plan.prompts, plan.total_count, plan.output_tokens)):
         phase = "warmup" if index < plan.warmup_count else "measured"
         request_id = f"meter-{run_id}-{index:06d}"
         body = _body(plan, prompt)
         payload = _payload(plan, host, request_id, body)
-        requests.append(PreparedRequest(index, phase, request_id, payload, hashlib.sha256(body).hexdigest()))
+        requests.append(PreparedRequest(index, phase, request_id, payload, hashlib.sha256(body).hexdigest(), prompt))
     return requests

@@ -1,21 +1,103 @@
-"""Prompts of an exact length, no two alike, the same ones for the same seed."""
+"""What each request asks, no two alike, the same for the same seed."""
 
 import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
 
-from meter.plan import Prompts
+from meter.asked import Prompts
+from meter.images import image_urls
+from meter.sharegpt import Talk, take_talks
+from meter.words import WORDS
+
+Symbols = tuple[int, ...]  # places in the vocabulary: of ids, or of words
+ROLES = ("user", "assistant")  # in turns, as in a chat
 
 
-def make_prompts(prompts: Prompts, count: int) -> list[list[int]]:
-    """Draw `count` distinct prompts; the plan has checked that so many exist."""
-    # random() is the one method whose sequence Python promises to keep between versions.
-    draw = random.Random(f"prompts {prompts.seed}").random  # noqa: S311 -- load, not secrets
-    span = prompts.token_high - prompts.token_low
-    seen: set[tuple[int, ...]] = set()
-    made: list[list[int]] = []
-    while len(made) < count:
-        prompt = [prompts.token_low + int(draw() * span) for _ in range(prompts.input_tokens)]
-        key = tuple(prompt)
-        if key not in seen:
-            seen.add(key)
-            made.append(prompt)
-    return made
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What one request asks; None is what there is not, or what nobody can know without the engine's tokenizer."""
+
+    parts: dict[str, Any]  # the members of the body that hold it
+    prompt_id: str
+    output_tokens: int
+    tokens: int | None
+    cached_tokens: int | None  # what a prefix cache can have of it when it comes, from the prompts before it
+    conversation: int | None = None
+    turn: int | None = None
+
+
+def make_prompts(prompts: Prompts, count: int, output_tokens: int) -> list[Prompt]:
+    """Draw `count` prompts, distinct unless `repeat` allows otherwise; the plan has checked that so many exist.
+
+    Raises UsageError where a file of conversations is unreadable or too short.
+    """
+    if prompts.kind == "sharegpt":
+        return [_recorded(prompts, talk, output_tokens) for talk in take_talks(prompts, count)]
+    draw = Drawing(prompts)
+    if prompts.kind == "images":
+        pictures = image_urls(prompts, count)
+        return [_with_images(prompts, draw.distinct(), next(pictures), output_tokens, at) for at in range(count)]
+    return list(_grouped(prompts, draw, count, output_tokens))
+
+
+class Drawing:
+    """Draws symbols one after another; distinct() never gives the same ones twice."""
+
+    def __init__(self, prompts: Prompts) -> None:
+        # random() is the one method whose sequence Python promises to keep between versions.
+        self._random: Callable[[], float] = random.Random(f"prompts {prompts.seed}").random  # noqa: S311 -- load
+        self._symbols = prompts.symbols
+        self._own_tokens = prompts.input_tokens - prompts.prefix_tokens
+        self._seen: set[Symbols] = set()
+
+    def distinct(self, length: int | None = None) -> Symbols:
+        """Draw symbols that were not drawn before; by default so many as a prompt has of its own."""
+        while True:
+            drawn = tuple(int(self._random() * self._symbols) for _ in range(length or self._own_tokens))
+            if drawn not in self._seen:
+                self._seen.add(drawn)
+                return drawn
+
+
+def _grouped(prompts: Prompts, draw: Drawing, count: int, output_tokens: int) -> Iterator[Prompt]:
+    """Give the groups their turns one after another, each prompt its group's prefix and a part of its own."""
+    is_exact, has_prefix = prompts.form == "tokens", prompts.prefix_tokens > 0
+    prefixes = [draw.distinct(prompts.prefix_tokens) if has_prefix else () for _ in range(prompts.groups)]
+    for index in range(count):
+        group = index % prompts.groups
+        cached = prompts.prefix_tokens if index >= prompts.groups else 0
+        yield Prompt(
+            parts=_parts(prompts, [prefixes[group] + draw.distinct()]),
+            prompt_id=f"{prompts.seed}.{group}.{index}" if has_prefix else f"{prompts.seed}.{index}",
+            output_tokens=output_tokens,
+            tokens=prompts.input_tokens if is_exact else None,
+            cached_tokens=cached if is_exact or (prompts.form == "text" and not has_prefix) else None,
+        )
+
+
+def _parts(prompts: Prompts, turns: list[Symbols]) -> dict[str, Any]:
+    """Write the user's and the assistant's turns in the form that the plan asks for."""
+    if prompts.form == "chat":
+        messages = [{"role": ROLES[at % 2], "content": _words(turn)} for at, turn in enumerate(turns)]
+        return {"messages": messages}
+    whole = tuple(symbol for turn in turns for symbol in turn)
+    return {"prompt": [prompts.token_low + symbol for symbol in whole] if prompts.form == "tokens" else _words(whole)}
+
+
+def _words(symbols: Symbols) -> str:
+    return " ".join(WORDS[symbol] for symbol in symbols)
+
+
+def _with_images(prompts: Prompts, drawn: Symbols, urls: list[str], output_tokens: int, index: int) -> Prompt:
+    pictures = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
+    content = [*pictures, {"type": "text", "text": _words(drawn)}]
+    parts = {"messages": [{"role": ROLES[0], "content": content}]}
+    return Prompt(parts, f"{prompts.seed}.{index}", output_tokens, tokens=None, cached_tokens=None)
+
+
+def _recorded(prompts: Prompts, talk: Talk, output_tokens: int) -> Prompt:
+    is_chat = prompts.form == "chat"
+    parts = {"messages": [{"role": ROLES[0], "content": talk.prompt}]} if is_chat else {"prompt": talk.prompt}
+    wanted = output_tokens if prompts.output == "asked" else min(talk.answer_tokens, output_tokens)
+    return Prompt(parts, talk.talk_id, wanted, tokens=None, cached_tokens=None)

@@ -47,11 +47,11 @@ def describe_all(exchanges: Iterable[Exchange], plan: Plan, origin: Origin) -> l
 def describe(exchange: Exchange, plan: Plan, origin: Origin) -> Row:
     """Write one row of requests.jsonl; the keys are documented in docs/reference/meter.md."""
     answer = read_answer(exchange)
-    outcome, error = judge(exchange, answer, plan.output_tokens, plan.extra_body)
+    outcome, error = judge(exchange, answer, exchange.request.prompt.output_tokens, plan.extra_body)
     return {
         **_identity(exchange),
         **_times(exchange, answer, origin),
-        **_counts(answer, plan),
+        **_counts(exchange, answer),
         **_events(exchange, answer, origin),
         "finish_reason": answer.finish_reason,
         "http_status": exchange.framing.status,
@@ -67,6 +67,9 @@ def _identity(exchange: Exchange) -> Row:
         "index": exchange.request.index,
         "phase": exchange.request.phase,
         "request_id": exchange.request.request_id,
+        "prompt_id": exchange.request.prompt.prompt_id,
+        "conversation": exchange.request.prompt.conversation,
+        "turn": exchange.request.prompt.turn,
         "connection": exchange.connection,
         "reused": exchange.is_reused,
     }
@@ -85,12 +88,14 @@ def _times(exchange: Exchange, answer: Answer, origin: Origin) -> Row:
     }
 
 
-def _counts(answer: Answer, plan: Plan) -> Row:
+def _counts(exchange: Exchange, answer: Answer) -> Row:
+    prompt = exchange.request.prompt
     return {
-        "prompt_tokens_planned": plan.prompts.input_tokens,
+        "prompt_tokens_planned": prompt.tokens,
         "prompt_tokens_counted": usage_count(answer, "prompt_tokens"),
+        "cached_tokens_planned": prompt.cached_tokens,
         "cached_tokens": answer.cached_tokens,
-        "output_tokens_planned": plan.output_tokens,
+        "output_tokens_planned": prompt.output_tokens,
         "output_tokens_counted": usage_count(answer, "completion_tokens"),
     }
 

@@ -11,10 +11,13 @@ from meter.exchange import Exchange
 from meter.framing import Framing
 from meter.outcome import judge
 from meter.prepare import PreparedRequest
+from meter.prompts import Prompt
 from meter.sse import read_answer, split_events
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 USAGE = {"prompt_tokens": 3, "completion_tokens": 2}
+
+REQUEST = PreparedRequest(0, "measured", "id", b"", "hash", Prompt({}, "1.0", 8, 16, 0))
 
 
 def chunk_event(text: str, ids: list[int], finish: str | None) -> bytes:
@@ -38,7 +41,7 @@ def in_chunks(body: bytes, size: int, *, extension: bytes = b"", trailer: bytes 
 
 def receive(raw: bytes, cuts: list[int]) -> Exchange:
     """Feed an answer in reads that end at these offsets; each read's time is the offset where it ends."""
-    exchange = Exchange(PreparedRequest(0, "measured", "id", b"", "hash"))
+    exchange = Exchange(REQUEST)
     edges = [0, *sorted({cut for cut in cuts if 0 < cut < len(raw)}), len(raw)]
     is_over = False
     for start, end in pairwise(edges):
@@ -243,7 +246,7 @@ def test_an_end_with_more_behind_it_makes_a_connection_useless_in_any_read() -> 
 
 
 def test_what_only_looked_like_an_end_is_found_out_afterwards() -> None:
-    exchange = Exchange(PreparedRequest(0, "measured", "id", b"", "hash"))
+    exchange = Exchange(REQUEST)
     exchange.framing = after_first_chunk()
 
     taken_in = exchange.framing.feed(b"ld\r\nff\r\n\r\n0\r\n\r\n")
@@ -254,7 +257,7 @@ def test_what_only_looked_like_an_end_is_found_out_afterwards() -> None:
 
 
 def test_a_broken_chunk_is_named_even_where_time_ran_out_first() -> None:
-    exchange = Exchange(PreparedRequest(0, "measured", "id", b"", "hash"))
+    exchange = Exchange(REQUEST)
     exchange.framing = after_first_chunk()
 
     assert not exchange.framing.feed(b"garbage" * 9)

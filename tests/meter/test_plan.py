@@ -6,13 +6,9 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from meter.errors import UsageError
-from meter.plan import Prompts, parse_plan
-from meter.prepare import prepare
-from meter.prompts import make_prompts
+from meter.plan import parse_plan
 from tests.meter.conftest import PLAN, RunMeter, make_plan
 
 
@@ -42,8 +38,6 @@ from tests.meter.conftest import PLAN, RunMeter, make_plan
         ({"load": {"kind": "trace", "arrivals_s": [-1, 0, 1, 2, 3, 4]}}, "load.arrivals_s must be a list of seconds"),
         ({"load": {"kind": "trace", "arrivals_s": [0, 1, 2, 3, 4, True]}}, "load.arrivals_s must be a list of seconds"),
         ({"load": {"kind": ["closed"]}}, "load.kind must be"),
-        ({"prompts": {**PLAN["prompts"], "token_low": 20_000}}, "token_high must be above"),
-        ({"prompts": {**PLAN["prompts"], "token_high": 265}}, "only 1 exist"),
         ({"extra_body": {"stream": False}}, "extra_body must be an object without the keys"),
     ],
 )
@@ -100,48 +94,3 @@ def test_a_folder_that_holds_something_is_refused_and_left_alone(run_meter: RunM
     assert report.exit_code == 2
     assert "not empty" in report.stderr
     assert [path.name for path in report.folder.iterdir()] == ["precious.txt"]
-
-
-@settings(deadline=None)
-@given(
-    count=st.integers(1, 40), tokens=st.integers(2, 20), low=st.integers(0, 50), span=st.integers(8, 30),
-    seed=st.integers(0, 2**40),
-)  # fmt: skip
-def test_prompts_are_distinct_of_exact_length_and_in_range(
-    count: int, tokens: int, low: int, span: int, seed: int
-) -> None:
-    made = make_prompts(Prompts("random", tokens, low, low + span, seed), count)
-
-    assert {len(prompt) for prompt in made} == {tokens}
-    assert len({tuple(prompt) for prompt in made}) == count
-    assert all(low <= token < low + span for prompt in made for token in prompt)
-
-
-def test_all_prompts_that_exist_can_be_drawn() -> None:
-    made = make_prompts(Prompts("random", 1, 10, 14, 5), 4)
-
-    assert sorted(made) == [[10], [11], [12], [13]]
-
-
-def test_prompts_follow_from_the_seed() -> None:
-    first = Prompts("random", 8, 264, 10240, 123)
-
-    assert make_prompts(first, 5) == make_prompts(first, 5)
-    assert make_prompts(first, 5) != make_prompts(Prompts("random", 8, 264, 10240, 124), 5)
-
-
-def test_a_request_carries_what_the_plan_asks_and_its_own_id() -> None:
-    plan = parse_plan(json.dumps(make_plan(warmup_count=1)))
-
-    requests = prepare(plan, "host:1", "abc")
-
-    head, _blank, body = requests[1].payload.partition(b"\r\n\r\n")
-    sent = json.loads(body)
-    assert b"X-Request-Id: meter-abc-000001" in head
-    assert f"Content-Length: {len(body)}".encode() in head
-    assert len(sent.pop("prompt")) == 16
-    assert sent == {
-        "model": "small", "max_tokens": 8, "stream": True, "stream_options": {"include_usage": True},
-        "temperature": 0.0, "ignore_eos": True, "return_token_ids": True,
-    }  # fmt: skip
-    assert len({request.body_sha256 for request in requests}) == 7

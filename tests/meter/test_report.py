@@ -25,9 +25,10 @@ from tests.meter.conftest import RunMeter, StartTruth, make_plan
 
 FILES = ["events.bin", "meter.json", "progress.json", "requests.jsonl"]
 FIELDS = [
-    *("index", "phase", "request_id", "connection", "reused", "intended_at_ns", "send_start_ns", "send_end_ns"),
+    *("index", "phase", "request_id", "prompt_id", "conversation", "turn", "connection", "reused"),
+    *("intended_at_ns", "send_start_ns", "send_end_ns"),
     *("headers_at_ns", "first_token_at_ns", "last_token_at_ns", "done_at_ns"),
-    *("prompt_tokens_planned", "prompt_tokens_counted", "cached_tokens"),
+    *("prompt_tokens_planned", "prompt_tokens_counted", "cached_tokens_planned", "cached_tokens"),
     *("output_tokens_planned", "output_tokens_counted"),
     *(
         "merged_events",

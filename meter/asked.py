@@ -1,0 +1,100 @@
+"""The plan's `prompts`: which kinds there are, and what each of them needs."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from meter.errors import UsageError
+from meter.rules import COUNT, COUNT_OR_0, TEXT, Rule, check, one_of
+from meter.words import WORDS
+
+FORMS = ("tokens", "text", "chat")
+BLOCK_PIXELS = 8  # an image's noise comes in squares of one colour: it still compresses, and is never the same
+SHA256_LENGTH = 64
+MANY = 64  # from so many tokens on the number of different prompts is past counting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompts:
+    """What to ask. `form` says how a prompt is sent: as token ids, as text, or as chat messages.
+
+    A kind that does not know a field has its neutral value: a random prompt is one of one turn and without a prefix.
+    """
+
+    kind: str
+    seed: int
+    input_tokens: int  # the whole prompt; multi-turn: each user's turn; sharegpt: the longest prompt that is taken
+    form: str = "tokens"
+    token_low: int = 0  # token_low <= id < token_high
+    token_high: int = 0
+    groups: int = 1  # so many different prefixes
+    prefix_tokens: int = 0  # the part of input_tokens that a group shares
+    width: int = 0  # pixels
+    height: int = 0
+    images: int = 0  # in each prompt
+    path: str = ""  # the file of conversations
+    sha256: str | None = None  # of that file; None: any
+    order_seed: int | None = None  # draws the order in which conversations are taken; None: `seed` does
+    skip: int = 0  # how many of that order are other runs'
+    output: str = "asked"  # or "recorded": the answer's length in the file, at most `output_tokens`
+    repeat: bool = False  # whether a conversation may be taken twice where there are too few
+
+    @property
+    def symbols(self) -> int:
+        """How many different ids, or words, a prompt is drawn from."""
+        return self.token_high - self.token_low if self.form == "tokens" else len(WORDS)
+
+
+_SHA256 = Rule((str,), lambda value: len(value) == SHA256_LENGTH, "a SHA-256 in hexadecimal", is_optional=True)
+_FLAG = Rule((bool,), lambda _value: True, "true or false", is_optional=True)
+_FORM = one_of(*FORMS, is_optional=True)
+_ALWAYS = {"seed": COUNT_OR_0, "input_tokens": COUNT}
+_IDS = {"token_low": COUNT_OR_0, "token_high": COUNT}
+_KINDS: dict[str, dict[str, Rule]] = {
+    "random": {"form": _FORM},
+    "shared-prefix": {"form": _FORM, "groups": COUNT, "prefix_tokens": COUNT},
+    "images": {"form": one_of("chat"), "width": COUNT, "height": COUNT, "images": COUNT},
+    "sharegpt": {
+        "form": one_of("text", "chat"),
+        "path": TEXT,
+        "sha256": _SHA256,
+        "order_seed": replace(COUNT_OR_0, is_optional=True),
+        "skip": replace(COUNT_OR_0, is_optional=True),
+        "output": one_of("asked", "recorded", is_optional=True),
+        "repeat": _FLAG,
+    },
+}
+
+
+def read_prompts(raw: dict[str, Any]) -> Prompts:
+    """Check the plan's `prompts` key by key; ids are asked for only where prompts are sent as ids."""
+    check({"kind": one_of(*_KINDS)}, {key: raw[key] for key in raw if key == "kind"}, "prompts.")
+    own = _KINDS[raw["kind"]]
+    has_ids = own["form"] is _FORM and raw.get("form") not in FORMS[1:]
+    check({"kind": TEXT} | _ALWAYS | own | (_IDS if has_ids else {}), raw, "prompts.")
+    return Prompts(**raw)
+
+
+def check_room(prompts: Prompts, count: int) -> None:
+    """Refuse a plan that asks for more distinct prompts, prefixes or images than exist; a file is counted later."""
+    if prompts.path:
+        return
+    if prompts.symbols < 1:
+        raise UsageError("The plan's prompts.token_high must be above prompts.token_low.")
+    own_tokens = prompts.input_tokens - prompts.prefix_tokens
+    if own_tokens < 1:
+        raise UsageError(
+            f"The plan's prompts.prefix_tokens must be below prompts.input_tokens ({prompts.input_tokens}), "
+            f"not {prompts.prefix_tokens}: each prompt needs a part of its own."
+        )
+    _check_enough(prompts.symbols, own_tokens, count, "prompts")
+    if prompts.prefix_tokens:
+        _check_enough(prompts.symbols, prompts.prefix_tokens, prompts.groups, "prefixes")
+    if prompts.images:
+        blocks = -(-prompts.width // BLOCK_PIXELS) * -(-prompts.height // BLOCK_PIXELS)
+        _check_enough(1 << 24, blocks, prompts.images * count, "images")
+
+
+def _check_enough(choices: int, places: int, wanted: int, what: str) -> None:
+    exist = choices ** min(places, MANY)
+    if exist < wanted:
+        raise UsageError(f"The plan asks for {wanted} distinct {what}, but only {exist} exist.")

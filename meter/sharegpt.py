@@ -1,0 +1,132 @@
+"""Recorded conversations in the ShareGPT shape: the first thing a person said, and how long the answer was.
+
+A file is JSON, one list of conversations, or JSONL, one in each line. A conversation is an object with an `id`, if it
+has one, and `conversations`, a list of turns with `from` (human or user; gpt or assistant) and `value`.
+"""
+
+import hashlib
+import json
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from meter.asked import Prompts
+from meter.errors import UsageError
+
+BYTES_PER_TOKEN = 4  # the usual guess for text without a tokenizer at hand
+PERSON, MACHINE = {"human", "user"}, {"gpt", "assistant"}
+
+
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """The beginning of one conversation."""
+
+    talk_id: str  # its own id, else its line in the file
+    prompt: str
+    answer: str
+
+    @property
+    def prompt_tokens(self) -> int:
+        """About how long the prompt is."""
+        return _about(self.prompt)
+
+    @property
+    def answer_tokens(self) -> int:
+        """About how long the recorded answer is."""
+        return _about(self.answer)
+
+
+def _about(text: str) -> int:
+    return max(1, round(len(text.encode()) / BYTES_PER_TOKEN))
+
+
+def take_talks(prompts: Prompts, count: int) -> list[Talk]:
+    """Take this run's conversations from the plan's file; raises UsageError where that is unreadable or too short."""
+    path = Path(prompts.path)
+    content = _read(path)
+    if prompts.sha256 not in (None, hashlib.sha256(content).hexdigest()):
+        raise UsageError(f"{path} is not the file that the plan was made for: its SHA-256 is another.")
+    talks = usable(read_talks(content, str(path)), prompts.input_tokens)
+    needed = prompts.skip + count
+    if not talks or (needed > len(talks) and not prompts.repeat):
+        raise UsageError(
+            f"{path} has {len(talks)} different prompts of about {prompts.input_tokens} tokens or less, "
+            f"but {needed} are needed ({prompts.skip} of them by other runs)."
+        )
+    seed = prompts.seed if prompts.order_seed is None else prompts.order_seed
+    draw = random.Random(f"conversations {seed}").random  # noqa: S311 -- load, not secrets
+    order = sorted(range(len(talks)), key=lambda _place: draw())
+    return [talks[order[(prompts.skip + place) % len(order)]] for place in range(count)]
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"The conversations {path} cannot be read: {error}.") from error
+
+
+def usable(talks: Iterator[Talk], input_tokens: int) -> list[Talk]:
+    """Keep those that begin with a prompt of at most this length, each prompt once."""
+    kept: dict[str, Talk] = {}
+    for talk in talks:
+        if talk.prompt.strip() and talk.prompt_tokens <= input_tokens:
+            kept.setdefault(talk.prompt, talk)
+    return list(kept.values())
+
+
+def read_talks(content: bytes, where: str) -> Iterator[Talk]:
+    """Read each conversation of a file; raises UsageError with file and line where one is not what it should be."""
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise UsageError(f"{where}:{line}: not UTF-8.") from error
+    rows = _json_rows(text, where) if text.lstrip().startswith("[") else _jsonl_rows(text, where)
+    for line, row in rows:
+        yield _talk(row, line, where)
+
+
+def _jsonl_rows(text: str, where: str) -> Iterator[tuple[int, Any]]:
+    # Not splitlines(): a JSON text may hold other characters that Python takes for the end of a line.
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            try:
+                yield number, json.loads(line)
+            except ValueError as error:
+                raise UsageError(f"{where}:{number}: not JSON: {error}.") from error
+
+
+def _json_rows(text: str, where: str) -> Iterator[tuple[int, Any]]:
+    """Read the list member by member, so that each is known by its line."""
+    decoder, line, at = json.JSONDecoder(), 1, 0
+    position = _past(text, text.index("[") + 1, " \t\r\n")
+    while not text.startswith("]", position):
+        line, at = line + text.count("\n", at, position), position
+        try:
+            row, position = decoder.raw_decode(text, position)
+        except ValueError as error:
+            found = getattr(error, "lineno", line)
+            raise UsageError(f"{where}:{found}: not JSON: {error}.") from error
+        yield line, row
+        position = _past(text, position, " \t\r\n,")
+
+
+def _past(text: str, position: int, characters: str) -> int:
+    while text[position : position + 1] in characters and position < len(text):
+        position += 1
+    return position
+
+
+def _talk(row: Any, line: int, where: str) -> Talk:
+    turns = row.get("conversations") if isinstance(row, dict) else None
+    if not isinstance(turns, list):
+        raise UsageError(f'{where}:{line}: no conversation: an object with a list "conversations" is wanted.')
+    for turn in turns:
+        if not (isinstance(turn, dict) and isinstance(turn.get("from"), str) and isinstance(turn.get("value"), str)):
+            raise UsageError(f'{where}:{line}: a turn needs the texts "from" and "value".')
+    first = next((at for at, turn in enumerate(turns) if turn["from"] in PERSON), len(turns))
+    reply = turns[first + 1]["value"] if first + 1 < len(turns) and turns[first + 1]["from"] in MACHINE else ""
+    return Talk(str(row.get("id", line)), turns[first]["value"] if first < len(turns) else "", reply)
