@@ -198,8 +198,26 @@ RULES: tuple[Rule, ...] = (
         "ev_server_client_tokens_diff",
         "client-server",
         ZERO,
-        None,
-        "client and server differ by {value:.0f} output tokens",
+        ZERO,
+        "the server counted {value:+.0f} output tokens that the client cannot account for",
+        driver="meter",
+    ),
+    Rule(
+        "prompt_count_drift",
+        "ev_server_client_prompt_diff",
+        "client-server",
+        ZERO,
+        ZERO,
+        "the server counted {value:+.0f} prompt tokens that the client cannot account for",
+        driver="meter",
+    ),
+    Rule(
+        "request_count_drift",
+        "ev_server_client_requests_diff",
+        "client-server",
+        ZERO,
+        ZERO,
+        "the server finished {value:+.0f} requests that the client cannot account for",
         driver="meter",
     ),
     Rule(
@@ -299,6 +317,7 @@ def evidence(
     columns |= _queueing(record, report)
     columns |= _asked_found(record, report)
     columns |= _client_server(report, deltas)
+    columns |= _reconciled(record, report, deltas)
     columns |= _statistics(record, report, measured)
     loop = loop_of(record)
     driver = record.asked.workload.driver
@@ -413,13 +432,47 @@ def _client_server(report: Report, deltas: Mapping[str, float] | None) -> Eviden
         "ev_server_client_tokens_ratio": _ratio(served, output),
         "ev_server_client_prompt_ratio": _ratio(deltas.get("prompt_tokens_total"), prompt),
         "ev_server_client_requests_ratio": _ratio(finished, count),
-        "ev_server_client_tokens_diff": None if served is None else served - output,
         "ev_counters_fell": float(sum(delta < 0 for delta in deltas.values())),
         "ev_server_errors": _ended(deltas, "abort", "error"),
         # With caching off vLLM asks the cache nothing: no question, no hit.
         "ev_prefix_hit_share": None if hits is None else (hits / queried if queried else 0.0),
         "ev_preemptions": deltas.get("num_preemptions_total"),
     }
+
+
+def _reconciled(record: RunRecord, report: Report, deltas: Mapping[str, float] | None) -> Evidence:
+    """How far the server's counts are outside of what the client can account for; 0 where they agree.
+
+    Every answer and token that the client has, the server must have counted. What the server did for a request that
+    failed is not known to the client: it may be anything from nothing to all that was asked.
+    """
+    if not deltas or report.warmup_failed_count is None:
+        return {}
+    requests, warm_failed = report.requests, report.warmup_failed_count
+    failed = ~requests.is_ok
+    output, prompt = np.maximum(requests.output_tokens, 0), np.maximum(requests.input_tokens, 0)
+    owed = float(
+        np.maximum(record.asked.workload.osl - output[failed], 0).sum() + warm_failed * record.asked.workload.osl
+    )
+    # A prompt whose answer never came has a length that only the context bounds.
+    unread = (int((failed & (requests.input_tokens < 0)).sum()) + warm_failed) * record.asked.engine.max_model_len
+    answered = int(requests.is_ok.sum()) + (report.warmup_count or 0) - warm_failed
+    seen_output = float(output.sum()) + (report.warmup_output_tokens or 0)
+    seen_prompt = float(prompt.sum()) + (report.warmup_input_tokens or 0)
+    return {
+        "ev_server_client_tokens_diff": _beyond(deltas.get("generation_tokens_total"), seen_output, owed),
+        "ev_server_client_prompt_diff": _beyond(deltas.get("prompt_tokens_total"), seen_prompt, unread),
+        "ev_server_client_requests_diff": _beyond(
+            _ended(deltas, "stop", "length"), answered, int(failed.sum()) + warm_failed
+        ),
+    }
+
+
+def _beyond(counted: float | None, least: float, slack: float) -> float | None:
+    """How far a count is below `least` (negative) or above `least + slack`; 0 inside, None where nobody counted."""
+    if counted is None:
+        return None
+    return min(counted - least, 0.0) or max(counted - least - slack, 0.0)
 
 
 def _ended(deltas: Mapping[str, float], *reasons: str) -> float | None:

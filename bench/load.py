@@ -49,6 +49,7 @@ class Report:
     lag_p99_s: float | None
     kernel_stamp_share: float | None
     is_complete: bool
+    warmup_failed_count: int | None = None
     origin_s: float | None = None  # what the requests' times are counted from, on the host's monotonic clock
 
 
@@ -151,6 +152,7 @@ def _meter_report(head: dict[str, Any], every: Sequence[dict[str, Any]], events:
         lag_p99_s=None if client["lag_p99_ms"] is None else client["lag_p99_ms"] / 1e3,
         kernel_stamp_share=client["kernel_stamp_share"],
         is_complete=bool(head["complete"]),
+        warmup_failed_count=sum(row["outcome"] != "ok" for row in warmup),
         origin_s=_origin_s(head),
     )
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from bench.audit import NOT_CHECKABLE, RULES, Range, Rule
-from bench.engines.vllm import SAMPLED
+from bench.engines.vllm import FINISH_REASONS, SAMPLED
 from bench.metrics import PERCENTILE_MIN_SAMPLES
 
 Type = Literal["text", "integer", "number", "moment", "texts", "gaps"]
@@ -142,6 +142,12 @@ _MEASURED = (
     Column("server_generation_tokens", "integer", "how far the server's count of output tokens moved", "tokens"),
     Column("server_prompt_tokens", "integer", "how far the server's count of prompt tokens moved", "tokens"),
     Column("server_preemptions", "integer", "how far the server's count of preemptions moved"),
+    *(
+        Column(f"server_finished_{why}", "integer", f"requests the server says it finished with `{why}`")
+        for why in FINISH_REASONS
+    ),
+    Column("server_prefix_cache_queries", "integer", "prompt tokens looked up in the prefix cache", "tokens"),
+    Column("server_prefix_cache_hits", "integer", "prompt tokens found in the prefix cache", "tokens"),
     Column("client_lag_p99_ms", "number", "p99 of the client's reading after the kernel had the data", "ms"),
     Column("kernel_stamp_share", "number", "reads with a kernel time stamp", "share", low=0, high=1),
     Column("usd_per_mtok_output", "number", "price of a million output tokens at this throughput", "USD", low=0),

@@ -231,9 +231,7 @@ def _measured(report: Report, deltas: Mapping[str, float] | None, usd_per_hour: 
         "output_throughput_tok_per_s": throughput,
         "concurrency_achieved": metrics.concurrency_achieved(requests),
         **_latencies(requests),
-        "server_generation_tokens": _moved(deltas, "generation_tokens_total"),
-        "server_prompt_tokens": _moved(deltas, "prompt_tokens_total"),
-        "server_preemptions": _moved(deltas, "num_preemptions_total"),
+        **_counted_by_server(deltas),
         "client_lag_p99_ms": _ms(report.lag_p99_s),
         "kernel_stamp_share": report.kernel_stamp_share,
         "usd_per_mtok_output": usd_per_mtok_output(usd_per_hour, throughput),
@@ -250,6 +248,18 @@ def usd_per_mtok_output(usd_per_hour: float | None, output_throughput_tok_per_s:
 def _total(tokens: metrics.Ints) -> int | None:
     """The sum; None where one of them was not counted."""
     return None if (tokens < 0).any() or not len(tokens) else int(tokens.sum())
+
+
+def _counted_by_server(deltas: Mapping[str, float] | None) -> Row:
+    moved = {
+        "server_generation_tokens": "generation_tokens_total",
+        "server_prompt_tokens": "prompt_tokens_total",
+        "server_preemptions": "num_preemptions_total",
+        "server_prefix_cache_queries": "prefix_cache_queries_total",
+        "server_prefix_cache_hits": "prefix_cache_hits_total",
+        **{f"server_finished_{why}": f"request_success_total.{why}" for why in vllm.FINISH_REASONS},
+    }
+    return {column: _moved(deltas, name) for column, name in moved.items()}
 
 
 def _moved(deltas: Mapping[str, float] | None, name: str) -> int | None:

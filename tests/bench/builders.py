@@ -157,6 +157,7 @@ def healthy(answers: Sequence[Answer], workload: Workload, quality: Quality | No
         lag_p99_s=0.0002,
         kernel_stamp_share=0.5,  # below one, so that the client's own lag counts
         is_complete=True,
+        warmup_failed_count=0,
     )
     deltas = {
         "generation_tokens_total": float(sent * workload.osl),

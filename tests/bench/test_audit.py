@@ -162,7 +162,6 @@ WARNS: list[tuple[str, Measured, Mutation]] = [
     ("client_server_mismatch", STEADY, _moving("generation_tokens_total", 1.10)),
     ("client_server_mismatch_prompt", STEADY, _moving("prompt_tokens_total", 0.96)),
     ("client_server_mismatch_requests", STEADY, _moving("request_success_total.length", 1.10)),
-    ("token_count_drift", STEADY, _moving("generation_tokens_total", 1.0, more=1.0)),
     ("server_errors", STEADY, _aborting(1)),
     ("prefix_cache_contamination", STEADY, _moving("prefix_cache_hits_total", 1.0, more=300.0)),
     ("preempted", STEADY, _moving("num_preemptions_total", 1.0, more=1.0)),
@@ -187,6 +186,9 @@ FAILS: list[tuple[str, Measured, Mutation]] = [
     ("client_server_mismatch", STEADY, _moving("generation_tokens_total", 2.0)),
     ("client_server_mismatch_prompt", STEADY, _moving("prompt_tokens_total", 0.5)),
     ("client_server_mismatch_requests", STEADY, _moving("request_success_total.length", 2.0)),
+    ("token_count_drift", STEADY, _moving("generation_tokens_total", 1.0, more=1.0)),
+    ("prompt_count_drift", STEADY, _moving("prompt_tokens_total", 1.0, more=-1.0)),
+    ("request_count_drift", STEADY, _moving("request_success_total.length", 1.0, more=1.0)),
     ("server_restarted", STEADY, _moving("prompt_tokens_total", -1.0)),
     ("prefix_cache_contamination", STEADY, _moving("prefix_cache_hits_total", 1.0, more=3000.0)),
     ("too_few_prompts", STEADY, _demanding(min_requests_per_slot=60.0)),
@@ -412,7 +414,7 @@ def test_a_late_client_is_in_no_number_where_the_kernel_stamped_every_token() ->
     assert _statuses(stamped)["client_bound"] == "PASS"
 
 
-@pytest.mark.parametrize("code", ["token_count_drift", "client_bound"])
+@pytest.mark.parametrize("code", ["token_count_drift", "prompt_count_drift", "request_count_drift", "client_bound"])
 def test_what_only_the_meter_says_is_asked_of_the_meter_only(code: str) -> None:
     assert code not in _statuses(_asking(driver="vllm-bench")(STEADY))
 
@@ -421,3 +423,52 @@ def test_a_poisson_schedule_that_strays_from_its_mean_rate_was_still_offered() -
     slow = healthy(open_loop(OPEN, [1.0] * 40, [0.7] * 40), OPEN)
 
     assert _statuses(slow)["rate_not_offered"] == "PASS"
+
+
+DRIFTS = ["token_count_drift", "prompt_count_drift", "request_count_drift"]
+
+
+def _drifts(run: Measured) -> list[Status]:
+    statuses = _statuses(run)
+    return [statuses[code] for code in DRIFTS]
+
+
+def _losing(run: Measured, count: int) -> Measured:
+    """The client never heard of the answers to the first requests: no token, no usage."""
+    counts = [tokens.copy() for tokens in (run.report.requests.input_tokens, run.report.requests.output_tokens)]
+    for tokens in counts:
+        tokens[:count] = -1
+    return _failing(count)(run.with_requests(input_tokens=counts[0], output_tokens=counts[1]))
+
+
+def _served(run: Measured, fewer: int, tokens_each: int) -> Measured:
+    """The server counted this many requests as not finished, and this many tokens for each of them."""
+    moved = run.deltas or {}
+    return run.with_deltas(
+        **{
+            "request_success_total.length": moved["request_success_total.length"] - fewer,
+            "generation_tokens_total": moved["generation_tokens_total"] - fewer * (CLOSED.osl - tokens_each),
+        }
+    )
+
+
+@pytest.mark.parametrize(("fewer", "tokens_each"), [(0, 64), (2, 64), (2, 17), (2, 0)])
+def test_what_the_server_did_for_requests_that_failed_may_be_anything_up_to_all(fewer: int, tokens_each: int) -> None:
+    assert _drifts(_served(_losing(STEADY, 2), fewer, tokens_each)) == ["PASS"] * 3
+
+
+@pytest.mark.parametrize(("fewer", "tokens_each"), [(3, 0), (2, -1), (-1, 0), (1, 129)])
+def test_failed_requests_excuse_no_more_than_their_own(fewer: int, tokens_each: int) -> None:
+    assert "FAIL" in _drifts(_served(_losing(STEADY, 2), fewer, tokens_each))
+
+
+def test_a_warm_up_that_failed_is_accounted_for_as_well() -> None:
+    lost = replace(STEADY.report, warmup_failed_count=1, warmup_output_tokens=64, warmup_input_tokens=128)
+
+    assert _drifts(replace(STEADY, report=lost)) == ["PASS"] * 3
+
+
+def test_a_report_that_does_not_tell_of_its_warm_up_cannot_be_reconciled() -> None:
+    silent = replace(STEADY.report, warmup_failed_count=None)
+
+    assert _drifts(replace(STEADY, report=silent)) == ["NOT-CHECKABLE"] * 3

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bench.engines.vllm import SAMPLED
+from bench.engines.vllm import FINISH_REASONS, SAMPLED
 from bench.record import (
     Busy,
     Host,
@@ -312,7 +312,7 @@ def metrics_texts(shape: Shape, moved: dict[str, float]) -> dict[str, str]:
         "prefix_cache_queries_total": 0,
         "prefix_cache_hits_total": 0,
         "length": answered,
-        "abort": 0,
+        **dict.fromkeys(("stop", "abort", "error", "repetition"), 0),
         **moved,
     }
     started = dict.fromkeys(deltas, 5000.0)
@@ -323,7 +323,7 @@ def metrics_texts(shape: Shape, moved: dict[str, float]) -> dict[str, str]:
 def _prometheus(values: dict[str, float]) -> str:
     lines = [
         f'vllm:request_success_total{{finished_reason="{name}"}} {value}'
-        if name in ("length", "abort")
+        if name in FINISH_REASONS
         else f'vllm:{name}{{model_name="tiny"}} {value}'
         for name, value in values.items()
     ]
