@@ -46,7 +46,7 @@ class Rule:
     tolerated: Range | None
     sentence: str
     loop: Literal["closed", "open", "any"] = "any"
-    driver: Literal["meter", "vllm-bench", "any"] = "any"
+    driver: Literal["meter", "any"] = "any"
     is_required: bool = True
 
     def applies(self, loop: str, driver: str) -> bool:

@@ -1,7 +1,8 @@
 """The plan handed to a load driver, its argv, and how its report is read.
 
-Two drivers: `meter`, our own, and `vllm-bench`, for tables that were made with it. Both reports become the same
-Requests; what one of them lacks is NaN or -1, never made up.
+Three drivers: `meter`, our own, and for tables that were made with them `vllm-bench` and `vllm-rs-bench`, vLLM's
+clients in Python and in Rust. Every report becomes the same Requests; what one of them lacks is NaN or -1, never made
+up.
 """
 
 import json
@@ -109,16 +110,22 @@ def vllm_bench_argv(executable: Path, scenario: Scenario, target: Target, seed: 
     )
 
 
+def vllm_rs_bench_argv(executable: Path, scenario: Scenario, target: Target, seed: int, out: Path) -> tuple[str, ...]:
+    """`vllm-rs bench serve` for this scenario: the flags of its twin in Python.
+
+    As ids, a prompt's length is what it says: its words would be split anew by the server.
+    """
+    return (*vllm_bench_argv(executable, scenario, target, seed, out), "--prompt-token-ids")
+
+
 def report_files(scenario: Scenario) -> tuple[str, ...]:
     """The files that a scenario's driver leaves in `load/`, in the order they are read."""
-    return (
-        ("result.json",) if scenario.workload.driver == "vllm-bench" else ("meter.json", "requests.jsonl", "events.bin")
-    )
+    return ("meter.json", "requests.jsonl", "events.bin") if scenario.workload.driver == "meter" else ("result.json",)
 
 
 def read_report(scenario: Scenario, parts: Sequence[bytes]) -> Report:
     """Read the contents of a scenario's report files; raises UnreadableResultError where they are no such report."""
-    if scenario.workload.driver == "vllm-bench":
+    if scenario.workload.driver != "meter":
         return read_vllm_bench(parts[0], scenario.workload.warmup_count)
     header, rows, events = parts
     return read_meter(header, rows, events)
@@ -227,11 +234,12 @@ def _ints(rows: Sequence[dict[str, Any]], key: str) -> Ints:
 
 
 def read_vllm_bench(text: bytes, warmup_count: int | None = None) -> Report:
-    """Read the JSON of `vllm bench serve --save-result --save-detailed`, vLLM 0.32 and 0.33.
+    """Read the JSON of `vllm bench serve --save-result --save-detailed`, vLLM 0.32 and 0.33, or of `vllm-rs`.
 
     Its warm-up requests are all its first prompt again, and not in the report: `warmup_count` says how many were asked.
     Its lists are in seconds; a failed request has an error text and zeros, which become NaN here. The server's own
-    token counts are not in it: `input_lens` and `output_lens` are the client's.
+    token counts are not in it: `input_lens` and `output_lens` are the client's. An error inside a stream is a success
+    to both; the Rust client then counts the tokens that were asked for.
     """
     try:
         raw = json.loads(text)

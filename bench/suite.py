@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from bench.errors import SuiteError
 
-Driver = Literal["meter", "vllm-bench"]
+Driver = Literal["meter", "vllm-bench", "vllm-rs-bench"]
 Arrivals = Literal["closed", "constant", "poisson", "gamma"]
 REPEATS_MAX = 100
 

@@ -8,10 +8,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.errors import LoadDriverError, ServerDiedError
-from bench.load import Report, Target, meter_argv, meter_plan, read_report, report_files, vllm_bench_argv
+from bench.load import (
+    Report,
+    Target,
+    meter_argv,
+    meter_plan,
+    read_report,
+    report_files,
+    vllm_bench_argv,
+    vllm_rs_bench_argv,
+)
 from bench.suite import Scenario
 from infra import processes
 from infra.server import RunningServer, explain_end, log_size
+from infra.vllm_rs import find_vllm_rs, vllm_rs_version
 from meter import METER_VERSION
 from meter.bundle import bundle
 
@@ -39,10 +49,12 @@ class Drive:
 def driver_argv(what: Drive, server: RunningServer) -> tuple[str, ...]:
     """The driver's command line; the meter's plan and single file are written first."""
     load = what.run_folder / "load"
-    if what.scenario.workload.driver == "vllm-bench":
-        return vllm_bench_argv(
-            server.engine.executable, what.scenario, what.target, what.seed, load.resolve() / "result.json"
+    engine, driver = server.engine.executable, what.scenario.workload.driver
+    if driver != "meter":
+        build, client = (
+            (vllm_bench_argv, engine) if driver == "vllm-bench" else (vllm_rs_bench_argv, find_vllm_rs(engine))
         )
+        return build(client, what.scenario, what.target, what.seed, load.resolve() / "result.json")
     plan = what.run_folder / "load-plan.json"
     plan.write_text(json.dumps(meter_plan(what.scenario, what.target, what.seed, what.request_timeout_s), indent=1))
     meter = what.machine / "meter.pyz"
@@ -50,9 +62,15 @@ def driver_argv(what: Drive, server: RunningServer) -> tuple[str, ...]:
     return meter_argv(Path(sys.executable), meter, plan, load)
 
 
-def driver_version(scenario: Scenario, engine_version: str | None) -> str | None:
-    """The version of a scenario's load driver; `vllm bench` is part of the engine."""
-    return METER_VERSION if scenario.workload.driver == "meter" else engine_version
+def driver_version(scenario: Scenario, engine_version: str | None, argv: tuple[str, ...]) -> str | None:
+    """The version of a scenario's load driver; `vllm bench` is part of the engine, `vllm-rs` says its own."""
+    match scenario.workload.driver:
+        case "meter":
+            return METER_VERSION
+        case "vllm-bench":
+            return engine_version
+        case _:
+            return vllm_rs_version(Path(argv[0]))
 
 
 def drive(argv: tuple[str, ...], what: Drive, server: RunningServer, progress: Callable[[float], None]) -> int:

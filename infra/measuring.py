@@ -112,7 +112,7 @@ def _measure(bench: Bench, run: PlannedRun, running: RunningServer, partial: Pat
     argv = drive.driver_argv(what, running)
     load = Load(
         driver=run.scenario.workload.driver,
-        driver_version=drive.driver_version(run.scenario, facts.engine_version),
+        driver_version=drive.driver_version(run.scenario, facts.engine_version, argv),
         argv=argv,
         seed=seed,
         exit_code=None,

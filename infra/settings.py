@@ -41,5 +41,6 @@ class Settings(BaseSettings):
     cache: Path = Field(default_factory=_default_cache)
     engine_port: int = Field(default=0, ge=0, le=65535)  # 0: any free port
     vllm_executable: Path | None = None  # None: the environment that `make engine` builds
+    vllm_rs: Path | None = None  # None: the one in the engine's own package, else on PATH
     min_free_gib: float = Field(default=2.0, ge=0)
     git_commit: str | None = None  # where the code is installed without its git folder

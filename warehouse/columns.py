@@ -80,7 +80,7 @@ _ASKED = (
     Column("request_rate_per_s_asked", "number", "arrivals offered (open loop)", "1/s", low=0),
     Column("arrivals", "text", "closed, constant, poisson or gamma"),
     Column("burstiness_asked", "number", "shape of gamma gaps: 1 is Poisson, less comes in bursts", low=0),
-    Column("driver", "text", "load driver: meter or vllm-bench"),
+    Column("driver", "text", "load driver: meter, vllm-bench or vllm-rs-bench"),
     Column("request_count", "integer", "requests to measure", low=1),
     Column("warmup_count", "integer", "requests sent and thrown away before", low=0),
     Column("min_duration_s", "number", "window this suite asks for", "s", low=0),

@@ -7,13 +7,25 @@ import numpy as np
 import pytest
 
 from bench.errors import UnreadableResultError
-from bench.load import NO_STAMP_NS, Report, Target, meter_argv, meter_plan, read_meter, read_vllm_bench, vllm_bench_argv
+from bench.load import (
+    NO_STAMP_NS,
+    Report,
+    Target,
+    meter_argv,
+    meter_plan,
+    read_meter,
+    read_report,
+    read_vllm_bench,
+    vllm_bench_argv,
+    vllm_rs_bench_argv,
+)
 from bench.metrics import concurrency_achieved
 from bench.plan import describe_load
 from bench.suite import Scenario, Workload
 from tests.bench.builders import OPEN, SCENARIO, with_workload
 
 SAMPLE = Path(__file__).parents[3] / "shared" / "data" / "samples" / "vllm_bench_serve.json"
+RUST = Path(__file__).parents[1] / "data" / "vllm-rs-bench" / "serve.json"
 TWIN = Path(__file__).parents[1] / "data" / "vllm-bench" / "serve-synthetic.json"
 TARGET = Target("http://127.0.0.1:8811", "small", Path("/models/small"), vocab_size=2048)
 MS = 1_000_000
@@ -464,3 +476,34 @@ def test_in_a_real_report_of_the_bench_ttft_plus_all_gaps_is_e2el() -> None:
     requests = read_vllm_bench(SAMPLE.read_bytes()).requests
 
     assert np.allclose(requests.ttft_s + requests.gap_sum_s, requests.e2el_s, atol=1e-3)
+
+
+# vllm-rs bench serve
+
+
+def test_the_rust_twin_gets_the_same_flags_and_prompts_as_ids() -> None:
+    argv = vllm_rs_bench_argv(Path("/bin/vllm-rs"), SCENARIO, TARGET, 3, Path("/out/result.json"))
+
+    assert argv == ("/bin/vllm-rs", *_bench_argv(SCENARIO)[1:], "--prompt-token-ids")
+
+
+def test_a_real_report_of_the_rust_client_becomes_requests() -> None:
+    scenario = with_workload(SCENARIO.workload.model_copy(update={"driver": "vllm-rs-bench"}))
+
+    report = read_report(scenario, [RUST.read_bytes()])
+
+    requests = report.requests
+    assert requests.is_ok.tolist() == [True, True, True, False, True, True, True, False]
+    assert {str(error)[:8] for error in requests.error} == {"None", "HTTP 500"}
+    assert 0.02 < requests.ttft_s[0] < 0.03
+    assert np.allclose((requests.ttft_s + requests.gap_sum_s)[[0, 1, 4, 6]], requests.e2el_s[[0, 1, 4, 6]], atol=1e-3)
+    assert np.isnan(requests.ttft_s[[3, 7]]).all()
+    assert (report.kernel_stamp_share, report.lag_p99_s) == (None, None)
+    assert set(requests.event_tokens.tolist()) == {-1}
+
+
+def test_an_error_inside_a_stream_is_a_success_to_the_rust_client_and_shows_as_missing_events() -> None:
+    requests = read_vllm_bench(RUST.read_bytes()).requests
+
+    assert requests.output_tokens.tolist() == [8, 8, 8, 0, 8, 8, 8, 0]
+    assert (requests.gap_count + 1)[requests.is_ok].tolist() == [8, 8, 4, 8, 4, 8]
