@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import AwareDatetime
 
 from bench.errors import UnreadableResultError
-from bench.load import event_columns
+from bench.load import Events, read_events
 from bench.metrics import Ints
 from bench.record import Written
 from bench.truth import Seen, Truth, mean_live, middle_of, nearest_rank, select, tokens_between
@@ -84,11 +84,11 @@ def read_report(header: bytes, rows: bytes, events: bytes) -> Report:
     """Read `meter.json`, `requests.jsonl` and `events.bin`; raises UnreadableResultError where they are no report."""
     try:
         head, every = json.loads(header), [json.loads(line) for line in rows.splitlines()]
-        user_ns, kernel_ns, _tokens = event_columns(every, events)
         measured = [row for row in every if row["phase"] == "measured" and row["send_start_ns"] is not None]
+        found = read_events(head, every, events).of(measured)
         return Report(
-            user=_seen(measured, user_ns),
-            kernel=None if kernel_ns is None else _seen(measured, kernel_ns),
+            user=_seen(measured, found, found.user_ns),
+            kernel=None if found.kernel_ns is None else _seen(measured, found, found.kernel_ns),
             ok=int(head["ok"]),
             client=head["client"],
         )
@@ -96,13 +96,9 @@ def read_report(header: bytes, rows: bytes, events: bytes) -> Report:
         raise UnreadableResultError(f"the meter's report cannot be read: {error!r}") from error
 
 
-def _seen(rows: list[dict[str, Any]], event_ns: Ints) -> Seen:
-    counts = np.array([row["event_count"] for row in rows], dtype=np.int64)
-    first = np.array([row["event_first"] for row in rows], dtype=np.int64)
-    at = np.concatenate(([0], np.cumsum(counts)))
-    events = event_ns[np.repeat(first - at[:-1], counts) + np.arange(at[-1])]
+def _seen(rows: list[dict[str, Any]], events: Events, event_ns: Ints) -> Seen:
     send_ns = np.array([row["send_start_ns"] for row in rows], dtype=np.int64)
-    return Seen(tuple(row["request_id"] for row in rows), send_ns, at, events)
+    return Seen(tuple(row["request_id"] for row in rows), send_ns, events.at, event_ns)
 
 
 def measure_error(cell: Cell, truth: Truth, report: Report) -> Point:

@@ -18,7 +18,7 @@ from bench.errors import UnreadableResultError
 from bench.metrics import Floats, Ints, Requests
 from bench.suite import Scenario
 
-METER_PLAN_VERSION = 1
+METER_PLAN_VERSION = 2
 # Ids below are specials and single bytes in the generated tokenizers; real tokenizers keep their specials elsewhere,
 # and any id is a valid prompt there.
 TOKEN_LOW = 264
@@ -80,6 +80,8 @@ def meter_plan(scenario: Scenario, target: Target, seed: int, timeout_s: float) 
         "request_count": work.request_count,
         "warmup_count": work.warmup_count,
         "timeout_s": timeout_s,
+        "workers": work.workers,
+        "kernel_stamps": True,
         # Token ids in the stream make tokens countable event by event; usage alone gives one sum a request.
         "extra_body": {"temperature": 0.0, "ignore_eos": True, "return_token_ids": True},
     }
@@ -143,13 +145,11 @@ def read_meter(header: bytes, rows: bytes, events: bytes) -> Report:
 
 
 def _meter_report(head: dict[str, Any], every: Sequence[dict[str, Any]], events: bytes) -> Report:
-    user_ns, kernel_ns, tokens = event_columns(every, events)
-    at_s = np.asarray((user_ns if kernel_ns is None else kernel_ns) * NS, dtype=np.float64)
     measured = [row for row in every if row["phase"] == "measured"]
     warmup = [row for row in every if row["phase"] == "warmup"]
     client = head["client"]
     return Report(
-        requests=_meter_requests(measured, at_s, tokens),
+        requests=_meter_requests(measured, read_events(head, every, events).of(measured)),
         planned_count=int(head["plan"]["request_count"]),
         warmup_count=len(warmup),
         warmup_input_tokens=sum(row["prompt_tokens_counted"] or 0 for row in warmup),
@@ -172,32 +172,90 @@ def _origin_s(head: Mapping[str, Any]) -> float | None:
     return wall_s - float(head["clock"]["real_minus_mono_start_ns"]) * NS
 
 
-def event_columns(rows: Sequence[dict[str, Any]], events: bytes) -> tuple[Ints, Ints | None, Ints]:
-    """The columns of events.bin: when our own reading ended, the kernel's stamps, and the tokens of each event.
+@dataclass(frozen=True)
+class Events:
+    """Token events of some requests, in the order of their rows; a value an event in each column.
 
-    The kernel's are all there or None: our reading is later by however long we were kept from reading, and a gap
-    between the one and the other would be nobody's. Raises UnreadableResultError where the rows promise other events.
+    `at`: (requests + 1,), each request's place in the columns. `kernel_ns` is None unless every event has a stamp: our
+    own reading is later by however long we were kept from reading, and a gap between the one and the other would be
+    nobody's.
     """
-    count = sum(row["event_count"] for row in rows)
-    width = 8 + 8 + 4
-    if len(events) != count * width:
-        raise UnreadableResultError(
-            f"events.bin holds {len(events)} bytes, requests.jsonl promises {count} events of {width} bytes"
+
+    at: Ints
+    user_ns: Ints
+    kernel_ns: Ints | None
+    tokens: Ints
+    first: dict[int, int]  # place in `at` by the request's index
+
+    @property
+    def best_ns(self) -> Ints:
+        """The kernel's stamps where all are there, else our own reading."""
+        return self.user_ns if self.kernel_ns is None else self.kernel_ns
+
+    def of(self, rows: Sequence[dict[str, Any]]) -> "Events":
+        """The events of these requests only."""
+        places = np.array([self.first[row["index"]] for row in rows], dtype=np.int64)
+        count = np.diff(self.at)[places]
+        at = np.concatenate(([0], np.cumsum(count)))
+        chosen = np.repeat(self.at[:-1][places] - at[:-1], count) + np.arange(at[-1])
+        return Events(
+            at=at,
+            user_ns=self.user_ns[chosen],
+            kernel_ns=None if self.kernel_ns is None else self.kernel_ns[chosen],
+            tokens=self.tokens[chosen],
+            first={row["index"]: place for place, row in enumerate(rows)},
         )
-    user_ns = np.frombuffer(events, dtype="<i8", count=count)
-    kernel_ns = np.frombuffer(events, dtype="<i8", count=count, offset=8 * count)
-    tokens = np.frombuffer(events, dtype="<i4", count=count, offset=16 * count).astype(np.int64)
-    return user_ns, None if (kernel_ns == NO_STAMP_NS).any() else kernel_ns, tokens
 
 
-def _meter_requests(rows: Sequence[dict[str, Any]], at_s: Floats, tokens: Ints) -> Requests:
+def read_events(head: dict[str, Any], rows: Sequence[dict[str, Any]], events: bytes) -> Events:
+    """The token events of these requests, which are all of a report: `meter.json`, its rows, and events.bin.
+
+    Raises UnreadableResultError where the file holds other events than the rows promise.
+    """
+    columns = _event_columns(head, events)
     first = np.array([row["event_first"] for row in rows], dtype=np.int64)
     count = np.array([row["event_count"] for row in rows], dtype=np.int64)
+    found = len(columns["event_tokens"])
+    if count.sum() != found or not np.array_equal(first, np.cumsum(count) - count):
+        raise UnreadableResultError(f"events.bin holds {found} events, requests.jsonl promises {count.sum()}")
+    has_tokens = columns["event_tokens"] > 0
+    kernel_ns = columns["event_kernel_ns"][has_tokens]
+    before = np.concatenate(([0], np.cumsum(has_tokens, dtype=np.int64)))
+    return Events(
+        at=np.concatenate((before[first], before[-1:])),
+        user_ns=columns["event_at_ns"][has_tokens],
+        kernel_ns=None if (kernel_ns == NO_STAMP_NS).any() else kernel_ns,
+        tokens=columns["event_tokens"][has_tokens].astype(np.int64),
+        first={row["index"]: place for place, row in enumerate(rows)},
+    )
+
+
+# Record version 1 had no header for its events, and no others than those with tokens.
+_V1_COLUMNS = [["event_at_ns", "<i8"], ["event_kernel_ns", "<i8"], ["event_tokens", "<i4"]]
+
+
+def _event_columns(head: dict[str, Any], events: bytes) -> dict[str, Ints]:
+    said = head.get("events") or {"columns": _V1_COLUMNS}
+    types = [(name, np.dtype(kind)) for name, kind in said["columns"]]
+    width = sum(kind.itemsize for _name, kind in types)
+    count = said.get("count", len(events) // width)
+    if len(events) != count * width:
+        raise UnreadableResultError(f"events.bin holds {len(events)} bytes, not {count} events of {width} bytes")
+    starts = np.cumsum([0, *(count * kind.itemsize for _name, kind in types)])
+    return {
+        name: np.frombuffer(events, dtype=kind, count=count, offset=int(start))
+        for (name, kind), start in zip(types, starts, strict=False)
+    }
+
+
+def _meter_requests(rows: Sequence[dict[str, Any]], events: Events) -> Requests:
+    at_s = np.asarray(events.best_ns * NS, dtype=np.float64)
+    first, count = events.at[:-1], np.diff(events.at)
     gap_count = np.maximum(count - 1, 0)
     gap_at = np.concatenate(([0], np.cumsum(gap_count)))
     # Position of each gap's earlier event: the request's first event plus the gap's place in the request.
     earlier = np.repeat(first - gap_at[:-1], gap_count) + np.arange(gap_at[-1])
-    running = np.concatenate(([0], np.cumsum(tokens, dtype=np.int64)))
+    running = np.concatenate(([0], np.cumsum(events.tokens, dtype=np.int64)))
     return Requests(
         index=_ints(rows, "index"),
         intended_s=_seconds(rows, "intended_at_ns"),

@@ -72,6 +72,7 @@ class Workload(Frozen):
     arrivals: Arrivals = "closed"
     burstiness: float | None = Field(default=None, gt=0)  # the shape of gamma gaps: 1 is Poisson, less is burstier
     driver: Driver = "meter"
+    workers: int = Field(default=1, ge=1)  # processes that drive the load, a core each
 
     @model_validator(mode="after")
     def _driven_one_way(self) -> Self:
@@ -84,6 +85,9 @@ class Workload(Frozen):
             raise ValueError(msg)
         if (self.arrivals == "gamma") != (self.burstiness is not None):
             msg = "burstiness belongs to gamma arrivals: give both, or neither"
+            raise ValueError(msg)
+        if self.concurrency is not None and self.workers > self.concurrency:
+            msg = f"{self.workers} workers cannot share a concurrency of {self.concurrency}: give fewer"
             raise ValueError(msg)
         return self
 

@@ -109,5 +109,7 @@ def _plan(cell: Cell, port: int) -> dict[str, Any]:
         "request_count": cell.request_count,
         "warmup_count": cell.streams,
         "timeout_s": TIMEOUT_S,
+        "workers": 1,
+        "kernel_stamps": True,
         "extra_body": {"ignore_eos": True, "return_token_ids": True},
     }

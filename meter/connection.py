@@ -12,7 +12,8 @@ from meter.errors import OutsideWorldError
 from meter.exchange import Exchange
 
 READ_BYTES = 16_384  # one read; what is left is read in the next turn
-ANCILLARY_BYTES = 64 if sys.platform == "linux" else 0  # one stamp takes 32
+CAN_STAMP = sys.platform == "linux"
+ANCILLARY_BYTES = 64  # one stamp takes 32
 FIRST_CONNECT_S = 10.0  # longest wait for a server that should be up
 
 
@@ -23,6 +24,7 @@ class Endpoint:
     url: str
     family: int
     address: tuple[object, ...]
+    is_stamped: bool  # whether the kernel is asked for its own times
 
 
 @dataclass(slots=True, eq=False)
@@ -32,14 +34,16 @@ class Connection:
     number: int
     socket: socket.socket
     fd: int
-    opened_ns: int
+    opened_ns: int  # when it began to connect
     is_connecting: bool
+    connected_ns: int | None = None
+    port: int | None = None  # ours
     uses: int = 0  # requests begun on it
     exchange: Exchange | None = None
     unsent: memoryview | None = None
 
 
-def resolve(url: str) -> Endpoint:
+def resolve(url: str, *, wants_stamps: bool) -> Endpoint:
     """Look the server's address up; raises OutsideWorldError when its name is not known."""
     parts = urlsplit(url)
     try:
@@ -47,13 +51,13 @@ def resolve(url: str) -> Endpoint:
     except OSError as error:
         raise OutsideWorldError(f"The server {url} cannot be found: {error}.") from error
     family, _kind, _protocol, _name, address = found[0]
-    return Endpoint(url, family, address)
+    return Endpoint(url, family, address, is_stamped=wants_stamps and CAN_STAMP)
 
 
 def _new_socket(endpoint: Endpoint) -> socket.socket:
     sock = socket.socket(endpoint.family, socket.SOCK_STREAM)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    if ANCILLARY_BYTES:
+    if endpoint.is_stamped:
         sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
     return sock
 
@@ -68,9 +72,15 @@ def open_waiting(endpoint: Endpoint) -> socket.socket:
     except OSError as error:
         if sock is not None:
             sock.close()
-        raise OutsideWorldError(f"The server {endpoint.url} does not answer: {error}. Is it running there?") from error
+        raise OutsideWorldError(_why_not(endpoint, error)) from error
     sock.setblocking(False)
     return sock
+
+
+def _why_not(endpoint: Endpoint, error: OSError) -> str:
+    if error.errno == errno.EADDRNOTAVAIL:
+        return f"No local port is left for a connection to {endpoint.url}: wait for old ones to close, or use fewer."
+    return f"The server {endpoint.url} does not answer: {error}. Is it running there?"
 
 
 def open_starting(endpoint: Endpoint) -> socket.socket:
@@ -82,19 +92,3 @@ def open_starting(endpoint: Endpoint) -> socket.socket:
         sock.close()
         raise OSError(code, os.strerror(code))
     return sock
-
-
-def make_room(connections: int) -> None:
-    """Raise the soft limit of open files as far as it goes; raises OutsideWorldError when it is too low."""
-    try:
-        import resource  # noqa: PLC0415 -- not on every system
-    except ImportError:
-        return
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = connections + 64  # our own files, and room for connections being replaced
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    if hard != resource.RLIM_INFINITY and hard < wanted:
-        raise OutsideWorldError(
-            f"{connections} connections need {wanted} open files; this host's hard limit is {hard} (ulimit -Hn)."
-        )

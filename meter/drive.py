@@ -1,103 +1,146 @@
-"""One run from plan to folder: prepare, connect, send, and only then read what came back."""
+"""One run from plan to folder: prepare, look around, drive, and only then read what came back."""
 
 import platform
 import signal
 import time
 import uuid
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from meter import METER_RECORD_VERSION, METER_VERSION
+from meter.board import Board
 from meter.clock import Offset, has_stepped, read_offset
-from meter.connection import make_room, resolve
+from meter.connection import resolve
+from meter.crew import Done, Work, intend, work_out
+from meter.errors import MeterError, OutsideWorldError, StoppedError
 from meter.exchange import Exchange
+from meter.forks import fork_each, gather
 from meter.health import client_health
-from meter.pace import LEAD_NS, ClosedPace, OpenPace, Pace
+from meter.limits import check_disk, check_ports, make_room
 from meter.plan import Plan, read_plan
 from meter.prepare import prepare
-from meter.record import Origin, Row, describe_all
-from meter.report import claim, write_progress, write_report
-from meter.schedule import NS, arrivals_ns
-from meter.wire import Wire
+from meter.probe import check_speaks_openai
+from meter.record import Part, merge
+from meter.report import claim, report_bytes, write_progress, write_report
+from meter.schedule import NS
+from meter.steady import Window, steady_window
 
-GRACE_NS = 2 * LEAD_NS  # between the origin and the first arrival of an open loop
+HEAD_START_NS = 20_000_000  # from setting the origin to the origin: every worker has seen it by then
+PROGRESS_S = 1.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Course:
     """What the run was, beside its exchanges."""
 
     plan: Plan
-    origin_ns: int  # CLOCK_MONOTONIC
-    origin_utc: str
+    board: Board
     before: Offset
     after: Offset
-    cpu_s: float
-    wall_s: float
-    stopped_by: int | None
+    workers: list[dict[str, Any]] = field(default_factory=list)
 
     @property
-    def origin(self) -> Origin:
-        """How to write a time; without kernel stamps when the wall clock was set during the run."""
-        return Origin(self.origin_ns, None if has_stepped(self.before, self.after) else self.before)
+    def ended_by(self) -> str | None:
+        """Why the run is not what was planned; None where it is."""
+        if self.board.stopped_by:
+            return f"stopped by {signal.Signals(self.board.stopped_by).name}"
+        if has_stepped(self.before, self.after):
+            step_ms = (self.after.real_minus_mono_ns - self.before.real_minus_mono_ns) / 1e6
+            return f"the wall clock was set by {step_ms:+.3f} ms during the run, so the kernel's times cannot be placed"
+        return None
 
 
 def run(plan_path: Path, folder: Path) -> int:
-    """Run a plan and write its folder; return the exit code. Raises MeterError when it cannot begin."""
+    """Run a plan and write its folder; return the exit code. Raises MeterError when it cannot begin or go on."""
     plan = read_plan(plan_path)
-    endpoint = resolve(plan.url)
+    endpoint = resolve(plan.url, wants_stamps=plan.kernel_stamps)
     claim(folder)
-    host = urlsplit(plan.url).netloc
-    exchanges = [Exchange(request) for request in prepare(plan, host, uuid.uuid4().hex[:8])]
-    tell = partial(write_progress, folder, planned=plan.total_count)
-    wire = Wire(endpoint, exchanges, ClosedPace(1, 0), round(plan.timeout_s * NS), tell)
-    course = _drive(plan, wire)
-    tell(wire.ended)
-    rows = describe_all(exchanges[: wire.issued], plan, course.origin)
-    write_report(folder, rows, _summary(course, rows, exchanges[: wire.issued]))
-    return 0 if course.stopped_by is None else 128 + course.stopped_by
+    check_disk(folder, report_bytes(plan))
+    _look_around(plan)
+    check_speaks_openai(plan)
+    exchanges = [Exchange(request) for request in prepare(plan, urlsplit(plan.url).netloc, uuid.uuid4().hex[:8])]
+    intend(plan, exchanges)
+    work = Work(plan, endpoint, exchanges, Board.open(plan.workers), read_offset())
+    course, part = _drive(work, folder)
+    window = _mark(part, plan, course)
+    write_report(folder, part, lambda found: _summary(course, found, window))
+    return _end(course)
 
 
-def _drive(plan: Plan, wire: Wire) -> Course:
-    """Open the connections, start the clock, send, and stop the clock."""
-    first = min(plan.load.concurrency or 1, plan.total_count)
-    make_room(plan.load.concurrency or plan.total_count)
-    wire.connect_first(first)
+def _look_around(plan: Plan) -> None:
+    """Refuse what this host cannot do, before anything is sent."""
+    streams = plan.load.concurrency
+    make_room(-(-(streams or plan.total_count) // plan.workers), needs_all=streams is not None)
+    if streams is not None:
+        check_ports(streams)
+
+
+def _drive(work: Work, folder: Path) -> tuple[Course, Part]:
+    """Fork the workers, start them together, watch them, and put together what they bring."""
+    board = work.board
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda found, _frame: setattr(wire, "stopped_by", found))
-    before = read_offset()
-    cpu_start, origin_ns = time.process_time(), time.monotonic_ns()
-    origin_utc = _utc(origin_ns + before.real_minus_mono_ns)
-    wire.pace = _pace(plan, wire.exchanges, origin_ns)
-    wire.run()
-    cpu_s, wall_s = time.process_time() - cpu_start, (time.monotonic_ns() - origin_ns) / NS
-    return Course(plan, origin_ns, origin_utc, before, read_offset(), cpu_s, wall_s, wire.stopped_by)
+        signal.signal(number, lambda found, _frame: board.stop(found))
+    told_s = 0.0
+
+    def look_around() -> None:
+        nonlocal told_s
+        if not board.origin_ns and board.is_ready:
+            board.start(time.monotonic_ns() + HEAD_START_NS)
+        if time.monotonic() - told_s >= PROGRESS_S:
+            told_s = time.monotonic()
+            write_progress(folder, board.ended, work.plan.total_count)
+
+    found = gather(fork_each(work.plan.workers, lambda worker: _or_stop(work, worker)), look_around)
+    for error in found:
+        if isinstance(error, MeterError):
+            raise error
+    done: list[Done] = [one for one in found if one is not None]
+    if not done:
+        raise StoppedError(board.stopped_by)
+    course = Course(work.plan, board, work.before, read_offset(), [one.health for one in done])
+    write_progress(folder, board.ended, work.plan.total_count)
+    return course, merge([one.part for one in done])
+
+
+def _or_stop(work: Work, worker: int) -> Done | None:
+    """Be a worker; one that cannot begin calls the others off."""
+    try:
+        return work_out(work, worker)
+    except MeterError:
+        work.board.stop(signal.SIGABRT)
+        raise
+
+
+def _mark(part: Part, plan: Plan, course: Course) -> Window | None:
+    """Find the steady window, and write into each row where it stands."""
+    concurrency = plan.load.concurrency
+    ended_ns = time.monotonic_ns() - course.board.origin_ns
+    window = None if concurrency is None else steady_window(part.rows, concurrency, ended_ns)
+    for row in part.rows:
+        row["window"] = None if window is None else window.name(row)
+    return window
+
+
+def _end(course: Course) -> int:
+    """Give the exit code of a run whose report is written."""
+    if course.board.stopped_by:
+        return 128 + course.board.stopped_by
+    if course.ended_by is not None:
+        raise OutsideWorldError(f"The run is marked incomplete: {course.ended_by}. What was measured is kept.")
+    return 0
 
 
 def _utc(real_ns: int) -> str:
     return datetime.fromtimestamp(real_ns / NS, timezone.utc).isoformat(timespec="microseconds")
 
 
-def _pace(plan: Plan, exchanges: Sequence[Exchange], origin_ns: int) -> Pace:
-    """Choose the loop; for an open one, write into each exchange when it is meant to be sent."""
-    if plan.load.concurrency is not None:
-        return ClosedPace(plan.load.concurrency, plan.total_count)
-    arrivals = arrivals_ns(plan.load, plan.total_count, plan.prompts.seed)
-    intended = [origin_ns + GRACE_NS + at for at in arrivals]
-    for exchange, at in zip(exchanges, intended, strict=True):
-        exchange.intended_ns = at
-    return OpenPace(intended)
-
-
-def _summary(course: Course, rows: Sequence[Row], exchanges: Sequence[Exchange]) -> dict[str, Any]:
+def _summary(course: Course, part: Part, window: Window | None) -> dict[str, Any]:
     """Write meter.json; its counts are of measured requests."""
-    measured = [row for row in rows if row["phase"] == "measured"]
+    measured = [row for row in part.rows if row["phase"] == "measured"]
     outcomes = Counter(row["outcome"] for row in measured)
     starts = [row["send_start_ns"] for row in measured if row["send_start_ns"] is not None]
     ends = [row["done_at_ns"] for row in measured if row["done_at_ns"] is not None]
@@ -106,7 +149,7 @@ def _summary(course: Course, rows: Sequence[Row], exchanges: Sequence[Exchange])
         "meter_record_version": METER_RECORD_VERSION,
         "plan": course.plan.raw,
         "plan_sha256": course.plan.sha256,
-        "origin_utc": course.origin_utc,
+        "origin_utc": _utc(course.board.origin_ns + course.before.real_minus_mono_ns),
         "python": platform.python_version(),
         "started_ns": min(starts, default=None),
         "ended_ns": max(ends, default=None),
@@ -114,9 +157,13 @@ def _summary(course: Course, rows: Sequence[Row], exchanges: Sequence[Exchange])
         "issued": len(measured),
         "ok": outcomes.pop("ok", 0),
         "failed_by_class": dict(sorted(outcomes.items())),
+        "steady": None if window is None else window.describe(),
         "clock": _clock(course),
-        "client": client_health(exchanges, course.origin, course.cpu_s, course.wall_s),
-        "complete": course.stopped_by is None,
+        "client": client_health(part, course.workers),
+        "workers": course.workers,
+        "events": part.events.describe(),
+        "ended_by": course.ended_by,
+        "complete": course.ended_by is None,
     }
 
 

@@ -1,4 +1,4 @@
-"""The two ways in which a run cannot begin, each with its exit code."""
+"""The ways in which a run cannot begin or go on, each with its exit code."""
 
 
 class MeterError(Exception):
@@ -17,3 +17,11 @@ class OutsideWorldError(MeterError):
     """The server, the network or this host's limits stand in the way."""
 
     exit_code = 3
+
+
+class StoppedError(MeterError):
+    """A signal came before anything was sent."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__("Stopped before anything was sent.")
+        self.exit_code = 128 + number

@@ -1,10 +1,14 @@
 """One request and what came back, as stored while the clock runs; nothing here is parsed yet."""
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from meter.clock import Ancillary
 from meter.framing import Framing
 from meter.prepare import PreparedRequest
+
+if TYPE_CHECKING:
+    from meter.connection import Connection
 
 Read = tuple[int, Ancillary, bytes]  # user-space time (monotonic ns), ancillary data with the kernel's, bytes
 
@@ -15,7 +19,8 @@ class Exchange:
 
     request: PreparedRequest
     intended_ns: int | None = None  # open loop only
-    connection: int | None = None
+    slot_free_ns: int | None = None  # closed loop only: when the slot it took fell free; None for the first of a slot
+    connection: "Connection | None" = None
     is_reused: bool | None = None
     send_start_ns: int | None = None
     send_end_ns: int | None = None

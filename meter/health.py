@@ -1,52 +1,80 @@
 """How well the meter itself did: its lag behind the kernel, its lateness, its appetite."""
 
-import math
+import os
+import resource
+import time
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from meter.clock import kernel_stamp_ns
-from meter.exchange import Exchange
-from meter.record import Origin
+from meter.percentiles import percentile_ms
+from meter.record import Part, Row
 
-NS_PER_MS = 1_000_000
+NS = 1_000_000_000
+SCHEDSTAT = Path("/proc/self/schedstat")
 
 
-def percentile_ms(values_ns: Sequence[int], share: float) -> float | None:
-    """Nearest rank: the smallest value with at least this share of all at or below it; None of nothing."""
-    if not values_ns:
+@dataclass(frozen=True, slots=True)
+class Appetite:
+    """What this process has used so far; the differences of two are what a stretch of work has cost."""
+
+    at_s: float
+    cpu_s: float
+    waited_s: float | None  # runnable and not running; None where the kernel does not say
+    switches: int  # by its own will: it slept
+    preemptions: int
+
+    @classmethod
+    def now(cls) -> "Appetite":
+        """Read it."""
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        return cls(time.monotonic(), used.ru_utime + used.ru_stime, _waited_s(), used.ru_nvcsw, used.ru_nivcsw)
+
+
+def _waited_s() -> float | None:
+    try:
+        return int(SCHEDSTAT.read_text().split()[1]) / NS
+    except (OSError, ValueError, IndexError):
         return None
-    return sorted(values_ns)[max(math.ceil(share * len(values_ns)) - 1, 0)] / NS_PER_MS
 
 
-def _lags_ns(exchanges: Sequence[Exchange], origin: Origin) -> list[int]:
-    """List how long each stamped read waited between the kernel and us."""
-    if origin.offset is None:
-        return []
-    shift = origin.offset.real_minus_mono_ns
-    stamps = ((at, kernel_stamp_ns(ancillary)) for exchange in exchanges for at, ancillary, _data in exchange.reads)
-    return [at - (stamp - shift) for at, stamp in stamps if stamp is not None]
-
-
-def _delays_ns(exchanges: Sequence[Exchange]) -> list[int]:
-    return [
-        exchange.send_start_ns - exchange.intended_ns
-        for exchange in exchanges
-        if exchange.request.phase == "measured"
-        and exchange.send_start_ns is not None
-        and exchange.intended_ns is not None
-    ]
-
-
-def client_health(exchanges: Sequence[Exchange], origin: Origin, cpu_s: float, wall_s: float) -> dict[str, Any]:
-    """Sum up the client, warm-up included; the dispatch delay is of measured requests of an open loop."""
-    lags = _lags_ns(exchanges, origin)
-    reads = sum(len(exchange.reads) for exchange in exchanges)
+def worker_health(worker: int, before: Appetite, after: Appetite, turns: int) -> dict[str, Any]:
+    """Write what one worker took between two moments, and the cores it might run on."""
+    is_known = before.waited_s is not None and after.waited_s is not None
     return {
-        "cpu_s": cpu_s,
-        "wall_s": wall_s,
-        "kernel_stamp_share": len(lags) / reads if reads else None,
+        "worker": worker,
+        "cores": sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
+        "cpu_s": after.cpu_s - before.cpu_s,
+        "wall_s": after.at_s - before.at_s,
+        "run_queue_wait_s": (after.waited_s or 0) - (before.waited_s or 0) if is_known else None,
+        "switches": after.switches - before.switches,
+        "preemptions": after.preemptions - before.preemptions,
+        "turns": turns,
+    }
+
+
+def client_health(part: Part, workers: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Sum up the client, warm-up included; dispatch delay and slot refill are of measured requests."""
+    lags = part.lags_ns
+    measured = [row for row in part.rows if row["phase"] == "measured"]
+    return {
+        "cpu_s": sum(worker["cpu_s"] for worker in workers),
+        "wall_s": max(worker["wall_s"] for worker in workers),
+        "core_share_max": max(worker["cpu_s"] / worker["wall_s"] for worker in workers),
+        "kernel_stamp_share": len(lags) / part.reads if part.reads else None,
         "lag_p50_ms": percentile_ms(lags, 0.50),
         "lag_p99_ms": percentile_ms(lags, 0.99),
         "lag_max_ms": percentile_ms(lags, 1.0),
-        "dispatch_delay_p99_ms": percentile_ms(_delays_ns(exchanges), 0.99),
+        "merged_late_share": part.merged_late / part.token_events if part.token_events else None,
+        "dispatch_delay_p99_ms": percentile_ms(_gaps_ns(measured, "intended_at_ns"), 0.99),
+        "send_gap_p99_ms": percentile_ms(_gaps_ns(measured, "slot_free_ns"), 0.99),
     }
+
+
+def _gaps_ns(rows: Sequence[Row], earlier: str) -> list[int]:
+    return [
+        row["send_start_ns"] - row[earlier]
+        for row in rows
+        if row["send_start_ns"] is not None and row[earlier] is not None
+    ]

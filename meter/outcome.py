@@ -43,7 +43,7 @@ def _with_status(exchange: Exchange) -> str | None:
 def _judge_stream(answer: Answer) -> Verdict | None:
     if answer.unreadable is not None:
         return "parse", f"not a completion chunk: {answer.unreadable}"
-    if not answer.token_reads and not answer.is_done:
+    if not answer.token_events and not answer.is_done:
         return "parse", f"no event stream: {body_excerpt(answer)}"
     if not answer.is_done or answer.finish_reason is None:
         return "truncated", "the stream ended without " + ("a finish_reason" if answer.is_done else "[DONE]")

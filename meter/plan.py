@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from meter import METER_PLAN_VERSION
 from meter.asked import Prompts, check_room, read_prompts
 from meter.errors import UsageError
-from meter.rules import COUNT, COUNT_OR_0, OBJECT, POSITIVE, TEXT, Rule, check, one_of
+from meter.rules import COUNT, COUNT_OR_0, FLAG, OBJECT, POSITIVE, TEXT, Rule, check, one_of
 
 # The meter writes these body keys itself.
 OURS = frozenset(
@@ -49,6 +49,8 @@ class Plan:
     warmup_count: int
     timeout_s: float  # from the start of sending to the end of the answer
     extra_body: dict[str, Any]
+    workers: int  # processes that share the load, one a core
+    kernel_stamps: bool
 
     @property
     def total_count(self) -> int:
@@ -106,6 +108,8 @@ _PLAN = {
     "request_count": COUNT,
     "warmup_count": COUNT_OR_0,
     "timeout_s": POSITIVE,
+    "workers": COUNT,
+    "kernel_stamps": FLAG,
     "extra_body": Rule((dict,), OURS.isdisjoint, f"an object without the keys {', '.join(sorted(OURS))}"),
 }
 
@@ -133,6 +137,8 @@ def parse_plan(text: str) -> Plan:
     plan = Plan(raw, **{**settings, "load": _read_load(raw["load"]), "prompts": read_prompts(raw["prompts"])})
     check_room(plan.prompts, plan.total_count)
     _check_trace(plan)
+    if plan.load.concurrency is not None and plan.load.concurrency < plan.workers:
+        raise UsageError(f"The plan's {plan.workers} workers cannot share {plan.load.concurrency} streams.")
     return plan
 
 

@@ -1,15 +1,19 @@
-"""One request as the record tells it: times in nanoseconds since the origin, None for what is missing."""
+"""Requests as the record tells them: times in nanoseconds since the origin, None for what is missing."""
 
+from array import array
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from meter.clock import Offset, kernel_stamp_ns
+from meter.events import KINDS, NO_TIME, Events
 from meter.exchange import Exchange
 from meter.outcome import judge
+from meter.percentiles import nearest_rank
 from meter.plan import Plan
-from meter.sse import Answer, read_answer, usage_count
+from meter.sse import Answer, Event, read_answer, usage_count
+from meter.turns import LATE_NS, Turns
 
 Row = dict[str, Any]
 
@@ -32,60 +36,131 @@ class Origin:
         return self.since(real_ns - self.offset.real_minus_mono_ns)
 
 
-def describe_all(exchanges: Iterable[Exchange], plan: Plan, origin: Origin) -> list[Row]:
-    """Write the rows of all requests, each with the place of its events in events.bin."""
-    rows = []
-    first = 0
-    for exchange in exchanges:
-        row = describe(exchange, plan, origin)
-        count = len(row["event_at_ns"])
-        rows.append({**row, "event_first": first, "event_count": count})
-        first += count
-    return rows
+@dataclass(slots=True)
+class Part:
+    """Some requests of a run, read: their rows, their events row after row, and how late their reads were."""
+
+    rows: list[Row] = field(default_factory=list)
+    events: Events = field(default_factory=Events)
+    lags_ns: "array[int]" = field(default_factory=lambda: array("q"))  # kernel to us, of each read with a stamp
+    reads: int = 0
+    token_events: int = 0
+    merged_late: int = 0  # token events whose own times were lost because we were away
+
+    def first(self, count: int) -> "Part":
+        """The same with the rows and events of its first requests only; what is counted of all stays."""
+        fewer = replace(self, rows=self.rows[:count], events=Events())
+        fewer.events.take(self.events, 0, sum(row["event_count"] for row in fewer.rows))
+        return fewer
 
 
-def describe(exchange: Exchange, plan: Plan, origin: Origin) -> Row:
-    """Write one row of requests.jsonl; the keys are documented in docs/reference/meter.md."""
-    answer = read_answer(exchange)
-    outcome, error = judge(exchange, answer, exchange.request.prompt.output_tokens, plan.extra_body)
-    return {
-        **_identity(exchange),
-        **_times(exchange, answer, origin),
-        **_counts(exchange, answer),
-        **_events(exchange, answer, origin),
-        "finish_reason": answer.finish_reason,
-        "http_status": exchange.framing.status,
-        "outcome": outcome,
-        "error": error,
-        "body_sha256": exchange.request.body_sha256,
-        "output_sha256": answer.output_sha256,
-    }
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Reads answers of one worker after its clock has stopped."""
+
+    plan: Plan
+    origin: Origin
+    worker: int
+    turns: Turns
+
+    def read(self, exchanges: Iterable[Exchange]) -> Part:
+        """Read these answers; each row says which events of the part are its own."""
+        part = Part()
+        for exchange in exchanges:
+            self._describe(exchange, part)
+        return part
+
+    def _describe(self, exchange: Exchange, part: Part) -> None:
+        """Write one row of requests.jsonl; the keys are documented in docs/reference/meter.md."""
+        answer = read_answer(exchange)
+        outcome, error = judge(exchange, answer, exchange.request.prompt.output_tokens, self.plan.extra_body)
+        stamps = [self.origin.kernel_since(kernel_stamp_ns(ancillary)) for _at, ancillary, _data in exchange.reads]
+        row = {
+            **self._identity(exchange, answer),
+            **self._times(exchange, answer),
+            **_counts(exchange, answer),
+            **self._lateness(exchange, answer, stamps, part),
+            "finish_reason": answer.finish_reason,
+            "stop_reason": answer.stop_reason,
+            "http_status": exchange.framing.status,
+            "outcome": outcome,
+            "error": error,
+            "body_sha256": exchange.request.body_sha256,
+            "output_sha256": answer.output_sha256,
+            "server_metrics": answer.server_metrics,
+            "event_first": len(part.events),
+            "event_count": len(answer.events),
+        }
+        for event in answer.events:
+            seen = exchange.reads[event.read][0] - self.origin.monotonic_ns
+            stamp = stamps[event.read]
+            kind = KINDS.index(event.kind)
+            part.events.append(seen, NO_TIME if stamp is None else stamp, event.tokens, event.read, event.size, kind)
+        part.rows.append(row)
+
+    def _identity(self, exchange: Exchange, answer: Answer) -> Row:
+        connection = exchange.connection
+        return {
+            "index": exchange.request.index,
+            "phase": exchange.request.phase,
+            "request_id": exchange.request.request_id,
+            "server_request_id": answer.response_id,
+            "prompt_id": exchange.request.prompt.prompt_id,
+            "conversation": exchange.request.prompt.conversation,
+            "turn": exchange.request.prompt.turn,
+            "worker": self.worker,
+            "connection": None if connection is None else connection.number,
+            "local_port": None if connection is None else connection.port,
+            "reused": exchange.is_reused,
+        }
+
+    def _times(self, exchange: Exchange, answer: Answer) -> Row:
+        opened = None if exchange.is_reused else exchange.connection
+        tokens = answer.token_events
+        answers = [event for event in tokens if event.kind != "reasoning"]
+        moments = {
+            "intended_at_ns": exchange.intended_ns,
+            "slot_free_ns": exchange.slot_free_ns,
+            "connect_start_ns": None if opened is None else opened.opened_ns,
+            "connect_end_ns": None if opened is None else opened.connected_ns,
+            "send_start_ns": exchange.send_start_ns,
+            "send_end_ns": exchange.send_end_ns,
+            "headers_at_ns": answer.headers_at_ns,
+            "first_event_at_ns": _seen(exchange, answer.events[:1]),
+            "first_token_at_ns": _seen(exchange, tokens[:1]),
+            "first_content_at_ns": _seen(exchange, answers[:1]),
+            "last_token_at_ns": _seen(exchange, tokens[-1:]),
+            "done_at_ns": exchange.ended_ns,
+        }
+        return {name: self.origin.since(at_ns) for name, at_ns in moments.items()}
+
+    def _lateness(self, exchange: Exchange, answer: Answer, stamps: Sequence[int | None], part: Part) -> Row:
+        """Say how late we were for this answer, and count it for the part."""
+        lags = [
+            at - self.origin.monotonic_ns - stamp
+            for (at, _ancillary, _data), stamp in zip(exchange.reads, stamps, strict=True)
+            if stamp is not None
+        ]
+        sharing = {
+            read: count for read, count in Counter(event.read for event in answer.token_events).items() if count > 1
+        }
+        late = sum(
+            count for read, count in sharing.items() if self.turns.most_late_ns(exchange.reads[read][0]) > LATE_NS
+        )
+        part.lags_ns.extend(lags)
+        part.reads += len(exchange.reads)
+        part.token_events += len(answer.token_events)
+        part.merged_late += late
+        return {
+            "lag_p99_ns": nearest_rank(lags, 0.99),
+            "lag_max_ns": max(lags, default=None),
+            "merged_events": sum(sharing.values()),
+            "merged_late_events": late,
+        }
 
 
-def _identity(exchange: Exchange) -> Row:
-    return {
-        "index": exchange.request.index,
-        "phase": exchange.request.phase,
-        "request_id": exchange.request.request_id,
-        "prompt_id": exchange.request.prompt.prompt_id,
-        "conversation": exchange.request.prompt.conversation,
-        "turn": exchange.request.prompt.turn,
-        "connection": exchange.connection,
-        "reused": exchange.is_reused,
-    }
-
-
-def _times(exchange: Exchange, answer: Answer, origin: Origin) -> Row:
-    tokens_at = [exchange.reads[read][0] for read in answer.token_reads]
-    return {
-        "intended_at_ns": origin.since(exchange.intended_ns),
-        "send_start_ns": origin.since(exchange.send_start_ns),
-        "send_end_ns": origin.since(exchange.send_end_ns),
-        "headers_at_ns": origin.since(answer.headers_at_ns),
-        "first_token_at_ns": origin.since(tokens_at[0] if tokens_at else None),
-        "last_token_at_ns": origin.since(tokens_at[-1] if tokens_at else None),
-        "done_at_ns": origin.since(exchange.ended_ns),
-    }
+def _seen(exchange: Exchange, events: Sequence[Event]) -> int | None:
+    return exchange.reads[events[0].read][0] if events else None
 
 
 def _counts(exchange: Exchange, answer: Answer) -> Row:
@@ -97,15 +172,21 @@ def _counts(exchange: Exchange, answer: Answer) -> Row:
         "cached_tokens": answer.cached_tokens,
         "output_tokens_planned": prompt.output_tokens,
         "output_tokens_counted": usage_count(answer, "completion_tokens"),
+        "tokens_by": answer.tokens_by,
     }
 
 
-def _events(exchange: Exchange, answer: Answer, origin: Origin) -> Row:
-    kernel = [origin.kernel_since(kernel_stamp_ns(exchange.reads[read][1])) for read in answer.token_reads]
-    sharing = Counter(answer.token_reads)
-    return {
-        "event_at_ns": [origin.since(exchange.reads[read][0]) for read in answer.token_reads],
-        "event_kernel_ns": kernel if any(at is not None for at in kernel) else None,
-        "event_tokens": answer.event_tokens,
-        "merged_events": sum(count for count in sharing.values() if count > 1),
-    }
+def merge(parts: Sequence[Part]) -> Part:
+    """Put the parts of all workers together, in the order of the requests; nothing is lost or counted twice."""
+    whole = Part()
+    rows = sorted(((row, part) for part in parts for row in part.rows), key=lambda pair: pair[0]["index"])
+    for row, part in rows:
+        first, count = row["event_first"], row["event_count"]
+        whole.rows.append({**row, "event_first": len(whole.events)})
+        whole.events.take(part.events, first, count)
+    for part in parts:
+        whole.lags_ns.extend(part.lags_ns)
+        whole.reads += part.reads
+        whole.token_events += part.token_events
+        whole.merged_late += part.merged_late
+    return whole

@@ -1,16 +1,19 @@
 """The output folder: each file appears whole or not at all, and meter.json comes last."""
 
+import contextlib
 import json
 import os
-import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from meter.errors import OutsideWorldError, UsageError
+from meter.plan import Plan
+from meter.record import Part
 
-NO_TIME = -(2**63)  # in events.bin, where there is no null
-EVENT_COLUMNS = ("event_at_ns", "event_kernel_ns", "event_tokens")
+EVENT_BYTES, ROW_BYTES = 25, 1500  # a line of requests.jsonl has about 1,000
+OTHER_EVENTS = 5  # role, finish, usage, [DONE], a comment
+SPARE_BYTES = 1 << 16
 
 
 def claim(folder: Path) -> None:
@@ -29,36 +32,61 @@ def claim(folder: Path) -> None:
 def write_whole(path: Path, parts: Iterable[bytes]) -> None:
     """Write beside, flush to the disk, then put in place."""
     beside = path.with_name(f".{path.name}.partial")
-    with beside.open("wb") as file:
-        file.writelines(parts)
-        file.flush()
-        os.fsync(file.fileno())
-    beside.replace(path)
+    try:
+        with beside.open("wb") as file:
+            file.writelines(parts)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except OSError:
+        beside.unlink(missing_ok=True)
+        raise
 
 
-def pack_events(rows: Sequence[dict[str, Any]]) -> bytes:
-    """Pack the events of all requests by column: n user times, n kernel times (int64), n token counts (int32).
+def report_bytes(plan: Plan) -> int:
+    """The most that the report of this plan may take on the disk, roughly; a plan that holds a trace is in it again."""
+    events = plan.output_tokens + OTHER_EVENTS
+    return plan.total_count * (ROW_BYTES + events * EVENT_BYTES) + 2 * len(json.dumps(plan.raw)) + SPARE_BYTES
 
-    Little-endian. A time that is missing is NO_TIME, since no event can be there.
+
+def write_report(folder: Path, part: Part, summarise: Callable[[Part], dict[str, Any]]) -> None:
+    """Write the events by column, the requests, then meter.json; who finds that one finds everything.
+
+    Raises OutsideWorldError where the disk is full or broken; as many of the first requests as fit are then kept, and
+    their meter.json says that they are not all.
     """
-    seen = [at for row in rows for at in row["event_at_ns"]]
-    kernel = [at for row in rows for at in row["event_kernel_ns"] or [None] * row["event_count"]]
-    tokens = [count for row in rows for count in row["event_tokens"]]
-    stamped = [NO_TIME if at is None else at for at in kernel]
-    return struct.pack(f"<{len(seen)}q{len(stamped)}q{len(tokens)}i", *seen, *stamped, *tokens)
+    try:
+        _write(folder, part, summarise(part))
+    except OSError as error:
+        text = f"the report cannot be written to {folder}: {error.strerror}"
+        kept = _write_what_fits(folder, part, summarise, text)
+        raise OutsideWorldError(f"{text}; {kept} of {len(part.rows)} requests were kept.") from error
 
 
-def write_report(folder: Path, rows: Sequence[dict[str, Any]], summary: dict[str, Any]) -> None:
-    """Write the events by column, the requests without them, then meter.json; who finds that one finds everything."""
-    write_whole(folder / "events.bin", [pack_events(rows)])
-    requests = ({key: value for key, value in row.items() if key not in EVENT_COLUMNS} for row in rows)
-    lines = (json.dumps(row, separators=(",", ":")) + "\n" for row in requests)
+def _write(folder: Path, part: Part, summary: dict[str, Any]) -> None:
+    write_whole(folder / "events.bin", part.events.pack())
+    lines = (json.dumps(row, separators=(",", ":")) + "\n" for row in part.rows)
     write_whole(folder / "requests.jsonl", (line.encode() for line in lines))
     write_whole(folder / "meter.json", [json.dumps(summary, indent=1).encode() + b"\n"])
 
 
+def _write_what_fits(folder: Path, part: Part, summarise: Callable[[Part], dict[str, Any]], text: str) -> int:
+    """Try with half of the requests, then half of these; gives how many were kept."""
+    count = len(part.rows) // 2
+    while count:
+        fewer = part.first(count)
+        try:
+            _write(folder, fewer, {**summarise(fewer), "ended_by": text, "complete": False})
+        except OSError:
+            count //= 2
+        else:
+            return count
+    return 0
+
+
 def write_progress(folder: Path, done: int, planned: int) -> None:
-    """Say how far the run is; not flushed to the disk, because it is called while the clock runs."""
+    """Say how far the run is, where the disk still takes it; a run does not end for want of its progress."""
     beside = folder / ".progress.json.partial"
-    beside.write_text(f'{{"done":{done},"planned":{planned}}}\n', encoding="utf-8")
-    beside.replace(folder / "progress.json")
+    with contextlib.suppress(OSError):
+        beside.write_text(f'{{"done":{done},"planned":{planned}}}\n', encoding="utf-8")
+        beside.replace(folder / "progress.json")

@@ -28,6 +28,7 @@ TEXT = Rule((str,), bool, "a text that is not empty")
 COUNT = Rule((int,), lambda value: value >= 1, "a whole number of 1 or more")
 COUNT_OR_0 = Rule((int,), lambda value: value >= 0, "a whole number of 0 or more")
 POSITIVE = Rule((int, float), lambda value: 0 < value < float("inf"), "a number above 0")
+FLAG = Rule((bool,), lambda _value: True, "true or false")
 OBJECT = Rule((dict,), lambda _value: True, "an object")
 
 

@@ -14,20 +14,38 @@ from meter.exchange import Exchange
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 
 
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One server-sent event: what it is (events.KINDS), its tokens, the read that completed it, its size in bytes."""
+
+    kind: str
+    tokens: int
+    read: int
+    size: int
+
+
 @dataclass(slots=True)
 class Answer:
     """One answer in parts; None is what was not there."""
 
     headers_at_ns: int | None = None
     body: bytes = b""
-    token_reads: list[int] = field(default_factory=list)  # for each token event, the read that completed it
-    event_tokens: list[int] = field(default_factory=list)
-    text: str = ""
+    events: list[Event] = field(default_factory=list)
+    tokens_by: str | None = None  # how tokens were told: "ids", "usage" (running counts), or "events" (one an event)
+    text: str = ""  # of every channel
     finish_reason: str | None = None
+    stop_reason: str | int | None = None
     usage: dict[str, Any] | None = None
+    server_metrics: dict[str, Any] | None = None  # the server's own times of this request
+    response_id: str | None = None
     error: str | None = None  # an error object inside a 2xx answer
     unreadable: str | None = None  # the first event that is not what it should be
     is_done: bool = False  # [DONE] was seen
+
+    @property
+    def token_events(self) -> list[Event]:
+        """The events that brought tokens, of whatever channel."""
+        return [event for event in self.events if event.tokens]
 
     @property
     def output_sha256(self) -> str | None:
@@ -51,8 +69,8 @@ def usage_count(answer: Answer, key: str) -> int | None:
     return _count(answer.usage, key)
 
 
-def split_events(body: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield each event's data with the offset of its last byte; comments and an unfinished event are left out."""
+def split_events(body: bytes) -> Iterator[tuple[int, bytes | None]]:
+    """Yield each event's data with the offset of its last byte, and each comment as None; no unfinished event."""
     data: list[bytes] = []
     start = 0
     for line_end in _LINE_END.finditer(body):
@@ -60,6 +78,8 @@ def split_events(body: bytes) -> Iterator[tuple[int, bytes]]:
         start = line_end.end()
         if line.startswith(b"data:"):
             data.append(line[5:].removeprefix(b" "))
+        elif line.startswith(b":"):
+            yield start - 1, None
         elif not line and data:
             yield start - 1, b"\n".join(data)
             data = []
@@ -80,8 +100,9 @@ def read_answer(exchange: Exchange) -> Answer:
     for position, data in split_events(answer.body):
         segment = bisect_right(body_starts, position) - 1
         raw_position = framing.segments[segment][0] + position - body_starts[segment]
-        _take_event(answer, data, bisect_right(read_ends, raw_position))
-    if not answer.is_done and not answer.token_reads:
+        kind, tokens = ("comment", 0) if data is None else _take_event(answer, data)
+        answer.events.append(Event(kind, tokens, bisect_right(read_ends, raw_position), len(data or b"")))
+    if not answer.is_done and not answer.token_events:
         _take_plain_body(answer)
     return answer
 
@@ -96,32 +117,64 @@ def _take_plain_body(answer: Answer) -> None:
         answer.error = _excerpt(answer.body)
 
 
-def _take_event(answer: Answer, data: bytes, read: int) -> None:
+def _take_event(answer: Answer, data: bytes) -> tuple[str, int]:
+    """Take in one event; gives its kind and its tokens."""
     if data.strip() == b"[DONE]":
         answer.is_done = True
-        return
+        return "done", 0
     try:
         chunk = json.loads(data)
         if chunk.get("error"):
             answer.error = answer.error or _excerpt(data)
-            return
-        _take_chunk(answer, chunk, read)
+            return "error", 0
+        return _take_chunk(answer, chunk)
     except (ValueError, AttributeError, TypeError, KeyError):
         answer.unreadable = answer.unreadable or _excerpt(data)
+        return "error", 0
 
 
-def _take_chunk(answer: Answer, chunk: dict[str, Any], read: int) -> None:
-    if chunk.get("usage"):
-        answer.usage = chunk["usage"]
-    for choice in chunk["choices"]:
-        text = choice.get("text") or ""
-        token_ids = choice.get("token_ids")
-        tokens = len(token_ids) if token_ids is not None else int(bool(text))
-        answer.text += text
-        answer.finish_reason = choice.get("finish_reason") or answer.finish_reason
-        if tokens:
-            answer.token_reads.append(read)
-            answer.event_tokens.append(tokens)
+def _take_chunk(answer: Answer, chunk: dict[str, Any]) -> tuple[str, int]:
+    choices = chunk["choices"]
+    counted = _count(answer.usage, "completion_tokens") or 0
+    answer.response_id = answer.response_id or chunk.get("id")
+    answer.server_metrics = chunk.get("metrics") or answer.server_metrics
+    answer.usage = chunk.get("usage") or answer.usage
+    if not choices:
+        return "usage", 0
+    said = [_take_choice(answer, choice) for choice in choices]
+    kind, tokens = said[0][0], sum(more for _kind, more in said)
+    if answer.tokens_by == "events" and chunk.get("usage"):
+        answer.tokens_by = "usage"
+    if answer.tokens_by == "usage":
+        tokens = max((_count(answer.usage, "completion_tokens") or 0) - counted, 0)
+    return kind, tokens
+
+
+def _take_choice(answer: Answer, choice: dict[str, Any]) -> tuple[str, int]:
+    """Take in what one choice adds; completions say it in the choice, chats in its delta."""
+    said = choice.get("delta", choice)
+    text, thought = (
+        said.get("text") or said.get("content") or "",
+        said.get("reasoning") or said.get("reasoning_content"),
+    )
+    is_token = bool(text or thought or said.get("tool_calls"))
+    answer.text += (thought or "") + text
+    answer.finish_reason = choice.get("finish_reason") or answer.finish_reason
+    answer.stop_reason = choice.get("stop_reason") or answer.stop_reason
+    token_ids = choice.get("token_ids")
+    if token_ids is not None:
+        answer.tokens_by = "ids"
+    elif is_token:
+        answer.tokens_by = answer.tokens_by or "events"
+    return _kind(said, text, thought, choice), len(token_ids) if token_ids is not None else int(is_token)
+
+
+def _kind(said: dict[str, Any], text: str, thought: str | None, choice: dict[str, Any]) -> str:
+    if not text:
+        marks = {"reasoning": thought, "tool": said.get("tool_calls"), "finish": choice.get("finish_reason")}
+        marks |= {"role": said.get("role") and not choice.get("token_ids")}
+        return next((kind for kind, mark in marks.items() if mark), "content")
+    return "content"
 
 
 def _excerpt(data: bytes) -> str:

@@ -7,18 +7,23 @@ flight does not sag; see docs/reference/meter.md for what each time means.
 import contextlib
 import gc
 import os
+import signal
 import socket
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from time import monotonic_ns
 
+from meter.board import Board
+from meter.clock import Ancillary
 from meter.connection import ANCILLARY_BYTES, READ_BYTES, Connection, Endpoint, open_starting, open_waiting
 from meter.exchange import Exchange
 from meter.pace import Pace, Standing
 from meter.poller import MOST_EVENTS, READABLE, WRITABLE, Poller, open_poller
+from meter.turns import Turns
 
 PROGRESS_NS = 1_000_000_000
+NO_ANCILLARY: Ancillary = []
 
 
 @dataclass(slots=True)
@@ -29,14 +34,16 @@ class Wire:
     exchanges: Sequence[Exchange]  # in the order of sending
     pace: Pace
     timeout_ns: int
-    tell: Callable[[int], None]  # called about once a second with the number of requests ended
-    stopped_by: int | None = None  # a signal's number, set from its handler
+    board: Board
+    worker: int = 0
     issued: int = 0
     ended: int = 0
     _due: int = 0
     _opened: int = 0
     _told_ns: int = 0
     _failed_spare_at: int | None = None  # how many requests were due when a spare connection was refused
+    turns: Turns = field(default_factory=Turns)
+    _free_slots: deque[int] = field(default_factory=deque)  # since when, the longest free first
     _connections: dict[int, Connection] = field(default_factory=dict)
     _idle: list[Connection] = field(default_factory=list)
     _connecting: dict[int, Connection] = field(default_factory=dict)
@@ -46,25 +53,31 @@ class Wire:
     def connect_first(self, count: int) -> None:
         """Open so many connections and wait for them; raises OutsideWorldError when nobody answers."""
         for _ in range(count):
-            self._idle.append(self._adopt(open_waiting(self.endpoint), is_connecting=False))
+            began_ns = monotonic_ns()
+            connection = self._adopt(open_waiting(self.endpoint), began_ns, is_connecting=False)
+            self._stand(connection)
+            self._idle.append(connection)
 
     def run(self) -> None:
-        """Send everything and collect every answer, or stop early once `stopped_by` is set."""
+        """Send everything and collect every answer, or stop early once the board says so."""
         gc.collect()
         gc.freeze()
         gc.disable()
         try:
-            self._turn(monotonic_ns())
-            while self.ended < len(self.exchanges) and self.stopped_by is None:
-                for fd, mask in self._poller.poll(self.pace.wait_s(monotonic_ns()), MOST_EVENTS):
+            called_ns = self._turn(monotonic_ns())
+            while self.ended < len(self.exchanges) and not self.board.stopped_by:
+                ready = self._poller.poll(self.pace.wait_s(called_ns), MOST_EVENTS)
+                self.turns.note(called_ns, monotonic_ns(), len(ready))
+                for fd, mask in ready:
                     connection = self._connections.get(fd)
                     if connection is not None:
                         self._serve(connection, mask)
-                self._turn(monotonic_ns())
+                called_ns = self._turn(monotonic_ns())
         finally:
             gc.enable()
             gc.unfreeze()
             self._abandon()
+            self.board.tell(self.worker, self.ended)
 
     def _serve(self, connection: Connection, mask: int) -> None:
         if connection.is_connecting:
@@ -77,7 +90,10 @@ class Wire:
     def _receive(self, connection: Connection) -> None:
         exchange = connection.exchange
         try:
-            data, ancillary, _flags, _address = connection.socket.recvmsg(READ_BYTES, ANCILLARY_BYTES)
+            if self.endpoint.is_stamped:
+                data, ancillary, _flags, _address = connection.socket.recvmsg(READ_BYTES, ANCILLARY_BYTES)
+            else:
+                data, ancillary = connection.socket.recv(READ_BYTES), NO_ANCILLARY
         except BlockingIOError:
             return
         except OSError as error:
@@ -108,6 +124,8 @@ class Wire:
         exchange.ended_ns = now
         connection.exchange = None
         self.ended += 1
+        if exchange.intended_ns is None:
+            self._free_slots.append(now)
 
     def _lost(self, connection: Connection, now: int, text: str) -> None:
         """Take a lost connection as the end of its answer, or as the failure of its request."""
@@ -123,7 +141,9 @@ class Wire:
         exchange = self.exchanges[self.issued]
         self.issued += 1
         connection.exchange = exchange
-        exchange.connection, exchange.is_reused = connection.number, connection.uses > 0
+        exchange.connection, exchange.is_reused = connection, connection.uses > 0
+        if exchange.intended_ns is None and self._free_slots:
+            exchange.slot_free_ns = self._free_slots.popleft()
         connection.uses += 1
         connection.unsent = memoryview(exchange.request.payload)
         self._started.append((connection, exchange))
@@ -150,8 +170,8 @@ class Wire:
         if not is_first:
             self._poller.modify(connection.fd, READABLE)
 
-    def _turn(self, now: int) -> None:
-        """Do what time asks for: send what is due, open what will be needed, give up what is late."""
+    def _turn(self, now: int) -> int:
+        """Do what time asks for: send what is due, open what will be needed, give up what is late. Gives `now` back."""
         self._due = self.pace.due(now)
         while self._idle and self.issued < self._due:
             self._issue(self._idle.pop())
@@ -162,7 +182,10 @@ class Wire:
             self._refused(connection, now, "no connection in time")
         if now - self._told_ns >= PROGRESS_NS:
             self._told_ns = now
-            self.tell(self.ended)
+            self.board.tell(self.worker, self.ended)
+            if self.board.is_orphan:
+                self.board.stop(signal.SIGTERM)
+        return now
 
     def _is_over(self, started: tuple[Connection, Exchange], now: int) -> bool:
         """Whether the oldest request has ended; makes it end if its time is up."""
@@ -183,11 +206,16 @@ class Wire:
             except OSError as error:
                 self._cannot_connect(now, str(error))
             else:
-                connection = self._adopt(sock, is_connecting=True)
+                connection = self._adopt(sock, monotonic_ns(), is_connecting=True)
                 self._connecting[connection.fd] = connection
 
-    def _adopt(self, sock: socket.socket, *, is_connecting: bool) -> Connection:
-        connection = Connection(self._opened, sock, sock.fileno(), monotonic_ns(), is_connecting)
+    def _stand(self, connection: Connection) -> None:
+        """Note that a connection stands."""
+        connection.is_connecting = False
+        connection.connected_ns, connection.port = monotonic_ns(), connection.socket.getsockname()[1]
+
+    def _adopt(self, sock: socket.socket, began_ns: int, *, is_connecting: bool) -> Connection:
+        connection = Connection(self._opened, sock, sock.fileno(), began_ns, is_connecting)
         self._opened += 1
         self._connections[connection.fd] = connection
         self._poller.register(connection.fd, WRITABLE if is_connecting else READABLE)
@@ -199,7 +227,7 @@ class Wire:
             self._refused(connection, monotonic_ns(), os.strerror(code))
             return
         del self._connecting[connection.fd]
-        connection.is_connecting = False
+        self._stand(connection)
         self._poller.modify(connection.fd, READABLE)
         if self.issued < self._due:
             self._issue(connection)
@@ -217,9 +245,12 @@ class Wire:
             return
         exchange = self.exchanges[self.issued]
         self.issued += 1
+        if exchange.intended_ns is None and self._free_slots:
+            exchange.slot_free_ns = self._free_slots.popleft()
         exchange.fail("connect", text)
         exchange.ended_ns = now
         self.ended += 1
+        self._free_slots.append(now)
 
     def _drop(self, connection: Connection) -> None:
         """Close a connection and forget it everywhere."""

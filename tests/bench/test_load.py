@@ -125,7 +125,9 @@ def test_a_bursty_scenario_tells_both_drivers_how_bursty() -> None:
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("meter_plan_version", 1),
+        ("meter_plan_version", 2),
+        ("workers", 1),
+        ("kernel_stamps", True),
         ("url", "http://127.0.0.1:8811"),
         ("path", "/v1/completions"),
         ("model", "small"),
@@ -277,8 +279,41 @@ def test_a_run_that_was_cut_short_says_so() -> None:
 def test_a_truncated_events_file_is_unreadable(cut: int) -> None:
     header, rows, events = _parts()
 
-    with pytest.raises(UnreadableResultError, match=r"events\.bin holds \d+ bytes"):
+    with pytest.raises(UnreadableResultError, match=r"events\.bin holds \d+ (bytes|events)"):
         read_meter(header, rows, events[:-cut])
+
+
+def _with_kinds(columns: list[list[str]]) -> tuple[bytes, bytes, bytes]:
+    """A request of record version 2: a role, two token events, usage; the columns in the order of the header."""
+    values = {
+        "event_at_ns": [20 * MS, 30 * MS, 40 * MS, 41 * MS],
+        "event_kernel_ns": [NO_STAMP_NS, 30 * MS - 1, 40 * MS - 1, NO_STAMP_NS],
+        "event_tokens": [0, 1, 2, 0],
+        "event_kind": [0, 1, 1, 5],
+    }
+    row = {**_row(7, "measured", 10 * MS, [(30 * MS, 1), (40 * MS, 2)], first=0), "event_count": 4}
+    packed = b"".join(np.array(values[name], dtype=kind).tobytes() for name, kind in columns)
+    head = json.dumps({**HEAD, "events": {"count": 4, "columns": columns, "kinds": ["role", "content"]}})
+    return head.encode(), json.dumps(row).encode(), packed
+
+
+COLUMNS = [["event_at_ns", "<i8"], ["event_kernel_ns", "<i8"], ["event_tokens", "<i4"], ["event_kind", "|u1"]]
+
+
+@pytest.mark.parametrize("columns", [COLUMNS, COLUMNS[::-1]])
+def test_the_header_says_where_the_columns_are_and_events_without_tokens_are_none(columns: list[list[str]]) -> None:
+    requests = read_meter(*_with_kinds(columns)).requests
+
+    assert requests.event_tokens.tolist() == [3]
+    assert requests.gap_s.tolist() == pytest.approx([0.01])
+    assert requests.first_token_s.tolist() == pytest.approx([(30 * MS - 1) * 1e-9], rel=1e-12)
+
+
+def test_events_that_the_rows_do_not_promise_are_unreadable() -> None:
+    header, rows, events = _with_kinds(COLUMNS)
+
+    with pytest.raises(UnreadableResultError, match=r"events\.bin holds 4 events, requests\.jsonl promises 3"):
+        read_meter(header, rows.replace(b'"event_count": 4', b'"event_count": 3'), events)
 
 
 def test_an_events_file_that_is_too_long_is_unreadable() -> None:

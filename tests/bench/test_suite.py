@@ -230,6 +230,7 @@ def test_a_suite_without_scenarios_is_refused() -> None:
         ("", "a closed loop is driven by concurrency"),
         ('request_rate_per_s = 2.0\narrivals = "gamma"', "burstiness belongs to gamma arrivals"),
         ("concurrency = 4\nburstiness = 2.0", "burstiness belongs to gamma arrivals"),
+        ("concurrency = 4\nworkers = 5", "5 workers cannot share a concurrency of 4"),
     ],
 )
 def test_a_scenario_driven_by_both_loops_or_neither_or_the_wrong_one_is_refused(lines: str, said: str) -> None:
@@ -284,6 +285,7 @@ MOVES: list[tuple[tuple[str, ...], object]] = [
     (("workload", "warmup_count"), 3),
     (("workload", "concurrency"), 5),
     (("workload", "driver"), "vllm-bench"),
+    (("workload", "workers"), 2),
 ]
 
 

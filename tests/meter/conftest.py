@@ -3,23 +3,25 @@
 import copy
 import json
 import os
+import socket
 import struct
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from meter.report import NO_TIME
+from meter.events import NO_TIME
 
 ROOT = Path(__file__).parents[2]
 TRUTH_SERVER = ROOT / "tests" / "emulators" / "truth_server.py"
 PLAN: dict[str, Any] = {
-    "meter_plan_version": 1,
+    "meter_plan_version": 2,
     "url": "http://127.0.0.1:1",
     "path": "/v1/completions",
     "model": "small",
@@ -30,6 +32,8 @@ PLAN: dict[str, Any] = {
     "warmup_count": 0,
     "timeout_s": 30.0,
     "extra_body": {"temperature": 0.0, "ignore_eos": True, "return_token_ids": True},
+    "workers": 1,
+    "kernel_stamps": True,
 }
 
 
@@ -67,23 +71,32 @@ class Report:
         return [json.loads(line) for line in (self.folder / "requests.jsonl").read_text().splitlines()]
 
     @property
+    def columns(self) -> dict[str, Sequence[int]]:
+        """events.bin, read by what meter.json says of it."""
+        said = self.summary["events"]
+        codes = {"<i8": "q", "<i4": "i", "|u1": "B"}
+        packed = "<" + "".join(f"{said['count']}{codes[kind]}" for _name, kind in said["columns"])
+        numbers = iter(struct.unpack(packed, (self.folder / "events.bin").read_bytes()))
+        return {name: list(islice(numbers, said["count"])) for name, _kind in said["columns"]}
+
+    @property
     def rows(self) -> list[dict[str, Any]]:
-        """The requests with their events, which stand by column in events.bin."""
-        requests = self.requests
-        count = sum(row["event_count"] for row in requests)
-        numbers = struct.unpack(f"<{2 * count}q{count}i", (self.folder / "events.bin").read_bytes())
-        times = [None if number == NO_TIME else number for number in numbers[: 2 * count]]
-        return [row | _events(row, times[:count], times[count:], numbers[2 * count :]) for row in requests]
+        """The requests with their token events, which stand by column in events.bin, and the kinds of all events."""
+        kinds = self.summary["events"]["kinds"]
+        return [row | _events(row, self.columns, kinds) for row in self.requests]
 
     @property
     def outcomes(self) -> list[str]:
         return [row["outcome"] for row in self.rows]
 
 
-def _events(row: dict[str, Any], seen: Sequence[Any], kernel: Sequence[Any], tokens: Sequence[int]) -> dict[str, Any]:
-    own = slice(row["event_first"], row["event_first"] + row["event_count"])
-    stamped = list(kernel[own]) if any(at is not None for at in kernel[own]) else None
-    return {"event_at_ns": list(seen[own]), "event_kernel_ns": stamped, "event_tokens": list(tokens[own])}
+def _events(row: dict[str, Any], columns: dict[str, Sequence[int]], kinds: Sequence[str]) -> dict[str, Any]:
+    every = range(row["event_first"], row["event_first"] + row["event_count"])
+    tokens = [place for place in every if columns["event_tokens"][place]]
+    own = {name: [columns[name][place] for place in tokens] for name in columns if name != "event_kind"}
+    stamps = [None if at == NO_TIME else at for at in own["event_kernel_ns"]]
+    stamped = stamps if any(at is not None for at in stamps) else None
+    return {**own, "event_kernel_ns": stamped, "kinds": [kinds[columns["event_kind"][place]] for place in every]}
 
 
 StartTruth = Callable[..., TruthServer]
@@ -92,6 +105,15 @@ RunMeter = Callable[..., Report]
 
 def make_plan(**changes: object) -> dict[str, Any]:
     return {**copy.deepcopy(PLAN), **changes}
+
+
+def answer_models(server: socket.socket) -> None:
+    """Say that we serve "small", as the meter asks before a load, and close that connection."""
+    connection, _peer = server.accept()
+    with closing(connection):
+        connection.recv(65_536)
+        body = b'{"object":"list","data":[{"id":"small"}]}'
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
 
 
 def wait_for_port(process: subprocess.Popen[str]) -> int:

@@ -8,7 +8,7 @@ from contextlib import closing
 
 import pytest
 
-from tests.meter.conftest import RunMeter, StartTruth
+from tests.meter.conftest import RunMeter, StartTruth, answer_models
 
 HUGE_PROMPTS = {"kind": "random", "input_tokens": 2_000_000, "token_low": 1000, "token_high": 9999, "seed": 1}
 RESET = struct.pack("ii", 1, 0)  # close() sends a reset and keeps nothing
@@ -101,6 +101,7 @@ def resetting_server() -> Iterator[str]:
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
 
         def reset_once() -> None:
+            answer_models(server)
             connection, _peer = server.accept()
             connection.recv(1)
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)

@@ -16,7 +16,7 @@ from tests.meter.conftest import PLAN, RunMeter, make_plan
     ("changes", "words"),
     [
         ({"colour": "red"}, "unknown key colour"),
-        ({"meter_plan_version": 2}, "meter_plan_version must be 1"),
+        ({"meter_plan_version": 1}, "meter_plan_version must be 2"),
         ({"url": "https://127.0.0.1:1"}, "url must be http://host:port"),
         ({"url": "http://127.0.0.1:70000"}, "url must be"),
         ({"path": "v1"}, "path must be"),
@@ -38,6 +38,9 @@ from tests.meter.conftest import PLAN, RunMeter, make_plan
         ({"load": {"kind": "trace", "arrivals_s": [-1, 0, 1, 2, 3, 4]}}, "load.arrivals_s must be a list of seconds"),
         ({"load": {"kind": "trace", "arrivals_s": [0, 1, 2, 3, 4, True]}}, "load.arrivals_s must be a list of seconds"),
         ({"load": {"kind": ["closed"]}}, "load.kind must be"),
+        ({"workers": 0}, "workers must be"),
+        ({"workers": 3}, "3 workers cannot share 2 streams"),
+        ({"kernel_stamps": 1}, "kernel_stamps must be true or false"),
         ({"extra_body": {"stream": False}}, "extra_body must be an object without the keys"),
     ],
 )

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable
 from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,28 +18,32 @@ from bench.load import read_meter
 from meter import METER_VERSION
 from meter.bundle import bundle
 from meter.clock import Offset, has_stepped, kernel_stamp_ns, read_offset
-from meter.health import percentile_ms
-from meter.report import NO_TIME, pack_events
-from tests.meter.conftest import RunMeter, StartTruth, make_plan
+from meter.events import Events
+from meter.percentiles import percentile_ms
+from tests.meter.conftest import RunMeter, StartTruth, answer_models, make_plan
 
 FILES = ["events.bin", "meter.json", "progress.json", "requests.jsonl"]
 FIELDS = [
-    *("index", "phase", "request_id", "prompt_id", "conversation", "turn", "connection", "reused"),
-    *("intended_at_ns", "send_start_ns", "send_end_ns"),
-    *("headers_at_ns", "first_token_at_ns", "last_token_at_ns", "done_at_ns"),
-    *("prompt_tokens_planned", "prompt_tokens_counted", "cached_tokens_planned", "cached_tokens"),
-    *("output_tokens_planned", "output_tokens_counted"),
     *(
-        "merged_events",
-        "finish_reason",
-        "http_status",
-        "outcome",
-        "error",
-        "body_sha256",
-        "output_sha256",
-        "event_first",
-        "event_count",
+        "index",
+        "phase",
+        "request_id",
+        "server_request_id",
+        "prompt_id",
+        "conversation",
+        "turn",
+        "worker",
+        "connection",
+        "local_port",
+        "reused",
     ),
+    *("intended_at_ns", "slot_free_ns", "connect_start_ns", "connect_end_ns", "send_start_ns", "send_end_ns"),
+    *("headers_at_ns", "first_event_at_ns", "first_token_at_ns", "first_content_at_ns", "last_token_at_ns"),
+    *("done_at_ns", "prompt_tokens_planned", "prompt_tokens_counted", "cached_tokens_planned", "cached_tokens"),
+    *("output_tokens_planned", "output_tokens_counted", "tokens_by"),
+    *("lag_p99_ns", "lag_max_ns", "merged_events", "merged_late_events", "finish_reason", "stop_reason"),
+    *("http_status", "outcome", "error", "body_sha256", "output_sha256", "server_metrics"),
+    *("event_first", "event_count", "window"),
 ]
 StartMeter = Callable[..., "subprocess.Popen[str]"]
 
@@ -66,16 +69,18 @@ def test_the_events_of_the_requests_stand_one_after_another_in_one_file(
 
     counts = [row["event_count"] for row in report.requests]
     assert [row["event_first"] for row in report.requests] == [sum(counts[:place]) for place in range(len(counts))]
-    assert (report.folder / "events.bin").stat().st_size == 20 * sum(counts) > 0
+    assert (report.folder / "events.bin").stat().st_size == 29 * sum(counts) > 0
 
 
-def test_an_event_without_a_kernel_stamp_has_no_time_in_the_column() -> None:
-    rows: list[dict[str, Any]] = [
-        {"event_at_ns": [5], "event_kernel_ns": None, "event_tokens": [2], "event_count": 1},
-        {"event_at_ns": [7, 9], "event_kernel_ns": [6, None], "event_tokens": [1, 1], "event_count": 2},
-    ]
+def test_events_are_packed_by_column_in_the_order_of_their_header() -> None:
+    events = Events()
+    events.append(5, -6, 2, 1, 40, 1)
+    events.append(7, 8, 0, 2, 6, 6)
 
-    assert struct.unpack("<6q3i", pack_events(rows)) == (5, 7, 9, NO_TIME, 6, NO_TIME, 2, 1, 1)
+    packed = b"".join(events.pack())
+
+    assert struct.unpack("<4q6i2B", packed) == (5, 7, -6, 8, 2, 0, 1, 2, 40, 6, 1, 6)
+    assert events.describe()["count"] == 2
 
 
 def gaps_ns(times: Iterable[list[int]]) -> list[int]:
@@ -137,6 +142,7 @@ def test_a_stopped_run_writes_what_it_has_and_says_so(
 ) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
         process = start_meter(f"http://127.0.0.1:{server.getsockname()[1]}", load={"kind": "closed", "concurrency": 1})
+        answer_models(server)
         connection, _peer = server.accept()
         with closing(connection):
             connection.recv(65_536)  # the first request is out, so the run is on

@@ -1,0 +1,120 @@
+"""The processes that drive the load, one a core: each with its own connections and its share of the requests.
+
+All read one monotonic clock and begin at one moment, so that putting their parts together is exact.
+"""
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from meter.board import Board
+from meter.clock import Offset, has_stepped, read_offset
+from meter.connection import Endpoint
+from meter.exchange import Exchange
+from meter.forks import fork_each, gather
+from meter.health import Appetite, worker_health
+from meter.pace import LEAD_NS, ClosedPace, OpenPace, Pace
+from meter.plan import Plan
+from meter.record import Origin, Part, Reader, merge
+from meter.schedule import NS, arrivals_ns
+from meter.wire import Wire
+
+GRACE_NS = 2 * LEAD_NS  # between the origin and the first arrival of an open loop
+WAIT_S = 0.0005  # for the origin, which is set once and well ahead
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What every worker knows before it is forked."""
+
+    plan: Plan
+    endpoint: Endpoint
+    exchanges: Sequence[Exchange]
+    board: Board
+    before: Offset
+
+    def share(self, worker: int) -> Sequence[Exchange]:
+        """The requests of one worker: every n-th, so that all shares are alike."""
+        return self.exchanges[worker :: self.plan.workers]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a worker sends back."""
+
+    part: Part
+    health: dict[str, Any]
+
+
+def work_out(work: Work, worker: int) -> Done | None:
+    """Be one worker: connect, wait for the common moment, drive, and read what came. None when it was called off."""
+    cores = _pin(worker, work.plan.workers)
+    share = work.share(worker)
+    wire = Wire(work.endpoint, share, ClosedPace(1, 0), round(work.plan.timeout_s * NS), work.board, worker)
+    streams = _streams(work.plan, worker)
+    wire.connect_first(min(streams or 1, len(share)))
+    work.board.ready(worker)
+    while not work.board.origin_ns and not work.board.stopped_by and not work.board.is_orphan:
+        time.sleep(WAIT_S)
+    if not work.board.origin_ns:
+        return None
+    time.sleep(max(work.board.origin_ns - time.monotonic_ns(), 0) / NS)
+    wire.pace = _pace(work, share, streams)
+    before = Appetite.now()
+    wire.run()
+    health = worker_health(worker, before, Appetite.now(), len(wire.turns.back_ns))
+    _unpin(cores)
+    return Done(_read(work, worker, wire, len(cores)), health)
+
+
+def _streams(plan: Plan, worker: int) -> int | None:
+    """Give this worker's part of a closed loop's streams; None in an open loop."""
+    asked = plan.load.concurrency
+    return None if asked is None else len(range(worker, asked, plan.workers))
+
+
+def _pace(work: Work, share: Sequence[Exchange], streams: int | None) -> Pace:
+    """Choose the loop; the times of an open one already stand in the exchanges, from the origin on."""
+    if streams is not None:
+        return ClosedPace(streams, len(share))
+    for exchange in share:
+        exchange.intended_ns = (exchange.intended_ns or 0) + work.board.origin_ns
+    return OpenPace([exchange.intended_ns or 0 for exchange in share])
+
+
+def intend(plan: Plan, exchanges: Sequence[Exchange]) -> None:
+    """Write into each exchange of an open loop when it is meant to be sent, from the origin on."""
+    if plan.load.concurrency is None:
+        for exchange, at in zip(exchanges, arrivals_ns(plan.load, plan.total_count, plan.prompts.seed), strict=True):
+            exchange.intended_ns = GRACE_NS + at
+
+
+def _read(work: Work, worker: int, wire: Wire, cores: int) -> Part:
+    """Read the answers on as many cores as are this worker's to use now that the clock has stopped."""
+    offset = None if has_stepped(work.before, read_offset()) else work.before
+    reader = Reader(work.plan, Origin(work.board.origin_ns, offset), worker, wire.turns)
+    issued = wire.exchanges[: wire.issued]
+    readers = max(cores // work.plan.workers, 1)
+    if readers == 1:
+        return reader.read(issued)
+    return merge(gather(fork_each(readers, lambda number: reader.read(issued[number::readers]))))
+
+
+def _pin(worker: int, workers: int) -> set[int]:
+    """Keep a worker on a core of its own where this process has as many; gives all that it has.
+
+    The last cores, since the first ones serve the interrupts of most hosts.
+    """
+    if not hasattr(os, "sched_getaffinity"):
+        return set(range(os.cpu_count() or 1))
+    cores = os.sched_getaffinity(0)
+    if len(cores) >= workers:
+        os.sched_setaffinity(0, {sorted(cores)[len(cores) - workers + worker]})
+    return cores
+
+
+def _unpin(cores: set[int]) -> None:
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, cores)
