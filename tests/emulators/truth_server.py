@@ -30,6 +30,7 @@ FINISH_REASONS = ("stop", "length", "abort", "error", "repetition")
 FAULTS = {
     *("oom_at_start", "never_ready", "slow_child", "wrong_version", "miscount", "die_after", "http500", "drop_reuse"),
     *("sse_error", "cut", "short", "stall", "garbage", "no_done", "no_usage", "tokens_per_event", "events_per_write"),
+    *("role_first", "reasoning", "ping", "finish_apart", "usage_running"),
 }
 
 OOM_LINES = """\
@@ -149,7 +150,13 @@ class Ask:
     prompt: list[int]
     cached: int
     output_tokens: int
+    is_chat: bool
     body: dict[str, Any]
+
+    @property
+    def asked_tokens(self) -> int:
+        """The limit the client set; 16 where it set none."""
+        return asked_tokens(self.body)
 
     def option(self, key: str) -> object:
         """Read a member of the body."""
@@ -174,12 +181,31 @@ def token_ids(prompt: object) -> list[int]:
     raise RefusedError(400, "Bad Request", "Either prompt or prompt_embeds must be provided and non-empty.")
 
 
+def asked_tokens(body: dict[str, Any]) -> int:
+    """Read the limit by either of its names."""
+    return int(body.get("max_completion_tokens") or body.get("max_tokens", 16))
+
+
+def chat_ids(messages: object) -> list[int]:
+    """Take a chat as ids: each message costs its words and, as by a template, two more; an image costs 256."""
+    if not isinstance(messages, list) or not messages:
+        raise RefusedError(400, "Bad Request", "messages must be a list that is not empty.", "messages")
+    ids = [1]
+    for message in messages:
+        content = message["content"]
+        parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        words = " ".join(part["text"] for part in parts if part["type"] == "text").split()
+        images = sum(part["type"] == "image_url" for part in parts)
+        ids += [2, *(FIRST_WORD_ID + sum(word.encode()) % 9000 for word in words), *[7] * (256 * images), 3]
+    return ids
+
+
 def check_ask(truth: Truth, body: dict[str, Any], prompt: list[int]) -> int:
     """Return how many tokens to write, or refuse as vLLM refuses."""
     if body.get("model") != truth.model:
         message = f"The model `{body.get('model')}` does not exist. Valid aliases: {truth.model}."
         raise RefusedError(404, "NotFoundError", message, "model")
-    wanted = body.get("max_tokens", 16)
+    wanted = asked_tokens(body)
     if wanted > truth.context:
         message = (
             f"max_tokens={wanted} cannot be greater than max_model_len={truth.context}. Please request fewer output "
@@ -196,13 +222,13 @@ def check_ask(truth: Truth, body: dict[str, Any], prompt: list[int]) -> int:
     return int(min(wanted, truth.context - len(prompt)))
 
 
-def take_ask(truth: Truth, headers: dict[str, str], raw: bytes) -> Ask:
+def take_ask(truth: Truth, headers: dict[str, str], raw: bytes, *, is_chat: bool) -> Ask:
     """Read, check and count a request, or refuse it."""
     try:
         body = json.loads(raw)
     except ValueError as error:
         raise RefusedError(400, "Bad Request", f"JSON decode error: {error}") from error
-    prompt = token_ids(body.get("prompt"))
+    prompt = chat_ids(body.get("messages")) if is_chat else token_ids(body.get("prompt"))
     wanted = check_ask(truth, body, prompt)
     truth.completions += 1
     number = truth.completions
@@ -210,12 +236,13 @@ def take_ask(truth: Truth, headers: dict[str, str], raw: bytes) -> Ask:
     if truth.strikes("http500", number):
         raise RefusedError(500, "InternalServerError", DEAD_LINE.partition(": ")[2])
     written = max(wanted // 2, 1) if truth.strikes("short", number) else wanted
-    return Ask(number, request_id, prompt, truth.cached(prompt), written, body)
+    return Ask(number, request_id, prompt, truth.cached(prompt), written, is_chat, body)
 
 
 def chunk(truth: Truth, ask: Ask, **parts: object) -> dict[str, Any]:
     """Build a completion chunk, or the whole of an answer that is not streamed."""
-    named = {"id": f"cmpl-{ask.request_id}", "object": "text_completion", "created": 1_790_000_000}
+    kind = ("chatcmpl", "chat.completion.chunk") if ask.is_chat else ("cmpl", "text_completion")
+    named = {"id": f"{kind[0]}-{ask.request_id}", "object": kind[1], "created": 1_790_000_000}
     return {**named, "model": truth.model, **parts}
 
 
@@ -234,22 +261,38 @@ def usage(truth: Truth, ask: Ask) -> dict[str, Any]:
 
 def finish_reason(ask: Ask) -> str:
     """Say `length` when all was written that was asked for."""
-    return "length" if ask.output_tokens >= ask.body.get("max_tokens", 16) else "stop"
+    return "length" if ask.output_tokens >= ask.asked_tokens else "stop"
 
 
-def choice(ask: Ask, first: int, tokens: int, *, is_last: bool) -> dict[str, Any]:
+def choice(truth: Truth, ask: Ask, first: int, tokens: int, *, is_last: bool) -> dict[str, Any]:
     """Build the choice that carries these tokens; the first one also carries the prompt's ids, as vLLM's does."""
     ids = [FIRST_WORD_ID + (ask.number + first + place) % 9000 for place in range(tokens)]
     wants_ids = bool(ask.option("return_token_ids"))
+    text = "".join(f" w{token}" for token in ids)
+    channel = "reasoning" if first < truth.faults.get("reasoning", 0) else "content"
     return {
         "index": 0,
-        "text": "".join(f" w{token}" for token in ids),
+        **({"delta": {channel: text}} if ask.is_chat else {"text": text}),
         "logprobs": None,
-        "finish_reason": finish_reason(ask) if is_last else None,
+        "finish_reason": finish_reason(ask) if is_last and "finish_apart" not in truth.faults else None,
         "stop_reason": None,
         "prompt_token_ids": ask.prompt if wants_ids and first == 0 else None,
         "token_ids": ids if wants_ids else None,
     }
+
+
+def opening(truth: Truth, ask: Ask) -> bytes:
+    """Write what precedes the first token: a chat's role, and a comment where asked for."""
+    role = {"index": 0, "delta": {"role": "assistant", "content": ""}, "logprobs": None, "finish_reason": None}
+    ping = b": ping\n\n" if "ping" in truth.faults else b""
+    return ping + (event(chunk(truth, ask, choices=[role])) if ask.is_chat else b"")
+
+
+def closing(truth: Truth, ask: Ask) -> bytes:
+    """Write the finish reason in a chunk without text, where it is to come apart."""
+    empty: dict[str, Any] = {"delta": {"content": ""}} if ask.is_chat else {"text": ""}
+    last = {"index": 0, **empty, "logprobs": None, "finish_reason": finish_reason(ask), "stop_reason": None}
+    return event(chunk(truth, ask, choices=[last])) if "finish_apart" in truth.faults else b""
 
 
 def event(content: object) -> bytes:
@@ -287,16 +330,25 @@ async def token_events(truth: Truth, ask: Ask) -> AsyncIterator[list[Written]]:
     """Yield what goes into each write, at its time; the times do not drift with the server's load."""
     loop = asyncio.get_running_loop()
     start = loop.time()
-    batch: list[Written] = []
+    batch: list[Written] = [("opening", 0, opening(truth, ask))]
+    if "role_first" in truth.faults:
+        yield batch
+        batch = []
     per_event = truth.faults.get("tokens_per_event", 1)
     for first in range(0, ask.output_tokens, per_event):
         await asyncio.sleep(start + truth.ttft_s + first * truth.itl_s - loop.time())
         tokens = min(per_event, ask.output_tokens - first)
         is_last = first + tokens >= ask.output_tokens
-        batch.append(("token", tokens, event(chunk(truth, ask, choices=[choice(ask, first, tokens, is_last=is_last)]))))
-        if is_last or len(batch) >= truth.faults.get("events_per_write", 1):
+        said = choice(truth, ask, first, tokens, is_last=is_last)
+        running = {"usage": usage(truth, ask) | {"completion_tokens": first + tokens}}
+        more = running if "usage_running" in truth.faults else {}
+        batch.append(("token", tokens, event(chunk(truth, ask, choices=[said], **more))))
+        if is_last or sum(kind == "token" for kind, _tokens, _bytes in batch) >= truth.faults.get(
+            "events_per_write", 1
+        ):
             yield batch
             batch = []
+    yield [("closing", 0, closing(truth, ask))]
 
 
 async def answer_events(truth: Truth, ask: Ask) -> AsyncIterator[list[Written]]:
@@ -348,10 +400,11 @@ class Conversation:
         method, target, _version = head[0].split(" ")
         if not is_first and "drop_reuse" in self._truth.faults:
             return False
-        if (method, target.partition("?")[0]) == ("POST", "/v1/completions"):
-            await self._complete(headers, body)
+        path = target.partition("?")[0]
+        if method == "POST" and path in {"/v1/completions", "/v1/chat/completions"}:
+            await self._complete(headers, body, is_chat="chat" in path)
         else:
-            await self._page(method, target.partition("?")[0])
+            await self._page(method, path)
         return headers.get("connection", "").lower() != "close"
 
     async def _page(self, method: str, path: str) -> None:
@@ -381,9 +434,9 @@ class Conversation:
         self._writer.write(head.encode() + body)
         await self._writer.drain()
 
-    async def _complete(self, headers: dict[str, str], body: bytes) -> None:
+    async def _complete(self, headers: dict[str, str], body: bytes, *, is_chat: bool) -> None:
         try:
-            ask = take_ask(self._truth, headers, body)
+            ask = take_ask(self._truth, headers, body, is_chat=is_chat)
         except RefusedError as refused:
             await self._send(refused.status, "application/json", json.dumps(refused.body).encode())
             return
@@ -406,7 +459,9 @@ class Conversation:
         async for _batch in token_events(self._truth, ask):
             pass  # a plain answer is sent when its last token is there
         self._truth.counts["generation_tokens"] += ask.output_tokens
-        whole = choice(ask, 0, ask.output_tokens, is_last=True)
+        whole = choice(self._truth, ask, 0, ask.output_tokens, is_last=True)
+        whole["finish_reason"] = finish_reason(ask)
+        whole |= {"message": {"role": "assistant", **whole.pop("delta")}} if ask.is_chat else {}
         self._end(ask, finish_reason(ask))
         answer = chunk(self._truth, ask, choices=[whole], usage=usage(self._truth, ask))
         await self._send(200, "application/json", json.dumps(answer).encode())
@@ -429,6 +484,8 @@ class Conversation:
     async def _pump(self, ask: Ask) -> None:
         async for batch in answer_events(self._truth, ask):
             content = b"".join(written for _kind, _tokens, written in batch)
+            if not content:
+                continue  # an empty chunk would end the answer
             for kind, tokens, _written in batch:
                 self._truth.note(kind, ask.request_id, tokens=tokens)
                 self._truth.counts["generation_tokens"] += tokens
