@@ -2,6 +2,11 @@
 
 from benchmarks import client_error, night_overhead, warehouse_load
 
-for benchmark in (warehouse_load, client_error, night_overhead):
-    print(f"\n{(benchmark.__doc__ or '').splitlines()[0]}", flush=True)
-    benchmark.main([])
+for benchmark, arguments in (
+    (warehouse_load, []),
+    (client_error, ["--capacity"]),
+    (client_error, ["--faults"]),
+    (night_overhead, []),
+):
+    print(f"\n{(benchmark.__doc__ or '').splitlines()[0]} {' '.join(arguments)}".rstrip(), flush=True)
+    benchmark.main(arguments)

@@ -1,0 +1,226 @@
+"""What the clients' benchmark found: every run with its numbers or its reason, and what they come to."""
+
+import statistics
+from collections.abc import Iterable
+from pathlib import Path
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict
+
+from benchmarks.clients import CLIENTS
+from benchmarks.clients.meter import KERNEL, OWN, WITHOUT
+
+# The method's own floor: on loopback the kernel's receive stamp follows the server's stamp by 3 to 7 microseconds.
+FLOOR_MS = 0.005
+
+
+class Written(BaseModel):
+    """A value read back from JSON that we wrote: frozen, no unknown keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Host(Written):
+    """What it ran on."""
+
+    cpu_model: str | None
+    cores: int
+    kernel: str
+    python: str
+
+
+class Numbers(Written):
+    """One row of one run. An error is the client's number minus the truth's; None is what could not be said."""
+
+    ttft_mean_error_ms: float | None
+    ttft_p99_error_ms: float | None
+    itl_p50_error_ms: float | None
+    itl_p99_error_ms: float | None
+    itl_metric: str
+    live_streams: float
+    live_by_client: float | None
+    load_share: float
+    cpu_us_per_token: float | None
+    core_share: float | None
+    server_late_p99_ms: float
+    server_core_share: float
+    true_ttft_mean_ms: float
+    true_itl_p99_ms: float
+    ok: int
+    failed: int
+
+
+class Run(Written):
+    """One client's run of a cell: a row of numbers or more, or the reason why there is none."""
+
+    client: str
+    streams: int
+    ttft_ms: float
+    itl_ms: float
+    output_tokens: int
+    repeat: int
+    place: int  # in the shuffled order of its repeat
+    wall_s: float | None
+    rows: dict[str, Numbers]
+    remark: str | None  # what is odd about a run that has numbers
+    reason: str | None  # why there are no numbers
+
+    @property
+    def cell(self) -> str:
+        """The cell in words."""
+        return cell_words(self.streams, self.itl_ms)
+
+
+class FaultRun(Written):
+    """One client's account of one fault; the truth's has the client `truth`."""
+
+    fault: str
+    client: str
+    ok: int | None
+    failed: int | None
+    output_tokens: int | None
+    itl_mean_ms: float | None
+    reason: str | None
+
+
+class Result(Written):
+    """A whole run of the benchmark."""
+
+    made_at: AwareDatetime
+    command: str
+    seed: int
+    host: Host
+    versions: dict[str, str]
+    runs: tuple[Run, ...] = ()
+    faults: tuple[FaultRun, ...] = ()
+
+    def save(self, file: Path) -> None:
+        """Write it whole, or leave what was there."""
+        beside = file.with_name(f".{file.name}.tmp")
+        beside.write_text(self.model_dump_json(indent=1) + "\n")
+        beside.replace(file)
+
+
+class Spread(Written):
+    """The median over the runs, and how far they lie apart."""
+
+    median: float
+    low: float
+    high: float
+
+
+MEASURED = tuple(name for name, field in Numbers.model_fields.items() if field.annotation in (float, float | None))
+
+
+class Row(Written):
+    """A line of the table: a cell, a client's way of reading, and the spread of each number over the runs."""
+
+    cell: str
+    streams: int
+    itl_ms: float
+    name: str
+    runs: int
+    itl_metric: str | None
+    spreads: dict[str, Spread]
+    remarks: tuple[str, ...]
+
+    def median(self, number: str) -> float | None:
+        """The middle run's number."""
+        spread = self.spreads.get(number)
+        return None if spread is None else spread.median
+
+
+def cell_words(streams: int, itl_ms: float) -> str:
+    """A cell in words."""
+    return f"{streams:,} x {1000 / itl_ms:g} tok/s"
+
+
+def summarise(runs: Iterable[Run], order: tuple[str, ...]) -> list[Row]:
+    """One row a cell and way of reading, in this order; a client without numbers has a row with its reasons."""
+    every = list(runs)
+    cells = sorted({(run.itl_ms, run.streams) for run in every})
+    rows = []
+    for itl_ms, streams in cells:
+        here = [run for run in every if (run.itl_ms, run.streams) == (itl_ms, streams)]
+        found = {name: _row(here, name) for name in dict.fromkeys(name for run in here for name in names_of(run))}
+        rows += [found[name] for name in sorted(found, key=order.index)]
+    return rows
+
+
+def names_of(run: Run) -> tuple[str, ...]:
+    """The rows to which a run belongs; without numbers, to its client's first."""
+    return tuple(run.rows) or next(client.rows[:1] for client in CLIENTS if client.name == run.client)
+
+
+def _row(here: list[Run], name: str) -> Row:
+    mine = [run for run in here if name in names_of(run)]
+    numbers = [run.rows[name] for run in mine if name in run.rows]
+    said = [text for run in mine for text in (run.remark, run.reason) if text is not None]
+    return Row(
+        cell=mine[0].cell,
+        streams=mine[0].streams,
+        itl_ms=mine[0].itl_ms,
+        name=name,
+        runs=len(numbers),
+        itl_metric=numbers[0].itl_metric if numbers else None,
+        spreads={key: spread for key in MEASURED if (spread := _spread(getattr(one, key) for one in numbers))},
+        remarks=tuple(dict.fromkeys(said)),
+    )
+
+
+def _spread(values: Iterable[float | None]) -> Spread | None:
+    there = [value for value in values if value is not None]
+    return Spread(median=statistics.median(there), low=min(there), high=max(there)) if there else None
+
+
+def error_ratio(theirs_ms: float | None, ours_ms: float | None) -> float | None:
+    """A peer's error over ours, each at least the method's floor; None where either is missing."""
+    if theirs_ms is None or ours_ms is None:
+        return None
+    return max(abs(theirs_ms), FLOOR_MS) / max(abs(ours_ms), FLOOR_MS)
+
+
+def ratio(theirs: float | None, ours: float | None) -> float | None:
+    """A peer's number over ours; None where either is missing."""
+    return None if theirs is None or not ours else theirs / ours
+
+
+class Bar(Written):
+    """A promise about the meter: a number of one row of one cell, and the most or the least that it may be."""
+
+    name: str
+    streams: int
+    itl_ms: float
+    number: str
+    limit: float
+    is_least: bool = False
+
+    @property
+    def cell(self) -> str:
+        """The cell in words."""
+        return cell_words(self.streams, self.itl_ms)
+
+    def is_met(self, value: float) -> bool:
+        """Whether the promise was kept; an error counts with either sign."""
+        return value >= self.limit if self.is_least else abs(value) <= self.limit
+
+
+BARS = (
+    Bar(name=KERNEL, streams=1000, itl_ms=20, number="itl_p99_error_ms", limit=0.05),
+    Bar(name=OWN, streams=1000, itl_ms=20, number="itl_p99_error_ms", limit=0.3),
+    Bar(name=KERNEL, streams=1000, itl_ms=20, number="ttft_mean_error_ms", limit=1.0),
+    Bar(name=OWN, streams=1000, itl_ms=20, number="ttft_mean_error_ms", limit=1.0),
+    Bar(name=KERNEL, streams=100, itl_ms=20, number="ttft_mean_error_ms", limit=0.2),
+    Bar(name=OWN, streams=100, itl_ms=20, number="ttft_mean_error_ms", limit=0.2),
+    Bar(name=KERNEL, streams=1000, itl_ms=20, number="live_streams", limit=990, is_least=True),
+    Bar(name=KERNEL, streams=1000, itl_ms=20, number="cpu_us_per_token", limit=12),
+    Bar(name=WITHOUT, streams=1000, itl_ms=20, number="cpu_us_per_token", limit=10),
+    Bar(name=KERNEL, streams=2000, itl_ms=20, number="load_share", limit=0.99, is_least=True),
+    Bar(name=KERNEL, streams=4000, itl_ms=50, number="load_share", limit=0.99, is_least=True),
+)
+
+
+def judge(rows: Iterable[Row]) -> list[tuple[Bar, float | None]]:
+    """Each bar with the median that it is held against; None where that was not measured."""
+    found = {(row.name, row.streams, row.itl_ms): row for row in rows}
+    lines = ((bar, found.get((bar.name, bar.streams, bar.itl_ms))) for bar in BARS)
+    return [(bar, None if row is None else row.median(bar.number)) for bar, row in lines]

@@ -1,0 +1,163 @@
+"""The benchmark's tables, for the terminal and for the page."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from benchmarks.client_result import Bar, FaultRun, Row, Spread, error_ratio, judge, ratio
+from benchmarks.clients import CLIENTS
+from benchmarks.clients.client import MEANS
+from benchmarks.clients.meter import KERNEL
+
+ROWS = tuple(name for client in CLIENTS for name in client.rows)
+OURS = tuple(name for client in CLIENTS if client.name.startswith("meter") for name in client.rows)
+MISSING = "-"
+OTHER_METRIC = "\\*"  # beside an ITL that is a percentile of per-request means
+
+# number, heading, format, what it is multiplied with
+COLUMNS = (
+    ("ttft_mean_error_ms", "TTFT mean error, ms", "+.2f", 1),
+    ("ttft_p99_error_ms", "TTFT p99 error, ms", "+.2f", 1),
+    ("itl_p50_error_ms", "ITL p50 error, ms", "+.3f", 1),
+    ("itl_p99_error_ms", "ITL p99 error, ms", "+.3f", 1),
+    ("live_streams", "live streams", ",.0f", 1),
+    ("load_share", "load, %", ".1f", 100),
+    ("cpu_us_per_token", "CPU, µs a token", ".1f", 1),
+    ("core_share", "core, %", ".0f", 100),
+    ("server_late_p99_ms", "server late p99, ms", ".2f", 1),
+    ("server_core_share", "server core, %", ".0f", 100),
+)
+RATIOS = (
+    ("ttft_mean_error_ms", "TTFT mean error", True),
+    ("ttft_p99_error_ms", "TTFT p99 error", True),
+    ("itl_p99_error_ms", "ITL p99 error", True),
+    ("cpu_us_per_token", "CPU a token", False),
+    ("load_share", "load", False),
+)
+ITL = ("itl_p50_error_ms", "itl_p99_error_ms")
+WORDS = {number: (heading, form, scale) for number, heading, form, scale in COLUMNS}
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table in words: every cell is as it will be read."""
+
+    title: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+
+
+def cell_tables(rows: Sequence[Row]) -> tuple[Table, ...]:
+    """A table a cell: every client's error, load and cost."""
+    head = ("client", "runs", *(heading for _number, heading, _form, _scale in COLUMNS))
+    tables = []
+    for cell in _cells_of(rows):
+        here = [row for row in rows if row.cell == cell]
+        notes = tuple(f"{row.name}: {remark}" for row in here for remark in row.remarks)
+        tables.append(Table(cell, head, tuple(_cells(row) for row in here), notes))
+    return tuple(tables)
+
+
+def _cells_of(rows: Sequence[Row]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(row.cell for row in rows))
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    numbers = (_number(row, number, form, scale) for number, _heading, form, scale in COLUMNS)
+    return (row.name, str(row.runs), *numbers)
+
+
+def _number(row: Row, number: str, form: str, scale: float) -> str:
+    spread = row.spreads.get(number)
+    if spread is None:
+        return MISSING
+    mark = OTHER_METRIC if number in ITL and row.itl_metric == MEANS else ""
+    return f"{spread.median * scale:{form}}{mark}{_range(spread, form, scale) if row.runs > 1 else ''}"
+
+
+def _range(spread: Spread, form: str, scale: float) -> str:
+    return f" [{spread.low * scale:{form}}, {spread.high * scale:{form}}]"
+
+
+def ratio_tables(rows: Sequence[Row]) -> tuple[Table, ...]:
+    """A table a cell: each peer over the meter by kernel stamps."""
+    head = ("client", *(heading for _number, heading, _is_error in RATIOS))
+    tables = []
+    for cell in _cells_of(rows):
+        here = {row.name: row for row in rows if row.cell == cell}
+        ours = here.get(KERNEL)
+        peers = [row for name, row in here.items() if name not in OURS]
+        if ours is not None and peers:
+            tables.append(Table(f"{cell}: peer / meter", head, tuple(_ratios(row, ours) for row in peers)))
+    return tuple(tables)
+
+
+def _ratios(row: Row, ours: Row) -> tuple[str, ...]:
+    return (row.name, *(_ratio(row, ours, number, is_error=is_error) for number, _heading, is_error in RATIOS))
+
+
+def _ratio(row: Row, ours: Row, number: str, *, is_error: bool) -> str:
+    found = (error_ratio if is_error else ratio)(row.median(number), ours.median(number))
+    if found is None:
+        return MISSING
+    mark = OTHER_METRIC if number in ITL and row.itl_metric == MEANS else ""
+    return f"{found:,.{0 if found >= 10 else 2}f} x{mark}"  # noqa: PLR2004 -- two digits that mean something
+
+
+def bar_table(rows: Iterable[Row]) -> Table:
+    """Each bar, what was measured, and whether it is met."""
+    head = ("what", "cell", "row", "bar", "measured", "met")
+    return Table("bars", head, tuple(_bar(bar, value) for bar, value in judge(rows)))
+
+
+def _bar(bar: Bar, value: float | None) -> tuple[str, ...]:
+    heading, form, scale = WORDS[bar.number]
+    limit = f"{'≥' if bar.is_least else '≤'} {bar.limit * scale:g}"
+    if value is None:
+        return heading, bar.cell, bar.name, limit, MISSING, "not measured"
+    return heading, bar.cell, bar.name, limit, f"{value * scale:{form}}", "yes" if bar.is_met(value) else "**no**"
+
+
+def fault_cells(faults: Sequence[FaultRun]) -> Table:
+    """A row a fault, a column a client: what it called good and failed, and its tokens; what is wrong in bold."""
+    names = [client.rows[0] for client in CLIENTS]
+    keys = [client.name for client in CLIENTS]
+    found = {(run.fault, run.client): run for run in faults}
+    rows = []
+    for fault in dict.fromkeys(run.fault for run in faults):
+        truth = found.get((fault, "truth"))
+        rows.append((fault, _account(truth, truth), *(_account(found.get((fault, key)), truth) for key in keys)))
+    return Table("broken answers", ("fault", "truth", *names), tuple(rows))
+
+
+def _account(run: FaultRun | None, truth: FaultRun | None) -> str:
+    if run is None:
+        return MISSING
+    if run.ok is None:
+        return run.reason or MISSING
+    tokens = "" if run.output_tokens is None else f", {run.output_tokens:,} tokens"
+    words = f"{run.ok} good, {run.failed} failed{tokens}"
+    return words if truth is None or is_right(run, truth) else f"**{words}**"
+
+
+def is_right(run: FaultRun, truth: FaultRun) -> bool:
+    """Whether a client's account of good, failed and the good ones' tokens is the truth."""
+    return (run.ok, run.failed, run.output_tokens) == (truth.ok, truth.failed, truth.output_tokens)
+
+
+def as_text(tables: Iterable[Table]) -> str:
+    """Tables in columns."""
+    return "\n".join(line for table in tables for line in ("", table.title, *_columns(table), *table.notes))
+
+
+def _columns(table: Table) -> list[str]:
+    lines = [tuple(cell.replace("**", "").replace("\\", "") for cell in row) for row in (table.head, *table.rows)]
+    widths = [max(len(line[at]) for line in lines) for at in range(len(table.head))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+
+
+def as_markdown(table: Table) -> str:
+    """A table of the page, with its notes below."""
+    rows = (table.head, tuple("---" for _ in table.head), *table.rows)
+    lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
+    return "\n".join([*lines, *(("", *(f"- {note}" for note in table.notes)) if table.notes else ())])

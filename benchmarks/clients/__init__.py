@@ -1,0 +1,14 @@
+"""The load clients that are measured beside the meter: one file each."""
+
+from benchmarks.clients import aiperf, guidellm, meter, sglang_bench, vllm_bench, vllm_rs
+from benchmarks.clients.client import Client
+
+CLIENTS: tuple[Client, ...] = (
+    meter.CLIENT,
+    meter.WITHOUT_KERNEL_STAMPS,
+    vllm_bench.CLIENT,
+    vllm_rs.CLIENT,
+    sglang_bench.CLIENT,
+    guidellm.CLIENT,
+    aiperf.CLIENT,
+)

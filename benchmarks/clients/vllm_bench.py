@@ -1,0 +1,62 @@
+"""`vllm bench serve`, the Python one, from the engine's own environment."""
+
+from pathlib import Path
+
+from bench.errors import EngineBuildError, NoSpaceError, UnreadableResultError
+from bench.load import read_vllm_bench
+from benchmarks.clients.client import POOLED, Asked, Client, Said, Say, Series, UnavailableError, UnreadableError
+from infra.engine_env import BUILD, LOCK, ensure_engine
+
+NAME, RESULT = "vllm bench", "result.json"
+
+
+def install(cache: Path, say: Say) -> Path:
+    """Build the engine's environment, or find it."""
+    try:
+        return ensure_engine(LOCK, cache, say).vllm
+    except (EngineBuildError, NoSpaceError) as error:
+        raise UnavailableError(str(error)) from error
+
+
+def options(asked: Asked) -> tuple[str, ...]:
+    """What `vllm bench serve` and its Rust twin both understand."""
+    cell = asked.cell
+    return (
+        *("bench", "serve", "--backend", "openai", "--base-url", asked.url, "--endpoint", "/v1/completions"),
+        *("--model", "truth", "--tokenizer", str(asked.tokenizer), "--dataset-name", "random"),
+        *("--random-input-len", "64", "--random-output-len", str(cell.output_tokens), "--ignore-eos"),
+        *("--num-prompts", str(cell.request_count), "--max-concurrency", str(cell.streams)),
+        # Its ready check would be one more request that no report counts.
+        *("--num-warmups", str(asked.warmup_count), "--ready-check-timeout-sec", "0", "--disable-tqdm"),
+        *("--save-result", "--save-detailed", "--result-dir", str(asked.folder), "--result-filename", RESULT),
+    )
+
+
+def command(program: Path, asked: Asked) -> tuple[str, ...]:
+    """Drive the cell."""
+    return (str(program), *options(asked))
+
+
+def said(folder: Path) -> Said:
+    """Its result file: a TTFT and a list of gaps a request."""
+    try:
+        requests = read_vllm_bench((folder / RESULT).read_bytes()).requests
+    except (OSError, UnreadableResultError) as error:
+        raise UnreadableError(str(error)) from error
+    ok = int(requests.is_ok.sum())
+    return Said(
+        ttft_ms=requests.ttft_s[requests.is_ok] * 1e3,
+        itl_ms=requests.ok_gap_s * 1e3,
+        itl_metric=POOLED,
+        ok=ok,
+        failed=len(requests) - ok,
+        output_tokens=int(requests.output_tokens.sum()),
+    )
+
+
+def read(folder: Path) -> Series:
+    """Its one row."""
+    return {NAME: said(folder)}
+
+
+CLIENT = Client(NAME, BUILD.rsplit(maxsplit=1)[-1], install, command, read, (NAME,), is_slow=True)
