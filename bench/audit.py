@@ -15,7 +15,7 @@ from typing import Literal
 
 import numpy as np
 
-from bench.load import Report
+from bench.load import Planned, Report
 from bench.metrics import PERCENTILE_MIN_SAMPLES, Ints, concurrency_achieved
 from bench.record import RunRecord
 
@@ -35,8 +35,9 @@ LAG_TOLERANCE_SHARE = 0.02
 class Rule:
     """One reason to doubt a measurement.
 
-    `tolerated` None: nothing outside `passing` fails, it only warns. `loop` says to which kind of load it applies, and
-    `driver` to which load driver; a rule that does not apply is left out, it is not NOT-CHECKABLE.
+    `tolerated` None: nothing outside `passing` fails, it only warns. `loop` says to which kind of load it applies,
+    `driver` to which load driver, and `needs_exact_prompts` that it says nothing of prompts whose length is only
+    approximate; a rule that does not apply is left out, it is not NOT-CHECKABLE.
     """
 
     code: str
@@ -47,11 +48,14 @@ class Rule:
     sentence: str
     loop: Literal["closed", "open", "any"] = "any"
     driver: Literal["meter", "any"] = "any"
+    needs_exact_prompts: bool = False
     is_required: bool = True
 
-    def applies(self, loop: str, driver: str) -> bool:
-        """Whether this rule is about runs of this loop (`closed` or `open`) and driver."""
-        return self.loop in ("any", loop) and self.driver in ("any", driver)
+    def applies(self, loop: str, driver: str, *, is_exact: bool = True) -> bool:
+        """Whether this rule is about runs of this loop (`closed` or `open`), driver and exactness of prompts."""
+        return (
+            self.loop in ("any", loop) and self.driver in ("any", driver) and (is_exact or not self.needs_exact_prompts)
+        )
 
 
 EXACT_ONE: Range = (1.0, 1.0)
@@ -152,6 +156,7 @@ RULES: tuple[Rule, ...] = (
         (0.99, 1.01),
         (0.9, 1.1),
         "prompts have {value:.3f} times the asked input length",
+        needs_exact_prompts=True,
     ),
     Rule(
         "engine_version_conflict",
@@ -242,7 +247,8 @@ RULES: tuple[Rule, ...] = (
         "client-server",
         (0.0, 0.01),
         (0.0, 0.10),
-        "{value:.1%} of the prompt tokens came out of the prefix cache",
+        "{value:.1%} of the prompt tokens met the prefix cache otherwise than planned",
+        needs_exact_prompts=True,
     ),
     Rule("preempted", "ev_preemptions", "client-server", ZERO, None, "{value:.0f} requests were preempted"),
     Rule(
@@ -321,7 +327,9 @@ def evidence(
     columns |= _statistics(record, report, measured)
     loop = loop_of(record)
     driver = record.asked.workload.driver
-    lacking = [r for r in RULES if r.is_required and r.applies(loop, driver) and columns[r.column] is None]
+    is_exact = record.asked.workload.prompts.has_exact_length
+    required = [rule for rule in RULES if rule.is_required and rule.applies(loop, driver, is_exact=is_exact)]
+    lacking = [rule for rule in required if columns[rule.column] is None]
     return {**columns, NOT_CHECKABLE: float(len(lacking))}
 
 
@@ -400,9 +408,10 @@ def _asked_found(record: RunRecord, report: Report) -> Evidence:
     good = int(requests.is_ok.sum())
     found = record.server.engine_version if record.server else None
     conflict = None if found is None else float(release(found) != release(record.asked.engine.version))
+    planned = report.planned or Planned(good * work.isl, good * work.osl, cached_tokens=0)
     return {
-        "ev_osl_ratio": _ratio(_counted(requests.output_tokens[requests.is_ok]), good * work.osl),
-        "ev_isl_ratio": _ratio(_counted(requests.input_tokens[requests.is_ok]), good * work.isl),
+        "ev_osl_ratio": _ratio(_counted(requests.output_tokens[requests.is_ok]), planned.output_tokens),
+        "ev_isl_ratio": _ratio(_counted(requests.input_tokens[requests.is_ok]), planned.input_tokens),
         "ev_engine_version_conflict": conflict,
     }
 
@@ -434,8 +443,7 @@ def _client_server(report: Report, deltas: Mapping[str, float] | None) -> Eviden
         "ev_server_client_requests_ratio": _ratio(finished, count),
         "ev_counters_fell": float(sum(delta < 0 for delta in deltas.values())),
         "ev_server_errors": _ended(deltas, "abort", "error"),
-        # With caching off vLLM asks the cache nothing: no question, no hit.
-        "ev_prefix_hit_share": None if hits is None else (hits / queried if queried else 0.0),
+        "ev_prefix_hit_share": _unplanned_hits(report, hits, queried),
         "ev_preemptions": deltas.get("num_preemptions_total"),
     }
 
@@ -473,6 +481,15 @@ def _beyond(counted: float | None, least: float, slack: float) -> float | None:
     if counted is None:
         return None
     return min(counted - least, 0.0) or max(counted - least - slack, 0.0)
+
+
+def _unplanned_hits(report: Report, hits: float | None, queried: float | None) -> float | None:
+    """The share of prompt tokens by which the prefix cache's hits differ from those that the prompts were made for."""
+    planned = 0.0 if report.planned is None else report.planned.cached_tokens
+    if hits is None or planned is None:
+        return None
+    # With caching off vLLM asks the cache nothing: no question, no hit.
+    return abs(hits - planned) / queried if queried else 0.0
 
 
 def _ended(deltas: Mapping[str, float], *reasons: str) -> float | None:

@@ -6,8 +6,8 @@ up.
 """
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,8 @@ import numpy as np
 
 from bench.errors import UnreadableResultError
 from bench.metrics import Floats, Ints, Requests
-from bench.suite import Scenario
+from bench.plan import ConversationShare
+from bench.suite import Scenario, Workload
 
 METER_PLAN_VERSION = 2
 # Ids below are specials and single bytes in the generated tokenizers; real tokenizers keep their specials elsewhere,
@@ -37,6 +38,15 @@ class Target:
 
 
 @dataclass(frozen=True)
+class Planned:
+    """What a driver says it asked, beside what it got; None where nobody can know beforehand."""
+
+    input_tokens: float | None  # of the good requests
+    output_tokens: float | None  # of the good requests
+    cached_tokens: float | None  # of all that were sent, warm-up included: what a prefix cache can have of them
+
+
+@dataclass(frozen=True)
 class Report:
     """What a driver said: the measured requests, and what the warm-up took (None where the driver does not say)."""
 
@@ -51,31 +61,40 @@ class Report:
     kernel_stamp_share: float | None
     is_complete: bool
     warmup_failed_count: int | None = None
+    planned: Planned | None = None  # None: the driver does not say
     origin_s: float | None = None  # what the requests' times are counted from, on the host's monotonic clock
 
 
-def meter_plan(scenario: Scenario, target: Target, seed: int, timeout_s: float) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Given:
+    """What a night gives a run beside its scenario and seed: a trace's arrivals, its part of recorded conversations."""
+
+    arrivals_s: tuple[float, ...] | None = None
+    conversations: ConversationShare | None = None
+
+
+NOTHING_GIVEN = Given()
+
+
+def meter_plan(
+    scenario: Scenario, target: Target, seed: int, timeout_s: float, given: Given = NOTHING_GIVEN
+) -> dict[str, Any]:
     """The meter's plan file for this scenario."""
     work = scenario.workload
     speeds = {
         "concurrency": work.concurrency,
         "rate_per_s": work.request_rate_per_s,
         "burstiness": work.burstiness,
+        "arrivals_s": None if given.arrivals_s is None else list(given.arrivals_s),
     }
     drive = {"kind": work.arrivals} | {name: speed for name, speed in speeds.items() if speed is not None}
     return {
         "meter_plan_version": METER_PLAN_VERSION,
         "url": target.base_url,
-        "path": "/v1/completions",
+        "path": "/v1/chat/completions" if work.prompts.form == "chat" else "/v1/completions",
         "model": target.served_model,
         "load": drive,
-        "prompts": {
-            "kind": "random",
-            "input_tokens": work.isl,
-            "token_low": TOKEN_LOW,
-            "token_high": target.vocab_size,
-            "seed": seed,
-        },
+        "prompts": _prompts(work, target, seed, given),
         "output_tokens": work.osl,
         "request_count": work.request_count,
         "warmup_count": work.warmup_count,
@@ -85,6 +104,15 @@ def meter_plan(scenario: Scenario, target: Target, seed: int, timeout_s: float) 
         # Token ids in the stream make tokens countable event by event; usage alone gives one sum a request.
         "extra_body": {"temperature": 0.0, "ignore_eos": True, "return_token_ids": True},
     }
+
+
+def _prompts(work: Workload, target: Target, seed: int, given: Given) -> dict[str, Any]:
+    own: dict[str, Any] = dict(work.prompts.own_keys)
+    if work.prompts.kind == "sharegpt":
+        own |= {"path": own.pop("file"), **asdict(given.conversations or ConversationShare(seed))}
+    ids = {"token_low": TOKEN_LOW, "token_high": target.vocab_size}
+    form = ids if work.prompts.form == "tokens" else {"form": work.prompts.form}
+    return {"kind": work.prompts.kind, "input_tokens": work.isl, **form, "seed": seed, **own}
 
 
 def meter_argv(python: Path, bundle: Path, plan: Path, out: Path) -> tuple[str, ...]:
@@ -97,7 +125,7 @@ def vllm_bench_argv(executable: Path, scenario: Scenario, target: Target, seed: 
     work = scenario.workload
     rate = "inf" if work.request_rate_per_s is None else f"{work.request_rate_per_s:g}"
     # Its one open loop draws gamma gaps.
-    shape = {"constant": "1e6", "poisson": "1", "gamma": f"{work.burstiness or 1:g}", "closed": None}[work.arrivals]
+    shape = {"constant": "1e6", "poisson": "1", "gamma": f"{work.burstiness or 1:g}"}.get(work.arrivals)
     burstiness = () if shape is None else ("--burstiness", shape)
     cap = () if work.concurrency is None else ("--max-concurrency", str(work.concurrency))
     return (
@@ -160,8 +188,29 @@ def _meter_report(head: dict[str, Any], every: Sequence[dict[str, Any]], events:
         kernel_stamp_share=client["kernel_stamp_share"],
         is_complete=bool(head["complete"]),
         warmup_failed_count=sum(row["outcome"] != "ok" for row in warmup),
+        planned=_planned(every),
         origin_s=_origin_s(head),
     )
+
+
+def _planned(rows: Sequence[dict[str, Any]]) -> Planned:
+    good = [row for row in rows if row["phase"] == "measured" and row["outcome"] == "ok"]
+    return Planned(
+        input_tokens=_total(row.get("prompt_tokens_planned") for row in good),
+        output_tokens=_total(row.get("output_tokens_planned") for row in good),
+        # A meter that does not say knew no prompts but those that share nothing.
+        cached_tokens=_total(row.get("cached_tokens_planned", 0) for row in rows),
+    )
+
+
+def _total(counts: Iterable[int | None]) -> float | None:
+    """The sum, None where one of them is unknown."""
+    total = 0.0
+    for count in counts:
+        if count is None:
+            return None
+        total += count
+    return total
 
 
 def _origin_s(head: Mapping[str, Any]) -> float | None:

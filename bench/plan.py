@@ -2,7 +2,9 @@
 
 import random
 from dataclasses import dataclass
+from pathlib import PurePath
 
+from bench.prompts import Prompts
 from bench.record import NightRecord, PlannedRun
 from bench.suite import Scenario, Suite
 
@@ -53,17 +55,59 @@ def cells(runs: tuple[PlannedRun, ...]) -> list[Cell]:
 def describe_load(scenario: Scenario) -> str:
     """A scenario's load in words: `128 in, 64 out, concurrency 4`."""
     work = scenario.workload
-    drive = (
-        f"concurrency {work.concurrency}"
-        if work.arrivals == "closed"
-        else f"{work.arrivals} {work.request_rate_per_s:g}/s{_burstiness(work.burstiness)}"
-    )
-    return f"{work.isl} in, {work.osl} out, {drive}"
+    drive = f"concurrency {work.concurrency}"
+    if work.arrivals == "trace":
+        drive = f"trace {PurePath(work.trace or '').name}"
+    elif work.arrivals != "closed":
+        drive = f"{work.arrivals} {work.request_rate_per_s:g}/s{_burstiness(work.burstiness)}"
+    return f"{work.isl} in, {work.osl} out, {drive}{_prompts(work.prompts)}"
+
+
+def _prompts(prompts: Prompts) -> str:
+    """What is asked, where it is not the usual: `; shared-prefix prompts as chat (groups 2, prefix_tokens 64)`."""
+    if prompts == Prompts():
+        return ""
+    own = {name: value for name, value in prompts.own_keys.items() if name not in ("sha256", "file")}
+    told = [PurePath(prompts.file).name] if prompts.file else []
+    told += [f"{name} {value}" for name, value in own.items() if value != Prompts.model_fields[name].default]
+    told += [] if prompts.seed is None else [f"seed {prompts.seed}"]
+    form = "" if prompts.form == "tokens" else f" as {prompts.form}"
+    return f"; {prompts.kind} prompts{form}" + (f" ({', '.join(told)})" if told else "")
 
 
 def prompt_seed(night: NightRecord, run: PlannedRun) -> int:
-    """The seed of a run's prompts: another each night, scenario and repeat, so that no prompt meets its own cache."""
+    """The seed of a run's prompts: another each night, scenario and repeat, so that no prompt meets its own cache.
+
+    Unless the scenario has a seed of its own: then its prompts are always the same.
+    """
+    fixed = run.scenario.workload.prompts.seed
+    if fixed is not None:
+        return fixed
     return random.Random(f"{night.night}/{run.scenario.scenario_id}/{run.repeat}").getrandbits(31)  # noqa: S311
+
+
+@dataclass(frozen=True)
+class ConversationShare:
+    """Which part of a file of conversations is a run's: each `shares`-th from `share` on, in a drawn order."""
+
+    order_seed: int
+    share: int = 0
+    shares: int = 1
+
+
+def conversation_share(night: NightRecord, run: PlannedRun) -> ConversationShare:
+    """A run's part of its file: all runs of a night share one order, so that no two take the same conversation."""
+    prompts = run.scenario.workload.prompts
+    if prompts.seed is not None:
+        return ConversationShare(prompts.seed)
+    alike = [one.order for one in night.runs if _takes_turns(one, prompts)]
+    order_seed = random.Random(f"{night.night}/{prompts.sha256}").getrandbits(31)  # noqa: S311 - load, not secrets
+    return ConversationShare(order_seed, alike.index(run.order), len(alike))
+
+
+def _takes_turns(run: PlannedRun, prompts: Prompts) -> bool:
+    theirs = run.scenario.workload.prompts
+    return theirs.kind == prompts.kind and theirs.sha256 == prompts.sha256 and theirs.seed is None
 
 
 def _burstiness(shape: float | None) -> str:

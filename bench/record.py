@@ -9,7 +9,8 @@ from typing import Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
-from bench.suite import Frozen, Quality, Scenario, Suite
+from bench.frozen import Frozen
+from bench.suite import Quality, Scenario, Suite
 
 RECORD_VERSION = 1
 # Raised by each entry of METHOD.md: a flag, a warm-up, a formula, anything that changes the numbers.

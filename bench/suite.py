@@ -9,22 +9,17 @@ import hashlib
 import json
 import re
 import tomllib
-from collections import Counter
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from bench.errors import SuiteError
+from bench.frozen import Frozen
+from bench.prompts import Prompts
 
 Driver = Literal["meter", "vllm-bench", "vllm-rs-bench"]
-Arrivals = Literal["closed", "constant", "poisson", "gamma"]
+Arrivals = Literal["closed", "constant", "poisson", "gamma", "trace"]
 REPEATS_MAX = 100
-
-
-class Frozen(BaseModel):
-    """A value that cannot change and refuses keys it does not know."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
 class Machine(Frozen):
@@ -60,7 +55,7 @@ class Engine(Frozen):
 class Workload(Frozen):
     """What is asked of the server: `isl` tokens in, `osl` tokens out, `request_count` times after a warm-up.
 
-    Driven by `concurrency` (closed loop) or by `request_rate_per_s` (open loop), never by both.
+    Driven by `concurrency` (closed loop), by `request_rate_per_s` or by a `trace` (open loop), never by two of them.
     """
 
     isl: int = Field(ge=1)
@@ -73,14 +68,33 @@ class Workload(Frozen):
     burstiness: float | None = Field(default=None, gt=0)  # the shape of gamma gaps: 1 is Poisson, less is burstier
     driver: Driver = "meter"
     workers: int = Field(default=1, ge=1)  # processes that drive the load, a core each
+    prompts: Prompts = Prompts()
+    trace: str | None = None  # a file of arrival times
+    trace_sha256: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")  # found when it is not given
+
+    @property
+    def total_count(self) -> int:
+        """How many requests are sent, warm-up included."""
+        return self.warmup_count + self.request_count
+
+    @property
+    def context_tokens(self) -> int:
+        """What the longest request and its answer need, as far as that can be known."""
+        return self.isl + self.osl
 
     @model_validator(mode="after")
     def _driven_one_way(self) -> Self:
-        is_closed = self.arrivals == "closed"
+        is_closed, is_trace = self.arrivals == "closed", self.arrivals == "trace"
+        if is_trace != (self.trace is not None) or (self.trace is None and self.trace_sha256 is not None):
+            msg = "a trace belongs to trace arrivals: give both, or neither"
+            raise ValueError(msg)
+        if is_trace and not (self.concurrency is None and self.request_rate_per_s is None):
+            msg = "trace arrivals are driven by their file: give neither concurrency nor request_rate_per_s"
+            raise ValueError(msg)
         if is_closed and (self.concurrency is None or self.request_rate_per_s is not None):
             msg = "a closed loop is driven by concurrency: give concurrency and no request_rate_per_s"
             raise ValueError(msg)
-        if not is_closed and (self.request_rate_per_s is None or self.concurrency is not None):
+        if not (is_closed or is_trace) and (self.request_rate_per_s is None or self.concurrency is not None):
             msg = f"{self.arrivals} arrivals are driven by request_rate_per_s: give it and no concurrency"
             raise ValueError(msg)
         if (self.arrivals == "gamma") != (self.burstiness is not None):
@@ -88,6 +102,17 @@ class Workload(Frozen):
             raise ValueError(msg)
         if self.concurrency is not None and self.workers > self.concurrency:
             msg = f"{self.workers} workers cannot share a concurrency of {self.concurrency}: give fewer"
+            raise ValueError(msg)
+        return self
+
+    @model_validator(mode="after")
+    def _prompts_can_be_sent(self) -> Self:
+        if (self.prompts.prefix_tokens or 0) >= self.isl:
+            msg = f"each prompt needs a part of its own: prefix_tokens must be below isl ({self.isl})"
+            raise ValueError(msg)
+        is_plain = self.prompts.kind == "random" and self.prompts.has_exact_length
+        if self.driver != "meter" and not (is_plain and self.trace is None):
+            msg = f"the {self.driver} driver has random prompts and drawn arrivals only: take the meter for others"
             raise ValueError(msg)
         return self
 
@@ -112,6 +137,7 @@ class Scenario(Frozen):
     def scenario_id(self) -> str:
         """Hash of everything that can move a number; labels and settings at their default are left out of it."""
         labels: dict[str, Any] = {"name": True, "model": {"name"}, "machine": {"lease_minutes"}}
+        labels["workload"] = {"trace": True, "prompts": {"file"}}  # files count by their content
         return _digest(self.model_dump(mode="json", exclude_defaults=True, exclude=labels))
 
     @property
@@ -189,7 +215,7 @@ def parse_suite(text: str, where: str) -> Suite:
     except ValidationError as error:
         raise SuiteError(_explain(error, text, where)) from error
     for index, entry in enumerate(suite.scenarios):
-        needed = entry.isl + entry.osl
+        needed = entry.context_tokens
         if needed > suite.engine.max_model_len:
             line = line_of(text, ("scenarios", index, "isl"))
             raise SuiteError(
@@ -225,6 +251,7 @@ def _suggestion(path: tuple[int | str, ...]) -> str:
         "scenarios": ScenarioEntry,
     }
     table = tables.get(str(path[0]), Suite) if len(path) > 1 else Suite
+    table = Prompts if "prompts" in path[:-1] else table
     close = difflib.get_close_matches(str(path[-1]), table.model_fields, n=1, cutoff=0.5)
     return f"; did you mean {close[0]!r}? Units are part of a key's name" if close else ""
 
@@ -237,18 +264,19 @@ def _unit_hint(key: str) -> str:
 
 def line_of(text: str, path: tuple[int | str, ...]) -> int:
     """The line (from 1) where the key at this path stands, or that of the nearest table above it; 1 if none does."""
-    table, wanted, found = "", [str(part) for part in path if isinstance(part, str)], 1
-    headers: Counter[str] = Counter()
-    want_index = next((part for part in path if isinstance(part, int)), None)
+    wanted = [str(part) for part in path if isinstance(part, str)]
+    nth = next((part for part in path if isinstance(part, int)), None)
+    table, found, count = "", 1, -1
     for number, line in enumerate(text.splitlines(), start=1):
         header = re.match(r"\s*\[+\s*([\w.]+)\s*\]+", line)
         if header:
             table = header[1]
-            headers[table] += 1
-        is_ours = wanted[:1] == [table] and want_index in (None, headers[table] - 1)
-        if header and is_ours:
+            count += wanted[:1] == [table]
+        is_ours = not table or nth in (None, count)
+        if header and is_ours and table.split(".") in (wanted[:1], wanted[:-1], wanted):
             found = number
         key = re.match(r"\s*([\w-]+)\s*=", line)
-        if key and wanted and key[1] == wanted[-1] and (is_ours or (len(wanted) == 1 and not table)):
+        if key and is_ours and [*filter(None, table.split(".")), key[1]] == wanted:
             return number
-    return found
+    # A key of an inline table stands on the line of that table's own key.
+    return line_of(text, path[:-1]) if len(wanted) > 2 and found == line_of(text, path[:2]) else found  # noqa: PLR2004

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from bench.errors import LoadDriverError, ServerDiedError
 from bench.load import (
+    NOTHING_GIVEN,
+    Given,
     Report,
     Target,
     meter_argv,
@@ -44,6 +46,7 @@ class Drive:
     machine: Path
     lease_id: str
     run_folder: Path
+    given: Given = NOTHING_GIVEN
 
 
 def driver_argv(what: Drive, server: RunningServer) -> tuple[str, ...]:
@@ -56,7 +59,8 @@ def driver_argv(what: Drive, server: RunningServer) -> tuple[str, ...]:
         )
         return build(client, what.scenario, what.target, what.seed, load.resolve() / "result.json")
     plan = what.run_folder / "load-plan.json"
-    plan.write_text(json.dumps(meter_plan(what.scenario, what.target, what.seed, what.request_timeout_s), indent=1))
+    asked = meter_plan(what.scenario, what.target, what.seed, what.request_timeout_s, what.given)
+    plan.write_text(json.dumps(asked, indent=1))
     meter = what.machine / "meter.pyz"
     bundle(meter)
     return meter_argv(Path(sys.executable), meter, plan, load)

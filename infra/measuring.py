@@ -13,7 +13,7 @@ from bench.errors import NightbenchError
 from bench.load import Target
 from bench.plan import prompt_seed
 from bench.record import Busy, Host, LeaseFacts, Lineage, Load, NightRecord, PlannedRun, RunRecord, Weights
-from infra import drive, server, store
+from infra import drive, inputs, server, store
 from infra.models import PreparedModel
 from infra.scraping import FILE, TIMEOUT_S, Scraper, write_scrapes
 from infra.server import RunningServer
@@ -151,4 +151,5 @@ def _drive(bench: Bench, run: PlannedRun, running: RunningServer, partial: Path,
         machine=bench.machine,
         lease_id=bench.lease.lease_id,
         run_folder=partial,
+        given=inputs.given(bench.night, run),
     )

@@ -34,7 +34,8 @@ class Prompts:
     path: str = ""  # the file of conversations
     sha256: str | None = None  # of that file; None: any
     order_seed: int | None = None  # draws the order in which conversations are taken; None: `seed` does
-    skip: int = 0  # how many of that order are other runs'
+    share: int = 0  # which part of that order is ours: from 0,
+    shares: int = 1  # of so many; the others are other runs'
     output: str = "asked"  # or "recorded": the answer's length in the file, at most `output_tokens`
     repeat: bool = False  # whether a conversation may be taken twice where there are too few
 
@@ -58,7 +59,8 @@ _KINDS: dict[str, dict[str, Rule]] = {
         "path": TEXT,
         "sha256": _SHA256,
         "order_seed": replace(COUNT_OR_0, is_optional=True),
-        "skip": replace(COUNT_OR_0, is_optional=True),
+        "share": replace(COUNT_OR_0, is_optional=True),
+        "shares": replace(COUNT, is_optional=True),
         "output": one_of("asked", "recorded", is_optional=True),
         "repeat": _FLAG,
     },
@@ -76,6 +78,8 @@ def read_prompts(raw: dict[str, Any]) -> Prompts:
 
 def check_room(prompts: Prompts, count: int) -> None:
     """Refuse a plan that asks for more distinct prompts, prefixes or images than exist; a file is counted later."""
+    if prompts.share >= prompts.shares:
+        raise UsageError(f"The plan's prompts.share must be below prompts.shares ({prompts.shares}).")
     if prompts.path:
         return
     if prompts.symbols < 1:

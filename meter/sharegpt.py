@@ -7,7 +7,7 @@ has one, and `conversations`, a list of turns with `from` (human or user; gpt or
 import hashlib
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,23 +42,39 @@ def _about(text: str) -> int:
     return max(1, round(len(text.encode()) / BYTES_PER_TOKEN))
 
 
+@dataclass(frozen=True, slots=True)
+class Take:
+    """Which conversations of a file are one run's: every `shares`-th of a drawn order, where short enough."""
+
+    longest_tokens: int
+    order_seed: int
+    share: int = 0
+    shares: int = 1
+    may_repeat: bool = False
+
+    def of(self, talks: Sequence[Talk], count: int, where: str) -> list[Talk]:
+        """Take `count` of them; raises UsageError where there are too few, unless they may repeat."""
+        draw = random.Random(f"conversations {self.order_seed}").random  # noqa: S311 -- load, not secrets
+        order = sorted(range(len(talks)), key=lambda _place: draw())[self.share :: self.shares]
+        ours = [talks[place] for place in order if talks[place].prompt_tokens <= self.longest_tokens]
+        if not ours or (len(ours) < count and not self.may_repeat):
+            share = f" in share {self.share} of {self.shares}" if self.shares > 1 else ""
+            raise UsageError(
+                f"{where} has {len(ours)} different prompts of about {self.longest_tokens} tokens or less{share}, "
+                f"but {count} are needed."
+            )
+        return [ours[place % len(ours)] for place in range(count)]
+
+
 def take_talks(prompts: Prompts, count: int) -> list[Talk]:
     """Take this run's conversations from the plan's file; raises UsageError where that is unreadable or too short."""
     path = Path(prompts.path)
     content = _read(path)
     if prompts.sha256 not in (None, hashlib.sha256(content).hexdigest()):
         raise UsageError(f"{path} is not the file that the plan was made for: its SHA-256 is another.")
-    talks = usable(read_talks(content, str(path)), prompts.input_tokens)
-    needed = prompts.skip + count
-    if not talks or (needed > len(talks) and not prompts.repeat):
-        raise UsageError(
-            f"{path} has {len(talks)} different prompts of about {prompts.input_tokens} tokens or less, "
-            f"but {needed} are needed ({prompts.skip} of them by other runs)."
-        )
     seed = prompts.seed if prompts.order_seed is None else prompts.order_seed
-    draw = random.Random(f"conversations {seed}").random  # noqa: S311 -- load, not secrets
-    order = sorted(range(len(talks)), key=lambda _place: draw())
-    return [talks[order[(prompts.skip + place) % len(order)]] for place in range(count)]
+    take = Take(prompts.input_tokens, seed, prompts.share, prompts.shares, prompts.repeat)
+    return take.of(distinct(read_talks(content, str(path))), count, str(path))
 
 
 def _read(path: Path) -> bytes:
@@ -68,11 +84,11 @@ def _read(path: Path) -> bytes:
         raise UsageError(f"The conversations {path} cannot be read: {error}.") from error
 
 
-def usable(talks: Iterator[Talk], input_tokens: int) -> list[Talk]:
-    """Keep those that begin with a prompt of at most this length, each prompt once."""
+def distinct(talks: Iterator[Talk]) -> list[Talk]:
+    """Keep those that begin with a person's prompt, each prompt once."""
     kept: dict[str, Talk] = {}
     for talk in talks:
-        if talk.prompt.strip() and talk.prompt_tokens <= input_tokens:
+        if talk.prompt.strip():
             kept.setdefault(talk.prompt, talk)
     return list(kept.values())
 

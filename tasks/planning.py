@@ -11,25 +11,29 @@ from bench.errors import UsageError
 from bench.plan import plan_runs
 from bench.record import NightRecord, PlannedRun
 from bench.suite import Suite, parse_suite
-from infra import store
+from infra import inputs, store
 from infra.settings import Settings
 
 
 def read_suite(path: Path) -> tuple[Suite, str]:
-    """A suite file as a value, and its sha256; UsageError where there is no such file, SuiteError where it is wrong."""
+    """A suite file as a value, and its sha256; UsageError where there is no such file, SuiteError where it is wrong.
+
+    The files that it names are read as well: their whole paths and their SHA-256 stand in the suite then.
+    """
     try:
         raw = path.read_bytes()
         text = raw.decode()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"the suite {path} cannot be read: {error}") from error
-    return parse_suite(text, str(path)), hashlib.sha256(raw).hexdigest()
+    suite = inputs.find_inputs(parse_suite(text, str(path)), path, text)
+    return suite, hashlib.sha256(raw).hexdigest()
 
 
 def make_night(suite: Path, target: str, *, poc: bool) -> NightRecord:
     """A night that starts now; nothing is written."""
     parsed, digest = read_suite(suite)
     started_at = datetime.now(UTC)
-    return NightRecord(
+    night = NightRecord(
         night=f"{started_at:%Y-%m-%dT%H%M%S}Z",
         target=target,
         started_at=started_at,
@@ -38,6 +42,8 @@ def make_night(suite: Path, target: str, *, poc: bool) -> NightRecord:
         seed=parsed.seed,
         runs=plan_runs(parsed, poc=poc),
     )
+    inputs.require_conversations(night)
+    return night
 
 
 @task(task_run_name="plan", cache_policy=NO_CACHE)

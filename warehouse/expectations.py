@@ -97,7 +97,8 @@ def frame_of(rows: Sequence[Row]) -> "pd.DataFrame":
 
 
 def _applies(rule: Rule, row: Mapping[str, Any]) -> bool:
-    return rule.applies("closed" if row["arrivals"] == "closed" else "open", row["driver"])
+    loop = "closed" if row["arrivals"] == "closed" else "open"
+    return rule.applies(loop, row["driver"], is_exact=row["prompt_form"] == "tokens")
 
 
 def validate(frame: "pd.DataFrame") -> tuple[CheckResult, ...]:

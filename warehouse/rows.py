@@ -160,6 +160,8 @@ def _asked(scenario: Scenario, quality: Quality) -> Row:
         "engine_version_asked": engine.version,
         "engine_flags": list(engine.flags),
         "max_model_len": engine.max_model_len,
+        "prompts": work.prompts.kind,
+        "prompt_form": work.prompts.form,
         "isl": work.isl,
         "osl": work.osl,
         "concurrency_asked": work.concurrency,

@@ -19,6 +19,7 @@ from bench.audit import (
     release,
     verdict,
 )
+from bench.load import Planned
 from bench.record import Server
 from bench.suite import Quality, Workload
 from tests.bench.builders import CLOSED, OPEN, Measured, closed_loop, healthy, open_loop
@@ -37,7 +38,9 @@ def _evidence(run: Measured) -> Evidence:
 def _statuses(run: Measured) -> dict[str, Status]:
     columns = _evidence(run)
     loop, driver = loop_of(run.record), run.record.asked.workload.driver
-    return {rule.code: judge(rule, columns[rule.column]) for rule in RULES if rule.applies(loop, driver)}
+    exact = run.record.asked.workload.prompts.has_exact_length
+    rules = [rule for rule in RULES if rule.applies(loop, driver, is_exact=exact)]
+    return {rule.code: judge(rule, columns[rule.column]) for rule in rules}
 
 
 def _asking(**changes: object) -> Mutation:
@@ -472,3 +475,34 @@ def test_a_report_that_does_not_tell_of_its_warm_up_cannot_be_reconciled() -> No
     silent = replace(STEADY.report, warmup_failed_count=None)
 
     assert _drifts(replace(STEADY, report=silent)) == ["NOT-CHECKABLE"] * 3
+
+
+def _planned(run: Measured, **planned: float | None) -> Measured:
+    """The same run, had its driver said what it planned."""
+    usual = Planned(input_tokens=40 * 128, output_tokens=40 * 64, cached_tokens=0)
+    return replace(run, report=replace(run.report, planned=replace(usual, **planned)))
+
+
+def test_lengths_are_held_against_what_the_driver_planned() -> None:
+    columns = _evidence(_planned(STEADY, input_tokens=40 * 64, output_tokens=40 * 32))
+
+    assert (columns["ev_isl_ratio"], columns["ev_osl_ratio"]) == (2.0, 2.0)
+
+
+def test_text_is_not_accused_of_a_length_that_nobody_could_plan() -> None:
+    chat = _asking(prompts={"form": "chat"})(_planned(STEADY, input_tokens=None, cached_tokens=None))
+
+    assert _evidence(chat)["ev_isl_ratio"] is None
+    assert not {"isl_mismatch", "prefix_cache_contamination"} & set(_statuses(chat))
+    assert _evidence(chat)[NOT_CHECKABLE] == 0
+    assert verdict(_statuses(chat)) == "accepted"
+
+
+def test_hits_that_were_planned_are_no_contamination() -> None:
+    shared = _planned(STEADY, cached_tokens=1000).with_deltas(prefix_cache_hits_total=1000.0)
+
+    assert _evidence(shared)["ev_prefix_hit_share"] == 0.0
+
+
+def test_planned_hits_that_did_not_come_are_a_doubt() -> None:
+    assert _statuses(_planned(STEADY, cached_tokens=1000))["prefix_cache_contamination"] == "FAIL"

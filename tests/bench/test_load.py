@@ -9,6 +9,8 @@ import pytest
 from bench.errors import UnreadableResultError
 from bench.load import (
     NO_STAMP_NS,
+    Given,
+    Planned,
     Report,
     Target,
     meter_argv,
@@ -20,7 +22,8 @@ from bench.load import (
     vllm_rs_bench_argv,
 )
 from bench.metrics import concurrency_achieved
-from bench.plan import describe_load
+from bench.plan import ConversationShare, describe_load
+from bench.prompts import Prompts
 from bench.suite import Scenario, Workload
 from tests.bench.builders import OPEN, SCENARIO, with_workload
 
@@ -149,6 +152,68 @@ def test_prompts_are_drawn_by_seed_from_the_ids_the_model_has() -> None:
         "token_high": 2048,
         "seed": 3,
     }
+
+
+@pytest.mark.parametrize(
+    ("prompts", "path", "planned"),
+    [
+        ({"form": "text"}, "/v1/completions", {"kind": "random", "form": "text"}),
+        ({"form": "chat"}, "/v1/chat/completions", {"kind": "random", "form": "chat"}),
+        (
+            {"kind": "shared-prefix", "groups": 2, "prefix_tokens": 64},
+            "/v1/completions",
+            {"kind": "shared-prefix", "groups": 2, "prefix_tokens": 64, "token_low": 264, "token_high": 2048},
+        ),
+        (
+            {"kind": "images", "form": "chat", "width": 8, "height": 4, "images": 2},
+            "/v1/chat/completions",
+            {"kind": "images", "form": "chat", "width": 8, "height": 4, "images": 2},
+        ),
+        (
+            {"kind": "sharegpt", "form": "text", "file": "/talks.json", "sha256": "0" * 64, "repeat": True},
+            "/v1/completions",
+            {"kind": "sharegpt", "form": "text", "path": "/talks.json", "sha256": "0" * 64, "repeat": True,
+             "output": "asked", "order_seed": 9, "share": 1, "shares": 4},
+        ),
+    ],
+)  # fmt: skip
+def test_each_kind_of_prompt_is_planned_with_its_own_keys_and_endpoint(prompts: Row, path: str, planned: Row) -> None:
+    work = SCENARIO.workload.model_copy(update={"prompts": Prompts.model_validate(prompts)})
+
+    plan = meter_plan(with_workload(work), TARGET, 3, 120.0, Given(conversations=ConversationShare(9, 1, 4)))
+
+    assert plan["path"] == path
+    assert plan["prompts"] == {"input_tokens": 128, "seed": 3, **planned}
+
+
+def test_the_arrivals_of_a_trace_stand_in_the_plan() -> None:
+    work = Workload(isl=128, osl=64, request_count=2, arrivals="trace", trace="a.csv")
+
+    plan = meter_plan(with_workload(work), TARGET, 3, 120.0, Given(arrivals_s=(0.0, 0.5)))
+
+    assert plan["load"] == {"kind": "trace", "arrivals_s": [0.0, 0.5]}
+
+
+def _planning(*counts: Row) -> Planned | None:
+    header, rows, events = _parts()
+    changed = [{**json.loads(line), **more} for line, more in zip(rows.splitlines(), counts, strict=True)]
+    return read_meter(header, "\n".join(json.dumps(row) for row in changed).encode(), events).planned
+
+
+def _told(prompt: int | None, cached: int | None) -> Row:
+    return {"prompt_tokens_planned": prompt, "output_tokens_planned": 4, "cached_tokens_planned": cached}
+
+
+def test_what_was_planned_is_summed_over_good_requests_and_the_cache_over_all() -> None:
+    planned = _planning(_told(8, 0), _told(8, 5), _told(8, 5), _told(9, 6))
+
+    assert planned == Planned(input_tokens=17, output_tokens=8, cached_tokens=16)
+
+
+def test_one_length_that_nobody_can_know_leaves_the_sum_unknown() -> None:
+    planned = _planning(_told(8, None), _told(8, 5), _told(8, 5), _told(None, 6))
+
+    assert planned == Planned(input_tokens=None, output_tokens=8, cached_tokens=None)
 
 
 def test_answers_are_greedy_of_full_length_and_carry_token_ids() -> None:

@@ -1,11 +1,13 @@
 from collections import Counter
 from itertools import groupby
+from typing import Any
 
 import pytest
 
 from bench.plan import cells, describe_load, plan_runs, prompt_seed
+from bench.prompts import Prompts
 from bench.record import NightRecord
-from bench.suite import Engine, Scenario, ScenarioEntry, Suite
+from bench.suite import Engine, Scenario, ScenarioEntry, Suite, Workload
 from tests.bench.builders import OPEN, SCENARIO, STARTED_AT, with_workload
 
 
@@ -98,6 +100,28 @@ def test_a_closed_load_is_told_by_its_concurrency() -> None:
 
 def test_an_open_load_is_told_by_its_rate() -> None:
     assert describe_load(with_workload(OPEN)) == "128 in, 64 out, poisson 2/s"
+
+
+@pytest.mark.parametrize(
+    ("prompts", "told"),
+    [
+        ({"form": "chat"}, "; random prompts as chat"),
+        ({"kind": "shared-prefix", "groups": 2, "prefix_tokens": 64, "seed": 3},
+         "; shared-prefix prompts (groups 2, prefix_tokens 64, seed 3)"),
+        ({"kind": "sharegpt", "form": "text", "file": "/far/away/talks.json", "output": "recorded"},
+         "; sharegpt prompts as text (talks.json, output recorded)"),
+    ],
+)  # fmt: skip
+def test_prompts_that_are_not_the_usual_ones_are_told(prompts: dict[str, Any], told: str) -> None:
+    work = SCENARIO.workload.model_copy(update={"prompts": Prompts.model_validate(prompts)})
+
+    assert describe_load(with_workload(work)) == f"128 in, 64 out, concurrency 4{told}"
+
+
+def test_a_trace_is_told_by_its_name() -> None:
+    work = Workload(isl=128, osl=64, request_count=40, arrivals="trace", trace="/far/away/tuesday.csv")
+
+    assert describe_load(with_workload(work)) == "128 in, 64 out, trace tuesday.csv"
 
 
 def test_no_two_runs_of_three_nights_share_their_prompts() -> None:

@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 
 from bench.errors import SuiteError
+from bench.prompts import Prompts
 from bench.suite import Machine, Scenario, Workload, parse_suite
 from tests.bench.builders import OPEN, SCENARIO, with_workload
 
@@ -231,6 +232,11 @@ def test_a_suite_without_scenarios_is_refused() -> None:
         ('request_rate_per_s = 2.0\narrivals = "gamma"', "burstiness belongs to gamma arrivals"),
         ("concurrency = 4\nburstiness = 2.0", "burstiness belongs to gamma arrivals"),
         ("concurrency = 4\nworkers = 5", "5 workers cannot share a concurrency of 4"),
+        ('arrivals = "trace"', "a trace belongs to trace arrivals"),
+        ('concurrency = 4\ntrace = "a.csv"', "a trace belongs to trace arrivals"),
+        (f'concurrency = 4\ntrace_sha256 = "{"0" * 64}"', "a trace belongs to trace arrivals"),
+        ('concurrency = 4\narrivals = "trace"\ntrace = "a.csv"', "trace arrivals are driven by their file"),
+        ('request_rate_per_s = 4\narrivals = "trace"\ntrace = "a.csv"', "trace arrivals are driven by their file"),
     ],
 )
 def test_a_scenario_driven_by_both_loops_or_neither_or_the_wrong_one_is_refused(lines: str, said: str) -> None:
@@ -239,6 +245,58 @@ def test_a_scenario_driven_by_both_loops_or_neither_or_the_wrong_one_is_refused(
     refusal = _refusal(text)
 
     assert refusal.startswith(f"night.toml:{_line(text, '[[scen', nth=1)}: scenarios.1: {said}")
+
+
+PROMPTS = "concurrency = 4\nprompts = { %s }\n"
+
+
+@pytest.mark.parametrize(
+    ("prompts", "said"),
+    [
+        ('kind = "shared-prefix", groups = 2', "shared-prefix prompts need the key prefix_tokens"),
+        ('kind = "random", groups = 2', "random prompts have no key groups"),
+        (
+            'kind = "images", form = "chat", width = 1, height = 1, images = 1, repeat = true',
+            "images prompts have no key",
+        ),
+        ('kind = "images", width = 1, height = 1, images = 1', 'images prompts are sent as "chat": give form'),
+        ('kind = "sharegpt", file = "a.json"', 'sharegpt prompts are sent as "text" or "chat": give form'),
+        ('kind = "sharegpt", form = "text"', "sharegpt prompts need the key file"),
+    ],
+)
+def test_prompts_that_do_not_fit_their_kind_are_refused_at_their_line(prompts: str, said: str) -> None:
+    text = SUITE.replace("concurrency = 4\n", PROMPTS % prompts)
+
+    refusal = _refusal(text)
+
+    assert refusal.startswith(f"night.toml:{_line(text, 'prompts')}: scenarios.1.prompts: {said}")
+
+
+def test_a_prefix_that_leaves_a_prompt_nothing_of_its_own_is_refused() -> None:
+    text = SUITE.replace("concurrency = 4\n", PROMPTS % 'kind = "shared-prefix", groups = 1, prefix_tokens = 128')
+
+    assert "prefix_tokens must be below isl (128)" in _refusal(text)
+
+
+@pytest.mark.parametrize("lines", [PROMPTS % 'form = "chat"', 'arrivals = "trace"\ntrace = "a.csv"\n'])
+def test_what_vllm_bench_cannot_do_is_refused(lines: str) -> None:
+    text = SUITE.replace("concurrency = 4\n", f'driver = "vllm-bench"\n{lines}')
+
+    assert "the vllm-bench driver has random prompts and drawn arrivals only" in _refusal(text)
+
+
+@pytest.mark.parametrize(
+    ("lines", "start"),
+    [(PROMPTS % "turn = 2", "prompts"), ("concurrency = 4\n[scenarios.prompts]\nturn = 2\n", "turn")],
+)
+def test_a_wrong_key_of_the_prompts_is_placed_whichever_way_they_are_written(lines: str, start: str) -> None:
+    text = SUITE.replace("concurrency = 4\nrequest_count = 48\n", f"request_count = 48\n{lines}")
+
+    assert _refusal(text).startswith(f"night.toml:{_line(text, start)}: unknown key 'scenarios.1.prompts.turn'")
+
+
+def test_a_wrong_key_of_the_prompts_gets_the_nearest_of_theirs() -> None:
+    assert "did you mean 'groups'?" in _refusal(SUITE.replace("concurrency = 4\n", PROMPTS % "group = 2"))
 
 
 def test_the_id_of_a_scenario_measured_in_the_past_never_changes() -> None:
@@ -303,10 +361,59 @@ def test_every_value_of_an_open_loop_moves_the_id(change: dict[str, object]) -> 
     assert with_workload(moved).scenario_id != with_workload(OPEN).scenario_id
 
 
+SHARED = {"kind": "shared-prefix", "groups": 2, "prefix_tokens": 64}
+SEEN = {"kind": "images", "form": "chat", "width": 64, "height": 32, "images": 1}
+TALKS = {"kind": "sharegpt", "form": "text", "file": "talks.json", "sha256": "0" * 64}
+TRACE = OPEN.model_dump() | {
+    "request_rate_per_s": None, "arrivals": "trace", "trace": "a.csv", "trace_sha256": "0" * 64,
+}  # fmt: skip
+# How prompts of a kind may change, key by key.
+PROMPT_MOVES: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({}, SHARED),
+    ({}, {"form": "text"}),
+    ({}, {"seed": 0}),
+    (SHARED, {"groups": 3}),
+    (SHARED, {"prefix_tokens": 65}),
+    (SEEN, {"width": 65}),
+    (SEEN, {"height": 33}),
+    (SEEN, {"images": 2}),
+    (TALKS, {"sha256": "1" * 64}),
+    (TALKS, {"output": "recorded"}),
+    (TALKS, {"repeat": True}),
+]
+
+
+def _asking(prompts: dict[str, Any]) -> str:
+    return with_workload(SCENARIO.workload.model_copy(update={"prompts": Prompts.model_validate(prompts)})).scenario_id
+
+
+@pytest.mark.parametrize(("prompts", "change"), PROMPT_MOVES)
+def test_every_key_of_the_prompts_moves_the_id(prompts: dict[str, Any], change: dict[str, Any]) -> None:
+    assert _asking(prompts | change) != _asking(prompts)
+
+
+def test_where_a_file_lies_does_not_move_the_id() -> None:
+    moved = Workload.model_validate(TRACE | {"trace": "elsewhere/b.csv"})
+
+    assert with_workload(moved).scenario_id == with_workload(Workload.model_validate(TRACE)).scenario_id
+    assert _asking(TALKS | {"file": "elsewhere/talks.json"}) == _asking(TALKS)
+
+
+def test_what_a_trace_holds_moves_the_id() -> None:
+    other = Workload.model_validate(TRACE | {"trace_sha256": "1" * 64})
+
+    assert with_workload(other).scenario_id != with_workload(Workload.model_validate(TRACE)).scenario_id
+
+
+def test_every_key_of_the_prompts_is_either_a_place_or_seen_to_move_the_id() -> None:
+    assert {key for _, change in PROMPT_MOVES for key in change} | {"file"} == set(Prompts.model_fields)
+
+
 def test_every_field_of_a_scenario_is_either_a_label_or_seen_to_move_the_id() -> None:
     of_open_loops = {("workload", name) for name in ("request_rate_per_s", "arrivals", "burstiness")}
     moved = {path for path, _ in MOVES} | of_open_loops
-    labels = {("model", "name"), ("machine", "lease_minutes")}
+    moved |= {("workload", name) for name in ("prompts", "trace_sha256")}
+    labels = {("model", "name"), ("machine", "lease_minutes"), ("workload", "trace")}
     the_only_one = {("engine", "name")}
     fields = {
         (part, name)

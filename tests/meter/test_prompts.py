@@ -66,6 +66,7 @@ def _text_of(prompt: Prompt) -> str:
         ),
         ({**TEXT, "kind": "sharegpt"}, "lacks the key prompts.path"),
         ({**TEXT, "kind": "sharegpt", "path": "x", "sha256": "abc"}, "prompts.sha256 must be a SHA-256"),
+        ({**TEXT, "kind": "sharegpt", "path": "x", "share": 2, "shares": 2}, "prompts.share must be below"),
         ({**TEXT, "kind": "sharegpt", "path": "x", "repeat": 1}, "prompts.repeat must be true or false"),
     ],
 )
@@ -275,17 +276,20 @@ def test_recorded_answers_say_how_much_is_asked_up_to_the_plans_limit(talks: Pat
     assert lengths == {8: 8, 100: 22}
 
 
-def test_runs_that_skip_what_others_took_share_no_conversation(talks: Path) -> None:
-    runs = [make_prompts(_recorded(talks, seed=at, order_seed=7, skip=at), 1, 8)[0] for at in range(3)]
+def test_runs_with_a_share_each_have_no_conversation_in_common(talks: Path) -> None:
+    for order_seed in range(9):
+        # However long each of them lets a prompt be.
+        ours = _recorded(talks, seed=1, order_seed=order_seed, input_tokens=20, share=0, shares=2)
+        theirs = _recorded(talks, seed=2, order_seed=order_seed, input_tokens=200, share=1, shares=2)
 
-    assert len({_text_of(prompt) for prompt in runs}) == 3
+        assert not _contents(make_prompts(ours, 1, 8)) & _contents(make_prompts(theirs, 2, 8))
 
 
 def test_too_few_conversations_are_refused_unless_they_may_repeat(talks: Path) -> None:
-    with pytest.raises(UsageError, match=r"has 3 different prompts of about 20 tokens or less, but 5 are needed"):
-        make_prompts(_recorded(talks, skip=1), 4, 8)
+    with pytest.raises(UsageError, match=r"has 3 different prompts of about 20 tokens or less, but 4 are needed"):
+        make_prompts(_recorded(talks), 4, 8)
 
-    assert len(make_prompts(_recorded(talks, skip=1, repeat=True), 4, 8)) == 4
+    assert len(make_prompts(_recorded(talks, repeat=True), 4, 8)) == 4
 
 
 def test_another_file_than_the_planned_one_is_refused(talks: Path) -> None:

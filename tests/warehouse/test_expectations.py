@@ -202,6 +202,7 @@ FRAMES = st.lists(
         st.fixed_dictionaries({rule.column: _values(rule) for rule in RULES}),
         st.sampled_from(["closed", "poisson"]),
         st.sampled_from(["meter", "vllm-bench"]),
+        st.sampled_from(["tokens", "chat"]),
     ),
     min_size=1,
     max_size=12,
@@ -211,18 +212,21 @@ FRAMES = st.lists(
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(frames=FRAMES)
 def test_great_expectations_says_what_the_audit_says(
-    good_rows: dict[str, Row], frames: list[tuple[dict[str, float | None], str, str]]
+    good_rows: dict[str, Row], frames: list[tuple[dict[str, float | None], str, str, str]]
 ) -> None:
     rows = [
-        good_rows["closed"] | evidence | {"run_id": f"r{at}", "arrivals": arrivals, "driver": driver}
-        for at, (evidence, arrivals, driver) in enumerate(frames)
+        good_rows["closed"]
+        | evidence
+        | {"run_id": f"r{at}", "arrivals": arrivals, "driver": driver, "prompt_form": form}
+        for at, (evidence, arrivals, driver, form) in enumerate(frames)
     ]
 
     judged = judge_night(rows)
 
     for row in rows:
         loop = "closed" if row["arrivals"] == "closed" else "open"
-        expected = {r.code: judge(r, row[r.column]) for r in RULES if r.applies(loop, row["driver"])}
+        exact = row["prompt_form"] == "tokens"
+        expected = {r.code: judge(r, row[r.column]) for r in RULES if r.applies(loop, row["driver"], is_exact=exact)}
         found = {f["code"]: f["status"] for f in judged.findings if f["run_id"] == row["run_id"]}
         assert found == expected
         assert judged.verdicts[row["run_id"]] == verdict(expected)

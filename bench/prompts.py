@@ -1,0 +1,67 @@
+"""What a scenario asks: the kind of its prompts, how they are sent, and which of them may ever come twice."""
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from bench.frozen import Frozen
+
+PromptKind = Literal["random", "shared-prefix", "images", "sharegpt"]
+Form = Literal["tokens", "text", "chat"]
+
+# What each kind must say, and what it may say.
+_NEEDED: dict[PromptKind, tuple[str, ...]] = {
+    "random": (),
+    "shared-prefix": ("groups", "prefix_tokens"),
+    "images": ("width", "height", "images"),
+    "sharegpt": ("file",),
+}
+_ALLOWED: dict[PromptKind, tuple[str, ...]] = {"sharegpt": ("sha256", "output", "repeat")}
+_FORMS: dict[PromptKind, tuple[Form, ...]] = {"images": ("chat",), "sharegpt": ("text", "chat")}
+
+
+class Prompts(Frozen):
+    """What to ask; random token ids when nothing is said. Keys that a kind does not have stay at their default."""
+
+    kind: PromptKind = "random"
+    form: Form = "tokens"
+    seed: int | None = Field(default=None, ge=0)  # None: another each night, scenario and repeat
+    groups: int | None = Field(default=None, ge=1)
+    prefix_tokens: int | None = Field(default=None, ge=1)
+    width: int | None = Field(default=None, ge=1)  # pixels
+    height: int | None = Field(default=None, ge=1)
+    images: int | None = Field(default=None, ge=1)  # in each prompt
+    file: str | None = None
+    sha256: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")  # of the file; found when it is not given
+    output: Literal["asked", "recorded"] = "asked"
+    repeat: bool = False
+
+    @property
+    def has_exact_length(self) -> bool:
+        """Whether it is known beforehand how many tokens the server will count."""
+        return self.form == "tokens"
+
+    @property
+    def own_keys(self) -> dict[str, str | int | bool]:
+        """What this kind says of itself, by its own keys."""
+        names = (*_NEEDED[self.kind], *_ALLOWED.get(self.kind, ()))
+        values = {name: getattr(self, name) for name in names}
+        return {name: value for name, value in values.items() if value is not None}
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Self:
+        missing = [name for name in _NEEDED[self.kind] if getattr(self, name) is None]
+        if missing:
+            msg = f"{self.kind} prompts need the key {missing[0]}"
+            raise ValueError(msg)
+        own = {"kind", "form", "seed", *_NEEDED[self.kind], *_ALLOWED.get(self.kind, ())}
+        foreign = [name for name, field in Prompts.model_fields.items() if getattr(self, name) != field.default]
+        foreign = [name for name in foreign if name not in own]
+        if foreign:
+            msg = f"{self.kind} prompts have no key {foreign[0]}"
+            raise ValueError(msg)
+        if self.form not in _FORMS.get(self.kind, (self.form,)):
+            forms = " or ".join(f'"{form}"' for form in _FORMS[self.kind])
+            msg = f"{self.kind} prompts are sent as {forms}: give form"
+            raise ValueError(msg)
+        return self
