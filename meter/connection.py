@@ -72,12 +72,13 @@ def open_waiting(endpoint: Endpoint) -> socket.socket:
     except OSError as error:
         if sock is not None:
             sock.close()
-        raise OutsideWorldError(_why_not(endpoint, error)) from error
+        raise OutsideWorldError(why_not(endpoint, error)) from error
     sock.setblocking(False)
     return sock
 
 
-def _why_not(endpoint: Endpoint, error: OSError) -> str:
+def why_not(endpoint: Endpoint, error: OSError) -> str:
+    """Say why a connection could not be opened, and what to do about it."""
     if error.errno == errno.EADDRNOTAVAIL:
         return f"No local port is left for a connection to {endpoint.url}: wait for old ones to close, or use fewer."
     return f"The server {endpoint.url} does not answer: {error}. Is it running there?"

@@ -3,6 +3,7 @@
 All read one monotonic clock and begin at one moment, so that putting their parts together is exact.
 """
 
+import gc
 import os
 import time
 from collections.abc import Sequence
@@ -55,6 +56,7 @@ def work_out(work: Work, worker: int) -> Done | None:
     wire = Wire(work.endpoint, share, ClosedPace(1, 0), round(work.plan.timeout_s * NS), work.board, worker)
     streams = _streams(work.plan, worker)
     wire.connect_first(min(streams or 1, len(share)))
+    _freeze_memory()
     work.board.ready(worker)
     while not work.board.origin_ns and not work.board.stopped_by and not work.board.is_orphan:
         time.sleep(WAIT_S)
@@ -67,6 +69,13 @@ def work_out(work: Work, worker: int) -> Done | None:
     health = worker_health(worker, before, Appetite.now(), len(wire.turns.back_ns))
     _unpin(cores)
     return Done(_read(work, worker, wire, len(cores)), health)
+
+
+def _freeze_memory() -> None:
+    """Let no collection of garbage come between; the process ends with its work, so none is needed later."""
+    gc.collect()
+    gc.freeze()
+    gc.disable()
 
 
 def _streams(plan: Plan, worker: int) -> int | None:

@@ -29,7 +29,7 @@ from meter.report import claim, report_bytes, write_progress, write_report
 from meter.schedule import NS
 from meter.steady import Window, steady_window
 
-HEAD_START_NS = 20_000_000  # from setting the origin to the origin: every worker has seen it by then
+HEAD_START_NS = 50_000_000  # from setting the origin to the origin: every worker has seen it by then
 PROGRESS_S = 1.0
 
 

@@ -5,7 +5,6 @@ flight does not sag; see docs/reference/meter.md for what each time means.
 """
 
 import contextlib
-import gc
 import os
 import signal
 import socket
@@ -60,9 +59,6 @@ class Wire:
 
     def run(self) -> None:
         """Send everything and collect every answer, or stop early once the board says so."""
-        gc.collect()
-        gc.freeze()
-        gc.disable()
         try:
             called_ns = self._turn(monotonic_ns())
             while self.ended < len(self.exchanges) and not self.board.stopped_by:
@@ -74,8 +70,6 @@ class Wire:
                         self._serve(connection, mask)
                 called_ns = self._turn(monotonic_ns())
         finally:
-            gc.enable()
-            gc.unfreeze()
             self._abandon()
             self.board.tell(self.worker, self.ended)
 
