@@ -20,7 +20,8 @@ from benchmarks.process_tree import ClientFailedError, run_tree
 SERVER = Path(__file__).parents[1] / "tests" / "emulators" / "truth_server.py"
 CELL = Cell(streams=4, ttft_ms=100, itl_ms=5, output_tokens=100, request_count=12)
 TRUTH = "truth"
-# What the table says, and what the server is told; each strikes every 4th answer, the last all of them.
+ROLE_FIRST = "role-only first chunk, at once (chat)"
+# What the table says, and what the server is told; each strikes every 4th answer, the last two all of them.
 FAULTS = {
     "none": "",
     "HTTP 500": "http500:4",
@@ -28,6 +29,7 @@ FAULTS = {
     "error inside a 200 stream, then [DONE]": "sse_error:4",
     "half the tokens despite ignore_eos": "short:4",
     "4 tokens an event": "tokens_per_event:4",
+    ROLE_FIRST: "role_first",
 }
 
 
@@ -45,7 +47,7 @@ def run_fault(bench: Bench, fault: str, client: Client) -> tuple[FaultRun, ...]:
     try:
         return account(bench, fault, client)
     except REASONS as error:
-        nothing = {"ok": None, "failed": None, "output_tokens": None, "itl_mean_ms": None}
+        nothing = {"ok": None, "failed": None, "output_tokens": None, "ttft_mean_ms": None, "itl_mean_ms": None}
         return (FaultRun(fault=fault, client=client.name, reason=str(error), **nothing),)
 
 
@@ -57,7 +59,7 @@ def account(bench: Bench, fault: str, client: Client) -> tuple[FaultRun, ...]:
     with tempfile.TemporaryDirectory(dir=bench.scratch) as name:
         folder = Path(name)
         with fault_server(FAULTS[fault], folder / "truth.jsonl") as port:
-            argv = client.command(program, Asked(CELL, 0, port, bench.tokenizer, folder))
+            argv = client.command(program, Asked(CELL, 0, port, bench.tokenizer, folder, is_chat=fault == ROLE_FIRST))
             run_tree(argv, client.surroundings(), None, timeout_s(CELL), folder)
         said = next(iter(client.read(folder).values()))
         truth = read_log((folder / "truth.jsonl").read_text())
@@ -67,6 +69,7 @@ def account(bench: Bench, fault: str, client: Client) -> tuple[FaultRun, ...]:
         ok=said.ok,
         failed=said.failed,
         output_tokens=said.output_tokens,
+        ttft_mean_ms=float(said.ttft_ms.mean()) if len(said.ttft_ms) else None,
         itl_mean_ms=float(said.itl_ms.mean()) if len(said.itl_ms) else None,
         reason=None,
     )
@@ -116,5 +119,12 @@ def truth_of(fault: str, truth: tuple[int, int]) -> FaultRun:
     good, tokens = truth
     failed = CELL.request_count - good
     return FaultRun(
-        fault=fault, client=TRUTH, ok=good, failed=failed, output_tokens=tokens, itl_mean_ms=CELL.itl_ms, reason=None
+        fault=fault,
+        client=TRUTH,
+        ok=good,
+        failed=failed,
+        output_tokens=tokens,
+        ttft_mean_ms=CELL.ttft_ms,
+        itl_mean_ms=CELL.itl_ms,
+        reason=None,
     )

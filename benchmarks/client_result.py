@@ -78,6 +78,7 @@ class FaultRun(Written):
     ok: int | None
     failed: int | None
     output_tokens: int | None
+    ttft_mean_ms: float | None
     itl_mean_ms: float | None
     reason: str | None
 

@@ -21,7 +21,7 @@ from infra.settings import Settings
 from infra.truth.run import build_server, truth_server
 
 MOST_STREAMS_WHEN_SLOW = 1000
-START_S, SLOWEST = 90.0, 8.0  # a client may take so long to start, and so many times what the load itself takes
+START_S, SLOWEST = 120.0, 8.0  # a client may take so long to start, and so many times what the load itself takes
 LATE_MS = 5.0  # by which the server may be late at p99 before a run says little of its client
 REASONS = (UnavailableError, UnreadableError, UnreadableResultError, ClientFailedError, CalibrationError)
 

@@ -24,7 +24,13 @@ def command(program: Path, asked: Asked) -> tuple[str, ...]:
     cell, warmup = asked.cell, asked.warmup_count
     return (
         *(str(program), "-m", "aiperf", "profile", "-m", "truth", "--url", asked.url, "--streaming"),
-        *("--endpoint-type", "completions", "--tokenizer", str(asked.tokenizer), "--use-server-token-count"),
+        *(
+            "--endpoint-type",
+            "chat" if asked.is_chat else "completions",
+            "--tokenizer",
+            str(asked.tokenizer),
+            "--use-server-token-count",
+        ),
         *("--concurrency", str(cell.streams), "--request-count", str(cell.request_count)),
         *(("--warmup-request-count", str(warmup)) if warmup else ()),
         *("--isl", "64", "--osl", str(cell.output_tokens), "--extra-inputs", "ignore_eos:true"),

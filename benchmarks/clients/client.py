@@ -35,6 +35,12 @@ class Asked:
     port: int
     tokenizer: Path
     folder: Path
+    is_chat: bool = False
+
+    @property
+    def path(self) -> str:
+        """The endpoint."""
+        return "/v1/chat/completions" if self.is_chat else "/v1/completions"
 
     @property
     def url(self) -> str:

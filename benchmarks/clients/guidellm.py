@@ -22,7 +22,7 @@ def install(cache: Path, say: Say) -> Path:
 def command(program: Path, asked: Asked) -> tuple[str, ...]:
     """Drive the cell; it has no warm-up that is not measured."""
     cell, file = asked.cell, asked.folder / RESULT
-    target = f"kind=openai_http,target={asked.url},model=truth,request_format=/v1/completions"
+    target = f"kind=openai_http,target={asked.url},model=truth,request_format={asked.path}"
     return (
         *(str(program), "-m", "guidellm", "run", "--backend", target, "--disable-console-interactive"),
         *("--profile", f"kind=concurrent,streams={cell.streams}"),

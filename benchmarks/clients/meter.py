@@ -24,21 +24,25 @@ def install(_cache: Path, _say: Say) -> Path:
 def command(_program: Path, asked: Asked) -> tuple[str, ...]:
     """Drive the cell as the calibration does."""
     argv = meter_command(asked.cell, asked.port, asked.folder)
-    change_plan(asked.folder, {"warmup_count": asked.warmup_count})
+    change_plan(asked, warmup_count=asked.warmup_count, path=asked.path)
     return argv
 
 
 def command_without(program: Path, asked: Asked) -> tuple[str, ...]:
     """Drive the cell without asking the kernel for its stamps."""
     argv = command(program, asked)
-    change_plan(asked.folder, {"kernel_stamps": False})
+    change_plan(asked, kernel_stamps=False)
     return argv
 
 
-def change_plan(folder: Path, changes: dict[str, Any]) -> None:
-    """Write keys of the plan anew."""
-    file = folder / "plan.json"
-    file.write_text(json.dumps({**json.loads(file.read_bytes()), **changes}))
+def change_plan(asked: Asked, **changes: Any) -> None:
+    """Write keys of the plan anew, and its prompts for a chat where it is one."""
+    file = asked.folder / "plan.json"
+    plan: dict[str, Any] = {**json.loads(file.read_bytes()), **changes}
+    if asked.is_chat:
+        kept = {key: value for key, value in plan["prompts"].items() if not key.startswith("token_")}
+        plan["prompts"] = {**kept, "form": "chat"}  # words have no ids
+    file.write_text(json.dumps(plan))
 
 
 def read(folder: Path) -> Series:

@@ -34,7 +34,17 @@ def command(program: Path, asked: Asked) -> tuple[str, ...]:
     """Drive the cell, with one thread: it has one core."""
     cell = asked.cell
     return (
-        *(str(program), "-c", START, "--backend", "vllm", "--base-url", asked.url, "--model", "truth"),
+        *(
+            str(program),
+            "-c",
+            START,
+            "--backend",
+            "vllm-chat" if asked.is_chat else "vllm",
+            "--base-url",
+            asked.url,
+            "--model",
+            "truth",
+        ),
         *("--tokenizer", str(asked.tokenizer), "--dataset-name", "random-ids", "--random-range-ratio", "1"),
         *("--random-input-len", "64", "--random-output-len", str(cell.output_tokens)),
         *("--num-prompts", str(cell.request_count), "--max-concurrency", str(cell.streams)),

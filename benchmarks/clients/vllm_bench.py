@@ -22,7 +22,8 @@ def options(asked: Asked) -> tuple[str, ...]:
     """What `vllm bench serve` and its Rust twin both understand."""
     cell = asked.cell
     return (
-        *("bench", "serve", "--backend", "openai", "--base-url", asked.url, "--endpoint", "/v1/completions"),
+        *("bench", "serve", "--backend", "openai-chat" if asked.is_chat else "openai"),
+        *("--base-url", asked.url, "--endpoint", asked.path),
         *("--model", "truth", "--tokenizer", str(asked.tokenizer), "--dataset-name", "random"),
         *("--random-input-len", "64", "--random-output-len", str(cell.output_tokens), "--ignore-eos"),
         *("--num-prompts", str(cell.request_count), "--max-concurrency", str(cell.streams)),

@@ -36,9 +36,17 @@ def peer_run(client: str, ttft_ms: float, itl_ms: float, **changes: object) -> R
     return run(client, {client: numbers(ttft_mean_error_ms=ttft_ms, itl_p99_error_ms=itl_ms)}, **changes)
 
 
-def fault(client: str, ok: int | None, failed: int | None, tokens: int | None, reason: str | None = None) -> FaultRun:
+def fault(client: str, *counts: int | None, ttft_ms: float | None = 100.0, reason: str | None = None) -> FaultRun:
+    ok, failed, tokens = counts or (None, None, None)
     return FaultRun(
-        fault="cut", client=client, ok=ok, failed=failed, output_tokens=tokens, itl_mean_ms=None, reason=reason
+        fault="cut",
+        client=client,
+        ok=ok,
+        failed=failed,
+        output_tokens=tokens,
+        ttft_mean_ms=ttft_ms,
+        itl_mean_ms=None,
+        reason=reason,
     )
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.client_faults import CELL, read_log, run_fault
+from benchmarks.client_faults import CELL, ROLE_FIRST, read_log, run_fault
 from benchmarks.client_run import Bench
 from benchmarks.client_table import is_right
 from benchmarks.clients import meter, vllm_rs
@@ -29,7 +29,7 @@ def test_only_an_answer_with_all_its_tokens_and_its_end_is_good() -> None:
     assert read_log(log) == (1, whole)
 
 
-@pytest.mark.parametrize("fault", ["none", "error inside a 200 stream, then [DONE]", "4 tokens an event"])
+@pytest.mark.parametrize("fault", ["none", "error inside a 200 stream, then [DONE]", "4 tokens an event", ROLE_FIRST])
 def test_the_meters_account_of_every_fault_is_the_truth(fault: str, tmp_path: Path) -> None:
     bench = Bench(tmp_path, tmp_path, {"meter": tmp_path}, tmp_path)
 

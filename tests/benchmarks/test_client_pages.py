@@ -62,15 +62,17 @@ def test_an_account_that_is_not_the_truth_is_bold() -> None:
             fault("meter", 9, 3, 900),
             fault("vllm bench", 12, 0, 1200),
             fault("guidellm", 9, 3, 899),
-            fault("aiperf", None, None, None, reason="not done after 90 s"),
+            fault("vllm-rs bench", 9, 3, 900, ttft_ms=1.0),
+            fault("aiperf", reason="not done after 90 s"),
         )
     )
 
     (row,) = table.rows
     said = dict(zip(table.head, row, strict=True))
-    assert said["truth"] == "9 good, 3 failed, 900 tokens"
-    assert said["meter, kernel stamps"] == "9 good, 3 failed, 900 tokens"
-    assert said["vllm bench"] == "**12 good, 0 failed, 1,200 tokens**"
+    assert said["truth"] == "9 good, 3 failed, 900 tokens, TTFT 100 ms"
+    assert said["meter, kernel stamps"] == "9 good, 3 failed, 900 tokens, TTFT 100 ms"
+    assert said["vllm bench"] == "**12 good, 0 failed, 1,200 tokens, TTFT 100 ms**"
+    assert said["vllm-rs bench"] == "**9 good, 3 failed, 900 tokens, TTFT 1 ms**"
     assert said["guidellm"].startswith("**")
     assert (said["aiperf"], said["sglang-bench"]) == ("not done after 90 s", "-")
 

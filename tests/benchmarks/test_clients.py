@@ -77,6 +77,24 @@ def test_a_peer_is_asked_for_the_cell(client: Client, tmp_path: Path) -> None:
     assert all(part in words for part in ("9", "3", "100", "64", str(tmp_path / "tokenizer")))
 
 
+@pytest.mark.parametrize("client", PEERS, ids=named)
+def test_a_chat_is_asked_of_the_chat_endpoint(client: Client) -> None:
+    plain, chat = (
+        client.command(Path("program"), Asked(CELL, 3, 8123, Path("tokenizer"), Path("folder"), is_chat=is_chat))
+        for is_chat in (False, True)
+    )
+
+    assert not any("chat" in word for word in plain)
+    assert any("chat" in word for word in chat)
+
+
+def test_the_meter_asks_a_chat_of_the_chat_endpoint(tmp_path: Path) -> None:
+    meter.CLIENT.command(Path(), Asked(CELL, 0, 8123, tmp_path, tmp_path, is_chat=True))
+
+    plan = json.loads((tmp_path / "plan.json").read_text())
+    assert (plan["path"], plan["prompts"]["form"]) == ("/v1/chat/completions", "chat")
+
+
 def test_the_meter_is_asked_for_the_cell_and_no_warm_up_where_there_is_to_be_none(tmp_path: Path) -> None:
     meter.CLIENT.command(Path(), Asked(CELL, 0, 8123, tmp_path, tmp_path))
 
