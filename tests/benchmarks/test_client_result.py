@@ -42,9 +42,11 @@ def test_a_client_that_did_not_run_has_a_row_with_its_reason_and_no_number() -> 
 
 
 def test_cells_do_not_mix() -> None:
-    rows = summarise([meter_run(), meter_run(streams=1000), meter_run(itl_ms=0.3), meter_run(streams=4000)], ROWS)
+    other_pace = run("meter", meter_run().rows, itl_ms=50.0)
+    rows = summarise([meter_run(), other_pace, meter_run(), meter_run(streams=1000)], ROWS)
 
-    assert [(row.streams, row.runs) for row in rows if row.name == KERNEL] == [(100, 2), (1000, 1), (4000, 1)]
+    found = [(row.streams, row.itl_ms, row.runs) for row in rows if row.name == KERNEL]
+    assert found == [(100, 20.0, 2), (1000, 20.0, 1), (100, 50.0, 1)]
 
 
 def test_every_number_that_is_measured_has_a_spread() -> None:

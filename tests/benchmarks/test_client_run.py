@@ -96,6 +96,14 @@ def test_a_slot_that_stands_idle_is_load_not_drawn() -> None:
     assert compare(three_slots, truth, said(truth), watched((0, 0.0))).load_share == pytest.approx(2 / 3)
 
 
+def test_answers_that_take_longer_than_planned_are_load_not_drawn() -> None:
+    truth = read_truth(log_of(late_ns=5 * MS))
+
+    found = compare(CELL, truth, said(truth), watched((0, 0.0)))
+
+    assert found.load_share == pytest.approx(found.live_streams / 2 * 25 / 30)
+
+
 def test_a_client_without_a_token_has_no_numbers() -> None:
     truth = read_truth(log_of())
     nothing = Said(np.empty(0), np.empty(0), POOLED, 0, 4, 0)
