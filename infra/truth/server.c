@@ -1,7 +1,7 @@
 /* A server whose every write is known: OpenAI completions and chat, streamed on a schedule, stamped before each write.
  *
  *   server LOG [--port N] [--ttft-us N] [--itl-us N] [--jitter PERCENT] [--lockstep] [--stall-one-in N --stall-us N]
- *          [--tokens-per-event N] [--events-per-write N]
+ *          [--tokens-per-event N] [--events-per-write N] [--fault http500|short|error|cut --fault-one-in N]
  *
  * It prints "listening on PORT" and serves until SIGTERM or SIGINT; then it writes LOG (see log.py) and exits with 0.
  * Truth is what was written and when, never what was planned: both stand in the log, so that the server's own lateness
@@ -49,15 +49,17 @@ struct stream {
     size_t pending_bytes;
     bool is_chat, wants_usage, wants_ids, closes;
     uint32_t request;
-    int32_t asked, sent; /* tokens */
+    int32_t asked, sent, breaks_at; /* tokens; an answer with a fault ends at the last of these, others at none */
     int64_t due_ns;
     int heap_at; /* -1: not due */
     char chunk[CHUNK_BYTES]; /* one content chunk, written out beforehand */
     int chunk_bytes;
 };
 
-static struct { int64_t ttft_ns, itl_ns, stall_ns; int jitter, stall_one_in, tokens, events; bool lockstep; } mode = {
-    .ttft_ns = 200000000, .itl_ns = 20000000, .tokens = 1, .events = 1};
+enum fault { NONE, HTTP500, SHORT, ERROR, CUT };
+static const char *const FAULTS[] = {"", "http500", "short", "error", "cut"};
+static struct { enum fault fault; int fault_one_in; int64_t ttft_ns, itl_ns, stall_ns; int jitter, stall_one_in, tokens, events; bool lockstep; } mode = {
+    .fault_one_in = 1, .ttft_ns = 200000000, .itl_ns = 20000000, .tokens = 1, .events = 1};
 static struct stream *streams[MOST_FDS], *heap[MOST_FDS];
 static int heap_count, epoll_fd;
 static struct request *requests;
@@ -227,6 +229,13 @@ static int content(struct stream *s, char *to, int tokens, const char *finish) {
         "\"prompt_token_ids\":null%s}],\"usage\":null}", s->request, text, finish, ids);
 }
 
+/* The first chunk of a chat, which vLLM writes together with the first token. */
+static int role(struct stream *s, char *to) {
+    return framed(to, "{\"id\":\"chatcmpl-%08x\",\"object\":\"chat.completion.chunk\",\"created\":1760000000,"
+        "\"model\":\"truth\",\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"},\"logprobs\":null,"
+        "\"finish_reason\":null}]}", s->request);
+}
+
 static int ending(struct stream *s, char *to) {
     struct request *r = &requests[s->request];
     int bytes = 0;
@@ -257,16 +266,36 @@ static int64_t next_due(struct stream *s, int64_t last, int64_t gap) {
 
 static void next_request(struct stream *s);
 
+static void go_on(struct stream *s) {
+    unschedule(s);
+    if (s->closes) drop(s);
+    else next_request(s);
+}
+
+/* End an answer as its fault wants: by an error object inside the 200, or by a lost connection. */
+static void fail(struct stream *s) {
+    char out[CHUNK_BYTES];
+    if (mode.fault == CUT) { drop(s); return; }
+    int bytes = framed(out, "{\"error\":{\"message\":\"EngineCore encountered an issue.\",\"type\":\"InternalServerError\","
+        "\"param\":null,\"code\":500}}");
+    bytes += framed(out + bytes, "[DONE]");
+    bytes += sprintf(out + bytes, "0\r\n\r\n");
+    if (put_out(s, out, (size_t)bytes)) go_on(s);
+}
+
 /* Write the stream's next events, stamped first; at its end, look for the next request on the connection. */
 static void emit(struct stream *s) {
     char out[16 * CHUNK_BYTES];
     int bytes = 0;
     uint32_t tokens = 0;
     int64_t due = s->due_ns;
+    if (s->breaks_at && s->sent >= s->breaks_at) { fail(s); return; }
+    if (s->is_chat && s->sent == 0) bytes += role(s, out);
     for (int i = 0; i < mode.events && s->sent < s->asked; i++) {
         int count = s->asked - s->sent < mode.tokens ? s->asked - s->sent : mode.tokens;
         bool is_last = s->sent + count == s->asked;
-        if (is_last) bytes += content(s, out + bytes, count, "\"length\"");
+        bool is_whole = s->asked == requests[s->request].asked_tokens;
+        if (is_last) bytes += content(s, out + bytes, count, is_whole ? "\"length\"" : "\"stop\"");
         else { memcpy(out + bytes, s->chunk, (size_t)s->chunk_bytes); bytes += s->chunk_bytes; }
         s->sent += count;
         tokens += (uint32_t)count;
@@ -279,9 +308,7 @@ static void emit(struct stream *s) {
     if (!put_out(s, out, (size_t)bytes)) return;
     if (is_done) {
         finished++;
-        unschedule(s);
-        if (s->closes) drop(s);
-        else next_request(s);
+        go_on(s);
         return;
     }
     s->due_ns = next_due(s, due, mode.itl_ns * (mode.tokens * mode.events));
@@ -322,7 +349,18 @@ static void begin(struct stream *s, const char *head, const char *body, const ch
     request_count++;
     prompted += (size_t)r->prompt_tokens;
     s->asked = r->asked_tokens;
-    s->sent = 0;
+    s->sent = s->breaks_at = 0;
+    if (mode.fault && request_count % (size_t)mode.fault_one_in == 0) {
+        int32_t half = s->asked > 1 ? s->asked / 2 : 1;
+        if (mode.fault == SHORT) s->asked = half;
+        if (mode.fault == ERROR || mode.fault == CUT) s->breaks_at = half;
+        if (mode.fault == HTTP500) {
+            r->arrived_ns = now_ns();
+            answer(s, "500 Internal Server Error", "application/json",
+                   "{\"error\":{\"message\":\"EngineCore encountered an issue.\",\"type\":\"InternalServerError\",\"code\":500}}");
+            return;
+        }
+    }
     s->chunk_bytes = content(s, s->chunk, mode.tokens, "null");
     r->arrived_ns = now_ns();
     static const char begun[] = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\n"
@@ -430,6 +468,16 @@ static int number(char **argv, int *at) {
     return (int)found;
 }
 
+static enum fault fault(char **argv, int *at) {
+    const char *name = argv[++*at];
+    for (int i = HTTP500; i <= CUT; i++)
+        if (name && !strcmp(name, FAULTS[i])) return (enum fault)i;
+    errno = 0;
+    fprintf(stderr, "--fault: ");
+    die("needs http500, short, error or cut");
+    return NONE;
+}
+
 static int read_options(int argc, char **argv) {
     int port = 0;
     for (int i = 2; i < argc; i++) {
@@ -442,8 +490,11 @@ static int read_options(int argc, char **argv) {
         else if (!strcmp(argv[i], "--tokens-per-event")) mode.tokens = number(argv, &i);
         else if (!strcmp(argv[i], "--events-per-write")) mode.events = number(argv, &i);
         else if (!strcmp(argv[i], "--lockstep")) mode.lockstep = true;
+        else if (!strcmp(argv[i], "--fault-one-in")) mode.fault_one_in = number(argv, &i);
+        else if (!strcmp(argv[i], "--fault")) mode.fault = fault(argv, &i);
         else { errno = 0; fprintf(stderr, "%s: ", argv[i]); die("unknown option"); }
     }
+    if (mode.fault_one_in < 1) { errno = 0; die("--fault-one-in must be 1 or more"); }
     if (mode.tokens < 1 || mode.tokens > 16 || mode.events < 1 || mode.events > 8 || mode.itl_ns < 1000) {
         errno = 0;
         die("tokens per event must be 1 to 16, events per write 1 to 8, and the gap 1 us or more");

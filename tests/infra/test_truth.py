@@ -66,11 +66,55 @@ def ask(server: Path, tmp_path: Path) -> Ask:
 @pytest.mark.parametrize("path", ["/v1/completions", "/v1/chat/completions"])
 def test_an_answer_is_openais_and_holds_just_the_tokens_asked(ask: Ask, path: str) -> None:
     truth, ((*chunks, usage),) = ask(path=path)
+    if "chat" in path:
+        opening = chunks.pop(0)
+        assert opening["choices"][0]["delta"] == {"role": "assistant", "content": ""}
 
     assert usage["usage"] == {"prompt_tokens": 3, "completion_tokens": 8, "total_tokens": 11}
     assert [len(chunk["choices"][0]["token_ids"]) for chunk in chunks] == [1] * 8
     assert [chunk["choices"][0]["finish_reason"] for chunk in chunks] == [None] * 7 + ["length"]
     assert (truth.ids, truth.tokens.sum(), truth.asked_tokens.tolist()) == (("asked-by-test",), 8, [8])
+
+
+def test_every_third_answer_stops_short_and_says_so(ask: Ask) -> None:
+    truth, answers = ask("--fault", "short", "--fault-one-in", "3", bodies=(body(),) * 3)
+
+    counts = [usage["usage"]["completion_tokens"] for *_chunks, usage in answers]
+    reasons = [chunks[-2]["choices"][0]["finish_reason"] for chunks in answers]
+    assert counts == [8, 8, 4]
+    assert reasons == ["length", "length", "stop"]
+    assert truth.tokens.sum() == 20
+
+
+def test_an_error_comes_inside_the_200_after_half_of_the_tokens(ask: Ask) -> None:
+    truth, (answer,) = ask("--fault", "error")
+
+    assert [len(chunk["choices"][0]["token_ids"]) for chunk in answer[:-1]] == [1] * 4
+    assert answer[-1]["error"]["message"] == "EngineCore encountered an issue."
+    assert truth.tokens.sum() == 4
+
+
+def test_a_cut_answer_loses_its_connection_half_way(server: Path, tmp_path: Path) -> None:
+    log = tmp_path / "truth.log"
+
+    with connected(server, log, "--fault", "cut") as connection, pytest.raises(http.client.IncompleteRead):
+        stream(connection, body(), "/v1/completions")
+
+    assert read_truth(log.read_bytes()).tokens.sum() == 4
+
+
+def test_every_second_request_is_refused(server: Path, tmp_path: Path) -> None:
+    log = tmp_path / "truth.log"
+
+    with connected(server, log, "--fault", "http500", "--fault-one-in", "2") as connection:
+        statuses = []
+        for _ in range(4):
+            connection.request("POST", "/v1/completions", json.dumps(body()))
+            answer = connection.getresponse()
+            statuses.append((answer.status, b"EngineCore" in answer.read()))
+
+    assert statuses == [(200, False), (500, True)] * 2
+    assert read_truth(log.read_bytes()).count.tolist() == [8, 0] * 2
 
 
 def test_nothing_is_written_before_it_is_due_and_the_schedule_is_that_of_the_options(ask: Ask) -> None:
