@@ -16,8 +16,10 @@ from typing import Literal
 import numpy as np
 
 from bench.load import Planned, Report
-from bench.metrics import PERCENTILE_MIN_SAMPLES, Ints, concurrency_achieved
+from bench.metrics import LATENCIES, PERCENTILE_MIN_SAMPLES, Ints, concurrency_achieved, percentile_name
 from bench.record import RunRecord
+from bench.server_view import Scrapes, blind_live, disagreement, live_view, ttft_over_server_s
+from bench.steady import slope
 
 Verdict = Literal["accepted", "suspect", "rejected", "failed", "not-run"]
 Status = Literal["PASS", "WARN", "FAIL", "NOT-CHECKABLE"]
@@ -29,6 +31,8 @@ E2EL_TOLERANCE_S = 1e-3
 E2EL_TOLERANCE_SHARE = 0.01
 LAG_TOLERANCE_S = 1e-3
 LAG_TOLERANCE_SHARE = 0.02
+DISPATCH_MS = 1.0  # it warns and no more: every time is counted from the real sending
+DRIFT_SHARE = 0.10  # twice what a quiet host's runs differ by among each other
 
 
 @dataclass(frozen=True)
@@ -133,10 +137,41 @@ RULES: tuple[Rule, ...] = (
         loop="closed",
     ),
     Rule(
+        "live_not_held",
+        "ev_steady_live_share",
+        "queueing",
+        (0.99, None),
+        (0.95, None),
+        "only {value:.1%} of the asked concurrency was in flight in the steady window",
+        loop="closed",
+        driver="meter",
+    ),
+    Rule(
+        "steady_drift",
+        "ev_steady_drift_share",
+        "queueing",
+        (0.0, DRIFT_SHARE),
+        None,
+        "throughput changed by at least {value:.0%} from begin to end of the steady window",
+        loop="closed",
+        driver="meter",
+        is_required=False,
+    ),
+    Rule(
+        "dispatch_late",
+        "ev_dispatch_delay_p99_ms",
+        "queueing",
+        (None, DISPATCH_MS),
+        None,
+        "one request in a hundred was sent {value:.1f} ms or more after it was due",
+        loop="open",
+        driver="meter",
+    ),
+    Rule(
         "rate_not_offered",
         "ev_rate_offered_share",
         "queueing",
-        (0.95, None),
+        (0.99, None),
         (0.8, None),
         "only {value:.0%} of the planned request rate was sent",
         loop="open",
@@ -172,7 +207,7 @@ RULES: tuple[Rule, ...] = (
         "arithmetic",
         (0.99, 1.01),
         (0.9, 1.1),
-        "{value:.3f} stream events a token: gaps between events are not gaps between tokens",
+        "{value:.3f} tokens were seen in the stream for each that was counted: times between tokens are not known",
     ),
     Rule(
         "client_server_mismatch",
@@ -224,6 +259,56 @@ RULES: tuple[Rule, ...] = (
         ZERO,
         "the server finished {value:+.0f} requests that the client cannot account for",
         driver="meter",
+    ),
+    Rule(
+        "live_disagreement",
+        "ev_live_disagreement_share",
+        "client-server",
+        (0.0, 0.01),
+        (0.0, 0.05),
+        "client and server differ by {value:.1%} of the asked concurrency in what was in flight",
+        loop="closed",
+        driver="meter",
+        is_required=False,
+    ),
+    Rule(
+        "server_unwatched",
+        "ev_scrapes_failed_share",
+        "client-server",
+        (0.0, 0.05),
+        None,
+        "the server did not answer {value:.0%} of the looks at its counters during the load",
+        is_required=False,
+    ),
+    Rule(
+        "ttft_below_server",
+        "ev_ttft_below_server_share",
+        "client-server",
+        ZERO,
+        ZERO,
+        "{value:.1%} of the requests had their first token sooner than the server says it made it",
+        driver="meter",
+        is_required=False,
+    ),
+    Rule(
+        "tpot_disagreement",
+        "ev_tpot_over_server",
+        "client-server",
+        (0.9, 1.1),
+        (0.75, 1.25),
+        "the client's time a token is {value:.2f} times the server's own",
+        driver="meter",
+        is_required=False,
+    ),
+    Rule(
+        "cached_tokens_drift",
+        "ev_cached_tokens_diff",
+        "client-server",
+        ZERO,
+        None,
+        "the server's prefix cache had {value:+.0f} hits more than its answers tell of",
+        driver="meter",
+        is_required=False,
     ),
     Rule(
         "server_restarted",
@@ -310,12 +395,17 @@ def verdict(statuses: Mapping[str, Status]) -> Verdict:
 
 
 def evidence(
-    record: RunRecord, report: Report, measured: Mapping[str, float | int | None], deltas: Mapping[str, float] | None
+    record: RunRecord,
+    report: Report,
+    measured: Mapping[str, float | int | None],
+    deltas: Mapping[str, float] | None,
+    scrapes: Scrapes | None = None,
 ) -> Evidence:
     """Every evidence column of one measured run.
 
     `measured` is the row as it will be stored (its units: ms, tok/s), so that what is judged is what people read;
-    `deltas` are the server's counters after less before, None where they could not be read.
+    `deltas` are the server's counters after less before, None where they could not be read; `scrapes` is what it said
+    in between.
     """
     columns: Evidence = dict.fromkeys(EVIDENCE_COLUMNS)
     columns |= _completeness(record, report, measured)
@@ -324,6 +414,8 @@ def evidence(
     columns |= _asked_found(record, report)
     columns |= _client_server(report, deltas)
     columns |= _reconciled(record, report, deltas)
+    columns |= _steady(record, report)
+    columns |= _server_view(record, report, deltas, scrapes)
     columns |= _statistics(record, report, measured)
     loop = loop_of(record)
     driver = record.asked.workload.driver
@@ -362,7 +454,9 @@ def _arithmetic(report: Report, measured: Mapping[str, float | int | None]) -> E
     product = None if stated is None or duration is None else stated * duration
     residual = np.abs(requests.ttft_s + requests.gap_sum_s - requests.e2el_s)[requests.is_ok]
     allowed = np.maximum(E2EL_TOLERANCE_S, E2EL_TOLERANCE_SHARE * requests.e2el_s[requests.is_ok])
-    events = float((requests.gap_count + 1)[requests.is_ok].sum())
+    seen = requests.event_tokens[requests.is_ok]
+    # A driver that does not say how many tokens an event has leaves only the number of events.
+    events = float((requests.gap_count + 1)[requests.is_ok].sum() if (seen < 0).any() else seen.sum())
     return {
         "ev_throughput_rel": None if product is None or not tokens else abs(product - tokens) / max(product, tokens),
         # Not `residual > allowed`: that would let a good request without its times pass.
@@ -374,8 +468,8 @@ def _arithmetic(report: Report, measured: Mapping[str, float | int | None]) -> E
 
 def _disorder(measured: Mapping[str, float | int | None]) -> float:
     count = 0
-    for metric in ("ttft", "tpot", "itl", "e2el"):
-        values = [measured[f"{metric}_p{q}_ms"] for q in PERCENTILE_MIN_SAMPLES]
+    for metric in LATENCIES:
+        values = [measured[f"{metric}_{percentile_name(q)}_ms"] for q in PERCENTILE_MIN_SAMPLES]
         known = [value for value in values if value is not None]
         count += sum(later < earlier for earlier, later in pairwise(known))
     return float(count)
@@ -498,14 +592,60 @@ def _ended(deltas: Mapping[str, float], *reasons: str) -> float | None:
     return sum(deltas.get(f"request_success_total.{reason}", 0.0) for reason in reasons)
 
 
+def _steady(record: RunRecord, report: Report) -> Evidence:
+    steady = report.steady
+    delay_ms = None if report.dispatch_delay_p99_s is None else report.dispatch_delay_p99_s * 1e3
+    found: Evidence = {"ev_dispatch_delay_p99_ms": delay_ms}
+    if steady is None:
+        # A client that looks for the window and finds none never had so many requests in flight.
+        return found | ({"ev_steady_live_share": 0.0} if report.tells_steady else {})
+    line = slope(steady.part_tokens)
+    return found | {
+        "ev_steady_live_share": _ratio(steady.live_mean, record.asked.workload.concurrency),
+        "ev_steady_drift_share": None if line is None else line.beyond_noise,
+    }
+
+
+def _server_view(
+    record: RunRecord, report: Report, deltas: Mapping[str, float] | None, scrapes: Scrapes | None
+) -> Evidence:
+    """The server's gauges and its own times of each request, against the client's; None where it told nothing."""
+    apart = disagreement(report.steady, live_view(scrapes, report.steady), blind_live(report.requests, deltas or {}))
+    return {
+        "ev_scrapes_failed_share": None if scrapes is None else scrapes.failed_share,
+        "ev_live_disagreement_share": _ratio(apart, record.asked.workload.concurrency),
+        "ev_cached_tokens_diff": _cached_diff(report, deltas),
+        **_server_times(report),
+    }
+
+
+def _cached_diff(report: Report, deltas: Mapping[str, float] | None) -> float | None:
+    hits = (deltas or {}).get("prefix_cache_hits_total")
+    return None if hits is None or report.cached_tokens is None else hits - report.cached_tokens
+
+
+def _server_times(report: Report) -> Evidence:
+    times, requests = report.server_times, report.requests
+    if times is None:
+        return {}
+    over_s = ttft_over_server_s(requests, times)
+    over_s = over_s[~np.isnan(over_s)]
+    tpot = requests.tpot_s / np.where(times.mean_itl_s > 0, times.mean_itl_s, np.nan)
+    tpot = tpot[~np.isnan(tpot)]
+    return {
+        "ev_ttft_below_server_share": float(np.mean(over_s < 0)) if len(over_s) else None,
+        "ev_tpot_over_server": float(np.median(tpot)) if len(tpot) else None,
+    }
+
+
 def _statistics(record: RunRecord, report: Report, measured: Mapping[str, float | int | None]) -> Evidence:
     work, requests = record.asked.workload, report.requests
     good = int(requests.is_ok.sum())
     given = [
         q
-        for metric in ("ttft", "tpot", "itl", "e2el")
+        for metric in LATENCIES
         for q, least in PERCENTILE_MIN_SAMPLES.items()
-        if measured[f"{metric}_p{q}_ms"] is not None and good < least
+        if measured[f"{metric}_{percentile_name(q)}_ms"] is not None and good < least
     ]
     return {
         "ev_requests_over_required": _ratio(

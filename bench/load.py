@@ -8,15 +8,17 @@ up.
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from bench import meter_report
 from bench.errors import UnreadableResultError
-from bench.metrics import Floats, Ints, Requests
+from bench.metrics import UNKNOWN, Bools, Floats, Ints, Requests
 from bench.plan import ConversationShare
+from bench.server_view import ServerTimes
+from bench.steady import Steady
 from bench.suite import Scenario, Workload
 
 METER_PLAN_VERSION = 2
@@ -62,6 +64,14 @@ class Report:
     is_complete: bool
     warmup_failed_count: int | None = None
     planned: Planned | None = None  # None: the driver does not say
+    cached_tokens: int | None = None  # prompt tokens out of the prefix cache by the server's answers, warm-up included
+    dispatch_delay_p99_s: float | None = None  # open loop: due to sent
+    slot_refill_p99_s: float | None = None  # closed loop: slot free to sent
+    steady: Steady | None = None
+    tells_steady: bool = False  # whether the driver looks for a steady window
+    windows: tuple[str | None, ...] | None = None  # ramp, steady or drain, a request
+    request_cached_tokens: Ints | None = None
+    server_times: ServerTimes | None = None
     origin_s: float | None = None  # what the requests' times are counted from, on the host's monotonic clock
 
 
@@ -175,9 +185,9 @@ def read_meter(header: bytes, rows: bytes, events: bytes) -> Report:
 def _meter_report(head: dict[str, Any], every: Sequence[dict[str, Any]], events: bytes) -> Report:
     measured = [row for row in every if row["phase"] == "measured"]
     warmup = [row for row in every if row["phase"] == "warmup"]
-    client = head["client"]
+    client, found = head["client"], read_events(head, every, events)
     return Report(
-        requests=_meter_requests(measured, read_events(head, every, events).of(measured)),
+        requests=_meter_requests(measured, found.of(measured)),
         planned_count=int(head["plan"]["request_count"]),
         warmup_count=len(warmup),
         warmup_input_tokens=sum(row["prompt_tokens_counted"] or 0 for row in warmup),
@@ -189,7 +199,7 @@ def _meter_report(head: dict[str, Any], every: Sequence[dict[str, Any]], events:
         is_complete=bool(head["complete"]),
         warmup_failed_count=sum(row["outcome"] != "ok" for row in warmup),
         planned=_planned(every),
-        origin_s=_origin_s(head),
+        **_meter_view(head, every, measured, found),
     )
 
 
@@ -213,12 +223,29 @@ def _total(counts: Iterable[int | None]) -> float | None:
     return total
 
 
-def _origin_s(head: Mapping[str, Any]) -> float | None:
-    """Where the meter's origin is on its host's monotonic clock; None in a report that does not say."""
-    if "origin_utc" not in head or "clock" not in head:
-        return None
-    wall_s = datetime.fromisoformat(head["origin_utc"]).timestamp()
-    return wall_s - float(head["clock"]["real_minus_mono_start_ns"]) * NS
+def _meter_view(
+    head: Mapping[str, Any], every: Sequence[dict[str, Any]], measured: Sequence[dict[str, Any]], events: "Events"
+) -> dict[str, Any]:
+    """What the report says of the load as a whole, and what the server told in its answers."""
+    return {
+        "origin_s": meter_report.origin_s(head),
+        "steady": meter_report.read_steady(head, every, _event_s(events), events.at, events.tokens),
+        "tells_steady": "steady" in head and head["plan"]["load"]["kind"] == "closed",
+        "windows": meter_report.read_windows(head, measured),
+        "server_times": meter_report.read_server_times(measured),
+        "cached_tokens": meter_report.total_cached(every),
+        "request_cached_tokens": meter_report.read_cached(measured),
+        "dispatch_delay_p99_s": _from_ms(head["client"].get("dispatch_delay_p99_ms")),
+        "slot_refill_p99_s": _from_ms(head["client"].get("send_gap_p99_ms")),
+    }
+
+
+def _event_s(events: "Events") -> Floats:
+    return np.asarray(events.best_ns * NS, dtype=np.float64)
+
+
+def _from_ms(value: float | None) -> float | None:
+    return None if value is None else value / 1e3
 
 
 @dataclass(frozen=True)
@@ -298,7 +325,7 @@ def _event_columns(head: dict[str, Any], events: bytes) -> dict[str, Ints]:
 
 
 def _meter_requests(rows: Sequence[dict[str, Any]], events: Events) -> Requests:
-    at_s = np.asarray(events.best_ns * NS, dtype=np.float64)
+    at_s = _event_s(events)
     first, count = events.at[:-1], np.diff(events.at)
     gap_count = np.maximum(count - 1, 0)
     gap_at = np.concatenate(([0], np.cumsum(gap_count)))
@@ -319,6 +346,7 @@ def _meter_requests(rows: Sequence[dict[str, Any]], events: Events) -> Requests:
         error=tuple(row["error"] for row in rows),
         gap_s=at_s[earlier + 1] - at_s[earlier],
         gap_at=gap_at,
+        gap_tokens=events.tokens[earlier + 1],
         event_tokens=running[first + count] - running[first],
     )
 
@@ -358,6 +386,13 @@ def read_vllm_bench(text: bytes, warmup_count: int | None = None) -> Report:
         raise UnreadableResultError(f"the report of vllm bench serve cannot be read: {error!r}") from error
 
 
+def _gap_tokens(gaps: Sequence[Floats], output_tokens: Ints, is_ok: Bools) -> Ints:
+    """One token an event where events and tokens agree in number, as chunk_token_ratio asks; else they are unknown."""
+    events = sum(len(gap) + 1 for gap, good in zip(gaps, is_ok, strict=True) if good)
+    is_one = bool(abs(events - output_tokens[is_ok].sum()) <= 0.01 * events)
+    return np.full(sum(len(gap) for gap in gaps), 1 if is_one else UNKNOWN, dtype=np.int64)
+
+
 def _vllm_report(raw: dict[str, Any], warmup_count: int | None) -> Report:
     started = np.array(raw["start_times"], dtype=np.float64)
     send_s = np.where(started == 0, np.nan, started)
@@ -385,7 +420,8 @@ def _vllm_report(raw: dict[str, Any], warmup_count: int | None) -> Report:
         error=errors,
         gap_s=np.concatenate([*gaps, np.empty(0)]),
         gap_at=np.concatenate(([0], np.cumsum([len(gap) for gap in gaps], dtype=np.int64))).astype(np.int64),
-        event_tokens=np.full(len(send_s), -1, dtype=np.int64),
+        gap_tokens=_gap_tokens(gaps, output_tokens, is_ok),
+        event_tokens=np.full(len(send_s), UNKNOWN, dtype=np.int64),
     )
     return Report(
         requests=requests,

@@ -15,8 +15,17 @@ Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 # A two-sided distribution-free 95 % interval for a percentile q exists from ln(0.025) / ln(q) samples on.
-P90_MIN_SAMPLES, P95_MIN_SAMPLES, P99_MIN_SAMPLES = 36, 72, 368
-PERCENTILE_MIN_SAMPLES = {50: 1, 90: P90_MIN_SAMPLES, 95: P95_MIN_SAMPLES, 99: P99_MIN_SAMPLES}
+P90_MIN_SAMPLES, P95_MIN_SAMPLES, P99_MIN_SAMPLES, P999_MIN_SAMPLES = 36, 72, 368, 3688
+PERCENTILE_MIN_SAMPLES: dict[float, int] = {
+    50: 1,
+    90: P90_MIN_SAMPLES,
+    95: P95_MIN_SAMPLES,
+    99: P99_MIN_SAMPLES,
+    99.9: P999_MIN_SAMPLES,
+}
+# numpy's default: between the two nearest ranks (type 7 of Hyndman and Fan, The American Statistician 50, 1996).
+PERCENTILE_ESTIMATOR = "linear-7"
+UNKNOWN = -1
 
 
 @dataclass(frozen=True)
@@ -39,6 +48,7 @@ class Requests:
     error: tuple[str | None, ...]
     gap_s: Floats
     gap_at: Ints  # n + 1 offsets into gap_s
+    gap_tokens: Ints  # of the event that ends each gap; -1 where the driver does not say
     event_tokens: Ints  # tokens seen in the stream's events, per request; -1 where the driver does not say
 
     def __len__(self) -> int:
@@ -67,6 +77,33 @@ class Requests:
         return self.gap_s[np.repeat(self.is_ok, self.gap_count)]
 
     @cached_property
+    def itl_s(self) -> Floats:
+        """The time of each output token after the first event, of all good requests, pooled; empty where unknown.
+
+        A gap before an event of k tokens counts as k tokens that took a k-th of it each, as SGLang counts them.
+        """
+        tokens = self.ok_gap_tokens
+        if (tokens == UNKNOWN).any():
+            return np.empty(0)
+        return np.repeat(self.ok_gap_s / np.maximum(tokens, 1), tokens)
+
+    @cached_property
+    def ok_gap_tokens(self) -> Ints:
+        """The tokens of the event that ends each gap, of all good requests, pooled; -1 where unknown."""
+        return self.gap_tokens[np.repeat(self.is_ok, self.gap_count)]
+
+    @cached_property
+    def latencies_s(self) -> dict[str, Floats]:
+        """Every latency by its name; NaN and left-out values are no samples."""
+        return {
+            "ttft": self.ttft_s,
+            "tpot": self.tpot_s,
+            "itl": self.itl_s,
+            "itl_event": self.ok_gap_s,
+            "e2el": self.e2el_s,
+        }
+
+    @cached_property
     def gap_count(self) -> Ints:
         """How many gaps each request has."""
         return np.diff(self.gap_at)
@@ -85,7 +122,15 @@ class Requests:
         return float(np.max(self.last_token_s[self.is_ok]) - np.nanmin(self.send_s))
 
 
-def percentile_s(values: Floats, q: int, samples: int) -> float | None:
+LATENCIES = ("ttft", "tpot", "itl", "itl_event", "e2el")
+
+
+def percentile_name(q: float) -> str:
+    """`p99` of 99, `p999` of 99.9."""
+    return f"p{q:g}".replace(".", "")
+
+
+def percentile_s(values: Floats, q: float, samples: int) -> float | None:
     """The q-th percentile by linear interpolation; None where too few requests stand behind it.
 
     PERCENTILE_MIN_SAMPLES says how many. `samples` counts requests, also for pooled gaps: the gaps of one request are
@@ -109,6 +154,14 @@ def concurrency_achieved(requests: Requests) -> float | None:
     if np.isnan(window) or window <= 0:
         return None
     return float(np.nansum(requests.e2el_s) / window)
+
+
+def tokens_per_event(requests: Requests) -> float | None:
+    """Mean tokens of a token event, of good requests; None where the driver does not say or there was none."""
+    tokens = requests.event_tokens[requests.is_ok]
+    if not len(tokens) or (tokens == UNKNOWN).any():
+        return None
+    return float(tokens.sum() / (requests.gap_count[requests.is_ok] + 1).sum())
 
 
 def output_throughput_tok_per_s(requests: Requests) -> float | None:

@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from bench.audit import NOT_CHECKABLE, RULES, Range, Rule
 from bench.engines.vllm import FINISH_REASONS, SAMPLED
-from bench.metrics import PERCENTILE_MIN_SAMPLES
+from bench.metrics import PERCENTILE_MIN_SAMPLES, percentile_name
 
-Type = Literal["text", "integer", "number", "moment", "texts", "gaps"]
+Type = Literal["text", "integer", "number", "moment", "texts", "gaps", "counts"]
 Table = Literal["measurements", "requests", "telemetry", "server_samples", "findings", "leases"]
 TABLES: tuple[Table, ...] = ("measurements", "requests", "telemetry", "server_samples", "findings", "leases")
 PARTITION = "night"
@@ -27,6 +27,7 @@ _DUCKDB: dict[Type, str] = {
     "moment": "TIMESTAMP WITH TIME ZONE",
     "texts": "VARCHAR[]",
     "gaps": "FLOAT[]",
+    "counts": "INTEGER[]",
 }
 
 
@@ -122,16 +123,25 @@ _FOUND = (
 _METRICS = {
     "ttft": "time to first token: request sent to first token",
     "tpot": "mean time per output token after the first, by request",
-    "itl": "gaps between neighbouring tokens, of all requests",
+    "itl": "time between tokens, of all requests: a gap before k tokens counts as k of a k-th",
+    "itl_event": "gaps between neighbouring token events, of all requests",
     "e2el": "end-to-end latency: request sent to last token",
 }
-STATISTICS = ("mean", *(f"p{q}" for q in PERCENTILE_MIN_SAMPLES))
+STATISTICS = ("mean", *(percentile_name(q) for q in PERCENTILE_MIN_SAMPLES))
 
 
 def _latencies() -> Iterator[Column]:
     for metric, meaning in _METRICS.items():
         for statistic in STATISTICS:
             yield Column(f"{metric}_{statistic}_ms", "number", f"{statistic} of {meaning}", "ms", low=0)
+        yield Column(f"{metric}_sample_count", "integer", f"values behind the statistics of `{metric}`", low=0)
+
+
+def _intervals() -> Iterator[Column]:
+    for name, unit in (("ttft_p99", "ms"), ("itl_p99", "ms"), ("output_throughput", "tok_per_s")):
+        for end in ("low", "high"):
+            said = f"{end}er end of the 95 % interval of `{name}_{unit}`, resampled by request"
+            yield Column(f"{name}_{end}_{unit}", "number", said, unit.replace("_per_", "/"), low=0)
 
 
 _MEASURED = (
@@ -144,6 +154,32 @@ _MEASURED = (
     Column("output_throughput_tok_per_s", "number", "their output tokens over the window", "tok/s", low=0),
     Column("concurrency_achieved", "number", "mean requests in flight, by Little's law", low=0),
     *_latencies(),
+    Column("percentile_estimator", "text", "how all percentiles are taken: see METHOD.md"),
+    *_intervals(),
+    Column("tokens_per_event", "number", "mean tokens of a stream event", low=0),
+    Column(
+        "steady_begin_s", "number", "begin of the steady window on the client's clock; NULL where there is none", "s"
+    ),
+    Column("steady_duration_s", "number", "length of the steady window", "s", low=0),
+    Column("steady_output_throughput_tok_per_s", "number", "output tokens that arrived in it, over it", "tok/s", low=0),
+    Column("steady_slope_share", "number", "change of throughput from its begin to its end, over its mean"),
+    Column("steady_slope_se_share", "number", "standard error of that change", low=0),
+    Column("ramp_count", "integer", "requests sent before the steady window", low=0),
+    Column("steady_count", "integer", "requests sent and ended inside it", low=0),
+    Column("drain_count", "integer", "requests sent inside it or later and ended after it", low=0),
+    Column("live_mean", "number", "requests in flight in the steady window, by the client's stamps", low=0),
+    Column(
+        "server_live_mean", "number", "the same by the server: running and waiting, mean of the samples in it", low=0
+    ),
+    Column("server_live_se", "number", "standard error of that mean", low=0),
+    Column("server_live_sample_count", "integer", "samples behind that mean", low=0),
+    Column("server_blind_live", "number", "live requests that the server's gauges cannot show on average", low=0),
+    Column("scrape_took_p50_ms", "number", "median time the server took to tell its counters", "ms", low=0),
+    Column(
+        "ttft_over_server_p50_ms", "number", "median of TTFT less the server's own queue and first token time", "ms"
+    ),
+    Column("dispatch_delay_p99_ms", "number", "p99 of due to sent (open loop)", "ms"),
+    Column("slot_refill_p99_ms", "number", "p99 of slot free to sent (closed loop)", "ms"),
     # No bounds on counters: one that fell is judged by server_restarted.
     Column("server_generation_tokens", "integer", "how far the server's count of output tokens moved", "tokens"),
     Column("server_prompt_tokens", "integer", "how far the server's count of prompt tokens moved", "tokens"),
@@ -205,6 +241,13 @@ _REQUESTS = (
     Column("input_tokens", "integer", "prompt tokens as counted by the server", "tokens"),
     Column("output_tokens", "integer", "output tokens as counted by the server", "tokens"),
     Column("itl_ms", "gaps", "gaps between neighbouring token events; NULL for a failed request", "ms"),
+    Column("itl_tokens", "counts", "tokens of the event that ends each gap; NULL where unknown", "tokens"),
+    Column("window", "text", "ramp, steady or drain; NULL where there is no steady window"),
+    Column("cached_tokens", "integer", "prompt tokens out of the server's prefix cache, where it tells", "tokens"),
+    Column("server_ttft_ms", "number", "the server's own: scheduled to first token", "ms"),
+    Column("server_queue_ms", "number", "the server's own: queued to scheduled", "ms"),
+    Column("server_generation_ms", "number", "the server's own: first token to last", "ms"),
+    Column("server_mean_itl_ms", "number", "the server's own: that over the tokens after the first", "ms"),
 )
 
 _TELEMETRY = (
@@ -271,6 +314,7 @@ def arrow_schema(table: Table) -> Any:
         "moment": pa.timestamp("us", tz="UTC"),
         "texts": pa.list_(pa.string()),
         "gaps": pa.list_(pa.float32()),
+        "counts": pa.list_(pa.int32()),
     }
     return pa.schema(
         [

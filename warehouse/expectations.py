@@ -213,6 +213,8 @@ def _rule_finding(row: Row, rule: Rule, status: Status) -> Row:
     low, high = rule.passing
     tolerated_low, tolerated_high = rule.tolerated or (None, None)
     limits = {"passing_low": low, "passing_high": high}
+    if status == "NOT-CHECKABLE" and not rule.is_required:
+        finding["severity"] = "info"  # it was only asked where it could be
     return finding | limits | {"tolerated_low": tolerated_low, "tolerated_high": tolerated_high}
 
 

@@ -11,12 +11,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bench import audit, load, metrics
+from bench import audit, bootstrap, load, metrics
 from bench.engines import vllm
 from bench.errors import UnreadableResultError
 from bench.load import Report
-from bench.metrics import PERCENTILE_MIN_SAMPLES, Requests
+from bench.metrics import P99_MIN_SAMPLES, PERCENTILE_ESTIMATOR, PERCENTILE_MIN_SAMPLES, Requests, percentile_name
 from bench.record import LeaseReport, NightEnd, NightRecord, PlannedRun, RunRecord
+from bench.server_view import Scrapes, ServerTimes, blind_live, live_view, ttft_over_server_s
+from bench.steady import slope
 from bench.suite import Quality, Scenario
 from warehouse.columns import COLUMNS, Table, arrow_schema
 from warehouse.folders import Place, RunFiles
@@ -60,9 +62,13 @@ def run_rows(place: Place, files: RunFiles) -> RunRows:
     deltas = _counter_deltas(files)
     samples = _server_samples(place, files, report.origin_s)
     with _reading("the driver's report"):
+        scrapes = _scrapes(samples)
         row |= _measured(report, deltas, row["usd_per_hour"])
-        row |= audit.evidence(record, report, row, deltas)
-        return RunRows(row, _requests_table(place, report.requests), telemetry, samples)
+        row |= _intervals(report, row)
+        row |= _steady(report)
+        row |= _server_view(report, deltas, scrapes)
+        row |= audit.evidence(record, report, row, deltas, scrapes)
+        return RunRows(row, _requests_table(place, report), telemetry, samples)
 
 
 def read_record(place: Place, text: bytes) -> RunRecord:
@@ -232,6 +238,7 @@ def _measured(report: Report, deltas: Mapping[str, float] | None, usd_per_hour: 
         "request_throughput_per_s": metrics.request_throughput_per_s(requests),
         "output_throughput_tok_per_s": throughput,
         "concurrency_achieved": metrics.concurrency_achieved(requests),
+        "tokens_per_event": metrics.tokens_per_event(requests),
         **_latencies(requests),
         **_counted_by_server(deltas),
         "client_lag_p99_ms": _ms(report.lag_p99_s),
@@ -274,26 +281,89 @@ def _ms(seconds: float | None) -> float | None:
 
 def _latencies(requests: Requests) -> Row:
     samples = int(requests.is_ok.sum())
-    values = {
-        "ttft": requests.ttft_s,
-        "tpot": requests.tpot_s,
-        "itl": requests.ok_gap_s,
-        "e2el": requests.e2el_s,
-    }
-    row: Row = {}
-    for metric, times in values.items():
+    row: Row = {"percentile_estimator": PERCENTILE_ESTIMATOR}
+    for metric, times in requests.latencies_s.items():
         row[f"{metric}_mean_ms"] = _ms(metrics.mean_s(times))
+        row[f"{metric}_sample_count"] = int((~np.isnan(times)).sum())
         for q in PERCENTILE_MIN_SAMPLES:
-            row[f"{metric}_p{q}_ms"] = _ms(metrics.percentile_s(times, q, samples))
+            row[f"{metric}_{percentile_name(q)}_ms"] = _ms(metrics.percentile_s(times, q, samples))
     return row
 
 
-def _requests_table(place: Place, requests: Requests) -> pa.Table:
+def _intervals(report: Report, row: Row) -> Row:
+    """How far chance could have moved the tail and the throughput; NULL where the number itself is."""
+    requests = report.requests
+    good = np.flatnonzero(requests.is_ok)
+    ends: dict[str, bootstrap.Interval | None] = dict.fromkeys(("ttft_p99", "itl_p99"))
+    if len(good) >= P99_MIN_SAMPLES:
+        of_gap = np.repeat(np.arange(len(good)), requests.gap_count[good])
+        of_token = np.repeat(of_gap, requests.ok_gap_tokens) if len(requests.itl_s) else of_gap[:0]
+        ends["ttft_p99"] = bootstrap.tail_interval(requests.ttft_s[good] * MS, np.arange(len(good)), 99)
+        ends["itl_p99"] = bootstrap.tail_interval(requests.itl_s * MS, of_token, 99)
+    found: Row = {f"{name}_{end}_ms": _end(ends[name], end) for name in ends for end in ("low", "high")}
+    # In a closed loop throughput is tokens over the time requests took; an open one's is what was offered.
+    shares = None
+    if row["arrivals"] == "closed" and row["output_throughput_tok_per_s"] is not None:
+        shares = bootstrap.ratio_interval(requests.output_tokens[good].astype(np.float64), requests.e2el_s[good])
+    for end in ("low", "high"):
+        share = _end(shares, end)
+        known = None if share is None else share * row["output_throughput_tok_per_s"]
+        found[f"output_throughput_{end}_tok_per_s"] = known
+    return found
+
+
+def _end(interval: bootstrap.Interval | None, end: str) -> float | None:
+    return None if interval is None else interval[("low", "high").index(end)]
+
+
+def _steady(report: Report) -> Row:
+    steady, windows = report.steady, report.windows or ()
+    line = None if steady is None else slope(steady.part_tokens)
+    return {
+        "steady_begin_s": None if steady is None else steady.begin_s,
+        "steady_duration_s": None if steady is None else steady.duration_s,
+        "steady_output_throughput_tok_per_s": None if steady is None else steady.output_throughput_tok_per_s,
+        "steady_slope_share": None if line is None else line.share,
+        "steady_slope_se_share": None if line is None else line.standard_error,
+        "live_mean": None if steady is None else steady.live_mean,
+        **{f"{part}_count": None if steady is None else windows.count(part) for part in ("ramp", "steady", "drain")},
+    }
+
+
+def _server_view(report: Report, deltas: Mapping[str, float] | None, scrapes: Scrapes | None) -> Row:
+    view = live_view(scrapes, report.steady)
+    over_s = None if report.server_times is None else ttft_over_server_s(report.requests, report.server_times)
+    return {
+        "server_live_mean": None if view is None else view.mean,
+        "server_live_se": None if view is None else view.standard_error,
+        "server_live_sample_count": None if view is None else view.count,
+        "server_blind_live": blind_live(report.requests, deltas or {}),
+        "scrape_took_p50_ms": _ms(None if scrapes is None else scrapes.took_p50_s),
+        "ttft_over_server_p50_ms": _ms(None if over_s is None else metrics.percentile_s(over_s, 50, len(over_s))),
+        "dispatch_delay_p99_ms": _ms(report.dispatch_delay_p99_s),
+        "slot_refill_p99_ms": _ms(report.slot_refill_p99_s),
+    }
+
+
+def _scrapes(samples: pa.Table | None) -> Scrapes | None:
+    if samples is None:
+        return None
+    at_s, took_ms, running, waiting = (
+        np.asarray(samples[name].to_numpy(), dtype=np.float64)
+        for name in ("at_s", "took_ms", "requests_running", "requests_waiting")
+    )
+    return Scrapes(at_s, took_ms / MS, running + waiting)
+
+
+def _requests_table(place: Place, report: Report) -> pa.Table:
+    requests = report.requests
     count = len(requests)
     good = requests.is_ok
     # Gaps of failed requests are left out, as they are of every latency.
-    offsets = np.concatenate(([0], np.cumsum(np.where(good, requests.gap_count, 0)))).astype(np.int32)
+    offsets = pa.array(np.concatenate(([0], np.cumsum(np.where(good, requests.gap_count, 0)))).astype(np.int32))
     gaps_ms = pa.array((requests.ok_gap_s * MS).astype(np.float32))
+    tokens = pa.array(requests.ok_gap_tokens.astype(np.int32))
+    is_unknown = ~good | bool((requests.gap_tokens < 0).any())
     columns = _id_arrays(place, count) | {
         "request_index": pa.array(requests.index),
         "outcome": pa.array(requests.outcome, pa.string()),
@@ -303,11 +373,35 @@ def _requests_table(place: Place, requests: Requests) -> pa.Table:
         "ttft_ms": pa.array(requests.ttft_s * MS, from_pandas=True),
         "tpot_ms": pa.array(requests.tpot_s * MS, from_pandas=True),
         "e2el_ms": pa.array(requests.e2el_s * MS, from_pandas=True),
-        "input_tokens": pa.array(requests.input_tokens, mask=requests.input_tokens < 0),
-        "output_tokens": pa.array(requests.output_tokens, mask=requests.output_tokens < 0),
-        "itl_ms": pa.ListArray.from_arrays(pa.array(offsets), gaps_ms, mask=pa.array(~good)),
+        "input_tokens": _counts(requests.input_tokens),
+        "output_tokens": _counts(requests.output_tokens),
+        "itl_ms": pa.ListArray.from_arrays(offsets, gaps_ms, mask=pa.array(~good)),
+        "itl_tokens": pa.ListArray.from_arrays(offsets, tokens, mask=pa.array(is_unknown)),
     }
-    return _in_schema("requests", columns)
+    return _in_schema("requests", columns | _told_of_requests(report))
+
+
+def _told_of_requests(report: Report) -> dict[str, pa.Array]:
+    """What only some drivers and servers tell of each request; NULL where they do not."""
+    count = len(report.requests)
+    unsaid = np.full(count, np.nan)
+    times = report.server_times or ServerTimes(unsaid, unsaid, unsaid, unsaid)
+    said = {
+        "ttft": times.ttft_s,
+        "queue": times.queue_s,
+        "generation": times.generation_s,
+        "mean_itl": times.mean_itl_s,
+    }
+    cached = np.full(count, -1) if report.request_cached_tokens is None else report.request_cached_tokens
+    return {
+        "window": pa.array(report.windows or [None] * count, pa.string()),
+        "cached_tokens": _counts(cached),
+        **{f"server_{name}_ms": pa.array(values * MS, from_pandas=True) for name, values in said.items()},
+    }
+
+
+def _counts(counts: metrics.Ints) -> pa.Array:
+    return pa.array(counts, mask=counts < 0)
 
 
 def _telemetry_table(place: Place, content: bytes) -> pa.Table:

@@ -118,6 +118,9 @@ def sample(metrics: str) -> dict[str, float | None]:
 
 
 def counter_deltas(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, float]:
-    """How far each counter (`…_total`) moved; a counter that fell is negative: the server was restarted."""
-    names = [name for name in after if "_total" in name]
+    """How far each counter (`…_total`, and the sum and count of a histogram) moved.
+
+    One that fell is negative: the server was restarted.
+    """
+    names = [name for name in after if "_total" in name or name.endswith(("_sum", "_count"))]
     return {name: after[name] - before.get(name, 0.0) for name in names}

@@ -12,9 +12,12 @@ from bench.metrics import (
     PERCENTILE_MIN_SAMPLES,
     Requests,
     output_throughput_tok_per_s,
+    percentile_name,
     percentile_s,
 )
 from bench.record import Lineage, RunRecord, Server
+from bench.server_view import Scrapes, ServerTimes
+from bench.steady import PARTS, Steady
 from bench.suite import Engine, Machine, Model, Quality, Scenario, Workload
 
 Row = dict[str, float | int | None]
@@ -99,6 +102,7 @@ def requests_of(answers: Sequence[Answer], input_tokens: int = 128) -> Requests:
         error=tuple(None if answer.is_ok else "no answer in time" for answer in answers),
         gap_s=np.concatenate([*gaps, np.empty(0)]),
         gap_at=np.concatenate(([0], np.cumsum([len(gap) for gap in gaps], dtype=np.int64))).astype(np.int64),
+        gap_tokens=np.ones(sum(len(gap) for gap in gaps), dtype=np.int64),
         event_tokens=lengths,
     )
 
@@ -111,26 +115,21 @@ class Measured:
     report: Report
     deltas: dict[str, float] | None
     stored: Row
+    scrapes: Scrapes | None = None
 
     @property
     def row(self) -> Row:
         """The stored row: times in ms, percentiles only where enough requests stand behind them."""
         requests = self.report.requests
         good = int(requests.is_ok.sum())
-        times = {
-            "ttft": requests.ttft_s,
-            "tpot": requests.tpot_s,
-            "itl": requests.ok_gap_s,
-            "e2el": requests.e2el_s,
-        }
         row: Row = {
             "duration_s": requests.window_s,
             "output_throughput_tok_per_s": output_throughput_tok_per_s(requests),
         }
-        for name, values in times.items():
+        for name, values in requests.latencies_s.items():
             for q in PERCENTILE_MIN_SAMPLES:
                 value = percentile_s(values, q, good)
-                row[f"{name}_p{q}_ms"] = None if value is None else value * 1e3
+                row[f"{name}_{percentile_name(q)}_ms"] = None if value is None else value * 1e3
         return {**row, **self.stored}
 
     def with_requests(self, **columns: Any) -> "Measured":
@@ -158,6 +157,11 @@ def healthy(answers: Sequence[Answer], workload: Workload, quality: Quality | No
         kernel_stamp_share=0.5,  # below one, so that the client's own lag counts
         is_complete=True,
         warmup_failed_count=0,
+        cached_tokens=0,
+        dispatch_delay_p99_s=None if workload.arrivals == "closed" else 0.0002,
+        steady=steady_of(requests, workload.concurrency),
+        tells_steady=True,
+        server_times=as_seen(requests),
     )
     deltas = {
         "generation_tokens_total": float(sent * workload.osl),
@@ -167,9 +171,33 @@ def healthy(answers: Sequence[Answer], workload: Workload, quality: Quality | No
         "prefix_cache_queries_total": float(sent * workload.isl),
         "prefix_cache_hits_total": 0.0,
         "num_preemptions_total": 0.0,
+        "request_prefill_time_seconds_sum": float(np.nansum(requests.ttft_s)),
+        "request_prefill_time_seconds_count": float(len(answers)),
     }
     record = run_record(with_workload(workload), quality or Quality(min_duration_s=0.001))
-    return Measured(record, report, deltas, stored={})
+    return Measured(record, report, deltas, stored={}, scrapes=looks(report.steady))
+
+
+def steady_of(requests: Requests, concurrency: int | None) -> Steady | None:
+    """The steady window of a load that was steady from first send to last token; None of an open loop."""
+    if concurrency is None:
+        return None
+    begin, end = float(requests.send_s.min()), float(requests.last_token_s.max())
+    return Steady(begin, end, float(concurrency), np.full(PARTS, 100.0))
+
+
+def as_seen(requests: Requests) -> ServerTimes:
+    """A server that made every token the moment the client had it, after a millisecond of queue."""
+    queue_s = np.full(len(requests), 0.0005)
+    spans = requests.e2el_s - requests.ttft_s
+    return ServerTimes(requests.ttft_s - 0.001, queue_s, spans, requests.tpot_s)
+
+
+def looks(steady: Steady | None, live: float | None = None, count: int = 20) -> Scrapes:
+    """That many looks, evenly over the steady window, at a server that holds as many requests as the client says."""
+    begin, end, held = (0.0, 1.0, 0.0) if steady is None else (steady.begin_s, steady.end_s, steady.live_mean)
+    at_s = begin + (np.arange(count) + 0.5) / count * (end - begin)
+    return Scrapes(at_s, np.full(count, 0.002), np.full(count, held if live is None else live))
 
 
 def closed_loop(workload: Workload, service_s: Sequence[float], ttft_share: float = 0.3) -> list[Answer]:

@@ -1,4 +1,6 @@
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -6,12 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.metrics import (
+    PERCENTILE_MIN_SAMPLES,
+    UNKNOWN,
     Requests,
     concurrency_achieved,
     mean_s,
     output_throughput_tok_per_s,
+    percentile_name,
     percentile_s,
     request_throughput_per_s,
+    tokens_per_event,
 )
 from tests.bench.builders import Answer, requests_of
 
@@ -186,3 +192,60 @@ def test_a_failed_request_adds_no_gap() -> None:
 def test_a_run_without_a_good_request_has_no_rate(rate: object) -> None:
     assert callable(rate)
     assert rate(requests_of([FAILED])) is None
+
+
+def _with_gap_tokens(drawn: Requests, tokens: Sequence[int]) -> Requests:
+    return replace(drawn, gap_tokens=np.array(tokens, dtype=np.int64))
+
+
+def test_a_gap_before_an_event_of_several_tokens_is_shared_among_them() -> None:
+    answer = requests_of([Answer(0.0, (1.0, 1.4, 1.5))])
+
+    shared = _with_gap_tokens(answer, [4, 1])
+
+    assert shared.itl_s.tolist() == pytest.approx([0.1, 0.1, 0.1, 0.1, 0.1])
+    assert shared.ok_gap_s.tolist() == pytest.approx([0.4, 0.1])
+
+
+@given(requests, st.data())
+def test_time_between_tokens_adds_up_to_the_gaps_between_events(drawn: Requests, data: st.DataObject) -> None:
+    counts = st.lists(st.integers(1, 8), min_size=len(drawn.gap_s), max_size=len(drawn.gap_s))
+
+    shared = _with_gap_tokens(drawn, data.draw(counts))
+
+    assert shared.itl_s.sum() == pytest.approx(shared.ok_gap_s.sum())
+    assert len(shared.itl_s) == shared.ok_gap_tokens.sum()
+
+
+def test_events_of_unknown_size_have_gaps_and_no_time_between_tokens() -> None:
+    unknown = _with_gap_tokens(requests_of([Answer(0.0, (1.0, 1.4, 1.5))]), [UNKNOWN, UNKNOWN])
+
+    assert (len(unknown.itl_s), len(unknown.ok_gap_s)) == (0, 2)
+
+
+def test_an_event_is_as_large_as_its_tokens_say() -> None:
+    two_each = replace(TWO_SLOTS, event_tokens=np.array([4, 4, 4]))
+
+    assert (tokens_per_event(TWO_SLOTS), tokens_per_event(two_each)) == (1.0, 2.0)
+
+
+def test_events_of_unknown_size_have_no_mean_size() -> None:
+    assert tokens_per_event(replace(TWO_SLOTS, event_tokens=np.full(3, UNKNOWN))) is None
+
+
+@pytest.mark.parametrize(("q", "least"), list(PERCENTILE_MIN_SAMPLES.items()))
+def test_no_percentile_is_given_below_the_requests_it_needs(q: float, least: int) -> None:
+    values = np.arange(5000.0)
+
+    assert percentile_s(values, q, least - 1) is None
+    assert percentile_s(values, q, least) == pytest.approx(q / 100 * 4999)
+
+
+def test_a_percentile_of_a_thousandth_needs_ten_times_the_requests_of_one_of_a_hundredth() -> None:
+    # ln(0.025) / ln(0.999), and as much for 0.99.
+    assert PERCENTILE_MIN_SAMPLES[99.9] == math.ceil(math.log(0.025) / math.log(0.999))
+    assert PERCENTILE_MIN_SAMPLES[99] == math.ceil(math.log(0.025) / math.log(0.99))
+
+
+def test_the_name_of_a_percentile_has_no_dot() -> None:
+    assert [percentile_name(q) for q in (50, 99, 99.9)] == ["p50", "p99", "p999"]

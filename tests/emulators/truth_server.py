@@ -88,6 +88,7 @@ class Truth:
     context: int
     is_caching: bool
     tells_cached: bool
+    tells_times: bool
     ttft_s: float
     itl_s: float
     start_s: float
@@ -96,6 +97,8 @@ class Truth:
     listener: asyncio.Server | None = None
     completions: int = 0
     running: int = 0
+    prefill_s: float = 0.0
+    prefills: int = 0
     counts: Counter[str] = field(default_factory=Counter)
     finished: Counter[str] = field(default_factory=Counter)
     seen: set[tuple[int, ...]] = field(default_factory=set)
@@ -134,6 +137,10 @@ class Truth:
             count = float(self.counts[name])
             lines += [f"# TYPE vllm:{name}_total counter", f"vllm:{name}_total{{{labels}}} {count}"]
             lines += [f"# TYPE vllm:{name}_created gauge", f"vllm:{name}_created{{{labels}}} 1.7e+09"]
+        # There is no queue here: what is taken is scheduled at once.
+        for name, spent in {"request_prefill_time": self.prefill_s, "request_queue_time": 0.0}.items():
+            lines += [f"# TYPE vllm:{name}_seconds histogram", f"vllm:{name}_seconds_sum{{{labels}}} {spent}"]
+            lines.append(f"vllm:{name}_seconds_count{{{labels}}} {float(self.prefills)}")
         lines.append("# TYPE vllm:request_success_total counter")
         for reason in FINISH_REASONS:
             named = f'engine="0",finished_reason="{reason}",model_name="{self.model}"'
@@ -300,6 +307,26 @@ def event(content: object) -> bytes:
     return f"data: {json.dumps(content, separators=(',', ':'))}\n\n".encode()
 
 
+@dataclass(slots=True)
+class Times:
+    """When one answer was scheduled and its tokens were made, on the server's own clock."""
+
+    scheduled_s: float
+    first_s: float = 0.0
+    last_s: float = 0.0
+
+    def metrics(self, tokens: int) -> dict[str, float]:
+        """Build vLLM's `metrics` object; a one-token answer has no mean gap, and what is missing is left out."""
+        decode_s, inference_s = self.last_s - self.first_s, self.last_s - self.scheduled_s
+        found = {
+            "time_to_first_token_ms": (self.first_s - self.scheduled_s) * 1e3,
+            "generation_time_ms": decode_s * 1e3,
+            "queue_time_ms": 0.0,
+            "tokens_per_second": tokens / inference_s if inference_s > 0 else 0.0,
+        }
+        return found | ({"mean_itl_ms": decode_s / (tokens - 1) * 1e3} if tokens > 1 else {})
+
+
 Written = tuple[str, int, bytes]  # kind, tokens, bytes of the event
 
 
@@ -355,7 +382,13 @@ async def answer_events(truth: Truth, ask: Ask) -> AsyncIterator[list[Written]]:
     """Yield the whole answer: tokens, usage, [DONE]; or as much of it as the faults leave."""
     written = 0
     is_struck = False
+    times = Times(time.monotonic())
     async for batch in token_events(truth, ask):
+        times.last_s = time.monotonic()
+        if written == 0:
+            times.first_s = times.last_s
+            truth.prefill_s += times.first_s - times.scheduled_s
+            truth.prefills += 1
         broken = broken_event(truth, ask.number)
         if written >= ask.output_tokens // 2 and not is_struck:
             is_struck = True
@@ -367,7 +400,8 @@ async def answer_events(truth: Truth, ask: Ask) -> AsyncIterator[list[Written]]:
         written += sum(tokens for _kind, tokens, _bytes in batch)
     options = ask.option("stream_options")
     if isinstance(options, dict) and options.get("include_usage") and not truth.strikes("no_usage", ask.number):
-        yield [("usage", 0, event(chunk(truth, ask, choices=[], usage=usage(truth, ask))))]
+        told = {"metrics": times.metrics(ask.output_tokens)} if truth.tells_times else {}
+        yield [("usage", 0, event(chunk(truth, ask, choices=[], usage=usage(truth, ask), **told)))]
     if not truth.strikes("no_done", ask.number):
         yield [("done", 0, b"data: [DONE]\n\n")]
 
@@ -571,6 +605,7 @@ def read_truth(arguments: list[str]) -> Truth:
     parser.add_argument("--max-model-len", type=int, default=4096)
     parser.add_argument("--no-enable-prefix-caching", action="store_true")
     parser.add_argument("--enable-prompt-tokens-details", action="store_true")
+    parser.add_argument("--enable-per-request-metrics", action="store_true")
     known, _others = parser.parse_known_args(arguments)
     log = os.environ.get("TRUTH_LOG")
     return Truth(
@@ -581,6 +616,7 @@ def read_truth(arguments: list[str]) -> Truth:
         context=known.max_model_len,
         is_caching=not known.no_enable_prefix_caching,
         tells_cached=known.enable_prompt_tokens_details,
+        tells_times=known.enable_per_request_metrics,
         ttft_s=float(os.environ.get("TRUTH_TTFT_MS", "20")) / 1000,
         itl_s=float(os.environ.get("TRUTH_ITL_MS", "2")) / 1000,
         start_s=float(os.environ.get("TRUTH_START_S", "0.2")),

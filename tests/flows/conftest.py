@@ -34,7 +34,7 @@ source = "generated:tiny?seed=0"
 [engine]
 version = "0.32.0"
 max_model_len = 4096
-flags = ["--no-enable-prefix-caching"]
+flags = ["--no-enable-prefix-caching", "--enable-per-request-metrics"]
 environment = {{ TRUTH_FAULT = "{fault}", TRUTH_TTFT_MS = "{ttft_ms}", TRUTH_ITL_MS = "5" }}
 
 [quality]

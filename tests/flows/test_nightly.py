@@ -52,6 +52,17 @@ def test_a_night_is_lake_warehouse_report_and_run_folders(house: House) -> None:
     assert len(list((house.data / "runs" / summary.night).glob("*/0/MANIFEST.sha256"))) == 2
 
 
+def test_the_servers_view_stands_beside_ours(house: House) -> None:
+    night(house)
+
+    inside = "bool_and(ttft_ms >= server_ttft_ms + server_queue_ms), count(server_mean_itl_ms)"
+    assert ask(house, f"SELECT {inside} FROM requests") == [(True, 36)]
+    counted = "sum(server_finished_length), sum(server_finished_abort), sum(server_prefix_cache_hits)"
+    assert ask(house, f"SELECT {counted} FROM measurements") == [(39, 0, 0)]
+    steady = "bool_and(live_mean >= 0.99 * concurrency_asked), bool_and(steady_duration_s > 0)"
+    assert ask(house, f"SELECT {steady} FROM measurements") == [(True, True)]
+
+
 def test_loading_a_night_twice_adds_no_row(house: House) -> None:
     summary = night(house)
     before = ask(house, "SELECT * FROM measurements ORDER BY run_id")

@@ -9,6 +9,7 @@ NIGHT = "2026-03-01"
 SHAPES = {
     "chat": Shape(failed=10),
     "steady": Shape(arrivals="gamma", burstiness=100.0),
+    "long": Shape(requests=3700, tokens=4),
     "peer": Shape(driver="vllm-bench", warmup=0),
     "broken": Shape(tokens=9),
     "never": Shape(tokens=10),

@@ -47,6 +47,9 @@ class Shape:
     driver: str = "meter"
     arrivals: str = "closed"
     burstiness: float | None = None
+    is_told: bool = True  # the server tells its own times with each answer
+    record_version: int = 2  # of the meter's report
+    event_tokens: int = 1  # tokens of each event; `tokens` counts events then
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,7 @@ def suite(shapes: dict[str, Shape], repeats: int = 1) -> Suite:
             {
                 "name": name,
                 "isl": 16,
-                "osl": shape.tokens,
+                "osl": shape.tokens * shape.event_tokens,
                 "request_count": shape.requests,
                 "warmup_count": shape.warmup,
                 "driver": shape.driver,
@@ -237,24 +240,51 @@ def meter_files(shape: Shape) -> dict[str, bytes]:
     gaps *= np.maximum(1 + shape.jitter * np.random.default_rng(1).standard_normal(gaps.shape), 0)
     gaps[:, 0] = 0
     events = (first[:, None] + np.cumsum(gaps, axis=1)).astype("<i8")
-    kernel = events  # a client that reads the moment the kernel has something
-    ones = np.ones(events.size, dtype="<i4")
-    rows = "".join(
-        json.dumps(_meter_row(shape, at, int(send[at]), events[at]), separators=(",", ":")) + "\n"
-        for at in range(count)
-    )
+    rows = [_meter_row(shape, at, int(send[at]), events[at]) for at in range(count)]
+    columns = [
+        ("event_at_ns", events.tobytes()),
+        ("event_kernel_ns", events.tobytes()),  # a client that reads the moment the kernel has something
+        ("event_tokens", np.full(events.size, shape.event_tokens, dtype="<i4").tobytes()),
+    ]
+    kinds = {"event_tokens": "<i4"}
     head = {
-        "plan": {"request_count": shape.requests},
+        "meter_record_version": 2,
+        "plan": {"request_count": shape.requests, "load": {"kind": shape.arrivals}},
         "origin_utc": STARTED.isoformat(),
         "clock": {"real_minus_mono_start_ns": int(STARTED.timestamp()) * 1000 * MS_NS - ORIGIN_NS},
-        "client": {"lag_p99_ms": 0.05, "kernel_stamp_share": 1.0},
+        "client": {"lag_p99_ms": 0.05, "kernel_stamp_share": 1.0} | _paces(shape),
+        "events": {"count": events.size, "columns": [[name, kinds.get(name, "<i8")] for name, _content in columns]},
+        "steady": _steady(shape, slot_ns) if shape.arrivals == "closed" else None,
         "complete": True,
     }
+    if shape.record_version == 1:
+        head, rows = _as_version_1(head, rows)
     return {
         "meter.json": json.dumps(head).encode(),
-        "requests.jsonl": rows.encode(),
-        "events.bin": events.tobytes() + kernel.tobytes() + ones.tobytes(),
+        "requests.jsonl": "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows).encode(),
+        "events.bin": b"".join(content for _name, content in columns),
     }
+
+
+def _paces(shape: Shape) -> dict[str, float | None]:
+    """How late a closed loop refilled its slots, or an open one sent."""
+    is_closed = shape.arrivals == "closed"
+    return {"dispatch_delay_p99_ms": None if is_closed else 0.2, "send_gap_p99_ms": 0.1 if is_closed else None}
+
+
+def _steady(shape: Shape, slot_ns: int) -> dict[str, Any]:
+    """All but the first and the last wave; none fails in between."""
+    waves = (shape.warmup + shape.requests) // shape.concurrency
+    live = float(shape.concurrency)
+    return {"begin_ns": slot_ns, "end_ns": (waves - 1) * slot_ns, "live_mean": live, "live_asked": shape.concurrency}
+
+
+def _as_version_1(head: dict[str, Any], rows: list[dict[str, Any]]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """A report as the first meter wrote it."""
+    new = ("window", "server_metrics")
+    kept = {name: value for name, value in head.items() if name not in ("events", "steady", "meter_record_version")}
+    del kept["client"]["send_gap_p99_ms"]
+    return kept, [{name: value for name, value in row.items() if name not in new} for row in rows]
 
 
 def _meter_row(shape: Shape, at: int, send_ns: int, events: "np.typing.NDArray[np.int64]") -> dict[str, Any]:
@@ -275,11 +305,29 @@ def _meter_row(shape: Shape, at: int, send_ns: int, events: "np.typing.NDArray[n
         "prompt_tokens_planned": 16,
         "prompt_tokens_counted": 16 if is_ok else None,
         "output_tokens_planned": shape.tokens,
-        "output_tokens_counted": shape.tokens if is_ok else None,
+        "output_tokens_counted": shape.tokens * shape.event_tokens if is_ok else None,
+        "cached_tokens": 0 if is_ok else None,
+        "window": None if is_warmup or shape.arrivals != "closed" else _window(shape, at),
+        "server_metrics": _server_metrics(shape) if is_ok and shape.is_told else None,
         "event_first": at * shape.tokens,
         "event_count": shape.tokens,
         "outcome": "ok" if is_ok else "connection",
         "error": None if is_ok else "the server closed the connection",
+    }
+
+
+def _window(shape: Shape, at: int) -> str:
+    wave, waves = at // shape.concurrency, (shape.warmup + shape.requests) // shape.concurrency
+    return "ramp" if wave < 1 else "steady" if wave < waves - 1 else "drain"
+
+
+def _server_metrics(shape: Shape) -> dict[str, float]:
+    """A server that took a millisecond less to the first token than the client saw, and half of one in its queue."""
+    return {
+        "time_to_first_token_ms": shape.ttft_ms - 1.0,
+        "queue_time_ms": 0.5,
+        "generation_time_ms": shape.gap_ms * (shape.tokens - 1),
+        "mean_itl_ms": shape.gap_ms,
     }
 
 
@@ -306,13 +354,15 @@ def metrics_texts(shape: Shape, moved: dict[str, float]) -> dict[str, str]:
     """The server's counters before and after; `moved` says where they moved otherwise than the client saw."""
     answered = shape.warmup + shape.requests - shape.failed
     deltas = {
-        "generation_tokens_total": answered * shape.tokens,
+        "generation_tokens_total": answered * shape.tokens * shape.event_tokens,
         "prompt_tokens_total": answered * 16,
         "num_preemptions_total": 0,
         "prefix_cache_queries_total": 0,
         "prefix_cache_hits_total": 0,
         "length": answered,
         **dict.fromkeys(("stop", "abort", "error", "repetition"), 0),
+        "request_prefill_time_seconds_sum": answered * shape.ttft_ms / 1e3,
+        "request_prefill_time_seconds_count": answered,
         **moved,
     }
     started = dict.fromkeys(deltas, 5000.0)
@@ -330,7 +380,7 @@ def _prometheus(values: dict[str, float]) -> str:
     return "# HELP vllm\n" + "\n".join(lines) + "\n"
 
 
-def write_server_samples(path: Path, seconds: int = 3) -> None:
+def write_server_samples(path: Path, seconds: int = 12) -> None:
     """Two looks a second at a server with the load of four streams, then one that failed."""
     beats = np.arange(seconds * 2)
     asked = ORIGIN_NS + (beats * 500 + 100) * MS_NS

@@ -112,6 +112,16 @@ def test_a_required_rule_without_its_input_makes_a_row_suspect(good_rows: dict[s
     assert judged.verdicts[row["run_id"]] == "suspect"
 
 
+def test_a_rule_that_is_only_asked_where_it_can_be_raises_no_doubt_where_it_cannot(good_rows: dict[str, Row]) -> None:
+    row = good_rows["closed"] | {"ev_live_disagreement_share": None}
+
+    judged = judge_night([row])
+
+    found = {finding["code"]: (finding["status"], finding["severity"]) for finding in judged.findings}
+    assert found["live_disagreement"] == ("NOT-CHECKABLE", "info")
+    assert judged.verdicts[row["run_id"]] == "accepted"
+
+
 def test_a_value_that_cannot_be_rejects_its_row_and_is_named(good_rows: dict[str, Row]) -> None:
     row = good_rows["closed"] | {"ttft_p50_ms": -1.0}
 
@@ -258,4 +268,4 @@ def test_trouble_in_the_files_becomes_findings_in_the_lake(tmp_path: Path) -> No
 def test_passes_are_kept_as_findings_too(loaded: tuple[Path, LoadSummary]) -> None:
     found = run_sql(loaded[0], "SELECT DISTINCT status, severity FROM findings ORDER BY ALL").rows
 
-    assert found == (("PASS", "info"), ("WARN", "warning"))
+    assert found == (("NOT-CHECKABLE", "info"), ("PASS", "info"), ("WARN", "warning"))

@@ -26,11 +26,12 @@ def test_every_planned_run_is_one_row(loaded: tuple[Path, LoadSummary]) -> None:
     assert found == {
         "chat": "suspect",  # ten of its requests failed
         "steady": "accepted",
+        "long": "accepted",
         "peer": "accepted",
         "broken": "failed",
         "never": "not-run",
     }
-    assert loaded[1].verdicts == {"accepted": 2, "failed": 1, "not-run": 1, "suspect": 1}
+    assert loaded[1].verdicts == {"accepted": 3, "failed": 1, "not-run": 1, "suspect": 1}
     assert loaded[1].warnings == ()
 
 

@@ -74,7 +74,7 @@ def _content(data: Path, night: str) -> _Content:
         results=ask("SELECT * EXCLUDE (night) FROM results WHERE night = ?"),
         findings=ask(
             "SELECT run_id, code, family, severity, status, observed, message FROM findings "
-            "WHERE night = ? AND status <> 'PASS' ORDER BY severity, run_id, code"
+            "WHERE night = ? AND severity <> 'info' ORDER BY severity, run_id, code"
         ),
         failures=ask("SELECT * EXCLUDE (night) FROM failures WHERE night = ?"),
         costs=ask("SELECT * FROM night_costs WHERE night = ?"),

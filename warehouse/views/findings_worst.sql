@@ -4,7 +4,7 @@ SELECT night, scenario, findings."repeat", verdict, code, family, severity, stat
 FROM (
     SELECT *, count(*) OVER (PARTITION BY night, run_id) AS doubts
     FROM findings
-    WHERE status <> 'PASS'
+    WHERE severity <> 'info'
     -- 'critical' sorts before 'warning'.
     QUALIFY row_number() OVER (PARTITION BY night, run_id ORDER BY severity, code) = 1
 ) AS findings

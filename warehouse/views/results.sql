@@ -24,7 +24,7 @@ FROM measurements
 LEFT JOIN (
     SELECT night, run_id, first(message ORDER BY severity, code) AS message
     FROM findings
-    WHERE status <> 'PASS'
+    WHERE severity <> 'info'
     GROUP BY night, run_id
 ) AS worst USING (night, run_id)
 ORDER BY night, scenario, scenario_id, "repeat";

@@ -1,0 +1,68 @@
+"""The steady window of a closed loop: the span in which (nearly) all asked requests were in flight, and what it gave.
+
+Ramp and drain are in the numbers of the whole run; here they are not. The driver says where the window is.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from bench.metrics import Floats, Ints
+
+PARTS = 20  # of the window, for its slope: enough to see a bend, few enough that each holds many tokens
+T_95 = 2.101  # Student's t, two-sided 95 %, for the PARTS - 2 degrees of freedom of a line through them
+
+
+@dataclass(frozen=True)
+class Steady:
+    """One steady window; times are seconds on the client's clock.
+
+    `part_tokens`: output tokens of good requests, warm-up included, that arrived in each of PARTS equal parts of it.
+    """
+
+    begin_s: float
+    end_s: float
+    live_mean: float
+    part_tokens: Floats
+
+    @property
+    def duration_s(self) -> float:
+        """How long it was."""
+        return self.end_s - self.begin_s
+
+    @property
+    def output_throughput_tok_per_s(self) -> float | None:
+        """Output tokens that arrived inside it over its length."""
+        return float(self.part_tokens.sum() / self.duration_s) if self.duration_s > 0 else None
+
+
+@dataclass(frozen=True)
+class Slope:
+    """How much throughput changed from begin to end of a window, as a share of its mean, and the standard error."""
+
+    share: float
+    standard_error: float
+
+    @property
+    def beyond_noise(self) -> float:
+        """The smallest change that the 95 % interval of the slope still holds; 0 where it holds none at all."""
+        return max(0.0, abs(self.share) - T_95 * self.standard_error)
+
+
+def part_tokens(event_s: Floats, tokens: Ints, begin_s: float, end_s: float) -> Floats:
+    """Tokens of these events in each of PARTS equal parts of a window; those outside it are left out."""
+    counted, _edges = np.histogram(event_s, bins=PARTS, range=(begin_s, end_s), weights=tokens)
+    return np.asarray(counted, dtype=np.float64)
+
+
+def slope(parts: Floats) -> Slope | None:
+    """The least-squares line through the parts of a window; None where nothing came in it."""
+    mean = float(parts.mean())
+    if mean <= 0:
+        return None
+    at = (np.arange(len(parts)) + 0.5) / len(parts) - 0.5
+    per_window = float((at * parts).sum() / (at * at).sum())
+    residual = parts - mean - per_window * at
+    variance = float((residual * residual).sum()) / (len(parts) - 2)
+    return Slope(per_window / mean, math.sqrt(variance / float((at * at).sum())) / mean)

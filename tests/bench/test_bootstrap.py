@@ -1,0 +1,59 @@
+import numpy as np
+import pytest
+
+from bench.bootstrap import ratio_interval, tail_interval
+
+
+def test_the_interval_of_a_tail_holds_the_tail_and_is_the_same_every_time() -> None:
+    values = np.random.default_rng(1).exponential(1.0, 2000)
+
+    found = tail_interval(values, np.arange(2000), 99)
+
+    assert found is not None
+    assert found[0] < np.percentile(values, 99) < found[1]
+    assert found == tail_interval(values, np.arange(2000), 99)
+
+
+def test_an_interval_of_95_percent_holds_the_truth_about_19_times_of_20() -> None:
+    truth = -np.log(0.01)  # of an exponential of mean one
+    draws = (np.random.default_rng(seed).exponential(1.0, 1000) for seed in range(100))
+
+    found = [tail_interval(values, np.arange(1000), 99) for values in draws]
+
+    assert 88 <= sum(low <= truth <= high for low, high in filter(None, found)) <= 100
+
+
+def test_values_of_one_request_move_together() -> None:
+    # Forty requests of a hundred values each; one of them holds all of the tail.
+    values = np.concatenate([np.full(3900, 1.0), np.full(100, 9.0)])
+
+    together = tail_interval(values, np.repeat(np.arange(40), 100), 99)
+    apart = tail_interval(values, np.arange(4000), 99)
+
+    assert together == (1.0, 9.0)
+    assert apart == (9.0, 9.0)
+
+
+def test_a_tail_without_spread_has_no_width() -> None:
+    assert tail_interval(np.full(500, 2.0), np.arange(500), 99) == (2.0, 2.0)
+
+
+def test_a_ratio_that_every_request_agrees_on_has_no_width() -> None:
+    assert ratio_interval(np.full(50, 8.0), np.full(50, 2.0)) == pytest.approx((1.0, 1.0))
+
+
+def test_a_ratio_that_requests_differ_on_has_a_width_around_one() -> None:
+    draw = np.random.default_rng(2)
+
+    found = ratio_interval(np.full(200, 64.0), draw.uniform(1.0, 2.0, 200))
+
+    assert found is not None
+    assert 0.9 < found[0] < 1.0 < found[1] < 1.1
+
+
+def test_nothing_has_no_interval() -> None:
+    empty = np.empty(0)
+
+    assert tail_interval(empty, np.empty(0, dtype=np.int64), 99) is None
+    assert ratio_interval(empty, empty) is None
+    assert ratio_interval(np.zeros(3), np.ones(3)) is None
