@@ -6,13 +6,14 @@ from pydantic import Field, model_validator
 
 from bench.frozen import Frozen
 
-PromptKind = Literal["random", "shared-prefix", "images", "sharegpt"]
+PromptKind = Literal["random", "shared-prefix", "multi-turn", "images", "sharegpt"]
 Form = Literal["tokens", "text", "chat"]
 
 # What each kind must say, and what it may say.
 _NEEDED: dict[PromptKind, tuple[str, ...]] = {
     "random": (),
     "shared-prefix": ("groups", "prefix_tokens"),
+    "multi-turn": ("turns",),
     "images": ("width", "height", "images"),
     "sharegpt": ("file",),
 }
@@ -28,6 +29,7 @@ class Prompts(Frozen):
     seed: int | None = Field(default=None, ge=0)  # None: another each night, scenario and repeat
     groups: int | None = Field(default=None, ge=1)
     prefix_tokens: int | None = Field(default=None, ge=1)
+    turns: int | None = Field(default=None, ge=1)  # of the person, in each conversation
     width: int | None = Field(default=None, ge=1)  # pixels
     height: int | None = Field(default=None, ge=1)
     images: int | None = Field(default=None, ge=1)  # in each prompt

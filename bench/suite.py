@@ -80,7 +80,7 @@ class Workload(Frozen):
     @property
     def context_tokens(self) -> int:
         """What the longest request and its answer need, as far as that can be known."""
-        return self.isl + self.osl
+        return (self.isl + self.osl) * (self.prompts.turns or 1)
 
     @model_validator(mode="after")
     def _driven_one_way(self) -> Self:
@@ -102,6 +102,22 @@ class Workload(Frozen):
             raise ValueError(msg)
         if self.concurrency is not None and self.workers > self.concurrency:
             msg = f"{self.workers} workers cannot share a concurrency of {self.concurrency}: give fewer"
+            raise ValueError(msg)
+        return self
+
+    @model_validator(mode="after")
+    def _conversations_are_whole(self) -> Self:
+        turns = self.prompts.turns
+        if turns is None:
+            return self
+        if self.arrivals != "closed":
+            msg = "multi-turn prompts need a closed loop, since a turn waits for the answer before it: give concurrency"
+            raise ValueError(msg)
+        if self.request_count % turns or self.warmup_count % turns:
+            msg = f"conversations are whole: request_count and warmup_count must be multiples of turns ({turns})"
+            raise ValueError(msg)
+        if self.total_count // turns < (self.concurrency or 0):
+            msg = f"{self.total_count // turns} conversations cannot keep {self.concurrency} requests in flight"
             raise ValueError(msg)
         return self
 
@@ -219,10 +235,14 @@ def parse_suite(text: str, where: str) -> Suite:
         if needed > suite.engine.max_model_len:
             line = line_of(text, ("scenarios", index, "isl"))
             raise SuiteError(
-                f"{where}:{line}: scenario {entry.name!r} needs isl + osl = {needed} tokens of context, "
+                f"{where}:{line}: scenario {entry.name!r} needs {_sum_of(entry)} = {needed} tokens of context, "
                 f"but engine.max_model_len is {suite.engine.max_model_len}; shorten it or raise max_model_len"
             )
     return suite
+
+
+def _sum_of(work: Workload) -> str:
+    return "isl + osl" if work.prompts.turns is None else f"{work.prompts.turns} turns of isl + osl"
 
 
 def _explain(error: ValidationError, text: str, where: str) -> str:

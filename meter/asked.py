@@ -28,6 +28,7 @@ class Prompts:
     token_high: int = 0
     groups: int = 1  # so many different prefixes
     prefix_tokens: int = 0  # the part of input_tokens that a group shares
+    turns: int = 1  # of the person, in each conversation
     width: int = 0  # pixels
     height: int = 0
     images: int = 0  # in each prompt
@@ -53,6 +54,7 @@ _IDS = {"token_low": COUNT_OR_0, "token_high": COUNT}
 _KINDS: dict[str, dict[str, Rule]] = {
     "random": {"form": _FORM},
     "shared-prefix": {"form": _FORM, "groups": COUNT, "prefix_tokens": COUNT},
+    "multi-turn": {"form": _FORM, "turns": COUNT},
     "images": {"form": one_of("chat"), "width": COUNT, "height": COUNT, "images": COUNT},
     "sharegpt": {
         "form": one_of("text", "chat"),

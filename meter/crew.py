@@ -37,8 +37,9 @@ class Work:
     before: Offset
 
     def share(self, worker: int) -> Sequence[Exchange]:
-        """The requests of one worker: every n-th, so that all shares are alike."""
-        return self.exchanges[worker :: self.plan.workers]
+        """The requests of one worker: every n-th, or every n-th conversation, so that all shares are alike."""
+        turns = self.plan.prompts.turns
+        return [one for one in self.exchanges if one.request.index // turns % self.plan.workers == worker]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,7 @@ def _read(work: Work, worker: int, wire: Wire, cores: int) -> Part:
     """Read the answers on as many cores as are this worker's to use now that the clock has stopped."""
     offset = None if has_stepped(work.before, read_offset()) else work.before
     reader = Reader(work.plan, Origin(work.board.origin_ns, offset), worker, wire.turns)
-    issued = wire.exchanges[: wire.issued]
+    issued = [exchange for exchange in wire.exchanges if exchange.is_issued]
     readers = max(cores // work.plan.workers, 1)
     if readers == 1:
         return reader.read(issued)

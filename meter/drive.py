@@ -21,6 +21,7 @@ from meter.exchange import Exchange
 from meter.forks import fork_each, gather
 from meter.health import client_health
 from meter.limits import check_disk, check_ports, make_room
+from meter.order import link_turns
 from meter.plan import Plan, read_plan
 from meter.prepare import prepare
 from meter.probe import check_speaks_openai
@@ -64,6 +65,7 @@ def run(plan_path: Path, folder: Path) -> int:
     check_speaks_openai(plan)
     exchanges = [Exchange(request) for request in prepare(plan, urlsplit(plan.url).netloc, uuid.uuid4().hex[:8])]
     intend(plan, exchanges)
+    link_turns(exchanges)
     work = Work(plan, endpoint, exchanges, Board.open(plan.workers), read_offset())
     course, part = _drive(work, folder)
     window = _mark(part, plan, course)

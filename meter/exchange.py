@@ -31,6 +31,12 @@ class Exchange:
         None  # what the wire saw: connect, send, timeout, truncated, parse, dropped_on_reuse, cancelled
     )
     failure_text: str | None = None
+    next_turn: "Exchange | None" = None  # of the same conversation; it may go once this one has ended
+
+    @property
+    def is_issued(self) -> bool:
+        """Whether it was tried at all."""
+        return self.send_start_ns is not None or self.failure is not None
 
     def settle(self) -> None:
         """Look closely at what the clock left no time for; an answer that only seemed whole has failed."""

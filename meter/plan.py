@@ -114,6 +114,21 @@ _PLAN = {
 }
 
 
+def _check_turns(plan: Plan) -> None:
+    """A turn waits for the answer to the one before it, so conversations are whole and each has a slot of its own."""
+    turns = plan.prompts.turns
+    if plan.prompts.kind == "multi-turn" and plan.load.concurrency is None:
+        raise UsageError(
+            f"Multi-turn prompts need a closed load, not {plan.load.kind}: a turn waits for the answer before it."
+        )
+    if plan.request_count % turns or plan.warmup_count % turns:
+        raise UsageError(f"The plan's request_count and warmup_count must be multiples of prompts.turns ({turns}).")
+    if turns > 1 and plan.total_count // turns < (plan.load.concurrency or 0):
+        raise UsageError(
+            f"{plan.total_count // turns} conversations cannot keep {plan.load.concurrency} requests in flight."
+        )
+
+
 def _check_trace(plan: Plan) -> None:
     """A trace says when each request goes, warm-up included."""
     arrivals_s = plan.load.arrivals_s
@@ -136,6 +151,7 @@ def parse_plan(text: str) -> Plan:
     settings = {key: value for key, value in raw.items() if key != "meter_plan_version"}
     plan = Plan(raw, **{**settings, "load": _read_load(raw["load"]), "prompts": read_prompts(raw["prompts"])})
     check_room(plan.prompts, plan.total_count)
+    _check_turns(plan)
     _check_trace(plan)
     if plan.load.concurrency is not None and plan.load.concurrency < plan.workers:
         raise UsageError(f"The plan's {plan.workers} workers cannot share {plan.load.concurrency} streams.")

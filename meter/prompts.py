@@ -38,6 +38,9 @@ def make_prompts(prompts: Prompts, count: int, output_tokens: int) -> list[Promp
     if prompts.kind == "images":
         pictures = image_urls(prompts, count)
         return [_with_images(prompts, draw.distinct(), next(pictures), output_tokens, at) for at in range(count)]
+    if prompts.kind == "multi-turn":
+        talks = range(count // prompts.turns)
+        return [prompt for talk in talks for prompt in _conversation(prompts, draw, talk, output_tokens)]
     return list(_grouped(prompts, draw, count, output_tokens))
 
 
@@ -51,10 +54,14 @@ class Drawing:
         self._own_tokens = prompts.input_tokens - prompts.prefix_tokens
         self._seen: set[Symbols] = set()
 
+    def any(self, length: int) -> Symbols:
+        """Draw so many symbols."""
+        return tuple(int(self._random() * self._symbols) for _ in range(length))
+
     def distinct(self, length: int | None = None) -> Symbols:
         """Draw symbols that were not drawn before; by default so many as a prompt has of its own."""
         while True:
-            drawn = tuple(int(self._random() * self._symbols) for _ in range(length or self._own_tokens))
+            drawn = self.any(length or self._own_tokens)
             if drawn not in self._seen:
                 self._seen.add(drawn)
                 return drawn
@@ -74,6 +81,31 @@ def _grouped(prompts: Prompts, draw: Drawing, count: int, output_tokens: int) ->
             tokens=prompts.input_tokens if is_exact else None,
             cached_tokens=cached if is_exact or (prompts.form == "text" and not has_prefix) else None,
         )
+
+
+def _conversation(prompts: Prompts, draw: Drawing, talk: int, output_tokens: int) -> Iterator[Prompt]:
+    """Give the prompts of one conversation, each all that was said before and a new turn.
+
+    What the assistant said is drawn like everything else, in the length that is asked for: prompts are written before
+    the clock starts, so the server's own answers cannot be in them.
+    """
+    is_exact = prompts.form == "tokens"
+    said: list[Symbols] = []
+    before = 0  # tokens of the prompt before, all of them at the beginning of this one
+    for turn in range(prompts.turns):
+        said.append(draw.any(prompts.input_tokens) if said else draw.distinct())
+        length = sum(map(len, said))
+        yield Prompt(
+            parts=_parts(prompts, said),
+            prompt_id=f"{prompts.seed}.{talk}.{turn}",
+            output_tokens=output_tokens,
+            tokens=length if is_exact else None,
+            cached_tokens=before if is_exact else None,
+            conversation=talk,
+            turn=turn,
+        )
+        before = length
+        said.append(draw.any(output_tokens))
 
 
 def _parts(prompts: Prompts, turns: list[Symbols]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from meter.board import Board
 from meter.clock import Ancillary
 from meter.connection import ANCILLARY_BYTES, READ_BYTES, Connection, Endpoint, open_starting, open_waiting
 from meter.exchange import Exchange
+from meter.order import Order
 from meter.pace import Pace, Standing
 from meter.poller import MOST_EVENTS, READABLE, WRITABLE, Poller, open_poller
 from meter.turns import Turns
@@ -30,7 +31,7 @@ class Wire:
     """Everything in flight: the sockets, who is free, and which request is next."""
 
     endpoint: Endpoint
-    exchanges: Sequence[Exchange]  # in the order of sending
+    exchanges: Sequence[Exchange]  # in the order of sending, each conversation's turns side by side
     pace: Pace
     timeout_ns: int
     board: Board
@@ -48,6 +49,11 @@ class Wire:
     _connecting: dict[int, Connection] = field(default_factory=dict)
     _started: deque[tuple[Connection, Exchange]] = field(default_factory=deque)  # by time of sending
     _poller: Poller = field(default_factory=open_poller)
+    _order: Order = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Put the requests in order."""
+        self._order = Order(self.exchanges)
 
     def connect_first(self, count: int) -> None:
         """Open so many connections and wait for them; raises OutsideWorldError when nobody answers."""
@@ -109,17 +115,33 @@ class Wire:
         self._end(connection, exchange, now)
         if not framing.keeps_alive or framing.broken is not None or connection.unsent is not None:
             self._drop(connection)
-        elif self.issued < self._due:
+        elif self._may_issue():
             self._issue(connection)
         else:
             self._idle.append(connection)
 
+    def _may_issue(self) -> bool:
+        return self.issued < self._due and bool(self._order)
+
+    def _take(self) -> Exchange:
+        """Take the next request, and note since when its slot was free."""
+        exchange = self._order.take()
+        self.issued += 1
+        if exchange.intended_ns is None and self._free_slots:
+            exchange.slot_free_ns = self._free_slots.popleft()
+        return exchange
+
     def _end(self, connection: Connection, exchange: Exchange, now: int) -> None:
-        exchange.ended_ns = now
         connection.exchange = None
-        self.ended += 1
+        self._note_end(exchange, now)
         if exchange.intended_ns is None:
             self._free_slots.append(now)
+
+    def _note_end(self, exchange: Exchange, now: int) -> None:
+        exchange.ended_ns = now
+        self.ended += 1
+        if self._order.end(exchange):
+            self._failed_spare_at = None  # the next turn needs a connection
 
     def _lost(self, connection: Connection, now: int, text: str) -> None:
         """Take a lost connection as the end of its answer, or as the failure of its request."""
@@ -132,12 +154,9 @@ class Wire:
 
     def _issue(self, connection: Connection) -> None:
         """Send the next request on this connection."""
-        exchange = self.exchanges[self.issued]
-        self.issued += 1
+        exchange = self._take()
         connection.exchange = exchange
         exchange.connection, exchange.is_reused = connection, connection.uses > 0
-        if exchange.intended_ns is None and self._free_slots:
-            exchange.slot_free_ns = self._free_slots.popleft()
         connection.uses += 1
         connection.unsent = memoryview(exchange.request.payload)
         self._started.append((connection, exchange))
@@ -167,7 +186,7 @@ class Wire:
     def _turn(self, now: int) -> int:
         """Do what time asks for: send what is due, open what will be needed, give up what is late. Gives `now` back."""
         self._due = self.pace.due(now)
-        while self._idle and self.issued < self._due:
+        while self._idle and self._may_issue():
             self._issue(self._idle.pop())
         self._open_missing(now)
         while self._started and self._is_over(self._started[0], now):
@@ -223,7 +242,7 @@ class Wire:
         del self._connecting[connection.fd]
         self._stand(connection)
         self._poller.modify(connection.fd, READABLE)
-        if self.issued < self._due:
+        if self._may_issue():
             self._issue(connection)
         else:
             self._idle.append(connection)
@@ -234,16 +253,12 @@ class Wire:
 
     def _cannot_connect(self, now: int, text: str) -> None:
         """Let the next due request fail for want of a connection; with none due, try again later."""
-        if self.issued >= self._due:
+        if not self._may_issue():
             self._failed_spare_at = self._due
             return
-        exchange = self.exchanges[self.issued]
-        self.issued += 1
-        if exchange.intended_ns is None and self._free_slots:
-            exchange.slot_free_ns = self._free_slots.popleft()
+        exchange = self._take()
         exchange.fail("connect", text)
-        exchange.ended_ns = now
-        self.ended += 1
+        self._note_end(exchange, now)
         self._free_slots.append(now)
 
     def _drop(self, connection: Connection) -> None:

@@ -75,7 +75,7 @@ _ASKED = (
     Column("engine_version_asked", "text", "its version as the suite asks for"),
     Column("engine_flags", "texts", "its extra arguments, in order"),
     Column("max_model_len", "integer", "context length asked for", "tokens", low=1),
-    Column("prompts", "text", "kind of prompt: random, shared-prefix, images or sharegpt"),
+    Column("prompts", "text", "kind of prompt: random, shared-prefix, multi-turn, images or sharegpt"),
     Column(
         "prompt_form",
         "text",

@@ -255,6 +255,7 @@ PROMPTS = "concurrency = 4\nprompts = { %s }\n"
     [
         ('kind = "shared-prefix", groups = 2', "shared-prefix prompts need the key prefix_tokens"),
         ('kind = "random", groups = 2', "random prompts have no key groups"),
+        ('kind = "multi-turn"', "multi-turn prompts need the key turns"),
         (
             'kind = "images", form = "chat", width = 1, height = 1, images = 1, repeat = true',
             "images prompts have no key",
@@ -276,6 +277,29 @@ def test_a_prefix_that_leaves_a_prompt_nothing_of_its_own_is_refused() -> None:
     text = SUITE.replace("concurrency = 4\n", PROMPTS % 'kind = "shared-prefix", groups = 1, prefix_tokens = 128')
 
     assert "prefix_tokens must be below isl (128)" in _refusal(text)
+
+
+TURNS = 'prompts = { kind = "multi-turn", turns = 4 }\n'
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ('request_rate_per_s = 1.0\narrivals = "constant"\n', "multi-turn prompts need a closed loop"),
+        ("concurrency = 4\nwarmup_count = 2\n", "must be multiples of turns (4)"),
+        ("concurrency = 13\n", "12 conversations cannot keep 13 requests in flight"),
+    ],
+)
+def test_conversations_that_cannot_be_held_are_refused(lines: str, said: str) -> None:
+    assert said in _refusal(SUITE.replace("concurrency = 4\n", TURNS + lines))
+
+
+def test_a_conversation_longer_than_the_context_is_refused() -> None:
+    text = SUITE.replace("concurrency = 4\n", TURNS + "concurrency = 4\n").replace(
+        "max_model_len = 4096", "max_model_len = 1023"
+    )
+
+    assert "needs 4 turns of isl + osl = 1024 tokens of context" in _refusal(text)
 
 
 @pytest.mark.parametrize("lines", [PROMPTS % 'form = "chat"', 'arrivals = "trace"\ntrace = "a.csv"\n'])
@@ -362,6 +386,7 @@ def test_every_value_of_an_open_loop_moves_the_id(change: dict[str, object]) -> 
 
 
 SHARED = {"kind": "shared-prefix", "groups": 2, "prefix_tokens": 64}
+TALKING = {"kind": "multi-turn", "turns": 4}
 SEEN = {"kind": "images", "form": "chat", "width": 64, "height": 32, "images": 1}
 TALKS = {"kind": "sharegpt", "form": "text", "file": "talks.json", "sha256": "0" * 64}
 TRACE = OPEN.model_dump() | {
@@ -374,6 +399,7 @@ PROMPT_MOVES: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({}, {"seed": 0}),
     (SHARED, {"groups": 3}),
     (SHARED, {"prefix_tokens": 65}),
+    (TALKING, {"turns": 2}),
     (SEEN, {"width": 65}),
     (SEEN, {"height": 33}),
     (SEEN, {"images": 2}),

@@ -119,9 +119,11 @@ class Truth:
         if not self.is_caching:
             return 0
         self.counts["prefix_cache_queries"] += len(prompt)
-        blocks = (len(prompt) - 1) // BLOCK_TOKENS
+        blocks = len(prompt) // BLOCK_TOKENS
         prefixes = [tuple(prompt[: number * BLOCK_TOKENS]) for number in range(1, blocks + 1)]
-        hits = max((len(prefix) for prefix in prefixes if prefix in self.seen), default=0)
+        # The last token is always computed, for its logits: a prompt is never found whole.
+        found = (len(prefix) for prefix in prefixes if prefix in self.seen and len(prefix) < len(prompt))
+        hits = max(found, default=0)
         self.seen.update(prefixes)
         self.counts["prefix_cache_hits"] += hits
         return hits

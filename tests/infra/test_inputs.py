@@ -102,6 +102,9 @@ ALL_KINDS = (
     _scenario("text", 'prompts = { form = "text" }'),
     _scenario("chat", 'prompts = { form = "chat" }'),
     _scenario("shared", 'prompts = { kind = "shared-prefix", groups = 2, prefix_tokens = 16 }'),
+    _scenario("talking", 'prompts = { kind = "multi-turn", turns = 3 }').replace(
+        "count = 5\nwarmup_count = 1", "count = 6\nwarmup_count = 0"
+    ),
     _scenario("seen", 'prompts = { kind = "images", form = "chat", width = 16, height = 16, images = 1 }'),
     _scenario("talks", TALKS.format(more="")),
     _scenario("more-talks", TALKS.format(more=', output = "recorded"')),
@@ -114,11 +117,11 @@ def test_no_prompt_of_a_night_comes_twice(tmp_path: Path) -> None:
 
     bodies = Counter(body for night in ("2026-11-21",) for body in _bodies(_night(suite, night)))
 
-    assert len(bodies) == bodies.total() == 2 * (7 * 6 + 3)
+    assert len(bodies) == bodies.total() == 2 * (8 * 6 + 3)
 
 
 def test_another_night_draws_other_prompts(tmp_path: Path) -> None:
-    generated = _suite(tmp_path, *ALL_KINDS[:5])
+    generated = _suite(tmp_path, *ALL_KINDS[:6])
 
     assert not set(_bodies(_night(generated, "2026-11-21"))) & set(_bodies(_night(generated, "2026-11-22")))
 
@@ -157,7 +160,7 @@ def test_a_file_counts_by_its_content_and_not_by_its_place(tmp_path: Path) -> No
     (folders[2] / "arrivals.csv").write_text("arrival_s\n1\n2\n3\n")
     (folders[2] / "talks.jsonl").write_text('{"conversations": []}\n')
 
-    here, there, other = ([s.scenario_id for s in _suite(folder, *ALL_KINDS[5:]).expand()] for folder in folders)
+    here, there, other = ([s.scenario_id for s in _suite(folder, *ALL_KINDS[6:]).expand()] for folder in folders)
 
     assert here == there
     assert not set(here) & set(other)
@@ -165,7 +168,7 @@ def test_a_file_counts_by_its_content_and_not_by_its_place(tmp_path: Path) -> No
 
 
 def test_the_files_found_stand_in_the_suite_with_their_hashes(tmp_path: Path) -> None:
-    talks, trace = (entry.workload() for entry in _suite(tmp_path, ALL_KINDS[5], TRACE).scenarios)
+    talks, trace = (entry.workload() for entry in _suite(tmp_path, ALL_KINDS[6], TRACE).scenarios)
 
     assert talks.prompts.file == str((tmp_path / "talks.jsonl").resolve())
     assert talks.prompts.sha256 == hashlib.sha256((tmp_path / "talks.jsonl").read_bytes()).hexdigest()
@@ -218,7 +221,7 @@ def test_enough_conversations_are_none_too_few(tmp_path: Path) -> None:
 
 def test_a_broken_conversation_is_named_by_file_and_line(tmp_path: Path) -> None:
     (tmp_path / "talks.jsonl").write_text('{"conversations": []}\n{oops\n')
-    night = _night(_suite(tmp_path, ALL_KINDS[5]))
+    night = _night(_suite(tmp_path, ALL_KINDS[6]))
 
     with pytest.raises(SuiteError, match=r"talks\.jsonl:2: not JSON"):
         require_conversations(night)

@@ -26,6 +26,7 @@ from tests.meter.conftest import PLAN, RunMeter, StartTruth, make_plan
 
 RANDOM = Prompts(kind="random", seed=123, input_tokens=8, token_low=264, token_high=10240)
 SHARED = replace(RANDOM, kind="shared-prefix", groups=3, prefix_tokens=6)
+TURNS = replace(RANDOM, kind="multi-turn", turns=3)
 IMAGES = Prompts(kind="images", seed=123, input_tokens=8, form="chat", width=20, height=11, images=2)
 TEXT: dict[str, Any] = {"kind": "random", "form": "text", "input_tokens": 16, "seed": 123}
 
@@ -58,6 +59,9 @@ def _text_of(prompt: Prompt) -> str:
         ({**TEXT, "kind": "shared-prefix", "groups": 2}, "lacks the key prompts.prefix_tokens"),
         ({**TEXT, "kind": "shared-prefix", "groups": 2, "prefix_tokens": 16}, "prefix_tokens must be below"),
         ({**TEXT, "kind": "shared-prefix", "groups": 257, "prefix_tokens": 1}, "257 distinct prefixes, but only 256"),
+        ({**PLAN["prompts"], "kind": "multi-turn"}, "lacks the key prompts.turns"),
+        ({**PLAN["prompts"], "kind": "multi-turn", "turns": 4}, "must be multiples of prompts.turns (4)"),
+        ({**PLAN["prompts"], "kind": "multi-turn", "turns": 6}, "1 conversations cannot keep 2 requests in flight"),
         ({**TEXT, "kind": "images", "width": 8, "height": 8, "images": 1}, 'prompts.form must be "chat"'),
         ({**TEXT, "kind": "images", "form": "chat", "width": 8, "height": 8}, "lacks the key prompts.images"),
         (
@@ -152,6 +156,38 @@ def test_a_shared_prefix_as_chat_is_the_beginning_of_one_message() -> None:
     assert first[:6] == second[:6]
     assert first[6:] != second[6:]
     assert made[1].cached_tokens is None
+
+
+def test_a_turn_is_all_that_was_said_before_and_something_new() -> None:
+    made = make_prompts(TURNS, 6, 5)
+
+    assert [(prompt.conversation, prompt.turn) for prompt in made] == [(at // 3, at % 3) for at in range(6)]
+    assert [prompt.tokens for prompt in made] == [len(_ids(prompt)) for prompt in made] == [8, 21, 34] * 2
+    for earlier, later in pairwise(made):
+        assert (_ids(later)[: len(_ids(earlier))] == _ids(earlier)) == (later.turn != 0)
+    assert len({tuple(_ids(prompt)[:8]) for prompt in made}) == 2
+
+
+def test_a_turn_can_find_the_prompt_before_it_in_the_cache() -> None:
+    assert [prompt.cached_tokens for prompt in make_prompts(TURNS, 6, 5)] == [0, 8, 21] * 2
+
+
+def test_a_conversation_as_chat_takes_turns() -> None:
+    made = make_prompts(replace(TURNS, form="chat"), 3, 5)
+
+    messages = made[2].parts["messages"]
+    assert [message["role"] for message in messages] == ["user", "assistant", "user", "assistant", "user"]
+    assert [len(message["content"].split()) for message in messages] == [8, 5, 8, 5, 8]
+    assert messages[:3] == made[1].parts["messages"]
+
+
+def test_conversations_need_a_closed_load() -> None:
+    plan = make_plan(
+        prompts={**PLAN["prompts"], "kind": "multi-turn", "turns": 3}, load={"kind": "poisson", "rate_per_s": 1.0}
+    )
+
+    with pytest.raises(UsageError, match="Multi-turn prompts need a closed load, not poisson"):
+        parse_plan(json.dumps(plan))
 
 
 def _pixels(png: bytes) -> tuple[int, int, list[bytes]]:
