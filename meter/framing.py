@@ -15,6 +15,7 @@ _NEXT_SIZE = re.compile(rb"\r\n([0-9a-fA-F]{1,15})[ \t]*(?:;[^\r\n]*)?\r\n")  # 
 _TRAILER = re.compile(rb"(?:[^\r\n]+\r\n)*\r\n")
 _LAST_CHUNK = b"\r\n0\r\n"  # of a chunked body, with the end of the chunk before it
 _USUAL_END = _LAST_CHUNK + b"\r\n"  # without trailers
+_EVENT_END = b"}\n\n\r\n"  # how nearly every read ends: an event of JSON, and its chunk; no answer ends so
 _MAY_GO_ON = frozenset(b"\r\n0")  # first byte of a read that may hold the rest of a last chunk
 _INFORMATIONAL = range(100, 200)
 _NO_CONTENT = frozenset({204, 304})
@@ -57,6 +58,8 @@ class Framing:
         if self._skipped is None:
             return self._feed(data)
         self._skipped.append(data)
+        if data.endswith(_EVENT_END):
+            return False  # looking for more in every read would cost as much as the rest of this method
         if _LAST_CHUNK not in data and data[0] not in _MAY_GO_ON and not data.endswith(b"\r\n\r\n"):
             return False
         if data.endswith(_USUAL_END):

@@ -25,6 +25,8 @@ class Standing:
 class Pace(Protocol):
     """The difference between the two kinds of loop."""
 
+    most_connections: int  # with so many, none is missing
+
     def due(self, now_ns: int) -> int:
         """Count the requests that may have been sent by now."""
 
@@ -39,7 +41,7 @@ class ClosedPace:
     """Keeps `concurrency` requests in flight until `total` have been sent."""
 
     def __init__(self, concurrency: int, total: int) -> None:
-        self._concurrency = concurrency
+        self.most_connections = concurrency
         self._total = total
 
     def due(self, _now_ns: int) -> int:
@@ -48,7 +50,7 @@ class ClosedPace:
 
     def missing(self, standing: Standing) -> int:
         """Replace lost connections, while there is something to send on them."""
-        slots = self._concurrency - standing.connections
+        slots = self.most_connections - standing.connections
         return min(slots, self._total - standing.issued - standing.idle - standing.connecting)
 
     def wait_s(self, _now_ns: int) -> float:
@@ -60,6 +62,7 @@ class OpenPace:
     """Sends each request at its own time, whether or not earlier ones were answered."""
 
     def __init__(self, intended_ns: Sequence[int]) -> None:
+        self.most_connections = len(intended_ns)
         self._intended_ns = intended_ns  # ascending
 
     def due(self, now_ns: int) -> int:

@@ -23,6 +23,7 @@ from meter.poller import MOST_EVENTS, READABLE, WRITABLE, Poller, open_poller
 from meter.turns import Turns
 
 PROGRESS_NS = 1_000_000_000
+LOOK_NS = 5_000_000
 NO_ANCILLARY: Ancillary = []
 
 
@@ -41,6 +42,7 @@ class Wire:
     _due: int = 0
     _opened: int = 0
     _told_ns: int = 0
+    _look_ns: int = 0
     _failed_spare_at: int | None = None  # how many requests were due when a spare connection was refused
     turns: Turns = field(default_factory=Turns)
     _free_slots: deque[int] = field(default_factory=deque)  # since when, the longest free first
@@ -72,7 +74,11 @@ class Wire:
                 self.turns.note(called_ns, monotonic_ns(), len(ready))
                 for fd, mask in ready:
                     connection = self._connections.get(fd)
-                    if connection is not None:
+                    if connection is None:
+                        continue
+                    if mask == READABLE and not connection.is_connecting:
+                        self._receive(connection)  # nearly always
+                    else:
                         self._serve(connection, mask)
                 called_ns = self._turn(monotonic_ns())
         finally:
@@ -184,11 +190,19 @@ class Wire:
             self._poller.modify(connection.fd, READABLE)
 
     def _turn(self, now: int) -> int:
-        """Do what time asks for: send what is due, open what will be needed, give up what is late. Gives `now` back."""
+        """Do what time asks for: send what is due, open what will be needed. Gives `now` back."""
         self._due = self.pace.due(now)
         while self._idle and self._may_issue():
             self._issue(self._idle.pop())
-        self._open_missing(now)
+        if self.issued < len(self.exchanges) and len(self._connections) < self.pace.most_connections:
+            self._open_missing(now)
+        if now >= self._look_ns:
+            self._look_ns = now + LOOK_NS
+            self._look(now)
+        return now
+
+    def _look(self, now: int) -> None:
+        """Do what need not be done in every turn: give up what is late, and say how far we are."""
         while self._started and self._is_over(self._started[0], now):
             self._started.popleft()
         for connection in [late for late in self._connecting.values() if now - late.opened_ns > self.timeout_ns]:
@@ -198,7 +212,6 @@ class Wire:
             self.board.tell(self.worker, self.ended)
             if self.board.is_orphan:
                 self.board.stop(signal.SIGTERM)
-        return now
 
     def _is_over(self, started: tuple[Connection, Exchange], now: int) -> bool:
         """Whether the oldest request has ended; makes it end if its time is up."""
