@@ -72,6 +72,17 @@ def test_a_suite_with_an_unknown_key_names_file_and_line_and_starts_nothing(hous
     assert not house.data.exists()
 
 
+def test_a_trace_that_is_not_there_names_the_suites_line_and_starts_nothing(house: House) -> None:
+    text = house.suite.read_text().replace("concurrency = 2", 'arrivals = "trace"\ntrace = "tuesday.csv"')
+    house.suite.write_text(text)
+
+    done = house.cli("run", str(house.suite))
+
+    assert done.returncode == 2
+    assert re.search(r"suite\.toml:\d+: the file .*tuesday\.csv cannot be read", done.stderr)
+    assert not house.data.exists()
+
+
 def test_a_plan_touches_nothing(house: House) -> None:
     done = house.cli("plan", str(house.suite), "--json")
 

@@ -379,3 +379,17 @@ def test_a_text_prompt_is_counted_by_the_server_alone(start_truth: StartTruth, r
     assert {row["prompt_tokens_planned"] for row in report.rows} == {None}
     assert {row["prompt_tokens_counted"] for row in report.rows} == {17}
     assert len({row["prompt_id"] for row in report.rows}) == 6
+
+
+@pytest.mark.parametrize("more", [{}, {"kind": "images", "width": 24, "height": 16, "images": 2}])
+def test_a_chat_is_answered_with_or_without_images(
+    start_truth: StartTruth, run_meter: RunMeter, more: dict[str, object]
+) -> None:
+    chat = {**TEXT, "form": "chat", **more}
+
+    report = run_meter(start_truth().url, prompts=chat, path="/v1/chat/completions")
+
+    assert report.outcomes == ["ok"] * 6
+    # The emulator's template costs three tokens, and each image 256.
+    assert {row["prompt_tokens_counted"] for row in report.rows} == {3 + 16 + 256 * 2 * bool(more)}
+    assert {(row["prompt_tokens_planned"], row["cached_tokens_planned"]) for row in report.rows} == {(None, None)}
