@@ -9,6 +9,7 @@ minus what the server wrote in that very run. CPU is of the whole tree, from the
 import argparse
 import random
 import shlex
+import signal
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -55,6 +56,7 @@ def in_order(
 def main(argv: list[str] | None = None) -> None:
     """Print each client's error and cost, the peers' over the meter's, and whether the meter keeps its bars."""
     asked = read_arguments(argv)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was started is ended on the way out
     clients = [client for client in CLIENTS if not asked.clients or client.name in asked.clients.split(",")]
     with tempfile.TemporaryDirectory(prefix="nightbench-clients-") as name:
         (measure_faults if asked.faults else measure_cells)(clients, asked, Path(name))
@@ -84,12 +86,12 @@ def one_line(run: Run) -> str:
 
 
 def measure_faults(clients: Sequence[Client], asked: argparse.Namespace, scratch: Path) -> None:
-    """Run the fault table; the cells that the file holds stay."""
+    """Run the fault table; the cells that the file holds stay, and so do accounts of clients that are not asked."""
     bench = prepare(clients, scratch)
     faults = tuple(fault_table(clients, bench))
-    before = kept(asked.json) or fresh(clients, asked)
-    keep(before.model_copy(update={"faults": faults}), asked.json)
-    print(as_text((fault_cells(faults),)))
+    result = (kept(asked.json) or fresh(clients, asked)).with_faults(faults)
+    keep(result, asked.json)
+    print(as_text((fault_cells(result.faults),)))
 
 
 def read_arguments(argv: list[str] | None) -> argparse.Namespace:
@@ -109,11 +111,17 @@ def read_arguments(argv: list[str] | None) -> argparse.Namespace:
 def fresh(clients: Sequence[Client], asked: argparse.Namespace) -> Result:
     """A result without runs: what is about to be measured, when, and on what."""
     host = read_host()
+    words = [Path(word).name if word == str(asked.json) else word for word in sys.argv[1:]]
     return Result(
         made_at=datetime.now(UTC),
-        command=shlex.join(["python", "-m", "benchmarks.client_error", *sys.argv[1:]]),
+        command=shlex.join(["python", "-m", "benchmarks.client_error", *words]),
         seed=asked.seed,
-        host=Host(cpu_model=host.cpu_model, cores=host.cpu_count, kernel=host.kernel, python=host.python_version),
+        host=Host(
+            cpu_model=host.cpu_model,
+            cores=host.cpu_count,
+            kernel=host.kernel.partition("-")[0],
+            python=host.python_version,
+        ),
         versions={client.name: client.version for client in clients},
     )
 

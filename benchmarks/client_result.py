@@ -94,6 +94,11 @@ class Result(Written):
     runs: tuple[Run, ...] = ()
     faults: tuple[FaultRun, ...] = ()
 
+    def with_faults(self, found: Iterable[FaultRun]) -> "Result":
+        """The same with these accounts, each in the place of the same client's of the same fault."""
+        every = {(run.fault, run.client): run for run in (*self.faults, *found)}
+        return self.model_copy(update={"faults": tuple(every.values())})
+
     def save(self, file: Path) -> None:
         """Write it whole, or leave what was there."""
         beside = file.with_name(f".{file.name}.tmp")
@@ -213,6 +218,7 @@ BARS = (
     Bar(name=KERNEL, streams=100, itl_ms=20, number="ttft_mean_error_ms", limit=0.2),
     Bar(name=OWN, streams=100, itl_ms=20, number="ttft_mean_error_ms", limit=0.2),
     Bar(name=KERNEL, streams=1000, itl_ms=20, number="live_streams", limit=990, is_least=True),
+    Bar(name=KERNEL, streams=1000, itl_ms=20, number="live_by_client", limit=990, is_least=True),
     Bar(name=KERNEL, streams=1000, itl_ms=20, number="cpu_us_per_token", limit=12),
     Bar(name=WITHOUT, streams=1000, itl_ms=20, number="cpu_us_per_token", limit=10),
     Bar(name=KERNEL, streams=2000, itl_ms=20, number="load_share", limit=0.99, is_least=True),

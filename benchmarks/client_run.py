@@ -1,5 +1,6 @@
 """One client in one cell: driven, watched, and held against what the server wrote."""
 
+import resource
 import sys
 import tempfile
 import time
@@ -38,6 +39,8 @@ class Bench:
 
 def prepare(clients: Sequence[Client], scratch: Path) -> Bench:
     """Build and install everything first, so that nothing is installed while something is measured."""
+    _most_files, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # not every client asks for more itself
     cache = Settings().cache.absolute()
     tokenizer = prepare_model("generated:tiny?seed=0", scratch / "models", say).path
     programs: dict[str, Path | str] = {}

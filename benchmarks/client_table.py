@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from benchmarks.client_faults import ROLE_FIRST
 from benchmarks.client_result import Bar, FaultRun, Row, Spread, error_ratio, judge, ratio
 from benchmarks.clients import CLIENTS
 from benchmarks.clients.client import MEANS
@@ -21,6 +22,7 @@ COLUMNS = (
     ("itl_p50_error_ms", "ITL p50 error, ms", "+.3f", 1),
     ("itl_p99_error_ms", "ITL p99 error, ms", "+.3f", 1),
     ("live_streams", "live streams", ",.0f", 1),
+    ("live_by_client", "live by client", ",.0f", 1),
     ("load_share", "load, %", ".1f", 100),
     ("cpu_us_per_token", "CPU, µs a token", ".1f", 1),
     ("core_share", "core, %", ".0f", 100),
@@ -137,7 +139,7 @@ def _account(run: FaultRun | None, truth: FaultRun | None) -> str:
     if run.ok is None:
         return run.reason or MISSING
     tokens = "" if run.output_tokens is None else f", {run.output_tokens:,} tokens"
-    ttft = "" if run.ttft_mean_ms is None else f", TTFT {run.ttft_mean_ms:,.0f} ms"
+    ttft = "" if run.ttft_mean_ms is None or run.fault != ROLE_FIRST else f", TTFT {run.ttft_mean_ms:,.0f} ms"
     words = f"{run.ok} good, {run.failed} failed{tokens}{ttft}"
     return words if truth is None or is_right(run, truth) else f"**{words}**"
 

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 
+from benchmarks.client_faults import ROLE_FIRST
 from benchmarks.client_result import FaultRun, Host, Numbers, Result, Run
 from benchmarks.clients.client import POOLED
 from benchmarks.clients.meter import KERNEL, OWN
@@ -39,7 +40,7 @@ def peer_run(client: str, ttft_ms: float, itl_ms: float, **changes: object) -> R
 def fault(client: str, *counts: int | None, ttft_ms: float | None = 100.0, reason: str | None = None) -> FaultRun:
     ok, failed, tokens = counts or (None, None, None)
     return FaultRun(
-        fault="cut",
+        fault=ROLE_FIRST,
         client=client,
         ok=ok,
         failed=failed,

@@ -4,8 +4,8 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 from benchmarks import client_plot
-from benchmarks.client_plot import draw, page, points
-from benchmarks.client_result import FLOOR_MS, summarise
+from benchmarks.client_plot import DOCS, draw, page, points
+from benchmarks.client_result import FLOOR_MS, Result, summarise
 from benchmarks.client_table import ROWS, as_markdown, as_text, bar_table, cell_tables, fault_cells, ratio_tables
 from benchmarks.clients.client import MEANS
 from tests.benchmarks.results import fault, meter_run, numbers, peer_run, result, run
@@ -63,7 +63,7 @@ def test_an_account_that_is_not_the_truth_is_bold() -> None:
             fault("vllm bench", 12, 0, 1200),
             fault("guidellm", 9, 3, 899),
             fault("vllm-rs bench", 9, 3, 900, ttft_ms=1.0),
-            fault("aiperf", reason="not done after 90 s"),
+            fault("aiperf", reason="not | done"),
         )
     )
 
@@ -74,7 +74,8 @@ def test_an_account_that_is_not_the_truth_is_bold() -> None:
     assert said["vllm bench"] == "**12 good, 0 failed, 1,200 tokens, TTFT 100 ms**"
     assert said["vllm-rs bench"] == "**9 good, 3 failed, 900 tokens, TTFT 1 ms**"
     assert said["guidellm"].startswith("**")
-    assert (said["aiperf"], said["sglang-bench"]) == ("not done after 90 s", "-")
+    assert (said["aiperf"], said["sglang-bench"]) == ("not | done", "-")
+    assert "not \\| done" in as_markdown(table)
 
 
 def test_a_point_is_the_size_of_an_error_and_never_below_the_floor() -> None:
@@ -109,6 +110,22 @@ def test_the_page_says_how_and_where_it_was_made_and_keeps_its_tables_whole() ->
     tables = [block.splitlines() for block in said.split("\n\n") if block.startswith("|")]
     assert all(len({line.count("|") for line in table}) == 1 for table in tables)
     assert "- aiperf: its wheel | is gone" in said
+
+
+def test_a_page_without_cells_has_its_faults_and_no_picture(tmp_path: Path) -> None:
+    result(faults=(fault("truth", 9, 3, 900),)).save(tmp_path / "result.json")
+
+    client_plot.main([str(tmp_path / "result.json"), "--out", str(tmp_path)])
+
+    said = (tmp_path / "client-error.md").read_text()
+    assert ("## Broken answers" in said, "client-error.svg" in said, "## Errors" in said) == (True, False, False)
+    assert not (tmp_path / "client-error.svg").exists()
+
+
+def test_the_page_in_the_reference_is_that_of_its_results() -> None:
+    kept = Result.model_validate_json((DOCS / "client-error.json").read_bytes())
+
+    assert (DOCS / "client-error.md").read_text("utf-8") == page(kept)
 
 
 def test_both_files_come_from_the_result_file(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from benchmarks.client_result import BARS, FLOOR_MS, MEASURED, Bar, Result, error_ratio, judge, ratio, summarise
 from benchmarks.client_table import ROWS
 from benchmarks.clients.meter import KERNEL, OWN, WITHOUT
-from tests.benchmarks.results import meter_run, numbers, peer_run, result, run
+from tests.benchmarks.results import fault, meter_run, numbers, peer_run, result, run
 
 sizes = st.floats(0, 1e4)
 
@@ -90,6 +90,15 @@ def test_a_bar_whose_cell_was_not_run_is_not_judged() -> None:
     assert len(judged) == len(BARS)
     assert values[KERNEL, 100, "ttft_mean_error_ms"] == 0.15
     assert values[KERNEL, 1000, "ttft_mean_error_ms"] is None
+
+
+def test_an_account_replaces_only_the_same_clients_of_the_same_fault() -> None:
+    before = result(meter_run(), faults=(fault("truth", 9, 3, 900), fault("aiperf", reason="too slow")))
+
+    after = before.with_faults([fault("aiperf", 12, 0, 1200)])
+
+    assert after.faults == (fault("truth", 9, 3, 900), fault("aiperf", 12, 0, 1200))
+    assert after.runs == before.runs
 
 
 def test_a_result_survives_its_file(tmp_path: Path) -> None:

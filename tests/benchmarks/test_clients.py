@@ -21,6 +21,13 @@ TWINS = {
     aiperf.NAME: ("report/profile_export.jsonl", "load-clients/aiperf.jsonl"),
 }
 PEERS = [client for client in CLIENTS if client.name in TWINS]
+CHAT_WORDS = {
+    vllm_bench.NAME: "openai-chat",
+    vllm_rs.NAME: "openai-chat",
+    sglang_bench.NAME: "vllm-chat",
+    guidellm.NAME: "request_format=/v1/chat/completions",
+    aiperf.NAME: "chat",
+}
 GAPS = [250.0, 250.0, 500.0, 250.0]
 CELL = Cell(streams=3, ttft_ms=200, itl_ms=20, output_tokens=100, request_count=9)
 
@@ -85,7 +92,7 @@ def test_a_chat_is_asked_of_the_chat_endpoint(client: Client) -> None:
     )
 
     assert not any("chat" in word for word in plain)
-    assert any("chat" in word for word in chat)
+    assert any(CHAT_WORDS[client.name] in word for word in chat)
 
 
 def test_the_meter_asks_a_chat_of_the_chat_endpoint(tmp_path: Path) -> None:

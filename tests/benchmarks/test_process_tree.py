@@ -92,9 +92,11 @@ def test_a_process_that_is_gone_has_no_descendants() -> None:
 
 
 def test_the_clock_of_a_process_counts_its_cpu_time() -> None:
+    before = time.process_time()
+
     ours = time.clock_gettime(cpu_clock(os.getpid()))
 
-    assert ours == pytest.approx(time.process_time(), abs=0.05)
+    assert before <= ours <= time.process_time()
 
 
 def test_cpu_between_two_moments_is_interpolated_and_unknown_without_samples() -> None:
