@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from meter.plan import Plan
 from meter.prompts import Prompt, make_prompts
@@ -49,5 +49,6 @@ def prepare(plan: Plan, host: str, run_id: str) -> list[PreparedRequest]:
         request_id = f"meter-{run_id}-{index:06d}"
         body = _body(plan, prompt)
         payload = _payload(plan, host, request_id, body)
-        requests.append(PreparedRequest(index, phase, request_id, payload, hashlib.sha256(body).hexdigest(), prompt))
+        asked = replace(prompt, parts={})  # they stand in the payload, in a tenth of the memory
+        requests.append(PreparedRequest(index, phase, request_id, payload, hashlib.sha256(body).hexdigest(), asked))
     return requests
