@@ -11,7 +11,9 @@ import numpy as np
 from bench.metrics import Floats, Ints
 
 PARTS = 20  # of the window, for its slope: enough to see a bend, few enough that each holds many tokens
-T_95 = 2.101  # Student's t, two-sided 95 %, for the PARTS - 2 degrees of freedom of a line through them
+# Student's t, two-sided 99.9 %, for the PARTS - 2 degrees of freedom of a line through them: a night has many runs, and
+# one in a thousand may be doubted for nothing.
+T_999 = 3.922
 
 
 @dataclass(frozen=True)
@@ -46,8 +48,8 @@ class Slope:
 
     @property
     def beyond_noise(self) -> float:
-        """The smallest change that the 95 % interval of the slope still holds; 0 where it holds none at all."""
-        return max(0.0, abs(self.share) - T_95 * self.standard_error)
+        """The smallest change that the 99.9 % interval of the slope still holds; 0 where it holds none at all."""
+        return max(0.0, abs(self.share) - T_999 * self.standard_error)
 
 
 def part_tokens(event_s: Floats, tokens: Ints, begin_s: float, end_s: float) -> Floats:

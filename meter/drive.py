@@ -59,11 +59,11 @@ def run(plan_path: Path, folder: Path) -> int:
     """Run a plan and write its folder; return the exit code. Raises MeterError when it cannot begin or go on."""
     plan = read_plan(plan_path)
     endpoint = resolve(plan.url, wants_stamps=plan.kernel_stamps)
+    exchanges = [Exchange(request) for request in prepare(plan, urlsplit(plan.url).netloc, uuid.uuid4().hex[:8])]
     claim(folder)
     check_disk(folder, report_bytes(plan))
     _look_around(plan)
     check_speaks_openai(plan)
-    exchanges = [Exchange(request) for request in prepare(plan, urlsplit(plan.url).netloc, uuid.uuid4().hex[:8])]
     intend(plan, exchanges)
     link_turns(exchanges)
     work = Work(plan, endpoint, exchanges, Board.open(plan.workers), read_offset())

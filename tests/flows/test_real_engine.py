@@ -57,8 +57,16 @@ def test_a_night_on_the_real_engine_is_measured_counted_and_audited(real: House)
     assert [row["server_generation_tokens"] for row in rows] == [44 * 32, 32 * 32, 26 * 64]
     assert {row["ev_isl_ratio"] for row in rows} == {1.0}
     asked = real.cli("sql", "SELECT DISTINCT code FROM findings WHERE severity <> 'info'", "--json")
-    # Speed is never asserted in a test: on a loaded machine windows shrink and a late client says so.
-    assert {row["code"] for row in json.loads(asked.stdout)} <= {"duration_short", "client_bound"}
+    # Speed is never asserted in a test: on a loaded machine windows shrink, and a late client or server says so.
+    about_speed = {
+        "duration_short",
+        "client_bound",
+        "dispatch_late",
+        "live_not_held",
+        "steady_drift",
+        "rate_not_offered",
+    }
+    assert {row["code"] for row in json.loads(asked.stdout)} <= about_speed
 
 
 def test_vllm_bench_drives_the_same_night(real: House) -> None:

@@ -393,3 +393,16 @@ def test_a_chat_is_answered_with_or_without_images(
     # The emulator's template costs three tokens, and each image 256.
     assert {row["prompt_tokens_counted"] for row in report.rows} == {3 + 16 + 256 * 2 * bool(more)}
     assert {(row["prompt_tokens_planned"], row["cached_tokens_planned"]) for row in report.rows} == {(None, None)}
+
+
+def test_a_broken_conversation_is_said_before_anything_else_is_done(tmp_path: Path, run_meter: RunMeter) -> None:
+    path = tmp_path / "talks.jsonl"
+    path.write_text('{"conversations": []}\n{oops\n')
+
+    report = run_meter("http://127.0.0.1:1", prompts={**TEXT, "kind": "sharegpt", "path": str(path)})
+
+    assert report.exit_code == 2
+    assert report.stderr.endswith(".\n")
+    assert f"{path}:2: not JSON" in report.stderr
+    assert report.stderr.count("\n") == 1
+    assert not report.folder.exists()
