@@ -15,6 +15,8 @@ from typing import Literal
 
 import numpy as np
 
+from bench.calibration import CORE_SHARE, MERGED_LATE_SHARE
+from bench.envelope import calibrated_share
 from bench.load import Planned, Report
 from bench.metrics import LATENCIES, PERCENTILE_MIN_SAMPLES, Ints, concurrency_achieved, percentile_name
 from bench.record import RunRecord
@@ -43,7 +45,8 @@ class Rule:
 
     `tolerated` None: nothing outside `passing` fails, it only warns. `loop` says to which kind of load it applies,
     `driver` to which load driver, and `needs_exact_prompts` that it says nothing of prompts whose length is only
-    approximate; a rule that does not apply is left out, it is not NOT-CHECKABLE.
+    approximate; a rule that does not apply is left out, it is not NOT-CHECKABLE. `lacking`
+    says why it could not be checked, in words of the measurement's columns.
     """
 
     code: str
@@ -56,6 +59,7 @@ class Rule:
     driver: Literal["meter", "any"] = "any"
     needs_exact_prompts: bool = False
     is_required: bool = True
+    lacking: str | None = None
 
     def applies(self, loop: str, driver: str, *, is_exact: bool = True) -> bool:
         """Whether this rule is about runs of this loop (`closed` or `open`), driver and exactness of prompts."""
@@ -361,8 +365,39 @@ RULES: tuple[Rule, ...] = (
         "client",
         (0.0, 1.0),
         None,
-        "the client read {value:.1f} times later than allowed: its own delay is in the numbers",
+        "client-bound: it read {value:.1f} times later than allowed, and its own delay is in the numbers; "
+        "give it more workers, or a host with more cores",
         driver="meter",
+    ),
+    Rule(
+        "client_bound_core",
+        "ev_client_core_share",
+        "client",
+        (0.0, CORE_SHARE),
+        None,
+        "client-bound: its busiest core was {value:.0%} busy; give it more workers, or a host with more cores",
+        driver="meter",
+    ),
+    Rule(
+        "client_bound_merged",
+        "ev_client_merged_late_share",
+        "client",
+        (0.0, MERGED_LATE_SHARE),
+        None,
+        "client-bound: {value:.1%} of the tokens came in one read with another because the client was late, "
+        "and only the last one's time is known; give it more workers, or a host with more cores",
+        driver="meter",
+    ),
+    Rule(
+        "client_bound_envelope",
+        "ev_client_calibrated_share",
+        "client",
+        (1.0, None),
+        None,
+        "client-bound: it was calibrated for {value:.2f} times this load on this host; `nightbench calibrate` says "
+        "where it fails: give it more workers, or a host with more cores",
+        driver="meter",
+        lacking="not calibrated: {not_calibrated}",
     ),
 )
 
@@ -419,6 +454,7 @@ def evidence(
     columns |= _steady(record, report)
     columns |= _server_view(record, report, deltas, scrapes)
     columns |= _statistics(record, report, measured)
+    columns |= _client(record, report)
     loop = loop_of(record)
     driver = record.asked.workload.driver
     is_exact = record.asked.workload.prompts.has_exact_length
@@ -654,7 +690,15 @@ def _statistics(record: RunRecord, report: Report, measured: Mapping[str, float 
             len(requests), (work.concurrency or 0) * record.quality.min_requests_per_slot
         ),
         "ev_unsupported_percentiles": float(len(given)),
+    }
+
+
+def _client(record: RunRecord, report: Report) -> Evidence:
+    return {
         "ev_client_lag_over_allowed": _client_lag(report),
+        "ev_client_core_share": report.core_share,
+        "ev_client_merged_late_share": report.merged_late_share,
+        "ev_client_calibrated_share": calibrated_share(record, report),
     }
 
 

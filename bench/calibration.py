@@ -1,7 +1,10 @@
-"""The load client's error at one number of streams, as a row of the calibration table."""
+"""The load client's error under one load, as a row of the calibration table, and whether it is small enough."""
 
+import hashlib
 import json
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -11,24 +14,36 @@ from bench.errors import UnreadableResultError
 from bench.load import Events, read_events
 from bench.metrics import Ints
 from bench.record import Written
-from bench.truth import Seen, Truth, mean_live, middle_of, nearest_rank, select, tokens_between
+from bench.truth import Seen, Truth, mean_live, middle_of, nearest_rank, select
+
+# The bars of the meter at 1,000 streams of 50 tokens a second on one core, held at every load.
+ITL_P99_ERROR_KERNEL_MS, ITL_P99_ERROR_MS = 0.05, 0.3
+TTFT_MEAN_ERROR_MS = 1.0
+LIVE_SHARE = LOAD_SHARE = 0.99  # below, another load was measured than was asked for
+CORE_SHARE = 0.7  # a core that is busier than this has delays in every tail
+MERGED_LATE_SHARE = 0.005  # token events that lost their kernel stamp to one that was read with them, we being late
+SERVER_LATE_SHARE = 1.0  # of the gap between two tokens: a server later than that was itself the limit
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What is asked of client and server: streams kept in flight, and the server's schedule."""
+    """What is asked of client and server: streams kept in flight, and the server's schedule.
+
+    `workers`: processes of the client. In lock step all streams are due at the same instants, as in an engine's step.
+    """
 
     streams: int
     ttft_ms: float
     itl_ms: float
     output_tokens: int
     request_count: int
+    workers: int = 1
+    is_lock_step: bool = False
 
     @property
-    def offered_tok_per_s(self) -> float:
-        """Tokens a second of a client that loses no time."""
-        cycle_s = (self.ttft_ms + (self.output_tokens - 1) * self.itl_ms) / 1e3
-        return self.streams * self.output_tokens / cycle_s
+    def stream_tok_per_s(self) -> float:
+        """Tokens a second of one stream once it flows."""
+        return 1e3 / self.itl_ms
 
 
 @dataclass(frozen=True)
@@ -38,6 +53,9 @@ class Point:
     streams: int
     ttft_ms: float
     itl_ms: float
+    stream_tok_per_s: float
+    workers: int
+    is_lock_step: bool
     requests: int
     ok: int
     ttft_mean_error_ms: float
@@ -55,14 +73,19 @@ class Point:
     core_share: float
     lag_p99_ms: float | None
     kernel_stamp_share: float | None
+    merged_late_share: float | None
     server_late_p99_ms: float
     server_core_share: float
+    passed: bool = False
+    reasons: tuple[str, ...] = ()  # why it did not pass
 
 
 class CalibrationTable(Written):
-    """What `nightbench calibrate` found on one host; where a number could not be said it is null in JSON."""
+    """What a calibration found on one host; where a number could not be said it is null in JSON."""
 
+    calibration_id: str
     made_at: AwareDatetime
+    took_s: float
     hostname: str
     kernel: str
     cpu_model: str | None
@@ -111,10 +134,14 @@ def measure_error(cell: Cell, truth: Truth, report: Report) -> Point:
     begin, end = middle_of(real)
     wall_s = (truth.ended_ns.max() - truth.arrived_ns.min()) / 1e9
     tokens = int(truth.tokens.sum())
-    return Point(
+    live = mean_live(truth, begin, end)
+    point = Point(
         streams=cell.streams,
         ttft_ms=cell.ttft_ms,
         itl_ms=cell.itl_ms,
+        stream_tok_per_s=cell.stream_tok_per_s,
+        workers=cell.workers,
+        is_lock_step=cell.is_lock_step,
         requests=cell.request_count,
         ok=report.ok,
         ttft_mean_error_ms=float(user.ttft_ms.mean() - real.ttft_ms.mean()),
@@ -125,16 +152,55 @@ def measure_error(cell: Cell, truth: Truth, report: Report) -> Point:
         ttft_mean_error_kernel_ms=None if kernel is None else float(kernel.ttft_ms.mean() - real.ttft_ms.mean()),
         itl_p99_error_kernel_ms=None if kernel is None else _gap_error(kernel, real, 0.99),
         itl_p999_error_kernel_ms=None if kernel is None else _gap_error(kernel, real, 0.999),
-        live_streams=mean_live(truth, begin, end),
-        load_share=tokens_between(truth, begin, end) / ((end - begin) / 1e9) / cell.offered_tok_per_s,
+        live_streams=live,
+        load_share=live / cell.streams * _due_share(truth),
         throughput_error_share=_rate(user) / _rate(real) - 1,
         cpu_us_per_token=client["cpu_s"] / tokens * 1e6,
-        core_share=client["cpu_s"] / client["wall_s"],
+        core_share=client.get("core_share_max", client["cpu_s"] / client["wall_s"]),
         lag_p99_ms=client["lag_p99_ms"],
         kernel_stamp_share=client["kernel_stamp_share"],
+        merged_late_share=client.get("merged_late_share"),
         server_late_p99_ms=nearest_rank(truth.late_ns / 1e6, 0.99),
         server_core_share=truth.cpu_s / wall_s,
     )
+    reasons = tuple(doubts(point))
+    return replace(point, passed=not reasons, reasons=reasons)
+
+
+def _due_share(truth: Truth) -> float:
+    """How long the answers were due to take, over how long they took: below one where client or server held them up."""
+    has = truth.count > 0
+    last = truth.at[1:][has] - 1
+    took_ns = truth.written_ns[last] - truth.arrived_ns[has]
+    return float((took_ns - truth.late_ns[last]).sum() / took_ns.sum())
+
+
+def doubts(point: Point) -> Iterator[str]:
+    """Why this point says of no load that the client is fit for it; nothing where it is.
+
+    A number that could not be said is a doubt, too, hence `not <=`.
+    """
+    by_kernel = point.itl_p99_error_kernel_ms is not None
+    itl_ms = point.itl_p99_error_ms if point.itl_p99_error_kernel_ms is None else point.itl_p99_error_kernel_ms
+    ttft_ms = point.ttft_mean_error_ms if point.ttft_mean_error_kernel_ms is None else point.ttft_mean_error_kernel_ms
+    itl_bound_ms = ITL_P99_ERROR_KERNEL_MS if by_kernel else ITL_P99_ERROR_MS
+    late_bound_ms = SERVER_LATE_SHARE * point.itl_ms
+    said = (
+        (point.ok == point.requests, f"{point.ok} of {point.requests} requests were answered"),
+        (point.server_late_p99_ms <= late_bound_ms, f"the server itself was {point.server_late_p99_ms:.2f} ms late"),
+        (abs(itl_ms) <= itl_bound_ms, f"p99 ITL is {itl_ms:+.3f} ms off, more than {itl_bound_ms:g}"),
+        (abs(ttft_ms) <= TTFT_MEAN_ERROR_MS, f"mean TTFT is {ttft_ms:+.2f} ms off, more than {TTFT_MEAN_ERROR_MS:g}"),
+        (point.live_streams >= LIVE_SHARE * point.streams, f"{point.live_streams:.1f} of the streams were alive"),
+        (point.load_share >= LOAD_SHARE, f"{point.load_share:.1%} of the load was offered"),
+        ((point.merged_late_share or 0.0) <= MERGED_LATE_SHARE, "the client read several tokens at once, being late"),
+        (point.core_share <= CORE_SHARE, f"the client's busiest core was {point.core_share:.0%} busy"),
+    )
+    return (doubt for is_good, doubt in said if not is_good)
+
+
+def calibration_id(made_at: datetime, hostname: str, points: tuple[Point, ...]) -> str:
+    """The name of a calibration: a hash of where, when and what."""
+    return hashlib.sha256(repr((made_at.isoformat(), hostname, points)).encode()).hexdigest()[:16]
 
 
 def _gap_error(said: Seen, real: Seen, share: float) -> float:

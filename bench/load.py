@@ -73,6 +73,8 @@ class Report:
     request_cached_tokens: Ints | None = None
     server_times: ServerTimes | None = None
     origin_s: float | None = None  # what the requests' times are counted from, on the host's monotonic clock
+    core_share: float | None = None  # of the client's busiest worker
+    merged_late_share: float | None = None  # token events read with another one, the client having come late
 
 
 @dataclass(frozen=True)
@@ -200,6 +202,8 @@ def _meter_report(head: dict[str, Any], every: Sequence[dict[str, Any]], events:
         warmup_failed_count=sum(row["outcome"] != "ok" for row in warmup),
         planned=_planned(every),
         **_meter_view(head, every, measured, found),
+        core_share=_core_share(client),
+        merged_late_share=client.get("merged_late_share"),
     )
 
 
@@ -246,6 +250,13 @@ def _event_s(events: "Events") -> Floats:
 
 def _from_ms(value: float | None) -> float | None:
     return None if value is None else value / 1e3
+
+
+def _core_share(client: dict[str, Any]) -> float | None:
+    """How busy the client's busiest core was; a meter that does not say had one process, and one core."""
+    if "core_share_max" in client or "cpu_s" not in client:
+        return client.get("core_share_max")
+    return float(client["cpu_s"] / client["wall_s"])
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from bench.suite import Quality, Scenario, Suite
 
 RECORD_VERSION = 1
 # Raised by each entry of METHOD.md: a flag, a warm-up, a formula, anything that changes the numbers.
-METHOD_VERSION = 2
+METHOD_VERSION = 3
 
 Outcome = Literal["measured", "failed", "not-run"]
 
@@ -85,6 +85,25 @@ class NightEnd(Written):
     reason: str
 
 
+class CalibratedLoad(Written):
+    """A load under which the load client's own error was measured and found small enough."""
+
+    streams: int
+    stream_tok_per_s: float
+    workers: int
+
+
+class Calibration(Written):
+    """What a run's record keeps of its night's calibration; without an id there is none, and a reason why."""
+
+    calibration_id: str | None = None
+    hostname: str | None = None
+    meter_version: str | None = None
+    loads: tuple[CalibratedLoad, ...] = ()
+    file_sha256: str | None = None  # of calibration.json in the night's folder
+    reason: str | None = None
+
+
 class Lineage(Written):
     """Which code and which files made this record."""
 
@@ -136,6 +155,7 @@ class RunRecord(Written):
     load: Load | None = None
     busy: Busy | None = None
     lease: LeaseFacts | None = None
+    calibration: Calibration | None = None  # None: of a night that did not calibrate its client
     lineage: Lineage
     stage_s: dict[str, float] = Field(default_factory=dict)  # seconds spent in each stage of this run
     file_sha256: dict[str, str] = Field(default_factory=dict)  # each raw file beside this record

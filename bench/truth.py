@@ -135,8 +135,3 @@ def middle_of(seen: Seen) -> tuple[float, float]:
     """The middle of the window in which these requests ran, nanoseconds."""
     begin, end = float(seen.send_ns.min()), float(seen.event_ns.max())
     return begin + MIDDLE[0] * (end - begin), begin + MIDDLE[1] * (end - begin)
-
-
-def tokens_between(truth: Truth, begin_ns: float, end_ns: float) -> int:
-    """Tokens written between two moments."""
-    return int(truth.tokens[(truth.written_ns >= begin_ns) & (truth.written_ns < end_ns)].sum())

@@ -5,6 +5,7 @@ Commands import what they need when they run: most answer in a fraction of a sec
 
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Annotated
 
@@ -120,17 +121,20 @@ def leases(as_json: JsonFlag = False) -> None:
 def calibrate(
     streams: Annotated[str, typer.Option(help="How many at once, one after another: 1,10,100.")] = STREAMS,
     ttft_ms: Annotated[float, typer.Option(min=1, help="The server's time to its first token.")] = 200.0,
-    itl_ms: Annotated[float, typer.Option(min=1, help="Its gap between two tokens.")] = 20.0,
+    itl_ms: Annotated[float, typer.Option(min=1, help="Its gap between two tokens: 20 is 50 tokens a second.")] = 20.0,
+    workers: Annotated[int, typer.Option(min=1, help="Processes of the client.")] = 1,
+    lock_step: Annotated[bool, typer.Option("--lock-step", help="All streams are due at once, as engines do.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Measure the load client's own error on this host, against a server whose every write is known."""
+    from infra.calibration import Kind, cells, keep_table, table_of  # noqa: PLC0415
     from infra.calibration import calibrate as measure_cells  # noqa: PLC0415
-    from infra.calibration import cells, keep_table  # noqa: PLC0415
 
-    settings = Settings()
-    asked = cells(_counts(streams), ttft_ms, itl_ms)
-    points = tuple(measure_cells(asked, settings.cache, show.progress))
-    show.calibration(keep_table(settings.data, points), as_json=as_json)
+    settings, began = Settings(), time.monotonic()
+    asked = cells(_counts(streams), ttft_ms, itl_ms, Kind(workers, lock_step))
+    found = table_of(tuple(measure_cells(asked, settings.cache, show.progress)), began)
+    keep_table(settings.data, found)
+    show.calibration(found, as_json=as_json)
 
 
 def _counts(text: str) -> list[int]:

@@ -10,6 +10,7 @@ from infra.engine_env import LOCK, engine_place, is_built
 from infra.facts import read_host
 from infra.settings import Settings
 from infra.store import GIB
+from infra.truth.run import find_compiler, server_place
 from tasks.places import ledger
 
 PYTHON_MIN, PYTHON_MAX = (3, 11), (3, 13)
@@ -28,7 +29,8 @@ class Check:
 
 def examine(settings: Settings) -> list[Check]:
     """Look at everything a night needs; changes nothing but creating the ledger where there is none."""
-    return [_python(), _platform(), _memory(), _space(settings), _engine(settings), _leases(settings), _prefect()]
+    found = [_python(), _platform(), _memory(), _space(settings), _compiler(settings), _engine(settings)]
+    return [*found, _leases(settings), _prefect()]
 
 
 def _python() -> Check:
@@ -65,6 +67,13 @@ def _engine(settings: Settings) -> Check:
     engine = engine_place(LOCK, settings.cache)
     found = str(engine.vllm) if is_built(engine) else "not built yet"
     return Check("engine", found, is_built(engine), "make engine builds it; so does the first run")
+
+
+def _compiler(settings: Settings) -> Check:
+    built, compiler = server_place(settings.cache), find_compiler()
+    found = str(built) if built.exists() else compiler or "none"
+    advice = "install a C compiler, or set CC: without one the load client is not calibrated and no run is accepted"
+    return Check("compiler", found, built.exists() or compiler is not None, advice)
 
 
 def _leases(settings: Settings) -> Check:

@@ -1,4 +1,4 @@
-"""The night: plan, rent a machine, measure every scenario on it, give it back, load, judge, report."""
+"""The night: plan, rent a machine, calibrate, measure every scenario on it, give it back, load, judge, report."""
 
 from pathlib import Path
 from typing import Literal
@@ -14,6 +14,7 @@ from infra.measuring import Bench
 from infra.server import EngineAt, RunningServer
 from infra.settings import Settings
 from tasks.artifacts import NightProgress, show_plan, show_results, start_progress
+from tasks.calibrating import calibrate_client
 from tasks.leases import give_back_leftovers
 from tasks.loading import keep_end, load, report
 from tasks.machine import provision, ready_engine, ready_model, take_snapshot, teardown
@@ -79,7 +80,8 @@ def benchmark_machine(night: NightRecord, progress: UUID) -> None:
     try:
         engine = ready_engine()
         model = ready_model(night.suite.model.source)
-        bench = make_bench(night, lease, model, take_snapshot(lease))
+        snapshot = take_snapshot(lease)
+        bench = make_bench(night, lease, model, snapshot, calibrate_client(night))
         measure_runs(bench, engine, progress)
     finally:
         teardown(lease)

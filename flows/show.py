@@ -164,9 +164,9 @@ def checks(found: Sequence["Check"], *, as_json: bool) -> None:
 
 
 CALIBRATION_COLUMNS = (
-    *("streams", "ttft_mean_error_ms", "ttft_p99_error_ms", "itl_p50_error_ms", "itl_p99_error_ms"),
+    *("streams", "stream_tok_per_s", "ttft_mean_error_ms", "ttft_p99_error_ms", "itl_p50_error_ms", "itl_p99_error_ms"),
     *("itl_p99_error_kernel_ms", "itl_p999_error_kernel_ms", "live_streams", "load_share", "cpu_us_per_token"),
-    *("core_share", "lag_p99_ms", "server_late_p99_ms"),
+    *("core_share", "lag_p99_ms", "server_late_p99_ms", "passed"),
 )
 
 
@@ -175,5 +175,8 @@ def calibration(found: "CalibrationTable", *, as_json: bool) -> None:
     points = json.loads(found.model_dump_json())["points"]
     if as_json:
         _json(points)
-    else:
-        table([{name: point[name] for name in CALIBRATION_COLUMNS} for point in points], "error of the load client")
+        return
+    table([{name: point[name] for name in CALIBRATION_COLUMNS} for point in points], "error of the load client")
+    for point in points:
+        if not point["passed"]:
+            line(f"{point['streams']} streams did not pass: {'; '.join(point['reasons'])}")

@@ -1,81 +1,128 @@
-"""Run the meter against the truth server on this host, one number of streams after another."""
+"""Run the meter against the truth server on this host, one load after another."""
 
 import json
+import math
 import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bench.calibration import CalibrationTable, Cell, Point, measure_error, read_report
-from bench.errors import CalibrationError
+from bench.calibration import CalibrationTable, Cell, Point, calibration_id, measure_error, read_report
+from bench.errors import CalibrationError, UnreadableResultError
 from bench.load import METER_PLAN_VERSION, meter_argv
 from bench.truth import read_truth
 from infra.facts import read_host
 from infra.store import write_json
-from infra.truth.run import build_server, pin, truth_server
+from infra.truth.run import build_server, truth_server
 from meter import METER_VERSION
 from meter.bundle import bundle
 
 OUTPUT_TOKENS, INPUT_TOKENS = 100, 64
 WAVES, FEWEST = 3, 6  # measured requests: so many a stream
 TIMEOUT_S = 60.0
+PATIENCE_S = 300.0  # of one cell: far more than any takes, so that a client that hangs ends
 
 
-def cells(streams: Sequence[int], ttft_ms: float, itl_ms: float) -> list[Cell]:
+@dataclass(frozen=True)
+class Kind:
+    """What the cells of one calibration have in common: the client's workers, and the server's way to write."""
+
+    workers: int = 1
+    is_lock_step: bool = False
+
+
+def cells(streams: Sequence[int], ttft_ms: float, itl_ms: float, kind: Kind = Kind()) -> list[Cell]:
     """A cell for each number of streams."""
-    return [Cell(count, ttft_ms, itl_ms, OUTPUT_TOKENS, max(WAVES * count, FEWEST)) for count in streams]
+    return [
+        Cell(
+            streams=count,
+            ttft_ms=ttft_ms,
+            itl_ms=itl_ms,
+            output_tokens=OUTPUT_TOKENS,
+            request_count=max(WAVES * count, FEWEST),
+            workers=min(kind.workers, count),  # no worker without a stream
+            is_lock_step=kind.is_lock_step,
+        )
+        for count in streams
+    ]
 
 
-def calibrate(asked: Sequence[Cell], cache: Path, say: Callable[[str], None]) -> Iterator[Point]:
-    """Measure the meter's error in each cell, client and server on a core of their own where there are two.
+def calibrate(
+    asked: Sequence[Cell], cache: Path, say: Callable[[str], None], retry_until: float = -math.inf
+) -> Iterator[Point]:
+    """Measure the meter's error in each cell, client and server on cores of their own where there are enough.
 
-    Raises CalibrationError where server or meter cannot do their part.
+    Until `retry_until` on the monotonic clock, a cell that did not pass is measured again; each try is a point. Raises
+    CalibrationError where server or meter cannot do their part.
     """
     server = build_server(cache)
     for cell in asked:
-        say(f"{cell.streams} streams")
-        with tempfile.TemporaryDirectory(prefix="nightbench-calibrate-") as name:
-            yield run_cell(cell, server, Path(name))
+        say(f"{cell.streams} streams of {cell.stream_tok_per_s:.0f} tokens a second")
+        yield (point := _measure(cell, server))
+        while not point.passed and time.monotonic() < retry_until:
+            yield (point := _measure(cell, server))
 
 
-def keep_table(data: Path, points: tuple[Point, ...]) -> CalibrationTable:
-    """Write the table of this host, now, into the data folder."""
+def _measure(cell: Cell, server: Path) -> Point:
+    with tempfile.TemporaryDirectory(prefix="nightbench-calibrate-") as name:
+        return run_cell(cell, server, Path(name))
+
+
+def table_of(points: tuple[Point, ...], began: float) -> CalibrationTable:
+    """The table of these points, measured on this host since `began` on the monotonic clock."""
     host, made_at = read_host(), datetime.now(UTC)
-    table = CalibrationTable(
+    return CalibrationTable(
+        calibration_id=calibration_id(made_at, host.hostname, points),
         made_at=made_at,
+        took_s=time.monotonic() - began,
         hostname=host.hostname,
         kernel=host.kernel,
         cpu_model=host.cpu_model,
         meter_version=METER_VERSION,
         points=points,
     )
-    write_json(data / "calibration" / f"{host.hostname}-{made_at:%Y-%m-%dT%H%M%S}Z.json", table)
-    return table
+
+
+def keep_table(data: Path, table: CalibrationTable) -> None:
+    """Write a table into the data folder."""
+    write_json(data / "calibration" / f"{table.hostname}-{table.made_at:%Y-%m-%dT%H%M%S}Z.json", table)
 
 
 def run_cell(cell: Cell, server: Path, work: Path) -> Point:
-    """Measure one cell in an empty folder."""
-    on_server, on_client = two_cores()
+    """Measure one cell in an empty folder; raises CalibrationError where it cannot be."""
+    on_server, on_client = split_cores(cell.workers)
     with truth_server(server, work / "truth.log", server_options(cell), on_server) as port:
         _drive(meter_command(cell, port, work), cell, on_client)
     load = work / "load"
-    report = read_report(*((load / name).read_bytes() for name in ("meter.json", "requests.jsonl", "events.bin")))
-    return measure_error(cell, read_truth((work / "truth.log").read_bytes()), report)
+    try:
+        report = read_report(*((load / name).read_bytes() for name in ("meter.json", "requests.jsonl", "events.bin")))
+        return measure_error(cell, read_truth((work / "truth.log").read_bytes()), report)
+    except (OSError, UnreadableResultError, KeyError) as error:
+        raise CalibrationError(f"what came of {cell.streams} streams cannot be compared: {error}") from error
+
+
+def split_cores(workers: int) -> tuple[int | None, frozenset[int]]:
+    """A core for the server and one for each worker of the client; None and none where there are too few for that."""
+    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+    return (cores[0], frozenset(cores[1 : workers + 1])) if len(cores) > workers else (None, frozenset())
 
 
 def two_cores() -> tuple[int | None, int | None]:
-    """A core for the server and one for the client; None where this process may use only one."""
-    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
-    return (cores[0], cores[1]) if len(cores) > 1 else (None, None)
+    """A core for the server and one for a client of one worker; None where this process may use only one."""
+    on_server, on_client = split_cores(workers=1)
+    return on_server, next(iter(on_client), None)
 
 
 def server_options(cell: Cell) -> tuple[str, ...]:
     """The truth server's schedule in this cell."""
-    return ("--ttft-us", str(round(cell.ttft_ms * 1e3)), "--itl-us", str(round(cell.itl_ms * 1e3)))
+    schedule = ("--ttft-us", str(round(cell.ttft_ms * 1e3)), "--itl-us", str(round(cell.itl_ms * 1e3)))
+    return (*schedule, "--lockstep") if cell.is_lock_step else schedule
 
 
 def meter_command(cell: Cell, port: int, work: Path) -> tuple[str, ...]:
@@ -86,11 +133,16 @@ def meter_command(cell: Cell, port: int, work: Path) -> tuple[str, ...]:
     return meter_argv(Path(sys.executable), meter, plan, work / "load")
 
 
-def _drive(argv: Sequence[str], cell: Cell, core: int | None) -> None:
+def _drive(argv: Sequence[str], cell: Cell, cores: frozenset[int]) -> None:
     with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
         try:
-            pin(process.pid, core)
-            _out, said = process.communicate()
+            if cores:
+                os.sched_setaffinity(process.pid, cores)
+            _out, said = process.communicate(timeout=PATIENCE_S)
+        except subprocess.TimeoutExpired as error:
+            raise CalibrationError(
+                f"the meter is not done with {cell.streams} streams after {PATIENCE_S:g} s"
+            ) from error
         finally:
             process.kill()  # nothing, where it has ended
     if process.returncode != 0:
@@ -109,7 +161,7 @@ def _plan(cell: Cell, port: int) -> dict[str, Any]:
         "request_count": cell.request_count,
         "warmup_count": cell.streams,
         "timeout_s": TIMEOUT_S,
-        "workers": 1,
+        "workers": cell.workers,
         "kernel_stamps": True,
         "extra_body": {"ignore_eos": True, "return_token_ids": True},
     }

@@ -12,7 +12,7 @@ from typing import Any
 from bench.errors import NightbenchError
 from bench.load import Target
 from bench.plan import prompt_seed
-from bench.record import Busy, Host, LeaseFacts, Lineage, Load, NightRecord, PlannedRun, RunRecord, Weights
+from bench.record import Busy, Calibration, Host, LeaseFacts, Lineage, Load, NightRecord, PlannedRun, RunRecord, Weights
 from infra import drive, inputs, server, store
 from infra.models import PreparedModel
 from infra.scraping import FILE, TIMEOUT_S, Scraper, write_scrapes
@@ -29,6 +29,7 @@ class Bench:
     machine: Path
     host: Host
     model: PreparedModel
+    calibration: Calibration
     lease: LeaseFacts
     lineage: Lineage
 
@@ -87,6 +88,7 @@ def measure(
         host=bench.host,
         weights=bench.weights,
         lease=bench.lease,
+        calibration=bench.calibration,
         lineage=bench.lineage,
         stage_s=watch.stage_s,
         **ended,

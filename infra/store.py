@@ -2,6 +2,7 @@
 
 runs/<night>/night.json                       the plan of the night
 runs/<night>/leases/<lease_id>.json           what was rented, and what it cost
+runs/<night>/calibration.json                 the load client's own error, on that host, in that night
 runs/<night>/end.json                         why the night ended early, where it did
 runs/<night>/<scenario_id>/<repeat>/          one run; MANIFEST.sha256 names and hashes each of its files
 runs/<night>/<scenario_id>/.partial-<repeat>/ the same while it is being written
@@ -36,6 +37,11 @@ def run_folder(data: Path, night: str, run: PlannedRun) -> Path:
 def lease_file(data: Path, night: str, lease_id: str) -> Path:
     """Where a night's folder says what one of its leases was and cost."""
     return night_folder(data, night) / "leases" / f"{lease_id}.json"
+
+
+def calibration_file(data: Path, night: str) -> Path:
+    """Where a night's folder says how wrong its load client is."""
+    return night_folder(data, night) / "calibration.json"
 
 
 def end_file(data: Path, night: str) -> Path:

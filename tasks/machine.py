@@ -7,13 +7,12 @@ from prefect.cache_policies import NO_CACHE
 
 from bench.record import NightRecord
 from infra.cloud import give_back, take_lease
-from infra.engine_env import LOCK, ensure_engine
 from infra.ledger import Lease
 from infra.models import PreparedModel, prepare_model
 from infra.server import EngineAt
 from infra.settings import Settings
 from tasks.leases import give_back_leftovers, report_lease
-from tasks.places import clouds, ledger
+from tasks.places import clouds, find_engine, ledger
 
 
 @task(task_run_name="provision {night.target}", cache_policy=NO_CACHE, persist_result=False)
@@ -43,11 +42,7 @@ def teardown(lease: Lease) -> None:
 @task(task_run_name="engine", cache_policy=NO_CACHE, persist_result=False)
 def ready_engine() -> EngineAt:
     """Find the engine's environment, or build it."""
-    settings = Settings()
-    if settings.vllm_executable is not None:
-        return EngineAt(settings.vllm_executable.absolute(), build=None)
-    built = ensure_engine(LOCK, settings.cache, get_run_logger().info)
-    return EngineAt(built.vllm, built.build)
+    return find_engine(Settings(), get_run_logger().info)
 
 
 @task(task_run_name="model {source}", cache_policy=NO_CACHE, persist_result=False)

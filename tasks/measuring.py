@@ -10,7 +10,7 @@ from prefect.cache_policies import NO_CACHE
 
 from bench.errors import NightbenchError
 from bench.plan import describe_load
-from bench.record import LeaseFacts, Lineage, NightRecord, PlannedRun, RunRecord
+from bench.record import Calibration, LeaseFacts, Lineage, NightRecord, PlannedRun, RunRecord
 from infra import measuring, server, store
 from infra.facts import read_host
 from infra.ledger import Lease
@@ -22,7 +22,9 @@ from infra.settings import Settings
 ROOT = Path(__file__).parent.parent
 
 
-def make_bench(night: NightRecord, lease: Lease, model: PreparedModel, snapshot: str | None) -> Bench:
+def make_bench(
+    night: NightRecord, lease: Lease, model: PreparedModel, snapshot: str | None, calibration: Calibration
+) -> Bench:
     """Everything that stays the same for the runs on one machine."""
     settings = Settings()
     machine_id = lease.machine_id or lease.lease_id
@@ -32,6 +34,7 @@ def make_bench(night: NightRecord, lease: Lease, model: PreparedModel, snapshot:
         machine=settings.data.absolute() / "machines" / machine_id,
         host=read_host(),
         model=model,
+        calibration=calibration,
         lease=LeaseFacts(
             lease_id=lease.lease_id, cloud=lease.cloud, machine_id=machine_id, usd_per_hour=lease.usd_per_hour
         ),

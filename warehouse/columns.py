@@ -204,6 +204,8 @@ _LINEAGE = (
     Column("record_version", "integer", "version of record.json", low=1),
     Column("nightbench_version", "text", "version of this code that measured"),
     Column("git_commit", "text", "commit of this code that measured"),
+    Column("calibration_id", "text", "calibration of the load client in that night; NULL where there is none"),
+    Column("not_calibrated", "text", "why there is none"),
 )
 
 

@@ -208,6 +208,8 @@ def _status(run_id: str, rule: Rule, value: float | None, failed: Failed) -> Sta
 def _rule_finding(row: Row, rule: Rule, status: Status) -> Row:
     value = row[rule.column]
     lacking = f"{rule.code} could not be checked: {rule.column} is missing or its check broke"
+    if rule.lacking is not None and value is None:
+        lacking = rule.lacking.format_map(row)
     said = lacking if status == "NOT-CHECKABLE" else rule.sentence.format(value=value)
     finding = _finding(row, (rule.code, rule.family, status), value, said)
     low, high = rule.passing

@@ -198,7 +198,14 @@ def _told(record: RunRecord) -> Row:
         "record_version": record.record_version,
         "nightbench_version": record.lineage.nightbench_version,
         "git_commit": record.lineage.git_commit,
+        **_calibration(record),
     }
+
+
+def _calibration(record: RunRecord) -> Row:
+    if record.calibration is None:
+        return {"calibration_id": None, "not_calibrated": "this night was measured before nights were calibrated"}
+    return {"calibration_id": record.calibration.calibration_id, "not_calibrated": record.calibration.reason}
 
 
 def _utc(moment: datetime) -> datetime:

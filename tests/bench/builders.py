@@ -15,7 +15,7 @@ from bench.metrics import (
     percentile_name,
     percentile_s,
 )
-from bench.record import Lineage, RunRecord, Server
+from bench.record import CalibratedLoad, Calibration, Host, Lineage, Load, RunRecord, Server
 from bench.server_view import Scrapes, ServerTimes
 from bench.steady import PARTS, Steady
 from bench.suite import Engine, Machine, Model, Quality, Scenario, Workload
@@ -43,6 +43,17 @@ def with_workload(workload: Workload, scenario: Scenario = SCENARIO) -> Scenario
     return scenario.model_copy(update={"workload": workload})
 
 
+HOST = Host(hostname="host-1", kernel="6.1", cpu_model=None, cpu_count=2, memory_bytes=1 << 33, python_version="3.11")
+LOAD = Load(driver="meter", driver_version="0.1.0", argv=(), seed=1, exit_code=0)
+# Far more than any run that these builders make.
+CALIBRATION = Calibration(
+    calibration_id="c0ffee",
+    hostname="host-1",
+    meter_version="0.1.0",
+    loads=(CalibratedLoad(streams=1000, stream_tok_per_s=1e5, workers=1),),
+)
+
+
 def run_record(scenario: Scenario = SCENARIO, quality: Quality | None = None) -> RunRecord:
     return RunRecord(
         night="2026-11-21",
@@ -67,6 +78,9 @@ def run_record(scenario: Scenario = SCENARIO, quality: Quality | None = None) ->
             pid=4711,
             cold_start_s=12.5,
         ),
+        host=HOST,
+        load=LOAD,
+        calibration=CALIBRATION,
         lineage=Lineage(nightbench_version="0.1.0", git_commit=None, suite_sha256="0" * 64),
     )
 
@@ -162,6 +176,8 @@ def healthy(answers: Sequence[Answer], workload: Workload, quality: Quality | No
         steady=steady_of(requests, workload.concurrency),
         tells_steady=True,
         server_times=as_seen(requests),
+        core_share=0.1,
+        merged_late_share=0.0,
     )
     deltas = {
         "generation_tokens_total": float(sent * workload.osl),

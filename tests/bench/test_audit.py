@@ -20,10 +20,10 @@ from bench.audit import (
     verdict,
 )
 from bench.load import Planned
-from bench.record import Server
+from bench.record import CalibratedLoad, Calibration, Server
 from bench.steady import PARTS
 from bench.suite import Quality, Workload
-from tests.bench.builders import CLOSED, OPEN, Measured, closed_loop, healthy, looks, open_loop
+from tests.bench.builders import CALIBRATION, CLOSED, OPEN, Measured, closed_loop, healthy, looks, open_loop
 
 RULE = {rule.code: rule for rule in RULES}
 STEADY = healthy(closed_loop(CLOSED, [1.0] * 40), CLOSED)
@@ -101,6 +101,17 @@ def _starting_cold(wait_s: float) -> Mutation:
 
 def _with_lag(lag_s: float | None) -> Mutation:
     return lambda run: replace(run, report=replace(run.report, lag_p99_s=lag_s))
+
+
+def _calibrated_for(streams: int, stream_tok_per_s: float) -> Mutation:
+    """The same run, had its client been calibrated for this load only."""
+    load = CalibratedLoad(streams=streams, stream_tok_per_s=stream_tok_per_s, workers=1)
+
+    def mutate(run: Measured) -> Measured:
+        calibration = CALIBRATION.model_copy(update={"loads": (load,)})
+        return replace(run, record=run.record.model_copy(update={"calibration": calibration}))
+
+    return mutate
 
 
 def _halving_gaps(count: int) -> Mutation:
@@ -238,6 +249,9 @@ WARNS: list[tuple[str, Measured, Mutation]] = [
     ("preempted", STEADY, _moving("num_preemptions_total", 1.0, more=1.0)),
     ("too_few_prompts", STEADY, _demanding(min_requests_per_slot=20.0)),
     ("client_bound", STEADY, _with_lag(0.1)),
+    ("client_bound_core", STEADY, _reporting(core_share=0.71)),
+    ("client_bound_merged", STEADY, _reporting(merged_late_share=0.006)),
+    ("client_bound_envelope", STEADY, _calibrated_for(3, 1000.0)),
 ]
 FAILS: list[tuple[str, Measured, Mutation]] = [
     ("failure_rate", STEADY, _failing(3)),
@@ -379,7 +393,7 @@ def test_the_server_may_count_a_little_more_than_the_client(value: float, status
 
 @pytest.mark.parametrize("rule", [rule for rule in RULES if rule.tolerated is None], ids=lambda rule: rule.code)
 def test_a_rule_that_tolerates_everything_only_warns(rule: Rule) -> None:
-    assert judge(rule, 1e12) == "WARN"
+    assert {judge(rule, value) for value in (-1e12, 1e12)} - {"PASS"} == {"WARN"}
 
 
 @pytest.mark.parametrize("value", [None, math.nan])
@@ -464,6 +478,20 @@ def test_a_good_request_without_its_times_breaks_the_identity_of_its_latency() -
     assert _statuses(STEADY.with_requests(first_token_s=lost))["e2el_identity"] == "FAIL"
 
 
+def test_a_client_that_was_not_calibrated_cannot_be_checked_and_is_not_accepted() -> None:
+    bare = replace(STEADY, record=STEADY.record.model_copy(update={"calibration": Calibration(reason="no compiler")}))
+
+    assert _statuses(bare)["client_bound_envelope"] == "NOT-CHECKABLE"
+    assert verdict(_statuses(bare)) == "suspect"
+
+
+@pytest.mark.parametrize("code", ["client_bound_core", "client_bound_merged"])
+def test_a_meter_that_did_not_say_how_busy_or_late_it_was_cannot_be_checked(code: str) -> None:
+    old = _reporting(core_share=None, merged_late_share=None)(STEADY)
+
+    assert _statuses(old)[code] == "NOT-CHECKABLE"
+
+
 def test_a_client_whose_lag_nobody_measured_cannot_be_checked() -> None:
     assert _statuses(_with_lag(None)(STEADY))["client_bound"] == "NOT-CHECKABLE"
 
@@ -493,7 +521,12 @@ def test_a_late_client_is_in_no_number_where_the_kernel_stamped_every_token() ->
     assert _statuses(stamped)["client_bound"] == "PASS"
 
 
-@pytest.mark.parametrize("code", ["token_count_drift", "prompt_count_drift", "request_count_drift", "client_bound"])
+@pytest.mark.parametrize("code", ["token_count_drift", "prompt_count_drift", "request_count_drift"])
+def test_what_only_the_meter_counts_is_asked_of_the_meter_only(code: str) -> None:
+    assert code not in _statuses(_asking(driver="vllm-bench")(STEADY))
+
+
+@pytest.mark.parametrize("code", ["client_bound", "client_bound_core", "client_bound_merged", "client_bound_envelope"])
 def test_what_only_the_meter_says_is_asked_of_the_meter_only(code: str) -> None:
     assert code not in _statuses(_asking(driver="vllm-bench")(STEADY))
 

@@ -598,7 +598,7 @@ def test_a_real_report_of_the_rust_client_becomes_requests() -> None:
     assert 0.02 < requests.ttft_s[0] < 0.03
     assert np.allclose((requests.ttft_s + requests.gap_sum_s)[[0, 1, 4, 6]], requests.e2el_s[[0, 1, 4, 6]], atol=1e-3)
     assert np.isnan(requests.ttft_s[[3, 7]]).all()
-    assert (report.kernel_stamp_share, report.lag_p99_s) == (None, None)
+    assert (report.kernel_stamp_share, report.core_share, report.lag_p99_s) == (None, None, None)
     assert set(requests.event_tokens.tolist()) == {-1}
 
 

@@ -95,7 +95,6 @@ def test_what_is_live_is_weighted_by_time() -> None:
 
     assert mean_live(truth, 0, 25 * MS) == pytest.approx(2.0)
     assert mean_live(truth, 0, 50 * MS) == pytest.approx(1.0, rel=1e-6)
-    assert CELL.offered_tok_per_s == pytest.approx(2 * 4 / 0.025)
 
 
 def test_the_nearest_rank_is_a_value_that_was_there() -> None:

@@ -208,6 +208,8 @@ def test_a_calibration_is_a_row_for_each_number_of_streams_and_kept(house: House
     done = house.cli("calibrate", "--streams", "1,8", "--ttft-ms", "20", "--itl-ms", "5", "--json")
 
     points = json.loads(done.stdout)
+    told = {"ttft_mean_error_ms", "itl_p99_error_ms", "itl_p99_error_kernel_ms", "live_streams", "cpu_us_per_token"}
+    assert all(told <= point.keys() and point["passed"] == (not point["reasons"]) for point in points)
     (kept,) = (house.data / "calibration").glob("*.json")
     assert [(point["streams"], point["ok"], point["kernel_stamp_share"]) for point in points] == [
         (1, 6, 1.0),

@@ -17,7 +17,7 @@ from tests.flows.conftest import House
 from warehouse.load import LoadSummary, load_night
 from warehouse.query import run_sql
 
-pytestmark = [pytest.mark.prefect, pytest.mark.usefixtures("prefect_api")]
+pytestmark = [pytest.mark.prefect, pytest.mark.usefixtures("prefect_api", "calibrated")]
 
 NOTHING: list[str] = []
 
@@ -217,6 +217,7 @@ def crash(*_given: object, **_named: object) -> object:
     "place",
     [
         "tasks.machine.prepare_model",
+        "tasks.calibrating.calibrate_night",
         "tasks.measuring.read_host",
         "infra.server.bring_up",
         "infra.measuring.measure",

@@ -14,6 +14,8 @@ import pyarrow.parquet as pq
 from bench.engines.vllm import FINISH_REASONS, SAMPLED
 from bench.record import (
     Busy,
+    CalibratedLoad,
+    Calibration,
     Host,
     LeaseFacts,
     Lineage,
@@ -194,6 +196,7 @@ def run_record(night: NightRecord, run: PlannedRun, told: Told = Told()) -> RunR
             "weights": Weights(revision="r1", sha256="1" * 64, bytes=10) if is_measured else None,
             "busy": Busy(load_average_before=0.1, load_average_after=1.5, steal_share=0.0) if is_measured else None,
             "lease": None if told.usd_per_hour is None else price,
+            "calibration": CALIBRATION if is_measured else Calibration(reason="there is no C compiler"),
             "lineage": Lineage(nightbench_version="0.1.0", git_commit="abc", suite_sha256="0" * 64),
         }
     )
@@ -208,6 +211,12 @@ _HOST = Host(
     gpus=("Some GPU",),
     gpu_driver="570.1",
     python_version="3.11",
+)
+CALIBRATION = Calibration(
+    calibration_id="c0ffee",
+    hostname="host-1",
+    meter_version="0.1.0",
+    loads=(CalibratedLoad(streams=1000, stream_tok_per_s=1e5, workers=1),),
 )
 _LOAD = Load(driver="meter", driver_version="0.1.0", argv=("meter.pyz",), seed=1, exit_code=0)
 
@@ -252,7 +261,13 @@ def meter_files(shape: Shape) -> dict[str, bytes]:
         "plan": {"request_count": shape.requests, "load": {"kind": shape.arrivals}},
         "origin_utc": STARTED.isoformat(),
         "clock": {"real_minus_mono_start_ns": int(STARTED.timestamp()) * 1000 * MS_NS - ORIGIN_NS},
-        "client": {"lag_p99_ms": 0.05, "kernel_stamp_share": 1.0} | _paces(shape),
+        "client": {
+            "lag_p99_ms": 0.05,
+            "kernel_stamp_share": 1.0,
+            "core_share_max": 0.1,
+            "merged_late_share": 0.0,
+        }
+        | _paces(shape),
         "events": {"count": events.size, "columns": [[name, kinds.get(name, "<i8")] for name, _content in columns]},
         "steady": _steady(shape, slot_ns) if shape.arrivals == "closed" else None,
         "complete": True,

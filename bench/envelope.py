@@ -1,0 +1,128 @@
+"""Whether a run asked no more of the load client than it was calibrated for, and which loads a night must calibrate.
+
+A run is inside the calibrated envelope if one load under which the client's error was found small had at least its
+streams and at least its tokens a second a stream, with as many workers, of the same client on the same host.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bench.calibration import Cell
+from bench.load import Report
+from bench.record import Calibration, RunRecord
+from bench.suite import Scenario, Workload
+
+# What a stream of a real engine gives is not known before it runs: no engine we drive gives one stream more than this,
+STREAM_TOK_PER_S = 250.0
+# and its streams together no more than this for each worker of ours: 1,000 streams of 50, the meter's own bar.
+WORKER_TOK_PER_S = 50_000.0
+MOST_CELLS = 4  # of a night and number of workers: each takes about a second
+TTFT_MS, STREAM_MS = 20.0, 300.0
+WAVES, FEWEST_REQUESTS, FEWEST_TOKENS = 2, 4, 16
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What a run asked of its client: streams at once, and the tokens a second each of them gave."""
+
+    streams: int
+    stream_tok_per_s: float
+    workers: int
+
+
+def demand_of(record: RunRecord, report: Report) -> Demand:
+    """What this run asked of its client, as found; 0 tokens a second where no answer had two tokens."""
+    requests = report.requests
+    tpot_s = requests.tpot_s[~np.isnan(requests.tpot_s)]
+    median_s = float(np.median(tpot_s)) if len(tpot_s) else math.inf
+    return Demand(
+        streams=record.asked.workload.concurrency or _most_in_flight(report),
+        stream_tok_per_s=1 / median_s if median_s > 0 else math.inf,
+        workers=record.asked.workload.workers,
+    )
+
+
+def _most_in_flight(report: Report) -> int:
+    sent_s = np.sort(report.requests.send_s[~np.isnan(report.requests.send_s)])
+    done_s = np.sort(report.requests.done_s[~np.isnan(report.requests.done_s)])
+    in_flight = np.arange(1, len(sent_s) + 1) - np.searchsorted(done_s, sent_s, side="right")
+    return int(in_flight.max(initial=0))
+
+
+def calibrated_share(record: RunRecord, report: Report) -> float | None:
+    """How much of a run's streams and rate its client was calibrated for: 1 or more is inside, 0 nothing that fits.
+
+    None where the client was not calibrated.
+    """
+    calibration, asked = record.calibration, demand_of(record, report)
+    if calibration is None or calibration.calibration_id is None:
+        return None
+    fitting = calibration.loads if _is_of(calibration, record) else ()
+    shares = [
+        min(_share(load.streams, asked.streams), _share(load.stream_tok_per_s, asked.stream_tok_per_s))
+        for load in fitting
+        if load.workers == asked.workers
+    ]
+    return max(shares, default=0.0)
+
+
+def _is_of(calibration: Calibration, record: RunRecord) -> bool:
+    """Whether the calibrated client is the one that drove this run, on its host."""
+    host = record.host.hostname if record.host else None
+    version = record.load.driver_version if record.load else None
+    return (calibration.hostname, calibration.meter_version) == (host, version)
+
+
+def _share(calibrated: float, asked: float) -> float:
+    return calibrated / asked if asked else 1.0
+
+
+def night_cells(scenarios: Sequence[Scenario], request_timeout_s: float) -> list[Cell]:
+    """The loads to calibrate for these scenarios, for each number of workers that they ask for."""
+    works = [scenario.workload for scenario in scenarios]
+    cells: list[Cell] = []
+    for workers in sorted({work.workers for work in works}):
+        asked = {max(most_streams(work, request_timeout_s), workers) for work in works if work.workers == workers}
+        cells += [_cell(streams, workers) for streams in _levels(asked, workers)]
+    return cells
+
+
+def _levels(asked: set[int], workers: int) -> list[int]:
+    """Numbers of streams to calibrate so many workers at: few that are fast, many that are slow.
+
+    Each that is asked for is covered by one no smaller, at the rate that many streams can have at most; where there are
+    more than MOST_CELLS, those in the middle are thinned out, and the largest number and the fastest streams stay.
+    """
+    fast = min(max(asked), int(WORKER_TOK_PER_S * workers / STREAM_TOK_PER_S))
+    levels = sorted({fast, *(streams for streams in asked if streams > fast)})
+    kept = {round(at) for at in np.linspace(0, len(levels) - 1, MOST_CELLS)}
+    return [streams for at, streams in enumerate(levels) if at in kept]
+
+
+def most_streams(work: Workload, request_timeout_s: float) -> int:
+    """The most streams a workload can have at once.
+
+    An open loop has no number of its own: no request lives longer than its timeout, so there are no more than arrive
+    in that time (twice the mean, since arrivals come in bursts), and never more than there are requests. A trace may
+    send them all at once.
+    """
+    if work.concurrency is not None:
+        return work.concurrency
+    if work.request_rate_per_s is None:
+        return work.total_count
+    return min(work.total_count, math.ceil(2 * work.request_rate_per_s * request_timeout_s))
+
+
+def _cell(streams: int, workers: int) -> Cell:
+    rate = min(STREAM_TOK_PER_S, WORKER_TOK_PER_S * workers / streams)
+    return Cell(
+        streams=streams,
+        ttft_ms=TTFT_MS,
+        itl_ms=1e3 / rate,
+        output_tokens=max(FEWEST_TOKENS, round(STREAM_MS / 1e3 * rate)),
+        request_count=max(WAVES * streams, FEWEST_REQUESTS),
+        workers=workers,
+    )

@@ -1,0 +1,71 @@
+"""Calibrate the load client for one night: shortly, on its host, under loads that no run of the night exceeds."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from bench.calibration import CalibrationTable
+from bench.envelope import night_cells
+from bench.errors import CalibrationError
+from bench.record import CalibratedLoad, Calibration, NightRecord
+from infra import store
+from infra.calibration import calibrate, table_of
+from infra.facts import read_host
+from meter import METER_VERSION
+
+# A neighbour's burst of work is no property of the client: what did not pass is tried again for so long, in all.
+RETRY_S = 8.0
+
+
+def calibrate_night(data: Path, night: NightRecord, cache: Path, say: Callable[[str], None]) -> Calibration:
+    """Calibrate for a night, or find what it was calibrated for; where that cannot be done, why.
+
+    The table is kept in the night's folder. A night taken up again on the same host, with the same client, uses it
+    again; else the former table is kept aside under its id.
+    """
+    scenarios = [run.scenario for run in night.runs if run.scenario.workload.driver == "meter"]
+    if not scenarios:
+        return Calibration(reason="no run of this night is driven by the meter")
+    path = store.calibration_file(data, night.night)
+    found = _read(path)
+    if found is not None and _is_ours(found):
+        return facts_of(found, store.sha256(path))
+    try:
+        began = time.monotonic()
+        cells = night_cells(scenarios, night.suite.request_timeout_s)
+        table = table_of(tuple(calibrate(cells, cache, say, retry_until=began + RETRY_S)), began)
+    except CalibrationError as error:
+        return Calibration(reason=str(error))
+    if found is not None:
+        path.rename(path.with_name(f"calibration-{found.calibration_id}.json"))
+    store.write_json(path, table)
+    return facts_of(table, store.sha256(path))
+
+
+def facts_of(table: CalibrationTable, file_sha256: str) -> Calibration:
+    """What every record of the night keeps of a table: the loads that passed."""
+    return Calibration(
+        calibration_id=table.calibration_id,
+        hostname=table.hostname,
+        meter_version=table.meter_version,
+        loads=tuple(
+            CalibratedLoad(streams=point.streams, stream_tok_per_s=point.stream_tok_per_s, workers=point.workers)
+            for point in table.points
+            if point.passed
+        ),
+        file_sha256=file_sha256,
+    )
+
+
+def _read(path: Path) -> CalibrationTable | None:
+    """The table that a night already has; one that cannot be read is as good as none."""
+    try:
+        return CalibrationTable.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError):
+        return None
+
+
+def _is_ours(table: CalibrationTable) -> bool:
+    return (table.hostname, table.meter_version) == (read_host().hostname, METER_VERSION)
