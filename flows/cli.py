@@ -137,6 +137,35 @@ def calibrate(
     show.calibration(found, as_json=as_json)
 
 
+@app.command()
+def crosscheck(
+    streams: Annotated[int | None, typer.Option(min=1, help="How many at once against the truth server [100].")] = None,
+    ttft_ms: Annotated[float, typer.Option(min=1, help="That server's time to its first token.")] = 200.0,
+    itl_ms: Annotated[float, typer.Option(min=1, help="Its gap between two tokens: 20 is 50 tokens a second.")] = 20.0,
+    suite: Annotated[Path | None, typer.Option(help="Check on this suite's engine.")] = None,
+    scenario: Annotated[str | None, typer.Option(help="The load of this scenario of the suite.")] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Run the meter and vLLM's own clients on one load; show what differs, and what of it their known errors explain.
+
+    Without a suite they load a server whose every write is known, with 64 tokens in and 100 out.
+    """
+    from infra import crosscheck as checking  # noqa: PLC0415
+    from tasks.places import find_engine  # noqa: PLC0415
+    from tasks.planning import pick_scenario  # noqa: PLC0415
+
+    if (suite is None) != (scenario is None) or (suite is not None and streams is not None):
+        raise UsageError("give --streams for the truth server, or --suite and --scenario for a real engine")
+    settings = Settings()
+    asked = None if suite is None or scenario is None else pick_scenario(suite, scenario)
+    with checking.ground(find_engine(settings, show.progress), settings.cache, show.progress) as here:
+        if asked is None:
+            sides = checking.check_streams(here, streams or 100, checking.Schedule(ttft_ms, itl_ms))
+        else:
+            sides = checking.check_engine(here, *asked, settings.data.absolute() / "models")
+    show.crosscheck(sides, as_json=as_json)
+
+
 def _counts(text: str) -> list[int]:
     """Numbers of streams, as `--streams` lists them."""
     parts = [part.strip() for part in text.split(",")]

@@ -19,6 +19,7 @@ from infra.ledger import Lease
 
 if TYPE_CHECKING:
     from bench.calibration import CalibrationTable
+    from bench.crosscheck import Side
     from flows.doctor import Check
     from warehouse.judge import JudgedRun
     from warehouse.query import Answer
@@ -180,3 +181,25 @@ def calibration(found: "CalibrationTable", *, as_json: bool) -> None:
     for point in points:
         if not point["passed"]:
             line(f"{point['streams']} streams did not pass: {'; '.join(point['reasons'])}")
+
+
+CROSSCHECK_WORDS = """\
+bias: what the client said minus what the truth server wrote, both in one run of the same load
+left: the difference less both biases, which no known error explains. It holds whatever the server did differently from
+one run to the other, and one pair of runs cannot tell a small rest from chance; of output_throughput it is mostly load
+that one client did not offer
+itl_event: gaps between stream events of all good requests; p50 and p99 are nearest ranks over them"""
+
+
+def crosscheck(sides: "Sequence[Side]", *, as_json: bool) -> None:
+    """Print every client beside the meter, with what of their difference is known to be their own error."""
+    from bench.crosscheck import side_by_side  # noqa: PLC0415
+
+    rows = [asdict(row) for row in side_by_side(list(sides))]
+    if as_json:
+        _json({"clients": [asdict(side) for side in sides], "rows": rows})
+        return
+    table(rows, "the meter and others, on one load")
+    for side in sides:
+        line(f"{side.client} {side.version or 'of unknown version'}: {side.requests} requests, {side.failed} failed")
+    line(CROSSCHECK_WORDS)

@@ -10,7 +10,7 @@ from prefect.cache_policies import NO_CACHE
 from bench.errors import UsageError
 from bench.plan import plan_runs
 from bench.record import NightRecord, PlannedRun
-from bench.suite import Suite, parse_suite
+from bench.suite import Scenario, Suite, parse_suite
 from infra import inputs, store
 from infra.settings import Settings
 
@@ -27,6 +27,15 @@ def read_suite(path: Path) -> tuple[Suite, str]:
         raise UsageError(f"the suite {path} cannot be read: {error}") from error
     suite = inputs.find_inputs(parse_suite(text, str(path)), path, text)
     return suite, hashlib.sha256(raw).hexdigest()
+
+
+def pick_scenario(path: Path, name: str) -> tuple[Suite, Scenario]:
+    """A suite and its scenario of this name; UsageError where it has none, naming those that it has."""
+    suite, _digest = read_suite(path)
+    found = {scenario.name: scenario for scenario in suite.expand()}
+    if name not in found:
+        raise UsageError(f"{path} has no scenario {name!r}; it has: {', '.join(found)}")
+    return suite, found[name]
 
 
 def make_night(suite: Path, target: str, *, poc: bool) -> NightRecord:

@@ -17,7 +17,7 @@ from infra.processes import marked, orphans
 from tests.flows.conftest import House
 
 pytestmark = pytest.mark.prefect
-COMMANDS = ("run", "plan", "reap", "leases", "sql", "rebuild", "report", "audit", "doctor", "calibrate")
+COMMANDS = ("run", "plan", "reap", "leases", "sql", "rebuild", "report", "audit", "doctor", "calibrate", "crosscheck")
 SLOW_MS = 1500
 
 

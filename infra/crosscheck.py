@@ -1,0 +1,167 @@
+"""Run the meter and vLLM's own clients on one load: against the truth server, and on an engine where one is asked."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.crosscheck import METER, Side, Values, driven_by, minus, said_by, truth_scenario, written_in
+from bench.errors import LoadDriverError
+from bench.load import Report, Target, meter_argv, meter_plan, vllm_bench_argv, vllm_rs_bench_argv
+from bench.suite import Driver, Scenario, Suite, Workload
+from bench.truth import read_truth
+from infra.calibration import FEWEST, WAVES, split_cores
+from infra.drive import OFFLINE, driver_version, read_what_came
+from infra.models import PreparedModel, prepare_model
+from infra.server import Bringup, EngineAt, bring_up, stop
+from infra.truth.run import build_server, truth_server
+from infra.vllm_rs import find_vllm_rs
+from meter.bundle import bundle
+
+TIMEOUT_S = 120.0
+PATIENCE_S = 900.0  # of one client's run
+SEED = 20_261_121
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What the clients run with: the engine that holds vLLM's client, caches, and a folder to work in."""
+
+    engine: EngineAt
+    cache: Path
+    work: Path
+    say: Say
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """When the truth server writes: its first token, and the gap between two."""
+
+    ttft_ms: float
+    itl_ms: float
+
+
+@contextmanager
+def ground(engine: EngineAt, cache: Path, say: Say) -> Iterator[Ground]:
+    """A place to cross-check in; gone at the end."""
+    with tempfile.TemporaryDirectory(prefix="nightbench-crosscheck-") as name:
+        yield Ground(engine, cache, Path(name), say)
+
+
+def drivers(engine: EngineAt) -> tuple[Driver, ...]:
+    """The clients that are here, the meter first; the Rust client only where there is one."""
+    try:
+        find_vllm_rs(engine.executable)
+    except LoadDriverError:
+        return ("meter", "vllm-bench")
+    return ("meter", "vllm-bench", "vllm-rs-bench")
+
+
+def check_streams(here: Ground, streams: int, schedule: Schedule) -> list[Side]:
+    """Each client with so many streams, and its bias."""
+    workload = Workload(
+        isl=64, osl=100, concurrency=streams, request_count=max(WAVES * streams, FEWEST), warmup_count=streams
+    )
+    return check_truth(here, truth_scenario(workload), schedule)
+
+
+def check_truth(here: Ground, scenario: Scenario, schedule: Schedule) -> list[Side]:
+    """Each client's run against the truth server, and its bias in that run."""
+    model = prepare_model(scenario.model.source, here.work / "models", here.say)
+    return [_on_truth(here, driven_by(scenario, driver), schedule, model) for driver in drivers(here.engine)]
+
+
+def check_engine(here: Ground, suite: Suite, scenario: Scenario, models: Path) -> list[Side]:
+    """Each client's run on the suite's engine; its bias is that of a run with these times against the truth server."""
+    driven_by(scenario, "vllm-bench")  # what is wrong is said before a server is started
+    reports = _on_engine(here, suite, scenario, prepare_model(scenario.model.source, models, here.say))
+    seen = said_by(reports[METER])
+    schedule = Schedule(seen["ttft_p50"] or 1.0, seen["itl_event_p50"] or 1.0)
+    calibrated = check_truth(here, truth_scenario(scenario.workload), schedule)
+    return [_side(side.client, side.version, reports[side.client], side.bias) for side in calibrated]
+
+
+def _side(client: str, version: str | None, report: Report, bias: Values) -> Side:
+    is_ok = report.requests.is_ok
+    return Side(client, version, said_by(report), bias, requests=len(is_ok), failed=int((~is_ok).sum()))
+
+
+def _on_truth(here: Ground, scenario: Scenario, schedule: Schedule, model: PreparedModel) -> Side:
+    driver = scenario.workload.driver
+    here.say(f"{driver} against the truth server")
+    on_server, on_client = split_cores(workers=1)
+    options = ("--ttft-us", str(round(schedule.ttft_ms * 1e3)), "--itl-us", str(max(round(schedule.itl_ms * 1e3), 1)))
+    log = here.work / f"{driver}-truth.log"
+    with truth_server(build_server(here.cache), log, options, on_server) as port:
+        target = Target(f"http://127.0.0.1:{port}", scenario.model.name, model.path, model.vocab_size)
+        report, version = _run(here, scenario, target, on_client)
+    truth = written_in(read_truth(log.read_bytes()), len(report.requests))
+    return _side(driver, version, report, minus(said_by(report), truth))
+
+
+def _on_engine(here: Ground, suite: Suite, scenario: Scenario, model: PreparedModel) -> dict[str, Report]:
+    what = Bringup(
+        engine=here.engine,
+        scenario=scenario,
+        model=model.path,
+        machine=here.work,
+        log=here.work / "server.log",
+        lease_id=f"crosscheck-{os.getpid()}",
+        port=0,
+        ready_timeout_s=suite.ready_timeout_s,
+    )
+    server = bring_up(what, here.say)
+    try:
+        target = Target(server.base_url, scenario.model.name, model.path, model.vocab_size)
+        reports = {}
+        for driver in drivers(here.engine):
+            here.say(f"{driver} on {scenario.engine.name} {scenario.engine.version}")
+            reports[str(driver)], _version = _run(here, driven_by(scenario, driver), target, frozenset())
+        return reports
+    finally:
+        stop(server)
+
+
+def _run(here: Ground, scenario: Scenario, target: Target, cores: frozenset[int]) -> tuple[Report, str | None]:
+    """Run a scenario's driver to its end; raises LoadDriverError in its own words where it fails."""
+    with tempfile.TemporaryDirectory(dir=here.work) as name:
+        argv = _argv(here.engine, scenario, target, Path(name))
+        _wait_for(argv, scenario.workload.driver, cores)
+        report = read_what_came(scenario, Path(name) / "load")
+        return report, driver_version(scenario, here.engine.build, argv)
+
+
+def _argv(engine: EngineAt, scenario: Scenario, target: Target, work: Path) -> tuple[str, ...]:
+    load = work / "load"
+    result, driver = load / "result.json", scenario.workload.driver
+    if driver == "vllm-bench":
+        load.mkdir()
+        return vllm_bench_argv(engine.executable, scenario, target, SEED, result)
+    if driver == "vllm-rs-bench":
+        load.mkdir()
+        return vllm_rs_bench_argv(find_vllm_rs(engine.executable), scenario, target, SEED, result)
+    plan, meter = work / "plan.json", work / "meter.pyz"
+    plan.write_text(json.dumps(meter_plan(scenario, target, SEED, TIMEOUT_S)))
+    bundle(meter)
+    return meter_argv(Path(sys.executable), meter, plan, load)
+
+
+def _wait_for(argv: Sequence[str], driver: str, cores: frozenset[int]) -> None:
+    quiet = {**os.environ, **OFFLINE}
+    with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=quiet) as process:
+        try:
+            if cores:
+                os.sched_setaffinity(process.pid, cores)
+            _out, said = process.communicate(timeout=PATIENCE_S)
+        except subprocess.TimeoutExpired as error:
+            raise LoadDriverError(f"{driver} was not done after {PATIENCE_S:g} s") from error
+        finally:
+            process.kill()  # nothing, where it has ended
+    if process.returncode != 0:
+        raise LoadDriverError(f"{driver} ended with exit code {process.returncode}: {said.strip()[-1500:]}")
