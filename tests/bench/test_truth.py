@@ -78,6 +78,15 @@ def test_a_late_client_has_just_the_error_it_was_given(ttft_ns: int, gap_ns: int
     assert found == pytest.approx((gap_ns / MS, gap_ns / MS, gap_ns / MS, 0.0))
 
 
+def test_answers_that_take_longer_than_they_were_due_to_are_load_that_was_not_offered() -> None:
+    truth = read_truth(log_of(late_ns=MS))
+
+    point = point_of(truth, select(truth, truth.ids))
+
+    assert point.load_share == pytest.approx(point.live_streams / CELL.streams * 25 / 26)
+    assert point_of(read_truth(log_of(late_ns=0)), select(truth, truth.ids)).load_share == pytest.approx(1.0)
+
+
 def test_gaps_never_span_two_requests() -> None:
     seen = Seen(("a", "b", "c"), np.zeros(3, dtype=np.int64), np.array([0, 2, 2, 4]), np.array([1, 3, 100, 107]) * MS)
 
