@@ -22,6 +22,7 @@ def test_a_ratio_table_has_every_peer_over_the_meter() -> None:
     (table,) = ratio_tables(summarise(RUNS, ROWS))
 
     found = {row[0]: row[1:] for row in table.rows}
+    assert set(found) == {"vllm bench", "guidellm", "aiperf"}
     assert found["vllm bench"] == ("200 x", "1.00 x", "600 x", "1.00 x", "1.00 x")
     assert found["guidellm"][2] == "200 x\\*"
     assert found["aiperf"] == ("-",) * 5
