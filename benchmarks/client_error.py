@@ -73,7 +73,7 @@ def measure_cells(clients: Sequence[Client], asked: argparse.Namespace, scratch:
         keep(result, asked.json)
         print(one_line(run), flush=True)
     rows = summarise(result.runs, ROWS)
-    print(as_text((*cell_tables(rows), *ratio_tables(rows), bar_table(rows))))
+    print(as_text((*cell_tables(rows), *ratio_tables(rows), bar_table(rows, result.faults))))
 
 
 def one_line(run: Run) -> str:

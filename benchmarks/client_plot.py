@@ -144,7 +144,7 @@ def _rules(bars: dict[float, str]) -> tuple[alt.Chart, alt.Chart]:
 def page(result: Result) -> str:
     """The page: how it was made, and every table; what was not measured is not there, or says so."""
     rows = summarise(result.runs, ROWS)
-    parts = [introduction(result), "## Bars", as_markdown(bar_table(rows))]
+    parts = [introduction(result), "## Bars", as_markdown(bar_table(rows, result.faults))]
     parts += _section("Errors, load and cost", cell_tables(rows))
     parts += _section(f"Peers over the meter ({KERNEL})", ratio_tables(rows))
     if result.faults:

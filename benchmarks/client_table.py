@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from benchmarks.client_faults import ROLE_FIRST
+from benchmarks.client_faults import ROLE_FIRST, TRUTH
 from benchmarks.client_result import Bar, FaultRun, Row, Spread, error_ratio, judge, ratio
 from benchmarks.clients import CLIENTS
 from benchmarks.clients.client import MEANS
@@ -107,10 +107,21 @@ def _ratio(row: Row, ours: Row, number: str, *, is_error: bool) -> str:
     return f"{found:,.{0 if found >= 10 else 2}f} x{mark}"  # noqa: PLR2004 -- two digits that mean something
 
 
-def bar_table(rows: Iterable[Row]) -> Table:
+def bar_table(rows: Iterable[Row], faults: Sequence[FaultRun]) -> Table:
     """Each bar, what was measured, and whether it is met."""
     head = ("what", "cell", "row", "bar", "measured", "met")
-    return Table("bars", head, tuple(_bar(bar, value) for bar, value in judge(rows)))
+    return Table("bars", head, (*(_bar(bar, value) for bar, value in judge(rows)), _fault_bar(faults)))
+
+
+def _fault_bar(faults: Sequence[FaultRun]) -> tuple[str, ...]:
+    """How many faults the meter's account of is right; one that it could not give is not."""
+    truths = {run.fault: run for run in faults if run.client == TRUTH}
+    ours = {run.fault: run for run in faults if run.client == "meter"}
+    right = sum(fault in truths and is_right(run, truths[fault]) for fault, run in ours.items())
+    what = ("broken answers recognised", "kinds of fault", KERNEL, "all")
+    if not ours:
+        return (*what, MISSING, "not measured")
+    return (*what, f"{right} of {len(ours)}", "yes" if right == len(ours) else "**no**")
 
 
 def _bar(bar: Bar, value: float | None) -> tuple[str, ...]:
@@ -128,7 +139,7 @@ def fault_cells(faults: Sequence[FaultRun]) -> Table:
     found = {(run.fault, run.client): run for run in faults}
     rows = []
     for fault in dict.fromkeys(run.fault for run in faults):
-        truth = found.get((fault, "truth"))
+        truth = found.get((fault, TRUTH))
         rows.append((fault, _account(truth, truth), *(_account(found.get((fault, key)), truth) for key in keys)))
     return Table("broken answers", ("fault", "truth", *names), tuple(rows))
 

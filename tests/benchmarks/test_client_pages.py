@@ -50,10 +50,21 @@ def test_another_metric_is_marked_and_a_reason_stands_below() -> None:
 
 
 def test_a_bar_that_is_missed_is_bold_and_one_that_was_not_measured_says_so() -> None:
-    said = as_markdown(bar_table(summarise([meter_run(ttft_ms=0.25)], ROWS)))
+    said = as_markdown(bar_table(summarise([meter_run(ttft_ms=0.25)], ROWS), ()))
 
     assert "| ≤ 0.2 | +0.25 | **no** |" in said
     assert "| ≤ 0.05 | - | not measured |" in said
+
+
+def test_the_bar_on_faults_is_met_when_every_account_of_the_meter_is_the_truth() -> None:
+    truth, right = fault("truth", 9, 3, 900), fault("meter", 9, 3, 900)
+
+    ends = [
+        bar_table([], faults).rows[-1][-2:]
+        for faults in ((truth, right), (truth, fault("meter", 12, 0, 1200)), (fault("meter", reason="hung"),), (truth,))
+    ]
+
+    assert ends == [("1 of 1", "yes"), ("0 of 1", "**no**"), ("0 of 1", "**no**"), ("-", "not measured")]
 
 
 def test_an_account_that_is_not_the_truth_is_bold() -> None:
