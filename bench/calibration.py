@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import AwareDatetime
 
 from bench.errors import UnreadableResultError
-from bench.load import Events, read_events
+from bench.events import Events, read_events
 from bench.metrics import Ints
 from bench.record import Written
 from bench.truth import Seen, Truth, mean_live, middle_of, nearest_rank, select

@@ -10,8 +10,8 @@ import numpy as np
 from pydantic import ValidationError
 
 from bench.errors import UsageError
-from bench.load import Report
 from bench.metrics import Floats, output_throughput_tok_per_s
+from bench.report import Report
 from bench.suite import Driver, Engine, Machine, Model, Scenario, Workload
 from bench.truth import Seen, Truth, at_places, nearest_rank
 

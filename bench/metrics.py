@@ -4,6 +4,7 @@ A Requests value is columnar: one entry a request in its arrays, and the gaps of
 those of request i at `gap_s[gap_at[i]:gap_at[i + 1]]`. Times are seconds on one monotonic clock.
 """
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -178,3 +179,10 @@ def request_throughput_per_s(requests: Requests) -> float | None:
     if np.isnan(window) or window <= 0:
         return None
     return float(requests.is_ok.sum() / window)
+
+
+def ratio(above: float | None, below: float | None) -> float | None:
+    """Divide; None where a part is missing or there is nothing to divide by."""
+    if above is None or below is None or below == 0 or math.isnan(above) or math.isnan(below):
+        return None
+    return float(above / below)

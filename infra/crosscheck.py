@@ -12,7 +12,8 @@ from pathlib import Path
 
 from bench.crosscheck import METER, Side, Values, driven_by, minus, said_by, truth_scenario, written_in
 from bench.errors import LoadDriverError
-from bench.load import Report, Target, meter_argv, meter_plan, vllm_bench_argv, vllm_rs_bench_argv
+from bench.load import Target, meter_argv, meter_plan, vllm_bench_argv, vllm_rs_bench_argv
+from bench.report import Report
 from bench.suite import Driver, Scenario, Suite, Workload
 from bench.truth import read_truth
 from infra.calibration import FEWEST, WAVES, split_cores

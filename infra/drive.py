@@ -11,7 +11,6 @@ from bench.errors import LoadDriverError, ServerDiedError
 from bench.load import (
     NOTHING_GIVEN,
     Given,
-    Report,
     Target,
     meter_argv,
     meter_plan,
@@ -20,6 +19,7 @@ from bench.load import (
     vllm_bench_argv,
     vllm_rs_bench_argv,
 )
+from bench.report import Report
 from bench.suite import Scenario
 from infra import processes
 from infra.server import RunningServer, explain_end, log_size

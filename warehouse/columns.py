@@ -11,9 +11,9 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from bench.audit import NOT_CHECKABLE, RULES, Range, Rule
 from bench.engines.vllm import FINISH_REASONS, SAMPLED
 from bench.metrics import PERCENTILE_MIN_SAMPLES, percentile_name
+from bench.rules import NOT_CHECKABLE, RULES, Range, Rule
 
 Type = Literal["text", "integer", "number", "moment", "texts", "gaps", "counts"]
 Table = Literal["measurements", "requests", "telemetry", "server_samples", "findings", "leases"]

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from bench.audit import NOT_CHECKABLE, RULES, Rule, Status, Verdict, verdict
+from bench.rules import NOT_CHECKABLE, RULES, Rule, Status, Verdict, verdict
 from warehouse.columns import outside_bounds
 from warehouse.rows import Row
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.audit import Status, Verdict
 from bench.errors import UnreadableResultError, UsageError
+from bench.rules import Status, Verdict
 from warehouse.expectations import judge_night
 from warehouse.folders import RECORD, Place, read_run
 from warehouse.rows import Row, run_rows, unreadable_row

@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 from bench import audit, bootstrap, load, metrics
 from bench.engines import vllm
 from bench.errors import UnreadableResultError
-from bench.load import Report
 from bench.metrics import P99_MIN_SAMPLES, PERCENTILE_ESTIMATOR, PERCENTILE_MIN_SAMPLES, Requests, percentile_name
 from bench.record import LeaseReport, NightEnd, NightRecord, PlannedRun, RunRecord
+from bench.report import Report
 from bench.server_view import Scrapes, ServerTimes, blind_live, live_view, ttft_over_server_s
 from bench.steady import slope
 from bench.suite import Quality, Scenario

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from bench.load import Report
 from bench.metrics import (
     PERCENTILE_MIN_SAMPLES,
     Requests,
@@ -16,6 +15,7 @@ from bench.metrics import (
     percentile_s,
 )
 from bench.record import CalibratedLoad, Calibration, Host, Lineage, Load, RunRecord, Server
+from bench.report import Report
 from bench.server_view import Scrapes, ServerTimes
 from bench.steady import PARTS, Steady
 from bench.suite import Engine, Machine, Model, Quality, Scenario, Workload

@@ -7,20 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.audit import (
-    NOT_CHECKABLE,
-    RULES,
-    Evidence,
-    Rule,
-    Status,
-    evidence,
-    judge,
-    loop_of,
-    release,
-    verdict,
-)
-from bench.load import Planned
+from bench.audit import evidence, loop_of, release
 from bench.record import CalibratedLoad, Calibration, Server
+from bench.report import Planned
+from bench.rules import NOT_CHECKABLE, RULES, Evidence, Rule, Status, judge, verdict
 from bench.steady import PARTS
 from bench.suite import Quality, Workload
 from tests.bench.builders import CALIBRATION, CLOSED, OPEN, Measured, closed_loop, healthy, looks, open_loop

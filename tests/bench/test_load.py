@@ -7,24 +7,15 @@ import numpy as np
 import pytest
 
 from bench.errors import UnreadableResultError
-from bench.load import (
-    NO_STAMP_NS,
-    Given,
-    Planned,
-    Report,
-    Target,
-    meter_argv,
-    meter_plan,
-    read_meter,
-    read_report,
-    read_vllm_bench,
-    vllm_bench_argv,
-    vllm_rs_bench_argv,
-)
+from bench.events import NO_STAMP_NS
+from bench.load import Given, Target, meter_argv, meter_plan, read_report, vllm_bench_argv, vllm_rs_bench_argv
+from bench.meter_report import read_meter
 from bench.metrics import concurrency_achieved
 from bench.plan import ConversationShare, describe_load
 from bench.prompts import Prompts
+from bench.report import Planned, Report
 from bench.suite import Scenario, Workload
+from bench.vllm_report import read_vllm_bench
 from tests.bench.builders import OPEN, SCENARIO, with_workload
 
 SAMPLE = Path(__file__).parents[3] / "shared" / "data" / "samples" / "vllm_bench_serve.json"

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.audit import EVIDENCE_COLUMNS
+from bench.rules import EVIDENCE_COLUMNS
 from tests.warehouse.folders import whole_night
 from warehouse.columns import COLUMNS, TABLES, Column, Table, outside_bounds, reference_markdown
 from warehouse.load import LoadSummary, load_night

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bench.audit import RULES, Rule, Status, judge, verdict
+from bench.rules import RULES, Rule, Status, judge, verdict
 from tests.warehouse.conftest import NIGHT
 from tests.warehouse.folders import Shape, Told, write_night, write_run
 from warehouse.expectations import (

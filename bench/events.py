@@ -1,0 +1,88 @@
+"""The meter's events.bin: every token event of a run, by column."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bench.errors import UnreadableResultError
+from bench.metrics import Ints
+
+NO_STAMP_NS = np.iinfo(np.int64).min
+
+
+@dataclass(frozen=True)
+class Events:
+    """Token events of some requests, in the order of their rows; a value an event in each column.
+
+    `at`: (requests + 1,), each request's place in the columns. `kernel_ns` is None unless every event has a stamp: our
+    own reading is later by however long we were kept from reading, and a gap between the one and the other would be
+    nobody's.
+    """
+
+    at: Ints
+    user_ns: Ints
+    kernel_ns: Ints | None
+    tokens: Ints
+    first: dict[int, int]  # place in `at` by the request's index
+
+    @property
+    def best_ns(self) -> Ints:
+        """The kernel's stamps where all are there, else our own reading."""
+        return self.user_ns if self.kernel_ns is None else self.kernel_ns
+
+    def of(self, rows: Sequence[dict[str, Any]]) -> "Events":
+        """The events of these requests only."""
+        places = np.array([self.first[row["index"]] for row in rows], dtype=np.int64)
+        count = np.diff(self.at)[places]
+        at = np.concatenate(([0], np.cumsum(count)))
+        chosen = np.repeat(self.at[:-1][places] - at[:-1], count) + np.arange(at[-1])
+        return Events(
+            at=at,
+            user_ns=self.user_ns[chosen],
+            kernel_ns=None if self.kernel_ns is None else self.kernel_ns[chosen],
+            tokens=self.tokens[chosen],
+            first={row["index"]: place for place, row in enumerate(rows)},
+        )
+
+
+def read_events(head: dict[str, Any], rows: Sequence[dict[str, Any]], events: bytes) -> Events:
+    """The token events of these requests, which are all of a report: `meter.json`, its rows, and events.bin.
+
+    Raises UnreadableResultError where the file holds other events than the rows promise.
+    """
+    columns = _event_columns(head, events)
+    first = np.array([row["event_first"] for row in rows], dtype=np.int64)
+    count = np.array([row["event_count"] for row in rows], dtype=np.int64)
+    found = len(columns["event_tokens"])
+    if count.sum() != found or not np.array_equal(first, np.cumsum(count) - count):
+        raise UnreadableResultError(f"events.bin holds {found} events, requests.jsonl promises {count.sum()}")
+    has_tokens = columns["event_tokens"] > 0
+    kernel_ns = columns["event_kernel_ns"][has_tokens]
+    before = np.concatenate(([0], np.cumsum(has_tokens, dtype=np.int64)))
+    return Events(
+        at=np.concatenate((before[first], before[-1:])),
+        user_ns=columns["event_at_ns"][has_tokens],
+        kernel_ns=None if (kernel_ns == NO_STAMP_NS).any() else kernel_ns,
+        tokens=columns["event_tokens"][has_tokens].astype(np.int64),
+        first={row["index"]: place for place, row in enumerate(rows)},
+    )
+
+
+# Record version 1 had no header for its events, and no others than those with tokens.
+_V1_COLUMNS = [["event_at_ns", "<i8"], ["event_kernel_ns", "<i8"], ["event_tokens", "<i4"]]
+
+
+def _event_columns(head: dict[str, Any], events: bytes) -> dict[str, Ints]:
+    said = head.get("events") or {"columns": _V1_COLUMNS}
+    types = [(name, np.dtype(kind)) for name, kind in said["columns"]]
+    width = sum(kind.itemsize for _name, kind in types)
+    count = said.get("count", len(events) // width)
+    if len(events) != count * width:
+        raise UnreadableResultError(f"events.bin holds {len(events)} bytes, not {count} events of {width} bytes")
+    starts = np.cumsum([0, *(count * kind.itemsize for _name, kind in types)])
+    return {
+        name: np.frombuffer(events, dtype=kind, count=count, offset=int(start))
+        for (name, kind), start in zip(types, starts, strict=False)
+    }

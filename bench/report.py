@@ -1,0 +1,45 @@
+"""What a load driver reported, whichever it was; what it does not say is None."""
+
+from dataclasses import dataclass
+
+from bench.metrics import Ints, Requests
+from bench.server_view import ServerTimes
+from bench.steady import Steady
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What a driver says it asked, beside what it got; None where nobody can know beforehand."""
+
+    input_tokens: float | None  # of the good requests
+    output_tokens: float | None  # of the good requests
+    cached_tokens: float | None  # of all that were sent, warm-up included: what a prefix cache can have of them
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a driver said: the measured requests, and what the warm-up took (None where the driver does not say)."""
+
+    requests: Requests
+    planned_count: int
+    warmup_count: int | None
+    warmup_input_tokens: int | None
+    warmup_output_tokens: int | None
+    output_throughput_tok_per_s: float | None  # as printed by the driver, for the audit; our own is recomputed
+    duration_s: float | None
+    lag_p99_s: float | None
+    kernel_stamp_share: float | None
+    is_complete: bool
+    warmup_failed_count: int | None = None
+    planned: Planned | None = None  # None: the driver does not say
+    cached_tokens: int | None = None  # prompt tokens out of the prefix cache by the server's answers, warm-up included
+    dispatch_delay_p99_s: float | None = None  # open loop: due to sent
+    slot_refill_p99_s: float | None = None  # closed loop: slot free to sent
+    steady: Steady | None = None
+    tells_steady: bool = False  # whether the driver looks for a steady window
+    windows: tuple[str | None, ...] | None = None  # ramp, steady or drain, a request
+    request_cached_tokens: Ints | None = None
+    server_times: ServerTimes | None = None
+    origin_s: float | None = None  # what the requests' times are counted from, on the host's monotonic clock
+    core_share: float | None = None  # of the client's busiest worker
+    merged_late_share: float | None = None  # token events read with another one, the client having come late
