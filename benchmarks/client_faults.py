@@ -35,7 +35,7 @@ FAULTS = {
 
 def fault_table(clients: Sequence[Client], bench: Bench) -> Iterator[FaultRun]:
     """Run every client through every fault, two at a time, and tell the truth of each fault first."""
-    pairs = [(fault, client) for fault in FAULTS for client in clients]
+    pairs = [(fault, client) for fault in FAULTS for client in clients if client.judges_answers]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for (fault, client), runs in zip(pairs, pool.map(lambda pair: run_fault(bench, *pair), pairs), strict=True):
             say(f"{fault}: {client.name} {'; '.join(run.reason for run in runs if run.reason) or 'done'}")

@@ -21,8 +21,8 @@ from benchmarks.clients.meter import KERNEL
 DOCS = Path(__file__).parents[1] / "docs" / "reference"
 SVG, PAGE = "client-error.svg", "client-error.md"
 ITL_MS = 20.0  # the cells of the plot
-# One colour a client, told apart by those who see fewer colours too (Okabe and Ito's eight).
-COLOURS = ("#0072b2", "#56b4e9", "#999999", "#d55e00", "#e69f00", "#009e73", "#cc79a7", "#000000")
+# One colour a client, told apart by those who see fewer colours too (Okabe and Ito's eight, and grey).
+COLOURS = ("#0072b2", "#56b4e9", "#999999", "#f0e442", "#d55e00", "#e69f00", "#009e73", "#cc79a7", "#000000")
 SIZE = f"ms, either sign; up to {FLOOR_MS:g} drawn as {FLOOR_MS:g}"
 # number, title, unit, bars
 PANELS = (
@@ -67,6 +67,8 @@ below its table.
 - *CPU* is of the whole tree of processes between the first request and the last token.
 - *server late* and *server core* say how far the server itself was from its limit. Where it was late, a lower load is
   not the client's fault alone.
+- *bare loop in Python* waits, reads, stamps and stores, knows no HTTP and takes every read for a token: what this host
+  asks of any client in Python, and the least that the meter could cost.
 - A ratio of errors takes each error as at least {floor:g} ms, the floor of the method.
 """
 

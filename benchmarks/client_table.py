@@ -134,8 +134,9 @@ def _bar(bar: Bar, value: float | None) -> tuple[str, ...]:
 
 def fault_cells(faults: Sequence[FaultRun]) -> Table:
     """A row a fault, a column a client: what it called good and failed, and its tokens; what is wrong in bold."""
-    names = [client.rows[0] for client in CLIENTS]
-    keys = [client.name for client in CLIENTS]
+    judging = [client for client in CLIENTS if client.judges_answers]
+    names = [client.rows[0] for client in judging]
+    keys = [client.name for client in judging]
     found = {(run.fault, run.client): run for run in faults}
     rows = []
     for fault in dict.fromkeys(run.fault for run in faults):

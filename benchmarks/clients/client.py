@@ -77,6 +77,7 @@ class Client:
     rows: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=lambda: {**QUIET, **OFFLINE})
     has_warmup: bool = True
+    judges_answers: bool = True  # False: it takes whatever comes for an answer
     is_slow: bool = False  # takes half a minute for a cell, and is off by so much that one run says it
 
     def surroundings(self) -> dict[str, str]:

@@ -2,14 +2,18 @@
 
 import json
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from bench.calibration import Cell
-from benchmarks.clients import CLIENTS, aiperf, guidellm, meter, sglang_bench, vllm_bench, vllm_rs
+from bench.truth import read_truth
+from benchmarks.clients import CLIENTS, aiperf, bare_loop, guidellm, meter, sglang_bench, vllm_bench, vllm_rs
 from benchmarks.clients.client import MEANS, OFFLINE, POOLED, Asked, Client, UnreadableError
+from infra.calibration import server_options
+from infra.truth.run import build_server, truth_server
 
 DATA = Path(__file__).parents[1] / "data"
 # Where each finds its report, and the twin that stands for it.
@@ -126,3 +130,23 @@ def test_a_client_that_refuses_a_folder_when_offline_is_not_told_to_be(monkeypat
 
     assert not OFFLINE.keys() & aiperf.CLIENT.surroundings().keys()
     assert vllm_rs.CLIENT.surroundings().keys() >= OFFLINE.keys()
+
+
+def test_the_floor_is_a_closed_loop_that_reads_every_token(tmp_path: Path) -> None:
+    server, cell = build_server(tmp_path / "cache"), Cell(4, ttft_ms=20, itl_ms=5, output_tokens=10, request_count=8)
+    with truth_server(server, tmp_path / "truth.log", server_options(cell), None) as port:
+        asked = Asked(cell, 4, port, tmp_path, tmp_path)
+        subprocess.run(bare_loop.command(bare_loop.install(tmp_path, print), asked), check=True, timeout=60)
+
+    said = bare_loop.read(tmp_path)[bare_loop.NAME]
+    truth = read_truth((tmp_path / "truth.log").read_bytes())
+    assert (said.ok, len(said.ttft_ms)) == (8, 8)
+    assert 8 <= len(said.itl_ms) <= 8 * 9  # a read that brings two tokens is one to it
+    assert said.ttft_ms.min() >= 20
+    assert (len(truth.ids), truth.tokens.sum()) == (12, 120)
+    assert truth.arrived_ns[3] < truth.ended_ns.min() < truth.arrived_ns[4]
+
+
+def test_a_floor_without_times_says_so(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableError, match="left no times"):
+        bare_loop.read(tmp_path)
