@@ -61,7 +61,12 @@ def test_a_night_on_the_real_engine_is_measured_counted_and_audited(real: House)
     about_speed = {
         "duration_short",
         "client_bound",
+        "client_bound_core",
+        "client_bound_envelope",
+        "client_bound_merged",
+        "cold_start_contamination",
         "dispatch_late",
+        "live_disagreement",
         "live_not_held",
         "steady_drift",
         "rate_not_offered",
