@@ -26,7 +26,7 @@ from benchmarks.clients.client import Client
 from infra.calibration import cells
 from infra.facts import read_host
 
-STREAMS = "1,10,100x3,500,1000x3"
+STREAMS = "1,100x3,500,1000x3"
 CAPACITY = ((2000, 20.0), (4000, 50.0))
 TTFT_MS, ITL_MS = 200.0, 20.0
 

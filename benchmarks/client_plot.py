@@ -56,8 +56,8 @@ the truth of that very run; percentiles are nearest ranks over the client's own 
 once, the median is given with [lowest, highest]; slow clients run once. A run that could not be made has its reason
 below its table.
 
-- *TTFT* ends at the client and begins, in the truth, when the server had read the whole request. A client that is right
-  is still later by the time that the request lay in the server's socket.
+- *TTFT* ends at the client and begins, in the truth, when the last byte of the request reached the server's socket, by
+  the kernel's stamp: how long the server leaves it there is not the client's error.
 - *{mark}* marks a p50 or p99 of per-request means, where the client keeps no gaps. Another metric, it says nothing
   of the tail, so its distance from the true p99 of gaps is no measure of the client's clock. aiperf prints such means
   too; its gaps here are from its records.

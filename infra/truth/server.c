@@ -32,7 +32,7 @@ static const size_t MOST_EVENTS = 1u << 26, MOST_REQUESTS = 1u << 20;
 
 struct request { /* one in the log; all times CLOCK_MONOTONIC nanoseconds */
     char id[ID_BYTES];
-    int64_t arrived_ns; /* its last byte was read */
+    int64_t arrived_ns; /* its last byte came in, by the kernel's stamp: what it waits for us to read it is our time */
     int32_t prompt_tokens, asked_tokens;
 };
 
@@ -45,6 +45,7 @@ struct stream {
     int fd;
     char *in; /* what was read of the next request */
     size_t in_bytes, in_room;
+    int64_t last_came_ns; /* the last byte of what was read */
     char *pending; /* what the socket would not take */
     size_t pending_bytes;
     bool is_chat, wants_usage, wants_ids, closes;
@@ -355,14 +356,14 @@ static void begin(struct stream *s, const char *head, const char *body, const ch
         if (mode.fault == SHORT) s->asked = half;
         if (mode.fault == ERROR || mode.fault == CUT) s->breaks_at = half;
         if (mode.fault == HTTP500) {
-            r->arrived_ns = now_ns();
+            r->arrived_ns = s->last_came_ns;
             answer(s, "500 Internal Server Error", "application/json",
                    "{\"error\":{\"message\":\"EngineCore encountered an issue.\",\"type\":\"InternalServerError\",\"code\":500}}");
             return;
         }
     }
     s->chunk_bytes = content(s, s->chunk, mode.tokens, "null");
-    r->arrived_ns = now_ns();
+    r->arrived_ns = s->last_came_ns;
     static const char begun[] = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\n"
                                 "transfer-encoding: chunked\r\n\r\n";
     if (!put_out(s, begun, sizeof begun - 1)) return;
@@ -395,16 +396,33 @@ static void next_request(struct stream *s) {
     memmove(s->in, s->in + all, s->in_bytes);
 }
 
+/* When the bytes of a read came in, on the monotonic clock; now, where the kernel does not say. */
+static int64_t came_ns(struct msghdr *message) {
+    struct timespec wall, stamp;
+    int64_t now = now_ns();
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c != NULL; c = CMSG_NXTHDR(message, c)) {
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SO_TIMESTAMPNS) continue;
+        memcpy(&stamp, CMSG_DATA(c), sizeof stamp);
+        clock_gettime(CLOCK_REALTIME, &wall);
+        return now - ((wall.tv_sec - stamp.tv_sec) * 1000000000LL + wall.tv_nsec - stamp.tv_nsec);
+    }
+    return now;
+}
+
 static void receive(struct stream *s) {
+    char control[64];
     if (s->in_room - s->in_bytes < 65536) {
         s->in_room += 262144;
         s->in = realloc(s->in, s->in_room + 1);
         if (s->in == NULL) die("memory");
     }
-    ssize_t got = recv(s->fd, s->in + s->in_bytes, s->in_room - s->in_bytes, 0);
+    struct iovec room = {s->in + s->in_bytes, s->in_room - s->in_bytes};
+    struct msghdr message = {.msg_iov = &room, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+    ssize_t got = recvmsg(s->fd, &message, 0);
     if (got < 0 && errno == EAGAIN) return;
     if (got <= 0) { drop(s); return; }
     s->in_bytes += (size_t)got;
+    s->last_came_ns = came_ns(&message);
     if (s->heap_at < 0) next_request(s);
 }
 
@@ -413,6 +431,7 @@ static void welcome(int listener) {
         if (fd >= MOST_FDS) { close(fd); continue; }
         int one = 1;
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+        setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPNS, &one, sizeof one);
         struct stream *s = calloc(1, sizeof *s);
         if (s == NULL) die("memory");
         s->fd = fd;

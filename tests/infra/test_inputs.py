@@ -140,9 +140,9 @@ def test_two_scenarios_that_take_conversations_of_other_lengths_take_other_ones(
     short = _scenario("short", TALKS.format(more="")).replace("isl = 32", "isl = 5")
     night = _night(_suite(tmp_path, _scenario("long", TALKS.format(more="")), short))
 
-    prompts = Counter(
-        json.dumps(request.prompt.parts) for run in night.runs for request in prepare(_plan(night, run), "h:1", "id")
-    )
+    requests = [request for run in night.runs for request in prepare(_plan(night, run), "h:1", "id")]
+    bodies = [json.loads(request.payload.partition(b"\r\n\r\n")[2]) for request in requests]
+    prompts = Counter(json.dumps(body["messages"]) for body in bodies)
 
     assert set(prompts.values()) == {1}
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 
 from bench.errors import CalibrationError
@@ -125,6 +126,23 @@ def test_nothing_is_written_before_it_is_due_and_the_schedule_is_that_of_the_opt
     assert (due[truth.at[:-1]] - truth.arrived_ns).tolist() == [20 * MS] * 2
     assert set(np.diff(due[:8]).tolist()) == {5 * MS}
     assert truth.count.tolist() == [8, 8]
+
+
+def test_a_request_arrives_when_its_last_byte_does_and_not_when_the_server_reads_it(
+    server: Path, tmp_path: Path
+) -> None:
+    log = tmp_path / "truth.log"
+    with connected(server, log) as connection:
+        connection.connect()
+        (process,) = psutil.Process().children()
+        process.suspend()
+        connection.request("POST", "/v1/completions", json.dumps(body()))
+        sent_ns = time.monotonic_ns()
+        process.resume()
+        connection.getresponse().read()
+
+    (arrived_ns,) = read_truth(log.read_bytes()).arrived_ns.tolist()
+    assert sent_ns - 1_000 * MS < arrived_ns < sent_ns
 
 
 def test_many_streams_at_once_each_keep_their_own_schedule(server: Path, tmp_path: Path) -> None:
