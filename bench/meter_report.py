@@ -98,7 +98,7 @@ def _meter_report(head: dict[str, Any], every: Sequence[dict[str, Any]], events:
         warmup_output_tokens=sum(row["output_tokens_counted"] or 0 for row in warmup),
         output_throughput_tok_per_s=None,
         duration_s=None,
-        lag_p99_s=None if client["lag_p99_ms"] is None else client["lag_p99_ms"] / 1e3,
+        lag_p99_s=_from_ms(client["lag_p99_ms"]),
         kernel_stamp_share=client["kernel_stamp_share"],
         is_complete=bool(head["complete"]),
         warmup_failed_count=sum(row["outcome"] != "ok" for row in warmup),

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from meter.errors import UsageError
-from meter.rules import COUNT, COUNT_OR_0, TEXT, Rule, check, one_of
+from meter.rules import COUNT, COUNT_OR_0, FLAG, TEXT, Rule, check, one_of
 from meter.words import WORDS
 
 FORMS = ("tokens", "text", "chat")
@@ -47,7 +47,6 @@ class Prompts:
 
 
 _SHA256 = Rule((str,), lambda value: len(value) == SHA256_LENGTH, "a SHA-256 in hexadecimal", is_optional=True)
-_FLAG = Rule((bool,), lambda _value: True, "true or false", is_optional=True)
 _FORM = one_of(*FORMS, is_optional=True)
 _ALWAYS = {"seed": COUNT_OR_0, "input_tokens": COUNT}
 _IDS = {"token_low": COUNT_OR_0, "token_high": COUNT}
@@ -64,7 +63,7 @@ _KINDS: dict[str, dict[str, Rule]] = {
         "share": replace(COUNT_OR_0, is_optional=True),
         "shares": replace(COUNT, is_optional=True),
         "output": one_of("asked", "recorded", is_optional=True),
-        "repeat": _FLAG,
+        "repeat": replace(FLAG, is_optional=True),
     },
 }
 

@@ -4,6 +4,7 @@ import struct
 import time
 from dataclasses import dataclass
 
+NS = 1_000_000_000  # in a second
 TRIES = 1000  # the tightest of many brackets is some 100 ns wide
 SO_TIMESTAMPNS = 35  # 64-bit Linux; Python up to 3.13 has no name for it
 STAMP = struct.Struct("=qq")  # seconds, nanoseconds of CLOCK_REALTIME
@@ -40,5 +41,5 @@ def kernel_stamp_ns(ancillary: Ancillary) -> int | None:
     for _level, kind, packed in ancillary:
         if kind == SO_TIMESTAMPNS and len(packed) == STAMP.size:
             seconds, nanoseconds = STAMP.unpack(packed)
-            return int(seconds) * 1_000_000_000 + int(nanoseconds)
+            return int(seconds) * NS + int(nanoseconds)
     return None

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from meter.board import Board
-from meter.clock import Offset, has_stepped, read_offset
+from meter.clock import NS, Offset, has_stepped, read_offset
 from meter.connection import Endpoint
 from meter.exchange import Exchange
 from meter.forks import fork_each, gather
@@ -19,7 +19,7 @@ from meter.health import Appetite, worker_health
 from meter.pace import LEAD_NS, ClosedPace, OpenPace, Pace
 from meter.plan import Plan
 from meter.record import Origin, Part, Reader, merge
-from meter.schedule import NS, arrivals_ns
+from meter.schedule import arrivals_ns
 from meter.wire import Wire
 
 GRACE_NS = 2 * LEAD_NS  # between the origin and the first arrival of an open loop

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from meter import METER_RECORD_VERSION, METER_VERSION
 from meter.board import Board
-from meter.clock import Offset, has_stepped, read_offset
+from meter.clock import NS, Offset, has_stepped, read_offset
 from meter.connection import resolve
 from meter.crew import Done, Work, intend, work_out
 from meter.errors import MeterError, OutsideWorldError, StoppedError
@@ -27,7 +27,6 @@ from meter.prepare import prepare
 from meter.probe import check_speaks_openai
 from meter.record import Part, merge
 from meter.report import claim, report_bytes, write_progress, write_report
-from meter.schedule import NS
 from meter.steady import Window, steady_window
 
 HEAD_START_NS = 50_000_000  # from setting the origin to the origin: every worker has seen it by then

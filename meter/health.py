@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from meter.clock import NS
 from meter.percentiles import percentile_ms
 from meter.record import Part, Row
 
-NS = 1_000_000_000
 SCHEDSTAT = Path("/proc/self/schedstat")
 
 

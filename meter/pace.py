@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from meter.clock import NS
+
 LONGEST_WAIT_S = 0.05  # the loop looks at signals and time-outs at least this often
 LEAD_NS = 100_000_000  # open loop: a connection is opened this long before it is needed
 SPIN_NS = 2_000_000  # open loop: poll() counts in milliseconds, so the last two are spent polling without a wait
-NS = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,8 @@ import math
 import random
 from collections.abc import Callable
 
+from meter.clock import NS
 from meter.plan import Load
-
-NS = 1_000_000_000
 
 
 def arrivals_ns(load: Load, count: int, seed: int) -> list[int]:
