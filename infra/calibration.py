@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 import subprocess
 import sys
 import tempfile
@@ -17,6 +16,7 @@ from bench.calibration import CalibrationTable, Cell, Point, calibration_id, mea
 from bench.errors import CalibrationError, UnreadableResultError
 from bench.load import METER_PLAN_VERSION, meter_argv
 from bench.truth import read_truth
+from infra.cores import run_on, split_cores
 from infra.facts import read_host
 from infra.store import write_json
 from infra.truth.run import build_server, truth_server
@@ -107,18 +107,6 @@ def run_cell(cell: Cell, server: Path, work: Path) -> Point:
         raise CalibrationError(f"what came of {cell.streams} streams cannot be compared: {error}") from error
 
 
-def split_cores(workers: int) -> tuple[int | None, frozenset[int]]:
-    """A core for the server and one for each worker of the client; None and none where there are too few for that."""
-    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
-    return (cores[0], frozenset(cores[1 : workers + 1])) if len(cores) > workers else (None, frozenset())
-
-
-def two_cores() -> tuple[int | None, int | None]:
-    """A core for the server and one for a client of one worker; None where this process may use only one."""
-    on_server, on_client = split_cores(workers=1)
-    return on_server, next(iter(on_client), None)
-
-
 def server_options(cell: Cell) -> tuple[str, ...]:
     """The truth server's schedule in this cell."""
     schedule = ("--ttft-us", str(round(cell.ttft_ms * 1e3)), "--itl-us", str(round(cell.itl_ms * 1e3)))
@@ -134,19 +122,12 @@ def meter_command(cell: Cell, port: int, work: Path) -> tuple[str, ...]:
 
 
 def _drive(argv: Sequence[str], cell: Cell, cores: frozenset[int]) -> None:
-    with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            if cores:
-                os.sched_setaffinity(process.pid, cores)
-            _out, said = process.communicate(timeout=PATIENCE_S)
-        except subprocess.TimeoutExpired as error:
-            raise CalibrationError(
-                f"the meter is not done with {cell.streams} streams after {PATIENCE_S:g} s"
-            ) from error
-        finally:
-            process.kill()  # nothing, where it has ended
-    if process.returncode != 0:
-        raise CalibrationError(f"the meter ended with {process.returncode} at {cell.streams} streams: {said.strip()}")
+    try:
+        code, said = run_on(argv, cores, PATIENCE_S)
+    except subprocess.TimeoutExpired as error:
+        raise CalibrationError(f"the meter is not done with {cell.streams} streams after {PATIENCE_S:g} s") from error
+    if code != 0:
+        raise CalibrationError(f"the meter ended with {code} at {cell.streams} streams: {said}")
 
 
 def _plan(cell: Cell, port: int) -> dict[str, Any]:

@@ -16,7 +16,8 @@ from bench.load import Target, meter_argv, meter_plan, vllm_bench_argv, vllm_rs_
 from bench.report import Report
 from bench.suite import Driver, Scenario, Suite, Workload
 from bench.truth import read_truth
-from infra.calibration import FEWEST, WAVES, split_cores
+from infra.calibration import FEWEST, WAVES
+from infra.cores import run_on, split_cores
 from infra.drive import OFFLINE, driver_version, read_what_came
 from infra.models import PreparedModel, prepare_model
 from infra.server import Bringup, EngineAt, bring_up, stop
@@ -154,15 +155,9 @@ def _argv(engine: EngineAt, scenario: Scenario, target: Target, work: Path) -> t
 
 
 def _wait_for(argv: Sequence[str], driver: str, cores: frozenset[int]) -> None:
-    quiet = {**os.environ, **OFFLINE}
-    with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=quiet) as process:
-        try:
-            if cores:
-                os.sched_setaffinity(process.pid, cores)
-            _out, said = process.communicate(timeout=PATIENCE_S)
-        except subprocess.TimeoutExpired as error:
-            raise LoadDriverError(f"{driver} was not done after {PATIENCE_S:g} s") from error
-        finally:
-            process.kill()  # nothing, where it has ended
-    if process.returncode != 0:
-        raise LoadDriverError(f"{driver} ended with exit code {process.returncode}: {said.strip()[-1500:]}")
+    try:
+        code, said = run_on(argv, cores, PATIENCE_S, OFFLINE)
+    except subprocess.TimeoutExpired as error:
+        raise LoadDriverError(f"{driver} was not done after {PATIENCE_S:g} s") from error
+    if code != 0:
+        raise LoadDriverError(f"{driver} ended with exit code {code}: {said[-1500:]}")

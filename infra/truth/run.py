@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from bench.errors import CalibrationError
+from infra.cores import pin
 
 SOURCE = Path(__file__).with_name("server.c")
 PATIENCE_S = 30.0
@@ -72,12 +73,6 @@ def truth_server(server: Path, log: Path, options: Sequence[str], core: int | No
             process.wait()
         process.stdout.close()
         process.stderr.close()
-
-
-def pin(pid: int, core: int | None) -> None:
-    """Keep a process on one core, where the system can."""
-    if core is not None and hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(pid, {core})
 
 
 def put_first(pid: int) -> None:
