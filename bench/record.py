@@ -70,9 +70,47 @@ class LeaseFacts(Written):
     usd_per_hour: float
 
 
+AttemptOutcome = Literal["rented", "no-capacity", "over-limit", "refused", "vanished", "stuck", "unanswered"]
+
+
+class LeaseAttempt(Written):
+    """One try to rent a machine, which is capacity history.
+
+    `no-capacity` is the cloud's own word, `over-limit` the account's limit, `refused` anything else it said no to. A
+    machine that was promised and never came is `vanished`, one that never became usable `stuck`, and a request that
+    was never answered and left no machine to be found `unanswered`.
+    """
+
+    started_at: AwareDatetime
+    kind: str
+    region: str | None
+    is_spot: bool
+    name: str
+    attempt: int  # from 1
+    outcome: AttemptOutcome
+    reason: str | None  # None only of one that was rented
+    machine_id: str | None
+    usd_per_hour: float
+
+
+class StageCost(Written):
+    """What one stage of a lease took and cost; `run` names the run that it belongs to, scenario_id/repeat."""
+
+    stage: str
+    run: str | None
+    started_at: AwareDatetime
+    ended_at: AwareDatetime | None  # None: it never ended, as far as is known
+    usd: float | None  # None while it has no end
+
+
 class LeaseReport(LeaseFacts):
     """What a night's folder says of one rental; what is not known (yet, or for ever) is None."""
 
+    kind: str | None = None
+    region: str | None = None
+    is_spot: bool | None = None
+    attempts: tuple[LeaseAttempt, ...] = ()
+    stages: tuple[StageCost, ...] = ()
     rented_at: AwareDatetime | None = None
     released_at: AwareDatetime | None = None
     usd: float | None = None
