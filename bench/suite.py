@@ -9,9 +9,9 @@ import hashlib
 import json
 import re
 import tomllib
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from bench.errors import SuiteError
 from bench.frozen import Frozen
@@ -19,16 +19,61 @@ from bench.prompts import Prompts
 
 Driver = Literal["meter", "vllm-bench", "vllm-rs-bench"]
 Arrivals = Literal["closed", "constant", "poisson", "gamma", "trace"]
+Spot = Literal["never", "first", "only"]
+Usd = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 REPEATS_MAX = 100
+# name@sha256:digest; or the digest is left open, under the name of what will say it (see bench/pins.py).
+IMAGE = r"^[a-z0-9][\w./:-]*@(sha256:[0-9a-f]{64}|\{NIGHTBENCH_[A-Z0-9_]+\})$"
+SPOT_ENDING = "-spot"  # a spot size is the same machine under another price
+
+
+class Alternative(Frozen):
+    """What to rent where the machine that was asked for cannot be had; no region means any of the suite's."""
+
+    kind: str = Field(min_length=1)
+    region: str | None = Field(default=None, min_length=1)
 
 
 class Machine(Frozen):
-    """Where the suite runs; on the local target `kind` is `local` and nothing is rented."""
+    """Where the suite runs; on the local target `kind` is `local` and nothing is rented.
 
-    kind: str = "local"
+    What stands below `image` says where, for how long and at what price to rent: it moves no number and is in no id.
+    """
+
+    kind: str = Field(default="local", min_length=1)
     gpu: str | None = None
     gpu_count: int = Field(default=0, ge=0)
+    image: str | None = Field(default=None, min_length=1)  # what it boots: drivers come with it
+    alternatives: tuple[Alternative, ...] = Field(default=(), strict=False)  # tried in this order
+    regions: tuple[str, ...] = Field(default=(), strict=False)  # tried in this order; none means wherever it is offered
+    spot: Spot = "never"  # never, before its on-demand price, or nothing else
+    usd_per_hour_max: Usd | None = None  # an offer above it is not taken
+    budget_usd: Usd | None = None  # of the night, teardown included
     lease_minutes: int = Field(default=60, ge=1)
+
+    @field_validator("usd_per_hour_max", "budget_usd")
+    @classmethod
+    def _pays_for_something(cls, usd: float | None) -> float | None:
+        if usd == 0:
+            msg = "0 rents nothing: say what it may cost, or leave the key out for no limit"
+            raise ValueError(msg)
+        return usd
+
+    @model_validator(mode="after")
+    def _is_for_rent(self) -> Self:
+        if self.kind == "local" and (self.alternatives or self.spot != "never"):
+            msg = "this computer has no alternatives and no spot price: name the kind of machine to rent"
+            raise ValueError(msg)
+        return self
+
+
+# What says where, for how long and at what price to rent.
+RENTING = frozenset({"alternatives", "regions", "spot", "usd_per_hour_max", "budget_usd", "lease_minutes"})
+
+
+def hardware_of(kind: str) -> str:
+    """The kind of machine that a size is, whichever way it is paid."""
+    return kind.removesuffix(SPOT_ENDING)
 
 
 class Model(Frozen):
@@ -50,6 +95,15 @@ class Engine(Frozen):
     max_model_len: int = Field(ge=1)
     flags: tuple[str, ...] = Field(default=(), strict=False)
     environment: dict[str, str] = Field(default_factory=dict)
+    install: Literal["venv", "container"] = "venv"
+    image: str | None = Field(default=None, pattern=IMAGE)  # of the container, always by digest
+
+    @model_validator(mode="after")
+    def _container_has_an_image(self) -> Self:
+        if (self.install == "container") != (self.image is not None):
+            msg = 'an image belongs to a container: give both install = "container" and image, or neither'
+            raise ValueError(msg)
+        return self
 
 
 class Workload(Frozen):
@@ -152,15 +206,27 @@ class Scenario(Frozen):
     @property
     def scenario_id(self) -> str:
         """Hash of everything that can move a number; labels and settings at their default are left out of it."""
-        labels: dict[str, Any] = {"name": True, "model": {"name"}, "machine": {"lease_minutes"}}
+        labels: dict[str, Any] = {"name": True, "model": {"name"}, "machine": RENTING}
         labels["workload"] = {"trace": True, "prompts": {"file"}}  # files count by their content
-        return _digest(self.model_dump(mode="json", exclude_defaults=True, exclude=labels))
+        return _digest(self._as_measured().model_dump(mode="json", exclude_defaults=True, exclude=labels))
 
     @property
     def server_id(self) -> str:
         """Hash of what one server process is started with: scenarios that share it are measured on one server."""
-        others: dict[str, Any] = {"name": True, "workload": True, "machine": {"lease_minutes"}}
-        return _digest(self.model_dump(mode="json", exclude_defaults=True, exclude=others))
+        others: dict[str, Any] = {"name": True, "workload": True, "machine": RENTING}
+        return _digest(self._as_measured().model_dump(mode="json", exclude_defaults=True, exclude=others))
+
+    def on(self, kind: str) -> Self:
+        """The scenario on another kind of machine: another measurement, unless only the way of paying differs."""
+        if hardware_of(kind) == hardware_of(self.machine.kind):
+            return self
+        # Which GPU an alternative has is for the machine to say.
+        machine = self.machine.model_copy(update={"kind": kind, "gpu": None, "gpu_count": 0})
+        return self.model_copy(update={"machine": machine})
+
+    def _as_measured(self) -> Self:
+        kind = hardware_of(self.machine.kind)
+        return self.model_copy(update={"machine": self.machine.model_copy(update={"kind": kind})})
 
 
 def _digest(value: dict[str, Any]) -> str:
@@ -271,13 +337,20 @@ def _suggestion(path: tuple[int | str, ...]) -> str:
         "scenarios": ScenarioEntry,
     }
     table = tables.get(str(path[0]), Suite) if len(path) > 1 else Suite
-    table = Prompts if "prompts" in path[:-1] else table
+    inner: dict[int | str, type[Frozen]] = {"prompts": Prompts, "alternatives": Alternative}
+    table = next((inner[part] for part in path[:-1] if part in inner), table)
     close = difflib.get_close_matches(str(path[-1]), table.model_fields, n=1, cutoff=0.5)
     return f"; did you mean {close[0]!r}? Units are part of a key's name" if close else ""
 
 
 def _unit_hint(key: str) -> str:
-    hints = {"_s": "a number of seconds", "_per_s": "a number per second", "_minutes": "a whole number of minutes"}
+    hints = {
+        "_s": "a number of seconds",
+        "_per_s": "a number per second",
+        "_minutes": "a whole number of minutes",
+        "_usd": "a number of US dollars",
+        "usd_per_hour_max": "a number of US dollars an hour",
+    }
     fitting = [hint for ending, hint in sorted(hints.items(), key=lambda item: len(item[0])) if key.endswith(ending)]
     return f" ({key} is {fitting[-1]})" if fitting else ""
 
@@ -285,13 +358,16 @@ def _unit_hint(key: str) -> str:
 def line_of(text: str, path: tuple[int | str, ...]) -> int:
     """The line (from 1) where the key at this path stands, or that of the nearest table above it; 1 if none does."""
     wanted = [str(part) for part in path if isinstance(part, str)]
-    nth = next((part for part in path if isinstance(part, int)), None)
+    place = next((at for at, part in enumerate(path) if isinstance(part, int)), len(path))
+    repeated = ".".join(map(str, path[:place]))  # the [[table]] that the number counts; none where it is written inline
+    has_headers = re.search(rf"^\s*\[\[\s*{re.escape(repeated)}\s*\]\]", text, re.MULTILINE)
+    nth = path[place] if has_headers and place < len(path) else None
     table, found, count = "", 1, -1
     for number, line in enumerate(text.splitlines(), start=1):
         header = re.match(r"\s*\[+\s*([\w.]+)\s*\]+", line)
         if header:
             table = header[1]
-            count += wanted[:1] == [table]
+            count += table == repeated
         is_ours = not table or nth in (None, count)
         if header and is_ours and table.split(".") in (wanted[:1], wanted[:-1], wanted):
             found = number
@@ -299,4 +375,5 @@ def line_of(text: str, path: tuple[int | str, ...]) -> int:
         if key and is_ours and [*filter(None, table.split(".")), key[1]] == wanted:
             return number
     # A key of an inline table stands on the line of that table's own key.
-    return line_of(text, path[:-1]) if len(wanted) > 2 and found == line_of(text, path[:2]) else found  # noqa: PLR2004
+    outermost = path[: 2 if len(path) > 1 and isinstance(path[1], int) else 1]
+    return line_of(text, path[:-1]) if len(wanted) > 2 and found == line_of(text, outermost) else found  # noqa: PLR2004

@@ -5,7 +5,7 @@ import pytest
 
 from bench.errors import SuiteError
 from bench.prompts import Prompts
-from bench.suite import Machine, Scenario, Workload, parse_suite
+from bench.suite import RENTING, Engine, Machine, Scenario, Workload, parse_suite
 from tests.bench.builders import OPEN, SCENARIO, with_workload
 
 SUITE = """\
@@ -247,6 +247,85 @@ def test_a_scenario_driven_by_both_loops_or_neither_or_the_wrong_one_is_refused(
     assert refusal.startswith(f"night.toml:{_line(text, '[[scen', nth=1)}: scenarios.1: {said}")
 
 
+RENTING_LINES = """\
+kind = "gpu-mi300x1-192gb"
+gpu = "MI300X"
+regions = ["tor1", "atl1"]
+image = "gpu-amd-base"
+spot = "first"
+usd_per_hour_max = 3
+budget_usd = 20.5
+alternatives = [{ kind = "gpu-mi325x1-256gb", region = "tor1" }, { kind = "gpu-h200x1-141gb" }]
+"""
+
+
+def test_the_terms_of_renting_are_read() -> None:
+    machine = parse_suite(SUITE.replace("lease_minutes", RENTING_LINES + "lease_minutes"), "night.toml").machine
+
+    assert (machine.regions, machine.spot, machine.usd_per_hour_max) == (("tor1", "atl1"), "first", 3.0)
+    assert [(other.kind, other.region) for other in machine.alternatives] == [
+        ("gpu-mi325x1-256gb", "tor1"),
+        ("gpu-h200x1-141gb", None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "said"),
+    [
+        ("budget_usd = 20.5", "budget_usd = 0", "machine.budget_usd: 0 rents nothing: say what it may cost"),
+        ("usd_per_hour_max = 3", "usd_per_hour_max = 0", "machine.usd_per_hour_max: 0 rents nothing"),
+        ("usd_per_hour_max = 3", 'usd_per_hour_max = "3"', "(usd_per_hour_max is a number of US dollars an hour)"),
+        ("budget_usd = 20.5", "budget_usd = inf", "(budget_usd is a number of US dollars)"),
+        ("budget_usd = 20.5", "budget_usd = -1", "machine.budget_usd: "),
+        ("budget_usd = 20.5", "budget = 20.5", "unknown key 'machine.budget'; did you mean 'budget_usd'?"),
+        ('spot = "first"', 'spot = "always"', "machine.spot: "),
+        (
+            'region = "tor1" }',
+            'regions = "tor1" }',
+            "unknown key 'machine.alternatives.0.regions'; did you mean 'region'",
+        ),
+        ('{ kind = "gpu-h200x1-141gb" }', "{ }", "the key 'machine.alternatives.1.kind' is missing"),
+    ],
+)
+def test_terms_of_renting_that_cannot_be_are_refused_at_their_line(right: str, wrong: str, said: str) -> None:
+    assert right in RENTING_LINES
+    text = SUITE.replace("lease_minutes", RENTING_LINES.replace(right, wrong) + "lease_minutes")
+    start = "alternatives" if "alternatives" in said else wrong
+
+    refusal = _refusal(text)
+
+    assert refusal.startswith(f"night.toml:{_line(text, start)}: ")
+    assert said in refusal
+
+
+def test_a_wrong_key_of_the_second_alternative_table_is_placed_there() -> None:
+    tables = '\n[[machine.alternatives]]\nkind = "a"\n\n[[machine.alternatives]]\nkind = "b"\nzone = "c"\n'
+    text = SUITE.replace("lease_minutes = 30\n", 'kind = "gpu-mi300x1-192gb"\n' + tables)
+
+    assert _refusal(text).startswith(f"night.toml:{_line(text, 'zone')}: unknown key 'machine.alternatives.1.zone'")
+
+
+@pytest.mark.parametrize("line", ['spot = "first"', 'alternatives = [{ kind = "gpu-h200x1-141gb" }]'])
+def test_this_computer_has_no_other_terms(line: str) -> None:
+    refusal = _refusal(SUITE.replace("lease_minutes", f"{line}\nlease_minutes"))
+
+    assert "machine: this computer has no alternatives and no spot price" in refusal
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ('install = "container"', "an image belongs to a container"),
+        (f'image = "vllm/vllm-openai-rocm@sha256:{"0" * 64}"', "an image belongs to a container"),
+        ('install = "container"\nimage = "vllm/vllm-openai-rocm:latest"', "String should match pattern"),
+    ],
+)
+def test_a_container_is_run_from_an_image_by_digest(lines: str, said: str) -> None:
+    refusal = _refusal(SUITE.replace("max_model_len", f"{lines}\nmax_model_len"))
+
+    assert said in refusal
+
+
 PROMPTS = "concurrency = 4\nprompts = { %s }\n"
 
 
@@ -333,10 +412,53 @@ def test_the_id_of_an_open_scenario_measured_in_the_past_never_changes() -> None
 
 @pytest.mark.parametrize(
     ("path", "to"),
-    [(("name",), "renamed"), (("model", "name"), "renamed"), (("machine", "lease_minutes"), 7)],
+    [
+        (("name",), "renamed"),
+        (("model", "name"), "renamed"),
+        (("machine", "lease_minutes"), 7),
+        (("machine", "usd_per_hour_max"), 3.0),
+        (("machine", "budget_usd"), 20.0),
+        (("machine", "regions"), ("tor1", "atl1")),
+    ],
 )
-def test_labels_and_the_length_of_the_lease_do_not_move_the_id(path: tuple[str, ...], to: object) -> None:
+def test_labels_and_the_terms_of_the_lease_do_not_move_the_id(path: tuple[str, ...], to: object) -> None:
     assert _changed(*path, to=to).scenario_id == SCENARIO.scenario_id
+
+
+RENTED = _changed("machine", "kind", to="gpu-mi300x1-192gb")
+
+
+@pytest.mark.parametrize(
+    "terms",
+    [
+        {"alternatives": ({"kind": "gpu-mi325x1-256gb", "region": "nyc2"},)},
+        {"spot": "first"},
+        {"spot": "only"},
+        {"kind": "gpu-mi300x1-192gb-spot"},
+    ],
+)
+def test_how_a_machine_is_paid_and_what_else_would_do_do_not_move_the_id(terms: dict[str, Any]) -> None:
+    paid = RENTED.model_copy(update={"machine": Machine.model_validate(RENTED.machine.model_dump() | terms)})
+
+    assert (paid.scenario_id, paid.server_id) == (RENTED.scenario_id, RENTED.server_id)
+
+
+def test_a_scenario_on_an_alternative_is_another_measurement() -> None:
+    assert RENTED.on("gpu-mi325x1-256gb").scenario_id != RENTED.scenario_id
+    assert RENTED.on("gpu-mi300x1-192gb-spot") == RENTED
+
+
+def test_the_ids_of_the_suite_that_runs_everywhere_never_change() -> None:
+    path = Path(__file__).parents[2] / "suites" / "local.toml"
+
+    scenarios = parse_suite(path.read_text(), path.name).expand()
+
+    assert [scenario.scenario_id for scenario in scenarios] == [
+        "42d49e81b233bb1d",
+        "a31713684563181f",
+        "00c623faccb983f4",
+    ]
+    assert {scenario.server_id for scenario in scenarios} == {"7e6d681063eff703"}
 
 
 def test_a_default_that_is_spelled_out_does_not_move_the_id() -> None:
@@ -355,6 +477,7 @@ MOVES: list[tuple[tuple[str, ...], object]] = [
     (("machine", "kind"), "amd-droplet"),
     (("machine", "gpu"), "MI300X"),
     (("machine", "gpu_count"), 8),
+    (("machine", "image"), "gpu-amd-base"),
     (("model", "source"), "generated:small?seed=1"),
     (("model", "precision"), "fp8"),
     (("engine", "version"), "0.33.0"),
@@ -374,6 +497,13 @@ MOVES: list[tuple[tuple[str, ...], object]] = [
 @pytest.mark.parametrize(("path", "to"), MOVES, ids=lambda value: ".".join(value) if isinstance(value, tuple) else "")
 def test_every_value_that_can_move_a_number_moves_the_id(path: tuple[str, ...], to: object) -> None:
     assert _changed(*path, to=to).scenario_id != SCENARIO.scenario_id
+
+
+def test_the_image_of_a_container_moves_the_id() -> None:
+    boxes = [{"install": "container", "image": f"vllm/vllm-openai-rocm@sha256:{sign * 64}"} for sign in "01"]
+    engines = [SCENARIO.engine, *(Engine.model_validate(SCENARIO.engine.model_dump() | box) for box in boxes)]
+
+    assert len({SCENARIO.model_copy(update={"engine": engine}).scenario_id for engine in engines}) == 3
 
 
 @pytest.mark.parametrize(
@@ -439,7 +569,8 @@ def test_every_field_of_a_scenario_is_either_a_label_or_seen_to_move_the_id() ->
     of_open_loops = {("workload", name) for name in ("request_rate_per_s", "arrivals", "burstiness")}
     moved = {path for path, _ in MOVES} | of_open_loops
     moved |= {("workload", name) for name in ("prompts", "trace_sha256")}
-    labels = {("model", "name"), ("machine", "lease_minutes"), ("workload", "trace")}
+    moved |= {("engine", name) for name in ("install", "image")}
+    labels = {("model", "name"), ("workload", "trace")} | {("machine", name) for name in RENTING}
     the_only_one = {("engine", "name")}
     fields = {
         (part, name)
