@@ -86,3 +86,41 @@ class LoadDriverError(NightbenchError):
     """The load client failed or measured nothing usable."""
 
     stage = "load-drive"
+
+
+class HostError(NightbenchError):
+    """A machine at the other end of SSH failed us."""
+
+    stage = "machine"
+
+
+class UnreachableHostError(HostError):
+    """A machine cannot be reached: refused, reset, no route, or silent before anybody was let in."""
+
+
+class HostKeyError(HostError):
+    """A machine showed another host key than the one that is known for it; nothing was sent to it."""
+
+
+class LoginRefusedError(HostError):
+    """A machine does not let our key in."""
+
+
+class NotReadyError(HostError):
+    """A machine lets us in, but does not run what we ask: its first boot is not over."""
+
+
+class SilentHostError(HostError):
+    """A machine that was connected said nothing for longer than a step may take."""
+
+
+class LostConnectionError(HostError):
+    """The connection broke in the middle of a step; whether the step was done is not known."""
+
+
+class RemoteCommandError(HostError):
+    """A command ran on a machine and failed; the message holds its own words."""
+
+
+class TransferError(HostError):
+    """A file did not arrive as it was sent; nothing stands under its final name."""

@@ -1,0 +1,298 @@
+"""Machines over SSH: a real sshd at the other end, through a wire that fails as real ones do."""
+
+import hashlib
+import logging
+import os
+import signal
+import stat
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from bench.errors import (
+    HostError,
+    HostKeyError,
+    LoginRefusedError,
+    LostConnectionError,
+    NotReadyError,
+    RemoteCommandError,
+    SilentHostError,
+    TransferError,
+    UnreachableHostError,
+)
+from infra.host import Access
+from infra.ssh_host import SshHost, wait_until_ready
+from tests.emulators.sshd import Sshd, make_key, running_machine
+from tests.emulators.wire import Wire
+
+SECRET = "hf_abcdef0123456789"  # noqa: S105
+
+
+@dataclass(frozen=True)
+class Far:
+    """A machine, the wire to it, and how to reach it through that wire."""
+
+    machine: Sshd
+    wire: Wire
+    access: Access
+
+    def host(self, patience_s: float = 20.0, connect_s: float = 3.0) -> SshHost:
+        return SshHost(self.access, patience_s=patience_s, connect_s=connect_s)
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    path = tmp_path_factory.mktemp("keys") / "client"
+    return path, make_key(path)
+
+
+@pytest.fixture
+def far(tmp_path: Path, keys: tuple[Path, str]) -> Iterator[Far]:
+    private, public = keys
+    with running_machine(tmp_path / "machine", public) as machine, Wire((machine.address, machine.port)) as wire:
+        yield Far(machine, wire, Access("127.0.0.1", wire.port, "root", private, machine.host_public_key))
+
+
+def until(is_so: Callable[[], bool], patience_s: float = 10.0) -> None:
+    end = time.monotonic() + patience_s
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_a_script_runs_at_home_and_says_how_it_ended(far: Far) -> None:
+    ran = far.host().run("pwd; cat; echo oh >&2; exit 7", stdin=b"given")
+
+    assert (ran.out, ran.err, ran.exit_code) == (f"{far.machine.home}\ngiven", "oh\n", 7)
+
+
+def test_output_is_passed_on_while_the_script_runs(far: Far) -> None:
+    said: list[tuple[str, float]] = []
+    began = time.monotonic()
+
+    far.host().run("echo one; sleep 1; echo two", say=lambda line: said.append((line, time.monotonic() - began)))
+
+    (first, first_s), (second, second_s) = said[:2]
+    assert (first, second) == ("one", "two")
+    assert second_s - first_s > 0.7
+
+
+def test_a_failing_question_is_an_error_in_its_own_words(far: Far) -> None:
+    with pytest.raises(RemoteCommandError, match="ended with 2: no such disk"):
+        far.host().ask("echo no such disk >&2; exit 2")
+
+
+def test_a_first_boot_that_answers_everything_is_not_ready(far: Far) -> None:
+    far.machine.please_wait(True)
+
+    with pytest.raises(NotReadyError, match="Please wait while we get your droplet ready"):
+        far.host().run("true")
+    assert not far.host().is_alive()
+
+
+def test_waiting_ends_when_the_first_boot_does(far: Far) -> None:
+    far.machine.please_wait(True)
+    threading.Timer(1.5, far.machine.please_wait, [False]).start()
+
+    wait_until_ready(far.host(), patience_s=20)
+
+    assert far.host().is_alive()
+
+
+def test_another_host_key_is_refused_at_once_and_sees_nothing_of_us(far: Far, tmp_path: Path) -> None:
+    other = replace(far.access, host_public_key=make_key(tmp_path / "other"))
+    began = time.monotonic()
+
+    with pytest.raises(HostKeyError, match="is not the machine we know") as caught:
+        wait_until_ready(SshHost(other), patience_s=60)
+
+    assert (caught.value.exit_code, time.monotonic() - began < 5) == (3, True)
+    assert "Accepted" not in (far.machine.folder / "sshd.log").read_text()
+
+
+def test_a_host_key_of_another_kind_is_refused_too(far: Far) -> None:
+    rsa = replace(far.access, host_public_key="ecdsa-sha2-nistp256 " + ECDSA)
+
+    with pytest.raises(HostKeyError):
+        SshHost(rsa).run("true")
+
+
+def test_a_key_that_never_gets_in_is_told_from_a_machine_that_is_not_there(far: Far, tmp_path: Path) -> None:
+    make_key(tmp_path / "stranger")
+    host = SshHost(replace(far.access, private_key=tmp_path / "stranger"), connect_s=3)
+
+    with pytest.raises(LoginRefusedError, match="was its public part put on the machine"):
+        wait_until_ready(host, patience_s=2)
+
+
+@pytest.mark.parametrize("mode", ["refuse", "reset", "silence", "banner"])
+def test_a_machine_that_cannot_be_reached_is_said_within_bounds(far: Far, mode: str) -> None:
+    far.wire.set(mode)
+    began = time.monotonic()
+
+    with pytest.raises(UnreachableHostError, match=r"cannot be reached|refuses connections"):
+        wait_until_ready(far.host(connect_s=2), patience_s=3)
+
+    assert time.monotonic() - began < 15
+
+
+@pytest.mark.parametrize("mode", ["refuse", "reset"])
+def test_a_machine_that_is_late_is_waited_for(far: Far, mode: str) -> None:
+    far.wire.set(mode)
+    threading.Timer(2.0, far.wire.set, ["pass"]).start()
+
+    wait_until_ready(far.host(), patience_s=20)
+
+
+def test_silence_in_mid_command_ends_the_step_and_is_named(far: Far) -> None:
+    host = far.host()
+    host.run("true")
+    far.wire.set("silence")
+    began = time.monotonic()
+
+    with pytest.raises(SilentHostError, match="said nothing more within 2 s of `echo x`"):
+        host.run("echo x", timeout_s=2)
+
+    assert time.monotonic() - began < 5
+    far.wire.set("pass")
+    assert host.run("echo x").out == "x\n"
+
+
+def test_a_cut_in_mid_command_is_a_lost_connection_and_the_next_step_connects_again(far: Far) -> None:
+    host = far.host()
+    threading.Timer(1.0, far.machine.cut).start()
+
+    with pytest.raises(LostConnectionError, match="broke during `sleep 5`"):
+        host.run("sleep 5")
+
+    assert host.ask("echo there") == "there\n"
+
+
+def test_a_question_is_asked_again_over_a_cut(far: Far) -> None:
+    threading.Timer(1.0, far.machine.cut).start()
+
+    assert far.host().ask("sleep 2; echo answer") == "answer\n"
+
+
+def test_files_and_folders_arrive_as_they_were(far: Far, tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "deep" / "big").write_bytes(os.urandom(3_000_000))
+    (folder / "empty").touch()
+    host = far.host()
+
+    host.put(folder, "nightbench/there")
+    host.put(folder / "deep" / "big", "nightbench/one file", mode=0o755)
+    host.get("nightbench/there", tmp_path / "back")
+    host.get("nightbench/one file", tmp_path / "file")
+
+    same = (folder / "deep" / "big").read_bytes()
+    assert (tmp_path / "back" / "deep" / "big").read_bytes() == (tmp_path / "file").read_bytes() == same
+    assert sorted(path.name for path in (tmp_path / "back").rglob("*")) == ["big", "deep", "empty"]
+    assert stat.S_IMODE((far.machine.home / "nightbench" / "one file").stat().st_mode) == 0o755
+    assert [path for path in far.machine.home.rglob("*") if ".partial" in path.name or ".tar" in path.name] == []
+
+
+def test_a_cut_transfer_is_repeated_and_leaves_no_half(far: Far, tmp_path: Path) -> None:
+    big = tmp_path / "big"
+    big.write_bytes(os.urandom(40_000_000))
+    host = far.host()
+    host.run("true")
+    far.wire.cut_after(5_000_000)
+
+    host.put(big, "big")
+    far.wire.cut_after(5_000_000)
+    host.get("big", tmp_path / "back")
+
+    assert far.wire.cuts == 2
+    assert hashlib.sha256((tmp_path / "back").read_bytes()).digest() == hashlib.sha256(big.read_bytes()).digest()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["back", "big", "machine"]
+
+
+def test_a_file_that_changes_on_its_way_never_gets_its_name(far: Far, tmp_path: Path) -> None:
+    host = far.host(patience_s=1.0)
+    (far.machine.home / "bin").mkdir()
+    liar = far.machine.home / "bin" / "sha256sum"
+    liar.write_text("#!/bin/sh\necho 0000  -\n")
+    liar.chmod(0o755)
+    (tmp_path / "file").write_text("x")
+
+    with pytest.raises(TransferError, match="are not the same"):
+        host.put(tmp_path / "file", "file")
+
+    assert not (far.machine.home / "file").exists()
+
+
+def test_a_file_that_is_not_there_is_said(far: Far, tmp_path: Path) -> None:
+    with pytest.raises(TransferError, match="there is no nowhere"):
+        far.host().get("nowhere", tmp_path / "x")
+
+
+def test_a_secret_reaches_a_process_and_nobody_else(far: Far, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    host = far.host()
+
+    host.put_secret_environment({"HF_TOKEN": f"{SECRET} it's"}, "nightbench/secret.env")
+    argv = ["sh", "-c", 'echo "${HF_TOKEN%% *}" | sha256sum; cat /proc/*/cmdline | tr "\\0" " "']
+    host.start_detached(argv, "nightbench/job", environment_file="nightbench/secret.env")
+    until(lambda: host.look("nightbench/job").state == "ended")
+
+    seen = host.look("nightbench/job").log.decode()
+    assert seen.startswith(hashlib.sha256(f"{SECRET}\n".encode()).hexdigest())
+    assert SECRET not in seen
+    assert stat.S_IMODE((far.machine.home / "nightbench" / "secret.env").stat().st_mode) == 0o600
+    assert SECRET not in caplog.text
+
+
+def test_a_detached_process_outlives_its_connection_and_is_found_again(far: Far) -> None:
+    host = far.host()
+    host.start_detached(["sh", "-c", "echo begun; sleep 3; echo done; exit 5"], "nightbench/job")
+    before = host.look("nightbench/job")
+
+    far.machine.cut()
+    lost = SshHost(far.access)
+    during = lost.look("nightbench/job", log_from=len(before.log))
+    until(lambda: lost.look("nightbench/job").state != "running")
+    after = lost.look("nightbench/job")
+
+    assert (before.state, during.state) == ("running", "running")
+    assert (after.state, after.exit_code, after.log) == ("ended", 5, b"begun\ndone\n")
+
+
+def test_starting_twice_starts_once(far: Far) -> None:
+    host = far.host()
+    for _ in range(3):
+        host.start_detached(["sh", "-c", "echo begun; sleep 20"], "nightbench/job")
+
+    assert host.look("nightbench/job").log == b"begun\n"
+    host.end_detached("nightbench/job")
+    until(lambda: host.look("nightbench/job").state != "running")
+    host.end_detached("nightbench/job")
+
+
+def test_a_killed_process_is_gone_and_not_ended(far: Far) -> None:
+    host = far.host()
+    host.start_detached(["sleep", "60"], "nightbench/job")
+    leader = int((far.machine.home / "nightbench" / "job" / "pid").read_text())
+
+    os.killpg(leader, signal.SIGKILL)
+    until(lambda: host.look("nightbench/job").state == "gone")
+
+    assert host.look("nightbench/never-started").state == "gone"
+
+
+def test_every_error_of_a_machine_has_a_stage_and_exit_code_3() -> None:
+    kinds = HostError.__subclasses__()
+
+    assert len(kinds) >= 8
+    assert {(kind.stage, kind.exit_code) for kind in kinds} == {("machine", 3)}
+
+
+ECDSA = (
+    "AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTYAAABBBEmKSENjQEezOmxkZMy7opKgwFB9nkt5YRrYMjNuG5N87uRgg6CLrbo5w"
+    "AdT/y6v0mKV0U2w0WZ2YB/++Tpockg="
+)
