@@ -1,6 +1,6 @@
 """Put a model's weights in place and prove that they are whole.
 
-A model we generate goes the same way as one that will be downloaded: made in a temporary folder beside, listed with
+A model we generate goes the same way as one that is downloaded: put together in a temporary folder beside, listed with
 hashes in `MANIFEST.sha256`, and renamed to its final name only when it is complete.
 """
 
@@ -15,11 +15,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.errors import ModelError, NoSpaceError
+from infra.hub import Download, hash_files, look
+from infra.hub_process import Hub
 from infra.small_model import SHAPES, Shape, write_small_model
-from infra.store import sha256, sync
+from infra.store import sync
 
 MANIFEST = "MANIFEST.sha256"
 GENERATED = re.compile(r"generated:(?P<shape>[a-z]+)\?seed=(?P<seed>\d+)")
+FROM_HUB = re.compile(r"hf:(?P<repo>[\w.-]+/[\w.-]+)(?:@(?P<revision>[\w./-]+))?")
+COMMIT = re.compile(r"[0-9a-f]{40}")
 MANIFEST_LINE = re.compile(r"(?P<sha256>[0-9a-f]{64})  (?P<name>[^/].*)")
 SPARE_BYTES = 256 * 1024**2  # left on the disk for logs and results
 
@@ -33,30 +37,30 @@ class PreparedModel:
 
     name: str
     path: Path
-    revision: str  # "seed-0-" and 16 hex digits of the files' hash, or "path-" and the same
+    revision: str  # the hub's commit; else "seed-0-" or "path-" and 16 hex digits of the files' hash
     sha256: str  # over the manifest: one "hash  name" line a file, sorted by name
     bytes: int
     vocab_size: int
     weights_bytes: int
 
 
-def prepare_model(source: str, models_dir: Path, say: Say) -> PreparedModel:
-    """Make the model of this source or find it there, and verify every byte; repeating it only verifies.
+def prepare_model(source: str, models_dir: Path, say: Say, hub: Hub | None = None) -> PreparedModel:
+    """Make or download the model of this source or find it there, and verify every byte; repeating it only verifies.
 
-    Sources: "generated:small?seed=0", "generated:tiny?seed=0", "path:/some/folder". A corrupt model is refused, never
-    repaired in silence: something damaged it, and somebody should know.
+    Sources: "hf:org/name@<commit>", "generated:small?seed=0", "generated:tiny?seed=0", "path:/some/folder". A model
+    that was whole and is corrupt now is refused, never repaired in silence: something damaged it, and somebody should
+    know. `hub` says where downloads come from and how patient they are.
     """
     kind, _, rest = source.partition(":")
     if kind == "path" and rest:
         return _model_in_place(Path(rest).absolute())
     if generated := GENERATED.fullmatch(source):
         return _generated(source, generated["shape"], int(generated["seed"]), models_dir, say)
-    if kind == "hf":
-        raise ModelError(
-            f"{source} would be downloaded from a model hub, which Nightbench cannot do yet; "
-            "download it yourself and name its folder: path:/some/folder"
-        )
-    raise ModelError(f"{source!r} is no model source; known are generated:small?seed=0 and path:/some/folder")
+    if named := FROM_HUB.fullmatch(source):
+        return _from_hub(named["repo"], named["revision"], models_dir, say, hub or Hub())
+    raise ModelError(
+        f"{source!r} is no model source; known are hf:org/name@<commit>, generated:small?seed=0 and path:/some/folder"
+    )
 
 
 def _model_in_place(path: Path) -> PreparedModel:
@@ -64,7 +68,7 @@ def _model_in_place(path: Path) -> PreparedModel:
     if not (path / "config.json").is_file():
         raise ModelError(f"{path} is no model folder: it has no config.json")
     hashes = _verify(path) if (path / MANIFEST).exists() else _hash_files(path)
-    return _prepared(path.name, path, "path", hashes)
+    return _prepared(path.name, path, f"path-{_hash_of(hashes)[:16]}", hashes)
 
 
 def _generated(source: str, shape_name: str, seed: int, models_dir: Path, say: Say) -> PreparedModel:
@@ -78,7 +82,36 @@ def _generated(source: str, shape_name: str, seed: int, models_dir: Path, say: S
             say(f"writing the model {shape_name} to {path}")
             _make(path, shape, seed)
         hashes = _verify(path)
-    return _prepared(shape_name, path, f"seed-{seed}", hashes)
+    return _prepared(shape_name, path, f"seed-{seed}-{_hash_of(hashes)[:16]}", hashes)
+
+
+def _from_hub(repo: str, revision: str | None, models_dir: Path, say: Say, hub: Hub) -> PreparedModel:
+    models_dir.mkdir(parents=True, exist_ok=True)
+    if revision is None or not COMMIT.fullmatch(revision):
+        aside = models_dir.absolute() / f".{repo.replace('/', '--')}.look"
+        now = look(repo, revision or "main", aside, hub).sha
+        shutil.rmtree(aside, ignore_errors=True)
+        raise ModelError(
+            f"hf:{repo}{'@' + revision if revision else ''} names no commit, so tomorrow it may be another model; "
+            f"as it is now it is hf:{repo}@{now}"
+        )
+    path = models_dir.absolute() / f"{repo.replace('/', '--')}-{revision[:12]}"
+    with _alone(path.with_name(f".{path.name}.lock")):
+        hashes = _verify(path) if path.exists() else _download(repo, revision, path, say, hub)
+    return _prepared(repo, path, revision, hashes)
+
+
+def _download(repo: str, sha: str, path: Path, say: Say, hub: Hub) -> Hashes:
+    """Bring the model under its final name, whole or not at all; what a killed run had finished is used again."""
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    hashes = Download(repo, sha, unfinished, path.with_name(f".{path.name}.download"), hub, say).run()
+    (unfinished / MANIFEST).write_text(_manifest(hashes), "utf-8")
+    # The weights themselves are not forced to the disk, which would take a rented minute: a power cut that tears them
+    # is found by their hashes.
+    sync(unfinished / MANIFEST)
+    unfinished.replace(path)
+    sync(path.parent)
+    return hashes
 
 
 @contextlib.contextmanager
@@ -113,12 +146,16 @@ def _demand_free_space(folder: Path, shape: Shape) -> None:
 
 def _hash_files(path: Path) -> Hashes:
     files = sorted(file for file in path.rglob("*") if file.is_file() and file.name != MANIFEST)
-    return {str(file.relative_to(path)): sha256(file) for file in files}
+    return hash_files(path, [str(file.relative_to(path)) for file in files])
 
 
 def _manifest(hashes: Hashes) -> str:
     """Give the lines that `sha256sum --check` reads, sorted by file name."""
     return "".join(f"{sha256}  {name}\n" for name, sha256 in sorted(hashes.items()))
+
+
+def _hash_of(hashes: Hashes) -> str:
+    return hashlib.sha256(_manifest(hashes).encode()).hexdigest()
 
 
 def _verify(path: Path) -> Hashes:
@@ -148,14 +185,13 @@ def _read_manifest(path: Path) -> Hashes:
     return {entry["name"]: entry["sha256"] for entry in entries if entry}
 
 
-def _prepared(name: str, path: Path, origin: str, hashes: Hashes) -> PreparedModel:
+def _prepared(name: str, path: Path, revision: str, hashes: Hashes) -> PreparedModel:
     sizes = {file: (path / file).stat().st_size for file in hashes}
-    sha256 = hashlib.sha256(_manifest(hashes).encode()).hexdigest()
     return PreparedModel(
         name=name,
         path=path,
-        revision=f"{origin}-{sha256[:16]}",
-        sha256=sha256,
+        revision=revision,
+        sha256=_hash_of(hashes),
         bytes=sum(sizes.values()),
         vocab_size=_vocab_size(path),
         weights_bytes=sum(size for file, size in sizes.items() if file.endswith(".safetensors")),

@@ -42,5 +42,7 @@ class Settings(BaseSettings):
     engine_port: int = Field(default=0, ge=0, le=65535)  # 0: any free port
     vllm_executable: Path | None = None  # None: the environment that `make engine` builds
     vllm_rs: Path | None = None  # None: the one in the engine's own package, else on PATH
+    hub_endpoint: str | None = None  # of the model hub; None: the library's own. Its token: HF_TOKEN in the environment
+    hub_stall_s: float = Field(default=120.0, gt=0)  # a download that brings no byte for so long is killed and retried
     min_free_gib: float = Field(default=2.0, ge=0)
     git_commit: str | None = None  # where the code is installed without its git folder

@@ -7,6 +7,7 @@ from prefect.cache_policies import NO_CACHE
 
 from bench.record import NightRecord
 from infra.cloud import give_back, take_lease
+from infra.hub_process import Hub
 from infra.ledger import Lease
 from infra.models import PreparedModel, prepare_model
 from infra.server import EngineAt
@@ -48,7 +49,9 @@ def ready_engine() -> EngineAt:
 @task(task_run_name="model {source}", cache_policy=NO_CACHE, persist_result=False)
 def ready_model(source: str) -> PreparedModel:
     """Put the weights on the machine, or verify those that are there."""
-    return prepare_model(source, Settings().data.absolute() / "models", get_run_logger().info)
+    settings = Settings()
+    hub = Hub(settings.hub_endpoint, stall_s=settings.hub_stall_s)
+    return prepare_model(source, settings.data.absolute() / "models", get_run_logger().info, hub)
 
 
 @task(task_run_name="snapshot", cache_policy=NO_CACHE)

@@ -144,7 +144,7 @@ def test_a_folder_of_somebody_else_is_hashed_as_it_is(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "reason"),
     [
-        ("hf:org/name@0123", "cannot do yet"),
+        ("hf:name-without-its-owner", "no model source"),
         ("generated:huge?seed=0", "known are small, tiny"),
         ("generated:small", "no model source"),
         ("path:", "no model source"),

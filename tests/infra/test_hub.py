@@ -1,0 +1,378 @@
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+import infra.hub
+from bench.errors import ModelError, NoSpaceError
+from infra import processes
+from infra.hub import HubFile, bytes_under, chosen
+from infra.hub_process import CHILD, Hub
+from infra.models import MANIFEST, PreparedModel, prepare_model
+from infra.small_model import TINY, write_small_model
+from tests.emulators.hub import HubEmulator
+
+WEIGHTS = "model.safetensors"
+TOKEN = "hf_secretsecret"  # noqa: S105 - nobody's
+SHARD = "shard.safetensors"
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubEmulator]:
+    for name in ("HF_TOKEN", "NIGHTBENCH_HF_TOKEN", "HF_HUB_OFFLINE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "hf-home"))  # whatever this computer has downloaded does not count
+    write_small_model(tmp_path / "repository", shape=TINY)
+    with HubEmulator(tmp_path / "repository") as emulator:
+        yield emulator
+    assert processes.marked(tmp_path.name) == []
+
+
+@pytest.fixture
+def models(tmp_path: Path) -> Path:
+    return tmp_path / "models"
+
+
+Prepare = Callable[..., PreparedModel]
+
+
+@pytest.fixture
+def prepare(hub: HubEmulator, models: Path, tmp_path: Path) -> Prepare:
+    def prepared(
+        source: str | None = None, said: list[str] | None = None, *, stall_s: float = 20.0, tries: int = 3
+    ) -> PreparedModel:
+        patience = Hub(hub.url, lease_id=tmp_path.name, stall_s=stall_s, tries=tries)
+        lines: list[str] = [] if said is None else said
+        return prepare_model(source or f"hf:org/small@{hub.sha}", models, lines.append, patience)
+
+    return prepared
+
+
+def test_a_model_of_the_hub_enters_the_same_scheme_as_a_generated_one(
+    hub: HubEmulator, prepare: Prepare, models: Path
+) -> None:
+    said: list[str] = []
+
+    model = prepare(said=said)
+
+    here = prepare_model("generated:tiny?seed=0", models, said.append)
+    assert (model.name, model.revision, model.vocab_size) == ("org/small", hub.sha, TINY.vocabulary)
+    assert (model.sha256, model.bytes, model.weights_bytes) == (here.sha256, here.bytes, here.weights_bytes)
+    assert (model.path / MANIFEST).read_bytes() == (here.path / MANIFEST).read_bytes()
+    left = sorted(entry.name for entry in models.iterdir() if not entry.name.endswith(".lock"))
+    assert left == sorted([model.path.name, here.path.name])
+    assert [line for line in said if "GB, " in line and "MB/s" in line]
+
+
+def test_a_model_that_is_there_is_verified_without_asking_the_hub(hub: HubEmulator, prepare: Prepare) -> None:
+    first = prepare()
+    hub.requests.clear()
+
+    second = prepare()
+
+    assert second == first
+    assert hub.requests == []
+
+
+def test_a_downloaded_model_that_was_damaged_since_is_refused(prepare: Prepare) -> None:
+    weights = prepare().path / WEIGHTS
+    weights.write_bytes(bytes(weights.stat().st_size))
+
+    with pytest.raises(ModelError, match=f"{WEIGHTS} is not the file that was put there"):
+        prepare()
+
+
+@pytest.mark.parametrize("source", ["hf:org/small", "hf:org/small@main"])
+def test_a_source_without_a_commit_is_refused_with_the_one_to_write(
+    hub: HubEmulator, prepare: Prepare, models: Path, source: str
+) -> None:
+    with pytest.raises(ModelError, match=f"names no commit.*as it is now it is hf:org/small@{hub.sha}$"):
+        prepare(source)
+
+    assert list(models.iterdir()) == []
+
+
+def test_a_commit_that_is_not_there_is_refused_with_the_newest(hub: HubEmulator, prepare: Prepare) -> None:
+    with pytest.raises(ModelError, match=f"org/small has no commit {'0' * 40}; its newest is hf:org/small@{hub.sha}$"):
+        prepare(f"hf:org/small@{'0' * 40}")
+
+
+def test_a_model_that_is_not_there_is_named(prepare: Prepare) -> None:
+    with pytest.raises(ModelError, match=r"knows no model org/none, or hides it from this token: check the name"):
+        prepare(f"hf:org/none@{'0' * 40}")
+
+
+def test_a_gated_model_is_named_at_once_with_what_to_do(hub: HubEmulator, prepare: Prepare) -> None:
+    hub.fault("gated", "/resolve/", method="HEAD", times=1000)
+
+    with pytest.raises(ModelError, match=r"is gated: accept its terms on its page .* and set HF_TOKEN"):
+        prepare()
+
+    assert len([one for one in hub.requests if one.path.endswith("/config.json")]) == 1
+
+
+def test_a_bad_token_is_named_and_never_said(
+    hub: HubEmulator, prepare: Prepare, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("NIGHTBENCH_HF_TOKEN", TOKEN)
+    hub.fault("unauthorized", "", method="GET", times=1000)
+    said: list[str] = []
+
+    with pytest.raises(ModelError, match=r"does not accept HF_TOKEN, .* make a new token with read access") as caught:
+        prepare(said=said)
+
+    assert {one.token for one in hub.requests} == {TOKEN}
+    written = [path.read_text() for path in (tmp_path / "models").rglob("*") if path.is_file()]
+    assert not [text for text in (*said, *written, str(caught.value)) if TOKEN in text]
+
+
+def test_the_token_is_in_the_environment_of_the_child_and_not_in_its_argv(
+    hub: HubEmulator, prepare: Prepare, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+    hub.fault("stall", WEIGHTS, after=1000)
+    seen: list[tuple[list[str], dict[str, str]]] = []
+
+    def watch() -> None:
+        child = _child_of(tmp_path.name, lambda: bool(hub.gets(WEIGHTS)))
+        seen.append((child.cmdline(), child.environ()))
+
+    with _beside(watch):
+        prepare(stall_s=1.0)
+
+    (argv, environment) = seen[0]
+    assert environment["HF_TOKEN"] == TOKEN
+    assert TOKEN not in " ".join(argv)
+    assert environment["NIGHTBENCH_LEASE"] == tmp_path.name
+
+
+def test_a_hub_that_throttles_metadata_is_waited_for(hub: HubEmulator, prepare: Prepare) -> None:
+    hub.fault("throttle", WEIGHTS, method="HEAD", times=2)
+
+    assert prepare().revision == hub.sha
+
+
+def test_a_hub_that_throttles_for_ever_is_named(hub: HubEmulator, prepare: Prepare) -> None:
+    hub.fault("throttle", WEIGHTS, method="HEAD", times=1000)
+
+    with pytest.raises(ModelError, match=r"asks us to wait, and goes on asking .* \(HfHubHTTPError: 429 Too Many"):
+        prepare(tries=1)
+
+
+@pytest.mark.parametrize("fault", ["cut", "slow"])
+def test_a_bad_line_only_costs_time(hub: HubEmulator, prepare: Prepare, fault: str) -> None:
+    hub.fault("slow" if fault == "slow" else "cut", WEIGHTS, after=500_000)
+
+    model = prepare()
+
+    assert (model.path / WEIGHTS).read_bytes() == (hub.folder / WEIGHTS).read_bytes()
+
+
+def test_a_server_that_ignores_a_range_does_not_spoil_the_file(hub: HubEmulator, prepare: Prepare) -> None:
+    _add_shard(hub)
+    hub.fault("cut", SHARD, after=12_000_000)
+    hub.fault("ignore-range", SHARD)
+
+    model = prepare()
+
+    # The library writes 10 MiB at a time; what was cut off in the middle of that is asked for again.
+    assert [one.range for one in hub.gets(SHARD)] == [None, "bytes=10485760-"]
+    assert (model.path / SHARD).read_bytes() == (hub.folder / SHARD).read_bytes()
+
+
+def test_a_download_that_stands_still_is_killed_and_tried_again(hub: HubEmulator, prepare: Prepare) -> None:
+    hub.fault("stall", WEIGHTS, after=500_000)
+    said: list[str] = []
+
+    model = prepare(said=said, stall_s=1.0)
+
+    assert (model.path / WEIGHTS).read_bytes() == (hub.folder / WEIGHTS).read_bytes()
+    assert [line for line in said if "stalled: no new byte for 1 s" in line]
+    assert len(hub.gets("config.json")) == 1
+
+
+def test_a_hub_that_always_stalls_is_given_up_with_no_process_left(
+    hub: HubEmulator, prepare: Prepare, tmp_path: Path
+) -> None:
+    hub.fault("stall", WEIGHTS, after=1000, times=1000)
+
+    with pytest.raises(ModelError, match=r"stood still for 1 s, 2 times: try later"):
+        prepare(stall_s=1.0, tries=2)
+
+    assert processes.marked(tmp_path.name) == []
+
+
+def test_a_download_that_stalls_in_xet_ends_by_plain_http(hub: HubEmulator, prepare: Prepare) -> None:
+    hub.fault("xet", WEIGHTS, method="HEAD", times=1000)
+    said: list[str] = []
+
+    model = prepare(said=said, stall_s=2.0, tries=2)
+
+    assert (model.path / WEIGHTS).read_bytes() == (hub.folder / WEIGHTS).read_bytes()
+    assert [one for one in hub.requests if one.path.startswith("/cas")]
+    assert [line for line in said if line.endswith("without xet")]
+    assert len(hub.gets(WEIGHTS)) == 1
+
+
+def test_zeros_of_the_right_size_are_fetched_once_more(hub: HubEmulator, prepare: Prepare) -> None:
+    hub.fault("zeros", WEIGHTS)
+    said: list[str] = []
+
+    model = prepare(said=said)
+
+    assert (model.path / WEIGHTS).read_bytes() == (hub.folder / WEIGHTS).read_bytes()
+    assert [line for line in said if "fetched once more" in line]
+    assert len(hub.gets(WEIGHTS)) == 2
+
+
+@pytest.mark.parametrize("name", [WEIGHTS, "tokenizer.json"])
+def test_zeros_served_twice_are_refused_with_both_hashes(hub: HubEmulator, prepare: Prepare, name: str) -> None:
+    hub.fault("zeros", name, times=1000)
+    zeros = bytes((hub.folder / name).stat().st_size)
+
+    with pytest.raises(ModelError, match=rf"{name} has the hash \w+, the hub says \w+, twice") as caught:
+        prepare()
+
+    git = hashlib.sha1(b"blob %d\x00" % len(zeros) + zeros, usedforsecurity=False).hexdigest()
+    assert (hashlib.sha256(zeros).hexdigest() if name == WEIGHTS else git) in str(caught.value)
+
+
+def test_a_disk_that_cannot_hold_the_model_is_named_before_a_byte_is_fetched(
+    hub: HubEmulator, prepare: Prepare, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(infra.hub, "SPACE_MARGIN", 1e9)
+
+    with pytest.raises(NoSpaceError, match=r"needs \d+\.\d GB free in .*, which has"):
+        prepare()
+
+    assert not [one for one in hub.requests if "/resolve/" in one.path]
+
+
+def test_a_child_killed_half_way_is_replaced_and_finished_files_stay(
+    hub: HubEmulator, prepare: Prepare, tmp_path: Path
+) -> None:
+    hub.fault("stall", WEIGHTS, after=1000)
+
+    def kill() -> None:
+        child = _child_of(tmp_path.name, lambda: bool(hub.gets(WEIGHTS)))
+        os.kill(child.pid, signal.SIGKILL)
+
+    said: list[str] = []
+    with _beside(kill):
+        model = prepare(said=said)
+
+    assert [line for line in said if "ended with signal 9" in line]
+    assert (model.path / WEIGHTS).read_bytes() == (hub.folder / WEIGHTS).read_bytes()
+    assert len(hub.gets("config.json")) == 1
+
+
+PREPARES = """
+import sys
+from pathlib import Path
+from infra.hub_process import Hub
+from infra.models import prepare_model
+prepare_model(sys.argv[1], Path(sys.argv[2]), print, Hub(sys.argv[3], lease_id=sys.argv[4]))
+"""
+
+
+def test_a_night_killed_half_way_takes_its_child_along_and_the_next_continues(
+    hub: HubEmulator, prepare: Prepare, models: Path, tmp_path: Path
+) -> None:
+    _add_shard(hub)
+    hub.fault("stall", SHARD, after=12_000_000)
+    argv = [sys.executable, "-c", PREPARES, f"hf:org/small@{hub.sha}", str(models), hub.url, tmp_path.name]
+    with subprocess.Popen(argv, stdout=subprocess.DEVNULL) as night:
+        _until(lambda: len(list(models.rglob("*.json"))) > 3 and bytes_under(models) > 10_000_000)
+        night.kill()
+    _until(lambda: processes.marked(tmp_path.name) == [])
+    assert list(models.rglob("*.incomplete"))
+
+    model = prepare()
+
+    assert not list(models.rglob("*.incomplete"))
+    assert len(hub.gets("tokenizer.json")) == 1
+    assert (model.path / SHARD).read_bytes() == (hub.folder / SHARD).read_bytes()
+
+
+def test_a_disk_that_fills_up_is_named_by_the_child(hub: HubEmulator, tmp_path: Path) -> None:
+    answer = tmp_path / "answer.json"
+    job = {"verb": "fetch", "repo": "org/small", "revision": hub.sha, "names": [WEIGHTS], "answer": str(answer)}
+    job["folder"] = "/mnt/model"
+    run = f'mount -t tmpfs -o size=1m none /mnt && exec "{sys.executable}" -P "{CHILD}"'
+    if subprocess.run(["unshare", "-rm", "mount", "-t", "tmpfs", "none", "/mnt"], check=False).returncode:
+        pytest.skip("no disk of our own can be mounted here")
+
+    with subprocess.Popen(
+        ["unshare", "-rm", "sh", "-c", run],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, "HF_ENDPOINT": hub.url},
+    ) as child:
+        assert child.stdin is not None
+        child.stdin.write(json.dumps(job) + "\n")
+        child.stdin.flush()
+        child.wait(60)
+
+    assert json.loads(answer.read_text())["failed"] == "disk-full"
+
+
+def test_a_name_that_would_leave_the_folder_is_refused(hub: HubEmulator, prepare: Prepare) -> None:
+    hub.listed_too = ["../outside.json"]
+
+    with pytest.raises(ModelError, match=r"lists a file called '\.\./outside\.json', which would leave its folder"):
+        prepare()
+
+
+def test_only_one_copy_of_the_weights_is_fetched() -> None:
+    names = ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors", "consolidated.safetensors"]
+    names += ["original/consolidated.00.pth", "pytorch_model.bin", "config.json", "tokenizer.json", ".gitattributes"]
+    files = [HubFile(name, size=len(name), git_sha1="", sha256=None) for name in names]
+
+    found = [file.name for file in chosen(files)]
+
+    assert found == ["config.json", "tokenizer.json", *names[:2]]
+
+
+def test_weights_without_safetensors_are_fetched_as_they_are() -> None:
+    files = [HubFile(name, 1, "", None) for name in ("config.json", "pytorch_model.bin")]
+
+    assert [file.name for file in chosen(files)] == ["config.json", "pytorch_model.bin"]
+
+
+def _add_shard(hub: HubEmulator) -> None:
+    (hub.folder / SHARD).write_bytes(os.urandom(13_000_000))
+
+
+def _until(is_so: Callable[[], bool]) -> None:
+    until = time.monotonic() + 30
+    while not is_so():
+        assert time.monotonic() < until, "it never came to be"
+        time.sleep(0.05)
+
+
+def _child_of(mark: str, is_so: Callable[[], bool]) -> psutil.Process:
+    _until(lambda: is_so() and bool(processes.marked(mark)))
+    return processes.marked(mark)[0]
+
+
+class _beside:  # noqa: N801 - read as a word of the test's sentence
+    """Do something in a thread while the block runs; what goes wrong in it fails the test."""
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        self._thread = threading.Thread(target=work)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._thread.join()
