@@ -58,6 +58,50 @@ class LeaseError(NightbenchError):
     stage = "provision"
 
 
+class LedgerError(LeaseError):
+    """The ledger cannot be read or written; nothing may be rented without it, and everything may be given back."""
+
+
+class CloudError(LeaseError):
+    """A cloud could not be asked, or answered what we cannot read."""
+
+
+class CloudDeniedError(CloudError):
+    """The cloud turns our token away; asking again is of no use."""
+
+
+class CloudRefusedError(CloudError):
+    """The cloud will not do what was asked, today or tomorrow; nothing was rented."""
+
+
+class CloudLimitError(CloudError):
+    """The account may not rent more; nothing was rented."""
+
+
+class NoCapacityError(CloudError):
+    """The cloud has no such machine left there; nothing was rented. `regions` are those it names instead."""
+
+    def __init__(self, message: str, regions: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.regions = regions
+
+
+class NotAskedError(CloudError):
+    """A call never arrived, or was turned away unread: it had no effect and may be made again after `wait_s`."""
+
+    def __init__(self, message: str, wait_s: float = 1.0) -> None:
+        super().__init__(message)
+        self.wait_s = wait_s
+
+
+class LostReplyError(CloudError):
+    """A call was sent and its answer was lost: only looking tells whether it had its effect."""
+
+
+class MachineLostError(LeaseError):
+    """A rented machine is gone though nobody gave it back: reclaimed, or deleted by hand."""
+
+
 class PortInUseError(NightbenchError):
     """Somebody else listens where the engine must."""
 

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from bench.errors import NightbenchError, UsageError
+from bench.errors import LeaseError, NightbenchError, UsageError
 from flows import show
 from flows.ending import code_of, end_well
 from infra.settings import Settings, quiet_environment
@@ -102,11 +102,16 @@ def plan(
 def reap(
     everything: Annotated[bool, typer.Option("--all", help="Also what a living night still uses.")] = False,
 ) -> None:
-    """Give back every machine that is past its lease, whose night is dead, or that nobody has on record."""
+    """Give back every machine that is past its lease, whose night is dead, or that nobody has on record.
+
+    Needs no record of its own: a machine's name says that it is ours and until when. Exits 3 where one stays.
+    """
     from tasks.leases import give_back_leftovers  # noqa: PLC0415
 
-    gone = give_back_leftovers(Settings(), everything=everything)
-    show.line(f"gave back {', '.join(gone)}" if gone else "nothing to give back")
+    reaped = give_back_leftovers(Settings(), everything=everything, say=show.progress)
+    show.reaped(reaped)
+    if reaped.failed:
+        raise typer.Exit(LeaseError.exit_code)
 
 
 @app.command()

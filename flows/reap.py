@@ -3,19 +3,26 @@
 from prefect import flow, get_run_logger
 from prefect.artifacts import create_table_artifact
 
+from bench.errors import LeaseError
 from infra.settings import Settings
 from tasks.leases import give_back_leftovers
 
 
 @flow(name="reap")
 def reap(everything: bool = False) -> list[str]:
-    """Return the ids of the machines that were given back.
+    """Return the ids of the machines that were given back; fails where one could not be.
 
     Args:
         everything: Also what a living night still uses
 
     """
-    gone = give_back_leftovers(Settings(), everything=everything)
-    get_run_logger().info("gave back %d machines: %s", len(gone), ", ".join(gone) or "none")
+    log = get_run_logger()
+    reaped = give_back_leftovers(Settings(), everything=everything, say=log.error)
+    gone = reaped.given_back
+    log.info("gave back %d machines: %s", len(gone), ", ".join(gone) or "none")
+    for stranger in reaped.strangers:
+        log.warning("looks like ours and is not known, so it was left alone: %s", stranger)
     create_table_artifact([{"machine_id": name} for name in gone], key="reaped", description="Machines given back")
+    if reaped.failed:
+        raise LeaseError(f"not given back, and costing: {reaped.why()}")
     return gone

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from bench.calibration import CalibrationTable
     from bench.crosscheck import Side
     from flows.doctor import Check
+    from infra.reaper import Reaped
     from warehouse.judge import JudgedRun
     from warehouse.query import Answer
 
@@ -92,6 +93,17 @@ def plan(night: NightRecord, offers: Sequence[Offer], *, as_json: bool) -> None:
         return
     table(rows, f"{night.suite.name} on {night.target}: {len(rows)} runs")
     line(f"lease of {night.suite.machine.lease_minutes} minutes, {cost}")
+
+
+def reaped(found: "Reaped") -> None:
+    """Print what a reaper's round gave back, what it left alone, and what it could not give back."""
+    line(f"gave back {', '.join(found.given_back)}" if found.given_back else "nothing to give back")
+    if found.removed:
+        line(f"removed {', '.join(found.removed)}")
+    for stranger in found.strangers:
+        warn(f"{stranger} looks like ours and is not known: look at it, it was left alone")
+    for what, why in found.failed.items():
+        error(f"{what} was not given back: {why}")
 
 
 def leases(found: Sequence[Lease], *, as_json: bool) -> None:

@@ -1,94 +1,128 @@
-"""The Cloud port, and the lease: a machine is written down before it is rented and until it is seen to be gone."""
+"""The Cloud port: what can be rented, renting it, finding it again, and giving it back.
 
-import uuid
-from collections.abc import Mapping
+No method repeats a call that may have had its effect: whoever rents decides what a lost answer means (infra.lease).
+"""
+
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from typing import Protocol
+from datetime import datetime
+from typing import Literal, Protocol
 
-from bench.errors import LeaseError
-from infra.ledger import Lease, Ledger
+from bench.machine_name import MachineName
+
+Status = Literal["new", "active", "off", "errored"]
+LeftoverSort = Literal["key", "volume", "snapshot"]
 
 
 @dataclass(frozen=True)
 class Offer:
-    """A kind of machine that could be rented now."""
+    """A kind of machine, at a place, at today's price; not available where the cloud has none left to give."""
 
     kind: str
     usd_per_hour: float
+    region: str | None = None  # None: the cloud has no regions, or has this kind nowhere now
+    is_spot: bool = False
+    is_available: bool = True
+
+
+@dataclass(frozen=True)
+class Order:
+    """One try at renting one machine."""
+
+    name: MachineName
+    offer: Offer
+    image: str | None = None  # an image's slug, or a snapshot's id; None: the cloud's own choice for this kind
+
+
+@dataclass(frozen=True)
+class Found:
+    """A machine as the cloud describes it; what it did not say is None."""
+
+    machine_id: str
+    name: str
+    tags: tuple[str, ...] = ()
+    status: Status = "active"  # "errored": the cloud gave up making it
+    address: str | None = None
+    kind: str | None = None
+    region: str | None = None
+    usd_per_hour: float | None = None
+    created_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A disk image that we made."""
+
+    snapshot_id: str
+    name: str
+    regions: tuple[str, ...]
+    size_gb: float
+    created_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Leftover:
+    """Something besides machines that we made at the cloud: an ssh key, a volume, a snapshot."""
+
+    sort: LeftoverSort
+    leftover_id: str
+    name: str
 
 
 class Cloud(Protocol):
-    """Rent machines and give them back."""
+    """Rent machines and give them back.
+
+    Every method may raise CloudError where the cloud cannot be asked, and CloudDeniedError where it turns us away.
+    """
 
     name: str
+    settle_s: float  # how long a list may lag behind the truth: "gone" is said after this long, not before
+    is_shared: bool  # whether others rent in the same account, so that a machine we have no record of may be theirs
+    prefix: str  # what the names of our machines begin with
 
     def offers(self) -> list[Offer]:
-        """What can be rented now, cheapest first."""
+        """What could be rented now, cheapest first, one for each kind and region."""
         ...
 
-    def rent(self, offer: Offer, lease_id: str) -> str:
-        """Rent one machine under this lease and return its id; repeating returns the machine of the first time."""
+    def regions(self) -> list[str]:
+        """Every place there is; empty where the cloud has none to choose from."""
         ...
 
-    def find_ours(self) -> list[str]:
-        """The ids of every machine of ours that exists, found without any record of ours."""
+    def rent(self, order: Order) -> Found:
+        """Ask once for one machine of this name.
+
+        Raises NoCapacityError, CloudLimitError or CloudRefusedError where nothing was rented, NotAskedError where the
+        call never arrived, and LostReplyError where nobody knows.
+        """
+        ...
+
+    def look(self, machine_id: str) -> Found | None:
+        """One machine by its id; None where the cloud does not know it now, which early and late proves nothing."""
+        ...
+
+    def find(self, name: str) -> list[Found]:
+        """Every machine of this name, in the union of all lists; lowest id first."""
+        ...
+
+    def find_ours(self) -> list[Found]:
+        """Every machine whose name or tag looks like ours, found without any record of ours."""
         ...
 
     def release(self, machine_id: str) -> None:
-        """Stop paying for a machine and everything on it; releasing one that is gone is not an error."""
+        """Ask once to stop paying for a machine and everything on it; one that is gone is not an error."""
         ...
 
+    def leftovers(self) -> list[Leftover]:
+        """Every key, volume and snapshot whose name begins as ours do."""
+        ...
 
-def take_lease(cloud: Cloud, ledger: Ledger, *, night: str, kind: str, minutes: int) -> Lease:
-    """Rent the cheapest machine of this kind: intent first, then the call, then what came of it.
+    def remove(self, leftover: Leftover) -> None:
+        """Ask once to remove it; one that is gone is not an error."""
+        ...
 
-    Raises LeaseError where the cloud does not offer the kind; nothing is rented then.
-    """
-    fitting = [offer for offer in cloud.offers() if offer.kind == kind]
-    if not fitting:
-        known = ", ".join(sorted({offer.kind for offer in cloud.offers()})) or "nothing"
-        raise LeaseError(
-            f"{cloud.name} offers no machine of kind {kind!r}, only {known}: change machine.kind or --target"
-        )
-    lease_id = uuid.uuid4().hex[:12]
-    expires_at = datetime.now(UTC) + timedelta(minutes=minutes)
-    ledger.intend(lease_id, night=night, cloud=cloud.name, usd_per_hour=fitting[0].usd_per_hour, expires_at=expires_at)
-    ledger.hold(lease_id, cloud.rent(fitting[0], lease_id))
-    return ledger.lease(lease_id)
+    def snapshot(self, machine_id: str, name: str) -> None:
+        """Begin to make an image of a machine's disk; it appears in `snapshots` under this name once it is whole."""
+        ...
 
-
-def give_back(cloud: Cloud, ledger: Ledger, lease_id: str) -> Lease:
-    """Release a lease's machine, look whether it is gone, and only then say so; may be repeated.
-
-    Raises LeaseError where the machine is still there; the lease stays open and `reap` will try again.
-    """
-    lease = ledger.lease(lease_id)
-    machine_id = lease.machine_id or lease_id
-    cloud.release(machine_id)
-    if machine_id in cloud.find_ours():
-        raise LeaseError(
-            f"machine {machine_id} of lease {lease_id} is still there after its release; run nightbench reap"
-        )
-    ledger.release(lease_id)
-    return ledger.lease(lease_id)
-
-
-def reap(clouds: Mapping[str, Cloud], ledger: Ledger, *, everything: bool = False) -> list[str]:
-    """Give back every lease whose owner is dead or whose time is over, and every machine of ours nobody has on record.
-
-    Returns the machine ids that were given back. `everything` also ends leases whose owner still lives.
-    """
-    now = datetime.now(UTC)
-    given_back = []
-    for lease in ledger.open_leases():
-        if everything or lease.is_orphan() or lease.is_overdue(now):
-            gone = give_back(clouds[lease.cloud], ledger, lease.lease_id)
-            given_back.append(gone.machine_id or gone.lease_id)
-    on_record = {lease.machine_id or lease.lease_id for lease in ledger.open_leases()}
-    for cloud in clouds.values():
-        for machine_id in cloud.find_ours():
-            if machine_id not in on_record:
-                cloud.release(machine_id)
-                given_back.append(machine_id)
-    return given_back
+    def snapshots(self) -> list[Snapshot]:
+        """Every image of ours, oldest first."""
+        ...

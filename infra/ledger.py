@@ -1,120 +1,289 @@
 """What we meant to rent, what we rent, what we gave back: one SQLite file, written and synced before each call."""
 
 import os
+import socket
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import psutil
 
+from bench.errors import LedgerError
+from infra.clock import Clock, WallClock
+
+State = Literal["intended", "held", "releasing", "released"]
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS leases (
   lease_id TEXT PRIMARY KEY,
   night TEXT NOT NULL,
   cloud TEXT NOT NULL,
+  name TEXT,
+  attempt INTEGER NOT NULL DEFAULT 1,
   machine_id TEXT,
-  state TEXT NOT NULL CHECK (state IN ('intended', 'held', 'released')),
+  address TEXT,
+  kind TEXT,
+  region TEXT,
+  is_spot INTEGER NOT NULL DEFAULT 0,
+  state TEXT NOT NULL CHECK (state IN ('intended', 'held', 'releasing', 'released')),
   usd_per_hour REAL NOT NULL CHECK (usd_per_hour >= 0),
+  budget_usd REAL,
+  earlier_usd REAL NOT NULL DEFAULT 0,
+  owner_host TEXT,
   owner_pid INTEGER NOT NULL,
   owner_began_at REAL NOT NULL,
+  heartbeat_at TEXT,
   intended_at TEXT NOT NULL,
   rented_at TEXT,
   expires_at TEXT NOT NULL,
   released_at TEXT
-)
+);
+CREATE TABLE IF NOT EXISTS attempts (
+  lease_id TEXT NOT NULL,
+  attempt INTEGER NOT NULL,
+  name TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  region TEXT,
+  is_spot INTEGER NOT NULL,
+  usd_per_hour REAL NOT NULL,
+  machine_id TEXT,
+  began_at TEXT NOT NULL,
+  rented_at TEXT,
+  ended_at TEXT,
+  outcome TEXT,
+  reason TEXT,
+  PRIMARY KEY (lease_id, attempt)
+);
 """
+_INTEND = """
+INSERT INTO leases (lease_id, night, cloud, name, attempt, kind, region, is_spot, state, usd_per_hour, budget_usd,
+  owner_host, owner_pid, owner_began_at, heartbeat_at, intended_at, expires_at)
+VALUES (:lease_id, :night, :cloud, :name, :attempt, :kind, :region, :is_spot, 'intended', :usd_per_hour, :budget_usd,
+  :host, :pid, :began, :now, :now, :expires_at)
+ON CONFLICT (lease_id) DO UPDATE SET name = excluded.name, attempt = excluded.attempt, kind = excluded.kind,
+  region = excluded.region, is_spot = excluded.is_spot, state = 'intended', usd_per_hour = excluded.usd_per_hour,
+  heartbeat_at = excluded.heartbeat_at, expires_at = excluded.expires_at,
+  machine_id = NULL, address = NULL, rented_at = NULL
+"""
+_BEGIN_ATTEMPT = """
+INSERT INTO attempts (lease_id, attempt, name, kind, region, is_spot, usd_per_hour, began_at)
+VALUES (:lease_id, :attempt, :name, :kind, :region, :is_spot, :usd_per_hour, :now)
+"""
+_HOLD_LEASE = """
+UPDATE leases SET state = 'held', machine_id = :machine_id, rented_at = coalesce(rented_at, :now),
+  usd_per_hour = coalesce(:usd_per_hour, usd_per_hour)
+WHERE lease_id = :lease_id
+"""
+_HOLD_ATTEMPT = """
+UPDATE attempts SET machine_id = :machine_id, rented_at = coalesce(rented_at, :now),
+  usd_per_hour = coalesce(:usd_per_hour, usd_per_hour)
+WHERE lease_id = :lease_id AND attempt = (SELECT attempt FROM leases WHERE lease_id = :lease_id)
+"""
+_MOMENTS = {"heartbeat_at", "intended_at", "rented_at", "expires_at", "released_at", "began_at", "ended_at"}
+# A night on another host is alive while its heartbeat is younger than this; it beats every minute or so.
+HEARTBEAT_MAX_AGE = timedelta(minutes=15)
+
+
+@dataclass(frozen=True)
+class Intent:
+    """What is about to be asked of a cloud."""
+
+    night: str
+    cloud: str
+    usd_per_hour: float
+    expires_at: datetime
+    name: str = ""
+    attempt: int = 1
+    kind: str = ""
+    region: str | None = None
+    is_spot: bool = False
+    budget_usd: float | None = None
 
 
 @dataclass(frozen=True)
 class Lease:
-    """One rental. `machine_id` is None until the cloud answered; times are aware UTC."""
+    """One rental. `machine_id` is None until the cloud answered, `address` until it can be reached; times are UTC."""
 
     lease_id: str
     night: str
     cloud: str
+    name: str | None
+    attempt: int
     machine_id: str | None
-    state: str
+    address: str | None
+    kind: str | None
+    region: str | None
+    is_spot: bool
+    state: State
     usd_per_hour: float
+    budget_usd: float | None
+    earlier_usd: float  # what the lease's machines before this one have cost
+    owner_host: str | None  # None: written before hosts were kept, so on this one
     owner_pid: int
     owner_began_at: float
+    heartbeat_at: datetime | None
     intended_at: datetime
     rented_at: datetime | None
     expires_at: datetime
     released_at: datetime | None
 
-    def is_orphan(self) -> bool:
-        """Whether the process that took this lease is gone; its pid may belong to somebody else by now."""
+    def is_orphan(self, now: datetime | None = None) -> bool:
+        """Whether the process that took this lease is gone; its pid may belong to somebody else by now.
+
+        Of a process on another host only its heartbeat is known.
+        """
+        if self.owner_host not in (None, socket.gethostname()):
+            now = now or WallClock().now()
+            return now - (self.heartbeat_at or self.intended_at) > HEARTBEAT_MAX_AGE
         try:
             return abs(psutil.Process(self.owner_pid).create_time() - self.owner_began_at) > 1.0
         except psutil.NoSuchProcess:
             return True
+
+    def is_own(self) -> bool:
+        """Whether this very process took it."""
+        return self.owner_pid == os.getpid() and not self.is_orphan()
 
     def is_overdue(self, now: datetime) -> bool:
         """Whether this lease should have been given back by now."""
         return now > self.expires_at
 
     def usd(self, now: datetime) -> float:
-        """What it has cost until now, or until its release."""
+        """What it has cost until now, or until its release; machines of earlier attempts count."""
         if self.rented_at is None:
-            return 0.0
-        return ((self.released_at or now) - self.rented_at).total_seconds() / 3600 * self.usd_per_hour
+            return self.earlier_usd
+        hours = ((self.released_at or now) - self.rented_at).total_seconds() / 3600
+        return self.earlier_usd + hours * self.usd_per_hour
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One try at renting: where, at what price, and what came of it; `outcome` is None while nobody knows."""
+
+    lease_id: str
+    attempt: int
+    name: str
+    kind: str
+    region: str | None
+    is_spot: bool
+    usd_per_hour: float
+    machine_id: str | None
+    began_at: datetime
+    rented_at: datetime | None
+    ended_at: datetime | None
+    outcome: str | None
+    reason: str | None
 
 
 class Ledger:
-    """The ledger of one data folder. Every write is on disk when its method returns."""
+    """The ledger of one data folder. Every write is on disk when its method returns.
 
-    def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
+    Every method raises LedgerError where the file cannot be read or written.
+    """
+
+    def __init__(self, path: Path, clock: Clock | None = None) -> None:
         self._path = path
+        self._clock = clock or WallClock()
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise self._broken(error) from error
         with self._open() as connection:
-            connection.execute(_SCHEMA)
+            _bring_up_to_date(connection)
+
+    def _broken(self, error: Exception) -> LedgerError:
+        return LedgerError(
+            f"the ledger {self._path} cannot be used ({error}); nothing is rented without it: free some space, make "
+            "the folder writable, or point --data at another disk"
+        )
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
-        connection = sqlite3.connect(self._path, timeout=30)
-        connection.row_factory = sqlite3.Row
-        connection.execute("PRAGMA synchronous = FULL")
         try:
-            with connection:
-                yield connection
-        finally:
-            connection.close()
+            connection = sqlite3.connect(self._path, timeout=30)
+            connection.row_factory = sqlite3.Row
+            connection.execute("PRAGMA synchronous = EXTRA")  # the folder too is synced before a write returns
+            try:
+                with connection:
+                    yield connection
+            finally:
+                connection.close()
+        except sqlite3.Error as error:
+            raise self._broken(error) from error
 
-    def intend(self, lease_id: str, *, night: str, cloud: str, usd_per_hour: float, expires_at: datetime) -> None:
-        """Write down that a machine is about to be rented by this process."""
-        began_at = psutil.Process().create_time()
+    def _now(self) -> str:
+        return self._clock.now().isoformat()
+
+    def intend(self, lease_id: str, intent: Intent) -> None:
+        """Write down that this process is about to ask for a machine; a further attempt replaces what was intended."""
+        now = self._now()
+        values = {**asdict(intent), "expires_at": intent.expires_at.isoformat(), "lease_id": lease_id, "now": now}
+        owner = {"host": socket.gethostname(), "pid": os.getpid(), "began": psutil.Process().create_time()}
+        with self._open() as connection:
+            connection.execute(_INTEND, {**values, **owner})
+            connection.execute(_BEGIN_ATTEMPT, values)
+
+    def hold(self, lease_id: str, machine_id: str, usd_per_hour: float | None = None) -> None:
+        """Write down that the cloud gave us this machine, at this price where it differs from what was offered."""
+        with self._open() as connection:
+            values = {"machine_id": machine_id, "now": self._now(), "usd_per_hour": usd_per_hour, "lease_id": lease_id}
+            connection.execute(_HOLD_LEASE, values)
+            connection.execute(_HOLD_ATTEMPT, values)
+
+    def reach(self, lease_id: str, address: str | None) -> None:
+        """Write down that the machine is up, and where."""
+        with self._open() as connection:
+            connection.execute("UPDATE leases SET address = ? WHERE lease_id = ?", (address, lease_id))
+
+    def end_attempt(self, lease_id: str, outcome: str, reason: str | None = None) -> None:
+        """Write down what came of the lease's last attempt; what a machine of it cost goes to the lease's account."""
+        lease = self.lease(lease_id)
         with self._open() as connection:
             connection.execute(
-                "INSERT INTO leases (lease_id, night, cloud, state, usd_per_hour, owner_pid, owner_began_at,"
-                " intended_at, expires_at) VALUES (?, ?, ?, 'intended', ?, ?, ?, ?, ?)",
-                (lease_id, night, cloud, usd_per_hour, os.getpid(), began_at, _now(), expires_at.isoformat()),
+                "UPDATE attempts SET outcome = ?, reason = ?, ended_at = ? WHERE lease_id = ? AND attempt = ?",
+                (outcome, reason, self._now(), lease_id, lease.attempt),
+            )
+            if outcome != "held":
+                connection.execute(
+                    "UPDATE leases SET earlier_usd = ?, rented_at = NULL, machine_id = NULL WHERE lease_id = ?",
+                    (lease.usd(self._clock.now()), lease_id),
+                )
+
+    def touch(self, lease_id: str) -> None:
+        """Say that the night which holds this lease is alive."""
+        with self._open() as connection:
+            connection.execute("UPDATE leases SET heartbeat_at = ? WHERE lease_id = ?", (self._now(), lease_id))
+
+    def releasing(self, lease_id: str) -> None:
+        """Write down that the machine is being given back; only `release` ends that."""
+        with self._open() as connection:
+            connection.execute(
+                "UPDATE leases SET state = 'releasing' WHERE lease_id = ? AND state <> 'released'", (lease_id,)
             )
 
-    def hold(self, lease_id: str, machine_id: str) -> None:
-        """Write down that the cloud gave us this machine."""
+    def gone(self, lease_id: str) -> None:
+        """Write down that the machine costs nothing any more, though something of the lease may be left to remove."""
         with self._open() as connection:
             connection.execute(
-                "UPDATE leases SET state = 'held', machine_id = ?, rented_at = ? WHERE lease_id = ?",
-                (machine_id, _now(), lease_id),
+                "UPDATE leases SET released_at = coalesce(released_at, ?) WHERE lease_id = ?", (self._now(), lease_id)
             )
 
     def release(self, lease_id: str) -> None:
-        """Write down that the machine is gone; the first time counts, repeating changes nothing."""
+        """Write down that nothing of the lease is left; the first time counts, repeating changes nothing."""
         with self._open() as connection:
             connection.execute(
-                "UPDATE leases SET state = 'released', released_at = ? WHERE lease_id = ? AND state <> 'released'",
-                (_now(), lease_id),
+                "UPDATE leases SET state = 'released', released_at = coalesce(released_at, ?) WHERE lease_id = ?",
+                (self._now(), lease_id),
             )
 
     def leases(self) -> list[Lease]:
         """Every lease there ever was, oldest first."""
         with self._open() as connection:
             rows = connection.execute("SELECT * FROM leases ORDER BY intended_at").fetchall()
-        return [_lease(dict(row)) for row in rows]
+        return [Lease(**_values(row)) for row in rows]
 
     def open_leases(self) -> list[Lease]:
         """What is not known to be given back."""
@@ -127,11 +296,31 @@ class Ledger:
             raise KeyError(lease_id)
         return found[0]
 
+    def attempts(self, lease_id: str | None = None) -> list[Attempt]:
+        """Every try at renting, or those of one lease, oldest first: what could be had where, and when."""
+        with self._open() as connection:
+            rows = connection.execute(
+                "SELECT * FROM attempts WHERE ? IS NULL OR lease_id = ? ORDER BY began_at, attempt",
+                (lease_id, lease_id),
+            ).fetchall()
+        return [Attempt(**_values(row)) for row in rows]
 
-def _now() -> str:
-    return datetime.now(UTC).isoformat()
+
+def _bring_up_to_date(connection: sqlite3.Connection) -> None:
+    """Make the tables, or those of an older ledger anew with everything that was in them."""
+    columns = [row["name"] for row in connection.execute("PRAGMA table_info(leases)")]
+    if columns and "heartbeat_at" not in columns:
+        names = ", ".join(columns)
+        connection.execute("ALTER TABLE leases RENAME TO older")
+        connection.execute(_SCHEMA.partition(";")[0])
+        connection.execute(f"INSERT INTO leases ({names}) SELECT {names} FROM older")  # noqa: S608  our own names
+        connection.execute("DROP TABLE older")
+    for statement in filter(str.strip, _SCHEMA.split(";")):
+        connection.execute(statement)
 
 
-def _lease(row: dict[str, Any]) -> Lease:
-    times = ("intended_at", "rented_at", "expires_at", "released_at")
-    return Lease(**{**row, **{name: row[name] and datetime.fromisoformat(row[name]) for name in times}})
+def _values(row: sqlite3.Row) -> dict[str, Any]:
+    values = {name: row[name] for name in row.keys()}  # noqa: SIM118  iterating over a Row gives its values
+    for name in _MOMENTS & values.keys():
+        values[name] = values[name] and datetime.fromisoformat(values[name])
+    return {**values, "is_spot": bool(values["is_spot"])}

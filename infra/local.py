@@ -3,8 +3,10 @@
 import shutil
 from pathlib import Path
 
+from bench.errors import CloudRefusedError
+from bench.machine_name import PREFIX, MachineName
 from infra import processes
-from infra.cloud import Offer
+from infra.cloud import Found, Leftover, Offer, Order, Snapshot
 
 STOP_PATIENCE_S = 15.0
 
@@ -13,6 +15,9 @@ class LocalCloud:
     """Machines are folders under `machines/`, each with the pid files and logs of what runs on it."""
 
     name = "local"
+    settle_s = 0.0
+    is_shared = False
+    prefix = PREFIX
 
     def __init__(self, machines: Path) -> None:
         self._machines = machines
@@ -21,19 +26,36 @@ class LocalCloud:
         """One kind, free of charge."""
         return [Offer(kind="local", usd_per_hour=0.0)]
 
-    def rent(self, offer: Offer, lease_id: str) -> str:
+    def regions(self) -> list[str]:
+        """None: it is here."""
+        return []
+
+    def rent(self, order: Order) -> Found:
         """Make the machine's folder; its id is the lease's."""
-        del offer  # there is only one kind
-        self.folder(lease_id).mkdir(parents=True, exist_ok=True)
-        return lease_id
+        self.folder(order.name.lease_id).mkdir(parents=True, exist_ok=True)
+        return self._found(order.name.lease_id)
 
     def folder(self, machine_id: str) -> Path:
         """Where a machine keeps its pid files and logs."""
         return self._machines / machine_id
 
-    def find_ours(self) -> list[str]:
+    def look(self, machine_id: str) -> Found | None:
+        """A machine whose folder is there."""
+        return self._found(machine_id) if self.folder(machine_id).is_dir() else None
+
+    def find(self, name: str) -> list[Found]:
+        """The machine of the lease that the name speaks of; there is one at most."""
+        asked = MachineName.parse(name)
+        return [found for found in self.find_ours() if asked is not None and found.machine_id == asked.lease_id]
+
+    def find_ours(self) -> list[Found]:
         """Every machine folder there is."""
-        return sorted(entry.name for entry in self._machines.glob("*") if entry.is_dir())
+        return [self._found(entry.name) for entry in sorted(self._machines.glob("*")) if entry.is_dir()]
+
+    def _found(self, machine_id: str) -> Found:
+        # A folder says nothing of its deadline; whoever holds it stands in the ledger, which lies beside it.
+        name = str(MachineName(machine_id, 1, None))
+        return Found(machine_id, name, status="active", address="127.0.0.1", kind="local", usd_per_hour=0.0)
 
     def release(self, machine_id: str) -> None:
         """End every process of the machine, whole sessions first, then whatever left its session; remove the folder."""
@@ -44,3 +66,18 @@ class LocalCloud:
                 processes.end_session(session, STOP_PATIENCE_S)
         processes.end(processes.marked(machine_id), patience_s=2.0)
         shutil.rmtree(folder, ignore_errors=True)
+
+    def leftovers(self) -> list[Leftover]:
+        """Nothing but machines is made here."""
+        return []
+
+    def remove(self, leftover: Leftover) -> None:
+        """There is none."""
+
+    def snapshot(self, machine_id: str, name: str) -> None:
+        """Refuse: this computer's disk is nobody's image."""
+        raise CloudRefusedError(f"machine {machine_id} is this computer, of which no image {name} can be made")
+
+    def snapshots(self) -> list[Snapshot]:
+        """None."""
+        return []

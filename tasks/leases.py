@@ -4,8 +4,10 @@ from datetime import UTC, datetime
 
 from bench.record import LeaseReport
 from infra import processes, store
-from infra.cloud import reap
+from infra.clock import WallClock
 from infra.ledger import Lease
+from infra.reaper import Reaped, reap
+from infra.release import Say, silent
 from infra.settings import Settings
 from tasks.places import clouds, ledger
 
@@ -26,12 +28,12 @@ def report_lease(settings: Settings, lease: Lease) -> None:
     store.write_json(store.lease_file(settings.data, lease.night, lease.lease_id), report)
 
 
-def give_back_leftovers(settings: Settings, *, everything: bool = False) -> list[str]:
-    """Give back every machine that a dead night left, and end what else it left running; return the machines' ids."""
+def give_back_leftovers(settings: Settings, *, everything: bool = False, say: Say = silent) -> Reaped:
+    """Give back every machine that a dead night left, and end what else it left running; say what came of it."""
     book = ledger(settings)
     left = [lease.lease_id for lease in book.open_leases()]
-    gone = reap(clouds(settings), book, everything=everything)
+    reaped = reap(clouds(settings), book, WallClock(), everything=everything, say=say)
     for lease_id in left:
         report_lease(settings, book.lease(lease_id))
     processes.end(processes.orphans(), patience_s=10.0)
-    return gone
+    return reaped

@@ -5,13 +5,17 @@ from datetime import UTC, datetime
 from prefect import get_run_logger, task
 from prefect.cache_policies import NO_CACHE
 
+from bench.errors import LeaseError
 from bench.record import NightRecord
-from infra.cloud import give_back, take_lease
+from infra.clock import WallClock
 from infra.hub_process import Hub
+from infra.lease import take_lease
 from infra.ledger import Lease
 from infra.models import PreparedModel, prepare_model
+from infra.release import give_back
 from infra.server import EngineAt
 from infra.settings import Settings
+from infra.wish import wish_of
 from tasks.leases import give_back_leftovers, report_lease
 from tasks.places import clouds, find_engine, ledger
 
@@ -21,13 +25,17 @@ def provision(night: NightRecord) -> Lease:
     """Give back what an earlier night left behind, then rent one machine."""
     settings = Settings()
     book = ledger(settings)
-    for machine_id in give_back_leftovers(settings):
-        get_run_logger().warning("gave back %s, left behind by an earlier night", machine_id)
-    machine = night.suite.machine
+    log = get_run_logger()
+    reaped = give_back_leftovers(settings, say=log.warning)
+    for machine_id in reaped.given_back:
+        log.warning("gave back %s, left behind by an earlier night", machine_id)
+    if night.target in reaped.failed_clouds:
+        raise LeaseError(f"nothing is rented while an earlier machine is not given back: {reaped.why()}")
     cloud = clouds(settings)[night.target]
-    lease = take_lease(cloud, book, night=night.night, kind=machine.kind, minutes=machine.lease_minutes)
+    wish = wish_of(night.suite.machine)
+    lease = take_lease(cloud, book, WallClock(), wish, night=night.night, say=log.warning)
     report_lease(settings, lease)
-    get_run_logger().info("rented %s at %.2f USD/h until %s", lease.machine_id, lease.usd_per_hour, lease.expires_at)
+    log.info("rented %s at %.2f USD/h until %s", lease.machine_id, lease.usd_per_hour, lease.expires_at)
     return lease
 
 
@@ -35,9 +43,11 @@ def provision(night: NightRecord) -> Lease:
 def teardown(lease: Lease) -> None:
     """Give the machine back, with everything that runs on it; safe to repeat."""
     settings = Settings()
-    gone = give_back(clouds(settings)[lease.cloud], ledger(settings), lease.lease_id)
+    log = get_run_logger()
+    cloud = clouds(settings)[lease.cloud]
+    gone = give_back(cloud, ledger(settings), WallClock(), lease.lease_id, say=log.error)
     report_lease(settings, gone)
-    get_run_logger().info("gave back %s after %.2f USD", gone.machine_id, gone.usd(datetime.now(UTC)))
+    log.info("gave back %s after %.2f USD", gone.machine_id, gone.usd(datetime.now(UTC)))
 
 
 @task(task_run_name="engine", cache_policy=NO_CACHE, persist_result=False)

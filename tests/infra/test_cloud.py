@@ -1,3 +1,4 @@
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -6,13 +7,32 @@ from pathlib import Path
 
 import pytest
 
-from bench.errors import LeaseError
+from bench.errors import LeaseError, LedgerError, LostReplyError
+from bench.machine_name import MachineName
 from infra import processes
-from infra.cloud import Cloud, Offer, give_back, reap, take_lease
-from infra.ledger import Lease, Ledger
+from infra.clock import WallClock
+from infra.cloud import Cloud, Found, Order
+from infra.lease import take_lease
+from infra.ledger import Intent, Lease, Ledger
 from infra.local import LocalCloud
+from infra.reaper import reap
+from infra.release import give_back
+from infra.wish import Choice, Wish
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
+
+
+class SteppingClock:
+    """A clock on which only waiting makes time pass."""
+
+    def __init__(self) -> None:
+        self.time = datetime(2026, 1, 1, tzinfo=UTC)
+
+    def now(self) -> datetime:
+        return self.time
+
+    def sleep(self, seconds: float) -> None:
+        self.time += timedelta(seconds=seconds)
 
 
 @pytest.fixture
@@ -24,12 +44,28 @@ def ledger(tmp_path: Path) -> Ledger:
 def cloud(tmp_path: Path) -> Iterator[LocalCloud]:
     local = LocalCloud(tmp_path / "machines")
     yield local
-    for machine_id in local.find_ours():
-        local.release(machine_id)
+    for machine in local.find_ours():
+        local.release(machine.machine_id)
+
+
+def wish(cloud: Cloud, minutes: int = 10) -> Wish:
+    return Wish((Choice(cloud.offers()[0].kind),), minutes=minutes)
 
 
 def lease_on(cloud: Cloud, ledger: Ledger, minutes: int = 10) -> Lease:
-    return take_lease(cloud, ledger, night="2026-01-01", kind="local", minutes=minutes)
+    return take_lease(cloud, ledger, WallClock(), wish(cloud, minutes), night="2026-01-01")
+
+
+def intent(usd_per_hour: float = 0.0) -> Intent:
+    return Intent(night="n", cloud="local", usd_per_hour=usd_per_hour, expires_at=datetime.now(UTC))
+
+
+def ids(cloud: Cloud) -> list[str]:
+    return [found.machine_id for found in cloud.find_ours()]
+
+
+def reaped(cloud: Cloud, ledger: Ledger, *, everything: bool = False) -> list[str]:
+    return reap({cloud.name: cloud}, ledger, WallClock(), everything=everything).given_back
 
 
 def run_on(cloud: LocalCloud, lease: Lease) -> int:
@@ -44,12 +80,15 @@ def die_holding_a_lease(data: Path) -> None:
 import os, signal, sys
 from pathlib import Path
 from infra import processes
-from infra.cloud import take_lease
+from infra.clock import WallClock
+from infra.lease import take_lease
 from infra.ledger import Ledger
 from infra.local import LocalCloud
+from infra.wish import Choice, Wish
 data = Path({str(data)!r})
 cloud = LocalCloud(data / "machines")
-lease = take_lease(cloud, Ledger(data / "ledger.sqlite"), night="2026-01-01", kind="local", minutes=10)
+wish = Wish((Choice("local"),), minutes=10)
+lease = take_lease(cloud, Ledger(data / "ledger.sqlite"), WallClock(), wish, night="2026-01-01")
 pid_file = cloud.folder(lease.lease_id) / "server.pid"
 processes.start_detached({SLEEP!r}, {{processes.MARK: lease.lease_id}}, pid_file, data / "server.log")
 while not pid_file.exists() or not pid_file.read_text():
@@ -65,18 +104,29 @@ class CloudContract:
     def test_a_rented_machine_is_found(self, cloud: Cloud, ledger: Ledger) -> None:
         lease = lease_on(cloud, ledger)
 
-        assert cloud.find_ours() == [lease.machine_id]
+        assert ids(cloud) == [lease.machine_id]
 
-    def test_renting_twice_under_one_lease_gives_one_machine(self, cloud: Cloud) -> None:
-        offer = cloud.offers()[0]
+    def test_a_rented_machine_is_found_by_its_name_and_by_its_id(self, cloud: Cloud, ledger: Ledger) -> None:
+        lease = lease_on(cloud, ledger)
 
-        assert cloud.rent(offer, "a-lease") == cloud.rent(offer, "a-lease")
+        assert [found.machine_id for found in cloud.find(str(lease.name))] == [lease.machine_id]
+        assert cloud.look(str(lease.machine_id)) is not None
+
+    def test_taking_a_lease_again_in_one_night_takes_up_the_first(self, cloud: Cloud, ledger: Ledger) -> None:
+        assert lease_on(cloud, ledger) == lease_on(cloud, ledger)
         assert len(cloud.find_ours()) == 1
+
+    def test_a_lease_says_what_was_rented_and_where_it_can_be_reached(self, cloud: Cloud, ledger: Ledger) -> None:
+        lease = lease_on(cloud, ledger)
+
+        assert (lease.kind, lease.state, lease.attempt) == (cloud.offers()[0].kind, "held", 1)
+        assert lease.address is not None
+        assert [attempt.outcome for attempt in ledger.attempts()] == ["held"]
 
     def test_a_released_machine_is_not_found(self, cloud: Cloud, ledger: Ledger) -> None:
         lease = lease_on(cloud, ledger)
 
-        give_back(cloud, ledger, lease.lease_id)
+        give_back(cloud, ledger, WallClock(), lease.lease_id)
 
         assert cloud.find_ours() == []
 
@@ -87,7 +137,7 @@ class CloudContract:
 
     def test_a_kind_that_is_not_offered_rents_nothing(self, cloud: Cloud, ledger: Ledger) -> None:
         with pytest.raises(LeaseError, match="offers no machine of kind 'abacus'"):
-            take_lease(cloud, ledger, night="2026-01-01", kind="abacus", minutes=1)
+            take_lease(cloud, ledger, WallClock(), Wish((Choice("abacus"),), minutes=1), night="2026-01-01")
 
         assert (ledger.leases(), cloud.find_ours()) == ([], [])
 
@@ -96,13 +146,26 @@ class TestLocalCloud(CloudContract):
     pass
 
 
-class UnreachableCloud(LocalCloud):
+class MuteCloud(LocalCloud):
     """A cloud whose answer to `rent` is lost after the machine was made."""
 
-    def rent(self, offer: Offer, lease_id: str) -> str:
-        super().rent(offer, lease_id)
-        msg = "the reply was lost"
-        raise ConnectionError(msg)
+    def rent(self, order: Order) -> Found:
+        super().rent(order)
+        raise LostReplyError("the reply was lost")
+
+
+class BrokenCloud(LocalCloud):
+    """A cloud that makes the machine and then fails as nobody foresaw."""
+
+    def __init__(self, machines: Path, ledger: Ledger) -> None:
+        super().__init__(machines)
+        self.ledger = ledger
+        self.open_in_the_call: list[str] = []
+
+    def rent(self, order: Order) -> Found:
+        self.open_in_the_call = [lease.state for lease in self.ledger.open_leases()]
+        super().rent(order)
+        raise KeyError("volume")
 
 
 class StubbornCloud(LocalCloud):
@@ -113,22 +176,29 @@ class StubbornCloud(LocalCloud):
 
 
 def test_a_lease_is_written_down_before_its_machine_exists(tmp_path: Path, ledger: Ledger) -> None:
-    cloud = UnreachableCloud(tmp_path / "machines")
+    cloud = BrokenCloud(tmp_path / "machines", ledger)
 
-    with pytest.raises(ConnectionError):
+    with pytest.raises(KeyError):
         lease_on(cloud, ledger)
 
-    assert [lease.state for lease in ledger.open_leases()] == ["intended"]
+    assert cloud.open_in_the_call == ["intended"]
 
 
-def test_a_machine_whose_reply_was_lost_is_given_back(tmp_path: Path, ledger: Ledger) -> None:
-    cloud = UnreachableCloud(tmp_path / "machines")
-    with pytest.raises(ConnectionError):
+def test_a_taking_that_fails_half_way_gives_its_machine_back(tmp_path: Path, ledger: Ledger) -> None:
+    cloud = BrokenCloud(tmp_path / "machines", ledger)
+
+    with pytest.raises(KeyError):
         lease_on(cloud, ledger)
-
-    reap({"local": cloud}, ledger, everything=True)
 
     assert (cloud.find_ours(), ledger.open_leases()) == ([], [])
+
+
+def test_a_machine_whose_reply_was_lost_is_found_and_taken(tmp_path: Path, ledger: Ledger) -> None:
+    cloud = MuteCloud(tmp_path / "machines")
+
+    lease = lease_on(cloud, ledger)
+
+    assert ids(cloud) == [lease.machine_id]
 
 
 def test_a_machine_that_is_still_there_is_not_called_released(tmp_path: Path, ledger: Ledger) -> None:
@@ -136,8 +206,9 @@ def test_a_machine_that_is_still_there_is_not_called_released(tmp_path: Path, le
     lease = lease_on(cloud, ledger)
 
     with pytest.raises(LeaseError, match="still there after its release"):
-        give_back(cloud, ledger, lease.lease_id)
+        give_back(cloud, ledger, SteppingClock(), lease.lease_id)
 
+    assert [open_lease.state for open_lease in ledger.open_leases()] == ["releasing"]
     assert [open_lease.lease_id for open_lease in ledger.open_leases()] == [lease.lease_id]
 
 
@@ -145,7 +216,7 @@ def test_releasing_a_machine_ends_what_runs_on_it(cloud: LocalCloud, ledger: Led
     lease = lease_on(cloud, ledger)
     pid = run_on(cloud, lease)
 
-    give_back(cloud, ledger, lease.lease_id)
+    give_back(cloud, ledger, WallClock(), lease.lease_id)
 
     assert not processes.is_alive(pid)
 
@@ -155,7 +226,7 @@ def test_the_reaper_ends_what_a_killed_process_left_running(tmp_path: Path, clou
     orphan = ledger.open_leases()[0]
     left_running = processes.marked(orphan.lease_id)
 
-    given_back = reap({"local": cloud}, ledger)
+    given_back = reaped(cloud, ledger)
 
     assert len(left_running) == 1
     assert given_back == [orphan.machine_id]
@@ -165,31 +236,31 @@ def test_the_reaper_ends_what_a_killed_process_left_running(tmp_path: Path, clou
 def test_the_reaper_leaves_a_living_night_alone(cloud: LocalCloud, ledger: Ledger) -> None:
     lease = lease_on(cloud, ledger)
 
-    assert reap({"local": cloud}, ledger) == []
-    assert cloud.find_ours() == [lease.machine_id]
+    assert reaped(cloud, ledger) == []
+    assert ids(cloud) == [lease.machine_id]
 
 
 def test_the_reaper_takes_everything_when_told(cloud: LocalCloud, ledger: Ledger) -> None:
     lease = lease_on(cloud, ledger)
 
-    assert reap({"local": cloud}, ledger, everything=True) == [lease.machine_id]
+    assert reaped(cloud, ledger, everything=True) == [lease.machine_id]
 
 
 def test_the_reaper_gives_back_what_is_past_its_time(cloud: LocalCloud, ledger: Ledger) -> None:
     lease = lease_on(cloud, ledger, minutes=-1)
 
-    assert reap({"local": cloud}, ledger) == [lease.machine_id]
+    assert reaped(cloud, ledger) == [lease.machine_id]
 
 
 def test_a_machine_nobody_has_on_record_is_given_back(cloud: LocalCloud, ledger: Ledger) -> None:
-    cloud.rent(cloud.offers()[0], "forgotten")
+    cloud.rent(Order(MachineName("forgotten", 1, None), cloud.offers()[0]))
 
-    assert reap({"local": cloud}, ledger) == ["forgotten"]
+    assert reaped(cloud, ledger) == ["forgotten"]
 
 
 def test_a_lease_costs_until_its_release_and_no_longer(ledger: Ledger) -> None:
     now = datetime.now(UTC)
-    ledger.intend("a", night="n", cloud="local", usd_per_hour=2.0, expires_at=now)
+    ledger.intend("a", intent(usd_per_hour=2.0))
     ledger.hold("a", "machine")
     ledger.release("a")
 
@@ -200,14 +271,14 @@ def test_a_lease_costs_until_its_release_and_no_longer(ledger: Ledger) -> None:
 
 def test_an_open_lease_costs_by_the_hour(ledger: Ledger) -> None:
     now = datetime.now(UTC)
-    ledger.intend("a", night="n", cloud="local", usd_per_hour=2.0, expires_at=now)
+    ledger.intend("a", intent(usd_per_hour=2.0))
     ledger.hold("a", "machine")
 
     assert ledger.lease("a").usd(now + timedelta(hours=5)) == pytest.approx(10.0, abs=0.01)
 
 
 def test_a_release_keeps_its_first_time(ledger: Ledger) -> None:
-    ledger.intend("a", night="n", cloud="local", usd_per_hour=0.0, expires_at=datetime.now(UTC))
+    ledger.intend("a", intent())
     ledger.release("a")
     first = ledger.lease("a").released_at
 
@@ -217,6 +288,35 @@ def test_a_release_keeps_its_first_time(ledger: Ledger) -> None:
 
 
 def test_the_ledger_outlives_the_process_that_wrote_it(tmp_path: Path, ledger: Ledger) -> None:
-    ledger.intend("a", night="n", cloud="local", usd_per_hour=0.0, expires_at=datetime.now(UTC))
+    ledger.intend("a", intent())
 
     assert [lease.lease_id for lease in Ledger(tmp_path / "ledger.sqlite").leases()] == ["a"]
+
+
+def test_a_ledger_of_an_older_version_keeps_its_leases(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    with sqlite3.connect(path) as older:
+        older.execute(
+            "CREATE TABLE leases (lease_id TEXT PRIMARY KEY, night TEXT NOT NULL, cloud TEXT NOT NULL, machine_id TEXT,"
+            " state TEXT NOT NULL CHECK (state IN ('intended', 'held', 'released')), usd_per_hour REAL NOT NULL,"
+            " owner_pid INTEGER NOT NULL, owner_began_at REAL NOT NULL, intended_at TEXT NOT NULL, rented_at TEXT,"
+            " expires_at TEXT NOT NULL, released_at TEXT)"
+        )
+        when = "2026-01-01T00:00:00+00:00"
+        older.execute("INSERT INTO leases VALUES ('a','n','local','a','held',1,1,1,?,?,?,NULL)", (when, when, when))
+
+    ledger = Ledger(path)
+    ledger.releasing("a")
+
+    assert [(lease.machine_id, lease.state, lease.attempt) for lease in ledger.leases()] == [("a", "releasing", 1)]
+
+
+def test_a_ledger_that_cannot_be_written_rents_nothing(tmp_path: Path, cloud: LocalCloud) -> None:
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    with sqlite3.connect(tmp_path / "ledger.sqlite") as file:
+        file.execute("DROP TABLE attempts")
+
+    with pytest.raises(LedgerError, match="nothing is rented without it"):
+        lease_on(cloud, ledger)
+
+    assert cloud.find_ours() == []

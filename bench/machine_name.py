@@ -1,0 +1,92 @@
+"""What we call a rented thing: its name alone says that it is ours, whose it is, and until when it may live.
+
+A reaper that has lost every record finds a machine by its name and knows what to do with it. A golden image is named by
+the hash of what is in it.
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Self
+
+PREFIX = "nb"
+_PREFIX = "[a-z0-9]+"
+_LEASE = "[a-z0-9]+"
+
+
+@dataclass(frozen=True)
+class MachineName:
+    """`nb-<lease>-a<attempt>-x<epoch>`; `expires_at` is None where the name's end cannot be read.
+
+    Keys and volumes that are rented along with a machine bear its name too.
+    """
+
+    lease_id: str
+    attempt: int  # from 1; each try at renting has a name of its own, so that two tries cannot be confused
+    expires_at: datetime | None
+    prefix: str = PREFIX
+
+    def __str__(self) -> str:
+        """The name as the cloud knows it."""
+        return f"{self.prefix}-{self.lease_id}-a{self.attempt}-x{_epoch(self.expires_at)}"
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """The same facts as tags, which a cloud may attach late or lose."""
+        return (self.prefix, f"{self.prefix}-run:{self.lease_id}", f"{self.prefix}-exp:{_epoch(self.expires_at)}")
+
+    def is_past(self, now: datetime) -> bool:
+        """Whether it should be gone by now; a deadline that cannot be read has passed."""
+        return self.expires_at is None or now > self.expires_at
+
+    @classmethod
+    def parse(cls, name: str, prefix: str = PREFIX) -> Self | None:
+        """Read a name; None where it is not built as ours are, whatever it begins with."""
+        found = re.fullmatch(rf"{re.escape(prefix)}-({_LEASE})-a(\d{{1,6}})-x(.*)", name, re.IGNORECASE | re.ASCII)
+        if found is None or found[1] == "img":
+            return None
+        return cls(found[1].lower(), int(found[2]), _moment(found[3]), prefix)
+
+
+@dataclass(frozen=True)
+class ImageName:
+    """`nb-img-<hash>-x<epoch>`: a golden image, the same for everybody who would put the same into it."""
+
+    content: str
+    expires_at: datetime | None
+    prefix: str = PREFIX
+
+    def __str__(self) -> str:
+        """The name as the cloud knows it."""
+        return f"{self.prefix}-img-{self.content}-x{_epoch(self.expires_at)}"
+
+    def is_past(self, now: datetime) -> bool:
+        """Whether it should be gone by now; a deadline that cannot be read has passed."""
+        return self.expires_at is None or now > self.expires_at
+
+    @classmethod
+    def parse(cls, name: str, prefix: str = PREFIX) -> Self | None:
+        """Read a name; None where it is not built as ours are."""
+        found = re.fullmatch(rf"{re.escape(prefix)}-img-([0-9a-f]+)-x(.*)", name, re.IGNORECASE | re.ASCII)
+        return None if found is None else cls(found[1].lower(), _moment(found[2]), prefix)
+
+
+def is_alike(name: str, tags: tuple[str, ...], prefix: str = PREFIX) -> bool:
+    """Whether something bears our prefix or our tag, so that a person should look at it."""
+    ours = f"{prefix}-".lower()
+    begins = [prefix.lower() == tag.lower() or tag.lower().startswith((f"{ours}run:", f"{ours}exp:")) for tag in tags]
+    return name.lower().startswith(ours) or any(begins)
+
+
+def is_prefix(text: str) -> bool:
+    """Whether names may begin with this: small letters and digits, as every cloud takes them."""
+    return re.fullmatch(_PREFIX, text) is not None
+
+
+def _epoch(moment: datetime | None) -> str:
+    return "?" if moment is None else str(int(moment.timestamp()))
+
+
+def _moment(text: str) -> datetime | None:
+    # Beyond eleven digits no calendar follows; a sign, a point or a blank is a name somebody else has touched.
+    return datetime.fromtimestamp(int(text), UTC) if re.fullmatch(r"\d{1,11}", text, re.ASCII) else None

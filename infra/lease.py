@@ -1,0 +1,352 @@
+"""Taking a lease: a machine is written down before it is asked for, and what nobody confirmed is looked for.
+
+A lost answer is never met by asking again: the machine is searched by its name until the cloud's lists have settled,
+and taken if it is there. Only then does a new attempt begin, under a new name.
+"""
+
+import uuid
+from collections import deque
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Literal
+
+from bench.errors import (
+    CloudDeniedError,
+    CloudError,
+    CloudLimitError,
+    CloudRefusedError,
+    LeaseError,
+    LostReplyError,
+    NoCapacityError,
+    NotAskedError,
+)
+from bench.machine_name import MachineName
+from infra.clock import Clock
+from infra.cloud import Cloud, Found, Offer, Order
+from infra.ledger import Intent, Lease, Ledger
+from infra.release import Say, Target, destroy, give_back, silent
+from infra.wish import Wish, fitting, why_too_dear
+
+LOOK_EVERY_S = 5.0
+SENDS_MAX = 6  # of one create call that never arrived
+LOST_MAX = 3  # attempts whose answer was lost and whose machine never appeared
+ROUND_PAUSE_S, ROUND_PAUSE_MAX_S = 30.0, 600.0
+UNDO_PATIENCE_S = 300.0
+BLIND_MAX_S = 1800.0  # how long a cloud may be out of reach while we look for a machine
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long a machine may take to come up, from the call on."""
+
+    boot_s: float = 1200.0
+    address_s: float = 300.0  # from active on
+
+
+@dataclass(frozen=True)
+class Fate:
+    """Why an attempt gave no machine."""
+
+    outcome: Literal["no-capacity", "lost", "vanished", "errored", "stuck", "no-address", "refused", "limit"]
+    reason: str
+
+
+def take_lease(
+    cloud: Cloud,
+    ledger: Ledger,
+    clock: Clock,
+    wish: Wish,
+    *,
+    night: str,
+    say: Say = silent,
+) -> Lease:
+    """Rent the first machine of the plan that can be had, and return it once it is up and has an address.
+
+    Called again by the same process for the same night, it takes up what it began. Raises LeaseError where the cloud
+    does not know the kind, where everything is too dear or taken, and where it refuses; nothing is left rented then.
+    """
+    taking = _Taking(cloud, ledger, clock, wish, night, say)
+    begun = [lease for lease in ledger.open_leases() if lease.night == night and lease.cloud == cloud.name]
+    try:
+        for lease in begun:
+            if lease.is_own() and lease.state in ("intended", "held") and taking.take_up(lease):
+                return ledger.lease(lease.lease_id)
+        return taking.by_plan()
+    except BaseException:
+        taking.undo()
+        raise
+
+
+@dataclass
+class _Taking:
+    """One lease in the making."""
+
+    cloud: Cloud
+    ledger: Ledger
+    clock: Clock
+    wish: Wish
+    night: str
+    say: Say
+    patience: Patience = Patience()
+    lease_id: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
+    attempt: int = 0
+    lost: int = 0
+    fates: list[Fate] = field(default_factory=list)
+
+    def by_plan(self) -> Lease:
+        """Go through the plan from round to round until a machine is up or patience ends."""
+        until = self.clock.now() + timedelta(seconds=self.wish.patience_s)
+        pause_s = ROUND_PAUSE_S
+        while True:
+            if self.one_round():
+                return self.ledger.lease(self.lease_id)
+            if self.clock.now() + timedelta(seconds=pause_s) > until:
+                raise self.exhausted()
+            self.say(f"{self.cloud.name} has no such machine now; asking again in {pause_s:.0f} s")
+            self.clock.sleep(pause_s)
+            pause_s = min(2 * pause_s, ROUND_PAUSE_MAX_S)
+
+    def one_round(self) -> bool:
+        """Try each offer of the plan once; whether one gave a machine."""
+        plan = deque(fitting(self.cloud.offers(), self.cloud.regions(), self.wish, self.cloud.name))
+        tried: set[Offer] = set()
+        while plan:
+            offer = plan.popleft()
+            if offer in tried or self.is_too_dear(offer):
+                continue
+            tried.add(offer)
+            fate = self.try_offer(offer)
+            if fate is None:
+                return True
+            self.fates.append(fate)
+            if fate.outcome == "lost":
+                self.lost += 1
+                tried.discard(offer)
+                plan.appendleft(offer)
+            plan.extendleft(reversed([near for near in self.named if near not in tried]))
+        return False
+
+    named: tuple[Offer, ...] = ()  # what the cloud named itself when it last had no capacity
+
+    def is_too_dear(self, offer: Offer) -> bool:
+        """Whether earlier attempts have used up what this one may cost."""
+        return bool(self.attempt) and why_too_dear(offer, self.wish, self.spent_usd()) is not None
+
+    def spent_usd(self) -> float:
+        """What the machines of earlier attempts have cost."""
+        return self.ledger.lease(self.lease_id).usd(self.clock.now())
+
+    def exhausted(self) -> LeaseError:
+        """Why there is no machine, in a sentence."""
+        kinds = " or ".join(dict.fromkeys(choice.kind for choice in self.wish.choices))
+        said = f"; the last try: {self.fates[-1].reason}" if self.fates else ""
+        return NoCapacityError(
+            f"{self.cloud.name} has no {kinds} to give now, after {self.attempt} tries{said}; nothing is rented: "
+            "try later, or add regions or alternatives to the suite's [machine]"
+        )
+
+    def try_offer(self, offer: Offer) -> Fate | None:
+        """One attempt, written down before and after; None where its machine is up."""
+        self.attempt += 1
+        self.named = ()
+        expires_at = self.clock.now() + timedelta(minutes=self.wish.minutes)
+        name = MachineName(self.lease_id, self.attempt, expires_at, self.cloud.prefix)
+        self.ledger.intend(self.lease_id, self.intent(offer, name))
+        fate = self.create_and_wait(Order(name, offer, self.wish.image))
+        self.ledger.end_attempt(self.lease_id, fate.outcome if fate else "held", fate.reason if fate else None)
+        if fate is not None:
+            self.say(f"attempt {self.attempt}, {offer.kind} in {offer.region}: {fate.reason}")
+        return fate
+
+    def intent(self, offer: Offer, name: MachineName) -> Intent:
+        """What is written down before the call."""
+        return Intent(
+            night=self.night,
+            cloud=self.cloud.name,
+            usd_per_hour=offer.usd_per_hour,
+            expires_at=name.expires_at or self.clock.now(),
+            name=str(name),
+            attempt=name.attempt,
+            kind=offer.kind,
+            region=offer.region,
+            is_spot=offer.is_spot,
+            budget_usd=self.wish.budget_usd,
+        )
+
+    def create_and_wait(self, order: Order) -> Fate | None:
+        """Ask for the machine, hold it, and wait until it is up."""
+        try:
+            found = create(self.cloud, self.clock, order)
+        except NoCapacityError as error:
+            allowed = self.wish.regions
+            near = [replace(order.offer, region=region) for region in error.regions]
+            self.named = tuple(offer for offer in near if not allowed or offer.region in allowed)
+            return Fate("no-capacity", str(error))
+        except LostReplyError as error:
+            if self.lost + 1 >= LOST_MAX:
+                raise
+            return Fate("lost", str(error))
+        except (CloudLimitError, CloudRefusedError) as error:
+            self.ledger.end_attempt(self.lease_id, "limit" if isinstance(error, CloudLimitError) else "refused",
+                                    str(error))  # fmt: skip
+            raise
+        return self.hold_and_wait(found, order.offer.usd_per_hour)
+
+    def hold_and_wait(self, found: Found, usd_per_hour: float) -> Fate | None:
+        """Hold a machine and wait until it is up; one that does not come up is given back."""
+        self.ledger.hold(self.lease_id, found.machine_id, max(usd_per_hour, found.usd_per_hour or 0.0))
+        found = self.keep_one(found)
+        up = wait_until_up(self.cloud, self.clock, found, self.patience)
+        if isinstance(up, Fate):
+            self.rid_of([Target({found.machine_id}, found.name)])
+            return up
+        self.keep_one(up)
+        self.ledger.reach(self.lease_id, up.address)
+        return None
+
+    def keep_one(self, found: Found) -> Found:
+        """Keep the machine with the lowest id of those that bear its name, and give the others back."""
+        with suppress(CloudError):  # a look that fails now is repeated when the machine is up, and when it goes
+            same = self.cloud.find(found.name)
+            others = [one for one in same if one.machine_id != same[0].machine_id]
+            if others:
+                ids = ", ".join(one.machine_id for one in others)
+                self.say(f"more than one machine is named {found.name}: keeping {same[0].machine_id}, deleting {ids}")
+                self.ledger.hold(self.lease_id, same[0].machine_id)
+                self.rid_of([Target({one.machine_id}, None) for one in others])
+                return same[0]
+        return found
+
+    def rid_of(self, targets: list[Target]) -> None:
+        """Destroy what is not wanted; raises LeaseError where it stays."""
+        left = destroy(self.cloud, self.clock, targets, patience_s=self.wish.minutes * 60, say=self.say)
+        if left:
+            raise LeaseError(f"{left[0]} is not wanted and cannot be given back ({left[0].trouble}): nightbench reap")
+
+    def take_up(self, lease: Lease) -> bool:
+        """Go on with a lease this process began: find its machine, or give the lease up; whether it is up now."""
+        self.lease_id, self.attempt = lease.lease_id, lease.attempt
+        if lease.state == "held" and lease.address is not None:
+            return True
+        found = search(self.cloud, self.clock, lease.name or "")
+        fate = self.hold_and_wait(found, lease.usd_per_hour) if found else Fate("lost", "it never appeared")
+        self.ledger.end_attempt(self.lease_id, fate.outcome if fate else "held", fate.reason if fate else None)
+        return fate is None
+
+    def undo(self) -> None:
+        """Give back whatever a failed or interrupted taking may have rented; what fails here is the reaper's."""
+        with suppress(KeyError, LeaseError):
+            lease = self.ledger.lease(self.lease_id)
+            ended = {"no-capacity", "refused", "limit"}
+            tries = self.ledger.attempts(self.lease_id)
+            if lease.machine_id is None and all(one.outcome in ended for one in tries):
+                self.ledger.release(self.lease_id)  # the cloud said no each time: there is nothing to look for
+                return
+            give_back(self.cloud, self.ledger, self.clock, self.lease_id, patience_s=UNDO_PATIENCE_S, say=self.say)
+
+
+def create(cloud: Cloud, clock: Clock, order: Order) -> Found:
+    """Ask for one machine; a call that never arrived is made again, a lost answer is resolved by looking.
+
+    Raises what Cloud.rent raises; LostReplyError means that no machine of this name has appeared.
+    """
+    name = str(order.name)
+    for _ in range(SENDS_MAX):
+        try:
+            return cloud.rent(order)
+        except NotAskedError as error:
+            trouble = error
+            clock.sleep(error.wait_s)
+            found = cloud.find(name)
+            if found:
+                return found[0]
+        except LostReplyError:
+            adopted = search(cloud, clock, name)
+            if adopted is None:
+                raise
+            return adopted
+    raise CloudError(f"{cloud.name} could not be asked for a machine ({trouble}); nothing was rented: try later")
+
+
+def search(cloud: Cloud, clock: Clock, name: str) -> Found | None:
+    """The machine of this name, looked for until the cloud's lists have settled; the lowest id where there are more.
+
+    Raises CloudError where the cloud could not be asked for so long that nobody can say.
+    """
+    began = clock.now()
+    while True:
+        waited_s = (clock.now() - began).total_seconds()
+        try:
+            found = cloud.find(name)
+        except CloudDeniedError:
+            raise
+        except CloudError:
+            if waited_s > cloud.settle_s + BLIND_MAX_S:
+                raise
+        else:
+            if found:
+                return found[0]
+            if waited_s >= cloud.settle_s:
+                return None
+        clock.sleep(LOOK_EVERY_S)
+
+
+def wait_until_up(cloud: Cloud, clock: Clock, found: Found, patience: Patience) -> Found | Fate:
+    """The machine once it is active and has an address, or why it never was.
+
+    Early on, "not found" proves nothing: it is believed when it has lasted as long as the cloud's lists may lag.
+    """
+    began = clock.now()
+    watch = _Watch(f"machine {found.machine_id}", cloud.settle_s, patience, began, seen_at=began)
+    while True:
+        outcome = watch.judge(_look(cloud, found.machine_id), clock.now())
+        if outcome is not None:
+            return outcome
+        clock.sleep(LOOK_EVERY_S)
+
+
+@dataclass
+class _Watch:
+    """What was seen of a machine that is coming up."""
+
+    what: str
+    settle_s: float
+    patience: Patience
+    began: datetime
+    seen_at: datetime
+    active_at: datetime | None = None
+
+    def judge(self, look: Found | Literal["absent", "unknown"], now: datetime) -> Found | Fate | None:
+        """The machine if it is up, its fate if it will not be; None while nobody knows."""
+        if isinstance(look, Found):
+            self.seen_at = now
+            if look.status == "errored":
+                return Fate("errored", f"the cloud could not place {self.what}")
+            if look.status == "active":
+                self.active_at = self.active_at or now
+                if look.address is not None:
+                    return look
+        elif look == "absent" and (now - self.seen_at).total_seconds() > self.settle_s:
+            return Fate("vanished", f"{self.what} was promised and is not there")
+        return self.is_late(now)
+
+    def is_late(self, now: datetime) -> Fate | None:
+        """Why there is no more waiting, where there is none."""
+        if self.active_at is None and (now - self.began).total_seconds() > self.patience.boot_s:
+            return Fate("stuck", f"{self.what} was not up within {self.patience.boot_s:.0f} s")
+        if self.active_at is not None and (now - self.active_at).total_seconds() > self.patience.address_s:
+            return Fate(
+                "no-address", f"{self.what} had no public address {self.patience.address_s:.0f} s after its boot"
+            )
+        return None
+
+
+def _look(cloud: Cloud, machine_id: str) -> Found | Literal["absent", "unknown"]:
+    """One look; a cloud that cannot be asked has said nothing."""
+    try:
+        return cloud.look(machine_id) or "absent"
+    except CloudDeniedError:
+        raise
+    except CloudError:
+        return "unknown"

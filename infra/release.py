@@ -1,0 +1,187 @@
+"""Giving machines back: deleting until they are seen to be gone, and only then saying so.
+
+A machine is gone when it was absent twice, the cloud's settle time apart, by its id and in every list. Until then it is
+deleted again, whatever the cloud answered, since a "not found" may be a lagging view and a success may be a lie.
+"""
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from bench.errors import CloudDeniedError, CloudError, LeaseError, LedgerError
+from bench.machine_name import MachineName
+from infra.clock import Clock
+from infra.cloud import Cloud
+from infra.ledger import Lease, Ledger
+
+Say = Callable[[str], None]
+LOOK_EVERY_S = 15.0
+PAUSE_MAX_S = 120.0  # between two tries at a cloud that does not answer
+ALARM_AFTER = 5  # tries; from then on each failed one is said aloud
+PATIENCE_S = 900.0  # of a caller that others wait for; the lease stays open and the reaper goes on
+
+
+def silent(_text: str) -> None:
+    """Say nothing."""
+
+
+@dataclass
+class Target:
+    """A machine to be rid of, by its id, its name, or both, and what is known of its end."""
+
+    machine_ids: set[str]
+    name: str | None
+    absent_since: datetime | None = None
+    is_gone: bool = False
+    tries: int = 0
+    trouble: str = "it was not looked for"
+
+    def __str__(self) -> str:
+        """What to call it in a sentence."""
+        ids = ", ".join(sorted(self.machine_ids))
+        return " ".join(filter(None, (ids and f"machine {ids}", self.name and f"named {self.name}")))
+
+
+@dataclass
+class _Pause:
+    """How long to wait before the next round; longer and longer while the cloud does not answer."""
+
+    failed_in_row: int = 0
+
+    def seconds(self, *, has_failed: bool) -> float:
+        self.failed_in_row = self.failed_in_row + 1 if has_failed else 0
+        return min(PAUSE_MAX_S, LOOK_EVERY_S * 2.0 ** max(0, self.failed_in_row - 1))
+
+
+def destroy(
+    cloud: Cloud, clock: Clock, targets: Iterable[Target], *, patience_s: float | None = None, say: Say = silent
+) -> list[Target]:
+    """Delete machines until each is seen to be gone; return those that are not when patience ends.
+
+    Without `patience_s` there is no end to it. Raises CloudDeniedError where the cloud turns us away.
+    """
+    left = list(targets)
+    until = None if patience_s is None else clock.now() + timedelta(seconds=patience_s)
+    pause = _Pause()
+    while left:
+        troubled = [target for target in left if not _push(cloud, clock, target)]
+        for target in troubled:
+            if target.tries >= ALARM_AFTER:
+                say(f"ALARM: {cloud.name}: {target} is still not given back after {target.tries} tries: "
+                    f"{target.trouble}")  # fmt: skip
+        left = [target for target in left if not target.is_gone]
+        if left and until is not None and clock.now() >= until:
+            return left
+        if left:
+            clock.sleep(pause.seconds(has_failed=bool(troubled)))
+    return left
+
+
+def _push(cloud: Cloud, clock: Clock, target: Target) -> bool:
+    """Delete once and look once; False where that failed or the machine is still there."""
+    target.tries += 1
+    try:
+        for machine_id in sorted(target.machine_ids):
+            cloud.release(machine_id)
+        seen = _seen(cloud, target)
+    except CloudDeniedError:
+        raise
+    except CloudError as error:
+        target.trouble = str(error)
+        return False
+    if seen:
+        # What came to light by its name is deleted at once: every look may be the last before patience ends.
+        fresh, target.machine_ids = seen - target.machine_ids, target.machine_ids | seen
+        target.absent_since, target.trouble = None, f"{cloud.name} still shows {', '.join(sorted(seen))}"
+        return _push(cloud, clock, target) if fresh else False
+    target.absent_since = target.absent_since or clock.now()
+    target.is_gone = (clock.now() - target.absent_since).total_seconds() >= cloud.settle_s
+    target.trouble = "it is out of sight, but not for long enough to be called gone"
+    return True
+
+
+def _seen(cloud: Cloud, target: Target) -> set[str]:
+    by_name = cloud.find(target.name) if target.name else []
+    by_id = [cloud.look(machine_id) for machine_id in sorted(target.machine_ids)]
+    return {found.machine_id for found in (*by_name, *by_id) if found is not None}
+
+
+def is_lost(cloud: Cloud, clock: Clock, lease: Lease) -> bool:
+    """Whether a machine in use is gone: unknown by its id twice, and in no list.
+
+    A cloud that cannot be asked has said nothing.
+    """
+    if lease.machine_id is None:
+        return True
+    try:
+        if cloud.look(lease.machine_id) is not None:
+            return False
+        clock.sleep(min(LOOK_EVERY_S, cloud.settle_s))
+        return cloud.look(lease.machine_id) is None and not (lease.name and cloud.find(lease.name))
+    except CloudError:
+        return False
+
+
+def give_back(
+    cloud: Cloud,
+    ledger: Ledger,
+    clock: Clock,
+    lease_id: str,
+    *,
+    patience_s: float | None = PATIENCE_S,
+    say: Say = silent,
+) -> Lease:
+    """Release a lease's machines and all that came with them, look whether they are gone, and only then say so.
+
+    May be repeated. Raises LeaseError where something is still there when patience ends: the lease stays `releasing`,
+    and `nightbench reap` goes on. A ledger that cannot be written delays nothing.
+    """
+    lease = ledger.lease(lease_id)
+    with suppress(LedgerError):
+        ledger.releasing(lease_id)
+    try:
+        left = destroy(cloud, clock, targets_of(ledger, lease), patience_s=patience_s, say=say)
+    except CloudDeniedError as error:
+        raise CloudDeniedError(f"{error}; MACHINE {lease.machine_id or lease.name} GOES ON COSTING") from error
+    if left:
+        raise LeaseError(
+            f"{left[0]} of lease {lease_id} is still there after its release ({left[0].trouble}) and goes on costing: "
+            "run nightbench reap, and look at the cloud's own console"
+        )
+    ledger.gone(lease_id)
+    sweep(cloud, clock, lease_id)
+    ledger.release(lease_id)
+    return ledger.lease(lease_id)
+
+
+def targets_of(ledger: Ledger, lease: Lease) -> list[Target]:
+    """Whatever a lease may have rented: its machine, and every try of which nobody knows how it ended."""
+    known = {lease.machine_id} if lease.machine_id else set() if lease.name else {lease.lease_id}
+    doubtful = [try_ for try_ in ledger.attempts(lease.lease_id) if try_.outcome in (None, "lost")]
+    others = [Target({try_.machine_id} if try_.machine_id else set(), try_.name) for try_ in doubtful
+              if try_.attempt != lease.attempt]  # fmt: skip
+    return [Target(known, lease.name or None), *others]
+
+
+def sweep(cloud: Cloud, clock: Clock, lease_id: str, tries: int = 4) -> None:
+    """Remove the keys and volumes of a lease whose machine is gone; raises LeaseError where one stays."""
+    trouble: CloudError | None = None
+    for number in range(tries):
+        try:
+            mine = [one for one in cloud.leftovers() if _is_of(one.name, lease_id, cloud.prefix)]
+            for leftover in mine:
+                cloud.remove(leftover)
+        except CloudDeniedError:
+            raise
+        except CloudError as error:
+            trouble = error
+            clock.sleep(LOOK_EVERY_S * 2**number)
+        else:
+            return
+    raise LeaseError(f"what lease {lease_id} left besides its machine cannot be removed ({trouble}): nightbench reap")
+
+
+def _is_of(name: str, lease_id: str, prefix: str) -> bool:
+    found = MachineName.parse(name, prefix)
+    return found is not None and found.lease_id == lease_id

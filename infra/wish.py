@@ -1,0 +1,101 @@
+"""What a night would like to rent, and the offers that fit it in the order in which they are tried."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bench.errors import LeaseError
+from bench.suite import SPOT_ENDING, Machine, Spot
+from infra.cloud import Offer
+
+BILLED_MINUTES_MIN = 5.0  # the highest minimum charge that was seen for a GPU machine
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A kind of machine, in one region or in any."""
+
+    kind: str
+    region: str | None = None
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What to rent: any of these kinds, the first one most gladly, for so long and for no more than this."""
+
+    choices: tuple[Choice, ...]
+    minutes: float
+    regions: tuple[str, ...] = ()  # in this order; empty: any, as the cloud lists them
+    spot: Spot = "never"
+    image: str | None = None
+    usd_per_hour_max: float | None = None
+    budget_usd: float | None = None
+    patience_s: float = 0.0  # how long to wait for capacity, from round to round through the whole plan
+
+
+def wish_of(machine: Machine, *, patience_s: float = 0.0) -> Wish:
+    """What a suite's [machine] table asks for."""
+    return Wish(
+        choices=(Choice(machine.kind), *(Choice(other.kind, other.region) for other in machine.alternatives)),
+        minutes=machine.lease_minutes,
+        regions=machine.regions,
+        spot=machine.spot,
+        image=machine.image,
+        usd_per_hour_max=machine.usd_per_hour_max,
+        budget_usd=machine.budget_usd,
+        patience_s=patience_s,
+    )
+
+
+def fitting(offers: Sequence[Offer], regions: Sequence[str], wish: Wish, where: str) -> list[Offer]:
+    """The offers that fit a wish and can be had now, in the order in which to try them; empty where all are taken.
+
+    Raises LeaseError where the cloud knows none of the kinds, or not a region, or where every one costs too much.
+    """
+    wanted = [kind for choice in wish.choices for kind in _kinds(choice.kind, wish.spot)]
+    known = [offer for offer in offers if offer.kind in wanted]
+    if not known:
+        asked = " or ".join(map(repr, dict.fromkeys(wanted)))
+        have = ", ".join(sorted({offer.kind for offer in offers})) or "nothing"
+        raise LeaseError(f"{where} offers no machine of kind {asked}, only {have}: change machine.kind or --target")
+    _require_regions(regions, wish, where)
+    if all(why_too_dear(offer, wish) for offer in known):
+        cheapest = min(known, key=lambda offer: offer.usd_per_hour)
+        raise LeaseError(f"{where}: {why_too_dear(cheapest, wish)}; nothing was rented")
+    fine = [offer for offer in known if offer.is_available and not why_too_dear(offer, wish)]
+    return list(dict.fromkeys(
+        offer
+        for choice in wish.choices
+        for kind in _kinds(choice.kind, wish.spot)
+        for region in ((choice.region,) if choice.region else wish.regions or (None,))
+        for offer in fine
+        if offer.kind == kind and region in (None, offer.region)
+    ))  # fmt: skip
+
+
+def _require_regions(regions: Sequence[str], wish: Wish, where: str) -> None:
+    asked = [*wish.regions, *(choice.region for choice in wish.choices if choice.region)]
+    unknown = [region for region in asked if regions and region not in regions]
+    if unknown:
+        raise LeaseError(f"{where} has no region {unknown[0]!r}, only {', '.join(sorted(regions))}: change the suite")
+
+
+def why_too_dear(offer: Offer, wish: Wish, spent_usd: float = 0.0) -> str | None:
+    """Why an offer costs more than the wish allows, as a sentence; None where it does not."""
+    price = f"{offer.kind} costs {offer.usd_per_hour:.2f} USD/h"
+    if wish.usd_per_hour_max is not None and offer.usd_per_hour > wish.usd_per_hour_max:
+        return f"{price}, more than machine.usd_per_hour_max = {wish.usd_per_hour_max:.2f}: raise it, or wait"
+    most = spent_usd + offer.usd_per_hour * max(wish.minutes, BILLED_MINUTES_MIN) / 60
+    if wish.budget_usd is not None and most > wish.budget_usd:
+        spent = f" after {spent_usd:.2f} USD spent" if spent_usd else ""
+        return (
+            f"{price}, so {wish.minutes:g} minutes cost up to {most:.2f} USD{spent}, more than "
+            f"machine.budget_usd = {wish.budget_usd:.2f}: raise it, or shorten machine.lease_minutes"
+        )
+    return None
+
+
+def _kinds(kind: str, spot: Spot) -> tuple[str, ...]:
+    """A kind and its spot twin, as the policy wants them; whoever names a spot kind means it."""
+    if kind.endswith(SPOT_ENDING) or spot == "never":
+        return (kind,)
+    return (kind + SPOT_ENDING,) if spot == "only" else (kind + SPOT_ENDING, kind)
