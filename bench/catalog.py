@@ -1,0 +1,158 @@
+"""What the catalogue says of GPUs, models, sizes and paces: rows of CSV as frozen values.
+
+A cell that is empty is None. Every value has the unit that its name ends with; the sources stand in the files.
+"""
+
+import csv
+import io
+import re
+from collections.abc import Mapping
+from datetime import date
+from pathlib import PurePosixPath
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict
+
+Count = Annotated[int, BeforeValidator(lambda cell: int(float(cell)))]  # some large whole numbers are printed as floats
+
+
+class Row(BaseModel):
+    """One row of a catalogue file."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    source: str
+
+    @classmethod
+    def table(cls, text: str) -> tuple[Self, ...]:
+        """Every row of a file's text, in its order."""
+        return tuple(cls.model_validate(_cells(row)) for row in csv.DictReader(io.StringIO(text)))
+
+
+def _cells(row: Mapping[str, str]) -> dict[str, Any]:
+    return {name: cell or None for name, cell in row.items()}
+
+
+class Gpu(Row):
+    """One device: dense peaks, and what its driver reports as memory."""
+
+    gpu: str
+    vendor: str
+    arch: str
+    mem_gb_spec: float
+    mem_gib_device: float
+    bw_tb_s: float
+    fp16_tflops: float
+    bf16_tflops: float
+    fp8_tflops: float | None
+    fp4_tflops: float | None
+    int8_tops: float | None
+    tdp_w: float
+    derivation_fp16: str | None
+    max_seen_bw_frac: float | None
+    notes: str | None
+
+    @property
+    def bytes_per_s(self) -> float:
+        """Peak memory bandwidth."""
+        return self.bw_tb_s * 1e12
+
+    def flops_per_s(self, precision: str) -> float:
+        """Dense peak at this compute precision; one without arithmetic of its own computes in 16 bits."""
+        own = {"fp16": self.fp16_tflops, "fp8": self.fp8_tflops, "fp4": self.fp4_tflops, "mxfp4": self.fp4_tflops}
+        return (own.get(precision) or self.bf16_tflops) * 1e12
+
+
+class CatalogModel(Row):
+    """One model: its dimensions, as bench.physics needs them; facts/physics.md has the symbols."""
+
+    model: str
+    params_total: Count
+    params_active_matmul: Count
+    layers: Count
+    hidden: Count
+    n_heads: Count
+    n_kv_heads: Count
+    head_dim: Count
+    ffn: Count
+    moe_layers: Count
+    experts: Count
+    experts_per_tok: Count
+    moe_ffn: Count
+    shared_ffn: Count
+    mla_kv_lora: Count | None
+    mla_q_lora: Count | None
+    mla_rope: Count | None
+    mla_nope: Count | None
+    mla_v: Count | None
+    vocab: Count
+    tied: bool
+    native_ctx: Count
+    attn_window: str | None
+    kv_elems_per_token: Count
+    expert_params: Count
+    params_published: float | None
+    active_published: float | None
+    note: str | None
+
+
+class Size(Row):
+    """One kind of machine that a cloud rents out, at a price that was read on a day; empty where none is on record."""
+
+    cloud: str
+    kind: str
+    gpu: str
+    gpu_count: int
+    is_spot: bool
+    vram_gib: float
+    ram_gib: float | None
+    vcpus: int | None
+    boot_gib: float | None
+    scratch_gib: float | None
+    usd_per_hour: float | None
+    price_date: date | None
+
+
+class Pace(Row):
+    """How fast something goes, or what it costs: an input with a date, observed or assumed as its source says."""
+
+    pace: str
+    value: float
+    unit: str
+    date: date
+
+
+class Catalog(BaseModel):
+    """Every file of the catalogue."""
+
+    model_config = ConfigDict(frozen=True)
+
+    gpus: tuple[Gpu, ...]
+    models: tuple[CatalogModel, ...]
+    sizes: tuple[Size, ...]
+    paces: tuple[Pace, ...]
+
+    def gpu(self, name: str | None) -> Gpu | None:
+        """The GPU of this name; None where the catalogue has none."""
+        return next((row for row in self.gpus if row.gpu == name), None)
+
+    def size(self, cloud: str, kind: str) -> Size | None:
+        """A cloud's kind of machine; None where the catalogue has none."""
+        return next((row for row in self.sizes if (row.cloud, row.kind) == (cloud, kind)), None)
+
+    def model(self, source: str) -> CatalogModel | None:
+        """The model of a suite's source: the longest name that its repository's begins with; None for others."""
+        if not source.startswith("hf:"):
+            return None
+        repository = _plain(PurePosixPath(source.partition("@")[0]).name)
+        fitting = [row for row in self.models if repository.startswith(_plain(row.model))]
+        return max(fitting, key=lambda row: len(row.model), default=None)
+
+    @property
+    def pace(self) -> dict[str, float]:
+        """Every pace's value, by name."""
+        return {row.pace: row.value for row in self.paces}
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9.]", "", name.lower())
