@@ -1,6 +1,7 @@
 """Plan a night, or take up one that was left unfinished."""
 
 import hashlib
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from bench.errors import UsageError
+from bench.pins import fill_pins, require_pins
 from bench.plan import plan_runs
 from bench.record import NightRecord, PlannedRun
 from bench.suite import Scenario, Suite, parse_suite
@@ -15,17 +17,21 @@ from infra import inputs, store
 from infra.settings import Settings
 
 
-def read_suite(path: Path) -> tuple[Suite, str]:
+def read_suite(path: Path, *, is_draft: bool = False) -> tuple[Suite, str]:
     """A suite file as a value, and its sha256; UsageError where there is no such file, SuiteError where it is wrong.
 
-    The files that it names are read as well: their whole paths and their SHA-256 stand in the suite then.
+    The files that it names are read as well: their whole paths and their SHA-256 stand in the suite then. Pins that it
+    leaves open are filled from the environment; only a draft may keep one open.
     """
     try:
         raw = path.read_bytes()
         text = raw.decode()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"the suite {path} cannot be read: {error}") from error
-    suite = inputs.find_inputs(parse_suite(text, str(path)), path, text)
+    suite = fill_pins(parse_suite(text, str(path)), os.environ, text, str(path))
+    if not is_draft:
+        require_pins(suite, text, str(path))
+    suite = inputs.find_inputs(suite, path, text)
     return suite, hashlib.sha256(raw).hexdigest()
 
 
@@ -38,9 +44,9 @@ def pick_scenario(path: Path, name: str) -> tuple[Suite, Scenario]:
     return suite, found[name]
 
 
-def make_night(suite: Path, target: str, *, poc: bool) -> NightRecord:
-    """A night that starts now; nothing is written."""
-    parsed, digest = read_suite(suite)
+def make_night(suite: Path, target: str, *, poc: bool, is_draft: bool = False) -> NightRecord:
+    """A night that starts now; nothing is written. Only a draft, which is shown and not run, may have open pins."""
+    parsed, digest = read_suite(suite, is_draft=is_draft)
     started_at = datetime.now(UTC)
     night = NightRecord(
         night=f"{started_at:%Y-%m-%dT%H%M%S}Z",
