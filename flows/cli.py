@@ -84,18 +84,26 @@ def run(
 @app.command()
 def plan(
     suite: SuiteArgument,
-    target: TargetOption = "local",
+    target: Annotated[str, typer.Option(help="Where it would be measured: local or digitalocean.")] = "local",
     poc: Annotated[bool, typer.Option("--poc", help="Only the first scenario, once.")] = False,
+    download_mb_per_s: Annotated[
+        float | None, typer.Option(min=1, help="How fast the hub gives the model, in MB/s [300].")
+    ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Show what would run, in which order, at what price; touches nothing."""
+    """Show what would run, in which order, how long each stage takes and what it costs; touches nothing.
+
+    Prices are the cloud's own where a token is set, else those of the catalogue, with their date.
+    """
+    from tasks.forecast import forecast  # noqa: PLC0415
     from tasks.places import clouds  # noqa: PLC0415
     from tasks.planning import make_night  # noqa: PLC0415
 
-    _require_target(target)
-    night = make_night(suite, target, poc=poc)
-    offers = [offer for offer in clouds(Settings())[target].offers() if offer.kind == night.suite.machine.kind]
-    show.plan(night, offers, as_json=as_json)
+    if target not in (*TARGETS, "digitalocean"):
+        raise UsageError(f"--target {target!r} is not known; a plan can be for: local, digitalocean")
+    night = make_night(suite, target, poc=poc, is_draft=True)
+    found = forecast(night, clouds(Settings()).get(target), download_mb_per_s)
+    show.plan(night, found, as_json=as_json)
 
 
 @app.command()

@@ -14,14 +14,15 @@ from rich.table import Table
 
 from bench.plan import cells
 from bench.record import NightRecord
-from infra.cloud import Offer
 from infra.ledger import Lease
 
 if TYPE_CHECKING:
     from bench.calibration import CalibrationTable
     from bench.crosscheck import Side
+    from bench.estimate import Estimate
     from flows.doctor import Check
     from infra.reaper import Reaped
+    from tasks.forecast import Forecast
     from warehouse.judge import JudgedRun
     from warehouse.query import Answer
 
@@ -82,17 +83,83 @@ def _cell(value: object) -> str:
     return f"{value:,.3f}" if isinstance(value, float) else str(value).replace("[", "\\[")
 
 
-def plan(night: NightRecord, offers: Sequence[Offer], *, as_json: bool) -> None:
-    """Print a plan: every run in its order, and what the machine costs at most."""
+def plan(night: NightRecord, expected: "Forecast", *, as_json: bool) -> None:
+    """Print a plan: every run in its order, each stage with its minutes and dollars, and what could end it early."""
+    from bench.pins import open_pins  # noqa: PLC0415
+
     rows = [asdict(cell) for cell in cells(night.runs)]
-    hours = night.suite.machine.lease_minutes / 60
-    prices = [offer.usd_per_hour * hours for offer in offers]
-    cost = f"at most {min(prices):.2f} USD" if prices else "the target does not offer this kind of machine"
+    pins = {name: pin.meaning for name, pin in open_pins(night.suite).items()}
     if as_json:
-        _json({"suite": night.suite.name, "target": night.target, "runs": rows, "usd_max": min(prices, default=None)})
+        whole = {"suite": night.suite.name, "target": night.target, "runs": rows, "to_be_set": pins}
+        _json(whole | _forecast_json(expected))
         return
     table(rows, f"{night.suite.name} on {night.target}: {len(rows)} runs")
-    line(f"lease of {night.suite.machine.lease_minutes} minutes, {cost}")
+    if expected.price.usd_per_hour == 0:
+        line(f"lease of {night.suite.machine.lease_minutes} minutes, at most 0.00 USD")
+        return
+    _forecast(night, expected)
+    for name, meaning in pins.items():
+        warn(f"{name} is to be set before the night: {meaning}")
+
+
+def _forecast(night: NightRecord, expected: "Forecast") -> None:
+    price = expected.price.usd_per_hour
+    table(_stage_rows(expected.cold, price), "what it takes, on a fresh machine")
+    line(f"in all: {_sum_of(expected.cold)}")
+    line(f"from a golden snapshot: {_sum_of(expected.warm)}")
+    if expected.prepare is not None:
+        line(f"the snapshot, once: {expected.prepare.billed_s / 60:.0f} minutes, {expected.prepare.usd:.2f} USD")
+    if expected.fit is not None:
+        line(f"memory: {expected.fit.needed_gib:.0f} GiB of {expected.fit.room_gib:.0f} that the engine may take")
+    asked = "unknown" if price is None else f"{price:.2f} USD/h"
+    most = "" if expected.usd_max is None else f", at most {expected.usd_max:.2f} USD"
+    line(f"price: {asked}, by {expected.price.said_by}; lease of {night.suite.machine.lease_minutes} minutes{most}")
+    for doubt in expected.doubts:
+        warn(doubt)
+
+
+def _sum_of(found: "Estimate") -> str:
+    at_most = "" if found.is_known else "at most "
+    minutes = f"{at_most}{found.billed_s / 60:.0f} billed minutes"
+    return f"{minutes}, {found.usd:.2f} USD, {found.measuring_share:.0%} of them measuring"
+
+
+def _stage_rows(found: "Estimate", usd_per_hour: float | None) -> list[dict[str, Any]]:
+    return [
+        {
+            "stage": stage.name,
+            "scenario": stage.scenario,
+            "times": stage.runs,
+            "minutes": round(stage.seconds / 60, 2),
+            "billed_minutes": round(stage.billed_s / 60, 2),
+            "usd": None if usd_per_hour is None else round(stage.usd(usd_per_hour), 3),
+            "basis": stage.basis if stage.is_known else f"not known: {stage.basis}",
+        }
+        for stage in found.stages
+    ]
+
+
+def _forecast_json(expected: "Forecast") -> dict[str, Any]:
+    price = expected.price
+    nights = {"cold": expected.cold, "warm": expected.warm, "prepare": expected.prepare}
+    return {
+        "usd_per_hour": price.usd_per_hour,
+        "price_said_by": price.said_by,
+        "usd_max": expected.usd_max,
+        "fit": expected.fit and asdict(expected.fit) | {"fits": expected.fit.fits},
+        "doubts": expected.doubts,
+        "estimates": {
+            name: {
+                "billed_minutes": round(found.billed_s / 60, 2),
+                "usd": None if price.usd_per_hour is None else round(found.usd, 3),
+                "measuring_share": round(found.measuring_share, 4),
+                "is_known": found.is_known,
+                "stages": _stage_rows(found, price.usd_per_hour),
+            }
+            for name, found in nights.items()
+            if found is not None
+        },
+    }
 
 
 def reaped(found: "Reaped") -> None:

@@ -90,6 +90,37 @@ def test_a_plan_touches_nothing(house: House) -> None:
     assert not house.data.exists()
 
 
+LLAMA = Path(__file__).parents[2] / "suites" / "llama-3.3-70b-mi300x.toml"
+
+
+def test_a_plan_of_a_rented_night_tells_minutes_and_dollars_of_every_stage(house: House) -> None:
+    done = house.cli("plan", str(LLAMA), "--target", "digitalocean", "--json")
+
+    told = json.loads(done.stdout)
+    stages = told["estimates"]["cold"]["stages"]
+    assert told["usd_per_hour"] == 2.59
+    assert [stage["stage"] for stage in stages].count("measure") == 9
+    assert sum(stage["usd"] for stage in stages) == pytest.approx(told["estimates"]["cold"]["usd"], abs=0.01)
+    assert len(told["to_be_set"]) == 2
+    assert not house.data.exists()
+
+
+def test_the_table_of_a_plan_says_that_its_price_is_of_another_day(house: House) -> None:
+    done = house.cli("plan", str(LLAMA), "--target", "digitalocean", "--poc")
+
+    assert done.returncode == 0
+    assert "by the catalogue, 2026-10-01" in done.stdout
+    assert "the price is not of today" in done.stderr
+
+
+def test_a_night_with_an_open_pin_is_refused_before_anything_begins(house: House) -> None:
+    done = house.cli("run", str(LLAMA))
+
+    assert done.returncode == 2
+    assert "model.source is left open: set NIGHTBENCH_LLAMA_3_3_70B_REVISION to the 40 hex digits" in done.stderr
+    assert not house.data.exists()
+
+
 def test_a_failed_night_exits_1_and_says_why(house: House) -> None:
     house.write_suite(fault="oom_at_start")
 

@@ -1,0 +1,236 @@
+"""How long a night will take and what it will cost: arithmetic over the catalogue's paces, stage by stage.
+
+A load takes what its bytes and operations take at the shares of the peaks that the catalogue states. Nothing here is
+measured: an estimate says on what it rests, and a stage of which nothing is known takes as long as it is allowed to.
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from bench.catalog import Catalog, CatalogModel, Size
+from bench.physics import Group, checkpoint_bytes, least_step_s, least_ttft_s, needed_gib, room_gib
+from bench.record import PlannedRun
+from bench.suite import Model, Scenario, Suite
+
+MEASURE = "measure"  # the stage that a night is for
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where a night would run: the machine as the catalogue has it, what is ready on it, and its price."""
+
+    usd_per_hour: float
+    size: Size | None = None  # None: a machine that the catalogue does not know
+    has_snapshot: bool = False  # the software is there when it boots
+    download_bytes_per_s: float | None = None  # None: the catalogue's
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage: `seconds` is what it takes, `billed_s` what it adds to the bill beside what runs with it."""
+
+    name: str
+    seconds: float
+    billed_s: float
+    basis: str
+    scenario: str | None = None
+    runs: int = 1
+    is_known: bool = True  # False: only a bound
+
+    def usd(self, usd_per_hour: float) -> float:
+        """What it adds to the bill."""
+        return self.billed_s / 3600 * usd_per_hour
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A night's stages in their order, and the price they run at."""
+
+    stages: tuple[Stage, ...]
+    usd_per_hour: float
+    minimum_s: float  # that is billed whatever happens
+
+    @property
+    def billed_s(self) -> float:
+        """Seconds on the bill."""
+        return max(self.minimum_s, sum(stage.billed_s for stage in self.stages))
+
+    @property
+    def usd(self) -> float:
+        """What the machine costs."""
+        return self.billed_s / 3600 * self.usd_per_hour
+
+    @property
+    def measuring_share(self) -> float:
+        """The part of the bill in which something is measured."""
+        return sum(stage.billed_s for stage in self.stages if stage.name == MEASURE) / self.billed_s
+
+    @property
+    def is_known(self) -> bool:
+        """Whether every stage could be worked out."""
+        return all(stage.is_known for stage in self.stages)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Whether the weights and the largest load fit the memory that the engine may take."""
+
+    needed_gib: float
+    room_gib: float
+
+    @property
+    def fits(self) -> bool:
+        """Whether it does."""
+        return self.needed_gib <= self.room_gib
+
+
+def estimate_night(suite: Suite, runs: Sequence[PlannedRun], site: Site, catalog: Catalog) -> Estimate:
+    """Every stage from the first billed second to the last; runs of one scenario are one stage."""
+    pace = catalog.pace
+    bring_up = (
+        Stage("boot", pace["boot_s"], pace["boot_s"], "until a command really runs"),
+        *_beside(_software(pace, site), _download(suite.model, _is_quantised(suite), site, catalog)),
+        Stage("calibrate", pace["calibration_s"], pace["calibration_s"], "of the load client"),
+    )
+    ending = Stage("release", pace["release_s"], pace["release_s"], "until the delete is accepted")
+    stages = (*bring_up, *_servers(suite, runs, site, catalog), *_loads(suite, runs, site, catalog), ending)
+    return Estimate(stages, site.usd_per_hour, pace["gpu_minimum_s"] if site.usd_per_hour else 0.0)
+
+
+def estimate_prepare(site: Site, catalog: Catalog) -> Estimate:
+    """What making the golden snapshot takes: a machine, its software, and the snapshot of it."""
+    pace = catalog.pace
+    snapshot_s = pace["snapshot_gb"] * pace["snapshot_s_per_gb"]
+    stages = (
+        Stage("boot", pace["boot_s"], pace["boot_s"], "until a command really runs"),
+        _software(pace, replace(site, has_snapshot=False)),
+        Stage("snapshot", snapshot_s, snapshot_s, f"{pace['snapshot_gb']:g} GB, {pace['snapshot_s_per_gb']:g} s each"),
+        Stage("release", pace["release_s"], pace["release_s"], "until the delete is accepted"),
+    )
+    return Estimate(stages, site.usd_per_hour, pace["gpu_minimum_s"])
+
+
+def fit_of(suite: Suite, runs: Sequence[PlannedRun], site: Site, catalog: Catalog) -> Fit | None:
+    """Whether the largest load of the night fits; None where model or machine are not in the catalogue."""
+    known = _known(suite, site, catalog)
+    if known is None:
+        return None
+    model, group = known
+    utilization = float(_flag(suite, "--gpu-memory-utilization") or 0.9)
+    loads = [run.scenario.workload for run in runs]
+    needed = max(needed_gib(model, group, load.concurrency or 1, load.context_tokens) for load in loads)
+    return Fit(needed, room_gib(group, utilization))
+
+
+def request_s(scenario: Scenario, model: CatalogModel, group: Group, pace: Mapping[str, float]) -> float:
+    """Seconds of one whole request among `concurrency` others, at the stated shares of the peaks."""
+    work = scenario.workload
+    batch = work.concurrency or 1
+    mean_context = work.isl + work.osl / 2
+    tpot_s = least_step_s(model, group, batch, mean_context) / pace["decode_share"]
+    # Prompts of one wave wait for each other: the GPU computes one after the other.
+    ttft_s = (batch + 1) / 2 * least_ttft_s(model, group, work.isl) / pace["prefill_share"]
+    return ttft_s + (work.osl - 1) * tpot_s
+
+
+def _software(pace: Mapping[str, float], site: Site) -> Stage:
+    if site.has_snapshot:
+        return Stage("software", 0.0, 0.0, "in the snapshot")
+    return Stage("software", pace["software_s"], pace["software_s"], "engine and driver tools installed or pulled")
+
+
+def _download(model: Model, is_quantised: bool, site: Site, catalog: Catalog) -> Stage:
+    known, pace = catalog.model(model.source), catalog.pace
+    if known is None:
+        return Stage("model", 0.0, 0.0, f"{model.source} is not in the catalogue", is_known=False)
+    size = checkpoint_bytes(known, _checkpoint_precision(model, is_quantised))
+    rate = site.download_bytes_per_s or pace["download_bytes_per_s"]
+    seconds = size / rate + size / pace["verify_bytes_per_s"]
+    basis = (
+        f"{size / 1e9:.0f} GB at {rate / 1e6:.0f} MB/s, then verified at {pace['verify_bytes_per_s'] / 1e6:.0f} MB/s"
+    )
+    return Stage("model", seconds, seconds, basis)
+
+
+def _beside(one: Stage, other: Stage) -> tuple[Stage, Stage]:
+    """Two stages that run at the same time: the shorter adds nothing to the bill."""
+    shorter, longer = sorted((one, other), key=lambda stage: stage.seconds)
+    if not shorter.seconds:
+        return one, other
+    told = replace(shorter, billed_s=0.0, basis=f"{shorter.basis}; beside the {longer.name}")
+    return (told, other) if shorter is one else (one, told)
+
+
+def _servers(suite: Suite, runs: Sequence[PlannedRun], site: Site, catalog: Catalog) -> tuple[Stage, ...]:
+    """One cold start for each server that the plan needs."""
+    pace, known = catalog.pace, catalog.model(suite.model.source)
+    starts = len({run.scenario.server_id for run in runs})
+    loaded = checkpoint_bytes(known, _checkpoint_precision(suite.model, _is_quantised(suite))) if known else 0.0
+    seconds = loaded / pace["weights_load_bytes_per_s"] + pace["engine_init_s"]
+    basis = f"{loaded / 1e9:.0f} GB of weights read, then profiling and graphs"
+    if suite.engine.environment.get("VLLM_ROCM_USE_AITER") == "1" and not site.has_snapshot:
+        seconds += pace["jit_build_s"] / starts
+        basis += ", kernels built once"
+    total = starts * seconds
+    return (Stage("serve", total, total, basis, runs=starts, is_known=known is not None),)
+
+
+def _loads(suite: Suite, runs: Sequence[PlannedRun], site: Site, catalog: Catalog) -> tuple[Stage, ...]:
+    pace = catalog.pace
+    counts = Counter(run.scenario.name for run in runs)
+    scenarios = {run.scenario.name: run.scenario for run in runs}
+    stages = []
+    for name in (entry.name for entry in suite.scenarios if entry.name in counts):
+        seconds, basis, is_known = _load_s(suite, scenarios[name], site, catalog)
+        spent = counts[name] * seconds
+        stages.append(Stage(MEASURE, spent, spent, basis, name, counts[name], is_known))
+    rest = len(runs) * pace["run_overhead_s"]
+    return (*stages, Stage("keep", rest, rest, "counters, hashes, run folders fetched", runs=len(runs)))
+
+
+def _load_s(suite: Suite, scenario: Scenario, site: Site, catalog: Catalog) -> tuple[float, str, bool]:
+    known, work = _known(suite, site, catalog), scenario.workload
+    if known is None or work.arrivals == "trace":
+        why = "a recorded trace" if work.arrivals == "trace" else "model or machine are not in the catalogue"
+        return suite.run_timeout_s, f"{why}: at most run_timeout_s", False
+    one = request_s(scenario, *known, catalog.pace)
+    if work.request_rate_per_s is not None:
+        return work.total_count / work.request_rate_per_s + one, f"{work.request_rate_per_s:g} requests a second", True
+    waves = math.ceil(work.total_count / (work.concurrency or 1))
+    rate = (work.concurrency or 1) * work.osl / one
+    return waves * one, f"{work.total_count} requests at {rate:.0f} tok/s", True
+
+
+def _known(suite: Suite, site: Site, catalog: Catalog) -> tuple[CatalogModel, Group] | None:
+    """The model and the GPUs of one replica; None where the catalogue lacks one of them."""
+    model, gpu = catalog.model(suite.model.source), catalog.gpu(site.size.gpu if site.size else suite.machine.gpu)
+    if model is None or gpu is None:
+        return None
+    kv_bytes = 1.0 if (_flag(suite, "--kv-cache-dtype") or "").startswith("fp8") else 2.0
+    count = int(_flag(suite, "--tensor-parallel-size") or _flag(suite, "-tp") or 1)
+    return model, Group(gpu, count, suite.model.precision, kv_bytes)
+
+
+def _is_quantised(suite: Suite) -> bool:
+    """Whether the engine makes the served precision itself, from a checkpoint of 16 bits."""
+    return _flag(suite, "--quantization") is not None
+
+
+def _checkpoint_precision(model: Model, is_quantised: bool) -> str:
+    # A checkpoint says in its name that it is of fewer bits already.
+    is_small = re.search(r"fp8|fp4|int4|awq|gptq", model.source.lower()) is not None
+    return "bf16" if is_quantised and not is_small else model.precision
+
+
+def _flag(suite: Suite, name: str) -> str | None:
+    """The value of an engine's flag, written as two words or with a sign between."""
+    flags = suite.engine.flags
+    for at, flag in enumerate(flags):
+        if flag == name and at + 1 < len(flags):
+            return flags[at + 1]
+        if flag.startswith(f"{name}="):
+            return flag.removeprefix(f"{name}=")
+    return None

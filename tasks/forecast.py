@@ -1,0 +1,96 @@
+"""What a night would take and cost: at the cloud's price of now where it can be asked, else at the catalogue's."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from bench.catalog import Size
+from bench.errors import LeaseError
+from bench.estimate import Estimate, Fit, Site, estimate_night, estimate_prepare, fit_of
+from bench.record import NightRecord
+from bench.suite import Machine, Suite, hardware_of
+from infra.catalog import read_catalog
+from infra.cloud import Cloud
+from infra.wish import fitting, wish_of
+
+
+@dataclass(frozen=True)
+class Price:
+    """What an hour costs and who says so; None where nobody does."""
+
+    usd_per_hour: float | None
+    said_by: str
+    doubt: str | None = None
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """A night before it begins: on a fresh machine, and on one booted from the golden snapshot."""
+
+    price: Price
+    cold: Estimate
+    warm: Estimate
+    prepare: Estimate | None  # None where nothing is rented
+    fit: Fit | None  # None where model or machine are not in the catalogue
+    usd_max: float | None  # what the whole lease costs
+    doubts: tuple[str, ...]
+
+
+def forecast(night: NightRecord, cloud: Cloud | None, download_mb_per_s: float | None = None) -> Forecast:
+    """Estimate a night on its target; `cloud` is asked for its prices, None where there is no token to ask it with."""
+    catalog, machine = read_catalog(), night.suite.machine
+    size = catalog.size(night.target, machine.kind) or catalog.size(night.target, hardware_of(machine.kind))
+    price = _price(machine, cloud, size)
+    rate = download_mb_per_s * 1e6 if download_mb_per_s else None
+    site = Site(price.usd_per_hour or 0.0, size, download_bytes_per_s=rate)
+    cold, warm = (
+        estimate_night(night.suite, night.runs, replace(site, has_snapshot=has), catalog) for has in (False, True)
+    )
+    fit = fit_of(night.suite, night.runs, site, catalog)
+    return Forecast(
+        price=price,
+        cold=cold,
+        warm=warm,
+        prepare=estimate_prepare(site, catalog) if price.usd_per_hour else None,
+        fit=fit,
+        usd_max=None if price.usd_per_hour is None else price.usd_per_hour * machine.lease_minutes / 60,
+        doubts=tuple(_doubts(night.suite, price, cold, fit)),
+    )
+
+
+def _price(machine: Machine, cloud: Cloud | None, size: Size | None) -> Price:
+    if cloud is None:
+        return _price_on_record(machine, size, "no token is set to ask with")
+    wish = replace(wish_of(machine), usd_per_hour_max=None, budget_usd=None)  # what is too dear is told, not hidden
+    try:
+        fine = fitting(cloud.offers(), cloud.regions(), wish, cloud.name)
+    except LeaseError as error:
+        return _price_on_record(machine, size, str(error))
+    if not fine:
+        return _price_on_record(machine, size, f"{cloud.name} has no {machine.kind} to give now")
+    first, now = fine[0], datetime.now(UTC)
+    where = f" in {first.region}" if first.region else ""
+    return Price(first.usd_per_hour, f"{cloud.name} for {first.kind}{where}, {now:%Y-%m-%d %H:%M} UTC")
+
+
+def _price_on_record(machine: Machine, size: Size | None, why: str) -> Price:
+    if size is None or size.usd_per_hour is None:
+        return Price(
+            None, "nobody", f"nobody says what {machine.kind} costs: {why}, and the catalogue has no price of it"
+        )
+    return Price(size.usd_per_hour, f"the catalogue, {size.price_date}", f"the price is not of today: {why}")
+
+
+def _doubts(suite: Suite, price: Price, estimate: Estimate, fit: Fit | None) -> Iterator[str]:
+    machine = suite.machine
+    if price.doubt:
+        yield price.doubt
+    if machine.usd_per_hour_max is not None and (price.usd_per_hour or 0) > machine.usd_per_hour_max:
+        yield f"the price is above machine.usd_per_hour_max = {machine.usd_per_hour_max:.2f}: nothing would be rented"
+    early, minutes = "ends the night early: the estimate is", estimate.billed_s / 60
+    if machine.budget_usd is not None and estimate.usd > machine.budget_usd:
+        yield f"machine.budget_usd = {machine.budget_usd:.2f} {early} {estimate.usd:.2f} USD"
+    if estimate.is_known and minutes > machine.lease_minutes:
+        yield f"machine.lease_minutes = {machine.lease_minutes} {early} {minutes:.0f}"
+    if fit is not None and not fit.fits:
+        yield f"the load does not fit the memory: it takes {fit.needed_gib:.0f} GiB of {fit.room_gib:.0f}"

@@ -1,0 +1,86 @@
+"""The forecast of a night: whose price it takes, and what it doubts."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from bench.errors import LeaseError
+from bench.record import NightRecord
+from infra.cloud import Cloud, Offer
+from tasks.forecast import Forecast, forecast
+from tasks.planning import make_night
+
+SUITE = Path(__file__).parents[2] / "suites" / "llama-3.3-70b-mi300x.toml"
+
+
+@dataclass(frozen=True)
+class Market:
+    """A cloud that only tells its prices; whoever asks it for more gets an AttributeError."""
+
+    usd_per_hour: float | None
+    name: str = "digitalocean"
+
+    def offers(self) -> list[Offer]:
+        if self.usd_per_hour is None:
+            raise LeaseError("the cloud could not be asked: no route; try again")
+        kind = "gpu-mi300x1-192gb"
+        taken = Offer(kind, 1.0, region="atl1", is_available=False)
+        return [taken, Offer(kind, self.usd_per_hour, region="tor1"), Offer("gpu-h100x1-80gb", 4.41, region="tor1")]
+
+    def regions(self) -> list[str]:
+        return ["atl1", "tor1"]
+
+
+def _night(**machine: object) -> NightRecord:
+    night = make_night(SUITE, "digitalocean", poc=False, is_draft=True)
+    asked = night.suite.machine.model_copy(update=machine)
+    return night.model_copy(update={"suite": night.suite.model_copy(update={"machine": asked})})
+
+
+def _forecast(night: NightRecord, usd_per_hour: float | None) -> Forecast:
+    market: Cloud = Market(usd_per_hour)  # type: ignore[assignment]  # a plan asks for nothing but offers
+    return forecast(night, market)
+
+
+def test_the_price_is_the_clouds_own_where_it_can_be_asked() -> None:
+    found = _forecast(_night(), 2.75)
+
+    assert (found.price.usd_per_hour, found.doubts) == (2.75, ())
+    assert found.price.said_by.startswith("digitalocean for gpu-mi300x1-192gb in tor1, ")
+    assert found.cold.usd == pytest.approx(found.cold.billed_s / 3600 * 2.75)
+    assert found.usd_max == pytest.approx(2.75 * 270 / 60)
+
+
+def test_without_a_token_the_price_is_the_catalogues_and_says_its_day() -> None:
+    found = forecast(_night(), None)
+
+    assert (found.price.usd_per_hour, found.price.said_by) == (2.59, "the catalogue, 2026-10-01")
+    assert found.doubts == ("the price is not of today: no token is set to ask with",)
+
+
+def test_a_cloud_that_cannot_be_asked_is_a_doubt_and_no_error() -> None:
+    assert "no route" in _forecast(_night(), None).doubts[0]
+
+
+@pytest.mark.parametrize(
+    ("machine", "doubt"),
+    [
+        ({"usd_per_hour_max": 2.0}, "nothing would be rented"),
+        ({"budget_usd": 5.0}, "ends the night early: the estimate is 8."),
+        ({"lease_minutes": 60}, "machine.lease_minutes = 60 ends the night early: the estimate is 198"),
+    ],
+)
+def test_what_would_end_the_night_early_is_said_before(machine: dict[str, object], doubt: str) -> None:
+    assert doubt in _forecast(_night(**machine), 2.59).doubts[0]
+
+
+def test_a_kind_that_the_cloud_does_not_know_is_a_doubt_with_the_next_step() -> None:
+    assert "change machine.kind or --target" in _forecast(_night(kind="gpu-mi999"), 2.59).doubts[0]
+
+
+def test_a_machine_that_nobody_prices_has_no_costs() -> None:
+    found = forecast(_night(kind="gpu-l40sx1-48gb"), None)
+
+    assert (found.price.usd_per_hour, found.usd_max, found.prepare) == (None, None, None)
+    assert any("does not fit the memory" in doubt for doubt in found.doubts)
