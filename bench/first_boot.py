@@ -1,0 +1,136 @@
+"""What a rented machine is told for its first boot: who it is, who watches over it, and when it is ready.
+
+cloud-init reads YAML, and JSON is YAML, so nothing here is quoted by hand. Commands use `${HOME:-/root}`: cloud-init
+sets no HOME, and a machine of the emulator lives in a folder of its own.
+"""
+
+import base64
+import json
+from dataclasses import dataclass, field
+
+from bench.errors import UsageError
+
+BYTES_MAX = 64 * 1024  # of user_data, by the cloud
+FOLDER = "${HOME:-/root}/nightbench"
+READY_FILE = "nightbench/ready"  # under the home folder; made last of all
+DEADLINE_FILE = "nightbench/deadline"  # epoch seconds; a lease that is extended moves it
+DEAD_MAN_LOG = "nightbench/dead-man.log"
+# Where the folder of root is root's own, the whole machine is ours, and what is meant for a machine may be done to it.
+_IS_A_MACHINE = '[ "${HOME:-/root}" = /root ] && [ -d /run/systemd/system ]'
+DEAD_MAN_UNIT = """\
+[Unit]
+Description=Delete this machine at its deadline
+StartLimitIntervalSec=0
+[Service]
+ExecStart=/usr/bin/python3 /root/nightbench/dead-man.py /root/nightbench/dead-man.json /root/nightbench/deadline
+Restart=always
+RestartSec=5
+StandardOutput=append:/root/nightbench/dead-man.log
+StandardError=inherit
+[Install]
+WantedBy=multi-user.target
+"""
+
+
+@dataclass(frozen=True)
+class HostKey:
+    """The machine's own ed25519 pair in OpenSSH's formats, made before it exists, so that its first word is proof."""
+
+    private: str = field(repr=False)
+    public: str
+
+
+@dataclass(frozen=True)
+class DeadMan:
+    """What deletes the machine from inside at its deadline: the source of `program` and what it is told.
+
+    The token can delete every machine of its team, and whatever runs on the machine can read it: this is off unless
+    somebody asks for it. `program` reads its configuration from the file named in its first argument.
+    """
+
+    program: str
+    endpoint: str
+    token: str = field(repr=False)
+    machine_name: str
+    deadline: int  # epoch seconds
+    ca: str | None = None  # certificates to trust, as PEM; None: the machine's own
+
+
+@dataclass(frozen=True)
+class User:
+    """Somebody else who may log in, beside root."""
+
+    name: str
+    public_key: str
+
+
+def user_data(host_key: HostKey, *, dead_man: DeadMan | None, users: tuple[User, ...] = ()) -> str:
+    """The first boot of one machine; its last act is to make the ready file, which is not made if arming fails.
+
+    Raises UsageError where it would be too long or hold what the cloud cannot carry: bad user_data fails a machine
+    after the cloud has said yes.
+    """
+    boot = {
+        "ssh_deletekeys": True,  # the image's keys are known to everybody who has the image
+        "ssh_keys": {"ed25519_private": host_key.private, "ed25519_public": host_key.public},
+        "ssh_genkeytypes": [],
+        "ssh_pwauth": False,
+        "disable_root": False,
+        "users": ["default", *map(_user, users)],
+        # Nothing is upgraded under a measurement, and nobody waits for the lock of the package database.
+        "package_update": False,
+        "package_upgrade": False,
+        "runcmd": [_commands(dead_man)],
+    }
+    text = "#cloud-config\n" + json.dumps(boot, ensure_ascii=True, indent=1) + "\n"
+    if "\\ud8" in text or "\\ud9" in text:
+        raise UsageError("a key or a name for the first boot holds a character that YAML reads otherwise than JSON")
+    if len(text) > BYTES_MAX:
+        raise UsageError(f"the first boot would need {len(text)} bytes of user_data, and clouds take {BYTES_MAX}")
+    return text
+
+
+def _user(user: User) -> dict[str, object]:
+    return {
+        "name": user.name,
+        "groups": ["sudo", "video", "render"],  # who may use the GPU
+        "shell": "/bin/bash",
+        "sudo": "ALL=(ALL) NOPASSWD:ALL",
+        "lock_passwd": True,
+        "ssh_authorized_keys": [user.public_key],
+    }
+
+
+def _commands(dead_man: DeadMan | None) -> str:
+    """One script: cloud-init goes on after a command that failed, a shell with -e does not."""
+    steps = ["set -eu", "umask 077", 'cd "${HOME:-/root}"', "mkdir -p nightbench"]
+    steps += [
+        # What runs already is left to end: killing it would leave the package database half-way.
+        f"if {_IS_A_MACHINE}; then systemctl disable --now apt-daily.timer apt-daily-upgrade.timer || true; fi",
+    ]
+    if dead_man is not None:
+        steps += _arming(dead_man)
+    return "\n".join([*steps, f"touch {READY_FILE}"])
+
+
+def _arming(dead_man: DeadMan) -> list[str]:
+    told = {"endpoint": dead_man.endpoint, "token": dead_man.token, "machine_name": dead_man.machine_name}
+    program, configuration, deadline = "nightbench/dead-man.py", "nightbench/dead-man.json", DEADLINE_FILE
+    start = f'"{FOLDER}/dead-man.py" "{FOLDER}/dead-man.json" "{FOLDER}/deadline"'
+    return [
+        _file(program, dead_man.program),
+        _file(configuration, json.dumps({**told, "ca": dead_man.ca, "deadline": dead_man.deadline})),
+        _file(deadline, f"{dead_man.deadline}\n"),
+        f"if {_IS_A_MACHINE}; then",
+        _file("/etc/systemd/system/nightbench-dead-man.service", DEAD_MAN_UNIT),
+        "systemctl daemon-reload",
+        "systemctl enable --now nightbench-dead-man.service",
+        "else",
+        f'setsid python3 {start} </dev/null >>"{FOLDER}/dead-man.log" 2>&1 &',
+        "fi",
+    ]
+
+
+def _file(path: str, content: str) -> str:
+    """A command that writes a file; the shell's own printf, so that nothing of it is seen in a list of processes."""
+    return f"printf %s {base64.b64encode(content.encode()).decode()} | base64 -d > {path}"

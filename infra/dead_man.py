@@ -1,0 +1,121 @@
+"""Delete the machine this runs on at its deadline: put there by its first boot, alone on it, standard library only.
+
+    dead_man.py CONFIGURATION DEADLINE
+
+The deadline file holds epoch seconds and is read again and again, so a lease is extended by writing it. One that cannot
+be read means now. A clock that is set back does not help: the machine's uptime counts too. It never gives up.
+"""
+
+import http.client
+import json
+import ssl
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+LOOK_S = 15.0  # between two looks at the deadline
+AGAIN_S = 20.0  # between two tries to delete
+TIMEOUT_S = 30.0
+METADATA_HOST, METADATA_PATH = "169.254.169.254", "/metadata/v1/id"
+METADATA_TIMEOUT_S = 5.0
+GONE = (204, 404)
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the first boot left for us."""
+
+    endpoint: str
+    token: str
+    machine_name: str
+    deadline: int
+    ca: str | None
+
+
+def is_due(deadline_file: Path, told: Told, clock_s: float, awake_s: float, lifetime_s: float) -> bool:
+    """Whether the time is over: by the clock, or by how long we have been awake, or because nobody can say."""
+    try:
+        deadline = int(deadline_file.read_text())
+    except (OSError, ValueError):
+        return True
+    return clock_s >= deadline or awake_s >= lifetime_s + (deadline - told.deadline)
+
+
+def machine_ids(told: Told) -> list[int]:
+    """Every machine that bears our name; where the cloud lists none, our own id as its metadata says it."""
+    path = f"/v2/droplets?name={quote(told.machine_name)}"
+    # The plain list hides machines with GPUs.
+    named = {number for query in (f"{path}&type=gpus", path) for number in _listed(told, query)}
+    return sorted(named) or [int(_metadata())]
+
+
+def _metadata() -> str:
+    connection = http.client.HTTPConnection(METADATA_HOST, timeout=METADATA_TIMEOUT_S)
+    try:
+        connection.request("GET", METADATA_PATH)
+        return connection.getresponse().read().decode()
+    finally:
+        connection.close()
+
+
+def _listed(told: Told, path: str) -> list[int]:
+    status, body = _ask(told, "GET", path)
+    if status != http.client.OK:
+        return []
+    droplets = json.loads(body).get("droplets", [])
+    return [int(one["id"]) for one in droplets if one.get("name") == told.machine_name]
+
+
+def _ask(told: Told, method: str, path: str) -> tuple[int, bytes]:
+    place = urlsplit(told.endpoint)
+    context = ssl.create_default_context(cadata=told.ca)
+    connection = http.client.HTTPSConnection(place.hostname or "", place.port, timeout=TIMEOUT_S, context=context)
+    try:
+        connection.request(method, place.path.rstrip("/") + path, headers={"Authorization": f"Bearer {told.token}"})
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+    finally:
+        connection.close()
+
+
+def delete_once(told: Told) -> bool:
+    """Ask the cloud to delete this machine; whether it said yes. That we still run tells that it is not done yet."""
+    try:
+        statuses = [_ask(told, "DELETE", f"/v2/droplets/{number}")[0] for number in machine_ids(told)]
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        say(f"could not delete this machine: {error!r}")
+        return False
+    say(f"asked for this machine to be deleted: {statuses or 'nobody knows it'}")
+    return bool(statuses) and all(status in GONE for status in statuses)
+
+
+def say(line: str) -> None:
+    """One line for the log."""
+    sys.stdout.write(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {line}\n")
+    sys.stdout.flush()
+
+
+def read_told(path: Path) -> Told:
+    """What the first boot left for us."""
+    value: dict[str, Any] = json.loads(path.read_text())
+    return Told(**value)
+
+
+def main(argv: list[str]) -> None:
+    """Wait for the deadline, then delete this machine again and again until it is gone, and we with it."""
+    told, deadline_file = read_told(Path(argv[1])), Path(argv[2])
+    began = time.monotonic()
+    lifetime_s = told.deadline - time.time()
+    say(f"this machine is deleted in {lifetime_s:.0f} s")
+    while not is_due(deadline_file, told, time.time(), time.monotonic() - began, lifetime_s):
+        time.sleep(LOOK_S)
+    while True:
+        delete_once(told)
+        time.sleep(AGAIN_S)
+
+
+if __name__ == "__main__":
+    main(sys.argv)

@@ -1,0 +1,131 @@
+import base64
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from bench.errors import UsageError
+from bench.first_boot import BYTES_MAX, DeadMan, HostKey, User, user_data
+
+KEY = HostKey(private="-----BEGIN OPENSSH PRIVATE KEY-----\nabc\n-----END-----\n", public="ssh-ed25519 AAAA nb")
+DEAD_MAN = DeadMan(
+    program="import sys, pathlib\npathlib.Path(sys.argv[1]).with_name('ran').write_text(sys.argv[2])\n",
+    endpoint="https://127.0.0.1:1",
+    token="dop_v1_secret",  # noqa: S106 - nobody's
+    machine_name="nb-01k9x-a1-x1795248000",
+    deadline=1795248000,
+)
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    assert text.startswith("#cloud-config\n")
+    value = yaml.safe_load(text)
+    assert isinstance(value, dict)
+    return value
+
+
+def _run(text: str, home: Path) -> subprocess.CompletedProcess[str]:
+    """Run the commands as cloud-init does: from one file, as a shell script."""
+    script = home / "runcmd"
+    script.write_text("#!/bin/sh\n" + "\n".join(_parsed(text)["runcmd"]) + "\n")
+    environment = {**os.environ, "HOME": str(home)}
+    return subprocess.run(["sh", str(script)], env=environment, capture_output=True, text=True, check=False, timeout=20)
+
+
+def test_the_machine_gets_the_host_key_that_we_made() -> None:
+    boot = _parsed(user_data(KEY, dead_man=None))
+
+    assert boot["ssh_keys"] == {"ed25519_private": KEY.private, "ed25519_public": KEY.public}
+    assert boot["ssh_deletekeys"] is True
+    assert boot["ssh_pwauth"] is False
+
+
+def test_it_is_ascii_whatever_a_key_is_called() -> None:
+    text = user_data(HostKey("private", "ssh-ed25519 AAAA Jürgen"), dead_man=None)
+
+    assert text.isascii()
+    assert _parsed(text)["ssh_keys"]["ed25519_public"].endswith("Jürgen")
+
+
+def test_a_character_that_yaml_would_garble_is_refused() -> None:
+    with pytest.raises(UsageError, match="a character that YAML reads otherwise"):
+        user_data(HostKey("private", "ssh-ed25519 AAAA 🙂"), dead_man=None)
+
+
+def test_more_than_a_cloud_takes_is_refused_before_it_is_asked() -> None:
+    with pytest.raises(UsageError, match=f"bytes of user_data, and clouds take {BYTES_MAX}"):
+        user_data(HostKey("x" * BYTES_MAX, "public"), dead_man=None)
+
+
+def test_users_may_use_the_gpu() -> None:
+    boot = _parsed(user_data(KEY, dead_man=None, users=(User("ada", "ssh-ed25519 BBBB ada"),)))
+
+    assert boot["users"][0] == "default"
+    assert boot["users"][1]["name"] == "ada"
+    assert {"video", "render"} <= set(boot["users"][1]["groups"])
+    assert boot["users"][1]["ssh_authorized_keys"] == ["ssh-ed25519 BBBB ada"]
+
+
+def test_the_last_act_is_to_say_ready(tmp_path: Path) -> None:
+    text = user_data(KEY, dead_man=None)
+
+    ran = _run(text, tmp_path)
+
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert (tmp_path / "nightbench" / "ready").exists()
+    assert _parsed(text)["runcmd"][-1].splitlines()[-1] == "touch nightbench/ready"
+
+
+def test_a_dead_man_is_armed_before_it_is_ready(tmp_path: Path) -> None:
+    ran = _run(user_data(KEY, dead_man=DEAD_MAN), tmp_path)
+
+    folder = tmp_path / "nightbench"
+    assert ran.returncode == 0
+    assert (folder / "deadline").read_text() == "1795248000\n"
+    told = json.loads((folder / "dead-man.json").read_text())
+    assert told == {
+        "endpoint": "https://127.0.0.1:1",
+        "token": "dop_v1_secret",
+        "machine_name": "nb-01k9x-a1-x1795248000",
+        "deadline": 1795248000,
+        "ca": None,
+    }
+    assert (folder / "dead-man.json").stat().st_mode & 0o077 == 0
+    assert (folder / "ready").exists()
+
+
+def test_a_machine_whose_dead_man_could_not_be_armed_is_never_ready(tmp_path: Path) -> None:
+    (tmp_path / "nightbench").mkdir()
+    (tmp_path / "nightbench" / "dead-man.py").mkdir()  # nothing can be written there
+
+    ran = _run(user_data(KEY, dead_man=DEAD_MAN), tmp_path)
+
+    assert ran.returncode != 0
+    assert not (tmp_path / "nightbench" / "ready").exists()
+
+
+def test_only_the_root_of_a_whole_machine_is_told_to_change_it() -> None:
+    script = _parsed(user_data(KEY, dead_man=DEAD_MAN))["runcmd"][0]
+    guarded = re.findall(r"if (.*?); then(.*?)(?:\nelse|; fi)", script, re.DOTALL)
+
+    assert len(guarded) == 2
+    assert {condition for condition, _ in guarded} == {'[ "${HOME:-/root}" = /root ] && [ -d /run/systemd/system ]'}
+    assert "systemctl" not in re.sub(r"then.*?(?:\nelse|; fi)", "", script, flags=re.DOTALL)
+
+
+def test_no_secret_stands_in_the_text_of_its_values() -> None:
+    assert "secret" not in repr(DEAD_MAN)
+    assert "PRIVATE" not in repr(KEY)
+
+
+def test_the_unit_runs_the_program_that_was_sent() -> None:
+    script = _parsed(user_data(KEY, dead_man=DEAD_MAN))["runcmd"][0]
+    words = [base64.b64decode(word).decode() for word in re.findall(r"printf %s (\S+)", script)]
+
+    assert DEAD_MAN.program in words
+    assert any("Restart=always" in word for word in words)
