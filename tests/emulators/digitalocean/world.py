@@ -1,0 +1,119 @@
+"""Everything the emulated account holds, and the events that time will bring."""
+
+import heapq
+import itertools
+import uuid
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from tests.emulators.digitalocean.behaviour import Behaviour
+from tests.emulators.digitalocean.billing import Bill
+from tests.emulators.digitalocean.catalog import Json, Region, Size, region_json, regions, sizes
+from tests.emulators.digitalocean.resources import Action, Droplet, Image, Key, Volume, VolumeSnapshot
+
+PROJECT_ID = "4e1bfbc3-dc3e-41f2-a18f-1b4d7ba71679"
+VPC_UUID = "760e09ef-dc84-11e8-981e-3cfdfeaae000"
+
+
+class Machines(Protocol):
+    """What stands behind a droplet; the plain kind has only an address."""
+
+    def start(self, droplet: Droplet, keys: list[str]) -> str:
+        """Bring the machine up and return its public address."""
+        ...
+
+    def stop(self, droplet: Droplet) -> None:
+        """End the machine and everything that runs on it; one that never ran is no error."""
+        ...
+
+
+class PaperMachines:
+    """Droplets that are only written down."""
+
+    def start(self, droplet: Droplet, keys: list[str]) -> str:
+        del keys
+        return f"198.18.{droplet.droplet_id // 250 % 250}.{droplet.droplet_id % 250 + 2}"
+
+    def stop(self, droplet: Droplet) -> None:
+        """Nothing runs on paper."""
+
+
+@dataclass
+class State:
+    """One account. Whoever touches it holds the emulator's lock."""
+
+    behaviour: Behaviour = field(default_factory=Behaviour)
+    machines: Machines = field(default_factory=PaperMachines)
+    bill: Bill = field(default_factory=Bill)
+    sizes: dict[str, Size] = field(default_factory=lambda: {size.slug: size for size in sizes()})
+    regions: dict[str, Region] = field(default_factory=lambda: {region.slug: region for region in regions()})
+    droplets: dict[int, Droplet] = field(default_factory=dict)  # destroyed ones too
+    keys: dict[int, Key] = field(default_factory=dict)
+    images: dict[int, Image] = field(default_factory=dict)
+    volumes: dict[str, Volume] = field(default_factory=dict)
+    volume_snapshots: dict[str, VolumeSnapshot] = field(default_factory=dict)
+    actions: dict[int, Action] = field(default_factory=dict)
+    tags: dict[str, None] = field(default_factory=dict)  # in the order in which they were made
+    projects: dict[str, Json] = field(default_factory=dict)
+    assigned: dict[str, str] = field(default_factory=dict)  # a resource's urn and its project
+    destructions: dict[int, Json] = field(default_factory=dict)
+    touched: list[str] = field(default_factory=list)  # what was done to resources that are not the client's
+    account: Json = field(default_factory=dict)
+    now: float = 0.0
+    _ids: Iterable[int] = field(default_factory=lambda: itertools.count(500_000_001))
+    _events: list[tuple[float, int, Callable[[float], None]]] = field(default_factory=list)
+
+    def next_id(self) -> int:
+        return next(iter(self._ids))
+
+    def at(self, when: float, happens: Callable[[float], None]) -> None:
+        """Let something happen at a moment of the emulator's clock."""
+        heapq.heappush(self._events, (when, self.next_id(), happens))
+
+    def advance(self, now: float) -> None:
+        """Let everything happen that is due, each thing at its own moment."""
+        while self._events and self._events[0][0] <= now:
+            when, _order, happens = heapq.heappop(self._events)
+            self.now = max(self.now, when)
+            happens(when)
+        self.now = now
+
+    def region_json(self, slug: str) -> Json:
+        region = self.regions.get(slug) or Region(slug, slug)
+        return region_json(region, list(self.sizes.values()))
+
+    def droplet_json(self, droplet: Droplet, now: float) -> Json:
+        volume_ids = [one.volume_id for one in self.volumes.values() if one.droplet_id == droplet.droplet_id]
+        snapshot_ids = [one.image_id for one in self.images.values() if one.droplet_id == droplet.droplet_id]
+        return droplet.json(self.region_json(droplet.region), now, volume_ids, snapshot_ids)
+
+    def living(self) -> list[Droplet]:
+        return [droplet for droplet in self.droplets.values() if droplet.gone_at is None]
+
+    def begin(self, kind: str, resource_type: str, resource_id: int | None, region: str) -> Action:
+        action = Action(self.next_id(), kind, resource_type, resource_id, region, self.now)
+        self.actions[action.action_id] = action
+        return action
+
+    def new_uuid(self) -> str:
+        return str(uuid.uuid4())
+
+    def touch(self, what: str, name: str, *, foreign: bool) -> None:
+        """Write down that a client changed a resource; only those planted as foreign matter."""
+        if foreign:
+            self.touched.append(f"{what} of the foreign {name}")
+
+
+def base_images(state: State, now: float) -> None:
+    """Fill the account with the images that everybody sees."""
+    for slug, name, size_gb, min_disk in (
+        ("gpu-amd-base", "AMD AI/ML Ready", 18.5, 30),
+        ("gpu-h100x1-base", "NVIDIA AI/ML Ready", 24.0, 40),
+        ("gpu-h100x8-base", "NVIDIA AI/ML Ready with NVLink", 24.0, 40),
+        ("amddeveloperclou-vllm0171", "vLLM on ROCm", 62.0, 120),
+        ("ubuntu-24-04-x64", "24.04 (LTS) x64", 2.4, 7),
+    ):
+        image_id = state.next_id()
+        where = list(state.regions)
+        state.images[image_id] = Image(image_id, name, slug, where, now, min_disk, size_gb)
