@@ -168,3 +168,15 @@ class RemoteCommandError(HostError):
 
 class TransferError(HostError):
     """A file did not arrive as it was sent; nothing stands under its final name."""
+
+
+class EnvironmentOnMachineError(HostError):
+    """What the measuring code needs cannot be installed on a machine; the message holds the installer's own words."""
+
+
+class ErrandLostError(HostError):
+    """What was running for us on a machine ended without an answer: killed there, or out of memory."""
+
+
+class ErrandCrashedError(Exception):
+    """A bug met on a machine: nothing that we understand, so it ends the night as one met here does."""

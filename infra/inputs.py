@@ -4,6 +4,7 @@ Their content counts, not their place: planning writes their SHA-256 into the sc
 """
 
 import hashlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,32 @@ def _take(night: NightRecord, run: PlannedRun) -> Take:
     share = conversation_share(night, run)
     prompts = run.scenario.workload.prompts
     return Take(run.scenario.workload.isl, share.order_seed, share.share, share.shares, prompts.repeat)
+
+
+def files_of(run: PlannedRun) -> Iterator[tuple[Path, str]]:
+    """Each file that a run's load is made from, and its SHA-256."""
+    work = run.scenario.workload
+    for file, digest in ((work.trace, work.trace_sha256), (work.prompts.file, work.prompts.sha256)):
+        if file is not None and digest is not None:
+            yield Path(file), digest
+
+
+def place_of(digest: str) -> str:
+    """Where a file stands below the data folder of a machine that it was sent to."""
+    return f"inputs/{digest}"
+
+
+def as_at_hand(run: PlannedRun, data: Path) -> PlannedRun:
+    """The run with the places its files have here: those it names, or where they were sent to."""
+
+    def here(file: str | None, digest: str | None) -> str | None:
+        sent = data / place_of(digest or "none")
+        return str(sent) if sent.is_file() else file
+
+    work = run.scenario.workload
+    prompts = work.prompts.model_copy(update={"file": here(work.prompts.file, work.prompts.sha256)})
+    found = work.model_copy(update={"trace": here(work.trace, work.trace_sha256), "prompts": prompts})
+    return run.model_copy(update={"scenario": run.scenario.model_copy(update={"workload": found})})
 
 
 def given(night: NightRecord, run: PlannedRun) -> Given:

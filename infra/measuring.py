@@ -70,7 +70,7 @@ def measure(
     try:
         if isinstance(running, NightbenchError):
             raise running
-        _measure(bench, run, running, partial, _Notes(watch, found, progress))
+        _measure(bench, inputs.as_at_hand(run, bench.data), running, partial, _Notes(watch, found, progress))
         ended = {"outcome": "measured"}
     except NightbenchError as error:
         ended = {"outcome": "failed", "stage": error.stage or "measure", "reason": str(error)}

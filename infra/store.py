@@ -129,6 +129,17 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(source, "sha256").hexdigest()
 
 
+def is_whole(folder: Path) -> bool:
+    """Whether a run folder holds exactly what its manifest lists."""
+    try:
+        lines = (folder / MANIFEST).read_text().splitlines()
+    except OSError:
+        return False
+    listed = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+    found = {name: digest for name, digest in file_hashes(folder).items() if name != MANIFEST}
+    return bool(listed) and listed == found
+
+
 def keep_log(log: Path, target: Path, start: int) -> None:
     """Keep what a log has grown by since byte `start`, compressed."""
     with log.open("rb") as source, gzip.GzipFile(target, "wb", mtime=0) as sink:

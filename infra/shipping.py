@@ -1,0 +1,139 @@
+"""Put the measuring half of this code on a machine, named by its hash, and an environment that it runs in."""
+
+import gzip
+import hashlib
+import io
+import shlex
+import tarfile
+import tempfile
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.errors import EnvironmentOnMachineError, RemoteCommandError
+from infra.host import Host, Say
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("bench", "catalog", "infra", "meter")
+LOCKS = ("bootstrap.lock.txt", "machine.lock.txt", "engine.lock.txt")
+HOME = "nightbench"  # everything of ours on a machine is in this folder of the user's home
+INSTALL_PATIENCE_S = 1800.0
+CHECK_TIMEOUT_S = 120.0
+
+# The locks hold hashes for these Pythons; a name without a version comes last, since it may be any.
+_INSTALL = """
+set -e
+venv=$HOME/{venv} requirements=$HOME/{code}/requirements
+rm -rf "$venv"
+for name in python3.12 python3.11 python3.13 python3; do
+  found=$(command -v "$name") || continue
+  "$found" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' && break
+  found=
+done
+[ -n "$found" ] || {{ echo "there is no Python 3.11, 3.12 or 3.13 on this machine; install one"; exit 1; }}
+"$found" -m venv "$venv" || {{ echo "no virtual environment can be made with $found; install python3-venv"; exit 1; }}
+"$venv/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes -r "$requirements/{bootstrap}"
+"$venv/bin/uv" pip install --python "$venv/bin/python" --compile-bytecode --require-hashes -r "$requirements/{machine}"
+touch "$venv/.complete"
+"""
+_NEEDED = "import huggingface_hub, numpy, psutil, pyarrow, pydantic, pydantic_settings"
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """Where the code is on a machine and what runs it, both to be named in a shell."""
+
+    code: str
+    python: str
+
+
+def ship(host: Host, python: str | None, say: Say, sleep: Callable[[float], None]) -> Shipped:
+    """Put code and environment on a machine, or find them there; repeating costs one question.
+
+    `python` names an interpreter there that has everything. Raises EnvironmentOnMachineError where the environment
+    cannot be made, in the installer's own words.
+    """
+    archive = make_archive()
+    code = f"{HOME}/code/{hashlib.sha256(archive).hexdigest()[:16]}"
+    _put_code(host, archive, code, say)
+    if python is not None:
+        _require_python(host, python)
+        return Shipped(code, python)
+    venv = f"{HOME}/venv/{hashlib.sha256(_locks()).hexdigest()[:16]}"
+    if not _is_there(host, f"{venv}/.complete"):
+        _install(host, code, venv, say, sleep)
+    return Shipped(code, f"{venv}/bin/python")
+
+
+def make_archive() -> bytes:
+    """The measuring half as a compressed tar file: the same bytes for the same code."""
+    plain = io.BytesIO()
+    with tarfile.open(fileobj=plain, mode="w") as tar:
+        for path in _files():
+            entry = tarfile.TarInfo(str(path.relative_to(ROOT)))
+            content = path.read_bytes()
+            entry.size, entry.mode = len(content), 0o644
+            tar.addfile(entry, io.BytesIO(content))
+    return gzip.compress(plain.getvalue(), mtime=0)
+
+
+def _files() -> Iterator[Path]:
+    for package in PACKAGES:
+        for path in sorted((ROOT / package).rglob("*")):
+            if path.is_file() and "__pycache__" not in path.parts:
+                yield path
+    yield from (ROOT / "requirements" / lock for lock in LOCKS)
+
+
+def _locks() -> bytes:
+    return b"".join((ROOT / "requirements" / lock).read_bytes() for lock in LOCKS[:2])
+
+
+def _is_there(host: Host, path: str) -> bool:
+    return host.ask(f"if [ -e {shlex.quote(path)} ]; then echo yes; fi").strip() == "yes"
+
+
+def _put_code(host: Host, archive: bytes, code: str, say: Say) -> None:
+    if _is_there(host, code):
+        return
+    say(f"putting the measuring code ({len(archive) / 1e3:.0f} kB) on {host.access}")
+    with tempfile.NamedTemporaryFile(suffix=".tar.gz") as file:
+        file.write(archive)
+        file.flush()
+        host.put(Path(file.name), f"{code}.tar.gz")
+    host.ask(
+        f"rm -rf {code}.unpacked && mkdir {code}.unpacked && tar -xzf {code}.tar.gz -C {code}.unpacked && "
+        f"{{ mv -T {code}.unpacked {code} || [ -d {code} ]; }} && rm -f {code}.tar.gz"
+    )
+
+
+def _require_python(host: Host, python: str) -> None:
+    try:
+        host.ask(f"{shlex.quote(python)} -c {shlex.quote(_NEEDED)}", timeout_s=CHECK_TIMEOUT_S)
+    except RemoteCommandError as error:
+        raise EnvironmentOnMachineError(
+            f"{python} on {host.access} lacks what is needed (NIGHTBENCH_MACHINE_PYTHON): {error}"
+        ) from error
+
+
+def _install(host: Host, code: str, venv: str, say: Say, sleep: Callable[[float], None]) -> None:
+    """Build the environment by a process that outlives the connection, telling what it says."""
+    say(f"building the environment of the measuring code on {host.access}")
+    script = _INSTALL.format(venv=venv, code=code, bootstrap=LOCKS[0], machine=LOCKS[1])
+    folder = f"{HOME}/install-{uuid.uuid4().hex[:12]}"
+    host.start_detached(["sh", "-c", script], folder)
+    said, seen, waited_s = b"", host.look(folder), 0.0
+    while seen.state == "running" and waited_s < INSTALL_PATIENCE_S:
+        said += seen.log
+        sleep(1.0)
+        waited_s += 1.0
+        seen = host.look(folder, len(said))
+    said += seen.log
+    host.end_detached(folder)
+    if (seen.state, seen.exit_code) != ("ended", 0):
+        raise EnvironmentOnMachineError(
+            f"the environment of the measuring code cannot be built on {host.access}: "
+            f"{said.decode(errors='replace').strip()[-1500:] or seen.state}"
+        )
+    host.ask(f"rm -rf {shlex.quote(folder)}")

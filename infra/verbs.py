@@ -1,0 +1,111 @@
+"""What a machine is asked to do in a night. The same functions run here and on a machine at the other end of SSH.
+
+Each takes who listens first, then values, and returns a value; paths in these values are the machine's own. Where
+things are kept comes from the settings of the process it runs in.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from bench.errors import NightbenchError
+from bench.record import Calibration, Host, NightRecord, PlannedRun, RunRecord
+from infra import measuring, server, store
+from infra.engine_env import LOCK, ensure_engine
+from infra.facts import read_host
+from infra.measuring import Bench
+from infra.models import PreparedModel, prepare_model
+from infra.night_calibration import calibrate_night
+from infra.server import Bringup, EngineAt, RunningServer
+from infra.settings import Settings
+
+
+@dataclass(frozen=True)
+class Listener:
+    """Who hears what is being done: a line for a person, and the share done of what has an end."""
+
+    say: Callable[[str], None]
+    progress: Callable[[float], None]
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where a machine keeps a night, and what the machine is."""
+
+    data: Path
+    machine: Path  # pid files and logs of what runs under one lease
+    host: Host
+
+
+def find_site(hear: Listener, machine_id: str) -> Site:
+    """Make the place for what runs under a lease, and look at the machine."""
+    del hear
+    data = Settings().data.absolute()
+    machine = data / "machines" / machine_id
+    machine.mkdir(parents=True, exist_ok=True)
+    return Site(data, machine, read_host())
+
+
+def ready_engine(hear: Listener) -> EngineAt:
+    """Find the engine that the settings name, else our own environment's, which is built where it is not there."""
+    settings = Settings()
+    if settings.vllm_executable is not None:
+        return EngineAt(settings.vllm_executable.absolute(), build=None)
+    built = ensure_engine(LOCK, settings.cache, hear.say)
+    return EngineAt(built.vllm, built.build)
+
+
+def ready_model(hear: Listener, source: str) -> PreparedModel:
+    """Put the weights on the machine, or verify those that are there."""
+    return prepare_model(source, Settings().data.absolute() / "models", hear.say)
+
+
+def calibrate(hear: Listener, night: NightRecord) -> Calibration:
+    """Measure the load client's own error on this machine, or find what it was calibrated for."""
+    settings = Settings()
+    return calibrate_night(settings.data.absolute(), night, settings.cache, hear.say)
+
+
+def bring_up(hear: Listener, bench: Bench, run: PlannedRun, engine: EngineAt) -> RunningServer:
+    """Start a server for this run's scenario and return once it is ready; a ServerStartError has its log's words."""
+    servers = store.night_folder(bench.data, bench.night.night) / "servers"
+    count = len(list(servers.glob(f"{run.scenario.server_id}-*.log")))
+    what = Bringup(
+        engine=engine,
+        scenario=run.scenario,
+        model=bench.model.path,
+        machine=bench.machine,
+        log=servers / f"{run.scenario.server_id}-{count}.log",
+        lease_id=bench.lease.lease_id,
+        port=Settings().engine_port,
+        ready_timeout_s=bench.night.suite.ready_timeout_s,
+    )
+    return server.bring_up(what, hear.say)
+
+
+def is_serving(hear: Listener, running: RunningServer) -> bool:
+    """Whether a server still answers."""
+    del hear
+    return server.is_serving(running)
+
+
+def measure(hear: Listener, bench: Bench, run: PlannedRun, running: RunningServer | NightbenchError) -> RunRecord:
+    """Measure one run into its run folder; a failure that we understand is a record as well."""
+    return measuring.measure(bench, run, running, hear.progress)
+
+
+def shut_down(hear: Listener, running: RunningServer) -> None:
+    """Stop the server's whole process tree; safe to repeat."""
+    server.stop(running)
+    hear.say(f"server {running.pid} is stopped")
+
+
+# What a machine can be asked for by name. Nothing else runs on one as an errand.
+VERBS: MappingProxyType[str, Callable[..., Any]] = MappingProxyType(
+    {
+        verb.__name__: verb
+        for verb in (find_site, ready_engine, ready_model, calibrate, bring_up, is_serving, measure, shut_down)
+    }
+)

@@ -1,0 +1,21 @@
+"""A bench on any machine, made as a night makes it."""
+
+from bench.record import Calibration, LeaseFacts, Lineage, NightRecord
+from infra import verbs
+from infra.machine import Machine
+from infra.measuring import Bench
+from infra.verbs import Listener
+
+
+def make_bench(machine: Machine, hear: Listener, night: NightRecord, lease_id: str) -> Bench:
+    site = machine.do(verbs.find_site, hear, lease_id)
+    return Bench(
+        data=site.data,
+        night=night,
+        machine=site.machine,
+        host=site.host,
+        model=machine.do(verbs.ready_model, hear, night.suite.model.source),
+        calibration=Calibration(reason="none"),
+        lease=LeaseFacts(lease_id=lease_id, cloud="test", machine_id=lease_id, usd_per_hour=0.0),
+        lineage=Lineage(nightbench_version="0", git_commit=None, suite_sha256=night.suite_sha256),
+    )

@@ -1,0 +1,278 @@
+"""A machine at the other end of SSH does what this computer does: the same verbs, as processes of its own."""
+
+import hashlib
+import io
+import json
+import os
+import signal
+import sys
+import tarfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from bench.errors import (
+    EnvironmentOnMachineError,
+    ErrandCrashedError,
+    ErrandLostError,
+    LoadDriverError,
+    ModelError,
+    ServerStartError,
+)
+from bench.record import NightRecord
+from infra import errand, verbs
+from infra.host import Access
+from infra.inputs import as_at_hand
+from infra.machine import Duty, LocalMachine, Machine, SshMachine
+from infra.server import EngineAt, RunningServer
+from infra.shipping import ROOT, make_archive
+from infra.ssh_host import SshHost
+from infra.verbs import Listener
+from tasks.planning import make_night
+from tests.emulators.sshd import Sshd, make_key, running_machine
+from tests.infra.benches import make_bench
+
+LEASE = "lease-0001"
+SUITE = """
+name = "machine"
+[model]
+name = "tiny"
+source = "generated:tiny?seed=0"
+[engine]
+version = "0.32.0"
+max_model_len = 4096
+[[scenarios]]
+name = "one"
+isl = 16
+osl = 8
+request_count = 2
+arrivals = "trace"
+trace = "arrivals.csv"
+"""
+
+
+class Heard:
+    """What was said and how far it got."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.shares: list[float] = []
+
+    @property
+    def listener(self) -> Listener:
+        return Listener(self.lines.append, self.shares.append)
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    path = tmp_path_factory.mktemp("keys") / "client"
+    return path, make_key(path)
+
+
+@pytest.fixture
+def sshd(tmp_path: Path, keys: tuple[Path, str]) -> Iterator[Sshd]:
+    with running_machine(tmp_path / "far", keys[1], environment=installers()) as machine:
+        yield machine
+
+
+def installers() -> dict[str, str]:
+    """What this computer tells its installers, which a machine of the same network needs as well."""
+    return {name: value for name, value in os.environ.items() if name.startswith(("UV_", "PIP_", "SSL_"))}
+
+
+def far(sshd: Sshd, keys: tuple[Path, str], data: Path, python: str | None = sys.executable) -> SshMachine:
+    access = Access(sshd.address, sshd.port, "root", keys[0], sshd.host_public_key)
+    duty = Duty(LEASE, "night", data, python, {"HF_TOKEN": "a secret"})
+    return SshMachine(SshHost(access, patience_s=20), duty)
+
+
+@pytest.fixture(params=["local", "ssh"])
+def machine(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    monkeypatch.setenv("NIGHTBENCH_DATA", str(tmp_path / "data"))
+    if request.param == "local":
+        return LocalMachine()
+    return far(request.getfixturevalue("sshd"), request.getfixturevalue("keys"), tmp_path / "data")
+
+
+def night_of(tmp_path: Path) -> NightRecord:
+    (tmp_path / "arrivals.csv").write_text("arrival_s\n0\n0.1\n")
+    (tmp_path / "suite.toml").write_text(SUITE)
+    return make_night(tmp_path / "suite.toml", "local", poc=False)
+
+
+def test_every_machine_gives_values_and_raises_what_went_wrong(machine: Machine) -> None:
+    heard = Heard()
+
+    site = machine.do(verbs.find_site, heard.listener, "machine-1")
+    model = machine.do(verbs.ready_model, heard.listener, "generated:tiny?seed=0")
+    with pytest.raises(ModelError, match="is no model source") as caught:
+        machine.do(verbs.ready_model, heard.listener, "moon:tiny")
+    machine.leave()
+
+    assert site.machine == site.data / "machines" / "machine-1"
+    assert site.host.cpu_count > 0
+    assert (model.path.parent, model.vocab_size > 0) == (site.data / "models", True)
+    assert f"writing the model tiny to {model.path}" in heard.lines
+    assert (caught.value.stage, caught.value.exit_code) == ("model", 3)
+
+
+def test_a_bug_on_the_machine_is_a_crash_with_its_traceback(sshd: Sshd, keys: tuple[Path, str], tmp_path: Path) -> None:
+    with pytest.raises(ErrandCrashedError, match=r"(?s)find_site crashed on root@.*Traceback.*null byte"):
+        far(sshd, keys, tmp_path).do(verbs.find_site, Heard().listener, "a\0b")
+
+
+def test_an_errand_that_is_killed_is_said_with_its_last_words(
+    sshd: Sshd, keys: tuple[Path, str], tmp_path: Path
+) -> None:
+    machine = far(sshd, keys, tmp_path)
+    machine.do(verbs.find_site, Heard().listener, "m")
+
+    def kill() -> None:
+        until = time.monotonic() + 20
+        while not (found := list(sshd.home.glob("nightbench/leases/*/ready_model-*/pid"))):
+            assert time.monotonic() < until
+            time.sleep(0.02)
+        os.killpg(int(found[0].read_text()), signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    with pytest.raises(ErrandLostError, match=r"ready_model ended on .* without an answer .no exit code, so it was"):
+        machine.do(verbs.ready_model, Heard().listener, "generated:small?seed=0")
+    killer.join()
+
+
+def test_an_errand_goes_on_while_its_connection_is_cut(sshd: Sshd, keys: tuple[Path, str], tmp_path: Path) -> None:
+    machine, heard = far(sshd, keys, tmp_path), Heard()
+    machine.do(verbs.find_site, heard.listener, "m")
+    cuts = [threading.Timer(after_s, sshd.cut) for after_s in (0.5, 1.5, 2.5)]
+    for cut in cuts:
+        cut.start()
+
+    model = machine.do(verbs.ready_model, heard.listener, "generated:small?seed=0")
+
+    assert model.path.is_dir()
+    assert len([line for line in heard.lines if line.startswith("writing the model")]) == 1
+    assert all(cut.finished.is_set() for cut in cuts[:1])
+
+
+def test_every_process_of_an_errand_carries_the_leases_mark_and_none_is_left(
+    sshd: Sshd, keys: tuple[Path, str], tmp_path: Path
+) -> None:
+    machine = far(sshd, keys, tmp_path)
+
+    seen = machine.do(verbs.find_site, Heard().listener, "m")
+    machine.leave()
+
+    assert seen.host.hostname
+    assert [path.name for path in (sshd.home / "nightbench" / "leases").iterdir()] == []
+    psutil.wait_procs(sshd.marked(), timeout=5)  # the files' own server, which ends with its connection
+    assert sshd.marked() == []
+
+
+def test_a_server_that_will_not_start_leaves_its_log_at_home(
+    sshd: Sshd, keys: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NIGHTBENCH_DATA", str(tmp_path / "data"))
+    night = night_of(tmp_path)
+    machine, hear = far(sshd, keys, tmp_path / "data"), Heard().listener
+    engine = EngineAt(Path("/bin/false"), build=None)
+    bench = make_bench(machine, hear, night.model_copy(update={"night": "night"}), LEASE)
+
+    with pytest.raises(ServerStartError, match="the server ended before it was ready") as caught:
+        machine.do(verbs.bring_up, hear, bench, night.runs[0], engine)
+
+    (log,) = (tmp_path / "data" / "runs" / "night" / "servers").glob("*.log")
+    assert log.name in str(caught.value)
+
+
+def test_files_that_a_suite_names_are_sent_and_found_by_their_content(
+    sshd: Sshd, keys: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NIGHTBENCH_DATA", str(tmp_path / "data"))
+    night = night_of(tmp_path).model_copy(update={"night": "night"})
+    machine, hear = far(sshd, keys, tmp_path / "data"), Heard().listener
+    bench = make_bench(machine, hear, night, LEASE)
+
+    record = machine.do(verbs.measure, hear, bench, night.runs[0], ServerStartError("no engine today"))
+
+    there = sshd.home / "nightbench" / "data"
+    digest = hashlib.sha256((tmp_path / "arrivals.csv").read_bytes()).hexdigest()
+    assert (there / "inputs" / digest).read_bytes() == (tmp_path / "arrivals.csv").read_bytes()
+    assert as_at_hand(night.runs[0], there).scenario.workload.trace == str(there / "inputs" / digest)
+    assert as_at_hand(night.runs[0], tmp_path) == night.runs[0]
+    assert (record.outcome, record.stage, record.reason) == ("failed", "server", "no engine today")
+    folder = tmp_path / "data" / "runs" / "night" / record.scenario_id / "0"
+    assert json.loads((folder / "record.json").read_bytes())["reason"] == "no engine today"
+    assert list(there.glob("runs/night/*/0")) == []
+
+
+def test_an_error_keeps_its_kind_its_stage_and_its_words() -> None:
+    error = LoadDriverError("it stalled")
+    error.stage = "another"
+    arguments = errand.write_arguments(verbs.is_serving, (running(),))
+
+    with pytest.raises(LoadDriverError, match="it stalled") as caught:
+        errand.read_answer(verbs.is_serving, errand.write_answer(verbs.is_serving, error), "m")
+
+    assert caught.value.stage == "another"
+    assert errand.read_arguments(arguments) == (verbs.is_serving, [running()])
+
+
+@pytest.mark.parametrize("text", [b"", b"[]", b'{"value": "moon"}', b'{"error": "SystemExit"}', b"\x80\x04"])
+def test_what_a_machine_says_is_only_ever_read_as_the_verbs_answer(text: bytes) -> None:
+    with pytest.raises(ErrandCrashedError, match="cannot be read"):
+        errand.read_answer(verbs.is_serving, text, "m")
+
+
+def test_a_machine_runs_only_its_verbs() -> None:
+    with pytest.raises(KeyError):
+        errand.read_arguments(b'{"verb": "system", "arguments": []}')
+
+
+def test_the_archive_is_the_same_for_the_same_code_and_holds_no_flow() -> None:
+    with tarfile.open(fileobj=io.BytesIO(make_archive())) as tar:
+        names = tar.getnames()
+
+    assert make_archive() == make_archive()
+    assert {"bench/errors.py", "infra/errand.py", "meter/wire.py", "infra/truth/server.c"} <= set(names)
+    assert {name.split("/")[0] for name in names} <= {"bench", "catalog", "infra", "meter", "requirements"}
+    assert all((ROOT / name).is_file() for name in names)
+
+
+def test_a_python_without_what_is_needed_is_named(sshd: Sshd, keys: tuple[Path, str], tmp_path: Path) -> None:
+    bare = tmp_path / "bare"
+    bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S -I "$@"\n')
+    bare.chmod(0o755)
+
+    with pytest.raises(EnvironmentOnMachineError, match="NIGHTBENCH_MACHINE_PYTHON"):
+        far(sshd, keys, tmp_path, str(bare)).do(verbs.find_site, Heard().listener, "m")
+
+
+def test_the_environment_is_built_from_the_lock_where_none_is_named(
+    sshd: Sshd, keys: tuple[Path, str], tmp_path: Path
+) -> None:
+    heard = Heard()
+
+    site = far(sshd, keys, tmp_path, python=None).do(verbs.find_site, heard.listener, "m")
+    again = far(sshd, keys, tmp_path, python=None).do(verbs.find_site, heard.listener, "m")
+
+    assert site == again
+    assert len([line for line in heard.lines if line.startswith("building the environment")]) == 1
+    assert len(list(sshd.home.glob("nightbench/venv/*/.complete"))) == 1
+
+
+def running() -> RunningServer:
+    return RunningServer(
+        pid=1,
+        port=2,
+        pid_file=Path("/p"),
+        log=Path("/l"),
+        argv=("vllm", "serve"),
+        environment={"A": "b"},
+        engine=EngineAt(Path("/e"), None),
+        cold_start_s=1.5,
+    )
