@@ -110,14 +110,17 @@ def occupy(state: State, droplet: Droplet, kind: str, lasts_s: float, becomes: s
     if fate == "errored":
         state.at(state.now + lasts_s, lambda at: _finish(droplet, action, at, "errored"))
     elif fate != "stuck":
-        state.at(state.now + lasts_s, lambda at: _complete(droplet, action, at, becomes))
+        state.at(state.now + lasts_s, lambda at: _complete(state, droplet, action, at, becomes))
     return action
 
 
-def _complete(droplet: Droplet, action: Action, at: float, becomes: str | None) -> None:
-    if action.status == "in-progress":
-        droplet.status = becomes or droplet.status
-        _finish(droplet, action, at)
+def _complete(state: State, droplet: Droplet, action: Action, at: float, becomes: str | None) -> None:
+    if action.status != "in-progress":
+        return
+    _finish(droplet, action, at)
+    if becomes is not None and becomes != droplet.status:
+        (state.machines.halt if becomes == "off" else state.machines.wake)(droplet)
+        droplet.status = becomes
 
 
 def take_snapshot(state: State, droplet: Droplet, name: str) -> Action:
@@ -140,5 +143,6 @@ def _keep_snapshot(state: State, droplet: Droplet, action: Action, what: tuple[s
     snapshot = Image(image_id, name, None, [droplet.region], at, droplet.size.disk_gib, size_gb, "snapshot")
     snapshot.droplet_id = droplet.droplet_id
     state.images[image_id] = snapshot
+    state.machines.keep(droplet, snapshot)
     price = size_gb * SNAPSHOT_USD_PER_GB_MONTH / HOURS_A_MONTH
     state.bill.open(Interval(str(image_id), "snapshot", name, at, price, foreign=droplet.foreign))

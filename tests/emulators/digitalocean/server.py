@@ -28,6 +28,15 @@ class Server(ThreadingHTTPServer):
         self.context = context
         super().__init__(("127.0.0.1", 0), Handler)
 
+    def start(self) -> None:
+        """Serve in the background."""
+        threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+
+    def stop(self) -> None:
+        """Serve no more; connections that are open come to nothing."""
+        self.shutdown()
+        self.server_close()
+
     def get_request(self) -> tuple[Any, Any]:
         connection, address = super().get_request()
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -93,9 +102,3 @@ def tls(folder: Path) -> tuple[ssl.SSLContext, Path]:
     ca = folder / "ca.pem"
     authority.cert_pem.write_to_path(str(ca))
     return context, ca
-
-
-def serve(server: Server) -> threading.Thread:
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
-    thread.start()
-    return thread

@@ -17,14 +17,26 @@ VPC_UUID = "760e09ef-dc84-11e8-981e-3cfdfeaae000"
 
 
 class Machines(Protocol):
-    """What stands behind a droplet; the plain kind has only an address."""
+    """What stands behind a droplet. Every method but `start` takes one that never ran for no error."""
 
     def start(self, droplet: Droplet, keys: list[str]) -> str:
-        """Bring the machine up and return its public address."""
+        """Bring the machine up for the first time and return its public address."""
+        ...
+
+    def halt(self, droplet: Droplet) -> None:
+        """Switch it off; its disk stays."""
+        ...
+
+    def wake(self, droplet: Droplet) -> None:
+        """Switch it on again."""
+        ...
+
+    def keep(self, droplet: Droplet, image: Image) -> None:
+        """Copy its disk into a snapshot."""
         ...
 
     def stop(self, droplet: Droplet) -> None:
-        """End the machine and everything that runs on it; one that never ran is no error."""
+        """End the machine, everything that runs on it, and its disk."""
         ...
 
 
@@ -34,6 +46,15 @@ class PaperMachines:
     def start(self, droplet: Droplet, keys: list[str]) -> str:
         del keys
         return f"198.18.{droplet.droplet_id // 250 % 250}.{droplet.droplet_id % 250 + 2}"
+
+    def halt(self, droplet: Droplet) -> None:
+        """Nothing runs on paper."""
+
+    def wake(self, droplet: Droplet) -> None:
+        """Nothing runs on paper."""
+
+    def keep(self, droplet: Droplet, image: Image) -> None:
+        """There is no disk."""
 
     def stop(self, droplet: Droplet) -> None:
         """Nothing runs on paper."""
