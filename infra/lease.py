@@ -22,6 +22,7 @@ from bench.errors import (
     NotAskedError,
 )
 from bench.machine_name import MachineName
+from bench.record import AttemptOutcome
 from infra.clock import Clock
 from infra.cloud import Cloud, Found, Offer, Order
 from infra.ledger import Intent, Lease, Ledger
@@ -48,7 +49,7 @@ class Patience:
 class Fate:
     """Why an attempt gave no machine."""
 
-    outcome: Literal["no-capacity", "lost", "vanished", "errored", "stuck", "no-address", "refused", "limit"]
+    outcome: AttemptOutcome
     reason: str
 
 
@@ -120,7 +121,7 @@ class _Taking:
             if fate is None:
                 return True
             self.fates.append(fate)
-            if fate.outcome == "lost":
+            if fate.outcome == "unanswered":
                 self.lost += 1
                 tried.discard(offer)
                 plan.appendleft(offer)
@@ -154,7 +155,7 @@ class _Taking:
         name = MachineName(self.lease_id, self.attempt, expires_at, self.cloud.prefix)
         self.ledger.intend(self.lease_id, self.intent(offer, name))
         fate = self.create_and_wait(Order(name, offer, self.wish.image))
-        self.ledger.end_attempt(self.lease_id, fate.outcome if fate else "held", fate.reason if fate else None)
+        self.ledger.end_attempt(self.lease_id, fate.outcome if fate else "rented", fate.reason if fate else None)
         if fate is not None:
             self.say(f"attempt {self.attempt}, {offer.kind} in {offer.region}: {fate.reason}")
         return fate
@@ -186,9 +187,9 @@ class _Taking:
         except LostReplyError as error:
             if self.lost + 1 >= LOST_MAX:
                 raise
-            return Fate("lost", str(error))
+            return Fate("unanswered", str(error))
         except (CloudLimitError, CloudRefusedError) as error:
-            self.ledger.end_attempt(self.lease_id, "limit" if isinstance(error, CloudLimitError) else "refused",
+            self.ledger.end_attempt(self.lease_id, "over-limit" if isinstance(error, CloudLimitError) else "refused",
                                     str(error))  # fmt: skip
             raise
         return self.hold_and_wait(found, order.offer.usd_per_hour)
@@ -230,15 +231,15 @@ class _Taking:
         if lease.state == "held" and lease.address is not None:
             return True
         found = search(self.cloud, self.clock, lease.name or "")
-        fate = self.hold_and_wait(found, lease.usd_per_hour) if found else Fate("lost", "it never appeared")
-        self.ledger.end_attempt(self.lease_id, fate.outcome if fate else "held", fate.reason if fate else None)
+        fate = self.hold_and_wait(found, lease.usd_per_hour) if found else Fate("unanswered", "it never appeared")
+        self.ledger.end_attempt(self.lease_id, fate.outcome if fate else "rented", fate.reason if fate else None)
         return fate is None
 
     def undo(self) -> None:
         """Give back whatever a failed or interrupted taking may have rented; what fails here is the reaper's."""
         with suppress(KeyError, LeaseError):
             lease = self.ledger.lease(self.lease_id)
-            ended = {"no-capacity", "refused", "limit"}
+            ended = {"no-capacity", "refused", "over-limit"}
             tries = self.ledger.attempts(self.lease_id)
             if lease.machine_id is None and all(one.outcome in ended for one in tries):
                 self.ledger.release(self.lease_id)  # the cloud said no each time: there is nothing to look for
@@ -322,7 +323,7 @@ class _Watch:
         if isinstance(look, Found):
             self.seen_at = now
             if look.status == "errored":
-                return Fate("errored", f"the cloud could not place {self.what}")
+                return Fate("vanished", f"the cloud could not place {self.what}")
             if look.status == "active":
                 self.active_at = self.active_at or now
                 if look.address is not None:
@@ -336,9 +337,7 @@ class _Watch:
         if self.active_at is None and (now - self.began).total_seconds() > self.patience.boot_s:
             return Fate("stuck", f"{self.what} was not up within {self.patience.boot_s:.0f} s")
         if self.active_at is not None and (now - self.active_at).total_seconds() > self.patience.address_s:
-            return Fate(
-                "no-address", f"{self.what} had no public address {self.patience.address_s:.0f} s after its boot"
-            )
+            return Fate("stuck", f"{self.what} had no public address {self.patience.address_s:.0f} s after its boot")
         return None
 
 

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import psutil
 
 from bench.errors import LedgerError
+from bench.record import AttemptOutcome
 from infra.clock import Clock, WallClock
 
 State = Literal["intended", "held", "releasing", "released"]
@@ -174,7 +175,7 @@ class Attempt:
     began_at: datetime
     rented_at: datetime | None
     ended_at: datetime | None
-    outcome: str | None
+    outcome: AttemptOutcome | None
     reason: str | None
 
 
@@ -238,7 +239,7 @@ class Ledger:
         with self._open() as connection:
             connection.execute("UPDATE leases SET address = ? WHERE lease_id = ?", (address, lease_id))
 
-    def end_attempt(self, lease_id: str, outcome: str, reason: str | None = None) -> None:
+    def end_attempt(self, lease_id: str, outcome: AttemptOutcome, reason: str | None = None) -> None:
         """Write down what came of the lease's last attempt; what a machine of it cost goes to the lease's account."""
         lease = self.lease(lease_id)
         with self._open() as connection:
@@ -246,7 +247,7 @@ class Ledger:
                 "UPDATE attempts SET outcome = ?, reason = ?, ended_at = ? WHERE lease_id = ? AND attempt = ?",
                 (outcome, reason, self._now(), lease_id, lease.attempt),
             )
-            if outcome != "held":
+            if outcome != "rented":
                 connection.execute(
                     "UPDATE leases SET earlier_usd = ?, rented_at = NULL, machine_id = NULL WHERE lease_id = ?",
                     (lease.usd(self._clock.now()), lease_id),

@@ -158,7 +158,7 @@ def give_back(
 def targets_of(ledger: Ledger, lease: Lease) -> list[Target]:
     """Whatever a lease may have rented: its machine, and every try of which nobody knows how it ended."""
     known = {lease.machine_id} if lease.machine_id else set() if lease.name else {lease.lease_id}
-    doubtful = [try_ for try_ in ledger.attempts(lease.lease_id) if try_.outcome in (None, "lost")]
+    doubtful = [try_ for try_ in ledger.attempts(lease.lease_id) if try_.outcome in (None, "unanswered")]
     others = [Target({try_.machine_id} if try_.machine_id else set(), try_.name) for try_ in doubtful
               if try_.attempt != lease.attempt]  # fmt: skip
     return [Target(known, lease.name or None), *others]

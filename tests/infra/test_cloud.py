@@ -121,7 +121,7 @@ class CloudContract:
 
         assert (lease.kind, lease.state, lease.attempt) == (cloud.offers()[0].kind, "held", 1)
         assert lease.address is not None
-        assert [attempt.outcome for attempt in ledger.attempts()] == ["held"]
+        assert [attempt.outcome for attempt in ledger.attempts()] == ["rented"]
 
     def test_a_released_machine_is_not_found(self, cloud: Cloud, ledger: Ledger) -> None:
         lease = lease_on(cloud, ledger)
