@@ -67,7 +67,11 @@ class CloudError(LeaseError):
 
 
 class CloudDeniedError(CloudError):
-    """The cloud turns our token away; asking again is of no use."""
+    """The cloud turns our token away; asking again is of no use. A lacking scope keeps it from one thing only."""
+
+    def __init__(self, message: str, *, is_scope: bool = False) -> None:
+        super().__init__(message)
+        self.is_scope = is_scope
 
 
 class CloudRefusedError(CloudError):
@@ -76,6 +80,10 @@ class CloudRefusedError(CloudError):
 
 class CloudLimitError(CloudError):
     """The account may not rent more; nothing was rented."""
+
+
+class CloudUnknownError(CloudError):
+    """The cloud knows nothing of that name or id, now."""
 
 
 class NoCapacityError(CloudError):

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from bench.errors import CloudError, LeaseError
+from bench.errors import CloudDeniedError, CloudError, LeaseError
 from bench.machine_name import ImageName, MachineName
 from infra.clock import Clock
 from infra.cloud import Cloud, Found, Leftover
@@ -75,13 +75,23 @@ class _Round:
     def run(self) -> None:
         """Leases first, then machines that no open lease speaks of, then keys, volumes and snapshots."""
         # Machines before records: whoever rents writes first, so a machine seen here has its record by now.
-        machines = self.cloud.find_ours()
+        machines = self.find_ours()
         leases = {lease.lease_id: lease for lease in self.ledger.leases() if lease.cloud == self.cloud.name}
         for lease in leases.values():
             if lease.state != "released" and self.is_over(lease):
                 self.give_back(lease)
         self.destroy([found for found in machines if self.is_doomed(found, leases)])
         self.sweep(leases)
+
+    def find_ours(self) -> list[Found]:
+        """What the cloud shows of ours; where it cannot say, the leases on record still have their turn."""
+        try:
+            return self.cloud.find_ours()
+        except CloudDeniedError:
+            raise
+        except CloudError as error:
+            self.fail(self.cloud.name, str(error))
+            return []
 
     def is_over(self, lease: Lease) -> bool:
         """Whether a lease is to be ended now."""

@@ -1,0 +1,243 @@
+"""DigitalOcean, and every cloud that speaks its API: droplets by pydo, found again in the union of all its views.
+
+The plain list hides machines with a GPU, the one by tag lags behind, and tags themselves are applied late: so a machine
+is looked for in each, by its name.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from pydo import Client
+
+from bench.errors import (
+    CloudDeniedError,
+    CloudError,
+    CloudRefusedError,
+    CloudUnknownError,
+    LostReplyError,
+    NotAskedError,
+)
+from bench.machine_name import PREFIX, MachineName, is_alike
+from infra.cloud import Found, Leftover, LeftoverSort, Offer, Order, Snapshot
+from infra.do_calls import PER_PAGE, Calls
+from infra.do_words import PricedSize, by_id, machine_of, offers_of, snapshot_of
+from infra.keys import LeaseKeys, fingerprint, keys_of
+
+REGISTER_TRIES = 3
+
+
+@dataclass(frozen=True)
+class Account:
+    """What we call an account, and how it differs from others."""
+
+    name: str = "digitalocean"
+    prefix: str = PREFIX
+    settle_s: float = 120.0
+    image: str = "gpu-amd-base"  # what a machine boots where the suite does not say
+    told: Mapping[str, PricedSize] = field(default_factory=dict)  # sizes that no list shows
+
+
+class DigitalOcean:
+    """One account's machines; `first_boot` makes a machine's user_data from its name and keys."""
+
+    is_shared = True
+
+    def __init__(
+        self,
+        client: Client,
+        calls: Calls,
+        keys: Path,
+        first_boot: Callable[[MachineName, LeaseKeys], str],
+        account: Account,
+    ) -> None:
+        self.name = account.name
+        self.prefix = account.prefix
+        self.settle_s = account.settle_s
+        self._account = account
+        self._client: Any = client  # what pydo's own annotations say of ids and pages is not so
+        self._calls = calls
+        self._keys = keys
+        self._first_boot = first_boot
+
+    def offers(self) -> list[Offer]:
+        """Every size in every region that has it, at the price it has now."""
+        sizes = self._calls.pages("sizes:read", lambda page: self._client.sizes.list(**_page(page)), "sizes")
+        return offers_of(sizes, self._account.told)
+
+    def regions(self) -> list[str]:
+        """The slug of every region."""
+        rows = self._calls.pages("regions:read", lambda page: self._client.regions.list(**_page(page)), "regions")
+        return [row["slug"] for row in rows]
+
+    def rent(self, order: Order) -> Found:
+        """One POST, after the lease's key is known to the account; nothing is asked twice."""
+        keys = keys_of(self._keys, order.name.lease_id)
+        self._register(str(order.name), keys)
+        image = order.image or self._account.image
+        body = {
+            "name": str(order.name),
+            "region": order.offer.region,
+            "size": order.offer.kind,
+            "image": int(image) if image.isdecimal() else image,
+            "ssh_keys": [fingerprint(keys.client_public)],
+            "tags": list(order.name.tags),
+            "user_data": self._first_boot(order.name, keys),
+            "monitoring": True,
+            "with_droplet_agent": False,  # the console's agent would be one more that may log in
+            "ipv6": False,
+            "backups": False,
+        }
+        droplet = self._calls.once("droplet:create", lambda: self._client.droplets.create(body=body), "droplet")
+        try:
+            return machine_of(droplet)
+        except (AttributeError, KeyError, TypeError) as error:
+            raise LostReplyError(f"{self.name}: the answer to droplet:create shows no droplet") from error
+
+    def _register(self, name: str, keys: LeaseKeys) -> None:
+        """Let the account know the lease's key; one that it knows already is fine, whoever's answer was lost."""
+        mark = fingerprint(keys.client_public)
+        body = {"name": name, "public_key": keys.client_public}
+        trouble = ""
+        for _ in range(REGISTER_TRIES):
+            try:
+                self._calls.once("ssh_key:create", lambda: self._client.ssh_keys.create(body=body), "ssh_key")
+            except (LostReplyError, CloudRefusedError) as error:
+                trouble = str(error)
+                if self._knows_key(mark):
+                    return
+                if isinstance(error, CloudRefusedError):
+                    raise
+            else:
+                return
+        raise NotAskedError(f"{self.name} did not take the lease's ssh key ({trouble})")
+
+    def _knows_key(self, mark: str) -> bool:
+        try:
+            self._calls.repeat("ssh_key:read", lambda: self._client.ssh_keys.get(mark), "ssh_key")
+        except CloudUnknownError:
+            return False
+        return True
+
+    def look(self, machine_id: str) -> Found | None:
+        """A droplet by its id; one whose creation failed is `errored`, though its own status never says so."""
+        try:
+            droplet = self._calls.repeat("droplet:read", lambda: self._client.droplets.get(int(machine_id)), "droplet")
+        except CloudUnknownError:
+            return None
+        found = machine_of(droplet)
+        if found.status == "new" and self._has_failed(found.machine_id):
+            return replace(found, status="errored")
+        return found
+
+    def _has_failed(self, machine_id: str) -> bool:
+        """Whether the action that was to create a droplet ended in an error; not being able to say is no."""
+        try:
+            actions = self._calls.pages(
+                "droplet:read",
+                lambda page: self._client.droplet_actions.list(int(machine_id), **_page(page)),
+                "actions",
+            )
+        except CloudError:
+            return False
+        return any(one.get("type") == "create" and one.get("status") == "errored" for one in actions)
+
+    def find(self, name: str) -> list[Found]:
+        """Every droplet of this name in any view; lowest id first."""
+        lease = MachineName.parse(name, self.prefix)
+        tag = None if lease is None else lease.tags[1]
+        views: list[dict[str, str]] = [{"name": name, "type": "gpus"}, {"name": name}, {"type": "gpus"}]
+        views += [{"tag_name": tag}] if tag else []
+        found, trouble = self._union(views, lambda one: one.name.lower() == name.lower())
+        if trouble is not None and not found:
+            raise trouble
+        return found  # seen in one view is seen, whatever the others say
+
+    def find_ours(self) -> list[Found]:
+        """Every droplet whose name or tags look like ours."""
+        views: list[dict[str, str]] = [{"type": "gpus"}, {}, {"tag_name": self.prefix}]
+        found, trouble = self._union(views, lambda one: is_alike(one.name, one.tags, self.prefix))
+        if trouble is not None:
+            raise trouble
+        return found
+
+    def _union(
+        self, views: Iterable[dict[str, str]], keep: Callable[[Found], bool]
+    ) -> tuple[list[Found], CloudError | None]:
+        """What any view shows, and what kept us from one; a failing list by tag does not count: names are enough."""
+        found: list[Found] = []
+        trouble: CloudError | None = None
+        for view in views:
+            try:
+                rows = self._list(view)
+            except CloudError as error:
+                trouble = trouble if "tag_name" in view else error
+            else:
+                found += filter(keep, map(machine_of, rows))
+        return by_id(found), trouble
+
+    def _list(self, view: dict[str, str]) -> list[dict[str, Any]]:
+        return self._calls.pages("droplet:read", lambda page: self._client.droplets.list(**view, **_page(page)),
+                                 "droplets")  # fmt: skip
+
+    def release(self, machine_id: str) -> None:
+        """One plain DELETE: the one that takes associated resources along would take golden snapshots too."""
+        if not machine_id.isdecimal():
+            return  # no droplet was ever called so
+        try:
+            self._calls.repeat("droplet:delete", lambda: self._client.droplets.destroy(int(machine_id)))
+        except CloudUnknownError:
+            return
+
+    def leftovers(self) -> list[Leftover]:
+        """Keys, volumes and snapshots; where the token may not list a sort, it cannot have made one either."""
+        sorts: dict[LeftoverSort, tuple[str, Callable[[int], Any], str]] = {
+            "key": ("ssh_key:read", lambda page: self._client.ssh_keys.list(**_page(page)), "ssh_keys"),
+            "volume": ("block_storage:read", lambda page: self._client.volumes.list(**_page(page)), "volumes"),
+            "snapshot": ("snapshot:read", lambda page: self._client.snapshots.list(**_page(page)), "snapshots"),
+        }
+        found = []
+        for sort, (what, call, key) in sorts.items():
+            try:
+                rows = self._calls.pages(what, call, key)
+            except CloudDeniedError as error:
+                if not error.is_scope:
+                    raise
+            else:
+                found += [Leftover(sort, str(row["id"]), str(row["name"])) for row in rows]
+        return [one for one in found if is_alike(one.name, (), self.prefix)]
+
+    def remove(self, leftover: Leftover) -> None:
+        """One DELETE, of what is named."""
+        ids = leftover.leftover_id
+        calls: dict[LeftoverSort, tuple[str, Callable[[], Any]]] = {
+            "key": ("ssh_key:delete", lambda: self._client.ssh_keys.delete(ids)),
+            "volume": ("block_storage:delete", lambda: self._client.volumes.delete(ids)),
+            "snapshot": ("snapshot:delete", lambda: self._client.snapshots.delete(ids)),
+        }
+        try:
+            self._calls.repeat(*calls[leftover.sort])
+        except CloudUnknownError:
+            return
+
+    def snapshot(self, machine_id: str, name: str) -> None:
+        """One POST; whether a lost one had its effect is for the caller to find out by the snapshot's name."""
+        body = {"type": "snapshot", "name": name}
+        self._calls.once(
+            "droplet:update", lambda: self._client.droplet_actions.post(int(machine_id), body=body), "action"
+        )
+
+    def snapshots(self) -> list[Snapshot]:
+        """Every droplet snapshot whose name begins as ours do, oldest first."""
+        rows = self._calls.pages(
+            "snapshot:read",
+            lambda page: self._client.snapshots.list(resource_type="droplet", **_page(page)),
+            "snapshots",
+        )
+        found = [snapshot_of(row) for row in rows if is_alike(str(row["name"]), (), self.prefix)]
+        return sorted(found, key=lambda one: (one.created_at is not None, one.created_at, one.snapshot_id))
+
+
+def _page(number: int) -> dict[str, int]:
+    return {"per_page": PER_PAGE, "page": number}

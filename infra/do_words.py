@@ -1,0 +1,80 @@
+"""DigitalOcean's words for sizes, droplets and snapshots, read as ours. Pure; what is missing is None."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from bench.suite import SPOT_ENDING
+from infra.cloud import Found, Offer, Snapshot, Status
+
+STATUS: dict[str, Status] = {"new": "new", "active": "active", "off": "off", "archive": "off"}
+
+
+class PricedSize(BaseModel):
+    """A size that no list shows, such as one under contract: what it costs and where it is."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    usd_per_hour: float = Field(ge=0)
+    regions: tuple[str, ...]
+
+
+def offers_of(sizes: Iterable[Mapping[str, Any]], told: Mapping[str, PricedSize]) -> list[Offer]:
+    """An offer for each size and region, cheapest first; a size without a region is one that cannot be had now."""
+    found = [
+        Offer(size["slug"], size["price_hourly"], region, size["slug"].endswith(SPOT_ENDING), is_available=True)
+        if region and size["available"]
+        else Offer(size["slug"], size["price_hourly"], None, size["slug"].endswith(SPOT_ENDING), is_available=False)
+        for size in sizes
+        if size["slug"] not in told
+        for region in size["regions"] or (None,)
+    ]
+    extra = [
+        Offer(slug, size.usd_per_hour, region, slug.endswith(SPOT_ENDING))
+        for slug, size in told.items()
+        for region in size.regions
+    ]
+    return sorted(dict.fromkeys([*found, *extra]), key=lambda offer: offer.usd_per_hour)
+
+
+def machine_of(droplet: Mapping[str, Any]) -> Found:
+    """A droplet as a machine; KeyError where it has not even an id."""
+    size, region = droplet.get("size") or {}, droplet.get("region") or {}
+    return Found(
+        machine_id=str(droplet["id"]),
+        name=str(droplet.get("name", "")),
+        tags=tuple(droplet.get("tags") or ()),
+        status=STATUS.get(droplet.get("status", "new"), "new"),
+        address=_public_address(droplet),
+        kind=droplet.get("size_slug") or size.get("slug"),
+        region=region.get("slug"),
+        usd_per_hour=size.get("price_hourly"),
+        created_at=_moment(droplet.get("created_at")),
+    )
+
+
+def snapshot_of(row: Mapping[str, Any]) -> Snapshot:
+    """A snapshot of a droplet's disk."""
+    created_at = _moment(row.get("created_at"))
+    return Snapshot(str(row["id"]), row["name"], tuple(row.get("regions") or ()), row["size_gigabytes"], created_at)
+
+
+def by_id(machines: Iterable[Found]) -> list[Found]:
+    """Each machine once, lowest id first; of two views, the one that says more."""
+    said_most: dict[str, Found] = {}
+    for machine in machines:
+        known = said_most.get(machine.machine_id)
+        if known is None or len(machine.tags) > len(known.tags):
+            said_most[machine.machine_id] = machine
+    return sorted(said_most.values(), key=lambda machine: int(machine.machine_id))
+
+
+def _public_address(droplet: Mapping[str, Any]) -> str | None:
+    networks = (droplet.get("networks") or {}).get("v4") or []
+    return next((one["ip_address"] for one in networks if one.get("type") == "public"), None)
+
+
+def _moment(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)

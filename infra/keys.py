@@ -1,0 +1,74 @@
+"""The keys of one lease: one that lets us in, and the machine's own, made here so that it is known before we meet.
+
+data/keys/<lease_id>/client        our private key; its public part is registered with the cloud
+data/keys/<lease_id>/host          the machine's private key, handed to it at its first boot
+data/keys/<lease_id>/*.pub         the public parts
+"""
+
+import base64
+import hashlib
+import os
+import shutil
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+
+
+@dataclass(frozen=True)
+class LeaseKeys:
+    """Where a lease's private keys lie, and the public ones as OpenSSH writes them, without a comment."""
+
+    client_private: Path
+    client_public: str
+    host_private: Path
+    host_public: str
+
+
+def keys_of(folder: Path, lease_id: str) -> LeaseKeys:
+    """The keys of a lease, made where there are none yet; on disk, for our eyes only, when this returns."""
+    place = folder / lease_id
+    place.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for name in ("client", "host"):
+        if not (place / f"{name}.pub").exists():
+            _make(place / name)
+    return LeaseKeys(
+        client_private=place / "client",
+        client_public=(place / "client.pub").read_text().strip(),
+        host_private=place / "host",
+        host_public=(place / "host.pub").read_text().strip(),
+    )
+
+
+def fingerprint(public_key: str) -> str:
+    """A public key's MD5 fingerprint, by which clouds know it: no secret and no safeguard."""
+    raw = base64.b64decode(public_key.split()[1])
+    digest = hashlib.md5(raw, usedforsecurity=False).hexdigest()
+    return ":".join(digest[index : index + 2] for index in range(0, len(digest), 2))
+
+
+def forget_all_but(folder: Path, lease_ids: Collection[str]) -> None:
+    """Remove the keys of every lease but these; what is gone already is no error."""
+    for place in folder.glob("*"):
+        if place.name not in lease_ids:
+            shutil.rmtree(place, ignore_errors=True)
+
+
+def _make(private: Path) -> None:
+    """Write one ed25519 pair; the public part last, so that a pair is whole when that is there."""
+    key = Ed25519PrivateKey.generate()
+    private.unlink(missing_ok=True)
+    _write(private, key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()))
+    public = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
+    _write(private.with_suffix(".pub"), public + b"\n")
+
+
+def _write(path: Path, content: bytes) -> None:
+    sink = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        os.write(sink, content)
+        os.fsync(sink)
+    finally:
+        os.close(sink)
