@@ -143,7 +143,8 @@ class Calls:
             return self._never_sent(what, str(error))
         if isinstance(error, HttpResponseError) and not isinstance(error, DecodeError) and error.response is not None:
             status = UNAUTHORIZED if isinstance(error, ClientAuthenticationError) else int(error.status_code or 0)
-            return self._refusal(what, status, _body(error), dict(error.response.headers))
+            response: Any = error.response  # typed as what it is not
+            return self._refusal(what, status, _body(response), dict(response.headers))
         return LostReplyError(f"{self._cloud}: the answer to {what} was lost ({type(error).__name__})")
 
     def _never_sent(self, what: str, said: str) -> CloudError:
@@ -197,10 +198,10 @@ def _kept(call: Callable[[int], Any], page: int, answers: list[Any]) -> Any:
     return answers[-1]
 
 
-def _body(error: HttpResponseError) -> dict[str, Any]:
+def _body(response: Any) -> dict[str, Any]:
     try:
-        body = error.response.json()
-    except (ValueError, AttributeError, AzureError):
+        body = response.json()
+    except (ValueError, AzureError):
         return {}
     return body if isinstance(body, dict) else {}
 

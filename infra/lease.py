@@ -47,10 +47,11 @@ class Patience:
 
 @dataclass(frozen=True)
 class Fate:
-    """Why an attempt gave no machine."""
+    """Why an attempt gave no machine, and since when one that it had is out of sight."""
 
     outcome: AttemptOutcome
     reason: str
+    gone_at: datetime | None = None
 
 
 def take_lease(
@@ -155,7 +156,7 @@ class _Taking:
         name = MachineName(self.lease_id, self.attempt, expires_at, self.cloud.prefix)
         self.ledger.intend(self.lease_id, self.intent(offer, name))
         fate = self.create_and_wait(Order(name, offer, self.wish.image))
-        self.ledger.end_attempt(self.lease_id, fate.outcome if fate else "rented", fate.reason if fate else None)
+        self.end_attempt(fate)
         if fate is not None:
             self.say(f"attempt {self.attempt}, {offer.kind} in {offer.region}: {fate.reason}")
         return fate
@@ -200,8 +201,9 @@ class _Taking:
         found = self.keep_one(found)
         up = wait_until_up(self.cloud, self.clock, found, self.patience)
         if isinstance(up, Fate):
-            self.rid_of([Target({found.machine_id}, found.name)])
-            return up
+            gone = Target({found.machine_id}, found.name)
+            self.rid_of([gone])
+            return replace(up, gone_at=gone.absent_since)
         self.keep_one(up)
         self.ledger.reach(self.lease_id, up.address)
         return None
@@ -232,8 +234,15 @@ class _Taking:
             return True
         found = search(self.cloud, self.clock, lease.name or "")
         fate = self.hold_and_wait(found, lease.usd_per_hour) if found else Fate("unanswered", "it never appeared")
-        self.ledger.end_attempt(self.lease_id, fate.outcome if fate else "rented", fate.reason if fate else None)
+        self.end_attempt(fate)
         return fate is None
+
+    def end_attempt(self, fate: Fate | None) -> None:
+        """Write down what came of the attempt."""
+        if fate is None:
+            self.ledger.end_attempt(self.lease_id, "rented")
+        else:
+            self.ledger.end_attempt(self.lease_id, fate.outcome, fate.reason, fate.gone_at)
 
     def undo(self) -> None:
         """Give back whatever a failed or interrupted taking may have rented; what fails here is the reaper's."""

@@ -239,8 +239,13 @@ class Ledger:
         with self._open() as connection:
             connection.execute("UPDATE leases SET address = ? WHERE lease_id = ?", (address, lease_id))
 
-    def end_attempt(self, lease_id: str, outcome: AttemptOutcome, reason: str | None = None) -> None:
-        """Write down what came of the lease's last attempt; what a machine of it cost goes to the lease's account."""
+    def end_attempt(
+        self, lease_id: str, outcome: AttemptOutcome, reason: str | None = None, at: datetime | None = None
+    ) -> None:
+        """Write down what came of the lease's last attempt.
+
+        What its machine has cost until `at`, or until now, stays on the lease's account.
+        """
         lease = self.lease(lease_id)
         with self._open() as connection:
             connection.execute(
@@ -250,7 +255,7 @@ class Ledger:
             if outcome != "rented":
                 connection.execute(
                     "UPDATE leases SET earlier_usd = ?, rented_at = NULL, machine_id = NULL WHERE lease_id = ?",
-                    (lease.usd(self._clock.now()), lease_id),
+                    (lease.usd(at or self._clock.now()), lease_id),
                 )
 
     def touch(self, lease_id: str) -> None:
@@ -265,11 +270,12 @@ class Ledger:
                 "UPDATE leases SET state = 'releasing' WHERE lease_id = ? AND state <> 'released'", (lease_id,)
             )
 
-    def gone(self, lease_id: str) -> None:
-        """Write down that the machine costs nothing any more, though something of the lease may be left to remove."""
+    def gone(self, lease_id: str, at: datetime) -> None:
+        """Write down since when the machine costs nothing, though something of the lease may be left to remove."""
         with self._open() as connection:
             connection.execute(
-                "UPDATE leases SET released_at = coalesce(released_at, ?) WHERE lease_id = ?", (self._now(), lease_id)
+                "UPDATE leases SET released_at = coalesce(released_at, ?) WHERE lease_id = ?",
+                (at.isoformat(), lease_id),
             )
 
     def release(self, lease_id: str) -> None:

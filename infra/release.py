@@ -140,8 +140,9 @@ def give_back(
     lease = ledger.lease(lease_id)
     with suppress(LedgerError):
         ledger.releasing(lease_id)
+    targets = targets_of(ledger, lease)
     try:
-        left = destroy(cloud, clock, targets_of(ledger, lease), patience_s=patience_s, say=say)
+        left = destroy(cloud, clock, targets, patience_s=patience_s, say=say)
     except CloudDeniedError as error:
         raise CloudDeniedError(f"{error}; MACHINE {lease.machine_id or lease.name} GOES ON COSTING") from error
     if left:
@@ -149,7 +150,7 @@ def give_back(
             f"{left[0]} of lease {lease_id} is still there after its release ({left[0].trouble}) and goes on costing: "
             "run nightbench reap, and look at the cloud's own console"
         )
-    ledger.gone(lease_id)
+    ledger.gone(lease_id, max(target.absent_since or clock.now() for target in targets))
     sweep(cloud, clock, lease_id)
     ledger.release(lease_id)
     return ledger.lease(lease_id)

@@ -3,8 +3,11 @@
 import os
 from pathlib import Path
 
-from pydantic import Field
+from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from bench.machine_name import PREFIX
+from infra.do_words import PricedSize
 
 # No telemetry leaves the machine. Set before the libraries are imported; a value already set by the user stays.
 QUIET = {
@@ -45,4 +48,19 @@ class Settings(BaseSettings):
     hub_endpoint: str | None = None  # of the model hub; None: the library's own. Its token: HF_TOKEN in the environment
     hub_stall_s: float = Field(default=120.0, gt=0)  # a download that brings no byte for so long is killed and retried
     min_free_gib: float = Field(default=2.0, ge=0)
+    prefix: str = Field(default=PREFIX, pattern="^[a-z0-9]+$")  # what the names of all we rent begin with
+    capacity_wait_s: float = Field(default=900.0, ge=0)  # how long to ask again where a cloud has no machine left
+    do_token: SecretStr | None = None  # DigitalOcean, or whoever speaks its API
+    do_endpoint: str = "https://api.digitalocean.com"
+    do_ca: Path | None = None  # certificates to trust beside the computer's own; for an endpoint that is not public
+    do_image: str = "gpu-amd-base"  # what a machine boots where the suite does not say
+    do_sizes: dict[str, PricedSize] = Field(default_factory=dict)  # sizes no list shows: a contract's, with its price
+    do_ssh_user: str = "root"
+    do_ssh_port: int = Field(default=22, ge=1, le=65535)
+    do_settle_s: float = Field(default=120.0, ge=0)  # how long its lists may lag: "gone" is not said before
+    do_connect_timeout_s: float = Field(default=10.0, gt=0)
+    do_read_timeout_s: float = Field(default=60.0, gt=0)
+    # Lets each machine delete itself at its deadline. Off by default: such a token can delete every machine of the
+    # team, and whatever runs on the machine can read it. It needs droplet:read and droplet:delete and nothing else.
+    do_dead_man_token: SecretStr | None = None
     git_commit: str | None = None  # where the code is installed without its git folder

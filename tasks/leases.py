@@ -2,30 +2,63 @@
 
 from datetime import UTC, datetime
 
-from bench.record import LeaseReport
+from bench.record import LeaseAttempt, LeaseReport
 from infra import processes, store
 from infra.clock import WallClock
-from infra.ledger import Lease
+from infra.keys import forget_all_but
+from infra.ledger import Attempt, Lease
 from infra.reaper import Reaped, reap
 from infra.release import Say, silent
 from infra.settings import Settings
-from tasks.places import clouds, ledger
+from tasks.places import clouds, lease_keys, ledger
 
 
 def report_lease(settings: Settings, lease: Lease) -> None:
     """Write into the night's folder what the ledger knows of a lease: the lake is made from folders alone."""
     # What was never seen to be rented may have cost something all the same.
-    is_known = lease.released_at is not None and lease.rented_at is not None
+    was_rented = lease.rented_at is not None or lease.earlier_usd > 0
     report = LeaseReport(
         lease_id=lease.lease_id,
         cloud=lease.cloud,
         machine_id=lease.machine_id or lease.lease_id,
         usd_per_hour=lease.usd_per_hour,
+        kind=lease.kind,
+        region=lease.region,
+        is_spot=lease.is_spot,
+        attempts=tuple(map(_attempt, ledger(settings).attempts(lease.lease_id))),
         rented_at=lease.rented_at,
         released_at=lease.released_at,
-        usd=lease.usd(datetime.now(UTC)) if is_known else None,
+        usd=lease.usd(datetime.now(UTC)) if was_rented and lease.released_at else None,
     )
     store.write_json(store.lease_file(settings.data, lease.night, lease.lease_id), report)
+
+
+def forget_keys(settings: Settings) -> None:
+    """Remove the keys of every lease that is over."""
+    forget_all_but(lease_keys(settings), {lease.lease_id for lease in ledger(settings).open_leases()})
+
+
+def report_night(settings: Settings, night: str) -> None:
+    """Write what the ledger knows of every lease of a night, those that never became a machine included."""
+    for lease in ledger(settings).leases():
+        if lease.night == night:
+            report_lease(settings, lease)
+
+
+def _attempt(attempt: Attempt) -> LeaseAttempt:
+    return LeaseAttempt(
+        started_at=attempt.began_at,
+        kind=attempt.kind,
+        region=attempt.region,
+        is_spot=attempt.is_spot,
+        name=attempt.name,
+        attempt=attempt.attempt,
+        # What nobody saw the end of was never answered, as far as can be known.
+        outcome=attempt.outcome or "unanswered",
+        reason=attempt.reason or (None if attempt.outcome == "rented" else "its process died before it was known"),
+        machine_id=attempt.machine_id,
+        usd_per_hour=attempt.usd_per_hour,
+    )
 
 
 def give_back_leftovers(settings: Settings, *, everything: bool = False, say: Say = silent) -> Reaped:
@@ -35,5 +68,6 @@ def give_back_leftovers(settings: Settings, *, everything: bool = False, say: Sa
     reaped = reap(clouds(settings), book, WallClock(), everything=everything, say=say)
     for lease_id in left:
         report_lease(settings, book.lease(lease_id))
+    forget_keys(settings)
     processes.end(processes.orphans(), patience_s=10.0)
     return reaped

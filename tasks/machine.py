@@ -16,8 +16,8 @@ from infra.release import give_back
 from infra.server import EngineAt
 from infra.settings import Settings
 from infra.wish import wish_of
-from tasks.leases import give_back_leftovers, report_lease
-from tasks.places import clouds, find_engine, ledger
+from tasks.leases import forget_keys, give_back_leftovers, report_lease, report_night
+from tasks.places import cloud_named, find_engine, ledger
 
 
 @task(task_run_name="provision {night.target}", cache_policy=NO_CACHE, persist_result=False)
@@ -31,10 +31,12 @@ def provision(night: NightRecord) -> Lease:
         log.warning("gave back %s, left behind by an earlier night", machine_id)
     if night.target in reaped.failed_clouds:
         raise LeaseError(f"nothing is rented while an earlier machine is not given back: {reaped.why()}")
-    cloud = clouds(settings)[night.target]
-    wish = wish_of(night.suite.machine)
-    lease = take_lease(cloud, book, WallClock(), wish, night=night.night, say=log.warning)
-    report_lease(settings, lease)
+    cloud = cloud_named(settings, night.target)
+    wish = wish_of(night.suite.machine, patience_s=settings.capacity_wait_s)
+    try:
+        lease = take_lease(cloud, book, WallClock(), wish, night=night.night, say=log.warning)
+    finally:
+        report_night(settings, night.night)  # what could not be rented is capacity history
     log.info("rented %s at %.2f USD/h until %s", lease.machine_id, lease.usd_per_hour, lease.expires_at)
     return lease
 
@@ -44,9 +46,10 @@ def teardown(lease: Lease) -> None:
     """Give the machine back, with everything that runs on it; safe to repeat."""
     settings = Settings()
     log = get_run_logger()
-    cloud = clouds(settings)[lease.cloud]
+    cloud = cloud_named(settings, lease.cloud)
     gone = give_back(cloud, ledger(settings), WallClock(), lease.lease_id, say=log.error)
     report_lease(settings, gone)
+    forget_keys(settings)
     log.info("gave back %s after %.2f USD", gone.machine_id, gone.usd(datetime.now(UTC)))
 
 
