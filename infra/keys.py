@@ -9,7 +9,7 @@ import base64
 import hashlib
 import os
 import shutil
-from collections.abc import Collection
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,11 +49,15 @@ def fingerprint(public_key: str) -> str:
     return ":".join(digest[index : index + 2] for index in range(0, len(digest), 2))
 
 
-def forget_all_but(folder: Path, lease_ids: Collection[str]) -> None:
-    """Remove the keys of every lease but these; what is gone already is no error."""
-    for place in folder.glob("*"):
-        if place.name not in lease_ids:
-            shutil.rmtree(place, ignore_errors=True)
+def leases_with_keys(folder: Path) -> set[str]:
+    """The leases whose keys lie here."""
+    return {place.name for place in folder.glob("*")}
+
+
+def forget_keys(folder: Path, lease_ids: Iterable[str]) -> None:
+    """Remove the keys of these leases; what is gone already is no error."""
+    for lease_id in lease_ids:
+        shutil.rmtree(folder / lease_id, ignore_errors=True)
 
 
 def _make(private: Path) -> None:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from bench.record import LeaseAttempt, LeaseReport
 from infra import processes, store
 from infra.clock import WallClock
-from infra.keys import forget_all_but
+from infra.keys import forget_keys, leases_with_keys
 from infra.ledger import Attempt, Lease
 from infra.reaper import Reaped, reap
 from infra.release import Say, silent
@@ -33,9 +33,11 @@ def report_lease(settings: Settings, lease: Lease) -> None:
     store.write_json(store.lease_file(settings.data, lease.night, lease.lease_id), report)
 
 
-def forget_keys(settings: Settings) -> None:
+def forget_old_keys(settings: Settings) -> None:
     """Remove the keys of every lease that is over."""
-    forget_all_but(lease_keys(settings), {lease.lease_id for lease in ledger(settings).open_leases()})
+    # Keys are made after their lease is written down, so they are looked for before the leases are.
+    made = leases_with_keys(lease_keys(settings))
+    forget_keys(lease_keys(settings), made - {lease.lease_id for lease in ledger(settings).open_leases()})
 
 
 def report_night(settings: Settings, night: str) -> None:
@@ -68,6 +70,6 @@ def give_back_leftovers(settings: Settings, *, everything: bool = False, say: Sa
     reaped = reap(clouds(settings), book, WallClock(), everything=everything, say=say)
     for lease_id in left:
         report_lease(settings, book.lease(lease_id))
-    forget_keys(settings)
+    forget_old_keys(settings)
     processes.end(processes.orphans(), patience_s=10.0)
     return reaped

@@ -16,7 +16,7 @@ from infra.release import give_back
 from infra.server import EngineAt
 from infra.settings import Settings
 from infra.wish import wish_of
-from tasks.leases import forget_keys, give_back_leftovers, report_lease, report_night
+from tasks.leases import forget_old_keys, give_back_leftovers, report_lease, report_night
 from tasks.places import cloud_named, find_engine, ledger
 
 
@@ -49,7 +49,7 @@ def teardown(lease: Lease) -> None:
     cloud = cloud_named(settings, lease.cloud)
     gone = give_back(cloud, ledger(settings), WallClock(), lease.lease_id, say=log.error)
     report_lease(settings, gone)
-    forget_keys(settings)
+    forget_old_keys(settings)
     log.info("gave back %s after %.2f USD", gone.machine_id, gone.usd(datetime.now(UTC)))
 
 
