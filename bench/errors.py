@@ -110,6 +110,12 @@ class MachineLostError(LeaseError):
     """A rented machine is gone though nobody gave it back: reclaimed, or deleted by hand."""
 
 
+class MachineUnfitError(NightbenchError):
+    """A machine was reached and is not what the suite needs, or is in use."""
+
+    stage = "machine"
+
+
 class PortInUseError(NightbenchError):
     """Somebody else listens where the engine must."""
 

@@ -35,6 +35,7 @@ class Host(Written):
     memory_bytes: int
     gpus: tuple[str, ...] = ()
     gpu_driver: str | None = None
+    numa_balancing: int | None = None  # 0: off, as a GPU wants it; None: the kernel has none, or nobody looked
     python_version: str
 
 

@@ -1,29 +1,30 @@
 """What this host is: read from /proc, the platform and the GPU tools, never typed."""
 
 import platform
-import shutil
 import socket
-import subprocess
 from pathlib import Path
 
 import psutil
 
+from bench.errors import MachineUnfitError
+from bench.gpu_tools import Gpu
 from bench.record import Host
-
-GPU_TOOL_TIMEOUT_S = 20
+from infra.fitness import read_numa_balancing
+from infra.gpus import read_gpus
 
 
 def read_host() -> Host:
     """The host as found; what it does not have is empty or None."""
-    gpus, driver = _nvidia()
+    gpus = _gpus()
     return Host(
         hostname=socket.gethostname(),
         kernel=platform.release(),
         cpu_model=_cpu_model(),
         cpu_count=len(psutil.Process().cpu_affinity()),
         memory_bytes=psutil.virtual_memory().total,
-        gpus=gpus,
-        gpu_driver=driver,
+        gpus=tuple(gpu.name for gpu in gpus),
+        gpu_driver=gpus[0].driver if gpus else None,
+        numa_balancing=read_numa_balancing(),
         python_version=platform.python_version(),
     )
 
@@ -37,13 +38,9 @@ def _cpu_model() -> str | None:
     return names[0] if names else None
 
 
-def _nvidia() -> tuple[tuple[str, ...], str | None]:
-    tool = shutil.which("nvidia-smi")
-    if tool is None:
-        return (), None
-    argv = [tool, "--query-gpu=name,driver_version", "--format=csv,noheader"]
-    asked = subprocess.run(argv, capture_output=True, text=True, timeout=GPU_TOOL_TIMEOUT_S, check=False)
-    if asked.returncode != 0:
-        return (), None
-    rows = [line.split(", ") for line in asked.stdout.splitlines() if line]
-    return tuple(row[0] for row in rows), (rows[0][1] if rows else None)
+def _gpus() -> tuple[Gpu, ...]:
+    """The GPUs of this host; none where their tool fails, which a machine check has said before."""
+    try:
+        return read_gpus()
+    except MachineUnfitError:
+        return ()

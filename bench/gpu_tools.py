@@ -1,0 +1,145 @@
+"""What amd-smi and nvidia-smi say about GPUs, read from their text. Units are bytes; what they do not say is None.
+
+amd-smi changes the shape of its JSON between versions (a list, or `{"gpu_data": [...]}`), writes warnings before it,
+and calls MiB "MB".
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from bench.errors import UnreadableResultError
+
+MIB = 1 << 20
+UNITS = {"B": 1, "KB": 1 << 10, "MB": MIB, "GB": 1 << 30}  # as amd-smi means them
+
+NVIDIA_GPUS = ("index", "name", "driver_version", "memory.total", "memory.used")
+NVIDIA_PROCESSES = ("pid", "process_name", "used_memory")
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """One GPU as its tool sees it now."""
+
+    index: int
+    name: str
+    driver: str | None
+    vram_bytes: int | None
+    used_bytes: int | None
+
+
+@dataclass(frozen=True)
+class GpuProcess:
+    """A process that holds memory of a GPU."""
+
+    pid: int
+    name: str
+    used_bytes: int | None
+
+
+def amd_gpus(static: str, metric: str) -> tuple[Gpu, ...]:
+    """The GPUs of `amd-smi static --json` with the memory of `amd-smi metric --mem-usage --json`."""
+    memory = {_index(one): one.get("mem_usage") or {} for one in _amd_list(metric)}
+    found = []
+    for one in _amd_list(static):
+        index = _index(one)
+        used = memory.get(index, {})
+        found.append(
+            Gpu(
+                index=index,
+                name=str((one.get("asic") or {}).get("market_name") or "AMD GPU"),
+                driver=_text((one.get("driver") or {}).get("version")),
+                vram_bytes=_amd_bytes(used.get("total_vram")) or _amd_bytes((one.get("vram") or {}).get("size")),
+                used_bytes=_amd_bytes(used.get("used_vram")),
+            )
+        )
+    return tuple(found)
+
+
+def amd_processes(text: str) -> tuple[GpuProcess, ...]:
+    """The processes of `amd-smi process --json`, each once, with the most memory it holds on one GPU."""
+    found: dict[int, GpuProcess] = {}
+    for entry in _entries_with_pid(_amd_json(text)):
+        pid = int(entry["pid"])
+        used = _amd_bytes((entry.get("memory_usage") or {}).get("vram_mem")) or _amd_bytes(entry.get("mem_usage"))
+        name = str(entry.get("name") or "unknown")
+        known = found.get(pid)
+        if known is None or (used or 0) > (known.used_bytes or 0):
+            found[pid] = GpuProcess(pid, name, used)
+    return tuple(found[pid] for pid in sorted(found))
+
+
+def _entries_with_pid(value: Any) -> Iterator[dict[str, Any]]:
+    """Every table with a pid, however deep this version of the tool hides it."""
+    if isinstance(value, dict):
+        if str(value.get("pid", "")).isdigit():
+            yield value
+        value = list(value.values())
+    if isinstance(value, list):
+        for one in value:
+            yield from _entries_with_pid(one)
+
+
+def _amd_list(text: str) -> list[dict[str, Any]]:
+    value = _amd_json(text)
+    found = value.get("gpu_data", []) if isinstance(value, dict) else value
+    return [one for one in found if isinstance(one, dict)]
+
+
+def _amd_json(text: str) -> Any:
+    """The JSON of an answer, which may come after warnings."""
+    for start in re.finditer(r"^\s*[\[{]", text, re.MULTILINE):
+        try:
+            return json.loads(text[start.start() :])
+        except ValueError:
+            continue
+    raise UnreadableResultError(f"amd-smi gave no JSON: {text[:200]!r}")
+
+
+def _index(one: dict[str, Any]) -> int:
+    return int(one.get("gpu", 0))
+
+
+def _text(value: Any) -> str | None:
+    return str(value) if value not in (None, "", "N/A") else None
+
+
+def _amd_bytes(value: Any) -> int | None:
+    if not isinstance(value, dict):
+        return None
+    try:
+        return int(float(value["value"]) * UNITS[str(value["unit"]).upper()])
+    except (KeyError, ValueError):
+        return None
+
+
+def nvidia_gpus(csv: str) -> tuple[Gpu, ...]:
+    """The GPUs of `nvidia-smi --query-gpu=<NVIDIA_GPUS> --format=csv,noheader,nounits`."""
+    return tuple(
+        Gpu(int(index), name, _nvidia_text(driver), _nvidia_bytes(total), _nvidia_bytes(used))
+        for index, name, driver, total, used in _rows(csv, len(NVIDIA_GPUS))
+    )
+
+
+def nvidia_processes(csv: str) -> tuple[GpuProcess, ...]:
+    """The processes of `nvidia-smi --query-compute-apps=<NVIDIA_PROCESSES> --format=csv,noheader,nounits`."""
+    rows = _rows(csv, len(NVIDIA_PROCESSES))
+    return tuple(GpuProcess(int(pid), name, _nvidia_bytes(used)) for pid, name, used in rows if pid.isdigit())
+
+
+def _rows(csv: str, width: int) -> list[list[str]]:
+    rows = [[cell.strip() for cell in line.split(",")] for line in csv.splitlines() if line.strip()]
+    wrong = [row for row in rows if len(row) != width]
+    if wrong:
+        raise UnreadableResultError(f"nvidia-smi gave {len(wrong[0])} values where {width} were asked: {wrong[0]}")
+    return rows
+
+
+def _nvidia_text(value: str) -> str | None:
+    return None if value.startswith("[") else value
+
+
+def _nvidia_bytes(mib: str) -> int | None:
+    return int(float(mib) * MIB) if re.fullmatch(r"[\d.]+", mib) else None
