@@ -22,10 +22,10 @@ DEAD_MAN_UNIT = """\
 Description=Delete this machine at its deadline
 StartLimitIntervalSec=0
 [Service]
-ExecStart=/usr/bin/python3 /root/nightbench/dead-man.py /root/nightbench/dead-man.json /root/nightbench/deadline
+ExecStart=/usr/bin/python3 %h/nightbench/dead-man.py %h/nightbench/dead-man.json %h/nightbench/deadline
 Restart=always
 RestartSec=5
-StandardOutput=append:/root/nightbench/dead-man.log
+StandardOutput=append:%h/nightbench/dead-man.log
 StandardError=inherit
 [Install]
 WantedBy=multi-user.target
