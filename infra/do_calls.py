@@ -187,8 +187,8 @@ def _classified(said: str, body: dict[str, Any]) -> CloudError:
     if any(phrase in words for phrase in NO_CAPACITY):
         return NoCapacityError(said, tuple(attributes.get("available_regions") or ()))
     if any(phrase in words for phrase in OVER_LIMIT):
-        return CloudLimitError(f"{said} Give back what runs (nightbench leases), or ask the cloud for a higher limit; "
-                               "GPU machines have one of their own, 0 for a new account")  # fmt: skip
+        advice = "give back what runs (nightbench leases), or ask the cloud for a higher limit"
+        return CloudLimitError(f"{said}: {advice}; GPU machines have one of their own, 0 for a new account")
     return CloudRefusedError(said)
 
 

@@ -5,7 +5,7 @@ and taken if it is there. Only then does a new attempt begin, under a new name.
 """
 
 import uuid
-from collections import deque
+from collections import Counter, deque
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -31,6 +31,7 @@ from infra.wish import Wish, fitting, why_too_dear
 
 LOOK_EVERY_S = 5.0
 SENDS_MAX = 6  # of one create call that never arrived
+TRIES_PER_OFFER = 2  # in one round, where its machine was promised and never came up
 LOST_MAX = 3  # attempts whose answer was lost and whose machine never appeared
 ROUND_PAUSE_S, ROUND_PAUSE_MAX_S = 30.0, 600.0
 UNDO_PATIENCE_S = 300.0
@@ -112,21 +113,24 @@ class _Taking:
     def one_round(self) -> bool:
         """Try each offer of the plan once; whether one gave a machine."""
         plan = deque(fitting(self.cloud.offers(), self.cloud.regions(), self.wish, self.cloud.name))
-        tried: set[Offer] = set()
+        tries: Counter[Offer] = Counter()
         while plan:
             offer = plan.popleft()
-            if offer in tried or self.is_too_dear(offer):
+            if tries[offer] >= TRIES_PER_OFFER or self.is_too_dear(offer):
                 continue
-            tried.add(offer)
             fate = self.try_offer(offer)
             if fate is None:
                 return True
             self.fates.append(fate)
-            if fate.outcome == "unanswered":
+            if fate.outcome == "no-capacity":
+                tries[offer] = TRIES_PER_OFFER
+                plan.extendleft(reversed([near for near in self.named if not tries[near]]))
+            elif fate.outcome == "unanswered":
                 self.lost += 1
-                tried.discard(offer)
                 plan.appendleft(offer)
-            plan.extendleft(reversed([near for near in self.named if near not in tried]))
+            else:
+                tries[offer] += 1
+                plan.append(offer)  # its machine may have had bad luck; but the others come first
         return False
 
     named: tuple[Offer, ...] = ()  # what the cloud named itself when it last had no capacity
@@ -189,11 +193,21 @@ class _Taking:
             if self.lost + 1 >= LOST_MAX:
                 raise
             return Fate("unanswered", str(error))
-        except (CloudLimitError, CloudRefusedError) as error:
-            self.ledger.end_attempt(self.lease_id, "over-limit" if isinstance(error, CloudLimitError) else "refused",
-                                    str(error))  # fmt: skip
+        except CloudLimitError as error:
+            self.ledger.end_attempt(self.lease_id, "over-limit", str(error))
+            raise CloudLimitError(f"{error}; {self.our_own()}") from error
+        except (CloudDeniedError, CloudRefusedError) as error:
+            self.ledger.end_attempt(self.lease_id, "refused", str(error))
             raise
         return self.hold_and_wait(found, order.offer.usd_per_hour)
+
+    def our_own(self) -> str:
+        """What of the account's machines is ours, as a sentence."""
+        try:
+            names = ", ".join(found.name for found in self.cloud.find_ours())
+        except CloudError:
+            return "which of its machines are ours could not be seen"
+        return f"ours are {names}" if names else "none of its machines is ours"
 
     def hold_and_wait(self, found: Found, usd_per_hour: float) -> Fate | None:
         """Hold a machine and wait until it is up; one that does not come up is given back."""
@@ -271,12 +285,20 @@ def create(cloud: Cloud, clock: Clock, order: Order) -> Found:
             found = cloud.find(name)
             if found:
                 return found[0]
-        except LostReplyError:
-            adopted = search(cloud, clock, name)
+        except LostReplyError as error:
+            adopted = _adopted(cloud, clock, name, error)
             if adopted is None:
                 raise
             return adopted
     raise CloudError(f"{cloud.name} could not be asked for a machine ({trouble}); nothing was rented: try later")
+
+
+def _adopted(cloud: Cloud, clock: Clock, name: str, lost: LostReplyError) -> Found | None:
+    """The machine whose answer was lost; a cloud that turns us away now leaves the question open."""
+    try:
+        return search(cloud, clock, name)
+    except CloudDeniedError as error:
+        raise LostReplyError(f"{lost}; and it cannot be looked for: {error}") from error
 
 
 def search(cloud: Cloud, clock: Clock, name: str) -> Found | None:

@@ -1,0 +1,20 @@
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.emulators.digitalocean import Emulator
+from tests.emulators.virtual_clock import VirtualClock
+from tests.infra.rented import BUDGET_USD, Rig
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Iterator[Rig]:
+    """An account with somebody else's machines in it; whatever a test does, nothing of ours may be left in the end."""
+    clock = VirtualClock(tmp_path / "clock")
+    with Emulator(clock) as emulator:
+        emulator.plant_droplet("somebody-elses")
+        emulator.plant_droplet("web-1", size="s-2vcpu-4gb", tags=["nb-like"])
+        yield (rig := Rig(emulator, clock, tmp_path))
+        rig.quiet_down()
+        emulator.invariant(budget_usd=BUDGET_USD)

@@ -1,0 +1,92 @@
+"""An emulated DigitalOcean with our whole side of it: real pydo over TLS, the ledger, and a clock both share."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import SecretStr
+
+from bench.first_boot import HostKey, user_data
+from bench.machine_name import MachineName
+from infra.digitalocean import Account, DigitalOcean
+from infra.do_calls import Calls, make_client
+from infra.keys import LeaseKeys
+from infra.lease import take_lease
+from infra.ledger import Lease, Ledger
+from infra.reaper import Reaped, reap
+from infra.release import give_back, is_lost
+from infra.wish import Choice, Wish
+from tests.emulators.digitalocean import Emulator
+from tests.emulators.virtual_clock import VirtualClock
+
+KIND = "gpu-mi300x1-192gb"
+DROPLETS, ONE_DROPLET = "/v2/droplets", r"/v2/droplets/\d+"
+HOUR_S = 3600.0
+BUDGET_USD = 20.0
+
+
+def wish(**fields: Any) -> Wish:
+    return Wish(**{"choices": (Choice(KIND),), "minutes": 60, "regions": ("atl1",), **fields})
+
+
+@dataclass
+class Rig:
+    """One account and one controller; `before_post` is called with a machine's name just before it is asked for."""
+
+    emulator: Emulator
+    clock: VirtualClock
+    folder: Path
+    endpoint: str = ""
+    before_post: Callable[[MachineName], None] = lambda _name: None
+    said: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.ledger = Ledger(self.folder / "ledger.sqlite", self.clock)
+        self.cloud = self.cloud_with()
+
+    def cloud_with(self, token: str | None = None, **account: Any) -> DigitalOcean:
+        secret = SecretStr(token or self.emulator.token)
+        client = make_client(secret, self.endpoint or self.emulator.url, self.emulator.ca, read_timeout_s=0.3)
+        calls = Calls("digitalocean", self.clock, jitter=lambda: 0.5)
+        return DigitalOcean(client, calls, self.folder / "keys", self._first_boot, Account(**account))
+
+    def _first_boot(self, name: MachineName, keys: LeaseKeys) -> str:
+        self.before_post(name)
+        return user_data(HostKey(keys.host_private.read_text(), keys.host_public), dead_man=None)
+
+    def take(self, cloud: DigitalOcean | None = None, **fields: Any) -> Lease:
+        night = fields.pop("night", "2026-11-21")
+        asked = wish(**fields)
+        return take_lease(cloud or self.cloud, self.ledger, self.clock, asked, night=night, say=self.said.append)
+
+    def give_back(self, lease: Lease, cloud: DigitalOcean | None = None, **fields: Any) -> Lease:
+        return give_back(cloud or self.cloud, self.ledger, self.clock, lease.lease_id, say=self.said.append, **fields)
+
+    def reap(self, **fields: Any) -> Reaped:
+        clouds = {"digitalocean": fields.pop("cloud", self.cloud)}
+        ledger = fields.pop("ledger", self.ledger)
+        return reap(clouds, ledger, self.clock, say=self.said.append, **fields)
+
+    def is_lost(self, lease: Lease) -> bool:
+        return is_lost(self.cloud, self.clock, lease)
+
+    def lost_ledger(self) -> Ledger:
+        return Ledger(self.folder / "another" / "ledger.sqlite", self.clock)
+
+    def quiet_down(self) -> None:
+        """Let a reaper that knows nothing look once everything is past its time."""
+        self.clock.sleep(HOUR_S + HOUR_S)
+        reaped = self.reap(ledger=self.lost_ledger())
+        assert reaped.failed == {}
+
+    def posts(self) -> int:
+        """How often a droplet was asked for."""
+        return len(self.emulator.requests("POST", DROPLETS))
+
+    def billing(self) -> list[str]:
+        """The names of the droplets that bill now."""
+        return [droplet.name for droplet in self.emulator.living("nb")]
+
+    def outcomes(self) -> list[str | None]:
+        return [attempt.outcome for attempt in self.ledger.attempts()]

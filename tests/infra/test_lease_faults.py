@@ -1,0 +1,597 @@
+"""The fault table: each row is a way in which a cloud lets us down, and what must be true all the same.
+
+Whatever a test does here, its fixture ends with a reaper that knows nothing, and with the emulator's own account of
+what bills: nothing of ours may be left, and nothing of anybody else's may have been touched.
+"""
+
+from contextlib import suppress
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from bench.errors import (
+    CloudDeniedError,
+    CloudError,
+    CloudLimitError,
+    CloudRefusedError,
+    LeaseError,
+    LostReplyError,
+    NoCapacityError,
+)
+from bench.machine_name import MachineName
+from infra.keys import fingerprint, keys_of
+from infra.lease import take_lease
+from infra.wish import Choice
+from tests.emulators.digitalocean.faults import FOR_EVER
+from tests.emulators.virtual_clock import VirtualClock
+from tests.emulators.wire import Wire
+from tests.infra.rented import DROPLETS, KIND, ONE_DROPLET, Rig, wish
+
+BEFORE = ("before", "close", "silence")
+AFTER = ("after", "close_after", "silence_after", "truncated", "empty", "garbage")
+READS = ("/v2/sizes", "/v2/regions")
+KEYS, ONE_KEY = "/v2/account/keys", r"/v2/account/keys/[^/]+"
+
+
+class Reconnecting:
+    """A clock on which a refused wire works again once somebody waits."""
+
+    def __init__(self, clock: VirtualClock, wire: Wire) -> None:
+        self.clock, self.wire, self.times = clock, wire, 0
+
+    def now(self) -> datetime:
+        return self.clock.now()
+
+    def sleep(self, seconds: float) -> None:
+        self.clock.sleep(seconds)
+        self.times += 1
+        self.wire.set("pass")
+
+
+# Rows 1 to 6: before anything is rented.
+
+
+@pytest.mark.parametrize("path", READS)
+@pytest.mark.parametrize("phase", BEFORE)
+def test_row_1_a_read_that_fails_is_repeated(rig: Rig, path: str, phase: str) -> None:
+    rig.emulator.fault("GET", path, phase=phase, times=2, status=503)
+
+    lease = rig.take()
+
+    assert lease.state == "held"
+
+
+@pytest.mark.parametrize("path", READS)
+def test_row_1_a_read_that_goes_on_failing_ends_before_anything_is_rented(rig: Rig, path: str) -> None:
+    rig.emulator.fault("GET", path, phase="before", times=FOR_EVER)
+
+    with pytest.raises(CloudError, match="does not answer"):
+        rig.take()
+
+    assert (rig.posts(), len(rig.emulator.requests("GET", path))) == (0, 6)
+
+
+@pytest.mark.parametrize(("status", "said"), [(401, "wrong or revoked"), (403, "lacks the scope sizes:read")])
+def test_row_2_a_token_that_is_turned_away_is_not_tried_again(rig: Rig, status: int, said: str) -> None:
+    rig.emulator.fault("GET", "/v2/sizes", phase="status", status=status, times=FOR_EVER)
+
+    with pytest.raises(CloudDeniedError, match=said):
+        rig.take()
+
+    assert len(rig.emulator.requests()) == 1
+
+
+def test_row_3_a_burst_waits_as_long_as_the_cloud_says(rig: Rig) -> None:
+    rig.emulator.fault("GET", "/v2/sizes", phase="status", status=429, retry_after=40)
+    began = rig.clock.now()
+
+    rig.cloud.offers()
+
+    assert 40 <= (rig.clock.now() - began).total_seconds() < 70
+    assert len(rig.emulator.requests()) == 2
+
+
+def test_row_3_an_hourly_limit_waits_for_its_reset(rig: Rig) -> None:
+    rig.emulator.fault("GET", "/v2/sizes", phase="status", status=429, times=FOR_EVER)
+    began = rig.clock.now()
+
+    with pytest.raises(CloudError, match="does not answer sizes:read"):
+        rig.cloud.offers()
+
+    assert (rig.clock.now() - began).total_seconds() < 900
+    assert len(rig.emulator.requests()) <= 6
+
+
+def test_row_4_a_size_without_a_region_is_no_offer(rig: Rig) -> None:
+    rig.emulator.sell(KIND, regions=())
+
+    with pytest.raises(NoCapacityError, match=f"has no {KIND} to give now"):
+        rig.take()
+
+    assert rig.posts() == 0
+
+
+def test_row_4_a_size_that_is_not_available_is_no_offer(rig: Rig) -> None:
+    rig.emulator.sell(KIND, available=False)
+
+    with pytest.raises(NoCapacityError):
+        rig.take()
+
+    assert rig.posts() == 0
+
+
+def test_row_5_a_size_nobody_lists_is_rented_only_where_it_is_told(rig: Rig) -> None:
+    kind = "gpu-mi325x1-256gb-contracted"
+
+    with pytest.raises(LeaseError, match=f"offers no machine of kind '{kind}'"):
+        rig.take(choices=(Choice(kind),))
+
+    assert rig.posts() == 0
+
+
+@pytest.mark.parametrize(
+    ("limit", "said"),
+    [
+        ({"usd_per_hour_max": 2.0}, "more than machine.usd_per_hour_max = 2.00"),
+        ({"budget_usd": 2.0}, "60 minutes cost up to 2.59 USD, more than machine.budget_usd = 2.00"),
+        ({"budget_usd": 0.0}, "more than machine.budget_usd = 0.00"),
+    ],
+)
+def test_row_6_what_is_too_dear_is_not_asked_for(rig: Rig, limit: dict[str, Any], said: str) -> None:
+    with pytest.raises(LeaseError, match=said):
+        rig.take(**limit)
+
+    assert (rig.posts(), rig.ledger.leases()) == (0, [])
+
+
+# Row 7: the ssh key.
+
+
+@pytest.mark.parametrize("phase", [*BEFORE, *AFTER])
+def test_row_7_a_key_whose_answer_was_lost_is_one_key(rig: Rig, phase: str) -> None:
+    rig.emulator.fault("POST", KEYS, phase=phase)
+
+    lease = rig.take()
+
+    assert [key.name for key in rig.emulator.state.keys.values()] == [lease.name]
+    rig.give_back(lease)
+    assert rig.emulator.state.keys == {}
+
+
+def test_row_7_a_key_that_is_in_use_already_is_taken(rig: Rig) -> None:
+    def plant(name: MachineName) -> None:
+        assert fingerprint(keys_of(rig.folder / "keys", name.lease_id).client_public)
+
+    rig.before_post = plant
+    first = rig.take()
+    # The same lease asks again under a new attempt: its key is known by now.
+    rig.give_back(first)
+    rig.emulator.fate("vanishes")
+
+    second = rig.take()
+
+    assert rig.outcomes()[-2:] == ["vanished", "rented"]
+    assert len(rig.emulator.state.keys) == 1
+    assert second.attempt == 2
+
+
+# Rows 8 to 17: asking for a machine.
+
+
+def test_row_8_a_call_that_never_arrived_is_made_again_after_a_look(rig: Rig) -> None:
+    with Wire(("127.0.0.1", urlsplit(rig.emulator.url).port or 0)) as wire:
+        rig.endpoint = f"https://127.0.0.1:{wire.port}"
+        clock = Reconnecting(rig.clock, wire)
+        rig.cloud = cloud = rig.cloud_with()
+
+        def refuse(_name: MachineName) -> None:
+            rig.before_post = lambda _name: None
+            wire.set("refuse")
+            with suppress(CloudError):
+                cloud.regions()  # so that no connection is left over on which the next call could get lost
+
+        rig.before_post = refuse
+
+        lease = take_lease(rig.cloud, rig.ledger, clock, wish(), night="n")
+
+        assert rig.billing() == [lease.name]
+        assert (rig.posts(), lease.attempt, clock.times > 0) == (1, 1, True)
+    rig.endpoint = ""
+    rig.cloud = rig.cloud_with()
+
+
+@pytest.mark.parametrize("phase", AFTER)
+@pytest.mark.parametrize("lag_s", [0.0, 90.0])
+def test_rows_9_10_16_a_machine_whose_answer_was_lost_is_found_and_not_asked_for_again(
+    rig: Rig, phase: str, lag_s: float
+) -> None:
+    rig.emulator.lag.update(list=lag_s, name_list=lag_s, tag_list=lag_s)
+    rig.emulator.fault("POST", DROPLETS, phase=phase, status=504)
+
+    lease = rig.take()
+
+    assert rig.billing() == [lease.name]
+    assert (rig.posts(), lease.attempt, rig.outcomes()) == (1, 1, ["rented"])
+
+
+def test_row_9_a_machine_in_one_view_only_is_found(rig: Rig) -> None:
+    for view in ("list", "name_list"):
+        rig.emulator.hide(view, 1000)
+    rig.emulator.fault("POST", DROPLETS, phase="close_after")
+
+    lease = rig.take()
+
+    assert (rig.billing(), rig.posts()) == ([lease.name], 1)
+
+
+@pytest.mark.parametrize("phase", BEFORE)
+def test_row_11_what_never_appears_is_tried_again_under_another_name(rig: Rig, phase: str) -> None:
+    rig.emulator.fault("POST", DROPLETS, phase=phase)
+    began = rig.clock.now()
+
+    lease = rig.take()
+
+    assert (rig.posts(), lease.attempt, rig.outcomes()) == (2, 2, ["unanswered", "rented"])
+    assert (rig.clock.now() - began).total_seconds() > rig.cloud.settle_s
+    assert len({attempt.name for attempt in rig.ledger.attempts()}) == 2
+
+
+def test_row_11_a_cloud_that_never_answers_a_create_is_not_asked_for_ever(rig: Rig) -> None:
+    rig.emulator.fault("POST", DROPLETS, phase="before", times=FOR_EVER)
+
+    with pytest.raises(LostReplyError):
+        rig.take()
+
+    assert rig.posts() == 3
+    assert rig.ledger.open_leases() == []
+
+
+def test_row_12_a_create_that_was_turned_away_is_repeated_after_a_look(rig: Rig) -> None:
+    rig.emulator.fault("POST", DROPLETS, phase="status", status=429, retry_after=30)
+
+    lease = rig.take()
+
+    asked = [one.path for one in rig.emulator.requests() if one.path.startswith(DROPLETS)]
+    assert asked[:3] == [DROPLETS] * 3
+    assert [one.method for one in rig.emulator.requests(path=DROPLETS)][:2] == ["POST", "GET"]
+    assert (rig.posts(), lease.attempt) == (2, 1)
+
+
+def test_row_13_without_capacity_the_next_of_the_plan_is_tried(rig: Rig) -> None:
+    rig.emulator.behaviour.says_where = False
+    rig.emulator.capacity[KIND, "atl1"] = 0
+    rig.emulator.capacity[KIND, "tor1"] = 0
+
+    lease = rig.take(choices=(Choice(KIND), Choice("gpu-h100x1-80gb")), regions=("atl1", "tor1", "nyc2"))
+
+    assert [(one.kind, one.region, one.outcome) for one in rig.ledger.attempts()] == [
+        (KIND, "atl1", "no-capacity"),
+        (KIND, "tor1", "no-capacity"),
+        (KIND, "nyc2", "rented"),
+    ]
+    assert lease.region == "nyc2"
+
+
+def test_row_13_where_the_cloud_names_a_region_it_is_tried_next(rig: Rig) -> None:
+    rig.emulator.capacity[KIND, "atl1"] = 0
+    rig.emulator.capacity[KIND, "tor1"] = 0
+
+    lease = rig.take(regions=("atl1", "tor1", "nyc2"))
+
+    assert [one.region for one in rig.ledger.attempts()] == ["atl1", "nyc2"]
+    assert lease.region == "nyc2"
+
+
+def test_row_13_capacity_is_waited_for_as_long_as_patience_lasts(rig: Rig) -> None:
+    rig.emulator.capacity[KIND, "atl1"] = 0
+    rig.emulator.state.at(rig.clock.now_s() + 100, lambda _at: rig.emulator.capacity.update({(KIND, "atl1"): 1}))
+
+    lease = rig.take(patience_s=600)
+
+    assert rig.outcomes() == ["no-capacity", "no-capacity", "no-capacity", "rented"]
+    assert lease.expires_at > rig.clock.now()
+
+
+def test_row_13_without_any_capacity_nothing_is_left_behind(rig: Rig) -> None:
+    rig.emulator.capacity[KIND, "atl1"] = 0
+
+    with pytest.raises(NoCapacityError, match="temporarily unavailable"):
+        rig.take()
+
+    assert (rig.outcomes(), rig.ledger.open_leases()) == (["no-capacity"], [])
+
+
+def test_row_13_a_spot_machine_is_taken_first_where_that_is_wanted(rig: Rig) -> None:
+    kind = "gpu-mi350x1-288gb"
+    rig.emulator.capacity[f"{kind}-spot", "ric1"] = 0
+
+    with pytest.raises(NoCapacityError):
+        rig.take(choices=(Choice(kind),), regions=(), spot="only")
+
+    assert [(one.kind, one.is_spot) for one in rig.ledger.attempts()] == [(f"{kind}-spot", True)]
+
+
+def test_row_14_an_account_that_may_rent_no_more_is_told_so_once(rig: Rig) -> None:
+    rig.emulator.behaviour.gpu_limit = 0
+
+    with pytest.raises(CloudLimitError, match="ask the cloud for a higher limit"):
+        rig.take(choices=(Choice(KIND), Choice("gpu-h100x1-80gb")), regions=(), patience_s=600)
+
+    assert (rig.posts(), rig.outcomes(), rig.ledger.open_leases()) == (1, ["over-limit"], [])
+
+
+def test_row_14_our_own_machines_are_named_where_the_limit_is_reached(rig: Rig) -> None:
+    rig.emulator.behaviour.gpu_limit = 2
+    first = rig.take()
+
+    with pytest.raises(CloudLimitError, match=str(first.name)):
+        rig.take(night="another")
+
+
+def test_row_15_words_nobody_knows_are_final(rig: Rig) -> None:
+    body = {"id": "unprocessable_entity", "message": "Mercury is in retrograde."}
+    rig.emulator.fault("POST", DROPLETS, phase="status", status=422, body=body, times=FOR_EVER)
+
+    with pytest.raises(CloudRefusedError, match="Mercury is in retrograde"):
+        rig.take(regions=(), patience_s=600)
+
+    assert (rig.posts(), rig.outcomes()) == (1, ["refused"])
+
+
+@pytest.mark.parametrize("phase", ["", "close_after"])
+def test_row_17_of_two_machines_of_one_name_the_first_stays(rig: Rig, phase: str) -> None:
+    def plant(name: MachineName) -> None:
+        rig.emulator.plant_droplet(str(name), foreign=False)
+
+    rig.before_post = plant
+    if phase:
+        rig.emulator.fault("POST", DROPLETS, phase=phase)
+
+    lease = rig.take()
+
+    assert rig.billing() == [lease.name]
+    assert [str(one.droplet_id) for one in rig.emulator.living("nb")] == [lease.machine_id]
+    assert any("more than one machine" in line for line in rig.said)
+
+
+# Rows 18 to 24: after the 202.
+
+
+@pytest.mark.parametrize("lag_s", [20.0, 100.0])
+def test_row_18_a_machine_that_is_not_found_at_first_is_waited_for(rig: Rig, lag_s: float) -> None:
+    rig.emulator.lag["get"] = lag_s
+
+    lease = rig.take()
+
+    assert (rig.posts(), rig.billing()) == (1, [lease.name])
+
+
+@pytest.mark.parametrize("fate", ["vanishes", "errored", "stuck", "no address"])
+def test_rows_19_to_21_a_machine_that_never_comes_up_is_given_back_and_another_taken(rig: Rig, fate: str) -> None:
+    rig.emulator.fate(fate)
+
+    lease = rig.take()
+
+    assert rig.outcomes() == ["vanished" if fate in ("vanishes", "errored") else "stuck", "rented"]
+    assert (rig.billing(), lease.attempt) == ([lease.name], 2)
+
+
+def test_rows_19_to_21_what_a_failed_machine_cost_stays_on_the_leases_account(rig: Rig) -> None:
+    rig.emulator.fate("stuck")
+
+    lease = rig.take()
+
+    assert lease.earlier_usd == pytest.approx(2.59 * 1205 / 3600, rel=0.02)
+    assert lease.usd(rig.clock.now()) <= rig.emulator.usd("nb") + 0.05
+
+
+def test_row_22_a_machine_is_found_whichever_views_know_it(rig: Rig) -> None:
+    rig.take()
+    for view in ("tag_list", "name_list"):
+        rig.emulator.hide(view, 1e6)
+
+    assert len(rig.cloud.find_ours()) == 1
+
+
+def test_row_22_all_pages_of_a_list_are_read(rig: Rig) -> None:
+    rig.emulator.behaviour.gpu_limit = rig.emulator.behaviour.droplet_limit = 1000
+    for number in range(205):
+        rig.emulator.plant_droplet(f"others-{number}")
+    lease = rig.take()
+
+    assert [one.name for one in rig.cloud.find_ours()] == [lease.name]
+
+
+@pytest.mark.parametrize("phase", BEFORE)
+def test_row_23_a_cloud_that_does_not_answer_is_no_proof_of_death(rig: Rig, phase: str) -> None:
+    lease = rig.take()
+    fault = rig.emulator.fault("GET", ONE_DROPLET, phase=phase, times=FOR_EVER)
+
+    assert not rig.is_lost(lease)
+    fault.times = 0
+
+
+def test_row_24_a_machine_that_was_taken_away_is_known_to_be_lost(rig: Rig) -> None:
+    lease = rig.take()
+    rig.emulator.reclaim(int(lease.machine_id or 0))
+
+    assert rig.is_lost(lease)
+    assert rig.give_back(lease).state == "released"
+
+
+def test_row_24_one_not_found_is_no_proof_of_death(rig: Rig) -> None:
+    lease = rig.take()
+    rig.emulator.hide("get", 10)
+
+    assert not rig.is_lost(lease)
+
+
+def test_row_24_the_reaper_closes_the_books_on_a_machine_that_is_gone(rig: Rig) -> None:
+    lease = rig.take()
+    rig.emulator.reclaim(int(lease.machine_id or 0))
+    rig.clock.sleep(3700)
+
+    rig.reap()
+
+    assert rig.ledger.open_leases() == []
+
+
+# Row 26 and rows 34 to 40: giving back.
+
+
+def test_row_26_a_machine_that_is_busy_is_deleted_all_the_same(rig: Rig) -> None:
+    rig.emulator.behaviour.deletes_pending = False
+    rig.emulator.behaviour.delays.snapshot_s_per_gb = 2.0
+    lease = rig.take()
+    rig.cloud.snapshot(str(lease.machine_id), "nb-img-0af3-x5")
+
+    gone = rig.give_back(lease)
+
+    assert (gone.state, rig.billing()) == ("released", [])
+
+
+@pytest.mark.parametrize("phase", BEFORE)
+@pytest.mark.parametrize("times", [1, 20])
+def test_row_34_deleting_is_never_given_up(rig: Rig, phase: str, times: int) -> None:
+    if (phase, times) == ("silence", 20):
+        times = 8  # each one is waited for in earnest
+    lease = rig.take()
+    rig.emulator.fault("DELETE", ONE_DROPLET, phase=phase, times=times)
+
+    gone = rig.give_back(lease, patience_s=None)
+
+    assert (gone.state, rig.billing()) == ("released", [])
+
+
+def test_row_34_a_bounded_try_leaves_the_rest_to_the_reaper(rig: Rig) -> None:
+    lease = rig.take()
+    fault = rig.emulator.fault("DELETE", ONE_DROPLET, phase="before", times=FOR_EVER)
+
+    with pytest.raises(LeaseError, match="goes on costing: run nightbench reap"):
+        rig.give_back(lease, patience_s=600)
+
+    assert rig.ledger.lease(lease.lease_id).state == "releasing"
+    assert any(line.startswith("ALARM") for line in rig.said)
+    fault.times = 0
+    assert rig.reap().given_back == [lease.machine_id]
+
+
+@pytest.mark.parametrize("phase", ["after", "close_after", "silence_after"])
+def test_row_35_a_machine_whose_deletion_was_not_confirmed_is_gone_after_a_look(rig: Rig, phase: str) -> None:
+    lease = rig.take()
+    rig.emulator.fault("DELETE", ONE_DROPLET, phase=phase)
+
+    assert rig.give_back(lease).state == "released"
+
+
+def test_row_36_a_machine_that_is_still_listed_is_deleted_again(rig: Rig) -> None:
+    lease = rig.take()
+    rig.emulator.fault("DELETE", ONE_DROPLET, phase="lie", times=3)
+
+    gone = rig.give_back(lease)
+
+    assert (gone.state, rig.billing()) == ("released", [])
+    assert len([one for one in rig.emulator.requests("DELETE") if one.path.startswith(DROPLETS)]) > 3
+
+
+@pytest.mark.parametrize("view", ["get", "list", "tag_list", "name_list"])
+def test_row_36_as_long_as_any_view_shows_it_a_machine_is_not_called_released(rig: Rig, view: str) -> None:
+    lease = rig.take()
+    rig.emulator.behaviour.gone_lag[view] = 5000
+
+    with pytest.raises(LeaseError, match="still shows"):
+        rig.give_back(lease, patience_s=300)
+
+    assert rig.ledger.lease(lease.lease_id).state == "releasing"
+
+
+def test_row_36_a_cloud_that_lies_for_ever_is_never_believed(rig: Rig) -> None:
+    lease = rig.take()
+    fault = rig.emulator.fault("DELETE", ONE_DROPLET, phase="lie", times=FOR_EVER)
+
+    with pytest.raises(LeaseError, match="is still there after its release"):
+        rig.give_back(lease)
+
+    assert rig.ledger.lease(lease.lease_id).state == "releasing"
+    fault.times = 0
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_row_37_a_token_revoked_in_the_middle_is_an_alarm(rig: Rig, status: int) -> None:
+    lease = rig.take()
+    fault = rig.emulator.fault("DELETE", ONE_DROPLET, phase="status", status=status, times=FOR_EVER)
+
+    with pytest.raises(CloudDeniedError, match=f"MACHINE {lease.machine_id} GOES ON COSTING"):
+        rig.give_back(lease)
+
+    assert rig.ledger.lease(lease.lease_id).state == "releasing"
+    assert rig.reap().failed != {}
+    fault.times = 0
+
+
+def test_row_38_a_not_found_that_lies_is_not_believed(rig: Rig) -> None:
+    lease = rig.take()
+    not_found = {"id": "not_found", "message": "The resource you requested could not be found."}
+    rig.emulator.fault("DELETE", ONE_DROPLET, phase="status", status=404, body=not_found, times=2)
+    for view in ("get", "list", "name_list", "tag_list"):
+        rig.emulator.hide(view, 60)
+
+    gone = rig.give_back(lease)
+
+    assert (gone.state, rig.billing()) == ("released", [])
+
+
+def test_row_39_nothing_is_deleted_by_its_tag(rig: Rig) -> None:
+    lease = rig.take()
+    rig.emulator.plant_droplet("somebody-elses-too", tags=["nb", f"nb-run:{lease.lease_id}"])
+
+    rig.give_back(lease)
+    reaped = rig.reap(everything=True)
+
+    assert len(reaped.strangers) == 1
+    assert "somebody-elses-too" in reaped.strangers[0]
+
+
+@pytest.mark.parametrize("path", [r"/v2/tags.*", r"/v2/projects.*", r"/v2/firewalls.*"])
+def test_row_40_calls_beside_the_point_delay_nothing(rig: Rig, path: str) -> None:
+    for method in ("GET", "POST", "DELETE"):
+        rig.emulator.fault(method, path, phase="before", times=FOR_EVER)
+
+    assert rig.give_back(rig.take()).state == "released"
+
+
+def test_row_40_a_list_by_tag_that_fails_keeps_nobody_from_finding(rig: Rig) -> None:
+    rig.emulator.behaviour.gpus_in_tag_list = False
+    rig.emulator.lag["tags"] = 1e6
+
+    assert rig.give_back(rig.take()).state == "released"
+
+
+def test_row_41_the_bill_is_not_asked(rig: Rig) -> None:
+    rig.emulator.fault("GET", r"/v2/customers.*", phase="before", times=FOR_EVER)
+
+    assert rig.give_back(rig.take()).state == "released"
+
+
+# Money.
+
+
+def test_of_two_prices_the_higher_is_the_leases(rig: Rig) -> None:
+    def raise_price(_name: MachineName) -> None:
+        rig.emulator.sell(KIND, usd_per_hour=3.80)
+
+    rig.before_post = raise_price
+
+    assert rig.take().usd_per_hour == 3.80
+
+
+def test_what_failed_attempts_have_cost_counts_against_the_budget(rig: Rig) -> None:
+    rig.emulator.fate("stuck", "stuck", "stuck")
+
+    with pytest.raises(LeaseError):
+        rig.take(budget_usd=4.0, patience_s=7200, regions=("atl1", "tor1", "nyc2"))
+
+    assert rig.posts() == 2
+    assert rig.emulator.usd("nb") < 4.0
