@@ -100,6 +100,11 @@ def estimate_night(suite: Suite, runs: Sequence[PlannedRun], site: Site, catalog
     return Estimate(stages, site.usd_per_hour, pace["gpu_minimum_s"] if site.usd_per_hour else 0.0)
 
 
+def expected_s(estimate: Estimate) -> dict[str, float]:
+    """Seconds that one start of each stage takes; a scenario is looked up by its own name."""
+    return {stage.scenario or stage.name: stage.seconds / stage.runs for stage in estimate.stages}
+
+
 def estimate_prepare(site: Site, catalog: Catalog) -> Estimate:
     """What making the golden snapshot takes: a machine, its software, and the snapshot of it."""
     pace = catalog.pace

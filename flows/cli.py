@@ -124,10 +124,12 @@ def reap(
 
 @app.command()
 def leases(as_json: JsonFlag = False) -> None:
-    """Show what is rented now, what was, and what it cost."""
-    from tasks.places import ledger  # noqa: PLC0415
+    """Show what is rented now, what was, and what each stage of it cost; and what is kept and billed by the month."""
+    from tasks.lease_views import lease_views, what_is_kept  # noqa: PLC0415
+    from tasks.places import clouds  # noqa: PLC0415
 
-    show.leases(ledger(Settings()).leases(), as_json=as_json)
+    settings = Settings()
+    show.leases(lease_views(settings), what_is_kept(clouds(settings)), as_json=as_json)
 
 
 @app.command()

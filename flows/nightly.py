@@ -20,6 +20,7 @@ from tasks.loading import keep_end, load, report
 from tasks.machine import provision, ready_engine, ready_model, take_snapshot, teardown
 from tasks.measuring import bring_up, is_serving, make_bench, measure, shut_down
 from tasks.planning import missing_runs, plan_night
+from tasks.spending import spending
 from warehouse.load import LoadSummary
 
 Target = Literal["local"]
@@ -78,10 +79,14 @@ def benchmark_machine(night: NightRecord, progress: UUID) -> None:
     """Rent one machine, measure every missing run on it, and always give it back."""
     lease = provision(night)
     try:
-        engine = ready_engine()
-        model = ready_model(night.suite.model.source)
+        with spending(night, lease.lease_id, "software"):
+            engine = ready_engine()
+        with spending(night, lease.lease_id, "model"):
+            model = ready_model(night.suite.model.source)
         snapshot = take_snapshot(lease)
-        bench = make_bench(night, lease, model, snapshot, calibrate_client(night))
+        with spending(night, lease.lease_id, "calibrate"):
+            calibration = calibrate_client(night)
+        bench = make_bench(night, lease, model, snapshot, calibration)
         measure_runs(bench, engine, progress)
     finally:
         teardown(lease)
@@ -102,8 +107,10 @@ def measure_runs(bench: Bench, engine: EngineAt, artifact: UUID) -> None:
             shut_down(running)
             running = None
         if running is None or not fits:
-            running, server_id = try_server(bench, run, engine), run.scenario.server_id
-        measure(bench, run, running, progress.within_run)
+            with spending(bench.night, bench.lease.lease_id, "serve"):
+                running, server_id = try_server(bench, run, engine), run.scenario.server_id
+        with spending(bench.night, bench.lease.lease_id, "measure", run):
+            measure(bench, run, running, progress.within_run)
         progress.run_is_over()
     if isinstance(running, RunningServer):
         shut_down(running)

@@ -14,7 +14,6 @@ from rich.table import Table
 
 from bench.plan import cells
 from bench.record import NightRecord
-from infra.ledger import Lease
 
 if TYPE_CHECKING:
     from bench.calibration import CalibrationTable
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from flows.doctor import Check
     from infra.reaper import Reaped
     from tasks.forecast import Forecast
+    from tasks.lease_views import Kept, LeaseView
     from warehouse.judge import JudgedRun
     from warehouse.query import Answer
 
@@ -173,28 +173,67 @@ def reaped(found: "Reaped") -> None:
         error(f"{what} was not given back: {why}")
 
 
-def leases(found: Sequence[Lease], *, as_json: bool) -> None:
-    """Print every lease, what still runs last, and the sum of what they cost."""
+def leases(found: Sequence["LeaseView"], kept: Sequence["Kept"], *, as_json: bool) -> None:
+    """Print every lease, what still runs last, what its stages cost, and what they and the storage cost in all."""
     now = datetime.now(UTC)
-    rows = [
-        {
-            "lease_id": lease.lease_id,
-            "night": lease.night,
-            "cloud": lease.cloud,
-            "machine": lease.machine_id,
-            "state": f"{lease.state}{', left behind' if lease.state != 'released' and lease.is_orphan() else ''}",
-            "rented_at": lease.rented_at and lease.rented_at.isoformat(timespec="seconds"),
-            "released_at": lease.released_at and lease.released_at.isoformat(timespec="seconds"),
-            "usd": round(lease.usd(now), 4),
-        }
-        for lease in sorted(found, key=lambda lease: (lease.state != "released", lease.intended_at))
-    ]
+    shown = sorted(found, key=lambda view: (view.lease.state != "released", view.lease.intended_at))
     if as_json:
-        _json(rows)
+        # A list of leases, as before; what is kept besides them is told where a cloud was asked.
+        _json([_lease_row(view, now) | _lease_details(view) for view in shown])
         return
-    table(rows, "leases")
-    still_open = sum(row["state"] != "released" for row in rows)
-    line(f"{still_open} open, {sum(lease.usd(now) for lease in found):.2f} USD in all")
+    table([_lease_row(view, now) for view in shown], "leases")
+    table([row for view in shown for row in _stage_sums(view)], "stages")
+    still_open = sum(view.lease.state != "released" for view in shown)
+    line(f"{still_open} open, {sum(view.lease.usd(now) for view in found):.2f} USD in all")
+    for one in kept:
+        cost = "" if one.usd_per_month is None else f": {one.usd_per_month:.2f} USD a month"
+        line(f"{one.what}{cost}")
+
+
+def _lease_row(view: "LeaseView", now: datetime) -> dict[str, Any]:
+    lease = view.lease
+    return {
+        "lease_id": lease.lease_id,
+        "night": lease.night,
+        "cloud": lease.cloud,
+        "machine": lease.machine_id,
+        "kind": lease.kind or None,
+        "region": lease.region,
+        "spot": lease.is_spot,
+        "attempts": len(view.attempts),
+        "state": f"{lease.state}{', left behind' if lease.state != 'released' and lease.is_orphan() else ''}",
+        "rented_at": lease.rented_at and lease.rented_at.isoformat(timespec="seconds"),
+        "expires_at": lease.expires_at.isoformat(timespec="seconds"),
+        "released_at": lease.released_at and lease.released_at.isoformat(timespec="seconds"),
+        "usd_per_hour": lease.usd_per_hour,
+        "usd": round(lease.usd(now), 4),
+    }
+
+
+def _lease_details(view: "LeaseView") -> dict[str, Any]:
+    return {
+        "stages": [json.loads(stage.model_dump_json()) for stage in view.stages],
+        "tries": [asdict(attempt) for attempt in view.attempts],
+    }
+
+
+def _stage_sums(view: "LeaseView") -> list[dict[str, Any]]:
+    """One row a stage of a lease that cost something; a free one has no costs to tell apart."""
+    from bench.money import by_stage  # noqa: PLC0415
+
+    if not view.lease.usd_per_hour:
+        return []
+    whole = sum(cost.usd or 0.0 for cost in view.stages) or 1.0
+    return [
+        {
+            "lease_id": view.lease.lease_id,
+            "stage": stage,
+            "minutes": round(seconds / 60, 1),
+            "usd": round(usd, 3),
+            "share": f"{usd / whole:.0%}",
+        }
+        for stage, (seconds, usd) in by_stage(view.stages).items()
+    ]
 
 
 def answer(found: "Answer", form: Literal["table", "json", "csv"]) -> None:

@@ -10,7 +10,7 @@ from infra.ledger import Attempt, Lease
 from infra.reaper import Reaped, reap
 from infra.release import Say, silent
 from infra.settings import Settings
-from tasks.places import clouds, lease_keys, ledger
+from tasks.places import clouds, lease_keys, ledger, stage_book
 
 
 def report_lease(settings: Settings, lease: Lease) -> None:
@@ -26,6 +26,7 @@ def report_lease(settings: Settings, lease: Lease) -> None:
         region=lease.region,
         is_spot=lease.is_spot,
         attempts=tuple(map(_attempt, ledger(settings).attempts(lease.lease_id))),
+        stages=stage_book(settings).costs(lease),
         rented_at=lease.rented_at,
         released_at=lease.released_at,
         usd=lease.usd(datetime.now(UTC)) if was_rented and lease.released_at else None,

@@ -20,6 +20,7 @@ from infra.ledger import Ledger
 from infra.local import LocalCloud
 from infra.server import EngineAt
 from infra.settings import Settings
+from infra.stage_costs import StageBook
 
 CLOUDS = ("local", "digitalocean")
 
@@ -27,6 +28,11 @@ CLOUDS = ("local", "digitalocean")
 def ledger(settings: Settings) -> Ledger:
     """The ledger of the data folder."""
     return Ledger(settings.data / "ledger.sqlite")
+
+
+def stage_book(settings: Settings) -> StageBook:
+    """When each stage of each lease began and ended."""
+    return StageBook(settings.data / "ledger.sqlite")
 
 
 def clouds(settings: Settings) -> dict[str, Cloud]:

@@ -7,7 +7,7 @@ folder, so it is declared but not stored in a file. `python -m warehouse.columns
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import pyarrow as pa
 
@@ -15,15 +15,16 @@ from bench.engines.vllm import FINISH_REASONS, SAMPLED
 from bench.metrics import PERCENTILE_MIN_SAMPLES, percentile_name
 from bench.rules import NOT_CHECKABLE, RULES, Range, Rule
 
-Type = Literal["text", "integer", "number", "moment", "texts", "gaps", "counts"]
-Table = Literal["measurements", "requests", "telemetry", "server_samples", "findings", "leases"]
-TABLES: tuple[Table, ...] = ("measurements", "requests", "telemetry", "server_samples", "findings", "leases")
+Type = Literal["text", "integer", "number", "flag", "moment", "texts", "gaps", "counts"]
+Table = Literal["measurements", "requests", "telemetry", "server_samples", "findings", "leases", "attempts", "stages"]
+TABLES: tuple[Table, ...] = get_args(Table)
 PARTITION = "night"
 
 _DUCKDB: dict[Type, str] = {
     "text": "VARCHAR",
     "integer": "BIGINT",
     "number": "DOUBLE",
+    "flag": "BOOLEAN",
     "moment": "TIMESTAMP WITH TIME ZONE",
     "texts": "VARCHAR[]",
     "gaps": "FLOAT[]",
@@ -292,9 +293,46 @@ _LEASES = (
     Column("cloud", "text", "who rents it out", nullable=False),
     Column("machine_id", "text", "the cloud's name for the machine", nullable=False),
     *_PRICE,
+    Column("kind", "text", "the cloud's name for this kind of machine; NULL of leases from before it was kept"),
+    Column("region", "text", "where it stood; NULL where the cloud has no regions"),
+    Column("is_spot", "flag", "whether it was paid at a spot price, and could be reclaimed"),
+    Column("attempt_count", "integer", "tries at renting it", low=0),
     Column("rented_at", "moment", "when paying began"),
     Column("released_at", "moment", "when paying ended; NULL while it is not known to have"),
     Column("usd", "number", "what it cost", "USD", low=0),
+)
+
+_ATTEMPTS = (
+    _IDS[0],
+    Column("lease_id", "text", "the rental that it was for", nullable=False),
+    Column("attempt", "integer", "which try, from 1", nullable=False, low=1),
+    Column("started_at", "moment", "when it was asked for", nullable=False),
+    Column("cloud", "text", "who was asked", nullable=False),
+    Column("kind", "text", "the cloud's name for this kind of machine", nullable=False),
+    Column("region", "text", "where; NULL where the cloud has no regions"),
+    Column("is_spot", "flag", "whether at a spot price", nullable=False),
+    *_PRICE,
+    Column("name", "text", "our name for the machine of this try", nullable=False),
+    Column(
+        "outcome",
+        "text",
+        "rented, no-capacity, over-limit, refused, vanished, stuck or unanswered",
+    ),
+    Column("reason", "text", "in the cloud's words, or what was waited for in vain"),
+    Column("machine_id", "text", "the cloud's name for the machine that came of it"),
+)
+
+_STAGES = (
+    _IDS[0],
+    Column("lease_id", "text", "the rental that it is a part of", nullable=False),
+    Column("stage", "text", "boot, software, model, calibrate, serve, measure, ..., release", nullable=False),
+    Column("run_id", "text", "the run that it belongs to; NULL of a stage of the whole machine"),
+    Column("started_at", "moment", "when it began", nullable=False),
+    Column("ended_at", "moment", "when it ended; NULL where it is not known to have"),
+    Column("duration_s", "number", "from begin to end", "s", low=0),
+    Column(
+        "usd", "number", "its part of what the lease cost; time that stages share is split among them", "USD", low=0
+    ),
 )
 
 COLUMNS: dict[Table, tuple[Column, ...]] = {
@@ -304,6 +342,8 @@ COLUMNS: dict[Table, tuple[Column, ...]] = {
     "server_samples": _SERVER_SAMPLES,
     "findings": _FINDINGS,
     "leases": _LEASES,
+    "attempts": _ATTEMPTS,
+    "stages": _STAGES,
 }
 
 
@@ -313,6 +353,7 @@ def arrow_schema(table: Table) -> Any:
         "text": pa.string(),
         "integer": pa.int64(),
         "number": pa.float64(),
+        "flag": pa.bool_(),
         "moment": pa.timestamp("us", tz="UTC"),
         "texts": pa.list_(pa.string()),
         "gaps": pa.list_(pa.float32()),

@@ -18,9 +18,10 @@ from warehouse.folders import Place, night_folder, nights, read_run, run_folders
 from warehouse.lake import STAGING, PartWriter, one_loader, partition, remove_others, swap_in, write_json, write_rows
 from warehouse.lake import writing as writing_to
 from warehouse.rows import (
+    LeaseRows,
     Row,
     RunRows,
-    lease_row,
+    lease_rows,
     not_run_row,
     place_of,
     read_end,
@@ -59,7 +60,7 @@ class _Night:
     folder: Path
     planned: Planned = field(default_factory=dict)
     measurements: list[Row] = field(default_factory=list)
-    leases: list[Row] = field(default_factory=list)
+    leases: list[LeaseRows] = field(default_factory=list)
     end: NightEnd | None = None
     warnings: list[str] = field(default_factory=list)
 
@@ -137,7 +138,9 @@ def _write_judged(night: _Night, judgement: Judgement, staging: Path) -> None:
     findings = sorted(judgement.findings, key=lambda row: (row["scenario_id"], row["repeat"]))
     write_rows(staging, "measurements", night.name, judged)
     write_rows(staging, "findings", night.name, findings)
-    write_rows(staging, "leases", night.name, night.leases)
+    write_rows(staging, "leases", night.name, [rows.lease for rows in night.leases])
+    write_rows(staging, "attempts", night.name, [row for rows in night.leases for row in rows.attempts])
+    write_rows(staging, "stages", night.name, [row for rows in night.leases for row in rows.stages])
     write_json(partition(staging, "validation", night.name) / "validation.json", judgement.validation)
 
 
@@ -149,9 +152,9 @@ def _read_plan(folder: Path) -> _Night:
     if (folder / "end.json").exists():
         night.end = _read(night, "end.json", read_end, "why the night ended early is not known")
     for path in sorted((folder / "leases").glob("*.json")):
-        row = _read(night, f"leases/{path.name}", lambda text: lease_row(night.name, text), "its cost is not known")
-        if row is not None:
-            night.leases.append(row)
+        rows = _read(night, f"leases/{path.name}", lambda text: lease_rows(night.name, text), "its cost is not known")
+        if rows is not None:
+            night.leases.append(rows)
     return night
 
 

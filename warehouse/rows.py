@@ -15,7 +15,7 @@ from bench import audit, bootstrap, load, metrics
 from bench.engines import vllm
 from bench.errors import UnreadableResultError
 from bench.metrics import P99_MIN_SAMPLES, PERCENTILE_ESTIMATOR, PERCENTILE_MIN_SAMPLES, Requests, percentile_name
-from bench.record import LeaseReport, NightEnd, NightRecord, PlannedRun, RunRecord
+from bench.record import LeaseReport, NightEnd, NightRecord, PlannedRun, RunRecord, StageCost
 from bench.report import Report
 from bench.server_view import Scrapes, ServerTimes, blind_live, live_view, ttft_over_server_s
 from bench.steady import slope
@@ -93,10 +93,32 @@ def read_end(text: bytes) -> NightEnd:
         return NightEnd.model_validate_json(text)
 
 
-def lease_row(night: str, text: bytes) -> Row:
-    """One rental of a night."""
+@dataclass(frozen=True)
+class LeaseRows:
+    """One rental of a night as rows: itself, each try at it, and each of its stages."""
+
+    lease: Row
+    attempts: list[Row]
+    stages: list[Row]
+
+
+def lease_rows(night: str, text: bytes) -> LeaseRows:
+    """What a night's folder says of one rental."""
     with _reading("the lease"):
-        return {"night": night, **LeaseReport.model_validate_json(text).model_dump()}
+        report = LeaseReport.model_validate_json(text)
+    ids = {"night": night, "lease_id": report.lease_id}
+    own = report.model_dump(exclude={"attempts", "stages"})
+    return LeaseRows(
+        lease={**ids, **own, "attempt_count": len(report.attempts) or None},
+        attempts=[{**ids, "cloud": report.cloud, **attempt.model_dump()} for attempt in report.attempts],
+        stages=[_stage_row(ids, stage) for stage in report.stages],
+    )
+
+
+def _stage_row(ids: Row, stage: StageCost) -> Row:
+    lasted = None if stage.ended_at is None else (stage.ended_at - stage.started_at).total_seconds()
+    run_id = None if stage.run is None else f"{ids['night']}/{stage.run}"
+    return {**ids, **stage.model_dump(exclude={"run"}), "run_id": run_id, "duration_s": lasted}
 
 
 def read_report(record: RunRecord, files: RunFiles) -> Report:

@@ -49,6 +49,10 @@ def test_a_night_is_lake_warehouse_report_and_run_folders(house: House) -> None:
     looks = "count(*) > 0, count(error), bool_and(requests_running + requests_waiting >= 0), bool_and(at_s IS NOT NULL)"
     assert ask(house, f"SELECT {looks} FROM server_samples") == [(True, 0, True, True)]
     assert ask(house, "SELECT count(*), sum(usd) FROM leases") == [(1, 0.0)]
+    assert ask(house, "SELECT outcome, kind FROM attempts") == [("rented", "local")]
+    told = "SELECT stage, count(*) FROM stages WHERE stage NOT LIKE 'between%' GROUP BY stage ORDER BY min(started_at)"
+    stages = ["boot", "software", "model", "calibrate", "serve", "measure", "release"]
+    assert ask(house, told) == [(stage, 2 if stage == "measure" else 1) for stage in stages]
     assert len(list((house.data / "runs" / summary.night).glob("*/0/MANIFEST.sha256"))) == 2
 
 

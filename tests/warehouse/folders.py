@@ -130,9 +130,46 @@ def lease() -> dict[str, Any]:
         "cloud": "static",
         "machine_id": "machine-1",
         "usd_per_hour": 2.0,
+        "kind": "gpu-mi300x1-192gb",
+        "region": "tor1",
+        "is_spot": False,
+        "attempts": [
+            _attempt(1, "atl1", "no-capacity", "422: Size is not available in this region.", None),
+            _attempt(2, "tor1", "rented", None, "machine-1"),
+        ],
+        "stages": [
+            _stage("boot", None, 0, 6),
+            _stage("measure", f"{'0' * 16}/0", 6, 54),
+            _stage("release", None, 54, 60),
+        ],
         "rented_at": STARTED.isoformat(),
         "released_at": (STARTED + timedelta(hours=1)).isoformat(),
         "usd": 2.0,
+    }
+
+
+def _attempt(number: int, region: str, outcome: str, reason: str | None, machine_id: str | None) -> dict[str, Any]:
+    return {
+        "started_at": (STARTED + timedelta(minutes=number - 5)).isoformat(),
+        "kind": "gpu-mi300x1-192gb",
+        "region": region,
+        "is_spot": False,
+        "name": f"nb-lease-1-a{number}-x1772326800",
+        "attempt": number,
+        "outcome": outcome,
+        "reason": reason,
+        "machine_id": machine_id,
+        "usd_per_hour": 2.0,
+    }
+
+
+def _stage(stage: str, run: str | None, begin: int, end: int) -> dict[str, Any]:
+    return {
+        "stage": stage,
+        "run": run,
+        "started_at": (STARTED + timedelta(minutes=begin)).isoformat(),
+        "ended_at": (STARTED + timedelta(minutes=end)).isoformat(),
+        "usd": 2.0 * (end - begin) / 60,
     }
 
 

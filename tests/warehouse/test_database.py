@@ -109,6 +109,25 @@ def test_a_night_costs_what_its_leases_cost(loaded: tuple[Path, LoadSummary]) ->
     assert found == ((lease()["usd"], 3, pytest.approx(lease()["usd"] / 3)),)
 
 
+def test_a_night_tells_what_measuring_cost(loaded: tuple[Path, LoadSummary]) -> None:
+    found = run_sql(loaded[0], "SELECT attempts, usd_measuring, measuring_share FROM night_costs").rows
+
+    assert found == ((2, pytest.approx(1.6), pytest.approx(0.8)),)
+
+
+def test_the_stages_of_a_night_cost_together_what_its_lease_did(loaded: tuple[Path, LoadSummary]) -> None:
+    found = run_sql(loaded[0], "SELECT stage, minutes, usd FROM stage_costs").rows
+
+    assert [(stage, minutes) for stage, minutes, _ in found] == [("boot", 6.0), ("measure", 48.0), ("release", 6.0)]
+    assert sum(usd for _, _, usd in found) == pytest.approx(lease()["usd"])
+
+
+def test_where_a_machine_could_not_be_had_is_told_with_the_reason(loaded: tuple[Path, LoadSummary]) -> None:
+    found = run_sql(loaded[0], "SELECT region, tries, rented, rented_share, last_reason FROM capacity").rows
+
+    assert found == (("atl1", 1, 0, 0.0, "422: Size is not available in this region."), ("tor1", 1, 1, 1.0, None))
+
+
 def test_the_worst_finding_of_a_doubted_run_is_told(loaded: tuple[Path, LoadSummary]) -> None:
     found = run_sql(loaded[0], "SELECT scenario, code, status FROM findings_worst").rows
 

@@ -8,7 +8,7 @@ from tests.warehouse.conftest import NIGHT
 from tests.warehouse.folders import Shape, Told, seal, write_night, write_run
 from warehouse.columns import COLUMNS
 from warehouse.folders import Place, read_run
-from warehouse.rows import Row, lease_row, run_rows, usd_per_mtok_output
+from warehouse.rows import Row, lease_rows, run_rows, usd_per_mtok_output
 
 GOOD = Told()
 PEER = Shape(driver="vllm-bench", warmup=0)
@@ -84,7 +84,7 @@ def test_a_lease_without_a_zone_is_refused() -> None:
     text = b'{"lease_id":"a","cloud":"b","machine_id":"c","usd_per_hour":1,"rented_at":"2026-03-01T00:00:00"}'
 
     with pytest.raises(UnreadableResultError, match="the lease"):
-        lease_row(NIGHT, text)
+        lease_rows(NIGHT, text)
 
 
 def test_a_manifest_that_points_outside_is_refused(one_run: tuple[Path, Path]) -> None:

@@ -15,6 +15,8 @@ QUESTIONS = (
     "nightly_medians",
     "latest_vs_30",
     "night_costs",
+    "stage_costs",
+    "capacity",
 )
 
 

@@ -1,10 +1,13 @@
--- What did each night cost, and what did an accepted measurement of it cost?
+-- What did each night cost, how much of it went into measuring, and what did an accepted measurement of it cost?
 CREATE VIEW night_costs AS
 SELECT
     night,
     leases,
     open_leases,
+    attempts,
     usd,
+    usd_measuring,
+    usd_measuring / nullif(usd, 0) AS measuring_share,
     measurements,
     accepted,
     usd / nullif(accepted, 0) AS usd_per_accepted
@@ -18,9 +21,16 @@ LEFT JOIN (
         night,
         count(*) AS leases,
         count(*) FILTER (released_at IS NULL) AS open_leases,
+        sum(attempt_count) AS attempts,
         -- Unknown while one of them is: a sum of what is known would look like the whole.
         CASE WHEN count(usd) = count(*) THEN sum(usd) END AS usd
     FROM leases
     GROUP BY night
 ) AS rentals USING (night)
+LEFT JOIN (
+    SELECT night, CASE WHEN count(usd) = count(*) THEN sum(usd) END AS usd_measuring
+    FROM stages
+    WHERE stage = 'measure'
+    GROUP BY night
+) AS spent USING (night)
 ORDER BY night;

@@ -1,0 +1,141 @@
+"""What a lease costs: its price is frozen when it begins, its seconds are told stage by stage, its budget is kept.
+
+A budget may refuse work that is to be begun. It never refuses to give a machine back.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+
+from bench.errors import BudgetError
+from bench.record import StageCost
+
+BOOT, BETWEEN, RELEASE = "boot", "between stages", "release"
+
+
+@dataclass(frozen=True)
+class Span:
+    """When a stage was under way; without an end it still is, or died. Stages may overlap."""
+
+    stage: str
+    run: str | None
+    started_at: datetime
+    ended_at: datetime | None
+
+
+@dataclass(frozen=True)
+class Rental:
+    """The machine that a lease pays for: from when, until when, and at what price."""
+
+    usd_per_hour: float
+    rented_at: datetime
+    released_at: datetime | None
+
+    def usd(self, seconds: float) -> float:
+        """What so many seconds of it cost."""
+        return seconds / 3600 * self.usd_per_hour
+
+
+@dataclass(frozen=True)
+class Account:
+    """What a night may spend, what is gone, and what its end will take."""
+
+    usd_per_hour: float
+    spent_usd: float
+    budget_usd: float | None
+    reserve_s: float  # from the decision to end until billing ends
+    minimum_s: float = 0.0  # what is billed of a machine whatever happens
+
+    def require(self, stage: str, seconds: float) -> None:
+        """Raise BudgetError where this stage, and giving the machine back after it, would pass the budget."""
+        if self.budget_usd is None:
+            return
+        least = self.minimum_s / 3600 * self.usd_per_hour
+        expected = max(self.spent_usd + (seconds + self.reserve_s) / 3600 * self.usd_per_hour, least)
+        if expected > self.budget_usd:
+            raise BudgetError(
+                f"{stage} was not begun: {self.spent_usd:.2f} USD are spent and it would take about {seconds / 60:.1f} "
+                f"minutes at {self.usd_per_hour:.2f} USD/h, which with the teardown passes machine.budget_usd = "
+                f"{self.budget_usd:.2f}: raise it, and measure the rest with nightbench run --resume"
+            )
+
+
+def stage_costs(rental: Rental, spans: Sequence[Span], now: datetime) -> tuple[StageCost, ...]:
+    """What each stage cost, in order of their begin, so that their sum is what the whole rental cost.
+
+    Time that several stages share is split among them; what lies before the first is boot, after the last release,
+    and in the middle nobody's. A stage without an end lasts as long as the rental.
+    """
+    end = rental.released_at or now
+    within = [_Clipped(span, max(span.started_at, rental.rented_at), min(span.ended_at or end, end)) for span in spans]
+    within = sorted((one for one in within if one.began <= one.ended), key=lambda one: one.began)
+    costs = [
+        StageCost(
+            stage=one.span.stage,
+            run=one.span.run,
+            started_at=one.began,
+            ended_at=one.ended if one.span.ended_at or rental.released_at else None,
+            usd=rental.usd(_share_s(one, within)),
+        )
+        for one in within
+    ]
+    return tuple(sorted((*costs, *_rest(rental, within, end)), key=lambda cost: (cost.started_at, cost.stage)))
+
+
+@dataclass(frozen=True)
+class _Clipped:
+    """A span within its rental."""
+
+    span: Span
+    began: datetime
+    ended: datetime
+
+
+def _share_s(one: _Clipped, others: Sequence[_Clipped]) -> float:
+    """Seconds of one stage, each divided by how many shared it."""
+    edges = sorted({at for other in others for at in (other.began, other.ended) if one.began <= at <= one.ended})
+    shared = 0.0
+    for begin, end in pairwise(edges):
+        count = sum(other.began <= begin and end <= other.ended for other in others)
+        shared += (end - begin).total_seconds() / count
+    return shared
+
+
+def _rest(rental: Rental, within: Sequence[_Clipped], end: datetime) -> list[StageCost]:
+    """The time that belongs to no stage: before the first, after the last, and between."""
+    gaps: list[StageCost] = []
+    covered = rental.rented_at
+    for one in within:
+        if one.began > covered:
+            gaps.append(_gap(rental, BETWEEN if gaps or covered > rental.rented_at else BOOT, covered, one.began))
+        covered = max(covered, one.ended)
+    if end > covered:
+        name = RELEASE if within and rental.released_at else BETWEEN if within else BOOT
+        gaps.append(_gap(rental, name, covered, end))
+    return gaps
+
+
+def _gap(rental: Rental, name: str, began: datetime, ended: datetime) -> StageCost:
+    usd = rental.usd((ended - began).total_seconds())
+    return StageCost(stage=name, run=None, started_at=began, ended_at=ended, usd=usd)
+
+
+def by_stage(costs: Sequence[StageCost]) -> dict[str, tuple[float, float]]:
+    """Seconds and dollars of each stage, all its runs together; what has no cost yet counts as 0."""
+    sums: dict[str, tuple[float, float]] = {}
+    for cost in costs:
+        seconds, usd = sums.get(cost.stage, (0.0, 0.0))
+        lasted = (cost.ended_at - cost.started_at).total_seconds() if cost.ended_at else 0.0
+        sums[cost.stage] = (seconds + lasted, usd + (cost.usd or 0.0))
+    return sums
+
+
+def kept_usd_per_month(volumes_gib: float, snapshots_gb: float, pace: Mapping[str, float]) -> float:
+    """What storage costs in a month, attached or not, at the catalogue's prices."""
+    return volumes_gib * pace["volume_usd_per_gib_month"] + snapshots_gb * pace["snapshot_usd_per_gb_month"]
+
+
+def kept_usd(volumes_gib: float, snapshots_gb: float, seconds: float, pace: Mapping[str, float]) -> float:
+    """What storage costs for so long."""
+    return kept_usd_per_month(volumes_gib, snapshots_gb, pace) * seconds / 3600 / pace["month_h"]

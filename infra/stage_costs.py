@@ -1,0 +1,88 @@
+"""When each stage of a lease began and ended: a table of the ledger's file, written as it happens."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+
+from bench.errors import LedgerError
+from bench.money import Rental, Span, stage_costs
+from bench.record import StageCost
+from infra.clock import Clock, WallClock
+from infra.ledger import Lease
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS stages (
+  number INTEGER PRIMARY KEY,
+  lease_id TEXT NOT NULL,
+  stage TEXT NOT NULL,
+  run TEXT,
+  started_at TEXT NOT NULL,
+  ended_at TEXT
+)
+"""
+
+
+class StageBook:
+    """The stages of every lease of one data folder."""
+
+    def __init__(self, path: Path, clock: Clock | None = None) -> None:
+        self._path = path
+        self._clock = clock or WallClock()
+        path.parent.mkdir(parents=True, exist_ok=True)
+
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        try:
+            connection = sqlite3.connect(self._path, timeout=30)
+            try:
+                with connection:
+                    connection.execute(_SCHEMA)
+                    yield connection
+            finally:
+                connection.close()
+        except sqlite3.Error as error:
+            raise LedgerError(
+                f"the ledger {self._path} cannot be written ({error}); nothing is begun whose cost cannot be kept: "
+                "free some space or make the folder writable"
+            ) from error
+
+    @contextmanager
+    def stage(self, lease_id: str, stage: str, run: str | None = None) -> Iterator[None]:
+        """Keep when this block begins and ends; stages may run beside each other.
+
+        Raises LedgerError before the block where its begin cannot be written. An end that cannot be written is left
+        out, since what the block did is worth more: the stage then seems to last as long as its lease.
+        """
+        with self._open() as connection:
+            values = (lease_id, stage, run, self._clock.now().isoformat())
+            done = connection.execute(
+                "INSERT INTO stages (lease_id, stage, run, started_at) VALUES (?, ?, ?, ?)", values
+            )
+            number = done.lastrowid
+        try:
+            yield
+        finally:
+            with suppress(LedgerError), self._open() as connection:
+                ended_at = self._clock.now().isoformat()
+                connection.execute("UPDATE stages SET ended_at = ? WHERE number = ?", (ended_at, number))
+
+    def spans(self, lease_id: str) -> list[Span]:
+        """Every stage of a lease, in the order of their begin."""
+        with self._open() as connection:
+            rows = connection.execute(
+                "SELECT stage, run, started_at, ended_at FROM stages WHERE lease_id = ? ORDER BY number", (lease_id,)
+            ).fetchall()
+        return [Span(stage, run, _moment(began), ended and _moment(ended)) for stage, run, began, ended in rows]
+
+    def costs(self, lease: Lease, now: datetime | None = None) -> tuple[StageCost, ...]:
+        """What each stage of a lease cost; none of one whose machine never came."""
+        if lease.rented_at is None:
+            return ()
+        rental = Rental(lease.usd_per_hour, lease.rented_at, lease.released_at)
+        return stage_costs(rental, self.spans(lease.lease_id), now or self._clock.now())
+
+
+def _moment(text: str) -> datetime:
+    return datetime.fromisoformat(text)

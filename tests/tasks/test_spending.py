@@ -1,0 +1,145 @@
+"""What a night may begin: by its budget, and by how long a stage is expected to take."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from bench.errors import BudgetError
+from bench.record import NightRecord
+from infra.ledger import Intent, Lease
+from infra.settings import Settings
+from tasks.lease_views import lease_views
+from tasks.leases import report_night
+from tasks.places import ledger, stage_book
+from tasks.planning import make_night
+from tasks.spending import expected_stage_s, spending
+from warehouse.rows import lease_rows
+
+SUITE = Path(__file__).parents[2] / "suites" / "llama-3.3-70b-mi300x.toml"
+KIND = "gpu-mi300x1-192gb"
+
+
+@pytest.fixture
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    monkeypatch.setenv("NIGHTBENCH_DATA", str(tmp_path))
+    return Settings()
+
+
+def _night(budget_usd: float | None) -> NightRecord:
+    night = make_night(SUITE, "digitalocean", poc=False, is_draft=True)
+    machine = night.suite.machine.model_copy(update={"budget_usd": budget_usd})
+    return night.model_copy(update={"suite": night.suite.model_copy(update={"machine": machine})})
+
+
+def _rent(settings: Settings, night: NightRecord, lease_id: str = "l-1") -> Lease:
+    book = ledger(settings)
+    until = datetime.now(UTC) + timedelta(hours=4)
+    book.intend(lease_id, Intent(night.night, "digitalocean", 2.59, until, f"nb-{lease_id}-a1-x1", kind=KIND))
+    book.hold(lease_id, f"machine-of-{lease_id}")
+    book.end_attempt(lease_id, "rented")
+    return book.lease(lease_id)
+
+
+def test_a_stage_that_the_budget_allows_is_begun_and_kept(settings: Settings) -> None:
+    night = _night(12.0)
+    lease = _rent(settings, night)
+
+    with spending(night, lease.lease_id, "measure", night.runs[0]):
+        pass
+
+    (span,) = stage_book(settings).spans("l-1")
+    assert (span.stage, span.run) == ("measure", f"{night.runs[0].scenario.scenario_id}/{night.runs[0].repeat}")
+    assert span.ended_at is not None
+
+
+def test_a_run_that_would_pass_the_budget_is_not_begun(settings: Settings) -> None:
+    night = _night(0.50)
+    lease = _rent(settings, night)
+
+    begun = []
+    with pytest.raises(BudgetError, match=r"measure of 20000-in-2000-out #0 was not begun"):  # noqa: SIM117
+        with spending(night, lease.lease_id, "measure", night.runs[0]):
+            begun.append(1)
+
+    assert (begun, stage_book(settings).spans("l-1")) == ([], [])
+
+
+def test_what_an_earlier_machine_of_the_night_has_cost_counts(settings: Settings) -> None:
+    night = _night(2.0)
+    _rent(settings, night, "l-0")
+    lease = _rent(settings, night)
+    with spending(night, lease.lease_id, "model"):
+        pass
+
+    ledger(settings).hold("l-0", "machine-of-l-0", usd_per_hour=1e6)
+
+    with pytest.raises(BudgetError, match="was not begun"), spending(night, lease.lease_id, "model"):
+        pass
+
+
+def test_without_a_budget_everything_is_begun(settings: Settings) -> None:
+    night = _night(None)
+    lease = _rent(settings, night)
+
+    with spending(night, lease.lease_id, "measure", night.runs[0]):
+        pass
+
+    assert len(stage_book(settings).spans("l-1")) == 1
+
+
+def test_a_run_is_expected_to_take_what_was_estimated_until_one_like_it_was_seen(settings: Settings) -> None:
+    night = _night(12.0)
+    lease = _rent(settings, night)
+    run = night.runs[0]
+    estimated = expected_stage_s(settings, night, lease, "measure", run)
+    with spending(night, lease.lease_id, "measure", run):
+        pass
+
+    seen = expected_stage_s(settings, night, lease, "measure", run)
+
+    assert 11 * 60 < estimated < 13 * 60
+    assert seen < 5
+    assert expected_stage_s(settings, night, lease, "measure", night.runs[1]) > 10 * 60
+
+
+def test_the_nights_folder_tells_attempts_and_stages(settings: Settings) -> None:
+    night = _night(12.0)
+    lease = _rent(settings, night)
+    with spending(night, lease.lease_id, "model"):
+        pass
+
+    report_night(settings, night.night)
+
+    rows = lease_rows(night.night, (settings.data / "runs" / night.night / "leases" / "l-1.json").read_bytes())
+    assert (rows.lease["kind"], rows.lease["attempt_count"], rows.attempts[0]["outcome"]) == (KIND, 1, "rented")
+    assert "model" in [row["stage"] for row in rows.stages]
+
+
+def test_a_lease_that_never_came_to_a_machine_is_told_too(settings: Settings) -> None:
+    night = _night(12.0)
+    book = ledger(settings)
+    book.intend("l-9", Intent(night.night, "digitalocean", 2.59, datetime.now(UTC), "nb-l-9-a1-x1", kind=KIND))
+    book.end_attempt("l-9", "no-capacity", "422: Size is not available in this region.")
+    book.release("l-9")
+
+    report_night(settings, night.night)
+
+    rows = lease_rows(night.night, (settings.data / "runs" / night.night / "leases" / "l-9.json").read_bytes())
+    assert [(row["outcome"], row["reason"]) for row in rows.attempts] == [
+        ("no-capacity", "422: Size is not available in this region.")
+    ]
+    assert (rows.lease["usd"], rows.stages) == (None, [])
+
+
+def test_every_lease_is_shown_with_its_stages(settings: Settings) -> None:
+    night = _night(12.0)
+    lease = _rent(settings, night)
+    with spending(night, lease.lease_id, "model"):
+        pass
+    ledger(settings).release("l-1")
+
+    (view,) = lease_views(settings)
+
+    assert [stage.stage for stage in view.stages] == ["boot", "model", "release"]
+    assert sum(stage.usd or 0 for stage in view.stages) == pytest.approx(view.lease.usd(datetime.now(UTC)))
