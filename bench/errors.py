@@ -110,6 +110,12 @@ class MachineLostError(LeaseError):
     """A rented machine is gone though nobody gave it back: reclaimed, or deleted by hand."""
 
 
+class MachineUnfitError(NightbenchError):
+    """A machine was reached and is not what the suite needs, or is in use."""
+
+    stage = "machine"
+
+
 class BudgetError(NightbenchError):
     """The next stage would cost more than the night may spend; what is rented is given back all the same."""
 
