@@ -53,6 +53,8 @@ def driver_argv(what: Drive, server: RunningServer) -> tuple[str, ...]:
     """The driver's command line; the meter's plan and single file are written first."""
     load = what.run_folder / "load"
     engine, driver = server.engine.executable, what.scenario.workload.driver
+    if driver != "meter" and server.container is not None:
+        raise LoadDriverError(f"the {driver} driver is part of an engine in a virtual environment: take the meter")
     if driver != "meter":
         build, client = (
             (vllm_bench_argv, engine) if driver == "vllm-bench" else (vllm_rs_bench_argv, find_vllm_rs(engine))

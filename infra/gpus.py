@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from bench import gpu_tools
+from bench.engines.vllm import Vendor
 from bench.errors import MachineUnfitError, UnreadableResultError
 from bench.gpu_tools import MIB, Gpu, GpuProcess
 from infra.tools import Said, is_there, run_tool
@@ -146,3 +147,10 @@ def demand_clean(patience_s: float, stoppable: Sequence[str], say: Say) -> None:
     if not use.is_clean:
         stop = f"docker stop {use.containers[0]}" if use.containers else "end it"
         raise MachineUnfitError(f"the GPUs are in use by {use}, still after {patience_s:g} s: {stop}, and run again")
+
+
+def vendor() -> Vendor | None:
+    """Who made this machine's GPUs, by the tool that it has for them."""
+    if is_there("amd-smi"):
+        return "amd"
+    return "nvidia" if is_there("nvidia-smi") else None

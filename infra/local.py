@@ -5,7 +5,7 @@ from pathlib import Path
 
 from bench.errors import CloudRefusedError
 from bench.machine_name import PREFIX, MachineName
-from infra import processes
+from infra import container, processes
 from infra.cloud import Found, Leftover, Offer, Order, Snapshot
 
 STOP_PATIENCE_S = 15.0
@@ -60,6 +60,7 @@ class LocalCloud:
     def release(self, machine_id: str) -> None:
         """End every process of the machine, whole sessions first, then whatever left its session; remove the folder."""
         folder = self.folder(machine_id)
+        container.remove_all(folder)  # no child of ours: ending processes would leave it to docker
         for pid_file in sorted(folder.glob("*.pid")):
             session = processes.session_of(pid_file)
             if session is not None:

@@ -122,7 +122,7 @@ def _measure(bench: Bench, run: PlannedRun, running: RunningServer, partial: Pat
     notes.found["load"] = load
     (partial / "metrics-before.txt").write_text(server.metrics(running))
     busy_before = os.getloadavg()[0]
-    sampler = Sampler(running.pid)
+    sampler = Sampler(running.engine_session)
     scraper = Scraper(lambda: server.scrape(running, TIMEOUT_S))
     try:
         with notes.watch.stage("load"), sampler, scraper:

@@ -5,7 +5,7 @@ import json
 import socket
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from bench.engines import vllm
 from bench.errors import PortInUseError, ServerDiedError, ServerStartError
 from bench.record import Server
 from bench.suite import Scenario
-from infra import processes
+from infra import container, processes
 
 POLL_S = 0.25
 HTTP_TIMEOUT_S = 10.0
@@ -26,10 +26,16 @@ LOG_TAIL_LINES = 15
 
 @dataclass(frozen=True)
 class EngineAt:
-    """Where an engine is installed, and what build it is (None: unknown)."""
+    """Where an engine is installed, and what build it is (None: unknown).
+
+    With an `image` (by digest), the engine is in it, and the executable is the docker that runs it; `cache` keeps what
+    it compiles for the next start.
+    """
 
     executable: Path
     build: str | None
+    image: str | None = None
+    cache: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -44,6 +50,14 @@ class RunningServer:
     environment: dict[str, str]
     engine: EngineAt
     cold_start_s: float
+    container: str | None = None  # its name; `pid` is then docker's client, which ends when the container does
+    image_digest: str | None = None  # of what the container really runs
+    session: int | None = None  # of the engine itself, where it is not the one that `pid` leads
+
+    @property
+    def engine_session(self) -> int:
+        """The process session of the engine: what its memory and its CPU time are counted over."""
+        return self.session or self.pid
 
     @property
     def base_url(self) -> str:
@@ -76,23 +90,48 @@ def bring_up(what: Bringup, say: Callable[[str], None]) -> RunningServer:
     """
     port = what.port or _free_port()
     _require_free(port)
-    argv = vllm.argv(what.engine.executable, what.scenario, what.model, port)
-    environment = vllm.environment(what.scenario)
-    pid_file = what.machine / f"server-{port}.pid"
     what.log.parent.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
-    mark = {processes.MARK: what.lease_id}
-    pid = processes.start_detached(argv, {**environment, **mark}, pid_file, what.log)
-    server = RunningServer(pid, port, pid_file, what.log, argv, environment, what.engine, cold_start_s=0.0)
-    say(f"server {pid} is starting on port {port}, log {what.log}")
+    server = _start_in_container(what, port) if what.engine.image else _start(what, port)
+    say(f"server {server.pid} is starting on port {port}, log {what.log}")
     try:
         _wait_until_ready(server, what, began)
+        server = _with_what_runs(server)
     except BaseException:
         stop(server)
         raise
     cold_start_s = time.monotonic() - began
-    say(f"server {pid} is ready after {cold_start_s:.1f} s")
-    return RunningServer(pid, port, pid_file, what.log, argv, environment, what.engine, cold_start_s)
+    say(f"server {server.pid} is ready after {cold_start_s:.1f} s")
+    return replace(server, cold_start_s=cold_start_s)
+
+
+def _start(what: Bringup, port: int) -> RunningServer:
+    argv = vllm.argv(what.engine.executable, what.scenario, what.model, port)
+    environment = vllm.environment(what.scenario)
+    pid_file = what.machine / f"server-{port}.pid"
+    mark = {processes.MARK: what.lease_id}
+    pid = processes.start_detached(argv, {**environment, **mark}, pid_file, what.log)
+    return RunningServer(pid, port, pid_file, what.log, argv, environment, what.engine, cold_start_s=0.0)
+
+
+def _start_in_container(what: Bringup, port: int) -> RunningServer:
+    """Start docker's client, which stays for as long as the container does and passes on what it logs."""
+    engine = what.engine
+    image = container.ImageAt(engine.executable, str(engine.image), engine.cache or what.machine / "engine-home")
+    told = container.container_for(image, what.scenario, what.machine, what.lease_id, port)
+    argv = vllm.container_argv(told, what.scenario, what.model, port)
+    environment = vllm.environment(what.scenario)
+    pid_file = what.machine / f"server-{port}.pid"
+    pid = processes.start_detached(argv, {processes.MARK: what.lease_id}, pid_file, what.log)
+    return RunningServer(pid, port, pid_file, what.log, argv, environment, what.engine, 0.0, container=told.name)
+
+
+def _with_what_runs(server: RunningServer) -> RunningServer:
+    """The same server with what docker says of its container."""
+    if server.container is None:
+        return server
+    digest = container.demand_digest(server.container, str(server.engine.image))
+    return replace(server, image_digest=digest, session=container.main_pid(server.container))
 
 
 def _free_port() -> int:
@@ -230,6 +269,7 @@ def look(server: RunningServer) -> Server:
         environment=server.environment,
         pid=server.pid,
         cold_start_s=server.cold_start_s,
+        image_digest=server.image_digest,
     )
 
 
@@ -245,8 +285,13 @@ def _json(server: RunningServer, path: str) -> dict[str, Any]:
 
 
 def stop(server: RunningServer) -> None:
-    """End the server's whole process tree and wait until its port is free; may be repeated."""
+    """End the server's whole process tree and wait until its port is free; may be repeated.
+
+    A container is removed by its name, whatever became of the client that started it.
+    """
     session = processes.session_of(server.pid_file)
     if session is not None:
         processes.end_session(session, STOP_PATIENCE_S)
+    if server.container is not None:
+        container.remove(server.pid_file.parent, server.container)
     server.pid_file.unlink(missing_ok=True)

@@ -1,0 +1,23 @@
+"""The engine that a suite asks for, on this machine: in a virtual environment, or in a container."""
+
+from bench.suite import Engine
+from infra.container import Say, ensure_image
+from infra.engine_env import LOCK, ensure_engine
+from infra.server import EngineAt
+from infra.settings import Settings
+
+
+def ready_engine(engine: Engine, settings: Settings, say: Say, *, is_rented: bool) -> EngineAt:
+    """Find the engine or install it; repeating it costs a moment. `is_rented`: docker may be installed for it.
+
+    In a container, the engine is in the suite's image. Else it is what the settings name, or our own environment.
+    """
+    if engine.image is not None:
+        # Kernels that one image compiled are of no use to another.
+        homes = settings.cache.absolute() / "engine-homes"
+        image = ensure_image(engine.image, homes, say, may_install=is_rented)
+        return EngineAt(image.docker, build=None, image=image.name, cache=image.home)
+    if settings.vllm_executable is not None:
+        return EngineAt(settings.vllm_executable.absolute(), build=None)
+    built = ensure_engine(LOCK, settings.cache, say)
+    return EngineAt(built.vllm, built.build)

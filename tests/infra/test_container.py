@@ -1,0 +1,384 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bench.engines import vllm
+from bench.errors import EngineBuildError, LoadDriverError, NoSpaceError, ServerStartError, UsageError
+from bench.load import Target
+from bench.suite import Engine, Machine, Model, Scenario, Workload
+from infra import container, drive, processes, pulling, server
+from infra.engines import ready_engine
+from infra.local import LocalCloud
+from infra.server import Bringup, RunningServer
+from infra.settings import Settings
+from tests.infra.fake_tools import FakeTools, amd
+
+EMULATORS = Path(__file__).parents[1] / "emulators"
+DIGEST = "sha256:" + "0123456789abcdef" * 4
+IMAGE = f"vllm/vllm-openai-rocm@{DIGEST}"
+
+
+class Docker:
+    """The fake docker on PATH, and what became of it."""
+
+    def __init__(self, folder: Path, bin_folder: Path) -> None:
+        self.state = folder
+        self.folder = bin_folder
+        self.state.mkdir()
+        self.folder.mkdir()
+        self.install()
+
+    def install(self) -> None:
+        script = self.folder / "docker"
+        environment = f'FAKE_DOCKER="{self.state}" FAKE_DOCKER_PROGRAM="{EMULATORS / "truth_server.py"}"'
+        script.write_text(f'#!/bin/sh\n{environment} exec "{sys.executable}" "{EMULATORS / "fake_docker.py"}" "$@"\n')
+        script.chmod(0o755)
+
+    def breaks(self, *faults: str) -> None:
+        (self.state / "faults").write_text("\n".join(faults))
+
+    @property
+    def calls(self) -> list[str]:
+        path = self.state / "calls"
+        return path.read_text().splitlines() if path.exists() else []
+
+    @property
+    def containers(self) -> list[str]:
+        return sorted(path.stem for path in (self.state / "containers").glob("*.json"))
+
+    def state_of(self, name: str) -> dict[str, object]:
+        value = json.loads((self.state / "containers" / f"{name}.json").read_text())
+        assert isinstance(value, dict)
+        return value
+
+
+@pytest.fixture
+def docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Docker]:
+    fake = Docker(tmp_path / "docker", tmp_path / "bin")
+    monkeypatch.setenv("PATH", f"{fake.folder}:{os.environ['PATH']}")
+    monkeypatch.setattr(pulling, "PAUSES_S", (0.01, 0.01, 0.01))
+    yield fake
+    processes.end(processes.marked(tmp_path.name), patience_s=0.1)
+
+
+def quiet(_line: str) -> None:
+    return None
+
+
+def settings(tmp_path: Path) -> Settings:
+    return Settings(cache=tmp_path / "cache")
+
+
+def scenario(**engine: object) -> Scenario:
+    return Scenario(
+        name="one",
+        machine=Machine(),
+        model=Model(name="small", source="generated:small?seed=0"),
+        engine=Engine(version="0.32.0", max_model_len=4096, install="container", image=IMAGE, **engine),  # type: ignore[arg-type] # any
+        workload=Workload(isl=8, osl=8, concurrency=1, request_count=1),
+    )
+
+
+def what(tmp_path: Path, asked: Scenario) -> Bringup:
+    (tmp_path / "machines" / tmp_path.name).mkdir(parents=True, exist_ok=True)
+    return Bringup(
+        engine=ready_engine(asked.engine, settings(tmp_path), quiet, is_rented=False),
+        scenario=asked,
+        model=tmp_path,
+        machine=tmp_path / "machines" / tmp_path.name,
+        log=tmp_path / "logs" / "server.log",
+        lease_id=tmp_path.name,
+        port=0,
+        ready_timeout_s=30.0,
+    )
+
+
+def test_an_image_is_pulled_once_and_told(docker: Docker, tmp_path: Path) -> None:
+    said: list[str] = []
+
+    first = ready_engine(scenario().engine, settings(tmp_path), said.append, is_rented=False)
+    second = ready_engine(scenario().engine, settings(tmp_path), said.append, is_rented=False)
+
+    assert first == second
+    assert (first.image, first.executable) == (IMAGE, Path("docker"))
+    assert docker.calls.count(f"pull {IMAGE}") == 1
+    assert said == [f"pulling {IMAGE}"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "error", "words"),
+    [
+        ("manifest unknown", EngineBuildError, "no such image: check its name and digest"),
+        ("no space left on device", NoSpaceError, "the disk of docker filled up"),
+    ],
+)
+def test_a_pull_that_cannot_work_is_not_repeated(
+    docker: Docker, tmp_path: Path, fault: str, error: type[Exception], words: str
+) -> None:
+    docker.breaks(fault)
+
+    with pytest.raises(error, match=words):
+        ready_engine(scenario().engine, settings(tmp_path), quiet, is_rented=False)
+
+    assert docker.calls.count(f"pull {IMAGE}") == 1
+
+
+def test_a_pull_that_was_cut_off_is_repeated(docker: Docker, tmp_path: Path) -> None:
+    docker.breaks("connection reset by peer", "toomanyrequests")
+    said: list[str] = []
+
+    ready_engine(scenario().engine, settings(tmp_path), said.append, is_rented=False)
+
+    assert docker.calls.count(f"pull {IMAGE}") == 3
+    assert [line for line in said if "failed" in line and "connection reset by peer" in line]
+
+
+def test_a_registry_that_limits_pulls_is_named_in_the_end(docker: Docker, tmp_path: Path) -> None:
+    docker.breaks(*["toomanyrequests"] * 9)
+
+    with pytest.raises(EngineBuildError, match=r"4 times: .*the registry limits pulls: log this machine in"):
+        ready_engine(scenario().engine, settings(tmp_path), quiet, is_rented=False)
+
+
+def test_a_pull_without_a_word_is_ended_and_repeated(
+    docker: Docker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pulling, "SILENCE_S", 1.0)
+    docker.breaks("silence")
+    said: list[str] = []
+
+    ready_engine(scenario().engine, settings(tmp_path), said.append, is_rented=False)
+
+    assert [line for line in said if "no word from docker for 1 s" in line]
+
+
+def test_an_image_of_another_digest_is_refused(docker: Docker, tmp_path: Path) -> None:
+    ready_engine(scenario().engine, settings(tmp_path), quiet, is_rented=False)
+    docker.breaks("other digest", "other digest")
+
+    with pytest.raises(EngineBuildError, match=f"docker has sha256:{'9' * 64} under the name {IMAGE}"):
+        container.ensure_image(IMAGE, tmp_path, quiet, may_install=False)
+
+
+def test_no_docker_is_named_and_not_installed_on_a_machine_that_is_not_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tools = FakeTools(tmp_path / "bin")
+    monkeypatch.setenv("PATH", str(tools.folder))
+
+    with pytest.raises(EngineBuildError, match=r"there is no docker on this machine: install it, or say install"):
+        ready_engine(scenario().engine, settings(tmp_path), quiet, is_rented=False)
+
+
+def test_a_daemon_that_does_not_answer_is_quoted(docker: Docker, tmp_path: Path) -> None:
+    (docker.state / "no daemon").touch()
+
+    with pytest.raises(EngineBuildError, match=r"does not answer on this machine: .*Is the docker daemon running\?"):
+        ready_engine(scenario().engine, settings(tmp_path), quiet, is_rented=False)
+
+
+def test_docker_is_installed_on_a_rented_machine_once_the_first_boot_lets_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(container, "LOCK_PAUSE_S", 0.01)
+    tools = FakeTools(tmp_path / "bin")
+    monkeypatch.setenv("PATH", f"{tools.folder}:/usr/bin:/bin")
+    locked = "E: Could not get lock /var/lib/apt/lists/lock. It is held by process 611 (apt-get)"
+    wait = f'if [ ! -e {tmp_path}/waited ]; then echo "{locked}" >&2; echo > {tmp_path}/waited; exit 100; fi'
+    tools.says("apt-get", "", when="--quiet update", then=wait)
+    fake = tools.folder / "docker"
+    ready = "#!/bin/sh\\necho 28.2.2\\n"
+    make = f"printf '{ready}' > {fake}; /bin/chmod +x {fake}"
+    tools.says("apt-get", "", when="--quiet install --yes --no-install-recommends docker.io", then=make)
+    monkeypatch.setattr(container, "is_there", lambda name: (tools.folder / name).exists())
+    said: list[str] = []
+
+    container.ensure_docker(said.append, may_install=True)
+
+    assert said[0] == "installing docker, which this image does not have"
+    assert said[1].startswith("somebody else is installing packages (a first boot does)")
+    assert len(tools.called("apt-get")) == 3
+
+
+def test_an_install_that_fails_is_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tools = FakeTools(tmp_path / "bin")
+    monkeypatch.setenv("PATH", f"{tools.folder}:/usr/bin:/bin")
+    monkeypatch.setattr(container, "is_there", lambda _name: False)
+    tools.says("apt-get", "E: Unable to locate package docker.io", exit_code=100)
+
+    with pytest.raises(EngineBuildError, match=r"docker could not be installed: .*Unable to locate package"):
+        container.ensure_docker(quiet, may_install=True)
+
+
+def test_a_server_in_a_container_says_what_it_is_and_from_which_image(docker: Docker, tmp_path: Path) -> None:
+    running = server.bring_up(what(tmp_path, scenario()), quiet)
+
+    found = server.look(running)
+
+    assert (found.engine_version, found.served_model, found.max_model_len) == ("0.32.0", "small", 4096)
+    assert found.image_digest == DIGEST
+    assert found.argv[:3] == ("docker", "run", "--rm")
+    assert running.engine_session == docker.state_of(str(running.container))["pid"]
+    server.stop(running)
+
+
+def test_a_stopped_server_leaves_no_container_and_no_file(docker: Docker, tmp_path: Path) -> None:
+    asked = what(tmp_path, scenario())
+    running = server.bring_up(asked, quiet)
+
+    server.stop(running)
+    server.stop(running)
+
+    assert docker.containers == []
+    assert processes.marked(asked.lease_id) == []
+    assert list(asked.machine.iterdir()) == []
+
+
+def test_a_container_whose_client_was_killed_is_removed_by_its_name(docker: Docker, tmp_path: Path) -> None:
+    asked = what(tmp_path, scenario())
+    running = server.bring_up(asked, quiet)
+    os.kill(running.pid, signal.SIGKILL)
+    assert docker.containers == [running.container]
+
+    server.stop(running)
+
+    assert docker.containers == []
+    assert processes.marked(asked.lease_id) == []
+
+
+def test_a_machine_that_is_given_back_keeps_no_container_of_a_night_that_died(docker: Docker, tmp_path: Path) -> None:
+    asked = what(tmp_path, scenario())
+    running = server.bring_up(asked, quiet)
+    os.kill(running.pid, signal.SIGKILL)
+
+    LocalCloud(tmp_path / "machines").release(tmp_path.name)
+
+    assert docker.containers == []
+    assert not asked.machine.exists()
+
+
+def test_a_container_that_docker_keeps_is_said(docker: Docker, tmp_path: Path) -> None:
+    running = server.bring_up(what(tmp_path, scenario()), quiet)
+    os.kill(running.pid, signal.SIGKILL)
+    docker.breaks("stuck")
+
+    with pytest.raises(EngineBuildError, match=r"could not be removed: .*device or resource busy"):
+        server.stop(running)
+
+    server.stop(running)
+    assert docker.containers == []
+
+
+def test_an_engine_that_cannot_start_in_its_container_says_why(docker: Docker, tmp_path: Path) -> None:
+    asked = what(tmp_path, scenario(environment={"TRUTH_FAULT": "oom_at_start"}))
+
+    with pytest.raises(ServerStartError, match=r"larger than the available KV cache memory .*out_of_memory"):
+        server.bring_up(asked, quiet)
+
+    assert docker.containers == []
+
+
+def test_what_an_engine_is_told_is_in_no_argv_and_in_a_file_for_us_alone(docker: Docker, tmp_path: Path) -> None:
+    asked = what(tmp_path, scenario(environment={"API_KEY": "very-secret"}))
+
+    running = server.bring_up(asked, quiet)
+
+    state = docker.state_of(str(running.container))
+    file = asked.machine / f"server-{running.port}.env"
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert "very-secret" not in " ".join(running.argv)
+    assert not [call for call in docker.calls if "very-secret" in call]
+    environment = state["environment"]
+    assert isinstance(environment, dict)
+    assert environment["API_KEY"] == "very-secret"
+    assert environment["NIGHTBENCH_LEASE"] == tmp_path.name
+    server.stop(running)
+
+
+def test_the_model_cannot_be_written_and_what_is_compiled_is_kept(docker: Docker, tmp_path: Path) -> None:
+    asked = what(tmp_path, scenario())
+
+    running = server.bring_up(asked, quiet)
+
+    options = docker.state_of(str(running.container))["options"]
+    assert isinstance(options, dict)
+    home = tmp_path / "cache" / "engine-homes" / DIGEST[7:23]
+    assert options["--volume"] == [f"{tmp_path}:{tmp_path}:ro", f"{home}:/cache"]
+    assert home.is_dir()
+    server.stop(running)
+
+
+def test_an_image_that_is_not_there_is_not_pulled_behind_our_back(docker: Docker, tmp_path: Path) -> None:
+    asked = what(tmp_path, scenario())
+    (docker.state / "images").unlink()
+
+    with pytest.raises(ServerStartError, match="No such image"):
+        server.bring_up(asked, quiet)
+
+    assert docker.calls.count(f"pull {IMAGE}") == 1
+
+
+def test_clients_that_are_part_of_an_engine_are_refused(docker: Docker, tmp_path: Path) -> None:
+    del docker
+    asked = what(tmp_path, scenario())
+    work = asked.scenario.workload.model_copy(update={"driver": "vllm-bench"})
+    running = RunningServer(1, 1, tmp_path, tmp_path, (), {}, asked.engine, 0.0, container="one")
+    told = asked.scenario.model_copy(update={"workload": work})
+    load = drive.Drive(told, Target("", "", tmp_path, 1), 0, 1.0, 1.0, tmp_path, "", tmp_path)
+
+    with pytest.raises(LoadDriverError, match="take the meter"):
+        drive.driver_argv(load, running)
+
+
+def test_the_gpus_are_given_by_who_made_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tools = FakeTools(tmp_path / "bin")
+    monkeypatch.setenv("PATH", str(tools.folder))
+    amd(tools)
+    asked = scenario().model_copy(update={"machine": Machine(gpu_count=1)})
+    image = container.ImageAt(Path("docker"), IMAGE, tmp_path / "home")
+
+    told = container.container_for(image, asked, tmp_path, "lease", 8000)
+    argv = vllm.container_argv(told, asked, tmp_path / "model", 8000)
+
+    text = " ".join(argv)
+    assert "--device /dev/kfd --device /dev/dri --group-add video" in text
+    assert "--network host --ipc host --cap-add SYS_PTRACE --security-opt seccomp=unconfined" in text
+    assert "--name nb-lease-8000 --label nightbench.lease=lease" in text
+    assert text.index("--entrypoint vllm") < text.index(IMAGE) < text.index(f"serve {tmp_path}/model --host 127.0.0.1")
+
+
+def test_nvidia_gpus_are_given_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tools = FakeTools(tmp_path / "bin")
+    monkeypatch.setenv("PATH", str(tools.folder))
+    tools.says("nvidia-smi", "")
+    asked = scenario().model_copy(update={"machine": Machine(gpu_count=1)})
+    image = container.ImageAt(Path("docker"), IMAGE, tmp_path / "home")
+
+    told = container.container_for(image, asked, tmp_path, "lease", 8000)
+
+    assert "--gpus all" in " ".join(vllm.container_argv(told, asked, tmp_path, 8000))
+
+
+def test_a_line_break_in_the_environment_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"engine\.environment\.X holds a line break"):
+        vllm.environment_file({"X": "a\nb"})
+
+
+def test_a_container_ends_when_its_client_is_asked_to(docker: Docker, tmp_path: Path) -> None:
+    running = server.bring_up(what(tmp_path, scenario()), quiet)
+
+    os.kill(running.pid, signal.SIGTERM)
+
+    until = time.monotonic() + 10
+    while docker.containers and time.monotonic() < until:
+        time.sleep(0.05)
+    assert docker.containers == []
+    server.stop(running)
+    assert subprocess.run(["docker", "rm", "--force", str(running.container)], check=False).returncode == 1
