@@ -43,22 +43,27 @@ class MachineName:
     def parse(cls, name: str, prefix: str = PREFIX) -> Self | None:
         """Read a name; None where it is not built as ours are, whatever it begins with."""
         found = re.fullmatch(rf"{re.escape(prefix)}-({_LEASE})-a(\d{{1,6}})-x(.*)", name, re.IGNORECASE | re.ASCII)
-        if found is None or found[1] == "img":
+        if found is None or found[1].lower() in ("img", "raw"):
             return None
         return cls(found[1].lower(), int(found[2]), _moment(found[3]), prefix)
 
 
 @dataclass(frozen=True)
 class ImageName:
-    """`nb-img-<hash>-x<epoch>`: a golden image, the same for everybody who would put the same into it."""
+    """`nb-img-<hash>-x<epoch>`: a golden image, the same for everybody who would put the same into it.
+
+    Until it was seen to be whole it is called `nb-raw-...`, with a deadline that is near: one whose making went wrong,
+    or came to an end when nobody waited any more, goes by itself.
+    """
 
     content: str
     expires_at: datetime | None
     prefix: str = PREFIX
+    is_whole: bool = True
 
     def __str__(self) -> str:
         """The name as the cloud knows it."""
-        return f"{self.prefix}-img-{self.content}-x{_epoch(self.expires_at)}"
+        return f"{self.prefix}-{'img' if self.is_whole else 'raw'}-{self.content}-x{_epoch(self.expires_at)}"
 
     def is_past(self, now: datetime) -> bool:
         """Whether it should be gone by now; a deadline that cannot be read has passed."""
@@ -67,8 +72,8 @@ class ImageName:
     @classmethod
     def parse(cls, name: str, prefix: str = PREFIX) -> Self | None:
         """Read a name; None where it is not built as ours are."""
-        found = re.fullmatch(rf"{re.escape(prefix)}-img-([0-9a-f]+)-x(.*)", name, re.IGNORECASE | re.ASCII)
-        return None if found is None else cls(found[1].lower(), _moment(found[2]), prefix)
+        found = re.fullmatch(rf"{re.escape(prefix)}-(img|raw)-([0-9a-f]+)-x(.*)", name, re.IGNORECASE | re.ASCII)
+        return None if found is None else cls(found[2].lower(), _moment(found[3]), prefix, found[1].lower() == "img")
 
 
 def is_alike(name: str, tags: tuple[str, ...], prefix: str = PREFIX) -> bool:

@@ -23,9 +23,11 @@ from bench.machine_name import PREFIX, MachineName, is_alike
 from infra.cloud import Found, Leftover, LeftoverSort, Offer, Order, Snapshot
 from infra.do_calls import PER_PAGE, Calls
 from infra.do_words import PricedSize, by_id, machine_of, offers_of, snapshot_of
+from infra.golden import Imaging
 from infra.keys import LeaseKeys, fingerprint, keys_of
 
 REGISTER_TRIES = 3
+IMAGING: dict[str, Imaging] = {"in-progress": "running", "completed": "done", "errored": "failed"}
 
 
 @dataclass(frozen=True)
@@ -226,6 +228,22 @@ class DigitalOcean:
         body = {"type": "snapshot", "name": name}
         self._calls.once(
             "droplet:update", lambda: self._client.droplet_actions.post(int(machine_id), body=body), "action"
+        )
+
+    def imaging(self, machine_id: str) -> Imaging:
+        """How the newest making of an image of this machine stands."""
+        actions = self._calls.pages(
+            "droplet:read", lambda page: self._client.droplet_actions.list(int(machine_id), **_page(page)), "actions"
+        )
+        made = [one for one in actions if one.get("type") == "snapshot"]
+        newest = max(made, key=lambda one: int(one["id"]), default=None)
+        return "none" if newest is None else IMAGING.get(newest["status"], "running")
+
+    def rename(self, snapshot: Snapshot, name: str) -> None:
+        """Give a snapshot another name; repeating changes nothing."""
+        body = {"name": name}
+        self._calls.repeat(
+            "image:update", lambda: self._client.images.update(int(snapshot.snapshot_id), body=body), "image"
         )
 
     def snapshots(self) -> list[Snapshot]:

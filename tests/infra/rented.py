@@ -1,5 +1,6 @@
 """An emulated DigitalOcean with our whole side of it: real pydo over TLS, the ledger, and a clock both share."""
 
+import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -70,6 +71,11 @@ class Rig:
 
     def is_lost(self, lease: Lease) -> bool:
         return is_lost(self.cloud, self.clock, lease)
+
+    def move_to_another_host(self, lease: Lease) -> None:
+        """Let the ledger say that somebody elsewhere holds this lease."""
+        with sqlite3.connect(self.folder / "ledger.sqlite") as file:
+            file.execute("UPDATE leases SET owner_host = 'elsewhere' WHERE lease_id = ?", [lease.lease_id])
 
     def lost_ledger(self) -> Ledger:
         return Ledger(self.folder / "another" / "ledger.sqlite", self.clock)

@@ -1,0 +1,105 @@
+"""Golden images: software on a disk, made once, found again by the hash of what is in it, and swept when it is old.
+
+Making one takes about a minute for each gigabyte. A lost answer is resolved by looking at the machine's own actions.
+An image that is not whole when patience ends keeps its short-lived name: the reaper removes it whenever it appears.
+"""
+
+from datetime import datetime, timedelta
+from typing import Literal, Protocol
+
+from bench.errors import CloudError, LeaseError, LostReplyError, NotAskedError
+from bench.machine_name import ImageName
+from infra.clock import Clock
+from infra.cloud import Cloud, Leftover, Snapshot
+from infra.release import Say, silent
+
+Imaging = Literal["none", "running", "done", "failed"]
+LOOK_EVERY_S = 30.0
+LIFETIME = timedelta(days=30)
+KEPT = 3  # the newest, whatever is in them
+
+
+class ImageCloud(Cloud, Protocol):
+    """A cloud that can make images of a machine's disk."""
+
+    def imaging(self, machine_id: str) -> Imaging:
+        """How the newest making of an image of this machine stands."""
+        ...
+
+    def rename(self, snapshot: Snapshot, name: str) -> None:
+        """Give an image another name; repeating changes nothing."""
+        ...
+
+
+def find_image(cloud: Cloud, clock: Clock, content: str) -> Snapshot | None:
+    """The image of this content that lives longest; None where there is none, or none that was seen to be whole."""
+    named = [(ImageName.parse(snapshot.name, cloud.prefix), snapshot) for snapshot in cloud.snapshots()]
+    fitting = [
+        (name.expires_at, snapshot)
+        for name, snapshot in named
+        if name is not None and name.is_whole and name.content == content and not name.is_past(clock.now())
+        and name.expires_at is not None
+    ]  # fmt: skip
+    return max(fitting, key=lambda one: one[0])[1] if fitting else None
+
+
+def make_image(
+    cloud: ImageCloud, clock: Clock, machine_id: str, content: str, *, patience_s: float, say: Say = silent
+) -> Snapshot:
+    """The image of this content: the one there is, or a new one of this machine.
+
+    Raises LeaseError where it failed or did not come to an end in time; the machine can be given back all the same.
+    """
+    known = find_image(cloud, clock, content)
+    if known is not None:
+        return known
+    until = clock.now() + timedelta(seconds=patience_s)
+    raw = ImageName(content, until + timedelta(hours=1), cloud.prefix, is_whole=False)
+    _begin(cloud, clock, machine_id, str(raw), until)
+    say(f"making image {raw} of machine {machine_id}")
+    while clock.now() < until:
+        made = _made(cloud, machine_id, str(raw))
+        if made is not None:
+            whole = ImageName(content, clock.now() + LIFETIME, cloud.prefix)
+            cloud.rename(made, str(whole))
+            return Snapshot(made.snapshot_id, str(whole), made.regions, made.size_gb, made.created_at)
+        clock.sleep(LOOK_EVERY_S)
+    raise LeaseError(
+        f"image {raw} of machine {machine_id} was not whole after {patience_s / 60:.0f} minutes; nothing waits for it "
+        "any more, and the reaper removes it should it appear: run nightbench prepare again"
+    )
+
+
+def _begin(cloud: ImageCloud, clock: Clock, machine_id: str, name: str, until: datetime) -> None:
+    """Ask for the image until the machine's actions show that it is being made; never while they do."""
+    while True:
+        try:
+            return cloud.snapshot(machine_id, name)
+        except (NotAskedError, LostReplyError) as error:
+            trouble = error
+        clock.sleep(LOOK_EVERY_S)
+        if clock.now() >= until:
+            raise CloudError(f"image {name} could not be begun ({trouble}): run nightbench prepare again")
+        if cloud.imaging(machine_id) in ("running", "done"):
+            return None
+
+
+def _made(cloud: ImageCloud, machine_id: str, name: str) -> Snapshot | None:
+    """The image once it is whole; a cloud that cannot be asked has said nothing."""
+    try:
+        state = cloud.imaging(machine_id)
+        found = [snapshot for snapshot in cloud.snapshots() if snapshot.name == name]
+    except CloudError:
+        return None
+    if state == "failed":
+        raise LeaseError(f"the cloud failed to make image {name} of machine {machine_id}: run nightbench prepare again")
+    return found[0] if found and state == "done" else None
+
+
+def sweep_images(cloud: Cloud, *, kept: int = KEPT) -> list[str]:
+    """Remove all but the newest images, whatever is in them; return the names of those that went."""
+    whole = [one for one in cloud.snapshots() if (name := ImageName.parse(one.name, cloud.prefix)) and name.is_whole]
+    old = whole[:-kept] if kept else whole
+    for snapshot in old:
+        cloud.remove(Leftover("snapshot", snapshot.snapshot_id, snapshot.name))
+    return [snapshot.name for snapshot in old]

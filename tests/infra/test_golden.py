@@ -1,0 +1,153 @@
+"""Golden images: one is made, found again, and never paid for when something went wrong."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+
+from bench.errors import LeaseError
+from bench.machine_name import ImageName
+from infra.golden import find_image, make_image, sweep_images
+from infra.ledger import Lease
+from tests.emulators.digitalocean.faults import FOR_EVER
+from tests.infra.rented import ONE_DROPLET, Rig
+
+ACTIONS = ONE_DROPLET + "/actions"
+PATIENCE_S = 2 * 3600.0
+
+
+@pytest.fixture
+def lease(rig: Rig) -> Iterator[Lease]:
+    yield (lease := rig.take(minutes=240))
+    rig.give_back(lease)
+
+
+def snapshot_names(rig: Rig) -> list[str]:
+    return [image.name for image in rig.emulator.state.images.values() if image.name.startswith("nb-")]
+
+
+def make(rig: Rig, lease: Lease, patience_s: float = PATIENCE_S) -> str:
+    return make_image(rig.cloud, rig.clock, str(lease.machine_id), "0af3", patience_s=patience_s).name
+
+
+def clean_up(rig: Rig) -> None:
+    rig.emulator.settle()
+    sweep_images(rig.cloud, kept=0)
+
+
+def test_an_image_is_made_once_and_found_again(rig: Rig, lease: Lease) -> None:
+    name = make(rig, lease)
+
+    assert snapshot_names(rig) == [name]
+    assert make(rig, lease) == name
+    parsed = ImageName.parse(name)
+    assert parsed is not None
+    assert parsed.is_whole
+    assert parsed.expires_at is not None
+    assert parsed.expires_at - rig.clock.now() > timedelta(days=29)
+    clean_up(rig)
+
+
+def test_an_image_of_other_content_is_not_taken_for_it(rig: Rig, lease: Lease) -> None:
+    make(rig, lease)
+
+    assert find_image(rig.cloud, rig.clock, "beef") is None
+    clean_up(rig)
+
+
+def test_an_image_that_is_past_its_time_is_not_found_and_goes(rig: Rig, lease: Lease) -> None:
+    make(rig, lease)
+    rig.give_back(lease)
+    rig.clock.sleep(31 * 24 * 3600)
+
+    assert find_image(rig.cloud, rig.clock, "0af3") is None
+    rig.reap()
+    assert snapshot_names(rig) == []
+
+
+@pytest.mark.parametrize("phase", ["before", "close", "after", "close_after", "silence_after", "garbage"])
+def test_row_27_a_lost_answer_makes_no_second_image(rig: Rig, lease: Lease, phase: str) -> None:
+    rig.emulator.fault("POST", ACTIONS, phase=phase)
+
+    name = make(rig, lease)
+    rig.clock.sleep(PATIENCE_S)
+    rig.emulator.settle()
+
+    assert snapshot_names(rig) == [name]
+    clean_up(rig)
+
+
+@pytest.mark.parametrize("fate", ["stuck", "errored"])
+def test_row_28_a_stuck_image_never_delays_giving_the_machine_back(rig: Rig, lease: Lease, fate: str) -> None:
+    rig.emulator.behaviour.action_fates["snapshot"].append(fate)
+    began = rig.clock.now()
+
+    with pytest.raises(LeaseError, match="run nightbench prepare again"):
+        make(rig, lease, patience_s=1800.0)
+
+    assert (rig.clock.now() - began).total_seconds() < 2000
+    assert rig.give_back(lease).state == "released"
+
+
+def test_row_28_an_image_that_appears_when_nobody_waits_is_removed(rig: Rig, lease: Lease) -> None:
+    rig.emulator.behaviour.late_snapshots = True
+
+    with pytest.raises(LeaseError, match="was not whole after 10 minutes"):
+        make(rig, lease, patience_s=600.0)
+    rig.give_back(lease)
+    rig.clock.sleep(2 * 3600)
+    rig.emulator.settle()
+
+    assert [name.startswith("nb-raw-0af3") for name in snapshot_names(rig)] == [True]
+    assert find_image(rig.cloud, rig.clock, "0af3") is None
+    rig.reap()
+    assert snapshot_names(rig) == []
+
+
+def test_a_view_that_fails_for_a_while_is_waited_out(rig: Rig, lease: Lease) -> None:
+    rig.emulator.fault("GET", "/v2/snapshots", phase="before", times=20, nth=2)
+
+    name = make(rig, lease)
+
+    assert snapshot_names(rig) == [name]
+    clean_up(rig)
+
+
+def test_old_images_are_swept_and_foreign_ones_are_not(rig: Rig) -> None:
+    rig.emulator.plant_snapshot("somebody-elses-image")
+    far = rig.clock.now() + timedelta(days=9)
+    for content in ("aa", "bb", "cc"):
+        rig.emulator.plant_snapshot(str(ImageName(content, far)), foreign=False)
+        rig.clock.sleep(60)
+
+    gone = sweep_images(rig.cloud, kept=1)
+
+    assert gone == [str(ImageName(content, far)) for content in ("aa", "bb")]
+    assert snapshot_names(rig) == [str(ImageName("cc", far))]
+    clean_up(rig)
+
+
+def test_row_33_a_volume_of_a_lease_goes_after_its_machine(rig: Rig, lease: Lease) -> None:
+    rig.emulator.plant_volume(str(lease.name), foreign=False)
+    rig.emulator.plant_volume("somebody-elses-volume")
+    body = {"id": "conflict", "message": "The volume is still attached."}
+    rig.emulator.fault("DELETE", r"/v2/volumes/[^/]+", phase="status", status=409, body=body, times=2)
+
+    rig.give_back(lease)
+
+    assert [volume.name for volume in rig.emulator.state.volumes.values()] == ["somebody-elses-volume"]
+
+
+def test_row_33_a_volume_that_stays_keeps_the_lease_open_for_the_reaper(rig: Rig, lease: Lease) -> None:
+    rig.emulator.plant_volume(str(lease.name), foreign=False)
+    body = {"id": "conflict", "message": "The volume is still attached."}
+    fault = rig.emulator.fault("DELETE", r"/v2/volumes/[^/]+", phase="status", status=409, body=body, times=FOR_EVER)
+
+    with pytest.raises(LeaseError, match="cannot be removed"):
+        rig.give_back(lease)
+
+    row = rig.ledger.lease(lease.lease_id)
+    assert (row.state, row.released_at is not None) == ("releasing", True)
+    fault.times = 0
+    rig.reap()
+    assert rig.ledger.open_leases() == []

@@ -1,0 +1,249 @@
+"""The reaper: with records and without, alone and beside others, it ends what should be gone and nothing else."""
+
+import multiprocessing
+from datetime import timedelta
+
+import pytest
+
+from bench.machine_name import ImageName, MachineName
+from infra.ledger import HEARTBEAT_MAX_AGE, Ledger
+from tests.emulators.digitalocean.faults import FOR_EVER
+from tests.infra.rented import DROPLETS, HOUR_S, ONE_DROPLET, Rig
+
+
+def plant(rig: Rig, name: str) -> str:
+    return str(rig.emulator.plant_droplet(name, foreign=False).droplet_id)
+
+
+def test_without_any_record_a_machine_past_its_names_time_is_given_back(rig: Rig) -> None:
+    lease = rig.take()
+    rig.clock.sleep(HOUR_S + 1)
+
+    reaped = rig.reap(ledger=rig.lost_ledger())
+
+    assert reaped.given_back == [lease.machine_id]
+    assert rig.billing() == []
+
+
+def test_without_any_record_a_machine_within_its_time_is_left_alone(rig: Rig) -> None:
+    lease = rig.take()
+
+    assert rig.reap(ledger=rig.lost_ledger()).given_back == []
+    assert rig.billing() == [lease.name]
+
+
+@pytest.mark.parametrize("end", ["soon", "", "17952.5"])
+def test_a_deadline_that_cannot_be_read_means_destroy(rig: Rig, end: str) -> None:
+    machine_id = plant(rig, f"nb-01k9x-a1-x{end}")
+
+    assert rig.reap().given_back == [machine_id]
+
+
+@pytest.mark.parametrize("name", ["nb-web", "nb-01k9x", "NB-a1"])
+def test_what_looks_like_ours_and_is_not_known_is_reported_and_left_alone(rig: Rig, name: str) -> None:
+    rig.emulator.plant_droplet(name)
+
+    reaped = rig.reap(everything=True)
+
+    assert reaped.given_back == []
+    assert [name in line for line in reaped.strangers] == [True]
+    rig.emulator.state.droplets.popitem()
+    rig.emulator.state.bill.intervals.pop()
+
+
+def test_a_machine_with_our_tag_and_another_name_is_reported_and_left_alone(rig: Rig) -> None:
+    rig.emulator.plant_droplet("bench", tags=["nb"])
+
+    reaped = rig.reap(everything=True)
+
+    assert (reaped.given_back, len(reaped.strangers)) == ([], 1)
+
+
+def test_another_prefix_is_another_house(rig: Rig) -> None:
+    lease = rig.take()
+
+    reaped = rig.reap(cloud=rig.cloud_with(prefix="ci"), ledger=rig.lost_ledger(), everything=True)
+
+    assert (reaped.given_back, reaped.strangers) == ([], [])
+    assert rig.billing() == [lease.name]
+
+
+def test_everything_means_what_a_living_night_holds_too(rig: Rig) -> None:
+    lease = rig.take()
+
+    assert rig.reap(everything=True).given_back == [lease.machine_id]
+
+
+def test_a_living_night_is_left_alone_until_its_time_is_over(rig: Rig) -> None:
+    lease = rig.take()
+
+    assert rig.reap().given_back == []
+    rig.clock.sleep(HOUR_S + 1)
+    assert rig.reap().given_back == [lease.machine_id]
+
+
+def test_a_machine_of_a_lease_that_is_over_is_given_back(rig: Rig) -> None:
+    lease = rig.take()
+    rig.ledger.release(lease.lease_id)
+
+    assert rig.reap().given_back == [lease.machine_id]
+
+
+def test_an_intent_whose_process_died_is_looked_for_and_ended(rig: Rig) -> None:
+    child = multiprocessing.get_context("fork").Process(target=die_in_the_create_call, args=[rig])
+    child.start()
+    child.join(60)
+    orphan = rig.ledger.open_leases()[0]
+
+    rig.reap()
+
+    assert (child.exitcode, orphan.state, rig.posts()) == (9, "intended", 1)
+    assert (rig.billing(), rig.ledger.open_leases()) == ([], [])
+
+
+def die_in_the_create_call(rig: Rig) -> None:
+    """Ask for a machine and be gone before the answer is written down."""
+    import os  # noqa: PLC0415  the child's own
+
+    rig.ledger.hold = lambda *_args: os._exit(9)  # type: ignore[method-assign]
+    rig.cloud = rig.cloud_with()
+    rig.take()
+
+
+def test_a_machine_that_shows_up_long_after_its_create_was_lost_is_given_back(rig: Rig) -> None:
+    for view in ("list", "name_list", "tag_list"):
+        rig.emulator.hide(view, 500)
+    rig.emulator.fault("POST", DROPLETS, phase="close_after")
+    lease = rig.take()
+
+    late = [one for one in rig.billing() if one != lease.name]
+    rig.give_back(lease)
+    rig.clock.sleep(500)
+    rig.reap()
+
+    assert len(late) == 1
+    assert rig.billing() == []
+
+
+def test_two_reapers_at_once_do_no_harm(rig: Rig) -> None:
+    lease = rig.take()
+    rig.clock.sleep(HOUR_S + 1)
+    other = multiprocessing.get_context("fork").Process(target=reap_alone, args=[rig])
+    other.start()
+
+    reaped = rig.reap()
+    other.join(60)
+
+    assert (other.exitcode, reaped.failed) == (0, {})
+    assert (rig.ledger.lease(lease.lease_id).state, rig.billing()) == ("released", [])
+
+
+def reap_alone(rig: Rig) -> None:
+    rig.cloud = rig.cloud_with()
+    rig.ledger = Ledger(rig.folder / "ledger.sqlite", rig.clock)
+    assert rig.reap().failed == {}
+
+
+def test_a_night_on_another_host_lives_as_long_as_its_heart_beats(rig: Rig) -> None:
+    lease = rig.take()
+    rig.move_to_another_host(lease)
+
+    rig.clock.sleep(HEARTBEAT_MAX_AGE.total_seconds() - 60)
+    rig.ledger.touch(lease.lease_id)
+    rig.clock.sleep(HEARTBEAT_MAX_AGE.total_seconds() - 60)
+    assert rig.reap().given_back == []
+
+    rig.clock.sleep(120)
+    assert rig.reap().given_back == [lease.machine_id]
+
+
+def test_a_machine_that_cannot_be_given_back_is_said_and_the_next_one_has_its_turn(rig: Rig) -> None:
+    lease = rig.take()
+    rig.ledger.release(lease.lease_id)
+    second = plant(rig, str(MachineName("01k9x", 1, rig.clock.now() - timedelta(hours=1))))
+    fault = rig.emulator.fault("DELETE", f"/v2/droplets/{lease.machine_id}", phase="before", times=FOR_EVER)
+
+    reaped = rig.reap(patience_s=600)
+
+    assert reaped.given_back == [second]
+    assert [str(lease.machine_id) in what for what in reaped.failed] == [True]
+    fault.times = 0
+
+
+def test_leases_on_record_are_given_back_though_no_list_answers(rig: Rig) -> None:
+    lease = rig.take()
+    rig.ledger.releasing(lease.lease_id)
+    fault = rig.emulator.fault("GET", DROPLETS, phase="before", times=7)
+
+    reaped = rig.reap()
+
+    assert reaped.given_back == [lease.machine_id]
+    assert fault.matches > 6
+
+
+def test_a_lease_of_a_cloud_nobody_can_reach_is_said(rig: Rig) -> None:
+    lease = rig.take(minutes=1)
+    rig.clock.sleep(90)
+    from infra.reaper import reap  # noqa: PLC0415  without the clouds of the rig
+
+    reaped = reap({}, rig.ledger, rig.clock)
+
+    assert "set that cloud's token" in reaped.failed[str(lease.machine_id)]
+
+
+def test_stray_keys_volumes_and_images_go_when_their_time_is_over(rig: Rig) -> None:
+    public = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f"
+    past = rig.clock.now() - timedelta(minutes=1)
+    name, image = str(MachineName("01k9x", 1, past)), str(ImageName("0af3", past))
+    rig.emulator.plant_key(name, public, foreign=False)
+    rig.emulator.plant_key("laptop", public.replace("AAAAIAAB", "AAAAIAAC"))
+    rig.emulator.plant_volume(name, foreign=False)
+    rig.emulator.plant_snapshot(image, foreign=False)
+    rig.emulator.plant_snapshot("nb-notes")
+
+    reaped = rig.reap()
+
+    assert sorted(reaped.removed) == sorted([name, name, image])
+    assert [key.name for key in rig.emulator.state.keys.values()] == ["laptop"]
+    assert ["nb-notes" in line for line in reaped.strangers] == [True]
+
+
+def test_a_token_that_may_not_see_volumes_reaps_machines_all_the_same(rig: Rig) -> None:
+    lease = rig.take()
+    rig.clock.sleep(HOUR_S + 1)
+    scopes = ("droplet:read", "droplet:delete", "ssh_key:read", "ssh_key:delete")
+    cloud = rig.cloud_with(rig.emulator.add_token(*scopes))
+
+    reaped = rig.reap(cloud=cloud)
+
+    assert (reaped.given_back, reaped.failed) == ([lease.machine_id], {})
+
+
+def test_a_clock_that_jumps_back_delays_the_reaper_and_no_more(rig: Rig) -> None:
+    lease = rig.take()
+    rig.clock.jump(-HOUR_S)
+    assert rig.reap().given_back == []
+
+    rig.clock.sleep(2 * HOUR_S + 1)
+    assert rig.reap().given_back == [lease.machine_id]
+
+
+def test_a_reaper_that_dies_in_mid_delete_is_followed_by_another(rig: Rig) -> None:
+    lease = rig.take()
+    rig.clock.sleep(HOUR_S + 1)
+    rig.emulator.fault("GET", ONE_DROPLET, phase="before", times=3)
+    child = multiprocessing.get_context("fork").Process(target=die_while_reaping, args=[rig])
+    child.start()
+    child.join(60)
+
+    assert rig.ledger.lease(lease.lease_id).state == "releasing"
+    rig.reap()
+    assert (rig.ledger.open_leases(), rig.billing()) == ([], [])
+
+
+def die_while_reaping(rig: Rig) -> None:
+    import os  # noqa: PLC0415  the child's own
+
+    rig.cloud = rig.cloud_with()
+    rig.cloud.look = lambda machine_id: os._exit(len(machine_id))  # type: ignore[method-assign]
+    rig.reap()
