@@ -10,7 +10,7 @@ import pytest
 from bench.errors import LeaseError, LedgerError, LostReplyError
 from bench.machine_name import MachineName
 from infra import processes
-from infra.clock import WallClock
+from infra.clock import Clock, WallClock
 from infra.cloud import Cloud, Found, Order
 from infra.lease import take_lease
 from infra.ledger import Intent, Lease, Ledger
@@ -48,12 +48,8 @@ def cloud(tmp_path: Path) -> Iterator[LocalCloud]:
         local.release(machine.machine_id)
 
 
-def wish(cloud: Cloud, minutes: int = 10) -> Wish:
-    return Wish((Choice(cloud.offers()[0].kind),), minutes=minutes)
-
-
 def lease_on(cloud: Cloud, ledger: Ledger, minutes: int = 10) -> Lease:
-    return take_lease(cloud, ledger, WallClock(), wish(cloud, minutes), night="2026-01-01")
+    return take_lease(cloud, ledger, WallClock(), Wish((Choice("local"),), minutes), night="2026-01-01")
 
 
 def intent(usd_per_hour: float = 0.0) -> Intent:
@@ -99,45 +95,72 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 class CloudContract:
-    """What every cloud must keep; one subclass each."""
+    """What every cloud must keep; one subclass each, with fixtures of its own where it needs them."""
 
-    def test_a_rented_machine_is_found(self, cloud: Cloud, ledger: Ledger) -> None:
-        lease = lease_on(cloud, ledger)
+    kind = "local"
+
+    def take(self, cloud: Cloud, ledger: Ledger, clock: Clock) -> Lease:
+        return take_lease(cloud, ledger, clock, Wish((Choice(self.kind),), minutes=10), night="2026-01-01")
+
+    @pytest.fixture
+    def clock(self) -> Clock:
+        return SteppingClock()
+
+    def test_a_rented_machine_is_found(self, cloud: Cloud, ledger: Ledger, clock: Clock) -> None:
+        lease = self.take(cloud, ledger, clock)
 
         assert ids(cloud) == [lease.machine_id]
 
-    def test_a_rented_machine_is_found_by_its_name_and_by_its_id(self, cloud: Cloud, ledger: Ledger) -> None:
-        lease = lease_on(cloud, ledger)
+    def test_a_rented_machine_is_found_by_its_name_and_by_its_id(
+        self, cloud: Cloud, ledger: Ledger, clock: Clock
+    ) -> None:
+        lease = self.take(cloud, ledger, clock)
 
         assert [found.machine_id for found in cloud.find(str(lease.name))] == [lease.machine_id]
         assert cloud.look(str(lease.machine_id)) is not None
 
-    def test_taking_a_lease_again_in_one_night_takes_up_the_first(self, cloud: Cloud, ledger: Ledger) -> None:
-        assert lease_on(cloud, ledger) == lease_on(cloud, ledger)
+    def test_taking_a_lease_again_in_one_night_takes_up_the_first(
+        self, cloud: Cloud, ledger: Ledger, clock: Clock
+    ) -> None:
+        assert self.take(cloud, ledger, clock) == self.take(cloud, ledger, clock)
         assert len(cloud.find_ours()) == 1
 
-    def test_a_lease_says_what_was_rented_and_where_it_can_be_reached(self, cloud: Cloud, ledger: Ledger) -> None:
-        lease = lease_on(cloud, ledger)
+    def test_a_lease_says_what_was_rented_and_where_it_can_be_reached(
+        self, cloud: Cloud, ledger: Ledger, clock: Clock
+    ) -> None:
+        lease = self.take(cloud, ledger, clock)
 
-        assert (lease.kind, lease.state, lease.attempt) == (cloud.offers()[0].kind, "held", 1)
+        assert (lease.kind, lease.state, lease.attempt) == (self.kind, "held", 1)
         assert lease.address is not None
         assert [attempt.outcome for attempt in ledger.attempts()] == ["rented"]
 
-    def test_a_released_machine_is_not_found(self, cloud: Cloud, ledger: Ledger) -> None:
-        lease = lease_on(cloud, ledger)
+    def test_a_released_machine_is_not_found(self, cloud: Cloud, ledger: Ledger, clock: Clock) -> None:
+        lease = self.take(cloud, ledger, clock)
 
-        give_back(cloud, ledger, WallClock(), lease.lease_id)
+        gone = give_back(cloud, ledger, clock, lease.lease_id)
 
-        assert cloud.find_ours() == []
+        assert (cloud.find_ours(), gone.state) == ([], "released")
+
+    def test_giving_back_twice_changes_nothing(self, cloud: Cloud, ledger: Ledger, clock: Clock) -> None:
+        lease = self.take(cloud, ledger, clock)
+
+        first = give_back(cloud, ledger, clock, lease.lease_id)
+
+        assert give_back(cloud, ledger, clock, lease.lease_id) == first
 
     def test_releasing_a_machine_that_is_gone_is_not_an_error(self, cloud: Cloud) -> None:
         cloud.release("never-was")
+        cloud.release("4711")
 
         assert cloud.find_ours() == []
 
-    def test_a_kind_that_is_not_offered_rents_nothing(self, cloud: Cloud, ledger: Ledger) -> None:
+    def test_a_machine_that_never_was_is_not_seen(self, cloud: Cloud) -> None:
+        assert cloud.look("4711") is None
+        assert cloud.find("nb-01k9x-a1-x5") == []
+
+    def test_a_kind_that_is_not_offered_rents_nothing(self, cloud: Cloud, ledger: Ledger, clock: Clock) -> None:
         with pytest.raises(LeaseError, match="offers no machine of kind 'abacus'"):
-            take_lease(cloud, ledger, WallClock(), Wish((Choice("abacus"),), minutes=1), night="2026-01-01")
+            take_lease(cloud, ledger, clock, Wish((Choice("abacus"),), minutes=1), night="2026-01-01")
 
         assert (ledger.leases(), cloud.find_ours()) == ([], [])
 

@@ -1,0 +1,240 @@
+"""DigitalOcean by pydo: what every cloud must keep, and what is this one's own."""
+
+import logging
+import time
+from pathlib import Path
+
+import pytest
+
+from bench.errors import CloudDeniedError, CloudError, CloudRefusedError, LeaseError, LostReplyError
+from bench.machine_name import MachineName
+from infra.cloud import Order
+from infra.digitalocean import DigitalOcean
+from infra.do_calls import Calls
+from infra.do_words import PricedSize
+from infra.keys import fingerprint, forget_keys, keys_of, leases_with_keys
+from infra.ledger import Ledger
+from infra.wish import Choice
+from tests.emulators.virtual_clock import VirtualClock
+from tests.infra.rented import DROPLETS, KIND, ONE_DROPLET, Rig
+from tests.infra.test_cloud import CloudContract
+
+
+class TestDigitalOcean(CloudContract):
+    kind = KIND
+
+    @pytest.fixture
+    def cloud(self, rig: Rig) -> DigitalOcean:
+        return rig.cloud
+
+    @pytest.fixture
+    def clock(self, rig: Rig) -> VirtualClock:
+        return rig.clock
+
+    @pytest.fixture
+    def ledger(self, rig: Rig) -> Ledger:
+        return rig.ledger
+
+
+def order(rig: Rig, kind: str = KIND, region: str = "atl1") -> Order:
+    offer = next(one for one in rig.cloud.offers() if (one.kind, one.region) == (kind, region))
+    return Order(MachineName("01k9x", 1, rig.clock.now()), offer)
+
+
+def test_prices_are_those_of_today(rig: Rig) -> None:
+    rig.emulator.sell(KIND, usd_per_hour=1.99)
+
+    assert {one.usd_per_hour for one in rig.cloud.offers() if one.kind == KIND} == {1.99}
+
+
+def test_offers_are_sorted_by_price_and_spot_ones_say_so(rig: Rig) -> None:
+    offers = rig.cloud.offers()
+
+    assert [one.usd_per_hour for one in offers] == sorted(one.usd_per_hour for one in offers)
+    assert {one.kind.endswith("-spot") for one in offers if one.is_spot} == {True}
+
+
+def test_a_size_that_is_told_is_an_offer_at_its_told_price(rig: Rig) -> None:
+    told = {"gpu-mi325x1-256gb-contracted": PricedSize(usd_per_hour=2.1, regions=("tor1",))}
+
+    found = [one for one in rig.cloud_with(told=told).offers() if one.kind in told]
+
+    assert [(one.usd_per_hour, one.region, one.is_available) for one in found] == [(2.1, "tor1", True)]
+
+
+def test_a_machine_boots_with_its_name_tags_key_and_first_words(rig: Rig) -> None:
+    lease = rig.take()
+
+    droplet = rig.emulator.living("nb")[0]
+    keys = keys_of(rig.folder / "keys", lease.lease_id)
+    registered = [key.fingerprint for key in rig.emulator.state.keys.values()]
+    assert (droplet.name, droplet.region, lease.region) == (lease.name, "atl1", "atl1")
+    assert droplet.tags[0] == "nb"
+    assert droplet.tags[1] == f"nb-run:{lease.lease_id}"
+    assert keys.host_private.read_text().splitlines()[1] in str(droplet.user_data)
+    assert registered == [fingerprint(keys.client_public)]
+
+
+def test_private_keys_are_for_our_eyes_only_and_go_with_their_lease(tmp_path: Path) -> None:
+    keys = keys_of(tmp_path / "keys", "01k9x")
+    modes = {path.stat().st_mode & 0o777 for path in (tmp_path / "keys" / "01k9x").iterdir()}
+
+    assert modes == {0o600}
+    assert keys == keys_of(tmp_path / "keys", "01k9x")
+    forget_keys(tmp_path / "keys", leases_with_keys(tmp_path / "keys"))
+    assert list((tmp_path / "keys").iterdir()) == []
+
+
+def test_a_pair_that_was_never_finished_is_made_anew(tmp_path: Path) -> None:
+    keys_of(tmp_path, "01k9x")
+    (tmp_path / "01k9x" / "host.pub").unlink()
+
+    keys = keys_of(tmp_path, "01k9x")
+
+    assert keys.host_public.startswith("ssh-ed25519 ")
+
+
+def test_a_machine_knows_the_address_by_which_it_can_be_reached(rig: Rig) -> None:
+    address = rig.take().address
+
+    assert address == rig.emulator.living("nb")[0].address
+
+
+def test_plain_machines_are_found_beside_those_with_gpus(rig: Rig) -> None:
+    lease = rig.take(choices=(Choice("s-2vcpu-4gb"),), image="ubuntu-24-04-x64")
+
+    assert [one.machine_id for one in rig.cloud.find_ours()] == [lease.machine_id]
+    assert [one.machine_id for one in rig.cloud.find(str(lease.name))] == [lease.machine_id]
+
+
+def test_a_create_call_is_one_post(rig: Rig) -> None:
+    rig.emulator.fault("POST", DROPLETS, phase="status", status=500, retry_after=1)
+
+    with pytest.raises(LostReplyError):
+        rig.cloud.rent(order(rig))
+
+    assert rig.posts() == 1
+
+
+def test_a_silent_cloud_is_waited_for_no_longer_than_was_said(rig: Rig) -> None:
+    rig.emulator.fault("POST", DROPLETS, phase="silence")
+    began = time.monotonic()
+
+    with pytest.raises(LostReplyError):
+        rig.cloud.rent(order(rig))
+
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"image": "no-such-image"}, "invalid image"),
+        ({"choices": (Choice("gpu-mi300x9-9gb"),)}, "offers no machine of kind 'gpu-mi300x9-9gb'"),
+        ({"regions": ("atl9",)}, "has no region 'atl9', only"),
+    ],
+)
+def test_what_does_not_exist_is_named_and_nothing_is_rented(rig: Rig, fields: dict[str, object], said: str) -> None:
+    with pytest.raises(LeaseError, match=said):
+        rig.take(None, **fields)
+
+    assert rig.billing() == []
+    assert rig.ledger.open_leases() == []
+
+
+def test_an_image_that_needs_a_larger_disk_is_refused_in_the_clouds_words(rig: Rig) -> None:
+    with pytest.raises(CloudRefusedError, match="requires a larger disk"):
+        rig.take(choices=(Choice("s-1vcpu-1gb"),), image="gpu-amd-base")
+
+
+def test_a_token_that_may_not_create_rents_nothing_and_leaves_no_lease_open(rig: Rig) -> None:
+    token = rig.emulator.add_token("sizes:read", "regions:read", "droplet:read", "ssh_key:create", "ssh_key:read",
+                                   "ssh_key:delete")  # fmt: skip
+
+    with pytest.raises(CloudDeniedError, match="lacks the scope droplet:create"):
+        rig.take(rig.cloud_with(token))
+
+    assert (rig.outcomes(), rig.ledger.open_leases()) == (["refused"], [])
+
+
+def test_no_token_is_in_what_is_logged_or_raised(rig: Rig, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    rig.emulator.fault("GET", "/v2/sizes", phase="status", status=401)
+
+    with pytest.raises(CloudDeniedError) as caught:
+        rig.take()
+
+    assert rig.emulator.token not in caplog.text + str(caught.value) + repr(rig.cloud)
+
+
+def test_an_endpoint_without_tls_is_refused_before_the_token_leaves(rig: Rig) -> None:
+    rig.endpoint = rig.emulator.url.replace("https", "http")
+
+    with pytest.raises(CloudRefusedError, match="must begin with https"):
+        rig.cloud_with().offers()
+
+    rig.endpoint = ""
+
+
+def test_a_certificate_nobody_vouches_for_is_said_plainly(rig: Rig, tmp_path: Path) -> None:
+    import trustme  # noqa: PLC0415  only here
+
+    other = tmp_path / "other.pem"
+    trustme.CA().cert_pem.write_to_path(str(other))
+    rig.emulator.ca, ca = other, rig.emulator.ca
+
+    with pytest.raises(CloudRefusedError, match="its certificate is not trusted"):
+        rig.cloud_with().offers()
+
+    rig.emulator.ca = ca
+
+
+def test_an_hourly_limit_is_waited_out_until_its_reset(clock: VirtualClock) -> None:
+    calls = Calls("cloud", clock)
+    in_200_s = str(int(clock.now_s()) + 200)
+
+    wait_s = calls._turn_in_s({"ratelimit-reset": in_200_s})  # noqa: SLF001  the emulator's own limit is the next test
+
+    assert wait_s == pytest.approx(200, abs=1)
+
+
+def test_more_calls_than_a_minute_allows_are_slowed_down_and_all_answered(rig: Rig) -> None:
+    began = rig.clock.now()
+
+    for _ in range(300):
+        assert rig.cloud.look("1") is None
+
+    assert (rig.clock.now() - began).total_seconds() >= 10
+    assert rig.emulator.requests("GET", "/v2/droplets/1")[-1].status == 404
+
+
+def test_keys_have_a_limit_of_their_own_and_that_is_waited_out(rig: Rig) -> None:
+    for _ in range(12):
+        rig.cloud.leftovers()
+
+    assert {one.status for one in rig.emulator.requests("GET", "/v2/account/keys")} == {200, 429}
+
+
+@pytest.fixture
+def clock(tmp_path: Path) -> VirtualClock:
+    return VirtualClock(tmp_path / "a-clock")
+
+
+def test_a_failing_view_hides_nothing_the_others_show(rig: Rig) -> None:
+    lease = rig.take()
+    rig.emulator.fault("GET", DROPLETS, phase="status", status=403, times=1)
+
+    assert [one.machine_id for one in rig.cloud.find(str(lease.name))] == [lease.machine_id]
+
+
+def test_absence_is_not_said_where_a_view_failed(rig: Rig) -> None:
+    rig.emulator.fault("GET", DROPLETS, phase="status", status=403, times=1)
+
+    with pytest.raises(CloudError):
+        rig.cloud.find("nb-01k9x-a1-x5")
+
+
+def test_an_action_that_cannot_be_seen_is_no_failure(rig: Rig) -> None:
+    rig.emulator.fault("GET", ONE_DROPLET + "/actions", phase="before", times=12)
+
+    assert rig.take().state == "held"
