@@ -77,11 +77,15 @@ def hardware_of(kind: str) -> str:
 
 
 class Model(Frozen):
-    """The weights: `source` says where they come from, `precision` how they are served."""
+    """The weights: `source` says where they come from, `precision` how they are served.
+
+    `cache` is a folder on the machine that outlives it, a mounted volume say; it moves no number and is in no id.
+    """
 
     name: str
     source: str
     precision: str = "bf16"
+    cache: str | None = Field(default=None, pattern="^/")  # None: the scratch disk, or wherever our data is
 
 
 class Engine(Frozen):
@@ -206,14 +210,14 @@ class Scenario(Frozen):
     @property
     def scenario_id(self) -> str:
         """Hash of everything that can move a number; labels and settings at their default are left out of it."""
-        labels: dict[str, Any] = {"name": True, "model": {"name"}, "machine": RENTING}
+        labels: dict[str, Any] = {"name": True, "model": {"name", "cache"}, "machine": RENTING}
         labels["workload"] = {"trace": True, "prompts": {"file"}}  # files count by their content
         return _digest(self._as_measured().model_dump(mode="json", exclude_defaults=True, exclude=labels))
 
     @property
     def server_id(self) -> str:
         """Hash of what one server process is started with: scenarios that share it are measured on one server."""
-        others: dict[str, Any] = {"name": True, "workload": True, "machine": RENTING}
+        others: dict[str, Any] = {"name": True, "workload": True, "model": {"cache"}, "machine": RENTING}
         return _digest(self._as_measured().model_dump(mode="json", exclude_defaults=True, exclude=others))
 
     def on(self, kind: str) -> Self:

@@ -14,6 +14,7 @@ from pathlib import Path
 from bench.engines import vllm
 from bench.errors import EngineBuildError, ServerStartError
 from bench.suite import Scenario
+from infra import stopping
 from infra.gpus import vendor
 from infra.pulling import pull
 from infra.tools import Said, is_there, run_tool
@@ -95,6 +96,7 @@ def _apt(words: list[str], say: Say) -> None:
         if not has_said:
             say("somebody else is installing packages (a first boot does); waiting for it")
             has_said = True
+        stopping.check()
         time.sleep(LOCK_PAUSE_S)
 
 

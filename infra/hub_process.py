@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from infra import stopping
 from infra.processes import MARK
 
 CHILD = Path(__file__).with_name("hub_child.py")
@@ -71,8 +72,9 @@ def run_child(
         ) as child,
     ):
         try:
-            _hand_over(child, {**job, "answer": str(answer)})
-            _watch(child, log, hub, bytes_now)
+            with stopping.waiting_for(child):
+                _hand_over(child, {**job, "answer": str(answer)})
+                _watch(child, log, hub, bytes_now)
         finally:
             _kill(child)
     return _read_answer(answer, log, child.returncode)

@@ -4,19 +4,18 @@ A model we generate goes the same way as one that is downloaded: put together in
 hashes in `MANIFEST.sha256`, and renamed to its final name only when it is complete.
 """
 
-import contextlib
-import fcntl
 import hashlib
 import json
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from bench.errors import ModelError, NoSpaceError
 from infra.hub import Download, hash_files, look
 from infra.hub_process import Hub
+from infra.locking import alone
 from infra.small_model import SHAPES, Shape, write_small_model
 from infra.store import sync
 
@@ -77,7 +76,7 @@ def _generated(source: str, shape_name: str, seed: int, models_dir: Path, say: S
         raise ModelError(f"{source} names no shape we generate; known are {', '.join(sorted(SHAPES))}")
     path = models_dir.absolute() / f"{shape_name}-seed-{seed}"
     models_dir.mkdir(parents=True, exist_ok=True)
-    with _alone(path.with_name(f".{path.name}.lock")):
+    with alone(path.with_name(f".{path.name}.lock"), say, f"putting {path.name} there"):
         if not path.exists():
             say(f"writing the model {shape_name} to {path}")
             _make(path, shape, seed)
@@ -96,7 +95,7 @@ def _from_hub(repo: str, revision: str | None, models_dir: Path, say: Say, hub: 
             f"as it is now it is hf:{repo}@{now}"
         )
     path = models_dir.absolute() / f"{repo.replace('/', '--')}-{revision[:12]}"
-    with _alone(path.with_name(f".{path.name}.lock")):
+    with alone(path.with_name(f".{path.name}.lock"), say, f"putting {path.name} there"):
         hashes = _verify(path) if path.exists() else _download(repo, revision, path, say, hub)
     return _prepared(repo, path, revision, hashes)
 
@@ -112,14 +111,6 @@ def _download(repo: str, sha: str, path: Path, say: Say, hub: Hub) -> Hashes:
     unfinished.replace(path)
     sync(path.parent)
     return hashes
-
-
-@contextlib.contextmanager
-def _alone(lock_file: Path) -> Iterator[None]:
-    """Wait until nobody else makes the same model; the kernel frees the lock when its holder dies."""
-    with lock_file.open("w", encoding="utf-8") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        yield
 
 
 def _make(path: Path, shape: Shape, seed: int) -> None:

@@ -8,6 +8,8 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from infra import stopping
+
 END_PATIENCE_S = 2.0
 
 
@@ -56,7 +58,8 @@ def run_tool(argv: Sequence[str], *, timeout_s: float) -> Said:
     except OSError as error:
         return Said(tuple(argv), 127, "", str(error))
     try:
-        out, err = process.communicate(timeout=timeout_s)
+        with stopping.waiting_for(process):
+            out, err = process.communicate(timeout=timeout_s)
     except subprocess.TimeoutExpired:
         _give_up(process)
         return Said(tuple(argv), None, "", f"given up after {timeout_s:g} s")

@@ -2,6 +2,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from bench.errors import SuiteError
 from bench.prompts import Prompts
@@ -570,7 +571,7 @@ def test_every_field_of_a_scenario_is_either_a_label_or_seen_to_move_the_id() ->
     moved = {path for path, _ in MOVES} | of_open_loops
     moved |= {("workload", name) for name in ("prompts", "trace_sha256")}
     moved |= {("engine", name) for name in ("install", "image")}
-    labels = {("model", "name"), ("workload", "trace")} | {("machine", name) for name in RENTING}
+    labels = {("model", "name"), ("model", "cache"), ("workload", "trace")} | {("machine", name) for name in RENTING}
     the_only_one = {("engine", "name")}
     fields = {
         (part, name)
@@ -592,3 +593,14 @@ def test_what_a_server_is_started_with_moves_its_id(path: tuple[str, ...]) -> No
 
 def test_the_length_of_the_lease_does_not_move_the_id_of_a_server() -> None:
     assert _changed("machine", "lease_minutes", to=7).server_id == SCENARIO.server_id
+
+
+def test_where_a_model_is_kept_moves_no_id() -> None:
+    kept = _changed("model", "cache", to="/mnt/models")
+
+    assert (kept.scenario_id, kept.server_id) == (SCENARIO.scenario_id, SCENARIO.server_id)
+
+
+def test_a_model_is_kept_in_a_folder_named_from_the_root() -> None:
+    with pytest.raises(ValidationError):
+        _changed("model", "cache", to="models")

@@ -1,0 +1,89 @@
+"""Put everything on a machine that a night needs, at the same time where that can be: engine and model side by side."""
+
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.suite import Engine
+from infra import stopping
+from infra.engines import ready_engine
+from infra.hub_process import Hub
+from infra.models import PreparedModel, prepare_model
+from infra.server import EngineAt
+from infra.settings import Settings
+
+Say = Callable[[str], None]
+Job = Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class Done:
+    """What each job gave, and the seconds it took."""
+
+    answers: dict[str, Any]
+    stage_s: dict[str, float]
+
+
+def together(jobs: Mapping[str, Job]) -> Done:
+    """Do these jobs at the same time; the first that fails ends the others and is raised.
+
+    When this returns or raises, no thread of it and no program that a job waited for is left.
+    """
+    stops = {name: stopping.Stop() for name in jobs}
+    stage_s: dict[str, float] = {}
+
+    def one(name: str) -> Any:
+        began = time.monotonic()
+        try:
+            with stopping.under(stops[name]):
+                return jobs[name]()
+        finally:
+            stage_s[name] = time.monotonic() - began
+
+    with ThreadPoolExecutor(max(1, len(jobs)), thread_name_prefix="prepare") as pool:
+        running = {pool.submit(one, name): name for name in jobs}
+        try:
+            answers = {running[done]: done.result() for done in as_completed(running)}
+        except BaseException:
+            for stop in stops.values():
+                stop.ask()
+            raise
+    return Done(answers, stage_s)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a night needs on its machine, and where models go.
+
+    `is_rented`: the machine is ours alone, so docker may be installed. `lease_id` marks what is started.
+    """
+
+    engine: Engine
+    source: str
+    models: Path
+    lease_id: str
+    is_rented: bool = False
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The engine and the weights on this machine, and how long each took (`engine`, `model`), one beside the other."""
+
+    engine: EngineAt
+    model: PreparedModel
+    stage_s: dict[str, float]
+
+
+def prepare(asked: Asked, settings: Settings, say: Say) -> Prepared:
+    """Install the engine beside the download of the model; repeating it finds both, and verifies the model."""
+    hub = Hub(settings.hub_endpoint, lease_id=asked.lease_id, stall_s=settings.hub_stall_s)
+    done = together(
+        {
+            "engine": lambda: ready_engine(asked.engine, settings, say, is_rented=asked.is_rented),
+            "model": lambda: prepare_model(asked.source, asked.models, say, hub),
+        }
+    )
+    return Prepared(done.answers["engine"], done.answers["model"], done.stage_s)

@@ -1,0 +1,179 @@
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from bench.errors import EngineBuildError, ModelError
+from bench.suite import Engine
+from infra import processes, stopping
+from infra.locking import alone
+from infra.preparing import Asked, prepare, together
+from infra.settings import Settings
+from infra.small_model import TINY, write_small_model
+from infra.stopping import StoppedError
+from infra.tools import run_tool
+from tests.emulators.hub import HubEmulator
+from tests.infra.test_container import DIGEST, IMAGE, Docker
+
+SLEEPS = [sys.executable, "-c", "import time; time.sleep(60)"]
+ENGINE = Engine(version="0.32.0", max_model_len=4096, install="container", image=IMAGE)
+
+
+def quiet(_line: str) -> None:
+    return None
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    end = time.monotonic() + 15
+    while not is_so():
+        assert time.monotonic() < end, "it never came to be"
+        time.sleep(0.02)
+
+
+@pytest.fixture(autouse=True)
+def no_thread_is_left() -> Iterator[None]:
+    yield
+    assert [thread.name for thread in threading.enumerate() if thread.name.startswith("prepare")] == []
+
+
+def test_jobs_run_at_the_same_time_and_each_ones_time_is_known() -> None:
+    meet = threading.Barrier(2, timeout=10)  # nobody passes it alone
+
+    done = together({"engine": lambda: meet.wait() * 0 + 1, "model": lambda: meet.wait() * 0 + 2})
+
+    assert done.answers == {"engine": 1, "model": 2}
+    assert set(done.stage_s) == {"engine", "model"}
+
+
+def test_the_first_failure_ends_the_program_that_another_job_waits_for() -> None:
+    began = time.monotonic()
+    started = threading.Event()
+
+    def slow() -> None:
+        started.set()
+        run_tool(SLEEPS, timeout_s=60)
+
+    def fails() -> None:
+        started.wait()
+        raise ModelError("no such model")
+
+    with pytest.raises(ModelError, match="no such model"):
+        together({"engine": slow, "model": fails})
+
+    assert time.monotonic() - began < 10
+
+
+def test_a_program_that_is_started_after_the_failure_ends_at_once() -> None:
+    failed = threading.Event()
+
+    def late() -> None:
+        failed.wait()
+        time.sleep(0.1)
+        run_tool(SLEEPS, timeout_s=60)
+
+    def fails() -> None:
+        failed.set()
+        raise ModelError("no such model")
+
+    began = time.monotonic()
+    with pytest.raises(ModelError):
+        together({"engine": late, "model": fails})
+
+    assert time.monotonic() - began < 10
+
+
+def test_whoever_waits_for_a_lock_is_ended_too(tmp_path: Path) -> None:
+    locked = threading.Event()
+
+    def waits() -> None:
+        with alone(tmp_path / "lock", lambda _line: locked.set(), "building"):
+            pytest.fail("somebody else has it")
+
+    def fails() -> None:
+        locked.wait(10)
+        raise ModelError("no such model")
+
+    with alone(tmp_path / "lock", quiet, "testing"), pytest.raises(ModelError):
+        together({"engine": waits, "model": fails})
+
+
+def test_work_beside_which_nothing_runs_is_never_stopped() -> None:
+    stopping.check()
+    with subprocess.Popen(["true"]) as program, stopping.waiting_for(program):
+        program.wait()
+
+
+def test_what_is_started_by_stopped_work_is_ended_with_its_session() -> None:
+    stop = stopping.Stop()
+    argv = ["sh", "-c", "sleep 60 & echo $!; wait"]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, start_new_session=True, text=True) as program:
+        assert program.stdout is not None
+        child = int(program.stdout.readline())
+
+        def wait() -> None:
+            with stopping.under(stop), stopping.waiting_for(program):
+                stop.ask()
+                program.wait(10)
+
+        with pytest.raises(StoppedError):
+            wait()
+
+    until(lambda: not processes.is_alive(child))
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubEmulator]:
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "hf-home"))
+    write_small_model(tmp_path / "repository", shape=TINY)
+    with HubEmulator(tmp_path / "repository") as emulator:
+        yield emulator
+
+
+@pytest.fixture
+def docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Docker:
+    fake = Docker(tmp_path / "docker", tmp_path / "bin")
+    monkeypatch.setenv("PATH", f"{fake.folder}:{os.environ['PATH']}")
+    return fake
+
+
+def asked(hub: HubEmulator, tmp_path: Path, sha: str | None = None) -> Asked:
+    return Asked(ENGINE, f"hf:org/small@{sha or hub.sha}", tmp_path / "models", lease_id=tmp_path.name)
+
+
+def settings(hub: HubEmulator, tmp_path: Path) -> Settings:
+    return Settings(cache=tmp_path / "cache", hub_endpoint=hub.url, hub_stall_s=20.0)
+
+
+def test_an_image_and_a_model_come_side_by_side(hub: HubEmulator, docker: Docker, tmp_path: Path) -> None:
+    found = prepare(asked(hub, tmp_path), settings(hub, tmp_path), quiet)
+
+    assert found.engine.image == IMAGE
+    assert found.model.revision == hub.sha
+    assert found.stage_s.keys() == {"engine", "model"}
+    assert docker.calls.count(f"pull {IMAGE}") == 1
+    assert DIGEST in IMAGE
+
+
+def test_a_model_that_cannot_be_had_ends_the_pull(hub: HubEmulator, docker: Docker, tmp_path: Path) -> None:
+    docker.breaks("silence")
+    began = time.monotonic()
+
+    with pytest.raises(ModelError, match="org/small has no commit"):
+        prepare(asked(hub, tmp_path, "0" * 40), settings(hub, tmp_path), quiet)
+
+    assert time.monotonic() - began < 20
+
+
+def test_an_image_that_cannot_be_had_ends_the_download(hub: HubEmulator, docker: Docker, tmp_path: Path) -> None:
+    hub.fault("stall", "model.safetensors", after=1000, times=99)
+    docker.breaks("manifest unknown")
+
+    with pytest.raises(EngineBuildError, match="no such image"):
+        prepare(asked(hub, tmp_path), settings(hub, tmp_path), quiet)
+
+    assert processes.marked(tmp_path.name) == []
