@@ -27,9 +27,9 @@ from infra.clock import Clock
 from infra.cloud import Cloud, Found, Offer, Order
 from infra.ledger import Intent, Lease, Ledger
 from infra.release import Say, Target, destroy, give_back, silent
-from infra.wish import Wish, fitting, why_too_dear
+from infra.wish import Wish, fitting, image_for, why_too_dear
 
-LOOK_EVERY_S = 5.0
+LOOKS_TO_SETTLE, LOOK_EVERY_MIN_S = 24, 0.2  # 5 s where lists settle in two minutes
 SENDS_MAX = 6  # of one create call that never arrived
 TRIES_PER_OFFER = 2  # in one round, where its machine was promised and never came up
 LOST_MAX = 3  # attempts whose answer was lost and whose machine never appeared
@@ -159,7 +159,7 @@ class _Taking:
         expires_at = self.clock.now() + timedelta(minutes=self.wish.minutes)
         name = MachineName(self.lease_id, self.attempt, expires_at, self.cloud.prefix)
         self.ledger.intend(self.lease_id, self.intent(offer, name))
-        fate = self.create_and_wait(Order(name, offer, self.wish.image))
+        fate = self.create_and_wait(Order(name, offer, image_for(offer, self.wish)))
         self.end_attempt(fate)
         if fate is not None:
             self.say(f"attempt {self.attempt}, {offer.kind} in {offer.region}: {fate.reason}")
@@ -178,6 +178,7 @@ class _Taking:
             region=offer.region,
             is_spot=offer.is_spot,
             budget_usd=self.wish.budget_usd,
+            image=image_for(offer, self.wish),
         )
 
     def create_and_wait(self, order: Order) -> Fate | None:
@@ -321,7 +322,7 @@ def search(cloud: Cloud, clock: Clock, name: str) -> Found | None:
                 return found[0]
             if waited_s >= cloud.settle_s:
                 return None
-        clock.sleep(LOOK_EVERY_S)
+        clock.sleep(max(LOOK_EVERY_MIN_S, cloud.settle_s / LOOKS_TO_SETTLE))
 
 
 def wait_until_up(cloud: Cloud, clock: Clock, found: Found, patience: Patience) -> Found | Fate:
@@ -335,7 +336,7 @@ def wait_until_up(cloud: Cloud, clock: Clock, found: Found, patience: Patience) 
         outcome = watch.judge(_look(cloud, found.machine_id), clock.now())
         if outcome is not None:
             return outcome
-        clock.sleep(LOOK_EVERY_S)
+        clock.sleep(max(LOOK_EVERY_MIN_S, cloud.settle_s / LOOKS_TO_SETTLE))
 
 
 @dataclass

@@ -32,6 +32,7 @@ CREATE TABLE IF NOT EXISTS leases (
   state TEXT NOT NULL CHECK (state IN ('intended', 'held', 'releasing', 'released')),
   usd_per_hour REAL NOT NULL CHECK (usd_per_hour >= 0),
   budget_usd REAL,
+  image TEXT,
   earlier_usd REAL NOT NULL DEFAULT 0,
   owner_host TEXT,
   owner_pid INTEGER NOT NULL,
@@ -61,12 +62,12 @@ CREATE TABLE IF NOT EXISTS attempts (
 """
 _INTEND = """
 INSERT INTO leases (lease_id, night, cloud, name, attempt, kind, region, is_spot, state, usd_per_hour, budget_usd,
-  owner_host, owner_pid, owner_began_at, heartbeat_at, intended_at, expires_at)
+  image, owner_host, owner_pid, owner_began_at, heartbeat_at, intended_at, expires_at)
 VALUES (:lease_id, :night, :cloud, :name, :attempt, :kind, :region, :is_spot, 'intended', :usd_per_hour, :budget_usd,
-  :host, :pid, :began, :now, :now, :expires_at)
+  :image, :host, :pid, :began, :now, :now, :expires_at)
 ON CONFLICT (lease_id) DO UPDATE SET name = excluded.name, attempt = excluded.attempt, kind = excluded.kind,
   region = excluded.region, is_spot = excluded.is_spot, state = 'intended', usd_per_hour = excluded.usd_per_hour,
-  heartbeat_at = excluded.heartbeat_at, expires_at = excluded.expires_at,
+  image = excluded.image, heartbeat_at = excluded.heartbeat_at, expires_at = excluded.expires_at,
   machine_id = NULL, address = NULL, rented_at = NULL
 """
 _BEGIN_ATTEMPT = """
@@ -102,6 +103,7 @@ class Intent:
     region: str | None = None
     is_spot: bool = False
     budget_usd: float | None = None
+    image: str | None = None
 
 
 @dataclass(frozen=True)
@@ -121,6 +123,7 @@ class Lease:
     state: State
     usd_per_hour: float
     budget_usd: float | None
+    image: str | None  # what it booted: the suite's image, or a golden snapshot's id; None: the cloud's own choice
     earlier_usd: float  # what the lease's machines before this one have cost
     owner_host: str | None  # None: written before hosts were kept, so on this one
     owner_pid: int
@@ -316,7 +319,7 @@ class Ledger:
 def _bring_up_to_date(connection: sqlite3.Connection) -> None:
     """Make the tables, or those of an older ledger anew with everything that was in them."""
     columns = [row["name"] for row in connection.execute("PRAGMA table_info(leases)")]
-    if columns and "heartbeat_at" not in columns:
+    if columns and "image" not in columns:
         names = ", ".join(columns)
         connection.execute("ALTER TABLE leases RENAME TO older")
         connection.execute(_SCHEMA.partition(";")[0])

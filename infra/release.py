@@ -16,7 +16,7 @@ from infra.cloud import Cloud
 from infra.ledger import Lease, Ledger
 
 Say = Callable[[str], None]
-LOOK_EVERY_S = 15.0
+LOOKS_TO_SETTLE, LOOK_EVERY_MIN_S = 8, 0.2  # while a cloud's lists settle
 PAUSE_MAX_S = 120.0  # between two tries at a cloud that does not answer
 ALARM_AFTER = 5  # tries; from then on each failed one is said aloud
 PATIENCE_S = 900.0  # of a caller that others wait for; the lease stays open and the reaper goes on
@@ -47,11 +47,17 @@ class Target:
 class _Pause:
     """How long to wait before the next round; longer and longer while the cloud does not answer."""
 
+    look_every_s: float
     failed_in_row: int = 0
 
     def seconds(self, *, has_failed: bool) -> float:
         self.failed_in_row = self.failed_in_row + 1 if has_failed else 0
-        return min(PAUSE_MAX_S, LOOK_EVERY_S * 2.0 ** max(0, self.failed_in_row - 1))
+        return min(PAUSE_MAX_S, self.look_every_s * 2.0 ** max(0, self.failed_in_row - 1))
+
+
+def look_every_s(cloud: Cloud) -> float:
+    """How often to look for a machine that is to be gone: 15 s where lists settle in two minutes."""
+    return max(LOOK_EVERY_MIN_S, cloud.settle_s / LOOKS_TO_SETTLE)
 
 
 def destroy(
@@ -63,7 +69,7 @@ def destroy(
     """
     left = list(targets)
     until = None if patience_s is None else clock.now() + timedelta(seconds=patience_s)
-    pause = _Pause()
+    pause = _Pause(look_every_s(cloud))
     while left:
         troubled = [target for target in left if not _push(cloud, clock, target)]
         for target in troubled:
@@ -117,7 +123,7 @@ def is_lost(cloud: Cloud, clock: Clock, lease: Lease) -> bool:
     try:
         if cloud.look(lease.machine_id) is not None:
             return False
-        clock.sleep(min(LOOK_EVERY_S, cloud.settle_s))
+        clock.sleep(look_every_s(cloud))
         return cloud.look(lease.machine_id) is None and not (lease.name and cloud.find(lease.name))
     except CloudError:
         return False
@@ -177,7 +183,7 @@ def sweep(cloud: Cloud, clock: Clock, lease_id: str, tries: int = 4) -> None:
             raise
         except CloudError as error:
             trouble = error
-            clock.sleep(LOOK_EVERY_S * 2**number)
+            clock.sleep(look_every_s(cloud) * 2**number)
         else:
             return
     raise LeaseError(f"what lease {lease_id} left besides its machine cannot be removed ({trouble}): nightbench reap")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from bench.errors import LeaseError
 from bench.suite import SPOT_ENDING, Machine, Spot
-from infra.cloud import Offer
+from infra.cloud import Offer, Snapshot
 
 BILLED_MINUTES_MIN = 5.0  # the highest minimum charge that was seen for a GPU machine
 
@@ -27,6 +27,7 @@ class Wish:
     regions: tuple[str, ...] = ()  # in this order; empty: any, as the cloud lists them
     spot: Spot = "never"
     image: str | None = None
+    golden: Snapshot | None = None  # booted in place of `image` wherever it is
     usd_per_hour_max: float | None = None
     budget_usd: float | None = None
     patience_s: float = 0.0  # how long to wait for capacity, from round to round through the whole plan
@@ -44,6 +45,13 @@ def wish_of(machine: Machine, *, patience_s: float = 0.0) -> Wish:
         budget_usd=machine.budget_usd,
         patience_s=patience_s,
     )
+
+
+def image_for(offer: Offer, wish: Wish) -> str | None:
+    """What a machine of this offer boots; None: what the cloud has for its kind."""
+    if wish.golden is not None and offer.region in wish.golden.regions:
+        return wish.golden.snapshot_id
+    return wish.image
 
 
 def fitting(offers: Sequence[Offer], regions: Sequence[str], wish: Wish, where: str) -> list[Offer]:

@@ -1,6 +1,9 @@
 """DigitalOcean by pydo: what every cloud must keep, and what is this one's own."""
 
+import json
 import logging
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -8,6 +11,7 @@ import pytest
 
 from bench.errors import CloudDeniedError, CloudError, CloudRefusedError, LeaseError, LostReplyError
 from bench.machine_name import MachineName
+from infra import dead_man
 from infra.cloud import Order
 from infra.digitalocean import DigitalOcean
 from infra.do_calls import Calls
@@ -218,6 +222,29 @@ def test_keys_have_a_limit_of_their_own_and_that_is_waited_out(rig: Rig) -> None
 @pytest.fixture
 def clock(tmp_path: Path) -> VirtualClock:
     return VirtualClock(tmp_path / "a-clock")
+
+
+def test_a_machine_deletes_itself_with_a_token_that_can_do_nothing_else(rig: Rig, tmp_path: Path) -> None:
+    lease = rig.take()
+    foreign = len(rig.emulator.living()) - 1
+    told = {
+        "endpoint": rig.emulator.url,
+        "token": rig.emulator.add_token("droplet:read", "droplet:delete"),
+        "machine_name": lease.name,
+        "deadline": int(lease.expires_at.timestamp()),
+        "ca": rig.emulator.ca.read_text(),
+    }
+    (tmp_path / "told.json").write_text(json.dumps(told))
+    argv = [sys.executable, str(Path(dead_man.__file__)), str(tmp_path / "told.json"), str(tmp_path / "no-deadline")]
+
+    killer = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
+    assert killer.stdout is not None
+    lines = [killer.stdout.readline(), killer.stdout.readline()]
+    killer.kill()
+    killer.wait()
+
+    assert "asked for this machine to be deleted: [204]" in lines[1]
+    assert (rig.billing(), len(rig.emulator.living())) == ([], foreign)
 
 
 def test_a_failing_view_hides_nothing_the_others_show(rig: Rig) -> None:

@@ -48,6 +48,21 @@ def test_an_image_is_made_once_and_found_again(rig: Rig, lease: Lease) -> None:
     clean_up(rig)
 
 
+def test_a_machine_boots_the_golden_image_where_it_is_and_the_suites_elsewhere(rig: Rig, lease: Lease) -> None:
+    make(rig, lease)
+    golden = find_image(rig.cloud, rig.clock, "0af3")
+
+    here = rig.take(night="here", golden=golden)
+    there = rig.take(night="there", golden=golden, regions=("tor1",), image="gpu-amd-base")
+
+    assert golden is not None
+    assert (here.image, there.image) == (golden.snapshot_id, "gpu-amd-base")
+    booted = {one.name: str(one.image.image_id) for one in rig.emulator.living("nb")}
+    assert booted[str(here.name)] == golden.snapshot_id
+    assert booted[str(there.name)] != golden.snapshot_id
+    clean_up(rig)
+
+
 def test_an_image_of_other_content_is_not_taken_for_it(rig: Rig, lease: Lease) -> None:
     make(rig, lease)
 

@@ -1,11 +1,13 @@
 """The reaper: with records and without, alone and beside others, it ends what should be gone and nothing else."""
 
 import multiprocessing
+import time
 from datetime import timedelta
 
 import pytest
 
 from bench.machine_name import ImageName, MachineName
+from infra.heartbeat import beating
 from infra.ledger import HEARTBEAT_MAX_AGE, Ledger
 from tests.emulators.digitalocean.faults import FOR_EVER
 from tests.infra.rented import DROPLETS, HOUR_S, ONE_DROPLET, Rig
@@ -155,6 +157,19 @@ def test_a_night_on_another_host_lives_as_long_as_its_heart_beats(rig: Rig) -> N
 
     rig.clock.sleep(120)
     assert rig.reap().given_back == [lease.machine_id]
+
+
+def test_a_living_night_says_so_again_and_again(rig: Rig) -> None:
+    lease = rig.take()
+    rig.clock.sleep(600)
+    began = rig.clock.now()
+
+    with beating(rig.ledger, lease.lease_id, every_s=0.02):
+        until = time.monotonic() + 10
+        while rig.ledger.lease(lease.lease_id).heartbeat_at != began and time.monotonic() < until:
+            time.sleep(0.02)
+
+    assert rig.ledger.lease(lease.lease_id).heartbeat_at == began
 
 
 def test_a_machine_that_cannot_be_given_back_is_said_and_the_next_one_has_its_turn(rig: Rig) -> None:
