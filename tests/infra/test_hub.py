@@ -147,7 +147,7 @@ def test_the_token_is_in_the_environment_of_the_child_and_not_in_its_argv(
         seen.append((child.cmdline(), child.environ()))
 
     with _beside(watch):
-        prepare(stall_s=1.0)
+        prepare(stall_s=3.0)
 
     (argv, environment) = seen[0]
     assert environment["HF_TOKEN"] == TOKEN
@@ -193,10 +193,10 @@ def test_a_download_that_stands_still_is_killed_and_tried_again(hub: HubEmulator
     hub.fault("stall", WEIGHTS, after=500_000)
     said: list[str] = []
 
-    model = prepare(said=said, stall_s=1.0)
+    model = prepare(said=said, stall_s=3.0)
 
     assert (model.path / WEIGHTS).read_bytes() == (hub.folder / WEIGHTS).read_bytes()
-    assert [line for line in said if "stalled: no new byte for 1 s" in line]
+    assert [line for line in said if "stalled: no new byte for 3 s" in line]
     assert len(hub.gets("config.json")) == 1
 
 
@@ -205,8 +205,8 @@ def test_a_hub_that_always_stalls_is_given_up_with_no_process_left(
 ) -> None:
     hub.fault("stall", WEIGHTS, after=1000, times=1000)
 
-    with pytest.raises(ModelError, match=r"stood still for 1 s, 2 times: try later"):
-        prepare(stall_s=1.0, tries=2)
+    with pytest.raises(ModelError, match=r"stood still for 3 s, 2 times: try later"):
+        prepare(stall_s=3.0, tries=2)
 
     assert processes.marked(tmp_path.name) == []
 
@@ -215,7 +215,7 @@ def test_a_download_that_stalls_in_xet_ends_by_plain_http(hub: HubEmulator, prep
     hub.fault("xet", WEIGHTS, method="HEAD", times=1000)
     said: list[str] = []
 
-    model = prepare(said=said, stall_s=2.0, tries=2)
+    model = prepare(said=said, stall_s=3.0, tries=2)
 
     assert (model.path / WEIGHTS).read_bytes() == (hub.folder / WEIGHTS).read_bytes()
     assert [one for one in hub.requests if one.path.startswith("/cas")]
@@ -263,7 +263,7 @@ def test_a_child_killed_half_way_is_replaced_and_finished_files_stay(
     hub.fault("stall", WEIGHTS, after=1000)
 
     def kill() -> None:
-        child = _child_of(tmp_path.name, lambda: bool(hub.gets(WEIGHTS)))
+        child = _child_of(tmp_path.name, lambda: bool(hub.gets(WEIGHTS)) and _has_arrived(tmp_path, "config.json"))
         os.kill(child.pid, signal.SIGKILL)
 
     said: list[str] = []
@@ -347,6 +347,10 @@ def test_weights_without_safetensors_are_fetched_as_they_are() -> None:
     files = [HubFile(name, 1, "", None) for name in ("config.json", "pytorch_model.bin")]
 
     assert [file.name for file in chosen(files)] == ["config.json", "pytorch_model.bin"]
+
+
+def _has_arrived(folder: Path, name: str) -> bool:
+    return any((path.stat().st_size > 0) for path in folder.glob(f"models/.*.unfinished/{name}"))
 
 
 def _add_shard(hub: HubEmulator) -> None:
