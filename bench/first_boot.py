@@ -5,6 +5,7 @@ sets no HOME, and a machine of the emulator lives in a folder of its own.
 """
 
 import base64
+import hashlib
 import json
 from dataclasses import dataclass, field
 
@@ -12,11 +13,14 @@ from bench.errors import UsageError
 
 BYTES_MAX = 64 * 1024  # of user_data, by the cloud
 FOLDER = "${HOME:-/root}/nightbench"
-READY_FILE = "nightbench/ready"  # under the home folder; made last of all
+# Under the home folder, written last of all. It holds a word of this machine's own, since an image that was made of an
+# earlier machine has that one's file.
+READY_FILE = "nightbench/ready"
 DEADLINE_FILE = "nightbench/deadline"  # epoch seconds; a lease that is extended moves it
 DEAD_MAN_LOG = "nightbench/dead-man.log"
 # Where the folder of root is root's own, the whole machine is ours, and what is meant for a machine may be done to it.
 _IS_A_MACHINE = '[ "${HOME:-/root}" = /root ] && [ -d /run/systemd/system ]'
+DEAD_MAN_UNIT_NAME = "nightbench-dead-man.service"
 DEAD_MAN_UNIT = """\
 [Unit]
 Description=Delete this machine at its deadline
@@ -80,7 +84,7 @@ def user_data(host_key: HostKey, *, dead_man: DeadMan | None, users: tuple[User,
         # Nothing is upgraded under a measurement, and nobody waits for the lock of the package database.
         "package_update": False,
         "package_upgrade": False,
-        "runcmd": [_commands(dead_man)],
+        "runcmd": [_commands(ready_word(host_key.public), dead_man)],
     }
     text = "#cloud-config\n" + json.dumps(boot, ensure_ascii=True, indent=1) + "\n"
     if "\\ud8" in text or "\\ud9" in text:
@@ -101,16 +105,45 @@ def _user(user: User) -> dict[str, object]:
     }
 
 
-def _commands(dead_man: DeadMan | None) -> str:
+def ready_word(host_public_key: str) -> str:
+    """What the ready file of the machine with this host key holds."""
+    return hashlib.sha256(" ".join(host_public_key.split()[:2]).encode()).hexdigest()[:16]
+
+
+def is_ready_command(host_public_key: str) -> str:
+    """A shell command, run in the home folder, that succeeds once the first boot of this very machine is over."""
+    return f'[ "$(cat {READY_FILE} 2>/dev/null)" = {ready_word(host_public_key)} ]'
+
+
+def forgetting_script() -> str:
+    """A shell script for a machine that an image is made from: it leaves what the next machine must not wake up with.
+
+    A dead man from the image would be another machine's, with its token and a deadline long past.
+    """
+    return "\n".join(["set -eu", 'cd "${HOME:-/root}"', *_FORGETTING, f"rm -f {READY_FILE}"])
+
+
+# Also the first thing that every boot does, for images that somebody made otherwise.
+_FORGETTING = (
+    f"if {_IS_A_MACHINE}; then",
+    f"systemctl disable --now {DEAD_MAN_UNIT_NAME} 2>/dev/null || true",
+    f"rm -f /etc/systemd/system/{DEAD_MAN_UNIT_NAME}",
+    "systemctl daemon-reload",
+    "fi",
+    f"rm -f nightbench/dead-man.py nightbench/dead-man.json {DEADLINE_FILE} {DEAD_MAN_LOG}",
+)
+
+
+def _commands(word: str, dead_man: DeadMan | None) -> str:
     """One script: cloud-init goes on after a command that failed, a shell with -e does not."""
-    steps = ["set -eu", "umask 077", 'cd "${HOME:-/root}"', "mkdir -p nightbench"]
+    steps = ["set -eu", "umask 077", 'cd "${HOME:-/root}"', "mkdir -p nightbench", *_FORGETTING]
     steps += [
         # What runs already is left to end: killing it would leave the package database half-way.
         f"if {_IS_A_MACHINE}; then systemctl disable --now apt-daily.timer apt-daily-upgrade.timer || true; fi",
     ]
     if dead_man is not None:
         steps += _arming(dead_man)
-    return "\n".join([*steps, f"touch {READY_FILE}"])
+    return "\n".join([*steps, f"printf %s {word} > {READY_FILE}"])
 
 
 def _arming(dead_man: DeadMan) -> list[str]:
@@ -122,9 +155,9 @@ def _arming(dead_man: DeadMan) -> list[str]:
         _file(configuration, json.dumps({**told, "ca": dead_man.ca, "deadline": dead_man.deadline})),
         _file(deadline, f"{dead_man.deadline}\n"),
         f"if {_IS_A_MACHINE}; then",
-        _file("/etc/systemd/system/nightbench-dead-man.service", DEAD_MAN_UNIT),
+        _file(f"/etc/systemd/system/{DEAD_MAN_UNIT_NAME}", DEAD_MAN_UNIT),
         "systemctl daemon-reload",
-        "systemctl enable --now nightbench-dead-man.service",
+        f"systemctl enable --now {DEAD_MAN_UNIT_NAME}",
         "else",
         f'setsid python3 {start} </dev/null >>"{FOLDER}/dead-man.log" 2>&1 &',
         "fi",

@@ -19,7 +19,7 @@ from urllib.parse import quote, urlsplit
 LOOK_S = 15.0  # between two looks at the deadline
 AGAIN_S = 20.0  # between two tries to delete
 TIMEOUT_S = 30.0
-METADATA_HOST, METADATA_PATH = "169.254.169.254", "/metadata/v1/id"
+METADATA_HOST, METADATA_PATH = "169.254.169.254", "/metadata/v1"
 METADATA_TIMEOUT_S = 5.0
 GONE = (204, 404)
 
@@ -49,14 +49,18 @@ def machine_ids(told: Told) -> list[int]:
     path = f"/v2/droplets?name={quote(told.machine_name)}"
     # The plain list hides machines with GPUs.
     named = {number for query in (f"{path}&type=gpus", path) for number in _listed(told, query)}
-    return sorted(named) or [int(_metadata())]
+    # A machine that was made from an image of ours could find this program on its disk: it has another name.
+    if named or _metadata("hostname") != told.machine_name:
+        return sorted(named)
+    return [int(_metadata("id"))]
 
 
-def _metadata() -> str:
+def _metadata(field: str) -> str:
+    """What the cloud tells a machine about itself."""
     connection = http.client.HTTPConnection(METADATA_HOST, timeout=METADATA_TIMEOUT_S)
     try:
-        connection.request("GET", METADATA_PATH)
-        return connection.getresponse().read().decode()
+        connection.request("GET", f"{METADATA_PATH}/{field}")
+        return connection.getresponse().read().decode().strip()
     finally:
         connection.close()
 

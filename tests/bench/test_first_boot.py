@@ -10,11 +10,20 @@ import pytest
 import yaml
 
 from bench.errors import UsageError
-from bench.first_boot import BYTES_MAX, DeadMan, HostKey, User, user_data
+from bench.first_boot import (
+    BYTES_MAX,
+    DeadMan,
+    HostKey,
+    User,
+    forgetting_script,
+    is_ready_command,
+    ready_word,
+    user_data,
+)
 
 KEY = HostKey(private="-----BEGIN OPENSSH PRIVATE KEY-----\nabc\n-----END-----\n", public="ssh-ed25519 AAAA nb")
 DEAD_MAN = DeadMan(
-    program="import sys, pathlib\npathlib.Path(sys.argv[1]).with_name('ran').write_text(sys.argv[2])\n",
+    program="import time\ntime.sleep(0)\n",
     endpoint="https://127.0.0.1:1",
     token="dop_v1_secret",  # noqa: S106 - nobody's
     machine_name="nb-01k9x-a1-x1795248000",
@@ -77,8 +86,40 @@ def test_the_last_act_is_to_say_ready(tmp_path: Path) -> None:
     ran = _run(text, tmp_path)
 
     assert (ran.returncode, ran.stderr) == (0, "")
-    assert (tmp_path / "nightbench" / "ready").exists()
-    assert _parsed(text)["runcmd"][-1].splitlines()[-1] == "touch nightbench/ready"
+    assert (tmp_path / "nightbench" / "ready").read_text() == ready_word(KEY.public)
+    assert _parsed(text)["runcmd"][-1].splitlines()[-1].endswith("> nightbench/ready")
+
+
+def _is_ready(home: Path, public: str) -> bool:
+    return subprocess.run(["sh", "-c", is_ready_command(public)], cwd=home, check=False).returncode == 0
+
+
+def test_a_machine_is_ready_when_its_own_first_boot_is_over(tmp_path: Path) -> None:
+    assert not _is_ready(tmp_path, KEY.public)
+
+    _run(user_data(KEY, dead_man=None), tmp_path)
+
+    assert _is_ready(tmp_path, KEY.public)
+    assert _is_ready(tmp_path, "ssh-ed25519 AAAA another comment")
+    assert not _is_ready(tmp_path, "ssh-ed25519 BBBB the-next-machine-of-its-image")
+
+
+def test_an_image_takes_no_dead_man_and_no_ready_file_along(tmp_path: Path) -> None:
+    _run(user_data(KEY, dead_man=DEAD_MAN), tmp_path)
+
+    ran = subprocess.run(["sh", "-c", forgetting_script()], env={**os.environ, "HOME": str(tmp_path)}, check=False)
+
+    assert ran.returncode == 0
+    assert [path.name for path in (tmp_path / "nightbench").iterdir() if path.suffix != ".log"] == []
+
+
+def test_a_machine_without_a_dead_man_forgets_the_one_of_its_image(tmp_path: Path) -> None:
+    _run(user_data(KEY, dead_man=DEAD_MAN), tmp_path)
+
+    _run(user_data(KEY, dead_man=None), tmp_path)
+
+    assert not list((tmp_path / "nightbench").glob("dead-man.*"))
+    assert not (tmp_path / "nightbench" / "deadline").exists()
 
 
 def test_a_dead_man_is_armed_before_it_is_ready(tmp_path: Path) -> None:
@@ -111,11 +152,13 @@ def test_a_machine_whose_dead_man_could_not_be_armed_is_never_ready(tmp_path: Pa
 
 def test_only_the_root_of_a_whole_machine_is_told_to_change_it() -> None:
     script = _parsed(user_data(KEY, dead_man=DEAD_MAN))["runcmd"][0]
-    guarded = re.findall(r"if (.*?); then(.*?)(?:\nelse|; fi)", script, re.DOTALL)
+    guard = 'if [ "${HOME:-/root}" = /root ] && [ -d /run/systemd/system ]; then'
 
-    assert len(guarded) == 2
-    assert {condition for condition, _ in guarded} == {'[ "${HOME:-/root}" = /root ] && [ -d /run/systemd/system ]'}
-    assert "systemctl" not in re.sub(r"then.*?(?:\nelse|; fi)", "", script, flags=re.DOTALL)
+    outside = re.sub(rf"{re.escape(guard)}.*?\bfi$", "", script, flags=re.DOTALL | re.MULTILINE)
+
+    assert "systemctl" in script
+    assert "systemctl" not in outside
+    assert "/etc/" not in outside
 
 
 def test_no_secret_stands_in_the_text_of_its_values() -> None:
@@ -125,7 +168,7 @@ def test_no_secret_stands_in_the_text_of_its_values() -> None:
 
 def test_the_unit_runs_the_program_that_was_sent() -> None:
     script = _parsed(user_data(KEY, dead_man=DEAD_MAN))["runcmd"][0]
-    words = [base64.b64decode(word).decode() for word in re.findall(r"printf %s (\S+)", script)]
+    words = [base64.b64decode(word).decode() for word in re.findall(r"printf %s (\S+) \| base64", script)]
 
     assert DEAD_MAN.program in words
     assert any("Restart=always" in word for word in words)
