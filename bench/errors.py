@@ -122,6 +122,12 @@ class BudgetError(NightbenchError):
     stage = "budget"
 
 
+class ObjectStoreError(NightbenchError):
+    """A bucket could not be reached, or refused; what was measured is kept on this computer."""
+
+    stage = "salvage"
+
+
 class PortInUseError(NightbenchError):
     """Somebody else listens where the engine must."""
 

@@ -117,6 +117,15 @@ class LeaseReport(LeaseFacts):
     usd: float | None = None
 
 
+class Uploads(Written):
+    """What of a night stands in a bucket: the hash of each run's manifest; and what does not, and why."""
+
+    place: str | None = None
+    runs: dict[str, str] = Field(default_factory=dict)
+    missing: tuple[str, ...] = ()
+    reason: str | None = None
+
+
 class NightEnd(Written):
     """Why a night ended before all of its runs were measured."""
 

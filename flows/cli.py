@@ -7,14 +7,17 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bench.errors import LeaseError, NightbenchError, UsageError
+from bench.errors import LeaseError, NightbenchError, ObjectStoreError, UsageError
 from flows import show
 from flows.ending import code_of, end_well
 from infra.settings import Settings, quiet_environment
+
+if TYPE_CHECKING:
+    from warehouse.load import LoadSummary
 
 app = typer.Typer(
     name="nightbench",
@@ -65,9 +68,9 @@ def run(
 
         read_suite(suite)  # what is wrong is said before Prefect is started
     else:
-        from infra.store import read_night  # noqa: PLC0415
+        from tasks.salvage import find_night  # noqa: PLC0415
 
-        read_night(Settings().data, resume)
+        find_night(Settings(), resume, show.progress)
     end_well()
     from flows.nightly import nightly  # noqa: PLC0415
 
@@ -77,8 +80,57 @@ def run(
         show.error("stopped; what was measured is kept: `nightbench run --resume NIGHT` measures and loads the rest")
         raise typer.Exit(code_of(stop)) from stop
     show.night(Settings().data, summary.night)
+    _end(summary)
+
+
+def _end(summary: "LoadSummary") -> None:
+    """Exit by what a night came to: 1 where a result is bad, 3 where one is not in the bucket that it should be in."""
+    from tasks.salvage import not_uploaded  # noqa: PLC0415
+
+    left = not_uploaded(Settings(), summary.night)
+    if left:
+        show.warn(f"{len(left)} runs are not uploaded: nightbench upload tries again")
     if set(summary.verdicts) - {"accepted", "suspect"}:
         raise typer.Exit(1)
+    if left:
+        raise typer.Exit(ObjectStoreError.exit_code)
+
+
+NightsArgument = Annotated[list[str] | None, typer.Argument(metavar="[NIGHT]...", help="All, when left out.")]
+
+
+@app.command()
+def upload(nights: NightsArgument = None) -> None:
+    """Upload to the bucket what is not there yet; exits 3 where something is still missing."""
+    from infra.store import nights as nights_here  # noqa: PLC0415
+    from tasks.salvage import upload_night  # noqa: PLC0415
+
+    settings = Settings()
+    failed = False
+    for night in nights or nights_here(settings.data):
+        warnings = upload_night(settings, night, settings.s3_patience_s)
+        failed |= bool(warnings)
+        for warning in warnings:
+            show.error(warning)
+        if not warnings:
+            show.line(f"{night}: all of it is uploaded")
+    if failed:
+        raise typer.Exit(ObjectStoreError.exit_code)
+
+
+@app.command()
+def fetch(
+    nights: Annotated[list[str] | None, typer.Argument(metavar="[NIGHT]...", help="Lists them, when left out.")] = None,
+) -> None:
+    """Bring nights back from the bucket; nothing that is here is overwritten. Then: nightbench rebuild."""
+    from tasks.salvage import fetch as fetch_night  # noqa: PLC0415
+    from tasks.salvage import nights_there  # noqa: PLC0415
+
+    settings = Settings()
+    for night in nights or []:
+        show.line(f"{night}: {fetch_night(settings, night)} runs fetched")
+    if not nights:
+        show.line("\n".join(nights_there(settings)) or "the bucket has no night")
 
 
 @app.command()

@@ -20,6 +20,7 @@ from tasks.loading import keep_end, load, report
 from tasks.machine import provision, ready_engine, ready_model, take_snapshot, teardown
 from tasks.measuring import bring_up, is_serving, make_bench, measure, shut_down
 from tasks.planning import missing_runs, plan_night
+from tasks.salvage import keep_away
 from tasks.spending import spending
 from warehouse.load import LoadSummary
 
@@ -58,6 +59,7 @@ def nightly(
     missing = len(missing_runs(night))
     progress = start_progress(night, missing)
     failure = try_machine(night, progress) if missing else None  # a whole night rents nothing
+    keep_away(night.night, is_paid_for=False)
     summary = load(night.night)
     show_results(night.night, report(night.night))
     if failure is not None:
@@ -111,6 +113,7 @@ def measure_runs(bench: Bench, engine: EngineAt, artifact: UUID) -> None:
                 running, server_id = try_server(bench, run, engine), run.scenario.server_id
         with spending(bench.night, bench.lease.lease_id, "measure", run):
             measure(bench, run, running, progress.within_run)
+        keep_away(bench.night.night, is_paid_for=True)
         progress.run_is_over()
     if isinstance(running, RunningServer):
         shut_down(running)

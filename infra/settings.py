@@ -19,6 +19,7 @@ QUIET = {
     "HF_HUB_DISABLE_TELEMETRY": "1",
     "VLLM_NO_USAGE_STATS": "1",
     "VLLM_DO_NOT_TRACK": "1",
+    "AWS_EC2_METADATA_DISABLED": "true",  # without keys, boto3 would look for a cloud's own address and wait
     # The default start timeout of the ephemeral API is too short for a busy two-core machine.
     "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",
     "PREFECT_LOGGING_EXTRA_LOGGERS": "nightbench",
@@ -63,4 +64,9 @@ class Settings(BaseSettings):
     # Lets each machine delete itself at its deadline. Off by default: such a token can delete every machine of the
     # team, and whatever runs on the machine can read it. It needs droplet:read and droplet:delete and nothing else.
     do_dead_man_token: SecretStr | None = None
+    s3_bucket: str | None = None  # where run folders go as well; None: nowhere. Keys: AWS_ACCESS_KEY_ID and so on
+    s3_endpoint: str | None = None  # of Spaces or another that speaks S3; None: Amazon's own
+    s3_prefix: str = Field(default="nightbench", pattern=r"^[\w.-]+(/[\w.-]+)*$")  # what all our names begin with
+    s3_grace_s: float = Field(default=60.0, ge=0)  # an upload may hold up a machine that is paid for so long
+    s3_patience_s: float = Field(default=900.0, ge=0)  # and so long once it is given back
     git_commit: str | None = None  # where the code is installed without its git folder

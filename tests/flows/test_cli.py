@@ -14,10 +14,25 @@ import pytest
 from infra import store
 from infra.ledger import Ledger
 from infra.processes import marked, orphans
+from tests.emulators.s3 import Bucket
 from tests.flows.conftest import House
 
 pytestmark = pytest.mark.prefect
-COMMANDS = ("run", "plan", "reap", "leases", "sql", "rebuild", "report", "audit", "doctor", "calibrate", "crosscheck")
+COMMANDS = (
+    "run",
+    "plan",
+    "upload",
+    "fetch",
+    "reap",
+    "leases",
+    "sql",
+    "rebuild",
+    "report",
+    "audit",
+    "doctor",
+    "calibrate",
+    "crosscheck",
+)
 SLOW_MS = 1500
 
 
@@ -129,6 +144,30 @@ def test_a_failed_night_exits_1_and_says_why(house: House) -> None:
     assert done.returncode == 1
     assert "larger than the available KV cache memory" in done.stdout
     assert house.leftovers() == []
+
+
+def test_what_no_bucket_took_is_kept_uploaded_later_and_taken_up_elsewhere(house: House, tmp_path: Path) -> None:
+    house.environment.update(
+        AWS_ACCESS_KEY_ID="tester",
+        AWS_SECRET_ACCESS_KEY="secret",  # noqa: S106 - of nobody
+        NIGHTBENCH_S3_BUCKET="nights",
+        NIGHTBENCH_S3_ENDPOINT="http://127.0.0.1:9",
+        NIGHTBENCH_S3_GRACE_S="1",
+        NIGHTBENCH_S3_PATIENCE_S="20",
+    )
+    ran = house.cli("run", str(house.suite), "--poc")
+    with Bucket() as bucket:
+        house.environment["NIGHTBENCH_S3_ENDPOINT"] = bucket.endpoint
+        uploaded = house.cli("upload")
+        there = tmp_path / "elsewhere"
+        elsewhere = House(there, house.suite, house.environment | {"NIGHTBENCH_DATA": str(there)})
+        (night,) = store.nights(house.data)
+        resumed = elsewhere.cli("run", "--resume", night)
+
+    assert (ran.returncode, uploaded.returncode, resumed.returncode) == (3, 0, 0)
+    assert "1 runs are not uploaded: nightbench upload tries again" in ran.stderr
+    assert "fetched 1 runs" in resumed.stderr
+    assert Ledger(elsewhere.data / "ledger.sqlite").leases() == []
 
 
 def test_a_full_disk_exits_3(house: House) -> None:

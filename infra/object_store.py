@@ -1,0 +1,200 @@
+"""A bucket that speaks S3: folders go there file by file, what makes them whole last, and come back the same.
+
+Each object carries its SHA-256 as metadata and is looked at once it is there. Repeating uploads only what is missing.
+"""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import boto3
+from boto3.exceptions import Boto3Error
+from boto3.s3.transfer import TransferConfig
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from bench.errors import ObjectStoreError
+from infra.store import MANIFEST, sha256
+
+PART_BYTES = 16 << 20  # of a large file; S3 takes 10,000 parts, so 160 GB
+PARTS_AT_ONCE = 4
+DIGEST = "sha256"  # the name of our metadata
+
+
+@dataclass(frozen=True)
+class Place:
+    """A bucket, who keeps it, and what all our names in it begin with; keys come from the usual AWS environment."""
+
+    bucket: str
+    endpoint: str | None = None  # None: Amazon's own
+    prefix: str = "nightbench"
+
+    def __str__(self) -> str:
+        """Name the place as people write it."""
+        return f"s3://{self.bucket}/{self.prefix}" + (f" at {self.endpoint}" if self.endpoint else "")
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long one request may take, and how often it is made."""
+
+    connect_s: float = 5.0
+    read_s: float = 30.0
+    tries: int = 5  # of errors that pass: 5xx, SlowDown, timeouts; waits grow between them
+
+
+class ObjectStore:
+    """One bucket. Every method raises ObjectStoreError, with what failed and the next step."""
+
+    def __init__(self, place: Place, patience: Patience | None = None) -> None:
+        patience = patience or Patience()
+        self.place = place
+        config = Config(
+            connect_timeout=patience.connect_s,
+            read_timeout=patience.read_s,
+            retries={"mode": "standard", "total_max_attempts": patience.tries},
+            # Newer clients add a checksum to every request, which many S3-likes refuse; ours is in the metadata.
+            request_checksum_calculation="when_required",
+            response_checksum_validation="when_required",
+            s3={"addressing_style": "path"} if place.endpoint else None,
+        )
+        with self._asking("its keys"):
+            session = boto3.Session()
+            if session.get_credentials() is None:
+                raise ObjectStoreError(
+                    f"{place}: there are no keys: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
+                )
+            # Most S3-likes do not care for the region, but requests are signed with one.
+            region = session.region_name or "us-east-1"
+            self._client: Any = session.client("s3", endpoint_url=place.endpoint, region_name=region, config=config)
+
+    @contextmanager
+    def _asking(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except (ClientError, BotoCoreError, Boto3Error, OSError) as error:
+            # An upload's own error wraps what the bucket answered.
+            answer = error if isinstance(error, ClientError) else error.__context__
+            if isinstance(answer, ClientError):
+                code = answer.response.get("Error", {}).get("Code", "?")
+                raise ObjectStoreError(f"{what}: {self.place} answered {code}: {_advice(code)}") from error
+            raise ObjectStoreError(f"{what}: {self.place} could not be reached: {_first_line(error)}") from error
+
+    def put_files(self, root: Path, names: Sequence[str], under: str, cancelled: threading.Event | None = None) -> None:
+        """Upload these files of a folder in this order, each as `under/name`, unless it is there already.
+
+        Stops between two files, or two parts of one, once `cancelled` is set.
+        """
+        for name in names:
+            _stop_if(cancelled)
+            self._put(root / name, f"{under}/{name}", cancelled)
+
+    def put_folder(self, folder: Path, under: str, cancelled: threading.Event | None = None) -> None:
+        """Upload a whole folder, its manifest last: where that stands, the rest does too."""
+        names = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+        self.put_files(folder, sorted(names, key=lambda name: name == MANIFEST), under, cancelled)
+
+    def _put(self, path: Path, name: str, cancelled: threading.Event | None) -> None:
+        size, digest = path.stat().st_size, sha256(path)
+        if self._is_there(name, size, digest):
+            return
+        transfer = TransferConfig(
+            multipart_threshold=PART_BYTES, multipart_chunksize=PART_BYTES, max_concurrency=PARTS_AT_ONCE
+        )
+        with self._asking(str(path)):
+            self._client.upload_file(
+                str(path),
+                self.place.bucket,
+                self._key(name),
+                ExtraArgs={"Metadata": {DIGEST: digest}},
+                Config=transfer,
+                Callback=lambda _sent: _stop_if(cancelled),
+            )
+        if not self._is_there(name, size, digest):
+            raise ObjectStoreError(f"{path}: {self.place} took it and has something else now; upload it again")
+
+    def _is_there(self, name: str, size: int, digest: str) -> bool:
+        """Whether an object has this size and says this hash."""
+        try:
+            head = self._client.head_object(Bucket=self.place.bucket, Key=self._key(name))
+        except ClientError as error:
+            if error.response.get("ResponseMetadata", {}).get("HTTPStatusCode") == 404:  # noqa: PLR2004 - not there
+                return False
+            with self._asking(name):
+                raise
+        except BotoCoreError:
+            with self._asking(name):
+                raise
+        return bool(head["ContentLength"] == size and head["Metadata"].get(DIGEST) == digest)
+
+    def names(self, under: str) -> dict[str, int]:
+        """Every object below a name, with its size in bytes; names are relative to it."""
+        prefix = self._key(under) + "/"
+        with self._asking(under):
+            pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self.place.bucket, Prefix=prefix)
+            return {one["Key"].removeprefix(prefix): one["Size"] for page in pages for one in page.get("Contents", [])}
+
+    def folders(self, under: str) -> list[str]:
+        """The names that stand directly below a name and have something below themselves."""
+        return sorted({name.partition("/")[0] for name in self.names(under) if "/" in name})
+
+    def get_file(self, name: str, path: Path) -> None:
+        """Bring one object to a file; ObjectStoreError where it is not what its own hash says."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with self._asking(name):
+            head = self._client.head_object(Bucket=self.place.bucket, Key=self._key(name))
+            self._client.download_file(self.place.bucket, self._key(name), str(path))
+        said = head["Metadata"].get(DIGEST)
+        if said is not None and said != sha256(path):
+            path.unlink()
+            raise ObjectStoreError(f"{name}: {self.place} gave something else than was put there; fetch it again")
+
+    def _key(self, name: str) -> str:
+        return str(PurePosixPath(self.place.prefix) / name)
+
+
+class CancelledError(Exception):
+    """An upload was told to stop; what is there stays, and the next one goes on from it."""
+
+
+def within(grace_s: float, work: Callable[[threading.Event], None]) -> str | None:
+    """Do this beside us for at most so long; why it was not done, or None where it was.
+
+    What takes longer is told to stop and left behind: whoever waits here pays for a machine meanwhile.
+    """
+    cancelled, came = threading.Event(), list[str | None]()
+
+    def run() -> None:
+        try:
+            work(cancelled)
+            came.append(None)
+        except CancelledError:
+            came.append("it took too long")
+        except ObjectStoreError as error:
+            came.append(str(error))
+
+    thread = threading.Thread(target=run, daemon=True, name="nightbench upload")
+    thread.start()
+    thread.join(grace_s)
+    cancelled.set()
+    return came[0] if came else f"it was not done within {grace_s:g} s"
+
+
+def _stop_if(cancelled: threading.Event | None) -> None:
+    if cancelled is not None and cancelled.is_set():
+        raise CancelledError
+
+
+def _advice(code: str) -> str:
+    if code in ("NoSuchBucket", "404"):
+        return "there is no such bucket: make it, or set NIGHTBENCH_S3_BUCKET and NIGHTBENCH_S3_ENDPOINT"
+    if code in ("AccessDenied", "403", "InvalidAccessKeyId", "SignatureDoesNotMatch"):
+        return "the keys are wrong or may not write there: check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+    return "it is asked again by nightbench upload"
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).split("\n", maxsplit=1)[0]

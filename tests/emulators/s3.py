@@ -1,0 +1,122 @@
+"""A bucket on loopback: moto's own server, with faults in front of it, each for so many requests.
+
+What a fault lets through is moto's answer; who uploads and reads here is the real boto3.
+"""
+
+import re
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+from werkzeug.serving import WSGIRequestHandler, make_server
+
+Kind = Literal["slow-down", "error", "silence", "denied", "corrupt"]
+Environ = dict[str, Any]
+SLOW_DOWN = "<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"
+STATUS = {"slow-down": "503 Slow Down", "error": "500 Internal Server Error", "denied": "403 Forbidden"}
+BODY = {
+    "slow-down": SLOW_DOWN,
+    "error": SLOW_DOWN.replace("SlowDown", "InternalError"),
+    "denied": SLOW_DOWN.replace("SlowDown", "AccessDenied"),
+}
+
+
+@dataclass
+class Fault:
+    """What happens instead to the next `times` requests of this method to a path that fits."""
+
+    kind: Kind
+    method: str
+    path: re.Pattern[str]
+    times: int
+    seconds: float
+
+
+@dataclass
+class Bucket:
+    """A running server with one bucket; leaves with its thread at the end of the block."""
+
+    name: str = "nights"
+    refuses_checksums: bool = False  # as many that speak S3 do
+    faults: list[Fault] = field(default_factory=list)
+    requests: list[tuple[str, str]] = field(default_factory=list)
+
+    def __enter__(self) -> Self:
+        self._moto = DomainDispatcherApplication(create_backend_app)
+        self._server = make_server("127.0.0.1", 0, self._answer, threaded=True, request_handler=_Quiet)
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+        self._thread.start()
+        # moto keeps what it stores for as long as its process lives.
+        for method, path in (("POST", "moto-api/reset"), ("PUT", self.name)):
+            asked = urllib.request.Request(f"{self.endpoint}/{path}", data=b"", method=method)  # noqa: S310 - loopback
+            urllib.request.urlopen(asked, timeout=10).close()  # noqa: S310
+        self.requests.clear()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.faults.clear()
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    @property
+    def endpoint(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_port}"
+
+    def fault(
+        self, kind: Kind, *, method: str = "PUT", path: str = ".*", times: int = 10**9, seconds: float = 0
+    ) -> None:
+        self.faults.append(Fault(kind, method, re.compile(path), times, seconds))
+
+    def puts(self) -> list[str]:
+        """The objects that were uploaded, in the order in which they were whole."""
+        done = [path for method, path in self.requests if method in ("PUT", "POST") and "partNumber" not in path]
+        return [path.partition("?")[0].removeprefix(f"/{self.name}/") for path in done if "uploads" not in path]
+
+    def _answer(self, environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
+        method = environ["REQUEST_METHOD"]
+        path = environ["PATH_INFO"] + (f"?{environ['QUERY_STRING']}" if environ["QUERY_STRING"] else "")
+        fault = next((one for one in self.faults if self._fits(one, method, path)), None)
+        if fault is not None:
+            fault.times -= 1
+            if fault.kind == "silence":
+                time.sleep(fault.seconds)
+            if fault.kind in STATUS:
+                return _say(environ, start_response, STATUS[fault.kind], BODY[fault.kind])
+            if fault.kind == "corrupt":
+                environ["HTTP_X_AMZ_META_SHA256"] = "0" * 64
+        if self.refuses_checksums and _has_checksum(environ):
+            body = SLOW_DOWN.replace("SlowDown", "NotImplemented")
+            return _say(environ, start_response, "501 Not Implemented", body)
+        self.requests.append((method, path))
+        answered: Iterable[bytes] = self._moto(environ, start_response)
+        return answered
+
+    @staticmethod
+    def _fits(fault: Fault, method: str, path: str) -> bool:
+        return fault.times > 0 and fault.method in (method, "*") and fault.path.search(path) is not None
+
+
+def _has_checksum(environ: Environ) -> bool:
+    named = any(
+        name.startswith(("HTTP_X_AMZ_CHECKSUM", "HTTP_X_AMZ_SDK_CHECKSUM", "HTTP_X_AMZ_TRAILER")) for name in environ
+    )
+    return named or "aws-chunked" in environ.get("HTTP_CONTENT_ENCODING", "")
+
+
+def _say(environ: Environ, start_response: Callable[..., Any], status: str, body: str) -> list[bytes]:
+    environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+    start_response(status, [("Content-Type", "application/xml")])
+    return [] if environ["REQUEST_METHOD"] == "HEAD" else [body.encode()]
+
+
+class _Quiet(WSGIRequestHandler):
+    """Says nothing on standard error."""
+
+    def log(self, type: str, message: str, *args: Any) -> None:  # noqa: A002 - as its base names it
+        """Keep quiet."""

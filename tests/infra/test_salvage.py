@@ -1,0 +1,248 @@
+"""Run folders go to a bucket and come back, with the real boto3 against moto's server and its faults."""
+
+import json
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from botocore.config import Config
+
+from bench.errors import ObjectStoreError, UnreadableResultError
+from infra import store
+from infra.object_store import PART_BYTES, ObjectStore, Patience, Place
+from infra.salvage import fetch_night, missing, read_uploads, salvage
+from tests.emulators.s3 import Bucket
+from tests.warehouse.folders import Shape, whole_night
+
+NIGHT = "2026-03-01"
+QUICK = Patience(connect_s=1.0, read_s=1.0, tries=3)
+
+
+@pytest.fixture(autouse=True)
+def _keys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name, value in {
+        "AWS_ACCESS_KEY_ID": "tester",
+        "AWS_SECRET_ACCESS_KEY": "very-secret-words",
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "AWS_CONFIG_FILE": str(tmp_path / "none"),
+        "AWS_SHARED_CREDENTIALS_FILE": str(tmp_path / "none"),
+    }.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("AWS_PROFILE", raising=False)
+
+
+@pytest.fixture
+def bucket() -> Iterator[Bucket]:
+    with Bucket() as running:
+        yield running
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    folder = tmp_path / "here"
+    whole_night(folder, NIGHT, {str(count): Shape(requests=count) for count in (2, 3, 4)})
+    return folder
+
+
+def _client(bucket: Bucket, config: Config | None = None) -> Any:
+    config = config or Config(request_checksum_calculation="when_required")
+    return boto3.client("s3", endpoint_url=bucket.endpoint, region_name="us-east-1", config=config)
+
+
+def _place(bucket: Bucket) -> Place:
+    return Place(bucket.name, bucket.endpoint, "ours")
+
+
+def _store(bucket: Bucket) -> ObjectStore:
+    return ObjectStore(_place(bucket), QUICK)
+
+
+def _salvage(bucket: Bucket, data: Path, grace_s: float = 30.0) -> list[str]:
+    return salvage(partial(ObjectStore, _place(bucket), QUICK), _place(bucket), data, NIGHT, grace_s)
+
+
+def _runs(data: Path) -> dict[str, str]:
+    folder = data / "runs" / NIGHT
+    return {name: digest for name, digest in store.file_hashes(folder).items() if name != "uploads.json"}
+
+
+def test_every_run_is_uploaded_with_its_manifest_last(bucket: Bucket, data: Path) -> None:
+    assert _salvage(bucket, data) == []
+
+    by_run: dict[str, list[str]] = {}
+    for name in bucket.puts():
+        run, _, file = name.removeprefix(f"ours/runs/{NIGHT}/").rpartition("/")
+        by_run.setdefault(run.removesuffix("/load"), []).append(file)
+    manifests = [files for run, files in by_run.items() if "MANIFEST.sha256" in files]
+    assert len(manifests) == 3
+    assert all(files[-1] == "MANIFEST.sha256" for files in manifests)
+    assert missing(data, NIGHT, _place(bucket)) == []
+
+
+def test_uploading_again_puts_nothing(bucket: Bucket, data: Path) -> None:
+    _salvage(bucket, data)
+    bucket.requests.clear()
+
+    _salvage(bucket, data)
+
+    assert bucket.puts() == []
+
+
+def test_a_night_comes_back_as_it_was(bucket: Bucket, data: Path, tmp_path: Path) -> None:
+    _salvage(bucket, data)
+
+    came = fetch_night(_store(bucket), tmp_path / "there", NIGHT)
+
+    assert came == 3
+    assert _runs(tmp_path / "there") == _runs(data)
+    assert _store(bucket).folders("runs") == [NIGHT]
+
+
+def test_fetching_again_brings_only_what_is_missing_and_overwrites_nothing(bucket: Bucket, data: Path) -> None:
+    _salvage(bucket, data)
+    kept = data / "runs" / NIGHT / "night.json"
+    kept.write_text("ours")
+
+    assert fetch_night(_store(bucket), data, NIGHT) == 0
+    assert kept.read_text() == "ours"
+
+
+def test_a_large_file_goes_in_parts(bucket: Bucket, tmp_path: Path) -> None:
+    large = tmp_path / "large.bin"
+    large.write_bytes(bytes(range(256)) * (PART_BYTES // 256) + b"and a little more")
+
+    _store(bucket).put_files(tmp_path, ["large.bin"], "parts")
+
+    assert len([path for method, path in bucket.requests if method == "PUT" and "partNumber=" in path]) == 2
+    _store(bucket).get_file("parts/large.bin", tmp_path / "back.bin")
+    assert (tmp_path / "back.bin").read_bytes() == large.read_bytes()
+
+
+@pytest.mark.parametrize("kind", ["slow-down", "error"])
+def test_a_bucket_that_falters_is_asked_again(bucket: Bucket, data: Path, kind: Any) -> None:
+    bucket.fault(kind, times=2)
+
+    assert _salvage(bucket, data) == []
+    assert missing(data, NIGHT, _place(bucket)) == []
+
+
+@pytest.mark.parametrize(("kind", "said"), [("slow-down", "SlowDown"), ("error", "InternalError")])
+def test_a_bucket_that_keeps_failing_costs_a_warning_and_no_result(
+    bucket: Bucket, data: Path, kind: Any, said: str
+) -> None:
+    before = _runs(data)
+    bucket.fault(kind)
+
+    (warning,) = _salvage(bucket, data)
+
+    assert "3 runs of night 2026-03-01 are not uploaded" in warning
+    assert "nightbench upload tries again" in warning
+    assert said in str(read_uploads(data, NIGHT).reason)
+    assert len(read_uploads(data, NIGHT).missing) == 3
+    assert _runs(data) == before
+
+
+def test_what_was_missing_is_uploaded_the_next_time(bucket: Bucket, data: Path) -> None:
+    bucket.fault("error", path="MANIFEST", times=3)
+    assert _salvage(bucket, data) != []
+
+    assert _salvage(bucket, data) == []
+    assert read_uploads(data, NIGHT).reason is None
+    assert read_uploads(data, NIGHT).missing == ()
+
+
+def test_a_run_whose_manifest_is_not_there_is_not_fetched(bucket: Bucket, data: Path, tmp_path: Path) -> None:
+    bucket.fault("error", path="MANIFEST", times=3)
+    _salvage(bucket, data)
+    _store(bucket).put_files(data / "runs" / NIGHT, ["night.json"], f"runs/{NIGHT}")
+
+    assert fetch_night(_store(bucket), tmp_path / "there", NIGHT) == 0
+    assert list((tmp_path / "there" / "runs" / NIGHT).glob("*/*/record.json")) == []
+
+
+def test_a_silent_bucket_holds_nothing_up_beyond_the_grace(bucket: Bucket, data: Path) -> None:
+    bucket.fault("silence", method="*", seconds=3.0)
+    began = time.monotonic()
+
+    (warning,) = _salvage(bucket, data, grace_s=1.0)
+
+    assert time.monotonic() - began < 2.0
+    assert "not done within" in warning
+
+
+def test_a_bucket_that_refuses_checksums_is_served_without_them(bucket: Bucket, data: Path) -> None:
+    bucket.refuses_checksums = True
+    with pytest.raises(Exception, match="NotImplemented"):
+        _client(bucket, Config(retries={"total_max_attempts": 1})).put_object(Bucket="nights", Key="a", Body=b"a")
+
+    assert _salvage(bucket, data) == []
+
+
+def test_what_arrived_wrong_is_not_called_uploaded(bucket: Bucket, data: Path) -> None:
+    bucket.fault("corrupt", path="record.json")
+
+    (warning,) = _salvage(bucket, data)
+
+    assert "has something else now" in warning
+    assert missing(data, NIGHT, _place(bucket)) != []
+
+
+def test_what_was_changed_in_the_bucket_is_not_taken_over(bucket: Bucket, data: Path, tmp_path: Path) -> None:
+    _salvage(bucket, data)
+    record = next(name for name in bucket.puts() if name.endswith("record.json"))
+    _client(bucket).put_object(Bucket=bucket.name, Key=record, Body=b"{}")
+
+    with pytest.raises(UnreadableResultError, match=r"record\.json is not as MANIFEST\.sha256 says"):
+        fetch_night(_store(bucket), tmp_path / "there", NIGHT)
+    assert not (tmp_path / "there" / record.removeprefix("ours/")).exists()
+
+
+def test_a_name_that_leads_out_of_the_night_becomes_no_file(bucket: Bucket, data: Path, tmp_path: Path) -> None:
+    _salvage(bucket, data)
+    for name in ("../../evil.json", "../7/MANIFEST.sha256", "leases/../../evil.json"):
+        _client(bucket).put_object(Bucket=bucket.name, Key=f"ours/runs/{NIGHT}/{name}", Body=b"evil")
+
+    fetch_night(_store(bucket), tmp_path / "there", NIGHT)
+
+    assert _runs(tmp_path / "there") == _runs(data)
+    assert list(tmp_path.rglob("evil.json")) == []
+
+
+def test_a_bucket_that_is_not_there_says_what_to_set(bucket: Bucket, data: Path) -> None:
+    nowhere = Place("another", bucket.endpoint)
+
+    (warning,) = salvage(partial(ObjectStore, nowhere, QUICK), nowhere, data, NIGHT, 10.0)
+
+    assert "there is no such bucket: make it, or set NIGHTBENCH_S3_BUCKET" in warning
+
+
+def test_keys_that_are_refused_are_named_and_never_told(bucket: Bucket, data: Path) -> None:
+    bucket.fault("denied", method="*")
+
+    (warning,) = _salvage(bucket, data)
+
+    assert "AccessDenied" in warning or "403" in warning
+    assert "check AWS_ACCESS_KEY_ID" in warning
+    assert "very-secret-words" not in warning + json.dumps(read_uploads(data, NIGHT).model_dump())
+
+
+def test_without_keys_nothing_is_asked(bucket: Bucket, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+
+    (warning,) = _salvage(bucket, data)
+
+    assert "there are no keys: set AWS_ACCESS_KEY_ID" in warning
+    assert bucket.requests == []
+
+
+def test_an_unreachable_bucket_is_named_with_its_address(data: Path) -> None:
+    nobody = Place("nights", "http://127.0.0.1:9")
+
+    with pytest.raises(ObjectStoreError, match=r"s3://nights/nightbench at http://127\.0\.0\.1:9 could not be reached"):
+        ObjectStore(nobody, Patience(0.5, 0.5, 1)).names("runs")
+    assert missing(data, NIGHT, nobody) != []
