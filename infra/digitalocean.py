@@ -23,7 +23,7 @@ from bench.machine_name import PREFIX, MachineName, is_alike
 from infra.cloud import Found, Leftover, LeftoverSort, Offer, Order, Snapshot
 from infra.do_calls import PER_PAGE, Calls
 from infra.do_words import PricedSize, by_id, machine_of, offers_of, snapshot_of
-from infra.golden import Imaging
+from infra.golden import Imaging, Switch
 from infra.keys import LeaseKeys, fingerprint, keys_of
 
 REGISTER_TRIES = 3
@@ -226,6 +226,13 @@ class DigitalOcean:
     def snapshot(self, machine_id: str, name: str) -> None:
         """One POST; whether a lost one had its effect is for the caller to find out by the snapshot's name."""
         body = {"type": "snapshot", "name": name}
+        self._calls.once(
+            "droplet:update", lambda: self._client.droplet_actions.post(int(machine_id), body=body), "action"
+        )
+
+    def switch(self, machine_id: str, how: Switch) -> None:
+        """One POST; asking for what is so already does no harm."""
+        body = {"type": how}
         self._calls.once(
             "droplet:update", lambda: self._client.droplet_actions.post(int(machine_id), body=body), "action"
         )

@@ -14,6 +14,7 @@ from infra.cloud import Cloud, Leftover, Snapshot
 from infra.release import Say, silent
 
 Imaging = Literal["none", "running", "done", "failed"]
+Switch = Literal["shutdown", "power_off"]
 LOOK_EVERY_S = 30.0
 LIFETIME = timedelta(days=30)
 KEPT = 3  # the newest, whatever is in them
@@ -21,6 +22,10 @@ KEPT = 3  # the newest, whatever is in them
 
 class ImageCloud(Cloud, Protocol):
     """A cloud that can make images of a machine's disk."""
+
+    def switch(self, machine_id: str, how: Switch) -> None:
+        """Ask once to end what runs on a machine, or to pull its plug; it stays ours, and is billed as before."""
+        ...
 
     def imaging(self, machine_id: str) -> Imaging:
         """How the newest making of an image of this machine stands."""

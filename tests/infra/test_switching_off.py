@@ -1,0 +1,59 @@
+"""A machine is off before its disk is copied: rows 25 and 26 of the fault table."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from bench.errors import LeaseError
+from infra.ledger import Lease
+from infra.switching_off import switch_off
+from tests.emulators.digitalocean.faults import FOR_EVER
+from tests.infra.rented import ONE_DROPLET, Rig
+
+ACTIONS = ONE_DROPLET + "/actions"
+
+
+@pytest.fixture
+def lease(rig: Rig) -> Iterator[Lease]:
+    yield (lease := rig.take())
+    rig.give_back(lease)
+
+
+def status(rig: Rig, lease: Lease) -> str:
+    found = rig.cloud.look(str(lease.machine_id))
+    return "gone" if found is None else found.status
+
+
+def asked_for(rig: Rig) -> int:
+    return sum(request.method == "POST" and "/actions" in request.path for request in rig.emulator.requests())
+
+
+def test_a_machine_is_asked_to_shut_down_and_is_off(rig: Rig, lease: Lease) -> None:
+    switch_off(rig.cloud, rig.clock, str(lease.machine_id))
+
+    assert (status(rig, lease), asked_for(rig)) == ("off", 1)
+
+
+def test_row_25_a_machine_that_does_not_shut_down_has_its_plug_pulled(rig: Rig, lease: Lease) -> None:
+    rig.emulator.behaviour.ignores_shutdown = True
+
+    switch_off(rig.cloud, rig.clock, str(lease.machine_id), say=rig.said.append)
+
+    assert (status(rig, lease), asked_for(rig)) == ("off", 2)
+    assert any("is still on" in words for words in rig.said)
+
+
+@pytest.mark.parametrize("phase", ["before", "close", "after", "close_after", "silence_after"])
+def test_row_26_a_lost_answer_or_another_event_is_outlived(rig: Rig, lease: Lease, phase: str) -> None:
+    rig.emulator.fault("POST", ACTIONS, phase=phase)
+
+    switch_off(rig.cloud, rig.clock, str(lease.machine_id))
+
+    assert status(rig, lease) == "off"
+
+
+def test_a_machine_that_stays_on_is_said_to_and_can_be_given_back(rig: Rig, lease: Lease) -> None:
+    rig.emulator.fault("POST", ACTIONS, phase="before", times=FOR_EVER)
+
+    with pytest.raises(LeaseError, match="cannot be switched off"):
+        switch_off(rig.cloud, rig.clock, str(lease.machine_id))
