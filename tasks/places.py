@@ -47,7 +47,9 @@ def cloud_named(settings: Settings, name: str) -> Cloud:
     """One cloud; UsageError where it is not set up."""
     found = clouds(settings)
     if name in CLOUDS and name not in found:
-        raise UsageError(f"there is no token for {name}: set NIGHTBENCH_DO_TOKEN (its scopes: docs/how-to/rent.md)")
+        raise UsageError(
+            f"there is no token for {name}: set NIGHTBENCH_DO_TOKEN (its scopes: docs/how-to/rent-a-gpu.md)"
+        )
     if name not in found:
         raise UsageError(f"--target {name!r} is not known; it can be: {', '.join(CLOUDS)}")
     return found[name]
