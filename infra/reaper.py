@@ -132,7 +132,12 @@ class _Round:
     def destroy(self, machines: Sequence[Found]) -> None:
         """Destroy machines of which no open lease speaks."""
         targets = [Target({found.machine_id}, found.name) for found in machines]
-        left = destroy(self.cloud, self.clock, targets, patience_s=self.patience_s, say=self.say)
+        try:
+            left = destroy(self.cloud, self.clock, targets, patience_s=self.patience_s, say=self.say)
+        except CloudDeniedError as error:
+            for target in targets:
+                target.trouble = f"it goes on costing: {error}"
+            left = [target for target in targets if not target.is_gone]
         self.done.given_back += [found.machine_id for found, target in zip(machines, targets, strict=True)
                                  if target.is_gone]  # fmt: skip
         for target in left:

@@ -1,0 +1,112 @@
+"""`nightbench reap` in a process of its own, against an emulated account and the clock on the wall."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from bench.machine_name import MachineName
+from infra.ledger import Intent, Ledger
+from tests.emulators.digitalocean import Emulator
+from tests.emulators.digitalocean.faults import FOR_EVER
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass
+class Shell:
+    """The command line, with an account in its environment."""
+
+    data: Path
+    emulator: Emulator
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def reap(self, *more: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("NIGHTBENCH_")}
+        account = {
+            "NIGHTBENCH_DATA": str(self.data),
+            "NIGHTBENCH_DO_TOKEN": self.emulator.token,
+            "NIGHTBENCH_DO_ENDPOINT": self.emulator.url,
+            "NIGHTBENCH_DO_CA": str(self.emulator.ca),
+            "NIGHTBENCH_DO_SETTLE_S": "0.4",
+        }
+        return subprocess.run(
+            [sys.executable, "-m", "flows", "reap", *more],
+            env={**inherited, **account, **environment},
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    with Emulator() as emulator:
+        emulator.plant_droplet("somebody-elses")
+        yield Shell(tmp_path / "data", emulator)
+
+
+def past_name() -> str:
+    return str(MachineName("01k9x", 1, datetime.now(UTC) - timedelta(minutes=1)))
+
+
+def test_with_nothing_there_is_nothing_to_give_back(shell: Shell) -> None:
+    done = shell.reap()
+
+    assert (done.returncode, done.stdout) == (0, "nothing to give back\n")
+
+
+def test_without_any_record_what_is_past_its_time_is_given_back(shell: Shell) -> None:
+    machine = shell.emulator.plant_droplet(past_name(), foreign=False)
+    shell.emulator.plant_droplet("nb-web")
+
+    done = shell.reap()
+
+    assert (done.returncode, done.stdout) == (0, f"gave back {machine.droplet_id}\n")
+    assert "'nb-web' looks like ours and is not known" in done.stderr
+    assert [one.name for one in shell.emulator.living()] == ["somebody-elses", "nb-web"]
+
+
+def test_what_cannot_be_given_back_is_an_error_and_not_a_line(shell: Shell) -> None:
+    machine = shell.emulator.plant_droplet(past_name(), foreign=False)
+    shell.emulator.fault("DELETE", r"/v2/droplets/\d+", phase="status", status=403, times=FOR_EVER)
+
+    done = shell.reap()
+
+    assert done.returncode == 3
+    assert "lacks the scope droplet:delete" in done.stderr
+    assert str(machine.droplet_id) in done.stderr
+
+
+@pytest.mark.parametrize("token", ["dop_v1_wrong", " "])
+def test_a_wrong_token_is_said_in_a_sentence_and_is_not_shown(shell: Shell, token: str) -> None:
+    done = shell.reap(NIGHTBENCH_DO_TOKEN=token)
+
+    assert done.returncode == 3
+    assert "The token is wrong or revoked: make a new one and set NIGHTBENCH_DO_TOKEN" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert token.strip() not in (done.stdout + done.stderr) or not token.strip()
+
+
+def test_without_a_token_a_lease_at_that_cloud_is_not_forgotten(shell: Shell) -> None:
+    name = past_name()
+    intent = Intent(
+        night="n",
+        cloud="digitalocean",
+        usd_per_hour=2.59,
+        expires_at=datetime.now(UTC) - timedelta(minutes=1),
+        name=name,
+    )
+    Ledger(shell.data / "ledger.sqlite").intend("01k9x", intent)
+
+    done = shell.reap(NIGHTBENCH_DO_TOKEN="")
+
+    assert done.returncode == 3
+    assert "01k9x was not given back: nobody here can reach its cloud 'digitalocean'" in done.stderr
