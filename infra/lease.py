@@ -9,7 +9,6 @@ from collections import Counter, deque
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Literal
 
 from bench.errors import (
     CloudDeniedError,
@@ -17,42 +16,23 @@ from bench.errors import (
     CloudLimitError,
     CloudRefusedError,
     LeaseError,
+    LedgerError,
     LostReplyError,
     NoCapacityError,
-    NotAskedError,
 )
 from bench.machine_name import MachineName
-from bench.record import AttemptOutcome
 from infra.clock import Clock
 from infra.cloud import Cloud, Found, Offer, Order
+from infra.coming_up import Fate, Patience, wait_until_up
+from infra.creating import create, search
 from infra.ledger import Intent, Lease, Ledger
 from infra.release import Say, Target, destroy, give_back, silent
-from infra.wish import Wish, fitting, image_for, why_too_dear
+from infra.wish import BILLED_MINUTES_MIN, Wish, fitting, image_for, why_too_dear
 
-LOOKS_TO_SETTLE, LOOK_EVERY_MIN_S = 24, 0.2  # 5 s where lists settle in two minutes
-SENDS_MAX = 6  # of one create call that never arrived
 TRIES_PER_OFFER = 2  # in one round, where its machine was promised and never came up
 LOST_MAX = 3  # attempts whose answer was lost and whose machine never appeared
 ROUND_PAUSE_S, ROUND_PAUSE_MAX_S = 30.0, 600.0
 UNDO_PATIENCE_S = 300.0
-BLIND_MAX_S = 1800.0  # how long a cloud may be out of reach while we look for a machine
-
-
-@dataclass(frozen=True)
-class Patience:
-    """How long a machine may take to come up, from the call on."""
-
-    boot_s: float = 1200.0
-    address_s: float = 300.0  # from active on
-
-
-@dataclass(frozen=True)
-class Fate:
-    """Why an attempt gave no machine, and since when one that it had is out of sight."""
-
-    outcome: AttemptOutcome
-    reason: str
-    gone_at: datetime | None = None
 
 
 def take_lease(
@@ -91,11 +71,13 @@ class _Taking:
     wish: Wish
     night: str
     say: Say
-    patience: Patience = Patience()
+    patience: Patience = field(default_factory=Patience)
     lease_id: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
     attempt: int = 0
     lost: int = 0
     fates: list[Fate] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)  # the names under which a machine was asked for
+    named: tuple[Offer, ...] = ()  # what the cloud named itself when it last had no capacity
 
     def by_plan(self) -> Lease:
         """Go through the plan from round to round until a machine is up or patience ends."""
@@ -122,7 +104,7 @@ class _Taking:
             if fate is None:
                 return True
             self.fates.append(fate)
-            if fate.outcome == "no-capacity":
+            if fate.outcome in ("no-capacity", "refused"):
                 tries[offer] = TRIES_PER_OFFER
                 plan.extendleft(reversed([near for near in self.named if not tries[near]]))
             elif fate.outcome == "unanswered":
@@ -133,15 +115,17 @@ class _Taking:
                 plan.append(offer)  # its machine may have had bad luck; but the others come first
         return False
 
-    named: tuple[Offer, ...] = ()  # what the cloud named itself when it last had no capacity
-
     def is_too_dear(self, offer: Offer) -> bool:
         """Whether earlier attempts have used up what this one may cost."""
         return bool(self.attempt) and why_too_dear(offer, self.wish, self.spent_usd()) is not None
 
     def spent_usd(self) -> float:
-        """What the machines of earlier attempts have cost."""
-        return self.ledger.lease(self.lease_id).usd(self.clock.now())
+        """What the machines of earlier attempts may have cost at most, the cloud's minimum included."""
+        tries = [one for one in self.ledger.attempts(self.lease_id) if one.rented_at is not None]
+        return sum(
+            one.usd_per_hour * max(_hours(one.rented_at, one.ended_at or self.clock.now()), BILLED_MINUTES_MIN / 60)
+            for one in tries
+        )
 
     def exhausted(self) -> LeaseError:
         """Why there is no machine, in a sentence."""
@@ -159,6 +143,7 @@ class _Taking:
         expires_at = self.clock.now() + timedelta(minutes=self.wish.minutes)
         name = MachineName(self.lease_id, self.attempt, expires_at, self.cloud.prefix)
         self.ledger.intend(self.lease_id, self.intent(offer, name))
+        self.asked.append(str(name))
         fate = self.create_and_wait(Order(name, offer, image_for(offer, self.wish)))
         self.end_attempt(fate)
         if fate is not None:
@@ -200,7 +185,7 @@ class _Taking:
         except (CloudDeniedError, CloudRefusedError) as error:
             self.ledger.end_attempt(self.lease_id, "refused", str(error))
             raise
-        return self.hold_and_wait(found, order.offer.usd_per_hour)
+        return self.hold_and_wait(found, order.offer)
 
     def our_own(self) -> str:
         """What of the account's machines is ours, as a sentence."""
@@ -210,11 +195,14 @@ class _Taking:
             return "which of its machines are ours could not be seen"
         return f"ours are {names}" if names else "none of its machines is ours"
 
-    def hold_and_wait(self, found: Found, usd_per_hour: float) -> Fate | None:
-        """Hold a machine and wait until it is up; one that does not come up is given back."""
-        self.ledger.hold(self.lease_id, found.machine_id, max(usd_per_hour, found.usd_per_hour or 0.0))
+    def hold_and_wait(self, found: Found, offer: Offer) -> Fate | None:
+        """Hold a machine and wait until it is up; one that does not come up, or costs too much, is given back."""
         found = self.keep_one(found)
-        up = wait_until_up(self.cloud, self.clock, found, self.patience)
+        # Of the price that was offered and the one that was given, the higher is believed.
+        offer = replace(offer, usd_per_hour=max(offer.usd_per_hour, found.usd_per_hour or 0.0))
+        self.ledger.hold(self.lease_id, found.machine_id, offer.usd_per_hour)
+        too_dear = why_too_dear(offer, self.wish)
+        up = Fate("refused", too_dear) if too_dear else wait_until_up(self.cloud, self.clock, found, self.patience)
         if isinstance(up, Fate):
             gone = Target({found.machine_id}, found.name)
             self.rid_of([gone])
@@ -231,7 +219,6 @@ class _Taking:
             if others:
                 ids = ", ".join(one.machine_id for one in others)
                 self.say(f"more than one machine is named {found.name}: keeping {same[0].machine_id}, deleting {ids}")
-                self.ledger.hold(self.lease_id, same[0].machine_id)
                 self.rid_of([Target({one.machine_id}, None) for one in others])
                 return same[0]
         return found
@@ -248,7 +235,8 @@ class _Taking:
         if lease.state == "held" and lease.address is not None:
             return True
         found = search(self.cloud, self.clock, lease.name or "")
-        fate = self.hold_and_wait(found, lease.usd_per_hour) if found else Fate("unanswered", "it never appeared")
+        offer = Offer(lease.kind or "", lease.usd_per_hour, lease.region, lease.is_spot)
+        fate = self.hold_and_wait(found, offer) if found else Fate("unanswered", "it never appeared")
         self.end_attempt(fate)
         return fate is None
 
@@ -261,123 +249,25 @@ class _Taking:
 
     def undo(self) -> None:
         """Give back whatever a failed or interrupted taking may have rented; what fails here is the reaper's."""
-        with suppress(KeyError, LeaseError):
-            lease = self.ledger.lease(self.lease_id)
-            ended = {"no-capacity", "refused", "over-limit"}
-            tries = self.ledger.attempts(self.lease_id)
-            if lease.machine_id is None and all(one.outcome in ended for one in tries):
-                self.ledger.release(self.lease_id)  # the cloud said no each time: there is nothing to look for
-                return
+        try:
+            self.undo_by_ledger()
+        except LedgerError:
+            # Without a ledger there still are the names: each of them may be a machine.
+            with suppress(LeaseError):
+                asked = [Target(set(), name) for name in self.asked]
+                destroy(self.cloud, self.clock, asked, patience_s=UNDO_PATIENCE_S, say=self.say)
+        except (KeyError, LeaseError):
+            return  # no lease was begun, or it stays open for the reaper
+
+    def undo_by_ledger(self) -> None:
+        """Give the lease back, or close it where the cloud said no each time: then there is nothing to look for."""
+        lease = self.ledger.lease(self.lease_id)
+        tries = self.ledger.attempts(self.lease_id)
+        if lease.machine_id is None and all(one.outcome in ("no-capacity", "refused", "over-limit") for one in tries):
+            self.ledger.release(self.lease_id)
+        else:
             give_back(self.cloud, self.ledger, self.clock, self.lease_id, patience_s=UNDO_PATIENCE_S, say=self.say)
 
 
-def create(cloud: Cloud, clock: Clock, order: Order) -> Found:
-    """Ask for one machine; a call that never arrived is made again, a lost answer is resolved by looking.
-
-    Raises what Cloud.rent raises; LostReplyError means that no machine of this name has appeared.
-    """
-    name = str(order.name)
-    for _ in range(SENDS_MAX):
-        try:
-            return cloud.rent(order)
-        except NotAskedError as error:
-            trouble = error
-            clock.sleep(error.wait_s)
-            found = cloud.find(name)
-            if found:
-                return found[0]
-        except LostReplyError as error:
-            adopted = _adopted(cloud, clock, name, error)
-            if adopted is None:
-                raise
-            return adopted
-    raise CloudError(f"{cloud.name} could not be asked for a machine ({trouble}); nothing was rented: try later")
-
-
-def _adopted(cloud: Cloud, clock: Clock, name: str, lost: LostReplyError) -> Found | None:
-    """The machine whose answer was lost; a cloud that turns us away now leaves the question open."""
-    try:
-        return search(cloud, clock, name)
-    except CloudDeniedError as error:
-        raise LostReplyError(f"{lost}; and it cannot be looked for: {error}") from error
-
-
-def search(cloud: Cloud, clock: Clock, name: str) -> Found | None:
-    """The machine of this name, looked for until the cloud's lists have settled; the lowest id where there are more.
-
-    Raises CloudError where the cloud could not be asked for so long that nobody can say.
-    """
-    began = clock.now()
-    while True:
-        waited_s = (clock.now() - began).total_seconds()
-        try:
-            found = cloud.find(name)
-        except CloudDeniedError:
-            raise
-        except CloudError:
-            if waited_s > cloud.settle_s + BLIND_MAX_S:
-                raise
-        else:
-            if found:
-                return found[0]
-            if waited_s >= cloud.settle_s:
-                return None
-        clock.sleep(max(LOOK_EVERY_MIN_S, cloud.settle_s / LOOKS_TO_SETTLE))
-
-
-def wait_until_up(cloud: Cloud, clock: Clock, found: Found, patience: Patience) -> Found | Fate:
-    """The machine once it is active and has an address, or why it never was.
-
-    Early on, "not found" proves nothing: it is believed when it has lasted as long as the cloud's lists may lag.
-    """
-    began = clock.now()
-    watch = _Watch(f"machine {found.machine_id}", cloud.settle_s, patience, began, seen_at=began)
-    while True:
-        outcome = watch.judge(_look(cloud, found.machine_id), clock.now())
-        if outcome is not None:
-            return outcome
-        clock.sleep(max(LOOK_EVERY_MIN_S, cloud.settle_s / LOOKS_TO_SETTLE))
-
-
-@dataclass
-class _Watch:
-    """What was seen of a machine that is coming up."""
-
-    what: str
-    settle_s: float
-    patience: Patience
-    began: datetime
-    seen_at: datetime
-    active_at: datetime | None = None
-
-    def judge(self, look: Found | Literal["absent", "unknown"], now: datetime) -> Found | Fate | None:
-        """The machine if it is up, its fate if it will not be; None while nobody knows."""
-        if isinstance(look, Found):
-            self.seen_at = now
-            if look.status == "errored":
-                return Fate("vanished", f"the cloud could not place {self.what}")
-            if look.status == "active":
-                self.active_at = self.active_at or now
-                if look.address is not None:
-                    return look
-        elif look == "absent" and (now - self.seen_at).total_seconds() > self.settle_s:
-            return Fate("vanished", f"{self.what} was promised and is not there")
-        return self.is_late(now)
-
-    def is_late(self, now: datetime) -> Fate | None:
-        """Why there is no more waiting, where there is none."""
-        if self.active_at is None and (now - self.began).total_seconds() > self.patience.boot_s:
-            return Fate("stuck", f"{self.what} was not up within {self.patience.boot_s:.0f} s")
-        if self.active_at is not None and (now - self.active_at).total_seconds() > self.patience.address_s:
-            return Fate("stuck", f"{self.what} had no public address {self.patience.address_s:.0f} s after its boot")
-        return None
-
-
-def _look(cloud: Cloud, machine_id: str) -> Found | Literal["absent", "unknown"]:
-    """One look; a cloud that cannot be asked has said nothing."""
-    try:
-        return cloud.look(machine_id) or "absent"
-    except CloudDeniedError:
-        raise
-    except CloudError:
-        return "unknown"
+def _hours(began: datetime | None, ended: datetime) -> float:
+    return 0.0 if began is None else (ended - began).total_seconds() / 3600

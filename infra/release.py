@@ -13,7 +13,7 @@ from bench.errors import CloudDeniedError, CloudError, LeaseError, LedgerError
 from bench.machine_name import MachineName
 from infra.clock import Clock
 from infra.cloud import Cloud
-from infra.ledger import Lease, Ledger
+from infra.ledger import Attempt, Lease, Ledger
 
 Say = Callable[[str], None]
 LOOKS_TO_SETTLE, LOOK_EVERY_MIN_S = 8, 0.2  # while a cloud's lists settle
@@ -133,7 +133,7 @@ def give_back(
     cloud: Cloud,
     ledger: Ledger,
     clock: Clock,
-    lease_id: str,
+    lease: Lease | str,
     *,
     patience_s: float | None = PATIENCE_S,
     say: Say = silent,
@@ -141,9 +141,11 @@ def give_back(
     """Release a lease's machines and all that came with them, look whether they are gone, and only then say so.
 
     May be repeated. Raises LeaseError where something is still there when patience ends: the lease stays `releasing`,
-    and `nightbench reap` goes on. A ledger that cannot be written delays nothing.
+    and `nightbench reap` goes on. A ledger that cannot be written delays nothing, and where the lease itself is passed
+    in place of its id, nor does one that cannot be read.
     """
-    lease = ledger.lease(lease_id)
+    lease_id = lease if isinstance(lease, str) else lease.lease_id
+    lease = _read_again(ledger, lease)
     with suppress(LedgerError):
         ledger.releasing(lease_id)
     targets = targets_of(ledger, lease)
@@ -162,10 +164,23 @@ def give_back(
     return ledger.lease(lease_id)
 
 
+def _read_again(ledger: Ledger, lease: Lease | str) -> Lease:
+    """A lease as the ledger has it now, or as it was when we last saw it."""
+    if isinstance(lease, str):
+        return ledger.lease(lease)
+    try:
+        return ledger.lease(lease.lease_id)
+    except LedgerError:
+        return lease
+
+
 def targets_of(ledger: Ledger, lease: Lease) -> list[Target]:
     """Whatever a lease may have rented: its machine, and every try of which nobody knows how it ended."""
     known = {lease.machine_id} if lease.machine_id else set() if lease.name else {lease.lease_id}
-    doubtful = [try_ for try_ in ledger.attempts(lease.lease_id) if try_.outcome in (None, "unanswered")]
+    tries: list[Attempt] = []
+    with suppress(LedgerError):
+        tries = ledger.attempts(lease.lease_id)
+    doubtful = [try_ for try_ in tries if try_.outcome in (None, "unanswered")]
     others = [Target({try_.machine_id} if try_.machine_id else set(), try_.name) for try_ in doubtful
               if try_.attempt != lease.attempt]  # fmt: skip
     return [Target(known, lease.name or None), *others]

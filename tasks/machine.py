@@ -47,7 +47,7 @@ def teardown(lease: Lease) -> None:
     settings = Settings()
     log = get_run_logger()
     cloud = cloud_named(settings, lease.cloud)
-    gone = give_back(cloud, ledger(settings), WallClock(), lease.lease_id, say=log.error)
+    gone = give_back(cloud, ledger(settings), WallClock(), lease, say=log.error)
     report_lease(settings, gone)
     forget_old_keys(settings)
     log.info("gave back %s after %.2f USD", gone.machine_id, gone.usd(datetime.now(UTC)))

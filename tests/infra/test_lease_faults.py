@@ -17,12 +17,15 @@ from bench.errors import (
     CloudLimitError,
     CloudRefusedError,
     LeaseError,
+    LedgerError,
     LostReplyError,
     NoCapacityError,
 )
 from bench.machine_name import MachineName
 from infra.keys import fingerprint, keys_of
 from infra.lease import take_lease
+from infra.ledger import Ledger
+from infra.release import give_back
 from infra.wish import Choice
 from tests.emulators.digitalocean.faults import FOR_EVER
 from tests.emulators.virtual_clock import VirtualClock
@@ -575,6 +578,38 @@ def test_row_41_the_bill_is_not_asked(rig: Rig) -> None:
     assert rig.give_back(rig.take()).state == "released"
 
 
+# The ledger itself.
+
+
+def test_a_ledger_that_breaks_after_the_create_call_leaves_no_machine(rig: Rig) -> None:
+    def break_ledger(_name: MachineName) -> None:
+        (rig.folder / "ledger.sqlite").write_bytes(b"no database")
+
+    rig.before_post = break_ledger
+
+    with pytest.raises(LedgerError, match="cannot be used"):
+        rig.take()
+
+    assert (rig.posts(), rig.billing()) == (1, [])
+
+
+def test_a_ledger_that_breaks_later_keeps_nobody_from_giving_back(rig: Rig) -> None:
+    lease = rig.take()
+    (rig.folder / "ledger.sqlite").write_bytes(b"no database")
+
+    with pytest.raises(LedgerError):
+        give_back(rig.cloud, rig.ledger, rig.clock, lease)
+
+    assert rig.billing() == []
+
+
+def test_a_folder_that_cannot_be_written_rents_nothing(rig: Rig) -> None:
+    (rig.folder / "a-file").write_text("")
+
+    with pytest.raises(LedgerError, match="nothing is rented without it"):
+        Ledger(rig.folder / "a-file" / "ledger.sqlite")
+
+
 # Money.
 
 
@@ -585,6 +620,15 @@ def test_of_two_prices_the_higher_is_the_leases(rig: Rig) -> None:
     rig.before_post = raise_price
 
     assert rig.take().usd_per_hour == 3.80
+
+
+def test_a_machine_that_turns_out_to_cost_more_than_the_ceiling_is_given_back(rig: Rig) -> None:
+    rig.before_post = lambda _name: rig.emulator.sell(KIND, usd_per_hour=3.80)
+
+    with pytest.raises(LeaseError, match=r"more than machine\.usd_per_hour_max = 3\.00"):
+        rig.take(usd_per_hour_max=3.0)
+
+    assert (rig.posts(), rig.billing(), rig.ledger.open_leases()) == (1, [], [])
 
 
 def test_what_failed_attempts_have_cost_counts_against_the_budget(rig: Rig) -> None:

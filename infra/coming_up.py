@@ -1,0 +1,86 @@
+"""Waiting for a machine that was promised: until it is active and has an address, or will not be."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from bench.errors import CloudDeniedError, CloudError
+from bench.record import AttemptOutcome
+from infra.clock import Clock
+from infra.cloud import Cloud, Found
+from infra.creating import look_every_s
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long a machine may take to come up, from the call on."""
+
+    boot_s: float = 1200.0
+    address_s: float = 300.0  # from active on
+
+
+@dataclass(frozen=True)
+class Fate:
+    """Why an attempt gave no machine, and since when one that it had is out of sight."""
+
+    outcome: AttemptOutcome
+    reason: str
+    gone_at: datetime | None = None
+
+
+def wait_until_up(cloud: Cloud, clock: Clock, found: Found, patience: Patience) -> Found | Fate:
+    """The machine once it is active and has an address, or why it never was.
+
+    Early on, "not found" proves nothing: it is believed when it has lasted as long as the cloud's lists may lag.
+    """
+    began = clock.now()
+    watch = _Watch(f"machine {found.machine_id}", cloud.settle_s, patience, began, seen_at=began)
+    while True:
+        outcome = watch.judge(_look(cloud, found.machine_id), clock.now())
+        if outcome is not None:
+            return outcome
+        clock.sleep(look_every_s(cloud))
+
+
+@dataclass
+class _Watch:
+    """What was seen of a machine that is coming up."""
+
+    what: str
+    settle_s: float
+    patience: Patience
+    began: datetime
+    seen_at: datetime
+    active_at: datetime | None = None
+
+    def judge(self, look: Found | Literal["absent", "unknown"], now: datetime) -> Found | Fate | None:
+        """The machine if it is up, its fate if it will not be; None while nobody knows."""
+        if isinstance(look, Found):
+            self.seen_at = now
+            if look.status == "errored":
+                return Fate("vanished", f"the cloud could not place {self.what}")
+            if look.status == "active":
+                self.active_at = self.active_at or now
+                if look.address is not None:
+                    return look
+        elif look == "absent" and (now - self.seen_at).total_seconds() > self.settle_s:
+            return Fate("vanished", f"{self.what} was promised and is not there")
+        return self.is_late(now)
+
+    def is_late(self, now: datetime) -> Fate | None:
+        """Why there is no more waiting, where there is none."""
+        if self.active_at is None and (now - self.began).total_seconds() > self.patience.boot_s:
+            return Fate("stuck", f"{self.what} was not up within {self.patience.boot_s:.0f} s")
+        if self.active_at is not None and (now - self.active_at).total_seconds() > self.patience.address_s:
+            return Fate("stuck", f"{self.what} had no public address {self.patience.address_s:.0f} s after its boot")
+        return None
+
+
+def _look(cloud: Cloud, machine_id: str) -> Found | Literal["absent", "unknown"]:
+    """One look; a cloud that cannot be asked has said nothing."""
+    try:
+        return cloud.look(machine_id) or "absent"
+    except CloudDeniedError:
+        raise
+    except CloudError:
+        return "unknown"

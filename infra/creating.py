@@ -1,0 +1,68 @@
+"""Asking for one machine, and looking for it where the answer was lost: never asking again instead."""
+
+from bench.errors import CloudDeniedError, CloudError, LostReplyError, NotAskedError
+from infra.clock import Clock
+from infra.cloud import Cloud, Found, Order
+
+LOOKS_TO_SETTLE, LOOK_EVERY_MIN_S = 24, 0.2  # 5 s where lists settle in two minutes
+SENDS_MAX = 6  # of one create call that never arrived
+BLIND_MAX_S = 1800.0  # how long a cloud may be out of reach while we look for a machine
+
+
+def look_every_s(cloud: Cloud) -> float:
+    """How often to look for a machine that should be there soon."""
+    return max(LOOK_EVERY_MIN_S, cloud.settle_s / LOOKS_TO_SETTLE)
+
+
+def create(cloud: Cloud, clock: Clock, order: Order) -> Found:
+    """Ask for one machine; a call that never arrived is made again, a lost answer is resolved by looking.
+
+    Raises what Cloud.rent raises; LostReplyError means that no machine of this name has appeared.
+    """
+    name = str(order.name)
+    for _ in range(SENDS_MAX):
+        try:
+            return cloud.rent(order)
+        except NotAskedError as error:
+            trouble = error
+            clock.sleep(error.wait_s)
+            found = cloud.find(name)
+            if found:
+                return found[0]
+        except LostReplyError as error:
+            adopted = _adopted(cloud, clock, name, error)
+            if adopted is None:
+                raise
+            return adopted
+    raise CloudError(f"{cloud.name} could not be asked for a machine ({trouble}); nothing was rented: try later")
+
+
+def _adopted(cloud: Cloud, clock: Clock, name: str, lost: LostReplyError) -> Found | None:
+    """The machine whose answer was lost; a cloud that turns us away now leaves the question open."""
+    try:
+        return search(cloud, clock, name)
+    except CloudDeniedError as error:
+        raise LostReplyError(f"{lost}; and it cannot be looked for: {error}") from error
+
+
+def search(cloud: Cloud, clock: Clock, name: str) -> Found | None:
+    """The machine of this name, looked for until the cloud's lists have settled; the lowest id where there are more.
+
+    Raises CloudError where the cloud could not be asked for so long that nobody can say.
+    """
+    began = clock.now()
+    while True:
+        waited_s = (clock.now() - began).total_seconds()
+        try:
+            found = cloud.find(name)
+        except CloudDeniedError:
+            raise
+        except CloudError:
+            if waited_s > cloud.settle_s + BLIND_MAX_S:
+                raise
+        else:
+            if found:
+                return found[0]
+            if waited_s >= cloud.settle_s:
+                return None
+        clock.sleep(look_every_s(cloud))
