@@ -139,7 +139,9 @@ def test_the_container_of_the_image_is_stopped_on_a_rented_machine(tools: FakeTo
 def test_memory_that_is_given_back_late_is_waited_for(tools: FakeTools, tmp_path: Path) -> None:
     amd(tools)
     (tmp_path / "idle").write_text(twin("amd-metric-idle.json"))
-    later = f"if [ -e {tmp_path}/asked ]; then /bin/cat {tmp_path}/idle; exit 0; fi; echo > {tmp_path}/asked"
+    # Asked for what there is, asked for who uses it, and only then given back.
+    later = f"if [ -e {tmp_path}/twice ]; then /bin/cat {tmp_path}/idle; exit 0; fi"
+    later += f"; if [ -e {tmp_path}/once ]; then echo > {tmp_path}/twice; fi; echo > {tmp_path}/once"
     tools.says("amd-smi", twin("amd-metric-busy.json"), when="metric --json", then=later)
 
     assert check(tmp_path, clean_patience_s=5.0).gpus

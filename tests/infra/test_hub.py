@@ -70,6 +70,7 @@ def test_a_model_of_the_hub_enters_the_same_scheme_as_a_generated_one(
     assert (model.path / MANIFEST).read_bytes() == (here.path / MANIFEST).read_bytes()
     left = sorted(entry.name for entry in models.iterdir() if not entry.name.endswith(".lock"))
     assert left == sorted([model.path.name, here.path.name])
+    assert not (model.path / ".cache").exists()
     assert [line for line in said if "GB, " in line and "MB/s" in line]
 
 
@@ -106,9 +107,11 @@ def test_a_commit_that_is_not_there_is_refused_with_the_newest(hub: HubEmulator,
         prepare(f"hf:org/small@{'0' * 40}")
 
 
-def test_a_model_that_is_not_there_is_named(prepare: Prepare) -> None:
+def test_a_model_that_is_not_there_is_named_at_once(hub: HubEmulator, prepare: Prepare) -> None:
     with pytest.raises(ModelError, match=r"knows no model org/none, or hides it from this token: check the name"):
         prepare(f"hf:org/none@{'0' * 40}")
+
+    assert len(hub.requests) == 1
 
 
 def test_a_gated_model_is_named_at_once_with_what_to_do(hub: HubEmulator, prepare: Prepare) -> None:
