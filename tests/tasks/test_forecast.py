@@ -68,7 +68,7 @@ def test_a_cloud_that_cannot_be_asked_is_a_doubt_and_no_error() -> None:
     [
         ({"usd_per_hour_max": 2.0}, "nothing would be rented"),
         ({"budget_usd": 5.0}, "ends the night early: the estimate is 8."),
-        ({"lease_minutes": 60}, "machine.lease_minutes = 60 ends the night early: the estimate is 198"),
+        ({"lease_minutes": 60}, "machine.lease_minutes = 60 ends the night early: the estimate is 197"),
     ],
 )
 def test_what_would_end_the_night_early_is_said_before(machine: dict[str, object], doubt: str) -> None:
