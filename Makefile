@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: run test check format bench engine lock clean
+.PHONY: run test check format bench chaos engine lock clean
 .DEFAULT_GOAL := run
 
 run: $(STAMP)
@@ -26,6 +26,11 @@ format: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks
+
+# Random nights with random faults, killed at random moments: `make chaos NIGHTS=1000`, `make chaos NIGHTS=1 SEED=42`.
+NIGHTS ?= 100
+chaos: $(STAMP)
+	$(BIN)/python -m tests.chaos $(NIGHTS) $(if $(SEED),--seed $(SEED))
 
 engine: $(STAMP)
 	$(BIN)/python -m infra.engine_env

@@ -7,6 +7,7 @@ from tests.emulators.digitalocean.resources import Action, Droplet, Image
 from tests.emulators.digitalocean.world import State
 
 PENDING_EVENT = "Droplet already has a pending event."
+HELD_MAX_S = 1800.0  # even an event that never ends lets go of its droplet, or nobody could ever delete it
 
 
 def accept(state: State, droplet: Droplet) -> Action:
@@ -44,7 +45,9 @@ def launch(state: State, droplet: Droplet, action: Action) -> None:
         state.at(state.now + delays.placement_s, lambda at: _vanish(state, droplet, action, at))
     elif fate == ERRORED:
         state.at(state.now + delays.create_s, lambda at: _finish(droplet, action, at, "errored"))
-    elif fate != STUCK:
+    elif fate == STUCK:
+        state.at(state.now + HELD_MAX_S, lambda _at: _let_go(droplet, action))
+    else:
         has_address = fate != NO_ADDRESS
         state.at(state.now + delays.create_s, lambda at: _activate(state, droplet, action, at, has_address))
 
@@ -76,6 +79,10 @@ def _give_address(state: State, droplet: Droplet) -> None:
 
 def _finish(droplet: Droplet, action: Action, at: float, status: str = "completed") -> None:
     action.end(at, status)
+    _let_go(droplet, action)
+
+
+def _let_go(droplet: Droplet, action: Action) -> None:
     if droplet.pending is action:
         droplet.pending, droplet.locked = None, False
 
@@ -109,7 +116,9 @@ def occupy(state: State, droplet: Droplet, kind: str, lasts_s: float, becomes: s
     fate = state.behaviour.action_fate(kind)
     if fate == "errored":
         state.at(state.now + lasts_s, lambda at: _finish(droplet, action, at, "errored"))
-    elif fate != "stuck":
+    elif fate == "stuck":
+        state.at(state.now + HELD_MAX_S, lambda _at: _let_go(droplet, action))
+    else:
         state.at(state.now + lasts_s, lambda at: _complete(state, droplet, action, at, becomes))
     return action
 

@@ -3,7 +3,7 @@
 import secrets
 import tempfile
 import threading
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -139,13 +139,22 @@ class Emulator:
     def revoke(self, token: str) -> None:
         self.api.tokens.pop(token, None)
 
-    def reclaim(self, droplet_id: int, after_s: float = 0.0) -> None:
-        """Take a spot droplet back, as the cloud does: with no word in the API."""
+    def later(self, after_s: float, happens: Callable[[], None]) -> None:
+        """Let something happen when so many seconds have passed on the emulator's clock."""
         with self.api.lock:
             self.state.advance(self._now_s())
-            droplet = self.state.droplets[droplet_id]
-            self.state.at(self.state.now + after_s, lambda _at: self._take_back(droplet))
+            self.state.at(self.state.now + after_s, lambda _at: happens())
             self.state.advance(self._now_s())
+
+    def reclaim(self, droplet_id: int, after_s: float = 0.0) -> None:
+        """Take a spot droplet back, as the cloud does: with no word in the API."""
+        self.later(after_s, lambda: self._take_back(self.state.droplets[droplet_id]))
+
+    def reclaim_all(self) -> None:
+        """Take every droplet back that is not foreign."""
+        for droplet in self.state.living():
+            if not droplet.foreign:
+                self._take_back(droplet)
 
     def _take_back(self, droplet: Droplet) -> None:
         if droplet.gone_at is None:

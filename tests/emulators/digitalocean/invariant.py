@@ -20,16 +20,16 @@ def breaches(
         if one.ended is None and one.name not in kept
     ]
     found += _twins(ours, now)
-    found += [f"SSH key {key.name} is left behind" for key in state.keys.values() if _is_left(key.name, prefix, kept)]
+    found += [
+        f"SSH key {key.name} is left behind"
+        for key in state.keys.values()
+        if key.name.startswith(prefix) and key.name not in kept and not key.foreign
+    ]
     found += state.touched
     spent = sum(one.usd(now) for one in ours)
     if budget_usd is not None and spent > budget_usd:
         found.append(f"spent {spent:.2f} USD of a budget of {budget_usd:.2f}")
     return found
-
-
-def _is_left(name: str, prefix: str, kept: Collection[str]) -> bool:
-    return name.startswith(prefix) and name not in kept
 
 
 def _twins(ours: list[Interval], now: float) -> list[str]:

@@ -1,0 +1,212 @@
+"""One night's life, and one reaper's round, by the real lease code: each fit to be run in a process of its own."""
+
+import getpass
+import random
+import signal
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from pydantic import SecretStr
+
+from bench.errors import HostError, NightbenchError
+from bench.first_boot import READY_FILE, HostKey, user_data
+from bench.machine_name import MachineName
+from flows.ending import end_well
+from infra.clock import Clock
+from infra.digitalocean import Account
+from infra.do_calls import Calls, make_client
+from infra.host import Access
+from infra.keys import LeaseKeys, keys_of
+from infra.lease import take_lease
+from infra.ledger import Lease, Ledger
+from infra.reaper import Reaped, reap
+from infra.release import give_back, is_lost
+from infra.ssh_host import SshHost
+from infra.wish import Choice, Wish
+from tests.chaos.steps import MortalCloud, MortalLedger, Steps
+from tests.emulators.virtual_clock import VirtualClock
+
+MINUTE_S = 60.0
+LEASE_MINUTES = 120.0
+FOUND_WRONG, OUTSIDE_FAILED, LOST = 1, 3, 4
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a night happens: the cloud, the clock, the data folder, and where its machines listen if they are real."""
+
+    url: str
+    ca: Path
+    token: str
+    clock: Path
+    data: Path
+    ssh_port: int | None = None
+
+    def of(self, token: str) -> "Place":
+        """The same place, for somebody with a token of their own."""
+        return replace(self, token=token)
+
+    @property
+    def ledger_file(self) -> Path:
+        return self.data / "ledger.sqlite"
+
+    @property
+    def keys(self) -> Path:
+        return self.data / "keys"
+
+
+@dataclass(frozen=True)
+class Life:
+    """What a night wants, how long it works, and when it dies."""
+
+    wish: Wish
+    dies_after: str | None = None
+    dies_by: int = signal.SIGKILL
+    dies_times: int = 1
+    work_s: float = 3000.0
+    snapshot: str | None = None
+    clock_off_s: float = 0.0  # by how much this computer's clock is moved in the middle of the work
+    seed: int = 0
+
+
+class WanderingClock:
+    """A computer's clock that somebody corrects while it runs; waiting is not affected."""
+
+    def __init__(self, inner: Clock) -> None:
+        self._inner = inner
+        self.off_s = 0.0
+
+    def now(self) -> datetime:
+        return self._inner.now() + timedelta(seconds=self.off_s)
+
+    def sleep(self, seconds: float) -> None:
+        self._inner.sleep(seconds)
+
+
+def wish(*regions: str, kind: str = "gpu-mi300x1-192gb", minutes: float = LEASE_MINUTES) -> Wish:
+    """One machine for two hours, where it can be had."""
+    return Wish((Choice(kind),), minutes=minutes, regions=regions or ("atl1", "tor1"), budget_usd=100.0)
+
+
+def cloud_at(place: Place, clock: Clock, steps: Steps, seed: int = 0) -> MortalCloud:
+    """The cloud by the client that is used for the real one; silence is noticed soon."""
+    client = make_client(SecretStr(place.token), place.url, place.ca, connect_timeout_s=5.0, read_timeout_s=0.5)
+    calls = Calls("digitalocean", clock, jitter=random.Random(seed).random)
+    return MortalCloud(steps, client, calls, place.keys, _first_boot, Account())
+
+
+def _first_boot(name: MachineName, keys: LeaseKeys) -> str:
+    del name
+    return user_data(HostKey(keys.host_private.read_text(), keys.host_public), dead_man=None)
+
+
+def live(place: Place, life: Life) -> None:
+    """Rent, work, give back; dies on the way if it is to. Ends the process with what a night would say."""
+    end_well()
+    try:
+        _live(place, life, Steps(life.dies_after, life.dies_by, life.dies_times))
+    except NightbenchError as error:
+        _note(place, "night.log", error)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def _live(place: Place, life: Life, steps: Steps) -> None:
+    clock = WanderingClock(VirtualClock(place.clock))
+    ledger = MortalLedger(steps, place.ledger_file, clock)
+    cloud = cloud_at(place, clock, steps, life.seed)
+    cloud.offers()
+    steps.after("S0")
+    lease = take_lease(cloud, ledger, clock, life.wish, night="2026-11-21")
+    try:
+        _prepare(place, lease, steps)
+        clock.off_s = life.clock_off_s
+        _work(cloud, ledger, clock, lease, (life, steps))
+    finally:
+        give_back(cloud, ledger, clock, lease.lease_id)
+
+
+def _prepare(place: Place, lease: Lease, steps: Steps) -> None:
+    """Wait until the machine is armed and answers; then something runs on it that must end with it."""
+    if place.ssh_port is None:
+        steps.after("S5")
+        steps.after("S6")
+        return
+    keys = keys_of(place.keys, lease.lease_id)
+    access = Access(
+        str(lease.address), place.ssh_port, getpass.getuser(), keys.client_private, keys.host_public
+    )  # fmt: skip
+    host = SshHost(access, patience_s=20.0)
+    _wait_until(lambda: _is_ready(host))
+    steps.after("S5")
+    host.start_detached(["sleep", "613"], "nightbench/engine")
+    steps.after("S6")
+    host.close()
+
+
+def _is_ready(host: SshHost) -> bool:
+    try:
+        return host.run(f"test -e {READY_FILE}").exit_code == 0
+    except HostError:
+        return False
+
+
+def _wait_until(holds: Callable[[], bool], patience_s: float = 30.0) -> None:
+    until = time.monotonic() + patience_s
+    while not holds() and time.monotonic() < until:
+        time.sleep(0.1)
+
+
+def _work(cloud: MortalCloud, ledger: Ledger, clock: Clock, lease: Lease, told: tuple[Life, Steps]) -> None:
+    """What takes the time: five steps, a heartbeat each minute, a look whether the machine still stands."""
+    life, steps = told
+    if life.snapshot is not None and lease.machine_id is not None:
+        cloud.snapshot(lease.machine_id, life.snapshot)
+    for step in ("S7", "S8", "S9", "S10", "S11"):
+        until = clock.now() + timedelta(seconds=life.work_s / 5)
+        while clock.now() < until:
+            clock.sleep(5 * MINUTE_S)
+            ledger.touch(lease.lease_id)
+            if clock.now() > lease.expires_at or is_lost(cloud, clock, lease):
+                return
+        steps.after(step)
+
+
+def reap_once(place: Place, seed: int = 0, steps: Steps | None = None) -> Reaped:
+    """One round of the reaper, with whatever records there are."""
+    clock = VirtualClock(place.clock)
+    steps = steps or Steps(None)
+    cloud = cloud_at(place, clock, steps, seed)
+    return reap({cloud.name: cloud}, MortalLedger(steps, place.ledger_file, clock), clock)
+
+
+def reap_and_die(place: Place, step: str) -> None:
+    """A reaper that is killed in the middle of its own work."""
+    reap_once(place, steps=Steps(step))
+
+
+def reap_beside(place: Place, period_s: float, until: Path) -> None:
+    """A reaper beside the night: a round each period of the night's time, until the file `until` is there.
+
+    It waits for the clock and never moves it, or its idle hours would be the night's.
+    """
+    clock = VirtualClock(place.clock)
+    due = clock.now_s()
+    while not until.exists():
+        if clock.now_s() >= due:
+            try:
+                reap_once(place)
+            except NightbenchError as error:
+                _note(place, "reaper.log", error)
+            due = clock.now_s() + period_s
+        time.sleep(0.02)
+
+
+def _note(place: Place, name: str, error: NightbenchError) -> None:
+    with (place.data.parent / name).open("a") as log:
+        log.write(f"{type(error).__name__}: {error}\n")

@@ -1,0 +1,60 @@
+"""Children that are forked from a small process with everything imported, and the emulator they all talk to."""
+
+import multiprocessing
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from multiprocessing.context import ForkServerContext
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+CHILD_PATIENCE_S = 120.0
+
+
+def _context() -> ForkServerContext:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["tests.chaos.night"])
+    return context
+
+
+def start(what: Callable[..., None], *arguments: Any) -> BaseProcess:
+    """Run something in a process of its own; forked where there are no threads, so that a kill is all there is."""
+    child = _context().Process(target=what, args=arguments, daemon=False)
+    child.start()
+    return child
+
+
+def wait_for(child: BaseProcess) -> int:
+    """How a child ended: its exit code, or minus the signal. AssertionError where it does not end."""
+    child.join(CHILD_PATIENCE_S)
+    if child.exitcode is None:
+        child.kill()
+        child.join()
+        raise AssertionError(f"a child did not end within {CHILD_PATIENCE_S:.0f} s")
+    return child.exitcode
+
+
+def run(what: Callable[..., None], *arguments: Any) -> int:
+    """Run something in a process of its own to its end."""
+    return wait_for(start(what, *arguments))
+
+
+@contextmanager
+def beside(what: Callable[..., None], *arguments: Any, end: Path) -> Iterator[BaseProcess]:
+    """Something that runs until the file `end` is there."""
+    child = start(what, *arguments, end)
+    try:
+        yield child
+    finally:
+        end.touch()
+        wait_for(child)
+
+
+def let_it_catch_up(seconds: float = 0.1) -> None:
+    """Give processes beside us a moment of real time."""
+    time.sleep(seconds)
+
+
+KILLED = -signal.SIGKILL

@@ -1,0 +1,93 @@
+"""The steps of a night's life, and the real parts of it with a moment to die at after each."""
+
+import os
+import signal
+import time
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from infra.clock import Clock
+from infra.cloud import Found, Order
+from infra.digitalocean import DigitalOcean
+from infra.ledger import Intent, Ledger
+
+STEPS = {
+    "S0": "plan",
+    "S1": "intent written",
+    "S2": "asked for the machine",
+    "S3": "id written",
+    "S4": "active",
+    "S5": "self-destruct armed",
+    "S6": "reached by ssh",
+    "S7": "downloaded",
+    "S8": "served",
+    "S9": "measured",
+    "S10": "results fetched",
+    "S11": "stored",
+    "S12": "destroy asked",
+    "S13": "seen to be gone",
+    "S14": "ledger closed",
+}
+
+
+@dataclass
+class Steps:
+    """When to die, and by which signal; a signal that asks is given a moment to be heard."""
+
+    dies_after: str | None
+    dies_by: int = signal.SIGKILL
+    times: int = 1  # an impatient person presses Ctrl-C again
+
+    def after(self, step: str) -> None:
+        """Say that a step is done."""
+        if step == self.dies_after and self.times:
+            self.times -= 1
+            os.kill(os.getpid(), self.dies_by)
+            time.sleep(0.01)
+
+
+class MortalCloud(DigitalOcean):
+    """DigitalOcean by pydo, with the steps that belong to it."""
+
+    def __init__(self, steps: Steps, *parts: Any) -> None:
+        super().__init__(*parts)
+        self._steps = steps
+
+    def rent(self, order: Order) -> Found:
+        found = super().rent(order)
+        self._steps.after("S2")
+        return found
+
+    def release(self, machine_id: str) -> None:
+        super().release(machine_id)
+        self._steps.after("S12")
+
+
+class MortalLedger(Ledger):
+    """The ledger, with the steps that belong to it."""
+
+    def __init__(self, steps: Steps, path: Path, clock: Clock) -> None:
+        super().__init__(path, clock)
+        self._steps = steps
+
+    def intend(self, lease_id: str, intent: Intent) -> None:
+        super().intend(lease_id, intent)
+        self._steps.after("S1")
+
+    def hold(self, lease_id: str, machine_id: str, usd_per_hour: float | None = None) -> None:
+        super().hold(lease_id, machine_id, usd_per_hour)
+        self._steps.after("S3")
+
+    def reach(self, lease_id: str, address: str | None) -> None:
+        super().reach(lease_id, address)
+        self._steps.after("S4")
+
+    def gone(self, lease_id: str, at: datetime) -> None:
+        self._steps.after("S13")
+        super().gone(lease_id, at)
+
+    def release(self, lease_id: str) -> None:
+        super().release(lease_id)
+        self._steps.after("S14")

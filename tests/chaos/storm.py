@@ -1,0 +1,205 @@
+"""One random night: everything that can go wrong, drawn from one seed, and the question whether anything leaked."""
+
+import random
+import signal
+import tempfile
+import traceback
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bench.errors import NightbenchError
+from bench.machine_name import ImageName
+from infra.wish import Choice, Wish
+from tests.chaos.night import Life, live, reap_and_die, reap_beside, reap_once
+from tests.chaos.processes_of_nights import let_it_catch_up, run, start, wait_for
+from tests.chaos.steps import STEPS
+from tests.chaos.world import PERIOD_S, ROUND_S, World, a_world
+from tests.emulators.digitalocean.behaviour import FATES
+
+MI300X, SPOT = "gpu-mi300x1-192gb", "gpu-mi355x1-288gb-spot"
+USD_PER_HOUR_MAX = 2.97
+BUDGET_USD = 12.0
+BEFORE_AND_AFTER = ("before", "after", "close", "close_after", "silence_after", "truncated", "empty", "garbage")
+# What may be struck, by which phases. A delete may be answered and not done, which nothing but looking can tell.
+TARGETS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("POST", "/v2/droplets", BEFORE_AND_AFTER),
+    ("DELETE", r"/v2/droplets/\d+", ("before", "after", "close", "close_after", "silence_after", "lie")),
+    ("GET", r"/v2/droplets/\d+", ("before", "close", "garbage", "missing")),
+    ("GET", "/v2/droplets", ("before", "close", "truncated", "nothing", "busy")),
+    ("GET", "/v2/sizes", ("before", "close", "busy")),
+    ("POST", "/v2/account/keys", BEFORE_AND_AFTER),
+    ("GET", "/v2/account/keys", ("before", "busy")),
+    ("DELETE", r"/v2/account/keys/.+", ("before", "after", "close_after")),
+    ("POST", r"/v2/droplets/\d+/actions", ("before", "after", "close_after")),
+    ("GET", "/v2/volumes", ("before", "busy")),
+    ("GET", "/v2/snapshots", ("before", "close")),
+)
+# Faults that are told from the outside only by their answers.
+ANSWERS: dict[str, dict[str, Any]] = {
+    "missing": {"phase": "status", "status": 404},
+    "nothing": {"phase": "status", "status": 200, "body": {"droplets": [], "links": {}, "meta": {"total": 0}}},
+    "busy": {"phase": "status", "status": 429, "retry_after": 20},
+}
+
+
+@dataclass(frozen=True)
+class Weather:
+    """What a seed means."""
+
+    seed: int
+    life: Life
+    faults: tuple[dict[str, Any], ...]
+    fates: tuple[str, ...]
+    lag: dict[str, float]
+    gone_lag: dict[str, float]
+    full: tuple[tuple[str, str], ...]
+    loses_records: bool
+    reapers: int
+    reaper_dies_after: str | None
+    reclaimed_after_s: float | None
+    token_ends_after_s: float | None
+    flags: dict[str, bool] = field(default_factory=dict)
+
+
+def forecast(seed: int) -> Weather:
+    """Draw a night from its seed; the same one each time."""
+    dice = random.Random(seed)
+    faults = tuple(_fault(dice) for _ in range(dice.choice((0, 1, 2, 3, 5, 8))))
+    regions = ("atl1", "tor1", "nyc2")
+    return Weather(
+        seed=seed,
+        life=_life(dice, seed),
+        faults=faults,
+        fates=tuple(dice.choice(("", "", *sorted(FATES))) for _ in range(dice.choice((0, 0, 1, 2)))),
+        # Below the settle window, which is what it is for.
+        lag={view: dice.uniform(0, 90) for view in ("get", "list", "tag_list", "name_list", "tags")},
+        gone_lag={view: dice.uniform(0, 90) for view in ("get", "list", "tag_list", "name_list")},
+        full=tuple((MI300X, region) for region in regions if dice.random() < 0.2),
+        loses_records=dice.random() < 0.3,
+        reapers=dice.choice((0, 0, 1, 1, 2)),
+        reaper_dies_after=dice.choice((None, None, None, "S12", "S13")),
+        reclaimed_after_s=dice.uniform(100, 4000) if dice.random() < 0.2 else None,
+        token_ends_after_s=dice.uniform(100, 4000) if dice.random() < 0.1 else None,
+        flags={
+            "deletes_pending": dice.random() < 0.7,
+            "late_snapshots": dice.random() < 0.5,
+            "gpus_in_tag_list": dice.random() < 0.7,
+            "says_where": dice.random() < 0.5,
+        },
+    )
+
+
+def _fault(dice: random.Random) -> dict[str, Any]:
+    method, path, phases = dice.choice(TARGETS)
+    phase = dice.choice(phases)
+    told = ANSWERS.get(phase, {"phase": phase, "status": dice.choice((500, 502, 503, 504))})
+    return {"method": method, "path": path, "nth": dice.randint(1, 6), "times": dice.randint(1, 3), **told}
+
+
+def _life(dice: random.Random, seed: int) -> Life:
+    # No date can be read in this name, so it is to go as soon as somebody sees it.
+    unwanted = str(ImageName("0badc0de", None))
+    kinds = dice.choice(((MI300X,), (MI300X, "gpu-mi325x1-256gb"), (SPOT, MI300X)))
+    wanted = Wish(
+        tuple(Choice(kind) for kind in kinds),
+        minutes=dice.choice((45.0, 90.0, 120.0)),
+        budget_usd=BUDGET_USD,
+        patience_s=dice.choice((0.0, 600.0)),
+    )
+    dies = dice.random() < 0.6
+    return Life(
+        wanted,
+        dies_after=dice.choice(tuple(STEPS)) if dies else None,
+        dies_by=dice.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)),
+        dies_times=dice.choice((1, 1, 2)),
+        work_s=dice.choice((600.0, 3000.0)),
+        snapshot=unwanted if dice.random() < 0.15 else None,
+        clock_off_s=dice.choice((0.0, 0.0, 0.0, -3600.0, 3600.0)),
+        seed=seed,
+    )
+
+
+def blow(seed: int) -> str | None:
+    """Live through the night of a seed; what leaked, as a sentence, or None."""
+    weather = forecast(seed)
+    with tempfile.TemporaryDirectory(prefix="chaos-") as folder, a_world(Path(folder) / "night") as world:
+        _set(world, weather)
+        _night(world, weather)
+        _morning(world, weather)
+        return _verdict(world)
+
+
+def outcome(seed: int) -> tuple[int, str | None]:
+    """A seed and what leaked; a night that breaks the harness is a breach too, and the next one goes on."""
+    try:
+        return seed, blow(seed)
+    except Exception:  # noqa: BLE001 - whatever it is, it is told with its seed
+        return seed, traceback.format_exc()
+
+
+def _set(world: World, weather: Weather) -> None:
+    cloud = world.cloud
+    cloud.lag.update(weather.lag)
+    cloud.behaviour.gone_lag.update(weather.gone_lag)
+    cloud.behaviour.fates.extend(weather.fates)
+    cloud.capacity.update(dict.fromkeys(weather.full, 0))
+    for name, is_so in weather.flags.items():
+        setattr(cloud.behaviour, name, is_so)
+    for fault in weather.faults:
+        cloud.fault(**fault)
+    if weather.reclaimed_after_s is not None:
+        cloud.later(weather.reclaimed_after_s, cloud.reclaim_all)
+
+
+def _night(world: World, weather: Weather) -> None:
+    """The night with its reapers beside it; its own token may end before it does."""
+    token = world.cloud.add_token("*")
+    if weather.token_ends_after_s is not None:
+        world.cloud.later(weather.token_ends_after_s, lambda: world.cloud.revoke(token))
+    end = world.place.data.parent / "end"
+    with ExitStack() as stack:
+        for _ in range(weather.reapers):
+            child = start(reap_beside, world.place, PERIOD_S / 2, end)
+            stack.callback(wait_for, child)
+        stack.callback(end.touch)
+        run(live, world.place.of(token), weather.life)
+        if weather.loses_records:
+            world.lose_records()
+        if weather.reapers:
+            let_it_catch_up()
+
+
+def _morning(world: World, weather: Weather) -> None:
+    """Reapers' rounds, an hour apart: with the faults until the last deadline, and then once when all is quiet."""
+    if weather.reaper_dies_after is not None:
+        run(reap_and_die, world.place, weather.reaper_dies_after)
+    deadline = world.deadline()
+    while deadline is not None and world.clock.now() <= deadline:
+        _reap(world, weather.seed)
+        world.clock.sleep(PERIOD_S)
+    world.cloud.api.plan.faults.clear()
+    _reap(world, weather.seed)
+    if weather.life.snapshot is not None:
+        # A partial snapshot may show up hours after its machine is gone; a later round finds it by its name.
+        world.clock.sleep(PERIOD_S)
+        _reap(world, weather.seed)
+
+
+def _reap(world: World, seed: int) -> None:
+    try:
+        reap_once(world.place, seed)
+    except NightbenchError as error:
+        with (world.place.data.parent / "reaper.log").open("a") as log:
+            log.write(f"{type(error).__name__}: {error}\n")
+
+
+def _verdict(world: World) -> str | None:
+    # The budget binds the lease; a reaper may come a period later, and takes a while itself.
+    most_usd = BUDGET_USD + (PERIOD_S + ROUND_S) / 3600 * USD_PER_HOUR_MAX
+    try:
+        world.must_be_clean(most_usd)
+    except AssertionError as error:
+        return str(error)
+    return None

@@ -1,0 +1,92 @@
+"""Signals that ask, disks that are full, records that cannot be read, clocks that jump."""
+
+import resource
+import signal
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from infra.ledger import Ledger
+from tests.chaos.night import OUTSIDE_FAILED, Life, Place, live, wish
+from tests.chaos.processes_of_nights import run
+from tests.chaos.world import World, a_world
+
+HOUR_S = 3600.0
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    with a_world(tmp_path) as made:
+        yield made
+
+
+def live_with_a_full_disk(place: Place) -> None:
+    """No file may grow beyond what the ledger has already: each write fails as on a full disk."""
+    room = place.ledger_file.stat().st_size
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
+    live(place, Life(wish()))
+
+
+@pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
+@pytest.mark.parametrize("step", ["S1", "S2", "S4", "S8", "S12"])
+def test_a_night_that_is_asked_to_stop_gives_back_by_itself(world: World, step: str, sign: signal.Signals) -> None:
+    run(live, world.place, Life(wish(), dies_after=step, dies_by=sign))
+
+    if step == "S12":
+        world.reap()  # asked in the middle of giving back, which is not begun anew
+    world.must_be_clean()
+
+
+def test_a_second_interrupt_leaves_it_to_the_reaper(world: World) -> None:
+    run(live, world.place, Life(wish(), dies_after="S12", dies_by=signal.SIGINT, dies_times=2))
+
+    world.reap()
+
+    world.must_be_clean()
+
+
+def test_a_hang_up_leaves_it_to_the_reaper(world: World) -> None:
+    run(live, world.place, Life(wish(), dies_after="S8", dies_by=signal.SIGHUP))
+
+    world.reap()
+
+    world.must_be_clean()
+
+
+def test_on_a_full_disk_nothing_is_rented(world: World) -> None:
+    Ledger(world.place.ledger_file, world.clock)
+
+    code = run(live_with_a_full_disk, world.place)
+
+    assert code == OUTSIDE_FAILED
+    assert world.cloud.requests("POST", "/v2/droplets") == []
+
+
+def test_where_records_cannot_be_kept_nothing_is_rented(world: World) -> None:
+    nowhere = replace(world.place, data=Path("/proc/self/fdinfo/data"))
+
+    run(live, nowhere, Life(wish()))
+
+    assert world.cloud.requests("POST", "/v2/droplets") == []
+
+
+@pytest.mark.parametrize("left", [0, 100, 4096, 6000], ids="{} bytes left".format)
+def test_a_ledger_that_was_cut_off_keeps_nobody_from_giving_back(world: World, left: int) -> None:
+    run(live, world.place, Life(wish(), dies_after="S9"))
+    whole = world.place.ledger_file.read_bytes()
+    world.place.ledger_file.write_bytes(whole[:left])
+    world.wait_for_the_deadline()
+
+    world.reap()
+
+    world.must_be_clean()
+
+
+@pytest.mark.parametrize("by_s", [-HOUR_S, HOUR_S], ids=["back", "forth"])
+def test_a_clock_that_jumps_by_an_hour_leaks_nothing(world: World, by_s: float) -> None:
+    code = run(live, world.place, Life(wish(), clock_off_s=by_s))
+
+    assert code == 0
+    world.must_be_clean()
