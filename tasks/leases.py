@@ -7,10 +7,11 @@ from infra import processes, store
 from infra.clock import WallClock
 from infra.keys import forget_keys, leases_with_keys
 from infra.ledger import Attempt, Lease
+from infra.lost_records import ledger_or_empty
 from infra.reaper import Reaped, reap
 from infra.release import Say, silent
 from infra.settings import Settings
-from tasks.places import clouds, lease_keys, ledger, stage_book
+from tasks.places import clouds, lease_keys, ledger, stage_book, ledger_file
 
 
 def report_lease(settings: Settings, lease: Lease) -> None:
@@ -66,7 +67,7 @@ def _attempt(attempt: Attempt) -> LeaseAttempt:
 
 def give_back_leftovers(settings: Settings, *, everything: bool = False, say: Say = silent) -> Reaped:
     """Give back every machine that a dead night left, and end what else it left running; say what came of it."""
-    book = ledger(settings)
+    book = ledger_or_empty(ledger_file(settings), WallClock(), say)
     left = [lease.lease_id for lease in book.open_leases()]
     reaped = reap(clouds(settings), book, WallClock(), everything=everything, say=say)
     for lease_id in left:

@@ -25,9 +25,14 @@ from infra.stage_costs import StageBook
 CLOUDS = ("local", "digitalocean")
 
 
+def ledger_file(settings: Settings) -> Path:
+    """Where the ledger of the data folder lies."""
+    return settings.data / "ledger.sqlite"
+
+
 def ledger(settings: Settings) -> Ledger:
     """The ledger of the data folder."""
-    return Ledger(settings.data / "ledger.sqlite")
+    return Ledger(ledger_file(settings))
 
 
 def stage_book(settings: Settings) -> StageBook:
