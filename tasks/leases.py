@@ -11,7 +11,7 @@ from infra.lost_records import ledger_or_empty
 from infra.reaper import Reaped, reap
 from infra.release import Say, silent
 from infra.settings import Settings
-from tasks.places import clouds, lease_keys, ledger, stage_book, ledger_file
+from tasks.places import clouds, lease_keys, ledger, ledger_file, stage_book
 
 
 def report_lease(settings: Settings, lease: Lease) -> None:

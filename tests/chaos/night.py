@@ -23,8 +23,9 @@ from infra.host import Access
 from infra.keys import LeaseKeys, keys_of
 from infra.lease import take_lease
 from infra.ledger import Lease, Ledger
+from infra.lost_records import ledger_or_empty
 from infra.reaper import Reaped, reap
-from infra.release import give_back, is_lost
+from infra.release import give_back, is_lost, silent
 from infra.ssh_host import SshHost
 from infra.wish import Choice, Wish
 from tests.chaos.steps import MortalCloud, MortalLedger, Steps
@@ -182,6 +183,7 @@ def reap_once(place: Place, seed: int = 0, steps: Steps | None = None) -> Reaped
     clock = VirtualClock(place.clock)
     steps = steps or Steps(None)
     cloud = cloud_at(place, clock, steps, seed)
+    ledger_or_empty(place.ledger_file, clock, silent)
     return reap({cloud.name: cloud}, MortalLedger(steps, place.ledger_file, clock), clock)
 
 

@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from bench.errors import LedgerError
+from infra.clock import WallClock
 from infra.ledger import Ledger
+from infra.lost_records import ledger_or_empty
 from tests.chaos.night import OUTSIDE_FAILED, Life, Place, live, wish
 from tests.chaos.processes_of_nights import run
 from tests.chaos.world import World, a_world
@@ -82,6 +85,17 @@ def test_a_ledger_that_was_cut_off_keeps_nobody_from_giving_back(world: World, l
     world.reap()
 
     world.must_be_clean()
+    aside = list(world.place.data.glob("ledger.sqlite.broken-*"))
+    assert [one.stat().st_size for one in aside] == ([left] if left else [])  # an empty file is an empty ledger
+
+
+def test_a_ledger_that_cannot_be_read_for_another_reason_is_not_set_aside(tmp_path: Path) -> None:
+    (tmp_path / "ledger.sqlite").mkdir()
+
+    with pytest.raises(LedgerError):
+        ledger_or_empty(tmp_path / "ledger.sqlite", WallClock(), print)
+
+    assert (tmp_path / "ledger.sqlite").is_dir()
 
 
 @pytest.mark.parametrize("by_s", [-HOUR_S, HOUR_S], ids=["back", "forth"])
