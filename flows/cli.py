@@ -28,9 +28,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 SuiteArgument = Annotated[Path, typer.Argument(help="The suite file: what to measure.")]
-TargetOption = Annotated[str, typer.Option(help="Where to measure: local.")]
+TargetOption = Annotated[str, typer.Option(help="Where to measure: local, digitalocean, ssh:user@host[:port].")]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-TARGETS = ("local",)
+PLANNED = ("local", "digitalocean")
 STREAMS = "1,10,100,500,1000,2000"
 
 
@@ -46,11 +46,6 @@ def start(
         os.environ["NIGHTBENCH_DATA"] = str(data.absolute())
 
 
-def _require_target(target: str) -> None:
-    if target not in TARGETS:
-        raise UsageError(f"--target {target!r} is not known; it can be: {', '.join(TARGETS)}")
-
-
 @app.command()
 def run(
     suite: SuiteArgument = Path("suites/local.toml"),
@@ -62,7 +57,9 @@ def run(
 
     Exits 1 when any measurement is rejected or failed, or was not run.
     """
-    _require_target(target)
+    from tasks.places import known_target  # noqa: PLC0415
+
+    settings = Settings()
     if resume is None:
         from tasks.planning import read_suite  # noqa: PLC0415
 
@@ -70,12 +67,13 @@ def run(
     else:
         from tasks.salvage import find_night  # noqa: PLC0415
 
-        find_night(Settings(), resume, show.progress)
+        target = find_night(settings, resume, show.progress).target
+    target = known_target(settings, target)
     end_well()
     from flows.nightly import nightly  # noqa: PLC0415
 
     try:
-        summary = nightly(suite=str(suite), target="local", poc=poc, resume=resume)
+        summary = nightly(suite=str(suite), target=target, poc=poc, resume=resume)
     except (KeyboardInterrupt, SystemExit) as stop:
         show.error("stopped; what was measured is kept: `nightbench run --resume NIGHT` measures and loads the rest")
         raise typer.Exit(code_of(stop)) from stop
@@ -151,8 +149,8 @@ def plan(
     from tasks.places import clouds  # noqa: PLC0415
     from tasks.planning import make_night  # noqa: PLC0415
 
-    if target not in (*TARGETS, "digitalocean"):
-        raise UsageError(f"--target {target!r} is not known; a plan can be for: local, digitalocean")
+    if target not in PLANNED:
+        raise UsageError(f"--target {target!r} is not known; a plan can be for: {', '.join(PLANNED)}")
     night = make_night(suite, target, poc=poc, is_draft=True)
     found = forecast(night, clouds(Settings()).get(target), download_mb_per_s)
     show.plan(night, found, as_json=as_json)
@@ -218,14 +216,14 @@ def crosscheck(
     Without a suite they load a server whose every write is known, with 64 tokens in and 100 out.
     """
     from infra import crosscheck as checking  # noqa: PLC0415
-    from tasks.places import find_engine  # noqa: PLC0415
+    from infra.engines import own_engine  # noqa: PLC0415
     from tasks.planning import pick_scenario  # noqa: PLC0415
 
     if (suite is None) != (scenario is None) or (suite is not None and streams is not None):
         raise UsageError("give --streams for the truth server, or --suite and --scenario for a real engine")
     settings = Settings()
     asked = None if suite is None or scenario is None else pick_scenario(suite, scenario)
-    with checking.ground(find_engine(settings, show.progress), settings.cache, show.progress) as here:
+    with checking.ground(own_engine(settings, show.progress), settings.cache, show.progress) as here:
         if asked is None:
             sides = checking.check_streams(here, streams or 100, checking.Schedule(ttft_ms, itl_ms))
         else:

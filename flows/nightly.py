@@ -1,7 +1,6 @@
 """The night: plan, rent a machine, calibrate, measure every scenario on it, give it back, load, judge, report."""
 
 from pathlib import Path
-from typing import Literal
 from uuid import UUID
 
 from prefect import flow
@@ -17,14 +16,12 @@ from tasks.artifacts import NightProgress, show_plan, show_results, start_progre
 from tasks.calibrating import calibrate_client
 from tasks.leases import give_back_leftovers
 from tasks.loading import keep_end, load, report
-from tasks.machine import provision, ready_engine, ready_model, take_snapshot, teardown
+from tasks.machine import provision, reach, ready_engine, ready_model, take_snapshot, teardown
 from tasks.measuring import bring_up, is_serving, make_bench, measure, shut_down
 from tasks.planning import missing_runs, plan_night
 from tasks.salvage import keep_away
 from tasks.spending import spending
 from warehouse.load import LoadSummary
-
-Target = Literal["local"]
 
 
 def release_leftovers(flow: Flow[..., object], flow_run: FlowRun, state: State[object]) -> None:
@@ -41,7 +38,7 @@ def release_leftovers(flow: Flow[..., object], flow_run: FlowRun, state: State[o
     on_failure=[release_leftovers],
 )
 def nightly(
-    suite: str = "suites/local.toml", target: Target = "local", poc: bool = False, resume: str | None = None
+    suite: str = "suites/local.toml", target: str = "local", poc: bool = False, resume: str | None = None
 ) -> LoadSummary:
     """Run a whole night and return what was loaded; what could be measured is loaded even if the machine failed.
 
@@ -49,7 +46,7 @@ def nightly(
 
     Args:
         suite: The suite file that says what to measure
-        target: Where to measure it
+        target: Where to measure it: local, digitalocean, or ssh:user@host for a host of your own
         poc: Only the first scenario, once
         resume: A night to take up again: runs only what it is missing
 
@@ -81,14 +78,16 @@ def benchmark_machine(night: NightRecord, progress: UUID) -> None:
     """Rent one machine, measure every missing run on it, and always give it back."""
     lease = provision(night)
     try:
+        with spending(night, lease.lease_id, "boot"):
+            site = reach(lease)
         with spending(night, lease.lease_id, "software"):
-            engine = ready_engine()
+            engine = ready_engine(lease, night.suite.engine)
         with spending(night, lease.lease_id, "model"):
-            model = ready_model(night.suite.model.source)
+            model = ready_model(lease, night.suite.model.source)
         snapshot = take_snapshot(lease)
         with spending(night, lease.lease_id, "calibrate"):
-            calibration = calibrate_client(night)
-        bench = make_bench(night, lease, model, snapshot, calibration)
+            calibration = calibrate_client(night, lease)
+        bench = make_bench(night, lease, site, model, snapshot, calibration)
         measure_runs(bench, engine, progress)
     finally:
         teardown(lease)
@@ -105,8 +104,8 @@ def measure_runs(bench: Bench, engine: EngineAt, artifact: UUID) -> None:
     server_id = None
     for run in runs:
         fits = run.scenario.server_id == server_id
-        if isinstance(running, RunningServer) and not (fits and is_serving(running)):
-            shut_down(running)
+        if isinstance(running, RunningServer) and not (fits and is_serving(bench, running)):
+            shut_down(bench, running)
             running = None
         if running is None or not fits:
             with spending(bench.night, bench.lease.lease_id, "serve"):
@@ -116,7 +115,7 @@ def measure_runs(bench: Bench, engine: EngineAt, artifact: UUID) -> None:
         keep_away(bench.night.night, is_paid_for=True)
         progress.run_is_over()
     if isinstance(running, RunningServer):
-        shut_down(running)
+        shut_down(bench, running)
 
 
 def try_server(bench: Bench, run: PlannedRun, engine: EngineAt) -> RunningServer | NightbenchError:

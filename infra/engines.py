@@ -17,6 +17,11 @@ def ready_engine(engine: Engine, settings: Settings, say: Say, *, is_rented: boo
         homes = settings.cache.absolute() / "engine-homes"
         image = ensure_image(engine.image, homes, say, may_install=is_rented)
         return EngineAt(image.docker, build=None, image=image.name, cache=image.home)
+    return own_engine(settings, say)
+
+
+def own_engine(settings: Settings, say: Say) -> EngineAt:
+    """The engine that the settings name, else the one of our own environment, which is built where it is not there."""
     if settings.vllm_executable is not None:
         return EngineAt(settings.vllm_executable.absolute(), build=None)
     built = ensure_engine(LOCK, settings.cache, say)

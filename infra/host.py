@@ -6,7 +6,7 @@ Every path on the machine is relative to the home folder of the user that logs i
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal, Protocol, Self
 
 Say = Callable[[str], None]
 
@@ -89,6 +89,10 @@ class Host(Protocol):
 
     def is_alive(self) -> bool:
         """Whether the machine runs a command now."""
+        ...
+
+    def with_patience(self, patience_s: float) -> Self:
+        """The same machine by a connection of its own, given up on sooner or later."""
         ...
 
     def close(self) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from bench.errors import ErrandLostError, NightbenchError, TransferError
+from bench.errors import ErrandLostError, ServerStartError, TransferError
 from bench.record import PlannedRun
 from infra import errand, store
 from infra.host import Host, Look
@@ -26,6 +26,7 @@ T = TypeVar("T")
 DATA = f"{HOME}/data"
 POLL_FIRST_S, POLL_S = 0.2, 1.0
 LAST_CHARS = 1500
+LEAVE_PATIENCE_S = 30.0
 # After these there is something on the machine that belongs into the night's folder here.
 LEAVES_SOMETHING = frozenset(verb.__name__ for verb in (find_site, calibrate, bring_up, measure, shut_down))
 
@@ -39,6 +40,18 @@ _LIST = """cd {folder} 2>/dev/null || exit 0
 for file in */*/MANIFEST.sha256; do [ ! -e "$file" ] || echo "run ${{file%/*}} 0"; done
 for file in servers/*.log calibration*.json; do [ ! -e "$file" ] || echo "file $file $(stat -c %s "$file")"; done"""
 _LISTED = re.compile(r"(?P<sort>run|file) (?P<name>[\w.-]+(?:/[\w.-]+)?) (?P<size>\d+)")
+
+# A container is no child of ours: ending processes would leave it to docker. Whatever else was started under a lease
+# carries its mark, wherever it has moved itself; grep reads no list of arguments.
+_END_MARKED = """if command -v docker > /dev/null; then
+  docker ps --all --quiet --filter name=^/?nb-{lease_id}- | xargs --no-run-if-empty docker rm --force
+fi
+marked() {{ grep -lzxF {mark} /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3; }}
+kill -TERM $(marked) 2>/dev/null
+i=0; while [ -n "$(marked)" ] && [ $i -lt {tenths} ]; do sleep 0.1; i=$((i+1)); done
+i=0; while [ -n "$(marked)" ] && [ $i -lt 50 ]; do kill -KILL $(marked) 2>/dev/null; sleep 0.1; i=$((i+1)); done
+[ -z "$(marked)" ]"""
+END_PATIENCE_S = 10.0
 
 
 class Machine(Protocol):
@@ -75,7 +88,7 @@ class Duty:
     night: str
     data: Path
     python: str | None = None
-    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold secrets
 
     @property
     def folder(self) -> str:
@@ -102,10 +115,11 @@ class SshMachine:
                 self._send_inputs(run)
         try:
             answer: T = self._errand(verb, hear, args)
-        except NightbenchError:
-            self._bring_home_if(verb.__name__ == bring_up.__name__)  # why a server did not start is in its log
+        except ServerStartError:
+            self._bring_home()  # why it did not start is in its log
             raise
-        self._bring_home_if(verb.__name__ in LEAVES_SOMETHING)
+        if verb.__name__ in LEAVES_SOMETHING:
+            self._bring_home()
         return answer
 
     def _errand(self, verb: Callable[..., Any], hear: Listener, args: tuple[Any, ...]) -> Any:
@@ -131,7 +145,7 @@ class SshMachine:
         """How an errand is started: the environment it needs, and our code before anything that is installed."""
         if self._shipped is None:
             self._shipped = ship(self._host, self._duty.python, hear.say, self._sleep)
-            self._host.put_secret_environment(self._duty.secrets, f"{self._duty.folder}/secret.env")
+            self._host.put_secret_environment(self._duty.environment, f"{self._duty.folder}/secret.env")
         shell = ["sh", "-c", _RUN.replace("{home}", HOME), f"{self._duty.folder}/secret.env", self._shipped.code]
         # The mark is there before the program is, so that whoever ends the lease finds it at any moment.
         return [*shell, "env", f"{MARK}={self._duty.lease_id}", self._shipped.python, "-m", "infra.errand", folder]
@@ -162,15 +176,16 @@ class SshMachine:
                 self._sent.add(digest)
 
     def leave(self) -> None:
-        """Bring home what is left of the night and remove it there, with everything that ends with the lease."""
-        self._bring_home_if(True)
+        """End what still runs, bring home what is left of the night, and remove it and the lease's own files there."""
+        self._host.close()
+        self._host = self._host.with_patience(LEAVE_PATIENCE_S)  # what costs money is not kept for a few logs
+        end_marked(self._host, self._duty.lease_id)
+        self._bring_home()
         self._host.ask(f"rm -rf {DATA}/runs/{self._duty.night} {self._duty.folder}")
         self._host.close()
 
-    def _bring_home_if(self, is_wanted: bool) -> None:
+    def _bring_home(self) -> None:
         """Bring home each whole run folder, and each log and table that has grown."""
-        if not is_wanted:
-            return
         there, here = f"{DATA}/runs/{self._duty.night}", store.night_folder(self._duty.data, self._duty.night)
         listed = self._host.ask(_LIST.format(folder=there)).splitlines()
         for entry in filter(None, map(_LISTED.fullmatch, listed)):
@@ -197,6 +212,13 @@ class SshMachine:
         aside.unlink(missing_ok=True)
         self._host.get(source, aside)
         aside.replace(target)
+
+
+def end_marked(host: Host, lease_id: str) -> None:
+    """End every process of a lease on a machine; none is left when this returns, and it may be repeated."""
+    mark = shlex.quote(f"{MARK}={lease_id}")
+    script = _END_MARKED.format(lease_id=lease_id, mark=mark, tenths=round(END_PATIENCE_S * 10))
+    host.ask(script, timeout_s=12 * END_PATIENCE_S)
 
 
 def _is_as_long(file: Path, size: int) -> bool:

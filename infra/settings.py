@@ -69,4 +69,8 @@ class Settings(BaseSettings):
     s3_prefix: str = Field(default="nightbench", pattern=r"^[\w.-]+(/[\w.-]+)*$")  # what all our names begin with
     s3_grace_s: float = Field(default=60.0, ge=0)  # an upload may hold up a machine that is paid for so long
     s3_patience_s: float = Field(default=900.0, ge=0)  # and so long once it is given back
+    ssh_key: Path | None = None  # lets us in to hosts of one's own; None: the first of the usual ones
+    ssh_known_hosts: Path | None = None  # None: ~/.ssh/known_hosts
+    ssh_ready_s: float = Field(default=600.0, gt=0)  # how long a machine may take from its address to doing as asked
+    machine_python: str | None = None  # on a machine over SSH, has what the measuring code needs; None: one is made
     git_commit: str | None = None  # where the code is installed without its git folder

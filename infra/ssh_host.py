@@ -10,7 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from bench.errors import (
     LoginRefusedError,
@@ -108,6 +108,10 @@ class SshHost:
         if self._line is not None:
             self._line.close()
             self._line = None
+
+    def with_patience(self, patience_s: float) -> Self:
+        """The same machine, given up on sooner or later."""
+        return type(self)(self.access, patience_s=patience_s, connect_s=min(self._connect_s, patience_s))
 
     def _connected(self) -> Line:
         if self._line is None or not self._line.is_open:
@@ -223,8 +227,8 @@ class SshHost:
         self.ask(script, timeout_s=STEP_TIMEOUT_S + patience_s)
 
 
-def wait_until_ready(host: SshHost, patience_s: float, sleep: Callable[[float], None] = time.sleep) -> None:
-    """Wait until a machine runs what it is asked.
+def wait_until_ready(host: SshHost, patience_s: float, ready_file: str | None = None) -> None:
+    """Wait until a machine runs what it is asked and, where a file is named that its first boot ends with, has that.
 
     A key may be put in place late, so that being refused is believed only after `patience_s`; the last reason is raised
     then. A wrong host key is believed at once: HostKeyError.
@@ -232,13 +236,19 @@ def wait_until_ready(host: SshHost, patience_s: float, sleep: Callable[[float], 
     until = time.monotonic() + patience_s
     while True:
         try:
-            if host.run("true").exit_code == 0:
-                return
+            _require_ready(host, ready_file or ".")
         except (UnreachableHostError, LoginRefusedError, NotReadyError, LostConnectionError, SilentHostError):
             host.close()
             if time.monotonic() > until:
                 raise
-        sleep(RETRY_S)
+        else:
+            return
+        time.sleep(RETRY_S)
+
+
+def _require_ready(host: SshHost, ready_file: str) -> None:
+    if host.run(f"[ -e {shlex.quote(ready_file)} ]").exit_code != 0:
+        raise NotReadyError(f"the first boot of {host.access} is not over: it has made no {ready_file}")
 
 
 class _Output:

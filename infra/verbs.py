@@ -12,21 +12,24 @@ from typing import Any
 
 from bench.errors import NightbenchError
 from bench.record import Calibration, Host, NightRecord, PlannedRun, RunRecord
-from infra import measuring, server, store
-from infra.engine_env import LOCK, ensure_engine
+from bench.suite import Engine
+from infra import engines, measuring, server, store
 from infra.facts import read_host
+from infra.hub_process import Hub
 from infra.measuring import Bench
 from infra.models import PreparedModel, prepare_model
 from infra.night_calibration import calibrate_night
 from infra.server import Bringup, EngineAt, RunningServer
 from infra.settings import Settings
 
+Say = Callable[[str], None]
+
 
 @dataclass(frozen=True)
 class Listener:
     """Who hears what is being done: a line for a person, and the share done of what has an end."""
 
-    say: Callable[[str], None]
+    say: Say
     progress: Callable[[float], None]
 
 
@@ -48,18 +51,16 @@ def find_site(hear: Listener, machine_id: str) -> Site:
     return Site(data, machine, read_host())
 
 
-def ready_engine(hear: Listener) -> EngineAt:
-    """Find the engine that the settings name, else our own environment's, which is built where it is not there."""
-    settings = Settings()
-    if settings.vllm_executable is not None:
-        return EngineAt(settings.vllm_executable.absolute(), build=None)
-    built = ensure_engine(LOCK, settings.cache, hear.say)
-    return EngineAt(built.vllm, built.build)
+def ready_engine(hear: Listener, engine: Engine, is_rented: bool) -> EngineAt:
+    """Find the engine that the suite asks for, or install it; on a rented machine docker may be installed for it."""
+    return engines.ready_engine(engine, Settings(), hear.say, is_rented=is_rented)
 
 
 def ready_model(hear: Listener, source: str) -> PreparedModel:
     """Put the weights on the machine, or verify those that are there."""
-    return prepare_model(source, Settings().data.absolute() / "models", hear.say)
+    settings = Settings()
+    hub = Hub(settings.hub_endpoint, stall_s=settings.hub_stall_s)
+    return prepare_model(source, settings.data.absolute() / "models", hear.say, hub)
 
 
 def calibrate(hear: Listener, night: NightRecord) -> Calibration:

@@ -5,19 +5,22 @@ from datetime import UTC, datetime
 from prefect import get_run_logger, task
 from prefect.cache_policies import NO_CACHE
 
-from bench.errors import LeaseError
+from bench.errors import LeaseError, NightbenchError
 from bench.record import NightRecord
+from bench.suite import Engine
+from infra import verbs
 from infra.clock import WallClock
-from infra.hub_process import Hub
 from infra.lease import take_lease
 from infra.ledger import Lease
-from infra.models import PreparedModel, prepare_model
+from infra.models import PreparedModel
 from infra.release import give_back
 from infra.server import EngineAt
 from infra.settings import Settings
+from infra.verbs import Site
 from infra.wish import wish_of
 from tasks.leases import forget_old_keys, give_back_leftovers, report_lease, report_night
-from tasks.places import cloud_named, find_engine, ledger
+from tasks.places import cloud_named, is_rented, ledger, wanted_machine
+from tasks.reaching import listener, machine_of, wait_for_machine
 
 
 @task(task_run_name="provision {night.target}", cache_policy=NO_CACHE, persist_result=False)
@@ -32,7 +35,7 @@ def provision(night: NightRecord) -> Lease:
     if night.target in reaped.failed_clouds:
         raise LeaseError(f"nothing is rented while an earlier machine is not given back: {reaped.why()}")
     cloud = cloud_named(settings, night.target)
-    wish = wish_of(night.suite.machine, patience_s=settings.capacity_wait_s)
+    wish = wish_of(wanted_machine(night), patience_s=settings.capacity_wait_s)
     try:
         lease = take_lease(cloud, book, WallClock(), wish, night=night.night, say=log.warning)
     finally:
@@ -43,28 +46,38 @@ def provision(night: NightRecord) -> Lease:
 
 @task(task_run_name="teardown", cache_policy=NO_CACHE, persist_result=False, retries=3, retry_delay_seconds=2)
 def teardown(lease: Lease) -> None:
-    """Give the machine back, with everything that runs on it; safe to repeat."""
+    """Bring home what can be, then give the machine back with everything that runs on it; safe to repeat."""
     settings = Settings()
     log = get_run_logger()
-    cloud = cloud_named(settings, lease.cloud)
-    gone = give_back(cloud, ledger(settings), WallClock(), lease, say=log.error)
-    report_lease(settings, gone)
-    forget_old_keys(settings)
+    try:
+        machine_of(lease).leave()
+    except NightbenchError as error:
+        log.warning("what machine %s still holds of the night stays there: %s", lease.machine_id, error)
+    finally:
+        cloud = cloud_named(settings, lease.cloud)
+        gone = give_back(cloud, ledger(settings), WallClock(), lease, say=log.error)
+        report_lease(settings, gone)
+        forget_old_keys(settings)
     log.info("gave back %s after %.2f USD", gone.machine_id, gone.usd(datetime.now(UTC)))
 
 
+@task(task_run_name="reach", cache_policy=NO_CACHE, persist_result=False)
+def reach(lease: Lease) -> Site:
+    """Wait until the machine does what it is asked, and make a place on it."""
+    wait_for_machine(Settings(), lease)
+    return machine_of(lease).do(verbs.find_site, listener(), lease.machine_id or lease.lease_id)
+
+
 @task(task_run_name="engine", cache_policy=NO_CACHE, persist_result=False)
-def ready_engine() -> EngineAt:
-    """Find the engine's environment, or build it."""
-    return find_engine(Settings(), get_run_logger().info)
+def ready_engine(lease: Lease, engine: Engine) -> EngineAt:
+    """Find the engine on the machine, or install it there."""
+    return machine_of(lease).do(verbs.ready_engine, listener(), engine, is_rented(lease))
 
 
 @task(task_run_name="model {source}", cache_policy=NO_CACHE, persist_result=False)
-def ready_model(source: str) -> PreparedModel:
+def ready_model(lease: Lease, source: str) -> PreparedModel:
     """Put the weights on the machine, or verify those that are there."""
-    settings = Settings()
-    hub = Hub(settings.hub_endpoint, stall_s=settings.hub_stall_s)
-    return prepare_model(source, settings.data.absolute() / "models", get_run_logger().info, hub)
+    return machine_of(lease).do(verbs.ready_model, listener(), source)
 
 
 @task(task_run_name="snapshot", cache_policy=NO_CACHE)

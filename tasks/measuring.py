@@ -11,36 +11,38 @@ from prefect.cache_policies import NO_CACHE
 from bench.errors import NightbenchError
 from bench.plan import describe_load
 from bench.record import Calibration, LeaseFacts, Lineage, NightRecord, PlannedRun, RunRecord
-from infra import measuring, server, store
-from infra.facts import read_host
+from infra import verbs
 from infra.ledger import Lease
 from infra.measuring import Bench
 from infra.models import PreparedModel
-from infra.server import Bringup, EngineAt, RunningServer
+from infra.server import EngineAt, RunningServer
 from infra.settings import Settings
+from infra.verbs import Site
+from tasks.reaching import listener, machine_under
 
 ROOT = Path(__file__).parent.parent
 
 
 def make_bench(
-    night: NightRecord, lease: Lease, model: PreparedModel, snapshot: str | None, calibration: Calibration
+    night: NightRecord, lease: Lease, site: Site, model: PreparedModel, snapshot: str | None, calibration: Calibration
 ) -> Bench:
-    """Everything that stays the same for the runs on one machine."""
-    settings = Settings()
-    machine_id = lease.machine_id or lease.lease_id
+    """Everything that stays the same for the runs on one machine; its paths are the machine's."""
     return Bench(
-        data=settings.data.absolute(),
+        data=site.data,
         night=night,
-        machine=settings.data.absolute() / "machines" / machine_id,
-        host=read_host(),
+        machine=site.machine,
+        host=site.host,
         model=model,
         calibration=calibration,
         lease=LeaseFacts(
-            lease_id=lease.lease_id, cloud=lease.cloud, machine_id=machine_id, usd_per_hour=lease.usd_per_hour
+            lease_id=lease.lease_id,
+            cloud=lease.cloud,
+            machine_id=lease.machine_id or lease.lease_id,
+            usd_per_hour=lease.usd_per_hour,
         ),
         lineage=Lineage(
             nightbench_version=version("nightbench"),
-            git_commit=settings.git_commit or _git_commit(),
+            git_commit=Settings().git_commit or _git_commit(),
             suite_sha256=night.suite_sha256,
             snapshot=snapshot,
         ),
@@ -60,19 +62,7 @@ def _git_commit() -> str | None:
 @task(task_run_name="server for {run.scenario.name}", cache_policy=NO_CACHE, persist_result=False)
 def bring_up(bench: Bench, run: PlannedRun, engine: EngineAt) -> RunningServer:
     """Start a server for this run's scenario; not retried, a server that will not start is a result."""
-    servers = store.night_folder(bench.data, bench.night.night) / "servers"
-    count = len(list(servers.glob(f"{run.scenario.server_id}-*.log")))
-    what = Bringup(
-        engine=engine,
-        scenario=run.scenario,
-        model=bench.model.path,
-        machine=bench.machine,
-        log=servers / f"{run.scenario.server_id}-{count}.log",
-        lease_id=bench.lease.lease_id,
-        port=Settings().engine_port,
-        ready_timeout_s=bench.night.suite.ready_timeout_s,
-    )
-    return server.bring_up(what, get_run_logger().info)
+    return machine_under(bench).do(verbs.bring_up, listener(), bench, run, engine)
 
 
 @task(task_run_name="measure {run.scenario.name} #{run.repeat}", cache_policy=NO_CACHE, persist_result=False)
@@ -80,7 +70,7 @@ def measure(
     bench: Bench, run: PlannedRun, running: RunningServer | NightbenchError, progress: Callable[[float], None]
 ) -> RunRecord:
     """Measure one run; never retried, a second try would hide the instability we are here to see."""
-    record = measuring.measure(bench, run, running, progress)
+    record = machine_under(bench).do(verbs.measure, listener(progress), bench, run, running)
     say = get_run_logger().info if record.outcome == "measured" else get_run_logger().error
     say(
         "%s #%d (%s): %s %s",
@@ -94,12 +84,11 @@ def measure(
 
 
 @task(task_run_name="stop server", cache_policy=NO_CACHE, persist_result=False, retries=2, retry_delay_seconds=1)
-def shut_down(running: RunningServer) -> None:
+def shut_down(bench: Bench, running: RunningServer) -> None:
     """Stop the server's whole process tree; safe to repeat."""
-    server.stop(running)
-    get_run_logger().info("server %s is stopped", running.pid)
+    machine_under(bench).do(verbs.shut_down, listener(), running)
 
 
-def is_serving(running: RunningServer) -> bool:
+def is_serving(bench: Bench, running: RunningServer) -> bool:
     """Whether a server still answers."""
-    return server.is_serving(running)
+    return machine_under(bench).do(verbs.is_serving, listener(), running)

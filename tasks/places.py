@@ -1,6 +1,5 @@
-"""Where this process keeps things: the data folder's ledger and clouds, and its engine, as the settings say."""
+"""What the settings of this process name: the data folder's ledger, and the clouds."""
 
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -10,19 +9,22 @@ import infra.dead_man
 from bench.errors import UsageError
 from bench.first_boot import DeadMan, HostKey, user_data
 from bench.machine_name import MachineName
+from bench.record import NightRecord
+from bench.suite import Machine
 from infra.clock import WallClock
 from infra.cloud import Cloud
 from infra.digitalocean import Account, DigitalOcean
 from infra.do_calls import Calls, make_client
-from infra.engine_env import LOCK, ensure_engine
 from infra.keys import LeaseKeys
-from infra.ledger import Ledger
+from infra.ledger import Lease, Ledger
 from infra.local import LocalCloud
-from infra.server import EngineAt
 from infra.settings import Settings
+from infra.ssh_host import SshHost
 from infra.stage_costs import StageBook
+from infra.static import StaticCloud, is_own, on_own_host, parse_target, read_access
 
 CLOUDS = ("local", "digitalocean")
+OWN_PATIENCE_S = 30.0  # of one question to a host of one's own; whoever asks repeats it
 
 
 def ledger_file(settings: Settings) -> Path:
@@ -41,23 +43,59 @@ def stage_book(settings: Settings) -> StageBook:
 
 
 def clouds(settings: Settings) -> dict[str, Cloud]:
-    """Every cloud we can rent from now, by name: this computer, and those whose token is set."""
+    """Every cloud we can rent from now, by name: this computer, those whose token is set, and hosts that we hold."""
     found: dict[str, Cloud] = {"local": LocalCloud(settings.data / "machines")}
     if settings.do_token is not None and settings.do_token.get_secret_value():
         found["digitalocean"] = _digitalocean(settings, settings.do_token)
-    return found
+    return found | {name: _own_host(settings, name) for name in _own_held(settings)}
+
+
+def _own_held(settings: Settings) -> set[str]:
+    """The hosts of one's own that the ledger says we hold; looking makes no ledger."""
+    if not (settings.data / "ledger.sqlite").exists():
+        return set()
+    return {lease.cloud for lease in ledger(settings).open_leases() if is_own(lease.cloud)}
 
 
 def cloud_named(settings: Settings, name: str) -> Cloud:
     """One cloud; UsageError where it is not set up."""
+    if is_own(name):
+        return _own_host(settings, name)
     found = clouds(settings)
     if name in CLOUDS and name not in found:
         raise UsageError(
             f"there is no token for {name}: set NIGHTBENCH_DO_TOKEN (its scopes: docs/how-to/rent-a-gpu.md)"
         )
     if name not in found:
-        raise UsageError(f"--target {name!r} is not known; it can be: {', '.join(CLOUDS)}")
+        raise UsageError(f"--target {name!r} is not known; it can be: {', '.join(CLOUDS)}, ssh:user@host")
     return found[name]
+
+
+def known_target(settings: Settings, target: str) -> str:
+    """A target in its one spelling; UsageError, with what to do, where nothing could be measured there."""
+    if not is_own(target):
+        cloud_named(settings, target)
+        return target
+    named = str(parse_target(target))
+    read_access(named, settings.ssh_key, settings.ssh_known_hosts)
+    return named
+
+
+def wanted_machine(night: NightRecord) -> Machine:
+    """What the suite asks for of the night's target."""
+    return on_own_host(night.suite.machine) if is_own(night.target) else night.suite.machine
+
+
+def is_rented(lease: Lease) -> bool:
+    """Whether a lease's machine is ours alone, to be changed as we like, and gone afterwards."""
+    return lease.cloud != "local" and not is_own(lease.cloud)
+
+
+def _own_host(settings: Settings, target: str) -> Cloud:
+    def reach() -> SshHost:
+        return SshHost(read_access(target, settings.ssh_key, settings.ssh_known_hosts), patience_s=OWN_PATIENCE_S)
+
+    return StaticCloud(target, reach, WallClock(), settings.prefix)
 
 
 def lease_keys(settings: Settings) -> Path:
@@ -94,11 +132,3 @@ def first_boot(settings: Settings, name: MachineName, keys: LeaseKeys) -> str:
             ca=settings.do_ca.read_text() if settings.do_ca else None,
         )
     return user_data(HostKey(keys.host_private.read_text(), keys.host_public), dead_man=dead_man)
-
-
-def find_engine(settings: Settings, say: Callable[[str], None]) -> EngineAt:
-    """The engine that the settings name, else the one of our own environment, which is built where it is not there."""
-    if settings.vllm_executable is not None:
-        return EngineAt(settings.vllm_executable.absolute(), build=None)
-    built = ensure_engine(LOCK, settings.cache, say)
-    return EngineAt(built.vllm, built.build)

@@ -7,6 +7,7 @@ from prefect import get_run_logger, task
 from prefect.cache_policies import NO_CACHE
 
 from bench.errors import UsageError
+from bench.record import NightRecord
 from infra import store
 from infra.object_store import ObjectStore, Place
 from infra.salvage import fetch_night, missing, read_uploads, salvage
@@ -62,12 +63,12 @@ def fetch(settings: Settings, night: str) -> int:
     return fetch_night(ObjectStore(_required(settings)), settings.data, night)
 
 
-def find_night(settings: Settings, night: str, say: Say) -> None:
-    """Have a night's plan here, from the bucket where only that has it; UsageError where nobody has."""
+def find_night(settings: Settings, night: str, say: Say) -> NightRecord:
+    """The plan of a night, brought here from the bucket where only that has it; UsageError where nobody has."""
     is_here = (store.night_folder(settings.data, night) / "night.json").exists()
     if not is_here and place_of(settings) is not None:
         say(f"fetched {fetch(settings, night)} runs of night {night} from the bucket")
-    store.read_night(settings.data, night)
+    return store.read_night(settings.data, night)
 
 
 def _required(settings: Settings) -> Place:

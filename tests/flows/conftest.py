@@ -130,7 +130,7 @@ def calibrated(monkeypatch: pytest.MonkeyPatch) -> None:
         host = read_host().hostname
         return Calibration(calibration_id=night.night, hostname=host, meter_version=METER_VERSION, loads=(load,))
 
-    monkeypatch.setattr("tasks.calibrating.calibrate_night", fit_for_anything)
+    monkeypatch.setattr("infra.verbs.calibrate_night", fit_for_anything)
 
 
 @pytest.fixture(scope="session")

@@ -220,9 +220,9 @@ def crash(*_given: object, **_named: object) -> object:
 @pytest.mark.parametrize(
     "place",
     [
-        "tasks.machine.prepare_model",
-        "tasks.calibrating.calibrate_night",
-        "tasks.measuring.read_host",
+        "infra.verbs.prepare_model",
+        "infra.verbs.calibrate_night",
+        "infra.verbs.read_host",
         "infra.server.bring_up",
         "infra.measuring.measure",
         "infra.server.look",

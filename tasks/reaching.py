@@ -1,0 +1,67 @@
+"""Which machine a lease is, how it is reached, and who hears what it does."""
+
+import os
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+
+from prefect import get_run_logger
+
+from bench.errors import LeaseError
+from bench.first_boot import READY_FILE
+from infra.host import Access
+from infra.keys import keys_of
+from infra.ledger import Lease
+from infra.machine import Duty, LocalMachine, Machine, SshMachine
+from infra.measuring import Bench
+from infra.settings import Settings
+from infra.ssh_host import SshHost, wait_until_ready
+from infra.static import is_own, read_access
+from infra.verbs import Listener
+from tasks.places import lease_keys, ledger
+
+# What a machine is told of this process's environment. It goes there as a secret, since a token is among it.
+TOLD = ("HF_TOKEN", "NIGHTBENCH_HUB_ENDPOINT", "NIGHTBENCH_HUB_STALL_S")
+
+
+def machine_of(lease: Lease) -> Machine:
+    """The machine of a lease."""
+    settings = Settings()
+    if lease.cloud == "local":
+        return LocalMachine()
+    access = access_of(settings, lease)
+    return _far_machine(access, lease.lease_id, lease.night, settings.data.absolute(), settings.machine_python)
+
+
+def machine_under(bench: Bench) -> Machine:
+    """The machine that a bench stands on."""
+    return machine_of(ledger(Settings()).lease(bench.lease.lease_id))
+
+
+@lru_cache(maxsize=4)
+def _far_machine(access: Access, lease_id: str, night: str, data: Path, python: str | None) -> SshMachine:
+    """A machine over SSH, kept with its connection for the next verb."""
+    told = {name: os.environ[name] for name in TOLD if os.environ.get(name)}
+    return SshMachine(SshHost(access), Duty(lease_id, night, data, python, told))
+
+
+def access_of(settings: Settings, lease: Lease) -> Access:
+    """How a lease's machine is reached; LeaseError where it has no address yet."""
+    if is_own(lease.cloud):
+        return read_access(lease.cloud, settings.ssh_key, settings.ssh_known_hosts)
+    if lease.address is None:
+        raise LeaseError(f"machine {lease.machine_id} of lease {lease.lease_id} has no address to reach it at")
+    keys = keys_of(lease_keys(settings), lease.lease_id)
+    return Access(lease.address, settings.do_ssh_port, settings.do_ssh_user, keys.client_private, keys.host_public)
+
+
+def wait_for_machine(settings: Settings, lease: Lease) -> None:
+    """Wait until a machine runs what it is asked and its first boot is over; the last reason why not is raised."""
+    if lease.cloud != "local":
+        ready_file = None if is_own(lease.cloud) else READY_FILE
+        wait_until_ready(SshHost(access_of(settings, lease)), settings.ssh_ready_s, ready_file)
+
+
+def listener(progress: Callable[[float], None] = lambda _share: None) -> Listener:
+    """Whoever reads the log of the run that calls this."""
+    return Listener(get_run_logger().info, progress)

@@ -1,0 +1,147 @@
+"""A whole night on a host of one's own: a real sshd on loopback, the truth server in the engine's place."""
+
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+
+from flows.nightly import nightly
+from infra import store
+from infra.ledger import Ledger
+from tests.emulators.sshd import Sshd, make_key, running_machine
+from tests.flows.conftest import House
+from warehouse.query import run_sql
+
+pytestmark = [pytest.mark.prefect]
+
+
+@dataclass(frozen=True)
+class Own:
+    """A host, and what a night calls it."""
+
+    machine: Sshd
+    target: str
+
+    def nights(self) -> Path:
+        return self.machine.home / "nightbench" / "data" / "runs"
+
+    def leftovers(self) -> list[str]:
+        """Whatever a night must not leave on somebody's host: processes, leases, results that went home."""
+        psutil.wait_procs(self.machine.marked(), timeout=5)
+        home = self.machine.home / "nightbench"
+        running = [f"process {process.pid}" for process in self.machine.marked()]
+        files = [
+            *home.glob("lease.json"),
+            *home.glob("leases/*"),
+            *home.glob("data/machines/*"),
+            *self.nights().glob("*"),
+        ]
+        return [*running, *map(str, files)]
+
+
+@pytest.fixture
+def own(house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Own]:
+    public = make_key(tmp_path / "client")
+    engine = {"NIGHTBENCH_VLLM_EXECUTABLE": os.environ["NIGHTBENCH_VLLM_EXECUTABLE"]}
+    with running_machine(tmp_path / "host", public, address="127.0.0.9", environment=engine) as machine:
+        (tmp_path / "known_hosts").write_text(f"[{machine.address}]:{machine.port} {machine.host_public_key}\n")
+        settings = {
+            "NIGHTBENCH_SSH_KEY": str(tmp_path / "client"),
+            "NIGHTBENCH_SSH_KNOWN_HOSTS": str(tmp_path / "known_hosts"),
+            "NIGHTBENCH_MACHINE_PYTHON": sys.executable,
+            "NIGHTBENCH_VLLM_EXECUTABLE": "/nowhere/vllm",  # here there is none: only the host has an engine
+        }
+        for name, value in settings.items():
+            monkeypatch.setenv(name, value)
+        house.environment.update(settings)
+        yield Own(machine, f"ssh:root@{machine.address}:{machine.port}")
+
+
+def when_measuring(own: Own, what: "threading.Event") -> None:
+    until = time.monotonic() + 150
+    while not list(own.nights().glob("*/*/.partial-*/load/progress.json")):
+        assert time.monotonic() < until
+        time.sleep(0.1)
+    what.set()
+
+
+@pytest.mark.usefixtures("prefect_api")
+def test_a_night_on_ones_own_host_ends_with_rows_and_leaves_the_host_as_it_was(house: House, own: Own) -> None:
+    summary = nightly(suite=str(house.suite), target=own.target)
+
+    assert set(summary.verdicts) <= {"accepted", "suspect"}
+    assert sum(summary.verdicts.values()) == 2
+    assert (own.leftovers(), house.leftovers()) == ([], [])
+    versions = run_sql(house.data, "SELECT DISTINCT engine_version_found, cpu_count > 0 FROM measurements").rows
+    assert list(map(tuple, versions)) == [("0.32.0", True)]
+    assert [tuple(row) for row in run_sql(house.data, "SELECT cloud, usd FROM leases").rows] == [(own.target, 0.0)]
+    night = house.data / "runs" / summary.night
+    assert len(list(night.glob("servers/*.log"))) == 1
+    assert json.loads((night / "calibration.json").read_bytes())["points"]
+
+
+@pytest.mark.usefixtures("prefect_api")
+def test_a_connection_cut_in_mid_measure_costs_nothing(house: House, own: Own) -> None:
+    house.write_suite(ttft_ms=300)
+    measuring = threading.Event()
+    threading.Thread(target=when_measuring, args=[own, measuring], daemon=True).start()
+
+    def cut() -> None:
+        measuring.wait()
+        for _ in range(3):
+            own.machine.cut()
+            time.sleep(1.5)
+
+    cutter = threading.Thread(target=cut, daemon=True)
+    cutter.start()
+    summary = nightly(suite=str(house.suite), target=own.target)
+
+    assert measuring.is_set()
+    assert set(summary.verdicts) <= {"accepted", "suspect"}
+    assert len(list((house.data / "runs" / summary.night).glob("*/0/MANIFEST.sha256"))) == 2
+    assert (own.leftovers(), house.leftovers()) == ([], [])
+
+
+def test_a_night_killed_with_9_holds_the_host_until_it_is_reaped(house: House, own: Own) -> None:
+    house.write_suite(ttft_ms=300)
+    process = house.start("run", str(house.suite), "--target", own.target)
+    when_measuring(own, threading.Event())
+    process.kill()
+    process.wait(timeout=60)
+    still = own.machine.marked()
+
+    reaped = house.cli("reap")
+    after = [process for process in own.machine.marked() if "sshd" not in process.name()]
+    held = (own.machine.home / "nightbench" / "lease.json").exists()
+    resumed = house.cli("run", "--resume", store.nights(house.data)[0])
+
+    assert len(still) > 3
+    assert reaped.returncode == 0, reaped.stderr
+    assert (after, held) == ([], False)
+    assert resumed.returncode == 0, resumed.stderr
+    assert len(list(house.data.glob("runs/*/*/0/MANIFEST.sha256"))) == 2
+    assert own.leftovers() == []
+    assert [lease.state for lease in Ledger(house.data / "ledger.sqlite").leases()] == ["released", "released"]
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("ssh:root", "is not built as ssh:user@host"),
+        ("ssh:root@127.0.0.8:22", "none is taken on first sight: see it with `ssh-keyscan"),
+    ],
+)
+def test_a_host_that_cannot_be_trusted_is_said_before_anything_starts(
+    house: House, own: Own, target: str, said: str
+) -> None:
+    done = house.cli("run", str(house.suite), "--target", target)
+
+    assert (done.returncode, said in done.stderr) == (2, True), (own, done.stderr)
+    assert not house.data.exists()

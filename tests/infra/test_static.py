@@ -1,0 +1,153 @@
+"""A host of one's own as a cloud: held by one lease at a time, known before it is met, and left as it was found."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from bench.errors import CloudDeniedError, CloudError, CloudRefusedError, UsageError
+from bench.machine_name import MachineName
+from infra.clock import WallClock
+from infra.cloud import Order
+from infra.host import Access
+from infra.processes import MARK
+from infra.ssh_host import SshHost
+from infra.static import StaticCloud, parse_target, read_access
+from tests.emulators.sshd import Sshd, make_key, running_machine
+
+
+@pytest.fixture
+def sshd(tmp_path: Path) -> Iterator[Sshd]:
+    with running_machine(tmp_path / "far", make_key(tmp_path / "client")) as machine:
+        yield machine
+
+
+@pytest.fixture
+def access(sshd: Sshd, tmp_path: Path) -> Access:
+    return Access(sshd.address, sshd.port, "root", tmp_path / "client", sshd.host_public_key)
+
+
+def cloud_of(access: Access) -> StaticCloud:
+    target = f"ssh:{access.user}@{access.address}:{access.port}"
+    return StaticCloud(target, lambda: SshHost(access, patience_s=1, connect_s=2), WallClock())
+
+
+def order(cloud: StaticCloud, lease_id: str, hours: float = 1.0) -> Order:
+    (offer,) = cloud.offers()
+    return Order(MachineName(lease_id, 1, datetime.now(UTC) + timedelta(hours=hours)), offer)
+
+
+def test_a_host_is_held_by_one_lease_at_a_time_and_says_by_whose(access: Access) -> None:
+    cloud = cloud_of(access)
+    first = cloud.rent(order(cloud, "aaa"))
+
+    with pytest.raises(CloudRefusedError, match=rf"held by lease {first.name}, taken by .*process {os.getpid()}"):
+        cloud.rent(order(cloud, "bbb"))
+    cloud.release(first.machine_id)
+
+    assert cloud.find_ours() == []
+    assert cloud.rent(order(cloud, "bbb")).name.startswith("nb-bbb-a1-x")
+
+
+def test_renting_again_under_the_same_name_finds_the_same(access: Access) -> None:
+    cloud = cloud_of(access)
+    wanted = order(cloud, "aaa")
+
+    first, second = cloud.rent(wanted), cloud.rent(wanted)
+
+    assert first == second == cloud.look(first.machine_id)
+    assert cloud.find(first.name) == cloud.find_ours() == [first]
+
+
+def test_releasing_ends_everything_of_the_lease_and_nothing_else(sshd: Sshd, access: Access) -> None:
+    cloud, host = cloud_of(access), SshHost(access)
+    found = cloud.rent(order(cloud, "aaa"))
+    stubborn = "trap '' TERM; while :; do sleep 0.2; done"
+    host.start_detached(["env", f"{MARK}=aaa", "sh", "-c", stubborn], "nightbench/leases/aaa/job")
+    host.start_detached(["env", f"{MARK}=aaaa", "sleep", "60"], "nightbench/other")
+    host.ask(f"mkdir -p nightbench/data/machines/{found.machine_id} nightbench/data/models")
+
+    cloud.release("nb-another-a1-x1")
+    held = cloud.find_ours()
+    cloud.release(found.machine_id)
+    cloud.release(found.machine_id)
+
+    assert held == [found]
+    assert host.look("nightbench/leases/aaa/job").state == "gone"
+    assert host.look("nightbench/other").state == "running"
+    left = sorted(str(path.relative_to(sshd.home)) for path in (sshd.home / "nightbench").glob("*/*"))
+    assert [name for name in left if "other" not in name] == ["nightbench/data/machines", "nightbench/data/models"]
+
+
+def test_a_lease_past_its_time_holds_nothing(access: Access) -> None:
+    cloud, host = cloud_of(access), SshHost(access)
+    cloud.rent(order(cloud, "old", hours=-1))
+    host.start_detached(["env", f"{MARK}=old", "sleep", "60"], "nightbench/job")
+
+    cloud.rent(order(cloud, "new"))
+
+    assert host.look("nightbench/job").state == "ended"
+    assert [found.name[:6] for found in cloud.find_ours()] == ["nb-new"]
+
+
+def test_a_lease_file_that_nobody_can_read_still_holds_the_host(sshd: Sshd, access: Access) -> None:
+    cloud = cloud_of(access)
+    (sshd.home / "nightbench").mkdir()
+    (sshd.home / "nightbench" / "lease.json").write_text("{")
+
+    with pytest.raises(CloudRefusedError, match="cannot be read"):
+        cloud.rent(order(cloud, "aaa"))
+
+
+def test_a_host_that_is_away_and_a_host_that_is_another_are_told_apart(sshd: Sshd, access: Access) -> None:
+    sshd.stop()
+    with pytest.raises(CloudError, match="refuses connections"):
+        cloud_of(access).find_ours()
+
+    sshd.host_public_key = make_key(sshd.folder / "host_key")
+    sshd.start()
+    with pytest.raises(CloudDeniedError, match="is not the machine we know"):
+        cloud_of(access).find_ours()
+
+
+@pytest.mark.parametrize("target", ["ssh:", "ssh:host", "ssh:me@", "ssh:me@host:0", "ssh:me@host:99999", "ssh:me@h:x"])
+def test_a_target_that_is_built_otherwise_is_said(target: str) -> None:
+    with pytest.raises(UsageError, match="is not built as ssh:user@host"):
+        parse_target(target)
+
+
+@pytest.mark.parametrize(
+    ("target", "named"),
+    [("ssh:me@host", "ssh:me@host:22"), ("ssh:me@10.0.0.1:2222", "ssh:me@10.0.0.1:2222"), ("ssh:a@[::1]", None)],
+)
+def test_a_host_has_one_spelling(target: str, named: str | None) -> None:
+    assert str(parse_target(target)) == (named or "ssh:a@[::1]:22")
+
+
+@pytest.mark.parametrize("is_hashed", [False, True])
+def test_the_host_key_is_read_from_known_hosts(tmp_path: Path, is_hashed: bool) -> None:
+    key, known = make_key(tmp_path / "host"), tmp_path / "known_hosts"
+    make_key(tmp_path / "client")
+    known.write_text(f"other {make_key(tmp_path / 'other')}\n[gpu1]:2222 {key}\n")
+    if is_hashed:
+        subprocess.run(["ssh-keygen", "-q", "-H", "-f", known], check=True, capture_output=True)
+
+    access = read_access("ssh:me@gpu1:2222", tmp_path / "client", known)
+
+    assert (access.host_public_key, str(access)) == (key, "me@gpu1:2222")
+
+
+def test_a_host_nobody_knows_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    make_key(tmp_path / "client")
+    (tmp_path / "known_hosts").write_text(f"gpu1 {make_key(tmp_path / 'host')}\n")
+
+    with pytest.raises(UsageError, match=r"none is taken on first sight: see it with `ssh-keyscan -p 2222 .* gpu1`"):
+        read_access("ssh:me@gpu1:2222", tmp_path / "client", tmp_path / "known_hosts")
+
+
+def test_a_key_that_is_not_there_is_said(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="NIGHTBENCH_SSH_KEY"):
+        read_access("ssh:me@gpu1", tmp_path / "nowhere", tmp_path / "known_hosts")
