@@ -134,8 +134,3 @@ def by_stage(costs: Sequence[StageCost]) -> dict[str, tuple[float, float]]:
 def kept_usd_per_month(volumes_gib: float, snapshots_gb: float, pace: Mapping[str, float]) -> float:
     """What storage costs in a month, attached or not, at the catalogue's prices."""
     return volumes_gib * pace["volume_usd_per_gib_month"] + snapshots_gb * pace["snapshot_usd_per_gb_month"]
-
-
-def kept_usd(volumes_gib: float, snapshots_gb: float, seconds: float, pace: Mapping[str, float]) -> float:
-    """What storage costs for so long."""
-    return kept_usd_per_month(volumes_gib, snapshots_gb, pace) * seconds / 3600 / pace["month_h"]

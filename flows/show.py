@@ -108,7 +108,8 @@ def _forecast(night: NightRecord, expected: "Forecast") -> None:
     line(f"in all: {_sum_of(expected.cold)}")
     line(f"from a golden snapshot: {_sum_of(expected.warm)}")
     if expected.prepare is not None:
-        line(f"the snapshot, once: {expected.prepare.billed_s / 60:.0f} minutes, {expected.prepare.usd:.2f} USD")
+        once = f"{expected.prepare.billed_s / 60:.0f} minutes, {expected.prepare.usd:.2f} USD"
+        line(f"the snapshot: {once} once, then {expected.snapshot_usd_per_month:.2f} USD a month")
     if expected.fit is not None:
         line(f"memory: {expected.fit.needed_gib:.0f} GiB of {expected.fit.room_gib:.0f} that the engine may take")
     asked = "unknown" if price is None else f"{price:.2f} USD/h"
@@ -146,6 +147,7 @@ def _forecast_json(expected: "Forecast") -> dict[str, Any]:
         "usd_per_hour": price.usd_per_hour,
         "price_said_by": price.said_by,
         "usd_max": expected.usd_max,
+        "snapshot_usd_per_month": expected.snapshot_usd_per_month,
         "fit": expected.fit and asdict(expected.fit) | {"fits": expected.fit.fits},
         "doubts": expected.doubts,
         "estimates": {

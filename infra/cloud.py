@@ -66,6 +66,7 @@ class Leftover:
     sort: LeftoverSort
     leftover_id: str
     name: str
+    size_gib: float | None = None  # of what is billed by its size
 
 
 class Cloud(Protocol):

@@ -207,7 +207,7 @@ class DigitalOcean:
                 if not error.is_scope:
                     raise
             else:
-                found += [Leftover(sort, str(row["id"]), str(row["name"])) for row in rows]
+                found += [Leftover(sort, str(row["id"]), str(row["name"]), row.get("size_gigabytes")) for row in rows]
         return [one for one in found if is_alike(one.name, (), self.prefix)]
 
     def remove(self, leftover: Leftover) -> None:

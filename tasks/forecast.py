@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from bench.catalog import Size
-from bench.errors import LeaseError
+from bench.errors import CloudDeniedError, LeaseError
 from bench.estimate import Estimate, Fit, Site, estimate_night, estimate_prepare, fit_of
+from bench.money import kept_usd_per_month
 from bench.record import NightRecord
 from bench.suite import Machine, Suite, hardware_of
 from infra.catalog import read_catalog
@@ -31,13 +32,17 @@ class Forecast:
     cold: Estimate
     warm: Estimate
     prepare: Estimate | None  # None where nothing is rented
+    snapshot_usd_per_month: float
     fit: Fit | None  # None where model or machine are not in the catalogue
     usd_max: float | None  # what the whole lease costs
     doubts: tuple[str, ...]
 
 
 def forecast(night: NightRecord, cloud: Cloud | None, download_mb_per_s: float | None = None) -> Forecast:
-    """Estimate a night on its target; `cloud` is asked for its prices, None where there is no token to ask it with."""
+    """Estimate a night on its target; `cloud` is asked for its prices, None where there is no token to ask it with.
+
+    A cloud that cannot be asked is a doubt; one that turns the token away raises CloudDeniedError.
+    """
     catalog, machine = read_catalog(), night.suite.machine
     size = catalog.size(night.target, machine.kind) or catalog.size(night.target, hardware_of(machine.kind))
     price = _price(machine, cloud, size)
@@ -52,6 +57,7 @@ def forecast(night: NightRecord, cloud: Cloud | None, download_mb_per_s: float |
         cold=cold,
         warm=warm,
         prepare=estimate_prepare(site, catalog) if price.usd_per_hour else None,
+        snapshot_usd_per_month=kept_usd_per_month(0.0, catalog.pace["snapshot_gb"], catalog.pace),
         fit=fit,
         usd_max=None if price.usd_per_hour is None else price.usd_per_hour * machine.lease_minutes / 60,
         doubts=tuple(_doubts(night.suite, price, cold, fit)),
@@ -64,6 +70,8 @@ def _price(machine: Machine, cloud: Cloud | None, size: Size | None) -> Price:
     wish = replace(wish_of(machine), usd_per_hour_max=None, budget_usd=None)  # what is too dear is told, not hidden
     try:
         fine = fitting(cloud.offers(), cloud.regions(), wish, cloud.name)
+    except CloudDeniedError:
+        raise
     except LeaseError as error:
         return _price_on_record(machine, size, str(error))
     if not fine:

@@ -53,5 +53,9 @@ def _kept_at(cloud: Cloud) -> list[Kept]:
         usd = kept_usd_per_month(0.0, size_gb, read_catalog().pace)
         found.append(Kept(f"{cloud.name} keeps {len(snapshots)} snapshots of {size_gb:.1f} GB", usd))
     if volumes:
-        found.append(Kept(f"{cloud.name} keeps the volumes {', '.join(one.name for one in volumes)}", None))
+        sizes = [one.size_gib for one in volumes if one.size_gib is not None]
+        is_priced = len(sizes) == len(volumes)
+        names = ", ".join(one.name for one in volumes)
+        usd_volumes = kept_usd_per_month(sum(sizes), 0.0, read_catalog().pace) if is_priced else None
+        found.append(Kept(f"{cloud.name} keeps the volumes {names}", usd_volumes))
     return found

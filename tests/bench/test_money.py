@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.errors import BudgetError
-from bench.money import Account, Rental, Span, by_stage, kept_usd, kept_usd_per_month, stage_costs
+from bench.money import Account, Rental, Span, by_stage, kept_usd_per_month, stage_costs
 from bench.record import StageCost
 from infra.catalog import read_catalog
 
@@ -111,4 +111,4 @@ def test_a_machine_that_is_given_back_at_once_is_billed_five_minutes() -> None:
 def test_storage_costs_by_the_month_whether_it_is_used_or_not() -> None:
     assert kept_usd_per_month(160, 0, PACE) == pytest.approx(16.0)
     assert kept_usd_per_month(0, 50, PACE) == pytest.approx(3.0)
-    assert kept_usd(160, 50, PACE["month_h"] * 3600, PACE) == pytest.approx(19.0)
+    assert kept_usd_per_month(160, 50, PACE) == pytest.approx(19.0)

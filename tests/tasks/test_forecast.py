@@ -5,11 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from bench.errors import LeaseError
+from bench.errors import CloudDeniedError, LeaseError
 from bench.record import NightRecord
 from infra.cloud import Cloud, Offer
 from tasks.forecast import Forecast, forecast
+from tasks.lease_views import what_is_kept
 from tasks.planning import make_night
+from tests.emulators.digitalocean import Emulator
+from tests.emulators.virtual_clock import VirtualClock
+from tests.infra.rented import Rig
 
 SUITE = Path(__file__).parents[2] / "suites" / "llama-3.3-70b-mi300x.toml"
 
@@ -84,3 +88,35 @@ def test_a_machine_that_nobody_prices_has_no_costs() -> None:
 
     assert (found.price.usd_per_hour, found.usd_max, found.prepare) == (None, None, None)
     assert any("does not fit the memory" in doubt for doubt in found.doubts)
+
+
+def test_a_real_client_asks_the_emulated_cloud_for_its_price(tmp_path: Path) -> None:
+    clock = VirtualClock(tmp_path / "clock")
+    with Emulator(clock) as emulator:
+        emulator.sell("gpu-mi300x1-192gb", usd_per_hour=2.22)
+        rig = Rig(emulator, clock, tmp_path)
+
+        found = forecast(_night(), rig.cloud)
+
+        assert found.price.usd_per_hour == 2.22
+        assert emulator.requests("POST") == []
+
+
+def test_a_token_that_is_turned_away_is_an_error_with_the_next_step(tmp_path: Path) -> None:
+    clock = VirtualClock(tmp_path / "clock")
+    with Emulator(clock) as emulator:
+        rig = Rig(emulator, clock, tmp_path)
+
+        with pytest.raises(CloudDeniedError, match="token"):
+            forecast(_night(), rig.cloud_with(token="dop_v1_" + "0" * 64))
+
+
+def test_what_is_kept_at_a_cloud_is_priced_by_the_month(tmp_path: Path) -> None:
+    clock = VirtualClock(tmp_path / "clock")
+    with Emulator(clock) as emulator:
+        emulator.plant_snapshot("nb-golden-1", size_gb=50.0, foreign=False)
+        emulator.plant_volume("nb-cache", size_gib=160, foreign=False)
+
+        kept = what_is_kept({"digitalocean": Rig(emulator, clock, tmp_path).cloud})
+
+        assert [round(one.usd_per_month or 0, 6) for one in kept] == [3.0, 16.0]
