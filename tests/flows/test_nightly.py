@@ -7,10 +7,12 @@ import pytest
 from prefect.client.orchestration import get_client
 from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 
-from bench.errors import ModelError, NoSpaceError
+from bench.errors import BudgetError, ModelError, NoSpaceError
 from flows.nightly import nightly
 from infra import store
+from infra.cloud import Offer
 from infra.ledger import Ledger
+from infra.local import LocalCloud
 from tasks.artifacts import NightProgress
 from tasks.planning import make_night
 from tests.flows.conftest import House
@@ -261,3 +263,20 @@ def test_progress_that_cannot_be_shown_costs_no_measurement(house: House) -> Non
             progress = NightProgress(make_night(house.suite, "local", poc=False), done=0, artifact=uuid4())
 
     assert progress.is_lost
+
+
+def test_a_budget_that_is_used_up_ends_the_night_and_gives_the_machine_back(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LocalCloud, "offers", lambda _cloud: [Offer("local", 3.60)])  # a tenth of a cent a second
+    text = house.write_suite().read_text().replace("run_timeout_s = 60", "run_timeout_s = 600")
+    house.suite.write_text(text + "\n[machine]\nlease_minutes = 5\nbudget_usd = 0.80\n")
+
+    with pytest.raises(BudgetError, match="was not begun"):
+        night(house)
+
+    rows = ask(house, "SELECT outcome, stage, reason FROM measurements")
+    assert {(outcome, stage) for outcome, stage, _ in rows} == {("not-run", "budget")}
+    assert "not come to: measure of " in str(rows[0][2])
+    assert ask(house, "SELECT open_leases, usd > 0, usd < 0.80 FROM night_costs") == [(0, True, True)]
+    assert house.leftovers() == NOTHING
