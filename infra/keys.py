@@ -11,6 +11,7 @@ import os
 import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -52,6 +53,14 @@ def fingerprint(public_key: str) -> str:
 def leases_with_keys(folder: Path) -> set[str]:
     """The leases whose keys lie here."""
     return {place.name for place in folder.glob("*")}
+
+
+def age_s(folder: Path, lease_id: str, now: datetime) -> float:
+    """How long ago a lease's keys were made; 0 where they are gone."""
+    try:
+        return now.timestamp() - (folder / lease_id).stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
 
 
 def forget_keys(folder: Path, lease_ids: Iterable[str]) -> None:

@@ -251,13 +251,13 @@ class _Taking:
         """Give back whatever a failed or interrupted taking may have rented; what fails here is the reaper's."""
         try:
             self.undo_by_ledger()
-        except LedgerError:
-            # Without a ledger there still are the names: each of them may be a machine.
+        except (KeyError, LedgerError):
+            # Without a ledger, or one that was begun anew, there still are the names: each may be a machine.
             with suppress(LeaseError):
                 asked = [Target(set(), name) for name in self.asked]
                 destroy(self.cloud, self.clock, asked, patience_s=UNDO_PATIENCE_S, say=self.say)
-        except (KeyError, LeaseError):
-            return  # no lease was begun, or it stays open for the reaper
+        except LeaseError:
+            return  # it stays open for the reaper
 
     def undo_by_ledger(self) -> None:
         """Give the lease back, or close it where the cloud said no each time: then there is nothing to look for."""

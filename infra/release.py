@@ -6,7 +6,7 @@ deleted again, whatever the cloud answered, since a "not found" may be a lagging
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from bench.errors import CloudDeniedError, CloudError, LeaseError, LedgerError
@@ -158,10 +158,11 @@ def give_back(
             f"{left[0]} of lease {lease_id} is still there after its release ({left[0].trouble}) and goes on costing: "
             "run nightbench reap, and look at the cloud's own console"
         )
-    ledger.gone(lease_id, max(target.absent_since or clock.now() for target in targets))
+    gone_at = max(target.absent_since or clock.now() for target in targets)
+    ledger.gone(lease_id, gone_at)
     sweep(cloud, clock, lease_id)
     ledger.release(lease_id)
-    return ledger.lease(lease_id)
+    return _read_again(ledger, replace(lease, state="released", released_at=gone_at))
 
 
 def _read_again(ledger: Ledger, lease: Lease | str) -> Lease:
@@ -170,8 +171,8 @@ def _read_again(ledger: Ledger, lease: Lease | str) -> Lease:
         return ledger.lease(lease)
     try:
         return ledger.lease(lease.lease_id)
-    except LedgerError:
-        return lease
+    except (KeyError, LedgerError):
+        return lease  # the ledger broke, or was lost and begun anew, while the machine was in use
 
 
 def targets_of(ledger: Ledger, lease: Lease) -> list[Target]:

@@ -5,13 +5,15 @@ from datetime import UTC, datetime
 from bench.record import LeaseAttempt, LeaseReport
 from infra import processes, store
 from infra.clock import WallClock
-from infra.keys import forget_keys, leases_with_keys
+from infra.keys import age_s, forget_keys, leases_with_keys
 from infra.ledger import Attempt, Lease
 from infra.lost_records import ledger_or_empty
 from infra.reaper import Reaped, reap
 from infra.release import Say, silent
 from infra.settings import Settings
 from tasks.places import clouds, lease_keys, ledger, ledger_file, stage_book
+
+FORGOTTEN_AFTER_S = 7 * 24 * 3600.0
 
 
 def report_lease(settings: Settings, lease: Lease) -> None:
@@ -36,10 +38,16 @@ def report_lease(settings: Settings, lease: Lease) -> None:
 
 
 def forget_old_keys(settings: Settings) -> None:
-    """Remove the keys of every lease that is over."""
+    """Remove the keys of every lease that is over, and those that no ledger has known for a week."""
     # Keys are made after their lease is written down, so they are looked for before the leases are.
-    made = leases_with_keys(lease_keys(settings))
-    forget_keys(lease_keys(settings), made - {lease.lease_id for lease in ledger(settings).open_leases()})
+    folder, now = lease_keys(settings), WallClock().now()
+    made = leases_with_keys(folder)
+    leases = {lease.lease_id: lease for lease in ledger(settings).leases()}
+    # A ledger that was lost may have known a night that lives on and needs its keys.
+    unknown = {lease_id for lease_id in made - leases.keys() if age_s(folder, lease_id, now) > FORGOTTEN_AFTER_S}
+    forget_keys(
+        folder, unknown | {lease_id for lease_id in made & leases.keys() if leases[lease_id].state == "released"}
+    )
 
 
 def report_night(settings: Settings, night: str) -> None:

@@ -604,6 +604,29 @@ def test_a_ledger_that_breaks_later_keeps_nobody_from_giving_back(rig: Rig) -> N
     assert rig.billing() == []
 
 
+def test_a_ledger_that_is_lost_in_the_middle_keeps_nobody_from_giving_back(rig: Rig) -> None:
+    lease = rig.take()
+    (rig.folder / "ledger.sqlite").unlink()
+    anew = Ledger(rig.folder / "ledger.sqlite", rig.clock)
+
+    gone = give_back(rig.cloud, anew, rig.clock, lease)
+
+    assert (gone.state, gone.released_at is not None, rig.billing()) == ("released", True, [])
+
+
+def test_a_ledger_that_is_lost_while_renting_leaves_no_machine(rig: Rig) -> None:
+    def lose(_name: MachineName) -> None:
+        (rig.folder / "ledger.sqlite").unlink()
+        Ledger(rig.folder / "ledger.sqlite", rig.clock)
+
+    rig.before_post = lose
+
+    with pytest.raises(KeyError):
+        rig.take()
+
+    assert (rig.posts(), rig.billing()) == (1, [])
+
+
 def test_a_folder_that_cannot_be_written_rents_nothing(rig: Rig) -> None:
     (rig.folder / "a-file").write_text("")
 
