@@ -6,13 +6,14 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
 from pydantic import SecretStr
 
-from bench.errors import HostError, NightbenchError
+from bench.errors import HostError, LeaseError, NightbenchError
 from bench.first_boot import READY_FILE, HostKey, user_data
 from bench.machine_name import MachineName
 from flows.ending import end_well
@@ -33,7 +34,9 @@ from tests.emulators.virtual_clock import VirtualClock
 
 MINUTE_S = 60.0
 LEASE_MINUTES = 120.0
-FOUND_WRONG, OUTSIDE_FAILED, LOST = 1, 3, 4
+RETRY_S = 60.0
+NIGHT = "2026-11-21"
+OUTSIDE_FAILED = 3
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,7 @@ class Life:
     dies_by: int = signal.SIGKILL
     dies_times: int = 1
     work_s: float = 3000.0
+    tries: int = 1  # at taking the lease, as of a task that is retried
     snapshot: str | None = None
     clock_off_s: float = 0.0  # by how much this computer's clock is moved in the middle of the work
     seed: int = 0
@@ -123,13 +127,21 @@ def _live(place: Place, life: Life, steps: Steps) -> None:
     cloud = cloud_at(place, clock, steps, life.seed)
     cloud.offers()
     steps.after("S0")
-    lease = take_lease(cloud, ledger, clock, life.wish, night="2026-11-21")
+    lease = _take(cloud, ledger, clock, life)
     try:
         _prepare(place, lease, steps)
         clock.off_s = life.clock_off_s
         _work(cloud, ledger, clock, lease, (life, steps))
     finally:
         give_back(cloud, ledger, clock, lease.lease_id)
+
+
+def _take(cloud: MortalCloud, ledger: Ledger, clock: Clock, life: Life) -> Lease:
+    for _ in range(life.tries - 1):
+        with suppress(LeaseError):
+            return take_lease(cloud, ledger, clock, life.wish, night=NIGHT)
+        clock.sleep(RETRY_S)
+    return take_lease(cloud, ledger, clock, life.wish, night=NIGHT)
 
 
 def _prepare(place: Place, lease: Lease, steps: Steps) -> None:

@@ -1,11 +1,14 @@
 """One random night: everything that can go wrong, drawn from one seed, and the question whether anything leaked."""
 
+import itertools
 import random
 import signal
 import tempfile
 import traceback
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +20,16 @@ from tests.chaos.processes_of_nights import let_it_catch_up, run, start, wait_fo
 from tests.chaos.steps import STEPS
 from tests.chaos.world import PERIOD_S, ROUND_S, World, a_world
 from tests.emulators.digitalocean.behaviour import FATES
+from tests.emulators.digitalocean.replies import Request
 
 MI300X, SPOT = "gpu-mi300x1-192gb", "gpu-mi355x1-288gb-spot"
 USD_PER_HOUR_MAX = 2.97
 BUDGET_USD = 12.0
 BEFORE_AND_AFTER = ("before", "after", "close", "close_after", "silence_after", "truncated", "empty", "garbage")
 # What may be struck, by which phases. A delete may be answered and not done, which nothing but looking can tell.
+# The create stands there often: it is the one call that costs money.
 TARGETS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-    ("POST", "/v2/droplets", BEFORE_AND_AFTER),
+    *(("POST", "/v2/droplets", BEFORE_AND_AFTER),) * 4,
     ("DELETE", r"/v2/droplets/\d+", ("before", "after", "close", "close_after", "silence_after", "lie")),
     ("GET", r"/v2/droplets/\d+", ("before", "close", "garbage", "missing")),
     ("GET", "/v2/droplets", ("before", "close", "truncated", "nothing", "busy")),
@@ -60,6 +65,7 @@ class Weather:
     reaper_dies_after: str | None
     reclaimed_after_s: float | None
     token_ends_after_s: float | None
+    killed_at_call: int | None  # the night's own calls counted, with the effect done and the answer not sent
     flags: dict[str, bool] = field(default_factory=dict)
 
 
@@ -82,6 +88,7 @@ def forecast(seed: int) -> Weather:
         reaper_dies_after=dice.choice((None, None, None, "S12", "S13")),
         reclaimed_after_s=dice.uniform(100, 4000) if dice.random() < 0.2 else None,
         token_ends_after_s=dice.uniform(100, 4000) if dice.random() < 0.1 else None,
+        killed_at_call=dice.choice((None, dice.randint(1, 15), dice.randint(1, 80))),
         flags={
             "deletes_pending": dice.random() < 0.7,
             "late_snapshots": dice.random() < 0.5,
@@ -95,7 +102,8 @@ def _fault(dice: random.Random) -> dict[str, Any]:
     method, path, phases = dice.choice(TARGETS)
     phase = dice.choice(phases)
     told = ANSWERS.get(phase, {"phase": phase, "status": dice.choice((500, 502, 503, 504))})
-    return {"method": method, "path": path, "nth": dice.randint(1, 6), "times": dice.randint(1, 3), **told}
+    nth = dice.randint(1, 2 if (method, path) == ("POST", "/v2/droplets") else 6)
+    return {"method": method, "path": path, "nth": nth, "times": dice.randint(1, 3), **told}
 
 
 def _life(dice: random.Random, seed: int) -> Life:
@@ -116,6 +124,7 @@ def _life(dice: random.Random, seed: int) -> Life:
         dies_times=dice.choice((1, 1, 2)),
         work_s=dice.choice((600.0, 3000.0)),
         snapshot=unwanted if dice.random() < 0.15 else None,
+        tries=dice.choice((1, 1, 2)),
         clock_off_s=dice.choice((0.0, 0.0, 0.0, -3600.0, 3600.0)),
         seed=seed,
     )
@@ -165,11 +174,27 @@ def _night(world: World, weather: Weather) -> None:
             child = start(reap_beside, world.place, PERIOD_S / 2, end)
             stack.callback(wait_for, child)
         stack.callback(end.touch)
-        run(live, world.place.of(token), weather.life)
+        night = start(live, world.place.of(token), weather.life)
+        world.cloud.api.before_reply = _killer(night, token, weather.killed_at_call)
+        wait_for(night)
+        world.cloud.api.before_reply = None
         if weather.loses_records:
             world.lose_records()
         if weather.reapers:
             let_it_catch_up()
+
+
+def _killer(night: BaseProcess, token: str, at_call: int | None) -> Callable[[Request], None] | None:
+    """What kills a night with -9 at one of its calls; between any two of them, that is, and not only after steps."""
+    if at_call is None:
+        return None
+    calls = itertools.count(1)
+
+    def kill(request: Request) -> None:
+        if request.token == token and next(calls) == at_call:
+            night.kill()
+
+    return kill
 
 
 def _morning(world: World, weather: Weather) -> None:

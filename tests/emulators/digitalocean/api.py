@@ -57,6 +57,7 @@ class Api:
     silence_s: float = 60.0
     lock: threading.RLock = field(default_factory=threading.RLock)
     observe: Callable[[Request, Reply], None] | None = None
+    before_reply: Callable[[Request], None] | None = None  # when a call has had its effect and nobody knows it yet
 
     def answer(self, request: Request) -> Reply:
         with self.lock:
@@ -67,6 +68,8 @@ class Api:
             self._finish(request, reply, fault)
             if self.observe is not None and fault is None:
                 self.observe(request, reply)
+            if self.before_reply is not None:
+                self.before_reply(request)
             return reply
 
     def _struck(self, request: Request, fault: Fault) -> Reply:
