@@ -14,13 +14,16 @@ INTERRUPTED, TERMINATED = 130, 143
 def end_well() -> None:
     """Make every way of stopping a night take the same road: `finally`, then what runs at exit.
 
-    Without it SIGTERM ends Python at once, and the API that Prefect started for this run stays behind. A shell without
-    job control ignores SIGINT in what it starts in the background; a night is stopped by it all the same.
+    Without it SIGTERM, or a terminal that is closed, ends Python at once, and the API that Prefect started for this run
+    stays behind. A shell without job control ignores SIGINT in what it starts in the background; a night is stopped by
+    it all the same.
     """
     hush_at_exit()
     processes.own_children()
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit())
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup says that a night outlives its terminal
+        signal.signal(signal.SIGHUP, lambda _number, _frame: sys.exit())
 
 
 def code_of(stop: KeyboardInterrupt | SystemExit) -> int:

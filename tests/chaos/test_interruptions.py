@@ -15,6 +15,7 @@ from infra.lost_records import ledger_or_empty
 from tests.chaos.night import OUTSIDE_FAILED, Life, Place, live, wish
 from tests.chaos.processes_of_nights import run
 from tests.chaos.world import World, a_world
+from tests.emulators.virtual_clock import EPOCH_S
 
 HOUR_S = 3600.0
 
@@ -32,7 +33,13 @@ def live_with_a_full_disk(place: Place) -> None:
     live(place, Life(wish()))
 
 
-@pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
+def live_under_nohup(place: Place) -> None:
+    """As nohup starts a night."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    live(place, Life(wish(), dies_after="S7", dies_by=signal.SIGHUP))
+
+
+@pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda sign: str(sign.name))
 @pytest.mark.parametrize("step", ["S1", "S2", "S4", "S8", "S12"])
 def test_a_night_that_is_asked_to_stop_gives_back_by_itself(world: World, step: str, sign: signal.Signals) -> None:
     run(live, world.place, Life(wish(), dies_after=step, dies_by=sign))
@@ -50,12 +57,13 @@ def test_a_second_interrupt_leaves_it_to_the_reaper(world: World) -> None:
     world.must_be_clean()
 
 
-def test_a_hang_up_leaves_it_to_the_reaper(world: World) -> None:
-    run(live, world.place, Life(wish(), dies_after="S8", dies_by=signal.SIGHUP))
+def test_a_night_that_was_told_to_outlive_its_terminal_does(world: World) -> None:
+    code = run(live_under_nohup, world.place)
 
-    world.reap()
-
+    assert code == 0
     world.must_be_clean()
+    assert world.cloud.ledger()[-1].ended is not None
+    assert (world.clock.now_s() - EPOCH_S) > Life(wish()).work_s
 
 
 def test_on_a_full_disk_nothing_is_rented(world: World) -> None:
