@@ -1,12 +1,20 @@
 """Programs that nobody here wrote judge what the emulator says."""
 
 import json
-import shutil
+import socket
 import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+import pydo
 import pytest
+from azure.core.exceptions import HttpResponseError
 
+from infra.settings import Settings
+from tests.emulators import outside_judges
 from tests.emulators.digitalocean import Emulator, judge
 from tests.emulators.digitalocean.replies import Reply, Request
 from tests.emulators.virtual_clock import VirtualClock
@@ -59,17 +67,111 @@ def test_a_violation_fails_whoever_ran_the_emulator(tmp_path: Path) -> None:
         cloud.__exit__(None, None, None)
 
 
-@pytest.mark.skipif(shutil.which("packer") is None, reason="packer is not installed")
+def judge_or_skip(fetch: Callable[[Path], Path]) -> Path:
+    try:
+        return fetch(Settings().cache)
+    except outside_judges.NoJudgeError as error:
+        pytest.skip(str(error))
+
+
 def test_packer_builds_a_snapshot_and_leaves_nothing_else(tmp_path: Path) -> None:
+    program = judge_or_skip(outside_judges.packer)
     with Emulator(tls=False, speed=600) as cloud:
         template = {"builders": [PACKER | {"api_token": cloud.token, "api_url": cloud.url}]}
         (tmp_path / "t.json").write_text(json.dumps(template))
 
         built = subprocess.run(
-            ["packer", "build", "t.json"], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
+            [program, "build", "t.json"], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
         )
 
         assert built.returncode == 0, built.stdout + built.stderr
         assert [image.name for image in cloud.state.images.values() if image.kind == "snapshot"] == ["nb-golden"]
         assert cloud.living() == []
         assert cloud.state.keys == {}
+
+
+def test_packer_leaves_no_machine_behind_where_off_never_comes(tmp_path: Path) -> None:
+    program = judge_or_skip(outside_judges.packer)
+    with Emulator(tls=False, speed=600) as cloud:
+        cloud.behaviour.ignores_shutdown = True
+        impatient = PACKER | {"api_token": cloud.token, "api_url": cloud.url, "state_timeout": "10s"}
+        (tmp_path / "t.json").write_text(json.dumps({"builders": [impatient]}))
+
+        built = subprocess.run(
+            [program, "build", "t.json"], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
+        )
+
+        assert built.returncode != 0
+        assert cloud.living() == []
+        assert cloud.state.keys == {}
+
+
+@contextmanager
+def prism_before(cloud: Emulator, folder: Path) -> Iterator[str]:
+    """The address of a proxy that lets nothing through that the description does not allow."""
+    program = judge_or_skip(outside_judges.prism)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    argv = [
+        str(program),
+        "proxy",
+        str(judge.DESCRIPTION),
+        cloud.url,
+        "--errors",
+        "--port",
+        str(port),
+        "--host",
+        "127.0.0.1",
+    ]
+    with (folder / "prism.log").open("wb") as log:
+        proxy = subprocess.Popen(argv, stdout=log, stderr=log)
+    try:
+        until = time.monotonic() + 60
+        while not is_listening(port):
+            assert proxy.poll() is None, (folder / "prism.log").read_text()[-500:]
+            assert time.monotonic() < until
+            time.sleep(0.2)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        proxy.kill()
+        proxy.wait()
+
+
+def is_listening(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+@needs_description
+def test_prism_lets_a_machine_s_whole_life_through(tmp_path: Path) -> None:
+    clock = VirtualClock(tmp_path / "clock")
+    with Emulator(clock, tls=False) as cloud, prism_before(cloud, tmp_path) as url:
+        client: Any = pydo.Client(cloud.token, endpoint=url, retry_total=0)
+        plain = {"enforce_https": False}
+        made = client.droplets.create(body=BODY | {"tags": ["nb"]}, **plain)["droplet"]["id"]
+        clock.sleep(60)
+        client.droplet_actions.post(made, body={"type": "snapshot", "name": "nb-golden"}, **plain)
+        clock.sleep(3600)
+        seen = client.droplets.list(type="gpus", **plain)["droplets"]
+        snapshots = client.snapshots.list(resource_type="droplet", **plain)["snapshots"]
+        sizes = client.sizes.list(per_page=200, **plain)["sizes"]
+        client.droplets.destroy(made, **plain)
+        client.snapshots.delete(snapshots[0]["id"], **plain)
+
+        assert [one["id"] for one in seen] == [made]
+        assert len(sizes) == len(cloud.state.sizes)
+        cloud.invariant()
+
+
+@needs_description
+def test_prism_refuses_what_the_description_does_not_allow(tmp_path: Path) -> None:
+    with (
+        Emulator(VirtualClock(tmp_path / "clock"), tls=False, judged=False) as cloud,
+        prism_before(cloud, tmp_path) as url,
+    ):
+        client: Any = pydo.Client(cloud.token, endpoint=url, retry_total=0)
+        cloud.state.account["status"] = "splendid"
+
+        with pytest.raises(HttpResponseError):
+            client.account.get(enforce_https=False)
