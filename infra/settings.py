@@ -72,5 +72,6 @@ class Settings(BaseSettings):
     ssh_key: Path | None = None  # lets us in to hosts of one's own; None: the first of the usual ones
     ssh_known_hosts: Path | None = None  # None: ~/.ssh/known_hosts
     ssh_ready_s: float = Field(default=600.0, gt=0)  # how long a machine may take from its address to doing as asked
+    ssh_patience_s: float = Field(default=120.0, gt=0)  # how long a machine in use may be out of reach
     machine_python: str | None = None  # on a machine over SSH, has what the measuring code needs; None: one is made
     git_commit: str | None = None  # where the code is installed without its git folder

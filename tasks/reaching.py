@@ -30,7 +30,8 @@ def machine_of(lease: Lease) -> Machine:
     if lease.cloud == "local":
         return LocalMachine()
     access = access_of(settings, lease)
-    return _far_machine(access, lease.lease_id, lease.night, settings.data.absolute(), settings.machine_python)
+    duty = (lease.lease_id, lease.night, settings.data.absolute(), settings.machine_python)
+    return _far_machine(access, duty, settings.ssh_patience_s)
 
 
 def machine_under(bench: Bench) -> Machine:
@@ -39,10 +40,10 @@ def machine_under(bench: Bench) -> Machine:
 
 
 @lru_cache(maxsize=4)
-def _far_machine(access: Access, lease_id: str, night: str, data: Path, python: str | None) -> SshMachine:
+def _far_machine(access: Access, duty: tuple[str, str, Path, str | None], patience_s: float) -> SshMachine:
     """A machine over SSH, kept with its connection for the next verb."""
     told = {name: os.environ[name] for name in TOLD if os.environ.get(name)}
-    return SshMachine(SshHost(access), Duty(lease_id, night, data, python, told))
+    return SshMachine(SshHost(access, patience_s=patience_s), Duty(*duty, told))
 
 
 def access_of(settings: Settings, lease: Lease) -> Access:
