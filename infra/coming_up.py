@@ -10,6 +10,9 @@ from infra.clock import Clock
 from infra.cloud import Cloud, Found
 from infra.creating import look_every_s
 
+USUAL_S = 120.0  # most machines are up by then
+PACE_MAX = 3.0
+
 
 @dataclass(frozen=True)
 class Patience:
@@ -39,7 +42,7 @@ def wait_until_up(cloud: Cloud, clock: Clock, found: Found, patience: Patience) 
         outcome = watch.judge(_look(cloud, found.machine_id), clock.now())
         if outcome is not None:
             return outcome
-        clock.sleep(look_every_s(cloud))
+        clock.sleep(look_every_s(cloud) * watch.pace(clock.now()))
 
 
 @dataclass
@@ -66,6 +69,10 @@ class _Watch:
         elif look == "absent" and (now - self.seen_at).total_seconds() > self.settle_s:
             return Fate("vanished", f"{self.what} was promised and is not there")
         return self.is_late(now)
+
+    def pace(self, now: datetime) -> float:
+        """How much more seldom to look at a machine that takes longer than most."""
+        return min(PACE_MAX, max(1.0, (now - self.began).total_seconds() / USUAL_S))
 
     def is_late(self, now: datetime) -> Fate | None:
         """Why there is no more waiting, where there is none."""

@@ -161,7 +161,10 @@ class _Round:
         if name is None:
             return None
         lease = leases.get(name.lease_id)
-        return name.is_past(now) or self.everything or (lease is not None and lease.state == "released")
+        if lease is not None and not self.everything:
+            # A lease's key is older than its last attempt; it goes when the lease does, and not before.
+            return lease.state == "released"
+        return name.is_past(now) or self.everything
 
     def remove(self, leftover: Leftover) -> None:
         """Remove one of them; what fails is noted."""

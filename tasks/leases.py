@@ -1,5 +1,6 @@
 """What the nights' folders say of their leases, and giving back what a dead night left."""
 
+import logging
 from datetime import UTC, datetime
 
 from bench.record import LeaseAttempt, LeaseReport
@@ -9,10 +10,11 @@ from infra.keys import age_s, forget_keys, leases_with_keys
 from infra.ledger import Attempt, Lease
 from infra.lost_records import ledger_or_empty
 from infra.reaper import Reaped, reap
-from infra.release import Say, silent
+from infra.release import Say
 from infra.settings import Settings
 from tasks.places import clouds, lease_keys, ledger, ledger_file, stage_book
 
+LOG = logging.getLogger("nightbench")
 FORGOTTEN_AFTER_S = 7 * 24 * 3600.0
 
 
@@ -73,11 +75,13 @@ def _attempt(attempt: Attempt) -> LeaseAttempt:
     )
 
 
-def give_back_leftovers(settings: Settings, *, everything: bool = False, say: Say = silent) -> Reaped:
+def give_back_leftovers(settings: Settings, *, everything: bool = False, say: Say = LOG.error) -> Reaped:
     """Give back every machine that a dead night left, and end what else it left running; say what came of it."""
     book = ledger_or_empty(ledger_file(settings), WallClock(), say)
     left = [lease.lease_id for lease in book.open_leases()]
     reaped = reap(clouds(settings), book, WallClock(), everything=everything, say=say)
+    for what, why in reaped.failed.items():
+        say(f"ALARM: {what} was not given back: {why}")
     for lease_id in left:
         report_lease(settings, book.lease(lease_id))
     forget_old_keys(settings)

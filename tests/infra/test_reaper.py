@@ -10,7 +10,7 @@ from bench.machine_name import ImageName, MachineName
 from infra.heartbeat import beating
 from infra.ledger import HEARTBEAT_MAX_AGE, Ledger
 from tests.emulators.digitalocean.faults import FOR_EVER
-from tests.infra.rented import DROPLETS, HOUR_S, ONE_DROPLET, Rig
+from tests.infra.rented import DROPLETS, HOUR_S, KIND, ONE_DROPLET, Rig
 
 
 def plant(rig: Rig, name: str) -> str:
@@ -221,6 +221,17 @@ def test_stray_keys_volumes_and_images_go_when_their_time_is_over(rig: Rig) -> N
     assert sorted(reaped.removed) == sorted([name, name, image])
     assert [key.name for key in rig.emulator.state.keys.values()] == ["laptop"]
     assert ["nb-notes" in line for line in reaped.strangers] == [True]
+
+
+def test_the_key_of_a_living_lease_stays_though_its_first_attempt_is_long_over(rig: Rig) -> None:
+    rig.emulator.capacity[KIND, "atl1"] = 0
+    rig.emulator.later(900, lambda: rig.emulator.capacity.update({(KIND, "atl1"): 1}))
+    lease = rig.take(minutes=10, patience_s=3600)
+
+    reaped = rig.reap()
+
+    assert lease.attempt > 1
+    assert (reaped.removed, len(rig.emulator.state.keys)) == ([], 1)
 
 
 def test_a_token_that_may_not_see_volumes_reaps_machines_all_the_same(rig: Rig) -> None:
