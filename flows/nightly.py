@@ -16,7 +16,7 @@ from tasks.artifacts import NightProgress, show_plan, show_results, start_progre
 from tasks.calibrating import calibrate_client
 from tasks.leases import give_back_leftovers
 from tasks.loading import keep_end, load, report
-from tasks.machine import provision, reach, ready_engine, ready_model, take_snapshot, teardown
+from tasks.machine import prepare_machine, provision, reach, take_snapshot, teardown
 from tasks.measuring import bring_up, is_serving, make_bench, measure, shut_down
 from tasks.planning import missing_runs, plan_night
 from tasks.salvage import keep_away
@@ -79,16 +79,14 @@ def benchmark_machine(night: NightRecord, progress: UUID) -> None:
     lease = provision(night)
     try:
         with spending(night, lease.lease_id, "boot"):
-            site = reach(lease)
-        with spending(night, lease.lease_id, "software"):
-            engine = ready_engine(lease, night.suite.engine)
-        with spending(night, lease.lease_id, "model"):
-            model = ready_model(lease, night.suite.model.source)
+            site = reach(lease, night.suite.machine)
+        with spending(night, lease.lease_id, "software"), spending(night, lease.lease_id, "model"):
+            prepared = prepare_machine(lease, site, night.suite)
         snapshot = take_snapshot(lease)
         with spending(night, lease.lease_id, "calibrate"):
             calibration = calibrate_client(night, lease)
-        bench = make_bench(night, lease, site, model, snapshot, calibration)
-        measure_runs(bench, engine, progress)
+        bench = make_bench(night, lease, site, prepared.model, snapshot, calibration)
+        measure_runs(bench, prepared.engine, progress)
     finally:
         teardown(lease)
 

@@ -126,7 +126,9 @@ def container_for(image: ImageAt, scenario: Scenario, machine: Path, lease_id: s
     with os.fdopen(os.open(environment_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as sink:
         sink.write(text)
     _record(machine, name).write_text(name)
-    maker = vendor() if scenario.machine.gpu_count else None
+    # The GPUs of an alternative are not counted by the suite, and this computer's are not given unasked.
+    has_gpus = scenario.machine.gpu_count or scenario.machine.kind != "local"
+    maker = vendor() if has_gpus else None
     return vllm.Container(image.docker, image.name, name, maker, image.home, environment_file, lease_id)
 
 

@@ -58,7 +58,7 @@ def check_machine(demand: Demand, say: Say) -> Fitness:
     gpus = _fit_gpus(demand, say)
     may_change = demand.is_rented and is_whole_machine()
     before = read_numa_balancing()
-    after = numa_balancing_off(may_change=may_change, say=say)
+    after = numa_balancing_off(may_change=may_change, say=say) if demand.gpu_count else before
     folder = Path(demand.folder)
     folder.mkdir(parents=True, exist_ok=True)
     scratch = find_scratch(folder / "scratch", say) if may_change else None

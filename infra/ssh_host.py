@@ -227,8 +227,8 @@ class SshHost:
         self.ask(script, timeout_s=STEP_TIMEOUT_S + patience_s)
 
 
-def wait_until_ready(host: SshHost, patience_s: float, ready_file: str | None = None) -> None:
-    """Wait until a machine runs what it is asked and, where a file is named that its first boot ends with, has that.
+def wait_until_ready(host: SshHost, patience_s: float, is_booted: str = "true") -> None:
+    """Wait until a machine runs what it is asked and, where a command tells that its first boot is over, that does.
 
     A key may be put in place late, so that being refused is believed only after `patience_s`; the last reason is raised
     then. A wrong host key is believed at once: HostKeyError.
@@ -236,7 +236,7 @@ def wait_until_ready(host: SshHost, patience_s: float, ready_file: str | None = 
     until = time.monotonic() + patience_s
     while True:
         try:
-            _require_ready(host, ready_file or ".")
+            _require_ready(host, is_booted)
         except (UnreachableHostError, LoginRefusedError, NotReadyError, LostConnectionError, SilentHostError):
             host.close()
             if time.monotonic() > until:
@@ -246,9 +246,9 @@ def wait_until_ready(host: SshHost, patience_s: float, ready_file: str | None = 
         time.sleep(RETRY_S)
 
 
-def _require_ready(host: SshHost, ready_file: str) -> None:
-    if host.run(f"[ -e {shlex.quote(ready_file)} ]").exit_code != 0:
-        raise NotReadyError(f"the first boot of {host.access} is not over: it has made no {ready_file}")
+def _require_ready(host: SshHost, is_booted: str) -> None:
+    if host.run(is_booted).exit_code != 0:
+        raise NotReadyError(f"the first boot of {host.access} is not over: `{is_booted}` fails there")
 
 
 class _Output:

@@ -12,13 +12,15 @@ from typing import Any
 
 from bench.errors import NightbenchError
 from bench.record import Calibration, Host, NightRecord, PlannedRun, RunRecord
-from bench.suite import Engine
-from infra import engines, measuring, server, store
+from bench.suite import Engine, Machine, Model
+from infra import engines, fitness, measuring, preparing, server, store
 from infra.facts import read_host
+from infra.fitness import Demand, Fitness
 from infra.hub_process import Hub
 from infra.measuring import Bench
 from infra.models import PreparedModel, prepare_model
 from infra.night_calibration import calibrate_night
+from infra.preparing import Prepared
 from infra.server import Bringup, EngineAt, RunningServer
 from infra.settings import Settings
 
@@ -40,6 +42,27 @@ class Site:
     data: Path
     machine: Path  # pid files and logs of what runs under one lease
     host: Host
+    scratch: Path | None = None  # a large disk of the machine's own, where it has one
+
+
+@dataclass(frozen=True)
+class Terms:
+    """For which lease a machine is made ready, and what may be done for that.
+
+    `is_rented`: it is ours alone, so docker is installed, settings are changed and an empty disk is formatted.
+    """
+
+    lease_id: str
+    is_rented: bool
+    scratch: Path | None = None
+
+
+def check_machine(hear: Listener, asked: Machine, is_rented: bool) -> Fitness:
+    """Look whether the machine is what the suite asks for, made so where it is rented; else MachineUnfitError."""
+    demand = Demand(
+        folder=str(Settings().data.absolute()), gpu_count=asked.gpu_count, gpu=asked.gpu, is_rented=is_rented
+    )
+    return fitness.check_machine(demand, hear.say)
 
 
 def find_site(hear: Listener, machine_id: str) -> Site:
@@ -61,6 +84,19 @@ def ready_model(hear: Listener, source: str) -> PreparedModel:
     settings = Settings()
     hub = Hub(settings.hub_endpoint, stall_s=settings.hub_stall_s)
     return prepare_model(source, settings.data.absolute() / "models", hear.say, hub)
+
+
+def prepare(hear: Listener, engine: Engine, model: Model, terms: Terms) -> Prepared:
+    """Put the engine and the weights on the machine, at the same time; the first failure ends the other."""
+    settings = Settings()
+    asked = preparing.Asked(
+        engine=engine,
+        source=model.source,
+        models=Path(model.cache) if model.cache else (terms.scratch or settings.data.absolute()) / "models",
+        lease_id=terms.lease_id,
+        is_rented=terms.is_rented,
+    )
+    return preparing.prepare(asked, settings, hear.say)
 
 
 def calibrate(hear: Listener, night: NightRecord) -> Calibration:
@@ -107,6 +143,17 @@ def shut_down(hear: Listener, running: RunningServer) -> None:
 VERBS: MappingProxyType[str, Callable[..., Any]] = MappingProxyType(
     {
         verb.__name__: verb
-        for verb in (find_site, ready_engine, ready_model, calibrate, bring_up, is_serving, measure, shut_down)
+        for verb in (
+            find_site,
+            check_machine,
+            ready_engine,
+            ready_model,
+            prepare,
+            calibrate,
+            bring_up,
+            is_serving,
+            measure,
+            shut_down,
+        )
     }
 )

@@ -1,22 +1,23 @@
 """Rent a machine, make it ready, and give it back."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 from prefect import get_run_logger, task
 from prefect.cache_policies import NO_CACHE
 
 from bench.errors import LeaseError, NightbenchError
 from bench.record import NightRecord
-from bench.suite import Engine
+from bench.suite import Machine, Suite, hardware_of
 from infra import verbs
 from infra.clock import WallClock
 from infra.lease import take_lease
 from infra.ledger import Lease
-from infra.models import PreparedModel
+from infra.preparing import Prepared
 from infra.release import give_back
-from infra.server import EngineAt
 from infra.settings import Settings
-from infra.verbs import Site
+from infra.verbs import Site, Terms
 from infra.wish import wish_of
 from tasks.leases import forget_old_keys, give_back_leftovers, report_lease, report_night
 from tasks.places import cloud_named, is_rented, ledger, wanted_machine
@@ -62,22 +63,25 @@ def teardown(lease: Lease) -> None:
 
 
 @task(task_run_name="reach", cache_policy=NO_CACHE, persist_result=False)
-def reach(lease: Lease) -> Site:
-    """Wait until the machine does what it is asked, and make a place on it."""
+def reach(lease: Lease, asked: Machine) -> Site:
+    """Wait until the machine does what it is asked, look whether it is what we want, and make a place on it."""
     wait_for_machine(Settings(), lease)
-    return machine_of(lease).do(verbs.find_site, listener(), lease.machine_id or lease.lease_id)
+    if hardware_of(lease.kind or asked.kind) != hardware_of(asked.kind):
+        asked = asked.model_copy(update={"gpu": None})  # an alternative has another, and says which
+    machine, hear = machine_of(lease), listener()
+    found = machine.do(verbs.check_machine, hear, asked, is_rented(lease))
+    site = machine.do(verbs.find_site, hear, lease.machine_id or lease.lease_id)
+    return replace(site, scratch=Path(found.scratch) if found.scratch else None)
 
 
-@task(task_run_name="engine", cache_policy=NO_CACHE, persist_result=False)
-def ready_engine(lease: Lease, engine: Engine) -> EngineAt:
-    """Find the engine on the machine, or install it there."""
-    return machine_of(lease).do(verbs.ready_engine, listener(), engine, is_rented(lease))
-
-
-@task(task_run_name="model {source}", cache_policy=NO_CACHE, persist_result=False)
-def ready_model(lease: Lease, source: str) -> PreparedModel:
-    """Put the weights on the machine, or verify those that are there."""
-    return machine_of(lease).do(verbs.ready_model, listener(), source)
+@task(task_run_name="engine and model {suite.model.source}", cache_policy=NO_CACHE, persist_result=False)
+def prepare_machine(lease: Lease, site: Site, suite: Suite) -> Prepared:
+    """Put the engine and the weights on the machine, the one while the other comes, or find them there."""
+    terms = Terms(lease.lease_id, is_rented(lease), site.scratch)
+    prepared = machine_of(lease).do(verbs.prepare, listener(), suite.engine, suite.model, terms)
+    took = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in prepared.stage_s.items())
+    get_run_logger().info("engine and model are there: %s", took)
+    return prepared
 
 
 @task(task_run_name="snapshot", cache_policy=NO_CACHE)

@@ -8,7 +8,7 @@ from pathlib import Path
 from prefect import get_run_logger
 
 from bench.errors import LeaseError
-from bench.first_boot import READY_FILE
+from bench.first_boot import is_ready_command
 from infra.host import Access
 from infra.keys import keys_of
 from infra.ledger import Lease
@@ -59,8 +59,10 @@ def access_of(settings: Settings, lease: Lease) -> Access:
 def wait_for_machine(settings: Settings, lease: Lease) -> None:
     """Wait until a machine runs what it is asked and its first boot is over; the last reason why not is raised."""
     if lease.cloud != "local":
-        ready_file = None if is_own(lease.cloud) else READY_FILE
-        wait_until_ready(SshHost(access_of(settings, lease)), settings.ssh_ready_s, ready_file)
+        access = access_of(settings, lease)
+        # A machine that we do not rent has had its first boot long ago.
+        is_booted = "true" if is_own(lease.cloud) else is_ready_command(access.host_public_key)
+        wait_until_ready(SshHost(access), settings.ssh_ready_s, is_booted)
 
 
 def listener(progress: Callable[[float], None] = lambda _share: None) -> Listener:

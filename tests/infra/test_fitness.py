@@ -150,24 +150,34 @@ def test_memory_that_is_given_back_late_is_waited_for(tools: FakeTools, tmp_path
 def test_numa_balancing_is_recorded_and_left_alone_on_a_machine_that_is_not_ours(
     tools: FakeTools, tmp_path: Path
 ) -> None:
+    amd(tools)
     (tmp_path / "numa_balancing").write_text("1\n")
     said: list[str] = []
 
-    found = check(tmp_path, said, gpu_count=0)
+    found = check(tmp_path, said)
 
     assert (found.numa_balancing_before, found.numa_balancing) == (1, 1)
     assert [line for line in said if line.startswith("NUMA balancing is on, which can stall a GPU: echo 0 >")]
-    assert tools.calls == []
+
+
+def test_numa_balancing_is_nothing_to_say_where_no_gpu_is_asked_for(tools: FakeTools, tmp_path: Path) -> None:
+    (tmp_path / "numa_balancing").write_text("1\n")
+    said: list[str] = []
+
+    assert check(tmp_path, said, gpu_count=0).numa_balancing == 1
+
+    assert (said, tools.calls) == ([], [])
 
 
 def test_numa_balancing_is_switched_off_on_a_rented_machine(
     tools: FakeTools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fitness, "is_whole_machine", lambda: True)
+    amd(tools)
     tools.says("lsblk", '{"blockdevices": []}')
     (tmp_path / "numa_balancing").write_text("1\n")
 
-    found = check(tmp_path, gpu_count=0, is_rented=True)
+    found = check(tmp_path, is_rented=True)
 
     assert (found.numa_balancing_before, found.numa_balancing) == (1, 0)
 

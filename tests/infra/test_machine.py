@@ -31,7 +31,7 @@ from infra.machine import Duty, LocalMachine, Machine, SshMachine
 from infra.server import EngineAt, RunningServer
 from infra.shipping import ROOT, make_archive
 from infra.ssh_host import SshHost
-from infra.verbs import Listener
+from infra.verbs import Listener, Terms
 from tasks.planning import make_night
 from tests.emulators.sshd import Sshd, make_key, running_machine
 from tests.infra.benches import make_bench
@@ -276,3 +276,26 @@ def running() -> RunningServer:
         engine=EngineAt(Path("/e"), None),
         cold_start_s=1.5,
     )
+
+
+def test_every_machine_is_checked_and_gets_engine_and_model_together(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    executable = tmp_path / "vllm"
+    executable.touch()
+    monkeypatch.setenv("NIGHTBENCH_VLLM_EXECUTABLE", str(executable))
+    if isinstance(machine, SshMachine):
+        told = request.getfixturevalue("sshd").home / "nightbench" / "host.env"
+        told.parent.mkdir(exist_ok=True)
+        told.write_text(f"export NIGHTBENCH_VLLM_EXECUTABLE={executable}\n")
+    heard, suite = Heard(), night_of(tmp_path).suite
+
+    found = machine.do(verbs.check_machine, heard.listener, suite.machine, False)
+    terms = Terms("lease-of-test", is_rented=False, scratch=tmp_path / "scratch")
+    prepared = machine.do(verbs.prepare, heard.listener, suite.engine, suite.model, terms)
+    machine.leave()
+
+    assert (found.gpus, found.scratch) == ((), None)
+    assert prepared.engine.executable == executable
+    assert prepared.model.path.parent == tmp_path / "scratch" / "models"
+    assert prepared.stage_s.keys() == {"engine", "model"}
