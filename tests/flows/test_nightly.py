@@ -222,7 +222,8 @@ def crash(*_given: object, **_named: object) -> object:
 @pytest.mark.parametrize(
     "place",
     [
-        "infra.verbs.prepare_model",
+        "infra.preparing.prepare_model",
+        "infra.preparing.ready_engine",
         "infra.verbs.calibrate_night",
         "infra.verbs.read_host",
         "infra.server.bring_up",
