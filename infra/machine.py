@@ -33,7 +33,8 @@ LEAVES_SOMETHING = frozenset(verb.__name__ for verb in (find_site, calibrate, br
 # A host's owner may say things in host.env, an engine of their own say; what we bring comes after it.
 _RUN = """secret=$0 code=$1; shift
 for file in {home}/host.env "$secret"; do [ ! -e "$file" ] || . "./$file"; done
-export PYTHONPATH="$PWD/$code" NIGHTBENCH_DATA="$PWD/{home}/data" NIGHTBENCH_CACHE="$PWD/{home}/cache"
+export PYTHONPATH="$PWD/$code" NIGHTBENCH_DATA="$PWD/{home}/data"
+export NIGHTBENCH_CACHE="${NIGHTBENCH_CACHE:-$PWD/{home}/cache}"
 exec "$@"
 """
 _LIST = """cd {folder} 2>/dev/null || exit 0

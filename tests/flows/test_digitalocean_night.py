@@ -1,7 +1,10 @@
 """A whole night on the emulated DigitalOcean: real pydo, real sshd droplets, the truth server in the engine's place."""
 
+import json
 import os
 import shlex
+import shutil
+import subprocess
 import sys
 import threading
 import time
@@ -18,9 +21,11 @@ from tests.emulators.digitalocean import Emulator
 from tests.emulators.digitalocean.sshd_droplets import SshdDroplets
 from tests.emulators.sshd import NoServerError
 from tests.flows.conftest import House
+from tests.flows.test_real_engine import SMALLER
 from warehouse.query import run_sql
 
 pytestmark = [pytest.mark.prefect]
+ROOT = Path(__file__).parents[2]
 MACHINE = """
 [machine]
 kind = "gpu-mi300x1-192gb"
@@ -34,6 +39,11 @@ class Account:
 
     cloud: Emulator
     fleet: SshdDroplets
+    image: Path  # what the image says of its engine
+
+    def install(self, engine: str) -> None:
+        """Let droplets that are made from now on have this engine."""
+        self.image.write_text(f"export NIGHTBENCH_VLLM_EXECUTABLE={shlex.quote(engine)}\n")
 
     def when_measuring(self) -> None:
         """Wait until a load is under way on a droplet."""
@@ -45,16 +55,17 @@ class Account:
 
 @pytest.fixture
 def account(house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
-    engine = shlex.quote(os.environ["NIGHTBENCH_VLLM_EXECUTABLE"])
+    image = tmp_path / "image.env"
 
     def furnish(home: Path) -> None:
         (home / "nightbench").mkdir()
-        (home / "nightbench" / "host.env").write_text(f"export NIGHTBENCH_VLLM_EXECUTABLE={engine}\n")
+        shutil.copy(image, home / "nightbench" / "host.env")
 
     try:
         fleet = SshdDroplets(tmp_path / "fleet", furnish=furnish)
     except NoServerError as error:
         pytest.skip(str(error))
+    engine = os.environ["NIGHTBENCH_VLLM_EXECUTABLE"]
     with Emulator(droplets=fleet, speed=20.0) as cloud:
         settings = {
             "NIGHTBENCH_DO_TOKEN": cloud.token,
@@ -69,7 +80,9 @@ def account(house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> It
             monkeypatch.setenv(name, value)
         house.environment.update(settings)
         cloud.plant_droplet("somebody-elses")
-        yield Account(cloud, fleet)
+        account = Account(cloud, fleet, image)
+        account.install(engine)
+        yield account
 
 
 def write_suite(house: House, ttft_ms: int = 20) -> Path:
@@ -113,3 +126,27 @@ def test_a_droplet_that_vanishes_in_mid_measure_ends_the_night_and_its_bill(
     assert [lease.state for lease in Ledger(house.data / "ledger.sqlite").leases()] == ["released"]
     verdicts = run_sql(house.data, "SELECT DISTINCT verdict, stage FROM measurements").rows
     assert [tuple(row) for row in verdicts] == [("not-run", "machine")]
+
+
+@pytest.mark.e2e
+@pytest.mark.timeout(1800)
+def test_the_real_engine_is_measured_on_digitalocean_from_the_command_line(house: House, account: Account) -> None:
+    argv = [sys.executable, "-m", "infra.engine_env"]
+    built = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=True, timeout=1200)
+    account.install(built.stdout.strip())
+    text = (ROOT / "suites" / "local.toml").read_text()
+    for ours, theirs in {**SMALLER, 'kind = "local"': 'kind = "gpu-mi300x1-192gb"'}.items():
+        assert ours in text
+        text = text.replace(ours, theirs)
+    house.suite.write_text(text)
+
+    done = house.cli("run", str(house.suite), "--target", "digitalocean", timeout_s=1500)
+
+    columns = "scenario, outcome, completed, engine_version_found, ev_isl_ratio"
+    asked = house.cli("sql", f"SELECT {columns} FROM measurements ORDER BY scenario", "--json")
+    rows = json.loads(asked.stdout)
+    assert [row["scenario"] for row in rows] == ["four-streams", "poisson", "single-stream"], done.stderr
+    assert {(row["outcome"], row["ev_isl_ratio"]) for row in rows} == {("measured", 1.0)}
+    assert {row["engine_version_found"].split("+")[0] for row in rows} == {"0.32.0"}
+    assert house.leftovers() == []
+    account.cloud.invariant()
