@@ -1,8 +1,6 @@
-import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,45 +16,8 @@ from infra.engines import ready_engine
 from infra.local import LocalCloud
 from infra.server import Bringup, RunningServer
 from infra.settings import Settings
+from tests.infra.docker import DIGEST, IMAGE, Docker
 from tests.infra.fake_tools import FakeTools, amd
-
-EMULATORS = Path(__file__).parents[1] / "emulators"
-DIGEST = "sha256:" + "0123456789abcdef" * 4
-IMAGE = f"vllm/vllm-openai-rocm@{DIGEST}"
-
-
-class Docker:
-    """The fake docker on PATH, and what became of it."""
-
-    def __init__(self, folder: Path, bin_folder: Path) -> None:
-        self.state = folder
-        self.folder = bin_folder
-        self.state.mkdir()
-        self.folder.mkdir()
-        self.install()
-
-    def install(self) -> None:
-        script = self.folder / "docker"
-        environment = f'FAKE_DOCKER="{self.state}" FAKE_DOCKER_PROGRAM="{EMULATORS / "truth_server.py"}"'
-        script.write_text(f'#!/bin/sh\n{environment} exec "{sys.executable}" "{EMULATORS / "fake_docker.py"}" "$@"\n')
-        script.chmod(0o755)
-
-    def breaks(self, *faults: str) -> None:
-        (self.state / "faults").write_text("\n".join(faults))
-
-    @property
-    def calls(self) -> list[str]:
-        path = self.state / "calls"
-        return path.read_text().splitlines() if path.exists() else []
-
-    @property
-    def containers(self) -> list[str]:
-        return sorted(path.stem for path in (self.state / "containers").glob("*.json"))
-
-    def state_of(self, name: str) -> dict[str, object]:
-        value = json.loads((self.state / "containers" / f"{name}.json").read_text())
-        assert isinstance(value, dict)
-        return value
 
 
 @pytest.fixture
