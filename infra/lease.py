@@ -94,7 +94,7 @@ class _Taking:
 
     def one_round(self) -> bool:
         """Try each offer of the plan once; whether one gave a machine."""
-        plan = deque(fitting(self.cloud.offers(), self.cloud.regions(), self.wish, self.cloud.name))
+        plan = deque(self.affordable(fitting(self.cloud.offers(), self.cloud.regions(), self.wish, self.cloud.name)))
         tries: Counter[Offer] = Counter()
         while plan:
             offer = plan.popleft()
@@ -114,6 +114,15 @@ class _Taking:
                 tries[offer] += 1
                 plan.append(offer)  # its machine may have had bad luck; but the others come first
         return False
+
+    def affordable(self, offers: list[Offer]) -> list[Offer]:
+        """The offers that the budget still allows; LeaseError where it allows none any more."""
+        left = [offer for offer in offers if not self.is_too_dear(offer)]
+        if offers and not left:
+            cheapest = min(offers, key=lambda offer: offer.usd_per_hour)
+            why = why_too_dear(cheapest, self.wish, self.spent_usd())
+            raise LeaseError(f"{self.cloud.name}: {why}; nothing is rented, after {self.attempt} tries")
+        return left
 
     def is_too_dear(self, offer: Offer) -> bool:
         """Whether earlier attempts have used up what this one may cost."""
@@ -197,30 +206,32 @@ class _Taking:
 
     def hold_and_wait(self, found: Found, offer: Offer) -> Fate | None:
         """Hold a machine and wait until it is up; one that does not come up, or costs too much, is given back."""
-        found = self.keep_one(found)
         # Of the price that was offered and the one that was given, the higher is believed.
         offer = replace(offer, usd_per_hour=max(offer.usd_per_hour, found.usd_per_hour or 0.0))
         self.ledger.hold(self.lease_id, found.machine_id, offer.usd_per_hour)
+        found = self.keep_one(found)
         too_dear = why_too_dear(offer, self.wish)
         up = Fate("refused", too_dear) if too_dear else wait_until_up(self.cloud, self.clock, found, self.patience)
         if isinstance(up, Fate):
             gone = Target({found.machine_id}, found.name)
             self.rid_of([gone])
             return replace(up, gone_at=gone.absent_since)
-        self.keep_one(up)
+        self.keep_one(up, is_up=True)
         self.ledger.reach(self.lease_id, up.address)
         return None
 
-    def keep_one(self, found: Found) -> Found:
-        """Keep the machine with the lowest id of those that bear its name, and give the others back."""
+    def keep_one(self, found: Found, *, is_up: bool = False) -> Found:
+        """Of the machines that bear this one's name keep the one with the lowest id, or the one that is up already."""
         with suppress(CloudError):  # a look that fails now is repeated when the machine is up, and when it goes
             same = self.cloud.find(found.name)
-            others = [one for one in same if one.machine_id != same[0].machine_id]
+            kept = found if is_up or not same else same[0]
+            others = [one.machine_id for one in same if one.machine_id != kept.machine_id]
             if others:
-                ids = ", ".join(one.machine_id for one in others)
-                self.say(f"more than one machine is named {found.name}: keeping {same[0].machine_id}, deleting {ids}")
-                self.rid_of([Target({one.machine_id}, None) for one in others])
-                return same[0]
+                said = f"keeping {kept.machine_id}, deleting {', '.join(others)}"
+                self.say(f"more than one machine is named {found.name}: {said}")
+                self.ledger.hold(self.lease_id, kept.machine_id)
+                self.rid_of([Target({machine_id}, None) for machine_id in others])
+            return kept
         return found
 
     def rid_of(self, targets: list[Target]) -> None:

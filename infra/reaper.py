@@ -127,7 +127,8 @@ class _Round:
         lease = leases.get(name.lease_id)
         if lease is None:
             return not self.cloud.is_shared
-        return lease.state == "released"
+        # A machine of an earlier attempt was given up by whoever rents; it appeared too late.
+        return lease.state == "released" or name.attempt < lease.attempt
 
     def destroy(self, machines: Sequence[Found]) -> None:
         """Destroy machines of which no open lease speaks."""

@@ -359,6 +359,21 @@ def test_row_17_of_two_machines_of_one_name_the_first_stays(rig: Rig, phase: str
     assert any("more than one machine" in line for line in rig.said)
 
 
+def test_row_17_a_twin_that_appears_late_is_not_kept_in_place_of_the_machine_that_is_up(rig: Rig) -> None:
+    def plant(name: MachineName) -> None:
+        rig.emulator.plant_droplet(str(name), foreign=False)
+
+    rig.before_post = plant
+    for view in ("list", "name_list", "tag_list"):
+        rig.emulator.hide(view, 20)
+
+    lease = rig.take()
+
+    assert [(str(one.droplet_id), one.address) for one in rig.emulator.living("nb")] == [
+        (lease.machine_id, lease.address)
+    ]
+
+
 # Rows 18 to 24: after the 202.
 
 
@@ -658,7 +673,7 @@ def test_a_machine_that_turns_out_to_cost_more_than_the_ceiling_is_given_back(ri
 def test_what_failed_attempts_have_cost_counts_against_the_budget(rig: Rig) -> None:
     rig.emulator.fate("stuck", "stuck", "stuck")
 
-    with pytest.raises(LeaseError):
+    with pytest.raises(LeaseError, match=r"USD spent, more than machine\.budget_usd = 4\.00"):
         rig.take(budget_usd=4.0, patience_s=7200, regions=("atl1", "tor1", "nyc2"))
 
     assert rig.posts() == 2
