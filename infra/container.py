@@ -78,7 +78,10 @@ def _docker(*words: str, timeout_s: float = TOOL_TIMEOUT_S) -> Said:
 
 def _install(say: Say) -> None:
     say("installing docker, which this image does not have")
-    _apt(["update"], say)
+    try:
+        _apt(["update"], say)
+    except EngineBuildError as error:
+        say(f"{error}; trying with the list of packages that is there")  # one bad source of many fails it all
     _apt(["install", "--yes", "--no-install-recommends", "docker.io"], say)
 
 

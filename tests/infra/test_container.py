@@ -168,6 +168,20 @@ def test_docker_is_installed_on_a_rented_machine_once_the_first_boot_lets_go(
     assert len(tools.called("apt-get")) == 3
 
 
+def test_one_bad_source_of_packages_does_not_keep_docker_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tools = FakeTools(tmp_path / "bin")
+    monkeypatch.setenv("PATH", f"{tools.folder}:/usr/bin:/bin")
+    monkeypatch.setattr(container, "is_there", lambda _name: False)
+    tools.says("apt-get", "E: The repository does not have a Release file.", when="update", exit_code=100)
+    tools.says("apt-get", "", when="install")
+    tools.says("docker", "28.2.2")
+    said: list[str] = []
+
+    container.ensure_docker(said.append, may_install=True)
+
+    assert said[1].endswith("Release file.; trying with the list of packages that is there")
+
+
 def test_an_install_that_fails_is_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tools = FakeTools(tmp_path / "bin")
     monkeypatch.setenv("PATH", f"{tools.folder}:/usr/bin:/bin")
