@@ -1,39 +1,21 @@
-"""A machine over SSH: commands proven to have run, files that arrive whole, processes that outlive the connection."""
+"""A machine over SSH: beside its shell, files that arrive whole and processes that outlive the connection."""
 
 import base64
 import hashlib
-import secrets
 import shlex
 import shutil
 import tarfile
 import tempfile
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Self, TypeVar
 
-from bench.errors import (
-    LoginRefusedError,
-    LostConnectionError,
-    NotReadyError,
-    RemoteCommandError,
-    SilentHostError,
-    TransferError,
-    UnreachableHostError,
-)
-from infra.host import Access, Look, Ran, Say
-from infra.ssh import CONNECT_TIMEOUT_S, Line
+from bench.errors import TransferError
+from infra.host import Look
+from infra.ssh_shell import STEP_TIMEOUT_S, SshShell
 from infra.store import sha256
 
-STEP_TIMEOUT_S = 60.0
 TRANSFER_FLOOR_BYTES_PER_S = 200_000  # a step that moves a file may take so long beside STEP_TIMEOUT_S
-PATIENCE_S = 120.0  # how long a step that may be repeated is repeated over lost connections
-RETRY_S = 1.0
 LOOK_BYTES = 1 << 18
-SHOWN_CHARS = 80  # of a script, in an error
-LAST_CHARS = 1500  # of a failed command's words
-
-T = TypeVar("T")
 
 # The child takes the pid file or leaves: two starts of one folder, after a lost answer say, make one process.
 _DETACH = """mkdir -p {folder} && cd {folder} || exit 1
@@ -56,79 +38,8 @@ i=0; while kill -0 "-$pid" 2>/dev/null && [ $i -lt {tenths} ]; do sleep 0.1; i=$
 kill -KILL "-$pid" 2>/dev/null; exit 0"""
 
 
-class SshHost:
-    """A machine over SSH. It connects when it is first asked, and again whenever the connection is gone."""
-
-    def __init__(self, access: Access, *, patience_s: float = PATIENCE_S, connect_s: float = CONNECT_TIMEOUT_S) -> None:
-        self.access = access
-        self._patience_s = patience_s
-        self._connect_s = connect_s
-        self._line: Line | None = None
-
-    def run(self, script: str, *, timeout_s: float = STEP_TIMEOUT_S, stdin: bytes = b"", say: Say | None = None) -> Ran:
-        """Run a shell script to its end. Raises NotReadyError where something else was run in its place.
-
-        A line that only the shell on the machine can put together stands for the script having run, with its exit
-        code: sshd's own exit code is also 0 where a first boot answers everything with a sentence.
-        """
-        head, tail = secrets.token_hex(8), secrets.token_hex(8)
-        whole = f"(\n{script}\n)\nprintf '\\n%s%s %d\\n' {head} {tail} $?"
-        output = _Output(say)
-        line = self._connected()
-        with line.step(f"`{_short(script)}`", timeout_s):
-            err = line.execute(f"sh -c {shlex.quote(whole)}", stdin, output.add)
-        text = output.end()
-        out, found, code = text.rpartition(f"\n{head}{tail} ")
-        if not found:
-            raise NotReadyError(
-                f"{self.access} let us in and did not run what it was asked; it said {_last(text) or 'nothing'!r}"
-            )
-        return Ran(int(code), out, err.decode(errors="replace"))
-
-    def ask(self, script: str, *, timeout_s: float = STEP_TIMEOUT_S) -> str:
-        """The output of a script that may be repeated; raises RemoteCommandError in its own words where it fails."""
-        return self._steadily(lambda: self._checked(script, timeout_s))
-
-    def _checked(self, script: str, timeout_s: float = STEP_TIMEOUT_S, stdin: bytes = b"") -> str:
-        ran = self.run(script, timeout_s=timeout_s, stdin=stdin)
-        if ran.exit_code != 0:
-            said = _last(ran.err) or _last(ran.out) or "it said nothing"
-            raise RemoteCommandError(f"`{_short(script)}` on {self.access} ended with {ran.exit_code}: {said}")
-        return ran.out
-
-    def is_alive(self) -> bool:
-        """Whether the machine runs a command now."""
-        try:
-            return self.run("true", timeout_s=self._connect_s).exit_code == 0
-        except (UnreachableHostError, LostConnectionError, SilentHostError, NotReadyError):
-            return False
-
-    def close(self) -> None:
-        """Hang up; the next call connects again."""
-        if self._line is not None:
-            self._line.close()
-            self._line = None
-
-    def with_patience(self, patience_s: float) -> Self:
-        """The same machine, given up on sooner or later."""
-        return type(self)(self.access, patience_s=patience_s, connect_s=min(self._connect_s, patience_s))
-
-    def _connected(self) -> Line:
-        if self._line is None or not self._line.is_open:
-            self.close()
-            self._line = Line(self.access, self._connect_s)
-        return self._line
-
-    def _steadily(self, step: Callable[[], T]) -> T:
-        """Repeat a step over lost connections, until our patience is over; the last reason is raised then."""
-        until = time.monotonic() + self._patience_s
-        while True:
-            try:
-                return step()
-            except (UnreachableHostError, LostConnectionError, SilentHostError, TransferError):
-                if time.monotonic() + RETRY_S > until:
-                    raise
-                time.sleep(RETRY_S)
+class SshHost(SshShell):
+    """A machine over SSH, as infra.host.Host says."""
 
     def put(self, source: Path, target: str, *, mode: int = 0o644) -> None:
         """Put a file or a folder there, whole or not at all; an old one of that name is replaced. May be repeated."""
@@ -227,51 +138,6 @@ class SshHost:
         self.ask(script, timeout_s=STEP_TIMEOUT_S + patience_s)
 
 
-def wait_until_ready(host: SshHost, patience_s: float, is_booted: str = "true") -> None:
-    """Wait until a machine runs what it is asked and, where a command tells that its first boot is over, that does.
-
-    A key may be put in place late, so that being refused is believed only after `patience_s`; the last reason is raised
-    then. A wrong host key is believed at once: HostKeyError.
-    """
-    until = time.monotonic() + patience_s
-    while True:
-        try:
-            _require_ready(host, is_booted)
-        except (UnreachableHostError, LoginRefusedError, NotReadyError, LostConnectionError, SilentHostError):
-            host.close()
-            if time.monotonic() > until:
-                raise
-        else:
-            return
-        time.sleep(RETRY_S)
-
-
-def _require_ready(host: SshHost, is_booted: str) -> None:
-    if host.run(is_booted).exit_code != 0:
-        raise NotReadyError(f"the first boot of {host.access} is not over: `{is_booted}` fails there")
-
-
-class _Output:
-    """What a command prints, passed on line by line and kept; the sentinel's line is passed on to nobody."""
-
-    def __init__(self, say: Say | None) -> None:
-        self._say = say
-        self._kept: list[bytes] = []
-        self._open = b""
-
-    def add(self, chunk: bytes) -> None:
-        self._kept.append(chunk)
-        if self._say is None:
-            return
-        *lines, self._open = (self._open + chunk).split(b"\n")
-        for line in lines:
-            if line:
-                self._say(line.decode(errors="replace"))
-
-    def end(self) -> str:
-        return b"".join(self._kept).decode(errors="replace")
-
-
 def _read_look(text: str) -> Look:
     head, _, log = text.partition("\n")
     state, _, code = head.partition(" ")
@@ -288,12 +154,3 @@ def _transfer_s(size: int) -> float:
 
 def _bytes_below(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-
-
-def _last(text: str) -> str:
-    return text.strip()[-LAST_CHARS:]
-
-
-def _short(script: str) -> str:
-    line = script.strip().splitlines()[0]
-    return line if len(line) <= SHOWN_CHARS else line[: SHOWN_CHARS - 3] + "..."

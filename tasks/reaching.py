@@ -15,7 +15,8 @@ from infra.ledger import Lease
 from infra.machine import Duty, LocalMachine, Machine, SshMachine
 from infra.measuring import Bench
 from infra.settings import Settings
-from infra.ssh_host import SshHost, wait_until_ready
+from infra.ssh_host import SshHost
+from infra.ssh_shell import wait_until_ready
 from infra.static import is_own, read_access
 from infra.verbs import Listener
 from tasks.places import lease_keys, ledger

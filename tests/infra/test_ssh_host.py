@@ -25,7 +25,8 @@ from bench.errors import (
     UnreachableHostError,
 )
 from infra.host import Access
-from infra.ssh_host import SshHost, wait_until_ready
+from infra.ssh_host import SshHost
+from infra.ssh_shell import wait_until_ready
 from tests.emulators.sshd import Sshd, make_key, running_machine
 from tests.emulators.wire import Wire
 
