@@ -3,7 +3,8 @@
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from bench.errors import LedgerError
@@ -22,6 +23,18 @@ CREATE TABLE IF NOT EXISTS stages (
   ended_at TEXT
 )
 """
+
+
+@dataclass
+class UnderWay:
+    """A stage that has begun; one of several in one block may have ended before the block does."""
+
+    began_at: datetime
+    ended_at: datetime | None = None
+
+    def lasted(self, seconds: float) -> None:
+        """Say how long it really took."""
+        self.ended_at = self.began_at + timedelta(seconds=seconds)
 
 
 class StageBook:
@@ -49,23 +62,25 @@ class StageBook:
             ) from error
 
     @contextmanager
-    def stage(self, lease_id: str, stage: str, run: str | None = None) -> Iterator[None]:
-        """Keep when this block begins and ends; stages may run beside each other.
+    def stage(self, lease_id: str, stage: str, run: str | None = None) -> Iterator[UnderWay]:
+        """Keep when this block begins and ends; stages may run beside each other, and say that they ended sooner.
 
         Raises LedgerError before the block where its begin cannot be written. An end that cannot be written is left
         out, since what the block did is worth more: the stage then seems to last as long as its lease.
         """
         with self._open() as connection:
-            values = (lease_id, stage, run, self._clock.now().isoformat())
+            began = self._clock.now()
+            values = (lease_id, stage, run, began.isoformat())
             done = connection.execute(
                 "INSERT INTO stages (lease_id, stage, run, started_at) VALUES (?, ?, ?, ?)", values
             )
             number = done.lastrowid
+        under_way = UnderWay(began)
         try:
-            yield
+            yield under_way
         finally:
             with suppress(LedgerError), self._open() as connection:
-                ended_at = self._clock.now().isoformat()
+                ended_at = min(under_way.ended_at or self._clock.now(), self._clock.now()).isoformat()
                 connection.execute("UPDATE stages SET ended_at = ? WHERE number = ?", (ended_at, number))
 
     def spans(self, lease_id: str) -> list[Span]:

@@ -11,11 +11,12 @@ from bench.suite import hardware_of
 from infra.catalog import read_catalog
 from infra.ledger import Lease
 from infra.settings import Settings
+from infra.stage_costs import UnderWay
 from tasks.places import ledger, stage_book
 
 
 @contextmanager
-def spending(night: NightRecord, lease_id: str, stage: str, run: PlannedRun | None = None) -> Iterator[None]:
+def spending(night: NightRecord, lease_id: str, stage: str, run: PlannedRun | None = None) -> Iterator[UnderWay]:
     """Begin a stage if the budget allows, and keep what it took.
 
     Raises BudgetError, with nothing begun, where the stage and giving the machine back after it would pass the night's
@@ -25,8 +26,8 @@ def spending(night: NightRecord, lease_id: str, stage: str, run: PlannedRun | No
     lease = ledger(settings).lease(lease_id)
     _account(settings, night, lease).require(_told(stage, run), expected_stage_s(settings, night, lease, stage, run))
     name = None if run is None else f"{run.scenario.scenario_id}/{run.repeat}"
-    with stage_book(settings).stage(lease_id, stage, name):
-        yield
+    with stage_book(settings).stage(lease_id, stage, name) as under_way:
+        yield under_way
 
 
 def expected_stage_s(
