@@ -1,6 +1,7 @@
 """What will be run and in which order; pure, so that a plan can be shown without side effects."""
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
@@ -35,6 +36,15 @@ def plan_runs(suite: Suite, *, poc: bool = False) -> tuple[PlannedRun, ...]:
     return tuple(
         PlannedRun(order=order, repeat=repeat, scenario=scenario) for order, (scenario, repeat) in enumerate(pairs)
     )
+
+
+def on_kind(night: NightRecord, kind: str, done: Sequence[PlannedRun]) -> NightRecord:
+    """The night with its runs on another kind of machine, where numbers are others; what is done already stays."""
+    runs = tuple(
+        run if run in done else run.model_copy(update={"scenario": run.scenario.on(kind)}) for run in night.runs
+    )
+    machine = next((run.scenario.machine for run in runs if run not in done), night.suite.machine)
+    return night.model_copy(update={"runs": runs, "suite": night.suite.model_copy(update={"machine": machine})})
 
 
 def cells(runs: tuple[PlannedRun, ...]) -> list[Cell]:

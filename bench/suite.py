@@ -224,8 +224,8 @@ class Scenario(Frozen):
         """The scenario on another kind of machine: another measurement, unless only the way of paying differs."""
         if hardware_of(kind) == hardware_of(self.machine.kind):
             return self
-        # Which GPU an alternative has is for the machine to say.
-        machine = self.machine.model_copy(update={"kind": kind, "gpu": None, "gpu_count": 0})
+        # Which GPU an alternative has is for the machine to say; how many, for the engine's flags.
+        machine = self.machine.model_copy(update={"kind": kind, "gpu": None})
         return self.model_copy(update={"machine": machine})
 
     def _as_measured(self) -> Self:

@@ -132,6 +132,30 @@ def fetch(
 
 
 @app.command()
+def prepare(
+    suite: SuiteArgument, target: Annotated[str, typer.Option(help="Where nights will run.")] = "digitalocean"
+) -> None:
+    """Make the golden image with the software that a suite's nights need, where there is none yet; measure nothing.
+
+    Rents one machine for about an hour: `nightbench plan` says what that costs. Prints the image's name.
+    """
+    from tasks.golden import require_images  # noqa: PLC0415
+    from tasks.planning import read_suite  # noqa: PLC0415
+
+    require_images(Settings(), target)
+    read_suite(suite)
+    end_well()
+    from flows.prepare import prepare as prepare_flow  # noqa: PLC0415
+
+    try:
+        image = prepare_flow(suite=str(suite), target=target)
+    except (KeyboardInterrupt, SystemExit) as stop:
+        show.error("stopped; the machine is given back: `nightbench leases` shows it")
+        raise typer.Exit(code_of(stop)) from stop
+    show.line(image)
+
+
+@app.command()
 def plan(
     suite: SuiteArgument,
     target: Annotated[str, typer.Option(help="Where it would be measured: local or digitalocean.")] = "local",

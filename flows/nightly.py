@@ -7,21 +7,27 @@ from prefect import flow
 from prefect.client.schemas.objects import FlowRun, State
 from prefect.flows import Flow
 
-from bench.errors import NightbenchError
+from bench.errors import HostError, MachineUnfitError, NightbenchError
 from bench.record import NightRecord, PlannedRun
+from infra.ledger import Lease
 from infra.measuring import Bench
+from infra.preparing import Prepared
 from infra.server import EngineAt, RunningServer
 from infra.settings import Settings
+from infra.verbs import Site
 from tasks.artifacts import NightProgress, show_plan, show_results, start_progress
 from tasks.calibrating import calibrate_client
-from tasks.leases import give_back_leftovers
+from tasks.golden import find_golden
+from tasks.leases import alive, give_back_leftovers
 from tasks.loading import keep_end, load, report
-from tasks.machine import prepare_machine, provision, reach, take_snapshot, teardown
+from tasks.machine import as_rented, can_be_replaced, prepare_machine, provision, reach, teardown
 from tasks.measuring import bring_up, is_serving, make_bench, measure, shut_down
 from tasks.planning import missing_runs, plan_night
 from tasks.salvage import keep_away
 from tasks.spending import spending
 from warehouse.load import LoadSummary
+
+MACHINES_MAX = 3  # that one night may rent, one after another
 
 
 def release_leftovers(flow: Flow[..., object], flow_run: FlowRun, state: State[object]) -> None:
@@ -55,7 +61,7 @@ def nightly(
     show_plan(night)
     missing = len(missing_runs(night))
     progress = start_progress(night, missing)
-    failure = try_machine(night, progress) if missing else None  # a whole night rents nothing
+    failure = try_machines(night, progress) if missing else None  # a whole night rents nothing
     keep_away(night.night, is_paid_for=False)
     summary = load(night.night)
     show_results(night.night, report(night.night))
@@ -64,9 +70,15 @@ def nightly(
     return summary
 
 
-def try_machine(night: NightRecord, progress: UUID) -> BaseException | None:
-    """Measure what the night is missing; return what ended it early, having written that down."""
-    outcome = benchmark_machine(night, progress, return_state=True).result(raise_on_failure=False)
+def try_machines(night: NightRecord, progress: UUID) -> BaseException | None:
+    """Measure what the night is missing; return what ended it early, having written that down.
+
+    A rented machine that vanished, or was never fit, is followed by another, which measures only what is missing.
+    """
+    for _ in range(MACHINES_MAX):
+        outcome = benchmark_machine(night, progress, return_state=True).result(raise_on_failure=False)
+        if not (isinstance(outcome, (HostError, MachineUnfitError)) and can_be_replaced(night)):
+            break
     if not isinstance(outcome, BaseException):
         return None
     keep_end(night.night, outcome)
@@ -76,19 +88,32 @@ def try_machine(night: NightRecord, progress: UUID) -> BaseException | None:
 @flow(name="benchmark-machine", flow_run_name="machine for {night.night}", validate_parameters=False)
 def benchmark_machine(night: NightRecord, progress: UUID) -> None:
     """Rent one machine, measure every missing run on it, and always give it back."""
-    lease = provision(night)
+    golden = find_golden(night)
+    lease = provision(night, golden)
     try:
-        with spending(night, lease.lease_id, "boot"):
-            site = reach(lease, night.suite.machine)
-        with spending(night, lease.lease_id, "software"), spending(night, lease.lease_id, "model"):
-            prepared = prepare_machine(lease, site, night.suite)
-        snapshot = take_snapshot(lease)
-        with spending(night, lease.lease_id, "calibrate"):
-            calibration = calibrate_client(night, lease)
-        bench = make_bench(night, lease, site, prepared.model, snapshot, calibration)
-        measure_runs(bench, prepared.engine, progress)
+        with alive(lease):
+            night = as_rented(night, lease)
+            with spending(night, lease.lease_id, "boot"):
+                site = reach(lease, night.suite.machine)
+            prepared = put_side_by_side(night, lease, site)
+            with spending(night, lease.lease_id, "calibrate"):
+                calibration = calibrate_client(night, lease)
+            bench = make_bench(night, lease, site, prepared.model, calibration, golden)
+            measure_runs(bench, prepared.engine, progress)
     finally:
         teardown(lease)
+
+
+def put_side_by_side(night: NightRecord, lease: Lease, site: Site) -> Prepared:
+    """Put engine and model on the machine at the same time; each is a stage with a cost of its own."""
+    with (
+        spending(night, lease.lease_id, "software") as software,
+        spending(night, lease.lease_id, "model") as model,
+    ):
+        prepared = prepare_machine(lease, site, night.suite)
+        software.lasted(prepared.stage_s["engine"])
+        model.lasted(prepared.stage_s["model"])
+    return prepared
 
 
 def measure_runs(bench: Bench, engine: EngineAt, artifact: UUID) -> None:

@@ -56,6 +56,7 @@ class Settings(BaseSettings):
     do_ca: Path | None = None  # certificates to trust beside the computer's own; for an endpoint that is not public
     do_image: str = "gpu-amd-base"  # what a machine boots where the suite does not say
     do_sizes: dict[str, PricedSize] = Field(default_factory=dict)  # sizes no list shows: a contract's, with its price
+    image_patience_s: float = Field(default=7200.0, gt=0)  # a golden image of 50 GB takes fifty minutes; some get stuck
     do_ssh_user: str = "root"
     do_ssh_port: int = Field(default=22, ge=1, le=65535)
     do_settle_s: float = Field(default=120.0, ge=0)  # how long its lists may lag: "gone" is not said before

@@ -86,6 +86,11 @@ def _files() -> Iterator[Path]:
     yield from (ROOT / "requirements" / lock for lock in LOCKS)
 
 
+def lock_hashes() -> dict[str, str]:
+    """The sha256 of each lock that an environment on a machine is built from, by its name."""
+    return {lock: hashlib.sha256((ROOT / "requirements" / lock).read_bytes()).hexdigest() for lock in LOCKS}
+
+
 def _locks() -> bytes:
     return b"".join((ROOT / "requirements" / lock).read_bytes() for lock in LOCKS[:2])
 

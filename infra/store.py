@@ -29,6 +29,11 @@ def night_folder(data: Path, night: str) -> Path:
     return data / "runs" / night
 
 
+def night_file(data: Path, night: str) -> Path:
+    """Where a night's plan is written down."""
+    return night_folder(data, night) / "night.json"
+
+
 def run_folder(data: Path, night: str, run: PlannedRun) -> Path:
     """Where one run is, once it is whole."""
     return night_folder(data, night) / run.scenario.scenario_id / str(run.repeat)
@@ -73,7 +78,7 @@ def write_json(path: Path, value: BaseModel) -> None:
 
 def read_night(data: Path, night: str) -> NightRecord:
     """The plan of a night; UsageError where there is no such night, UnreadableResultError where its file is broken."""
-    path = night_folder(data, night) / "night.json"
+    path = night_file(data, night)
     try:
         return NightRecord.model_validate_json(path.read_bytes())
     except FileNotFoundError as error:

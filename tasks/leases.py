@@ -1,11 +1,13 @@
 """What the nights' folders say of their leases, and giving back what a dead night left."""
 
 import logging
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 
 from bench.record import LeaseAttempt, LeaseReport
 from infra import processes, store
 from infra.clock import WallClock
+from infra.heartbeat import beating
 from infra.keys import age_s, forget_keys, leases_with_keys
 from infra.ledger import Attempt, Lease
 from infra.lost_records import ledger_or_empty
@@ -16,6 +18,11 @@ from tasks.places import clouds, lease_keys, ledger, ledger_file, stage_book
 
 LOG = logging.getLogger("nightbench")
 FORGOTTEN_AFTER_S = 7 * 24 * 3600.0
+
+
+def alive(lease: Lease) -> AbstractContextManager[None]:
+    """Let reapers on other computers see that this lease is in use, for as long as the block lasts."""
+    return beating(ledger(Settings()), lease.lease_id)
 
 
 def report_lease(settings: Settings, lease: Lease) -> None:

@@ -8,10 +8,12 @@ from prefect import get_run_logger, task
 from prefect.cache_policies import NO_CACHE
 
 from bench.errors import LeaseError, NightbenchError
+from bench.plan import on_kind
 from bench.record import NightRecord
 from bench.suite import Machine, Suite, hardware_of
-from infra import verbs
+from infra import store, verbs
 from infra.clock import WallClock
+from infra.cloud import Snapshot
 from infra.lease import take_lease
 from infra.ledger import Lease
 from infra.preparing import Prepared
@@ -20,13 +22,14 @@ from infra.settings import Settings
 from infra.verbs import Site, Terms
 from infra.wish import wish_of
 from tasks.leases import forget_old_keys, give_back_leftovers, report_lease, report_night
-from tasks.places import cloud_named, is_rented, ledger, wanted_machine
+from tasks.places import CLOUDS, cloud_named, is_rented, ledger, wanted_machine
+from tasks.planning import missing_runs
 from tasks.reaching import listener, machine_of, wait_for_machine
 
 
 @task(task_run_name="provision {night.target}", cache_policy=NO_CACHE, persist_result=False)
-def provision(night: NightRecord) -> Lease:
-    """Give back what an earlier night left behind, then rent one machine."""
+def provision(night: NightRecord, golden: Snapshot | None) -> Lease:
+    """Give back what an earlier night left behind, then rent one machine, from the golden image where that is."""
     settings = Settings()
     book = ledger(settings)
     log = get_run_logger()
@@ -36,7 +39,7 @@ def provision(night: NightRecord) -> Lease:
     if night.target in reaped.failed_clouds:
         raise LeaseError(f"nothing is rented while an earlier machine is not given back: {reaped.why()}")
     cloud = cloud_named(settings, night.target)
-    wish = wish_of(wanted_machine(night), patience_s=settings.capacity_wait_s)
+    wish = replace(wish_of(wanted_machine(night), patience_s=settings.capacity_wait_s), golden=golden)
     try:
         lease = take_lease(cloud, book, WallClock(), wish, night=night.night, say=log.warning)
     finally:
@@ -66,8 +69,6 @@ def teardown(lease: Lease) -> None:
 def reach(lease: Lease, asked: Machine) -> Site:
     """Wait until the machine does what it is asked, look whether it is what we want, and make a place on it."""
     wait_for_machine(Settings(), lease)
-    if hardware_of(lease.kind or asked.kind) != hardware_of(asked.kind):
-        asked = asked.model_copy(update={"gpu": None})  # an alternative has another, and says which
     machine, hear = machine_of(lease), listener()
     found = machine.do(verbs.check_machine, hear, asked, is_rented(lease))
     site = machine.do(verbs.find_site, hear, lease.machine_id or lease.lease_id)
@@ -84,8 +85,19 @@ def prepare_machine(lease: Lease, site: Site, suite: Suite) -> Prepared:
     return prepared
 
 
-@task(task_run_name="snapshot", cache_policy=NO_CACHE)
-def take_snapshot(lease: Lease) -> str | None:
-    """Take the golden image of the machine; a local machine has none, which is recorded as None."""
-    get_run_logger().info("snapshot: not applicable on %s", lease.cloud)
-    return None
+def as_rented(night: NightRecord, lease: Lease) -> NightRecord:
+    """The night on the machine that could be had, written down where that is another kind than the plan's."""
+    data = Settings().data
+    written = store.read_night(data, night.night)  # an earlier machine of this night may have been of another kind
+    kind = hardware_of(lease.kind) if is_rented(lease) and lease.kind else written.suite.machine.kind
+    missing = missing_runs(written)
+    found = on_kind(written, kind, [run for run in written.runs if run not in missing])
+    if found != written:
+        get_run_logger().warning("measuring on %s: its runs are scenarios of their own", kind)
+        store.write_json(store.night_file(data, night.night), found)
+    return found
+
+
+def can_be_replaced(night: NightRecord) -> bool:
+    """Whether another machine could be rented in place of one that was lost."""
+    return night.target in CLOUDS and night.target != "local"

@@ -12,6 +12,7 @@ from bench.errors import NightbenchError
 from bench.plan import describe_load
 from bench.record import Calibration, LeaseFacts, Lineage, NightRecord, PlannedRun, RunRecord
 from infra import verbs
+from infra.cloud import Snapshot
 from infra.ledger import Lease
 from infra.measuring import Bench
 from infra.models import PreparedModel
@@ -24,7 +25,12 @@ ROOT = Path(__file__).parent.parent
 
 
 def make_bench(
-    night: NightRecord, lease: Lease, site: Site, model: PreparedModel, snapshot: str | None, calibration: Calibration
+    night: NightRecord,
+    lease: Lease,
+    site: Site,
+    model: PreparedModel,
+    calibration: Calibration,
+    golden: Snapshot | None,
 ) -> Bench:
     """Everything that stays the same for the runs on one machine; its paths are the machine's."""
     return Bench(
@@ -44,7 +50,7 @@ def make_bench(
             nightbench_version=version("nightbench"),
             git_commit=Settings().git_commit or _git_commit(),
             suite_sha256=night.suite_sha256,
-            snapshot=snapshot,
+            snapshot=golden.name if golden is not None and lease.image == golden.snapshot_id else None,
         ),
     )
 

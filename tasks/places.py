@@ -15,6 +15,7 @@ from infra.clock import WallClock
 from infra.cloud import Cloud
 from infra.digitalocean import Account, DigitalOcean
 from infra.do_calls import Calls, make_client
+from infra.golden import ImageCloud
 from infra.keys import LeaseKeys
 from infra.ledger import Lease, Ledger
 from infra.local import LocalCloud
@@ -69,6 +70,12 @@ def cloud_named(settings: Settings, name: str) -> Cloud:
     if name not in found:
         raise UsageError(f"--target {name!r} is not known; it can be: {', '.join(CLOUDS)}, ssh:user@host")
     return found[name]
+
+
+def image_cloud(settings: Settings, target: str) -> ImageCloud | None:
+    """The cloud of a target that machine images can be made at; None where its machines boot what they have."""
+    cloud = None if is_own(target) else cloud_named(settings, target)
+    return cloud if isinstance(cloud, DigitalOcean) else None
 
 
 def known_target(settings: Settings, target: str) -> str:

@@ -70,8 +70,15 @@ def plan_night(suite: Path, target: str, *, poc: bool, resume: str | None) -> Ni
         store.end_file(settings.data, resume).unlink(missing_ok=True)
         return store.read_night(settings.data, resume)
     night = make_night(suite, target, poc=poc)
-    store.write_json(store.night_folder(settings.data, night.night) / "night.json", night)
+    store.write_json(store.night_file(settings.data, night.night), night)
     return night
+
+
+@task(task_run_name="plan", cache_policy=NO_CACHE)
+def plan_preparation(suite: Path, target: str) -> NightRecord:
+    """What a suite's nights will need on their machine; nothing of it is measured, so no night is written down."""
+    night = make_night(suite, target, poc=True)
+    return night.model_copy(update={"night": f"prepare-{night.night}"})
 
 
 def missing_runs(night: NightRecord) -> list[PlannedRun]:

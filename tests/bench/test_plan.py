@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bench.plan import cells, describe_load, plan_runs, prompt_seed
+from bench.plan import cells, describe_load, on_kind, plan_runs, prompt_seed
 from bench.prompts import Prompts
 from bench.record import NightRecord
 from bench.suite import Engine, Scenario, ScenarioEntry, Suite, Workload
@@ -144,3 +144,17 @@ def test_the_prompts_of_a_past_run_never_change() -> None:
     first = next(run for run in night.runs if run.scenario.name == "1-streams")
 
     assert prompt_seed(night, first) == 1233622850
+
+
+def test_a_night_on_another_kind_of_machine_has_other_scenarios_but_for_what_is_done() -> None:
+    night = _night(_suite())
+    done = night.runs[:1]
+
+    other = on_kind(night, "gpu-mi325x1-256gb", done)
+    same = on_kind(night, night.suite.machine.kind, ())
+
+    assert other.runs[0] == night.runs[0]
+    assert {run.scenario.machine.kind for run in other.runs[1:]} == {"gpu-mi325x1-256gb"} == {other.suite.machine.kind}
+    ids = {run.scenario.scenario_id for run in night.runs}
+    assert all(run.scenario.scenario_id not in ids for run in other.runs[1:])
+    assert same == night

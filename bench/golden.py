@@ -1,0 +1,22 @@
+"""What a golden image holds, as a hash: the same for every night that would put the same software on its machine."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+
+from bench.suite import Engine
+
+# Raised when what is done to a machine before its image is made changes, so that older images are not found any more.
+RECIPE = 1
+DIGITS = 12
+
+
+def content_of(base_image: str, engine: Engine, locks: Mapping[str, str]) -> str:
+    """Twelve hex digits over the base image, how the engine is installed, and the sha256 of each lock, by its name.
+
+    The model is in none: it would make the image larger than it is worth, and is not what changes with the software.
+    """
+    how = {"install": engine.install, "image": engine.image, "version": engine.version}
+    words = {"recipe": RECIPE, "base_image": base_image, "engine": how, "locks": dict(locks)}
+    text = json.dumps(words, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]

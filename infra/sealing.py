@@ -1,0 +1,35 @@
+"""Make a machine fit to be copied: what is of this machine, this lease or anybody's secret is taken off it."""
+
+from bench.first_boot import forgetting_script
+from infra.host import Host
+from infra.shipping import HOME
+
+TIMEOUT_S = 300.0
+# What is software: environments, and what they were built from. Images are where docker keeps them.
+KEPT = ("venv", "cache/engines", "host.env")
+
+# Nobody can log in anew afterwards, and cloud-init takes the copy for the new machine that it is.
+_STRIP = """cd "${HOME:-/root}"
+rm -f .bash_history .ssh/authorized_keys
+if [ "${HOME:-/root}" = /root ] && [ -d /run/systemd/system ]; then
+rm -f /etc/ssh/ssh_host_*
+cloud-init clean --logs --machine-id
+journalctl --rotate && journalctl --vacuum-time=1s
+fi
+sync"""
+
+
+def seal(host: Host) -> None:
+    """Take everything off a machine but its software; the connection that says so is the last that is let in."""
+    host.ask(_script(), timeout_s=TIMEOUT_S)
+
+
+def _script() -> str:
+    aside = f"{HOME}.software"
+    keep = [
+        f"if [ -e {HOME}/{name} ]; then mkdir -p {aside}/$(dirname {name}) && mv {HOME}/{name} {aside}/{name}; fi"
+        for name in KEPT
+    ]
+    # A scratch disk below our folder is another disk, which no image holds.
+    away = [f"umount {HOME}/scratch 2>/dev/null || true", f"rm -rf {HOME}", f"mv {aside} {HOME}"]
+    return "\n".join([forgetting_script(), f"mkdir -p {aside}", *keep, *away, _STRIP])

@@ -1,0 +1,86 @@
+"""Golden images: find the one that a night can boot, and make it."""
+
+from prefect import get_run_logger, task
+from prefect.cache_policies import NO_CACHE
+
+from bench.errors import UsageError
+from bench.golden import content_of
+from bench.record import NightRecord
+from infra import verbs
+from infra.clock import WallClock
+from infra.cloud import Snapshot
+from infra.golden import ImageCloud, find_image, make_image, sweep_images
+from infra.ledger import Lease
+from infra.sealing import seal
+from infra.settings import Settings
+from infra.shipping import lock_hashes
+from infra.ssh_host import SshHost
+from infra.switching_off import switch_off
+from tasks.places import cloud_named, image_cloud, is_rented
+from tasks.reaching import access_of, listener, machine_of, wait_for_machine
+
+
+def content_for(night: NightRecord) -> str:
+    """The hash of the software that this night needs on its machine."""
+    base = night.suite.machine.image or Settings().do_image
+    return content_of(base, night.suite.engine, lock_hashes())
+
+
+@task(task_run_name="golden image", cache_policy=NO_CACHE, persist_result=False)
+def find_golden(night: NightRecord) -> Snapshot | None:
+    """The image with this night's software; None where there is none, or where the target boots none."""
+    cloud, log = image_cloud(Settings(), night.target), get_run_logger()
+    if cloud is None:
+        log.info("snapshot: not applicable on %s", night.target)
+        return None
+    found = find_image(cloud, WallClock(), content_for(night))
+    if found is None:
+        log.info("there is no golden image of this software; the machine installs it (nightbench prepare makes one)")
+    else:
+        log.info("golden image %s, in %s", found.name, ", ".join(found.regions))
+    return found
+
+
+@task(task_run_name="install software", cache_policy=NO_CACHE, persist_result=False)
+def install(lease: Lease, night: NightRecord) -> None:
+    """Put everything on the machine that a night needs there, except the model."""
+    wait_for_machine(Settings(), lease)
+    machine = machine_of(lease)
+    machine.do(verbs.check_machine, listener(), night.suite.machine, is_rented(lease))
+    machine.do(verbs.ready_engine, listener(), night.suite.engine, is_rented(lease))
+
+
+@task(task_run_name="snapshot", cache_policy=NO_CACHE, persist_result=False)
+def take_snapshot(lease: Lease, night: NightRecord) -> Snapshot:
+    """Take what is private off the machine, switch it off, and make its image; not retried, it would pay twice."""
+    settings, clock, say = Settings(), WallClock(), get_run_logger().info
+    cloud = _required(settings, night.target)
+    machine_id = lease.machine_id or lease.lease_id
+    host = SshHost(access_of(settings, lease))
+    seal(host)
+    host.close()
+    switch_off(cloud, clock, machine_id, say=say)
+    return make_image(cloud, clock, machine_id, content_for(night), patience_s=settings.image_patience_s, say=say)
+
+
+@task(task_run_name="sweep old images", cache_policy=NO_CACHE, persist_result=False)
+def sweep(night: NightRecord) -> list[str]:
+    """Remove all but the newest images; the names of those that went."""
+    gone = sweep_images(_required(Settings(), night.target))
+    get_run_logger().info("removed old images: %s", ", ".join(gone) or "none")
+    return gone
+
+
+def require_images(settings: Settings, target: str) -> None:
+    """Raise UsageError where nothing can be prepared on a target."""
+    cloud_named(settings, target)
+    _required(settings, target)
+
+
+def _required(settings: Settings, target: str) -> ImageCloud:
+    cloud = image_cloud(settings, target)
+    if cloud is None:
+        raise UsageError(
+            f"--target {target} has no machine images: there is nothing to prepare; nightbench run does all"
+        )
+    return cloud

@@ -1,0 +1,165 @@
+"""Whole nights on rented machines: the emulated cloud's, which are real sshds, with the truth server as the engine."""
+
+import json
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flows.nightly import nightly
+from flows.prepare import prepare
+from tests.emulators.digitalocean import Emulator
+from tests.emulators.digitalocean.sshd_droplets import SshdDroplets
+from tests.flows.conftest import House
+from warehouse.query import run_sql
+
+pytestmark = [pytest.mark.prefect]
+KIND, OTHER_KIND = "gpu-mi300x1-192gb", "gpu-mi325x1-256gb"
+SPEED = 100.0
+MACHINE = f"""
+[machine]
+kind = "{KIND}"
+regions = ["atl1"]
+usd_per_hour_max = 4.0
+budget_usd = 20.0
+lease_minutes = 60
+alternatives = [{{ kind = "{OTHER_KIND}", region = "tor1" }}]
+
+[model]"""
+
+
+@dataclass(frozen=True)
+class Account:
+    """A cloud with room for us, and a data folder whose suite asks for its machines."""
+
+    emulator: Emulator
+    house: House
+
+    def names(self) -> list[str]:
+        """Every machine there ever was under our prefix."""
+        return [one.name for one in self.emulator.ledger() if one.kind == "droplet" and one.name.startswith("nb-")]
+
+    def records(self) -> list[dict[str, Any]]:
+        """Every run record there is."""
+        return [json.loads(path.read_bytes()) for path in self.house.data.glob("runs/*/*/*/record.json")]
+
+    def judge(self) -> None:
+        self.emulator.invariant(budget_usd=20.0)
+        assert self.house.leftovers() == []
+        assert list((self.house.data / "keys").glob("*")) == []
+
+
+@pytest.fixture
+def account(house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
+    engine = house.environment["NIGHTBENCH_VLLM_EXECUTABLE"]
+
+    def furnish(home: Path) -> None:
+        (home / "nightbench").mkdir()
+        (home / "nightbench" / "host.env").write_text(f"export NIGHTBENCH_VLLM_EXECUTABLE={engine}\n")
+
+    droplets = SshdDroplets(tmp_path / "droplets", furnish=furnish)
+    with Emulator(speed=SPEED, droplets=droplets) as emulator:
+        emulator.plant_droplet("somebody-elses")
+        settings = {
+            "NIGHTBENCH_DO_TOKEN": emulator.token,
+            "NIGHTBENCH_DO_ENDPOINT": emulator.url,
+            "NIGHTBENCH_DO_CA": str(emulator.ca),
+            "NIGHTBENCH_DO_SETTLE_S": "2",
+            "NIGHTBENCH_DO_SSH_PORT": str(droplets.port),
+            "NIGHTBENCH_MACHINE_PYTHON": sys.executable,
+            "NIGHTBENCH_VLLM_EXECUTABLE": "/nowhere/vllm",  # here there is none: only the machines have an engine
+        }
+        for name, value in settings.items():
+            monkeypatch.setenv(name, value)
+        house.environment.update(settings)
+        house.suite.write_text(house.suite.read_text().replace("\n[model]", MACHINE, 1))
+        yield Account(emulator, house)
+
+
+@pytest.mark.usefixtures("prefect_api", "calibrated")
+def test_a_night_on_a_rented_machine_ends_with_rows_and_gives_it_back(account: Account) -> None:
+    summary = nightly(suite=str(account.house.suite), target="digitalocean")
+
+    assert set(summary.verdicts) <= {"accepted", "suspect"}
+    assert sum(summary.verdicts.values()) == 2
+    account.judge()
+    assert len(account.emulator.requests("POST", "/v2/droplets")) == 1
+    data = account.house.data
+    ((kind, region, usd),) = run_sql(data, "SELECT kind, region, usd FROM leases").rows
+    assert (kind, region, usd > 0) == (KIND, "atl1", True)
+    stages = {row[0] for row in run_sql(data, "SELECT stage FROM stages").rows}
+    assert {"boot", "software", "model", "calibrate", "serve", "measure", "release"} <= stages
+    secrets = [account.emulator.token.encode()]
+    assert [
+        path for path in data.rglob("*") if path.is_file() and any(one in path.read_bytes() for one in secrets)
+    ] == []
+
+
+@pytest.mark.usefixtures("prefect_api", "calibrated")
+def test_a_machine_that_vanishes_costs_one_scenario_and_another_measures_the_rest(
+    account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NIGHTBENCH_SSH_PATIENCE_S", "3")
+    account.house.write_suite(repeats=2, ttft_ms=300)
+    account.house.suite.write_text(account.house.suite.read_text().replace("\n[model]", MACHINE, 1))
+
+    def vanish() -> None:
+        runs = account.house.data / "runs"
+        until = time.monotonic() + 200
+        while not list(runs.glob("*/*/*/MANIFEST.sha256")) and time.monotonic() < until:
+            time.sleep(0.2)
+        (droplet,) = account.emulator.living("nb")
+        account.emulator.reclaim(droplet.droplet_id)
+
+    reclaimer = threading.Thread(target=vanish, daemon=True)
+    reclaimer.start()
+    summary = nightly(suite=str(account.house.suite), target="digitalocean")
+    reclaimer.join(timeout=5)
+
+    assert set(summary.verdicts) <= {"accepted", "suspect"}
+    assert sum(summary.verdicts.values()) == 4
+    assert len(account.names()) == 2
+    account.judge()
+    assert len({record["lease"]["machine_id"] for record in account.records()}) == 2
+
+
+@pytest.mark.usefixtures("prefect_api", "calibrated")
+def test_where_another_kind_is_rented_its_runs_are_other_scenarios(account: Account) -> None:
+    account.emulator.capacity[(KIND, "atl1")] = 0
+
+    summary = nightly(suite=str(account.house.suite), target="digitalocean")
+
+    assert set(summary.verdicts) <= {"accepted", "suspect"}
+    assert sum(summary.verdicts.values()) == 2
+    planned = json.loads((account.house.data / "runs" / summary.night / "night.json").read_bytes())
+    assert {run["scenario"]["machine"]["kind"] for run in planned["runs"]} == {OTHER_KIND}
+    tries = run_sql(account.house.data, "SELECT kind, outcome FROM attempts ORDER BY attempt").rows
+    assert list(map(tuple, tries)) == [(KIND, "no-capacity"), (OTHER_KIND, "rented")]
+    account.judge()
+
+
+@pytest.mark.usefixtures("prefect_api", "calibrated")
+def test_a_golden_image_is_made_once_holds_no_secret_and_is_what_the_night_boots(
+    account: Account, tmp_path: Path
+) -> None:
+    name = prepare(suite=str(account.house.suite))
+    again = prepare(suite=str(account.house.suite))
+
+    assert name == again
+    assert len(account.names()) == 1
+    (disk,) = (tmp_path / "droplets" / "snapshots").glob("*")
+    kept = {str(path.relative_to(disk)) for path in disk.rglob("*") if path.is_file()}
+    assert "nightbench/host.env" in kept
+    assert not [file for file in kept if file.startswith(("nightbench/leases", "nightbench/data", "nightbench/ready"))]
+    assert not [file for file in kept if "authorized_keys" in file]
+
+    summary = nightly(suite=str(account.house.suite), target="digitalocean")
+
+    assert sum(summary.verdicts.values()) == 2
+    assert {record["lineage"]["snapshot"] for record in account.records()} == {name}
+    assert [image.name for image in account.emulator.state.images.values() if image.name.startswith("nb-")] == [name]
