@@ -68,7 +68,7 @@ def stage_costs(rental: Rental, spans: Sequence[Span], now: datetime) -> tuple[S
     and in the middle nobody's. A stage without an end lasts as long as the rental.
     """
     end = rental.released_at or now
-    within = [_Clipped(span, max(span.started_at, rental.rented_at), min(span.ended_at or end, end)) for span in spans]
+    within = [_Clipped(span, _began(span, rental), min(span.ended_at or end, end)) for span in spans]
     within = sorted((one for one in within if one.began <= one.ended), key=lambda one: one.began)
     costs = [
         StageCost(
@@ -81,6 +81,11 @@ def stage_costs(rental: Rental, spans: Sequence[Span], now: datetime) -> tuple[S
         for one in within
     ]
     return tuple(sorted((*costs, *_rest(rental, within, end)), key=lambda cost: (cost.started_at, cost.stage)))
+
+
+def _began(span: Span, rental: Rental) -> datetime:
+    """A machine boots from the moment it is paid for, before anybody can wait for it."""
+    return rental.rented_at if span.stage == BOOT else max(span.started_at, rental.rented_at)
 
 
 @dataclass(frozen=True)

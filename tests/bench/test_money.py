@@ -112,3 +112,13 @@ def test_storage_costs_by_the_month_whether_it_is_used_or_not() -> None:
     assert kept_usd_per_month(160, 0, PACE) == pytest.approx(16.0)
     assert kept_usd_per_month(0, 50, PACE) == pytest.approx(3.0)
     assert kept_usd_per_month(160, 50, PACE) == pytest.approx(19.0)
+
+
+def test_a_machine_boots_from_the_moment_it_is_paid_for() -> None:
+    began = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
+    waited = Span("boot", None, began + timedelta(seconds=30), began + timedelta(seconds=90))
+    rental = Rental(3600.0, began, began + timedelta(seconds=90))
+
+    (boot,) = stage_costs(rental, [waited], began)
+
+    assert (boot.stage, boot.started_at, boot.usd) == ("boot", began, 90.0)
