@@ -54,9 +54,9 @@ def test_a_disk_with_our_label_is_mounted_as_it_is(tools: FakeTools, tmp_path: P
 
 
 def test_a_disk_of_ours_that_is_mounted_already_is_used_where_it_is(tools: FakeTools, tmp_path: Path) -> None:
-    with_nvme(tools, fstype="ext4", label="nb-scratch", mountpoints=["/root/nightbench/scratch"])
+    with_nvme(tools, fstype="ext4", label="nb-scratch", mountpoints=["/mnt/nightbench/scratch"])
 
-    assert scratch(tmp_path) == Path("/root/nightbench/scratch")
+    assert scratch(tmp_path) == Path("/mnt/nightbench/scratch")
 
     assert tools.called("mount") == []
 
