@@ -39,6 +39,7 @@ class Rig:
     clock: VirtualClock
     folder: Path
     endpoint: str = ""
+    read_timeout_s: float = 10.0  # only where silence is the point is it worth being impatient
     before_post: Callable[[MachineName], None] = lambda _name: None
     said: list[str] = field(default_factory=list)
 
@@ -48,7 +49,9 @@ class Rig:
 
     def cloud_with(self, token: str | None = None, **account: Any) -> DigitalOcean:
         secret = SecretStr(token or self.emulator.token)
-        client = make_client(secret, self.endpoint or self.emulator.url, self.emulator.ca, read_timeout_s=0.3)
+        client = make_client(
+            secret, self.endpoint or self.emulator.url, self.emulator.ca, read_timeout_s=self.read_timeout_s
+        )
         calls = Calls("digitalocean", self.clock, jitter=lambda: 0.5)
         return DigitalOcean(client, calls, self.folder / "keys", self._first_boot, Account(**account))
 
