@@ -1,11 +1,14 @@
 """Whole nights on rented machines: the emulated cloud's, which are real sshds, with the truth server as the engine."""
 
 import json
+import shlex
+import shutil
+import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +18,7 @@ from flows.nightly import nightly
 from flows.prepare import prepare
 from tests.emulators.digitalocean import Emulator
 from tests.emulators.digitalocean.sshd_droplets import SshdDroplets
-from tests.flows.conftest import House
+from tests.flows.conftest import ROOT, House
 from warehouse.query import run_sql
 
 pytestmark = [pytest.mark.prefect]
@@ -39,6 +42,11 @@ class Account:
 
     emulator: Emulator
     house: House
+    image: Path
+
+    def install(self, engine: str) -> None:
+        """Let machines that are made from now on have this engine."""
+        self.image.write_text(f"export NIGHTBENCH_VLLM_EXECUTABLE={shlex.quote(engine)}\n")
 
     def names(self) -> list[str]:
         """Every machine there ever was under our prefix."""
@@ -56,11 +64,11 @@ class Account:
 
 @pytest.fixture
 def account(house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
-    engine = house.environment["NIGHTBENCH_VLLM_EXECUTABLE"]
+    engine, image = house.environment["NIGHTBENCH_VLLM_EXECUTABLE"], tmp_path / "image.env"
 
     def furnish(home: Path) -> None:
         (home / "nightbench").mkdir()
-        (home / "nightbench" / "host.env").write_text(f"export NIGHTBENCH_VLLM_EXECUTABLE={engine}\n")
+        shutil.copy(image, home / "nightbench" / "host.env")
 
     droplets = SshdDroplets(tmp_path / "droplets", furnish=furnish)
     with Emulator(speed=SPEED, droplets=droplets) as emulator:
@@ -78,7 +86,9 @@ def account(house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> It
             monkeypatch.setenv(name, value)
         house.environment.update(settings)
         house.suite.write_text(house.suite.read_text().replace("\n[model]", MACHINE, 1))
-        yield Account(emulator, house)
+        account = Account(emulator, house, image)
+        account.install(engine)
+        yield account
 
 
 @pytest.mark.usefixtures("prefect_api", "calibrated")
@@ -163,3 +173,21 @@ def test_a_golden_image_is_made_once_holds_no_secret_and_is_what_the_night_boots
     assert sum(summary.verdicts.values()) == 2
     assert {record["lineage"]["snapshot"] for record in account.records()} == {name}
     assert [image.name for image in account.emulator.state.images.values() if image.name.startswith("nb-")] == [name]
+
+
+@pytest.mark.e2e
+@pytest.mark.timeout(1800)
+def test_the_local_suite_runs_on_digitalocean_with_the_real_engine(account: Account) -> None:
+    argv = [sys.executable, "-m", "infra.engine_env"]
+    built = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=True, timeout=1200)
+    account.install(built.stdout.strip())
+    sizes = account.emulator.state.sizes
+    sizes["local"] = replace(sizes["s-2vcpu-4gb"], slug="local", regions=("atl1",))  # what that suite asks for
+
+    done = account.house.cli("run", "suites/local.toml", "--target", "digitalocean", timeout_s=1500)
+
+    rows = run_sql(account.house.data, "SELECT scenario, outcome, ev_isl_ratio, engine_version_found FROM measurements")
+    assert sorted({row[0] for row in rows.rows}) == ["four-streams", "poisson", "single-stream"], done.stderr
+    assert [row[1:3] for row in map(tuple, rows.rows)] == [("measured", 1.0)] * 6
+    assert {row[3].split("+")[0] for row in rows.rows} == {"0.32.0"}
+    account.judge()
