@@ -18,6 +18,8 @@ FOLDER = "${HOME:-/root}/nightbench"
 READY_FILE = "nightbench/ready"
 DEADLINE_FILE = "nightbench/deadline"  # epoch seconds; a lease that is extended moves it
 DEAD_MAN_LOG = "nightbench/dead-man.log"
+NEEDED_PACKAGES = ("python3-venv", "gcc", "libc6-dev")
+APT_LOCK_S = 600  # a first boot of the image's own may be installing
 # Where the folder of root is root's own, the whole machine is ours, and what is meant for a machine may be done to it.
 _IS_A_MACHINE = '[ "${HOME:-/root}" = /root ] && [ -d /run/systemd/system ]'
 DEAD_MAN_UNIT_NAME = "nightbench-dead-man.service"
@@ -134,12 +136,24 @@ _FORGETTING = (
 )
 
 
+def install_needed() -> str:
+    """A shell command that installs what our environment and the load client's calibration are built with.
+
+    Images for GPUs come without it. Where it fails, whoever needs it says so in words of their own.
+    """
+    apt = f"apt-get -q -o DPkg::Lock::Timeout={APT_LOCK_S}"
+    install = f"DEBIAN_FRONTEND=noninteractive {apt} install --yes --no-install-recommends {' '.join(NEEDED_PACKAGES)}"
+    is_there = "{ python3 -c 'import ensurepip, venv' && command -v cc; } >/dev/null 2>&1"
+    return f"{is_there} || {{ {apt} update; {install}; }} || true"
+
+
 def _commands(word: str, dead_man: DeadMan | None) -> str:
     """One script: cloud-init goes on after a command that failed, a shell with -e does not."""
     steps = ["set -eu", "umask 077", 'cd "${HOME:-/root}"', "mkdir -p nightbench", *_FORGETTING]
     steps += [
         # What runs already is left to end: killing it would leave the package database half-way.
         f"if {_IS_A_MACHINE}; then systemctl disable --now apt-daily.timer apt-daily-upgrade.timer || true; fi",
+        f"if {_IS_A_MACHINE}; then {install_needed()}; fi",
     ]
     if dead_man is not None:
         steps += _arming(dead_man)

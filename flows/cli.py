@@ -101,11 +101,14 @@ NightsArgument = Annotated[list[str] | None, typer.Argument(metavar="[NIGHT]..."
 def upload(nights: NightsArgument = None) -> None:
     """Upload to the bucket what is not there yet; exits 3 where something is still missing."""
     from infra.store import nights as nights_here  # noqa: PLC0415
-    from tasks.salvage import upload_night  # noqa: PLC0415
+    from tasks.salvage import require_place, upload_night  # noqa: PLC0415
 
     settings = Settings()
-    failed = False
-    for night in nights or nights_here(settings.data):
+    require_place(settings)
+    asked, failed = nights or nights_here(settings.data), False
+    if not asked:
+        show.line(f"there is no night in {settings.data / 'runs'} to upload")
+    for night in asked:
         warnings = upload_night(settings, night, settings.s3_patience_s)
         failed |= bool(warnings)
         for warning in warnings:

@@ -43,7 +43,7 @@ def upload(night: str, grace_s: float) -> None:
 
 def upload_night(settings: Settings, night: str, grace_s: float) -> list[str]:
     """Upload what of a night is not there yet; what failed, as sentences."""
-    place = _required(settings)
+    place = require_place(settings)
     return salvage(partial(ObjectStore, place), place, settings.data, night, grace_s)
 
 
@@ -55,12 +55,12 @@ def not_uploaded(settings: Settings, night: str) -> list[str]:
 
 def nights_there(settings: Settings) -> list[str]:
     """Every night that the bucket has."""
-    return ObjectStore(_required(settings)).folders("runs")
+    return ObjectStore(require_place(settings)).folders("runs")
 
 
 def fetch(settings: Settings, night: str) -> int:
     """Bring a night back from the bucket; how many runs came."""
-    return fetch_night(ObjectStore(_required(settings)), settings.data, night)
+    return fetch_night(ObjectStore(require_place(settings)), settings.data, night)
 
 
 def find_night(settings: Settings, night: str, say: Say) -> NightRecord:
@@ -71,7 +71,8 @@ def find_night(settings: Settings, night: str, say: Say) -> NightRecord:
     return store.read_night(settings.data, night)
 
 
-def _required(settings: Settings) -> Place:
+def require_place(settings: Settings) -> Place:
+    """Where run folders go besides this computer; UsageError where the settings name no bucket."""
     place = place_of(settings)
     if place is None:
         raise UsageError(

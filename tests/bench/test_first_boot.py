@@ -16,6 +16,7 @@ from bench.first_boot import (
     HostKey,
     User,
     forgetting_script,
+    install_needed,
     is_ready_command,
     ready_word,
     user_data,
@@ -172,3 +173,23 @@ def test_the_unit_runs_the_program_that_was_sent() -> None:
 
     assert DEAD_MAN.program in words
     assert any("Restart=always" in word for word in words)
+
+
+@pytest.mark.parametrize(
+    ("python_says", "has_compiler", "installs"), [(0, True, False), (1, True, True), (0, False, True)]
+)
+def test_what_builds_our_environment_is_installed_where_the_image_has_it_not(
+    tmp_path: Path, python_says: int, has_compiler: bool, installs: bool
+) -> None:
+    tools = {"python3": f"exit {python_says}", "apt-get": f'echo "$@" >> {tmp_path}/asked'}
+    for name, body in {**tools, **({"cc": "exit 0"} if has_compiler else {})}.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
+        (tmp_path / name).chmod(0o755)
+
+    done = subprocess.run(["/bin/sh", "-euc", install_needed()], env={"PATH": str(tmp_path)}, check=False, timeout=20)
+
+    asked = (tmp_path / "asked").read_text() if (tmp_path / "asked").exists() else ""
+    assert done.returncode == 0
+    assert ("update" in asked, "install --yes --no-install-recommends python3-venv gcc libc6-dev" in asked) == (
+        installs,
+    ) * 2
