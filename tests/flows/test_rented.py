@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -173,6 +173,55 @@ def test_a_golden_image_is_made_once_holds_no_secret_and_is_what_the_night_boots
     assert sum(summary.verdicts.values()) == 2
     assert {record["lineage"]["snapshot"] for record in account.records()} == {name}
     assert [image.name for image in account.emulator.state.images.values() if image.name.startswith("nb-")] == [name]
+
+
+def wrong_token(account: Account) -> None:
+    account.house.environment["NIGHTBENCH_DO_TOKEN"] = "dop_v1_" + 64 * "0"
+
+
+def token_that_may_not_rent(account: Account) -> None:
+    scopes = (
+        "account:read",
+        "sizes:read",
+        "regions:read",
+        "droplet:read",
+        "snapshot:read",
+        "image:read",
+        "ssh_key:read",
+    )
+    account.house.environment["NIGHTBENCH_DO_TOKEN"] = account.emulator.add_token(*scopes)
+
+
+def unknown_kind(account: Account) -> None:
+    account.house.suite.write_text(
+        account.house.suite.read_text().replace(KIND, "gpu-moon").replace(OTHER_KIND, "moon")
+    )
+
+
+def no_quota(account: Account) -> None:
+    account.emulator.behaviour.gpu_limit = 0
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (wrong_token, "NIGHTBENCH_DO_TOKEN"),
+        (token_that_may_not_rent, "lacks the scope"),
+        (unknown_kind, "offers no machine of kind 'gpu-moon'"),
+        (no_quota, "limit"),
+    ],
+)
+def test_an_account_that_cannot_rent_is_a_sentence_and_nothing_is_rented(
+    account: Account, wrong: Callable[[Account], None], said: str
+) -> None:
+    wrong(account)
+
+    done = account.house.cli("run", str(account.house.suite), "--target", "digitalocean")
+
+    assert done.returncode == 3, done.stderr
+    assert [line for line in done.stderr.splitlines() if line.startswith("error: ") and said in line], done.stderr
+    assert account.emulator.living("nb") == []
+    account.judge()
 
 
 @pytest.mark.e2e
