@@ -16,9 +16,7 @@ from bench.suite import Engine, Machine, Model
 from infra import engines, fitness, measuring, preparing, server, store
 from infra.facts import read_host
 from infra.fitness import Demand, Fitness
-from infra.hub_process import Hub
 from infra.measuring import Bench
-from infra.models import PreparedModel, prepare_model
 from infra.night_calibration import calibrate_night
 from infra.preparing import Prepared
 from infra.server import Bringup, EngineAt, RunningServer
@@ -77,13 +75,6 @@ def find_site(hear: Listener, machine_id: str) -> Site:
 def ready_engine(hear: Listener, engine: Engine, is_rented: bool) -> EngineAt:
     """Find the engine that the suite asks for, or install it; on a rented machine docker may be installed for it."""
     return engines.ready_engine(engine, Settings(), hear.say, is_rented=is_rented)
-
-
-def ready_model(hear: Listener, source: str) -> PreparedModel:
-    """Put the weights on the machine, or verify those that are there."""
-    settings = Settings()
-    hub = Hub(settings.hub_endpoint, stall_s=settings.hub_stall_s)
-    return prepare_model(source, settings.data.absolute() / "models", hear.say, hub)
 
 
 def prepare(hear: Listener, engine: Engine, model: Model, terms: Terms) -> Prepared:
@@ -147,7 +138,6 @@ VERBS: MappingProxyType[str, Callable[..., Any]] = MappingProxyType(
             find_site,
             check_machine,
             ready_engine,
-            ready_model,
             prepare,
             calibrate,
             bring_up,

@@ -1,10 +1,18 @@
 """A bench on any machine, made as a night makes it."""
 
 from bench.record import Calibration, LeaseFacts, Lineage, NightRecord
+from bench.suite import Engine, Model
 from infra import verbs
 from infra.machine import Machine
 from infra.measuring import Bench
-from infra.verbs import Listener
+from infra.models import PreparedModel
+from infra.verbs import Listener, Terms
+
+
+def model_on(machine: Machine, hear: Listener, source: str) -> PreparedModel:
+    """Put a model on a machine, beside an engine that is there already."""
+    engine = Engine(version="0.32.0", max_model_len=4096)
+    return machine.do(verbs.prepare, hear, engine, Model(name="m", source=source), Terms("lease-0001", False)).model
 
 
 def make_bench(machine: Machine, hear: Listener, night: NightRecord, lease_id: str) -> Bench:
@@ -14,7 +22,7 @@ def make_bench(machine: Machine, hear: Listener, night: NightRecord, lease_id: s
         night=night,
         machine=site.machine,
         host=site.host,
-        model=machine.do(verbs.ready_model, hear, night.suite.model.source),
+        model=model_on(machine, hear, night.suite.model.source),
         calibration=Calibration(reason="none"),
         lease=LeaseFacts(lease_id=lease_id, cloud="test", machine_id=lease_id, usd_per_hour=0.0),
         lineage=Lineage(nightbench_version="0", git_commit=None, suite_sha256=night.suite_sha256),

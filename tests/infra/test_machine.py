@@ -34,9 +34,10 @@ from infra.ssh_host import SshHost
 from infra.verbs import Listener, Terms
 from tasks.planning import make_night
 from tests.emulators.sshd import Sshd, make_key, running_machine
-from tests.infra.benches import make_bench
+from tests.infra.benches import make_bench, model_on
 
 LEASE = "lease-0001"
+NO_ENGINE = ("NIGHTBENCH_VLLM_EXECUTABLE", "/bin/false")  # no test here serves anything
 SUITE = """
 name = "machine"
 [model]
@@ -75,7 +76,7 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 
 @pytest.fixture
 def sshd(tmp_path: Path, keys: tuple[Path, str]) -> Iterator[Sshd]:
-    with running_machine(tmp_path / "far", keys[1], environment=installers()) as machine:
+    with running_machine(tmp_path / "far", keys[1], environment=installers() | dict([NO_ENGINE])) as machine:
         yield machine
 
 
@@ -93,6 +94,7 @@ def far(sshd: Sshd, keys: tuple[Path, str], data: Path, python: str | None = sys
 @pytest.fixture(params=["local", "ssh"])
 def machine(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     monkeypatch.setenv("NIGHTBENCH_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv(*NO_ENGINE)
     if request.param == "local":
         return LocalMachine()
     return far(request.getfixturevalue("sshd"), request.getfixturevalue("keys"), tmp_path / "data")
@@ -108,9 +110,9 @@ def test_every_machine_gives_values_and_raises_what_went_wrong(machine: Machine)
     heard = Heard()
 
     site = machine.do(verbs.find_site, heard.listener, "machine-1")
-    model = machine.do(verbs.ready_model, heard.listener, "generated:tiny?seed=0")
+    model = model_on(machine, heard.listener, "generated:tiny?seed=0")
     with pytest.raises(ModelError, match="is no model source") as caught:
-        machine.do(verbs.ready_model, heard.listener, "moon:tiny")
+        model_on(machine, heard.listener, "moon:tiny")
     machine.leave()
 
     assert site.machine == site.data / "machines" / "machine-1"
@@ -133,15 +135,15 @@ def test_an_errand_that_is_killed_is_said_with_its_last_words(
 
     def kill() -> None:
         until = time.monotonic() + 20
-        while not (found := list(sshd.home.glob("nightbench/leases/*/ready_model-*/pid"))):
+        while not (found := list(sshd.home.glob("nightbench/leases/*/prepare-*/pid"))):
             assert time.monotonic() < until
             time.sleep(0.02)
         os.killpg(int(found[0].read_text()), signal.SIGKILL)
 
     killer = threading.Thread(target=kill)
     killer.start()
-    with pytest.raises(ErrandLostError, match=r"ready_model ended on .* without an answer .no exit code, so it was"):
-        machine.do(verbs.ready_model, Heard().listener, "generated:small?seed=0")
+    with pytest.raises(ErrandLostError, match=r"prepare ended on .* without an answer .no exit code, so it was"):
+        model_on(machine, Heard().listener, "generated:small?seed=0")
     killer.join()
 
 
@@ -152,7 +154,7 @@ def test_an_errand_goes_on_while_its_connection_is_cut(sshd: Sshd, keys: tuple[P
     for cut in cuts:
         cut.start()
 
-    model = machine.do(verbs.ready_model, heard.listener, "generated:small?seed=0")
+    model = model_on(machine, heard.listener, "generated:small?seed=0")
 
     assert model.path.is_dir()
     assert len([line for line in heard.lines if line.startswith("writing the model")]) == 1
