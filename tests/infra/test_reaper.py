@@ -144,7 +144,8 @@ def test_two_reapers_at_once_do_no_harm(rig: Rig) -> None:
     other = Rig(rig.emulator, rig.clock, rig.folder)  # with a client and a ledger of its own
 
     with ThreadPoolExecutor(2) as both:
-        rounds = [both.submit(one.reap) for one in (rig, other)]
+        # The clock is theirs together: while one waits for an answer, the other's pauses use up its patience.
+        rounds = [both.submit(one.reap, patience_s=24 * HOUR_S) for one in (rig, other)]
 
     assert [one.result().failed for one in rounds] == [{}, {}]
     assert (rig.ledger.lease(lease.lease_id).state, rig.billing()) == ("released", [])
