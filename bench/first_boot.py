@@ -19,7 +19,7 @@ READY_FILE = "nightbench/ready"
 DEADLINE_FILE = "nightbench/deadline"  # epoch seconds; a lease that is extended moves it
 DEAD_MAN_LOG = "nightbench/dead-man.log"
 NEEDED_PACKAGES = ("python3-venv", "gcc", "libc6-dev")
-APT_LOCK_S = 600  # a first boot of the image's own may be installing
+APT_LOCK_S = 240  # a first boot of the image's own may be installing
 # Where the folder of root is root's own, the whole machine is ours, and what is meant for a machine may be done to it.
 _IS_A_MACHINE = '[ "${HOME:-/root}" = /root ] && [ -d /run/systemd/system ]'
 DEAD_MAN_UNIT_NAME = "nightbench-dead-man.service"
@@ -153,10 +153,11 @@ def _commands(word: str, dead_man: DeadMan | None) -> str:
     steps += [
         # What runs already is left to end: killing it would leave the package database half-way.
         f"if {_IS_A_MACHINE}; then systemctl disable --now apt-daily.timer apt-daily-upgrade.timer || true; fi",
-        f"if {_IS_A_MACHINE}; then {install_needed()}; fi",
     ]
     if dead_man is not None:
         steps += _arming(dead_man)
+    # Only now: an installation may wait for its lock, and what deletes the machine must not.
+    steps.append(f"if {_IS_A_MACHINE}; then {install_needed()}; fi")
     return "\n".join([*steps, f"printf %s {word} > {READY_FILE}"])
 
 

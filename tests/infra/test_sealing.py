@@ -1,0 +1,54 @@
+"""What an image is made from holds software and nothing of the machine, the lease, or anybody's."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from infra.sealing import seal_script
+
+
+def run_sealed(home: Path, before: str = "") -> subprocess.CompletedProcess[str]:
+    """Seal a folder as if it were a machine's home, in a mount namespace of its own."""
+    argv = ["unshare", "--mount", "sh", "-c", f'{before}\nsh -c "$SEAL"; code=$?; cat /proc/mounts; exit $code']
+    environment = {**os.environ, "HOME": str(home), "SEAL": seal_script()}
+    return subprocess.run(argv, cwd=home, env=environment, capture_output=True, text=True, check=False, timeout=60)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    if subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False).returncode:
+        pytest.skip("mount namespaces cannot be made here")
+    home = tmp_path / "home"
+    for name in ("venv/a/bin/python", "cache/engines/b", "cache/truth/c", "leases/1/secret.env", "code/d", "ready"):
+        (home / "nightbench" / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / "nightbench" / name).write_text("x")
+    (home / "nightbench" / "data" / "scratch").mkdir(parents=True)
+    (home / ".ssh").mkdir()
+    (home / ".ssh" / "authorized_keys").write_text("ssh-ed25519 AAAA")
+    return home
+
+
+def files(home: Path) -> set[str]:
+    return {str(path.relative_to(home)) for path in home.rglob("*") if path.is_file()}
+
+
+def test_only_software_is_left(home: Path) -> None:
+    done = run_sealed(home)
+
+    assert done.returncode == 0, done.stderr
+    assert files(home) == {"nightbench/venv/a/bin/python", "nightbench/cache/engines/b"}
+
+
+def test_a_scratch_disk_is_taken_off_and_nothing_on_it_is_touched(home: Path, tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    (disk / "models").mkdir(parents=True)
+    (disk / "models" / "weights").write_text("x")
+
+    done = run_sealed(home, f'mount --bind "{disk}" "$HOME/nightbench/data/scratch"')
+
+    assert done.returncode == 0, done.stderr
+    assert f"{home}/nightbench/data/scratch" not in done.stdout
+    assert (disk / "models" / "weights").exists()
+    assert files(home) == {"nightbench/venv/a/bin/python", "nightbench/cache/engines/b"}
