@@ -1,7 +1,7 @@
 """What a night would like to rent, and the offers that fit it in the order in which they are tried."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bench.errors import LeaseError
 from bench.suite import SPOT_ENDING, Machine, Spot
@@ -30,6 +30,7 @@ class Wish:
     golden: Snapshot | None = None  # booted in place of `image` wherever it is
     usd_per_hour_max: float | None = None
     budget_usd: float | None = None
+    spent_usd: float = 0.0  # of the budget, by what the night rented before
     patience_s: float = 0.0  # how long to wait for capacity, from round to round through the whole plan
 
 
@@ -45,6 +46,14 @@ def wish_of(machine: Machine, *, patience_s: float = 0.0) -> Wish:
         budget_usd=machine.budget_usd,
         patience_s=patience_s,
     )
+
+
+def after_spending(wish: Wish, spent_usd: float) -> Wish:
+    """The wish of a night that has spent this much already: what is left of its budget buys as much less time."""
+    if wish.budget_usd is None or spent_usd <= 0:
+        return wish
+    left = max(0.0, 1.0 - spent_usd / wish.budget_usd)
+    return replace(wish, spent_usd=spent_usd, minutes=wish.minutes * left)
 
 
 def image_for(offer: Offer, wish: Wish) -> str | None:
@@ -92,6 +101,7 @@ def why_too_dear(offer: Offer, wish: Wish, spent_usd: float = 0.0) -> str | None
     price = f"{offer.kind} costs {offer.usd_per_hour:.2f} USD/h"
     if wish.usd_per_hour_max is not None and offer.usd_per_hour > wish.usd_per_hour_max:
         return f"{price}, more than machine.usd_per_hour_max = {wish.usd_per_hour_max:.2f}: raise it, or wait"
+    spent_usd += wish.spent_usd
     most = spent_usd + offer.usd_per_hour * max(wish.minutes, BILLED_MINUTES_MIN) / 60
     if wish.budget_usd is not None and most > wish.budget_usd:
         spent = f" after {spent_usd:.2f} USD spent" if spent_usd else ""

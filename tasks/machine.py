@@ -20,11 +20,12 @@ from infra.preparing import Prepared
 from infra.release import give_back
 from infra.settings import Settings
 from infra.verbs import Site, Terms
-from infra.wish import wish_of
+from infra.wish import after_spending, wish_of
 from tasks.leases import forget_old_keys, give_back_leftovers, report_lease, report_night
 from tasks.places import CLOUDS, cloud_named, is_rented, ledger, wanted_machine
 from tasks.planning import missing_runs
 from tasks.reaching import listener, machine_of, wait_for_machine
+from tasks.spending import spent_usd
 
 
 @task(task_run_name="provision {night.target}", cache_policy=NO_CACHE, persist_result=False)
@@ -40,6 +41,7 @@ def provision(night: NightRecord, golden: Snapshot | None) -> Lease:
         raise LeaseError(f"nothing is rented while an earlier machine is not given back: {reaped.why()}")
     cloud = cloud_named(settings, night.target)
     wish = replace(wish_of(wanted_machine(night), patience_s=settings.capacity_wait_s), golden=golden)
+    wish = after_spending(wish, spent_usd(book, night))
     try:
         lease = take_lease(cloud, book, WallClock(), wish, night=night.night, say=log.warning)
     finally:

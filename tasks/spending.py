@@ -9,7 +9,7 @@ from bench.money import Account
 from bench.record import NightRecord, PlannedRun
 from bench.suite import hardware_of
 from infra.catalog import read_catalog
-from infra.ledger import Lease
+from infra.ledger import Lease, Ledger
 from infra.settings import Settings
 from infra.stage_costs import UnderWay
 from tasks.places import ledger, stage_book
@@ -51,15 +51,20 @@ def expected_stage_s(
 
 def _account(settings: Settings, night: NightRecord, lease: Lease) -> Account:
     """All that the night has rented counts, also what an earlier machine of it has cost."""
-    now, pace = datetime.now(UTC), read_catalog().pace
-    spent = sum(one.usd(now) for one in ledger(settings).leases() if one.night == night.night)
+    pace = read_catalog().pace
     return Account(
         usd_per_hour=lease.usd_per_hour,
-        spent_usd=spent,
+        spent_usd=spent_usd(ledger(settings), night),
         budget_usd=night.suite.machine.budget_usd if lease.usd_per_hour else None,
         reserve_s=pace["teardown_reserve_s"],
         minimum_s=pace["gpu_minimum_s"],
     )
+
+
+def spent_usd(book: Ledger, night: NightRecord) -> float:
+    """What everything that a night has rented has cost until now."""
+    now = datetime.now(UTC)
+    return sum(lease.usd(now) for lease in book.leases() if lease.night == night.night)
 
 
 def _told(stage: str, run: PlannedRun | None) -> str:

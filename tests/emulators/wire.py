@@ -42,14 +42,16 @@ class Wire:
 
     def set(self, mode: str) -> None:
         """Behave so from now on; what is open stays open in `silence`, and is reset in every other mode."""
-        if mode not in ("pass", "silence"):
-            self._hang_up()
         self._mode = mode
         if mode == "refuse" and self._listener is not None:
+            # Closing alone leaves the port open for as long as the other thread polls it.
+            self._listener.shutdown(socket.SHUT_RDWR)
             self._listener.close()
             self._listener = None
-        elif self._listener is None:
+        elif mode != "refuse" and self._listener is None:
             self._listen()
+        if mode not in ("pass", "silence"):
+            self._hang_up()
 
     def cut_after(self, count: int) -> None:
         """Cut what is open, once, when so many bytes more have passed."""
@@ -77,7 +79,7 @@ class Wire:
     def _serve(self, near: socket.socket) -> None:
         with self._lock:
             self._open.add(near)
-        if self._mode == "reset":
+        if self._mode in ("reset", "refuse"):
             self._reset(near)
             return
         if self._mode == "banner":

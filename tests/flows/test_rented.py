@@ -57,7 +57,7 @@ class Account:
         return [json.loads(path.read_bytes()) for path in self.house.data.glob("runs/*/*/*/record.json")]
 
     def judge(self) -> None:
-        self.emulator.invariant(budget_usd=20.0)
+        self.emulator.invariant()  # what was billed says nothing here: the cloud's clock is SPEED times ours
         assert self.house.leftovers() == []
         assert list((self.house.data / "keys").glob("*")) == []
 
@@ -114,7 +114,7 @@ def test_a_night_on_a_rented_machine_ends_with_rows_and_gives_it_back(account: A
 def test_a_machine_that_vanishes_costs_one_scenario_and_another_measures_the_rest(
     account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("NIGHTBENCH_SSH_PATIENCE_S", "3")
+    monkeypatch.setenv("NIGHTBENCH_SSH_PATIENCE_S", "15")
     account.house.write_suite(repeats=2, ttft_ms=300)
     account.house.suite.write_text(account.house.suite.read_text().replace("\n[model]", MACHINE, 1))
 

@@ -26,7 +26,7 @@ from infra.keys import fingerprint, keys_of
 from infra.lease import take_lease
 from infra.ledger import Ledger
 from infra.release import give_back
-from infra.wish import Choice
+from infra.wish import Choice, after_spending
 from tests.emulators.digitalocean.faults import FOR_EVER
 from tests.emulators.virtual_clock import VirtualClock
 from tests.emulators.wire import Wire
@@ -678,3 +678,16 @@ def test_what_failed_attempts_have_cost_counts_against_the_budget(rig: Rig) -> N
 
     assert rig.posts() == 2
     assert rig.emulator.usd("nb") < 4.0
+
+
+def test_what_the_night_has_spent_already_leaves_less_time_and_at_last_none(rig: Rig) -> None:
+    whole = wish(minutes=60, budget_usd=4.0)
+
+    half, none = after_spending(whole, 2.0), after_spending(whole, 4.0)
+    lease = rig.take(minutes=half.minutes, budget_usd=half.budget_usd, spent_usd=half.spent_usd)
+
+    assert after_spending(whole, 0.0) == whole
+    assert (lease.expires_at - rig.clock.now()).total_seconds() <= 1800
+    with pytest.raises(LeaseError, match=r"after 4\.00 USD spent, more than machine\.budget_usd = 4\.00"):
+        rig.take(night="next", minutes=none.minutes, budget_usd=none.budget_usd, spent_usd=none.spent_usd)
+    rig.give_back(lease)
