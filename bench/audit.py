@@ -15,7 +15,7 @@ from bench.metrics import LATENCIES, PERCENTILE_MIN_SAMPLES, Ints, concurrency_a
 from bench.reconcile import cached_diff, reconciled, server_counts
 from bench.record import RunRecord
 from bench.report import Planned, Report
-from bench.rules import EVIDENCE_COLUMNS, NOT_CHECKABLE, RULES, Evidence
+from bench.rules import EVIDENCE_COLUMNS, NIGHT_RULES, NOT_CHECKABLE, Evidence
 from bench.server_view import Scrapes, blind_live, disagreement, live_view, ttft_over_server_s
 from bench.steady import slope
 
@@ -54,7 +54,7 @@ def evidence(
     loop = loop_of(record)
     driver = record.asked.workload.driver
     is_exact = record.asked.workload.prompts.has_exact_length
-    required = [rule for rule in RULES if rule.is_required and rule.applies(loop, driver, is_exact=is_exact)]
+    required = [rule for rule in NIGHT_RULES if rule.is_required and rule.applies(loop, driver, is_exact=is_exact)]
     lacking = [rule for rule in required if columns[rule.column] is None]
     return {**columns, NOT_CHECKABLE: float(len(lacking))}
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from bench.engines.vllm import FINISH_REASONS, SAMPLED
 from bench.metrics import PERCENTILE_MIN_SAMPLES, percentile_name
-from bench.rules import NOT_CHECKABLE, RULES, Range, Rule
+from bench.rules import NIGHT_RULES, NOT_CHECKABLE, Range, Rule
 
 Type = Literal["text", "integer", "number", "flag", "moment", "texts", "gaps", "counts"]
 Table = Literal["measurements", "requests", "telemetry", "server_samples", "findings", "leases", "attempts", "stages"]
@@ -224,7 +224,7 @@ def _bounds(bounds: Range) -> str:
 
 
 _EVIDENCE = (
-    *(_evidence_column(rule) for rule in RULES),
+    *(_evidence_column(rule) for rule in NIGHT_RULES),
     Column(NOT_CHECKABLE, "number", "how many required rules lack an input", low=0),
 )
 

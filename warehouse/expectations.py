@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from bench.rules import NOT_CHECKABLE, RULES, Rule, Status, Verdict, verdict
+from bench.rules import NIGHT_RULES, NOT_CHECKABLE, Rule, Status, Verdict, verdict
 from warehouse.columns import outside_bounds
 from warehouse.rows import Row
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Severity = Literal["critical", "warning", "info"]
 Bound = Literal["tolerated", "passing", "rows", "present"]
-# The runs that failed each check which could be made, by code and bound.
+# The runs that failed each check which could be made, by column and bound.
 Failed = Mapping[tuple[str, Bound], frozenset[str]]
 IMPOSSIBLE = "impossible_values"
 CHECK_ERRORED = "check_errored"
@@ -67,13 +67,13 @@ def judge_night(rows: Sequence[Row]) -> Judgement:
 
 
 def checks() -> tuple[Check, ...]:
-    """Every check of a night, in the order of bench.audit.RULES."""
+    """Every check of a night, in the order of bench.audit.NIGHT_RULES."""
     return (
         Check("has_rows", "rows", "", 1, None, "critical"),
         Check("has_run_id", "present", "run_id", None, None, "critical"),
         Check(IMPOSSIBLE, "tolerated", IMPOSSIBLE, 0, 0, "critical"),
         Check("not_checkable", "passing", NOT_CHECKABLE, 0, 0, "warning"),
-        *(check for rule in RULES for check in _checks_of(rule)),
+        *(check for rule in NIGHT_RULES for check in _checks_of(rule)),
     )
 
 
@@ -88,7 +88,7 @@ def frame_of(rows: Sequence[Row]) -> "pd.DataFrame":
     import pandas as pd  # noqa: PLC0415 - heavy, and only judging needs it
 
     columns: dict[str, Any] = {"run_id": pd.Series([row["run_id"] for row in rows], dtype=object)}
-    for rule in RULES:
+    for rule in NIGHT_RULES:
         values = [row[rule.column] if _applies(rule, row) else None for row in rows]
         columns[rule.column] = pd.Series(values, dtype="float64")
     columns[NOT_CHECKABLE] = pd.Series([row[NOT_CHECKABLE] for row in rows], dtype="float64")
@@ -168,7 +168,7 @@ def _that_saw(result: CheckResult, row_count: int) -> CheckResult:
 def judge(rows: Sequence[Row], results: Sequence[CheckResult]) -> Judgement:
     """Turn check results into statuses, findings and verdicts."""
     results = [_that_saw(result, sum(row["outcome"] == "measured" for row in rows)) for result in results]
-    failed: Failed = {(r.check.code, r.check.bound): frozenset(r.failed_run_ids) for r in results if r.error is None}
+    failed: Failed = {(r.check.column, r.check.bound): frozenset(r.failed_run_ids) for r in results if r.error is None}
     broken = [r for r in results if r.error is not None or (r.check.bound in ("rows", "present") and not r.is_success)]
     verdicts: dict[str, Verdict] = {}
     findings: list[Row] = []
@@ -176,33 +176,34 @@ def judge(rows: Sequence[Row], results: Sequence[CheckResult]) -> Judgement:
         if row["outcome"] != "measured":
             verdicts[row["run_id"]] = row["outcome"]
             continue
-        found = [*_findings_of(row, failed), *_broken_checks(row, broken)]
-        verdicts[row["run_id"]] = verdict({finding["code"]: finding["status"] for finding in found})
-        findings += found
+        found = {**dict(_findings_of(row, failed)), **_broken_checks(row, broken)}
+        verdicts[row["run_id"]] = verdict({column: finding["status"] for column, finding in found.items()})
+        findings += found.values()
     return Judgement(verdicts, findings, _validation(results))
 
 
-def _findings_of(row: Row, failed: Failed) -> Iterator[Row]:
-    for rule in RULES:
+def _findings_of(row: Row, failed: Failed) -> Iterator[tuple[str, Row]]:
+    """Every finding of a row, by the column it is about."""
+    for rule in NIGHT_RULES:
         if _applies(rule, row):
             status = _status(row["run_id"], rule, row[rule.column], failed)
-            yield _rule_finding(row, rule, status)
-    if row["run_id"] in failed.get(("not_checkable", "passing"), ()):
+            yield rule.column, _rule_finding(row, rule, status)
+    if row["run_id"] in failed.get((NOT_CHECKABLE, "passing"), ()):
         said = f"{row[NOT_CHECKABLE]:.0f} required checks lack what they compare"
-        yield _finding(row, ("not_checkable", "completeness", "WARN"), row[NOT_CHECKABLE], said)
+        yield NOT_CHECKABLE, _finding(row, ("not_checkable", "completeness", "WARN"), row[NOT_CHECKABLE], said)
     if row["run_id"] in failed.get((IMPOSSIBLE, "tolerated"), ()):
         names = outside_bounds(row)
         said = f"values that cannot be: {', '.join(f'{name} = {row[name]}' for name in names)}"
-        yield _finding(row, (IMPOSSIBLE, "arithmetic", "FAIL"), float(len(names)), said)
+        yield IMPOSSIBLE, _finding(row, (IMPOSSIBLE, "arithmetic", "FAIL"), float(len(names)), said)
 
 
 def _status(run_id: str, rule: Rule, value: float | None, failed: Failed) -> Status:
-    outside_passing = failed.get((rule.code, "passing"))
+    outside_passing = failed.get((rule.column, "passing"))
     if value is None or math.isnan(value) or outside_passing is None:
         return "NOT-CHECKABLE"
     if run_id not in outside_passing:
         return "PASS"
-    return "FAIL" if run_id in failed.get((rule.code, "tolerated"), ()) else "WARN"
+    return "FAIL" if run_id in failed.get((rule.column, "tolerated"), ()) else "WARN"
 
 
 def _rule_finding(row: Row, rule: Rule, status: Status) -> Row:
@@ -220,10 +221,12 @@ def _rule_finding(row: Row, rule: Rule, status: Status) -> Row:
     return finding | limits | {"tolerated_low": tolerated_low, "tolerated_high": tolerated_high}
 
 
-def _broken_checks(row: Row, broken: Sequence[CheckResult]) -> Iterator[Row]:
-    if broken:
-        names = ", ".join(f"{r.check.code} ({r.check.bound}): {r.error or 'failed'}" for r in broken)
-        yield _finding(row, (CHECK_ERRORED, "check", "FAIL"), float(len(broken)), f"checks could not be made: {names}")
+def _broken_checks(row: Row, broken: Sequence[CheckResult]) -> dict[str, Row]:
+    if not broken:
+        return {}
+    names = ", ".join(f"{r.check.code} ({r.check.bound}): {r.error or 'failed'}" for r in broken)
+    said = f"checks could not be made: {names}"
+    return {CHECK_ERRORED: _finding(row, (CHECK_ERRORED, "check", "FAIL"), float(len(broken)), said)}
 
 
 def _finding(row: Row, what: tuple[str, str, Status], observed: float | None, message: str) -> Row:

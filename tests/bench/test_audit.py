@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from bench.audit import evidence, loop_of, release
 from bench.record import CalibratedLoad, Calibration, Server
 from bench.report import Planned
-from bench.rules import NOT_CHECKABLE, RULES, Evidence, Rule, Status, judge, verdict
+from bench.rules import NIGHT_RULES, NOT_CHECKABLE, Evidence, Rule, Status, judge, verdict
 from bench.steady import PARTS
 from bench.suite import Quality, Workload
 from tests.bench.builders import CALIBRATION, CLOSED, OPEN, Measured, closed_loop, healthy, looks, open_loop
 
-RULE = {rule.code: rule for rule in RULES}
+RULE = {rule.code: rule for rule in NIGHT_RULES}
 STEADY = healthy(closed_loop(CLOSED, [1.0] * 40), CLOSED)
 POISSON = healthy(open_loop(OPEN, [1.0] * 40, [0.5] * 40), OPEN)
 
@@ -30,8 +30,12 @@ def _statuses(run: Measured) -> dict[str, Status]:
     columns = _evidence(run)
     loop, driver = loop_of(run.record), run.record.asked.workload.driver
     exact = run.record.asked.workload.prompts.has_exact_length
-    rules = [rule for rule in RULES if rule.applies(loop, driver, is_exact=exact)]
+    rules = [rule for rule in NIGHT_RULES if rule.applies(loop, driver, is_exact=exact)]
     return {rule.code: judge(rule, columns[rule.column]) for rule in rules}
+
+
+def _verdict(statuses: Mapping[str, Status]) -> str:
+    return verdict({RULE[code].column: status for code, status in statuses.items()})
 
 
 def _asking(**changes: object) -> Mutation:
@@ -326,14 +330,14 @@ def test_each_rule_passes_before_its_run_is_spoilt(code: str, run: Measured) -> 
 
 
 def test_every_rule_that_can_warn_is_among_those_seen_to_warn() -> None:
-    assert {code for code, *_ in WARNS} == {rule.code for rule in RULES if rule.tolerated != rule.passing}
+    assert {code for code, *_ in WARNS} == {rule.code for rule in NIGHT_RULES if rule.tolerated != rule.passing}
 
 
 def test_every_rule_that_can_fail_is_among_those_seen_to_fail() -> None:
-    assert {code for code, *_ in FAILS} == {rule.code for rule in RULES if rule.tolerated is not None}
+    assert {code for code, *_ in FAILS} == {rule.code for rule in NIGHT_RULES if rule.tolerated is not None}
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
+@pytest.mark.parametrize("rule", NIGHT_RULES, ids=lambda rule: rule.code)
 def test_what_a_rule_passes_it_also_tolerates(rule: Rule) -> None:
     low, high = rule.tolerated or (None, None)
     pass_low, pass_high = rule.passing
@@ -342,29 +346,29 @@ def test_what_a_rule_passes_it_also_tolerates(rule: Rule) -> None:
     assert high is None or (pass_high is not None and high >= pass_high)
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
+@pytest.mark.parametrize("rule", NIGHT_RULES, ids=lambda rule: rule.code)
 def test_the_sentence_of_a_rule_takes_its_value(rule: Rule) -> None:
     assert rule.sentence.format(value=0.5)
 
 
 @pytest.mark.parametrize(
-    "names", [[rule.code for rule in RULES], [rule.column for rule in RULES]], ids=["code", "column"]
+    "names", [[rule.code for rule in NIGHT_RULES], [rule.column for rule in NIGHT_RULES]], ids=["code", "column"]
 )
 def test_no_two_rules_share_a_code_or_a_column(names: list[str]) -> None:
     assert len(set(names)) == len(names)
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
+@pytest.mark.parametrize("rule", NIGHT_RULES, ids=lambda rule: rule.code)
 def test_the_bounds_of_passing_pass(rule: Rule) -> None:
     assert {judge(rule, bound) for bound in rule.passing if bound is not None} == {"PASS"}
 
 
-@pytest.mark.parametrize("rule", [rule for rule in RULES if rule.tolerated], ids=lambda rule: rule.code)
+@pytest.mark.parametrize("rule", [rule for rule in NIGHT_RULES if rule.tolerated], ids=lambda rule: rule.code)
 def test_the_bounds_of_what_is_tolerated_do_not_fail(rule: Rule) -> None:
     assert "FAIL" not in {judge(rule, bound) for bound in rule.tolerated or () if bound is not None}
 
 
-@pytest.mark.parametrize("rule", [rule for rule in RULES if rule.tolerated], ids=lambda rule: rule.code)
+@pytest.mark.parametrize("rule", [rule for rule in NIGHT_RULES if rule.tolerated], ids=lambda rule: rule.code)
 def test_just_outside_of_what_is_tolerated_fails(rule: Rule) -> None:
     low, high = rule.tolerated or (None, None)
     outside = [] if low is None else [math.nextafter(low, -math.inf)]
@@ -381,13 +385,13 @@ def test_the_server_may_count_a_little_more_than_the_client(value: float, status
     assert judge(RULE["client_server_mismatch"], value) == status
 
 
-@pytest.mark.parametrize("rule", [rule for rule in RULES if rule.tolerated is None], ids=lambda rule: rule.code)
+@pytest.mark.parametrize("rule", [rule for rule in NIGHT_RULES if rule.tolerated is None], ids=lambda rule: rule.code)
 def test_a_rule_that_tolerates_everything_only_warns(rule: Rule) -> None:
     assert {judge(rule, value) for value in (-1e12, 1e12)} - {"PASS"} == {"WARN"}
 
 
 @pytest.mark.parametrize("value", [None, math.nan])
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
+@pytest.mark.parametrize("rule", NIGHT_RULES, ids=lambda rule: rule.code)
 def test_a_missing_value_is_not_checkable(rule: Rule, value: float | None) -> None:
     assert judge(rule, value) == "NOT-CHECKABLE"
 
@@ -406,22 +410,22 @@ def test_a_missing_value_is_not_checkable(rule: Rule, value: float | None) -> No
     ids=["all-pass", "a-warning", "not-checkable", "fail-and-warning", "fail-and-not-checkable", "a-fail", "no-rules"],
 )
 def test_the_worst_status_decides_the_verdict(statuses: Mapping[str, Status], expected: str) -> None:
-    assert verdict(statuses) == expected
+    assert _verdict(statuses) == expected
 
 
 def test_a_healthy_run_is_accepted() -> None:
-    assert verdict(_statuses(STEADY)) == "accepted"
+    assert _verdict(_statuses(STEADY)) == "accepted"
 
 
 def test_a_run_without_server_counters_is_suspect() -> None:
-    assert verdict(_statuses(replace(STEADY, deltas=None))) == "suspect"
+    assert _verdict(_statuses(replace(STEADY, deltas=None))) == "suspect"
 
 
 @pytest.mark.parametrize("deltas", [None, {}], ids=["unread", "empty"])
 def test_without_server_counters_nothing_about_the_server_is_known(deltas: dict[str, float] | None) -> None:
     statuses = _statuses(replace(STEADY, deltas=deltas))
 
-    assert {statuses[rule.code] for rule in RULES if rule.family == "client-server" and rule.is_required} == {
+    assert {statuses[rule.code] for rule in NIGHT_RULES if rule.family == "client-server" and rule.is_required} == {
         "NOT-CHECKABLE"
     }
 
@@ -436,7 +440,7 @@ def test_a_server_that_does_not_count_its_requests_cannot_be_asked_about_them(co
 def test_every_required_rule_without_an_input_is_counted() -> None:
     found = _evidence(replace(STEADY, deltas=None))[NOT_CHECKABLE]
 
-    assert found == sum(rule.family == "client-server" and rule.is_required for rule in RULES)
+    assert found == sum(rule.family == "client-server" and rule.is_required for rule in NIGHT_RULES)
 
 
 def test_a_healthy_run_lacks_no_input() -> None:
@@ -472,7 +476,7 @@ def test_a_client_that_was_not_calibrated_cannot_be_checked_and_is_not_accepted(
     bare = replace(STEADY, record=STEADY.record.model_copy(update={"calibration": Calibration(reason="no compiler")}))
 
     assert _statuses(bare)["client_bound_envelope"] == "NOT-CHECKABLE"
-    assert verdict(_statuses(bare)) == "suspect"
+    assert _verdict(_statuses(bare)) == "suspect"
 
 
 @pytest.mark.parametrize("code", ["client_bound_core", "client_bound_merged"])
@@ -493,7 +497,7 @@ def test_a_cache_that_was_asked_nothing_had_no_hits() -> None:
 
 
 def test_a_run_in_which_everything_failed_is_rejected() -> None:
-    assert verdict(_statuses(_failing(40)(STEADY))) == "rejected"
+    assert _verdict(_statuses(_failing(40)(STEADY))) == "rejected"
 
 
 def test_the_rules_of_a_closed_loop_say_nothing_of_an_open_one() -> None:
@@ -594,7 +598,7 @@ def test_text_is_not_accused_of_a_length_that_nobody_could_plan() -> None:
     assert _evidence(chat)["ev_isl_ratio"] is None
     assert not {"isl_mismatch", "prefix_cache_contamination"} & set(_statuses(chat))
     assert _evidence(chat)[NOT_CHECKABLE] == 0
-    assert verdict(_statuses(chat)) == "accepted"
+    assert _verdict(_statuses(chat)) == "accepted"
 
 
 def test_hits_that_were_planned_are_no_contamination() -> None:

@@ -1,60 +1,17 @@
-"""What every measurement is judged by: each rule a column of evidence and its two bounds, declared as data.
+"""What a measurement of our own is asked: by the client's own times, the server's counters and what the suite wanted.
 
-Inside `passing` it passes, inside `tolerated` it is a warning, outside it fails. warehouse/expectations.py has
-great-expectations judge by the same rules. Bounds are those of the project's audit table, after InferenceX, MAD, aiperf
-and LoadGen practice.
+The same columns judge other people's files, where they have what a column needs. Bounds are those of the project's
+audit table, after InferenceX, MAD, aiperf and LoadGen practice.
 """
 
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
-
 from bench.calibration import CORE_SHARE, MERGED_LATE_SHARE
+from bench.rules.rule import EXACT_ONE, ZERO, Range, Rule
 
-Verdict = Literal["accepted", "suspect", "rejected", "failed", "not-run"]
-Status = Literal["PASS", "WARN", "FAIL", "NOT-CHECKABLE"]
-Evidence = dict[str, float | None]
-# (lowest, highest), None for no bound.
-Range = tuple[float | None, float | None]
-
-
-@dataclass(frozen=True)
-class Rule:
-    """One reason to doubt a measurement.
-
-    `tolerated` None: nothing outside `passing` fails, it only warns. `loop` says to which kind of load it applies,
-    `driver` to which load driver, and `needs_exact_prompts` that it says nothing of prompts whose length is only
-    approximate; a rule that does not apply is left out, it is not NOT-CHECKABLE. `lacking`
-    says why it could not be checked, in words of the measurement's columns.
-    """
-
-    code: str
-    column: str
-    family: str
-    passing: Range
-    tolerated: Range | None
-    sentence: str
-    loop: Literal["closed", "open", "any"] = "any"
-    driver: Literal["meter", "any"] = "any"
-    needs_exact_prompts: bool = False
-    is_required: bool = True
-    lacking: str | None = None
-
-    def applies(self, loop: str, driver: str, *, is_exact: bool = True) -> bool:
-        """Whether this rule is about runs of this loop (`closed` or `open`), driver and exactness of prompts."""
-        return (
-            self.loop in ("any", loop) and self.driver in ("any", driver) and (is_exact or not self.needs_exact_prompts)
-        )
-
-
-EXACT_ONE: Range = (1.0, 1.0)
-ZERO: Range = (0.0, 0.0)
 SERVER_PASSING: Range = (0.98, 1.02)
 SERVER_TOLERATED: Range = (0.95, 1.15)
 DISPATCH_MS = 1.0  # it warns and no more: every time is counted from the real sending
 DRIFT_SHARE = 0.10  # twice what a quiet host's runs differ by among each other
-RULES: tuple[Rule, ...] = (
+NIGHT_RULES: tuple[Rule, ...] = (
     Rule("failure_rate", "ev_failure_share", "completeness", ZERO, (0.0, 0.05), "{value:.1%} of the requests failed"),
     Rule(
         "incomplete",
@@ -381,31 +338,3 @@ RULES: tuple[Rule, ...] = (
         lacking="not calibrated: {not_calibrated}",
     ),
 )
-EVIDENCE_COLUMNS = tuple(rule.column for rule in RULES)
-# How many required rules lack an input; judged like any other column.
-NOT_CHECKABLE = "ev_not_checkable"
-
-
-def judge(rule: Rule, value: float | None) -> Status:
-    """What one rule says of one value; NaN counts as missing."""
-    if value is None or math.isnan(value):
-        return "NOT-CHECKABLE"
-    if _inside(rule.passing, value):
-        return "PASS"
-    return "WARN" if rule.tolerated is None or _inside(rule.tolerated, value) else "FAIL"
-
-
-def _inside(bounds: Range, value: float) -> bool:
-    low, high = bounds
-    return (low is None or value >= low) and (high is None or value <= high)
-
-
-def verdict(statuses: Mapping[str, Status]) -> Verdict:
-    """The verdict of a measured run from what its rules say, by code; no rules at all is never accepted."""
-    required = {rule.code for rule in RULES if rule.is_required}
-    if not statuses:
-        return "suspect"
-    if "FAIL" in statuses.values():
-        return "rejected"
-    unclear = [code for code, status in statuses.items() if status == "NOT-CHECKABLE" and code in required]
-    return "suspect" if unclear or "WARN" in statuses.values() else "accepted"

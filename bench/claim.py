@@ -1,0 +1,214 @@
+"""One measurement as somebody's file states it: what it says and no more, None for what it does not.
+
+Importers write claims, evidence reads them. Times are seconds, throughputs tokens a second of the whole system, memory
+GiB, whatever the file's own units were; what a file says and nobody reads stays in `unread`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal, Self
+
+from bench.metrics import Bools, Floats, Ints
+
+Kind = Literal["measured", "derived", "interpolated", "expected", "quoted"]
+Outcome = Literal["measured", "failed", "not-run"]
+Metric = Literal["ttft", "tpot", "itl", "e2el"]
+
+
+@dataclass(frozen=True)
+class Lineage:
+    """Where a claim stands, and who read it."""
+
+    file: str
+    sha256: str  # of the raw bytes
+    place: str  # inside the file: `benchmarks[2]`, `line 17`; "" where the file is one claim
+    format: str
+    importer_version: int
+    tool: str | None = None  # that wrote the file
+    tool_version: str | None = None
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The configuration that was asked for, as the file or its reader states it."""
+
+    model: str | None = None
+    precision: str | None = None  # of the weights, a key of bench.physics.WEIGHT_BYTES where it is known
+    kv_precision: str | None = None
+    gpu: str | None = None
+    gpu_count: int | None = None  # of the whole system
+    tp_size: int | None = None
+    pp_size: int | None = None
+    dp_size: int | None = None
+    ep_size: int | None = None
+    engine: str | None = None
+    engine_version: str | None = None
+    image: str | None = None
+    model_revision: str | None = None
+    max_model_len: int | None = None
+    gpu_memory_utilization: float | None = None
+    isl: float | None = None  # mean tokens asked for
+    osl: float | None = None
+    has_fixed_lengths: bool | None = None  # every request asked for the same
+    concurrency: int | None = None  # closed loop, or the cap of an open one
+    request_rate_per_s: float | None = None  # open loop; None: closed, or not said
+    is_open_loop: bool | None = None
+    batch: int | None = None  # of one fixed batch (latency benchmarks)
+    request_count: int | None = None
+    warmup_count: int | None = None
+    prefix_caching: bool | None = None
+    has_distinct_prompts: bool | None = None
+    spec_tokens_per_step: float | None = None  # mean accepted length; 1.0: no speculation
+    usd_per_hour: float | None = None  # of everything rented
+    weights_gib: float | None = None  # as loaded or as the checkpoint has it
+    weights_source: Literal["log", "index", "device"] | None = None  # device: memory in use, which holds more
+    slo_quality: float | None = None  # lowest accuracy or score with which a speed may be published
+
+
+@dataclass(frozen=True)
+class Said:
+    """The numbers that the file states of the whole run."""
+
+    completed: int | None = None
+    failed: int | None = None
+    duration_s: float | None = None
+    started_at_s: float | None = None  # seconds since 1970, UTC
+    ended_at_s: float | None = None
+    total_input_tokens: int | None = None
+    total_output_tokens: int | None = None
+    request_throughput_per_s: float | None = None
+    input_throughput_tok_per_s: float | None = None
+    output_throughput_tok_per_s: float | None = None
+    total_throughput_tok_per_s: float | None = None
+    output_per_gpu_tok_per_s: float | None = None
+    total_per_gpu_tok_per_s: float | None = None
+    peak_output_tok_per_s: float | None = None
+    per_user_tok_per_s: float | None = None  # as printed; what it was divided by is not always said
+    unstated_throughput_tok_per_s: float | None = None  # "tokens/s" without generated or total
+    request_rate_sent_per_s: float | None = None
+    send_delay_p99_s: float | None = None
+    client_cpu_share: float | None = None
+    is_cancelled: bool | None = None
+    stated_cause: str | None = None  # of a failure, in the file's words
+    usd_per_mtok_input: float | None = None
+    usd_per_mtok_output: float | None = None
+    usd_per_mtok_total: float | None = None
+    usd_per_mtok_unstated: float | None = None
+    train_tflops_per_gpu: float | None = None
+    train_tok_per_s_per_gpu: float | None = None
+    quality: float | None = None  # score or accuracy from the same server process
+
+
+@dataclass(frozen=True)
+class Series:
+    """Per-request arrays, one entry a request in the order of the file; None where the file has none of that sort."""
+
+    input_tokens: Ints | None = None
+    output_tokens: Ints | None = None
+    is_ok: Bools | None = None  # None: the file does not say; every entry counts as good
+    start_s: Floats | None = None
+    ttft_s: Floats | None = None
+    e2el_s: Floats | None = None
+    gap_s: Floats | None = None  # between stream events, all requests end to end
+    gap_at: Ints | None = None  # n + 1 offsets into gap_s
+    iteration_s: Floats | None = None  # of repeated whole batches, in order
+
+
+@dataclass(frozen=True)
+class ServerSaid:
+    """What the server's own counters and histograms say of the same window: differences, never averages of rates."""
+
+    requests: float | None = None
+    prompt_tokens: float | None = None
+    generated_tokens: float | None = None
+    prefix_queries: float | None = None
+    prefix_hits: float | None = None
+    preemptions: float | None = None
+    errors: float | None = None  # finished with abort or error
+    counters_fell: int | None = None
+    ttft_mean_s: float | None = None
+    tpot_mean_s: float | None = None
+    kv_cache_tokens: float | None = None  # room, from its log
+    window_s: float | None = None  # that these cover
+
+
+@dataclass(frozen=True)
+class Device:
+    """What telemetry says of the GPUs and of the energy; power in W, summed over the GPUs unless it says otherwise."""
+
+    was_asked: bool = False
+    sample_count: int | None = None
+    blank_count: int | None = None  # rows without a device
+    device_count: int | None = None
+    begin_s: float | None = None  # of the samples, on the clock of Said.started_at_s
+    end_s: float | None = None
+    largest_gap_s: float | None = None
+    period_s: float | None = None
+    power_mean_w: float | None = None  # of one GPU
+    power_max_w: float | None = None  # of one GPU
+    power_cap_w: float | None = None
+    energy_j: float | None = None  # as integrated or stated
+    energy_counter_j: float | None = None  # by the device's own accumulator
+    energy_scope: Literal["gpus", "node"] | None = None
+    joules_per_output_token: float | None = None
+    joules_per_total_token: float | None = None
+    temp_edge_max_c: float | None = None
+    temp_junction_max_c: float | None = None
+    edge_over_junction_c: float | None = None  # the most by which an edge reading was above its junction
+    throttled_share: float | None = None
+    ecc_errors: int | None = None
+    foreign_gib_at_start: float | None = None
+    used_gib: float | None = None  # of one GPU
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One fact as it was claimed and as it was observed, or in two places of the same file."""
+
+    what: Literal["engine_version", "engine_mode", "arch", "label", "timestamp", "flag"]
+    claimed: str
+    observed: str
+    where: str = ""  # the two places: `file name / model_id`
+
+
+@dataclass(frozen=True)
+class Remark:
+    """What an importer noticed itself: a code of docs/reference/findings.md and a sentence that names the place."""
+
+    code: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One measurement, as claimed."""
+
+    lineage: Lineage
+    asked: Asked = field(default_factory=Asked)
+    said: Said = field(default_factory=Said)
+    # Seconds, by metric, then statistic: mean, median, std, min, max, p1 ... p99, p999.
+    latency_s: Mapping[Metric, Mapping[str, float]] = field(default_factory=dict)
+    series: Series | None = None
+    server: ServerSaid | None = None
+    device: Device | None = None
+    pairs: tuple[Pair, ...] = ()
+    remarks: tuple[Remark, ...] = ()
+    kind: Kind = "measured"
+    outcome: Outcome = "measured"
+    label: str = ""  # as a person would name the row
+    unread: Mapping[str, object] = field(default_factory=dict)
+    # Codes that must be checkable for the row to be accepted: what this format can give.
+    required: frozenset[str] = frozenset()
+
+    def latency(self, metric: Metric, statistic: str) -> float | None:
+        """One latency statistic in seconds; None where the file does not say."""
+        return self.latency_s.get(metric, {}).get(statistic)
+
+    def with_context(self, context: Asked) -> Self:
+        """The claim with what the file does not say taken from `context`; what it says stays."""
+        given = {
+            name: value
+            for name, value in vars(context).items()
+            if value is not None and getattr(self.asked, name) is None
+        }
+        return replace(self, asked=replace(self.asked, **given))

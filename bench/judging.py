@@ -1,0 +1,126 @@
+"""Judge claims: evidence from every sort of doubt, held against the rules; a verdict a claim and its findings.
+
+The rules are data and are evaluated directly here; great-expectations judges from the same ones in every night's load.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from bench.claim import Claim
+from bench.evidence import GROUP_EVIDENCE, ROW_EVIDENCE
+from bench.evidence.exhibit import Exhibits, Lacking, Observed, Subject
+from bench.rules import BY_COLUMN, Rule, Scope, Status, Verdict, judge, verdict
+from bench.rules.rule import Range
+
+# Worst first; a claim's findings stand in this order.
+SEVERITY = {"FAIL": "critical", "WARN": "warning", "NOT-CHECKABLE": "info", "PASS": "info"}
+_WORST_FIRST: tuple[Status, ...] = ("FAIL", "WARN", "NOT-CHECKABLE", "PASS")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one rule says of one claim.
+
+    `bound` is the limit that was passed, or that is nearest where none was; `margin` is observed over bound, None where
+    that is no number. `message` is a sentence for a person.
+    """
+
+    code: str
+    family: str
+    scope: Scope
+    column: str
+    outcome: Status
+    observed: float | None
+    bound: float | None
+    margin: float | None
+    message: str
+
+    @property
+    def severity(self) -> str:
+        """`critical`, `warning` or `info`."""
+        return SEVERITY[self.outcome]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A claim, its verdict, and its findings, worst first."""
+
+    claim: Claim
+    verdict: Verdict
+    findings: tuple[Finding, ...]
+
+
+def exhibits_of(claims: Sequence[Claim], subject_of: Callable[[Claim], Subject]) -> list[Exhibits]:
+    """The evidence of each claim, that which only several of them together show included."""
+    found: list[Exhibits] = []
+    for claim in claims:
+        subject = subject_of(claim)
+        found.append({column: value for each in ROW_EVIDENCE for column, value in each(claim, subject).items()})
+    for group in GROUP_EVIDENCE:
+        for own, more in zip(found, group(claims), strict=True):
+            own.update(more)
+    return found
+
+
+def judge_claims(claims: Sequence[Claim], subject_of: Callable[[Claim], Subject]) -> list[Judged]:
+    """A verdict for each claim, in their order."""
+    return [judge_claim(claim, found) for claim, found in zip(claims, exhibits_of(claims, subject_of), strict=True)]
+
+
+def judge_claim(claim: Claim, exhibits: Exhibits, statuses: dict[str, Status] | None = None) -> Judged:
+    """The verdict of one claim from its evidence; `statuses`, by column, may be those of another judge."""
+    statuses = status_of_each(exhibits) if statuses is None else statuses
+    findings = [_finding(BY_COLUMN[column], exhibits[column], status) for column, status in statuses.items()]
+    ordered = sorted(findings, key=lambda finding: _WORST_FIRST.index(finding.outcome))
+    return Judged(claim, _verdict(claim, statuses), tuple(ordered))
+
+
+def status_of_each(exhibits: Exhibits) -> dict[str, Status]:
+    """What each rule says, by column, in the order of the rules."""
+    return {
+        column: judge(rule, value.value if isinstance(value, Observed) else None)
+        for column, rule in BY_COLUMN.items()
+        if (value := exhibits.get(column)) is not None
+    }
+
+
+def _verdict(claim: Claim, statuses: dict[str, Status]) -> Verdict:
+    if claim.outcome != "measured":
+        return claim.outcome
+    required = {column for column in statuses if BY_COLUMN[column].code in claim.required}
+    if any(statuses.get(rule.column) == "FAIL" for rule in BY_COLUMN.values() if rule.means_failed):
+        return "failed"
+    return verdict(statuses, required)
+
+
+def _finding(rule: Rule, exhibit: Observed | Lacking, status: Status) -> Finding:
+    if isinstance(exhibit, Lacking):
+        said = f"not checkable: {exhibit.what}"
+        return Finding(rule.code, rule.family, rule.scope, rule.column, status, None, None, None, said)
+    bound = nearest_bound(rule, exhibit.value)
+    margin = exhibit.value / bound if bound else None
+    return Finding(
+        rule.code, rule.family, rule.scope, rule.column, status, exhibit.value, bound, margin, said_of(rule, exhibit)
+    )
+
+
+def said_of(rule: Rule, exhibit: Observed) -> str:
+    """The finding's sentence, with the arithmetic behind it."""
+    said = rule.sentence.format(value=exhibit.value)
+    return f"{said}: {exhibit.note}" if exhibit.note else said
+
+
+def nearest_bound(rule: Rule, value: float) -> float | None:
+    """Of the range that decided, the limit that the value is beyond or nearest to; None where it has none."""
+    ranges: list[Range] = [rule.passing] if rule.tolerated is None else [rule.tolerated, rule.passing]
+    decided = next((limits for limits in ranges if not _holds(limits, value)), rule.passing)
+    return min(_limits(decided), key=lambda limit: abs(limit - value), default=None)
+
+
+def _limits(limits: Range) -> Iterator[float]:
+    return (limit for limit in limits if limit is not None)
+
+
+def _holds(limits: Range, value: float) -> bool:
+    low, high = limits
+    return (low is None or value >= low) and (high is None or value <= high)

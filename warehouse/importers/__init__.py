@@ -1,0 +1,23 @@
+"""Other tools' result files as claims: one file a format, found by content and not by name."""
+
+from collections.abc import Iterator
+
+from bench.claim import Claim
+from bench.errors import UnreadableResultError
+from warehouse.importers.document import Document
+from warehouse.importers.format import Format
+
+# The first that recognises a file reads it: formats that are told by more keys stand before those told by fewer.
+FORMATS: tuple[Format, ...] = ()
+
+
+def read_claims(document: Document) -> Iterator[Claim]:
+    """Every claim of a file; raises UnreadableResultError where it is of no format that is known, or broken."""
+    found = next((each for each in FORMATS if each.recognises(document)), None)
+    if found is None:
+        document.text  # noqa: B018 - says what it is where it is no text at all
+        if document.data.lstrip()[:1] in (b"{", b"["):
+            document.json  # noqa: B018 - says where it is cut off, if that is why nobody knows it
+        known = ", ".join(each.name for each in FORMATS)
+        raise UnreadableResultError(f"{document.name} is of no known format; known are: {known}")
+    return found.read(document, found)

@@ -1,0 +1,173 @@
+"""One file as an importer sees it: its bytes, and what they are as JSON, as lines of JSON, as a table, as YAML.
+
+Each view is made once, and where the bytes are no such thing it raises UnreadableResultError with the place.
+"""
+
+import csv
+import gzip
+import hashlib
+import io
+import json
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import PurePath
+from typing import Any
+
+from bench.errors import UnreadableResultError
+
+BYTES_MAX = 1 << 30  # as it lies there and when it is unpacked; JSON takes about eight times as much as values
+_MAGIC = {b"PK\x03\x04": "a zip archive", b"\x7fELF": "a program", b"PAR1": "a Parquet file", b"\x89PNG": "a picture"}
+_GZIP = b"\x1f\x8b"
+
+
+def _no_sibling(_name: str) -> bytes | None:
+    return None
+
+
+@dataclass(frozen=True)
+class Document:
+    """A file of somebody's: `name` as people know it, and its bytes, unpacked where they were gzipped.
+
+    `sibling` gives the bytes of a file beside it, or None; `siblings` names them all.
+    """
+
+    name: str
+    data: bytes = field(repr=False)
+    sibling: Callable[[str], bytes | None] = field(default=_no_sibling, repr=False)
+    siblings: Sequence[str] = ()
+    # Of the bytes as they lay there, before anything was unpacked.
+    sha256: str = ""
+
+    @property
+    def path(self) -> PurePath:
+        """Its name as a path, for importers whose file's name says something."""
+        return PurePath(self.name.removesuffix(".gz"))
+
+    @cached_property
+    def text(self) -> str:
+        """Its bytes as UTF-8, without a byte-order mark; raises where they are not text."""
+        for magic, what in _MAGIC.items():
+            if self.data.startswith(magic):
+                raise UnreadableResultError(f"{self.name} is {what}: give the result files themselves")
+        try:
+            return self.data.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise UnreadableResultError(f"{self.name} is no text: byte {error.start} is no UTF-8") from error
+
+    @cached_property
+    def json(self) -> Any:
+        """What it says as JSON; raises with line and column where it is none, or where a key stands there twice."""
+        return _parse(self.name, self.text, 1)
+
+    @cached_property
+    def json_lines(self) -> list[Any]:
+        """One JSON value a line, empty lines left out; raises with the line that is none."""
+        lines = self.text.splitlines()
+        return [_parse(self.name, line, at) for at, line in enumerate(lines, start=1) if line.strip()]
+
+    @cached_property
+    def table(self) -> list[dict[str, str]]:
+        """Its rows as a CSV with a header; raises with the line whose number of cells is another."""
+        reader = csv.reader(io.StringIO(self.text), strict=True)
+        try:
+            rows = [(reader.line_num, row) for row in reader if any(cell.strip() for cell in row)]
+        except csv.Error as error:
+            raise UnreadableResultError(f"{self.name} line {reader.line_num} is no CSV: {error}") from error
+        if not rows:
+            raise UnreadableResultError(f"{self.name} is empty")
+        return _under_header(self.name, rows)
+
+    @cached_property
+    def yaml(self) -> Any:
+        """What it says as YAML, dates as text; raises with the line where it is none."""
+        import yaml  # noqa: PLC0415 - one format needs it
+
+        try:
+            return yaml.load(self.text, Loader=getattr(yaml, "CBaseLoader", yaml.BaseLoader))  # noqa: S506 - only text comes of it
+        except yaml.YAMLError as error:
+            raise UnreadableResultError(f"{self.name} is no YAML: {' '.join(str(error).split())}") from error
+
+    @property
+    def is_json_object(self) -> bool:
+        """Whether the whole file is one JSON object; raises nothing."""
+        return isinstance(self._json_or_none, dict)
+
+    @cached_property
+    def _json_or_none(self) -> Any:
+        try:
+            return self.json
+        except UnreadableResultError:
+            return None
+
+    def has_keys(self, *names: str) -> bool:
+        """Whether it is one JSON object with all these keys; raises nothing."""
+        value = self._json_or_none
+        return isinstance(value, dict) and all(name in value for name in names)
+
+    def header(self) -> tuple[str, ...]:
+        """The cells of its first line, as a CSV has them; empty where it is no text. Raises nothing."""
+        try:
+            first = next(iter(csv.reader(io.StringIO(self.text[:65536]))), [])
+        except (UnreadableResultError, csv.Error):
+            return ()
+        return tuple(cell.strip() for cell in first)
+
+
+def read_document(
+    name: str,
+    raw: bytes,
+    sibling: Callable[[str], bytes | None] = _no_sibling,
+    siblings: Sequence[str] = (),
+) -> Document:
+    """The document of a file's bytes, unpacked where they are gzipped; raises where they are too many or broken."""
+    data = _unpacked(name, raw) if raw.startswith(_GZIP) else raw
+    if len(data) > BYTES_MAX:
+        raise UnreadableResultError(f"{name} has {len(data) / 1e9:.1f} GB; {BYTES_MAX / 1e9:.1f} GB can be read")
+    if not data.strip():
+        raise UnreadableResultError(f"{name} is empty")
+    return Document(name, data, sibling, siblings, hashlib.sha256(raw).hexdigest())
+
+
+def _unpacked(name: str, raw: bytes) -> bytes:
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(raw)) as stream:
+            return stream.read(BYTES_MAX + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise UnreadableResultError(f"{name} is gzipped and broken: {error}") from error
+
+
+def _parse(name: str, text: str, line: int) -> Any:
+    try:
+        return json.loads(text, object_pairs_hook=_without_twins)
+    except json.JSONDecodeError as error:
+        at = f"line {line + error.lineno - 1} column {error.colno}"
+        raise UnreadableResultError(f"{name} {at}: {error.msg}; it is no JSON or was cut off") from error
+    except _TwinKeyError as error:
+        raise UnreadableResultError(f"{name}: the key {error.args[0]!r} stands twice in one object") from error
+    except (RecursionError, ValueError) as error:
+        raise UnreadableResultError(f"{name} is no JSON that can be read: {error}") from error
+
+
+class _TwinKeyError(ValueError):
+    """A key that stands twice in one object; JSON readers would silently keep the last."""
+
+
+def _without_twins(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [key for key, _ in pairs]
+        raise _TwinKeyError(next(name for name in names if names.count(name) > 1))
+    return found
+
+
+def _under_header(name: str, rows: list[tuple[int, list[str]]]) -> list[dict[str, str]]:
+    header = [cell.strip() for cell in rows[0][1]]
+    twins = {cell for cell in header if cell and header.count(cell) > 1}
+    if twins:
+        raise UnreadableResultError(f"{name} line 1: two columns are called {min(twins)!r}")
+    for line, row in rows[1:]:
+        if len(row) != len(header):
+            raise UnreadableResultError(f"{name} line {line} has {len(row)} cells and the header {len(header)}")
+    return [dict(zip(header, row, strict=True)) for _, row in rows[1:]]

@@ -1,0 +1,145 @@
+"""The fields of one object of a file, read by name and type; what nobody read, and what was wrong, is kept."""
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from bench.claim import Remark
+from bench.metrics import Floats, Ints
+
+NOTHING = frozenset({"", "-", "n/a", "[n/a]", "na", "none", "null", "nan", "inf", "infinity", "-inf", "-infinity"})
+TRUE, FALSE = frozenset({"true", "yes", "1"}), frozenset({"false", "no", "0"})
+
+LISTED_MAX = 20  # of a list that nobody reads, so many are kept as they are
+
+
+class Fields:
+    """Reads one object; `place` names it in every remark: `results.json benchmarks[2]`.
+
+    A value of the wrong type, NaN or infinity is read as None and remarked upon (code `unreadable_value`); a missing
+    one is None without a word.
+    """
+
+    def __init__(self, values: Mapping[str, Any], place: str) -> None:
+        self._values = values
+        self._read: set[str] = set()
+        self.place = place
+        self.remarks: list[Remark] = []
+
+    def __contains__(self, name: str) -> bool:
+        """Whether the object has this field, with any value."""
+        return name in self._values
+
+    def raw(self, name: str) -> Any:
+        """The value as it stands there, None where there is none."""
+        self._read.add(name)
+        return self._values.get(name)
+
+    def number(self, *names: str, scale: float = 1.0) -> float | None:
+        """The first of these that is a number, times `scale`; text such as `"1,234.5"` is one."""
+        for name in names:
+            value = self._number(name)
+            if value is not None:
+                return value * scale
+        return None
+
+    def integer(self, *names: str) -> int | None:
+        """The first of these that is a whole number."""
+        for name in names:
+            value = self._number(name)
+            if value is not None and value == math.floor(value):
+                return int(value)
+            if value is not None:
+                self._complain(name, "is no whole number")
+        return None
+
+    def text(self, *names: str) -> str | None:
+        """The first of these that is text with something in it; a number is told as text."""
+        for name in names:
+            value = self.raw(name)
+            if isinstance(value, str) and value.strip().lower() not in NOTHING:
+                return value.strip()
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                return f"{value:g}" if isinstance(value, float) else str(value)
+        return None
+
+    def flag(self, name: str) -> bool | None:
+        """True or false, also as the words."""
+        value = self.raw(name)
+        if isinstance(value, str) and value.strip().lower() in TRUE | FALSE:
+            return value.strip().lower() in TRUE
+        if value is not None and not isinstance(value, bool):
+            self._complain(name, "is neither true nor false")
+        return value if isinstance(value, bool) else None
+
+    def part(self, name: str) -> "Fields":
+        """The object inside this field; an empty one where there is none. Its remarks are told by itself."""
+        value = self.raw(name)
+        if value is not None and not isinstance(value, Mapping):
+            self._complain(name, "is no object")
+        return Fields(value if isinstance(value, Mapping) else {}, f"{self.place} {name}")
+
+    def numbers(self, name: str) -> Floats | None:
+        """A list of numbers; None where there is none or where one of them is no number."""
+        value = self.raw(name)
+        if value is None:
+            return None
+        try:
+            found = np.array(value, dtype=np.float64) if isinstance(value, list) else None
+        except (TypeError, ValueError):
+            found = None
+        if found is None or found.ndim != 1:
+            self._complain(name, "is no list of numbers")
+            return None
+        return found
+
+    def counts(self, name: str) -> Ints | None:
+        """A list of whole numbers."""
+        found = self.numbers(name)
+        if found is None or not len(found):
+            return None if found is None else found.astype(np.int64)
+        if not np.isfinite(found).all() or (found != np.floor(found)).any() or np.abs(found).max() > 2**53:
+            self._complain(name, "is no list of whole numbers")
+            return None
+        return found.astype(np.int64)
+
+    def unread(self, prefix: str = "") -> dict[str, object]:
+        """Every field that nobody asked for; long lists only by their length."""
+        left = {name: value for name, value in self._values.items() if name not in self._read}
+        return {f"{prefix}{name}": _shortened(value) for name, value in left.items()}
+
+    def remark(self, code: str, message: str) -> None:
+        """Note what is odd here; the message gets the place in front."""
+        self.remarks.append(Remark(code, f"{self.place}: {message}"))
+
+    def _number(self, name: str) -> float | None:
+        value = self.raw(name)
+        if value is None or (isinstance(value, str) and value.strip().lower() in NOTHING):
+            return None
+        if isinstance(value, bool | list | dict):
+            self._complain(name, "is no number")
+            return None
+        try:
+            found = float(value.strip().replace(",", "")) if isinstance(value, str) else float(value)
+        except (ValueError, OverflowError):
+            self._complain(name, "is no number")
+            return None
+        if math.isfinite(found):
+            return found
+        self._complain(name, "is not finite")
+        return None
+
+    def _complain(self, name: str, what: str) -> None:
+        shown = repr(self._values[name])
+        self.remark("unreadable_value", f"{name} = {shown[:60]} {what}, so it is left out")
+
+
+def _shortened(value: object) -> object:
+    return f"a list of {len(value)}" if isinstance(value, list) and len(value) > LISTED_MAX else value
+
+
+def all_remarks(fields: Iterable[Fields]) -> tuple[Remark, ...]:
+    """What was odd in all of these, in their order."""
+    return tuple(remark for each in fields for remark in each.remarks)
