@@ -3,53 +3,35 @@
 A cell that is empty is None. Every value has the unit that its name ends with; the sources stand in the files.
 """
 
-import csv
-import io
 import re
-from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import date
 from pathlib import PurePosixPath
-from typing import Annotated, Any, Self
+from typing import ClassVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
-
-Count = Annotated[int, BeforeValidator(lambda cell: int(float(cell)))]  # some large whole numbers are printed as floats
+from bench.csv_rows import Above, Count, Row, Share
 
 
-class Row(BaseModel):
-    """One row of a catalogue file."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    source: str
-
-    @classmethod
-    def table(cls, text: str) -> tuple[Self, ...]:
-        """Every row of a file's text, in its order."""
-        return tuple(cls.model_validate(_cells(row)) for row in csv.DictReader(io.StringIO(text)))
-
-
-def _cells(row: Mapping[str, str]) -> dict[str, Any]:
-    return {name: cell or None for name, cell in row.items()}
-
-
+@dataclass(frozen=True, kw_only=True)
 class Gpu(Row):
     """One device: dense peaks, and what its driver reports as memory."""
+
+    KEY: ClassVar = ("gpu",)
 
     gpu: str
     vendor: str
     arch: str
-    mem_gb_spec: float
-    mem_gib_device: float
-    bw_tb_s: float
-    fp16_tflops: float
-    bf16_tflops: float
-    fp8_tflops: float | None
-    fp4_tflops: float | None
-    int8_tops: float | None
-    tdp_w: float
+    mem_gb_spec: Above
+    mem_gib_device: Above
+    bw_tb_s: Above
+    fp16_tflops: Above
+    bf16_tflops: Above
+    fp8_tflops: Above | None
+    fp4_tflops: Above | None
+    int8_tops: Above | None
+    tdp_w: Above
     derivation_fp16: str | None
-    max_seen_bw_frac: float | None
+    max_seen_bw_frac: Share | None
     notes: str | None
 
     @property
@@ -63,8 +45,11 @@ class Gpu(Row):
         return (own.get(precision) or self.bf16_tflops) * 1e12
 
 
+@dataclass(frozen=True, kw_only=True)
 class CatalogModel(Row):
     """One model: its dimensions, as bench.physics needs them; facts/physics.md has the symbols."""
+
+    KEY: ClassVar = ("model",)
 
     model: str
     params_total: Count
@@ -91,41 +76,46 @@ class CatalogModel(Row):
     attn_window: str | None
     kv_elems_per_token: Count
     expert_params: Count
-    params_published: float | None
-    active_published: float | None
+    params_published: Above | None
+    active_published: Above | None
     note: str | None
 
 
+@dataclass(frozen=True, kw_only=True)
 class Size(Row):
     """One kind of machine that a cloud rents out, at a price that was read on a day; empty where none is on record."""
+
+    KEY: ClassVar = ("cloud", "kind")
 
     cloud: str
     kind: str
     gpu: str
-    gpu_count: int
+    gpu_count: Count
     is_spot: bool
-    vram_gib: float
-    ram_gib: float | None
-    vcpus: int | None
-    boot_gib: float | None
-    scratch_gib: float | None
-    usd_per_hour: float | None
+    vram_gib: Above
+    ram_gib: Above | None
+    vcpus: Count | None
+    boot_gib: Above | None
+    scratch_gib: Above | None
+    usd_per_hour: Above | None
     price_date: date | None
 
 
+@dataclass(frozen=True, kw_only=True)
 class Pace(Row):
     """How fast something goes, or what it costs: an input with a date, observed or assumed as its source says."""
 
+    KEY: ClassVar = ("pace",)
+
     pace: str
-    value: float
+    value: Above
     unit: str
     date: date
 
 
-class Catalog(BaseModel):
-    """Every file of the catalogue."""
-
-    model_config = ConfigDict(frozen=True)
+@dataclass(frozen=True)
+class Catalog:
+    """The files that plans are made from."""
 
     gpus: tuple[Gpu, ...]
     models: tuple[CatalogModel, ...]

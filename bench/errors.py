@@ -23,6 +23,10 @@ class SuiteError(UsageError):
     stage = "plan"
 
 
+class CatalogError(UsageError):
+    """A file of the catalogue does not hold what it must; the message names file, line and column."""
+
+
 class UnreadableResultError(NightbenchError):
     """A result file or run folder cannot be read as what it claims to be."""
 

@@ -19,7 +19,7 @@ from bench.physics import checkpoint_bytes
 from bench.plan import plan_runs
 from bench.record import PlannedRun
 from bench.suite import Suite, parse_suite
-from infra.catalog import read_catalog
+from catalog.read import read_catalog
 from infra.stage_costs import StageBook
 from tests.emulators.digitalocean import Emulator
 from tests.emulators.virtual_clock import VirtualClock

@@ -10,7 +10,7 @@ from bench.estimate import Estimate, Fit, Site, estimate_night, estimate_prepare
 from bench.money import kept_usd_per_month
 from bench.record import NightRecord
 from bench.suite import Machine, Suite, hardware_of
-from infra.catalog import read_catalog
+from catalog.read import read_catalog
 from infra.cloud import Cloud
 from infra.wish import fitting, wish_of
 

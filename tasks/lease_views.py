@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from bench.errors import LeaseError
 from bench.money import kept_usd_per_month
 from bench.record import StageCost
-from infra.catalog import read_catalog
+from catalog.read import read_catalog
 from infra.cloud import Cloud
 from infra.ledger import Attempt, Lease
 from infra.settings import Settings

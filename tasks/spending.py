@@ -8,7 +8,7 @@ from bench.estimate import MEASURE, Site, estimate_night, expected_s
 from bench.money import Account
 from bench.record import NightRecord, PlannedRun
 from bench.suite import hardware_of
-from infra.catalog import read_catalog
+from catalog.read import read_catalog
 from infra.ledger import Lease, Ledger
 from infra.settings import Settings
 from infra.stage_costs import UnderWay

@@ -9,7 +9,7 @@ from bench.estimate import MEASURE, Estimate, Site, estimate_night, estimate_pre
 from bench.physics import Group
 from bench.plan import plan_runs
 from bench.suite import Suite, parse_suite
-from infra.catalog import read_catalog
+from catalog.read import read_catalog
 
 CATALOG = read_catalog()
 FILE = Path(__file__).parents[2] / "suites" / "llama-3.3-70b-mi300x.toml"

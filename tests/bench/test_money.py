@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from bench.errors import BudgetError
 from bench.money import Account, Rental, Span, by_stage, kept_usd_per_month, stage_costs
 from bench.record import StageCost
-from infra.catalog import read_catalog
+from catalog.read import read_catalog
 
 START = datetime(2026, 11, 21, 1, 0, tzinfo=UTC)
 PACE = read_catalog().pace

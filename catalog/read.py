@@ -1,0 +1,36 @@
+"""The files of this folder as values: each is read once, when it is first asked for.
+
+CatalogError names file, line and column where one does not hold what it must.
+"""
+
+from functools import cache
+from pathlib import Path
+from typing import TypeVar
+
+from bench.catalog import Catalog, CatalogModel, Gpu, Pace, Size
+from bench.csv_rows import Row
+
+_Row = TypeVar("_Row", bound=Row)
+
+
+@cache
+def read_gpus() -> tuple[Gpu, ...]:
+    """Every GPU."""
+    return _rows(Gpu, "gpus.csv")
+
+
+@cache
+def read_models() -> tuple[CatalogModel, ...]:
+    """Every model."""
+    return _rows(CatalogModel, "models.csv")
+
+
+@cache
+def read_catalog() -> Catalog:
+    """GPUs, models, sizes and paces."""
+    return Catalog(read_gpus(), read_models(), _rows(Size, "sizes.csv"), _rows(Pace, "paces.csv"))
+
+
+def _rows(row: type[_Row], name: str) -> tuple[_Row, ...]:
+    # Beside this file, and not by importlib.resources: that alone takes longer to import than all files to read.
+    return row.table(Path(__file__).with_name(name).read_text("utf-8"), f"catalog/{name}")

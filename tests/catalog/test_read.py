@@ -1,0 +1,37 @@
+"""The catalogue is read once, whole, without the outside world's packages, and is what was compiled for it."""
+
+import csv
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from catalog import read
+
+ROOT = Path(__file__).parents[2]
+COMPILED = ROOT / "../shared/data/catalog"
+
+
+def test_what_was_read_once_is_not_read_again() -> None:
+    assert read.read_gpus() is read.read_gpus()
+    assert read.read_catalog().models is read.read_models()
+
+
+def test_reading_needs_neither_pydantic_nor_anything_that_is_slow_to_start() -> None:
+    slow = {"pydantic", "numpy", "pandas", "duckdb", "pyarrow", "prefect", "importlib.resources"}
+    code = "import sys; from catalog import read; read.read_gpus(); read.read_models(); print(*sys.modules)"
+
+    found = subprocess.run([sys.executable, "-S", "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+
+    assert slow.isdisjoint(found.stdout.split())
+
+
+@pytest.mark.parametrize("name", ["gpus", "models"])
+def test_every_cell_that_was_compiled_is_transcribed(name: str) -> None:
+    if not COMPILED.exists():
+        pytest.skip("../shared/data/catalog is not here")
+    theirs = list(csv.DictReader((COMPILED / f"{name}.csv").open(encoding="utf-8")))
+    ours = list(csv.DictReader((ROOT / "catalog" / f"{name}.csv").open(encoding="utf-8")))
+
+    assert [{key: row[key] for key in theirs[0]} for row in ours] == theirs
