@@ -88,9 +88,9 @@ class Said:
     request_rate_sent_per_s: float | None = None
     send_delay_p99_s: float | None = None
     client_cpu_share: float | None = None
-    # The tool cuts warm-up off its rates or averages them per request: rates times duration only nearly give the totals.
+    # The tool trims its rates or averages them per request: rates times duration only nearly give the totals.
     has_trimmed_rates: bool | None = None
-    is_e2el_to_stream_end: bool | None = None  # E2EL runs past the last token, to the end of the stream or the connection
+    is_e2el_to_stream_end: bool | None = None  # E2EL runs past the last token
     latency_per_token_s: float | None = None  # of a whole batch: its latency over the tokens of one answer, as printed
     is_cancelled: bool | None = None
     stated_cause: str | None = None  # of a failure, in the file's words
