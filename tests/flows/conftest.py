@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
+from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.settings import PREFECT_API_URL, PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 from prefect.testing.utilities import prefect_test_harness
 
 from bench.record import CalibratedLoad, Calibration, NightRecord
@@ -18,9 +19,9 @@ from infra.facts import read_host
 from infra.ledger import Ledger
 from infra.store import ABANDONED, PARTIAL
 from meter import METER_VERSION
+from tests.flows.deployed import ROOT, serving
 
 hush_at_exit()
-ROOT = Path(__file__).parents[2]
 TRUTH_SERVER = ROOT / "tests" / "emulators" / "truth_server.py"
 SUITE = """
 name = "truth"
@@ -102,22 +103,28 @@ class House:
         return [*running, *machines, *leases, *map(str, names), *map(str, halves)]
 
 
-@pytest.fixture
-def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prefect_home: Path) -> Iterator[House]:
-    executable = tmp_path / "vllm"
+def make_house(folder: Path, prefect_home: Path) -> House:
+    """A house in a folder of its own; only those who are given its environment know of it."""
+    executable = folder / "vllm"
     executable.write_text(f'#!/bin/sh\nexec "{sys.executable}" -u "{TRUTH_SERVER}" "$@"\n')
     executable.chmod(0o755)
-    data = tmp_path / "data"
+    data = folder / "data"
     settings = {"NIGHTBENCH_DATA": str(data), "NIGHTBENCH_VLLM_EXECUTABLE": str(executable)}
-    for name, value in settings.items():
-        monkeypatch.setenv(name, value)
     environment = {**os.environ, **settings, "PREFECT_HOME": str(prefect_home)}
     for name in ("PREFECT_API_URL", "PREFECT_API_DATABASE_CONNECTION_URL"):
         environment.pop(name, None)
-    made = House(data, tmp_path / "suite.toml", environment)
+    made = House(data, folder / "suite.toml", environment)
     made.write_suite()
+    return made
+
+
+@pytest.fixture
+def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prefect_home: Path) -> Iterator[House]:
+    made = make_house(tmp_path, prefect_home)
+    for name in ("NIGHTBENCH_DATA", "NIGHTBENCH_VLLM_EXECUTABLE"):
+        monkeypatch.setenv(name, made.environment[name])
     yield made
-    for lease in Ledger(data / "ledger.sqlite").leases():
+    for lease in Ledger(made.data / "ledger.sqlite").leases():
         processes.end(processes.marked(lease.lease_id), patience_s=0.1)
 
 
@@ -147,3 +154,16 @@ def prefect_api() -> Iterator[None]:
         temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}),
     ):
         yield
+
+
+@pytest.fixture(scope="session")
+def api_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """One server for every test that deploys."""
+    with serving(tmp_path_factory.mktemp("server")) as url:
+        yield url
+
+
+@pytest.fixture
+def api(api_url: str) -> Iterator[SyncPrefectClient]:
+    with temporary_settings({PREFECT_API_URL: api_url}), get_client(sync_client=True) as client:
+        yield client

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.flows.conftest import ROOT, TRUTH_SERVER, House
+from tests.flows.conftest import TRUTH_SERVER, House
+from tests.flows.deployed import ROOT
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler here")
 BENCH_CLIENT = ROOT / "tests" / "emulators" / "bench_client.py"

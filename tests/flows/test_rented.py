@@ -1,93 +1,31 @@
 """Whole nights on rented machines: the emulated cloud's, which are real sshds, with the truth server as the engine."""
 
 import json
-import shlex
-import shutil
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from flows.nightly import nightly
 from flows.prepare import prepare
-from tests.emulators.digitalocean import Emulator
-from tests.emulators.digitalocean.sshd_droplets import SshdDroplets
-from tests.flows.conftest import ROOT, House
+from tests.flows.conftest import House
+from tests.flows.deployed import ROOT
+from tests.flows.renting import KIND, OTHER_KIND, Account, renting
 from warehouse.query import run_sql
 
 pytestmark = [pytest.mark.prefect]
-KIND, OTHER_KIND = "gpu-mi300x1-192gb", "gpu-mi325x1-256gb"
-SPEED = 100.0
-MACHINE = f"""
-[machine]
-kind = "{KIND}"
-regions = ["atl1"]
-usd_per_hour_max = 4.0
-budget_usd = 20.0
-lease_minutes = 60
-alternatives = [{{ kind = "{OTHER_KIND}", region = "tor1" }}]
-
-[model]"""
-
-
-@dataclass(frozen=True)
-class Account:
-    """A cloud with room for us, and a data folder whose suite asks for its machines."""
-
-    emulator: Emulator
-    house: House
-    image: Path
-
-    def install(self, engine: str) -> None:
-        """Let machines that are made from now on have this engine."""
-        self.image.write_text(f"export NIGHTBENCH_VLLM_EXECUTABLE={shlex.quote(engine)}\n")
-
-    def names(self) -> list[str]:
-        """Every machine there ever was under our prefix."""
-        return [one.name for one in self.emulator.ledger() if one.kind == "droplet" and one.name.startswith("nb-")]
-
-    def records(self) -> list[dict[str, Any]]:
-        """Every run record there is."""
-        return [json.loads(path.read_bytes()) for path in self.house.data.glob("runs/*/*/*/record.json")]
-
-    def judge(self) -> None:
-        self.emulator.invariant()  # what was billed says nothing here: the cloud's clock is SPEED times ours
-        assert self.house.leftovers() == []
-        assert list((self.house.data / "keys").glob("*")) == []
 
 
 @pytest.fixture
 def account(house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
-    engine, image = house.environment["NIGHTBENCH_VLLM_EXECUTABLE"], tmp_path / "image.env"
-
-    def furnish(home: Path) -> None:
-        (home / "nightbench").mkdir()
-        shutil.copy(image, home / "nightbench" / "host.env")
-
-    droplets = SshdDroplets(tmp_path / "droplets", furnish=furnish)
-    with Emulator(speed=SPEED, droplets=droplets) as emulator:
-        emulator.plant_droplet("somebody-elses")
-        settings = {
-            "NIGHTBENCH_DO_TOKEN": emulator.token,
-            "NIGHTBENCH_DO_ENDPOINT": emulator.url,
-            "NIGHTBENCH_DO_CA": str(emulator.ca),
-            "NIGHTBENCH_DO_SETTLE_S": "2",
-            "NIGHTBENCH_DO_SSH_PORT": str(droplets.port),
-            "NIGHTBENCH_MACHINE_PYTHON": sys.executable,
-            "NIGHTBENCH_VLLM_EXECUTABLE": "/nowhere/vllm",  # here there is none: only the machines have an engine
-        }
-        for name, value in settings.items():
+    with renting(tmp_path, house) as account:
+        for name, value in account.settings.items():
             monkeypatch.setenv(name, value)
-        house.environment.update(settings)
-        house.suite.write_text(house.suite.read_text().replace("\n[model]", MACHINE, 1))
-        account = Account(emulator, house, image)
-        account.install(engine)
         yield account
 
 
@@ -115,8 +53,7 @@ def test_a_machine_that_vanishes_costs_one_scenario_and_another_measures_the_res
     account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NIGHTBENCH_SSH_PATIENCE_S", "15")
-    account.house.write_suite(repeats=2, ttft_ms=300)
-    account.house.suite.write_text(account.house.suite.read_text().replace("\n[model]", MACHINE, 1))
+    account.write_suite(repeats=2, ttft_ms=300)
 
     def vanish() -> None:
         runs = account.house.data / "runs"

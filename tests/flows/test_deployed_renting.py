@@ -1,0 +1,123 @@
+"""Cell (e) of the kill matrix: what Prefect does to a night that rents a machine, and what is done to Prefect then."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from uuid import UUID
+
+import psutil
+import pytest
+from prefect.client.orchestration import SyncPrefectClient
+from prefect.states import Cancelling, Crashed
+
+from tests.flows.conftest import make_house
+from tests.flows.deployed import Service, begin, finish, state_of, working
+from tests.flows.renting import Account, renting
+
+pytestmark = pytest.mark.prefect
+UNTIL_THE_END_S = 3600.0
+
+
+@pytest.fixture(scope="module")
+def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
+    """One account and one house for all of these tests: each ends with nothing rented, whatever came before it."""
+    folder = tmp_path_factory.mktemp("rented")
+    with renting(folder, make_house(folder, folder / "prefect")) as account:
+        account.write_suite(ttft_ms=3000)
+        yield account
+
+
+@pytest.fixture
+def worker(account: Account, api_url: str, tmp_path: Path) -> Iterator[Service]:
+    with working(tmp_path / "worker", api_url, account.house.environment) as service:
+        yield service
+
+
+def has_asked(account: Account) -> bool:
+    """Whether a machine was asked for: it bills, whether it is up or not."""
+    return bool(account.emulator.living("nb"))
+
+
+def has_a_machine(account: Account) -> bool:
+    """Whether a machine is up, and was written down with its address."""
+    return any(lease.address for lease in account.ledger().open_leases())
+
+
+def is_under_load(account: Account) -> bool:
+    """Whether a machine measures: the engine and the load on it run there."""
+    return bool(list(account.droplets.folder.glob("*/home/**/.partial-*/load/progress.json")))
+
+
+def begin_a_night(account: Account, worker: Service, until: Callable[[Account], bool]) -> UUID:
+    """Ask for a night and wait until it has come so far."""
+    run = begin("nightly/nightly", suite=str(account.house.suite), target="digitalocean")
+    worker.wait_until(lambda: until(account), "the night has come so far")
+    return run.id
+
+
+def process_of(api: SyncPrefectClient, run: UUID) -> psutil.Process:
+    """The process of a flow run, as its worker told the server."""
+    where = api.read_flow_run(run).infrastructure_pid
+    assert where is not None
+    return psutil.Process(int(where.rpartition(":")[2]))
+
+
+@pytest.mark.parametrize(("until", "create_s"), [(has_asked, UNTIL_THE_END_S), (is_under_load, 0.5)])
+def test_a_cancelled_night_gives_its_machine_back(
+    api: SyncPrefectClient,
+    worker: Service,
+    account: Account,
+    monkeypatch: pytest.MonkeyPatch,
+    until: Callable[[Account], bool],
+    create_s: float,
+) -> None:
+    monkeypatch.setattr(account.emulator.behaviour.delays, "create_s", create_s)
+    run = begin_a_night(account, worker, until)
+
+    api.set_flow_run_state(run, Cancelling())
+    worker.wait_until(lambda: state_of(api, run).is_final(), "the night is cancelled")
+
+    assert state_of(api, run).name == "Cancelled"
+    account.judge()
+    assert worker.stop() == []
+
+
+def test_where_a_night_is_killed_its_worker_gives_the_machine_back(
+    api: SyncPrefectClient, worker: Service, account: Account
+) -> None:
+    run = begin_a_night(account, worker, is_under_load)
+
+    process_of(api, run).kill()
+    worker.wait_until(lambda: state_of(api, run).is_final(), "the night has crashed")
+    worker.wait_until(lambda: not account.house.leftovers(), "the hook has run")
+
+    assert state_of(api, run).name == "Crashed"
+    account.judge()
+    assert worker.stop() == []
+
+
+def test_where_the_worker_is_killed_too_the_next_reap_gives_the_machine_back_and_not_before(
+    api: SyncPrefectClient,
+    api_url: str,
+    worker: Service,
+    account: Account,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(account.droplets, "please_wait_s", UNTIL_THE_END_S)  # the night waits for it, and goes on
+    run = begin_a_night(account, worker, has_a_machine)
+    night = process_of(api, run)
+    (machine,) = account.emulator.living("nb")
+
+    worker.process.kill()
+    worker.process.wait()
+    with working(tmp_path / "next-worker", api_url, account.house.environment) as next_worker:
+        finish(api, next_worker, "reap/reap")
+        assert night.is_running()
+        assert account.emulator.living("nb") == [machine]
+
+        night.kill()
+        finish(api, next_worker, "reap/reap")
+        account.judge()
+        assert next_worker.stop() == []
+    assert worker.living() == []
+    api.set_flow_run_state(run, Crashed(), force=True)  # nobody is left to say so; the next night waits for it
