@@ -41,7 +41,8 @@ class Gpu(Row):
 
     def flops_per_s(self, precision: str) -> float:
         """Dense peak at this compute precision; one without arithmetic of its own computes in 16 bits."""
-        own = {"fp16": self.fp16_tflops, "fp8": self.fp8_tflops, "fp4": self.fp4_tflops, "mxfp4": self.fp4_tflops}
+        own = {"fp16": self.fp16_tflops, "fp8": self.fp8_tflops, "int8": self.int8_tops}
+        own |= dict.fromkeys(("fp4", "mxfp4", "nvfp4"), self.fp4_tflops)
         return (own.get(precision) or self.bf16_tflops) * 1e12
 
 

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from bench.catalog import Catalog, CatalogModel, Gpu, Pace, Size
 from bench.csv_rows import Row
+from bench.names import Name, Names
 
 _Row = TypeVar("_Row", bound=Row)
 
@@ -29,6 +30,27 @@ def read_models() -> tuple[CatalogModel, ...]:
 def read_catalog() -> Catalog:
     """GPUs, models, sizes and paces."""
     return Catalog(read_gpus(), read_models(), _rows(Size, "sizes.csv"), _rows(Pace, "paces.csv"))
+
+
+@cache
+def read_names() -> Names:
+    """What GPUs, models and precisions are called."""
+    return Names.of(read_gpus(), read_models(), _rows(Name, "names.csv"))
+
+
+def find_gpu(text: str) -> Gpu | None:
+    """The GPU that is called so; None where the catalogue has none, or it could be two."""
+    return read_names().gpu(text)
+
+
+def find_model(text: str) -> CatalogModel | None:
+    """The model that is called so; None where the catalogue has none, or it could be two."""
+    return read_names().model(text)
+
+
+def precision_of(text: str) -> str | None:
+    """The precision that a file says so, as bench.physics spells it; None where it says none or two."""
+    return read_names().precision(text)
 
 
 def _rows(row: type[_Row], name: str) -> tuple[_Row, ...]:

@@ -1,0 +1,123 @@
+"""What files call a GPU, a model or a precision, and which row of the catalogue it is: one, or None and never a guess.
+
+A name fits when its words, less those that say nothing (`instruct`, `nvidia`), are those of a row or of an alias. One
+word more is another thing: an H100 may be of two kinds, and `R1-Distill-Llama-70B` is no R1. Words are compared by
+their letters and numbers in order, so `llama3.1-70b` is `Llama-3.1-70B`.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, TypeVar
+
+from bench.catalog import CatalogModel, Gpu
+from bench.csv_rows import Row
+from bench.errors import CatalogError
+from bench.physics import WEIGHT_BYTES
+
+_BETWEEN_WORDS = re.compile(r"[^a-z0-9.]+|(?<!\d)\.|\.(?!\d)")
+_PARTS = re.compile(r"[a-z]+|\d+(?:\.\d+)*")
+_HOW_MANY = re.compile(r"^\s*\d+\s*[x\u00d7]\s+")
+_COUNT = re.compile(r"\d+x|x\d+")  # `8x`, `x8`: how many, not which
+_SAID = re.compile(r"(\d+)(gb|gib|w)")  # memory and power, which must be the row's own
+
+_Words = tuple[str, ...]
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Name(Row):
+    """A name that is not the row's own (`means` a row), or a word that says nothing of which row it is."""
+
+    KEY: ClassVar = ("kind", "name")
+
+    kind: str  # gpu, model, precision
+    name: str
+    means: str | None  # None: a word that is passed over
+
+
+@dataclass(frozen=True)
+class Names:
+    """Every name of every row."""
+
+    gpus: Mapping[_Words, Gpu]
+    models: Mapping[_Words, CatalogModel]
+    precisions: Mapping[_Words, str]
+    silent: Mapping[str, frozenset[str]] = field(default_factory=dict)  # words passed over, by kind
+
+    @classmethod
+    def of(cls, gpus: Iterable[Gpu], models: Iterable[CatalogModel], names: Iterable[Name]) -> "Names":
+        """Names that the rows have and are given; CatalogError where one means nothing, or two things."""
+        given = tuple(names)
+        return cls(
+            _table("gpu", {row.gpu: row for row in gpus}, given),
+            _table("model", {row.model: row for row in models}, given),
+            _table("precision", {name: name for name in WEIGHT_BYTES}, given),
+            {kind: _silent(kind, given) for kind in ("gpu", "model", "precision")},
+        )
+
+    def gpu(self, text: str) -> Gpu | None:
+        """The GPU that a file or a driver calls so: `AMD Instinct MI300X 192GB`, `8x mi300x`."""
+        words = _words(_HOW_MANY.sub("", text.lower()))
+        loud = [word for word in words if word not in self.silent["gpu"] and not _COUNT.fullmatch(word)]
+        found = self.gpus.get(_parts(words)) or self.gpus.get(_parts(loud))
+        if found is not None:
+            return found
+        said = [match for match in map(_SAID.fullmatch, loud) if match]
+        found = self.gpus.get(_parts(word for word in loud if not _SAID.fullmatch(word)))
+        return found if found and all(_agrees(found, match) for match in said) else None
+
+    def model(self, text: str) -> CatalogModel | None:
+        """The model of a repository, a path or a label: `amd/Llama-3.1-70B-Instruct-FP8-KV`, `hf:org/name@commit`."""
+        whole = text.lower().removeprefix("hf:").partition("@")[0].rstrip("/")
+        for name in (whole, whole.rpartition("/")[2]):
+            words = _words(name)
+            loud = (word for word in words if word not in self.silent["model"])
+            found = self.models.get(_parts(words)) or self.models.get(_parts(loud))
+            if found is not None:
+                return found
+        return None
+
+    def precision(self, text: str) -> str | None:
+        """The precision of weights, a key of WEIGHT_BYTES: `FP8 (--quantization fp8)` is fp8, two of them are None."""
+        words = _words(text.lower())
+        whole = self.precisions.get(_parts(words))
+        if whole is not None:
+            return whole
+        found = {self.precisions.get(_parts([word])) for word in words if word not in self.silent["precision"]}
+        return found.pop() if len(found) == 1 else None
+
+    def precision_in(self, model: str) -> str | None:
+        """The precision that a model's name says: `…-Instruct-FP8-KV` is fp8; None where it says none, or two."""
+        words = _words(model.lower().partition("@")[0].rpartition("/")[2])
+        found = {self.precisions[key] for key in (_parts([word]) for word in words) if key in self.precisions}
+        return found.pop() if len(found) == 1 else None
+
+
+def _words(text: str) -> list[str]:
+    return [word for word in _BETWEEN_WORDS.split(text) if word]
+
+
+def _parts(words: Iterable[str]) -> _Words:
+    return tuple(part for word in words for part in _PARTS.findall(word))
+
+
+def _agrees(gpu: Gpu, said: re.Match[str]) -> bool:
+    return float(said[1]) == (gpu.tdp_w if said[2] == "w" else gpu.mem_gb_spec)
+
+
+def _silent(kind: str, names: Iterable[Name]) -> frozenset[str]:
+    return frozenset(row.name for row in names if row.kind == kind and row.means is None)
+
+
+def _table(kind: str, rows: Mapping[str, _T], names: Iterable[Name]) -> dict[_Words, _T]:
+    table = {_parts(_words(name.lower())): row for name, row in rows.items()}
+    for given in names:
+        if given.kind != kind or given.means is None:
+            continue
+        if given.means not in rows:
+            raise CatalogError(f"catalog/names.csv: {given.name!r} means {given.means!r}, which is no {kind}")
+        key = _parts(_words(given.name.lower()))
+        if table.setdefault(key, rows[given.means]) is not rows[given.means]:
+            raise CatalogError(f"catalog/names.csv: {given.name!r} means {given.means!r} and something else as well")
+    return table

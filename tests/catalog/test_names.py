@@ -1,0 +1,222 @@
+"""Names that published files, drivers and repositories use, and the rows they mean; what could be two rows is none."""
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from bench.csv_rows import Row
+from bench.errors import CatalogError
+from bench.names import Name, Names
+from catalog import read
+from catalog.read import find_gpu, find_model, precision_of, read_gpus, read_models, read_names
+
+PUBLISHED = Path(__file__).parents[2] / "../shared/data/published"
+# What the published files say that is no row, or could be several: nothing else of theirs stays unknown.
+UNKNOWN_GPUS = {
+    "NVIDIA H100 80GB",  # SXM or PCIe: 3.35 or 2.0 TB/s
+    "NVIDIA H100",
+    "H100",
+    "RX 7900 XT",
+    "NVIDIA H100 SM",  # one of its processors
+    "AMD MI300X CU",
+    "AMD MI300X vs NVIDIA H100",
+    "AMD Instinct MI300X 192GB HBM3 (x32), AMD Instinct MI325X 256GB HBM3e (x16)",
+    "AMD Instinct MI325X 256GB HBM3E (x16), AMD Instinct MI300X 192GB HBM3 (x8)",
+}
+UNKNOWN_MODELS = {
+    "Mistral 7B with FSDP",  # of no stated version
+    "FLUX (FLUX.1-dev)",
+    "llama2-7B",
+    "Llama2 llama_13b",
+    "deepseek-ai/DeepSeek-V4-Flash-0731",
+    "Qwen3-VL-235B vs Kimi-K2.5",
+    "general models",
+    "70B",
+    "MI300X headroom",
+    "KV cache 32K context",
+    "70B + 32K KV total",
+}
+UNKNOWN_PRECISIONS = {"Q4_K_M", "UNSET"}
+
+
+@pytest.mark.parametrize(
+    ("text", "gpu"),
+    [
+        ("MI300X", "MI300X"),
+        ("mi300x", "MI300X"),
+        ("AMD Instinct MI300X 192GB", "MI300X"),
+        ("AMD_Instinct_MI300X_OAM", "MI300X"),
+        ("AMD Instinct MI300X VF", "MI300X"),
+        ("AMD Instinct MI300X-NPS1-SPX-192GB-750W", "MI300X"),
+        ("8x MI300X", "MI300X"),
+        ("8 x AMD Instinct MI300X", "MI300X"),
+        ("NVIDIA H100 80GB HBM3", "H100-SXM"),
+        ("NVIDIA H100 SXM5 80GB", "H100-SXM"),
+        ("NVIDIA H100 PCIe", "H100-PCIe"),
+        ("Virtualized NVIDIA H200-SXM-141GB", "H200"),
+        ("NVIDIA B200-SXM-180GB", "B200"),
+        ("NVIDIA A100-SXM4-80GB", "A100-80"),
+        ("NVIDIA A100 80GB", "A100-80"),
+        ("NVIDIA L40S", "L40S"),
+        ("NVIDIA GeForce RTX 4090", "RTX4090"),
+        ("AMD Radeon RX 7900 XTX", "RX7900XTX"),
+    ],
+)
+def test_a_gpu_is_found_by_what_it_is_called(text: str, gpu: str) -> None:
+    found = find_gpu(text)
+
+    assert found is not None
+    assert found.gpu == gpu
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "gpu",
+        "NVIDIA A100",  # 40 or 80 GB
+        "NVIDIA A100 80GB PCIe",  # less bandwidth than the row
+        "NVIDIA H200 NVL",
+        "H100 94GB",
+        "B200 192GB",
+        "MI300X 128GB",
+        "MI300A",
+        "NVIDIA GeForce RTX 4090 D",
+        "NVIDIA GeForce RTX 4090 Laptop GPU",
+        "gfx942",  # MI300X or MI325X
+        "MI300X CPX",
+        "x86_64 CPU",
+        *sorted(UNKNOWN_GPUS),
+    ],
+)
+def test_a_gpu_that_could_be_two_or_is_no_row_is_none(text: str) -> None:
+    assert find_gpu(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "model"),
+    [
+        ("meta-llama/Llama-3.3-70B-Instruct", "Llama-3.3-70B"),
+        ("hf:meta-llama/Llama-3.3-70B-Instruct@0123abcd", "Llama-3.3-70B"),
+        ("amd/Llama-3.1-70B-Instruct-FP8-KV", "Llama-3.1-70B"),
+        ("/data/models/Meta-Llama-3.1-405B-Instruct-FP8-KV/", "Llama-3.1-405B"),
+        ("RedHatAI/Llama-3.3-70B-Instruct-quantized.w8a8", "Llama-3.3-70B"),
+        ("meta-llama/Llama-2-70b-chat-hf", "Llama-2-70B"),
+        ("llama2-70b-99.9", "Llama-2-70B"),
+        ("llama3.1-8B", "Llama-3.1-8B"),
+        ("Llama v3.3 70B", "Llama-3.3-70B"),
+        ("mistralai/Mistral-7B-Instruct-v0.3", "Mistral-7B-v0.3"),
+        ("mistralai/Mixtral-8x7B-Instruct-v0.1", "Mixtral-8x7B"),
+        ("deepseek-ai/DeepSeek-R1", "DeepSeek-V3/R1"),
+        ("DeepSeek-V3/R1", "DeepSeek-V3/R1"),
+        ("deepseek-ai/DeepSeek-V3.2", "DeepSeek-V3.2"),
+        ("openai/gpt-oss-120b", "gpt-oss-120b"),
+        ("Qwen/Qwen3-VL-235B-A22B-Instruct", "Qwen3-VL-235B-A22B"),
+        ("Qwen/Qwen3-235B-A22B-FP8", "Qwen3-235B-A22B"),
+        ("Qwen/Qwen3-0.6B", "Qwen3-0.6B"),
+    ],
+)
+def test_a_model_is_found_by_its_repository_its_path_or_its_label(text: str, model: str) -> None:
+    found = find_model(text)
+
+    assert found is not None
+    assert found.model == model
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "llama",
+        "deepseek-ai/DeepSeek-R1-Distill-Llama-70B",
+        "nvidia/Llama-3.1-Nemotron-70B-Instruct-HF",
+        "meta-llama/Llama-3.2-1B",
+        "meta-llama/Meta-Llama-3-70B",
+        "Qwen/Qwen3-Coder-30B-A3B-Instruct",  # another context
+        "Qwen/Qwen-30.6B",
+        "moonshotai/Kimi-K2-Thinking",
+        *sorted(UNKNOWN_MODELS),
+    ],
+)
+def test_a_model_of_another_name_is_none(text: str) -> None:
+    assert find_model(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "precision"),
+    [
+        ("FP8 (--quantization fp8)", "fp8"),
+        ("fp8_e4m3", "fp8"),
+        ("BF16 (repo default)", "bf16"),
+        ("bfloat16", "bf16"),
+        ("torch.float16", None),
+        ("float16", "fp16"),
+        ("INT4 QAT", "int4"),
+        ("W4A16", "int4"),
+        ("fp4 (MX4)", "mxfp4"),
+        ("fp4", "fp4"),
+        ("NVFP4", "nvfp4"),
+        ("Q4_K_M", None),
+        ("UNSET", None),
+        ("auto", None),
+        ("fp8 or bf16", None),
+        ("w8a8", None),  # INT8 or FP8
+        ("", None),
+    ],
+)
+def test_a_precision_is_one_or_none(text: str, precision: str | None) -> None:
+    assert precision_of(text) == precision
+
+
+@pytest.mark.parametrize(
+    ("model", "precision"),
+    [
+        ("amd/Llama-3.1-70B-Instruct-FP8-KV", "fp8"),
+        ("hugging-quants/Meta-Llama-3.1-8B-Instruct-AWQ-INT4", "int4"),
+        ("unsloth/gpt-oss-120b-BF16", "bf16"),
+        ("meta-llama/Llama-3.3-70B-Instruct", None),
+        ("org/x-fp8-from-bf16", None),
+    ],
+)
+def test_a_model_may_say_its_precision_in_its_name(model: str, precision: str | None) -> None:
+    assert read_names().precision_in(model) == precision
+
+
+def test_every_row_is_found_by_its_own_name() -> None:
+    assert [find_gpu(row.gpu) for row in read_gpus()] == list(read_gpus())
+    assert [find_model(row.model) for row in read_models()] == list(read_models())
+
+
+@pytest.mark.parametrize("file", ["seeds.csv", "others.csv"])
+def test_every_name_in_the_published_files_is_known_or_known_not_to_be(file: str) -> None:
+    if not PUBLISHED.exists():
+        pytest.skip("../shared/data/published is not here")
+    rows = list(csv.DictReader((PUBLISHED / file).open(encoding="utf-8")))
+
+    unknown = {text for row in rows if (text := row["gpu"]) and find_gpu(text) is None}
+    assert unknown <= UNKNOWN_GPUS
+    unknown = {text for row in rows if (text := row["model"]) and find_model(text) is None}
+    assert unknown <= UNKNOWN_MODELS
+    unknown = {text for row in rows if (text := row["precision"]) and precision_of(text) is None}
+    assert unknown <= UNKNOWN_PRECISIONS
+
+
+def named(name: str, means: str) -> Names:
+    return Names.of(read_gpus(), read_models(), [Name(kind="gpu", name=name, means=means, source="a test")])
+
+
+def test_a_name_of_no_row_is_refused() -> None:
+    with pytest.raises(CatalogError, match="'MI999' means 'MI999X', which is no gpu"):
+        named("MI999", "MI999X")
+
+
+def test_a_name_of_two_rows_is_refused() -> None:
+    with pytest.raises(CatalogError, match="'mi-300-x' means 'MI325X' and something else as well"):
+        named("mi-300-x", "MI325X")
+
+
+def test_every_name_has_a_source() -> None:
+    rows: tuple[Row, ...] = Name.table(Path(read.__file__).with_name("names.csv").read_text("utf-8"), "names.csv")
+
+    assert all(row.source for row in rows)
