@@ -110,10 +110,6 @@ class LostReplyError(CloudError):
     """A call was sent and its answer was lost: only looking tells whether it had its effect."""
 
 
-class MachineLostError(LeaseError):
-    """A rented machine is gone though nobody gave it back: reclaimed, or deleted by hand."""
-
-
 class MachineUnfitError(NightbenchError):
     """A machine was reached and is not what the suite needs, or is in use."""
 

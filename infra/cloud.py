@@ -11,6 +11,7 @@ from bench.machine_name import MachineName
 
 Status = Literal["new", "active", "off", "errored"]
 LeftoverSort = Literal["key", "volume", "snapshot"]
+LOOK_EVERY_MIN_S = 0.2
 
 
 @dataclass(frozen=True)
@@ -127,3 +128,8 @@ class Cloud(Protocol):
     def snapshots(self) -> list[Snapshot]:
         """Every image of ours, oldest first."""
         ...
+
+
+def look_every_s(cloud: Cloud, looks: int) -> float:
+    """How often to look at a cloud, to have looked so many times by when its lists have settled."""
+    return max(LOOK_EVERY_MIN_S, cloud.settle_s / looks)

@@ -7,8 +7,8 @@ from typing import Literal
 from bench.errors import CloudDeniedError, CloudError
 from bench.record import AttemptOutcome
 from infra.clock import Clock
-from infra.cloud import Cloud, Found
-from infra.creating import look_every_s
+from infra.cloud import Cloud, Found, look_every_s
+from infra.creating import LOOKS_FOR_NEW
 
 USUAL_S = 120.0  # most machines are up by then
 PACE_MAX = 3.0
@@ -42,7 +42,7 @@ def wait_until_up(cloud: Cloud, clock: Clock, found: Found, patience: Patience) 
         outcome = watch.judge(_look(cloud, found.machine_id), clock.now())
         if outcome is not None:
             return outcome
-        clock.sleep(look_every_s(cloud) * watch.pace(clock.now()))
+        clock.sleep(look_every_s(cloud, LOOKS_FOR_NEW) * watch.pace(clock.now()))
 
 
 @dataclass

@@ -2,16 +2,11 @@
 
 from bench.errors import CloudDeniedError, CloudError, LostReplyError, NotAskedError
 from infra.clock import Clock
-from infra.cloud import Cloud, Found, Order
+from infra.cloud import Cloud, Found, Order, look_every_s
 
-LOOKS_TO_SETTLE, LOOK_EVERY_MIN_S = 24, 0.2  # 5 s where lists settle in two minutes
+LOOKS_FOR_NEW = 24  # while a cloud's lists settle: one each 5 s where that takes two minutes
 SENDS_MAX = 6  # of one create call that never arrived
 BLIND_MAX_S = 1800.0  # how long a cloud may be out of reach while we look for a machine
-
-
-def look_every_s(cloud: Cloud) -> float:
-    """How often to look for a machine that should be there soon."""
-    return max(LOOK_EVERY_MIN_S, cloud.settle_s / LOOKS_TO_SETTLE)
 
 
 def create(cloud: Cloud, clock: Clock, order: Order) -> Found:
@@ -65,4 +60,4 @@ def search(cloud: Cloud, clock: Clock, name: str) -> Found | None:
                 return found[0]
             if waited_s >= cloud.settle_s:
                 return None
-        clock.sleep(look_every_s(cloud))
+        clock.sleep(look_every_s(cloud, LOOKS_FOR_NEW))

@@ -225,14 +225,13 @@ class DigitalOcean:
 
     def snapshot(self, machine_id: str, name: str) -> None:
         """One POST; whether a lost one had its effect is for the caller to find out by the snapshot's name."""
-        body = {"type": "snapshot", "name": name}
-        self._calls.once(
-            "droplet:update", lambda: self._client.droplet_actions.post(int(machine_id), body=body), "action"
-        )
+        self._act(machine_id, {"type": "snapshot", "name": name})
 
     def switch(self, machine_id: str, how: Switch) -> None:
         """One POST; asking for what is so already does no harm."""
-        body = {"type": how}
+        self._act(machine_id, {"type": how})
+
+    def _act(self, machine_id: str, body: dict[str, str]) -> None:
         self._calls.once(
             "droplet:update", lambda: self._client.droplet_actions.post(int(machine_id), body=body), "action"
         )

@@ -87,10 +87,6 @@ class Host(Protocol):
         """End the program of this folder with its whole session; one that has ended is no error."""
         ...
 
-    def is_alive(self) -> bool:
-        """Whether the machine runs a command now."""
-        ...
-
     def with_patience(self, patience_s: float) -> Self:
         """The same machine by a connection of its own, given up on sooner or later."""
         ...

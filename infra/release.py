@@ -12,11 +12,11 @@ from datetime import datetime, timedelta
 from bench.errors import CloudDeniedError, CloudError, LeaseError, LedgerError
 from bench.machine_name import MachineName
 from infra.clock import Clock
-from infra.cloud import Cloud
+from infra.cloud import Cloud, look_every_s
 from infra.ledger import Attempt, Lease, Ledger
 
 Say = Callable[[str], None]
-LOOKS_TO_SETTLE, LOOK_EVERY_MIN_S = 8, 0.2  # while a cloud's lists settle
+LOOKS_FOR_GONE = 8  # while a cloud's lists settle: one each 15 s where that takes two minutes
 PAUSE_MAX_S = 120.0  # between two tries at a cloud that does not answer
 ALARM_AFTER = 5  # tries; from then on each failed one is said aloud
 PATIENCE_S = 900.0  # of a caller that others wait for; the lease stays open and the reaper goes on
@@ -55,11 +55,6 @@ class _Pause:
         return min(PAUSE_MAX_S, self.look_every_s * 2.0 ** max(0, self.failed_in_row - 1))
 
 
-def look_every_s(cloud: Cloud) -> float:
-    """How often to look for a machine that is to be gone: 15 s where lists settle in two minutes."""
-    return max(LOOK_EVERY_MIN_S, cloud.settle_s / LOOKS_TO_SETTLE)
-
-
 def destroy(
     cloud: Cloud, clock: Clock, targets: Iterable[Target], *, patience_s: float | None = None, say: Say = silent
 ) -> list[Target]:
@@ -69,7 +64,7 @@ def destroy(
     """
     left = list(targets)
     until = None if patience_s is None else clock.now() + timedelta(seconds=patience_s)
-    pause = _Pause(look_every_s(cloud))
+    pause = _Pause(look_every_s(cloud, LOOKS_FOR_GONE))
     while left:
         troubled = [target for target in left if not _push(cloud, clock, target)]
         for target in troubled:
@@ -113,20 +108,23 @@ def _seen(cloud: Cloud, target: Target) -> set[str]:
     return {found.machine_id for found in (*by_name, *by_id) if found is not None}
 
 
-def is_lost(cloud: Cloud, clock: Clock, lease: Lease) -> bool:
-    """Whether a machine in use is gone: unknown by its id twice, and in no list.
+def why_silent(cloud: Cloud, clock: Clock, lease: Lease) -> str | None:
+    """Why a rented machine has nothing to say any more, as a sentence; None where it may have.
 
-    A cloud that cannot be asked has said nothing.
+    It is off, or gone: unknown by its id twice, and in no list. A cloud that cannot be asked has said nothing.
     """
     if lease.machine_id is None:
-        return True
+        return f"lease {lease.lease_id} has no machine"
     try:
-        if cloud.look(lease.machine_id) is not None:
-            return False
-        clock.sleep(look_every_s(cloud))
-        return cloud.look(lease.machine_id) is None and not (lease.name and cloud.find(lease.name))
+        found = cloud.look(lease.machine_id)
+        if found is not None:
+            return f"machine {lease.machine_id} is switched off" if found.status == "off" else None
+        clock.sleep(look_every_s(cloud, LOOKS_FOR_GONE))
+        is_gone = cloud.look(lease.machine_id) is None and not (lease.name and cloud.find(lease.name))
     except CloudError:
-        return False
+        return None
+    said = f"machine {lease.machine_id} is gone, though nobody gave it back: reclaimed, or deleted by hand"
+    return said if is_gone else None
 
 
 def give_back(
@@ -199,7 +197,7 @@ def sweep(cloud: Cloud, clock: Clock, lease_id: str, tries: int = 4) -> None:
             raise
         except CloudError as error:
             trouble = error
-            clock.sleep(look_every_s(cloud) * 2**number)
+            clock.sleep(look_every_s(cloud, LOOKS_FOR_GONE) * 2**number)
         else:
             return
     raise LeaseError(f"what lease {lease_id} left besides its machine cannot be removed ({trouble}): nightbench reap")

@@ -67,13 +67,6 @@ class SshShell:
             raise RemoteCommandError(f"`{_short(script)}` on {self.access} ended with {ran.exit_code}: {said}")
         return ran.out
 
-    def is_alive(self) -> bool:
-        """Whether the machine runs a command now."""
-        try:
-            return self.run("true", timeout_s=self._connect_s).exit_code == 0
-        except (UnreachableHostError, LostConnectionError, SilentHostError, NotReadyError):
-            return False
-
     def close(self) -> None:
         """Hang up; the next call connects again."""
         if self._line is not None:

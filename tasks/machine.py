@@ -13,11 +13,11 @@ from bench.record import NightRecord
 from bench.suite import Machine, Suite, hardware_of
 from infra import store, verbs
 from infra.clock import WallClock
-from infra.cloud import Snapshot
+from infra.cloud import Cloud, Snapshot
 from infra.lease import take_lease
 from infra.ledger import Lease
 from infra.preparing import Prepared
-from infra.release import give_back
+from infra.release import give_back, why_silent
 from infra.settings import Settings
 from infra.verbs import Site, Terms
 from infra.wish import after_spending, wish_of
@@ -55,16 +55,27 @@ def teardown(lease: Lease) -> None:
     """Bring home what can be, then give the machine back with everything that runs on it; safe to repeat."""
     settings = Settings()
     log = get_run_logger()
+    cloud = cloud_named(settings, lease.cloud)
     try:
-        machine_of(lease).leave()
-    except NightbenchError as error:
-        log.warning("what machine %s still holds of the night stays there: %s", lease.machine_id, error)
+        bring_home(cloud, lease)
     finally:
-        cloud = cloud_named(settings, lease.cloud)
         gone = give_back(cloud, ledger(settings), WallClock(), lease, say=log.error)
         report_lease(settings, gone)
         forget_old_keys(settings)
     log.info("gave back %s after %.2f USD", gone.machine_id, gone.usd(datetime.now(UTC)))
+
+
+def bring_home(cloud: Cloud, lease: Lease) -> None:
+    """Bring home what a machine still holds of the night; nobody waits for one that is off, or gone."""
+    log = get_run_logger()
+    silence = why_silent(cloud, WallClock(), lease) if is_rented(lease) else None
+    if silence is not None:
+        log.info("%s: there is nothing to bring home", silence)
+        return
+    try:
+        machine_of(lease).leave()
+    except NightbenchError as error:
+        log.warning("what machine %s still holds of the night stays there: %s", lease.machine_id, error)
 
 
 @task(task_run_name="reach", cache_policy=NO_CACHE, persist_result=False)

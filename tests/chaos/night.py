@@ -26,7 +26,7 @@ from infra.lease import take_lease
 from infra.ledger import Lease, Ledger
 from infra.lost_records import ledger_or_empty
 from infra.reaper import Reaped, reap
-from infra.release import give_back, is_lost, silent
+from infra.release import give_back, silent, why_silent
 from infra.ssh_host import SshHost
 from infra.wish import Choice, Wish
 from tests.chaos.steps import MortalCloud, MortalLedger, Steps
@@ -185,7 +185,7 @@ def _work(cloud: MortalCloud, ledger: Ledger, clock: Clock, lease: Lease, told: 
         while clock.now() < until:
             clock.sleep(5 * MINUTE_S)
             ledger.touch(lease.lease_id)
-            if clock.now() > lease.expires_at or is_lost(cloud, clock, lease):
+            if clock.now() > lease.expires_at or why_silent(cloud, clock, lease):
                 return
         steps.after(step)
 

@@ -16,7 +16,7 @@ from infra.keys import LeaseKeys
 from infra.lease import take_lease
 from infra.ledger import Lease, Ledger
 from infra.reaper import Reaped, reap
-from infra.release import give_back, is_lost
+from infra.release import give_back, why_silent
 from infra.wish import Choice, Wish
 from tests.emulators.digitalocean import Emulator
 from tests.emulators.virtual_clock import VirtualClock
@@ -72,8 +72,8 @@ class Rig:
         ledger = fields.pop("ledger", self.ledger)
         return reap(clouds, ledger, self.clock, say=self.said.append, **fields)
 
-    def is_lost(self, lease: Lease) -> bool:
-        return is_lost(self.cloud, self.clock, lease)
+    def why_silent(self, lease: Lease) -> str | None:
+        return why_silent(self.cloud, self.clock, lease)
 
     def move_to_another_host(self, lease: Lease) -> None:
         """Let the ledger say that somebody elsewhere holds this lease."""

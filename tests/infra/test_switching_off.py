@@ -32,6 +32,7 @@ def test_a_machine_is_asked_to_shut_down_and_is_off(rig: Rig, lease: Lease) -> N
     switch_off(rig.cloud, rig.clock, str(lease.machine_id))
 
     assert (status(rig, lease), asked_for(rig)) == ("off", 1)
+    assert rig.why_silent(lease) == f"machine {lease.machine_id} is switched off"
 
 
 def test_row_25_a_machine_that_does_not_shut_down_has_its_plug_pulled(rig: Rig, lease: Lease) -> None:
