@@ -59,6 +59,7 @@ class Asked:
     prefix_caching: bool | None = None
     has_distinct_prompts: bool | None = None
     spec_tokens_per_step: float | None = None  # mean accepted length; 1.0: no speculation
+    is_speculative: bool | None = None  # the file speaks of speculative decoding, whatever a step then gives
     usd_per_hour: float | None = None  # of everything rented
     weights_gib: float | None = None  # as loaded or as the checkpoint has it
     weights_source: Literal["log", "index", "device"] | None = None  # device: memory in use, which holds more

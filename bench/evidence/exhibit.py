@@ -32,6 +32,8 @@ class Subject:
 
     gpu: Gpu | None = None
     model: CatalogModel | None = None
+    precision: str | None = None  # of the weights, a key of bench.physics.WEIGHT_BYTES
+    kv_precision: str | None = None  # of the KV cache, likewise
 
 
 RowEvidence = Callable[[Claim, Subject], Exhibits]

@@ -1,0 +1,72 @@
+"""A healthy claim to change one thing of: Llama-3.1-8B in BF16 on one MI300X, and how it is judged."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from bench.claim import Asked, Claim, Lineage, Metric, Said
+from bench.judging import Finding, judge_claims
+from warehouse.subject import subject_of
+
+LINEAGE = Lineage("measured.json", "0" * 64, "", "test", 1, "vllm bench serve", "0.11.0")
+ASKED = Asked(
+    model="meta-llama/Llama-3.1-8B-Instruct",
+    precision="bf16",
+    kv_precision="bf16",
+    gpu="MI300X",
+    gpu_count=1,
+    tp_size=1,
+    max_model_len=8192,
+    gpu_memory_utilization=0.9,
+    isl=1000.0,
+    osl=500.0,
+    has_fixed_lengths=True,
+    concurrency=16,
+    is_open_loop=False,
+    request_count=320,
+    prefix_caching=False,
+    has_distinct_prompts=True,
+    usd_per_hour=2.59,
+    weights_gib=14.96,
+    weights_source="log",
+)
+# 16 streams of 7 ms a token and 150 ms to the first: 320 requests of 500 tokens.
+SAID = Said(
+    completed=320,
+    failed=0,
+    duration_s=72.86,
+    started_at_s=1_790_000_000.0,
+    ended_at_s=1_790_000_073.0,
+    total_input_tokens=320_000,
+    total_output_tokens=160_000,
+    request_throughput_per_s=320 / 72.86,
+    output_throughput_tok_per_s=160_000 / 72.86,
+    total_throughput_tok_per_s=480_000 / 72.86,
+)
+LATENCY: Mapping[Metric, Mapping[str, float]] = {
+    "ttft": {"mean": 0.15, "median": 0.149, "p99": 0.2},
+    "tpot": {"mean": 0.007, "median": 0.007, "p99": 0.0075},
+    "e2el": {"mean": 3.643, "median": 3.642, "p99": 3.9},
+}
+HEALTHY = Claim(LINEAGE, ASKED, SAID, LATENCY)
+
+
+def changed(asked: Mapping[str, Any] | None = None, said: Mapping[str, Any] | None = None, **others: Any) -> Claim:
+    """The healthy claim with these fields of what was asked and said, and of itself, otherwise."""
+    return replace(HEALTHY, asked=replace(ASKED, **(asked or {})), said=replace(SAID, **(said or {})), **others)
+
+
+def findings(*claims: Claim) -> list[Finding]:
+    """Every finding of these claims."""
+    return [finding for judged in judge_claims(claims, subject_of) for finding in judged.findings]
+
+
+def found(*claims: Claim) -> dict[str, str]:
+    """Which codes fail or warn, the worst of each."""
+    bad = [finding for finding in findings(*claims) if finding.outcome in ("FAIL", "WARN")]
+    return {finding.code: finding.outcome for finding in sorted(bad, key=lambda each: each.outcome == "FAIL")}
+
+
+def missing(claim: Claim) -> dict[str, str]:
+    """What each code that is not checkable lacks."""
+    return {each.code: each.message for each in findings(claim) if each.outcome == "NOT-CHECKABLE"}

@@ -1,0 +1,158 @@
+"""What the rooflines say of a claim: nothing of a healthy one, and of each that cannot be, that it cannot be."""
+
+import pytest
+
+from bench.claim import Claim, ServerSaid
+from tests.bench.claims import HEALTHY, changed, findings, found, missing
+
+
+def test_a_healthy_claim_is_below_every_roofline() -> None:
+    assert found(HEALTHY) == {}
+
+
+def _of(claim: Claim, code: str) -> float:
+    values = [each.observed for each in findings(claim) if each.code == code and each.observed is not None]
+    return max(values)
+
+
+def test_one_stream_reads_what_was_worked_out() -> None:
+    # physics.md: W = 15,009,849,344 B and KV of 131,072,000 B in 2.8434 ms, 351.7 tok/s.
+    lone = changed(
+        {"isl": 900.0, "osl": 200.0, "concurrency": 1, "request_count": 20},
+        {"output_throughput_tok_per_s": 351.7, "total_input_tokens": None, "total_output_tokens": None},
+        latency_s={},
+    )
+
+    assert _of(lone, "roofline_bandwidth") == pytest.approx(1.0, rel=1e-4)
+
+
+FAST = {"output_throughput_tok_per_s": 1400.0, "total_throughput_tok_per_s": 4200.0, "request_throughput_per_s": 2.8}
+LONE = {"concurrency": 1, "request_count": 20}
+UNCOUNTED = {"total_input_tokens": None, "total_output_tokens": None}
+
+
+def test_a_lone_stream_faster_than_its_weights_can_be_read_fails() -> None:
+    assert found(changed(LONE, FAST | UNCOUNTED, latency_s={})) == {"roofline_bandwidth": "FAIL"}
+
+
+def test_a_token_sooner_than_its_weights_can_be_read_fails_whatever_the_batch() -> None:
+    assert found(changed(latency_s={"tpot": {"mean": 0.0025}}))["roofline_bandwidth"] == "FAIL"
+
+
+def test_an_amd_gpu_is_doubted_above_85_percent() -> None:
+    lone = {"output_throughput_tok_per_s": 0.87 * 349, "total_throughput_tok_per_s": None}
+    of_nvidia = {"output_throughput_tok_per_s": 0.87 * 220, "total_throughput_tok_per_s": None}
+
+    assert found(changed(LONE, lone | UNCOUNTED | {"request_throughput_per_s": None}, latency_s={})) == {
+        "roofline_bandwidth": "WARN"
+    }
+    assert (
+        found(
+            changed(
+                LONE | {"gpu": "H100-SXM"}, of_nvidia | UNCOUNTED | {"request_throughput_per_s": None}, latency_s={}
+            )
+        )
+        == {}
+    )
+
+
+def test_more_arithmetic_than_the_gpu_has_fails() -> None:
+    fast = {
+        "duration_s": 2.0,
+        "request_throughput_per_s": 160.0,
+        "output_throughput_tok_per_s": 80_000.0,
+        "total_throughput_tok_per_s": 240_000.0,
+    }
+
+    assert found(changed({"concurrency": 320}, fast, latency_s={}))["roofline_compute"] == "FAIL"
+
+
+def test_prompts_that_a_cache_may_have_given_are_not_counted_as_computed() -> None:
+    fast = {"input_throughput_tok_per_s": 200_000.0}
+    cached = {"prefix_caching": True, "has_distinct_prompts": False}
+
+    assert found(changed(None, fast))["roofline_compute"] == "FAIL"
+    assert "roofline_compute" not in found(changed(cached, fast))
+    assert "roofline_compute" not in found(
+        changed(cached, fast, server=ServerSaid(prefix_hits=0.95e6, prefix_queries=1e6))
+    )
+
+
+def test_experts_chosen_evenly_warn_and_never_fail() -> None:
+    mixture = {
+        "model": "openai/gpt-oss-120b",
+        "precision": "mxfp4",
+        "weights_gib": None,
+        "concurrency": 32,
+        "request_count": 640,
+    }
+    said = UNCOUNTED | {"output_throughput_tok_per_s": 4500.0, "total_throughput_tok_per_s": None}
+    claim = changed(mixture, said | {"request_throughput_per_s": None}, latency_s={})
+
+    assert found(claim) == {"roofline_bandwidth": "WARN"}
+
+
+def test_speculative_decoding_needs_its_accepted_length() -> None:
+    said = FAST | UNCOUNTED
+
+    assert "speculative" in missing(changed(LONE | {"is_speculative": True}, said, latency_s={}))["roofline_bandwidth"]
+    assert found(changed(LONE | {"spec_tokens_per_step": 5.0}, said, latency_s={})) == {}
+
+
+def test_a_batch_that_is_not_said_is_no_more_than_the_memory_holds() -> None:
+    said = UNCOUNTED | {"output_throughput_tok_per_s": 9.0e4, "total_throughput_tok_per_s": None}
+    unknown = {"concurrency": None, "request_count": None, "isl": 16000.0, "osl": 4000.0, "max_model_len": 32768}
+
+    claim = changed(unknown, said | {"request_throughput_per_s": None}, latency_s={})
+
+    assert found(claim)["roofline_bandwidth"] == "FAIL"
+
+
+@pytest.mark.parametrize(
+    ("unsaid", "flag"),
+    [({"gpu": None}, "--gpu"), ({"model": None}, "--model"), ({"precision": None}, "--precision")],
+)
+def test_an_input_that_is_not_said_is_named_by_its_flag(unsaid: dict[str, None], flag: str) -> None:
+    lacking = missing(changed(unsaid))
+
+    assert flag in lacking["roofline_bandwidth"]
+    assert flag in lacking["roofline_compute"]
+    assert flag in lacking["memory_fit"]
+
+
+def test_eight_gpus_need_to_be_told_how_they_share_the_model() -> None:
+    assert "--tp" in missing(changed({"gpu_count": 8, "tp_size": None}))["roofline_bandwidth"]
+
+
+def test_a_gpu_that_is_hardly_used_is_doubted() -> None:
+    slow = {
+        "output_throughput_tok_per_s": 40.0,
+        "total_throughput_tok_per_s": 120.0,
+        "request_throughput_per_s": 0.08,
+        "duration_s": 4000.0,
+    }
+
+    assert found(changed(None, slow, latency_s={})) == {"far_below_roofline": "WARN"}
+    assert found(changed({"is_open_loop": True, "request_rate_per_s": 0.08}, slow, latency_s={})) == {}
+
+
+def test_a_first_token_sooner_than_its_prompt_can_be_read_fails() -> None:
+    early = {"ttft": {"mean": 0.01}}
+
+    assert found(changed(latency_s=early)) == {"roofline_prefill": "FAIL"}
+    assert "prefix cache" in missing(changed({"has_distinct_prompts": False}, latency_s=early))["roofline_prefill"]
+
+
+def test_training_above_the_peak_fails_unless_tokens_a_second_fit() -> None:
+    nothing = dict.fromkeys(
+        ("output_throughput_tok_per_s", "total_throughput_tok_per_s", "request_throughput_per_s", "duration_s"), None
+    ) | {"total_output_tokens": None, "total_input_tokens": None}
+
+    assert found(changed(None, nothing | {"train_tflops_per_gpu": 500.0}, latency_s={})) == {}
+    assert found(changed(None, nothing | {"train_tflops_per_gpu": 12_000.0}, latency_s={})) == {"unit_suspect": "FAIL"}
+    assert found(changed(None, nothing | {"train_tflops_per_gpu": 90_000.0}, latency_s={})) == {
+        "roofline_compute": "FAIL"
+    }
+    assert found(changed(None, nothing | {"train_tok_per_s_per_gpu": 40_000.0}, latency_s={})) == {
+        "roofline_compute": "FAIL"
+    }

@@ -1,0 +1,30 @@
+"""What the catalogue knows of the GPU, the model and the precision that a claim names."""
+
+from functools import cache
+
+from bench.claim import Claim
+from bench.evidence.exhibit import Subject
+from catalog.read import find_gpu, find_model, precision_of, read_names
+
+
+def subject_of(claim: Claim) -> Subject:
+    """The catalogue's rows; None where it has none of that name, or it could be two."""
+    asked = claim.asked
+    return _subject(asked.gpu, asked.model, asked.precision, asked.kv_precision)
+
+
+@cache  # ten thousand rows name a dozen of them
+def _subject(gpu: str | None, model: str | None, precision: str | None, kv_precision: str | None) -> Subject:
+    return Subject(
+        gpu=None if gpu is None else find_gpu(gpu),
+        model=None if model is None else find_model(model),
+        precision=_precision(precision, model),
+        kv_precision=None if kv_precision is None else precision_of(kv_precision),
+    )
+
+
+def _precision(precision: str | None, model: str | None) -> str | None:
+    """As it is said, else as the checkpoint's name says it."""
+    if precision is not None:
+        return precision_of(precision)
+    return None if model is None else read_names().precision_in(model)
