@@ -19,7 +19,7 @@ from bench.catalog import CatalogModel, Gpu
 from bench.claim import Asked, Claim, Lineage, Metric, Said, Series, ServerSaid
 from bench.metrics import PERCENTILE_MIN_SAMPLES, Floats, Ints
 from bench.physics import Group, checkpoint_bytes, least_step_s, needed_gib, prefill_flops, room_gib
-from infra.catalog import read_catalog
+from catalog.read import read_catalog
 
 CATALOG = read_catalog()
 GIB = 1 << 30
