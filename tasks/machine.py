@@ -4,10 +4,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from prefect import get_run_logger, task
+from prefect import Task, get_run_logger, task
 from prefect.cache_policies import NO_CACHE
+from prefect.client.schemas.objects import State, TaskRun
 
-from bench.errors import LeaseError, NightbenchError
+from bench.errors import LeaseError, LedgerError, NightbenchError
 from bench.plan import on_kind
 from bench.record import NightRecord
 from bench.suite import Machine, Suite, hardware_of
@@ -28,9 +29,24 @@ from tasks.reaching import listener, machine_of, wait_for_machine
 from tasks.spending import spent_usd
 
 
-@task(task_run_name="provision {night.target}", cache_policy=NO_CACHE, persist_result=False)
+def is_own_trouble(_task: Task[..., object], _run: TaskRun, state: State[object]) -> bool:
+    """Whether this computer failed, its disk or its ledger: what a cloud says is an answer, and the same next time."""
+    return isinstance(state.data, (OSError, LedgerError))
+
+
+@task(
+    task_run_name="provision {night.target}",
+    cache_policy=NO_CACHE,
+    persist_result=False,
+    retries=1,
+    retry_delay_seconds=2,
+    retry_condition_fn=is_own_trouble,
+)
 def provision(night: NightRecord, golden: Snapshot | None) -> Lease:
-    """Give back what an earlier night left behind, then rent one machine, from the golden image where that is."""
+    """Give back what an earlier night left behind, then rent one machine, from the golden image where that is.
+
+    May be repeated: a machine that this process rented for the night and still holds is taken up again.
+    """
     settings = Settings()
     book = ledger(settings)
     log = get_run_logger()

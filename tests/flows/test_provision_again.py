@@ -1,0 +1,91 @@
+"""Prefect enters `provision` again after it failed: one machine is rented, and it is the one that is used."""
+
+import errno
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prefect import flow
+
+import tasks.machine
+from bench.record import NightRecord
+from infra.ledger import Lease
+from infra.verbs import Site
+from tasks.machine import provision, reach, teardown
+from tasks.planning import make_night
+from tests.flows.conftest import House
+from tests.flows.renting import Account, renting
+
+pytestmark = [pytest.mark.prefect, pytest.mark.usefixtures("prefect_api")]
+
+
+@pytest.fixture
+def account(house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
+    with renting(tmp_path, house) as account:
+        for name, value in account.settings.items():
+            monkeypatch.setenv(name, value)
+        yield account
+
+
+def full_disk() -> OSError:
+    return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def no_room_for_the_report(_account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The machine is up and in the ledger; what the night's folder should say of it cannot be written, once."""
+    report, failures = tasks.machine.report_night, iter([full_disk()])
+
+    def write(*given: object) -> None:
+        for failure in failures:
+            raise failure
+        report(*given)
+
+    monkeypatch.setattr(tasks.machine, "report_night", write)
+
+
+def no_room_in_the_ledger(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cloud's answer is lost, and once the machine is found the ledger fails for as long as it is there."""
+    account.emulator.fault("POST", "/v2/droplets", phase="close_after")
+    connect = sqlite3.connect
+
+    def open_(path: str | Path, *given: Any, **named: Any) -> sqlite3.Connection:
+        if len(account.names()) == 1 and account.emulator.living("nb"):
+            raise sqlite3.OperationalError("database or disk is full")
+        return connect(path, *given, **named)
+
+    monkeypatch.setattr("infra.ledger.sqlite3.connect", open_)
+
+
+@pytest.mark.parametrize(
+    ("trouble", "outcomes"),
+    [(no_room_for_the_report, ["rented"]), (no_room_in_the_ledger, ["unanswered", "rented"])],
+    ids=["adopted", "undone"],
+)
+def test_a_provision_that_failed_here_is_entered_again_and_one_machine_is_used(
+    account: Account,
+    monkeypatch: pytest.MonkeyPatch,
+    trouble: Callable[[Account, pytest.MonkeyPatch], None],
+    outcomes: list[str],
+) -> None:
+    trouble(account, monkeypatch)
+    night = make_night(account.house.suite, "digitalocean", poc=True)
+
+    @flow
+    def use_one_machine(night: NightRecord) -> tuple[Lease, list[str], Site]:
+        lease = provision(night, None)
+        try:
+            living = [str(droplet.droplet_id) for droplet in account.emulator.living("nb")]
+            return lease, living, reach(lease, night.suite.machine)
+        finally:
+            teardown(lease)
+
+    lease, living, site = use_one_machine(night)
+
+    assert living == [lease.machine_id]
+    assert site.data.is_relative_to(account.droplets.folder / living[0])
+    assert [attempt.outcome for attempt in account.ledger().attempts()] == outcomes
+    assert len(account.emulator.requests("POST", "/v2/droplets")) == len(outcomes)
+    account.judge()
