@@ -79,6 +79,12 @@ class CatalogModel(Row):
     expert_params: Count
     params_published: Above | None
     active_published: Above | None
+    maker: str
+    extra_params: Count
+    vision_params: Count
+    fp8_block: Count | None
+    sparse_top_k: Count | None
+    index_bytes_per_token: Count | None
     note: str | None
 
 

@@ -4,6 +4,7 @@ Symbols and formulas are those of roofline arithmetic: a decode step reads every
 prefill multiplies every weight with every token. Each result is a bound that no run passes, not a prediction.
 """
 
+import math
 import re
 from dataclasses import dataclass
 
@@ -17,6 +18,7 @@ WEIGHT_BYTES = {
     "fp32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0,
     "mxfp4": 0.53125, "nvfp4": 0.5625, "fp4": 0.5, "int4": 0.5625,
 }  # fmt: skip
+LIKE_LEAST, LIKE_MOST = 0.95, 1.15  # a precision is recognised by its weights between these
 _WINDOW = re.compile(r"(?:chunked )?(?P<tokens>\d+) on (?P<layers>\d+)/(?P<of>\d+) layers")
 
 
@@ -50,7 +52,7 @@ def checkpoint_bytes(model: CatalogModel, precision: str) -> float:
     weight = WEIGHT_BYTES[precision]
     if weight >= 2:  # noqa: PLR2004 - bytes: 16 bits and more
         return model.params_total * weight
-    if model.moe_layers and precision in ("mxfp4", "int4"):  # only the routed experts are of 4 bits
+    if _has_small_experts(model, precision):
         experts = model.moe_layers * model.experts * model.expert_params
         return experts * weight + (model.params_total - experts) * 2
     embeddings = model.vocab * model.hidden * (1 if model.tied else 2)
@@ -59,37 +61,54 @@ def checkpoint_bytes(model: CatalogModel, precision: str) -> float:
 
 def kv_elements(model: CatalogModel, context: float) -> float:
     """KV elements that one sequence of this many tokens holds, windows counted."""
-    window = _WINDOW.fullmatch(model.attn_window or "")
-    if window is None:
-        return model.kv_elems_per_token * context
-    share = int(window["layers"]) / int(window["of"])
-    held = min(context, int(window["tokens"]))
-    return model.kv_elems_per_token * (share * held + (1 - share) * context)
+    return model.kv_elems_per_token * sum(share * min(context, limit) for share, limit in _spans(model))
 
 
-def _kv_copies(model: CatalogModel, group: Group) -> float:
-    """How often a group holds the KV of a sequence: heads cannot be cut."""
+def kv_read_bytes(model: CatalogModel, group: Group, context: float) -> float:
+    """Bytes that a step reads of one copy of a sequence's KV; sparse attention reads its index and a few entries."""
+    whole = kv_elements(model, context) * group.kv_bytes
+    if not model.sparse_top_k:
+        return whole
+    entry = model.kv_elems_per_token * group.kv_bytes
+    index = model.layers * (model.index_bytes_per_token or 0)
+    return min(whole, min(context, model.sparse_top_k) * entry + context * index)
+
+
+def kv_copies(model: CatalogModel, group: Group) -> float:
+    """How often a group holds the KV of a sequence: heads cannot be cut, and a latent belongs to all of them."""
     return group.count if model.mla_kv_lora else max(1.0, group.count / model.n_kv_heads)
+
+
+def experts_touched(model: CatalogModel, batch: int) -> float:
+    """Experts of a layer that a step of this batch reads in the mean, if routing is uniform: skewed, it is fewer."""
+    if not model.experts:
+        return 0.0
+    return model.experts * (1 - (1 - model.experts_per_tok / model.experts) ** batch)
+
+
+def step_weight_bytes(model: CatalogModel, group: Group, batch: int) -> float:
+    """Bytes of weights that one decode step of a batch reads; embeddings are looked up, and lm_head has 16 bits."""
+    dense = 2.0 if _has_small_experts(model, group.precision) else group.weight_bytes
+    head = model.vocab * model.hidden
+    own = model.params_active_matmul - head - model.moe_layers * model.experts_per_tok * model.expert_params
+    experts = model.moe_layers * experts_touched(model, batch) * model.expert_params
+    return dense * own + group.weight_bytes * experts + 2 * head
 
 
 def decode_step_bytes(model: CatalogModel, group: Group, batch: int, context: float) -> float:
     """Bytes that one decode step of a batch reads, at this mean context."""
-    dense = group.weight_bytes if not (model.moe_layers and group.precision in ("mxfp4", "int4")) else 2.0
-    touched = model.experts * (1 - (1 - model.experts_per_tok / model.experts) ** batch) if model.experts else 0.0
-    own = model.params_active_matmul - model.vocab * model.hidden
-    own -= model.moe_layers * model.experts_per_tok * model.expert_params
-    weights = dense * own + group.weight_bytes * model.moe_layers * touched * model.expert_params
-    weights += 2 * model.vocab * model.hidden
-    return weights + batch * kv_elements(model, context) * group.kv_bytes * _kv_copies(model, group)
+    kv = batch * kv_read_bytes(model, group, context) * kv_copies(model, group)
+    return step_weight_bytes(model, group, batch) + kv
 
 
 def decode_flops(model: CatalogModel, context: float) -> float:
-    """Operations of one output token at this context."""
+    """Operations of one output token at this context; a window or a sparse pick is all that is attended to."""
     if model.mla_kv_lora:
-        attention = 2 * model.layers * model.n_heads * (2 * model.mla_kv_lora + (model.mla_rope or 0))
+        width = 2 * model.n_heads * (2 * model.mla_kv_lora + (model.mla_rope or 0))
     else:
-        attention = 4 * model.layers * model.n_heads * model.head_dim
-    return 2 * model.params_active_matmul + attention * context
+        width = 4 * model.n_heads * model.head_dim
+    attended = sum(share * min(context, limit) for share, limit in _attended(model))
+    return 2 * model.params_active_matmul + model.layers * width * attended
 
 
 def prefill_flops(model: CatalogModel, tokens: float) -> float:
@@ -98,14 +117,28 @@ def prefill_flops(model: CatalogModel, tokens: float) -> float:
     width: float = model.head_dim
     if model.mla_kv_lora:
         width = ((model.mla_nope or 0) + (model.mla_rope or 0) + (model.mla_v or 0)) / 2
-    attention = 2 * model.layers * model.n_heads * width * tokens**2
-    return 2 * (model.params_active_matmul - head) * tokens + 2 * head + attention
+    pairs = sum(share * _causal_pairs(tokens, limit) for share, limit in _attended(model))
+    return (
+        2 * (model.params_active_matmul - head) * tokens + 2 * head + 4 * model.layers * model.n_heads * width * pairs
+    )
 
 
 def least_step_s(model: CatalogModel, group: Group, batch: int, context: float) -> float:
     """Seconds that a decode step takes at least: what it reads, or what it computes."""
     read_s = decode_step_bytes(model, group, batch, context) / group.bytes_per_s
     return max(read_s, batch * decode_flops(model, context) / group.flops_per_s)
+
+
+def most_output_tok_per_s(
+    model: CatalogModel, group: Group, batch: int, context: float, tokens_per_step: float = 1.0
+) -> float:
+    """Output tokens a second that one replica gives at most; speculative decoding accepts more than one a step."""
+    return batch * tokens_per_step / least_step_s(model, group, batch, context)
+
+
+def most_input_tok_per_s(model: CatalogModel, group: Group, tokens: float) -> float:
+    """Prompt tokens a second that one replica computes at most, in prompts of this length, none of them cached."""
+    return group.flops_per_s * tokens / prefill_flops(model, tokens)
 
 
 def least_ttft_s(model: CatalogModel, group: Group, tokens: float) -> float:
@@ -120,5 +153,43 @@ def room_gib(group: Group, utilization: float = 0.9) -> float:
 
 def needed_gib(model: CatalogModel, group: Group, batch: int, context: float) -> float:
     """Memory that the weights and the KV of a batch of whole requests take."""
-    kv = batch * kv_elements(model, context) * group.kv_bytes * _kv_copies(model, group)
+    kv = batch * kv_elements(model, context) * group.kv_bytes * kv_copies(model, group)
     return (checkpoint_bytes(model, group.precision) + kv) / GIB
+
+
+def most_kv_tokens(model: CatalogModel, group: Group, context: float, utilization: float = 0.9) -> float:
+    """Tokens of KV, in sequences of this context, that fit beside the weights; 0 where not even these fit."""
+    free = room_gib(group, utilization) * GIB - checkpoint_bytes(model, group.precision)
+    token = kv_elements(model, context) / context * group.kv_bytes * kv_copies(model, group)
+    return max(0.0, free / token)
+
+
+def like_precision(model: CatalogModel, found_bytes: float) -> str | None:
+    """The precision whose weights weigh what was found, from 5 % less to 15 % more; the nearest of several, or None."""
+    off = {name: abs(found_bytes / checkpoint_bytes(model, name) - 1) for name in WEIGHT_BYTES}
+    near = min(off, key=lambda name: off[name])
+    ratio = found_bytes / checkpoint_bytes(model, near)
+    return near if LIKE_LEAST <= ratio <= LIKE_MOST else None
+
+
+def _has_small_experts(model: CatalogModel, precision: str) -> bool:
+    """Whether only the routed experts are of 4 bits, and the rest of 16: so are the checkpoints of such models."""
+    return bool(model.moe_layers) and precision in ("mxfp4", "int4")
+
+
+def _spans(model: CatalogModel) -> tuple[tuple[float, float], ...]:
+    """Shares of the layers, each with the tokens that they hold at most."""
+    window = _WINDOW.fullmatch(model.attn_window or "")
+    if window is None:
+        return ((1.0, math.inf),)
+    share = int(window["layers"]) / int(window["of"])
+    return ((share, float(window["tokens"])), (1 - share, math.inf))
+
+
+def _attended(model: CatalogModel) -> tuple[tuple[float, float], ...]:
+    return ((1.0, float(model.sparse_top_k)),) if model.sparse_top_k else _spans(model)
+
+
+def _causal_pairs(tokens: float, limit: float) -> float:
+    """Pairs of a token and one that it attends to: half the square, or a band of the window's width."""
+    return tokens**2 / 2 if tokens <= limit else limit * tokens - limit**2 / 2
