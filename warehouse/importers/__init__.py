@@ -4,11 +4,12 @@ from collections.abc import Iterator
 
 from bench.claim import Claim
 from bench.errors import UnreadableResultError
+from warehouse.importers import guidellm
 from warehouse.importers.document import Document
 from warehouse.importers.format import Format
 
 # The first that recognises a file reads it: formats that are told by more keys stand before those told by fewer.
-FORMATS: tuple[Format, ...] = ()
+FORMATS: tuple[Format, ...] = (guidellm.FORMAT,)
 
 
 def read_claims(document: Document) -> Iterator[Claim]:

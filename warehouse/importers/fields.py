@@ -9,7 +9,12 @@ import numpy as np
 from bench.claim import Remark
 from bench.metrics import Floats, Ints
 
-NOTHING = frozenset({"", "-", "n/a", "[n/a]", "na", "none", "null", "nan", "inf", "infinity", "-inf", "-infinity"})
+NOTHING = frozenset({"", "-", "n/a", "[n/a]", "na", "none", "null", "nan", "inf", "infinity", "-inf", "-infinity"}) | {
+    "~",
+    ".inf",
+    "-.inf",
+    ".nan",  # as YAML has it
+}
 TRUE, FALSE = frozenset({"true", "yes", "1"}), frozenset({"false", "no", "0"})
 
 LISTED_MAX = 20  # of a list that nobody reads, so many are kept as they are
@@ -88,7 +93,7 @@ class Fields:
             return None
         try:
             found = np.array(value, dtype=np.float64) if isinstance(value, list) else None
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             found = None
         if found is None or found.ndim != 1:
             self._complain(name, "is no list of numbers")

@@ -1,0 +1,49 @@
+"""Files as the importers see them, with what lies beside them."""
+
+from pathlib import Path
+
+import pytest
+
+from bench.claim import Claim
+from bench.evidence.exhibit import Subject
+from bench.judging import judge_claims
+from warehouse.importers import read_claims
+from warehouse.importers.document import Document, read_document
+
+FORMATS = Path(__file__).parents[2] / "data/formats"
+SAMPLES = Path(__file__).parents[3] / "../shared/data/samples"
+
+
+def document_at(path: Path) -> Document:
+    def beside(name: str) -> bytes | None:
+        other = path.parent / name
+        return other.read_bytes() if other.is_file() else None
+
+    return read_document(path.name, path.read_bytes(), beside, sorted(each.name for each in path.parent.iterdir()))
+
+
+def claims_at(path: Path) -> list[Claim]:
+    return list(read_claims(document_at(path)))
+
+
+def claims_of(name: str, text: str, **beside: str) -> list[Claim]:
+    """The claims of a text; the files beside it by their name, `__` for a point."""
+    others = {each.replace("__", "."): content.encode() for each, content in beside.items()}
+    return list(read_claims(read_document(name, text.encode(), others.get, sorted([name, *others]))))
+
+
+def sample(name: str) -> Path:
+    path = SAMPLES / name
+    if not path.is_file():
+        pytest.skip(f"{name} of the shared samples is not here")
+    return path
+
+
+def alarms(claims: list[Claim]) -> list[str]:
+    """What is WARN or FAIL of these, as a person reads it."""
+    return [
+        f"{finding.outcome} {finding.code}: {finding.message}"
+        for judged in judge_claims(claims, lambda _claim: Subject())
+        for finding in judged.findings
+        if finding.outcome in ("WARN", "FAIL")
+    ]

@@ -1,0 +1,101 @@
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.data.formats.closed_loop import closed_loop
+from tests.warehouse.importers.reading import FORMATS, alarms, claims_at, claims_of, sample
+
+REPORT = FORMATS / "guidellm/report-v2.json"
+
+
+def changed(*path: Any, value: Any) -> str:
+    report = json.loads(REPORT.read_text())
+    place = report["benchmarks"][0]
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    return json.dumps(report)
+
+
+def test_a_report_says_what_was_measured_in_seconds_and_of_successes() -> None:
+    run = closed_loop(seed=4)
+
+    (claim,) = claims_at(REPORT)
+
+    assert (claim.said.completed, claim.said.failed) == (400, 0)
+    assert claim.said.total_output_tokens == 400 * 128
+    assert claim.said.output_throughput_tok_per_s == pytest.approx(run.output_tok_per_s)
+    assert claim.latency("ttft", "mean") == pytest.approx(run.ttft_s.mean())
+    assert claim.latency("tpot", "p99") == pytest.approx(np.percentile(run.tpot_s, 99))
+    assert claim.latency("e2el", "median") == pytest.approx(np.median(run.e2el_s))
+    assert claim.latency("e2el", "p999") == pytest.approx(np.percentile(run.e2el_s, 99.9))
+    assert "itl" not in claim.latency_s
+
+
+def test_warm_up_is_no_part_of_the_window() -> None:
+    assert claims_at(REPORT)[0].said.duration_s == pytest.approx(closed_loop(seed=4).duration_s)
+
+
+def test_what_was_asked_stands_in_the_report() -> None:
+    asked = claims_at(REPORT)[0].asked
+
+    assert (asked.model, asked.isl, asked.osl, asked.concurrency) == ("example/dense-8b", 512, 128, 8)
+    assert (asked.request_count, asked.is_open_loop, asked.has_fixed_lengths) == (400, False, True)
+
+
+def test_requests_are_read_one_by_one() -> None:
+    run, series = closed_loop(seed=4), claims_at(REPORT)[0].series
+
+    assert series is not None
+    assert series.e2el_s == pytest.approx(run.e2el_s, abs=1e-6)
+    assert series.ttft_s == pytest.approx(run.ttft_s)
+    assert series.is_ok is not None
+    assert series.is_ok.all()
+
+
+def test_a_report_of_before_version_2_says_the_same() -> None:
+    (new,), (old,) = claims_at(REPORT), claims_at(REPORT.with_name("report-0.3.json"))
+
+    assert old.latency_s == new.latency_s
+    assert old.said.duration_s == pytest.approx(new.said.duration_s)
+    assert (old.asked.model, old.asked.osl, old.asked.concurrency) == ("example/dense-8b", 128, 8)
+
+
+def test_a_throughput_of_zero_is_a_failure() -> None:
+    (claim,) = claims_of("r", changed("metrics", "output_tokens_per_second", "successful", "mean", value=0.0))
+
+    assert claim.said.output_throughput_tok_per_s is None
+    assert [remark.code for remark in claim.remarks] == ["failed_not_zero"]
+    assert "output_tokens_per_second" in claim.remarks[0].message
+
+
+def test_a_value_of_the_wrong_type_is_named_with_its_place() -> None:
+    (claim,) = claims_of("r.json", changed("metrics", "request_latency", "successful", "mean", value="fast"))
+
+    assert "r.json benchmarks[0] metrics request_latency successful: mean = 'fast' is no number" in (
+        claim.remarks[0].message
+    )
+
+
+def test_a_sample_of_the_requests_is_not_taken_for_all_of_them() -> None:
+    few = json.loads(REPORT.read_text())["benchmarks"][0]["requests"]["successful"][:10]
+
+    assert claims_of("r", changed("requests", "successful", value=few))[0].series is None
+
+
+def test_unknown_fields_are_kept() -> None:
+    (claim,) = claims_of("r", changed("metrics", "novelty", value=7))
+
+    assert claim.unread["metrics.novelty"] == 7
+    assert any("time_per_output_token_ms" in name for name in claim.unread)
+
+
+def test_the_sample_is_read_without_an_alarm() -> None:
+    first, second = claims_at(sample("guidellm_report_v2.json"))
+
+    assert first.latency("e2el", "mean") == pytest.approx(0.01978909969)
+    assert first.said.total_input_tokens == 143
+    assert second.latency("tpot", "mean") == pytest.approx(0.0010904414)
+    assert {line.split()[1] for line in alarms([first, second])} <= {"duration_short:", "too_few_prompts:"}

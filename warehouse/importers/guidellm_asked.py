@@ -1,0 +1,86 @@
+"""What a guidellm benchmark was asked to do: strategy, lengths, model; where they stand depends on its age."""
+
+import json
+from typing import Any
+
+from bench.claim import Asked
+from warehouse.importers.tree import Tree
+
+OPEN = frozenset({"constant", "poisson", "async"})
+
+
+def asked_of(report: Tree, one: Tree) -> Asked:
+    """The benchmark's configuration, None for what its report does not say."""
+    strategy = _strategy(one)
+    how = strategy.text("type_")
+    is_open = None if how is None else how in OPEN
+    data = _data(report, one)
+    is_plain = not data.raw("prefix_buckets") and (data.count("turns") or 1) == 1
+    return Asked(
+        model=_model(one),
+        # Later turns and shared prefixes lengthen prompts, and turns wait for each other whatever the rate.
+        isl=data.positive("prompt_tokens") if is_plain else None,
+        osl=data.positive("output_tokens"),
+        has_fixed_lengths=_has_fixed_lengths(data) if is_plain else None,
+        concurrency=1
+        if how == "synchronous"
+        else strategy.count("streams", "max_concurrency")
+        if not is_open
+        else None,
+        request_rate_per_s=strategy.positive("rate") if is_open and is_plain else None,
+        is_open_loop=is_open,
+        request_count=_request_count(one),
+    )
+
+
+def _strategy(one: Tree) -> Tree:
+    of_config = one.part("config").part("strategy")
+    return of_config if "type_" in of_config else one.part("args").part("strategy")
+
+
+def _model(one: Tree) -> str | None:
+    return (
+        one.part("config").part("backend").text("model")
+        or one.part("worker").text("backend_model")
+        or one.part("benchmarker").part("backend").text("model")
+    )
+
+
+def _request_count(one: Tree) -> int | None:
+    """How many were asked for, where nothing but their number could end the benchmark."""
+    constraints = one.part("config").part("constraints")
+    if set(constraints.names()) != {"max_requests"}:
+        return None
+    return constraints.part("max_requests").part("args").count("count", "max_num")
+
+
+def _has_fixed_lengths(data: Tree) -> bool | None:
+    if "output_tokens" not in data:
+        return None
+    spans = ("prompt_tokens_stdev", "output_tokens_stdev", "output_tokens_min", "output_tokens_max")
+    return not any(data.raw(name) for name in spans)
+
+
+def _data(report: Tree, one: Tree) -> Tree:
+    """The description of synthetic prompts; an empty one where prompts came from elsewhere."""
+    of_spec = report.part("config").part("spec").raw("data")
+    written = [of_spec, report.part("args").raw("data"), one.part("request_loader").raw("data")]
+    found = next((described for each in written if (described := _described(each))), {})
+    return one.branch("data", found)
+
+
+def _described(value: Any) -> dict[str, Any]:
+    """An object, the first of a list of them, or text: JSON or `prompt_tokens=128,output_tokens=256`."""
+    if isinstance(value, list):
+        return _described(value[0]) if value else {}
+    if isinstance(value, dict):
+        return value
+    if not isinstance(value, str) or "prompt_tokens" not in value:
+        return {}
+    if not value.lstrip().startswith("{"):
+        return dict(pair.split("=", 1) for pair in value.split(",") if "=" in pair)
+    try:
+        parsed = json.loads(value)
+    except (ValueError, RecursionError):
+        return {}
+    return parsed if isinstance(parsed, dict) else {}

@@ -1,0 +1,48 @@
+"""The requests of a guidellm benchmark as series: those that succeeded, then those that failed."""
+
+import numpy as np
+
+from bench.claim import Series
+from bench.metrics import Floats, Ints
+from warehouse.importers.tree import Tree
+
+MS = 1e-3
+
+
+def series_of(one: Tree, successful: int | None) -> Series | None:
+    """Its per-request data; None where the report has none, or only a sample of them."""
+    requests = one.part("requests")
+    good, bad = requests.parts("successful"), requests.parts("errored")
+    if not good or len(good) != successful:
+        return None
+    every = [*good, *bad]
+    return Series(
+        input_tokens=_counts(every, len(good), ("prompt_tokens",)),
+        output_tokens=_counts(every, len(good), ("output_tokens",)),
+        is_ok=np.arange(len(every)) < len(good),
+        start_s=_numbers(every, "request_start_time"),
+        ttft_s=_numbers(every, "time_to_first_token_ms", MS),
+        e2el_s=_spans(every),
+    )
+
+
+def _numbers(requests: list[Tree], name: str, scale: float = 1.0) -> Floats | None:
+    values = [request.amount(name, scale=scale) for request in requests]
+    return None if all(value is None for value in values) else _floats(values)
+
+
+def _spans(requests: list[Tree]) -> Floats | None:
+    begin, end = _numbers(requests, "request_start_time"), _numbers(requests, "request_end_time")
+    return end - begin if begin is not None and end is not None else None
+
+
+def _counts(requests: list[Tree], good: int, names: tuple[str, ...]) -> Ints | None:
+    """Tokens a request, 0 for one that failed and does not say; None where one that succeeded does not."""
+    values = [request.count(*names) for request in requests]
+    if any(value is None or value > 2**53 for value in values[:good]):
+        return None
+    return np.array([min(value or 0, 2**53) for value in values], dtype=np.int64)
+
+
+def _floats(values: list[float | None]) -> Floats:
+    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)

@@ -1,0 +1,85 @@
+"""An object of a file with the objects inside it: what nobody read, and what was odd, is told by the outermost."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Self
+
+from bench.claim import Remark
+from warehouse.importers.fields import Fields
+
+
+class Tree(Fields):
+    """Reads one object and what stands inside it; amounts are never negative, and a speed or a time is never 0."""
+
+    def __init__(self, values: Mapping[str, Any], place: str, path: str = "") -> None:
+        super().__init__(values, place)
+        self.path = path  # with a point behind it, as it stands in `all_unread`
+        self._branches: dict[str, Self] = {}
+
+    def part(self, name: str) -> Self:
+        """The object inside this field, the same one each time; an empty one where there is none."""
+        if name not in self._branches:
+            value = self.raw(name)
+            if value is not None and not isinstance(value, Mapping):
+                self._complain(name, "is no object")
+            return self.branch(name, value)
+        return self._branches[name]
+
+    def parts(self, name: str) -> list[Self]:
+        """The objects of a list; empty where there is none, and what is no object in it is remarked upon."""
+        value = self.raw(name)
+        if value is not None and not isinstance(value, list):
+            self._complain(name, "is no list")
+        found: list[Self] = []
+        for at, one in enumerate(value if isinstance(value, list) else []):
+            found.append(self.branch(f"{name}[{at}]", one))
+            if not isinstance(one, Mapping):
+                self.remark("unreadable_value", f"{name}[{at}] = {repr(one)[:60]} is no object, so it is left out")
+        return found
+
+    def amount(self, *names: str, scale: float = 1.0) -> float | None:
+        """The first of these that is a number, times `scale`; a negative one is no amount."""
+        value = self.number(*names, scale=scale)
+        if value is None or value >= 0:
+            return value
+        self.remark("unreadable_value", f"{' or '.join(names)} is negative ({value / scale:g}), so it is left out")
+        return None
+
+    def positive(self, *names: str, scale: float = 1.0) -> float | None:
+        """The first of these that is a number, times `scale`; 0 is a failure and no measurement."""
+        value = self.amount(*names, scale=scale)
+        if value == 0:
+            self.remark("failed_not_zero", f"{' or '.join(names)} is 0")
+            return None
+        return value
+
+    def count(self, *names: str) -> int | None:
+        """The first of these that is a whole number; a negative one is no count."""
+        value = self.integer(*names)
+        if value is None or value >= 0:
+            return value
+        self.remark("unreadable_value", f"{' or '.join(names)} is negative ({value}), so it is left out")
+        return None
+
+    def names(self) -> tuple[str, ...]:
+        """The names of its fields, in their order."""
+        return tuple(self._values)
+
+    def all_unread(self) -> dict[str, object]:
+        """Every field that nobody asked for, of this object and those inside it, by its path."""
+        return {name: value for each in self.walk() for name, value in each.unread(each.path).items()}
+
+    def all_remarks(self) -> tuple[Remark, ...]:
+        """What was odd in this object and those inside it."""
+        return tuple(remark for each in self.walk() for remark in each.remarks)
+
+    def branch(self, name: str, value: object) -> Self:
+        """An object as a part of this one, wherever it stood; an empty one where it is none."""
+        inside = value if isinstance(value, Mapping) else {}
+        self._branches[name] = type(self)(inside, f"{self.place} {name}", f"{self.path}{name}.")
+        return self._branches[name]
+
+    def walk(self) -> Iterator[Self]:
+        """The object itself, and those inside it that were read."""
+        yield self
+        for branch in self._branches.values():
+            yield from branch.walk()
