@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from prefect import flow
 
-import tasks.machine
 from bench.record import NightRecord
 from infra.ledger import Lease
+from infra.settings import Settings
 from infra.verbs import Site
+from tasks.leases import report_night
 from tasks.machine import provision, reach, teardown
 from tasks.planning import make_night
 from tests.flows.conftest import House
@@ -36,20 +37,20 @@ def full_disk() -> OSError:
 
 def no_room_for_the_report(_account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
     """The machine is up and in the ledger; what the night's folder should say of it cannot be written, once."""
-    report, failures = tasks.machine.report_night, iter([full_disk()])
+    failures = iter([full_disk()])
 
-    def write(*given: object) -> None:
+    def write(settings: Settings, night: str) -> None:
         for failure in failures:
             raise failure
-        report(*given)
+        report_night(settings, night)
 
-    monkeypatch.setattr(tasks.machine, "report_night", write)
+    monkeypatch.setattr("tasks.machine.report_night", write)
 
 
 def no_room_in_the_ledger(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
     """The cloud's answer is lost, and once the machine is found the ledger fails for as long as it is there."""
     account.emulator.fault("POST", "/v2/droplets", phase="close_after")
-    connect = sqlite3.connect
+    connect: Callable[..., sqlite3.Connection] = sqlite3.connect
 
     def open_(path: str | Path, *given: Any, **named: Any) -> sqlite3.Connection:
         if len(account.names()) == 1 and account.emulator.living("nb"):
