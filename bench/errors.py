@@ -34,6 +34,10 @@ class UnreadableResultError(NightbenchError):
     stage = "load"
 
 
+class UnknownFormatError(UnreadableResultError):
+    """A file is of no format that any importer knows; it may well be no result file at all."""
+
+
 class LoadIntoWarehouseError(NightbenchError):
     """The lake or the warehouse could not be written; the run folders are untouched."""
 

@@ -3,7 +3,7 @@
 The rules are data and are evaluated directly here; great-expectations judges from the same ones in every night's load.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from bench.claim import Claim
@@ -50,12 +50,14 @@ class Judged:
     findings: tuple[Finding, ...]
 
 
-def exhibits_of(claims: Sequence[Claim], subject_of: Callable[[Claim], Subject]) -> list[Exhibits]:
-    """The evidence of each claim, that which only several of them together show included."""
-    found: list[Exhibits] = []
-    for claim in claims:
-        subject = subject_of(claim)
-        found.append({column: value for each in ROW_EVIDENCE for column, value in each(claim, subject).items()})
+def row_exhibits(claim: Claim, subject: Subject) -> Exhibits:
+    """The evidence that one claim gives alone; afterwards its series is no longer needed."""
+    return {column: value for each in ROW_EVIDENCE for column, value in each(claim, subject).items()}
+
+
+def group_exhibits(claims: Sequence[Claim]) -> list[Exhibits]:
+    """The evidence that only several claims together give, claim by claim; their series are not looked at."""
+    found: list[Exhibits] = [{} for _ in claims]
     for group in GROUP_EVIDENCE:
         for own, more in zip(found, group(claims), strict=True):
             own.update(more)
@@ -64,15 +66,29 @@ def exhibits_of(claims: Sequence[Claim], subject_of: Callable[[Claim], Subject])
 
 def judge_claims(claims: Sequence[Claim], subject_of: Callable[[Claim], Subject]) -> list[Judged]:
     """A verdict for each claim, in their order."""
-    return [judge_claim(claim, found) for claim, found in zip(claims, exhibits_of(claims, subject_of), strict=True)]
+    together = group_exhibits(claims)
+    return [
+        judge_claim(claim, row_exhibits(claim, subject_of(claim)) | more)
+        for claim, more in zip(claims, together, strict=True)
+    ]
 
 
-def judge_claim(claim: Claim, exhibits: Exhibits, statuses: dict[str, Status] | None = None) -> Judged:
-    """The verdict of one claim from its evidence; `statuses`, by column, may be those of another judge."""
+def judge_claim(
+    claim: Claim,
+    exhibits: Exhibits,
+    statuses: Mapping[str, Status] | None = None,
+    required: Collection[str] | None = None,
+) -> Judged:
+    """The verdict of one claim from its evidence.
+
+    `statuses`, by column, may be those of another judge; `required` are columns, else what the claim's format can give.
+    """
     statuses = status_of_each(exhibits) if statuses is None else statuses
+    if required is None:
+        required = {column for column in statuses if BY_COLUMN[column].code in claim.required}
     findings = [_finding(BY_COLUMN[column], exhibits[column], status) for column, status in statuses.items()]
     ordered = sorted(findings, key=lambda finding: _WORST_FIRST.index(finding.outcome))
-    return Judged(claim, _verdict(claim, statuses), tuple(ordered))
+    return Judged(claim, _verdict(claim, statuses, required), tuple(ordered))
 
 
 def status_of_each(exhibits: Exhibits) -> dict[str, Status]:
@@ -84,10 +100,9 @@ def status_of_each(exhibits: Exhibits) -> dict[str, Status]:
     }
 
 
-def _verdict(claim: Claim, statuses: dict[str, Status]) -> Verdict:
+def _verdict(claim: Claim, statuses: Mapping[str, Status], required: Collection[str]) -> Verdict:
     if claim.outcome != "measured":
         return claim.outcome
-    required = {column for column in statuses if BY_COLUMN[column].code in claim.required}
     if any(statuses.get(rule.column) == "FAIL" for rule in BY_COLUMN.values() if rule.means_failed):
         return "failed"
     return verdict(statuses, required)

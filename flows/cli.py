@@ -13,6 +13,7 @@ import typer
 
 from bench.errors import LeaseError, NightbenchError, ObjectStoreError, UsageError
 from flows import show
+from flows.audit import audit_command
 from flows.ending import code_of, end_well
 from infra.settings import Settings, quiet_environment
 
@@ -307,20 +308,6 @@ def report(night: Annotated[str | None, typer.Argument(help="A night's id; the n
 
 
 @app.command()
-def audit(
-    files: Annotated[list[Path], typer.Argument(help="Run folders, or folders that hold some.")],
-    as_json: JsonFlag = False,
-) -> None:
-    """Judge run folders: a verdict each, and its findings, worst first; exits 1 if anything fails."""
-    from warehouse.judge import judge_folders  # noqa: PLC0415
-
-    judged = judge_folders(files)
-    show.judged(judged, as_json=as_json)
-    if any(run.verdict in ("rejected", "failed") for run in judged):
-        raise typer.Exit(1)
-
-
-@app.command()
 def doctor(as_json: JsonFlag = False) -> None:
     """Say what this computer has, what is missing, and what to do about it; exits 1 if a night could not run."""
     from flows.doctor import examine  # noqa: PLC0415
@@ -329,6 +316,9 @@ def doctor(as_json: JsonFlag = False) -> None:
     show.checks(checks, as_json=as_json)
     if not all(check.is_good for check in checks):
         raise typer.Exit(1)
+
+
+app.command("audit")(audit_command)
 
 
 def main() -> None:

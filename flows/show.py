@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from infra.reaper import Reaped
     from tasks.forecast import Forecast
     from tasks.lease_views import Kept, LeaseView
-    from warehouse.judge import JudgedRun
     from warehouse.query import Answer
 
 VERDICT_STYLES = {"accepted": "green", "suspect": "yellow", "rejected": "red", "failed": "red", "not-run": "dim"}
@@ -259,19 +258,6 @@ def night(data: Path, name: str) -> None:
     found = run_sql(data.absolute(), sql)
     table([dict(zip(found.columns, row, strict=True)) for row in found.rows], f"night {name}")
     line(f"report: {data.absolute() / 'reports' / f'{name}.html'}")
-
-
-def judged(runs: Sequence["JudgedRun"], *, as_json: bool) -> None:
-    """Print a verdict a run and its findings, worst first."""
-    if as_json:
-        _json([asdict(run) for run in runs])
-        return
-    for run in runs:
-        _out().print(f"{run.verdict:9} {run.file}", style=VERDICT_STYLES[run.verdict], highlight=False, markup=False)
-        for finding in run.findings:
-            if finding.outcome != "PASS":
-                line(f"  {finding.outcome:13} {finding.code}: {finding.message}")
-    line(f"{len(runs)} judged, {sum(run.verdict == 'accepted' for run in runs)} accepted")
 
 
 def checks(found: Sequence["Check"], *, as_json: bool) -> None:

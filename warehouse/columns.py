@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from bench.engines.vllm import FINISH_REASONS, SAMPLED
 from bench.metrics import PERCENTILE_MIN_SAMPLES, percentile_name
-from bench.rules import NIGHT_RULES, NOT_CHECKABLE, Range, Rule
+from bench.rules import NIGHT_RULES, NOT_CHECKABLE, Rule
+from bench.rules.told import told_bounds, told_range
 
 Type = Literal["text", "integer", "number", "flag", "moment", "texts", "gaps", "counts"]
 Table = Literal["measurements", "requests", "telemetry", "server_samples", "findings", "leases", "attempts", "stages"]
@@ -211,16 +212,7 @@ _LINEAGE = (
 
 
 def _evidence_column(rule: Rule) -> Column:
-    fails = "never fails" if rule.tolerated is None else f"fails outside {_bounds(rule.tolerated)}"
-    meaning = f"evidence of `{rule.code}` ({rule.family}): passes {_bounds(rule.passing)}, {fails}"
-    return Column(rule.column, "number", meaning)
-
-
-def _bounds(bounds: Range) -> str:
-    low, high = bounds
-    if low is None:
-        return f"<= {high:g}"
-    return f">= {low:.3g}" if high is None else f"[{low:g}, {high:g}]"
+    return Column(rule.column, "number", f"evidence of `{rule.code}` ({rule.family}): {told_bounds(rule)}")
 
 
 _EVIDENCE = (
@@ -278,6 +270,7 @@ _FINDINGS = (
     Column("code", "text", "the rule", nullable=False),
     Column("family", "text", "its kind: arithmetic, client-server, ...", nullable=False),
     Column("severity", "text", "critical, warning or info", nullable=False),
+    Column("scope", "text", "row, metric or group: what it is about", nullable=False),
     Column("status", "text", "PASS, WARN, FAIL or NOT-CHECKABLE", nullable=False),
     Column("observed", "number", "the evidence"),
     Column("passing_low", "number", "lowest value that passes"),
@@ -379,7 +372,7 @@ def reference_markdown() -> str:
 
 
 def _reference_row(column: Column) -> str:
-    possible = "" if column.low is column.high is None else _bounds((column.low, column.high))
+    possible = "" if column.low is column.high is None else told_range((column.low, column.high))
     kind = column.duckdb_type if column.nullable else f"{column.duckdb_type}, never NULL"
     return f"| `{column.name}` | {kind} | {column.unit or ''} | {possible} | {column.meaning} |\n"
 

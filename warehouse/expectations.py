@@ -1,19 +1,18 @@
-"""bench.audit's rules as great-expectations over one pandas frame a night.
+"""The rules as great-expectations over one pandas frame: each rule is two expectations, from the one declaration.
 
-Each rule is two expectations, `tolerated` (critical) and `passing` (warning). A rule that does not apply to a row is
-masked to null there. An empty frame never passes, nor does a check that itself broke: then every row is rejected.
+They are `tolerated` (critical) and `passing` (warning). A rule that does not apply to a row, or lacks an input there,
+is null in the frame. An empty frame never passes, nor does a check that itself broke.
 """
 
 import logging
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from bench.rules import NIGHT_RULES, NOT_CHECKABLE, Rule, Status, Verdict, verdict
-from warehouse.columns import outside_bounds
-from warehouse.rows import Row
+from bench.evidence.exhibit import Exhibits, Observed
+from bench.rules import NOT_CHECKABLE, RULES, Rule, Status
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,8 +22,15 @@ Bound = Literal["tolerated", "passing", "rows", "present"]
 # The runs that failed each check which could be made, by column and bound.
 Failed = Mapping[tuple[str, Bound], frozenset[str]]
 IMPOSSIBLE = "impossible_values"
-CHECK_ERRORED = "check_errored"
-_SEVERITY: dict[Status, Severity] = {"FAIL": "critical", "WARN": "warning", "NOT-CHECKABLE": "warning", "PASS": "info"}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One row to be checked: its id, its evidence, and how many values of it are missing or cannot be."""
+
+    run_id: str
+    exhibits: Exhibits
+    counts: Mapping[str, float | None] = field(default_factory=dict)  # NOT_CHECKABLE, IMPOSSIBLE
 
 
 @dataclass(frozen=True)
@@ -50,30 +56,14 @@ class CheckResult:
     error: str | None
 
 
-@dataclass(frozen=True)
-class Judgement:
-    """What is thought of a night: a verdict a run, every finding, and the validation result as JSON-able values."""
-
-    verdicts: dict[str, Verdict]
-    findings: list[Row]
-    validation: dict[str, Any]
-
-
-def judge_night(rows: Sequence[Row]) -> Judgement:
-    """Judge the measurements of one night; a run that was not measured has its outcome as its verdict."""
-    measured = [row for row in rows if row["outcome"] == "measured"]
-    results = validate(frame_of(measured))
-    return judge(rows, results)
-
-
 def checks() -> tuple[Check, ...]:
-    """Every check of a night, in the order of bench.audit.NIGHT_RULES."""
+    """Every check of a night, in the order of bench.audit.RULES."""
     return (
         Check("has_rows", "rows", "", 1, None, "critical"),
         Check("has_run_id", "present", "run_id", None, None, "critical"),
         Check(IMPOSSIBLE, "tolerated", IMPOSSIBLE, 0, 0, "critical"),
         Check("not_checkable", "passing", NOT_CHECKABLE, 0, 0, "warning"),
-        *(check for rule in NIGHT_RULES for check in _checks_of(rule)),
+        *(check for rule in RULES for check in _checks_of(rule)),
     )
 
 
@@ -83,22 +73,21 @@ def _checks_of(rule: Rule) -> Iterator[Check]:
     yield Check(rule.code, "passing", rule.column, *rule.passing, "warning")
 
 
-def frame_of(rows: Sequence[Row]) -> "pd.DataFrame":
-    """Measured rows as the frame that is checked: their evidence, nulls where it is missing or does not apply."""
+def frame_of(cases: Sequence[Case]) -> "pd.DataFrame":
+    """The evidence of these rows as the frame that is checked."""
     import pandas as pd  # noqa: PLC0415 - heavy, and only judging needs it
 
-    columns: dict[str, Any] = {"run_id": pd.Series([row["run_id"] for row in rows], dtype=object)}
-    for rule in NIGHT_RULES:
-        values = [row[rule.column] if _applies(rule, row) else None for row in rows]
-        columns[rule.column] = pd.Series(values, dtype="float64")
-    columns[NOT_CHECKABLE] = pd.Series([row[NOT_CHECKABLE] for row in rows], dtype="float64")
-    columns[IMPOSSIBLE] = pd.Series([len(outside_bounds(row)) for row in rows], dtype="float64")
+    columns: dict[str, Any] = {"run_id": pd.Series([case.run_id for case in cases], dtype=object)}
+    for rule in RULES:
+        columns[rule.column] = pd.Series([_value(case, rule) for case in cases], dtype="float64")
+    for name in (NOT_CHECKABLE, IMPOSSIBLE):
+        columns[name] = pd.Series([case.counts.get(name) for case in cases], dtype="float64")
     return pd.DataFrame(columns)
 
 
-def _applies(rule: Rule, row: Mapping[str, Any]) -> bool:
-    loop = "closed" if row["arrivals"] == "closed" else "open"
-    return rule.applies(loop, row["driver"], is_exact=row["prompt_form"] == "tokens")
+def _value(case: Case, rule: Rule) -> float | None:
+    exhibit = case.exhibits.get(rule.column)
+    return exhibit.value if isinstance(exhibit, Observed) else None
 
 
 def validate(frame: "pd.DataFrame") -> tuple[CheckResult, ...]:
@@ -134,7 +123,7 @@ def _expectation(check: Check, at: int) -> Any:
         return gxe.ExpectTableRowCountToBeBetween(min_value=1, **common)
     if check.bound == "present":
         return gxe.ExpectColumnValuesToNotBeNull(column=check.column, **common)
-    # Both bounds belong to the range, as they do in bench.audit.judge.
+    # Both bounds belong to the range, as they do in bench.rules.judge.
     limits = {"min_value": check.low, "max_value": check.high, "strict_min": False, "strict_max": False}
     return gxe.ExpectColumnValuesToBeBetween(column=check.column, **limits, **common)
 
@@ -158,92 +147,21 @@ def raised(exception_info: Mapping[str, Any]) -> str | None:
     return messages[0] if messages else None
 
 
-def _that_saw(result: CheckResult, row_count: int) -> CheckResult:
-    """The result, as one that broke where the check did not look at exactly the rows that are judged."""
-    if result.error is not None or result.row_count == row_count:
-        return result
-    return replace(result, is_success=False, error=f"it looked at {result.row_count} of {row_count} rows")
+def failed_of(results: Sequence[CheckResult]) -> Failed:
+    """The rows that failed each check which could be made."""
+    return {(r.check.column, r.check.bound): frozenset(r.failed_run_ids) for r in results if r.error is None}
 
 
-def judge(rows: Sequence[Row], results: Sequence[CheckResult]) -> Judgement:
-    """Turn check results into statuses, findings and verdicts."""
-    results = [_that_saw(result, sum(row["outcome"] == "measured" for row in rows)) for result in results]
-    failed: Failed = {(r.check.column, r.check.bound): frozenset(r.failed_run_ids) for r in results if r.error is None}
-    broken = [r for r in results if r.error is not None or (r.check.bound in ("rows", "present") and not r.is_success)]
-    verdicts: dict[str, Verdict] = {}
-    findings: list[Row] = []
-    for row in rows:
-        if row["outcome"] != "measured":
-            verdicts[row["run_id"]] = row["outcome"]
-            continue
-        found = {**dict(_findings_of(row, failed)), **_broken_checks(row, broken)}
-        verdicts[row["run_id"]] = verdict({column: finding["status"] for column, finding in found.items()})
-        findings += found.values()
-    return Judgement(verdicts, findings, _validation(results))
-
-
-def _findings_of(row: Row, failed: Failed) -> Iterator[tuple[str, Row]]:
-    """Every finding of a row, by the column it is about."""
-    for rule in NIGHT_RULES:
-        if _applies(rule, row):
-            status = _status(row["run_id"], rule, row[rule.column], failed)
-            yield rule.column, _rule_finding(row, rule, status)
-    if row["run_id"] in failed.get((NOT_CHECKABLE, "passing"), ()):
-        said = f"{row[NOT_CHECKABLE]:.0f} required checks lack what they compare"
-        yield NOT_CHECKABLE, _finding(row, ("not_checkable", "completeness", "WARN"), row[NOT_CHECKABLE], said)
-    if row["run_id"] in failed.get((IMPOSSIBLE, "tolerated"), ()):
-        names = outside_bounds(row)
-        said = f"values that cannot be: {', '.join(f'{name} = {row[name]}' for name in names)}"
-        yield IMPOSSIBLE, _finding(row, (IMPOSSIBLE, "arithmetic", "FAIL"), float(len(names)), said)
-
-
-def _status(run_id: str, rule: Rule, value: float | None, failed: Failed) -> Status:
-    outside_passing = failed.get((rule.column, "passing"))
+def status_of(case: Case, rule: Rule, failed: Failed) -> Status:
+    """What great-expectations said of one rule in one row."""
+    value, outside_passing = _value(case, rule), failed.get((rule.column, "passing"))
     if value is None or math.isnan(value) or outside_passing is None:
         return "NOT-CHECKABLE"
-    if run_id not in outside_passing:
+    if case.run_id not in outside_passing:
         return "PASS"
-    return "FAIL" if run_id in failed.get((rule.column, "tolerated"), ()) else "WARN"
+    return "FAIL" if case.run_id in failed.get((rule.column, "tolerated"), ()) else "WARN"
 
 
-def _rule_finding(row: Row, rule: Rule, status: Status) -> Row:
-    value = row[rule.column]
-    lacking = f"{rule.code} could not be checked: {rule.column} is missing or its check broke"
-    if rule.lacking is not None and value is None:
-        lacking = rule.lacking.format_map(row)
-    said = lacking if status == "NOT-CHECKABLE" else rule.sentence.format(value=value)
-    finding = _finding(row, (rule.code, rule.family, status), value, said)
-    low, high = rule.passing
-    tolerated_low, tolerated_high = rule.tolerated or (None, None)
-    limits = {"passing_low": low, "passing_high": high}
-    if status == "NOT-CHECKABLE" and not rule.is_required:
-        finding["severity"] = "info"  # it was only asked where it could be
-    return finding | limits | {"tolerated_low": tolerated_low, "tolerated_high": tolerated_high}
-
-
-def _broken_checks(row: Row, broken: Sequence[CheckResult]) -> dict[str, Row]:
-    if not broken:
-        return {}
-    names = ", ".join(f"{r.check.code} ({r.check.bound}): {r.error or 'failed'}" for r in broken)
-    said = f"checks could not be made: {names}"
-    return {CHECK_ERRORED: _finding(row, (CHECK_ERRORED, "check", "FAIL"), float(len(broken)), said)}
-
-
-def _finding(row: Row, what: tuple[str, str, Status], observed: float | None, message: str) -> Row:
-    code, family, status = what
-    ids = {name: row[name] for name in ("night", "run_id", "scenario_id", "repeat")}
-    limits = dict.fromkeys(("passing_low", "passing_high", "tolerated_low", "tolerated_high"))
-    said = {"code": code, "family": family, "severity": _SEVERITY[status], "status": status}
-    return {**ids, **said, "observed": observed, **limits, "message": message}
-
-
-def _validation(results: Sequence[CheckResult]) -> dict[str, Any]:
-    """The whole result as JSON-able values; no times, so that judging twice gives the same."""
-    return {
-        "success": bool(results) and all(result.is_success for result in results),
-        "checks": [
-            {**asdict(result.check), "success": result.is_success, "error": result.error}
-            | {"failed_count": len(result.failed_run_ids), "failed_run_ids": list(result.failed_run_ids)}
-            for result in results
-        ],
-    }
+def statuses(case: Case, failed: Failed) -> dict[str, Status]:
+    """What it said of every rule that is asked of this row, by column, in the order of the rules."""
+    return {rule.column: status_of(case, rule, failed) for rule in RULES if rule.column in case.exhibits}

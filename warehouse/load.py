@@ -13,10 +13,11 @@ from typing import TypeVar
 from bench.errors import UnreadableResultError
 from bench.record import NightEnd, NightRecord, PlannedRun
 from warehouse.database import build_warehouse
-from warehouse.expectations import Judgement, judge_night
 from warehouse.folders import Place, night_folder, nights, read_run, run_folders
+from warehouse.judgement import Judgement, judge_night
 from warehouse.lake import STAGING, PartWriter, one_loader, partition, remove_others, swap_in, write_json, write_rows
 from warehouse.lake import writing as writing_to
+from warehouse.night_evidence import Asked, together
 from warehouse.rows import (
     LeaseRows,
     Row,
@@ -60,6 +61,7 @@ class _Night:
     folder: Path
     planned: Planned = field(default_factory=dict)
     measurements: list[Row] = field(default_factory=list)
+    asked: list[Asked] = field(default_factory=list)
     leases: list[LeaseRows] = field(default_factory=list)
     end: NightEnd | None = None
     warnings: list[str] = field(default_factory=list)
@@ -113,13 +115,15 @@ def _stage(folder: Path, staging: Path) -> LoadSummary:
     ):
         for rows in _runs(night):
             night.measurements.append(rows.measurement)
+            if rows.asked is not None:
+                night.asked.append(rows.asked)
             if rows.requests is not None:
                 requests.add(rows.requests)
             if rows.telemetry is not None:
                 telemetry.add(rows.telemetry)
             if rows.server_samples is not None:
                 server_samples.add(rows.server_samples)
-    judgement = judge_night(night.measurements)
+    judgement = judge_night(night.measurements, together(night.asked))
     _write_judged(night, judgement, staging)
     verdicts = Counter(judgement.verdicts.values())
     return LoadSummary(

@@ -1,5 +1,6 @@
 """A run folder becomes rows; pure, and the only place where seconds become milliseconds."""
 
+import hashlib
 import io
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from bench import audit, bootstrap, load, metrics
 from bench.engines import vllm
 from bench.errors import UnreadableResultError
 from bench.metrics import P99_MIN_SAMPLES, PERCENTILE_ESTIMATOR, PERCENTILE_MIN_SAMPLES, Requests, percentile_name
+from bench.own_claim import claim_of
 from bench.record import LeaseReport, NightEnd, NightRecord, PlannedRun, RunRecord, StageCost
 from bench.report import Report
 from bench.server_view import Scrapes, ServerTimes, blind_live, live_view, ttft_over_server_s
@@ -22,6 +24,7 @@ from bench.steady import slope
 from bench.suite import Quality, Scenario
 from warehouse.columns import COLUMNS, Table, arrow_schema
 from warehouse.folders import Place, RunFiles
+from warehouse.night_evidence import Asked, ask
 
 Row = dict[str, Any]
 MS, NS = 1e3, 1e-9
@@ -36,6 +39,7 @@ class RunRows:
     requests: pa.Table | None = None
     telemetry: pa.Table | None = None
     server_samples: pa.Table | None = None
+    asked: Asked | None = None  # what the run is asked beside what stands in its row; None where it was not measured
 
 
 @contextmanager
@@ -68,7 +72,8 @@ def run_rows(place: Place, files: RunFiles) -> RunRows:
         row |= _steady(report)
         row |= _server_view(report, deltas, scrapes)
         row |= audit.evidence(record, report, row, deltas, scrapes)
-        return RunRows(row, _requests_table(place, report), telemetry, samples)
+        asked = ask(claim_of(record, report, row, hashlib.sha256(files.record).hexdigest()))
+        return RunRows(row, _requests_table(place, report), telemetry, samples, asked)
 
 
 def read_record(place: Place, text: bytes) -> RunRecord:

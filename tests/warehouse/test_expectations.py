@@ -9,18 +9,10 @@ from hypothesis import strategies as st
 from bench.rules import BY_COLUMN, NIGHT_RULES, Rule, Status, judge, verdict
 from tests.warehouse.conftest import NIGHT
 from tests.warehouse.folders import Shape, Told, write_night, write_run
-from warehouse.expectations import (
-    CHECK_ERRORED,
-    CheckResult,
-    Judgement,
-    checks,
-    frame_of,
-    judge_night,
-    raised,
-    validate,
-)
-from warehouse.expectations import judge as judge_results
+from warehouse.expectations import CheckResult, checks, frame_of, raised, validate
 from warehouse.folders import Place, read_run
+from warehouse.judgement import CHECK_ERRORED, Judgement, cases_of, judge_night
+from warehouse.judgement import judge as judge_results
 from warehouse.load import LoadSummary, load_night
 from warehouse.query import run_sql
 from warehouse.rows import Row, run_rows
@@ -141,7 +133,7 @@ def test_an_empty_frame_never_passes() -> None:
 
 def test_a_row_without_an_id_rejects_the_night(good_rows: dict[str, Row]) -> None:
     rows = list(good_rows.values())
-    frame = frame_of(rows)
+    frame = frame_of(cases_of(rows, {}))
     frame.loc[0, "run_id"] = None
 
     judged = judge_results(rows, validate(frame))
@@ -152,7 +144,7 @@ def test_a_row_without_an_id_rejects_the_night(good_rows: dict[str, Row]) -> Non
 def test_a_check_that_broke_rejects_every_row(good_rows: dict[str, Row]) -> None:
     rows = list(good_rows.values())
 
-    judged = judge_results(rows, validate(frame_of(rows).drop(columns="ev_osl_ratio")))
+    judged = judge_results(rows, validate(frame_of(cases_of(rows, {})).drop(columns="ev_osl_ratio")))
 
     broken = [finding for finding in judged.findings if finding["code"] == CHECK_ERRORED]
     assert [finding["status"] for finding in broken] == ["FAIL", "FAIL"]
@@ -165,7 +157,7 @@ def test_a_check_that_broke_rejects_every_row(good_rows: dict[str, Row]) -> None
 def test_a_check_that_looked_at_fewer_rows_than_there_are_rejects_every_row(good_rows: dict[str, Row]) -> None:
     rows = list(good_rows.values())
 
-    judged = judge_results(rows, validate(frame_of(rows[:1])))
+    judged = judge_results(rows, validate(frame_of(cases_of(rows[:1], {}))))
 
     assert list(judged.verdicts.values()) == ["rejected", "rejected"]
     assert judged.validation["success"] is False

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from bench.claim import Claim
-from bench.errors import UnreadableResultError
+from bench.errors import UnknownFormatError
 from warehouse.importers import guidellm
 from warehouse.importers.document import Document
 from warehouse.importers.format import Format
@@ -13,12 +13,15 @@ FORMATS: tuple[Format, ...] = (guidellm.FORMAT,)
 
 
 def read_claims(document: Document) -> Iterator[Claim]:
-    """Every claim of a file; raises UnreadableResultError where it is of no format that is known, or broken."""
+    """Every claim of a file.
+
+    Raises UnknownFormatError where nobody knows it, UnreadableResultError where it is broken.
+    """
     found = next((each for each in FORMATS if each.recognises(document)), None)
     if found is None:
         document.text  # noqa: B018 - says what it is where it is no text at all
         if document.data.lstrip()[:1] in (b"{", b"["):
             document.json  # noqa: B018 - says where it is cut off, if that is why nobody knows it
         known = ", ".join(each.name for each in FORMATS)
-        raise UnreadableResultError(f"{document.name} is of no known format; known are: {known}")
+        raise UnknownFormatError(f"{document.name} is of no known format; known are: {known}")
     return found.read(document, found)

@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import PurePath
 from typing import Any
 
-from bench.errors import UnreadableResultError
+from bench.errors import UnknownFormatError, UnreadableResultError
 
 BYTES_MAX = 1 << 30  # as it lies there and when it is unpacked; JSON takes about eight times as much as values
 _MAGIC = {b"PK\x03\x04": "a zip archive", b"\x7fELF": "a program", b"PAR1": "a Parquet file", b"\x89PNG": "a picture"}
@@ -50,11 +50,11 @@ class Document:
         """Its bytes as UTF-8, without a byte-order mark; raises where they are not text."""
         for magic, what in _MAGIC.items():
             if self.data.startswith(magic):
-                raise UnreadableResultError(f"{self.name} is {what}: give the result files themselves")
+                raise UnknownFormatError(f"{self.name} is {what}: give the result files themselves")
         try:
             return self.data.decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            raise UnreadableResultError(f"{self.name} is no text: byte {error.start} is no UTF-8") from error
+            raise UnknownFormatError(f"{self.name} is no text: byte {error.start} is no UTF-8") from error
 
     @cached_property
     def json(self) -> Any:
@@ -123,11 +123,19 @@ def read_document(
 ) -> Document:
     """The document of a file's bytes, unpacked where they are gzipped; raises where they are too many or broken."""
     data = _unpacked(name, raw) if raw.startswith(_GZIP) else raw
-    if len(data) > BYTES_MAX:
-        raise UnreadableResultError(f"{name} has {len(data) / 1e9:.1f} GB; {BYTES_MAX / 1e9:.1f} GB can be read")
+    too_large_for_memory(name, len(data))
     if not data.strip():
         raise UnreadableResultError(f"{name} is empty")
     return Document(name, data, sibling, siblings, hashlib.sha256(raw).hexdigest())
+
+
+def too_large_for_memory(name: str, size: int) -> None:
+    """Raise UnreadableResultError where a file has more bytes than can be read."""
+    if size > BYTES_MAX:
+        raise UnreadableResultError(
+            f"{name} has {size / 1e9:.2f} GB, and {BYTES_MAX / 1e9:.2f} GB can be read: leave out what is not needed, "
+            "such as the generated texts"
+        )
 
 
 def _unpacked(name: str, raw: bytes) -> bytes:

@@ -1,0 +1,146 @@
+"""`nightbench audit`: judge any result file that is known, and say why; needs no server, no warehouse and no GPU."""
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bench.errors import UsageError
+from flows import show
+
+if TYPE_CHECKING:
+    from bench.claim import Asked
+    from bench.judging import Finding, Judged
+    from bench.rules import Rule
+
+GB, GIB = 1e9, 1 << 30
+
+
+def audit_command(  # noqa: PLR0913, PLR0917 - each option is an argument
+    files: Annotated[
+        list[str] | None, typer.Argument(metavar="FILE|DIR|-...", help="Result files, run folders, or folders of them.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    only: Annotated[str | None, typer.Option(metavar="CLASS", help="Only the rules of this class.")] = None,
+    explain: Annotated[
+        str | None, typer.Option(metavar="CODE", help="Say what a code means, and judge nothing.")
+    ] = None,
+    use_gx: Annotated[bool, typer.Option("--gx", help="Have great-expectations judge; takes seconds more.")] = False,
+    gpu: Annotated[str | None, typer.Option(help="The GPU, where the file does not say: MI300X, H100, ...")] = None,
+    gpu_count: Annotated[int | None, typer.Option(min=1, help="How many of them.")] = None,
+    model: Annotated[str | None, typer.Option(help="The model, by the name its maker gives it.")] = None,
+    precision: Annotated[str | None, typer.Option(help="Of the weights: bf16, fp8, int4, ...")] = None,
+    tp: Annotated[int | None, typer.Option(min=1, help="GPUs that hold one replica.")] = None,
+    usd_per_hour: Annotated[float | None, typer.Option(min=0, help="Of everything rented.")] = None,
+    max_model_len: Annotated[int | None, typer.Option(min=1, help="Context length that the server was given.")] = None,
+    weights_gb: Annotated[
+        float | None, typer.Option(min=0, help="Size of the weights as loaded, in 10^9 bytes.")
+    ] = None,
+) -> None:
+    """Judge result files, ours or another tool's: a verdict a row and its findings, worst first, with the arithmetic.
+
+    What a file does not say is taken from the options, or from a context.toml beside it, and is never guessed.
+    Files may be gzipped. Exits 1 if anything fails.
+    """
+    from bench.claim import Asked  # noqa: PLC0415
+
+    if explain is not None:
+        _explain(explain)
+        return
+    if not files:
+        raise UsageError("nothing to audit: give a result file, a folder, or - for standard input")
+    context = Asked(
+        model=model,
+        precision=precision,
+        gpu=gpu,
+        gpu_count=gpu_count,
+        tp_size=tp,
+        usd_per_hour=usd_per_hour,
+        max_model_len=max_model_len,
+        weights_gib=None if weights_gb is None else weights_gb * GB / GIB,
+    )
+    _audit(files, context, only, use_gx=use_gx, as_json=as_json)
+
+
+def _audit(files: list[str], context: "Asked", only: str | None, *, use_gx: bool, as_json: bool) -> None:
+    from bench.rules import RULES  # noqa: PLC0415
+    from warehouse.audit import Terms, audit  # noqa: PLC0415
+
+    families = sorted({rule.family for rule in RULES})
+    if only is not None and only not in families:
+        raise UsageError(f"--only {only!r} is no class; the classes are: {', '.join(families)}")
+    found = audit(files, Terms(context, only, use_gx))
+    if as_json:
+        typer.echo(json.dumps([as_values(each) for each in found.judged], indent=2, allow_nan=False))
+    else:
+        show.line("\n".join(line for each in found.judged for line in _lines(each)))
+        accepted = sum(each.verdict == "accepted" for each in found.judged)
+        show.line(f"{len(found.judged)} judged, {accepted} accepted")
+    for why in found.left_out:
+        show.warn(f"left out: {why}")
+    if not found.is_clean:
+        raise typer.Exit(1)
+
+
+def as_values(judged: "Judged") -> dict[str, Any]:
+    """What `--json` prints of a row; docs/reference/audit-json.md describes it."""
+    return {
+        "file": judged.claim.lineage.file,
+        "row": judged.claim.lineage.place,
+        "verdict": judged.verdict,
+        "findings": [_finding_values(finding) for finding in judged.findings],
+    }
+
+
+def _finding_values(finding: "Finding") -> dict[str, Any]:
+    return {
+        "code": finding.code,
+        "class": finding.family,
+        "severity": finding.severity,
+        "scope": finding.scope,
+        "outcome": finding.outcome,
+        "observed": finding.observed,
+        "bound": finding.bound,
+        "margin": finding.margin,
+        "message": finding.message,
+    }
+
+
+def _lines(judged: "Judged") -> Iterator[str]:
+    lineage = judged.claim.lineage
+    yield " ".join(part for part in (f"{judged.verdict:9}", lineage.file, lineage.place, judged.claim.label) if part)
+    for finding in judged.findings:
+        if finding.outcome in ("FAIL", "WARN"):
+            yield f"  {finding.outcome:5} {finding.code}: {finding.message}{_arithmetic(finding)}"
+    unclear = sorted({finding.code for finding in judged.findings if finding.outcome == "NOT-CHECKABLE"})
+    if unclear:
+        yield f"  not checkable: {', '.join(unclear)}"
+
+
+def _arithmetic(finding: "Finding") -> str:
+    if finding.observed is None or finding.bound is None:
+        return ""
+    return f" [{finding.observed:.6g}, bound {finding.bound:.6g}]"
+
+
+def _explain(code: str) -> None:
+    from bench.rules import RULES  # noqa: PLC0415
+
+    rules = [rule for rule in RULES if rule.code == code]
+    if not rules:
+        close = sorted({rule.code for rule in RULES if code[:4] in rule.code}) or sorted({rule.code for rule in RULES})
+        raise UsageError(f"--explain {code!r} is no code; there are: {', '.join(close)}")
+    show.line("\n\n".join("\n".join(_explained(rule)) for rule in rules))
+
+
+def _explained(rule: "Rule") -> Iterator[str]:
+    from bench.rules.told import told_bounds  # noqa: PLC0415
+
+    yield f"{rule.code} ({rule.family}, of the {rule.scope})"
+    yield f"  says      {rule.sentence}"
+    yield f"  evidence  {rule.column}: {told_bounds(rule)}"
+    if rule.withdraws:
+        yield f"  withdraws {', '.join(rule.withdraws)}"
+    if rule.origin:
+        yield f"  origin    {rule.origin}"

@@ -1,0 +1,74 @@
+"""Judge result files and run folders where they stand, ours or a peer's; nothing is written.
+
+The rules are evaluated directly, so that nothing heavy is started; great-expectations does it where that is asked for.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import repeat
+
+from bench.claim import Asked
+from bench.evidence.exhibit import Exhibits
+from bench.judging import Finding, Judged, group_exhibits, judge_claim
+from bench.rules import BY_COLUMN, Status
+from warehouse.cases import Case, LeftOut, cases_at
+
+
+@dataclass(frozen=True)
+class Terms:
+    """How to audit: what the files do not say, the one class of rules that is asked for, and who judges."""
+
+    context: Asked = field(default_factory=Asked)
+    only: str | None = None
+    use_gx: bool = False
+
+
+@dataclass(frozen=True)
+class Audit:
+    """Every row judged, in the order of the files, and a sentence for each file of a folder that was left out."""
+
+    judged: tuple[Judged, ...]
+    left_out: tuple[str, ...]
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing fails."""
+        return not any(finding.outcome == "FAIL" for each in self.judged for finding in each.findings)
+
+
+def audit(paths: Sequence[str], terms: Terms) -> Audit:
+    """Judge these files, the files below these folders, and standard input where a path is `-`.
+
+    What cannot be read is a failed row and stops nothing. Raises UsageError where a path does not exist or is empty.
+    """
+    found = [each for path in paths for each in cases_at(path, terms.context)]
+    cases = [each for each in found if isinstance(each, Case)]
+    groups = group_exhibits([case.claim for case in cases])
+    whole = [
+        replace(case, exhibits=_asked_for(more | case.exhibits, terms))
+        for case, more in zip(cases, groups, strict=True)
+    ]
+    spoken = _by_gx(whole) if terms.use_gx else repeat(None, len(whole))
+    judged = tuple(_judged(case, said) for case, said in zip(whole, spoken, strict=True))
+    return Audit(judged, tuple(each.why for each in found if isinstance(each, LeftOut)))
+
+
+def _asked_for(exhibits: Exhibits, terms: Terms) -> Exhibits:
+    return {column: value for column, value in exhibits.items() if terms.only in (None, BY_COLUMN[column].family)}
+
+
+def _by_gx(cases: Sequence[Case]) -> list[Mapping[str, Status]]:
+    """What great-expectations says of every rule, case by case."""
+    from warehouse import expectations  # noqa: PLC0415 - seconds to import
+
+    sheet = [expectations.Case(str(at), case.exhibits) for at, case in enumerate(cases)]
+    failed = expectations.failed_of(expectations.validate(expectations.frame_of(sheet)))
+    return [expectations.statuses(each, failed) for each in sheet]
+
+
+def _judged(case: Case, said: Mapping[str, Status] | None) -> Judged:
+    if case.broken is None:
+        return judge_claim(case.claim, case.exhibits, said, case.required)
+    code, why = case.broken
+    finding = Finding(code, "reading", "row", "", "FAIL", None, None, None, why)
+    return Judged(case.claim, "not-run" if case.claim.outcome == "not-run" else "failed", (finding,))

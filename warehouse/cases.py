@@ -1,0 +1,143 @@
+"""What a path holds that can be judged: the claims of result files, and run folders of our own."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from bench.claim import Asked, Claim, Lineage
+from bench.errors import UnknownFormatError, UnreadableResultError, UsageError
+from bench.evidence.exhibit import Exhibits
+from bench.judging import row_exhibits
+from bench.rules import REQUIRED
+from warehouse.context import context_of
+from warehouse.folders import RECORD, Place, read_run
+from warehouse.importers import read_claims
+from warehouse.importers.document import BYTES_MAX, read_document, too_large_for_memory
+from warehouse.subject import subject_of
+
+STDIN = "-"
+NIGHT = "night.json"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A claim without its series, its evidence, and what it needs to be accepted; `broken`: why it cannot be judged.
+
+    `broken` is a code and a sentence.
+    """
+
+    claim: Claim
+    exhibits: Exhibits
+    required: frozenset[str] | None = None  # columns; None: what the claim's format says
+    broken: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A file of a folder that is no result file, and why nobody can say more."""
+
+    why: str
+
+
+def cases_at(path: str, context: Asked) -> Iterator[Case | LeftOut]:
+    """Everything that can be judged at a path: a file, a folder, or `-` for standard input.
+
+    What cannot be read is a broken case. Raises UsageError where there is no such path.
+    """
+    place = Path(path)
+    if path == STDIN:
+        yield from _named("standard input", lambda: sys.stdin.buffer.read(BYTES_MAX + 1), None, context)
+    elif place.is_dir():
+        yield from _of_folder(place, context)
+    elif place.exists():
+        yield from _of_file(place, context)
+    else:
+        raise UsageError(f"{path} does not exist: give a result file, a folder, or - for standard input")
+
+
+def _of_folder(folder: Path, context: Asked) -> Iterator[Case | LeftOut]:
+    found = False
+    for place in _things(folder):
+        found = True
+        yield from [_of_run(place)] if place.is_dir() else _of_file(place, context, is_named=False)
+    if not found:
+        raise UsageError(f"{folder} is empty: there is no run folder and no result file in it or below it")
+
+
+def _things(folder: Path) -> Iterator[Path]:
+    """Run folders and files below a folder, in order; what else stands in a night's folder is no result."""
+    if (folder / RECORD).is_file():
+        yield folder
+        return
+    for top, names, files in os.walk(folder):
+        here = Path(top)
+        names[:] = sorted(name for name in names if not name.startswith("."))
+        runs = [name for name in names if (here / name / RECORD).is_file()]
+        names[:] = [name for name in names if name not in runs]
+        yield from (here / name for name in runs)
+        is_night = any((parent / NIGHT).is_file() for parent in (here, *here.parents[:2]))
+        yield from (here / name for name in sorted(files) if not is_night and not name.startswith("."))
+
+
+def _of_file(place: Path, context: Asked, *, is_named: bool = True) -> Iterator[Case | LeftOut]:
+    try:
+        yield from _named(str(place), lambda: _bytes_of(place), place.parent, context_of(place, context))
+    except UnknownFormatError as error:
+        yield _broken(str(place), "unknown_format", str(error)) if is_named else LeftOut(str(error))
+
+
+def _bytes_of(place: Path) -> bytes:
+    too_large_for_memory(str(place), place.stat().st_size)
+    return place.read_bytes()
+
+
+def _named(name: str, read: Callable[[], bytes], folder: Path | None, context: Asked) -> Iterator[Case]:
+    try:
+        document = read_document(name, read(), *_beside(folder))
+        for claim in read_claims(document):
+            known = claim.with_context(context)
+            yield Case(replace(known, series=None), row_exhibits(known, subject_of(known)))
+    except UnknownFormatError:
+        raise
+    except UnreadableResultError as error:
+        yield _broken(name, "unreadable", str(error))
+    except OSError as error:
+        yield _broken(name, "unreadable", f"{name} cannot be read: {error.strerror}")
+
+
+def _beside(folder: Path | None) -> tuple[Callable[[str], bytes | None], tuple[str, ...]]:
+    if folder is None:
+        return (lambda _name: None), ()
+
+    def read(name: str) -> bytes | None:
+        beside = folder / Path(name).name
+        return beside.read_bytes() if beside.is_file() else None
+
+    return read, tuple(sorted(each.name for each in folder.iterdir() if each.is_file()))
+
+
+def _of_run(folder: Path) -> Case:
+    """A run folder of ours, under its path: two data folders may hold runs of the same id."""
+    from warehouse.night_evidence import night_exhibits  # noqa: PLC0415 - only our own runs need Parquet
+    from warehouse.rows import run_rows  # noqa: PLC0415
+
+    scenario, name = folder.absolute().parent, folder.name
+    place = Place(scenario.parent.name, scenario.name, int(name) if name.isdecimal() else 0)
+    try:
+        rows = run_rows(place, read_run(folder))
+    except UnreadableResultError as error:
+        return _broken(str(folder), "load", str(error))
+    row = rows.measurement
+    if rows.asked is None:
+        return _broken(
+            str(folder), row["stage"] or row["outcome"], row["reason"] or "it gives no reason", row["outcome"]
+        )
+    claim = replace(rows.asked.claim, lineage=replace(rows.asked.claim.lineage, file=str(folder)))
+    return Case(claim, rows.asked.exhibits | night_exhibits(row), REQUIRED)
+
+
+def _broken(file: str, code: str, why: str, outcome: str = "failed") -> Case:
+    claim = Claim(Lineage(file, "", "", "", 0), outcome="not-run" if outcome == "not-run" else "failed")
+    return Case(claim, {}, broken=(code, why))

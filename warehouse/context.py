@@ -1,0 +1,53 @@
+"""What a result file does not say and its reader knows: flags of the command line, or a file beside it.
+
+`results.context.toml` speaks for `results.json`, `context.toml` for every file of its folder that has none of its own.
+Flags come first, and neither overrules what the file itself says.
+"""
+
+import tomllib
+from dataclasses import fields, replace
+from pathlib import Path
+from types import UnionType
+from typing import Any, get_args, get_type_hints
+
+from bench.claim import Asked
+from bench.errors import UsageError
+
+NAME = "context.toml"
+_TYPES = {
+    name: get_args(hint) if isinstance(hint, UnionType) else (hint,) for name, hint in get_type_hints(Asked).items()
+}
+_GB, _GIB = 1e9, 1 << 30
+
+
+def context_of(file: Path, flags: Asked) -> Asked:
+    """The flags, and for what they leave open the file beside this one; raises UsageError naming a wrong key."""
+    stem = file.name.removesuffix(".gz").rsplit(".", maxsplit=1)[0]
+    for beside in (file.with_name(f"{stem}.{NAME}"), file.with_name(NAME)):
+        if beside.is_file() and beside != file:
+            return _filled(flags, _read(beside))
+    return flags
+
+
+def _filled(flags: Asked, beside: Asked) -> Asked:
+    open_ones = {each.name: getattr(beside, each.name) for each in fields(Asked) if getattr(flags, each.name) is None}
+    return replace(flags, **open_ones)
+
+
+def _read(path: Path) -> Asked:
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path} cannot be read: {error}") from error
+    if "weights_gb" in values:
+        values["weights_gib"] = float(values.pop("weights_gb")) * _GB / _GIB
+    return Asked(**{name: _checked(path, name, value) for name, value in values.items()})
+
+
+def _checked(path: Path, name: str, value: Any) -> Any:
+    if name not in _TYPES:
+        raise UsageError(f"{path}: {name!r} is not known; known are: weights_gb, {', '.join(sorted(_TYPES))}")
+    value = float(value) if float in _TYPES[name] and type(value) is int else value
+    if type(value) not in _TYPES[name] and not isinstance(value, str):
+        raise UsageError(f"{path}: {name} = {value!r} is of the wrong type")
+    return value

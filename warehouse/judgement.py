@@ -1,0 +1,136 @@
+"""A night judged: a verdict a run, every finding, and the validation result, from what great-expectations said."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from bench.evidence.exhibit import Exhibits, Lacking
+from bench.judging import SEVERITY, said_of
+from bench.rules import BY_COLUMN, NOT_CHECKABLE, REQUIRED, Status, Verdict, verdict
+from warehouse.columns import outside_bounds
+from warehouse.expectations import (
+    IMPOSSIBLE,
+    Case,
+    CheckResult,
+    Failed,
+    failed_of,
+    frame_of,
+    statuses,
+    validate,
+)
+from warehouse.night_evidence import night_exhibits
+from warehouse.rows import Row
+
+CHECK_ERRORED = "check_errored"
+More = Mapping[str, Exhibits]
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What is thought of a night: a verdict a run, every finding, and the validation result as JSON-able values."""
+
+    verdicts: dict[str, Verdict]
+    findings: list[Row]
+    validation: dict[str, Any]
+
+
+def judge_night(rows: Sequence[Row], more: More | None = None) -> Judgement:
+    """Judge the measurements of one night; a run that was not measured has its outcome as its verdict.
+
+    `more` is evidence by run id that does not stand in the rows.
+    """
+    more = more or {}
+    return judge(rows, validate(frame_of(cases_of(rows, more))), more)
+
+
+def cases_of(rows: Sequence[Row], more: More) -> list[Case]:
+    """The measured rows as they are checked."""
+    return [_case(row, more) for row in rows if row["outcome"] == "measured"]
+
+
+def _case(row: Row, more: More) -> Case:
+    exhibits = {**more.get(row["run_id"], {}), **night_exhibits(row)}
+    counts = {NOT_CHECKABLE: row[NOT_CHECKABLE], IMPOSSIBLE: float(len(outside_bounds(row)))}
+    return Case(row["run_id"], exhibits, counts)
+
+
+def judge(rows: Sequence[Row], results: Sequence[CheckResult], more: More | None = None) -> Judgement:
+    """Turn check results into statuses, findings and verdicts."""
+    results = [_that_saw(result, sum(row["outcome"] == "measured" for row in rows)) for result in results]
+    failed = failed_of(results)
+    broken = [r for r in results if r.error is not None or (r.check.bound in ("rows", "present") and not r.is_success)]
+    verdicts: dict[str, Verdict] = {}
+    findings: list[Row] = []
+    for row in rows:
+        if row["outcome"] != "measured":
+            verdicts[row["run_id"]] = row["outcome"]
+            continue
+        found = {**dict(_findings_of(row, _case(row, more or {}), failed)), **_broken_checks(row, broken)}
+        verdicts[row["run_id"]] = verdict({column: finding["status"] for column, finding in found.items()})
+        findings += found.values()
+    return Judgement(verdicts, findings, _validation(results))
+
+
+def _that_saw(result: CheckResult, row_count: int) -> CheckResult:
+    """The result, as one that broke where the check did not look at exactly the rows that are judged."""
+    if result.error is not None or result.row_count == row_count:
+        return result
+    return replace(result, is_success=False, error=f"it looked at {result.row_count} of {row_count} rows")
+
+
+def _findings_of(row: Row, case: Case, failed: Failed) -> Iterator[tuple[str, Row]]:
+    """Every finding of a row, by the column it is about."""
+    for column, status in statuses(case, failed).items():
+        yield column, _rule_finding(row, column, case.exhibits, status)
+    if row["run_id"] in failed.get((NOT_CHECKABLE, "passing"), ()):
+        said = f"{row[NOT_CHECKABLE]:.0f} required checks lack what they compare"
+        yield NOT_CHECKABLE, _finding(row, ("not_checkable", "completeness", "WARN"), row[NOT_CHECKABLE], said)
+    if row["run_id"] in failed.get((IMPOSSIBLE, "tolerated"), ()):
+        names = outside_bounds(row)
+        said = f"values that cannot be: {', '.join(f'{name} = {row[name]}' for name in names)}"
+        yield IMPOSSIBLE, _finding(row, (IMPOSSIBLE, "arithmetic", "FAIL"), float(len(names)), said)
+
+
+def _rule_finding(row: Row, column: str, exhibits: Exhibits, status: Status) -> Row:
+    rule, exhibit = BY_COLUMN[column], exhibits[column]
+    if isinstance(exhibit, Lacking):
+        finding = _finding(row, (rule.code, rule.family, status), None, f"not checkable: {exhibit.what}")
+    elif status == "NOT-CHECKABLE":
+        finding = _finding(row, (rule.code, rule.family, status), exhibit.value, f"not checkable: {column} broke")
+    else:
+        finding = _finding(row, (rule.code, rule.family, status), exhibit.value, said_of(rule, exhibit))
+    low, high = rule.passing
+    tolerated_low, tolerated_high = rule.tolerated or (None, None)
+    limits = {"passing_low": low, "passing_high": high}
+    if status == "NOT-CHECKABLE" and column in REQUIRED:
+        finding["severity"] = "warning"  # others were only asked where they could be
+    scope = {"scope": rule.scope}
+    return finding | scope | limits | {"tolerated_low": tolerated_low, "tolerated_high": tolerated_high}
+
+
+def _broken_checks(row: Row, broken: Sequence[CheckResult]) -> dict[str, Row]:
+    if not broken:
+        return {}
+    names = ", ".join(f"{r.check.code} ({r.check.bound}): {r.error or 'failed'}" for r in broken)
+    said = f"checks could not be made: {names}"
+    return {CHECK_ERRORED: _finding(row, (CHECK_ERRORED, "check", "FAIL"), float(len(broken)), said)}
+
+
+def _finding(row: Row, what: tuple[str, str, Status], observed: float | None, message: str) -> Row:
+    code, family, status = what
+    ids = {name: row[name] for name in ("night", "run_id", "scenario_id", "repeat")}
+    limits = dict.fromkeys(("passing_low", "passing_high", "tolerated_low", "tolerated_high"))
+    said = {"code": code, "family": family, "severity": SEVERITY[status], "scope": "row", "status": status}
+    return {**ids, **said, "observed": observed, **limits, "message": message}
+
+
+def _validation(results: Sequence[CheckResult]) -> dict[str, Any]:
+    """The whole result as JSON-able values; no times, so that judging twice gives the same."""
+    return {
+        "success": bool(results) and all(result.is_success for result in results),
+        "checks": [
+            {**asdict(result.check), "success": result.is_success, "error": result.error}
+            | {"failed_count": len(result.failed_run_ids), "failed_run_ids": list(result.failed_run_ids)}
+            for result in results
+        ],
+    }

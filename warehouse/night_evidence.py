@@ -1,0 +1,48 @@
+"""The evidence of a run of our own: what its row says of it, and what it is asked like any other claim."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from bench.claim import Claim
+from bench.evidence.exhibit import Exhibits, Lacking, Observed
+from bench.judging import group_exhibits, row_exhibits
+from bench.rules import NIGHT_RULES, Rule
+from warehouse.subject import subject_of
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A measured run as a claim without its series, and the evidence that it gives alone."""
+
+    claim: Claim
+    exhibits: Exhibits
+
+
+def ask(claim: Claim) -> Asked:
+    """Compute what one run shows alone; its series is let go."""
+    return Asked(replace(claim, series=None), row_exhibits(claim, subject_of(claim)))
+
+
+def together(asked: Sequence[Asked]) -> dict[str, Exhibits]:
+    """The evidence of a night's runs by run id, that which only several of them show included."""
+    groups = group_exhibits([each.claim for each in asked])
+    return {each.claim.lineage.file: each.exhibits | group for each, group in zip(asked, groups, strict=True)}
+
+
+def night_exhibits(row: Mapping[str, Any]) -> Exhibits:
+    """The evidence columns of a measured row; those of rules that are not about such a run are left out."""
+    return {rule.column: _exhibit(rule, row) for rule in NIGHT_RULES if _applies(rule, row)}
+
+
+def _exhibit(rule: Rule, row: Mapping[str, Any]) -> Observed | Lacking:
+    value = row[rule.column]
+    if value is not None and not math.isnan(value):
+        return Observed(float(value))
+    return Lacking(f"{rule.column} is missing" if rule.lacking is None else rule.lacking.format_map(row))
+
+
+def _applies(rule: Rule, row: Mapping[str, Any]) -> bool:
+    loop = "closed" if row["arrivals"] == "closed" else "open"
+    return rule.applies(loop, row["driver"], is_exact=row["prompt_form"] == "tokens")
