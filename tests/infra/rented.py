@@ -31,6 +31,29 @@ def wish(**fields: Any) -> Wish:
     return Wish(**{"choices": (Choice(KIND),), "minutes": 60, "regions": ("atl1",), **fields})
 
 
+@dataclass(frozen=True)
+class Door:
+    """All that another process needs to rent at the same account, by the same clock and ledger."""
+
+    token: str
+    url: str
+    ca: Path
+    clock: VirtualClock
+    folder: Path
+
+    def ledger(self) -> Ledger:
+        return Ledger(self.folder / "ledger.sqlite", self.clock)
+
+    def cloud(self) -> DigitalOcean:
+        calls = Calls("digitalocean", self.clock, jitter=lambda: 0.5)
+        client = make_client(SecretStr(self.token), self.url, self.ca)
+        return DigitalOcean(client, calls, self.folder / "keys", first_boot, Account())
+
+
+def first_boot(_name: MachineName, keys: LeaseKeys) -> str:
+    return user_data(HostKey(keys.host_private.read_text(), keys.host_public), dead_man=None)
+
+
 @dataclass
 class Rig:
     """One account and one controller; `before_post` is called with a machine's name just before it is asked for."""
@@ -57,7 +80,10 @@ class Rig:
 
     def _first_boot(self, name: MachineName, keys: LeaseKeys) -> str:
         self.before_post(name)
-        return user_data(HostKey(keys.host_private.read_text(), keys.host_public), dead_man=None)
+        return first_boot(name, keys)
+
+    def door(self) -> Door:
+        return Door(self.emulator.token, self.emulator.url, self.emulator.ca, self.clock, self.folder)
 
     def take(self, cloud: DigitalOcean | None = None, **fields: Any) -> Lease:
         night = fields.pop("night", "2026-11-21")
