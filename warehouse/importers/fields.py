@@ -37,6 +37,10 @@ class Fields:
         """Whether the object has this field, with any value."""
         return name in self._values
 
+    def names(self) -> tuple[str, ...]:
+        """What its fields are called, in their order."""
+        return tuple(self._values)
+
     def raw(self, name: str) -> Any:
         """The value as it stands there, None where there is none."""
         self._read.add(name)
@@ -47,6 +51,16 @@ class Fields:
         for name in names:
             value = self._number(name)
             if value is not None:
+                return value * scale
+        return None
+
+    def positive(self, *names: str, scale: float = 1.0) -> float | None:
+        """As `number`, of what can only be positive: a 0 is a failure that was written as one, and read as None."""
+        for name in names:
+            value = self._number(name)
+            if value == 0:
+                self.remark("failed_not_zero", f"{name} is 0, and it can only be positive")
+            elif value is not None:
                 return value * scale
         return None
 

@@ -1,0 +1,218 @@
+import csv
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.claim import Claim
+from tests.data.formats.claims_table.make import SAME, rows
+from tests.warehouse.importers.reading import FORMATS, claims_at, claims_of
+from warehouse.importers.claimed_metrics import Slot, slot_of
+from warehouse.importers.printed import Quantity, read_quantity
+
+TWIN = FORMATS / "claims_table/small.csv"
+PUBLISHED = Path(__file__).parents[3] / "../shared/data/published"
+
+
+def table(*rows: dict[str, str]) -> str:
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    lines = [",".join(columns), *(",".join(f'"{row.get(name, "")}"' for name in columns) for row in rows)]
+    return "\n".join(lines)
+
+
+def claims(*rows: dict[str, str]) -> list[Claim]:
+    return claims_of("claims.csv", table(*({**SAME, **row} for row in rows)))
+
+
+@pytest.mark.parametrize(
+    ("text", "quantity"),
+    [
+        ("33.1", Quantity(33.1)),
+        ("~33", Quantity(33.0, qualifier="about")),
+        ("15-20", Quantity(None, 15.0, 20.0, "range")),
+        ("~15-20", Quantity(None, 15.0, 20.0, "range")),
+        ("<1", Quantity(None, None, 1.0, "below")),
+        (">= 1,000", Quantity(None, 1000.0, None, "above")),
+        ("500+", Quantity(None, 500.0, None, "above")),
+        ("1,234.5 tok/s", Quantity(1234.5)),
+        ("18.9e6", Quantity(18.9e6)),
+        ("-3", Quantity(-3.0)),
+        ("N/A", Quantity()),
+        ("", Quantity()),
+        ("OOM", Quantity(qualifier="failed")),
+        ("A=Good | B=Better", None),
+    ],
+)
+def test_a_value_is_read_as_it_is_printed(text: str, quantity: Quantity | None) -> None:
+    assert read_quantity(text) == quantity
+
+
+@pytest.mark.parametrize(
+    ("metric", "unit", "slot"),
+    [
+        ("output_throughput", "tok/s", Slot("said", "output_throughput_tok_per_s")),
+        ("throughput_gen", "tokens/sec", Slot("said", "output_throughput_tok_per_s")),
+        ("input_throughput", "tok/s", Slot("said", "input_throughput_tok_per_s")),
+        ("total_token_throughput", "tok/s", Slot("said", "total_throughput_tok_per_s")),
+        ("throughput_total_per_gpu", "tok/s/GPU", Slot("said", "total_per_gpu_tok_per_s")),
+        ("output_throughput", "tok/s/GPU", Slot("said", "output_per_gpu_tok_per_s")),
+        ("interactivity_max", "tok/s/user", Slot("said", "per_user_tok_per_s")),
+        ("batch_throughput", "tok/s", Slot("said", "unstated_throughput_tok_per_s", 1.0, "tokens_ambiguous")),
+        ("mlperf_offline", "Tokens/s", Slot("said", "output_throughput_tok_per_s")),
+        ("mlperf_interactive", "Queries/s", Slot("said", "request_throughput_per_s")),
+        ("mean_ttft_ms", "ms", Slot("latency", "ttft.mean", 1e-3)),
+        ("mean_ttft_ms", "s", Slot("latency", "ttft.mean", None, "unit_unknown")),
+        ("p99_e2e_latency_ms", "ms", Slot("latency", "e2el.p99", 1e-3)),
+        ("latency_avg", "s", Slot("latency", "e2el.mean")),
+        ("latency_avg", "", Slot("latency", "e2el.mean", None, "unit_unknown")),
+        ("cost_per_1M_tokens", "USD", Slot("said", "usd_per_mtok_unstated", 1.0, "cost_denominator_unstated")),
+        ("cost_per_1M_output_tokens", "USD", Slot("said", "usd_per_mtok_output")),
+        ("cost_hourly", "USD", Slot("asked", "usd_per_hour")),
+        ("memory_model_weights", "GiB", Slot("asked", "weights_gib")),
+        ("train_tflops_per_gpu", "TFLOP/s/GPU", Slot("said", "train_tflops_per_gpu")),
+        ("output_throughput_stddev", "tok/s", None),
+        ("throughput_per_MW", "tok/s/MW", None),
+        ("throughput_ratio", "x", None),
+        ("spec_memory", "GB", None),
+        ("http_success_rate", "%", None),
+    ],
+)
+def test_a_metric_is_told_by_its_name_and_unit(metric: str, unit: str, slot: Slot | None) -> None:
+    assert slot_of(metric, unit) == slot
+
+
+def test_rows_of_one_configuration_are_one_claim_that_names_its_lines() -> None:
+    first, second, *_ = claims_at(TWIN)
+
+    assert (first.lineage.place, second.lineage.place) == ("lines 2-3", "line 4")
+    assert first.said.output_throughput_tok_per_s == 33.1
+    assert first.latency("ttft", "mean") == pytest.approx(0.0615)
+    assert (first.asked.isl, first.asked.osl, first.asked.concurrency, first.asked.request_count) == (128, 2048, 1, 30)
+    assert (first.asked.precision, first.asked.tp_size, first.asked.gpu_count) == ("fp8", 1, 1)
+    assert (first.asked.engine, first.asked.engine_version) == ("vllm", "0.9.2")
+    assert first.kind == "measured"
+
+
+def test_a_number_that_is_about_right_is_used_and_kept_as_printed() -> None:
+    claim = claims_at(TWIN)[1]
+
+    assert (claim.said.output_throughput_tok_per_s, claim.unread["output_throughput"]) == (124.0, "~124 tok/s")
+
+
+def test_weights_are_gib() -> None:
+    assert claims_at(TWIN)[2].asked.weights_gib == pytest.approx(70e9 / 2**30)
+
+
+def test_a_range_is_no_number_and_what_is_expected_is_no_measurement() -> None:
+    claim = claims_at(TWIN)[3]
+
+    assert (claim.said.output_throughput_tok_per_s, claim.kind, claim.asked.engine_version) == (
+        None,
+        "expected",
+        "0.9.1",
+    )
+    assert claim.unread["output_throughput"] == "15-20 tok/s"
+
+
+def test_what_ran_out_of_memory_failed_and_says_so() -> None:
+    (claim,) = claims({"metric": "batch_throughput", "value": "OOM", "unit": "tok/s"})
+
+    assert (claim.outcome, claim.said.stated_cause) == ("failed", "OOM")
+    assert claim.said.unstated_throughput_tok_per_s is None
+
+
+def test_a_status_in_the_notes_is_the_cause_of_a_number_that_is_missing() -> None:
+    (claim,) = claims(
+        {
+            "metric": "output_throughput",
+            "value": "N/A",
+            "unit": "tok/s",
+            "notes": "status=Context exceeded; printed N/A",
+        }
+    )
+
+    assert (claim.outcome, claim.said.stated_cause) == ("failed", "Context exceeded")
+
+
+def test_a_zero_is_a_failure() -> None:
+    (claim,) = claims({"metric": "output_throughput", "value": "0", "unit": "tok/s"})
+
+    assert [remark.code for remark in claim.remarks] == ["failed_not_zero"]
+    assert claim.said.output_throughput_tok_per_s is None
+
+
+def test_a_metric_that_stands_twice_is_two_claims_told_apart_by_their_notes() -> None:
+    found = claims(
+        *(
+            {"metric": metric, "value": value, "unit": unit, "notes": notes}
+            for notes, rate, ttft in (("at 16/s", "100", "20"), ("at 32/s", "150", "60"))
+            for metric, value, unit in (("output_throughput", rate, "tok/s"), ("mean_ttft_ms", ttft, "ms"))
+        )
+    )
+
+    assert [(claim.said.output_throughput_tok_per_s, claim.latency("ttft", "mean")) for claim in found] == [
+        (100.0, 0.02),
+        (150.0, 0.06),
+    ]
+
+
+def test_twins_with_the_same_notes_are_told_apart_by_their_order() -> None:
+    row = {"metric": "output_throughput", "unit": "tok/s"}
+
+    found = claims({**row, "value": "1"}, {**row, "value": "2"})
+
+    assert [claim.said.output_throughput_tok_per_s for claim in found] == [1.0, 2.0]
+    assert [claim.lineage.place for claim in found] == ["line 2", "line 3"]
+
+
+@pytest.mark.parametrize(
+    ("metric", "unit", "batch", "concurrency"),
+    [
+        ("latency_avg", "s", 64, None),
+        ("throughput_gen", "tok/s", None, 64),
+        ("throughput_total", "tok/s", None, None),
+        ("train_tflops_per_gpu", "TFLOP/s/GPU", None, None),
+    ],
+)
+def test_a_load_is_a_batch_or_a_concurrency_by_what_was_measured(
+    metric: str, unit: str, batch: int | None, concurrency: int | None
+) -> None:
+    (claim,) = claims({"metric": metric, "value": "5", "unit": unit, "concurrency_or_batch": "64"})
+
+    assert (claim.asked.batch, claim.asked.concurrency) == (batch, concurrency)
+
+
+def test_a_value_that_is_no_number_is_left_out_by_name() -> None:
+    (claim,) = claims({"metric": "output_throughput", "value": "fast", "unit": "tok/s"})
+
+    assert [remark.message for remark in claim.remarks] == [
+        "claims.csv line 2: output_throughput = 'fast' is no number"
+    ]
+
+
+def test_the_makers_rows_are_all_read() -> None:
+    lines = {line for claim in claims_at(TWIN) for line in _lines(claim.lineage.place)}
+
+    assert lines == set(range(2, len(rows()) + 2))
+
+
+@pytest.mark.parametrize("name", ["seeds.csv", "others.csv"])
+def test_every_published_number_is_read(name: str) -> None:
+    path = PUBLISHED / name
+    if not path.is_file():
+        pytest.skip(f"{name} of the shared tables is not here")
+    with path.open(newline="", encoding="utf-8") as stream:
+        count = sum(1 for _ in csv.reader(stream)) - 1
+
+    found = claims_at(path)
+
+    assert sum(len(_lines(claim.lineage.place)) for claim in found) == count
+    assert not [remark for claim in found for remark in claim.remarks if remark.code == "unreadable_value"]
+
+
+def _lines(place: str) -> list[Any]:
+    found = []
+    for part in place.removeprefix("lines ").removeprefix("line ").split(", "):
+        low, _, high = part.partition("-")
+        found += list(range(int(low), int(high or low) + 1))
+    return found

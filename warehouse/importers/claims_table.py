@@ -1,0 +1,202 @@
+"""A table of published numbers: a CSV with one number a row, its configuration and its source in the other columns.
+
+Rows of one configuration are one claim, so that their numbers can be held against each other. Where a metric stands
+twice for one configuration its rows are told apart by their notes, and then by their order.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from bench.claim import Asked, Claim, Kind, Metric, Outcome, Remark, Said
+from warehouse.importers.claimed_metrics import Slot, slot_of
+from warehouse.importers.document import Document
+from warehouse.importers.format import Format
+from warehouse.importers.printed import engine_of, printed_precision, read_quantity, version_in, whole
+
+_ALWAYS = frozenset({"source", "metric", "value", "unit"})
+_NUMBER_COLUMNS = ("metric", "value", "unit", "notes")
+_READ = frozenset({"model", "precision", "gpu", "gpu_count", "framework", "tp", "isl", "osl", "num_prompts"})
+# What is measured of a closed loop: with these the table's `concurrency_or_batch` is a concurrency.
+_SERVING = frozenset({"output_throughput_tok_per_s", "request_throughput_per_s", "per_user_tok_per_s"})
+
+Row = Mapping[str, str]
+
+
+@dataclass
+class _Numbers:
+    """What the rows of one claim say: its numbers by part and field, and what was odd."""
+
+    parts: dict[str, dict[str, float]] = field(default_factory=lambda: {"said": {}, "latency": {}, "asked": {}})
+    remarks: list[Remark] = field(default_factory=list)
+    printed: dict[str, object] = field(default_factory=dict)  # what no number of ours is, as printed
+    cause: str | None = None  # of a failure
+
+    def remark(self, code: str, place: str, said: str) -> None:
+        self.remarks.append(Remark(code, f"{place}: {said}"))
+
+
+def _recognises(document: Document) -> bool:
+    return set(document.header()) >= _ALWAYS
+
+
+def _read(document: Document, this: Format) -> Iterator[Claim]:
+    grouped: dict[tuple[str, ...], list[tuple[int, Row]]] = defaultdict(list)
+    for line, row in document.numbered_table:
+        grouped[tuple(cell for name, cell in row.items() if name not in _NUMBER_COLUMNS)].append((line, row))
+    for rows in grouped.values():
+        for single in _without_twins(rows):
+            yield _claim(single, document, this)
+
+
+def _without_twins(rows: list[tuple[int, Row]]) -> Iterable[list[tuple[int, Row]]]:
+    """The rows of one configuration, split until no metric stands twice in one of the parts."""
+    if _largest(rows) == 1:
+        return [rows]
+    noted: dict[str, list[tuple[int, Row]]] = defaultdict(list)
+    for line, row in rows:
+        noted[row.get("notes", "")].append((line, row))
+    return [part for same in noted.values() for part in _by_order(same)]
+
+
+def _largest(rows: Iterable[tuple[int, Row]]) -> int:
+    return max(Counter(_metric_key(row) for _, row in rows).values())
+
+
+def _metric_key(row: Row) -> str:
+    slot = slot_of(row["metric"], row["unit"])
+    return row["metric"] if slot is None else f"{slot.part}.{slot.field}"
+
+
+def _by_order(rows: list[tuple[int, Row]]) -> list[list[tuple[int, Row]]]:
+    seen: Counter[str] = Counter()
+    parts: list[list[tuple[int, Row]]] = [[] for _ in range(_largest(rows))]
+    for line, row in rows:
+        key = _metric_key(row)
+        parts[seen[key]].append((line, row))
+        seen[key] += 1
+    return parts
+
+
+def _claim(rows: list[tuple[int, Row]], document: Document, this: Format) -> Claim:
+    numbers = _Numbers()
+    for line, row in rows:
+        _add(numbers, row, f"{document.name} line {line}")
+    first = rows[0][1]
+    place = _place([line for line, _ in rows])
+    return Claim(
+        lineage=this.lineage(
+            document, place, engine_of(first.get("framework")), first.get("framework_version") or None
+        ),
+        asked=_asked(first, numbers),
+        said=Said(**numbers.parts["said"], stated_cause=numbers.cause),  # type: ignore[arg-type]  # slots name fields of float
+        latency_s=_latency_s(numbers.parts["latency"]),
+        remarks=tuple(numbers.remarks),
+        kind=_kind(rows),
+        outcome=_outcome(numbers),
+        label=_label(first),
+        unread=_unread(first, numbers),
+        required=this.required,
+    )
+
+
+def _add(numbers: _Numbers, row: Row, place: str) -> None:
+    quantity, slot = read_quantity(row["value"]), slot_of(row["metric"], row["unit"])
+    if slot is None or quantity is None or quantity.qualifier is not None:
+        numbers.printed[row["metric"]] = f"{row['value']} {row['unit']}".strip()
+    if slot is None:
+        return
+    if quantity is None:
+        numbers.remark("unreadable_value", place, f"{row['metric']} = {row['value'][:60]!r} is no number")
+    elif quantity.number is None:
+        numbers.cause = numbers.cause or _cause(row, failed=quantity.qualifier == "failed")
+    else:
+        _put(numbers, row, place, slot, quantity.number)
+
+
+def _put(numbers: _Numbers, row: Row, place: str, slot: Slot, number: float) -> None:
+    if slot.remark or slot.scale is None:
+        said = f"{row['metric']} = {row['value']} {row['unit']}".rstrip()
+        numbers.remark(slot.remark or "unit_unknown", place, said)
+    if number == 0:
+        numbers.remark("failed_not_zero", place, f"{row['metric']} is 0, and it can only be positive")
+    elif slot.scale is not None:
+        numbers.parts[slot.part][slot.field] = number * slot.scale
+
+
+def _cause(row: Row, *, failed: bool) -> str | None:
+    """Why there is no number, in the words of the table; None where it does not say that anything failed."""
+    if failed:
+        return row["value"].strip()
+    notes = row.get("notes", "")
+    return notes.partition("status=")[2].partition(";")[0].strip() or None
+
+
+def _asked(row: Row, numbers: _Numbers) -> Asked:
+    load = whole(row.get("concurrency_or_batch", ""))
+    is_batch = "e2el.mean" in numbers.parts["latency"] and "ttft.mean" not in numbers.parts["latency"]
+    is_serving = bool(_SERVING & set(numbers.parts["said"])) or bool(numbers.parts["latency"])
+    isl, osl = (read_quantity(row.get(name, "")) for name in ("isl", "osl"))
+    return Asked(
+        model=row.get("model") or None,
+        precision=printed_precision(row.get("precision")),
+        gpu=row.get("gpu") or None,
+        gpu_count=whole(row.get("gpu_count", "")),
+        tp_size=whole(row.get("tp", "")),
+        engine=engine_of(row.get("framework")),
+        engine_version=version_in(row.get("framework_version")) or version_in(row.get("framework")),
+        isl=isl.number if isl else None,
+        osl=osl.number if osl else None,
+        batch=load if is_batch else None,
+        concurrency=load if is_serving and not is_batch else None,
+        request_count=whole(row.get("num_prompts", "")),
+        usd_per_hour=numbers.parts["asked"].get("usd_per_hour"),
+        weights_gib=numbers.parts["asked"].get("weights_gib"),
+    )
+
+
+def _latency_s(numbers: Mapping[str, float]) -> dict[Metric, dict[str, float]]:
+    found: dict[Metric, dict[str, float]] = {}
+    for name, value in numbers.items():
+        metric, _, statistic = name.partition(".")
+        found.setdefault(metric, {})[statistic] = value  # type: ignore[arg-type]  # claimed_metrics names no others
+    return found
+
+
+def _kind(rows: list[tuple[int, Row]]) -> Kind:
+    words = " ".join(f"{row['metric']} {row.get('notes', '')}" for _, row in rows).lower()
+    kinds: Mapping[str, Kind] = {
+        "interpolat": "interpolated",
+        "second-hand": "quoted",
+        "expected": "expected",
+        "theoretical": "expected",
+    }
+    return next((kind for word, kind in kinds.items() if word in words), "measured")
+
+
+def _outcome(numbers: _Numbers) -> Outcome:
+    has_number = any(numbers.parts[part] for part in ("said", "latency"))
+    return "failed" if numbers.cause and not has_number else "measured"
+
+
+def _label(row: Row) -> str:
+    lengths = f"{row['isl']}/{row.get('osl', '')}" if row.get("isl") else ""
+    load = f"at {row['concurrency_or_batch']}" if row.get("concurrency_or_batch") else ""
+    words = (row["source"], row.get("model", ""), row.get("gpu", ""), row.get("precision", ""), lengths, load)
+    return " ".join(word for word in words if word)
+
+
+def _unread(row: Row, numbers: _Numbers) -> dict[str, object]:
+    left = {name: cell for name, cell in row.items() if cell and name not in _READ and name not in _NUMBER_COLUMNS}
+    return {**left, **numbers.printed, **({"notes": row["notes"]} if row.get("notes") else {})}
+
+
+def _place(lines: list[int]) -> str:
+    if len(lines) == 1:
+        return f"line {lines[0]}"
+    if lines == list(range(lines[0], lines[-1] + 1)):
+        return f"lines {lines[0]}-{lines[-1]}"
+    return "lines " + ", ".join(map(str, lines))
+
+
+FORMAT = Format("claims-table", 1, _recognises, _read, frozenset({"failed_not_zero"}))

@@ -1,0 +1,81 @@
+"""Numbers and names as people print them: `~33`, `15-20`, `<1`, `1,024`, `OOM`; `FP8 (per tensor)`, `vLLM v0.9.2`."""
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from catalog.read import precision_of
+from warehouse.importers.fields import NOTHING
+
+_NUMBER = r"[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,3})?"
+_QUANTITY = re.compile(
+    rf"(?P<sign>~|≈|about |ca\. ?|<=|>=|≤|≥|<|>)?\s*(?P<low>{_NUMBER})"
+    rf"(?:\s*(?:-|–|—|to)\s*(?P<high>{_NUMBER}))?(?P<plus>\+)?\s*(?P<rest>[^\d\s][^|]*)?"  # noqa: RUF001 - as printed
+)
+_ABOUT, _BELOW, _ABOVE = ("~", "≈", "about", "ca."), ("<", "<=", "≤"), (">", ">=", "≥")
+_FAILED = re.compile(
+    r"\b(?:oom|out of memory|failed|failure|error|crash(?:ed)?|time(?:d )?out|unsupported)\b", re.IGNORECASE
+)
+_VERSION = re.compile(r"\bv?(\d+\.\d+[\w.+-]*)")
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A value as printed: its number where it is one, its limits where it is a range, what failed where that is said.
+
+    `qualifier` is about, below, above, range or failed; None for a plain number.
+    """
+
+    number: float | None = None
+    low: float | None = None
+    high: float | None = None
+    qualifier: str | None = None
+
+
+@lru_cache(maxsize=4096)
+def read_quantity(text: str) -> Quantity | None:
+    """The quantity that this text is; None where it is a text of another sort. Nothing at all is one of no number."""
+    text = text.strip()
+    if text.lower() in NOTHING:
+        return Quantity()
+    found = _QUANTITY.fullmatch(text)
+    if found is None:
+        return Quantity(qualifier="failed") if _FAILED.search(text) else None
+    low = float(found["low"].replace(",", ""))
+    if found["high"]:
+        return Quantity(None, low, float(found["high"].replace(",", "")), "range")
+    sign = (found["sign"] or "").strip()
+    if sign in _BELOW:
+        return Quantity(None, None, low, "below")
+    if sign in _ABOVE or found["plus"]:
+        return Quantity(None, low, None, "above")
+    return Quantity(low, None, None, "about" if sign in _ABOUT else None)
+
+
+@lru_cache(maxsize=4096)
+def whole(text: str) -> int | None:
+    """The whole number that is printed here, None where there is none: `per GPU`, `3-5`."""
+    quantity = read_quantity(text)
+    number = None if quantity is None else quantity.number
+    return int(number) if number is not None and number == int(number) else None
+
+
+@lru_cache(maxsize=1024)
+def printed_precision(text: str | None) -> str | None:
+    """The precision of weights by our name for it; one that we do not know is as printed, in small letters."""
+    name = (text or "").strip()
+    return precision_of(name) or (None if name.lower() in (*NOTHING, "unset") else name.lower())
+
+
+@lru_cache(maxsize=1024)
+def version_in(text: str | None) -> str | None:
+    """The first version that stands in this text: `0.9.2` of `vLLM v0.9.2 (ROCm 7.0.0)`."""
+    found = _VERSION.search(text or "")
+    return found[1] if found else None
+
+
+@lru_cache(maxsize=1024)
+def engine_of(text: str | None) -> str | None:
+    """The engine's name in small letters, without its version: `vllm` of `vLLM v0.9.2`."""
+    name = _VERSION.split(text or "", maxsplit=1)[0].strip().rstrip("(").strip().lower()
+    return {"trt-llm": "tensorrt-llm", "trtllm": "tensorrt-llm"}.get(name, name) or None

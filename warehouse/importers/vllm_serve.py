@@ -1,0 +1,142 @@
+"""Results of `vllm bench serve`, of its older and newer clients and the Rust one: JSON, or JSON lines when appended.
+
+Keys with `_ms` are milliseconds, arrays are seconds. Metadata given on the command line stands flat among the results;
+of that only what can have one meaning is read.
+"""
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from bench.claim import Asked, Claim, Said, Series
+from bench.metrics import Bools, Floats
+from warehouse.importers.arrays import Lengths, read_gaps
+from warehouse.importers.document import Document
+from warehouse.importers.fields import Fields
+from warehouse.importers.format import Format
+from warehouse.importers.latencies import read_latencies
+
+# InferenceX writes the first three too; what makes it vLLM's own are the client's backend and milliseconds.
+_ALWAYS = ("num_prompts", "duration", "completed", "request_throughput", "backend")
+_ENGINES = {"vllm": "vllm", "sglang": "sglang", "sglang-native": "sglang", "tgi": "tgi", "tensorrt-llm": "tensorrt-llm"}
+REQUIRED = frozenset({"incomplete", "zero_output", "failed_not_zero", "derived_mismatch"})
+REQUIRED_OF_DETAILED = frozenset({"sum_mismatch", "stat_mismatch", "percentile_order"})
+
+
+def _recognises(document: Document) -> bool:
+    return not document.is_json_list and all(name in document.first_object for name in _ALWAYS)
+
+
+def _read(document: Document, this: Format) -> Iterator[Claim]:
+    for place, values in document.objects:
+        yield serve_claim(Fields(values, f"{document.name} {place}".rstrip()), document, this, place)
+
+
+def serve_claim(fields: Fields, document: Document, this: Format, place: str) -> Claim:
+    """One result of the client as a claim."""
+    said = _said(fields)
+    series = read_series(fields)
+    is_rust = "steady_state" in fields or "failed_requests" in fields
+    # Texts of answers are large and nothing reads them: not even their number is kept.
+    fields.raw("generated_texts")
+    asked = _asked(fields)
+    latency_s = read_latencies(fields, has_gaps=said.total_output_tokens != said.completed)
+    return Claim(
+        lineage=this.lineage(document, place, "vllm-rs bench serve" if is_rust else "vllm bench serve"),
+        asked=asked,
+        said=said,
+        latency_s=latency_s,
+        series=series,
+        label=_label(asked),
+        remarks=tuple(fields.remarks),
+        unread=fields.unread(),
+        required=this.required | (REQUIRED_OF_DETAILED if series else frozenset()),
+    )
+
+
+def _asked(fields: Fields) -> Asked:
+    rate = fields.raw("request_rate")
+    is_unlimited = isinstance(rate, str) or rate is None or (isinstance(rate, float) and math.isinf(rate))
+    per_s = fields.number("request_rate") if not is_unlimited else None
+    return Asked(
+        model=fields.text("model_id"),
+        precision=fields.text("precision", "dtype"),
+        gpu=fields.text("gpu"),
+        gpu_count=fields.integer("gpu_count", "num_gpus"),
+        tp_size=fields.integer("tensor_parallel_size", "tp"),
+        pp_size=fields.integer("pipeline_parallel_size", "pp"),
+        engine=_ENGINES.get(fields.text("backend") or ""),
+        engine_version=fields.text("engine_version", "vllm_version"),
+        max_model_len=fields.integer("max_model_len"),
+        concurrency=fields.integer("max_concurrency"),
+        request_rate_per_s=per_s,
+        is_open_loop=per_s is not None or "ramp_up_strategy" in fields,
+        request_count=fields.integer("num_prompts"),
+        spec_tokens_per_step=fields.positive("spec_decode_acceptance_length"),
+    )
+
+
+def _said(fields: Fields) -> Said:
+    failed = fields.integer("failed")
+    named = fields.raw("failed_requests")
+    if failed is None and isinstance(named, list):
+        failed = len(named)
+    return Said(
+        completed=fields.integer("completed"),
+        failed=failed,
+        duration_s=fields.positive("duration"),
+        total_input_tokens=fields.integer("total_input_tokens"),
+        total_output_tokens=fields.integer("total_output_tokens"),
+        request_throughput_per_s=fields.positive("request_throughput"),
+        input_throughput_tok_per_s=fields.positive("input_throughput"),
+        output_throughput_tok_per_s=fields.positive("output_throughput"),
+        total_throughput_tok_per_s=fields.positive("total_token_throughput"),
+        peak_output_tok_per_s=fields.positive("max_output_tokens_per_s"),
+    )
+
+
+def read_series(fields: Fields) -> Series | None:
+    """The per-request arrays of a detailed result, None where it has none; one of another length is left out."""
+    is_ok = _is_ok(fields)
+    input_tokens, output_tokens = fields.counts("input_lens"), fields.counts("output_lens")
+    start_s, ttft_s, e2el_s = (fields.numbers(name) for name in ("start_times", "ttfts", "latencies"))
+    gap_s, gap_at = read_gaps(fields, "itls")
+    first = next((each for each in (output_tokens, ttft_s, input_tokens, e2el_s) if each is not None), None)
+    if first is None or not len(first):
+        return None
+    lengths = Lengths(fields, len(first))
+    gap_at = gap_at if lengths.fitting("itls", None if gap_at is None else gap_at[1:]) is not None else None
+    is_ok = lengths.fitting("errors", is_ok)
+    return Series(
+        input_tokens=lengths.fitting("input_lens", input_tokens),
+        output_tokens=lengths.fitting("output_lens", output_tokens),
+        is_ok=is_ok,
+        start_s=lengths.fitting("start_times", start_s),
+        ttft_s=_of_the_good(lengths.fitting("ttfts", ttft_s), is_ok),
+        e2el_s=_of_the_good(lengths.fitting("latencies", e2el_s), is_ok),
+        gap_s=None if gap_at is None else gap_s,
+        gap_at=gap_at,
+    )
+
+
+def _is_ok(fields: Fields) -> Bools | None:
+    """Which requests have no error; None where the file does not say."""
+    errors = fields.raw("errors")
+    if errors is None or not isinstance(errors, list):
+        return None
+    return np.fromiter((not each for each in errors), dtype=np.bool_, count=len(errors))
+
+
+def _of_the_good(times: Floats | None, is_ok: Bools | None) -> Floats | None:
+    """The times, NaN for a failed request: the client writes 0 there."""
+    return times if times is None or is_ok is None else np.where(is_ok, times, np.nan)
+
+
+def _label(asked: Asked) -> str:
+    load = [f"concurrency {asked.concurrency}"] if asked.concurrency is not None else []
+    rate = [f"{asked.request_rate_per_s:g} requests/s"] if asked.request_rate_per_s is not None else []
+    return ", ".join([asked.model or "a model that is not named", *load, *rate])
+
+
+FORMAT = Format("vllm-serve", 1, _recognises, _read, REQUIRED)
