@@ -10,6 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from bench.accuracy import changes
 from bench.envelope import calibrated_share
 from bench.metrics import LATENCIES, PERCENTILE_MIN_SAMPLES, Ints, concurrency_achieved, percentile_name, ratio
 from bench.reconcile import cached_diff, reconciled, server_counts
@@ -51,6 +52,7 @@ def evidence(
     columns |= _server_view(record, report, deltas, scrapes)
     columns |= _statistics(record, report, measured)
     columns |= _client(record, report)
+    columns |= changes(record)
     loop = loop_of(record)
     driver = record.asked.workload.driver
     is_exact = record.asked.workload.prompts.has_exact_length

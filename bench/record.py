@@ -14,7 +14,7 @@ from bench.suite import Quality, Scenario, Suite
 
 RECORD_VERSION = 1
 # Raised by each entry of METHOD.md: a flag, a warm-up, a formula, anything that changes the numbers.
-METHOD_VERSION = 3
+METHOD_VERSION = 4
 
 Outcome = Literal["measured", "failed", "not-run"]
 
@@ -180,6 +180,26 @@ class Busy(Written):
     steal_share: float | None
 
 
+class Answers(Written):
+    """What a server answered to the questions of bench/passage.py, asked alone; what could not be had is missing.
+
+    `logprob_mean`: of the passage's tokens, in nats a token. `greedy`: the ids that followed each prompt.
+    """
+
+    logprob_mean: float | None = None
+    logprob_tokens: int | None = None
+    greedy: tuple[tuple[int, ...], ...] = ()
+    lacking: str | None = None  # why something is missing
+
+
+class Accuracy(Written):
+    """The answers of a server before and after a run's load; `passage` is the version of what was asked."""
+
+    passage: str
+    before: Answers
+    after: Answers | None = None  # None: the load failed
+
+
 class RunRecord(Written):
     """One try at one scenario. A failed or unstarted one has a stage and a reason, and nothing measured."""
 
@@ -202,6 +222,7 @@ class RunRecord(Written):
     weights: Weights | None = None
     load: Load | None = None
     busy: Busy | None = None
+    accuracy: Accuracy | None = None  # None: of a run that failed before, or from before this was asked
     lease: LeaseFacts | None = None
     calibration: Calibration | None = None  # None: of a night that did not calibrate its client
     lineage: Lineage

@@ -11,9 +11,22 @@ from typing import Any
 
 from bench.errors import NightbenchError
 from bench.load import Target
+from bench.passage import VERSION
 from bench.plan import prompt_seed
-from bench.record import Busy, Calibration, Host, LeaseFacts, Lineage, Load, NightRecord, PlannedRun, RunRecord, Weights
-from infra import drive, inputs, server, store
+from bench.record import (
+    Accuracy,
+    Busy,
+    Calibration,
+    Host,
+    LeaseFacts,
+    Lineage,
+    Load,
+    NightRecord,
+    PlannedRun,
+    RunRecord,
+    Weights,
+)
+from infra import accuracy, drive, inputs, server, store
 from infra.models import PreparedModel
 from infra.scraping import FILE, TIMEOUT_S, Scraper, write_scrapes
 from infra.server import RunningServer
@@ -110,6 +123,7 @@ def _measure(bench: Bench, run: PlannedRun, running: RunningServer, partial: Pat
     seed = prompt_seed(bench.night, run)
     with notes.watch.stage("look"):
         facts = notes.found["server"] = server.look(running)
+    _ask_quality(run, running, notes)
     what = _drive(bench, run, running, partial, seed)
     argv = drive.driver_argv(what, running)
     load = Load(
@@ -139,7 +153,19 @@ def _measure(bench: Bench, run: PlannedRun, running: RunningServer, partial: Pat
             load_average_after=os.getloadavg()[0],
             steal_share=sampler.steal_share,
         )
+    _ask_quality(run, running, notes)
     drive.read_what_came(run.scenario, partial / "load")
+
+
+def _ask_quality(run: PlannedRun, running: RunningServer, notes: _Notes) -> None:
+    """Ask what is asked before and after each load; the counters of the load are read between the two."""
+    with notes.watch.stage("quality"):
+        answers = accuracy.ask(running, run.scenario.model.name)
+    before = notes.found.get("accuracy")
+    asked = (
+        Accuracy(passage=VERSION, before=answers) if before is None else before.model_copy(update={"after": answers})
+    )
+    notes.found["accuracy"] = asked
 
 
 def _drive(bench: Bench, run: PlannedRun, running: RunningServer, partial: Path, seed: int) -> drive.Drive:

@@ -189,13 +189,18 @@ def _is_healthy(server: RunningServer) -> bool:
 
 
 def _complete_once(server: RunningServer, model: str) -> None:
-    body = json.dumps({"model": model, "prompt": "ready?", "max_tokens": 2, "temperature": 0.0, "ignore_eos": True})
+    body = {"model": model, "prompt": "ready?", "max_tokens": 2, "temperature": 0.0, "ignore_eos": True}
     try:
-        status, text = _ask(server, "POST", "/v1/completions", body, COMPLETION_TIMEOUT_S)
+        status, text = complete(server, body)
     except OSError as error:
         raise ServerStartError(f"the first completion failed ({error}): {explain_end(server)}") from error
     if status != http.client.OK:
         raise ServerStartError(f"the first completion was answered with {status}: {text[:500]}")
+
+
+def complete(server: RunningServer, body: dict[str, Any]) -> tuple[int, str]:
+    """Status and text of the answer to one completion; raises OSError where the server gives none in time."""
+    return _ask(server, "POST", "/v1/completions", json.dumps(body), COMPLETION_TIMEOUT_S)
 
 
 def _ask(

@@ -146,6 +146,34 @@ def _intervals() -> Iterator[Column]:
             yield Column(f"{name}_{end}_{unit}", "number", said, unit.replace("_per_", "/"), low=0)
 
 
+# Read by warehouse/earlier.py out of the nights before.
+_ANSWERS = (
+    Column("logprob_passage", "text", "version of the fixed passage and prompts that the server was asked"),
+    Column("logprob_token_count", "integer", "tokens of the passage that were weighed", "tokens", low=1),
+    *(
+        Column(
+            f"logprob_mean_{when}",
+            "number",
+            f"mean log-probability of the passage's tokens {when} the load",
+            "nats",
+            low=-1000,  # further down than any number: the server gave none
+            high=0,
+        )
+        for when in ("before", "after")
+    ),
+    Column("logprob_mean_earlier", "number", "median of that over the nights that it was compared with", "nats"),
+    Column("earlier_night_count", "integer", "how many nights these are", low=0),
+    Column("greedy_fingerprint_before", "text", "hash of the greedy tokens of the fixed prompts, before the load"),
+    Column("greedy_fingerprint_after", "text", "hash of them after the load"),
+    Column("greedy_tokens", "counts", "these tokens before the load: the ids after each prompt, one after the other"),
+    Column(
+        "quality_id", "text", "hash of what decides over answers (weights, precision, flags): equal, so must they be"
+    ),
+    Column("quality_not_checked", "text", "why answers before and after the load were not compared"),
+    Column("quality_not_compared", "text", "why the passage was not compared with earlier nights"),
+    Column("greedy_not_compared", "text", "why the greedy tokens were not compared with an earlier night"),
+)
+
 _MEASURED = (
     Column("completed", "integer", "requests answered", low=0),
     Column("failed", "integer", "requests that failed", low=0),
@@ -194,6 +222,7 @@ _MEASURED = (
     Column("server_prefix_cache_hits", "integer", "prompt tokens found in the prefix cache", "tokens"),
     Column("client_lag_p99_ms", "number", "p99 of the client's reading after the kernel had the data", "ms"),
     Column("kernel_stamp_share", "number", "reads with a kernel time stamp", "share", low=0, high=1),
+    *_ANSWERS,
     Column("usd_per_mtok_output", "number", "price of a million output tokens at this throughput", "USD", low=0),
 )
 

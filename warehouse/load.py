@@ -13,6 +13,7 @@ from typing import TypeVar
 from bench.errors import UnreadableResultError
 from bench.record import NightEnd, NightRecord, PlannedRun
 from warehouse.database import build_warehouse
+from warehouse.earlier import compare, earlier_files, later_compared
 from warehouse.folders import Place, night_folder, nights, read_run, run_folders
 from warehouse.judgement import Judgement, judge_night
 from warehouse.lake import STAGING, PartWriter, one_loader, partition, remove_others, swap_in, write_json, write_rows
@@ -79,7 +80,10 @@ def load_night(data: Path, night: str) -> LoadSummary:
     """
     folder = night_folder(data, night)
     with writing_to(data / "lake"), one_loader(data) as lake:
-        summary = _stage(folder, lake / STAGING)
+        summary = _stage(folder, lake)
+        anew = later_compared(lake, data, night)
+        for later in anew:
+            _stage(night_folder(data, later), lake)
         changed = swap_in(lake)
         build_warehouse(data)
     return _with_changes(summary, changed)
@@ -90,7 +94,7 @@ def rebuild(data: Path, progress: Callable[[str], None] = lambda _night: None) -
     with writing_to(data / "lake"), one_loader(data) as lake:
         summaries = []
         for night in nights(data):
-            summaries.append(_stage(night_folder(data, night), lake / STAGING))
+            summaries.append(_stage(night_folder(data, night), lake))
             progress(night)
         changed = swap_in(lake)
         remove_others(lake, {summary.night for summary in summaries})
@@ -105,9 +109,9 @@ def _with_changes(summary: LoadSummary, changed: tuple[str, ...]) -> LoadSummary
     )
 
 
-def _stage(folder: Path, staging: Path) -> LoadSummary:
-    """Write every file of a night into the staging folder."""
-    night = _read_plan(folder)
+def _stage(folder: Path, lake: Path) -> LoadSummary:
+    """Write every file of a night into the lake's staging folder."""
+    night, staging = _read_plan(folder), lake / STAGING
     with (
         PartWriter(staging, "requests", night.name) as requests,
         PartWriter(staging, "telemetry", night.name) as telemetry,
@@ -123,6 +127,7 @@ def _stage(folder: Path, staging: Path) -> LoadSummary:
                 telemetry.add(rows.telemetry)
             if rows.server_samples is not None:
                 server_samples.add(rows.server_samples)
+    night.measurements = compare(night.measurements, earlier_files(lake, folder.parent.parent, night.name))
     judgement = judge_night(night.measurements, together(night.asked))
     _write_judged(night, judgement, staging)
     verdicts = Counter(judgement.verdicts.values())

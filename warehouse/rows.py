@@ -13,11 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bench import audit, bootstrap, load, metrics
+from bench.accuracy import fingerprint, quality_id
 from bench.engines import vllm
 from bench.errors import UnreadableResultError
 from bench.metrics import P99_MIN_SAMPLES, PERCENTILE_ESTIMATOR, PERCENTILE_MIN_SAMPLES, Requests, percentile_name
 from bench.own_claim import claim_of
-from bench.record import LeaseReport, NightEnd, NightRecord, PlannedRun, RunRecord, StageCost
+from bench.record import Answers, LeaseReport, NightEnd, NightRecord, PlannedRun, RunRecord, StageCost
 from bench.report import Report
 from bench.server_view import Scrapes, ServerTimes, blind_live, live_view, ttft_over_server_s
 from bench.steady import slope
@@ -68,6 +69,7 @@ def run_rows(place: Place, files: RunFiles) -> RunRows:
     with _reading("the driver's report"):
         scrapes = _scrapes(samples)
         row |= _measured(report, deltas, row["usd_per_hour"])
+        row |= _answers(record)
         row |= _intervals(report, row)
         row |= _steady(report)
         row |= _server_view(report, deltas, scrapes)
@@ -278,6 +280,27 @@ def _measured(report: Report, deltas: Mapping[str, float] | None, usd_per_hour: 
         "client_lag_p99_ms": _ms(report.lag_p99_s),
         "kernel_stamp_share": report.kernel_stamp_share,
         "usd_per_mtok_output": usd_per_mtok_output(usd_per_hour, throughput),
+    }
+
+
+def _answers(record: RunRecord) -> Row:
+    """What the server answered to the fixed questions; warehouse/earlier.py compares it with the nights before."""
+    asked = record.accuracy
+    if asked is None:
+        never = "this run was measured before servers were asked the fixed questions"
+        return dict.fromkeys(("quality_not_checked", "quality_not_compared", "greedy_not_compared"), never)
+    before, after = asked.before, asked.after or Answers()
+    return {
+        "quality_id": quality_id(record),
+        "logprob_passage": asked.passage,
+        "logprob_token_count": before.logprob_tokens,
+        "logprob_mean_before": before.logprob_mean,
+        "logprob_mean_after": after.logprob_mean,
+        "greedy_fingerprint_before": fingerprint(before.greedy),
+        "greedy_fingerprint_after": fingerprint(after.greedy),
+        "greedy_tokens": [token for tokens in before.greedy for token in tokens] or None,
+        "quality_not_checked": before.lacking or after.lacking,
+        **dict.fromkeys(("quality_not_compared", "greedy_not_compared"), "no earlier night was looked at"),
     }
 
 

@@ -5,6 +5,7 @@ audit table, after InferenceX, MAD, aiperf and LoadGen practice.
 """
 
 from bench.calibration import CORE_SHARE, MERGED_LATE_SHARE
+from bench.rules.answers import ANSWER_RULES
 from bench.rules.rule import EXACT_ONE, ZERO, Range, Rule
 
 SERVER_PASSING: Range = (0.98, 1.02)
@@ -337,4 +338,5 @@ NIGHT_RULES: tuple[Rule, ...] = (
         driver="meter",
         lacking="not calibrated: {not_calibrated}",
     ),
+    *ANSWER_RULES,
 )

@@ -14,7 +14,7 @@ from bench.metrics import (
     percentile_name,
     percentile_s,
 )
-from bench.record import CalibratedLoad, Calibration, Host, Lineage, Load, RunRecord, Server
+from bench.record import Accuracy, Answers, CalibratedLoad, Calibration, Host, Lineage, Load, RunRecord, Server
 from bench.report import Report
 from bench.server_view import Scrapes, ServerTimes
 from bench.steady import PARTS, Steady
@@ -53,6 +53,9 @@ CALIBRATION = Calibration(
     loads=(CalibratedLoad(streams=1000, stream_tok_per_s=1e5, workers=1),),
 )
 
+# Of two prompts, and of sixteen tokens each, like those of a server that tells everything it is asked.
+ANSWERS = Answers(logprob_mean=-2.0, logprob_tokens=120, greedy=(tuple(range(16)), tuple(range(16, 32))))
+
 
 def run_record(scenario: Scenario = SCENARIO, quality: Quality | None = None) -> RunRecord:
     return RunRecord(
@@ -81,6 +84,7 @@ def run_record(scenario: Scenario = SCENARIO, quality: Quality | None = None) ->
         host=HOST,
         load=LOAD,
         calibration=CALIBRATION,
+        accuracy=Accuracy(passage="1", before=ANSWERS, after=ANSWERS),
         lineage=Lineage(nightbench_version="0.1.0", git_commit=None, suite_sha256="0" * 64),
     )
 

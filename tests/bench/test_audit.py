@@ -7,13 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench.accuracy import agreed_share, fall
 from bench.audit import evidence, loop_of, release
-from bench.record import CalibratedLoad, Calibration, Server
+from bench.record import Accuracy, Answers, CalibratedLoad, Calibration, Server
 from bench.report import Planned
 from bench.rules import NIGHT_RULES, NOT_CHECKABLE, Evidence, Rule, Status, judge, verdict
 from bench.steady import PARTS
 from bench.suite import Quality, Workload
-from tests.bench.builders import CALIBRATION, CLOSED, OPEN, Measured, closed_loop, healthy, looks, open_loop
+from tests.bench.builders import ANSWERS, CALIBRATION, CLOSED, OPEN, Measured, closed_loop, healthy, looks, open_loop
 
 RULE = {rule.code: rule for rule in NIGHT_RULES}
 STEADY = healthy(closed_loop(CLOSED, [1.0] * 40), CLOSED)
@@ -23,7 +24,32 @@ Mutation = Callable[[Measured], Measured]
 
 
 def _evidence(run: Measured) -> Evidence:
-    return evidence(run.record, run.report, run.row, run.deltas, run.scrapes)
+    return evidence(run.record, run.report, run.row, run.deltas, run.scrapes) | _beside_earlier(run)
+
+
+def _beside_earlier(run: Measured) -> Evidence:
+    """What the load step adds: the answers beside those of an earlier, healthy night."""
+    asked = run.record.accuracy
+    if asked is None or asked.after is None:
+        return {}
+    means = (asked.before.logprob_mean, asked.after.logprob_mean)
+    return {
+        "ev_logprob_fall": fall(means, [-2.0]),
+        "ev_greedy_agreed_earlier_share": agreed_share(asked.before.greedy, ANSWERS.greedy),
+    }
+
+
+def _answering(*, before: Answers = ANSWERS, after: Answers = ANSWERS) -> Mutation:
+    """The same run of a server with other answers before and after its load."""
+    asked = Accuracy(passage="1", before=before, after=after)
+    return lambda run: replace(run, record=run.record.model_copy(update={"accuracy": asked}))
+
+
+def _likely(mean: float) -> Answers:
+    return ANSWERS.model_copy(update={"logprob_mean": mean})
+
+
+OTHER_WORDS = ANSWERS.model_copy(update={"greedy": (tuple(range(16)), tuple(range(1, 17)))})
 
 
 def _statuses(run: Measured) -> dict[str, Status]:
@@ -246,6 +272,10 @@ WARNS: list[tuple[str, Measured, Mutation]] = [
     ("client_bound_core", STEADY, _reporting(core_share=0.71)),
     ("client_bound_merged", STEADY, _reporting(merged_late_share=0.006)),
     ("client_bound_envelope", STEADY, _calibrated_for(3, 1000.0)),
+    ("numerics_changed", STEADY, _answering(after=_likely(-2.02))),
+    ("numerics_changed_greedy", STEADY, _answering(after=OTHER_WORDS)),
+    ("numerics_changed_since", STEADY, _answering(before=OTHER_WORDS, after=OTHER_WORDS)),
+    ("quality_below", STEADY, _answering(before=_likely(-2.02), after=_likely(-2.02))),
 ]
 FAILS: list[tuple[str, Measured, Mutation]] = [
     ("failure_rate", STEADY, _failing(3)),
@@ -276,6 +306,8 @@ FAILS: list[tuple[str, Measured, Mutation]] = [
     ("prefix_cache_contamination", STEADY, _moving("prefix_cache_hits_total", 1.0, more=3000.0)),
     ("too_few_prompts", STEADY, _demanding(min_requests_per_slot=60.0)),
     ("tail_unsupported", STEADY, _storing(ttft_p99_ms=1.0)),
+    ("numerics_changed", STEADY, _answering(after=_likely(-2.06))),
+    ("quality_below", STEADY, _answering(before=_likely(-2.06), after=_likely(-2.06))),
 ]
 SPOILT = {code: run for code, run, _ in [*WARNS, *FAILS]}
 

@@ -3,8 +3,9 @@
     truth_server.py serve MODEL --host H --port P [vLLM's other flags]      truth_server.py --version
 
 Times come from TRUTH_TTFT_MS, TRUTH_ITL_MS and TRUTH_START_S, faults from TRUTH_FAULT (comma-separated; `name:N`
-strikes every N-th completion), and TRUTH_LOG names a file that gets one JSON line for each thing written, stamped
-just before the write. Lines, chunks and errors follow vLLM 0.32.0.
+strikes every N-th completion, `numerics:N` all questions for log-probabilities of a prompt from the N-th on), and
+TRUTH_LOG names a file that gets one JSON line for each thing written, stamped just before the write. Lines, chunks and
+errors follow vLLM 0.32.0.
 """
 
 import argparse
@@ -30,7 +31,7 @@ FINISH_REASONS = ("stop", "length", "abort", "error", "repetition")
 FAULTS = {
     *("oom_at_start", "never_ready", "slow_child", "wrong_version", "miscount", "die_after", "http500", "drop_reuse"),
     *("sse_error", "cut", "short", "stall", "garbage", "no_done", "no_usage", "tokens_per_event", "events_per_write"),
-    *("role_first", "reasoning", "ping", "finish_apart", "usage_running"),
+    *("role_first", "reasoning", "ping", "finish_apart", "usage_running", "numerics", "no_logprobs"),
 }
 
 OOM_LINES = """\
@@ -96,6 +97,7 @@ class Truth:
     log: TextIO | None
     listener: asyncio.Server | None = None
     completions: int = 0
+    weighed: int = 0
     running: int = 0
     prefill_s: float = 0.0
     prefills: int = 0
@@ -238,7 +240,11 @@ def take_ask(truth: Truth, headers: dict[str, str], raw: bytes, *, is_chat: bool
     except ValueError as error:
         raise RefusedError(400, "Bad Request", f"JSON decode error: {error}") from error
     prompt = chat_ids(body.get("messages")) if is_chat else token_ids(body.get("prompt"))
+    prompt = prompt[-(body.get("truncate_prompt_tokens") or len(prompt)) :]
     wanted = check_ask(truth, body, prompt)
+    if "prompt_logprobs" in body:
+        # Neither counted among the completions that faults strike, nor read from the prefix cache.
+        return Ask(0, headers.get("x-request-id", "truth-0"), prompt, 0, wanted, is_chat, body)
     truth.completions += 1
     number = truth.completions
     request_id = headers.get("x-request-id", f"truth-{number}")
@@ -287,6 +293,22 @@ def choice(truth: Truth, ask: Ask, first: int, tokens: int, *, is_last: bool) ->
         "stop_reason": None,
         "prompt_token_ids": ask.prompt if wants_ids and first == 0 else None,
         "token_ids": ids if wants_ids else None,
+    }
+
+
+def weighed(truth: Truth, ask: Ask) -> dict[str, Any]:
+    """Build the choice that tells each prompt token's log-probability, and tokens that follow from the prompt alone."""
+    truth.weighed += 1
+    is_off = 0 < truth.faults.get("numerics", 0) <= truth.weighed
+    lost = 0.25 if is_off else 0.0
+    told = [{str(token): {"logprob": -1.0 - token % 16 / 8 - lost, "rank": 1}} for token in ask.prompt[1:]]
+    start = sum(ask.prompt) + is_off
+    return {
+        **choice(truth, ask, 0, ask.output_tokens, is_last=True),
+        "finish_reason": finish_reason(ask),
+        "prompt_token_ids": ask.prompt,
+        "prompt_logprobs": None if "no_logprobs" in truth.faults else [None, *told],
+        "token_ids": [FIRST_WORD_ID + (start * (place + 1)) % 9000 for place in range(ask.output_tokens)],
     }
 
 
@@ -476,6 +498,9 @@ class Conversation:
         except RefusedError as refused:
             await self._send(refused.status, "application/json", json.dumps(refused.body).encode())
             return
+        if "prompt_logprobs" in ask.body:
+            await self._weigh(ask)
+            return
         self._truth.running += 1
         self._truth.note("received", ask.request_id, running=self._truth.running)
         self._truth.counts["prompt_tokens"] += len(ask.prompt)
@@ -501,6 +526,14 @@ class Conversation:
         self._end(ask, finish_reason(ask))
         answer = chunk(self._truth, ask, choices=[whole], usage=usage(self._truth, ask))
         await self._send(200, "application/json", json.dumps(answer).encode())
+
+    async def _weigh(self, ask: Ask) -> None:
+        """Answer at once with the prompt's log-probabilities and the likeliest tokens: what a load is not made of."""
+        self._truth.counts["prompt_tokens"] += len(ask.prompt)
+        self._truth.counts["generation_tokens"] += ask.output_tokens
+        self._truth.finished[finish_reason(ask)] += 1
+        said = chunk(self._truth, ask, choices=[weighed(self._truth, ask)], usage=usage(self._truth, ask))
+        await self._send(200, "application/json", json.dumps(said).encode())
 
     async def _stream(self, ask: Ask) -> None:
         head = "HTTP/1.1 200 OK\r\nserver: uvicorn\r\ncontent-type: text/event-stream; charset=utf-8\r\n"

@@ -116,6 +116,36 @@ def test_every_fourth_answer_broken_is_rejected(house: House, fault: str) -> Non
     assert ask(house, "SELECT count(*) FROM findings WHERE code = 'failure_rate' AND status = 'FAIL'") == [(2,)]
 
 
+def test_the_server_is_asked_the_same_before_and_after_each_load_and_none_of_it_is_counted(house: House) -> None:
+    night(house)
+
+    same = "bool_and(logprob_mean_before = logprob_mean_after AND greedy_fingerprint_before = greedy_fingerprint_after)"
+    asked = "count(logprob_mean_before), count(DISTINCT greedy_fingerprint_before), min(logprob_token_count)"
+    assert ask(house, f"SELECT {same}, {asked} FROM measurements") == [(True, 2, 1, 107)]
+    counted = "max(abs(ev_server_client_tokens_diff)), max(abs(ev_server_client_prompt_diff)), max(ev_prefix_hit_share)"
+    assert ask(house, f"SELECT {counted} FROM measurements") == [(0, 0, 0)]
+
+
+def test_a_night_with_broken_numerics_is_rejected_beside_the_one_before(house: House) -> None:
+    night(house)
+    house.write_suite(fault="numerics:1")
+
+    broken = night(house)
+
+    assert broken.verdicts == {"rejected": 2}
+    found = ask(house, f"SELECT DISTINCT code FROM findings WHERE status = 'FAIL' AND night = '{broken.night}'")
+    assert found == [("quality_below",)]
+
+
+def test_numerics_that_break_under_load_are_rejected_at_once(house: House) -> None:
+    house.write_suite(fault="numerics:6")  # from the first question after the first load on
+
+    summary = night(house)
+
+    assert summary.verdicts["rejected"] == 1
+    assert ask(house, "SELECT code FROM findings WHERE status = 'FAIL'") == [("numerics_changed",)]
+
+
 def test_an_engine_that_will_not_start_fails_its_runs_in_its_own_words(house: House) -> None:
     house.write_suite(fault="oom_at_start")
 

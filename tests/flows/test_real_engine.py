@@ -56,6 +56,12 @@ def test_a_night_on_the_real_engine_is_measured_counted_and_audited(real: House)
     # (measured + warm-up requests) x output length, to the token, as the server itself counted them.
     assert [row["server_generation_tokens"] for row in rows] == [44 * 32, 32 * 32, 26 * 64]
     assert {row["ev_isl_ratio"] for row in rows} == {1.0}
+    # The same questions before and after the load: an engine that is deterministic when it is alone answers alike.
+    answers = "logprob_mean_before, logprob_mean_after, greedy_fingerprint_before, greedy_fingerprint_after"
+    for row in results(real, f"{answers}, logprob_token_count"):
+        assert row["logprob_mean_before"] == row["logprob_mean_after"] is not None
+        assert row["greedy_fingerprint_before"] == row["greedy_fingerprint_after"] is not None
+        assert row["logprob_token_count"] == 127  # a vocabulary without English words: the passage is cut to 128
     asked = real.cli("sql", "SELECT DISTINCT code FROM findings WHERE severity <> 'info'", "--json")
     # Speed is never asserted in a test: on a loaded machine windows shrink, and a late client or server says so.
     about_speed = {

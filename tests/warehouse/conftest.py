@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.warehouse.folders import Shape, Told, whole_night, write_night, write_run
+from tests.warehouse.folders import ANSWERS, Shape, Told, whole_night, write_night, write_run
 from warehouse.load import LoadSummary, load_night
 
 NIGHT = "2026-03-01"
@@ -14,6 +14,10 @@ SHAPES = {
     "broken": Shape(tokens=9),
     "never": Shape(tokens=10),
 }
+TOLD = {
+    "broken": Told("failed", "server", "<b>out of memory</b>"),
+    "peer": Told(after=ANSWERS.model_copy(update={"logprob_mean": None, "lacking": "the server answered 400"})),
+}
 
 
 @pytest.fixture(scope="session")
@@ -23,7 +27,7 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, LoadSummary]
     night = write_night(data, NIGHT, SHAPES)
     for run in night.runs:
         name = run.scenario.name
-        told = Told("failed", "server", "<b>out of memory</b>") if name == "broken" else Told()
+        told = TOLD.get(name, Told())
         if name != "never":
             write_run(data, night, run, SHAPES[name], told)
     return data, load_night(data, NIGHT)

@@ -13,6 +13,8 @@ import pyarrow.parquet as pq
 
 from bench.engines.vllm import FINISH_REASONS, SAMPLED
 from bench.record import (
+    Accuracy,
+    Answers,
     Busy,
     CalibratedLoad,
     Calibration,
@@ -54,6 +56,12 @@ class Shape:
     event_tokens: int = 1  # tokens of each event; `tokens` counts events then
 
 
+# Of four prompts, sixteen tokens each.
+ANSWERS = Answers(
+    logprob_mean=-2.0, logprob_tokens=120, greedy=tuple(tuple(range(at, at + 16)) for at in (0, 100, 200, 300))
+)
+
+
 @dataclass(frozen=True)
 class Told:
     """What else a record says; the defaults are those of a good run."""
@@ -64,6 +72,10 @@ class Told:
     engine_version: str = "0.32.0+cpu"
     usd_per_hour: float | None = 2.0
     counters: dict[str, float] = field(default_factory=dict)
+    before: Answers | None = ANSWERS  # None: a run from before servers were asked
+    after: Answers | None = ANSWERS
+    weights_sha256: str = "1" * 64
+    host: dict[str, Any] = field(default_factory=dict)  # what is otherwise about it
 
 
 def scenario(shape: Shape = Shape(), name: str = "chat") -> Scenario:
@@ -227,16 +239,21 @@ def run_record(night: NightRecord, run: PlannedRun, told: Told = Told()) -> RunR
             "ended_at": STARTED + timedelta(minutes=1),
             "asked": run.scenario,
             "quality": night.suite.quality,
-            "host": _HOST,
+            "host": _HOST.model_copy(update=told.host),
             "load": _LOAD if is_measured else None,
             "server": _server(told.engine_version) if is_measured else None,
-            "weights": Weights(revision="r1", sha256="1" * 64, bytes=10) if is_measured else None,
+            "weights": Weights(revision="r1", sha256=told.weights_sha256, bytes=10) if is_measured else None,
             "busy": Busy(load_average_before=0.1, load_average_after=1.5, steal_share=0.0) if is_measured else None,
+            "accuracy": _accuracy(told) if is_measured else None,
             "lease": None if told.usd_per_hour is None else price,
             "calibration": CALIBRATION if is_measured else Calibration(reason="there is no C compiler"),
             "lineage": Lineage(nightbench_version="0.1.0", git_commit="abc", suite_sha256="0" * 64),
         }
     )
+
+
+def _accuracy(told: Told) -> Accuracy | None:
+    return None if told.before is None else Accuracy(passage="1", before=told.before, after=told.after)
 
 
 _HOST = Host(

@@ -8,6 +8,7 @@ from warehouse.columns import COLUMNS, TABLES, Column, Table, outside_bounds, re
 from warehouse.load import LoadSummary, load_night
 from warehouse.query import run_sql
 
+COMPARED = ["logprob_mean_earlier", "ev_greedy_agreed_earlier_share", "ev_logprob_fall"]
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "columns.md"
 
 
@@ -25,7 +26,8 @@ def test_every_declared_column_is_written_by_some_row(loaded: tuple[Path, LoadSu
 
     found = run_sql(loaded[0], f"SELECT {counted} FROM {rows}").dicts()[0]
 
-    assert [name for name in names if not found[name]] == []
+    # What compares with earlier nights is NULL in a first one; tests/warehouse/test_earlier.py sees it written.
+    assert [name for name in names if not found[name]] == (COMPARED if table == "measurements" else [])
 
 
 @pytest.mark.parametrize("table", TABLES)

@@ -1,0 +1,142 @@
+"""Whether the same weights still give the same answers: what is asked, how it is read, and how it compares.
+
+Speed is bought with kernels, and a kernel that is quick and wrong looks well in every other column. So each server is
+asked the same before and after its load, one request at a time: alone in its batch, a request has one shape, and the
+same additions in the same order.
+"""
+
+import hashlib
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
+from statistics import median
+from typing import Any
+
+from bench.errors import UnreadableResultError
+from bench.passage import TEXT
+from bench.record import RunRecord
+
+Greedy = Sequence[Sequence[int]]  # the token ids that followed each prompt
+Body = dict[str, Any]
+
+GREEDY_TOKENS = 16
+# A vocabulary without English words spells the passage out: what comes before its last tokens is cut off.
+PROMPT_TOKENS_MAX = 128
+# What vLLM writes for minus infinity. One token that has no finite number makes the whole mean this, which no column
+# takes: numerics that broke must not pass for missing.
+NOT_A_NUMBER = -9999.0
+# Flags of an engine after which other numbers are to be expected of the same weights. All others may only round.
+NUMERIC_FLAGS = frozenset(
+    {"--dtype", "--quantization", "-q", "--kv-cache-dtype", "--calculate-kv-scales", "--hf-overrides", "--load-format"}
+)
+
+
+def ask_passage(model: str) -> Body:
+    """The completion that tells the log-probability of each token of the passage."""
+    return _ask(model, TEXT, 1)
+
+
+def ask_greedy(model: str, prompt: str) -> Body:
+    """The completion that goes on with a prompt by the likeliest tokens."""
+    return _ask(model, prompt, GREEDY_TOKENS) | {"ignore_eos": True}
+
+
+def _ask(model: str, prompt: str, max_tokens: int) -> Body:
+    # Prompt log-probabilities keep vLLM from reading the prompt out of its prefix cache, where it was since the first
+    # time: the second time must compute what the first one did.
+    said = {"prompt_logprobs": 0, "return_token_ids": True, "truncate_prompt_tokens": PROMPT_TOKENS_MAX}
+    return {"model": model, "prompt": prompt, "max_tokens": max_tokens, "temperature": 0.0, "seed": 0, **said}
+
+
+def read_logprobs(answer: str) -> tuple[float, int]:
+    """Mean log-probability, in nats a token, of the prompt's tokens after the first, and how many these are.
+
+    Raises UnreadableResultError where the server does not tell them.
+    """
+    try:
+        choice = json.loads(answer)["choices"][0]
+        ids, said = choice["prompt_token_ids"], choice["prompt_logprobs"]
+        values = [said[at][str(ids[at])]["logprob"] for at in range(1, len(ids))]
+        total = math.fsum(math.nan if value is None else float(value) for value in values)
+        mean = total / len(values)
+    except (ValueError, LookupError, TypeError, ArithmeticError) as error:
+        raise UnreadableResultError(f"the server tells no log-probabilities of a prompt ({error!r})") from error
+    return (mean if math.isfinite(mean) else NOT_A_NUMBER), len(values)
+
+
+def read_greedy(answer: str) -> tuple[int, ...]:
+    """The ids of the tokens that were written; raises UnreadableResultError where these are not all that was asked."""
+    try:
+        ids = json.loads(answer)["choices"][0]["token_ids"]
+        tokens = tuple(int(token) for token in ids)
+    except (ValueError, LookupError, TypeError) as error:
+        raise UnreadableResultError(f"the server tells no token ids of its answer ({error!r})") from error
+    if len(tokens) != GREEDY_TOKENS:
+        raise UnreadableResultError(f"the server wrote {len(tokens)} of the {GREEDY_TOKENS} tokens that were asked")
+    return tokens
+
+
+def fingerprint(greedy: Greedy) -> str | None:
+    """What is equal where all answers are: the first 16 hex digits of the sha256 of their ids; None of no answers."""
+    text = json.dumps([list(tokens) for tokens in greedy], separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16] if greedy else None
+
+
+def agreed_share(first: Greedy, second: Greedy) -> float | None:
+    """The share of tokens before the first one that differs, prompt by prompt; None where one of them has no answers.
+
+    What follows a token that differs says nothing: it goes on from another text.
+    """
+    total = sum(len(tokens) for tokens in first)
+    if not total or [len(tokens) for tokens in first] != [len(tokens) for tokens in second]:
+        return None
+    pairs = (zip(one, other, strict=True) for one, other in zip(first, second, strict=True))
+    return sum(len(list(takewhile(lambda pair: pair[0] == pair[1], pair))) for pair in pairs) / total
+
+
+def quality_id(record: RunRecord) -> str | None:
+    """What is equal for runs whose answers must be: passage, weights, precision, and flags that change numbers.
+
+    Not the engine's version, nor flags that make it fast: whether these keep the answers is the question.
+    """
+    if record.accuracy is None or record.weights is None:
+        return None
+    engine = record.asked.engine
+    same = [record.accuracy.passage, engine.name, record.weights.sha256, record.asked.model.precision]
+    text = json.dumps([*same, sorted(numeric_settings(engine.flags))])
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def numeric_settings(flags: Sequence[str]) -> Iterator[str]:
+    """The flags of an engine's argv that change numbers, as `--flag=value`, `--flag` where it has none."""
+    for at, flag in enumerate(flags):
+        name, equals, _value = flag.partition("=")
+        if name in NUMERIC_FLAGS:
+            follower = "" if equals or at + 1 == len(flags) or flags[at + 1].startswith("-") else f"={flags[at + 1]}"
+            yield flag + follower
+
+
+def changes(record: RunRecord) -> Mapping[str, float | None]:
+    """How a server's answers after its load differ from those before it; None where either is missing."""
+    asked = record.accuracy
+    if asked is None or asked.after is None:
+        return {}
+    before, after = asked.before, asked.after
+    return {
+        "ev_logprob_change": _apart(before.logprob_mean, after.logprob_mean),
+        "ev_greedy_agreed_share": agreed_share(before.greedy, after.greedy),
+    }
+
+
+def _apart(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else abs(one - other)
+
+
+def fall(means: Sequence[float | None], earlier: Sequence[float]) -> float | None:
+    """How far the lower of a run's means lies below the median of earlier nights' (negative: above it), in nats.
+
+    None where there is no mean, or no earlier night.
+    """
+    known = [mean for mean in means if mean is not None]
+    return median(earlier) - min(known) if known and earlier else None

@@ -1,0 +1,47 @@
+"""Ask a running server the fixed questions of bench/passage.py, one at a time, while nothing else is asked of it."""
+
+import http.client
+from typing import Any
+
+from bench import accuracy
+from bench.accuracy import Body
+from bench.errors import UnreadableResultError
+from bench.passage import PROMPTS
+from bench.record import Answers
+from infra import server
+from infra.server import RunningServer
+
+
+def ask(running: RunningServer, model: str) -> Answers:
+    """What the server answers now. Never fails: what it does not tell is missing, and why is said.
+
+    A server that refuses one question is asked the next; one that does not answer at all is left alone.
+    """
+    found: dict[str, Any] = {}
+    lacking: list[str] = []
+    for read in (_passage, _greedy):
+        try:
+            found |= read(running, model)
+        except UnreadableResultError as error:
+            lacking.append(str(error))
+        except OSError as error:
+            lacking.append(f"the server does not answer ({error})")
+            break
+    return Answers(**found, lacking="; ".join(lacking) or None)
+
+
+def _passage(running: RunningServer, model: str) -> dict[str, Any]:
+    mean, count = accuracy.read_logprobs(_answer(running, accuracy.ask_passage(model)))
+    return {"logprob_mean": mean, "logprob_tokens": count}
+
+
+def _greedy(running: RunningServer, model: str) -> dict[str, Any]:
+    bodies = [accuracy.ask_greedy(model, prompt) for prompt in PROMPTS]
+    return {"greedy": tuple(accuracy.read_greedy(_answer(running, body)) for body in bodies)}
+
+
+def _answer(running: RunningServer, body: Body) -> str:
+    status, text = server.complete(running, body)
+    if status != http.client.OK:
+        raise UnreadableResultError(f"the server answered {status}: {text[:300]}")
+    return text

@@ -1,0 +1,121 @@
+"""Compare the answers of a night's servers with those of the nights before it.
+
+Only nights of an earlier name are looked at, and only those whose run folders are still there: loading them one by one
+then gives what `rebuild` gives. A night that is loaded after a later one, or again with other answers, has the later
+ones loaded again.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from statistics import median
+
+import pyarrow.parquet as pq
+
+from bench.accuracy import GREEDY_TOKENS, Greedy, agreed_share, fall
+from bench.rules import judge
+from bench.rules.answers import ANSWER_RULES
+from warehouse.folders import nights
+from warehouse.lake import PART, STAGING, partition
+from warehouse.rows import Row
+
+NIGHTS = 5  # the latest ones: one that went astray unseen does not move a median of five
+_EVIDENCE = [rule.column for rule in ANSWER_RULES]
+_HARDWARE = ("server_id", "gpus", "cpu_model")
+_READ = ["quality_id", "verdict", *_HARDWARE, "logprob_mean_before", "greedy_tokens", *_EVIDENCE]
+FIRST = "this is the first night with these weights and flags"
+
+
+def earlier_files(lake: Path, data: Path, night: str) -> Iterator[Path]:
+    """The measurements of the nights before this one, latest first; as staged where they are being loaded too."""
+    for name in reversed([name for name in nights(data) if name < night]):
+        found = _file(lake, name)
+        if found is not None:
+            yield found
+
+
+def _file(lake: Path, night: str) -> Path | None:
+    places = (partition(root, "measurements", night) / PART for root in (lake / STAGING, lake))
+    return next((place for place in places if place.exists()), None)
+
+
+def compare(rows: Sequence[Row], files: Iterable[Path]) -> list[Row]:
+    """The rows with what earlier nights say of their answers; `files` are those nights' measurements, latest first."""
+    found: dict[str, list[list[Row]]] = {row["quality_id"]: [] for row in rows if row["quality_id"] is not None}
+    for path in files:
+        if all(len(before) == NIGHTS for before in found.values()):
+            break
+        for series, told in _sound(path).items():
+            if series in found and len(found[series]) < NIGHTS:
+                found[series].append(told)
+    return [row if row["quality_id"] is None else row | _compared(row, found[row["quality_id"]]) for row in rows]
+
+
+def _sound(path: Path) -> dict[str, list[Row]]:
+    """A night's rows whose answers nothing was found against, by series."""
+    found: dict[str, list[Row]] = {}
+    for row in read_answers(path):
+        is_doubted = any(judge(rule, row[rule.column]) in ("WARN", "FAIL") for rule in ANSWER_RULES)
+        if row["verdict"] != "rejected" and not is_doubted:
+            found.setdefault(row["quality_id"], []).append(row)
+    return found
+
+
+def read_answers(path: Path | None) -> list[Row]:
+    """What a night's measurements say of its servers' answers; nothing where none were asked, or there is no file."""
+    if path is None:
+        return []
+    with pq.ParquetFile(path) as file:
+        if not set(_READ) <= set(file.schema_arrow.names):
+            return []
+        rows: list[Row] = file.read(columns=_READ).to_pylist()
+    return [row for row in rows if row["quality_id"] is not None]
+
+
+def _compared(row: Row, before: Sequence[Sequence[Row]]) -> Row:
+    by_night = [
+        [row["logprob_mean_before"] for row in told if row["logprob_mean_before"] is not None] for told in before
+    ]
+    means = [median(of_night) for of_night in by_night if of_night]
+    fallen = fall((row["logprob_mean_before"], row["logprob_mean_after"]), means)
+    agreed = _agreed_earlier(row, before)
+    return {
+        "logprob_mean_earlier": median(means) if means else None,
+        "earlier_night_count": len(means),
+        "ev_logprob_fall": fallen,
+        "ev_greedy_agreed_earlier_share": agreed,
+        "quality_not_compared": None if fallen is not None else row["quality_not_checked"] or FIRST,
+        "greedy_not_compared": None
+        if agreed is not None
+        else row["quality_not_checked"] or f"{FIRST}, server and hardware",
+    }
+
+
+def _agreed_earlier(row: Row, before: Sequence[Sequence[Row]]) -> float | None:
+    """The agreement of greedy tokens with the latest night on the same server and hardware; the best of its runs."""
+    for told in before:
+        same = [other for other in told if all(other[name] == row[name] for name in _HARDWARE)]
+        shares = [agreed_share(_by_prompt(row), _by_prompt(other)) for other in same]
+        known = [share for share in shares if share is not None]
+        if known:
+            return max(known)
+    return None
+
+
+def _by_prompt(row: Mapping[str, Sequence[int] | None]) -> Greedy:
+    tokens = row["greedy_tokens"] or []
+    return [tokens[at : at + GREEDY_TOKENS] for at in range(0, len(tokens), GREEDY_TOKENS)]
+
+
+def later_compared(lake: Path, data: Path, night: str) -> list[str]:
+    """The loaded nights after this one that were compared with it, if what is staged of it now is not as it was."""
+    was = read_answers(_if_there(partition(lake, "measurements", night) / PART))
+    now = read_answers(_file(lake, night))
+    if was == now:
+        return []
+    touched = {row["quality_id"] for row in (*was, *now)}
+    later = [name for name in nights(data) if name > night]
+    return [name for name in later if touched & {row["quality_id"] for row in read_answers(_file(lake, name))}]
+
+
+def _if_there(path: Path) -> Path | None:
+    return path if path.exists() else None
