@@ -10,7 +10,7 @@ import types
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from datetime import date
-from typing import Annotated, ClassVar, Self, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
 
 from bench.errors import CatalogError
 
@@ -126,8 +126,20 @@ def _reader_of(hint: object) -> _Reader:
     kind = next(one for one in options if one is not types.NoneType)
     limits = next((one for one in getattr(kind, "__metadata__", ()) if isinstance(one, Range)), None)
     plain = get_args(kind)[0] if get_origin(kind) is Annotated else kind
+    if get_origin(plain) is Literal:
+        words = get_args(plain)
+        return _Reader(_one_of(words), len(options) > 1, f"one of {', '.join(words)}", None)
     read, expected = _READ[plain]
     return _Reader(read, len(options) > 1, expected, limits)
+
+
+def _one_of(words: tuple[str, ...]) -> Callable[[str], str]:
+    def read(cell: str) -> str:
+        if cell not in words:
+            raise ValueError
+        return cell
+
+    return read
 
 
 def _int(cell: str) -> int:

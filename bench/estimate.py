@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from bench.catalog import Catalog, CatalogModel, Size
+from bench.engine_config import parse_flags
 from bench.physics import Group, checkpoint_bytes, least_step_s, least_ttft_s, needed_gib, room_gib
 from bench.record import PlannedRun
 from bench.suite import Model, Scenario, Suite
@@ -124,7 +125,7 @@ def fit_of(suite: Suite, runs: Sequence[PlannedRun], site: Site, catalog: Catalo
     if known is None:
         return None
     model, group = known
-    utilization = float(_flag(suite, "--gpu-memory-utilization") or 0.9)
+    utilization = float(parse_flags(suite.engine.flags).get("--gpu-memory-utilization") or 0.9)
     loads = [run.scenario.workload for run in runs]
     needed = max(needed_gib(model, group, load.concurrency or 1, load.context_tokens) for load in loads)
     return Fit(needed, room_gib(group, utilization))
@@ -214,28 +215,18 @@ def _known(suite: Suite, site: Site, catalog: Catalog) -> tuple[CatalogModel, Gr
     model, gpu = catalog.model(suite.model.source), catalog.gpu(site.size.gpu if site.size else suite.machine.gpu)
     if model is None or gpu is None:
         return None
-    kv_bytes = 1.0 if (_flag(suite, "--kv-cache-dtype") or "").startswith("fp8") else 2.0
-    count = int(_flag(suite, "--tensor-parallel-size") or _flag(suite, "-tp") or 1)
+    flags = parse_flags(suite.engine.flags)
+    kv_bytes = 1.0 if flags.get("--kv-cache-dtype", "").startswith("fp8") else 2.0
+    count = int(flags.get("--tensor-parallel-size") or 1)
     return model, Group(gpu, count, suite.model.precision, kv_bytes)
 
 
 def _is_quantised(suite: Suite) -> bool:
     """Whether the engine makes the served precision itself, from a checkpoint of 16 bits."""
-    return _flag(suite, "--quantization") is not None
+    return "--quantization" in parse_flags(suite.engine.flags)
 
 
 def _checkpoint_precision(model: Model, is_quantised: bool) -> str:
     # A checkpoint says in its name that it is of fewer bits already.
     is_small = re.search(r"fp8|fp4|int4|awq|gptq", model.source.lower()) is not None
     return "bf16" if is_quantised and not is_small else model.precision
-
-
-def _flag(suite: Suite, name: str) -> str | None:
-    """The value of an engine's flag, written as two words or with a sign between."""
-    flags = suite.engine.flags
-    for at, flag in enumerate(flags):
-        if flag == name and at + 1 < len(flags):
-            return flags[at + 1]
-        if flag.startswith(f"{name}="):
-            return flag.removeprefix(f"{name}=")
-    return None

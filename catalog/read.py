@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from bench.catalog import Catalog, CatalogModel, Gpu, Pace, Size
 from bench.csv_rows import Row
+from bench.engine_rules import EngineRule
 from bench.names import Name, Names
 
 _Row = TypeVar("_Row", bound=Row)
@@ -36,6 +37,12 @@ def read_catalog() -> Catalog:
 def read_names() -> Names:
     """What GPUs, models and precisions are called."""
     return Names.of(read_gpus(), read_models(), _rows(Name, "names.csv"))
+
+
+@cache
+def read_engine_rules() -> tuple[EngineRule, ...]:
+    """What engines need of their configuration, version by version."""
+    return _rows(EngineRule, "engine_rules.csv")
 
 
 def find_gpu(text: str) -> Gpu | None:

@@ -13,6 +13,7 @@ from bench.suite import Machine, Suite, hardware_of
 from catalog.read import read_catalog
 from infra.cloud import Cloud
 from infra.wish import fitting, wish_of
+from tasks.engine_check import doubts_of_engine
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ def forecast(night: NightRecord, cloud: Cloud | None, download_mb_per_s: float |
         snapshot_usd_per_month=kept_usd_per_month(0.0, catalog.pace["snapshot_gb"], catalog.pace),
         fit=fit,
         usd_max=None if price.usd_per_hour is None else price.usd_per_hour * machine.lease_minutes / 60,
-        doubts=tuple(_doubts(night.suite, price, cold, fit)),
+        doubts=(*_doubts(night.suite, price, cold, fit), *doubts_of_engine(night.suite, night.target)),
     )
 
 

@@ -15,6 +15,7 @@ from bench.record import NightRecord, PlannedRun
 from bench.suite import Scenario, Suite, parse_suite
 from infra import inputs, store
 from infra.settings import Settings
+from tasks.engine_check import require_engine_rules
 
 
 def read_suite(path: Path, *, is_draft: bool = False) -> tuple[Suite, str]:
@@ -45,8 +46,13 @@ def pick_scenario(path: Path, name: str) -> tuple[Suite, Scenario]:
 
 
 def make_night(suite: Path, target: str, *, poc: bool, is_draft: bool = False) -> NightRecord:
-    """A night that starts now; nothing is written. Only a draft, which is shown and not run, may have open pins."""
+    """A night that starts now; nothing is written.
+
+    Only a draft, which is shown and not run, may have open pins and break its engine's rules: SuiteError otherwise.
+    """
     parsed, digest = read_suite(suite, is_draft=is_draft)
+    if not is_draft:
+        require_engine_rules(parsed, target, suite)
     started_at = datetime.now(UTC)
     night = NightRecord(
         night=f"{started_at:%Y-%m-%dT%H%M%S}Z",

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import date
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import pytest
 
@@ -20,9 +20,10 @@ class Fruit(Row):
     seeds: Count | None
     water: Share | None
     is_sweet: bool
+    grade: Literal["A", "B"] | None = None
 
 
-HEADER = "name,ripe_on,mass_g,seeds,water,is_sweet,source"
+HEADER = "name,ripe_on,mass_g,seeds,water,is_sweet,grade,source"
 
 
 def rows(*lines: str) -> tuple[Fruit, ...]:
@@ -30,7 +31,7 @@ def rows(*lines: str) -> tuple[Fruit, ...]:
 
 
 def test_a_row_has_the_types_of_its_fields_and_an_empty_cell_is_none() -> None:
-    apple, plum = rows("apple,2026-09-01,182,5e0,0.86,True,a book", "plum,,66,,,False,a book")
+    apple, plum = rows("apple,2026-09-01,182,5e0,0.86,True,,a book", "plum,,66,,,False,,a book")
 
     assert apple == Fruit(
         name="apple", ripe_on=date(2026, 9, 1), mass_g=182.0, seeds=5, water=0.86, is_sweet=True, source="a book"
@@ -41,17 +42,18 @@ def test_a_row_has_the_types_of_its_fields_and_an_empty_cell_is_none() -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("apple,,heavy,5,,True,x", "fruit.csv:2: column 'mass_g' is 'heavy': give a number"),
-        ("apple,,0,5,,True,x", "fruit.csv:2: column 'mass_g' is 0: give a number above 0"),
-        ("apple,,nan,5,,True,x", "fruit.csv:2: column 'mass_g' is 'nan': give a number"),
-        ("apple,,inf,5,,True,x", "fruit.csv:2: column 'mass_g' is 'inf': give a number"),
-        ("apple,,1,5.5,,True,x", "fruit.csv:2: column 'seeds' is '5.5': give a whole number"),
-        ("apple,,1,-1,,True,x", "fruit.csv:2: column 'seeds' is -1: give a whole number at least 0"),
-        ("apple,,1,5,86,True,x", "fruit.csv:2: column 'water' is 86: give a number above 0 and at most 1"),
-        ("apple,,1,5,,yes,x", "fruit.csv:2: column 'is_sweet' is 'yes': give True or False"),
-        ("apple,1.9.26,1,5,,True,x", "fruit.csv:2: column 'ripe_on' is '1.9.26': give a date as 2026-11-22"),
-        ("apple,,1,5,,True,", "fruit.csv:2: column 'source' is empty: give a text"),
-        ("apple,,1,5,True,x", "fruit.csv:2: 6 cells under 7 columns"),
+        ("apple,,heavy,5,,True,,x", "fruit.csv:2: column 'mass_g' is 'heavy': give a number"),
+        ("apple,,0,5,,True,,x", "fruit.csv:2: column 'mass_g' is 0: give a number above 0"),
+        ("apple,,nan,5,,True,,x", "fruit.csv:2: column 'mass_g' is 'nan': give a number"),
+        ("apple,,inf,5,,True,,x", "fruit.csv:2: column 'mass_g' is 'inf': give a number"),
+        ("apple,,1,5.5,,True,,x", "fruit.csv:2: column 'seeds' is '5.5': give a whole number"),
+        ("apple,,1,-1,,True,,x", "fruit.csv:2: column 'seeds' is -1: give a whole number at least 0"),
+        ("apple,,1,5,86,True,,x", "fruit.csv:2: column 'water' is 86: give a number above 0 and at most 1"),
+        ("apple,,1,5,,yes,,x", "fruit.csv:2: column 'is_sweet' is 'yes': give True or False"),
+        ("apple,1.9.26,1,5,,True,,x", "fruit.csv:2: column 'ripe_on' is '1.9.26': give a date as 2026-11-22"),
+        ("apple,,1,5,,True,C,x", "fruit.csv:2: column 'grade' is 'C': give one of A, B"),
+        ("apple,,1,5,,True,,", "fruit.csv:2: column 'source' is empty: give a text"),
+        ("apple,,1,5,True,,x", "fruit.csv:2: 7 cells under 8 columns"),
         ('"apple,,1,5,,True,x', "fruit.csv:2: not CSV: unexpected end of data"),
     ],
 )
@@ -64,7 +66,7 @@ def test_a_wrong_cell_is_named_by_its_place(line: str, said: str) -> None:
 
 def test_two_rows_of_one_key_are_refused() -> None:
     with pytest.raises(CatalogError, match=r"fruit.csv:3: column 'name': apple, None is there already"):
-        rows("apple,,1,5,,True,x", "apple,,2,5,,True,x")
+        rows("apple,,1,5,,True,,x", "apple,,2,5,,True,,x")
 
 
 @pytest.mark.parametrize(

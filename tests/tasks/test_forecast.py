@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from bench.errors import CloudDeniedError, LeaseError
+from bench.errors import CloudDeniedError, LeaseError, SuiteError
 from bench.record import NightRecord
+from bench.suite import Machine
 from infra.cloud import Cloud, Offer
+from tasks.engine_check import broken_by
 from tasks.forecast import Forecast, forecast
 from tasks.lease_views import what_is_kept
 from tasks.planning import make_night
@@ -61,6 +63,44 @@ def test_without_a_token_the_price_is_the_catalogues_and_says_its_day() -> None:
 
     assert (found.price.usd_per_hour, found.price.said_by) == (2.59, "the catalogue, 2026-10-01")
     assert found.doubts == ("the price is not of today: no token is set to ask with",)
+
+
+def _suite_with(flags: str, folder: Path) -> Path:
+    text = SUITE.read_text("utf-8").replace('"--dtype", "float16",', flags)
+    for pin in ("REVISION}", "DIGEST}"):
+        start, end = text.rindex("{NIGHTBENCH", 0, text.rindex(pin)), text.rindex(pin) + len(pin)
+        text = text[:start] + ("a" * 40 if pin == "REVISION}" else f"sha256:{'b' * 64}") + text[end:]
+    suite = folder / "suite.toml"
+    suite.write_text(text, "utf-8")
+    return suite
+
+
+def test_a_suite_that_its_engine_would_not_serve_is_told_in_the_plan_and_refused_as_a_night(tmp_path: Path) -> None:
+    suite = _suite_with('"--dtype", "float16", "-tp", "3",', tmp_path)
+
+    doubts = forecast(make_night(suite, "digitalocean", poc=False, is_draft=True), None).doubts
+    assert [doubt for doubt in doubts if doubt.startswith("the night would be refused: 64 attention heads on 3 GPUs")]
+    with pytest.raises(SuiteError, match=r"suite\.toml: the engine would fail: 64 attention heads on 3 GPUs: .* GPU"):
+        make_night(suite, "digitalocean", poc=False)
+
+
+@pytest.mark.parametrize(
+    ("suite", "target"), [("local.toml", "local"), (SUITE.name, "digitalocean"), (SUITE.name, "local")]
+)
+def test_the_suites_that_come_with_it_break_nothing(suite: str, target: str) -> None:
+    night = make_night(SUITE.with_name(suite), target, poc=False, is_draft=True)
+
+    assert broken_by(night.suite, target) == ()
+
+
+def test_a_suite_that_only_may_fail_is_told_and_not_refused(tmp_path: Path) -> None:
+    suite = _suite_with('"--dtype", "float16",', tmp_path)
+    night = make_night(suite, "digitalocean", poc=False)
+    on_a_small_gpu = night.suite.model_copy(update={"machine": Machine(kind="own", gpu="MI210", gpu_count=1)})
+
+    doubts = forecast(night.model_copy(update={"suite": on_a_small_gpu}), None).doubts
+
+    assert [doubt for doubt in doubts if doubt.startswith("FP8 on MI210: this GPU has no FP8 arithmetic")]
 
 
 def test_a_cloud_that_cannot_be_asked_is_a_doubt_and_no_error() -> None:

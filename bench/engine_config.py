@@ -1,0 +1,57 @@
+"""How an engine was or will be started, as far as its rules ask: model, GPUs, sizes, flags and environment."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from bench.catalog import CatalogModel, Gpu
+
+_SHORT = {
+    "-tp": "--tensor-parallel-size",
+    "-pp": "--pipeline-parallel-size",
+    "-dp": "--data-parallel-size",
+    "-ep": "--enable-expert-parallel",
+}
+
+
+@dataclass(frozen=True)
+class EngineConfig:
+    """One engine's start; None for what is not known, which no rule is then asked about."""
+
+    engine: str
+    version: str
+    model: CatalogModel | None = None
+    gpu: Gpu | None = None
+    gpu_count: int | None = None
+    precision: str | None = None  # of the weights as served
+    checkpoint: str | None = None  # where they come from: `Qwen/Qwen3-235B-A22B-FP8`
+    max_model_len: int | None = None
+    tp_size: int = 1
+    pp_size: int = 1
+    dp_size: int = 1
+    flags: Mapping[str, str] = field(default_factory=dict)  # "" for a flag without a value
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_aiter(self) -> bool:
+        """Whether AMD's kernels are switched on."""
+        return self.environment.get("VLLM_ROCM_USE_AITER") == "1"
+
+    @property
+    def is_expert_parallel(self) -> bool:
+        """Whether experts are dealt out whole and not cut."""
+        return "--enable-expert-parallel" in self.flags
+
+
+def parse_flags(words: Sequence[str]) -> dict[str, str]:
+    """Flags by their long name with hyphens, as vLLM reads them: `-tp 8`, `--max_num_seqs=4` and `--max-num-seqs 4`."""
+    flags: dict[str, str] = {}
+    name = ""
+    for word in words:
+        is_flag = word.startswith("-") and not word.lstrip("-")[:1].isdigit()
+        if is_flag:
+            name, has_value, value = word.partition("=")
+            name = _SHORT.get(name, name.replace("_", "-"))
+            flags[name] = value if has_value else ""
+        elif name and not flags[name]:
+            flags[name] = word
+    return flags

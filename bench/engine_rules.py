@@ -1,0 +1,69 @@
+"""Which rules of an engine a configuration breaks, before anything is rented for it.
+
+What a rule needs, how grave it is and for which versions it holds stands in the catalogue; what it looks at, in
+bench/engine_checks.py. A rule whose inputs are not known is not broken.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from bench.csv_rows import Row
+from bench.engine_checks import CHECKS
+from bench.engine_config import EngineConfig
+
+Severity = Literal["FAIL", "WARN", "INFO"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineRule(Row):
+    """One rule: FAIL will not start or not be right, WARN may be, INFO is to be known."""
+
+    KEY: ClassVar = ("rule",)
+
+    rule: str
+    engine: str
+    first_version: str | None  # None: not known how far back
+    last_version: str | None  # with all that begins so: 0.17 is 0.17.1 too; None: holds still
+    severity: Severity
+    needs: str
+
+    def holds_for(self, version: str) -> bool:
+        """Whether it does for this version of the engine; a bounded rule does not for one that is not known."""
+        number = _release(version)
+        if not number:
+            return self.first_version is None and self.last_version is None
+        last = _release(self.last_version or "")
+        return number >= _release(self.first_version or "") and (not last or number[: len(last)] <= last)
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A rule that a configuration breaks, and what was found."""
+
+    rule: EngineRule
+    found: str
+
+    @property
+    def sentence(self) -> str:
+        """What was found, what is needed, and the rule's name."""
+        return f"{self.found}: {self.rule.needs} ({self.rule.rule})"
+
+
+def broken_rules(config: EngineConfig, rules: Iterable[EngineRule]) -> tuple[Broken, ...]:
+    """Every rule that a configuration breaks, in the order of the catalogue."""
+    return tuple(_broken(config, rules))
+
+
+def _broken(config: EngineConfig, rules: Iterable[EngineRule]) -> Iterator[Broken]:
+    for rule in rules:
+        if rule.engine == config.engine and rule.holds_for(config.version):
+            found = CHECKS[rule.rule](config)
+            if found:
+                yield Broken(rule, found)
+
+
+def _release(version: str) -> tuple[int, ...]:
+    match = re.search(r"\d+(?:\.\d+)*", version)
+    return tuple(map(int, match[0].split("."))) if match else ()

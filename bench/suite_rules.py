@@ -1,0 +1,40 @@
+"""Which of its engine's rules a suite breaks, on the machine that it would be measured on."""
+
+from collections.abc import Iterable, Mapping
+
+from bench.catalog import CatalogModel, Gpu
+from bench.engine_config import EngineConfig, parse_flags
+from bench.engine_rules import Broken, EngineRule, broken_rules
+from bench.suite import Suite
+
+
+def suite_breaks(
+    suite: Suite, model: CatalogModel | None, gpu: Gpu | None, gpu_count: int | None, rules: Iterable[EngineRule]
+) -> tuple[Broken, ...]:
+    """Every rule that it breaks; None for what the catalogue does not know, of which nothing is said."""
+    return broken_rules(config_of(suite, model, gpu, gpu_count), rules)
+
+
+def config_of(suite: Suite, model: CatalogModel | None, gpu: Gpu | None, gpu_count: int | None) -> EngineConfig:
+    """How a suite starts its engine."""
+    flags = parse_flags(suite.engine.flags)
+    return EngineConfig(
+        engine=suite.engine.name,
+        version=suite.engine.version,
+        model=model,
+        gpu=gpu,
+        gpu_count=gpu_count,
+        precision=suite.model.precision,
+        checkpoint=suite.model.source.removeprefix("hf:").partition("@")[0],
+        max_model_len=suite.engine.max_model_len,
+        tp_size=_size(flags, "--tensor-parallel-size"),
+        pp_size=_size(flags, "--pipeline-parallel-size"),
+        dp_size=_size(flags, "--data-parallel-size"),
+        flags=flags,
+        environment=suite.engine.environment,
+    )
+
+
+def _size(flags: Mapping[str, str], name: str) -> int:
+    said = flags.get(name, "")
+    return int(said) if said.isdigit() and int(said) else 1

@@ -1,0 +1,32 @@
+"""What a suite's engine will not do on its machine, as the catalogue knows: asked before anything is rented."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench.engine_rules import Broken
+from bench.errors import SuiteError
+from bench.suite import Suite, hardware_of
+from bench.suite_rules import suite_breaks
+from catalog.read import find_gpu, find_model, read_catalog, read_engine_rules
+
+
+def broken_by(suite: Suite, target: str) -> tuple[Broken, ...]:
+    """Every rule of its engine that a suite breaks; of a model or GPU that is not in the catalogue, none is known."""
+    machine, catalog = suite.machine, read_catalog()
+    size = catalog.size(target, machine.kind) or catalog.size(target, hardware_of(machine.kind))
+    gpu = catalog.gpu(size.gpu) if size else find_gpu(machine.gpu or "")
+    count = size.gpu_count if size else machine.gpu_count or None
+    return suite_breaks(suite, find_model(suite.model.source), gpu, count, read_engine_rules())
+
+
+def require_engine_rules(suite: Suite, target: str, path: Path) -> None:
+    """Raise SuiteError where the engine would not start, or serve something else than is asked for."""
+    found = [broken.sentence for broken in broken_by(suite, target) if broken.rule.severity == "FAIL"]
+    if found:
+        raise SuiteError(f"{path}: the engine would fail: {'; '.join(found)}")
+
+
+def doubts_of_engine(suite: Suite, target: str) -> Iterator[str]:
+    """Each broken rule in words, for a plan; those that a night would be refused for say so."""
+    for broken in broken_by(suite, target):
+        yield f"the night would be refused: {broken.sentence}" if broken.rule.severity == "FAIL" else broken.sentence
