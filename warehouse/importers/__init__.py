@@ -4,12 +4,32 @@ from collections.abc import Iterator
 
 from bench.claim import Claim
 from bench.errors import UnknownFormatError
-from warehouse.importers import claims_table, guidellm, vllm_serve
+from warehouse.importers import (
+    claims_table,
+    guidellm,
+    inferencex_agg,
+    inferencex_evals,
+    inferencex_raw,
+    vllm_latency,
+    vllm_serve,
+    vllm_sweep,
+    vllm_throughput,
+)
 from warehouse.importers.document import Document
 from warehouse.importers.format import Format
 
 # The first that recognises a file reads it: formats that are told by more keys stand before those told by fewer.
-FORMATS: tuple[Format, ...] = (guidellm.FORMAT, vllm_serve.FORMAT, claims_table.FORMAT)
+FORMATS: tuple[Format, ...] = (
+    guidellm.FORMAT,
+    inferencex_raw.FORMAT,
+    vllm_serve.FORMAT,
+    vllm_sweep.FORMAT,
+    vllm_throughput.FORMAT,
+    vllm_latency.FORMAT,
+    inferencex_agg.FORMAT,
+    inferencex_evals.FORMAT,
+    claims_table.FORMAT,
+)
 
 
 def read_claims(document: Document) -> Iterator[Claim]:

@@ -17,15 +17,15 @@ from warehouse.importers.fields import Fields
 from warehouse.importers.format import Format
 from warehouse.importers.latencies import read_latencies
 
-# InferenceX writes the first three too; what makes it vLLM's own are the client's backend and milliseconds.
-_ALWAYS = ("num_prompts", "duration", "completed", "request_throughput", "backend")
+# Clients that grew out of this one write the same, without a backend or with latencies of another unit.
+ALWAYS = ("num_prompts", "duration", "completed", "request_throughput", "backend")
 _ENGINES = {"vllm": "vllm", "sglang": "sglang", "sglang-native": "sglang", "tgi": "tgi", "tensorrt-llm": "tensorrt-llm"}
 REQUIRED = frozenset({"incomplete", "zero_output", "failed_not_zero", "derived_mismatch"})
 REQUIRED_OF_DETAILED = frozenset({"sum_mismatch", "stat_mismatch", "percentile_order"})
 
 
 def _recognises(document: Document) -> bool:
-    return not document.is_json_list and all(name in document.first_object for name in _ALWAYS)
+    return not document.is_json_list and all(name in document.first_object for name in ALWAYS)
 
 
 def _read(document: Document, this: Format) -> Iterator[Claim]:
@@ -33,17 +33,30 @@ def _read(document: Document, this: Format) -> Iterator[Claim]:
         yield serve_claim(Fields(values, f"{document.name} {place}".rstrip()), document, this, place)
 
 
-def serve_claim(fields: Fields, document: Document, this: Format, place: str) -> Claim:
-    """One result of the client as a claim."""
+def serve_claim(
+    fields: Fields,
+    document: Document,
+    this: Format,
+    place: str,
+    *,
+    tool: str | None = None,
+    unsuffixed_s: float | None = None,
+) -> Claim:
+    """One result of the client, or of one that was made from it (`tool`), as a claim.
+
+    `unsuffixed_s`: the unit of latencies whose key names none.
+    """
     said = _said(fields)
     series = read_series(fields)
     is_rust = "steady_state" in fields or "failed_requests" in fields
+    tool = tool or ("vllm-rs bench serve" if is_rust else "vllm bench serve")
     # Texts of answers are large and nothing reads them: not even their number is kept.
     fields.raw("generated_texts")
     asked = _asked(fields)
-    latency_s = read_latencies(fields, has_gaps=said.total_output_tokens != said.completed)
+    has_gaps = said.total_output_tokens != said.completed
+    latency_s = read_latencies(fields, unsuffixed_s=unsuffixed_s, has_gaps=has_gaps)
     return Claim(
-        lineage=this.lineage(document, place, "vllm-rs bench serve" if is_rust else "vllm bench serve"),
+        lineage=this.lineage(document, place, tool),
         asked=asked,
         said=said,
         latency_s=latency_s,
@@ -57,8 +70,7 @@ def serve_claim(fields: Fields, document: Document, this: Format, place: str) ->
 
 def _asked(fields: Fields) -> Asked:
     rate = fields.raw("request_rate")
-    is_unlimited = isinstance(rate, str) or rate is None or (isinstance(rate, float) and math.isinf(rate))
-    per_s = fields.number("request_rate") if not is_unlimited else None
+    per_s = None if isinstance(rate, float) and math.isinf(rate) else fields.positive("request_rate")
     return Asked(
         model=fields.text("model_id"),
         precision=fields.text("precision", "dtype"),
@@ -86,6 +98,8 @@ def _said(fields: Fields) -> Said:
         completed=fields.integer("completed"),
         failed=failed,
         duration_s=fields.positive("duration"),
+        started_at_s=fields.positive("benchmark_start_time_unix"),
+        ended_at_s=fields.positive("benchmark_end_time_unix"),
         total_input_tokens=fields.integer("total_input_tokens"),
         total_output_tokens=fields.integer("total_output_tokens"),
         request_throughput_per_s=fields.positive("request_throughput"),

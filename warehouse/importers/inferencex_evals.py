@@ -1,0 +1,34 @@
+"""Scores of InferenceX (`agg_eval_all.json`): one task of one configuration a row."""
+
+from collections.abc import Iterator
+
+from bench.claim import Claim, Said
+from warehouse.importers.document import Document
+from warehouse.importers.fields import Fields
+from warehouse.importers.format import Format
+from warehouse.importers.inferencex_asked import read_asked
+
+_ALWAYS = frozenset({"task", "score", "score_name"})
+
+
+def _recognises(document: Document) -> bool:
+    return document.first_object.keys() >= _ALWAYS
+
+
+def _read(document: Document, this: Format) -> Iterator[Claim]:
+    for place, values in document.objects:
+        fields = Fields(values, f"{document.name} {place}".rstrip())
+        asked = read_asked(fields)
+        yield Claim(
+            lineage=this.lineage(document, place, "InferenceX"),
+            asked=asked,
+            # A score of 0 is one: a server that answers nonsense.
+            said=Said(quality=fields.number("score")),
+            label=f"{fields.text('task')} of {asked.model}",
+            remarks=tuple(fields.remarks),
+            unread=fields.unread(),
+            required=this.required,
+        )
+
+
+FORMAT = Format("inferencex-evals", 1, _recognises, _read)

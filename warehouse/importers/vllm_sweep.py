@@ -1,0 +1,46 @@
+"""Summaries of `vllm bench sweep serve`: every run of a sweep, as a JSON list or as a CSV.
+
+The folders of the runs hold results of `vllm bench serve`, which are files of their own.
+"""
+
+import contextlib
+import json
+from collections.abc import Iterator, Mapping
+
+from bench.claim import Claim
+from warehouse.importers import vllm_serve
+from warehouse.importers.document import Document
+from warehouse.importers.fields import Fields
+from warehouse.importers.format import Format
+
+
+def _recognises(document: Document) -> bool:
+    names = document.first_object if document.is_json_list else document.header()
+    return all(name in names for name in vllm_serve.ALWAYS)
+
+
+def _read(document: Document, this: Format) -> Iterator[Claim]:
+    for place, values in _runs(document):
+        yield vllm_serve.serve_claim(
+            Fields(values, f"{document.name} {place}"), document, this, place, tool="vllm bench sweep serve"
+        )
+
+
+def _runs(document: Document) -> Iterator[tuple[str, Mapping[str, object]]]:
+    if document.is_json_list:
+        yield from document.objects
+        return
+    for line, row in document.numbered_table:
+        # The first column has no name: it numbers the rows.
+        yield f"line {line}", {name: _value(cell) for name, cell in row.items() if name and cell}
+
+
+def _value(cell: str) -> object:
+    """The cell; a list that was written as text is a list again."""
+    if cell.startswith("["):
+        with contextlib.suppress(ValueError, RecursionError):
+            return json.loads(cell)
+    return cell
+
+
+FORMAT = Format("vllm-sweep", 1, _recognises, _read, vllm_serve.REQUIRED)

@@ -1,0 +1,39 @@
+"""Results of `vllm bench throughput`: one batch of requests, offline; tokens are in and out together."""
+
+from collections.abc import Iterator
+
+from bench.claim import Asked, Claim, Said
+from warehouse.importers.document import Document
+from warehouse.importers.fields import Fields
+from warehouse.importers.format import Format
+
+_ALWAYS = ("elapsed_time", "num_requests", "total_num_tokens", "requests_per_second", "tokens_per_second")
+
+
+def _read(document: Document, this: Format) -> Iterator[Claim]:
+    fields = Fields(document.json, document.name)
+    count, model = fields.integer("num_requests"), fields.text("model_id")
+    said = Said(
+        completed=count,
+        duration_s=fields.positive("elapsed_time"),
+        request_throughput_per_s=fields.positive("requests_per_second"),
+        total_throughput_tok_per_s=fields.positive("tokens_per_second"),
+    )
+    yield Claim(
+        lineage=this.lineage(document, tool="vllm bench throughput"),
+        asked=Asked(model=model, engine="vllm", request_count=count),
+        said=said,
+        label=f"{model or 'a model that is not named'}, {count} requests offline",
+        remarks=tuple(fields.remarks),
+        unread=fields.unread(),
+        required=this.required,
+    )
+
+
+FORMAT = Format(
+    "vllm-throughput",
+    1,
+    lambda document: document.has_keys(*_ALWAYS),
+    _read,
+    frozenset({"failed_not_zero", "derived_mismatch"}),
+)
