@@ -17,6 +17,8 @@ NOTHING = frozenset({"", "-", "n/a", "[n/a]", "na", "none", "null", "nan", "inf"
 }
 TRUE, FALSE = frozenset({"true", "yes", "1"}), frozenset({"false", "no", "0"})
 
+EXACT_MAX = 2**53  # up to here a float tells whole numbers apart
+
 LISTED_MAX = 20  # of a list that nobody reads, so many are kept as they are
 
 
@@ -68,10 +70,10 @@ class Fields:
         """The first of these that is a whole number."""
         for name in names:
             value = self._number(name)
-            if value is not None and value == math.floor(value):
+            if value is not None and value == math.floor(value) and abs(value) <= EXACT_MAX:
                 return int(value)
             if value is not None:
-                self._complain(name, "is no whole number")
+                self._complain(name, "is no whole number" if abs(value) <= EXACT_MAX else "is no count of anything")
         return None
 
     def text(self, *names: str) -> str | None:
@@ -119,7 +121,7 @@ class Fields:
         found = self.numbers(name)
         if found is None or not len(found):
             return None if found is None else found.astype(np.int64)
-        if not np.isfinite(found).all() or (found != np.floor(found)).any() or np.abs(found).max() > 2**53:
+        if not np.isfinite(found).all() or (found != np.floor(found)).any() or np.abs(found).max() > EXACT_MAX:
             self._complain(name, "is no list of whole numbers")
             return None
         return found.astype(np.int64)

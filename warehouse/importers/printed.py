@@ -1,11 +1,12 @@
 """Numbers and names as people print them: `~33`, `15-20`, `<1`, `1,024`, `OOM`; `FP8 (per tensor)`, `vLLM v0.9.2`."""
 
+import math
 import re
 from dataclasses import dataclass
 from functools import lru_cache
 
 from catalog.read import precision_of
-from warehouse.importers.fields import NOTHING
+from warehouse.importers.fields import EXACT_MAX, NOTHING
 
 _NUMBER = r"[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,3})?"
 _QUANTITY = re.compile(
@@ -41,15 +42,18 @@ def read_quantity(text: str) -> Quantity | None:
     found = _QUANTITY.fullmatch(text)
     if found is None:
         return Quantity(qualifier="failed") if _FAILED.search(text) else None
-    low = float(found["low"].replace(",", ""))
-    if found["high"]:
-        return Quantity(None, low, float(found["high"].replace(",", "")), "range")
-    sign = (found["sign"] or "").strip()
+    low, high = (float(text.replace(",", "")) for text in (found["low"], found["high"] or "0"))
+    if not math.isfinite(low + high):
+        return None
+    return Quantity(None, low, high, "range") if found["high"] else _of_one(low, (found["sign"] or "").strip(), found)
+
+
+def _of_one(number: float, sign: str, found: re.Match[str]) -> Quantity:
     if sign in _BELOW:
-        return Quantity(None, None, low, "below")
+        return Quantity(None, None, number, "below")
     if sign in _ABOVE or found["plus"]:
-        return Quantity(None, low, None, "above")
-    return Quantity(low, None, None, "about" if sign in _ABOUT else None)
+        return Quantity(None, number, None, "above")
+    return Quantity(number, None, None, "about" if sign in _ABOUT else None)
 
 
 @lru_cache(maxsize=4096)
@@ -57,7 +61,7 @@ def whole(text: str) -> int | None:
     """The whole number that is printed here, None where there is none: `per GPU`, `3-5`."""
     quantity = read_quantity(text)
     number = None if quantity is None else quantity.number
-    return int(number) if number is not None and number == int(number) else None
+    return int(number) if number is not None and number == int(number) and abs(number) <= EXACT_MAX else None
 
 
 @lru_cache(maxsize=1024)

@@ -39,6 +39,7 @@ def claims(*rows: dict[str, str]) -> list[Claim]:
         ("-3", Quantity(-3.0)),
         ("N/A", Quantity()),
         ("", Quantity()),
+        (f"1{'0' * 400}", None),
         ("OOM", Quantity(qualifier="failed")),
         ("A=Good | B=Better", None),
     ],

@@ -150,3 +150,11 @@ def test_a_shared_sample_is_read(name: str, concurrency: int, tpot_s: float) -> 
 
     assert (claim.lineage.format, claim.asked.concurrency, claim.remarks) == ("inferencex-raw", concurrency, ())
     assert claim.latency("tpot", "median") == tpot_s
+
+
+@pytest.mark.parametrize("value", [1e308, 10**400, 2**60])
+def test_a_count_of_more_than_there_can_be_is_left_out(value: float) -> None:
+    claim = row(pp=value)
+
+    assert codes(claim)[0] == "unreadable_value"
+    assert claim.asked.pp_size is None

@@ -26,6 +26,7 @@ def suffixed(run: Run) -> dict[str, Any]:
 
 def unsuffixed(run: Run) -> dict[str, Any]:
     """Seconds without a suffix, medians and p99 only."""
+    kept: tuple[str, ...]
     kept = ("date", "model_id", "tokenizer_id", "num_prompts", "request_rate", "burstiness", "max_concurrency")
     kept += ("duration", "completed", "total_input_tokens", "total_output_tokens", "request_throughput")
     found = {
