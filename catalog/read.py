@@ -11,6 +11,7 @@ from bench.catalog import Catalog, CatalogModel, Gpu, Pace, Size
 from bench.csv_rows import Row
 from bench.engine_rules import EngineRule
 from bench.names import Name, Names
+from bench.published import PastPrice, Published
 
 _Row = TypeVar("_Row", bound=Row)
 
@@ -43,6 +44,18 @@ def read_names() -> Names:
 def read_engine_rules() -> tuple[EngineRule, ...]:
     """What engines need of their configuration, version by version."""
     return _rows(EngineRule, "engine_rules.csv")
+
+
+@cache
+def read_published() -> tuple[Published, ...]:
+    """Numbers that others have printed, in the order of their sources."""
+    return _rows(Published, "published.csv")
+
+
+@cache
+def read_prices() -> tuple[PastPrice, ...]:
+    """Prices of earlier days and of other providers; the newest of a cloud that is rented from are its sizes'."""
+    return _rows(PastPrice, "prices.csv")
 
 
 def find_gpu(text: str) -> Gpu | None:

@@ -1,0 +1,57 @@
+"""Numbers that others have printed, and prices that were asked for an hour: what the audit of claims looks up."""
+
+from dataclasses import dataclass
+from datetime import date
+from typing import ClassVar
+
+from bench.csv_rows import Above, Count, Row
+
+
+@dataclass(frozen=True, kw_only=True)
+class Published(Row):
+    """One published number as its source prints it: text throughout, since `~33`, `15-20` and `OOM` are printed too."""
+
+    KEY: ClassVar = (
+        *("source", "source_date", "url_or_title", "system", "gpu", "gpu_count", "provider", "model", "precision"),
+        *("framework", "framework_version", "tp", "isl", "osl", "concurrency_or_batch", "num_prompts"),
+        *("metric", "value", "unit", "notes"),
+    )
+
+    source_date: str  # YYYY, YYYY-MM or YYYY-MM-DD; `undated`
+    url_or_title: str
+    system: str | None
+    gpu: str | None
+    gpu_count: str | None
+    provider: str | None
+    model: str | None
+    precision: str | None
+    framework: str | None
+    framework_version: str | None
+    tp: str | None
+    isl: str | None
+    osl: str | None
+    concurrency_or_batch: str | None
+    num_prompts: str | None
+    metric: str
+    value: str
+    unit: str
+    notes: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PastPrice(Row):
+    """What an hour of a machine cost, on the days between which it was seen."""
+
+    KEY: ClassVar = ("provider", "gpu", "gpu_count", "seen_from", "terms")
+
+    provider: str
+    gpu: str
+    gpu_count: Count
+    usd_per_hour: Above  # of the whole machine
+    seen_from: date
+    seen_until: date
+    terms: str | None  # None: on demand, for anybody
+
+    def was_seen(self, day: date) -> bool:
+        """Whether this was the price of that day, as far as anybody wrote it down."""
+        return self.seen_from <= day <= self.seen_until
