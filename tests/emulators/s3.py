@@ -5,7 +5,6 @@ What a fault lets through is moto's answer; who uploads and reads here is the re
 
 import re
 import threading
-import time
 import urllib.request
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -49,6 +48,7 @@ class Bucket:
     def __enter__(self) -> Self:
         self._moto = DomainDispatcherApplication(create_backend_app)
         self._server = make_server("127.0.0.1", 0, self._answer, threaded=True, request_handler=_Quiet)
+        self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
         self._thread.start()
         # moto keeps what it stores for as long as its process lives.
@@ -60,6 +60,7 @@ class Bucket:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.faults.clear()
+        self._is_over.set()
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
@@ -85,7 +86,7 @@ class Bucket:
         if fault is not None:
             fault.times -= 1
             if fault.kind == "silence":
-                time.sleep(fault.seconds)
+                self._is_over.wait(fault.seconds)
             if fault.kind in STATUS:
                 return _say(environ, start_response, STATUS[fault.kind], BODY[fault.kind])
             if fault.kind == "corrupt":

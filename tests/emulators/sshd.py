@@ -26,7 +26,7 @@ from infra.settings import Settings
 MARK = "NIGHTBENCH_TEST_MACHINE"
 PACKAGES = ("openssh-server", "openssh-sftp-server", "libwrap0")
 PLEASE_WAIT = "Please wait while we get your droplet ready..."
-START_PATIENCE_S = 20.0
+START_PATIENCE_S = 60.0
 DOWNLOAD_PATIENCE_S = 120.0
 NOTHING: Mapping[str, str] = MappingProxyType({})
 

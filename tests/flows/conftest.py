@@ -27,7 +27,7 @@ SUITE = """
 name = "truth"
 repeats = {repeats}
 seed = 7
-ready_timeout_s = 20
+ready_timeout_s = 60
 request_timeout_s = 20
 run_timeout_s = 60
 

@@ -137,7 +137,7 @@ def test_the_program_runs_alone_and_never_gives_up(cloud: _Cloud, tmp_path: Path
     argv = [sys.executable, "-I", str(program), str(tmp_path / "told.json"), str(tmp_path / "deadline")]
 
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as running:
-        is_deleted = cloud.is_deleted.wait(15)
+        is_deleted = cloud.is_deleted.wait(60)
         running.kill()
         said = running.stdout.read() if running.stdout else ""
 

@@ -20,7 +20,7 @@ from infra.tools import run_tool
 from tests.emulators.hub import HubEmulator
 from tests.infra.docker import IMAGE, Docker
 
-SLEEPS = [sys.executable, "-c", "import time; time.sleep(60)"]
+SLEEPS = [sys.executable, "-c", "import time; time.sleep(300)"]
 ENGINE = Engine(version="0.32.0", max_model_len=4096, install="container", image=IMAGE)
 
 
@@ -29,7 +29,7 @@ def quiet(_line: str) -> None:
 
 
 def until(is_so: Callable[[], bool]) -> None:
-    end = time.monotonic() + 15
+    end = time.monotonic() + 60
     while not is_so():
         assert time.monotonic() < end, "it never came to be"
         time.sleep(0.02)
@@ -42,7 +42,7 @@ def no_thread_is_left() -> Iterator[None]:
 
 
 def test_jobs_run_at_the_same_time_and_each_ones_time_is_known() -> None:
-    meet = threading.Barrier(2, timeout=10)  # nobody passes it alone
+    meet = threading.Barrier(2, timeout=60)  # nobody passes it alone
 
     done = together({"engine": lambda: meet.wait() * 0 + 1, "model": lambda: meet.wait() * 0 + 2})
 
@@ -56,7 +56,7 @@ def test_the_first_failure_ends_the_program_that_another_job_waits_for() -> None
 
     def slow() -> None:
         started.set()
-        run_tool(SLEEPS, timeout_s=60)
+        run_tool(SLEEPS, timeout_s=300)
 
     def fails() -> None:
         started.wait()
@@ -65,7 +65,7 @@ def test_the_first_failure_ends_the_program_that_another_job_waits_for() -> None
     with pytest.raises(ModelError, match="no such model"):
         together({"engine": slow, "model": fails})
 
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 60
 
 
 def test_a_program_that_is_started_after_the_failure_ends_at_once() -> None:
@@ -74,7 +74,7 @@ def test_a_program_that_is_started_after_the_failure_ends_at_once() -> None:
     def late() -> None:
         failed.wait()
         time.sleep(0.1)
-        run_tool(SLEEPS, timeout_s=60)
+        run_tool(SLEEPS, timeout_s=300)
 
     def fails() -> None:
         failed.set()
@@ -84,7 +84,7 @@ def test_a_program_that_is_started_after_the_failure_ends_at_once() -> None:
     with pytest.raises(ModelError):
         together({"engine": late, "model": fails})
 
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 60
 
 
 def test_whoever_waits_for_a_lock_is_ended_too(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_whoever_waits_for_a_lock_is_ended_too(tmp_path: Path) -> None:
             pytest.fail("somebody else has it")
 
     def fails() -> None:
-        locked.wait(10)
+        assert locked.wait(60)
         raise ModelError("no such model")
 
     with alone(tmp_path / "lock", quiet, "testing"), pytest.raises(ModelError):
@@ -110,7 +110,7 @@ def test_work_beside_which_nothing_runs_is_never_stopped() -> None:
 
 def test_what_is_started_by_stopped_work_is_ended_with_its_session() -> None:
     stop = stopping.Stop()
-    argv = ["sh", "-c", "sleep 60 & echo $!; wait"]
+    argv = ["sh", "-c", "sleep 300 & echo $!; wait"]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, start_new_session=True, text=True) as program:
         assert program.stdout is not None
         child = int(program.stdout.readline())
@@ -118,7 +118,7 @@ def test_what_is_started_by_stopped_work_is_ended_with_its_session() -> None:
         def wait() -> None:
             with stopping.under(stop), stopping.waiting_for(program):
                 stop.ask()
-                program.wait(10)
+                program.wait(60)
 
         with pytest.raises(StoppedError):
             wait()
@@ -165,7 +165,7 @@ def test_a_model_that_cannot_be_had_ends_the_pull(hub: HubEmulator, docker: Dock
     with pytest.raises(ModelError, match="org/small has no commit"):
         prepare(asked(hub, tmp_path, "0" * 40), settings(hub, tmp_path), quiet)
 
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 45
 
 
 def test_an_image_that_cannot_be_had_ends_the_download(hub: HubEmulator, docker: Docker, tmp_path: Path) -> None:

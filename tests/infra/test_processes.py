@@ -10,8 +10,10 @@ import pytest
 
 from infra import processes
 
-STUBBORN = "import signal,time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(60)"
-PARENT_OF_STUBBORN = f"import subprocess,sys,time; subprocess.Popen([sys.executable,'-c',{STUBBORN!r}]); time.sleep(60)"
+STUBBORN = "import signal,time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(300)"
+PARENT_OF_STUBBORN = (
+    f"import subprocess,sys,time; subprocess.Popen([sys.executable,'-c',{STUBBORN!r}]); time.sleep(300)"
+)
 
 
 @pytest.fixture
@@ -31,14 +33,14 @@ def start(pid_file: Path, code: str, *, keep_exit_code: bool = False) -> int:
 
 
 def wait_for(path: Path, text: str = "") -> None:
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60
     while not (path.exists() and text in path.read_text()):
         assert time.monotonic() < until, f"{path} never said {text!r}"
         time.sleep(0.02)
 
 
 def test_a_detached_program_leads_a_session_of_its_own(pid_file: Path) -> None:
-    pid = start(pid_file, "import time; time.sleep(60)")
+    pid = start(pid_file, "import time; time.sleep(300)")
     wait_for(pid_file, "\n")
 
     assert os.getsid(pid) == pid
@@ -80,7 +82,7 @@ def test_an_empty_pid_file_is_nobodys_session(pid_file: Path) -> None:
 
 
 def test_a_process_that_left_its_session_is_found_by_its_mark(pid_file: Path) -> None:
-    start(pid_file, "import os,time; os.fork() or os.setsid(); print('up', flush=True); time.sleep(60)")
+    start(pid_file, "import os,time; os.fork() or os.setsid(); print('up', flush=True); time.sleep(300)")
     wait_for(pid_file.with_suffix(".log"), "up\nup")
 
     found = processes.marked(pid_file.parent.name)
@@ -99,7 +101,7 @@ def test_a_detached_program_leaves_its_exit_code(pid_file: Path, code: int) -> N
 
 
 def test_a_running_program_has_no_exit_code(pid_file: Path) -> None:
-    start(pid_file, "import time; time.sleep(60)", keep_exit_code=True)
+    start(pid_file, "import time; time.sleep(300)", keep_exit_code=True)
 
     assert processes.exit_code(pid_file) is None
 
@@ -107,6 +109,6 @@ def test_a_running_program_has_no_exit_code(pid_file: Path) -> None:
 def test_an_exit_code_of_an_earlier_program_is_not_believed(pid_file: Path) -> None:
     processes.exit_file(pid_file).write_text("0\n")
 
-    start(pid_file, "import time; time.sleep(60)", keep_exit_code=True)
+    start(pid_file, "import time; time.sleep(300)", keep_exit_code=True)
 
     assert processes.exit_code(pid_file) is None

@@ -165,12 +165,12 @@ def test_a_run_whose_manifest_is_not_there_is_not_fetched(bucket: Bucket, data: 
 
 
 def test_a_silent_bucket_holds_nothing_up_beyond_the_grace(bucket: Bucket, data: Path) -> None:
-    bucket.fault("silence", method="*", seconds=3.0)
+    bucket.fault("silence", method="*", seconds=60.0)
     began = time.monotonic()
 
     (warning,) = _salvage(bucket, data, grace_s=1.0)
 
-    assert time.monotonic() - began < 2.0
+    assert time.monotonic() - began < 30
     assert "not done within" in warning
 
 

@@ -2,14 +2,16 @@
 
 import errno
 import json
-import os
+import multiprocessing
 import resource
 import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -97,14 +99,19 @@ def test_a_connection_without_a_local_port_says_so() -> None:
 
 def in_a_process(code: Callable[[], None]) -> int:
     """Run this where its limits die with it; gives the exit code."""
-    pid = os.fork()
-    if pid == 0:
-        try:
-            code()
-        except OutsideWorldError as error:
-            os._exit(3 if "ulimit -Hn" in str(error) or "25 of 100 requests were kept" in str(error) else 4)
-        os._exit(0)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    # Not forked: what ran before in this process may have left threads, and locks that they hold.
+    child = multiprocessing.get_context("spawn").Process(target=exit_by, args=[code])
+    child.start()
+    child.join(120)
+    assert child.exitcode is not None
+    return child.exitcode
+
+
+def exit_by(code: Callable[[], None]) -> None:
+    try:
+        code()
+    except OutsideWorldError as error:
+        sys.exit(3 if "ulimit -Hn" in str(error) or "25 of 100 requests were kept" in str(error) else 4)
 
 
 def low_limit(streams: int, *, needs_all: bool) -> None:
@@ -114,12 +121,12 @@ def low_limit(streams: int, *, needs_all: bool) -> None:
 
 
 def test_too_few_open_files_are_refused_by_the_name_of_the_limit() -> None:
-    assert in_a_process(lambda: low_limit(136, needs_all=True)) == 0
-    assert in_a_process(lambda: low_limit(137, needs_all=True)) == 3
+    assert in_a_process(partial(low_limit, 136, needs_all=True)) == 0
+    assert in_a_process(partial(low_limit, 137, needs_all=True)) == 3
 
 
 def test_an_open_loop_takes_as_many_files_as_there_are() -> None:
-    assert in_a_process(lambda: low_limit(10_000, needs_all=False)) == 0
+    assert in_a_process(partial(low_limit, 10_000, needs_all=False)) == 0
 
 
 def test_a_report_that_may_not_fit_is_refused_before_the_load(tmp_path: Path) -> None:
@@ -151,7 +158,7 @@ def write_into_a_small_file_limit(folder: Path) -> None:
 
 
 def test_a_disk_that_is_full_after_all_keeps_as_many_requests_as_fit(tmp_path: Path) -> None:
-    code = in_a_process(lambda: write_into_a_small_file_limit(tmp_path))
+    code = in_a_process(partial(write_into_a_small_file_limit, tmp_path))
 
     summary = json.loads((tmp_path / "meter.json").read_text())
     assert code == 3
@@ -192,8 +199,8 @@ def test_without_kernel_stamps_there_are_none_and_nothing_else_is_missing(
 def test_a_worker_whose_watcher_was_killed_ends_by_itself(start_truth: StartTruth, start_meter: Any) -> None:
     truth = start_truth(ttft_ms=100_000)
     process: subprocess.Popen[str] = start_meter(truth.url, load={"kind": "closed", "concurrency": 1}, workers=1)
-    while not truth.log("received"):
-        pass  # the load is on
+    while '"received"' not in truth.log_path.read_text():
+        time.sleep(0.05)  # the load is not on yet
     (worker,) = psutil.Process(process.pid).children()
 
     process.kill()
