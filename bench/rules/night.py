@@ -8,12 +8,34 @@ from bench.calibration import CORE_SHARE, MERGED_LATE_SHARE
 from bench.rules.answers import ANSWER_RULES
 from bench.rules.rule import EXACT_ONE, ZERO, Range, Rule
 
+# Where each rule's bounds are from.
+_COMPLETE = "audit table, section 2: InferenceX tolerates 5 % failed requests, perf-eval none"
+_ARITH = "audit table, section 3: integers agree exactly, printed ratios within 0.1 %"
+_STREAM = "audit table, section 4: what 205 public result files of the same client hold"
+_QUEUE = "audit table, section 4: Little's law, and the drain tail of ten requests a slot"
+_ASKED = "audit table, section 4: a length that was asked for with ignore_eos is met to the token"
+_PROV = "audit table, section 7: another release is another server"
+_SERVER = "audit table, section 5, after aiperf's bands of reconciliation"
+_EXACT = "counters are integers: what the client cannot account for was somebody else"
+_OWN = "twice what quiet hosts' runs differ by among each other; METHOD.md says how that was taken"
+_STAT = "audit table, section 8: InferenceX and MAD ask for ten requests a slot"
+_TAIL = "audit table, section 8: a two-sided distribution-free 95 % interval needs ln(0.025)/ln(q) requests"
+_CLIENT = "docs/adr/0013: the load client is believed where its calibration measured its error"
+
 SERVER_PASSING: Range = (0.98, 1.02)
 SERVER_TOLERATED: Range = (0.95, 1.15)
 DISPATCH_MS = 1.0  # it warns and no more: every time is counted from the real sending
 DRIFT_SHARE = 0.10  # twice what a quiet host's runs differ by among each other
 NIGHT_RULES: tuple[Rule, ...] = (
-    Rule("failure_rate", "ev_failure_share", "completeness", ZERO, (0.0, 0.05), "{value:.1%} of the requests failed"),
+    Rule(
+        "failure_rate",
+        "ev_failure_share",
+        "completeness",
+        ZERO,
+        (0.0, 0.05),
+        "{value:.1%} of the requests failed",
+        origin=_COMPLETE,
+    ),
     Rule(
         "incomplete",
         "ev_answered_share",
@@ -21,6 +43,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
         EXACT_ONE,
         (0.95, 1.0),
         "{value:.1%} of the planned requests were answered or failed",
+        origin=_COMPLETE,
     ),
     Rule(
         "duration_short",
@@ -29,6 +52,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
         (1.0, None),
         (1 / 60, None),
         "the window is {value:.2f} times as long as this suite asks for",
+        origin=_COMPLETE,
     ),
     Rule(
         "derived_mismatch",
@@ -37,6 +61,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
         (0.0, 0.001),
         (0.0, 0.001),
         "tokens over time differ from the stated throughput by {value:.2%}",
+        origin=_ARITH,
     ),
     Rule(
         "e2el_identity",
@@ -45,6 +70,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
         (0.0, 0.01),
         (0.0, 0.05),
         "in {value:.1%} of the requests TTFT plus all gaps is not the end-to-end latency",
+        origin=_STREAM,
     ),
     Rule(
         "percentile_order",
@@ -53,6 +79,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
         ZERO,
         ZERO,
         "{value:.0f} percentiles are smaller than the one below them",
+        origin=_ARITH,
     ),
     Rule(
         "little_excess",
@@ -62,6 +89,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
         (None, 1.10),
         "{value:.2f} times the asked concurrency was in flight: more than is possible",
         loop="closed",
+        origin=_QUEUE,
     ),
     Rule(
         "concurrency_not_reached",
@@ -71,6 +99,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
         (0.5, None),
         "only {value:.0%} of the asked concurrency was in flight",
         loop="closed",
+        origin=_QUEUE,
     ),
     Rule(
         "cold_start_contamination",
@@ -80,6 +109,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
         (None, 2.0),
         "concurrency over request throughput is {value:.2f} times the median latency: a cold start is inside",
         loop="closed",
+        origin=_QUEUE,
     ),
     Rule(
         "live_not_held",
@@ -90,6 +120,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
         "only {value:.1%} of the asked concurrency was in flight in the steady window",
         loop="closed",
         driver="meter",
+        origin=_QUEUE,
     ),
     Rule(
         "steady_drift",
@@ -101,6 +132,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
         loop="closed",
         driver="meter",
         is_required=False,
+        origin=_OWN,
     ),
     Rule(
         "dispatch_late",
@@ -111,6 +143,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
         "one request in a hundred was sent {value:.1f} ms or more after it was due",
         loop="open",
         driver="meter",
+        origin=_OWN,
     ),
     Rule(
         "rate_not_offered",
@@ -120,6 +153,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
         (0.8, None),
         "only {value:.0%} of the planned request rate was sent",
         loop="open",
+        origin=_QUEUE,
     ),
     Rule(
         "osl_not_reached",
@@ -128,6 +162,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
         (0.99, 1.01),
         (0.9, 1.1),
         "answers have {value:.3f} times the asked output length",
+        origin=_ASKED,
     ),
     Rule(
         "isl_mismatch",
@@ -137,6 +172,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
         (0.9, 1.1),
         "prompts have {value:.3f} times the asked input length",
         needs_exact_prompts=True,
+        origin=_ASKED,
     ),
     Rule(
         "engine_version_conflict",
@@ -145,6 +181,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
         ZERO,
         ZERO,
         "the server is of another version than the suite asks for",
+        origin=_PROV,
     ),
     Rule(
         "chunk_token_ratio",
@@ -153,6 +190,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
         (0.99, 1.01),
         (0.9, 1.1),
         "{value:.3f} tokens were seen in the stream for each that was counted: times between tokens are not known",
+        origin=_STREAM,
     ),
     Rule(
         "client_server_mismatch",
@@ -161,6 +199,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
         SERVER_PASSING,
         SERVER_TOLERATED,
         "the server counted {value:.3f} times the client's output tokens",
+        origin=_SERVER,
     ),
     Rule(
         "client_server_mismatch_prompt",
@@ -169,6 +208,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
         SERVER_PASSING,
         SERVER_TOLERATED,
         "the server counted {value:.3f} times the client's prompt tokens",
+        origin=_SERVER,
     ),
     Rule(
         "client_server_mismatch_requests",
@@ -177,6 +217,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
         SERVER_PASSING,
         SERVER_TOLERATED,
         "the server finished {value:.3f} times the client's requests",
+        origin=_SERVER,
     ),
     Rule(
         "token_count_drift",
@@ -186,6 +227,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
         ZERO,
         "the server counted {value:+.0f} output tokens that the client cannot account for",
         driver="meter",
+        origin=_EXACT,
     ),
     Rule(
         "prompt_count_drift",
@@ -195,6 +237,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
         ZERO,
         "the server counted {value:+.0f} prompt tokens that the client cannot account for",
         driver="meter",
+        origin=_EXACT,
     ),
     Rule(
         "request_count_drift",
@@ -204,6 +247,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
         ZERO,
         "the server finished {value:+.0f} requests that the client cannot account for",
         driver="meter",
+        origin=_EXACT,
     ),
     Rule(
         "live_disagreement",
@@ -215,6 +259,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
         loop="closed",
         driver="meter",
         is_required=False,
+        origin=_OWN,
     ),
     Rule(
         "server_unwatched",
@@ -224,6 +269,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
         None,
         "the server did not answer {value:.0%} of the looks at its counters during the load",
         is_required=False,
+        origin=_OWN,
     ),
     Rule(
         "ttft_below_server",
@@ -234,6 +280,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
         "{value:.1%} of the requests had their first token sooner than the server says it made it",
         driver="meter",
         is_required=False,
+        origin=_EXACT,
     ),
     Rule(
         "tpot_disagreement",
@@ -244,6 +291,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
         "the client's time a token is {value:.2f} times the server's own",
         driver="meter",
         is_required=False,
+        origin=_SERVER,
     ),
     Rule(
         "cached_tokens_drift",
@@ -254,6 +302,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
         "the server's prefix cache had {value:+.0f} hits more than its answers tell of",
         driver="meter",
         is_required=False,
+        origin=_EXACT,
     ),
     Rule(
         "server_restarted",
@@ -262,6 +311,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
         ZERO,
         ZERO,
         "{value:.0f} of the server's counters fell: it was restarted inside the run",
+        origin=_SERVER,
     ),
     Rule(
         "server_errors",
@@ -270,6 +320,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
         ZERO,
         None,
         "the server aborted {value:.0f} requests",
+        origin=_SERVER,
     ),
     Rule(
         "prefix_cache_contamination",
@@ -279,8 +330,17 @@ NIGHT_RULES: tuple[Rule, ...] = (
         (0.0, 0.10),
         "{value:.1%} of the prompt tokens met the prefix cache otherwise than planned",
         needs_exact_prompts=True,
+        origin=_SERVER,
     ),
-    Rule("preempted", "ev_preemptions", "client-server", ZERO, None, "{value:.0f} requests were preempted"),
+    Rule(
+        "preempted",
+        "ev_preemptions",
+        "client-server",
+        ZERO,
+        None,
+        "{value:.0f} requests were preempted",
+        origin=_SERVER,
+    ),
     Rule(
         "too_few_prompts",
         "ev_requests_over_required",
@@ -289,6 +349,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
         (0.2, None),
         "{value:.2f} times the requests a slot that this suite asks for",
         loop="closed",
+        origin=_STAT,
     ),
     Rule(
         "tail_unsupported",
@@ -297,6 +358,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
         ZERO,
         ZERO,
         "{value:.0f} percentiles are given that this many requests cannot support",
+        origin=_TAIL,
     ),
     Rule(
         "client_bound",
@@ -307,6 +369,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
         "client-bound: it read {value:.1f} times later than allowed, and its own delay is in the numbers; "
         "give it more workers, or a host with more cores",
         driver="meter",
+        origin=_CLIENT,
     ),
     Rule(
         "client_bound_core",
@@ -316,6 +379,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
         None,
         "client-bound: its busiest core was {value:.0%} busy; give it more workers, or a host with more cores",
         driver="meter",
+        origin=_CLIENT,
     ),
     Rule(
         "client_bound_merged",
@@ -326,6 +390,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
         "client-bound: {value:.1%} of the tokens came in one read with another because the client was late, "
         "and only the last one's time is known; give it more workers, or a host with more cores",
         driver="meter",
+        origin=_CLIENT,
     ),
     Rule(
         "client_bound_envelope",
@@ -337,6 +402,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
         "where it fails: give it more workers, or a host with more cores",
         driver="meter",
         lacking="not calibrated: {not_calibrated}",
+        origin=_CLIENT,
     ),
     *ANSWER_RULES,
 )

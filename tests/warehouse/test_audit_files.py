@@ -1,0 +1,200 @@
+"""Files on which each code is found, files on which none is, and two judges that say the same of all of them."""
+
+import gzip
+import io
+import json
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from bench.errors import UsageError
+from bench.judging import Judged
+from warehouse.audit import Audit, Terms, audit
+from warehouse.importers.document import BYTES_MAX
+
+DATA = Path(__file__).parents[1] / "data"
+SAMPLES = Path(__file__).parents[3] / "shared" / "data" / "samples"
+CONTEXT = ".context.toml"
+SERVE = DATA / "vllm-results" / "vllm_bench_serve.json"
+
+
+def _files(folder: Path) -> list[Path]:
+    if not folder.is_dir():
+        return []
+    kept = (path for path in sorted(folder.rglob("*")) if path.is_file() and path.suffix not in (".py", ".md", ".pyc"))
+    return [path for path in kept if not path.name.endswith(CONTEXT) and path.parent.name != "__pycache__"]
+
+
+# A file of several parts is a folder: what is expected of it stands in the folder's name.
+BAD = sorted({DATA / "audit" / path.relative_to(DATA / "audit").parts[0] for path in _files(DATA / "audit")})
+GOOD = _files(DATA / "good")
+
+
+def _codes(found: Audit) -> set[str]:
+    return {f.code for each in found.judged for f in each.findings if f.outcome in ("WARN", "FAIL")}
+
+
+@pytest.mark.parametrize("path", BAD, ids=lambda path: path.name)
+def test_what_is_wrong_with_a_file_is_found(path: Path) -> None:
+    code = path.name.split(".", maxsplit=1)[0].split("-", maxsplit=1)[0]
+
+    assert code in _codes(audit([str(path)], Terms()))
+
+
+@pytest.mark.parametrize("path", GOOD, ids=lambda path: path.name)
+def test_a_good_file_raises_no_doubt(path: Path) -> None:
+    found = audit([str(path)], Terms())
+
+    assert (_codes(found), [each.verdict for each in found.judged]) == (set(), ["accepted"] * len(found.judged))
+
+
+def test_great_expectations_says_of_every_file_what_the_audit_says() -> None:
+    paths = [str(path) for path in (*BAD, *GOOD, *_files(DATA / "vllm-results"))]
+
+    direct, by_gx = audit(paths, Terms()), audit(paths, Terms(use_gx=True))
+
+    assert len(direct.judged) >= len(paths)
+    assert [_told(each) for each in direct.judged] == [_told(each) for each in by_gx.judged]
+
+
+def _told(judged: Judged) -> tuple[str, str, list[tuple[str, str]]]:
+    return judged.claim.lineage.file, judged.verdict, [(each.column, each.outcome) for each in judged.findings]
+
+
+# What a sample of a real tool is too small for: true, and no false alarm.
+TOO_SMALL = {"duration_short", "too_few_prompts", "tail_unsupported"}
+
+
+@pytest.mark.skipif(not SAMPLES.is_dir(), reason="the fetched samples are not beside this checkout")
+@pytest.mark.parametrize(
+    "name", [path.name for path in _files(SAMPLES) if "schema" not in path.name and "example" not in path.name]
+)
+def test_a_real_file_raises_no_false_alarm(name: str) -> None:
+    found = audit([str(SAMPLES / name)], Terms())
+
+    assert {f.code for each in found.judged for f in each.findings if f.outcome == "FAIL"} <= TOO_SMALL
+
+
+BROKEN: dict[str, tuple[bytes, str]] = {
+    "empty.json": (b"", "is empty"),
+    "blank.json": (b" \n ", "is empty"),
+    "text.json": (b"hello", "is of no known format"),
+    "truncated.json": (b'{"date": "2026', "line 1 column 10"),
+    "twins.json": (b'{"duration": 1, "duration": 2}', "'duration' stands twice"),
+    "list.json": (b"[]", "is of no known format"),
+    "deep.json": (b"[" * 200_000, "is no JSON that can be read"),
+    "binary.bin": (b"\x80\x81\x82", "is no text: byte 0"),
+    "broken.json.gz": (gzip.compress(b"{}")[:-9], "is gzipped and broken"),
+    "unknown.json": (b'{"a": 1}', "is of no known format"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_file_is_a_sentence_that_names_it(name: str, tmp_path: Path) -> None:
+    content, said = BROKEN[name]
+    (tmp_path / name).write_bytes(content)
+
+    (judged,) = audit([str(tmp_path / name)], Terms()).judged
+
+    assert judged.verdict == "failed"
+    assert said in judged.findings[0].message
+    assert name in judged.findings[0].message
+
+
+def test_a_zip_archive_is_named_as_one(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "results.zip", "w") as archive:
+        archive.writestr("a.json", "{}")
+
+    (judged,) = audit([str(tmp_path / "results.zip")], Terms()).judged
+
+    assert "results.zip is a zip archive" in judged.findings[0].message
+
+
+def test_a_file_too_large_for_memory_is_not_read(tmp_path: Path) -> None:
+    with (tmp_path / "large.json").open("wb") as file:
+        file.truncate(BYTES_MAX * 2)
+
+    (judged,) = audit([str(tmp_path / "large.json")], Terms()).judged
+
+    assert "large.json has 2.15 GB, and 1.07 GB can be read" in judged.findings[0].message
+
+
+def test_a_small_file_that_unpacks_to_a_large_one_is_not_read(tmp_path: Path) -> None:
+    with gzip.open(tmp_path / "bomb.json.gz", "wb", compresslevel=9) as file:
+        for _ in range(BYTES_MAX // (1 << 24) + 1):
+            file.write(bytes(1 << 24))
+
+    (judged,) = audit([str(tmp_path / "bomb.json.gz")], Terms()).judged
+
+    assert "1.07 GB can be read" in judged.findings[0].message
+
+
+def test_one_bad_file_stops_no_other(tmp_path: Path) -> None:
+    (tmp_path / "a-broken.json").write_bytes(b'{"cut')
+    (tmp_path / "b.json").write_bytes(SERVE.read_bytes())
+    (tmp_path / "c.json.gz").write_bytes(gzip.compress(SERVE.read_bytes()))
+    (tmp_path / "notes.txt").write_text("a note")
+    (tmp_path / "picture.png").write_bytes(b"\x89PNG\r\n")
+
+    found = audit([str(tmp_path)], Terms())
+
+    assert [Path(each.claim.lineage.file).name for each in found.judged] == ["a-broken.json", "b.json", "c.json.gz"]
+    assert found.judged[0].findings[0].code == "unreadable"
+    one, other = ([(f.column, f.observed) for f in each.findings if f.scope != "group"] for each in found.judged[1:])
+    assert one == other
+    assert sorted(why.rsplit("/", maxsplit=1)[-1].split(" is ")[0] for why in found.left_out) == [
+        "notes.txt",
+        "picture.png",
+    ]
+
+
+def test_standard_input_is_a_file_like_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(SERVE.read_bytes())))
+
+    (judged,) = audit(["-"], Terms()).judged
+
+    assert judged.claim.lineage.file == "standard input"
+
+
+def test_only_one_class_can_be_asked_for() -> None:
+
+    (judged,) = audit([str(SERVE)], Terms(only="arithmetic")).judged
+
+    assert {finding.family for finding in judged.findings} == {"arithmetic"}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("gpuu = 'H100'", "'gpuu' is not known"), ("tp_size = 1.5", "tp_size = 1.5"), ("= 1", "cannot be read")],
+)
+def test_a_wrong_context_file_is_named(text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "results.json").write_bytes(b"{}")
+    (tmp_path / "context.toml").write_text(text)
+
+    with pytest.raises(UsageError, match=r"context\.toml") as raised:
+        audit([str(tmp_path / "results.json")], Terms())
+
+    assert said in str(raised.value)
+
+
+def test_a_context_file_says_what_the_result_does_not(tmp_path: Path) -> None:
+    (tmp_path / "r.json").write_bytes(SERVE.read_bytes())
+    (tmp_path / "r.context.toml").write_text('gpu = "MI300X"\nweights_gb = 16\nusd_per_hour = 2')
+
+    (judged,) = audit([str(tmp_path / "r.json")], Terms()).judged
+
+    asked = judged.claim.asked
+    assert (asked.gpu, asked.usd_per_hour, round(asked.weights_gib or 0, 3)) == ("MI300X", 2.0, 14.901)
+
+
+def test_the_command_prints_json_that_the_reference_describes() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "audit-json.md").read_text(encoding="utf-8")
+    from flows.audit import as_values  # noqa: PLC0415
+
+    (judged,) = audit([str(SERVE)], Terms()).judged
+
+    values = json.loads(json.dumps(as_values(judged), allow_nan=False))
+
+    assert [name for name in (*values, *values["findings"][0]) if f"`{name}`" not in page] == []
