@@ -1,9 +1,10 @@
 """`make bench`: every benchmark, one after another."""
 
-from benchmarks import billed_minutes, client_error, night_overhead, warehouse_load
+from benchmarks import audit_speed, billed_minutes, client_error, night_overhead, warehouse_load
 
 for benchmark, arguments in (
     (warehouse_load, []),
+    (audit_speed, []),
     (billed_minutes, []),
     (client_error, ["--capacity"]),
     (client_error, ["--faults"]),
