@@ -51,10 +51,9 @@ def _needed(claim: Claim, on: Deployment, sequences: float, context: float) -> O
     kv_gib = held * on.group.kv_bytes * on.kv_copies / GIB
     # Where it is not said how much of the memory the engine takes, it is all of it.
     room = on.gpu_count * on.group.gpu.mem_gib_device * (claim.asked.gpu_memory_utilization or 1.0)
-    note = (
-        f"weights of {weights_gib:.1f} GiB and {kv_gib:.1f} GiB of KV for {sequences:.0f} times {context:.0f} tokens "
-        f"on {on.gpu_count:.0f} x {on.group.gpu.gpu} with {room:.1f} GiB"
-    )
+    kv = f" and {kv_gib:.1f} GiB of KV for {sequences:.0f} times {context:.0f} tokens" if held else ""
+    where = f"{on.gpu_count:.0f} x {on.group.gpu.gpu}, which take {room:.1f} GiB"
+    note = f"weights of {weights_gib:.1f} GiB{kv} on {where}"
     return Observed((weights_gib + kv_gib) / room, note)
 
 

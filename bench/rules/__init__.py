@@ -2,15 +2,28 @@
 
 from collections.abc import Collection, Mapping
 
+from bench.rules.coherence import COHERENCE_RULES
 from bench.rules.imported import IMPORTED_RULES
+from bench.rules.money import MONEY_RULES
 from bench.rules.night import NIGHT_RULES
 from bench.rules.physics import MEMORY_RULES, ROOFLINE_RULES
+from bench.rules.provenance import PROVENANCE_RULES
 from bench.rules.rule import Evidence, Range, Rule, Scope, Status, Verdict, judge
+from bench.rules.telemetry import ENERGY_RULES, TELEMETRY_RULES
 
 __all__ = ["NIGHT_RULES", "Evidence", "Range", "Rule", "Scope", "Status", "Verdict", "judge"]
 
 # What any claim is asked, be it a file of somebody else's or a run of our own.
-CLAIM_RULES: tuple[Rule, ...] = (*IMPORTED_RULES, *ROOFLINE_RULES, *MEMORY_RULES)
+CLAIM_RULES: tuple[Rule, ...] = (
+    *IMPORTED_RULES,
+    *ROOFLINE_RULES,
+    *MEMORY_RULES,
+    *PROVENANCE_RULES,
+    *MONEY_RULES,
+    *TELEMETRY_RULES,
+    *ENERGY_RULES,
+    *COHERENCE_RULES,
+)
 RULES: tuple[Rule, ...] = (*NIGHT_RULES, *CLAIM_RULES)
 BY_COLUMN = {rule.column: rule for rule in RULES}
 EVIDENCE_COLUMNS = tuple(rule.column for rule in NIGHT_RULES)  # of the table of measurements

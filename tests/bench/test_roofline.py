@@ -129,7 +129,6 @@ def test_a_gpu_that_is_hardly_used_is_doubted() -> None:
         "output_throughput_tok_per_s": 40.0,
         "total_throughput_tok_per_s": 120.0,
         "request_throughput_per_s": 0.08,
-        "duration_s": 4000.0,
     }
 
     assert found(changed(None, slow, latency_s={})) == {"far_below_roofline": "WARN"}

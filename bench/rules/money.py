@@ -1,0 +1,47 @@
+"""What tokens cost, and rates whose unit is not what it is called."""
+
+from bench.evidence import copies, money
+from bench.rules.rule import ZERO, Rule
+
+_TABLE = "the project's audit table, section 9"
+
+MONEY_RULES: tuple[Rule, ...] = (
+    Rule(
+        "cost_identity",
+        money.COST,
+        "money",
+        (money.COST_LOW, money.COST_HIGH),
+        (money.COST_LOW, money.COST_HIGH),
+        "a token costs {value:.3g} times what price and throughput make",
+        origin=_TABLE,
+    ),
+    Rule(
+        "cost_unit",
+        money.COST_UNIT,
+        "money",
+        (money.COST_LOW, money.COST_HIGH),
+        (money.COST_LOW, money.COST_HIGH),
+        "a token costs {value:.3g} times what price and throughput make",
+        origin=_TABLE,
+    ),
+    Rule(
+        "unit_misuse",
+        money.PER_USER,
+        "units",
+        (0.8, 1.2),
+        (0.8, 1.2),
+        "tokens a second a user are {value:.2f} times one over the time a token takes",
+        scope="metric",
+        origin=_TABLE,
+    ),
+    Rule(
+        "unit_suspect",
+        copies.UNITS,
+        "units",
+        ZERO,
+        ZERO,
+        "{value:.0f} numbers are out of the band of their own model's others and in that of another unit",
+        scope="metric",
+        origin=_TABLE,
+    ),
+)
