@@ -27,6 +27,14 @@ def require_engine_rules(suite: Suite, target: str, path: Path) -> None:
 
 
 def doubts_of_engine(suite: Suite, target: str) -> Iterator[str]:
-    """Each broken rule in words, for a plan; those that a night would be refused for say so."""
-    for broken in broken_by(suite, target):
+    """Each broken rule in words, for a plan: those that a night is refused for, and what only an alternative breaks."""
+    ours = broken_by(suite, target)
+    for broken in ours:
         yield f"the night would be refused: {broken.sentence}" if broken.rule.severity == "FAIL" else broken.sentence
+    told = {broken.sentence for broken in ours}
+    for other in suite.machine.alternatives:
+        machine = suite.machine.model_copy(update={"kind": other.kind, "gpu": None})
+        for broken in broken_by(suite.model_copy(update={"machine": machine}), target):
+            if broken.sentence not in told:
+                told.add(broken.sentence)
+                yield f"on {other.kind}: {broken.sentence}"

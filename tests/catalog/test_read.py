@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from bench.catalog import Gpu
+from bench.errors import CatalogError
 from catalog import read
 
 ROOT = Path(__file__).parents[2]
@@ -35,3 +37,16 @@ def test_every_cell_that_was_compiled_is_transcribed(name: str) -> None:
     ours = list(csv.DictReader((ROOT / "catalog" / f"{name}.csv").open(encoding="utf-8")))
 
     assert [{key: row[key] for key in theirs[0]} for row in ours] == theirs
+
+
+def test_every_size_has_a_gpu_of_the_catalogue() -> None:
+    catalog = read.read_catalog()
+
+    assert [size.kind for size in catalog.sizes if catalog.gpu(size.gpu) is None] == []
+
+
+def test_a_file_that_is_wrong_is_named_with_line_and_column() -> None:
+    text = (ROOT / "catalog" / "gpus.csv").read_text("utf-8").replace("MI325X,AMD,CDNA3,256", "MI325X,AMD,CDNA3,plenty")
+
+    with pytest.raises(CatalogError, match=r"catalog/gpus\.csv:3: column 'mem_gb_spec' is 'plenty': give a number"):
+        Gpu.table(text, "catalog/gpus.csv")

@@ -7,7 +7,7 @@ import pytest
 
 from bench.errors import CloudDeniedError, LeaseError, SuiteError
 from bench.record import NightRecord
-from bench.suite import Machine
+from bench.suite import Alternative, Machine
 from infra.cloud import Cloud, Offer
 from tasks.engine_check import broken_by
 from tasks.forecast import Forecast, forecast
@@ -101,6 +101,18 @@ def test_a_suite_that_only_may_fail_is_told_and_not_refused(tmp_path: Path) -> N
     doubts = forecast(night.model_copy(update={"suite": on_a_small_gpu}), None).doubts
 
     assert [doubt for doubt in doubts if doubt.startswith("FP8 on MI210: this GPU has no FP8 arithmetic")]
+
+
+def test_what_only_an_alternative_cannot_do_is_told_with_its_name() -> None:
+    night = _night(kind="gpu-mi300x8-1536gb", gpu_count=8, alternatives=(Alternative(kind="gpu-h100x1-80gb"),))
+    engine = night.suite.engine.model_copy(update={"flags": (*night.suite.engine.flags, "-tp", "8")})
+    suite = night.suite.model_copy(update={"engine": engine})
+
+    doubts = forecast(night.model_copy(update={"suite": suite}), None).doubts
+
+    about_ranks = [doubt for doubt in doubts if "ranks" in doubt]
+    assert len(about_ranks) == 1
+    assert about_ranks[0].startswith("on gpu-h100x1-80gb: 8 ranks on 1 GPU: ")
 
 
 def test_a_cloud_that_cannot_be_asked_is_a_doubt_and_no_error() -> None:
