@@ -5,11 +5,19 @@ from collections.abc import Iterator
 from bench.claim import Claim
 from bench.errors import UnknownFormatError
 from warehouse.importers import (
+    aiperf,
+    aiperf_runs,
     claims_table,
     guidellm,
+    inference_perf,
     inferencex_agg,
     inferencex_evals,
     inferencex_raw,
+    llmd,
+    mad,
+    mlperf,
+    nvidia,
+    telemetry,
     vllm_latency,
     vllm_serve,
     vllm_sweep,
@@ -28,7 +36,17 @@ FORMATS: tuple[Format, ...] = (
     vllm_latency.FORMAT,
     inferencex_agg.FORMAT,
     inferencex_evals.FORMAT,
+    nvidia.FORMAT,
+    aiperf_runs.FORMAT,
+    aiperf.FORMAT,
+    aiperf.RECORDS,
+    inference_perf.FORMAT,
+    llmd.FORMAT,
+    mlperf.FORMAT,
+    mlperf.ROWS,
+    *mad.MAD_FORMATS,
     claims_table.FORMAT,
+    telemetry.FORMAT,
 )
 
 
@@ -44,4 +62,5 @@ def read_claims(document: Document) -> Iterator[Claim]:
             document.json  # noqa: B018 - says where it is cut off, if that is why nobody knows it
         known = ", ".join(each.name for each in FORMATS)
         raise UnknownFormatError(f"{document.name} is of no known format; known are: {known}")
-    return found.read(document, found)
+    claims = found.read(document, found)
+    return claims if found is telemetry.FORMAT else telemetry.with_telemetry(document, claims)

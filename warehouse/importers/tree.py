@@ -60,10 +60,6 @@ class Tree(Fields):
         self.remark("unreadable_value", f"{' or '.join(names)} is negative ({value}), so it is left out")
         return None
 
-    def names(self) -> tuple[str, ...]:
-        """The names of its fields, in their order."""
-        return tuple(self._values)
-
     def all_unread(self) -> dict[str, object]:
         """Every field that nobody asked for, of this object and those inside it, by its path."""
         return {name: value for each in self.walk() for name, value in each.unread(each.path).items()}

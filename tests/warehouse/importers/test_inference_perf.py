@@ -1,0 +1,79 @@
+import json
+
+import numpy as np
+import pytest
+
+from tests.data.formats.closed_loop import closed_loop
+from tests.warehouse.importers.reading import FORMATS, claims_at, claims_of
+
+HERE = FORMATS / "inference_perf"
+CLIENT, SERVER = "stage_0_lifecycle_metrics.json", "stage_0_prometheus_metrics.json"
+
+
+def test_the_client_says_seconds() -> None:
+    run = closed_loop(seed=11)
+
+    (claim,) = claims_at(HERE / CLIENT)
+
+    assert claim.latency("ttft", "mean") == pytest.approx(run.ttft_s.mean())
+    assert claim.latency("tpot", "p99") == pytest.approx(np.percentile(run.tpot_s, 99))
+    assert claim.latency("e2el", "p999") == pytest.approx(np.percentile(run.e2el_s, 99.9))
+    assert claim.said.request_throughput_per_s == pytest.approx(400 / run.duration_s)
+    assert (claim.said.completed, claim.said.failed, claim.said.total_output_tokens) == (400, 0, 51_200)
+
+
+def test_the_servers_file_of_the_same_stage_is_laid_beside() -> None:
+    run, server = closed_loop(seed=11), claims_at(HERE / CLIENT)[0].server
+
+    assert server is not None
+    assert (server.requests, server.prompt_tokens, server.generated_tokens) == (400, 204_800, 51_200)
+    assert server.ttft_mean_s == pytest.approx(run.ttft_s.mean() * 0.98)
+    assert server.preemptions == 0
+
+
+def test_without_the_servers_file_nothing_is_said_of_it() -> None:
+    assert claims_of(CLIENT, (HERE / CLIENT).read_text())[0].server is None
+
+
+def test_a_servers_file_that_is_broken_is_a_remark_and_no_end() -> None:
+    beside = {SERVER.replace(".", "__"): "{"}
+
+    (claim,) = claims_of(CLIENT, (HERE / CLIENT).read_text(), **beside)
+
+    assert claim.server is None
+    assert claim.said.completed == 400
+    assert [remark.code for remark in claim.remarks] == ["unreadable_value"]
+    assert SERVER in claim.remarks[0].message
+
+
+def test_the_servers_file_says_whose_side_it_is() -> None:
+    (beside,), (alone,) = claims_at(HERE / SERVER), claims_of(SERVER, (HERE / SERVER).read_text())
+
+    assert beside.lineage.place == f"the server's side of {CLIENT}"
+    assert alone.lineage.place == ""
+    assert alone.said.completed is None
+    assert alone.server is not None
+
+
+def test_a_summary_without_load_is_read() -> None:
+    report = json.loads((HERE / CLIENT).read_text()) | {"load_summary": {}}
+
+    (claim,) = claims_of("summary_lifecycle_metrics.json", json.dumps(report))
+
+    assert claim.asked.request_count is None
+    assert claim.said.completed == 400
+
+
+def test_a_requested_rate_makes_it_an_open_loop() -> None:
+    report = json.loads((HERE / CLIENT).read_text())
+    report["load_summary"]["requested_rate"] = 5.0
+
+    asked = claims_of(CLIENT, json.dumps(report))[0].asked
+
+    assert (asked.request_rate_per_s, asked.is_open_loop) == (5.0, True)
+
+
+def test_normalized_time_is_not_loaded_as_tpot() -> None:
+    (claim,) = claims_at(HERE / CLIENT)
+
+    assert "successes.latency.normalized_time_per_output_token" in claim.unread

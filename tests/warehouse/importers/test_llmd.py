@@ -1,0 +1,97 @@
+import json
+from typing import Any
+
+import pytest
+
+from bench.errors import UnreadableResultError
+from tests.data.formats.closed_loop import closed_loop
+from tests.warehouse.importers.reading import FORMATS, claims_at, claims_of, sample
+
+HERE = FORMATS / "llmd"
+REPORT = HERE / "report-ms.json"
+
+
+def report() -> Any:
+    return json.loads(REPORT.read_text())
+
+
+def test_yaml_in_seconds_and_json_in_milliseconds_say_the_same() -> None:
+    run = closed_loop(seed=13)
+
+    (of_yaml,), (of_json,) = claims_at(HERE / "report.yaml"), claims_at(REPORT)
+
+    for metric, statistic in (("ttft", "mean"), ("tpot", "p99"), ("e2el", "median"), ("e2el", "p999")):
+        assert of_yaml.latency(metric, statistic) == pytest.approx(of_json.latency(metric, statistic))  # type: ignore[arg-type]
+    assert of_json.latency("ttft", "mean") == pytest.approx(run.ttft_s.mean())
+    assert of_yaml.said == of_json.said
+
+
+def test_counts_window_and_rates_are_read() -> None:
+    run, said = closed_loop(seed=13), claims_at(REPORT)[0].said
+
+    assert (said.completed, said.failed, said.total_output_tokens) == (400, 0, 51_200)
+    assert said.duration_s == pytest.approx(run.duration_s)
+    assert said.started_at_s == 1_790_000_000.0
+
+
+def test_the_stack_says_what_ran() -> None:
+    claim = claims_at(REPORT)[0]
+
+    assert (claim.asked.model, claim.asked.gpu, claim.asked.gpu_count) == ("example/dense-8b", "MI300X", 2)
+    assert (claim.asked.tp_size, claim.asked.engine_version, claim.asked.max_model_len) == (2, "0.9.2", 4096)
+    assert claim.lineage.tool == "inference-perf"
+
+
+def test_native_beside_standardized_is_a_pair() -> None:
+    changed = report()
+    changed["scenario"]["stack"][0]["native"]["args"]["--tensor-parallel-size"] = 8
+
+    pairs = claims_of("r.json", json.dumps(changed))[0].pairs
+
+    assert [(pair.what, pair.claimed, pair.observed) for pair in pairs] == [
+        ("label", "example/dense-8b", "example/dense-8b"),
+        ("flag", "8", "2"),
+    ]
+
+
+@pytest.mark.parametrize(("units", "scale"), [("MiB", 1 / 1024), ("GB", 1e9 / 2**30), ("bytes", 2**-30)])
+def test_each_statistic_is_converted_by_its_own_units(units: str, scale: float) -> None:
+    changed = report()
+    aggregate = changed["results"]["observability"]["components"][0]["aggregate"]
+    aggregate["gpu_memory_usage"] = {"units": units, "mean": 120.0}
+
+    device = claims_of("r.json", json.dumps(changed))[0].device
+
+    assert device is not None
+    assert device.used_gib == pytest.approx(120.0 * scale)
+
+
+def test_units_of_another_sort_are_not_guessed() -> None:
+    changed = report()
+    changed["results"]["request_performance"]["aggregate"]["latency"]["request_latency"]["units"] = "percent"
+
+    (claim,) = claims_of("r.json", json.dumps(changed))
+
+    assert "e2el" not in claim.latency_s
+    assert [remark.code for remark in claim.remarks] == ["unit_unknown"]
+
+
+def test_another_version_is_refused_by_name() -> None:
+    with pytest.raises(UnreadableResultError, match=r"r\.json is a benchmark report of version 0\.1"):
+        claims_of("r.json", json.dumps({**report(), "version": "0.1"}))
+
+
+def test_a_server_that_may_go_on_has_no_bound_of_context() -> None:
+    changed = report()
+    changed["scenario"]["stack"][0]["native"]["envars"] = {"VLLM_ALLOW_LONG_MAX_MODEL_LEN": "1"}
+
+    assert claims_of("r.json", json.dumps(changed))[0].asked.max_model_len is None
+
+
+def test_the_sample_is_read() -> None:
+    (claim,) = claims_at(sample("llmd_benchmark_report_v0.2.1_example.yaml"))
+
+    assert claim.latency("ttft", "p99") == pytest.approx(0.05029489721637218)
+    assert (claim.asked.model, claim.asked.gpu_count, claim.said.completed) == ("Qwen/Qwen3-0.6B", 16, 500)
+    assert claim.said.duration_s == pytest.approx(49.97206788184121)
+    assert claim.remarks == ()

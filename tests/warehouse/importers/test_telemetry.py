@@ -1,0 +1,127 @@
+from typing import Any
+
+import pytest
+
+from bench.claim import Device
+from bench.errors import UnreadableResultError
+from tests.data.formats.telemetry.make import amd, nvidia, plain
+from tests.warehouse.importers.reading import FORMATS, claims_of
+
+RESULT = (FORMATS / "guidellm/report-v2.json").read_text()  # from 2 s before the plateau to 83 s into it
+
+
+def beside(**files: str) -> Device | None:
+    """What a result makes of the files beside it."""
+    return claims_of("report.json", RESULT, **files)[0].device
+
+
+def alone(text: str) -> Device:
+    (claim,) = claims_of("t.csv", text)
+    assert claim.device is not None
+    return claim.device
+
+
+def test_a_file_alone_is_a_claim_about_the_devices() -> None:
+    device = alone(plain())
+
+    assert (device.device_count, device.sample_count, device.blank_count) == (2, 202, 0)
+    assert (device.period_s, device.largest_gap_s) == (1.0, 1.0)
+    assert (device.power_max_w, device.power_cap_w) == (520.0, 750.0)
+    assert (device.temp_edge_max_c, device.temp_junction_max_c, device.edge_over_junction_c) == (52, 68, -16)
+    assert device.used_gib == 150.0
+
+
+def test_milliseconds_are_told_by_their_size() -> None:
+    assert alone(plain()).begin_s == alone(amd()).begin_s == 1_789_999_995.0
+
+
+def test_beside_a_result_it_is_cut_to_the_window() -> None:
+    device = beside(report__csv=plain())
+
+    assert device is not None
+    # Power is a plateau in all of the window but the two seconds of warm-up before it.
+    assert device.power_mean_w == pytest.approx(510.0, rel=0.03)
+    assert device.power_mean_w > 500.0  # type: ignore[operator]
+    assert device.begin_s == 1_789_999_995.0
+
+
+def test_the_counter_agrees_with_the_integral() -> None:
+    device = beside(report__csv=amd())
+
+    assert device is not None
+    assert device.energy_j == pytest.approx(device.energy_counter_j, rel=0.01)
+    assert device.energy_scope == "gpus"
+
+
+def test_a_clock_without_a_zone_is_placed_where_alone_it_brackets_the_window() -> None:
+    device = beside(report__csv=nvidia(hours=2))
+
+    assert device is not None
+    assert device.begin_s == 1_789_999_995.0
+    assert device.power_mean_w == pytest.approx(510.0, rel=0.03)
+
+
+def test_a_clock_without_a_zone_is_not_placed_by_guess() -> None:
+    assert alone(nvidia()).begin_s is None
+
+
+def test_the_only_telemetry_of_the_folder_is_taken_and_of_two_neither() -> None:
+    assert beside(gpus__csv=plain(), notes__csv="a,b\n1,2\n") is not None
+    assert beside(gpus__csv=plain(), more__csv=plain()) is None
+
+
+def test_rows_without_a_device_are_dropped_and_counted() -> None:
+    device = alone(amd().replace(",0,130.0,", ",N/A,130.0,", 3))
+
+    assert (device.blank_count, device.sample_count) == (3, 199)
+
+
+def test_samples_that_end_too_early_give_no_energy() -> None:
+    early = "\n".join(plain().splitlines()[:100])
+
+    device = beside(report__csv=early)
+
+    assert device is not None
+    assert (device.energy_j, device.power_mean_w) == (None, None)
+    assert device.sample_count is not None
+
+
+def test_a_gap_is_seen() -> None:
+    rows = plain().splitlines()
+
+    assert alone("\n".join(rows[:41] + rows[61:])).largest_gap_s == 11.0
+
+
+def test_power_that_is_missing_in_a_cell_is_no_zero() -> None:
+    device = alone(plain().replace(",500.0,", ",[N/A],"))
+
+    assert device.power_mean_w is not None
+    assert device.power_mean_w > 200
+
+
+def test_throttled_samples_are_a_share() -> None:
+    device = alone(amd().replace("UNTHROTTLED", "THROTTLED"))
+
+    assert device.throttled_share == 1.0
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("1789999995000,gpu0", "soon,gpu0"), r"t\.csv line 2: 'soon' is no time"),
+        (("1789999995000,gpu0,130.0", "1789999995000,gpu0"), r"t\.csv line 2 has another number of cells"),
+    ],
+)
+def test_a_broken_row_is_named(change: tuple[str, str], said: str) -> None:
+    with pytest.raises(UnreadableResultError, match=said):
+        claims_of("t.csv", plain().replace(*change))
+
+
+def test_broken_telemetry_beside_a_result_is_a_remark() -> None:
+    files: dict[str, Any] = {"report__csv": plain().replace("1789999995000,gpu0", "soon,gpu0")}
+
+    (claim,) = claims_of("report.json", RESULT, **files)
+
+    assert claim.device is None
+    assert [remark.code for remark in claim.remarks] == ["unreadable_value"]
+    assert claim.said.completed == 400

@@ -1,0 +1,159 @@
+"""aiperf (formerly genai-perf): the aggregate JSON, the per-request JSONL, and the JSON over several runs.
+
+The unit stands in each metric. Its `inter_token_latency` is our TPOT, its `inter_chunk_latency` the gaps.
+"""
+
+from collections.abc import Iterator
+
+from bench.claim import Asked, Claim, Device, Metric, Said
+from bench.errors import UnreadableResultError
+from warehouse.importers.aiperf_records import claim_of_records
+from warehouse.importers.aiperf_telemetry import device_of
+from warehouse.importers.distribution import spread, without_empty
+from warehouse.importers.document import Document
+from warehouse.importers.format import Format
+from warehouse.importers.moments import epoch_s
+from warehouse.importers.tree import Tree
+from warehouse.importers.units import COUNT, REQUEST_RATE, TIME, TOKEN_RATE
+
+LATENCIES: dict[Metric, str] = {
+    "ttft": "time_to_first_token",
+    "tpot": "inter_token_latency",
+    "itl": "inter_chunk_latency",
+    "e2el": "request_latency",
+}
+TOLD_BY = frozenset({*LATENCIES.values(), "output_token_throughput", "request_throughput"})
+
+
+def recognises(document: Document) -> bool:
+    """Whether it has metrics with their unit inside, of one run."""
+    if not document.is_json_object:
+        return False
+    return any(isinstance(value := document.json.get(name), dict) and "unit" in value for name in TOLD_BY)
+
+
+def read(document: Document, form: Format) -> Iterator[Claim]:
+    """The one claim of an aggregate report."""
+    one = Tree(document.json, document.name)
+    asked = _asked(one.part("input_config"))
+    yield Claim(
+        lineage=form.lineage(document, "", "aiperf", one.text("aiperf_version")),
+        asked=asked,
+        said=_said(one),
+        latency_s=_latency(one),
+        device=_device(one),
+        remarks=one.all_remarks(),
+        label="" if asked.concurrency is None else f"concurrency {asked.concurrency}",
+        unread=one.all_unread(),
+        required=form.required,
+    )
+
+
+def _said(one: Tree) -> Said:
+    return Said(
+        completed=_whole(one, "request_count"),
+        failed=_failed(one),
+        duration_s=statistic(one.part("benchmark_duration"), TIME, fails_at_zero=True),
+        started_at_s=epoch_s(one.text("start_time")),
+        ended_at_s=epoch_s(one.text("end_time")),
+        total_input_tokens=_whole(one, "total_isl"),
+        total_output_tokens=_whole(one, "total_osl"),
+        request_throughput_per_s=statistic(one.part("request_throughput"), REQUEST_RATE, fails_at_zero=True),
+        output_throughput_tok_per_s=statistic(one.part("output_token_throughput"), TOKEN_RATE, fails_at_zero=True),
+        total_throughput_tok_per_s=statistic(one.part("total_token_throughput"), TOKEN_RATE, fails_at_zero=True),
+        has_trimmed_rates=True,
+        is_cancelled=one.flag("was_cancelled"),
+    )
+
+
+def statistic(metric: Tree, units: dict[str, float], *, fails_at_zero: bool = False) -> float | None:
+    """The mean of a metric in our unit; None, with a remark, where nothing tells its own."""
+    scale = scale_of(metric, units)
+    if scale is None:
+        return None
+    return (metric.positive if fails_at_zero else metric.amount)("avg", "mean", scale=scale)
+
+
+def scale_of(metric: Tree, units: dict[str, float]) -> float | None:
+    """What one of its unit is in ours."""
+    unit = metric.text("unit")
+    scale = units.get((unit or "").lower())
+    if scale is None and metric.names():
+        metric.remark("unit_unknown", f"the unit is {unit!r}, so it is left out")
+    return scale
+
+
+def _whole(one: Tree, name: str) -> int | None:
+    value = statistic(one.part(name), COUNT)
+    return int(value) if value is not None and value == int(value) else None
+
+
+def _failed(one: Tree) -> int | None:
+    """Errors as counted; none where the report lists none."""
+    counted = _whole(one, "error_request_count")
+    if counted is not None or "error_summary" not in one:
+        return counted
+    counts = [error.count("count") for error in one.parts("error_summary")]
+    return sum(count for count in counts if count is not None) if None not in counts else None
+
+
+def _latency(one: Tree) -> dict[Metric, dict[str, float]]:
+    found = {metric: _distribution(one.part(name)) for metric, name in LATENCIES.items() if name in one}
+    return without_empty(found)
+
+
+def _distribution(metric: Tree) -> dict[str, float]:
+    scale = scale_of(metric, TIME)
+    return {} if scale is None else spread(metric, scale=scale)
+
+
+def _asked(config: Tree) -> Asked:
+    load, prompt = config.part("loadgen"), config.part("input").part("prompt")
+    models = config.part("endpoint").raw("model_names")
+    rate = load.positive("request_rate") if load.raw("request_rate") else None
+    concurrency = load.count("concurrency")
+    isl, osl = prompt.part("input_tokens"), prompt.part("output_tokens")
+    return Asked(
+        model=models[0] if isinstance(models, list) and models and isinstance(models[0], str) else None,
+        isl=isl.amount("mean"),
+        osl=osl.amount("mean"),
+        has_fixed_lengths=_has_fixed_lengths(isl, osl),
+        concurrency=concurrency,
+        request_rate_per_s=rate,
+        is_open_loop=None if rate is None and concurrency is None else rate is not None,
+        request_count=load.count("request_count"),
+        warmup_count=load.count("warmup_request_count"),
+    )
+
+
+def _has_fixed_lengths(isl: Tree, osl: Tree) -> bool | None:
+    spans = isl.amount("stddev"), osl.amount("stddev")
+    return None if "mean" not in osl or None in spans else spans == (0.0, 0.0)
+
+
+def _device(one: Tree) -> Device | None:
+    return device_of(one.part("telemetry_data")) if one.raw("telemetry_data") else None
+
+
+def recognises_records(document: Document) -> bool:
+    """Whether its first line is a record with metadata and metrics."""
+    try:
+        first = Document(document.name, document.data[: document.data.find(b"\n") + 1 or None]).json
+    except UnreadableResultError:
+        return False
+    return (
+        isinstance(first, dict)
+        and "metrics" in first
+        and isinstance(first.get("metadata"), dict)
+        and ("benchmark_phase" in first["metadata"] or "x_request_id" in first["metadata"])
+    )
+
+
+def read_records(document: Document, form: Format) -> Iterator[Claim]:
+    """The one claim of all the records; those of the warm-up are counted and left out."""
+    yield claim_of_records(document, form)
+
+
+REQUIRED = frozenset({"failure_rate", "zero_output", "duration_short", "percentile_order"})
+FORMAT = Format("aiperf", 1, recognises, read, REQUIRED)
+RECORDS = Format("aiperf-records", 1, recognises_records, read_records, frozenset({"failure_rate", "zero_output"}))

@@ -1,0 +1,143 @@
+"""llm-d's Benchmark Report v0.2, as YAML or JSON.
+
+Every statistic carries its units, and what ran natively stands beside what the report makes of it.
+"""
+
+import re
+from collections.abc import Iterator
+
+from bench.claim import Claim, Device, Metric, Said, ServerSaid
+from bench.errors import UnreadableResultError
+from warehouse.importers.distribution import positive_spread, spread, without_empty
+from warehouse.importers.document import Document
+from warehouse.importers.format import Format
+from warehouse.importers.llmd_stack import asked_of, pairs_of
+from warehouse.importers.moments import epoch_s, span_s
+from warehouse.importers.tree import Tree
+from warehouse.importers.units import COUNT, MEMORY_GIB, POWER, REQUEST_RATE, TIME, TOKEN_RATE
+
+_TOP = re.compile(r"^(version|run|scenario|results):", re.MULTILINE)
+LATENCIES: dict[Metric, str] = {
+    "ttft": "time_to_first_token",
+    "tpot": "time_per_output_token",
+    "itl": "inter_token_latency",
+}
+
+
+def recognises(document: Document) -> bool:
+    """Whether it has the report's parts at its top, as JSON or as YAML."""
+    if document.is_json_object:
+        return document.has_keys("version", "results") and document.has_keys("run")
+    try:
+        return {"version", "run", "results"} <= set(_TOP.findall(document.text))
+    except UnreadableResultError:
+        return False
+
+
+def read(document: Document, form: Format) -> Iterator[Claim]:
+    """The one claim of a report; raises where it is of another version than 0.2."""
+    value = document.json if document.is_json_object else document.yaml
+    if not isinstance(value, dict):
+        raise UnreadableResultError(f"{document.name} is no benchmark report: it is no object")
+    one = Tree(value, document.name)
+    version = one.text("version") or "none"
+    if not version.startswith("0.2"):
+        raise UnreadableResultError(f"{document.name} is a benchmark report of version {version}; 0.2 can be read")
+    results, load = one.part("results"), one.part("scenario").part("load")
+    tool = load.part("standardized")
+    yield Claim(
+        lineage=form.lineage(document, "", tool.text("tool"), tool.text("tool_version")),
+        asked=asked_of(one),
+        said=_said(results.part("request_performance").part("aggregate"), one.part("run").part("time")),
+        latency_s=_latency(results.part("request_performance").part("aggregate").part("latency")),
+        server=_server(results),
+        device=_device(results),
+        pairs=pairs_of(one),
+        remarks=one.all_remarks(),
+        label=one.part("run").text("description") or "",
+        unread=one.all_unread(),
+        required=form.required,
+    )
+
+
+def scaled(part: Tree, units: dict[str, float]) -> float | None:
+    """What one unit of this statistic is in ours; None with a remark where its units are of another sort."""
+    unit = part.text("units")
+    scale = units.get((unit or "").lower())
+    if scale is None and part.names():
+        part.remark("unit_unknown", f"the units are {unit!r}, so it is left out")
+    return scale
+
+
+def _mean(part: Tree, units: dict[str, float], *, fails_at_zero: bool = False) -> float | None:
+    scale = scaled(part, units)
+    if scale is None:
+        return None
+    return (part.positive if fails_at_zero else part.amount)("mean", scale=scale)
+
+
+def _said(aggregate: Tree, time: Tree) -> Said:
+    requests, rates = aggregate.part("requests"), aggregate.part("throughput")
+    total, failures = requests.count("total"), requests.count("failures")
+    cut_off = requests.count("incomplete") or 0
+    completed = total - failures - cut_off if total is not None and failures is not None else None
+    has_answers = completed is None or completed > 0
+    return Said(
+        completed=completed if completed is None or completed >= 0 else None,
+        failed=failures,
+        duration_s=span_s(time.text("duration")),
+        started_at_s=epoch_s(time.text("start")),
+        ended_at_s=epoch_s(time.text("end")),
+        total_input_tokens=_total(requests.part("input_length"), completed),
+        total_output_tokens=_total(requests.part("output_length"), completed),
+        request_throughput_per_s=_mean(rates.part("request_rate"), REQUEST_RATE, fails_at_zero=has_answers),
+        input_throughput_tok_per_s=_mean(rates.part("input_token_rate"), TOKEN_RATE, fails_at_zero=has_answers),
+        output_throughput_tok_per_s=_mean(rates.part("output_token_rate"), TOKEN_RATE, fails_at_zero=has_answers),
+        total_throughput_tok_per_s=_mean(rates.part("total_token_rate"), TOKEN_RATE, fails_at_zero=has_answers),
+        has_trimmed_rates=True,
+    )
+
+
+def _total(length: Tree, completed: int | None) -> int | None:
+    """Tokens of all answers: their mean times their number."""
+    mean = _mean(length, COUNT)
+    return None if mean is None or completed is None or completed < 0 else round(mean * completed)
+
+
+def _latency(latency: Tree) -> dict[Metric, dict[str, float]]:
+    whole = latency.part("request_latency")
+    scale = scaled(whole, TIME)
+    found = {metric: _spread(latency.part(name)) for metric, name in LATENCIES.items()}
+    return without_empty({"e2el": {} if scale is None else positive_spread(whole, scale=scale), **found})
+
+
+def _spread(part: Tree) -> dict[str, float]:
+    scale = scaled(part, TIME)
+    return {} if scale is None else spread(part, scale=scale)
+
+
+def _components(results: Tree) -> list[Tree]:
+    return [each.part("aggregate") for each in results.part("observability").parts("components")]
+
+
+def _server(results: Tree) -> ServerSaid | None:
+    """Preemptions, if any component tells them; its token counters are means over scrapes and no differences."""
+    told = [_mean(each.part("preemptions"), COUNT) for each in _components(results) if "preemptions" in each]
+    known = [value for value in told if value is not None]
+    return ServerSaid(preemptions=sum(known)) if known else None
+
+
+def _device(results: Tree) -> Device | None:
+    parts = _components(results)
+    power = _first(parts, "power_consumption", POWER)
+    memory = _first(parts, "gpu_memory_usage", MEMORY_GIB)
+    return None if power is None and memory is None else Device(power_mean_w=power, used_gib=memory)
+
+
+def _first(parts: list[Tree], name: str, units: dict[str, float]) -> float | None:
+    return next((value for each in parts if (value := _mean(each.part(name), units)) is not None), None)
+
+
+FORMAT = Format(
+    "llm-d", 1, recognises, read, frozenset({"failure_rate", "zero_output", "duration_short", "percentile_order"})
+)

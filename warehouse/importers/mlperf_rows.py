@@ -1,0 +1,73 @@
+"""MLPerf's `summary_results.json`: one row a result, of which those of the 99 and 99.9 % targets are one run."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from bench.claim import Asked, Claim, Said
+from bench.errors import UnreadableResultError
+from warehouse.importers.document import Document
+from warehouse.importers.format import Format
+from warehouse.importers.printed import printed_precision
+from warehouse.importers.tree import Tree
+from warehouse.importers.units import REQUEST_RATE
+
+_TARGET = re.compile(r"-99(?:\.9)?$")
+_SAME = ("ID", "Submitter", "System", "Scenario", "Performance_Result", "Performance_Units", "Suite", "Category")
+
+
+def read_rows(document: Document, form: Format) -> Iterator[Claim]:
+    """One claim a run, in the order of the file; a repeated accuracy target is named in the place of the first."""
+    rows = document.json
+    if not isinstance(rows, list):
+        raise UnreadableResultError(f"{document.name} is no list of results")
+    places: dict[tuple[str, ...], list[int]] = {}
+    for at, row in enumerate(rows):
+        places.setdefault(_run(row, at), []).append(at)
+    for repeated in places.values():
+        place = " and ".join(f"[{at}]" for at in repeated)
+        row = rows[repeated[0]]
+        one = Tree(row if isinstance(row, dict) else {}, f"{document.name} {place}")
+        if not isinstance(row, dict):
+            one.remark("unreadable_value", "it is no object, so nothing of it is read")
+        yield _claim(document, form, place, one)
+
+
+def _run(row: Any, at: int) -> tuple[str, ...]:
+    """What tells a run: the same row but for the accuracy target of its model's name."""
+    if not isinstance(row, dict) or not _TARGET.search(str(row.get("Model"))):
+        return (str(at),)
+    return (*(str(row.get(name)) for name in _SAME), _TARGET.sub("", str(row.get("Model"))))
+
+
+def _claim(document: Document, form: Format, place: str, one: Tree) -> Claim:
+    nodes, each = one.count("Nodes"), one.count("a#")
+    model = one.text("Model")
+    asked = Asked(
+        model=one.text("UsedModel") or (None if model is None else _TARGET.sub("", model)),
+        precision=printed_precision(one.text("weight_data_types")),
+        gpu=one.text("Accelerator"),
+        gpu_count=nodes * each if nodes and each else None,
+        engine=one.text("Software"),
+    )
+    return Claim(
+        lineage=form.lineage(document, place, "mlperf", one.text("version", "Version")),
+        asked=asked,
+        said=_said(one),
+        remarks=one.all_remarks(),
+        label=" ".join(text for text in (one.text("Submitter"), model, one.text("Scenario")) if text),
+        unread=one.all_unread(),
+        required=form.required,
+    )
+
+
+def _said(one: Tree) -> Said:
+    unit = (one.text("Performance_Units") or "").lower()
+    value = one.positive("Performance_Result")
+    if unit == "tokens/s":
+        return Said(output_throughput_tok_per_s=value)
+    if unit in REQUEST_RATE:
+        return Said(request_throughput_per_s=value)
+    if value is not None:
+        one.remark("unit_unknown", f"Performance_Result has the unit {unit!r}, so it is left out")
+    return Said()

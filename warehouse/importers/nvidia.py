@@ -1,0 +1,182 @@
+"""The NVIDIA-format report: its CSV with `33.1 output tokens/sec` in a cell, and its JSON of versions 1 and 2."""
+
+import re
+from collections.abc import Iterator
+
+from bench.claim import Asked, Claim, Said
+from warehouse.importers.document import Document
+from warehouse.importers.format import Format
+from warehouse.importers.nvidia_cost import cost_of
+from warehouse.importers.printed import engine_of, printed_precision, version_in
+from warehouse.importers.tree import Tree
+
+HEADER = frozenset({"Model", "PP", "TP", "Input Length", "Output Length", "Throughput", "GPU"})
+LISTS = ("benchmarks", "concurrency_benchmarks", "throughput_degradation")
+_COUNTED = re.compile(r"(?P<count>\d{1,4})\s*[x\u00d7]\s*(?P<gpu>.+)", re.IGNORECASE)
+_THROUGHPUT = re.compile(r"(?P<number>[-+]?[\d,]*\.?\d+(?:[eE][-+]?\d+)?)\s*(?P<unit>.*)")
+
+
+def recognises(document: Document) -> bool:
+    """Whether it is such a CSV, or JSON with metadata and one of the lists of either version."""
+    if set(document.header()) >= HEADER:
+        return True
+    return document.has_keys("metadata") and any(_is_list_of_lengths(document, name) for name in LISTS)
+
+
+def _is_list_of_lengths(document: Document, name: str) -> bool:
+    rows = document.json.get(name)
+    first = rows[0] if isinstance(rows, list) and rows else None
+    return isinstance(first, dict) and any(key in first for key in ("input_length", "input_len", "output_tokens"))
+
+
+def read(document: Document, form: Format) -> Iterator[Claim]:
+    """One claim a row of the CSV or of each list of the JSON, and one for the cost of version 2."""
+    if not document.is_json_object:
+        yield from _read_csv(document, form)
+        return
+    report = Tree(document.json, document.name)
+    about = _about(report.part("metadata"))
+    yield from (
+        _claim(document, form, f"{name}[{at}]", row, about)
+        for name in LISTS
+        for at, row in enumerate(report.parts(name))
+    )
+    cost = report.part("cost_analysis")
+    if cost.names():
+        yield _cost_claim(document, form, cost, about)
+
+
+def _about(metadata: Tree) -> Asked:
+    gpu, count = _gpus(metadata.text("gpu"))
+    framework = metadata.text("framework")
+    return Asked(
+        model=metadata.text("model"),
+        precision=printed_precision(metadata.text("precision")),
+        gpu=gpu,
+        gpu_count=count,
+        engine=engine_of(framework),
+        engine_version=version_in(framework),
+        usd_per_hour=metadata.positive("hourly_cost_usd"),
+    )
+
+
+def _claim(document: Document, form: Format, place: str, row: Tree, about: Asked) -> Claim:
+    isl, osl = row.positive("input_length", "input_len"), row.positive("output_length", "output_len", "output_tokens")
+    latency = row.positive("avg_latency_sec")
+    said = Said(
+        completed=row.count("successful_requests"),
+        failed=row.count("failed_requests"),
+        duration_s=row.positive("wall_time_sec", "time_sec"),
+        total_output_tokens=row.count("total_tokens", "actual_tokens"),
+        output_throughput_tok_per_s=row.positive("throughput_tokens_per_sec", "throughput_tok_s"),
+    )
+    asked = _asked(row, about, isl, osl, said)
+    return Claim(
+        lineage=form.lineage(document, place),
+        asked=asked,
+        said=said,
+        latency_s={"e2el": {"mean": latency}} if latency is not None else {},
+        remarks=row.all_remarks(),
+        label=_label(asked),
+        unread=row.all_unread(),
+        required=form.required,
+    )
+
+
+def _asked(row: Tree, about: Asked, isl: float | None, osl: float | None, said: Said) -> Asked:
+    tp, pp = row.count("tp"), row.count("pp")
+    own = Asked(
+        isl=isl,
+        osl=osl,
+        tp_size=tp,
+        pp_size=pp,
+        gpu_count=tp * pp if tp and pp and about.gpu_count is None else None,
+        concurrency=row.count("concurrency"),
+        request_count=None if said.completed is None or said.failed is None else said.completed + said.failed,
+    )
+    return Claim(_NOWHERE, asked=own).with_context(about).asked
+
+
+def _cost_claim(document: Document, form: Format, cost: Tree, about: Asked) -> Claim:
+    per_hour = cost.positive("hourly_cost_usd")
+    own = Claim(
+        lineage=form.lineage(document, "cost_analysis"),
+        asked=Asked(usd_per_hour=per_hour),
+        said=cost_of(cost, cost.positive("throughput_tok_s", "throughput_tokens_per_sec"), per_hour),
+        remarks=cost.all_remarks(),
+        label="cost analysis",
+        unread=cost.all_unread(),
+    )
+    return own.with_context(about)
+
+
+def _read_csv(document: Document, form: Format) -> Iterator[Claim]:
+    for at, cells in enumerate(document.table, start=1):
+        place = f"row {at}"
+        row = Tree(cells, f"{document.name} {place}")
+        framework = row.text("Framework")
+        gpu, count = _gpus(row.text("GPU"))
+        tp, pp = row.count("TP"), row.count("PP")
+        asked = Asked(
+            model=row.text("Model"),
+            precision=printed_precision(row.text("Precision")),
+            gpu=gpu,
+            gpu_count=count or (tp * pp if tp and pp else None),
+            tp_size=tp,
+            pp_size=pp,
+            engine=engine_of(framework),
+            engine_version=version_in(framework),
+            isl=row.positive("Input Length"),
+            osl=row.positive("Output Length"),
+        )
+        yield Claim(
+            lineage=form.lineage(document, place),
+            asked=asked,
+            said=_throughput(row),
+            remarks=row.all_remarks(),
+            label=_label(asked),
+            unread=row.all_unread(),
+            required=form.required,
+        )
+
+
+def _throughput(row: Tree) -> Said:
+    """What the cell says: a number and the tokens it counts; 0 is a failed run."""
+    text = row.text("Throughput")
+    found = _THROUGHPUT.fullmatch(text or "")
+    if found is None:
+        if text is not None:
+            row.remark("unreadable_value", f"Throughput = {text!r:.60} begins with no number, so it is left out")
+        return Said()
+    value, unit = float(found["number"].replace(",", "")), found["unit"].lower()
+    if value <= 0:
+        row.remark("failed_not_zero", f"Throughput is {text}")
+        return Said()
+    return _counted(row, value, unit)
+
+
+def _counted(row: Tree, value: float, unit: str) -> Said:
+    if "tok" not in unit:
+        row.remark("unit_unknown", f"Throughput has the unit {unit!r}, so it is left out")
+        return Said()
+    if "output" in unit or "generated" in unit:
+        return Said(output_throughput_tok_per_s=value)
+    if "total" in unit:
+        return Said(total_throughput_tok_per_s=value)
+    row.remark("tokens_ambiguous", f"Throughput in {unit!r} does not say which tokens")
+    return Said(unstated_throughput_tok_per_s=value)
+
+
+def _gpus(text: str | None) -> tuple[str | None, int | None]:
+    """`8x MI300X` as its name and number."""
+    found = _COUNTED.fullmatch(text or "")
+    return (text, None) if found is None else (found["gpu"], int(found["count"]))
+
+
+def _label(asked: Asked) -> str:
+    at = "" if asked.concurrency is None else f" at {asked.concurrency}"
+    return f"{asked.isl:g}/{asked.osl:g}{at}" if asked.isl is not None and asked.osl is not None else at.strip()
+
+
+FORMAT = Format("nvidia", 1, recognises, read, frozenset({"failed_not_zero", "roofline_compute"}))
+_NOWHERE = Format("", 0, recognises, read).lineage(Document("", b""))

@@ -1,0 +1,173 @@
+"""Telemetry CSVs as samples: of nvidia-smi, of `amd-smi watch` with its header repeated, and plain ones.
+
+Units stand in the cell, in the header or at the end of the name. Rows without a device are counted and dropped.
+"""
+
+import csv
+import io
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import numpy as np
+
+from bench.errors import UnreadableResultError
+from bench.metrics import Floats
+from warehouse.importers.document import Document
+from warehouse.importers.fields import NOTHING
+
+TIMES = ("timestamp", "time", "epoch")
+DEVICES = ("index", "gpu", "device", "gpu_id", "card")
+# By what is measured: how columns of it begin, in small letters with `_` for every other sign.
+MEASURED = {
+    "power_w": (
+        "power_draw",
+        "power_watts",
+        "socket_power",
+        "average_socket_power",
+        "power_usage",
+        "current_socket_power",
+    ),
+    "cap_w": ("power_limit", "power_cap", "max_power", "enforced_power_limit"),
+    "edge_c": ("temp_edge", "edge_temperature", "temperature_edge", "temperature_gpu"),
+    "junction_c": (
+        "temp_junction",
+        "temp_hotspot",
+        "hotspot_temperature",
+        "temperature_hotspot",
+        "junction_temperature",
+    ),
+    "energy_j": ("energy_accumulator", "total_energy_consumption", "energy_counter", "energy_j"),
+    "used_gib": ("memory_used", "vram_used", "used_vram"),
+    "ecc": ("ecc_errors_uncorrected", "uncorrectable_ecc", "total_uncorrectable_count", "ecc_uncorrected"),
+}
+SCALES = {"energy_j": {"mj": 1e-3, "uj": 1e-6, "kj": 1e3}}
+SCALES["used_gib"] = {"mib": 2.0**-10, "mb": 2.0**-10, "bytes": 2.0**-30, "b": 2.0**-30, "gib": 1.0, "gb": 1.0}
+_CELL = re.compile(r"(?P<number>[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*(?P<unit>[a-zA-Z%°]*)")
+MILLISECONDS_FROM = 1e11  # as seconds that would be the year 5138
+
+
+@dataclass(frozen=True)
+class Samples:
+    """The samples of a file, NaN where one does not say: seconds since 1970, and which device."""
+
+    at_s: Floats
+    device: tuple[str, ...]
+    measured: dict[str, Floats]
+    throttled: Floats
+    blank_count: int
+    has_zone: bool  # False: a clock of some place, off from UTC by whole quarter hours
+
+
+def is_telemetry(document: Document) -> bool:
+    """Whether its first line has a time, a device and something measured. Raises nothing."""
+    names = [plain(name) for name in document.header()]
+    return (
+        _find(names, TIMES) is not None
+        and _find(names, DEVICES) is not None
+        and any(_find(names, begins) is not None for begins in MEASURED.values())
+    )
+
+
+def plain(name: str) -> str:
+    """A column's name without its unit: `power.draw [W]` as `power_draw`."""
+    return re.sub(r"[^a-z0-9]+", "_", re.sub(r"[\[(].*?[\])]", "", name.lower())).strip("_")
+
+
+def samples_of(document: Document) -> Samples:
+    """Its samples in the order of the file; raises where it has no such columns or a time is none."""
+    header, rows = _rows(document)
+    names = [plain(name) for name in header]
+    time, device = _find(names, TIMES), _find(names, DEVICES)
+    if time is None or device is None:
+        raise UnreadableResultError(f"{document.name} has no column of times or none of devices")
+    kept = [(line, row) for line, row in rows if row[device].strip().lower() not in NOTHING]
+    moments = [_moment(document.name, line, row[time]) for line, row in kept]
+    columns = {what: _find(names, begins) for what, begins in MEASURED.items()}
+    return Samples(
+        np.array([moment for moment, _ in moments], dtype=np.float64),
+        tuple(row[device].strip() for _, row in kept),
+        {what: _column(header, kept, at, SCALES.get(what, {})) for what, at in columns.items() if at is not None},
+        _throttled(names, kept),
+        len(rows) - len(kept),
+        all(has_zone for _, has_zone in moments),
+    )
+
+
+def _rows(document: Document) -> tuple[list[str], list[tuple[int, list[str]]]]:
+    """Header and rows with their lines; a header that comes again is no row, and a row cut short is none either."""
+    reader = csv.reader(io.StringIO(document.text))
+    try:
+        lines = [(reader.line_num, [cell.strip() for cell in row]) for row in reader if row]
+    except csv.Error as error:
+        raise UnreadableResultError(f"{document.name} line {reader.line_num} is no CSV: {error}") from error
+    header = lines[0][1] if lines else []
+    rows = [(line, row) for line, row in lines[1:] if row != header]
+    wrong = next((line for line, row in rows if len(row) != len(header)), None)
+    if wrong is not None:
+        raise UnreadableResultError(f"{document.name} line {wrong} has another number of cells than the header")
+    return header, rows
+
+
+def _find(names: list[str], begins: tuple[str, ...]) -> int | None:
+    """The first column with one of these names, or with one that begins so and a unit behind it."""
+    for begin in begins:
+        for at, name in enumerate(names):
+            if name == begin or name.startswith(f"{begin}_"):
+                return at
+    return None
+
+
+def _moment(file: str, line: int, text: str) -> tuple[float, bool]:
+    """Seconds since 1970 and whether the text says of which zone; epoch in s or ms by its size."""
+    try:
+        number = float(text)
+    except ValueError:
+        return _written(file, line, text)
+    if not np.isfinite(number) or number < 0:
+        raise UnreadableResultError(f"{file} line {line}: {text!r:.40} is no time")
+    return (number / 1e3 if number >= MILLISECONDS_FROM else number), True
+
+
+def _written(file: str, line: int, text: str) -> tuple[float, bool]:
+    try:
+        moment = datetime.fromisoformat(text.replace("/", "-"))
+        return moment.replace(tzinfo=moment.tzinfo or UTC).timestamp(), moment.tzinfo is not None
+    except (ValueError, OverflowError) as error:
+        raise UnreadableResultError(f"{file} line {line}: {text!r:.40} is no time") from error
+
+
+def _column(header: list[str], rows: list[tuple[int, list[str]]], at: int, scales: dict[str, float]) -> Floats:
+    in_header = re.search(r"[\[(](.*?)[\])]", header[at])
+    unit = in_header[1].lower() if in_header else plain(header[at]).rsplit("_", 1)[-1]
+    return np.array([_value(row[at], unit, scales) for _, row in rows], dtype=np.float64)
+
+
+def _value(cell: str, unit: str, scales: dict[str, float]) -> float:
+    found = _CELL.fullmatch(cell)
+    if found is None:
+        return np.nan
+    return float(found["number"]) * scales.get((found["unit"] or unit).lower(), 1.0)
+
+
+def _throttled(names: list[str], rows: list[tuple[int, list[str]]]) -> Floats:
+    """1 where a sample says that the clocks were held back, 0 where it says not."""
+    at = next((at for at, name in enumerate(names) if "throttle" in name), None)
+    read: Callable[[str], float] = _is_throttled
+    return np.array([np.nan if at is None else read(row[at]) for _, row in rows], dtype=np.float64)
+
+
+def _is_throttled(cell: str) -> float:
+    text = cell.strip().lower()
+    if text in NOTHING:
+        return np.nan
+    return float(text not in ("unthrottled", "not active", "0", "0x0000000000000000", "false", "no", "none"))
+
+
+def by_device(samples: Samples) -> Iterator[tuple[str, np.ndarray[tuple[int], np.dtype[np.int64]]]]:
+    """Each device with the places of its samples, in time's order."""
+    devices = np.array(samples.device)
+    for name in dict.fromkeys(samples.device):
+        places = np.flatnonzero(devices == name)
+        yield name, places[np.argsort(samples.at_s[places], kind="stable")]
