@@ -165,6 +165,121 @@ def test_an_attached_volume_cannot_be_deleted(client: Any, clock: VirtualClock) 
     client.volumes.delete(volume["id"])
 
 
+def volume_in(client: Any, region: str = "atl1", name: str = "nb-cache", **more: Any) -> str:
+    body = {"name": name, "region": region, "size_gigabytes": 10, **more}
+    return str(client.volumes.create(body=body)["volume"]["id"])
+
+
+def attach(client: Any, volume_id: str, droplet_id: int, **more: Any) -> Any:
+    body = {"type": "attach", "droplet_id": droplet_id, **more}
+    return client.volume_actions.post_by_id(volume_id, body=body)["action"]
+
+
+def test_a_volume_is_attached_after_a_while_with_its_tags(client: Any, clock: VirtualClock) -> None:
+    volume_id, droplet_id = volume_in(client), droplet(client, clock)
+    action = attach(client, volume_id, droplet_id, tags=["nb-used:1"])
+    early = client.volumes.get(volume_id)["volume"]["droplet_ids"]
+    clock.sleep(30)
+
+    shown = client.volumes.get(volume_id)["volume"]
+
+    assert (early, shown["droplet_ids"], shown["tags"]) == ([], [droplet_id], ["nb-used:1"])
+    (listed,) = client.volume_actions.list(volume_id)["actions"]
+    assert (listed["id"], listed["status"], listed["resource_type"]) == (action["id"], "completed", "volume")
+    assert client.volume_actions.get(volume_id, action["id"])["action"] == listed
+    assert client.droplets.get(droplet_id)["droplet"]["volume_ids"] == [volume_id]
+
+
+@pytest.mark.parametrize(
+    ("region", "many", "said"),
+    [("tor1", 0, "must be in the same region"), ("atl1", 15, "as many volumes as it may have")],
+)
+def test_a_volume_goes_to_a_droplet_of_its_region_that_has_room(
+    client: Any, cloud: Emulator, clock: VirtualClock, region: str, many: int, said: str
+) -> None:
+    droplet_id = droplet(client, clock)
+    for number in range(many):
+        cloud.plant_volume(f"disk-{number}").droplet_id = droplet_id
+
+    with pytest.raises(HttpResponseError, match=said):
+        attach(client, volume_in(client, region), droplet_id)
+
+
+def test_a_volume_has_one_droplet_and_a_droplet_one_event(client: Any, clock: VirtualClock) -> None:
+    first, second = droplet(client, clock), droplet(client, clock, name="nb-2-a1-x2")
+    one, other = volume_in(client), volume_in(client, name="nb-more")
+    attach(client, one, first)
+
+    with pytest.raises(HttpResponseError, match="already has a pending event"):
+        attach(client, other, first)
+    clock.sleep(30)
+    with pytest.raises(HttpResponseError, match="already attached"):
+        attach(client, one, second)
+
+
+def test_what_does_not_exist_is_attached_to_nothing(client: Any, clock: VirtualClock) -> None:
+    volume_id, droplet_id = volume_in(client), droplet(client, clock)
+    body = {"type": "attach", "droplet_id": droplet_id}
+
+    assert client.volume_actions.post_by_id(volume_id, body={**body, "droplet_id": 7})["id"] == "not_found"
+    client.volumes.delete(volume_id)
+    assert client.volume_actions.post_by_id(volume_id, body=body)["id"] == "not_found"
+
+
+@pytest.mark.parametrize(("fate", "status"), [("errored", "errored"), ("stuck", "in-progress")])
+def test_attaching_can_fail_or_hang(client: Any, cloud: Emulator, clock: VirtualClock, fate: str, status: str) -> None:
+    cloud.behaviour.action_fates["attach_volume"].append(fate)
+    volume_id, droplet_id = volume_in(client), droplet(client, clock)
+
+    action = attach(client, volume_id, droplet_id)
+    clock.sleep(3600)
+
+    assert client.volume_actions.get(volume_id, action["id"])["action"]["status"] == status
+    assert client.volumes.get(volume_id)["volume"]["droplet_ids"] == []
+
+
+def test_a_volumes_name_is_one_in_its_region(client: Any) -> None:
+    volume_in(client)
+
+    with pytest.raises(HttpResponseError) as caught:
+        volume_in(client)
+
+    assert caught.value.status_code == 409
+    assert volume_in(client, "tor1")
+
+
+@pytest.mark.parametrize("size_gib", [5, 10, 16385])
+def test_a_volume_only_grows_and_up_to_a_limit(client: Any, size_gib: int) -> None:
+    volume_id = volume_in(client)
+
+    with pytest.raises(HttpResponseError):
+        client.volume_actions.post_by_id(volume_id, body={"type": "resize", "size_gigabytes": size_gib})
+
+    client.volume_actions.post_by_id(volume_id, body={"type": "resize", "size_gigabytes": 20})
+    assert client.volumes.get(volume_id)["volume"]["size_gigabytes"] == 20
+
+
+@pytest.mark.parametrize("size_gib", [0, 16385])
+def test_a_volume_of_no_possible_size_is_an_error_in_a_dict(client: Any, size_gib: int) -> None:
+    body = {"name": "nb-cache", "region": "atl1", "size_gigabytes": size_gib}
+
+    assert client.volumes.create(body=body)["id"] == "bad_request"
+
+
+def test_a_transfer_that_errors_may_leave_a_copy(client: Any, cloud: Emulator, clock: VirtualClock) -> None:
+    image = cloud.plant_snapshot("nb-golden", foreign=False)
+    cloud.behaviour.action_fates["transfer"].append("errored")
+    cloud.behaviour.leaves_copies = True
+
+    client.image_actions.post(image.image_id, body={"type": "transfer", "region": "tor1"})
+    clock.sleep(3600)
+
+    (action,) = client.image_actions.list(image.image_id)["actions"]
+    assert (action["status"], action["type"], action["region_slug"]) == ("errored", "transfer", "tor1")
+    shown = client.snapshots.list(resource_type="droplet")["snapshots"]
+    assert sorted((one["name"], one["regions"]) for one in shown) == [("nb-golden", ["atl1"]), ("nb-golden", ["tor1"])]
+
+
 def test_a_wrong_volume_is_an_error_in_a_dict(client: Any) -> None:
     answer = client.volumes.create(body={"name": "UPPER", "region": "atl1", "size_gigabytes": 10})
 

@@ -44,6 +44,7 @@ class Behaviour:
     gpus_in_tag_list: bool = True  # believed of the live API, and not documented
     deletes_pending: bool = True  # a droplet with a pending event can be deleted
     late_snapshots: bool = False  # a snapshot goes on after its droplet was destroyed
+    leaves_copies: bool = False  # a transfer that errors leaves a broken image of the same name
     ignores_shutdown: bool = False
     fates: deque[str] = field(default_factory=deque)  # of the next creates, one each; "" is a good one
     action_fates: dict[str, deque[str]] = field(default_factory=lambda: defaultdict(deque))  # errored or stuck

@@ -1,7 +1,7 @@
 """A droplet's life: placed, active, busy with one event at a time, destroyed."""
 
 from tests.emulators.digitalocean.behaviour import ERRORED, NO_ADDRESS, STUCK, VANISHES
-from tests.emulators.digitalocean.billing import HOURS_A_MONTH, SNAPSHOT_USD_PER_GB_MONTH, Interval
+from tests.emulators.digitalocean.billing import Interval
 from tests.emulators.digitalocean.replies import refusal
 from tests.emulators.digitalocean.resources import Action, Droplet, Image
 from tests.emulators.digitalocean.world import State
@@ -150,8 +150,6 @@ def _keep_snapshot(state: State, droplet: Droplet, action: Action, what: tuple[s
     name, size_gb = what
     image_id = state.next_id()
     snapshot = Image(image_id, name, None, [droplet.region], at, droplet.size.disk_gib, size_gb, "snapshot")
-    snapshot.droplet_id = droplet.droplet_id
-    state.images[image_id] = snapshot
+    snapshot.droplet_id, snapshot.foreign = droplet.droplet_id, droplet.foreign
     state.machines.keep(droplet, snapshot)
-    price = size_gb * SNAPSHOT_USD_PER_GB_MONTH / HOURS_A_MONTH
-    state.bill.open(Interval(str(image_id), "snapshot", name, at, price, foreign=droplet.foreign))
+    state.keep_image(snapshot)

@@ -13,7 +13,7 @@ from infra.clock import Clock, WallClock
 from tests.emulators.digitalocean import control, droplet_life, judge, server
 from tests.emulators.digitalocean.api import ALL_SCOPES, Api, Logged
 from tests.emulators.digitalocean.behaviour import FATES, Behaviour, Delays
-from tests.emulators.digitalocean.billing import HOURS_A_MONTH, SNAPSHOT_USD_PER_GB_MONTH, Interval
+from tests.emulators.digitalocean.billing import Interval
 from tests.emulators.digitalocean.faults import Fault
 from tests.emulators.digitalocean.invariant import breaches
 from tests.emulators.digitalocean.replies import Reply, Request
@@ -234,8 +234,5 @@ class Emulator:
             now = self.state.now
             image = Image(self.state.next_id(), name, None, ["atl1"], now, 720, size_gb, "snapshot", foreign=foreign)
             image.droplet_id = self.state.next_id()
-            self.state.images[image.image_id] = image
-            price = size_gb * SNAPSHOT_USD_PER_GB_MONTH / HOURS_A_MONTH
-            interval = Interval(str(image.image_id), "snapshot", name, now, price, foreign=foreign)
-            self.state.bill.open(interval)
+            self.state.keep_image(image)
             return image

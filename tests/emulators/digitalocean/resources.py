@@ -103,6 +103,7 @@ class Volume:
     filesystem_type: str = ""
     filesystem_label: str = ""
     droplet_id: int | None = None
+    action_ids: list[int] = field(default_factory=list)
     tags: list[str] = field(default_factory=list)
     foreign: bool = False
 

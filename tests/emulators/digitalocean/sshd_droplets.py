@@ -19,7 +19,7 @@ from typing import Any
 import yaml
 
 from infra.settings import Settings
-from tests.emulators.digitalocean.resources import Droplet, Image
+from tests.emulators.digitalocean.resources import Droplet, Image, Volume
 from tests.emulators.sshd import MARK, Sshd, find_server, make_machine
 
 _fleets = itertools.count(1)
@@ -121,6 +121,21 @@ class SshdDroplets:
         machine = self.machines.get(droplet.droplet_id)
         if machine is not None:
             shutil.copytree(machine.home, self._disk(image), symlinks=True)
+
+    def plug(self, droplet: Droplet, volume: Volume) -> None:
+        """Mount a volume under its label, as the real ones are under /mnt; here a mount is a link to its folder."""
+        machine = self.machines.get(droplet.droplet_id)
+        if machine is not None and volume.filesystem_label:
+            disk = self.folder / "volumes" / volume.volume_id
+            disk.mkdir(parents=True, exist_ok=True)
+            (machine.home / "mnt").mkdir(exist_ok=True)
+            (machine.home / "mnt" / volume.filesystem_label).symlink_to(disk)
+
+    def unplug(self, droplet: Droplet, volume: Volume) -> None:
+        """Take the link away."""
+        machine = self.machines.get(droplet.droplet_id)
+        if machine is not None and volume.filesystem_label:
+            (machine.home / "mnt" / volume.filesystem_label).unlink(missing_ok=True)
 
     def stop(self, droplet: Droplet) -> None:
         """Take it away with its processes and its disk."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from tests.emulators.digitalocean.behaviour import Behaviour
-from tests.emulators.digitalocean.billing import Bill
+from tests.emulators.digitalocean.billing import HOURS_A_MONTH, SNAPSHOT_USD_PER_GB_MONTH, Bill, Interval
 from tests.emulators.digitalocean.catalog import Json, Region, Size, region_json, regions, sizes
 from tests.emulators.digitalocean.resources import Action, Droplet, Image, Key, Volume, VolumeSnapshot
 
@@ -35,6 +35,14 @@ class Machines(Protocol):
         """Copy its disk into a snapshot."""
         ...
 
+    def plug(self, droplet: Droplet, volume: Volume) -> None:
+        """Let it see a volume, mounted under its label where it has a filesystem."""
+        ...
+
+    def unplug(self, droplet: Droplet, volume: Volume) -> None:
+        """Take the volume off it; what is on it stays."""
+        ...
+
     def stop(self, droplet: Droplet) -> None:
         """End the machine, everything that runs on it, and its disk."""
         ...
@@ -54,6 +62,12 @@ class PaperMachines:
         """Nothing runs on paper."""
 
     def keep(self, droplet: Droplet, image: Image) -> None:
+        """There is no disk."""
+
+    def plug(self, droplet: Droplet, volume: Volume) -> None:
+        """There is no disk."""
+
+    def unplug(self, droplet: Droplet, volume: Volume) -> None:
         """There is no disk."""
 
     def stop(self, droplet: Droplet) -> None:
@@ -116,6 +130,14 @@ class State:
         action = Action(self.next_id(), kind, resource_type, resource_id, region, self.now)
         self.actions[action.action_id] = action
         return action
+
+    def keep_image(self, image: Image) -> None:
+        """Take a snapshot into the account; it bills from now on."""
+        self.images[image.image_id] = image
+        price = image.size_gb * SNAPSHOT_USD_PER_GB_MONTH / HOURS_A_MONTH
+        self.bill.open(
+            Interval(str(image.image_id), "snapshot", image.name, image.created_at, price, foreign=image.foreign)
+        )
 
     def new_uuid(self) -> str:
         return str(uuid.uuid4())

@@ -1,5 +1,7 @@
 """Images: the base ones, and droplet snapshots, which are images too."""
 
+from dataclasses import replace
+
 from tests.emulators.digitalocean.replies import Reply, not_found, paged, refusal
 from tests.emulators.digitalocean.resources import Action, Image
 from tests.emulators.digitalocean.routing import Call, route
@@ -67,14 +69,25 @@ def begin(call: Call) -> Reply:
     lasts_s = image.size_gb * call.state.behaviour.delays.transfer_s_per_gb
     fate = call.state.behaviour.action_fate("transfer")
     if fate != "stuck":
-        call.state.at(call.now + lasts_s, lambda at: _arrive(image, action, region, at, fate))
+        call.state.at(call.now + lasts_s, lambda at: _arrive(call, image, action, at, fate))
     return Reply(201, {"action": action.json(call.state.region_json(region))})
 
 
-def _arrive(image: Image, action: Action, region: str, at: float, fate: str) -> None:
+def _arrive(call: Call, image: Image, action: Action, at: float, fate: str) -> None:
     action.end(at, fate or "completed")
-    if action.status == "completed" and action.kind == "transfer" and region not in image.regions:
-        image.regions.append(region)
+    if action.status == "completed" and action.kind == "transfer" and action.region not in image.regions:
+        image.regions.append(action.region)
+    if action.status == "errored" and call.state.behaviour.leaves_copies:
+        call.state.keep_image(replace(image, image_id=call.state.next_id(), regions=[action.region], created_at=at))
+
+
+@route("GET", "/v2/images/{image}/actions", "image:read")
+def actions(call: Call) -> Reply:
+    image_id = _image(call).image_id
+    own = [one for one in call.state.actions.values() if (one.resource_type, one.resource_id) == ("image", image_id)]
+    newest_first = sorted(own, key=lambda action: -action.action_id)
+    shown = [action.json(call.state.region_json(action.region)) for action in newest_first]
+    return paged("actions", shown, call.request, call.base)
 
 
 @route("GET", "/v2/images/{image}/actions/{action_id}", "image:read")

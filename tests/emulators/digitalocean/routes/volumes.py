@@ -45,6 +45,10 @@ def create(call: Call) -> Reply:
 def accept(call: Call, volume: Volume) -> None:
     """Take a volume into the account; it bills from now on."""
     call.state.volumes[volume.volume_id] = volume
+    _bill(call, volume)
+
+
+def _bill(call: Call, volume: Volume) -> None:
     price = volume.size_gib * billing.VOLUME_USD_PER_GIB_MONTH / billing.HOURS_A_MONTH
     interval = billing.Interval(volume.volume_id, "volume", volume.name, call.now, price, foreign=volume.foreign)
     call.state.bill.open(interval)
@@ -94,57 +98,91 @@ def destroy(call: Call, volume: Volume) -> None:
 def begin(call: Call) -> Reply:
     volume, body = _volume(call), call.body()
     if body.get("type") == "resize":
-        volume.size_gib = max(volume.size_gib, int(body.get("size_gigabytes", 0)))
-        return _accepted(call, call.state.begin("resize", "volume", None, volume.region))
+        return _accepted(call, _resize(call, volume, body.get("size_gigabytes")))
     droplet = call.state.droplets.get(int(body.get("droplet_id") or 0))
     if droplet is None or droplet.gone_at is not None:
         raise not_found()
     call.state.touch(str(body.get("type")), volume.name, foreign=volume.foreign)
     if body.get("type") == "attach":
-        return _accepted(call, _attach(call, volume, droplet))
+        tags = [str(tag) for tag in body.get("tags") or []]
+        return _accepted(call, _attach(call, volume, droplet, tags))
     if body.get("type") == "detach":
         return _accepted(call, _detach(call, volume, droplet))
     raise refusal(422, "The action type is not valid.")
 
 
 def _accepted(call: Call, action: Action) -> Reply:
-    return Reply(202, {"action": action.json(call.state.region_json(action.region)) | {"resource_type": "volume"}})
+    return Reply(202, {"action": _as_volumes(call, action)})
 
 
-def _attach(call: Call, volume: Volume, droplet: Droplet) -> Action:
-    attached = [one for one in call.state.volumes.values() if one.droplet_id == droplet.droplet_id]
-    if volume.droplet_id is not None or volume.region != droplet.region or len(attached) >= VOLUMES_A_DROPLET:
-        raise refusal(422, "the volume cannot be attached to this Droplet")
-    action = droplet_life.occupy(call.state, droplet, "attach_volume", call.state.behaviour.delays.attach_s)
-    call.state.at(call.now + call.state.behaviour.delays.attach_s, lambda _at: _hold(volume, droplet, action))
+def _as_volumes(call: Call, action: Action) -> Json:
+    """An event of a droplet, as the volume's own calls show it."""
+    return action.json(call.state.region_json(action.region)) | {"resource_type": "volume", "resource_id": None}
+
+
+def _resize(call: Call, volume: Volume, size_gib: object) -> Action:
+    if not isinstance(size_gib, int) or not volume.size_gib < size_gib <= LARGEST_GIB:
+        raise refusal(422, "the size must be larger than it is and within the limit")
+    volume.size_gib = size_gib
+    call.state.bill.close("volume", volume.volume_id, call.now)
+    _bill(call, volume)
+    action = call.state.begin("resize", "volume", None, volume.region)
+    volume.action_ids.append(action.action_id)
+    action.end(call.now)
     return action
 
 
-def _hold(volume: Volume, droplet: Droplet, action: Action) -> None:
-    if action.status == "completed" and droplet.gone_at is None:
+def _attach(call: Call, volume: Volume, droplet: Droplet, tags: list[str]) -> Action:
+    attached = [one for one in call.state.volumes.values() if one.droplet_id == droplet.droplet_id]
+    if volume.droplet_id is not None:
+        raise refusal(422, "the volume is already attached to a Droplet")
+    if volume.region != droplet.region:
+        raise refusal(422, "the volume and the Droplet must be in the same region")
+    if len(attached) >= VOLUMES_A_DROPLET:
+        raise refusal(422, "the Droplet has as many volumes as it may have")
+    action = droplet_life.occupy(call.state, droplet, "attach_volume", call.state.behaviour.delays.attach_s)
+    volume.action_ids.append(action.action_id)
+    volume.tags += [tag for tag in tags if tag not in volume.tags]
+    call.state.tags.update(dict.fromkeys(tags))
+    call.state.at(call.now + call.state.behaviour.delays.attach_s, lambda _at: _hold(call, volume, droplet, action))
+    return action
+
+
+def _hold(call: Call, volume: Volume, droplet: Droplet, action: Action) -> None:
+    # Two attaches may have been accepted one after the other; the volume goes where it was first.
+    if action.status == "completed" and droplet.gone_at is None and volume.droplet_id is None:
         volume.droplet_id = droplet.droplet_id
+        call.state.machines.plug(droplet, volume)
 
 
 def _detach(call: Call, volume: Volume, droplet: Droplet) -> Action:
     if volume.droplet_id != droplet.droplet_id:
         raise refusal(422, "the volume is not attached to this Droplet")
     action = droplet_life.occupy(call.state, droplet, "detach_volume", call.state.behaviour.delays.attach_s)
-    call.state.at(call.now + call.state.behaviour.delays.attach_s, lambda _at: _let_go(volume, action))
+    volume.action_ids.append(action.action_id)
+    call.state.at(call.now + call.state.behaviour.delays.attach_s, lambda _at: _let_go(call, volume, droplet, action))
     return action
 
 
-def _let_go(volume: Volume, action: Action) -> None:
-    if action.status == "completed":
+def _let_go(call: Call, volume: Volume, droplet: Droplet, action: Action) -> None:
+    if action.status == "completed" and volume.droplet_id == droplet.droplet_id:
         volume.droplet_id = None
+        call.state.machines.unplug(droplet, volume)
 
 
 @route("GET", "/v2/volumes/{volume}/actions/{action_id}", "block_storage:read")
 def show_action(call: Call) -> Reply:
-    _volume(call)
-    action = call.state.actions.get(int(call.parts["action_id"]))
-    if action is None:
+    action_id = int(call.parts["action_id"])
+    if action_id not in _volume(call).action_ids:
         raise not_found()
-    return Reply(200, {"action": action.json(call.state.region_json(action.region))})
+    return Reply(200, {"action": _as_volumes(call, call.state.actions[action_id])})
+
+
+@route("GET", "/v2/volumes/{volume}/actions", "block_storage:read")
+def actions(call: Call) -> Reply:
+    newest_first = sorted(_volume(call).action_ids, reverse=True)
+    shown = [_as_volumes(call, call.state.actions[action_id]) for action_id in newest_first]
+    return paged("actions", shown, call.request, call.base)
 
 
 @route("GET", "/v2/volumes/{volume}/snapshots", "block_storage_snapshot:read")
