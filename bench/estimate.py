@@ -170,18 +170,24 @@ def _beside(one: Stage, other: Stage) -> tuple[Stage, Stage]:
     return (told, other) if shorter is one else (one, told)
 
 
+def model_bytes(suite: Suite, catalog: Catalog) -> float | None:
+    """What a suite's weights take on a disk; None where the catalogue does not know the model."""
+    known = catalog.model(suite.model.source)
+    return checkpoint_bytes(known, _checkpoint_precision(suite.model, _is_quantised(suite))) if known else None
+
+
 def _servers(suite: Suite, runs: Sequence[PlannedRun], site: Site, catalog: Catalog) -> tuple[Stage, ...]:
     """One cold start for each server that the plan needs."""
-    pace, known = catalog.pace, catalog.model(suite.model.source)
+    pace, size = catalog.pace, model_bytes(suite, catalog)
+    loaded = size or 0.0
     starts = len({run.scenario.server_id for run in runs})
-    loaded = checkpoint_bytes(known, _checkpoint_precision(suite.model, _is_quantised(suite))) if known else 0.0
     seconds = loaded / pace["weights_load_bytes_per_s"] + pace["engine_init_s"]
     basis = f"{loaded / 1e9:.0f} GB of weights read, then profiling and graphs"
     if suite.engine.environment.get("VLLM_ROCM_USE_AITER") == "1" and not site.has_snapshot:
         seconds += pace["jit_build_s"] / starts
         basis += ", kernels built once"
     total = starts * seconds
-    return (Stage("serve", total, total, basis, runs=starts, is_known=known is not None),)
+    return (Stage("serve", total, total, basis, runs=starts, is_known=size is not None),)
 
 
 def _loads(suite: Suite, runs: Sequence[PlannedRun], site: Site, catalog: Catalog) -> tuple[Stage, ...]:

@@ -43,7 +43,7 @@ class MachineName:
     def parse(cls, name: str, prefix: str = PREFIX) -> Self | None:
         """Read a name; None where it is not built as ours are, whatever it begins with."""
         found = re.fullmatch(rf"{re.escape(prefix)}-({_LEASE})-a(\d{{1,6}})-x(.*)", name, re.IGNORECASE | re.ASCII)
-        if found is None or found[1].lower() in ("img", "raw"):
+        if found is None or found[1].lower() in ("img", "raw", "vol"):
             return None
         return cls(found[1].lower(), int(found[2]), _moment(found[3]), prefix)
 
@@ -74,6 +74,47 @@ class ImageName:
         """Read a name; None where it is not built as ours are."""
         found = re.fullmatch(rf"{re.escape(prefix)}-(img|raw)-([0-9a-f]+)-x(.*)", name, re.IGNORECASE | re.ASCII)
         return None if found is None else cls(found[2].lower(), _moment(found[3]), prefix, found[1].lower() == "img")
+
+
+@dataclass(frozen=True)
+class VolumeName:
+    """`nb-vol-<hash>-<region>-x<epoch>`: a volume that keeps a model between nights, the same for all who serve it."""
+
+    content: str  # the hash of what says which model it is
+    region: str
+    expires_at: datetime | None
+    prefix: str = PREFIX
+
+    def __str__(self) -> str:
+        """The name as the cloud knows it."""
+        return f"{self.prefix}-vol-{self.content}-{self.region}-x{_epoch(self.expires_at)}"
+
+    @property
+    def label(self) -> str:
+        """Its filesystem's label, of 16 letters at most: by this a machine knows the disk."""
+        return f"nbv-{self.content[:12]}"
+
+    def is_past(self, now: datetime) -> bool:
+        """Whether it should be gone by now; a deadline that cannot be read has passed."""
+        return self.expires_at is None or now > self.expires_at
+
+    @classmethod
+    def parse(cls, name: str, prefix: str = PREFIX) -> Self | None:
+        """Read a name; None where it is not built as ours are."""
+        found = re.fullmatch(rf"{re.escape(prefix)}-vol-([0-9a-f]+)-([a-z0-9]+)-x(.*)", name, re.IGNORECASE | re.ASCII)
+        return None if found is None else cls(found[1].lower(), found[2].lower(), _moment(found[3]), prefix)
+
+
+def used_tag(now: datetime, prefix: str = PREFIX) -> str:
+    """A tag that says when a volume was last attached: a volume cannot be renamed."""
+    return f"{prefix}-used:{_epoch(now)}"
+
+
+def last_used(tags: tuple[str, ...], prefix: str = PREFIX) -> datetime | None:
+    """When a volume was last attached, by its tags; None where none says so."""
+    begins = f"{prefix}-used:"
+    told = [_moment(tag.lower().removeprefix(begins)) for tag in tags if tag.lower().startswith(begins)]
+    return max((moment for moment in told if moment is not None), default=None)
 
 
 def is_alike(name: str, tags: tuple[str, ...], prefix: str = PREFIX) -> bool:

@@ -22,6 +22,7 @@ Arrivals = Literal["closed", "constant", "poisson", "gamma", "trace"]
 Spot = Literal["never", "first", "only"]
 Usd = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 REPEATS_MAX = 100
+VOLUME_GIB_MAX = 16 * 1024  # the largest volume there is
 # name@sha256:digest; or the digest is left open, under the name of what will say it (see bench/pins.py).
 IMAGE = r"^[a-z0-9][\w./:-]*@(sha256:[0-9a-f]{64}|\{NIGHTBENCH_[A-Z0-9_]+\})$"
 SPOT_ENDING = "-spot"  # a spot size is the same machine under another price
@@ -67,6 +68,12 @@ class Machine(Frozen):
         return self
 
 
+def regions_of(machine: Machine) -> tuple[str, ...]:
+    """Every region that a suite names, in the order in which they are tried."""
+    named = (*machine.regions, *(other.region for other in machine.alternatives if other.region))
+    return tuple(dict.fromkeys(named))
+
+
 # What says where, for how long and at what price to rent.
 RENTING = frozenset({"alternatives", "regions", "spot", "usd_per_hour_max", "budget_usd", "lease_minutes"})
 
@@ -79,13 +86,29 @@ def hardware_of(kind: str) -> str:
 class Model(Frozen):
     """The weights: `source` says where they come from, `precision` how they are served.
 
-    `cache` is a folder on the machine that outlives it, a mounted volume say; it moves no number and is in no id.
+    `cache` is a folder on the machine that outlives it, a mounted volume say; `cache_volume_gib` has the cloud keep one
+    of this size for the model, found again by its name. They move no number and are in no id.
     """
 
     name: str
     source: str
     precision: str = "bf16"
     cache: str | None = Field(default=None, pattern="^/")  # None: the scratch disk, or wherever our data is
+    cache_volume_gib: int | None = Field(default=None, ge=1, le=VOLUME_GIB_MAX)  # None: no volume
+
+    @model_validator(mode="after")
+    def _is_kept_in_one_place(self) -> Self:
+        if self.cache_volume_gib is not None and self.cache is not None:
+            msg = "a model is kept in one place: give cache or cache_volume_gib"
+            raise ValueError(msg)
+        if self.cache_volume_gib is not None and self.source.startswith("path:"):
+            msg = f"the weights of {self.source} stay where they are: leave cache_volume_gib out"
+            raise ValueError(msg)
+        return self
+
+
+# Where the weights are kept between nights.
+KEEPING = frozenset({"cache", "cache_volume_gib"})
 
 
 class Engine(Frozen):
@@ -210,14 +233,14 @@ class Scenario(Frozen):
     @property
     def scenario_id(self) -> str:
         """Hash of everything that can move a number; labels and settings at their default are left out of it."""
-        labels: dict[str, Any] = {"name": True, "model": {"name", "cache"}, "machine": RENTING}
+        labels: dict[str, Any] = {"name": True, "model": {"name"} | KEEPING, "machine": RENTING}
         labels["workload"] = {"trace": True, "prompts": {"file"}}  # files count by their content
         return _digest(self._as_measured().model_dump(mode="json", exclude_defaults=True, exclude=labels))
 
     @property
     def server_id(self) -> str:
         """Hash of what one server process is started with: scenarios that share it are measured on one server."""
-        others: dict[str, Any] = {"name": True, "workload": True, "model": {"cache"}, "machine": RENTING}
+        others: dict[str, Any] = {"name": True, "workload": True, "model": KEEPING, "machine": RENTING}
         return _digest(self._as_measured().model_dump(mode="json", exclude_defaults=True, exclude=others))
 
     def on(self, kind: str) -> Self:
@@ -353,6 +376,7 @@ def _unit_hint(key: str) -> str:
         "_per_s": "a number per second",
         "_minutes": "a whole number of minutes",
         "_usd": "a number of US dollars",
+        "_gib": "a whole number of GiB",
         "usd_per_hour_max": "a number of US dollars an hour",
     }
     fitting = [hint for ending, hint in sorted(hints.items(), key=lambda item: len(item[0])) if key.endswith(ending)]

@@ -15,6 +15,7 @@ from infra.preparing import Prepared
 from infra.server import EngineAt, RunningServer
 from infra.settings import Settings
 from infra.verbs import Site
+from infra.volumes import Volume
 from tasks.artifacts import NightProgress, show_plan, show_results, start_progress
 from tasks.calibrating import calibrate_client
 from tasks.golden import find_golden
@@ -25,6 +26,7 @@ from tasks.measuring import bring_up, is_serving, make_bench, measure, shut_down
 from tasks.planning import missing_runs, plan_night
 from tasks.salvage import keep_away
 from tasks.spending import spending
+from tasks.volumes import attach_volume
 from warehouse.load import LoadSummary
 
 MACHINES_MAX = 3  # that one night may rent, one after another
@@ -90,27 +92,29 @@ def benchmark_machine(night: NightRecord, progress: UUID) -> None:
     """Rent one machine, measure every missing run on it, and always give it back."""
     golden = find_golden(night)
     lease = provision(night, golden)
+    volume = None
     try:
         with alive(lease):
             night = as_rented(night, lease)
             with spending(night, lease.lease_id, "boot"):
                 site = reach(lease, night.suite.machine)
-            prepared = put_side_by_side(night, lease, site)
+                volume = attach_volume(night, lease)
+            prepared = put_side_by_side(night, lease, site, volume)
             with spending(night, lease.lease_id, "calibrate"):
                 calibration = calibrate_client(night, lease)
             bench = make_bench(night, lease, site, prepared.model, calibration, golden)
             measure_runs(bench, prepared.engine, progress)
     finally:
-        teardown(lease)
+        teardown(lease, volume)
 
 
-def put_side_by_side(night: NightRecord, lease: Lease, site: Site) -> Prepared:
+def put_side_by_side(night: NightRecord, lease: Lease, site: Site, volume: Volume | None) -> Prepared:
     """Put engine and model on the machine at the same time; each is a stage with a cost of its own."""
     with (
         spending(night, lease.lease_id, "software") as software,
         spending(night, lease.lease_id, "model") as model,
     ):
-        prepared = prepare_machine(lease, site, night.suite)
+        prepared = prepare_machine(lease, site, night.suite, volume)
         software.lasted(prepared.stage_s["engine"])
         model.lasted(prepared.stage_s["model"])
     return prepared

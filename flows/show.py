@@ -109,6 +109,9 @@ def _forecast(night: NightRecord, expected: "Forecast") -> None:
     if expected.prepare is not None:
         once = f"{expected.prepare.billed_s / 60:.0f} minutes, {expected.prepare.usd:.2f} USD"
         line(f"the snapshot: {once} once, then {expected.snapshot_usd_per_month:.2f} USD a month")
+    if expected.volume_usd_per_month is not None:
+        size_gib = night.suite.model.cache_volume_gib
+        line(f"the model's volume: {size_gib} GiB, {expected.volume_usd_per_month:.2f} USD a month while it is used")
     if expected.fit is not None:
         line(f"memory: {expected.fit.needed_gib:.0f} GiB of {expected.fit.room_gib:.0f} that the engine may take")
     asked = "unknown" if price is None else f"{price:.2f} USD/h"
@@ -147,6 +150,7 @@ def _forecast_json(expected: "Forecast") -> dict[str, Any]:
         "price_said_by": price.said_by,
         "usd_max": expected.usd_max,
         "snapshot_usd_per_month": expected.snapshot_usd_per_month,
+        "volume_usd_per_month": expected.volume_usd_per_month,
         "fit": expected.fit and asdict(expected.fit) | {"fits": expected.fit.fits},
         "doubts": expected.doubts,
         "estimates": {

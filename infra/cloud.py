@@ -68,6 +68,8 @@ class Leftover:
     leftover_id: str
     name: str
     size_gib: float | None = None  # of what is billed by its size
+    is_held: bool = False  # a volume that a machine has
+    used_at: datetime | None = None  # when a volume was last attached, or else made
 
 
 class Cloud(Protocol):

@@ -20,14 +20,14 @@ from bench.errors import (
     NotAskedError,
 )
 from bench.machine_name import PREFIX, MachineName, is_alike
-from infra.cloud import Found, Leftover, LeftoverSort, Offer, Order, Snapshot
-from infra.do_calls import PER_PAGE, Calls
-from infra.do_words import PricedSize, by_id, machine_of, offers_of, snapshot_of
-from infra.golden import Imaging, Switch
+from infra.cloud import Found, Leftover, LeftoverSort, Offer, Order
+from infra.do_calls import Calls, page_of
+from infra.do_images import ImageCalls
+from infra.do_volumes import VolumeCalls
+from infra.do_words import PricedSize, by_id, leftover_of, machine_of, offers_of
 from infra.keys import LeaseKeys, fingerprint, keys_of
 
 REGISTER_TRIES = 3
-IMAGING: dict[str, Imaging] = {"in-progress": "running", "completed": "done", "errored": "failed"}
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Account:
     told: Mapping[str, PricedSize] = field(default_factory=dict)  # sizes that no list shows
 
 
-class DigitalOcean:
+class DigitalOcean(ImageCalls, VolumeCalls):
     """One account's machines; `first_boot` makes a machine's user_data from its name and keys."""
 
     is_shared = True
@@ -65,12 +65,12 @@ class DigitalOcean:
 
     def offers(self) -> list[Offer]:
         """Every size in every region that has it, at the price it has now."""
-        sizes = self._calls.pages("sizes:read", lambda page: self._client.sizes.list(**_page(page)), "sizes")
+        sizes = self._calls.pages("sizes:read", lambda page: self._client.sizes.list(**page_of(page)), "sizes")
         return offers_of(sizes, self._account.told)
 
     def regions(self) -> list[str]:
         """The slug of every region."""
-        rows = self._calls.pages("regions:read", lambda page: self._client.regions.list(**_page(page)), "regions")
+        rows = self._calls.pages("regions:read", lambda page: self._client.regions.list(**page_of(page)), "regions")
         return [row["slug"] for row in rows]
 
     def rent(self, order: Order) -> Found:
@@ -138,7 +138,7 @@ class DigitalOcean:
         try:
             actions = self._calls.pages(
                 "droplet:read",
-                lambda page: self._client.droplet_actions.list(int(machine_id), **_page(page)),
+                lambda page: self._client.droplet_actions.list(int(machine_id), **page_of(page)),
                 "actions",
             )
         except CloudError:
@@ -180,7 +180,7 @@ class DigitalOcean:
         return by_id(found), trouble
 
     def _list(self, view: dict[str, str]) -> list[dict[str, Any]]:
-        return self._calls.pages("droplet:read", lambda page: self._client.droplets.list(**view, **_page(page)),
+        return self._calls.pages("droplet:read", lambda page: self._client.droplets.list(**view, **page_of(page)),
                                  "droplets")  # fmt: skip
 
     def release(self, machine_id: str) -> None:
@@ -195,9 +195,9 @@ class DigitalOcean:
     def leftovers(self) -> list[Leftover]:
         """Keys, volumes and snapshots; where the token may not list a sort, it cannot have made one either."""
         sorts: dict[LeftoverSort, tuple[str, Callable[[int], Any], str]] = {
-            "key": ("ssh_key:read", lambda page: self._client.ssh_keys.list(**_page(page)), "ssh_keys"),
-            "volume": ("block_storage:read", lambda page: self._client.volumes.list(**_page(page)), "volumes"),
-            "snapshot": ("snapshot:read", lambda page: self._client.snapshots.list(**_page(page)), "snapshots"),
+            "key": ("ssh_key:read", lambda page: self._client.ssh_keys.list(**page_of(page)), "ssh_keys"),
+            "volume": ("block_storage:read", lambda page: self._client.volumes.list(**page_of(page)), "volumes"),
+            "snapshot": ("snapshot:read", lambda page: self._client.snapshots.list(**page_of(page)), "snapshots"),
         }
         found = []
         for sort, (what, call, key) in sorts.items():
@@ -207,7 +207,7 @@ class DigitalOcean:
                 if not error.is_scope:
                     raise
             else:
-                found += [Leftover(sort, str(row["id"]), str(row["name"]), row.get("size_gigabytes")) for row in rows]
+                found += [leftover_of(sort, row, self.prefix) for row in rows]
         return [one for one in found if is_alike(one.name, (), self.prefix)]
 
     def remove(self, leftover: Leftover) -> None:
@@ -222,46 +222,3 @@ class DigitalOcean:
             self._calls.repeat(*calls[leftover.sort])
         except CloudUnknownError:
             return
-
-    def snapshot(self, machine_id: str, name: str) -> None:
-        """One POST; whether a lost one had its effect is for the caller to find out by the snapshot's name."""
-        self._act(machine_id, {"type": "snapshot", "name": name})
-
-    def switch(self, machine_id: str, how: Switch) -> None:
-        """One POST; asking for what is so already does no harm."""
-        self._act(machine_id, {"type": how})
-
-    def _act(self, machine_id: str, body: dict[str, str]) -> None:
-        self._calls.once(
-            "droplet:update", lambda: self._client.droplet_actions.post(int(machine_id), body=body), "action"
-        )
-
-    def imaging(self, machine_id: str) -> Imaging:
-        """How the newest making of an image of this machine stands."""
-        actions = self._calls.pages(
-            "droplet:read", lambda page: self._client.droplet_actions.list(int(machine_id), **_page(page)), "actions"
-        )
-        made = [one for one in actions if one.get("type") == "snapshot"]
-        newest = max(made, key=lambda one: int(one["id"]), default=None)
-        return "none" if newest is None else IMAGING.get(newest["status"], "running")
-
-    def rename(self, snapshot: Snapshot, name: str) -> None:
-        """Give a snapshot another name; repeating changes nothing."""
-        body = {"name": name}
-        self._calls.repeat(
-            "image:update", lambda: self._client.images.update(int(snapshot.snapshot_id), body=body), "image"
-        )
-
-    def snapshots(self) -> list[Snapshot]:
-        """Every droplet snapshot whose name begins as ours do, oldest first."""
-        rows = self._calls.pages(
-            "snapshot:read",
-            lambda page: self._client.snapshots.list(resource_type="droplet", **_page(page)),
-            "snapshots",
-        )
-        found = [snapshot_of(row) for row in rows if is_alike(str(row["name"]), (), self.prefix)]
-        return sorted(found, key=lambda one: (one.created_at is not None, one.created_at, one.snapshot_id))
-
-
-def _page(number: int) -> dict[str, int]:
-    return {"per_page": PER_PAGE, "page": number}

@@ -178,6 +178,11 @@ class Calls:
         return BACKOFF_MAX_S
 
 
+def page_of(number: int) -> dict[str, int]:
+    """What to ask a list for its page of this number, from 1."""
+    return {"per_page": PER_PAGE, "page": number}
+
+
 def _classified(said: str, body: dict[str, Any]) -> CloudError:
     """One status stands for many reasons, told apart by their words; words nobody knows are taken for final."""
     words = said.lower()

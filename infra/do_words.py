@@ -6,8 +6,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from bench.machine_name import last_used
 from bench.suite import SPOT_ENDING
-from infra.cloud import Found, Offer, Snapshot, Status
+from infra.cloud import Found, Leftover, LeftoverSort, Offer, Snapshot, Status
 
 STATUS: dict[str, Status] = {"new": "new", "active": "active", "off": "off", "archive": "off"}
 
@@ -59,6 +60,19 @@ def snapshot_of(row: Mapping[str, Any]) -> Snapshot:
     """A snapshot of a droplet's disk."""
     created_at = _moment(row.get("created_at"))
     return Snapshot(str(row["id"]), row["name"], tuple(row.get("regions") or ()), row["size_gigabytes"], created_at)
+
+
+def leftover_of(sort: LeftoverSort, row: Mapping[str, Any], prefix: str) -> Leftover:
+    """A key, a volume or a snapshot, as its list shows it."""
+    used_at = last_used(tuple(row.get("tags") or ()), prefix) or _moment(row.get("created_at"))
+    return Leftover(
+        sort,
+        str(row["id"]),
+        str(row["name"]),
+        row.get("size_gigabytes"),
+        is_held=bool(row.get("droplet_ids")),
+        used_at=used_at,
+    )
 
 
 def by_id(machines: Iterable[Found]) -> list[Found]:

@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from bench.errors import CloudDeniedError, CloudError, LeaseError
-from bench.machine_name import ImageName, MachineName
+from bench.machine_name import ImageName, MachineName, VolumeName
 from infra.clock import Clock
 from infra.cloud import Cloud, Found, Leftover
 from infra.ledger import Lease, Ledger
 from infra.release import PATIENCE_S, Say, Target, destroy, give_back, silent
+from infra.volumes import is_unused
 
 
 @dataclass
@@ -158,6 +159,9 @@ class _Round:
         """Whether a key, volume or snapshot is to go; None where its name is not built as ours are."""
         if (image := ImageName.parse(leftover.name, self.cloud.prefix)) is not None:
             return image.is_past(now)
+        if (volume := VolumeName.parse(leftover.name, self.cloud.prefix)) is not None:
+            # What a machine has goes after it: no night's disk is pulled from under it.
+            return not leftover.is_held and (volume.is_past(now) or is_unused(leftover, now))
         name = MachineName.parse(leftover.name, self.cloud.prefix)
         if name is None:
             return None

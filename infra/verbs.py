@@ -13,7 +13,7 @@ from typing import Any
 from bench.errors import NightbenchError
 from bench.record import Calibration, Host, NightRecord, PlannedRun, RunRecord
 from bench.suite import Engine, Machine, Model
-from infra import engines, fitness, measuring, preparing, server, store
+from infra import engines, fitness, measuring, preparing, server, store, volume_disk
 from infra.facts import read_host
 from infra.fitness import Demand, Fitness
 from infra.measuring import Bench
@@ -53,6 +53,7 @@ class Terms:
     lease_id: str
     is_rented: bool
     scratch: Path | None = None
+    volume: Path | None = None  # keeps the model between nights
 
 
 def check_machine(hear: Listener, asked: Machine, is_rented: bool) -> Fitness:
@@ -83,11 +84,20 @@ def prepare(hear: Listener, engine: Engine, model: Model, terms: Terms) -> Prepa
     asked = preparing.Asked(
         engine=engine,
         source=model.source,
-        models=Path(model.cache) if model.cache else (terms.scratch or settings.data.absolute()) / "models",
+        models=Path(model.cache) if model.cache else _disk_for_models(terms, settings) / "models",
         lease_id=terms.lease_id,
         is_rented=terms.is_rented,
     )
     return preparing.prepare(asked, settings, hear.say)
+
+
+def _disk_for_models(terms: Terms, settings: Settings) -> Path:
+    return terms.volume or terms.scratch or settings.data.absolute()
+
+
+def mount_volume(hear: Listener, label: str) -> Path:
+    """Mount the volume with this label, which the cloud has attached, and return where; else MachineUnfitError."""
+    return volume_disk.mount_volume(label, Settings().data.absolute() / "volumes" / label, hear.say)
 
 
 def calibrate(hear: Listener, night: NightRecord) -> Calibration:
@@ -138,6 +148,7 @@ VERBS: MappingProxyType[str, Callable[..., Any]] = MappingProxyType(
             find_site,
             check_machine,
             ready_engine,
+            mount_volume,
             prepare,
             calibrate,
             bring_up,

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from bench.catalog import Size
+from bench.catalog import Catalog, Size
 from bench.errors import CloudDeniedError, LeaseError
-from bench.estimate import Estimate, Fit, Site, estimate_night, estimate_prepare, fit_of
+from bench.estimate import Estimate, Fit, Site, estimate_night, estimate_prepare, fit_of, model_bytes
 from bench.money import kept_usd_per_month
 from bench.record import NightRecord
 from bench.suite import Machine, Suite, hardware_of
@@ -14,6 +14,8 @@ from catalog.read import read_catalog
 from infra.cloud import Cloud
 from infra.wish import fitting, wish_of
 from tasks.engine_check import doubts_of_engine
+
+SPARE = 1.05  # a download asks for so much of its size free
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,7 @@ class Forecast:
     warm: Estimate
     prepare: Estimate | None  # None where nothing is rented
     snapshot_usd_per_month: float
+    volume_usd_per_month: float | None  # None where the suite keeps its model on no volume
     fit: Fit | None  # None where model or machine are not in the catalogue
     usd_max: float | None  # what the whole lease costs
     doubts: tuple[str, ...]
@@ -53,16 +56,31 @@ def forecast(night: NightRecord, cloud: Cloud | None, download_mb_per_s: float |
         estimate_night(night.suite, night.runs, replace(site, has_snapshot=has), catalog) for has in (False, True)
     )
     fit = fit_of(night.suite, night.runs, site, catalog)
+    volume_gib = night.suite.model.cache_volume_gib
     return Forecast(
         price=price,
         cold=cold,
         warm=warm,
         prepare=estimate_prepare(site, catalog) if price.usd_per_hour else None,
         snapshot_usd_per_month=kept_usd_per_month(0.0, catalog.pace["snapshot_gb"], catalog.pace),
+        volume_usd_per_month=None if volume_gib is None else kept_usd_per_month(volume_gib, 0.0, catalog.pace),
         fit=fit,
         usd_max=None if price.usd_per_hour is None else price.usd_per_hour * machine.lease_minutes / 60,
-        doubts=(*_doubts(night.suite, price, cold, fit), *doubts_of_engine(night.suite, night.target)),
+        doubts=(
+            *_doubts(night.suite, price, cold, fit),
+            *_doubts_of_volume(night.suite, catalog),
+            *doubts_of_engine(night.suite, night.target),
+        ),
     )
+
+
+def _doubts_of_volume(suite: Suite, catalog: Catalog) -> Iterator[str]:
+    size, weights = suite.model.cache_volume_gib, model_bytes(suite, catalog)
+    if size is not None and weights is not None and weights * SPARE > size * 1024**3:
+        yield (
+            f"model.cache_volume_gib = {size} is too small: the weights take {weights / 1024**3:.0f} GiB, "
+            "and the night would end where they do not fit"
+        )
 
 
 def _price(machine: Machine, cloud: Cloud | None, size: Size | None) -> Price:

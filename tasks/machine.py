@@ -8,7 +8,7 @@ from prefect import Task, get_run_logger, task
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State, TaskRun
 
-from bench.errors import LeaseError, LedgerError, NightbenchError
+from bench.errors import LeaseError, LedgerError, MachineUnfitError, NightbenchError
 from bench.plan import on_kind
 from bench.record import NightRecord
 from bench.suite import Machine, Suite, hardware_of
@@ -21,12 +21,14 @@ from infra.preparing import Prepared
 from infra.release import give_back, why_silent
 from infra.settings import Settings
 from infra.verbs import Site, Terms
+from infra.volumes import Volume
 from infra.wish import after_spending, wish_of
 from tasks.leases import forget_old_keys, give_back_leftovers, report_lease, report_night
 from tasks.places import CLOUDS, cloud_named, is_rented, ledger, wanted_machine
 from tasks.planning import missing_runs
 from tasks.reaching import listener, machine_of, wait_for_machine
 from tasks.spending import spent_usd
+from tasks.volumes import label_of, let_go
 
 
 def is_own_trouble(_task: Task[..., object], _run: TaskRun, state: State[object]) -> bool:
@@ -67,13 +69,13 @@ def provision(night: NightRecord, golden: Snapshot | None) -> Lease:
 
 
 @task(task_run_name="teardown", cache_policy=NO_CACHE, persist_result=False, retries=3, retry_delay_seconds=2)
-def teardown(lease: Lease) -> None:
+def teardown(lease: Lease, volume: Volume | None = None) -> None:
     """Bring home what can be, then give the machine back with everything that runs on it; safe to repeat."""
     settings = Settings()
     log = get_run_logger()
     cloud = cloud_named(settings, lease.cloud)
     try:
-        bring_home(cloud, lease)
+        bring_home(cloud, lease, volume)
     finally:
         gone = give_back(cloud, ledger(settings), WallClock(), lease, say=log.error)
         report_lease(settings, gone)
@@ -81,8 +83,8 @@ def teardown(lease: Lease) -> None:
     log.info("gave back %s after %.2f USD", gone.machine_id, gone.usd(datetime.now(UTC)))
 
 
-def bring_home(cloud: Cloud, lease: Lease) -> None:
-    """Bring home what a machine still holds of the night; nobody waits for one that is off, or gone."""
+def bring_home(cloud: Cloud, lease: Lease, volume: Volume | None) -> None:
+    """Bring home what a machine still holds of the night, and its volume; nobody waits for one that is off, or gone."""
     log = get_run_logger()
     silence = why_silent(cloud, WallClock(), lease) if is_rented(lease) else None
     if silence is not None:
@@ -92,6 +94,9 @@ def bring_home(cloud: Cloud, lease: Lease) -> None:
         machine_of(lease).leave()
     except NightbenchError as error:
         log.warning("what machine %s still holds of the night stays there: %s", lease.machine_id, error)
+    else:
+        if volume is not None:
+            let_go(lease, volume)
 
 
 @task(task_run_name="reach", cache_policy=NO_CACHE, persist_result=False)
@@ -105,13 +110,23 @@ def reach(lease: Lease, asked: Machine) -> Site:
 
 
 @task(task_run_name="engine and model {suite.model.source}", cache_policy=NO_CACHE, persist_result=False)
-def prepare_machine(lease: Lease, site: Site, suite: Suite) -> Prepared:
+def prepare_machine(lease: Lease, site: Site, suite: Suite, volume: Volume | None = None) -> Prepared:
     """Put the engine and the weights on the machine, the one while the other comes, or find them there."""
-    terms = Terms(lease.lease_id, is_rented(lease), site.scratch)
+    terms = Terms(lease.lease_id, is_rented(lease), site.scratch, mounted(lease, volume) if volume else None)
     prepared = machine_of(lease).do(verbs.prepare, listener(), suite.engine, suite.model, terms)
     took = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in prepared.stage_s.items())
     get_run_logger().info("engine and model are there: %s", took)
     return prepared
+
+
+def mounted(lease: Lease, volume: Volume) -> Path | None:
+    """Where the model's volume is on its machine; None where it cannot be used there."""
+    cloud = cloud_named(Settings(), lease.cloud)
+    try:
+        return machine_of(lease).do(verbs.mount_volume, listener(), label_of(volume, cloud.prefix))
+    except MachineUnfitError as error:
+        get_run_logger().warning("the model goes to the machine's own disk: %s", error)
+        return None
 
 
 def as_rented(night: NightRecord, lease: Lease) -> NightRecord:

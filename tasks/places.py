@@ -23,6 +23,7 @@ from infra.settings import Settings
 from infra.ssh_host import SshHost
 from infra.stage_costs import StageBook
 from infra.static import StaticCloud, is_own, on_own_host, parse_target, read_access
+from infra.volumes import VolumeCloud
 
 CLOUDS = ("local", "digitalocean")
 OWN_PATIENCE_S = 30.0  # of one question to a host of one's own; whoever asks repeats it
@@ -75,6 +76,12 @@ def cloud_named(settings: Settings, name: str) -> Cloud:
 def image_cloud(settings: Settings, target: str) -> ImageCloud | None:
     """The cloud of a target that machine images can be made at; None where its machines boot what they have."""
     cloud = None if is_own(target) else cloud_named(settings, target)
+    return cloud if isinstance(cloud, DigitalOcean) else None
+
+
+def volume_cloud(settings: Settings, name: str) -> VolumeCloud | None:
+    """The cloud of a lease, where it keeps volumes."""
+    cloud = None if is_own(name) else cloud_named(settings, name)
     return cloud if isinstance(cloud, DigitalOcean) else None
 
 

@@ -2,7 +2,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from bench.machine_name import ImageName, MachineName, is_alike
+from bench.machine_name import ImageName, MachineName, VolumeName, is_alike, last_used, used_tag
 
 UNTIL = datetime(2026, 11, 21, 12, tzinfo=UTC)
 NAME = MachineName("01k9x", 2, UNTIL)
@@ -46,6 +46,25 @@ def test_an_image_is_no_machine() -> None:
     assert ImageName.parse(str(image)) == image
     assert MachineName.parse(str(image)) is None
     assert MachineName.parse("nb-img-a1-x5") is None
+
+
+def test_a_volume_is_neither_machine_nor_image() -> None:
+    volume = VolumeName("0123456789ab", "atl1", UNTIL)
+
+    assert str(volume) == "nb-vol-0123456789ab-atl1-x1795262400"
+    assert VolumeName.parse(str(volume)) == volume
+    assert MachineName.parse(str(volume)) is None
+    assert MachineName.parse("nb-vol-a1-x5") is None
+    assert ImageName.parse(str(volume)) is None
+    assert len(volume.label) == 16  # the longest that ext4 takes
+    assert (volume.is_past(UNTIL), volume.is_past(UNTIL + timedelta(seconds=1))) == (False, True)
+
+
+def test_a_volumes_tags_say_when_it_was_last_used() -> None:
+    tags = (used_tag(UNTIL - timedelta(days=1)), used_tag(UNTIL), "nb", "nb-used:soon", "web-used:1895262400")
+
+    assert last_used(tags) == UNTIL
+    assert last_used(("nb", "nb-used:soon")) is None
 
 
 @pytest.mark.parametrize(

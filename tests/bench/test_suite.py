@@ -6,7 +6,7 @@ from pydantic import ValidationError
 
 from bench.errors import SuiteError
 from bench.prompts import Prompts
-from bench.suite import RENTING, Engine, Machine, Scenario, Workload, parse_suite
+from bench.suite import KEEPING, RENTING, Engine, Machine, Scenario, Workload, parse_suite
 from tests.bench.builders import OPEN, SCENARIO, with_workload
 
 SUITE = """\
@@ -571,7 +571,8 @@ def test_every_field_of_a_scenario_is_either_a_label_or_seen_to_move_the_id() ->
     moved = {path for path, _ in MOVES} | of_open_loops
     moved |= {("workload", name) for name in ("prompts", "trace_sha256")}
     moved |= {("engine", name) for name in ("install", "image")}
-    labels = {("model", "name"), ("model", "cache"), ("workload", "trace")} | {("machine", name) for name in RENTING}
+    labels = {("model", "name"), ("workload", "trace")} | {("machine", name) for name in RENTING}
+    labels |= {("model", name) for name in KEEPING}
     the_only_one = {("engine", "name")}
     fields = {
         (part, name)
@@ -595,8 +596,9 @@ def test_the_length_of_the_lease_does_not_move_the_id_of_a_server() -> None:
     assert _changed("machine", "lease_minutes", to=7).server_id == SCENARIO.server_id
 
 
-def test_where_a_model_is_kept_moves_no_id() -> None:
-    kept = _changed("model", "cache", to="/mnt/models")
+@pytest.mark.parametrize(("key", "to"), [("cache", "/mnt/models"), ("cache_volume_gib", 200)])
+def test_where_a_model_is_kept_moves_no_id(key: str, to: object) -> None:
+    kept = _changed("model", key, to=to)
 
     assert (kept.scenario_id, kept.server_id) == (SCENARIO.scenario_id, SCENARIO.server_id)
 
@@ -604,3 +606,26 @@ def test_where_a_model_is_kept_moves_no_id() -> None:
 def test_a_model_is_kept_in_a_folder_named_from_the_root() -> None:
     with pytest.raises(ValidationError):
         _changed("model", "cache", to="models")
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ("cache_volume_gib = 0", "cache_volume_gib: Input should be greater than or equal to 1"),
+        ("cache_volume_gib = 16385", "cache_volume_gib: Input should be less than or equal to 16384"),
+        ("cache_volume_gib = 1.5", "cache_volume_gib is a whole number of GiB"),
+        ('cache_volume_gib = 9\ncache = "/mnt"', "a model is kept in one place: give cache or cache_volume_gib"),
+    ],
+)
+def test_a_volume_that_cannot_be_is_refused(more: str, said: str) -> None:
+    refusal = _refusal(SUITE.replace("[engine]", f"{more}\n\n[engine]"))
+
+    assert said in refusal
+
+
+def test_weights_in_a_folder_of_their_own_need_no_volume() -> None:
+    text = SUITE.replace("generated:small?seed=0", "path:/weights").replace(
+        "[engine]", "cache_volume_gib = 9\n[engine]"
+    )
+
+    assert "the weights of path:/weights stay where they are: leave cache_volume_gib out" in _refusal(text)

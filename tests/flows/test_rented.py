@@ -114,6 +114,24 @@ def test_a_golden_image_is_made_once_holds_no_secret_and_is_what_the_night_boots
     assert [image.name for image in account.emulator.state.images.values() if image.name.startswith("nb-")] == [name]
 
 
+@pytest.mark.usefixtures("prefect_api", "calibrated")
+def test_a_model_is_kept_on_a_volume_that_outlives_the_machine(
+    account: Account, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    suite = account.house.suite
+    suite.write_text(suite.read_text().replace("\n[engine]", "cache_volume_gib = 20\n\n[engine]", 1))
+
+    summary = nightly(suite=str(suite), target="digitalocean")
+
+    assert sum(summary.verdicts.values()) == 2
+    (volume,) = account.emulator.state.volumes.values()
+    (kept,) = (tmp_path / "droplets" / "volumes" / volume.volume_id).glob("models/*/MANIFEST.sha256")
+    assert kept.parent.name == "tiny-seed-0"
+    assert volume.droplet_id is None
+    assert f"volume {volume.name} is detached" in caplog.text
+    account.judge(volume.name)
+
+
 def wrong_token(account: Account) -> None:
     account.house.environment["NIGHTBENCH_DO_TOKEN"] = "dop_v1_" + 64 * "0"
 

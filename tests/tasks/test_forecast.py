@@ -131,6 +131,27 @@ def test_what_would_end_the_night_early_is_said_before(machine: dict[str, object
     assert doubt in _forecast(_night(**machine), 2.59).doubts[0]
 
 
+def _keeping(volume_gib: int) -> NightRecord:
+    night = _night()
+    model = night.suite.model.model_copy(update={"cache_volume_gib": volume_gib})
+    return night.model_copy(update={"suite": night.suite.model_copy(update={"model": model})})
+
+
+def test_a_volume_for_the_model_has_its_price() -> None:
+    assert _forecast(_night(), 2.59).volume_usd_per_month is None
+
+    found = _forecast(_keeping(200), 2.59)
+
+    assert found.volume_usd_per_month == pytest.approx(20.0)
+    assert found.doubts == ()
+
+
+def test_a_volume_that_the_weights_do_not_fit_is_a_doubt() -> None:
+    (doubt,) = _forecast(_keeping(100), 2.59).doubts
+
+    assert doubt.startswith("model.cache_volume_gib = 100 is too small: the weights take 131 GiB")
+
+
 def test_a_kind_that_the_cloud_does_not_know_is_a_doubt_with_the_next_step() -> None:
     assert "change machine.kind or --target" in _forecast(_night(kind="gpu-mi999"), 2.59).doubts[0]
 

@@ -1,0 +1,84 @@
+"""DigitalOcean's images of droplets, by pydo."""
+
+from typing import Any
+
+from bench.machine_name import is_alike
+from infra.cloud import Snapshot
+from infra.do_calls import Calls, page_of
+from infra.do_words import snapshot_of
+from infra.golden import Imaging, Switch
+
+IMAGING: dict[str, Imaging] = {"in-progress": "running", "completed": "done", "errored": "failed"}
+
+
+class ImageCalls:
+    """The part of an account that makes images and keeps them."""
+
+    _client: Any
+    _calls: Calls
+    prefix: str
+
+    def snapshot(self, machine_id: str, name: str) -> None:
+        """One POST; whether a lost one had its effect is for the caller to find out by the snapshot's name."""
+        self._act(machine_id, {"type": "snapshot", "name": name})
+
+    def switch(self, machine_id: str, how: Switch) -> None:
+        """One POST; asking for what is so already does no harm."""
+        self._act(machine_id, {"type": how})
+
+    def _act(self, machine_id: str, body: dict[str, str]) -> None:
+        self._calls.once(
+            "droplet:update", lambda: self._client.droplet_actions.post(int(machine_id), body=body), "action"
+        )
+
+    def imaging(self, machine_id: str) -> Imaging:
+        """How the newest making of an image of this machine stands."""
+        actions = self._calls.pages(
+            "droplet:read", lambda page: self._client.droplet_actions.list(int(machine_id), **page_of(page)), "actions"
+        )
+        return _newest([one for one in actions if one.get("type") == "snapshot"])
+
+    def rename(self, snapshot: Snapshot, name: str) -> None:
+        """Give a snapshot another name; repeating changes nothing."""
+        body = {"name": name}
+        self._calls.repeat(
+            "image:update", lambda: self._client.images.update(int(snapshot.snapshot_id), body=body), "image"
+        )
+
+    def snapshots(self) -> list[Snapshot]:
+        """Every droplet snapshot whose name begins as ours do, oldest first."""
+        rows = self._calls.pages(
+            "snapshot:read",
+            lambda page: self._client.snapshots.list(resource_type="droplet", **page_of(page)),
+            "snapshots",
+        )
+        found = [snapshot_of(row) for row in rows if is_alike(str(row["name"]), (), self.prefix)]
+        return sorted(found, key=lambda one: (one.created_at is not None, one.created_at, one.snapshot_id))
+
+    def transfer(self, snapshot: Snapshot, region: str) -> None:
+        """One POST; the image is in the region when `snapshots` says so."""
+        body = {"type": "transfer", "region": region}
+        self._calls.once(
+            "image:update",
+            lambda: _shown(self._client.image_actions.post(int(snapshot.snapshot_id), body=body)),
+            "action",
+        )
+
+    def transferring(self, snapshot: Snapshot, region: str) -> Imaging:
+        """How the newest transfer of this image to a region stands."""
+        # pydo cannot ask this list for another page; the newest come first.
+        actions = self._calls.repeat(
+            "image:read", lambda: self._client.image_actions.list(int(snapshot.snapshot_id)), "actions"
+        )
+        return _newest([one for one in actions if one.get("type") == "transfer" and one.get("region_slug") == region])
+
+
+def _shown(answer: Any) -> Any:
+    """An answer with its action under `action`: the API's description shows it bare, other clients find it so."""
+    is_bare = isinstance(answer, dict) and "status" in answer and "action" not in answer
+    return {"action": answer} if is_bare else answer
+
+
+def _newest(actions: list[dict[str, Any]]) -> Imaging:
+    newest = max(actions, key=lambda one: int(one["id"]), default=None)
+    return "none" if newest is None else IMAGING.get(newest["status"], "running")

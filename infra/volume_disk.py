@@ -1,0 +1,50 @@
+"""A model's volume on the machine that it is attached to: found by its filesystem's label, mounted, and let go.
+
+It is never formatted: the cloud made its filesystem, and whatever else the disk may be, we leave it alone.
+"""
+
+import time
+from pathlib import Path
+
+from bench.errors import MachineUnfitError
+from infra.disks import Disk, Say, list_disks, mount_disk
+from infra.scratch import is_whole_machine
+
+APPEARS_S = 30.0  # from the cloud's word that it is attached to its being seen here
+LOOK_EVERY_S = 1.0
+# What was written is on the volume when this ends; nothing of the engine is left by then to hold it.
+_UNMOUNT = 'at=$(findmnt -rn -o TARGET -S LABEL={label}) || exit 0; sync -f "$at" && umount "$at"'
+
+
+def mount_volume(label: str, folder: Path, say: Say, *, appears_s: float = APPEARS_S) -> Path:
+    """Where the volume of this label is mounted: where the image has put it by itself, else at `folder`.
+
+    Raises MachineUnfitError where it does not appear or cannot be mounted. A droplet of the emulator is a folder on
+    somebody's computer, and so are its volumes: there the cloud itself mounts them.
+    """
+    if not is_whole_machine():
+        mounted = Path.home() / "mnt" / label
+        if not mounted.is_dir():
+            raise MachineUnfitError(f"the volume {label} is not mounted at {mounted}, and this machine is not all ours")
+        return mounted
+    disk = _wait_for(label, appears_s)
+    if disk.mounts:
+        return Path(disk.mounts[0])
+    mount_disk(disk, folder, "the volume", say)
+    return folder
+
+
+def _wait_for(label: str, appears_s: float) -> Disk:
+    until = time.monotonic() + appears_s
+    while True:
+        found = [disk for disk in list_disks() if disk.is_labelled(label)]
+        if found:
+            return found[0]
+        if time.monotonic() >= until:
+            raise MachineUnfitError(f"no disk of this machine holds an ext4 filesystem with the label {label}")
+        time.sleep(LOOK_EVERY_S)
+
+
+def unmount_script(label: str) -> str:
+    """A shell script that writes everything out and lets the volume go; nothing is done where it is not mounted."""
+    return _UNMOUNT.format(label=label)

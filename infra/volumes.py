@@ -1,0 +1,216 @@
+"""Volumes that keep a model between nights: found again by name, made once, attached where the machine stands.
+
+A volume spares a download and no more. Whatever goes wrong with one, the night goes on with the scratch disk, and
+nobody waits for one to give a machine back: deleting the machine detaches it.
+"""
+
+import hashlib
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Protocol, TypeVar
+
+from bench.errors import CloudDeniedError, CloudError, CloudRefusedError, LeaseError, LostReplyError, NotAskedError
+from bench.machine_name import VolumeName, used_tag
+from infra.clock import Clock
+from infra.cloud import Cloud, Leftover, look_every_s
+from infra.creating import LOOKS_FOR_NEW
+from infra.release import Say
+
+LIFETIME = timedelta(days=30)
+UNUSED_MAX = timedelta(days=7)  # then it is cheaper to download the model again
+MAKE_S = 300.0  # for a volume to be there; the machine it is for is paid meanwhile
+ATTACH_S, DETACH_S = 180.0, 30.0
+LOOK_EVERY_S = 5.0
+LOOKS_A_TRY = 3  # at a volume, until the cloud is asked again
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Volume:
+    """A volume of ours; `machine_id` is the machine that has it now."""
+
+    volume_id: str
+    name: str
+    region: str
+    size_gib: int
+    machine_id: str | None = None
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a night wants to keep its model in, beside which machine, and until when it needs it."""
+
+    source: str
+    size_gib: int
+    machine_id: str
+    region: str
+    until: datetime
+
+    @property
+    def content(self) -> str:
+        """Twelve hex digits that say which model it is: its source names the commit."""
+        return hashlib.sha256(self.source.encode()).hexdigest()[:12]
+
+
+class VolumeCloud(Cloud, Protocol):
+    """A cloud that keeps volumes, each for one machine at a time, in its own region."""
+
+    def volumes(self) -> list[Volume]:
+        """Every volume whose name begins as ours do."""
+        ...
+
+    def make_volume(self, name: VolumeName, size_gib: int) -> Volume:
+        """Ask once for an ext4 volume of this name, with its label."""
+        ...
+
+    def holder(self, volume_id: str) -> str | None:
+        """The machine that has a volume now; asked once."""
+        ...
+
+    def attach(self, volume: Volume, machine_id: str, tag: str) -> None:
+        """Ask once to give a machine a volume, and the volume a tag; it has it when `holder` says so."""
+        ...
+
+    def detach(self, volume: Volume, machine_id: str) -> None:
+        """Ask once to take a volume off a machine."""
+        ...
+
+
+def lend_volume(cloud: VolumeCloud, clock: Clock, wanted: Wanted, say: Say) -> Volume:
+    """Attach the model's volume to a machine: the one there is, or a new one; may be repeated.
+
+    Raises LeaseError where it is in another region, with another machine, or cannot be had in time. One that was made
+    for this and cannot be attached is removed again.
+    """
+    volume = _find(cloud, wanted)
+    is_new = volume is None
+    if volume is None:
+        name = VolumeName(wanted.content, wanted.region, clock.now() + LIFETIME, cloud.prefix)
+        say(f"making the volume {name} of {wanted.size_gib} GiB for the model")
+        volume = make_volume(cloud, clock, name, wanted.size_gib)
+    try:
+        _attach(cloud, clock, volume, wanted.machine_id)
+    except CloudError:
+        if is_new:
+            with suppress(CloudError):  # it is swept, then
+                cloud.remove(Leftover("volume", volume.volume_id, volume.name))
+        raise
+    return volume
+
+
+def _find(cloud: VolumeCloud, wanted: Wanted) -> Volume | None:
+    """The volume with this model that lives longest; None where there is none. LeaseError where it cannot be had."""
+    named = [(VolumeName.parse(one.name, cloud.prefix), one) for one in cloud.volumes()]
+    fitting = {
+        one: name.expires_at
+        for name, one in named
+        if name is not None and name.content == wanted.content and one.size_gib >= wanted.size_gib
+        and name.expires_at is not None and name.expires_at > wanted.until
+    }  # fmt: skip
+    here = [one for one in fitting if one.region == wanted.region]
+    free = [one for one in here if one.machine_id in (None, wanted.machine_id)]
+    if free:
+        return max(free, key=lambda one: fitting[one])
+    if here:
+        raise LeaseError(
+            f"volume {here[0].name} is attached to machine {here[0].machine_id}, and it can be to one only"
+        )
+    if fitting:
+        there = next(iter(fitting))
+        raise LeaseError(f"volume {there.name} is in {there.region}, and the machine is in {wanted.region}")
+    return None
+
+
+def make_volume(cloud: VolumeCloud, clock: Clock, name: VolumeName, size_gib: int) -> Volume:
+    """Ask for one volume; a call that never arrived is made again, a lost answer is resolved by looking.
+
+    Raises CloudError where there is none: one that appears after all is found by its name, or swept.
+    """
+    until = clock.now() + timedelta(seconds=MAKE_S)
+    while True:
+        try:
+            return cloud.make_volume(name, size_gib)
+        except NotAskedError as error:
+            if clock.now() + timedelta(seconds=error.wait_s) > until:
+                raise
+            clock.sleep(error.wait_s)
+            found = _named(cloud, name)
+        except (LostReplyError, CloudRefusedError) as error:
+            # A name that is taken is refused; and it is ours alone, so an earlier answer was the lost one.
+            settle_s = cloud.settle_s if isinstance(error, LostReplyError) else 0.0
+            found = _search(cloud, clock, name, settle_s)
+            if found is None:
+                raise
+        if found is not None:
+            return found
+
+
+def _search(cloud: VolumeCloud, clock: Clock, name: VolumeName, settle_s: float) -> Volume | None:
+    """The volume of this name, looked for until the cloud's lists have settled."""
+    until = clock.now() + timedelta(seconds=settle_s)
+    while True:
+        found = _quietly(lambda: _named(cloud, name), None)
+        if found is not None or clock.now() >= until:
+            return found
+        clock.sleep(look_every_s(cloud, LOOKS_FOR_NEW))
+
+
+def _named(cloud: VolumeCloud, name: VolumeName) -> Volume | None:
+    return next((one for one in cloud.volumes() if one.name == str(name)), None)
+
+
+def _attach(cloud: VolumeCloud, clock: Clock, volume: Volume, machine_id: str) -> None:
+    """Attach a volume; asking again does no harm, since it can be attached to one machine only, and once."""
+    tag = used_tag(clock.now(), cloud.prefix)
+    is_there = _until(
+        clock,
+        lambda: cloud.attach(volume, machine_id, tag),
+        lambda: cloud.holder(volume.volume_id) == machine_id,
+        ATTACH_S,
+    )
+    if not is_there:
+        raise CloudError(f"volume {volume.name} was not attached to machine {machine_id} within {ATTACH_S:.0f} s")
+
+
+def detach_volume(cloud: VolumeCloud, clock: Clock, volume: Volume, machine_id: str) -> bool:
+    """Take a volume off a machine, soon or not at all: the machine is going, and that detaches it as well."""
+    return _until(
+        clock,
+        lambda: cloud.detach(volume, machine_id),
+        lambda: cloud.holder(volume.volume_id) is None,
+        DETACH_S,
+    )
+
+
+def _until(clock: Clock, ask: Callable[[], None], is_so: Callable[[], bool], patience_s: float) -> bool:
+    """Ask until it is so, or patience ends; a cloud that cannot be asked, or has another event under way, may be soon.
+
+    Raises CloudDeniedError where it turns us away.
+    """
+    until, looks = clock.now() + timedelta(seconds=patience_s), 0
+    while True:
+        if looks % LOOKS_A_TRY == 0:
+            _quietly(ask, None)
+        if _quietly(is_so, otherwise=False):
+            return True
+        if clock.now() >= until:
+            return False
+        clock.sleep(LOOK_EVERY_S)
+        looks += 1
+
+
+def _quietly(call: Callable[[], T], otherwise: T) -> T:
+    try:
+        return call()
+    except CloudDeniedError:
+        raise
+    except CloudError:
+        return otherwise
+
+
+def is_unused(leftover: Leftover, now: datetime) -> bool:
+    """Whether a volume was not attached for so long that it costs more than it spares."""
+    return leftover.used_at is not None and now - leftover.used_at > UNUSED_MAX

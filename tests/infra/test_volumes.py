@@ -1,0 +1,310 @@
+"""Volumes for models: one is made, found again, lent and taken back, and never keeps a machine or the night waiting."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+
+from bench.errors import CloudError, LeaseError
+from bench.machine_name import VolumeName, last_used
+from infra.ledger import Lease
+from infra.volumes import Volume, Wanted, detach_volume, lend_volume
+from tests.emulators.digitalocean.faults import FOR_EVER
+from tests.emulators.digitalocean.resources import Volume as TheirVolume
+from tests.infra.rented import Rig
+
+SOURCE = "hf:org/model@0123456789012345678901234567890123456789"
+ACTIONS = r"/v2/volumes/[^/]+/actions"
+AFTER = ("after", "close_after", "silence_after", "truncated", "empty", "garbage")
+BEFORE = ("before", "close", "silence")
+REFUSED = {"id": "bad_request", "message": "invalid volume name or size"}
+
+
+@pytest.fixture
+def lease(rig: Rig) -> Iterator[Lease]:
+    yield (lease := rig.take(minutes=240))
+    rig.give_back(lease)
+    rig.clock.sleep(40 * 24 * 3600)  # whatever is kept on purpose is past its time then
+
+
+def wanted(lease: Lease, **changes: object) -> Wanted:
+    fields = {"source": SOURCE, "size_gib": 20, "machine_id": str(lease.machine_id), "region": str(lease.region)}
+    return Wanted(**{**fields, "until": lease.expires_at, **changes})  # type: ignore[arg-type]  # fields by name
+
+
+def lend(rig: Rig, lease: Lease, **changes: object) -> Volume:
+    return lend_volume(rig.cloud, rig.clock, wanted(lease, **changes), rig.said.append)
+
+
+def take_back(rig: Rig, lease: Lease, volume: Volume) -> bool:
+    return detach_volume(rig.cloud, rig.clock, volume, str(lease.machine_id))
+
+
+def volumes(rig: Rig) -> list[TheirVolume]:
+    return [one for one in rig.emulator.state.volumes.values() if one.name.startswith("nb-")]
+
+
+def holders(rig: Rig) -> list[str | None]:
+    rig.emulator.settle()
+    return [None if one.droplet_id is None else str(one.droplet_id) for one in volumes(rig)]
+
+
+def creates(rig: Rig) -> int:
+    return len(rig.emulator.requests("POST", "/v2/volumes"))
+
+
+def test_a_volume_is_made_with_a_filesystem_and_attached(rig: Rig, lease: Lease) -> None:
+    volume = lend(rig, lease)
+
+    (made,) = volumes(rig)
+    name = VolumeName.parse(volume.name)
+    assert name is not None
+    assert (made.name, made.region, made.size_gib) == (volume.name, lease.region, 20)
+    assert (made.filesystem_type, made.filesystem_label) == ("ext4", name.label)
+    assert holders(rig) == [lease.machine_id]
+    assert last_used(tuple(made.tags)) is not None
+
+
+def test_a_volume_is_found_again_by_the_next_night(rig: Rig, lease: Lease) -> None:
+    first = lend(rig, lease)
+    assert take_back(rig, lease, first)
+    rig.give_back(lease)
+
+    next_lease = rig.take(night="2026-11-22")
+    second = lend(rig, next_lease)
+
+    assert (second.volume_id, creates(rig)) == (first.volume_id, 1)
+    assert holders(rig) == [next_lease.machine_id]
+    rig.give_back(next_lease)
+
+
+def test_lending_again_to_the_same_machine_changes_nothing(rig: Rig, lease: Lease) -> None:
+    assert lend(rig, lease).volume_id == lend(rig, lease).volume_id
+
+    assert (creates(rig), holders(rig)) == (1, [lease.machine_id])
+
+
+@pytest.mark.parametrize(
+    "changes", [{"source": "hf:org/other@" + 40 * "1"}, {"size_gib": 30}], ids=["another model", "too small"]
+)
+def test_a_volume_that_does_not_fit_is_not_taken(rig: Rig, lease: Lease, changes: dict[str, object]) -> None:
+    take_back(rig, lease, lend(rig, lease))
+    rig.clock.sleep(60)
+
+    lend(rig, lease, **changes)
+
+    assert creates(rig) == 2
+
+
+def test_a_volume_that_would_end_before_the_night_is_not_taken(rig: Rig, lease: Lease) -> None:
+    take_back(rig, lease, lend(rig, lease))
+    rig.clock.sleep(60)
+
+    lend(rig, lease, until=rig.clock.now() + timedelta(days=31))
+
+    assert creates(rig) == 2
+
+
+def test_a_volume_in_another_region_stays_there_and_no_second_one_is_made(rig: Rig, lease: Lease) -> None:
+    take_back(rig, lease, lend(rig, lease))
+    away = rig.take(night="away", regions=("tor1",))
+
+    with pytest.raises(LeaseError, match=r"nb-vol-\w+-atl1-x\d+ is in atl1, and the machine is in tor1"):
+        lend(rig, away)
+
+    assert (creates(rig), holders(rig)) == (1, [None])
+    rig.give_back(away)
+
+
+def test_a_volume_that_another_machine_has_stays_there(rig: Rig, lease: Lease) -> None:
+    lend(rig, lease)
+    other = rig.take(night="beside")
+
+    with pytest.raises(LeaseError, match=f"is attached to machine {lease.machine_id}, and it can be to one only"):
+        lend(rig, other)
+
+    assert holders(rig) == [lease.machine_id]
+    rig.give_back(other)
+
+
+@pytest.mark.parametrize("phase", AFTER)
+def test_row_30_a_lost_answer_makes_no_second_volume(rig: Rig, lease: Lease, phase: str) -> None:
+    rig.emulator.fault("POST", "/v2/volumes", phase=phase)
+
+    volume = lend(rig, lease)
+
+    assert [one.volume_id for one in volumes(rig)] == [volume.volume_id]
+    assert (creates(rig), holders(rig)) == (1, [lease.machine_id])
+
+
+@pytest.mark.parametrize("phase", BEFORE)
+def test_row_30_a_call_that_was_lost_on_its_way_is_not_made_again(rig: Rig, lease: Lease, phase: str) -> None:
+    rig.emulator.fault("POST", "/v2/volumes", phase=phase)
+
+    with pytest.raises(CloudError, match="block_storage:create"):
+        lend(rig, lease)
+
+    assert (creates(rig), volumes(rig)) == (1, [])
+
+
+def test_row_30_a_burst_is_waited_out(rig: Rig, lease: Lease) -> None:
+    rig.emulator.fault("POST", "/v2/volumes", phase="status", status=429, retry_after=20)
+
+    lend(rig, lease)
+
+    assert (creates(rig), holders(rig)) == (2, [lease.machine_id])
+
+
+def test_row_30_a_refusal_that_pydo_hands_over_as_an_answer_is_one(rig: Rig, lease: Lease) -> None:
+    rig.emulator.fault("POST", "/v2/volumes", phase="status", status=400, body=REFUSED)
+
+    with pytest.raises(CloudError, match="invalid volume name or size"):
+        lend(rig, lease)
+
+    assert volumes(rig) == []
+
+
+def test_a_name_that_is_taken_is_ours(rig: Rig, lease: Lease) -> None:
+    conflict = {"id": "conflict", "message": "a volume with this name exists in this region"}
+    rig.emulator.fault("POST", "/v2/volumes", phase="after", status=409, body=conflict)
+
+    volume = lend(rig, lease)
+
+    assert [one.volume_id for one in volumes(rig)] == [volume.volume_id]
+
+
+@pytest.mark.parametrize("phase", [*BEFORE, *AFTER])
+def test_row_31_a_lost_answer_to_attach_is_outlived(rig: Rig, lease: Lease, phase: str) -> None:
+    rig.emulator.fault("POST", ACTIONS, phase=phase)
+
+    lend(rig, lease)
+
+    assert holders(rig) == [lease.machine_id]
+
+
+def test_row_31_another_event_is_waited_for(rig: Rig, lease: Lease) -> None:
+    pending = {"id": "unprocessable_entity", "message": "Droplet already has a pending event."}
+    rig.emulator.fault("POST", ACTIONS, phase="status", status=422, body=pending, times=3)
+
+    lend(rig, lease)
+
+    assert holders(rig) == [lease.machine_id]
+
+
+def test_row_31_an_attach_that_errored_is_tried_again(rig: Rig, lease: Lease) -> None:
+    rig.emulator.behaviour.action_fates["attach_volume"].append("errored")
+
+    lend(rig, lease)
+
+    assert holders(rig) == [lease.machine_id]
+
+
+@pytest.mark.parametrize("fate", ["stuck", "errored"])
+def test_row_31_an_attach_that_never_works_takes_the_new_volume_along_and_not_the_night(
+    rig: Rig, lease: Lease, fate: str
+) -> None:
+    rig.emulator.behaviour.action_fates["attach_volume"].extend([fate] * 50)
+    began = rig.clock.now()
+
+    with pytest.raises(CloudError, match="was not attached to machine"):
+        lend(rig, lease)
+
+    assert (rig.clock.now() - began).total_seconds() < 240
+    assert volumes(rig) == []
+    assert rig.give_back(lease).state == "released"
+
+
+def test_row_31_a_volume_with_a_model_on_it_outlives_a_failed_attach(rig: Rig, lease: Lease) -> None:
+    take_back(rig, lease, lend(rig, lease))
+    rig.emulator.behaviour.action_fates["attach_volume"].extend(["errored"] * 50)
+
+    with pytest.raises(CloudError, match="was not attached"):
+        lend(rig, lease)
+
+    assert holders(rig) == [None]
+
+
+def test_row_32_a_detach_that_hangs_does_not_keep_the_machine(rig: Rig, lease: Lease) -> None:
+    volume = lend(rig, lease)
+    rig.emulator.behaviour.action_fates["detach_volume"].append("stuck")
+    began = rig.clock.now()
+
+    assert not take_back(rig, lease, volume)
+    assert (rig.clock.now() - began).total_seconds() < 60
+    assert rig.give_back(lease).state == "released"
+
+    assert rig.billing() == []
+    assert holders(rig) == [None]
+
+
+def test_row_32_a_cloud_that_does_not_answer_keeps_no_machine(rig: Rig, lease: Lease) -> None:
+    volume = lend(rig, lease)
+    faults = [
+        rig.emulator.fault(method, r"/v2/volumes.*", phase="before", times=FOR_EVER) for method in ("GET", "POST")
+    ]
+    began = rig.clock.now()
+
+    assert not take_back(rig, lease, volume)
+
+    assert (rig.clock.now() - began).total_seconds() < 60
+    for fault in faults:
+        fault.times = 0
+    assert rig.give_back(lease).state == "released"
+
+
+def test_deleting_a_machine_leaves_its_volume(rig: Rig, lease: Lease) -> None:
+    lend(rig, lease)
+
+    rig.give_back(lease)
+
+    assert holders(rig) == [None]
+
+
+def test_a_volume_goes_when_nobody_used_it_for_a_week(rig: Rig, lease: Lease) -> None:
+    take_back(rig, lease, lend(rig, lease))
+    rig.give_back(lease)
+    rig.clock.sleep(6 * 24 * 3600)
+    again = rig.take(night="again")
+    take_back(rig, again, lend(rig, again))
+    rig.give_back(again)
+
+    rig.clock.sleep(6 * 24 * 3600)
+    assert rig.reap().removed == []
+    rig.clock.sleep(2 * 24 * 3600)
+    (name,) = rig.reap().removed
+
+    assert VolumeName.parse(name) is not None
+    assert volumes(rig) == []
+
+
+def test_a_volume_past_its_time_goes_once_no_machine_has_it(rig: Rig, lease: Lease) -> None:
+    name = VolumeName("0af3", "atl1", rig.clock.now() + timedelta(hours=1))
+    planted = rig.emulator.plant_volume(str(name), foreign=False)
+    planted.droplet_id = int(str(lease.machine_id))
+    rig.clock.sleep(2 * 3600)
+
+    reaped = rig.reap()
+    assert (reaped.removed, reaped.failed) == ([], {})
+    rig.give_back(lease)
+    rig.reap()
+
+    assert volumes(rig) == []
+
+
+def test_somebody_elses_volume_is_neither_taken_nor_touched(rig: Rig, lease: Lease) -> None:
+    rig.emulator.plant_volume("their-disk")
+    rig.emulator.plant_volume("nb-photos")
+
+    lend(rig, lease)
+
+    assert rig.reap().strangers[-1].endswith("named 'nb-photos'")
+
+
+def test_a_token_that_may_not_attach_is_told_so_at_once(rig: Rig, lease: Lease) -> None:
+    cloud = rig.cloud_with(rig.emulator.add_token("block_storage:read", "block_storage:create"))
+    began = rig.clock.now()
+
+    with pytest.raises(CloudError, match="lacks the scope block_storage_action:create"):
+        lend_volume(cloud, rig.clock, wanted(lease), rig.said.append)
+
+    assert (rig.clock.now() - began).total_seconds() < 30
