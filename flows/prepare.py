@@ -8,7 +8,7 @@ from prefect.artifacts import create_table_artifact
 from bench.record import NightRecord
 from flows.nightly import release_leftovers
 from infra.cloud import Snapshot
-from tasks.golden import find_golden, install, sweep, take_snapshot
+from tasks.golden import find_golden, install, spread, sweep, take_snapshot
 from tasks.leases import alive
 from tasks.machine import provision, teardown
 from tasks.planning import plan_preparation
@@ -31,7 +31,7 @@ def prepare(suite: str, target: str = "digitalocean") -> str:
 
     """
     night = plan_preparation(Path(suite), target)
-    image = find_golden(night) or make_golden(night)
+    image = spread(night, find_golden(night) or make_golden(night))
     sweep(night)
     rows = [{"name": image.name, "regions": ", ".join(image.regions), "size_gb": image.size_gb}]
     create_table_artifact(rows, key="golden-image", description="What nights with this software boot")

@@ -35,6 +35,14 @@ class ImageCloud(Cloud, Protocol):
         """Give an image another name; repeating changes nothing."""
         ...
 
+    def transfer(self, snapshot: Snapshot, region: str) -> None:
+        """Ask once for an image to be in a region as well; it is when `snapshots` says so."""
+        ...
+
+    def transferring(self, snapshot: Snapshot, region: str) -> Imaging:
+        """How the newest transfer of an image to a region stands."""
+        ...
+
 
 def find_image(cloud: Cloud, clock: Clock, content: str) -> Snapshot | None:
     """The image of this content that lives longest; None where there is none, or none that was seen to be whole."""

@@ -6,6 +6,7 @@ from prefect.cache_policies import NO_CACHE
 from bench.errors import UsageError
 from bench.golden import content_of
 from bench.record import NightRecord
+from bench.suite import regions_of
 from infra import verbs
 from infra.clock import WallClock
 from infra.cloud import Snapshot
@@ -14,6 +15,7 @@ from infra.ledger import Lease
 from infra.sealing import seal
 from infra.settings import Settings
 from infra.shipping import lock_hashes
+from infra.spreading import spread_image
 from infra.ssh_host import SshHost
 from infra.switching_off import switch_off
 from tasks.places import cloud_named, image_cloud, is_rented
@@ -61,6 +63,22 @@ def take_snapshot(lease: Lease, night: NightRecord) -> Snapshot:
     host.close()
     switch_off(cloud, clock, machine_id, say=say)
     return make_image(cloud, clock, machine_id, content_for(night), patience_s=settings.image_patience_s, say=say)
+
+
+@task(task_run_name="spread to the suite's regions", cache_policy=NO_CACHE, persist_result=False)
+def spread(night: NightRecord, image: Snapshot) -> Snapshot:
+    """Have the image in every region that the suite names; nothing is rented meanwhile, and what fails is only said."""
+    settings, log = Settings(), get_run_logger()
+    found = spread_image(
+        _required(settings, night.target),
+        WallClock(),
+        image,
+        regions_of(night.suite.machine),
+        patience_s=settings.image_patience_s,
+        say=log.warning,
+    )
+    log.info("golden image %s is in %s", found.name, ", ".join(found.regions))
+    return found
 
 
 @task(task_run_name="sweep old images", cache_policy=NO_CACHE, persist_result=False)

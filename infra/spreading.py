@@ -1,0 +1,94 @@
+"""A golden image in more than one region: copied there beforehand, so that a night boots it wherever there is capacity.
+
+No machine is rented while images travel, and no night waits for one: where an image has not arrived, nights install the
+software as before.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from bench.errors import CloudDeniedError, CloudError, LostReplyError, NotAskedError
+from infra.clock import Clock
+from infra.cloud import Leftover, Snapshot
+from infra.golden import LOOK_EVERY_S, ImageCloud, Imaging
+from infra.release import Say
+
+
+def spread_image(
+    cloud: ImageCloud, clock: Clock, image: Snapshot, regions: Iterable[str], *, patience_s: float, say: Say
+) -> Snapshot:
+    """Transfer an image to every one of these regions; the image with those that it has reached when patience ends.
+
+    A transfer that fails is said aloud, and what it left under the image's name is removed.
+    """
+    until = clock.now() + timedelta(seconds=patience_s)
+    wanted = [region for region in dict.fromkeys(regions) if region not in image.regions]
+    under_way = {region for region in wanted if _is_begun(cloud, clock, image, region, until, say)}
+    while under_way and clock.now() < until:
+        clock.sleep(LOOK_EVERY_S)
+        image = _as_it_is(cloud, image)
+        under_way -= set(image.regions)
+        failed = {region for region in under_way if _state(cloud, image, region) == "failed"}
+        for region in sorted(failed):
+            say(f"the cloud failed to transfer image {image.name} to {region}; nights there install the software")
+            _remove_copies(cloud, image, say)
+        under_way -= failed
+    for region in sorted(under_way):
+        say(f"image {image.name} was not in {region} after {patience_s / 60:.0f} minutes; nobody waits for it any more")
+    return image
+
+
+def _is_begun(cloud: ImageCloud, clock: Clock, image: Snapshot, region: str, until: datetime, say: Say) -> bool:
+    try:
+        _begin(cloud, clock, image, region, until)
+    except CloudDeniedError:
+        raise
+    except CloudError as error:
+        say(f"image {image.name} cannot be transferred to {region}: {error}")
+        return False
+    return True
+
+
+def _begin(cloud: ImageCloud, clock: Clock, image: Snapshot, region: str, until: datetime) -> None:
+    """Ask for a transfer until the image's actions show it, and never while they do."""
+    if _state(cloud, image, region) == "running":
+        return None
+    while True:
+        try:
+            return cloud.transfer(image, region)
+        except (NotAskedError, LostReplyError):
+            if clock.now() >= until:
+                raise
+        clock.sleep(LOOK_EVERY_S)
+        if _state(cloud, image, region) in ("running", "done"):
+            return None
+
+
+def _state(cloud: ImageCloud, image: Snapshot, region: str) -> Imaging:
+    """How the newest transfer stands; a cloud that cannot be asked has said nothing."""
+    try:
+        return cloud.transferring(image, region)
+    except CloudDeniedError:
+        raise
+    except CloudError:
+        return "none"
+
+
+def _as_it_is(cloud: ImageCloud, image: Snapshot) -> Snapshot:
+    """The image as the cloud shows it now, or as it was seen last."""
+    try:
+        return next((one for one in cloud.snapshots() if one.snapshot_id == image.snapshot_id), image)
+    except CloudDeniedError:
+        raise
+    except CloudError:
+        return image
+
+
+def _remove_copies(cloud: ImageCloud, image: Snapshot, say: Say) -> None:
+    """Remove what bears the image's name and is not it: a night might boot it."""
+    try:
+        copies = [one for one in cloud.snapshots() if one.name == image.name and one.snapshot_id != image.snapshot_id]
+        for copy in copies:
+            cloud.remove(Leftover("snapshot", copy.snapshot_id, copy.name))
+    except CloudError as error:
+        say(f"what a failed transfer left of image {image.name} is not removed: {error}")
