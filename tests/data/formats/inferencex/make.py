@@ -46,7 +46,7 @@ def aggregate(run: Run, version: int) -> dict[str, Any]:
     row: dict[str, Any] = {
         "hw": "mi300x",
         "conc": run.slots,
-        "image": "example/engine:v1",
+        "image": "example/engine@sha256:" + "6" * 64,
         "model": "example/dense-8b",
         "infmax_model_prefix": "dense8b",
         "framework": "vllm",

@@ -13,6 +13,8 @@ PERF = (
 ).split()
 PIVOT = "model benchmark tp inp out dtype num_prompts max_concurrency bs cmd performance metric unit".split()
 
+IMAGE = "example/vllm@sha256:" + "5" * 64
+
 
 def table(header: list[str], rows: list[dict[str, Any]]) -> str:
     out = io.StringIO()
@@ -23,7 +25,7 @@ def table(header: list[str], rows: list[dict[str, Any]]) -> str:
 
 
 def perf() -> str:
-    about = {"model": "example/dense-8b", "n_gpus": 1, "gpu_architecture": "gfx942", "docker_image": "example/vllm:0.9.2"}
+    about = {"model": "example/dense-8b", "n_gpus": 1, "gpu_architecture": "gfx942", "docker_image": IMAGE}
     return table(PERF, [{**about, "performance": 812.5, "metric": "output_tokens_per_second", "status": "SUCCESS"}])
 
 
