@@ -19,6 +19,7 @@ from warehouse.lake import PART, STAGING, partition
 from warehouse.rows import Row
 
 NIGHTS = 5  # the latest ones: one that went astray unseen does not move a median of five
+LOOK_BACK = 100  # nights: a load takes as long in the fifth year as in the first, and who was away longer begins anew
 _EVIDENCE = [rule.column for rule in ANSWER_RULES]
 _HARDWARE = ("server_id", "gpus", "cpu_model")
 _READ = ["quality_id", "verdict", *_HARDWARE, "logprob_mean_before", "greedy_tokens", *_EVIDENCE]
@@ -26,8 +27,8 @@ FIRST = "this is the first night with these weights and flags"
 
 
 def earlier_files(lake: Path, data: Path, night: str) -> Iterator[Path]:
-    """The measurements of the nights before this one, latest first; as staged where they are being loaded too."""
-    for name in reversed([name for name in nights(data) if name < night]):
+    """The measurements of the nights before this one, latest first; as staged where they are loaded too."""
+    for name in reversed([name for name in nights(data) if name < night][-LOOK_BACK:]):
         found = _file(lake, name)
         if found is not None:
             yield found

@@ -9,7 +9,7 @@ import pytest
 
 from bench.record import Answers
 from tests.warehouse.folders import ANSWERS, Shape, Told, seal, write_night, write_run
-from warehouse.earlier import FIRST, NIGHTS, compare, earlier_files
+from warehouse.earlier import FIRST, LOOK_BACK, NIGHTS, compare, earlier_files
 from warehouse.folders import Place, read_run
 from warehouse.load import load_night, rebuild
 from warehouse.query import run_sql
@@ -219,6 +219,15 @@ def test_the_latest_nights_are_compared_with_and_no_more_of_them_are_read(tmp_pa
     found = compare([last], earlier_files(tmp_path / "lake", tmp_path, "2026-04-01"))[0]
 
     assert (found["earlier_night_count"], found["logprob_mean_earlier"]) == (NIGHTS, -1.002)
+
+
+def test_nights_of_long_ago_are_not_looked_at(tmp_path: Path) -> None:
+    _stored(tmp_path, ONE, -1.0)
+    for at in range(LOOK_BACK):
+        (tmp_path / "runs" / f"2026-04-{at:03}").mkdir()
+
+    assert list(earlier_files(tmp_path / "lake", tmp_path, "2026-05-01")) == []
+    assert len(list(earlier_files(tmp_path / "lake", tmp_path, f"2026-04-{LOOK_BACK - 1:03}"))) == 1
 
 
 def test_a_later_night_and_one_whose_run_folders_are_gone_are_not_compared_with(tmp_path: Path) -> None:
