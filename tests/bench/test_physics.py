@@ -198,6 +198,7 @@ def test_the_kv_that_fits_is_what_the_weights_leave() -> None:
         ("Llama-3.1-8B", 16.06, "bf16"),
         ("Llama-3.1-8B", 9.08, "fp8"),
         ("Llama-3.1-8B", 9.8, "fp8"),
+        ("Llama-3.1-8B", 10.6, None),
         ("Llama-3.1-8B", 12.5, None),
         ("Llama-3.3-70B", 141.1, "bf16"),
         ("gpt-oss-120b", 65.2, "mxfp4"),
