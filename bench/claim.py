@@ -46,6 +46,7 @@ class Asked:
     image: str | None = None
     model_revision: str | None = None
     max_model_len: int | None = None
+    kv_cache_tokens: int | None = None  # room, as the engine's log states it
     gpu_memory_utilization: float | None = None
     isl: float | None = None  # mean tokens asked for
     osl: float | None = None

@@ -120,12 +120,13 @@ def _cause(claim: Claim, tokens: float) -> Exhibits:
 
 def _kv_room(claim: Claim) -> Exhibits:
     server, running, context = claim.server, decoding(claim), mean_context(claim)
-    if server is None or not server.kv_cache_tokens or claim.outcome != "measured":
+    room = claim.asked.kv_cache_tokens or (server.kv_cache_tokens if server else None)
+    if not room or claim.outcome != "measured":
         return {}
     if running is None or context is None:
         return {KV_ROOM: Lacking("how many sequences ran together, or how long they were, is not said")}
     if shares_prefixes(claim):
         return {KV_ROOM: Lacking("how much of the KV cache sequences share is not said")}
-    note = f"{running:.0f} sequences of {context:.0f} tokens in room for {server.kv_cache_tokens:.0f}"
-    column = KV_ROOM if server.preemptions == 0 else KV_ROOM_PREEMPTED
-    return {column: Observed(running * context / server.kv_cache_tokens, note)}
+    note = f"{running:.0f} sequences of {context:.0f} tokens in room for {room:.0f}"
+    column = KV_ROOM if server is not None and server.preemptions == 0 else KV_ROOM_PREEMPTED
+    return {column: Observed(running * context / room, note)}

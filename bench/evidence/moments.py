@@ -1,11 +1,11 @@
 """When a claim says that it was measured: in its file, in its name, by its clocks."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from bench.claim import Claim
+from bench.claim import Claim, Pair
 from bench.evidence.exhibit import Exhibits, Lacking, Observed
 
 APART, UNEXPLAINED, BACKWARDS, OUTSIDE = (
@@ -34,13 +34,13 @@ class _Moment:
         return self.most_s > self.least_s
 
 
-def timestamps(claim: Claim) -> Exhibits:
+def timestamps(claim: Claim, pairs: Iterable[Pair]) -> Exhibits:
     """How far apart the claim's own moments are; a day without a time is any moment of it."""
-    return {**_pairs(claim), **_clocks(claim)}
+    return {**_pairs(claim, pairs), **_clocks(claim)}
 
 
-def _pairs(claim: Claim) -> Exhibits:
-    own = [pair for pair in claim.pairs if pair.what == "timestamp"]
+def _pairs(claim: Claim, pairs: Iterable[Pair]) -> Exhibits:
+    own = [pair for pair in pairs if pair.what == "timestamp"]
     if not own:
         return {}
     read = [(pair, _moment(pair.claimed), _moment(pair.observed)) for pair in own]

@@ -8,6 +8,7 @@ from bench.claim import Asked, Claim, Pair
 from bench.evidence.exhibit import Exhibits, Observed, Subject
 from bench.evidence.labels import label_pairs
 from bench.evidence.moments import timestamps
+from bench.evidence.said_twice import said_twice
 
 VERSION, VERSION_SUFFIX = "ev_engine_version_conflict", "ev_engine_version_suffix"
 MODE, ARCH, LABEL, FLAG = "ev_engine_mode_conflicts", "ev_arch_conflicts", "ev_label_conflicts", "ev_flag_conflicts"
@@ -23,7 +24,7 @@ Same = Callable[[Pair], bool]
 
 def provenance_conflicts(claim: Claim, subject: Subject) -> Exhibits:
     """Conflicts by sort, 0 where all agree; a sort of which the claim says nothing does not apply."""
-    pairs = (*claim.pairs, *label_pairs(claim, subject))
+    pairs = (*claim.pairs, *label_pairs(claim, subject), *said_twice(claim, subject.gpu))
     return {
         **_conflicts(VERSION, pairs, "engine_version", _same_release),
         **_conflicts(VERSION_SUFFIX, pairs, "engine_version", _same_build),
@@ -31,7 +32,7 @@ def provenance_conflicts(claim: Claim, subject: Subject) -> Exhibits:
         **_conflicts(ARCH, pairs, "arch", lambda pair: _same_arch(pair, subject.gpu)),
         **_conflicts(LABEL, pairs, "label", _same_words),
         **_conflicts(FLAG, pairs, "flag", _same_words),
-        **timestamps(claim),
+        **timestamps(claim, pairs),
         **_unpinned(claim.asked),
         NOT_MEASURED: Observed(float(claim.kind != "measured"), f"it is {claim.kind}"),
     }

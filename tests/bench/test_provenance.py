@@ -94,3 +94,38 @@ def test_a_number_that_was_not_measured_is_no_baseline() -> None:
 def test_a_claim_that_says_nothing_has_no_conflicts() -> None:
     assert found(changed({"max_model_len": 8192}, None)) == {}
     assert HEALTHY.said != Said()
+
+
+@pytest.mark.parametrize(
+    ("image", "code"),
+    [
+        (f"vllm/vllm-openai:v0.9.2@sha256:{'0' * 64}", "engine_version_conflict"),
+        (f"rocm/vllm:gfx950@sha256:{'0' * 64}", "arch_conflict"),
+        (f"nvcr.io/nvidia/vllm:26.01@sha256:{'0' * 64}", "arch_conflict"),
+        (f"rocm/vllm:gfx942@sha256:{'0' * 64}", None),
+        (f"vllm/vllm-openai:v0.11.0@sha256:{'0' * 64}", None),
+    ],
+)
+def test_an_image_names_a_version_and_a_maker(image: str, code: str | None) -> None:
+    claim = changed({"image": image, "engine": "vllm", "engine_version": "0.11.0"})
+
+    assert found(claim) == ({} if code is None else {code: "FAIL"})
+
+
+def test_what_was_observed_stands_beside_what_was_claimed() -> None:
+    agreeing = changed(unread={"engine_mode": "V1", "observed_engine_mode": "v1", "observed_alone": "x"})
+    mode = changed(unread={"engine_mode": "V1", "observed_engine_mode": "V0"})
+    flag = changed(unread={"observed_max_model_len": 4096})
+
+    assert found(agreeing) == {}
+    assert found(mode) == {"engine_mode_conflict": "FAIL"}
+    assert found(flag) == {"flag_conflict": "FAIL"}
+
+
+def test_a_date_is_that_of_the_name_and_of_the_clock() -> None:
+    good = changed(unread={"date": "20260921-141410"})
+    name = Lineage("run-20250921-141410.json", "0" * 64, "", "test", 1, LINEAGE.tool, LINEAGE.tool_version)
+
+    assert found(good) == {}
+    assert found(changed(unread={"date": "20260101-000000"})) == {"timestamp_conflict": "FAIL"}
+    assert found(changed(lineage=name, unread={"date": "20260921-141410"})) == {"timestamp_conflict": "FAIL"}
