@@ -38,7 +38,9 @@ def _fit(claim: Claim, subject: Subject) -> Exhibits:
     # How many ran together is not known: one did.
     found: Exhibits = {FIT: _needed(claim, on, 1.0, isl + osl)}
     asked = most_together(claim)
-    if asked is not None and not shares_prefixes(claim):
+    # Of requests that were all sent at once, as offline, nobody says that they ran together.
+    is_said = claim.asked.concurrency is not None or claim.asked.batch is not None
+    if asked is not None and is_said and not shares_prefixes(claim):
         found[FIT_ASKED] = _needed(claim, on, asked, isl + osl / 2)
     return found
 

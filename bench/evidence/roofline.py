@@ -155,7 +155,8 @@ def _far_below(claim: Claim, on: Deployment) -> Exhibits:
         mean_context(claim),
         _flops(claim, on),
     )
-    is_kept_busy = not claim.asked.is_open_loop and claim.asked.request_rate_per_s is None
+    is_closed = claim.asked.concurrency is not None or claim.asked.batch is not None
+    is_kept_busy = is_closed and not claim.asked.is_open_loop and claim.asked.request_rate_per_s is None
     if not is_kept_busy or batch is None or output is None or context is None or flops is None:
         return {}
     together = max(1.0, min(batch, decoding(claim) or batch) / on.replicas)

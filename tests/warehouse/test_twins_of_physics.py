@@ -1,0 +1,36 @@
+"""Each code of physics, provenance, money and coherence speaks on its own file, and on no good one."""
+
+from pathlib import Path
+
+import pytest
+
+from bench.claim import Asked
+from bench.judging import judge_claims
+from tests.data.twins_of_physics import files
+from warehouse.context import context_of
+from warehouse.importers import read_claims
+from warehouse.importers.document import read_document
+from warehouse.subject import subject_of
+
+DATA = Path(__file__).parents[1] / "data"
+FILES = [DATA / folder / name for folder, texts in files().items() for name in texts]
+RESULTS = [path for path in FILES if not path.name.endswith(".toml")]
+
+
+def _spoken(path: Path) -> set[str]:
+    context = context_of(path, Asked())
+    claims = [each.with_context(context) for each in read_claims(read_document(path.name, path.read_bytes()))]
+    judged = judge_claims(claims, subject_of)
+    return {each.code for one in judged for each in one.findings if each.outcome in ("FAIL", "WARN")}
+
+
+@pytest.mark.parametrize("path", RESULTS, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_a_file_has_its_own_code_and_no_other(path: Path) -> None:
+    expected = {path.name.partition(".")[0].partition("-")[0]} if path.parent.name == "audit" else set()
+
+    assert _spoken(path) == expected
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_a_file_is_what_its_maker_makes(path: Path) -> None:
+    assert path.read_text() == files()[path.parent.name][path.name]
