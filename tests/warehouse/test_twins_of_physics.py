@@ -1,4 +1,4 @@
-"""Each code of physics, provenance, money and coherence speaks on its own file, and on no good one."""
+"""Each code of physics, provenance, money, telemetry and coherence speaks on its own file, and on no good one."""
 
 from pathlib import Path
 
@@ -6,15 +6,20 @@ import pytest
 
 from bench.claim import Asked
 from bench.judging import judge_claims
-from tests.data.twins_of_physics import files
+from tests.data import twins_of_physics, twins_of_telemetry
 from warehouse.context import context_of
 from warehouse.importers import read_claims
 from warehouse.importers.document import read_document
 from warehouse.subject import subject_of
 
 DATA = Path(__file__).parents[1] / "data"
-FILES = [DATA / folder / name for folder, texts in files().items() for name in texts]
-RESULTS = [path for path in FILES if not path.name.endswith(".toml")]
+TEXTS = {
+    DATA / folder / name: text
+    for made in (twins_of_physics.files(), twins_of_telemetry.files())
+    for folder, texts in made.items()
+    for name, text in texts.items()
+}
+RESULTS = [path for path in TEXTS if not path.name.endswith(".toml")]
 
 
 def _spoken(path: Path) -> set[str]:
@@ -31,6 +36,6 @@ def test_a_file_has_its_own_code_and_no_other(path: Path) -> None:
     assert _spoken(path) == expected
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
+@pytest.mark.parametrize("path", TEXTS, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_a_file_is_what_its_maker_makes(path: Path) -> None:
-    assert path.read_text() == files()[path.parent.name][path.name]
+    assert path.read_text() == TEXTS[path]
