@@ -102,6 +102,9 @@ class Said:
     usd_per_mtok_unstated: float | None = None
     train_tflops_per_gpu: float | None = None
     train_tok_per_s_per_gpu: float | None = None
+    usage_input_tokens: int | None = None  # by the server's `usage` in its answers, beside the client's own count
+    usage_output_tokens: int | None = None
+    interval_half_width_share: float | None = None  # of a stated interval over repeats, as a share of its mean
     quality: float | None = None  # score or accuracy from the same server process
 
 

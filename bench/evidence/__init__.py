@@ -3,17 +3,20 @@
 from bench.evidence.copies import copied_numbers
 from bench.evidence.energy import energy_identities
 from bench.evidence.exhibit import GroupEvidence, RowEvidence
+from bench.evidence.identities import identities
 from bench.evidence.memory import memory_needs
 from bench.evidence.money import cost_identity, token_units
 from bench.evidence.provenance import provenance_conflicts
 from bench.evidence.remarks import remarked
 from bench.evidence.roofline import roofline_shares
 from bench.evidence.scaling import scaling_gains
+from bench.evidence.statistics import repeats
 from bench.evidence.telemetry import telemetry_worth
 from bench.evidence.training import training_shares
 
 ROW_EVIDENCE: tuple[RowEvidence, ...] = (
     remarked,
+    identities,
     roofline_shares,
     training_shares,
     memory_needs,
@@ -23,4 +26,4 @@ ROW_EVIDENCE: tuple[RowEvidence, ...] = (
     telemetry_worth,
     energy_identities,
 )
-GROUP_EVIDENCE: tuple[GroupEvidence, ...] = (scaling_gains, copied_numbers)
+GROUP_EVIDENCE: tuple[GroupEvidence, ...] = (repeats, scaling_gains, copied_numbers)

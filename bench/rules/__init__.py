@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping
 
 from bench.rules.coherence import COHERENCE_RULES
+from bench.rules.identities import IDENTITY_RULES
 from bench.rules.imported import IMPORTED_RULES
 from bench.rules.money import MONEY_RULES
 from bench.rules.night import NIGHT_RULES
@@ -16,6 +17,7 @@ __all__ = ["NIGHT_RULES", "Evidence", "Range", "Rule", "Scope", "Status", "Verdi
 # What any claim is asked, be it a file of somebody else's or a run of our own.
 CLAIM_RULES: tuple[Rule, ...] = (
     *IMPORTED_RULES,
+    *IDENTITY_RULES,
     *ROOFLINE_RULES,
     *MEMORY_RULES,
     *PROVENANCE_RULES,

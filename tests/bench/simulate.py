@@ -225,15 +225,43 @@ class _Queue:
 def claim_of(simulated: Simulated, *, has_series: bool = True) -> Claim:
     """What the client claims; without its series only the aggregates."""
     series, load = simulated.series, simulated.load
-    said = said_of(series, load)
-    return Claim(
+    claim = Claim(
         lineage=Lineage("simulated.json", "0" * 64, "", "simulated", 1, "vllm bench serve", "0.33.0"),
         asked=_asked(load, len(simulated.sent_s), float(simulated.output_tokens.mean())),
-        said=said,
-        latency_s=latencies_of(series),
-        series=series if has_series else None,
-        server=_server(series, said),
         label="simulated",
+    )
+    claim = claim_from(claim, load, series)
+    return claim if has_series else replace(claim, series=None)
+
+
+def claim_from(claim: Claim, load: Load, series: Series) -> Claim:
+    """The claim with these series and everything that follows from those that are good."""
+    good = good_of(series)
+    said = said_of(good, load)
+    failed = 0 if series.is_ok is None else int((~series.is_ok).sum())
+    return replace(
+        claim,
+        said=replace(said, failed=failed),
+        latency_s=latencies_of(good),
+        series=series,
+        server=_server(good, said),
+    )
+
+
+def good_of(series: Series) -> Series:
+    """The good requests alone."""
+    if series.is_ok is None or series.is_ok.all() or series.gap_at is None or series.gap_s is None:
+        return series
+    counts = np.diff(series.gap_at)
+    kept = {
+        name: getattr(series, name)[series.is_ok]
+        for name in ("input_tokens", "output_tokens", "start_s", "ttft_s", "e2el_s", "is_ok")
+    }
+    return replace(
+        series,
+        **kept,
+        gap_s=series.gap_s[np.repeat(series.is_ok, counts)],
+        gap_at=np.concatenate(([0], np.cumsum(counts[series.is_ok]))),
     )
 
 

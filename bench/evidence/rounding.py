@@ -1,0 +1,27 @@
+"""How far two numbers are apart beyond what printing them explains: half a unit of the last digit of each."""
+
+from decimal import Decimal
+
+DIGITS = 12  # so many and more are not rounded; fewer than 15, for a change of unit spoils the last ones
+
+
+def half_unit(printed: float) -> float:
+    """Half a unit of the last digit that a number was printed with; a whole number may be rounded to the unit."""
+    exponent = Decimal(f"{printed:.{DIGITS}g}").as_tuple().exponent
+    return 0.5 * 10.0 ** min(exponent, 0) if isinstance(exponent, int) else 0.0
+
+
+def looseness(*printed: float | None) -> float:
+    """The relative error that printing leaves in a product or quotient of these."""
+    return sum(half_unit(number) / abs(number) for number in printed if number)
+
+
+def rel(one: float, other: float) -> float:
+    """How far apart two numbers are, as a share of the larger; 0 of two zeros."""
+    larger = max(abs(one), abs(other))
+    return abs(one - other) / larger if larger else 0.0
+
+
+def beyond(one: float, other: float, loose: float) -> float:
+    """Their relative difference, less what printing explains."""
+    return max(0.0, rel(one, other) - loose)

@@ -1,0 +1,108 @@
+"""Whether enough requests and repeats stand behind what is stated, and whether the answers were any good."""
+
+from collections import defaultdict
+from collections.abc import Hashable, Sequence
+from math import ceil, log
+
+import numpy as np
+
+from bench.claim import Claim
+from bench.evidence.answered import Answered
+from bench.evidence.arithmetic import quantile
+from bench.evidence.completeness import DURATION_S
+from bench.evidence.exhibit import Exhibits, Lacking, Observed
+from bench.metrics import ratio
+
+PER_SLOT = 10  # InferenceX and MAD send so many
+HEADLINE = 99.0  # a tool of fixed percentiles prints more than this whatever the count, and nobody quotes it
+FIXED = ("guidellm", "inference-perf", "llm-d", "llmd", "aiperf")
+TAIL = 90.0  # from here on percentiles are published; 36 requests support it
+# Student's t, two-sided 95 %, by the number of repeats.
+T_975 = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776}
+
+
+def least_samples(q: float) -> int:
+    """From so many on a percentile has a two-sided distribution-free 95 % interval; `q` is 50 to 100."""
+    return ceil(log(0.025) / log(q / 100)) if q < 100 else 1  # noqa: PLR2004 - p100 is the largest, whatever the count
+
+
+def tails(claim: Claim, answered: Answered) -> Exhibits:
+    """How many percentiles are stated that so few requests do not support; nothing where none are."""
+    is_fixed = any(name.startswith(FIXED) for name in (claim.lineage.format, (claim.lineage.tool or "").lower()))
+    most = HEADLINE if is_fixed else 100.0
+    stated = [
+        (q, f"{metric} {name}")
+        for metric, values in claim.latency_s.items()
+        for name in values
+        if (q := quantile(name)) is not None and TAIL <= q <= most
+    ]
+    if not stated:
+        return {}
+    count = claim.said.completed
+    if count is None and answered.is_good is not None:
+        count = int(answered.is_good.sum())
+    if count is None:
+        return {"ev_thin_percentiles": Lacking("how many requests completed")}
+    thin = [f"{name} needs {least_samples(q)}" for q, name in stated if count < least_samples(q)]
+    return {"ev_thin_percentiles": Observed(float(len(thin)), f"{count} requests; {', '.join(thin)}" if thin else "")}
+
+
+def intervals(claim: Claim, _answered: Answered) -> Exhibits:
+    """How many of the two guards an interval is stated without; nothing where none is."""
+    if claim.said.interval_half_width_share is None:
+        return {}
+    said, asked = claim.said, claim.asked
+    guards = {
+        f"a window of {DURATION_S:g} s": ratio(said.duration_s, DURATION_S),
+        f"{PER_SLOT} requests a slot": ratio(asked.request_count, (asked.concurrency or 0) * PER_SLOT),
+    }
+    if asked.concurrency is None:
+        guards.popitem()
+    if None in guards.values():
+        return {"ev_unguarded_interval": Lacking(" and ".join(name for name, value in guards.items() if value is None))}
+    broken = [name for name, value in guards.items() if value is not None and value < 1]
+    share = said.interval_half_width_share
+    return {"ev_unguarded_interval": Observed(float(len(broken)), f"± {share:.1%} without {' and '.join(broken)}")}
+
+
+def quality(claim: Claim) -> Exhibits:
+    """The score over the lowest with which a speed may be published; nothing where no such limit is known."""
+    limit, score = claim.asked.slo_quality, claim.said.quality
+    if limit is None:
+        return {}
+    value = ratio(score, limit)
+    if value is None:
+        return {"ev_quality_over_limit": Lacking("the score of the same server process")}
+    return {"ev_quality_over_limit": Observed(value, f"{score:.6g}, at least {limit:.6g}")}
+
+
+def repeats(claims: Sequence[Claim]) -> list[Exhibits]:
+    """How much the throughput of repeats varies: measured claims of one label, tool and configuration."""
+    together: dict[Hashable, list[int]] = defaultdict(list)
+    for at, claim in enumerate(claims):
+        if claim.label and claim.outcome == "measured" and _throughput(claim) is not None:
+            tool = (claim.lineage.format, claim.lineage.tool, claim.lineage.tool_version)
+            together[(claim.label, *tool, claim.asked, claim.kind)].append(at)
+    found: list[Exhibits] = [{} for _ in claims]
+    for members in together.values():
+        values = [value for at in members if (value := _throughput(claims[at])) is not None]
+        varying = _variation(np.array(values))
+        for at in members if varying is not None else ():
+            found[at]["ev_repeat_variation"] = varying  # type: ignore[assignment]
+    return found
+
+
+def _throughput(claim: Claim) -> float | None:
+    said = claim.said
+    stated = (said.output_throughput_tok_per_s, said.total_throughput_tok_per_s, said.request_throughput_per_s)
+    return next((rate for rate in stated if rate is not None), None)
+
+
+def _variation(values: np.ndarray) -> Observed | None:
+    mean = float(values.mean())
+    if len(values) < 2 or mean <= 0:  # noqa: PLR2004 - one has no spread
+        return None
+    spread = float(values.std(ddof=1))
+    t = T_975.get(len(values), 2.0)
+    half = t * spread / len(values) ** 0.5
+    return Observed(spread / mean, f"{len(values)} repeats, {mean:.6g} ± {half:.3g} by a 95 % interval")
