@@ -101,12 +101,9 @@ class Document:
     @cached_property
     def yaml(self) -> Any:
         """What it says as YAML, dates as text; raises with the line where it is none."""
-        import yaml  # noqa: PLC0415 - one format needs it
+        from warehouse.importers.plain_yaml import read_yaml  # noqa: PLC0415 - one format needs the parser
 
-        try:
-            return yaml.load(self.text, Loader=getattr(yaml, "CBaseLoader", yaml.BaseLoader))  # noqa: S506 - only text comes of it
-        except yaml.YAMLError as error:
-            raise UnreadableResultError(f"{self.name} is no YAML: {' '.join(str(error).split())}") from error
+        return read_yaml(self.name, self.text)
 
     @property
     def is_json_object(self) -> bool:

@@ -1,6 +1,7 @@
 """The fields of one object of a file, read by name and type; what nobody read, and what was wrong, is kept."""
 
 import math
+import reprlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -153,7 +154,7 @@ class Fields:
         return None
 
     def _complain(self, name: str, what: str) -> None:
-        shown = repr(self._values[name])
+        shown = reprlib.repr(self._values[name])  # of a deep or long value only its beginning
         self.remark("unreadable_value", f"{name} = {shown[:60]} {what}, so it is left out")
 
 

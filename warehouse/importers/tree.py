@@ -1,5 +1,6 @@
 """An object of a file with the objects inside it: what nobody read, and what was odd, is told by the outermost."""
 
+import reprlib
 from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
@@ -33,7 +34,7 @@ class Tree(Fields):
         for at, one in enumerate(value if isinstance(value, list) else []):
             found.append(self.branch(f"{name}[{at}]", one))
             if not isinstance(one, Mapping):
-                self.remark("unreadable_value", f"{name}[{at}] = {repr(one)[:60]} is no object, so it is left out")
+                self.remark("unreadable_value", f"{name}[{at}] = {reprlib.repr(one)} is no object, so it is left out")
         return found
 
     def amount(self, *names: str, scale: float = 1.0) -> float | None:
