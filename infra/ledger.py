@@ -8,83 +8,16 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import psutil
 
 from bench.errors import LedgerError
 from bench.record import AttemptOutcome
 from infra.clock import Clock, WallClock
+from infra.ledger_tables import BEGIN_ATTEMPT, HOLD_ATTEMPT, HOLD_LEASE, INTEND, bring_up_to_date, values_of
 
 State = Literal["intended", "held", "releasing", "released"]
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS leases (
-  lease_id TEXT PRIMARY KEY,
-  night TEXT NOT NULL,
-  cloud TEXT NOT NULL,
-  name TEXT,
-  attempt INTEGER NOT NULL DEFAULT 1,
-  machine_id TEXT,
-  address TEXT,
-  kind TEXT,
-  region TEXT,
-  is_spot INTEGER NOT NULL DEFAULT 0,
-  state TEXT NOT NULL CHECK (state IN ('intended', 'held', 'releasing', 'released')),
-  usd_per_hour REAL NOT NULL CHECK (usd_per_hour >= 0),
-  budget_usd REAL,
-  image TEXT,
-  earlier_usd REAL NOT NULL DEFAULT 0,
-  owner_host TEXT,
-  owner_pid INTEGER NOT NULL,
-  owner_began_at REAL NOT NULL,
-  heartbeat_at TEXT,
-  intended_at TEXT NOT NULL,
-  rented_at TEXT,
-  expires_at TEXT NOT NULL,
-  released_at TEXT
-);
-CREATE TABLE IF NOT EXISTS attempts (
-  lease_id TEXT NOT NULL,
-  attempt INTEGER NOT NULL,
-  name TEXT NOT NULL,
-  kind TEXT NOT NULL,
-  region TEXT,
-  is_spot INTEGER NOT NULL,
-  usd_per_hour REAL NOT NULL,
-  machine_id TEXT,
-  began_at TEXT NOT NULL,
-  rented_at TEXT,
-  ended_at TEXT,
-  outcome TEXT,
-  reason TEXT,
-  PRIMARY KEY (lease_id, attempt)
-);
-"""
-_INTEND = """
-INSERT INTO leases (lease_id, night, cloud, name, attempt, kind, region, is_spot, state, usd_per_hour, budget_usd,
-  image, owner_host, owner_pid, owner_began_at, heartbeat_at, intended_at, expires_at)
-VALUES (:lease_id, :night, :cloud, :name, :attempt, :kind, :region, :is_spot, 'intended', :usd_per_hour, :budget_usd,
-  :image, :host, :pid, :began, :now, :now, :expires_at)
-ON CONFLICT (lease_id) DO UPDATE SET name = excluded.name, attempt = excluded.attempt, kind = excluded.kind,
-  region = excluded.region, is_spot = excluded.is_spot, state = 'intended', usd_per_hour = excluded.usd_per_hour,
-  image = excluded.image, heartbeat_at = excluded.heartbeat_at, expires_at = excluded.expires_at,
-  machine_id = NULL, address = NULL, rented_at = NULL
-"""
-_BEGIN_ATTEMPT = """
-INSERT INTO attempts (lease_id, attempt, name, kind, region, is_spot, usd_per_hour, began_at)
-VALUES (:lease_id, :attempt, :name, :kind, :region, :is_spot, :usd_per_hour, :now)
-"""
-_HOLD_LEASE = """
-UPDATE leases SET state = 'held', machine_id = :machine_id, rented_at = coalesce(rented_at, :now),
-  usd_per_hour = coalesce(:usd_per_hour, usd_per_hour)
-WHERE lease_id = :lease_id
-"""
-_HOLD_ATTEMPT = """
-UPDATE attempts SET machine_id = :machine_id, rented_at = coalesce(rented_at, :now),
-  usd_per_hour = coalesce(:usd_per_hour, usd_per_hour)
-WHERE lease_id = :lease_id AND attempt = (SELECT attempt FROM leases WHERE lease_id = :lease_id)
-"""
-_MOMENTS = {"heartbeat_at", "intended_at", "rented_at", "expires_at", "released_at", "began_at", "ended_at"}
 # A night on another host is alive while its heartbeat is younger than this; it beats every minute or so.
 HEARTBEAT_MAX_AGE = timedelta(minutes=15)
 
@@ -196,7 +129,7 @@ class Ledger:
         except OSError as error:
             raise self._broken(error) from error
         with self._open() as connection:
-            _bring_up_to_date(connection)
+            bring_up_to_date(connection)
 
     def _broken(self, error: Exception) -> LedgerError:
         return LedgerError(
@@ -227,15 +160,15 @@ class Ledger:
         values = {**asdict(intent), "expires_at": intent.expires_at.isoformat(), "lease_id": lease_id, "now": now}
         owner = {"host": socket.gethostname(), "pid": os.getpid(), "began": psutil.Process().create_time()}
         with self._open() as connection:
-            connection.execute(_INTEND, {**values, **owner})
-            connection.execute(_BEGIN_ATTEMPT, values)
+            connection.execute(INTEND, {**values, **owner})
+            connection.execute(BEGIN_ATTEMPT, values)
 
     def hold(self, lease_id: str, machine_id: str, usd_per_hour: float | None = None) -> None:
         """Write down that the cloud gave us this machine, at this price where it differs from what was offered."""
         with self._open() as connection:
             values = {"machine_id": machine_id, "now": self._now(), "usd_per_hour": usd_per_hour, "lease_id": lease_id}
-            connection.execute(_HOLD_LEASE, values)
-            connection.execute(_HOLD_ATTEMPT, values)
+            connection.execute(HOLD_LEASE, values)
+            connection.execute(HOLD_ATTEMPT, values)
 
     def reach(self, lease_id: str, address: str | None) -> None:
         """Write down that the machine is up, and where."""
@@ -293,7 +226,7 @@ class Ledger:
         """Every lease there ever was, oldest first."""
         with self._open() as connection:
             rows = connection.execute("SELECT * FROM leases ORDER BY intended_at").fetchall()
-        return [Lease(**_values(row)) for row in rows]
+        return [Lease(**values_of(row)) for row in rows]
 
     def open_leases(self) -> list[Lease]:
         """What is not known to be given back."""
@@ -313,24 +246,4 @@ class Ledger:
                 "SELECT * FROM attempts WHERE ? IS NULL OR lease_id = ? ORDER BY began_at, attempt",
                 (lease_id, lease_id),
             ).fetchall()
-        return [Attempt(**_values(row)) for row in rows]
-
-
-def _bring_up_to_date(connection: sqlite3.Connection) -> None:
-    """Make the tables, or those of an older ledger anew with everything that was in them."""
-    columns = [row["name"] for row in connection.execute("PRAGMA table_info(leases)")]
-    if columns and "image" not in columns:
-        names = ", ".join(columns)
-        connection.execute("ALTER TABLE leases RENAME TO older")
-        connection.execute(_SCHEMA.partition(";")[0])
-        connection.execute(f"INSERT INTO leases ({names}) SELECT {names} FROM older")  # noqa: S608  our own names
-        connection.execute("DROP TABLE older")
-    for statement in filter(str.strip, _SCHEMA.split(";")):
-        connection.execute(statement)
-
-
-def _values(row: sqlite3.Row) -> dict[str, Any]:
-    values = {name: row[name] for name in row.keys()}  # noqa: SIM118  iterating over a Row gives its values
-    for name in _MOMENTS & values.keys():
-        values[name] = values[name] and datetime.fromisoformat(values[name])
-    return {**values, "is_spot": bool(values["is_spot"])}
+        return [Attempt(**values_of(row)) for row in rows]

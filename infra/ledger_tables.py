@@ -1,0 +1,95 @@
+"""The tables of the ledger's file: what they hold, how a rental is written into them, and those of older files."""
+
+import sqlite3
+from datetime import datetime
+from typing import Any
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS leases (
+  lease_id TEXT PRIMARY KEY,
+  night TEXT NOT NULL,
+  cloud TEXT NOT NULL,
+  name TEXT,
+  attempt INTEGER NOT NULL DEFAULT 1,
+  machine_id TEXT,
+  address TEXT,
+  kind TEXT,
+  region TEXT,
+  is_spot INTEGER NOT NULL DEFAULT 0,
+  state TEXT NOT NULL CHECK (state IN ('intended', 'held', 'releasing', 'released')),
+  usd_per_hour REAL NOT NULL CHECK (usd_per_hour >= 0),
+  budget_usd REAL,
+  image TEXT,
+  earlier_usd REAL NOT NULL DEFAULT 0,
+  owner_host TEXT,
+  owner_pid INTEGER NOT NULL,
+  owner_began_at REAL NOT NULL,
+  heartbeat_at TEXT,
+  intended_at TEXT NOT NULL,
+  rented_at TEXT,
+  expires_at TEXT NOT NULL,
+  released_at TEXT
+);
+CREATE TABLE IF NOT EXISTS attempts (
+  lease_id TEXT NOT NULL,
+  attempt INTEGER NOT NULL,
+  name TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  region TEXT,
+  is_spot INTEGER NOT NULL,
+  usd_per_hour REAL NOT NULL,
+  machine_id TEXT,
+  began_at TEXT NOT NULL,
+  rented_at TEXT,
+  ended_at TEXT,
+  outcome TEXT,
+  reason TEXT,
+  PRIMARY KEY (lease_id, attempt)
+);
+"""
+INTEND = """
+INSERT INTO leases (lease_id, night, cloud, name, attempt, kind, region, is_spot, state, usd_per_hour, budget_usd,
+  image, owner_host, owner_pid, owner_began_at, heartbeat_at, intended_at, expires_at)
+VALUES (:lease_id, :night, :cloud, :name, :attempt, :kind, :region, :is_spot, 'intended', :usd_per_hour, :budget_usd,
+  :image, :host, :pid, :began, :now, :now, :expires_at)
+ON CONFLICT (lease_id) DO UPDATE SET name = excluded.name, attempt = excluded.attempt, kind = excluded.kind,
+  region = excluded.region, is_spot = excluded.is_spot, state = 'intended', usd_per_hour = excluded.usd_per_hour,
+  image = excluded.image, heartbeat_at = excluded.heartbeat_at, expires_at = excluded.expires_at,
+  machine_id = NULL, address = NULL, rented_at = NULL
+"""
+BEGIN_ATTEMPT = """
+INSERT INTO attempts (lease_id, attempt, name, kind, region, is_spot, usd_per_hour, began_at)
+VALUES (:lease_id, :attempt, :name, :kind, :region, :is_spot, :usd_per_hour, :now)
+"""
+HOLD_LEASE = """
+UPDATE leases SET state = 'held', machine_id = :machine_id, rented_at = coalesce(rented_at, :now),
+  usd_per_hour = coalesce(:usd_per_hour, usd_per_hour)
+WHERE lease_id = :lease_id
+"""
+HOLD_ATTEMPT = """
+UPDATE attempts SET machine_id = :machine_id, rented_at = coalesce(rented_at, :now),
+  usd_per_hour = coalesce(:usd_per_hour, usd_per_hour)
+WHERE lease_id = :lease_id AND attempt = (SELECT attempt FROM leases WHERE lease_id = :lease_id)
+"""
+MOMENTS = {"heartbeat_at", "intended_at", "rented_at", "expires_at", "released_at", "began_at", "ended_at"}
+
+
+def bring_up_to_date(connection: sqlite3.Connection) -> None:
+    """Make the tables, or those of an older ledger anew with everything that was in them."""
+    columns = [row["name"] for row in connection.execute("PRAGMA table_info(leases)")]
+    if columns and "image" not in columns:
+        names = ", ".join(columns)
+        connection.execute("ALTER TABLE leases RENAME TO older")
+        connection.execute(SCHEMA.partition(";")[0])
+        connection.execute(f"INSERT INTO leases ({names}) SELECT {names} FROM older")  # noqa: S608  our own names
+        connection.execute("DROP TABLE older")
+    for statement in filter(str.strip, SCHEMA.split(";")):
+        connection.execute(statement)
+
+
+def values_of(row: sqlite3.Row) -> dict[str, Any]:
+    """A row of either table, its moments as datetimes."""
+    values = {name: row[name] for name in row.keys()}  # noqa: SIM118  iterating over a Row gives its values
+    for name in MOMENTS & values.keys():
+        values[name] = values[name] and datetime.fromisoformat(values[name])
+    return {**values, "is_spot": bool(values["is_spot"])}
