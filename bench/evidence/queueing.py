@@ -160,7 +160,7 @@ def _rising(answered: Answered) -> Exhibits:
     begun = start[at]
     in_flight = np.arange(len(at)) - np.searchsorted(np.sort(start + e2el), begun)
     early = e2el[at][: max(1, len(at) // PARTS)]
-    filled = begun >= begun[0] + 2 * float(np.nanmedian(early))  # before that it fills from empty
+    filled = begun >= begun[0] + float(np.nanmedian(early))  # before that it fills from empty
     if filled.sum() < PARTS * PART_MIN:
         return {"ev_rise_share": lacking}
     risen = {"TTFT": _rise(ttft[at][filled]), "requests in flight": _rise(in_flight[filled].astype(np.float64))}

@@ -82,7 +82,7 @@ def repeats(claims: Sequence[Claim]) -> list[Exhibits]:
     for at, claim in enumerate(claims):
         if claim.label and claim.outcome == "measured" and _throughput(claim) is not None:
             tool = (claim.lineage.format, claim.lineage.tool, claim.lineage.tool_version)
-            together[(claim.label, *tool, claim.asked, claim.kind)].append(at)
+            together[(claim.label, *tool, claim.asked, claim.kind, *_lengths(claim))].append(at)
     found: list[Exhibits] = [{} for _ in claims]
     for members in together.values():
         values = [value for at in members if (value := _throughput(claims[at])) is not None]
@@ -90,6 +90,12 @@ def repeats(claims: Sequence[Claim]) -> list[Exhibits]:
         for at in members if varying is not None else ():
             found[at]["ev_repeat_variation"] = varying  # type: ignore[assignment]
     return found
+
+
+def _lengths(claim: Claim) -> tuple[str, ...]:
+    """Mean prompt and answer to two digits: a file may not say that it asked for others."""
+    totals = (claim.said.total_input_tokens, claim.said.total_output_tokens)
+    return tuple(f"{ratio(total, claim.said.completed) or 0.0:.1e}" for total in totals)
 
 
 def _throughput(claim: Claim) -> float | None:

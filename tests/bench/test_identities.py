@@ -449,9 +449,9 @@ def test_repeats_that_differ_are_unstable_together(slower: float, outcome: str) 
 
 
 def test_claims_of_other_configurations_are_no_repeats() -> None:
-    other = asking(tp_size=2)(PLAIN)
+    others = [asking(tp_size=2)(PLAIN), scaling("said", "total_input_tokens", 2.0)(PLAIN)]
 
-    assert [each.code for each in _judged(PLAIN, other)[0].findings if each.code == "unstable"] == []
+    assert [each.code for each in _judged(PLAIN, *others)[0].findings if each.code == "unstable"] == []
 
 
 def test_every_rule_is_seen_to_fire() -> None:
