@@ -80,6 +80,7 @@ def renting(folder: Path, house: House) -> Iterator[Account]:
     droplets = SshdDroplets(folder / "droplets", furnish=furnish)
     with Emulator(speed=SPEED, droplets=droplets) as emulator:
         emulator.plant_droplet("somebody-elses")
+        emulator.behaviour.delays.snapshot_s_per_gb /= SPEED  # half an hour of the cloud's would be half a minute here
         settings = {
             "NIGHTBENCH_DO_TOKEN": emulator.token,
             "NIGHTBENCH_DO_ENDPOINT": emulator.url,
