@@ -118,19 +118,23 @@ def make_house(folder: Path, prefect_home: Path) -> House:
     return made
 
 
+def live_in(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let this very process have the house's settings."""
+    for name in ("NIGHTBENCH_DATA", "NIGHTBENCH_VLLM_EXECUTABLE"):
+        monkeypatch.setenv(name, house.environment[name])
+
+
 @pytest.fixture
 def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prefect_home: Path) -> Iterator[House]:
     made = make_house(tmp_path, prefect_home)
-    for name in ("NIGHTBENCH_DATA", "NIGHTBENCH_VLLM_EXECUTABLE"):
-        monkeypatch.setenv(name, made.environment[name])
+    live_in(made, monkeypatch)
     yield made
     for lease in Ledger(made.data / "ledger.sqlite").leases():
         processes.end(processes.marked(lease.lease_id), patience_s=0.1)
 
 
-@pytest.fixture
-def calibrated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A client that was found fit for anything a test asks: nights inside the tests do not measure it each time."""
+def trust_the_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let nights inside this process find their client fit for anything."""
 
     def fit_for_anything(_data: Path, night: NightRecord, _cache: Path, _say: object) -> Calibration:
         load = CalibratedLoad(streams=1000, stream_tok_per_s=1e6, workers=1)
@@ -138,6 +142,12 @@ def calibrated(monkeypatch: pytest.MonkeyPatch) -> None:
         return Calibration(calibration_id=night.night, hostname=host, meter_version=METER_VERSION, loads=(load,))
 
     monkeypatch.setattr("infra.verbs.calibrate_night", fit_for_anything)
+
+
+@pytest.fixture
+def calibrated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that was found fit for anything a test asks: nights inside the tests do not measure it each time."""
+    trust_the_client(monkeypatch)
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,7 @@
 """A whole night through the real Prefect into the real DuckDB; the engine's place is taken by the truth server."""
 
 import socket
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -15,7 +16,7 @@ from infra.ledger import Ledger
 from infra.local import LocalCloud
 from tasks.artifacts import NightProgress
 from tasks.planning import make_night
-from tests.flows.conftest import House
+from tests.flows.conftest import House, live_in, make_house, trust_the_client
 from warehouse.load import LoadSummary, load_night
 from warehouse.query import run_sql
 
@@ -27,6 +28,18 @@ MEASURED = {"accepted", "suspect"}  # which of the two, the noise of this host d
 
 def night(house: House, resume: str | None = None) -> LoadSummary:
     return nightly(suite=str(house.suite), target="local", resume=resume)
+
+
+@pytest.fixture(scope="module")
+def past(tmp_path_factory: pytest.TempPathFactory, prefect_home: Path, prefect_api: None) -> House:
+    """A house after one healthy night, for all tests that only read what it left."""
+    del prefect_api
+    made = make_house(tmp_path_factory.mktemp("past"), prefect_home)
+    with pytest.MonkeyPatch.context() as patch:
+        live_in(made, patch)
+        trust_the_client(patch)
+        night(made)
+    return made
 
 
 def ask(house: House, sql: str) -> list[tuple[object, ...]]:
@@ -43,49 +56,44 @@ def test_a_healthy_night_ends_with_accepted_rows_and_nothing_left(house: House) 
     assert house.leftovers() == NOTHING
 
 
-def test_a_night_is_lake_warehouse_report_and_run_folders(house: House) -> None:
-    summary = night(house)
+def test_a_night_is_lake_warehouse_report_and_run_folders(past: House) -> None:
+    (name,) = store.nights(past.data)
 
-    page = (house.data / "reports" / f"{summary.night}.html").read_text()
+    page = (past.data / "reports" / f"{name}.html").read_text()
     assert "accepted" in page
-    assert ask(house, "SELECT count(*) FROM requests") == [(36,)]
-    assert ask(house, "SELECT count(*) > 0 FROM telemetry") == [(True,)]
+    assert ask(past, "SELECT count(*) FROM requests") == [(36,)]
+    assert ask(past, "SELECT count(*) > 0 FROM telemetry") == [(True,)]
     looks = "count(*) > 0, count(error), bool_and(requests_running + requests_waiting >= 0), bool_and(at_s IS NOT NULL)"
-    assert ask(house, f"SELECT {looks} FROM server_samples") == [(True, 0, True, True)]
-    assert ask(house, "SELECT count(*), sum(usd) FROM leases") == [(1, 0.0)]
-    assert ask(house, "SELECT outcome, kind FROM attempts") == [("rented", "local")]
+    assert ask(past, f"SELECT {looks} FROM server_samples") == [(True, 0, True, True)]
+    assert ask(past, "SELECT count(*), sum(usd) FROM leases") == [(1, 0.0)]
+    assert ask(past, "SELECT outcome, kind FROM attempts") == [("rented", "local")]
     told = "SELECT stage, count(*) FROM stages WHERE stage NOT LIKE 'between%' GROUP BY stage ORDER BY min(started_at)"
     stages = ["boot", "software", "model", "calibrate", "serve", "measure", "release"]
-    assert ask(house, told) == [(stage, 2 if stage == "measure" else 1) for stage in stages]
-    assert len(list((house.data / "runs" / summary.night).glob("*/0/MANIFEST.sha256"))) == 2
+    assert ask(past, told) == [(stage, 2 if stage == "measure" else 1) for stage in stages]
+    assert len(list((past.data / "runs" / name).glob("*/0/MANIFEST.sha256"))) == 2
 
 
-def test_the_servers_view_stands_beside_ours(house: House) -> None:
-    night(house)
-
+def test_the_servers_view_stands_beside_ours(past: House) -> None:
     inside = "bool_and(ttft_ms >= server_ttft_ms + server_queue_ms), count(server_mean_itl_ms)"
-    assert ask(house, f"SELECT {inside} FROM requests") == [(True, 36)]
+    assert ask(past, f"SELECT {inside} FROM requests") == [(True, 36)]
     counted = "sum(server_finished_length), sum(server_finished_abort), sum(server_prefix_cache_hits)"
-    assert ask(house, f"SELECT {counted} FROM measurements") == [(39, 0, 0)]
+    assert ask(past, f"SELECT {counted} FROM measurements") == [(39, 0, 0)]
     steady = "bool_and(live_mean >= 0.99 * concurrency_asked), bool_and(steady_duration_s > 0)"
-    assert ask(house, f"SELECT {steady} FROM measurements") == [(True, True)]
+    assert ask(past, f"SELECT {steady} FROM measurements") == [(True, True)]
 
 
-def test_loading_a_night_twice_adds_no_row(house: House) -> None:
-    summary = night(house)
-    before = ask(house, "SELECT * FROM measurements ORDER BY run_id")
+def test_loading_a_night_twice_adds_no_row(past: House) -> None:
+    before = ask(past, "SELECT * FROM measurements ORDER BY run_id")
 
-    load_night(house.data, summary.night)
+    load_night(past.data, *store.nights(past.data))
 
-    assert ask(house, "SELECT * FROM measurements ORDER BY run_id") == before
-    assert ask(house, "SELECT count(*) FROM requests") == [(36,)]
+    assert ask(past, "SELECT * FROM measurements ORDER BY run_id") == before
+    assert ask(past, "SELECT count(*) FROM requests") == [(36,)]
 
 
-def test_what_was_asked_and_what_was_found_stand_side_by_side(house: House) -> None:
-    night(house)
-
+def test_what_was_asked_and_what_was_found_stand_side_by_side(past: House) -> None:
     versions = "engine_version_asked, engine_version_found, kv_cache_tokens, cpu_count > 0, git_commit IS NOT NULL"
-    assert ask(house, f"SELECT DISTINCT {versions} FROM measurements") == [("0.32.0", "0.32.0", 524288, True, True)]
+    assert ask(past, f"SELECT DISTINCT {versions} FROM measurements") == [("0.32.0", "0.32.0", 524288, True, True)]
 
 
 def test_another_version_than_asked_is_rejected(house: House) -> None:
@@ -280,9 +288,8 @@ def test_a_crash_anywhere_leaves_nothing_rented_and_nothing_running(
     assert halves == NOTHING
 
 
-def test_the_ui_shows_plan_progress_results_findings_and_the_report(house: House) -> None:
-    night(house)
-
+@pytest.mark.usefixtures("past")
+def test_the_ui_shows_plan_progress_results_findings_and_the_report() -> None:
     with get_client(sync_client=True) as client:
         shown = {artifact.key for artifact in client.read_artifacts()}
     assert {"plan", "progress", "results", "findings", "report"} <= shown
