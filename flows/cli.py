@@ -15,6 +15,7 @@ from bench.errors import LeaseError, NightbenchError, ObjectStoreError, UsageErr
 from flows import show
 from flows.audit import audit_command
 from flows.ending import code_of, end_well
+from flows.export import export_command
 from infra.settings import Settings, quiet_environment
 
 if TYPE_CHECKING:
@@ -319,6 +320,7 @@ def doctor(as_json: JsonFlag = False) -> None:
 
 
 app.command("audit")(audit_command)
+app.command("export")(export_command)
 
 
 def main() -> None:

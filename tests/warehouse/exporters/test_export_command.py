@@ -1,0 +1,31 @@
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from flows.cli import app
+from tests.warehouse.conftest import NIGHT
+from warehouse.load import LoadSummary
+
+
+@pytest.fixture
+def data(loaded: tuple[Path, LoadSummary], monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("NIGHTBENCH_DATA", str(loaded[0]))
+    return str(loaded[0])
+
+
+def test_an_export_is_printed(data: str) -> None:
+    found = CliRunner().invoke(app, ["--data", data, "export", "pytorch", NIGHT, "--all"])
+
+    assert found.exit_code == 0, found.output
+    assert {record["schema_version"] for record in json.loads(found.stdout)} == {"v3"}
+
+
+def test_an_export_is_written_to_a_file_or_to_a_folder_of_several(data: str, tmp_path: Path) -> None:
+    for name, out in (("nvidia-csv", "some/report.csv"), ("llm-d", "reports")):
+        found = CliRunner().invoke(app, ["--data", data, "export", name, "--all", "--out", str(tmp_path / out)])
+        assert found.exit_code == 0, found.output
+
+    assert (tmp_path / "some/report.csv").read_text().startswith("Model,PP,TP,")
+    assert len(list((tmp_path / "reports").glob("*.json"))) > 1

@@ -1,0 +1,251 @@
+"""What we export says what our rows say, in the words of the format, and our own importers read it back the same."""
+
+import csv
+import io
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from bench.claim import Claim, Metric
+from bench.errors import UsageError
+from tests.warehouse.conftest import NIGHT
+from tests.warehouse.importers.reading import claims_of, sample
+from warehouse.exporters import EXPORTERS, export, read_measurements
+from warehouse.exporters.measurement import Measurement
+from warehouse.load import LoadSummary
+
+# What this file's tests hold of a report, where the schema itself is not at hand.
+CLOSED: Mapping[str, frozenset[str]] = {
+    "": frozenset({"version", "run", "scenario", "results"}),
+    "run": frozenset({"uid", "eid", "cid", "pid", "user", "description", "keywords", "time"}),
+    "run.time": frozenset({"start", "end", "duration"}),
+    "scenario": frozenset({"load", "stack"}),
+    "scenario.load": frozenset({"metadata", "native", "standardized"}),
+    "scenario.load.metadata": frozenset({"schema_version", "cfg_id", "description"}),
+    "scenario.load.native": frozenset({"args", "envars", "config"}),
+    "results": frozenset({"request_performance"}),
+    "results.request_performance": frozenset({"aggregate"}),
+    "results.request_performance.aggregate": frozenset({"requests", "latency", "throughput"}),
+}
+METRICS: tuple[Metric, ...] = ("ttft", "tpot", "itl", "e2el")
+STATISTIC = {"units", "mean", "p50", "p90", "p95", "p99", "p99p9"}
+ON_GPUS = {"gpus": ["AMD Instinct MI300X"] * 8, "engine_flags": ["-tp", "4", "--pipeline_parallel_size=2"]}
+
+
+@pytest.fixture(scope="session")
+def measured(loaded: tuple[Path, LoadSummary]) -> list[Measurement]:
+    """Every measurement of the night, whatever its verdict, as if on eight GPUs."""
+    found = read_measurements(loaded[0], [NIGHT], accepted_only=False)
+    return [Measurement({**one.row, **ON_GPUS}) for one in found]
+
+
+@pytest.fixture(scope="session")
+def chat(measured: list[Measurement]) -> Measurement:
+    """A closed loop with failures."""
+    return next(one for one in measured if one["scenario"] == "chat")
+
+
+def text_of(name: str, *measurements: Measurement) -> str:
+    (text,) = export(name, measurements).files.values()
+    return text
+
+
+def changed(one: Measurement, **values: Any) -> Measurement:
+    return Measurement({**one.row, **values})
+
+
+def read_back(name: str, file: str, *measurements: Measurement) -> list[Claim]:
+    return claims_of(file, text_of(name, *measurements))
+
+
+def test_only_accepted_measurements_are_read_unless_asked(loaded: tuple[Path, LoadSummary]) -> None:
+    accepted = read_measurements(loaded[0], [NIGHT])
+    every = read_measurements(loaded[0], [NIGHT], accepted_only=False)
+
+    assert {one["verdict"] for one in accepted} <= {"accepted"}
+    assert len(accepted) < len(every)
+    assert {one["outcome"] for one in every} == {"measured"}
+    assert read_measurements(loaded[0], ["2020-01-01"], accepted_only=False) == []
+    assert len(read_measurements(loaded[0], [], accepted_only=False)) == len(every)
+
+
+def test_the_engines_flags_say_how_many_gpus_it_used(chat: Measurement) -> None:
+    assert (chat.parallel, chat.gpu_count, chat.gpu) == ({"tp": 4, "pp": 2, "dp": 1}, 8, "AMD Instinct MI300X")
+    assert changed(chat, gpus=[]).gpu_count == 0
+    assert changed(chat, gpus=["A", "B"]).gpu is None
+
+
+def test_inferencex_rows_are_read_back_with_the_same_numbers(chat: Measurement) -> None:
+    (claim,) = read_back("inferencex", "agg.json", chat)
+
+    assert claim.lineage.format == "inferencex-agg"
+    assert (claim.asked.gpu_count, claim.asked.tp_size, claim.asked.concurrency) == (8, 4, chat["concurrency_asked"])
+    assert (claim.asked.isl, claim.asked.osl) == (chat["isl"], chat["osl"])
+    assert claim.said.output_per_gpu_tok_per_s == pytest.approx(chat["output_throughput_tok_per_s"] / 8)
+    assert claim.said.input_throughput_tok_per_s == pytest.approx(chat["total_input_tokens"] / chat["duration_s"])
+    for metric in METRICS:
+        assert claim.latency(metric, "mean") == pytest.approx(chat[f"{metric}_mean_ms"] / 1e3)
+        assert claim.latency(metric, "median") == pytest.approx(chat[f"{metric}_p50_ms"] / 1e3)
+        assert claim.latency(metric, "p99") == pytest.approx(chat[f"{metric}_p99_ms"] / 1e3)
+    assert claim.remarks == ()
+
+
+def test_a_report_of_llmd_is_read_back_with_the_same_numbers(chat: Measurement) -> None:
+    (claim,) = read_back("llm-d", "report.json", chat)
+
+    assert claim.lineage.format == "llm-d"
+    assert (claim.said.completed, claim.said.failed) == (chat["completed"], chat["failed"])
+    assert claim.said.duration_s == pytest.approx(chat["duration_s"])
+    assert claim.said.total_output_tokens == chat["total_output_tokens"]
+    assert claim.said.output_throughput_tok_per_s == chat["output_throughput_tok_per_s"]
+    assert (claim.asked.gpu_count, claim.asked.tp_size, claim.asked.pp_size) == (8, 4, 2)
+    assert (claim.asked.isl, claim.asked.concurrency) == (chat["isl"], chat["concurrency_asked"])
+    for metric in METRICS:
+        for ours, column in (("mean", "mean"), ("median", "p50"), ("p99", "p99")):
+            assert claim.latency(metric, ours) == pytest.approx(chat[f"{metric}_{column}_ms"] / 1e3)
+    assert claim.remarks == ()
+
+
+@pytest.mark.parametrize(("name", "file"), [("nvidia-json", "report.json"), ("nvidia-csv", "report.csv")])
+def test_nvidias_files_are_read_back_with_the_same_numbers(name: str, file: str, chat: Measurement) -> None:
+    (claim,) = read_back(name, file, chat)
+
+    assert claim.lineage.format == "nvidia"
+    assert claim.said.output_throughput_tok_per_s == chat["output_throughput_tok_per_s"]
+    assert (claim.asked.model, claim.asked.precision) == (chat["model"], chat["precision"])
+    assert (claim.asked.gpu, claim.asked.gpu_count, claim.asked.tp_size) == ("AMD Instinct MI300X", 8, 4)
+    assert (claim.asked.isl, claim.asked.osl) == (chat["isl"], chat["osl"])
+    assert claim.remarks == ()
+
+
+@pytest.mark.parametrize(
+    ("values", "why"),
+    [
+        ({"gpus": []}, "of one GPU"),
+        ({"concurrency_asked": None}, "closed loops only"),
+        ({"engine_flags": ["-dp", "2"]}, "data parallel"),
+    ],
+)
+def test_what_inferencex_has_no_word_for_is_left_out(chat: Measurement, values: dict[str, Any], why: str) -> None:
+    found = export("inferencex", [chat, changed(chat, **values)])
+
+    assert [why in sentence for sentence in found.left_out] == [True]
+    assert len(json.loads(found.files["agg.json"])) == 1
+
+
+def test_a_report_of_llmd_says_what_the_row_says(chat: Measurement) -> None:
+    report = json.loads(text_of("llm-d", chat))
+    aggregate = report["results"]["request_performance"]["aggregate"]
+
+    assert (report["version"], report["run"]["uid"]) == ("0.2.1", chat["run_id"])
+    assert aggregate["requests"]["total"] == chat["completed"] + chat["failed"]
+    assert aggregate["requests"]["failures"] == chat["failed"] == 10
+    assert aggregate["latency"]["time_to_first_token"]["mean"] == chat["ttft_mean_ms"]
+    assert aggregate["latency"]["request_latency"]["p99"] == chat["e2el_p99_ms"]
+    assert aggregate["throughput"]["output_token_rate"] == {
+        "units": "tokens/s",
+        "mean": chat["output_throughput_tok_per_s"],
+    }
+    (server,) = report["scenario"]["stack"]
+    assert server["standardized"]["accelerator"]["parallelism"] == {"tp": 4, "pp": 2, "dp": 1}
+
+
+def test_a_report_of_llmd_has_no_key_that_its_closed_schema_lacks(measured: list[Measurement]) -> None:
+    for one in measured:
+        report = json.loads(text_of("llm-d", one))
+
+        for path, allowed in CLOSED.items():
+            assert set(_at(report, path)) <= allowed, path
+        aggregate = report["results"]["request_performance"]["aggregate"]
+        for name in ("latency", "throughput"):
+            for statistic in aggregate[name].values():
+                assert {"units", "mean"} <= set(statistic) <= STATISTIC
+        for component in report["scenario"].get("stack", ()):
+            assert set(component) == {"metadata", "standardized", "native"}
+            assert {"kind", "tool", "tool_version", "role", "replicas", "model", "accelerator"} == set(
+                component["standardized"]
+            )
+
+
+def test_every_report_of_llmd_is_valid_by_its_schema(measured: list[Measurement]) -> None:
+    schema = json.loads(sample("llmd_benchmark_report_v0.2.1_schema.json").read_text())
+    bare = changed(measured[0], gpus=[], driver_version=None, nightbench_version=None, isl=None, started_at=None)
+
+    for one in (*measured, bare):
+        jsonschema.validate(json.loads(text_of("llm-d", one)), schema)
+
+
+def test_several_reports_of_llmd_are_several_files(measured: list[Measurement]) -> None:
+    files = export("llm-d", measured).files
+
+    assert len(files) == len(measured) > 1
+    assert all("/" not in name for name in files)
+
+
+def test_nvidias_table_says_which_tokens_and_how_many_gpus(chat: Measurement) -> None:
+    (row,) = csv.DictReader(io.StringIO(text_of("nvidia-csv", chat)))
+
+    assert row["Throughput"] == f"{chat['output_throughput_tok_per_s']!r} output tokens/sec"
+    assert (row["GPU"], row["TP"], row["PP"]) == ("8x AMD Instinct MI300X", "4", "2")
+    assert row["Concurrency"] == str(chat["concurrency_asked"])
+
+
+def test_nvidias_report_is_one_for_each_model_and_machine(chat: Measurement) -> None:
+    other = changed(chat, model="another", e2el_mean_ms=None)
+
+    files = export("nvidia-json", [chat, chat, other]).files
+
+    first, second = (json.loads(files[name]) for name in ("report-1.json", "report-2.json"))
+    assert [len(report["benchmarks"]) for report in (first, second)] == [2, 1]
+    assert first["metadata"]["gpu"] == "8x AMD Instinct MI300X"
+    assert first["benchmarks"][0]["avg_latency_sec"] == pytest.approx(chat["e2el_mean_ms"] / 1e3)
+    assert "avg_latency_sec" not in second["benchmarks"][0]
+
+
+@pytest.mark.parametrize("throughput", [None, 0.0])
+def test_a_failure_is_never_a_zero(chat: Measurement, throughput: float | None) -> None:
+    failed = changed(chat, output_throughput_tok_per_s=throughput)
+
+    for name in ("nvidia-json", "nvidia-csv"):
+        with pytest.raises(UsageError, match=r"nothing to export: .* has no throughput of output tokens"):
+            export(name, [failed])
+
+
+def test_a_record_of_pytorch_is_one_number(chat: Measurement) -> None:
+    records = json.loads(text_of("pytorch", changed(chat, itl_p999_ms=None)))
+    values = {record["metric"]["name"]: record["metric"]["benchmark_values"] for record in records}
+
+    assert values["output_tokens_per_second"] == [chat["output_throughput_tok_per_s"]]
+    assert values["median_ttft_ms"] == [chat["ttft_p50_ms"]]
+    assert "p999_itl_ms" not in values
+    assert {record["schema_version"] for record in records} == {"v3"}
+    assert {record["model"]["name"] for record in records} == {chat["model"]}
+    assert records[0]["benchmark"]["extra_info"]["args"]["tp_size"] == 4
+
+
+@pytest.mark.parametrize("name", EXPORTERS)
+def test_no_null_and_no_nan_stands_in_an_export(name: str, measured: list[Measurement]) -> None:
+    for text in export(name, measured).files.values():
+        assert "null" not in text
+        assert "NaN" not in text
+        assert "None" not in text
+
+
+def test_a_format_that_there_is_none_of_is_refused_with_those_there_are(chat: Measurement) -> None:
+    with pytest.raises(UsageError, match="'excel' is no format to export to; there are llm-d, inferencex, nvidia-json"):
+        export("excel", [chat])
+
+
+def test_nothing_accepted_is_said_and_not_written() -> None:
+    with pytest.raises(UsageError, match="no measurement of these nights is accepted: --all"):
+        export("pytorch", [])
+
+
+def _at(report: dict[str, Any], path: str) -> dict[str, Any]:
+    for name in filter(None, path.split(".")):
+        report = report.get(name, {})
+    return report

@@ -1,0 +1,46 @@
+"""Our measurements in other tools' formats: one file a format."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.errors import UsageError
+from warehouse.exporters import inferencex, llmd, nvidia, pytorch
+from warehouse.exporters.exporter import Exporter
+from warehouse.exporters.measurement import Measurement
+from warehouse.query import run_sql
+
+EXPORTERS: Mapping[str, Exporter] = {
+    each.name: each
+    for each in (llmd.EXPORTER, inferencex.EXPORTER, nvidia.JSON_EXPORTER, nvidia.CSV_EXPORTER, pytorch.EXPORTER)
+}
+
+
+@dataclass(frozen=True)
+class Exported:
+    """The texts of the files by name, and a sentence for each measurement that the format cannot tell."""
+
+    files: Mapping[str, str]
+    left_out: Sequence[str]
+
+
+def read_measurements(data: Path, nights: Sequence[str], *, accepted_only: bool = True) -> list[Measurement]:
+    """The measurements of these nights, of all nights if none is named; those that failed are no measurements."""
+    verdicts = "verdict = 'accepted'" if accepted_only else "outcome = 'measured' AND verdict <> 'failed'"
+    of_nights = "AND list_contains(?, night)" if nights else ""
+    query = f'FROM measurements WHERE {verdicts} {of_nights} ORDER BY night, "order", "repeat", run_id'
+    return [Measurement(row) for row in run_sql(data, query, (list(nights),) if nights else ()).dicts()]
+
+
+def export(format_name: str, measurements: Sequence[Measurement]) -> Exported:
+    """These measurements in this format; raises UsageError where the format is none, or nothing is left to tell."""
+    exporter = EXPORTERS.get(format_name)
+    if exporter is None:
+        raise UsageError(f"{format_name!r} is no format to export to; there are {', '.join(EXPORTERS)}")
+    reasons = [(one, exporter.lacking(one)) for one in measurements]
+    left_out = [f"{one['run_id']} cannot be told in the format {format_name}: {why}" for one, why in reasons if why]
+    told = [one for one, why in reasons if why is None]
+    if not told:
+        said = "; ".join(left_out) or "no measurement of these nights is accepted: --all exports those that are not"
+        raise UsageError(f"nothing to export: {said}")
+    return Exported(exporter.files(told), left_out)

@@ -1,0 +1,18 @@
+"""What an exporter is: a format's name, and measurements to the texts of its files."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from warehouse.exporters.measurement import Measurement
+
+
+@dataclass(frozen=True)
+class Exporter:
+    """One format; `files` gives texts by file name.
+
+    `lacking` says why a measurement cannot be told in this format, None where it can: it is left out, not bent.
+    """
+
+    name: str
+    files: Callable[[Sequence[Measurement]], dict[str, str]]
+    lacking: Callable[[Measurement], str | None] = lambda _measurement: None

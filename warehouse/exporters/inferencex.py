@@ -1,0 +1,68 @@
+"""InferenceX's aggregate rows: latencies in seconds, throughputs of one GPU."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from warehouse.exporters.exporter import Exporter
+from warehouse.exporters.measurement import Measurement, known
+
+
+def row_of(one: Measurement) -> dict[str, Any]:
+    """One aggregate row, of the third version of the schema. `std_intvty` is left out: it means nothing."""
+    sizes = one.parallel
+    latencies = {
+        f"{_statistic(statistic)}_{metric}": value / 1e3
+        for metric in ("ttft", "tpot", "itl", "e2el")
+        for statistic, value in one.latencies_ms(metric).items()
+    }
+    return known(
+        {
+            "hw": one.gpu,
+            "conc": one["concurrency_asked"],
+            "image": one["image_digest"],
+            "model": one["model"],
+            "framework": one["engine"],
+            "precision": one["precision"],
+            "disagg": False,
+            "is_multinode": False,
+            "isl": one["isl"],
+            "osl": one["osl"],
+            "tp": sizes["tp"],
+            "pp": sizes["pp"],
+            "ep": 1,
+            "tput_per_gpu": _per_gpu(one, one.total_tok_per_s),
+            "output_tput_per_gpu": _per_gpu(one, one["output_throughput_tok_per_s"]),
+            "input_tput_per_gpu": _per_gpu(one, one.input_tok_per_s),
+            **latencies,
+            **{f"{name}_intvty": 1 / latencies[f"{name}_tpot"] for name in ("mean", "median", "p90", "p99")
+               if latencies.get(f"{name}_tpot")},
+        }
+    )  # fmt: skip
+
+
+def lacking(one: Measurement) -> str | None:
+    """Why this measurement is no such row."""
+    if not one["gpus"] or one.gpu is None:
+        return "its throughputs are of one GPU, and this has none, or several kinds"
+    if one["concurrency_asked"] is None:
+        return "it knows closed loops only"
+    if one.parallel["dp"] != 1:
+        return "it has no word for data parallel"
+    return None
+
+
+def files(measurements: Sequence[Measurement]) -> dict[str, str]:
+    """One list of rows."""
+    return {"agg.json": json.dumps([row_of(one) for one in measurements], indent=2) + "\n"}
+
+
+def _statistic(name: str) -> str:
+    return {"p50": "median", "p999": "p99.9"}.get(name, name)
+
+
+def _per_gpu(one: Measurement, rate: float | None) -> float | None:
+    return rate / one.gpu_count if rate is not None else None
+
+
+EXPORTER = Exporter("inferencex", files, lacking)

@@ -1,0 +1,83 @@
+"""A measurement's row as exporters see it: asked and found in other people's words, None for what is not known."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bench.engine_config import parse_flags
+from bench.metrics import PERCENTILE_MIN_SAMPLES, percentile_name
+
+Row = Mapping[str, Any]
+STATISTICS = ("mean", *(percentile_name(q) for q in PERCENTILE_MIN_SAMPLES))
+_PARALLEL = {"--tensor-parallel-size": "tp", "--pipeline-parallel-size": "pp", "--data-parallel-size": "dp"}
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One row of the table of measurements."""
+
+    row: Row
+
+    def __getitem__(self, column: str) -> Any:
+        """The value of a column; None where it is NULL or the lake is older than the column."""
+        return self.row.get(column)
+
+    @property
+    def flags(self) -> dict[str, str]:
+        """The engine's extra arguments by their long name; "" for one without a value."""
+        return parse_flags(self["engine_flags"] or ())
+
+    @property
+    def parallel(self) -> dict[str, int]:
+        """GPUs by which weights, layers and requests are split, 1 where no flag says otherwise: that is the default."""
+        sizes = {"tp": 1, "pp": 1, "dp": 1}
+        for flag, value in self.flags.items():
+            if flag in _PARALLEL and value.isdecimal():
+                sizes[_PARALLEL[flag]] = int(value)
+        return sizes
+
+    @property
+    def gpu_count(self) -> int:
+        """GPUs that the server used, not all that the machine has; 0 where it has none."""
+        sizes = self.parallel
+        return sizes["tp"] * sizes["pp"] * sizes["dp"] if self["gpus"] else 0
+
+    @property
+    def gpu(self) -> str | None:
+        """Their name; None where there is none, or where they are of several kinds."""
+        names = set(self["gpus"] or ())
+        return names.pop() if len(names) == 1 else None
+
+    @property
+    def engine_version(self) -> str | None:
+        """As the running server said, else as it was asked for."""
+        found, asked = self["engine_version_found"], self["engine_version_asked"]
+        return str(found or asked) if found or asked else None
+
+    @property
+    def framework(self) -> str | None:
+        """Engine and version in one."""
+        words = [word for word in (self["engine"], self.engine_version) if word]
+        return " ".join(words) or None
+
+    @property
+    def input_tok_per_s(self) -> float | None:
+        """Input tokens of the answered requests over the window."""
+        tokens, seconds = self["total_input_tokens"], self["duration_s"]
+        return tokens / seconds if tokens is not None and seconds else None
+
+    @property
+    def total_tok_per_s(self) -> float | None:
+        """Input and output tokens over the window."""
+        given, made = self.input_tok_per_s, self["output_throughput_tok_per_s"]
+        return given + made if given is not None and made is not None else None
+
+    def latencies_ms(self, metric: str) -> dict[str, float]:
+        """The statistics of one metric that there are, by name, in milliseconds."""
+        found = {statistic: self[f"{metric}_{statistic}_ms"] for statistic in STATISTICS}
+        return {statistic: value for statistic, value in found.items() if value is not None}
+
+
+def known(values: Mapping[str, Any]) -> dict[str, Any]:
+    """These without what is not known: a key that is missing is no number, and neither is 0."""
+    return {name: value for name, value in values.items() if value is not None and value not in ({}, [])}
