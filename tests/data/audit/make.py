@@ -132,9 +132,8 @@ def _cold(result: Mapping[str, Any], seconds: float) -> Result:
     }
     more = 1e3 * seconds * result["max_concurrency"] / result["completed"]
     longer = {name: result[name] + more for name in ("mean_ttft_ms", "mean_e2el_ms")}
-    return {name: value for name, value in (result | rates | longer).items() if not name.startswith("std_")} | {
-        "duration": duration
-    }
+    spoiled = {**result, **rates, **longer, "duration": duration}
+    return {name: value for name, value in spoiled.items() if not name.startswith("std_")}
 
 
 def _failing(result: Mapping[str, Any], count: int) -> Result:
