@@ -29,10 +29,6 @@ class _Moment:
     least_s: float
     most_s: float
 
-    @property
-    def is_day(self) -> bool:
-        return self.most_s > self.least_s
-
 
 def timestamps(claim: Claim, pairs: Iterable[Pair]) -> Exhibits:
     """How far apart the claim's own moments are; a day without a time is any moment of it."""
@@ -81,7 +77,8 @@ def _readings(text: str) -> Iterator[_Moment]:
         return
     start_s = (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()
     is_day = ":" not in text and "T" not in text
-    yield _Moment(start_s, start_s + (DAY_S if is_day else 0.0))
+    # A day of some place: it begins up to 14 hours before that of UTC and ends up to 12 after it.
+    yield _Moment(start_s - 14 * HOUR_S, start_s + DAY_S + 12 * HOUR_S) if is_day else _Moment(start_s, start_s)
 
 
 def _epochs(text: str) -> Iterator[_Moment]:

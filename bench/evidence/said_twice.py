@@ -27,6 +27,8 @@ _WHAT: Mapping[str, What] = {
 _TARGET = re.compile(r"gfx\d+[a-f]?|sm\d{2,3}")
 _STACKS = {"rocm": "AMD", "cuda": "NVIDIA", "nvcr.io": "NVIDIA"}
 _DATED = re.compile(r"(?<!\d)(?:20\d{6}[-_T]\d{6}|20\d{2}-\d{2}-\d{2})(?!\d)")
+_DAY = re.compile(r"\d{4}-?\d{2}-?\d{2}")
+_ZONED = re.compile(r"(?:Z|[+-]\d{2}:?\d{2})$")
 
 
 def said_twice(claim: Claim, gpu: Gpu | None) -> Iterator[Pair]:
@@ -70,9 +72,12 @@ def _dates(claim: Claim) -> Iterator[Pair]:
     stated, started = claim.unread.get("date"), claim.said.started_at_s
     named = _DATED.search(PurePosixPath(claim.lineage.file.replace("\\", "/")).name)
     moments = {"date": str(stated) if stated else None, "file name": named[0].replace("_", "-") if named else None}
-    if started is not None:
-        moments["start"] = datetime.fromtimestamp(started, UTC).isoformat()
     known = [(where, moment) for where, moment in moments.items() if moment]
-    for at, (where, moment) in enumerate(known):
-        for other, second in known[at + 1 :]:
-            yield Pair("timestamp", moment, second, f"{where} / {other}")
+    if len(known) > 1:
+        yield Pair("timestamp", known[0][1], known[1][1], "date / file name")
+    if started is not None:
+        clock = datetime.fromtimestamp(started, UTC).isoformat()
+        for where, moment in known:
+            # Of a local time whose zone nobody tells only the day can be held against a clock.
+            day = _DAY.match(moment)
+            yield Pair("timestamp", day[0] if day and not _ZONED.search(moment) else moment, clock, f"{where} / start")

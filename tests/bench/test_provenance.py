@@ -123,7 +123,7 @@ def test_what_was_observed_stands_beside_what_was_claimed() -> None:
 
 
 def test_a_date_is_that_of_the_name_and_of_the_clock() -> None:
-    good = changed(unread={"date": "20260921-141410"})
+    good = changed(unread={"date": "20260921-091410"})  # on a clock of some other place
     name = Lineage("run-20250921-141410.json", "0" * 64, "", "test", 1, LINEAGE.tool, LINEAGE.tool_version)
 
     assert found(good) == {}
