@@ -1,12 +1,14 @@
 """`nightbench audit`: judge any result file that is known, and say why; needs no server, no warehouse and no GPU."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bench.errors import UsageError
+from bench.errors import UnreadableResultError, UsageError
 from flows import show
 
 if TYPE_CHECKING:
@@ -61,6 +63,32 @@ def audit_command(  # noqa: PLR0913, PLR0917 - each option is an argument
         weights_gib=None if weights_gb is None else weights_gb * GB / GIB,
     )
     _audit(files, context, only, use_gx=use_gx, as_json=as_json)
+
+
+def import_command(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Result files of other tools.")],
+) -> None:
+    """Load result files of other tools, judged, into the warehouse: tables claims and claim_findings.
+
+    Their bytes are kept by hash; importing a file again changes nothing. What a file does not say may stand in a
+    context.toml beside it. Exits 1 where a file cannot be read.
+    """
+    from infra.settings import Settings  # noqa: PLC0415
+    from warehouse.imports import import_file  # noqa: PLC0415
+
+    is_bad = False
+    for path in files:
+        try:
+            found = import_file(Settings().data, path)
+        except UnreadableResultError as error:
+            show.error(str(error))
+            is_bad = True
+            continue
+        counted = Counter(each.verdict for each in found.judged)
+        told = ", ".join(f"{count} {verdict}" for verdict, count in sorted(counted.items())) or "no claims"
+        show.line(f"{path}: {told}{'' if found.is_new else ' (it was there before)'}")
+    if is_bad:
+        raise typer.Exit(1)
 
 
 def _audit(files: list[str], context: "Asked", only: str | None, *, use_gx: bool, as_json: bool) -> None:

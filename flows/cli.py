@@ -13,7 +13,7 @@ import typer
 
 from bench.errors import LeaseError, NightbenchError, ObjectStoreError, UsageError
 from flows import show
-from flows.audit import audit_command
+from flows.audit import audit_command, import_command
 from flows.ending import code_of, end_well
 from flows.export import export_command
 from infra.settings import Settings, quiet_environment
@@ -320,7 +320,11 @@ def doctor(as_json: JsonFlag = False) -> None:
 
 
 app.command("audit")(audit_command)
+<<<<<<< HEAD
 app.command("export")(export_command)
+=======
+app.command("import")(import_command)
+>>>>>>> 9cd55d3 (Import other tools' result files: bytes kept by hash, claims judged, as rows that a rebuild gives again)
 
 
 def main() -> None:

@@ -5,7 +5,6 @@ folder, so it is declared but not stored in a file. `python -m warehouse.columns
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -15,41 +14,23 @@ from bench.engines.vllm import FINISH_REASONS, SAMPLED
 from bench.metrics import PERCENTILE_MIN_SAMPLES, percentile_name
 from bench.rules import NIGHT_RULES, NOT_CHECKABLE, Rule
 from bench.rules.told import told_bounds, told_range
+from warehouse.claim_columns import CLAIM_COLUMNS, CLAIM_IDS
+from warehouse.column import Column
 
-Type = Literal["text", "integer", "number", "flag", "moment", "texts", "gaps", "counts"]
-Table = Literal["measurements", "requests", "telemetry", "server_samples", "findings", "leases", "attempts", "stages"]
+Table = Literal[
+    "measurements",
+    "requests",
+    "telemetry",
+    "server_samples",
+    "findings",
+    "leases",
+    "attempts",
+    "stages",
+    "claims",
+    "claim_findings",
+]
 TABLES: tuple[Table, ...] = get_args(Table)
 PARTITION = "night"
-
-_DUCKDB: dict[Type, str] = {
-    "text": "VARCHAR",
-    "integer": "BIGINT",
-    "number": "DOUBLE",
-    "flag": "BOOLEAN",
-    "moment": "TIMESTAMP WITH TIME ZONE",
-    "texts": "VARCHAR[]",
-    "gaps": "FLOAT[]",
-    "counts": "INTEGER[]",
-}
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column; `low` and `high` bound what is possible at all, not what is good."""
-
-    name: str
-    type: Type
-    meaning: str
-    unit: str | None = None
-    low: float | None = None
-    high: float | None = None
-    nullable: bool = True
-
-    @property
-    def duckdb_type(self) -> str:
-        """Its type as DuckDB spells it."""
-        return _DUCKDB[self.type]
-
 
 _IDS = (
     Column("night", "text", "the night it was measured in; the lake's partition", nullable=False),
@@ -294,8 +275,7 @@ _SERVER_SAMPLES = (
     *(Column(ours, "number", f"`vllm:{theirs}`, summed over its labels") for ours, theirs in SAMPLED.items()),
 )
 
-_FINDINGS = (
-    *_IDS,
+_FINDING = (
     Column("code", "text", "the rule", nullable=False),
     Column("family", "text", "its kind: arithmetic, client-server, ...", nullable=False),
     Column("severity", "text", "critical, warning or info", nullable=False),
@@ -308,6 +288,7 @@ _FINDINGS = (
     Column("tolerated_high", "number", "highest value that does not fail"),
     Column("message", "text", "what it says, as a sentence", nullable=False),
 )
+_FINDINGS = (*_IDS, *_FINDING)
 
 _LEASES = (
     _IDS[0],
@@ -366,6 +347,8 @@ COLUMNS: dict[Table, tuple[Column, ...]] = {
     "leases": _LEASES,
     "attempts": _ATTEMPTS,
     "stages": _STAGES,
+    "claims": CLAIM_COLUMNS,
+    "claim_findings": (*CLAIM_IDS, *_FINDING),
 }
 
 

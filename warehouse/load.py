@@ -15,6 +15,7 @@ from bench.record import NightEnd, NightRecord, PlannedRun
 from warehouse.database import build_warehouse
 from warehouse.earlier import compare, earlier_files, later_compared
 from warehouse.folders import Place, night_folder, nights, read_run, run_folders
+from warehouse.imports import stage_imports
 from warehouse.judgement import Judgement, judge_night
 from warehouse.lake import STAGING, PartWriter, one_loader, partition, remove_others, swap_in, write_json, write_rows
 from warehouse.lake import writing as writing_to
@@ -90,14 +91,15 @@ def load_night(data: Path, night: str) -> LoadSummary:
 
 
 def rebuild(data: Path, progress: Callable[[str], None] = lambda _night: None) -> list[LoadSummary]:
-    """Load every night anew beside the lake, then swap it in; what no run folder stands behind is dropped."""
+    """Load every night and import anew beside the lake, then swap it in; what no raw file stands behind is dropped."""
     with writing_to(data / "lake"), one_loader(data) as lake:
         summaries = []
         for night in nights(data):
             summaries.append(_stage(night_folder(data, night), lake))
             progress(night)
+        imports = stage_imports(data, lake / STAGING)
         changed = swap_in(lake)
-        remove_others(lake, {summary.night for summary in summaries})
+        remove_others(lake, imports | {summary.night for summary in summaries})
         build_warehouse(data)
     return [_with_changes(summary, changed) for summary in summaries]
 

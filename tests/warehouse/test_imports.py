@@ -1,0 +1,107 @@
+"""Files of other tools in the warehouse: kept by hash, judged, never twice, and there again after a rebuild."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from bench.errors import UnreadableResultError
+from warehouse.columns import COLUMNS, Table
+from warehouse.imports import import_file
+from warehouse.load import rebuild
+from warehouse.query import run_sql
+
+SERVE = Path(__file__).parents[1] / "data" / "vllm-results" / "vllm_bench_serve.json"
+
+
+@pytest.fixture
+def imported(tmp_path: Path) -> Path:
+    """A data folder with one imported file, which is no longer where it was."""
+    file = tmp_path / "results.json"
+    file.write_bytes(SERVE.read_bytes())
+    (tmp_path / "results.context.toml").write_text('gpu = "MI300X"')
+    data = tmp_path / "data"
+    data.mkdir()
+    import_file(data, file)
+    file.unlink()
+    return data
+
+
+def _lake(data: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(data)): path.read_bytes() for path in (data / "lake").rglob("*.parquet")}
+
+
+def test_a_claim_is_a_row_with_its_numbers_and_where_they_are_from(imported: Path) -> None:
+    said = json.loads(SERVE.read_bytes())
+    columns = "format, importer_version, sha256, gpu, concurrency, completed, output_throughput_tok_per_s, ttft_mean_ms"
+
+    (row,) = run_sql(imported, f"SELECT {columns} FROM claims").rows
+
+    digest = hashlib.sha256(SERVE.read_bytes()).hexdigest()
+    assert list(row[:6]) == ["vllm-serve", row[1], digest, "MI300X", said["max_concurrency"], said["completed"]]
+    assert row[6:] == pytest.approx((said["output_throughput"], said["mean_ttft_ms"]))
+
+
+def test_the_bytes_are_kept_under_their_hash(imported: Path) -> None:
+    (kept,) = (imported / "imports").iterdir()
+
+    assert hashlib.sha256((kept / "raw").read_bytes()).hexdigest() == kept.name
+
+
+def test_findings_stand_beside_their_claim(imported: Path) -> None:
+    joined = "SELECT count(*) > 0, count(*) = count(message) FROM claims JOIN claim_findings USING (claim_id)"
+
+    assert run_sql(imported, joined).rows == ((True, True),)
+
+
+@pytest.mark.parametrize("table", ["claims", "claim_findings"])
+def test_the_views_of_imports_have_the_declared_columns_and_types(imported: Path, table: Table) -> None:
+    described = run_sql(imported, f"DESCRIBE {table}").dicts()
+
+    assert {row["column_name"]: row["column_type"] for row in described} == {
+        column.name: column.duckdb_type for column in COLUMNS[table]
+    }
+
+
+def test_importing_a_file_again_changes_nothing(imported: Path, tmp_path: Path) -> None:
+    before = _lake(imported)
+    again = tmp_path / "renamed.json"
+    again.write_bytes(SERVE.read_bytes())
+    (tmp_path / "renamed.context.toml").write_text('gpu = "MI300X"')
+
+    found = import_file(imported, again)
+
+    assert found.is_new is False
+    assert run_sql(imported, "SELECT count(*) FROM claims").rows == ((1,),)
+    assert {name: content for name, content in _lake(imported).items() if "findings" in name} == {
+        name: content for name, content in before.items() if "findings" in name
+    }
+
+
+def test_a_rebuild_gives_the_same_lake(imported: Path) -> None:
+    before = _lake(imported)
+
+    rebuild(imported)
+
+    assert _lake(imported) == before
+
+
+def test_what_cannot_be_read_leaves_nothing_behind(tmp_path: Path) -> None:
+    (tmp_path / "broken.json").write_bytes(b'{"date": ')
+    data = tmp_path / "data"
+    data.mkdir()
+
+    with pytest.raises(UnreadableResultError, match=r"broken\.json line 1"):
+        import_file(data, tmp_path / "broken.json")
+
+    assert not (data / "imports").exists()
+
+
+def test_an_import_that_was_cut_short_is_not_there(imported: Path) -> None:
+    (kept,) = (imported / "imports").iterdir()
+    kept.rename(kept.with_name(f".{kept.name}"))
+
+    rebuild(imported)
+
+    assert run_sql(imported, "SELECT count(*) FROM claims").rows == ((0,),)

@@ -1,0 +1,65 @@
+"""The columns of imported claims, from the fields of a Claim; lengths of time are told in ms, as people read them."""
+
+from collections.abc import Iterator
+from dataclasses import fields
+from typing import Any, get_args, get_type_hints
+
+from bench.claim import Asked, Metric, Said
+from warehouse.column import Column, Type
+
+CLAIM_IDS = (
+    Column("night", "text", "the import: `import-` and the beginning of the file's sha256", nullable=False),
+    Column("claim_id", "text", "the import and the place of the claim in its file, from 0", nullable=False),
+)
+METRICS: tuple[Metric, ...] = get_args(Metric)
+STATISTICS = {"mean": "mean", "median": "p50", "std": "std", "min": "min", "max": "max"} | {
+    name: name for name in ("p90", "p95", "p99", "p999")
+}
+_TYPES: dict[type, Type] = {str: "text", int: "integer", float: "number", bool: "flag"}
+_UNITS = (
+    *(("_tok_per_s", "tok/s"), ("_per_s", "1/s"), ("_per_hour", "USD/h"), ("_gib", "GiB"), ("_at_s", "s"), ("_s", "s")),
+    *(("_share", "share"), ("_tokens", "tokens"), ("_len", "tokens")),
+)
+
+_LINEAGE = (
+    Column("file", "text", "the file as it was named when it was imported", nullable=False),
+    Column("sha256", "text", "of its bytes, which stand under `imports/`", nullable=False),
+    Column("place", "text", "the claim's place inside the file", nullable=False),
+    Column("format", "text", "the format it was read as", nullable=False),
+    Column("importer_version", "integer", "of the importer that read it", nullable=False, low=1),
+    Column("tool", "text", "that wrote the file"),
+    Column("tool_version", "text", "its version"),
+    Column("label", "text", "the row as a person would name it", nullable=False),
+    Column("kind", "text", "measured, derived, interpolated, expected or quoted", nullable=False),
+    Column("outcome", "text", "measured, failed or not-run", nullable=False),
+    Column("verdict", "text", "accepted, suspect, rejected, failed or not-run", nullable=False),
+)
+
+
+def _fields(of: type, what: str) -> Iterator[Column]:
+    hints = get_type_hints(of)
+    for each in fields(of):
+        unit = next((unit for ending, unit in _UNITS if each.name.endswith(ending)), None)
+        yield Column(each.name, _type(hints[each.name]), f"{what}: {each.name.replace('_', ' ')}", unit)
+
+
+def _type(hint: Any) -> Type:
+    """The column's type of a field that may be None; words out of a fixed list are text."""
+    kinds = [kind for kind in get_args(hint) if kind is not type(None)]
+    return _TYPES.get(kinds[0], "text")
+
+
+def _latencies() -> Iterator[Column]:
+    for metric in METRICS:
+        for statistic in STATISTICS.values():
+            yield Column(f"{metric}_{statistic}_ms", "number", f"said: {statistic} of {metric}", "ms")
+
+
+CLAIM_COLUMNS = (
+    *CLAIM_IDS,
+    *_LINEAGE,
+    *_fields(Asked, "asked"),
+    *_fields(Said, "said"),
+    *_latencies(),
+    Column("unread", "text", "what the file says beside that, as a JSON object", nullable=False),
+)

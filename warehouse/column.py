@@ -1,0 +1,35 @@
+"""What a column of the lake is: its type, unit, meaning and bounds."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Type = Literal["text", "integer", "number", "flag", "moment", "texts", "gaps", "counts"]
+
+_DUCKDB: dict[Type, str] = {
+    "text": "VARCHAR",
+    "integer": "BIGINT",
+    "number": "DOUBLE",
+    "flag": "BOOLEAN",
+    "moment": "TIMESTAMP WITH TIME ZONE",
+    "texts": "VARCHAR[]",
+    "gaps": "FLOAT[]",
+    "counts": "INTEGER[]",
+}
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column; `low` and `high` bound what is possible at all, not what is good."""
+
+    name: str
+    type: Type
+    meaning: str
+    unit: str | None = None
+    low: float | None = None
+    high: float | None = None
+    nullable: bool = True
+
+    @property
+    def duckdb_type(self) -> str:
+        """Its type as DuckDB spells it."""
+        return _DUCKDB[self.type]

@@ -1,0 +1,184 @@
+"""Other tools' result files in the warehouse: their bytes kept by sha256, their claims judged, as rows.
+
+`imports/<sha256>/` holds the file as it came, the files beside it that were read with it, and import.json with its name
+and what its reader said about it. Importing a file again changes nothing; a rebuild reads what is kept.
+"""
+
+import json
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from bench.claim import Asked, Claim, Said
+from bench.errors import UnreadableResultError
+from bench.judging import Finding, Judged, group_exhibits, judge_claim, row_exhibits
+from bench.rules import BY_COLUMN
+from warehouse import expectations
+from warehouse.claim_columns import METRICS, STATISTICS
+from warehouse.context import context_of
+from warehouse.database import build_warehouse
+from warehouse.importers import read_claims
+from warehouse.importers.document import Document, read_document
+from warehouse.lake import STAGING, one_loader, swap_in, sync_folder, write_json, write_rows, writing
+from warehouse.rows import Row
+from warehouse.subject import subject_of
+
+RAW, ABOUT, BESIDE = "raw", "import.json", "beside"
+_MS = 1e3
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What one file became."""
+
+    name: str
+    sha256: str
+    judged: tuple[Judged, ...]
+    is_new: bool
+
+
+def partition_of(sha256: str) -> str:
+    """The lake's partition of an import."""
+    return f"import-{sha256[:16]}"
+
+
+def import_file(data: Path, path: Path) -> Imported:
+    """Keep a file's bytes, judge its claims and put them into the warehouse.
+
+    Raises UnreadableResultError where it is no result file that can be read: then nothing is kept.
+    """
+    read: dict[str, bytes] = {}
+    document = _document(str(path), _bytes_of(path), path.parent, read)
+    context = context_of(path, Asked())
+    judged = _judge(document, context)
+    with writing(data / "imports"), one_loader(data) as lake:
+        is_new = _keep(data, document, path, context, read)
+        _stage(lake / STAGING, document.sha256, judged)
+        swap_in(lake)
+        build_warehouse(data)
+    return Imported(str(path), document.sha256, judged, is_new)
+
+
+def stage_imports(data: Path, staging: Path) -> set[str]:
+    """Write every import that is kept into the staging folder; gives their partitions."""
+    kept = sorted(each for each in (data / "imports").glob(f"*/{ABOUT}") if not each.parent.name.startswith("."))
+    for about in kept:
+        told = json.loads(about.read_bytes())
+        document = _document(told["name"], (about.parent / RAW).read_bytes(), about.parent / BESIDE, {})
+        _stage(staging, document.sha256, _judge(document, Asked(**told["context"])))
+    return {partition_of(about.parent.name) for about in kept}
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UnreadableResultError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _document(name: str, raw: bytes, folder: Path, read: dict[str, bytes]) -> Document:
+    """The document, which notes in `read` what it takes from the files beside it."""
+
+    def sibling(other: str) -> bytes | None:
+        beside = folder / Path(other).name
+        if not beside.is_file():
+            return None
+        read[beside.name] = beside.read_bytes()
+        return read[beside.name]
+
+    names = sorted(each.name for each in folder.iterdir() if each.is_file()) if folder.is_dir() else []
+    return read_document(name, raw, sibling, names)
+
+
+def _keep(data: Path, document: Document, path: Path, context: Asked, read: dict[str, bytes]) -> bool:
+    """Put the bytes under their hash, whole or not at all; says whether they were not there before."""
+    folder = data / "imports" / document.sha256
+    is_new = not folder.exists()
+    if is_new:
+        staging = folder.with_name(f".{folder.name}")
+        shutil.rmtree(staging, ignore_errors=True)
+        (staging / BESIDE).mkdir(parents=True)
+        shutil.copyfile(path, staging / RAW)
+        for name, content in read.items():
+            (staging / BESIDE / name).write_bytes(content)
+        _write_about(staging, document, context)
+        staging.replace(folder)
+        sync_folder(folder.parent)
+    else:
+        _write_about(folder, document, context)
+    return is_new
+
+
+def _write_about(folder: Path, document: Document, context: Asked) -> None:
+    said = {name: value for name, value in asdict(context).items() if value is not None}
+    write_json(folder / (ABOUT + ".new"), {"name": document.name, "sha256": document.sha256, "context": said})
+    (folder / (ABOUT + ".new")).replace(folder / ABOUT)
+
+
+def _judge(document: Document, context: Asked) -> tuple[Judged, ...]:
+    """Every claim of a file, judged by great-expectations; what several show together is looked for in the file."""
+    claims: list[Claim] = []
+    exhibits = []
+    for said in read_claims(document):
+        claim = said.with_context(context)
+        exhibits.append(row_exhibits(claim, subject_of(claim)))
+        claims.append(replace(claim, series=None))
+    whole = [own | more for own, more in zip(exhibits, group_exhibits(claims), strict=True)]
+    sheet = [expectations.Case(str(at), each) for at, each in enumerate(whole)]
+    failed = expectations.failed_of(expectations.validate(expectations.frame_of(sheet)))
+    return tuple(
+        judge_claim(claim, case.exhibits, expectations.statuses(case, failed))
+        for claim, case in zip(claims, sheet, strict=True)
+    )
+
+
+def _stage(staging: Path, sha256: str, judged: Sequence[Judged]) -> None:
+    partition = partition_of(sha256)
+    write_rows(staging, "claims", partition, [_claim_row(partition, at, each) for at, each in enumerate(judged)])
+    write_rows(staging, "claim_findings", partition, list(_finding_rows(partition, judged)))
+
+
+def _claim_row(partition: str, at: int, judged: Judged) -> Row:
+    claim, lineage = judged.claim, judged.claim.lineage
+    return {
+        "night": partition,
+        "claim_id": f"{partition}/{at}",
+        **asdict(lineage),
+        **{name: getattr(claim, name) for name in ("label", "kind", "outcome")},
+        "verdict": judged.verdict,
+        **{each.name: getattr(claim.asked, each.name) for each in fields(Asked)},
+        **{each.name: getattr(claim.said, each.name) for each in fields(Said)},
+        **_latencies(claim),
+        "unread": json.dumps(claim.unread, sort_keys=True, default=str),
+    }
+
+
+def _latencies(claim: Claim) -> dict[str, Any]:
+    return {
+        f"{metric}_{name}_ms": None
+        if (value := claim.latency_s.get(metric, {}).get(statistic)) is None
+        else value * _MS
+        for metric in METRICS
+        for statistic, name in STATISTICS.items()
+    }
+
+
+def _finding_rows(partition: str, judged: Sequence[Judged]) -> Iterator[Row]:
+    for at, each in enumerate(judged):
+        for finding in each.findings:
+            yield {"night": partition, "claim_id": f"{partition}/{at}", **_finding_row(finding)}
+
+
+def _finding_row(finding: Finding) -> Row:
+    rule = BY_COLUMN[finding.column]
+    tolerated_low, tolerated_high = rule.tolerated or (None, None)
+    return {
+        **{name: getattr(finding, name) for name in ("code", "family", "severity", "scope", "observed", "message")},
+        "status": finding.outcome,
+        "passing_low": rule.passing[0],
+        "passing_high": rule.passing[1],
+        "tolerated_low": tolerated_low,
+        "tolerated_high": tolerated_high,
+    }
