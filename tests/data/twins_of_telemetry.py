@@ -52,7 +52,7 @@ def files() -> dict[str, dict[str, str]]:
         "device_count.context.toml": "gpu_count = 1\n",
     }
     good = {"telemetry.csv": telemetry(), "telemetry.context.toml": CONTEXT}
-    return {"audit": bad, "good": good}
+    return {"audit": bad, "good/telemetry": good}
 
 
 if __name__ == "__main__":

@@ -57,7 +57,7 @@ def test_a_machine_that_vanishes_costs_one_scenario_and_another_measures_the_res
 
     def vanish() -> None:
         runs = account.house.data / "runs"
-        until = time.monotonic() + 200
+        until = time.monotonic() + 500
         while not list(runs.glob("*/*/*/MANIFEST.sha256")) and time.monotonic() < until:
             time.sleep(0.2)
         (droplet,) = account.emulator.living("nb")
