@@ -320,11 +320,8 @@ def doctor(as_json: JsonFlag = False) -> None:
 
 
 app.command("audit")(audit_command)
-<<<<<<< HEAD
 app.command("export")(export_command)
-=======
 app.command("import")(import_command)
->>>>>>> 9cd55d3 (Import other tools' result files: bytes kept by hash, claims judged, as rows that a rebuild gives again)
 
 
 def main() -> None:
