@@ -18,6 +18,7 @@ def suffixed(run: Run) -> dict[str, Any]:
     return {
         **{key: value for key, value in plain(run).items() if key not in ("label", "endpoint_type", "rtfx", "failed")},
         "backend": "vllm",
+        "date": "20260921-141426",  # when it was written, after the run
         "benchmark_start_time_unix": 1_790_000_000.0,
         "benchmark_end_time_unix": 1_790_000_000.0 + run.duration_s,
         "request_goodput:": None,
