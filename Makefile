@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: run test check format bench chaos engine lock clean
+.PHONY: run test check format bench chaos fuzz engine lock clean
 .DEFAULT_GOAL := run
 
 run: $(STAMP)
@@ -31,6 +31,12 @@ bench: $(STAMP)
 NIGHTS ?= 100
 chaos: $(STAMP)
 	$(BIN)/python -m tests.chaos $(NIGHTS) $(if $(SEED),--seed $(SEED))
+
+# Arbitrary bytes for everything that reads foreign files: `make fuzz SECONDS=600`; ends at the first crash.
+SECONDS ?= 120
+fuzz: $(STAMP)
+	$(BIN)/python -c 'import atheris' 2>/dev/null || $(BIN)/uv pip install --quiet --python $(BIN)/python atheris
+	$(BIN)/python -m tests.fuzz.importers -max_total_time=$(SECONDS) -rss_limit_mb=4096 .venv/corpus
 
 engine: $(STAMP)
 	$(BIN)/python -m infra.engine_env

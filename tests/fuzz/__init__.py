@@ -1,0 +1,1 @@
+"""Fuzzing by coverage; run by hand, for as long as one likes."""
