@@ -10,6 +10,9 @@ from bench.rules.rule import Rule
 ROUNDING_NATS = 0.01
 LOST_NATS = 0.05  # perplexity 5 % higher: what is quicker at this price is another model
 ONE_PROMPT_APART = 0.75  # where two tokens are all but equally likely rounding decides, and one prompt of four may part
+_ROUNDING = "three standard errors of bfloat16 rounding over the passage; 5 % of perplexity is another model"
+_GREEDY = "one of the four fixed prompts may part where two tokens are all but equally likely"
+_LOST = "the same as of numerics_changed, against the median of the latest sound nights with the same weights"
 ANSWER_RULES: tuple[Rule, ...] = (
     Rule(
         "numerics_changed",
@@ -19,6 +22,7 @@ ANSWER_RULES: tuple[Rule, ...] = (
         (0.0, LOST_NATS),
         "the mean log-probability of the fixed passage moved by {value:.4f} nats a token during the load",
         is_required=False,
+        origin=_ROUNDING,
         lacking="the server's answers before and after the load were not compared: {quality_not_checked}",
     ),
     Rule(
@@ -29,6 +33,7 @@ ANSWER_RULES: tuple[Rule, ...] = (
         None,
         "after the load the server gave only {value:.0%} of the greedy tokens that it gave before",
         is_required=False,
+        origin=_GREEDY,
         lacking="the server's answers before and after the load were not compared: {quality_not_checked}",
     ),
     Rule(
@@ -39,6 +44,7 @@ ANSWER_RULES: tuple[Rule, ...] = (
         None,
         "only {value:.0%} of the greedy tokens are those of an earlier night on this server and hardware",
         is_required=False,
+        origin=_GREEDY,
         lacking="greedy tokens were not compared with an earlier night's: {greedy_not_compared}",
     ),
     Rule(
@@ -50,6 +56,7 @@ ANSWER_RULES: tuple[Rule, ...] = (
         "the fixed passage has {value:.4f} nats a token less of mean log-probability than in earlier nights: "
         "the answers got worse, so their speed is not comparable",
         is_required=False,
+        origin=_LOST,
         lacking="the answers were not compared with an earlier night's: {quality_not_compared}",
     ),
 )
