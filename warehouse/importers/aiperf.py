@@ -63,6 +63,8 @@ def _said(one: Tree) -> Said:
         total_throughput_tok_per_s=statistic(one.part("total_token_throughput"), TOKEN_RATE, fails_at_zero=True),
         has_trimmed_rates=True,
         is_cancelled=one.flag("was_cancelled"),
+        usage_input_tokens=_whole(one, "total_usage_prompt_tokens"),
+        usage_output_tokens=_whole(one, "total_usage_completion_tokens"),
     )
 
 

@@ -6,6 +6,7 @@ Only means of means are read: a mean of percentiles is the percentile of nothing
 from collections.abc import Iterator
 
 from bench.claim import Asked, Claim, Metric, Said
+from bench.metrics import ratio
 from warehouse.importers.aiperf import LATENCIES, statistic
 from warehouse.importers.document import Document
 from warehouse.importers.format import Format
@@ -41,6 +42,7 @@ def read(document: Document, form: Format) -> Iterator[Claim]:
                 output_throughput_tok_per_s=statistic(one.part("output_token_throughput_avg"), TOKEN_RATE),
                 duration_s=statistic(one.part("benchmark_duration_avg"), TIME),
                 has_trimmed_rates=True,
+                interval_half_width_share=_half_width_share(one.part("output_token_throughput_avg")),
             ),
             latency_s=_latency(one),
             remarks=(*one.all_remarks(), *asked.all_remarks()),
@@ -65,6 +67,12 @@ def _groups(report: dict[str, object]) -> Iterator[tuple[str, object, object]]:
 def _latency(one: Tree) -> dict[Metric, dict[str, float]]:
     means = {metric: statistic(one.part(f"{name}_avg"), TIME) for metric, name in LATENCIES.items()}
     return {metric: {"mean": mean} for metric, mean in means.items() if mean}
+
+
+def _half_width_share(metric: Tree) -> float | None:
+    """Half of the stated interval over its mean, whatever the unit; None where no interval is stated."""
+    low, high, mean = metric.number("ci_low"), metric.number("ci_high"), metric.number("mean")
+    return None if low is None or high is None else ratio((high - low) / 2, mean)
 
 
 FORMAT = Format("aiperf-runs", 1, recognises, read)

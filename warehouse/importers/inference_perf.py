@@ -117,14 +117,24 @@ def _server(one: Tree) -> ServerSaid:
     good = one.part("successes")
     count = good.amount("count")
     prompt, output = good.part("prompt_len").amount("mean"), good.part("output_len").amount("mean")
+    prompt_tokens = None if count is None or prompt is None else count * prompt
+    hit_percent = _told(good, "prefix_cache_hit_percent")
     return ServerSaid(
         requests=count,
-        prompt_tokens=None if count is None or prompt is None else count * prompt,
+        prompt_tokens=prompt_tokens,
+        # The percentage is hits over queries, and the cache is queried for every token of a prompt.
+        prefix_queries=None if hit_percent is None else prompt_tokens,
+        prefix_hits=None if prompt_tokens is None or hit_percent is None else prompt_tokens * hit_percent / 100,
         generated_tokens=None if count is None or output is None else count * output,
-        preemptions=good.amount("num_preemptions_total"),
+        preemptions=_told(good, "num_preemptions_total"),
         ttft_mean_s=good.part("time_to_first_token").amount("mean") or None,
         tpot_mean_s=good.part("time_per_output_token").amount("mean") or None,
     )
+
+
+def _told(good: Tree, name: str) -> float | None:
+    """A number that stands alone, or as the mean that later releases make of it."""
+    return good.part(name).amount("mean") if isinstance(good.raw(name), dict) else good.amount(name)
 
 
 def _of_server(document: Document, form: Format, one: Tree) -> Claim:

@@ -56,6 +56,15 @@ def test_a_cancelled_run_says_so() -> None:
     assert claims_of("a", changed(was_cancelled=True))[0].said.is_cancelled is True
 
 
+def test_what_the_server_counted_in_its_answers_stands_beside_what_the_client_counted() -> None:
+    totals = {name: {"unit": "tokens", "avg": count} for name, count in (("prompt", 205_000), ("completion", 51_300))}
+
+    said = claims_of("a", changed(**{f"total_usage_{name}_tokens": total for name, total in totals.items()}))[0].said
+
+    assert (said.usage_input_tokens, said.usage_output_tokens) == (205_000, 51_300)
+    assert (said.total_input_tokens, said.total_output_tokens) == (204_800, 51_200)
+
+
 def test_a_moment_without_a_zone_is_not_placed() -> None:
     assert claims_of("a", changed(start_time="2026-11-21T02:00:00"))[0].said.started_at_s is None
 
@@ -127,6 +136,15 @@ def test_of_several_runs_only_means_of_means_are_read() -> None:
     assert claim.latency("e2el", "mean") == pytest.approx(np.mean([run.e2el_s.mean() for run in runs]))
     assert claim.latency("e2el", "p99") is None
     assert "request_latency_p99" in claim.unread
+
+
+def test_the_interval_over_several_runs_is_half_its_width() -> None:
+    rates = [closed_loop(seed=seed).output_tok_per_s for seed in (7, 8, 9)]
+
+    (claim,) = claims_at(HERE / "aggregate.json")
+
+    half = 4.303 * np.std(rates, ddof=1) / 3**0.5
+    assert claim.said.interval_half_width_share == pytest.approx(half / np.mean(rates))
 
 
 def test_combinations_of_a_sweep_are_claims_of_their_own() -> None:

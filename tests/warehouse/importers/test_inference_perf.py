@@ -31,6 +31,18 @@ def test_the_servers_file_of_the_same_stage_is_laid_beside() -> None:
     assert server.preemptions == 0
 
 
+@pytest.mark.parametrize("told", [37.5, {"mean": 37.5}], ids=["alone", "as a mean"])
+def test_hits_of_the_prefix_cache_and_preemptions_are_told_as_a_number_or_as_a_mean(told: object) -> None:
+    report = json.loads((HERE / SERVER).read_text())
+    report["successes"] |= {"prefix_cache_hit_percent": told, "num_preemptions_total": told}
+
+    server = claims_of(SERVER, json.dumps(report))[0].server
+
+    assert server is not None
+    assert (server.prefix_hits, server.prefix_queries) == (76_800, 204_800)
+    assert server.preemptions == 37.5
+
+
 def test_without_the_servers_file_nothing_is_said_of_it() -> None:
     assert claims_of(CLIENT, (HERE / CLIENT).read_text())[0].server is None
 
