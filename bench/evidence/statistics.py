@@ -76,13 +76,18 @@ def quality(claim: Claim) -> Exhibits:
     return {"ev_quality_over_limit": Observed(value, f"{score:.6g}, at least {limit:.6g}")}
 
 
+# What a published table says only in words; where it differs, so may the load.
+TOLD_APART = ("url_or_title", "system", "provider", "notes")
+
+
 def repeats(claims: Sequence[Claim]) -> list[Exhibits]:
     """How much the throughput of repeats varies: measured claims of one label, tool and configuration."""
     together: dict[Hashable, list[int]] = defaultdict(list)
     for at, claim in enumerate(claims):
-        if claim.label and claim.outcome == "measured" and _throughput(claim) is not None:
+        if claim.label and claim.outcome == "measured" and _says_load(claim) and _throughput(claim) is not None:
             tool = (claim.lineage.format, claim.lineage.tool, claim.lineage.tool_version)
-            together[(claim.label, *tool, claim.asked, claim.kind, *_lengths(claim))].append(at)
+            told = tuple(str(claim.unread.get(name)) for name in TOLD_APART)
+            together[(claim.label, *tool, claim.asked, claim.kind, *_lengths(claim), *told)].append(at)
     found: list[Exhibits] = [{} for _ in claims]
     for members in together.values():
         values = [value for at in members if (value := _throughput(claims[at])) is not None]
@@ -90,6 +95,12 @@ def repeats(claims: Sequence[Claim]) -> list[Exhibits]:
         for at in members if varying is not None else ():
             found[at]["ev_repeat_variation"] = varying  # type: ignore[assignment]
     return found
+
+
+def _says_load(claim: Claim) -> bool:
+    """Whether two such claims can be known to be the same load: a table may keep its scenario in a title."""
+    asked = claim.asked
+    return asked.concurrency is not None or asked.request_rate_per_s is not None or asked.batch is not None
 
 
 def _lengths(claim: Claim) -> tuple[str, ...]:

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from bench.claim import Asked, Claim, Metric, Said, Series
+from bench.claim import Asked, Claim, Lineage, Metric, Said, Series
 from bench.evidence.exhibit import Subject
+from bench.evidence.statistics import repeats
 from bench.judging import Judged, judge_claims
 from bench.rules.identities import IDENTITY_RULES
 from tests.bench.simulate import (
@@ -459,3 +460,14 @@ def test_every_rule_is_seen_to_fire() -> None:
 
     ours = {rule.column for rule in IDENTITY_RULES if rule.scope != "group"}
     assert fired == ours | NIGHT_COLUMNS
+
+
+def test_rows_whose_load_is_told_in_words_only_are_no_repeats() -> None:
+    lineage = Lineage("table.csv", "0" * 64, "", "claims-table", 1)
+    claim = Claim(lineage, said=Said(total_throughput_tok_per_s=100.0), label="llama2-70b")
+    other = replace(claim, said=Said(total_throughput_tok_per_s=300.0))
+    loaded = [replace(each, asked=Asked(concurrency=8)) for each in (claim, other)]
+    apart = [replace(each, unread={"notes": note}) for each, note in zip(loaded, ("Offline", "Server"), strict=True)]
+
+    assert [repeats([claim, other]), repeats(apart)] == [[{}, {}], [{}, {}]]
+    assert all("ev_repeat_variation" in found for found in repeats(loaded))
