@@ -92,6 +92,11 @@ def _value(case: Case, rule: Rule) -> float | None:
 
 def validate(frame: "pd.DataFrame") -> tuple[CheckResult, ...]:
     """Have great-expectations check the frame; one result a check, in their order."""
+    return read(ask(frame))
+
+
+def ask(frame: "pd.DataFrame") -> Any:
+    """Have great-expectations check the frame; its own result."""
     os.environ["GX_ANALYTICS_ENABLED"] = "false"  # read on import: nothing is reported to anybody
     import great_expectations as gx  # noqa: PLC0415 - seconds to import, and only judging needs it
 
@@ -101,13 +106,17 @@ def validate(frame: "pd.DataFrame") -> tuple[CheckResult, ...]:
     context.variables.progress_bars = cast("Any", {"globally": False})
     asset = context.data_sources.add_pandas("night").add_dataframe_asset("measurements")
     batch = asset.add_batch_definition_whole_dataframe("all").get_batch(batch_parameters={"dataframe": frame})
-    every = checks()
-    suite = gx.ExpectationSuite(name="night", expectations=[_expectation(check, at) for at, check in enumerate(every)])
+    expected = [_expectation(check, at) for at, check in enumerate(checks())]
+    suite = gx.ExpectationSuite(name="night", expectations=expected)
     wanted = {"result_format": "COMPLETE", "unexpected_index_column_names": ["run_id"]}
-    validated = batch.validate(suite, result_format=cast("Any", wanted))
+    return batch.validate(suite, result_format=cast("Any", wanted))
+
+
+def read(validated: Any) -> tuple[CheckResult, ...]:
+    """What great-expectations said, a result a check, in their order."""
     # Results come in an order of their own; an expectation without one has not been checked.
     said = {_place_of(result): result for result in validated.results}
-    return tuple(_read_result(check, said.get(at)) for at, check in enumerate(every))
+    return tuple(_read_result(check, said.get(at)) for at, check in enumerate(checks()))
 
 
 def _place_of(result: Any) -> int:

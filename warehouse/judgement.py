@@ -13,10 +13,11 @@ from warehouse.expectations import (
     Case,
     CheckResult,
     Failed,
+    ask,
     failed_of,
     frame_of,
+    read,
     statuses,
-    validate,
 )
 from warehouse.night_evidence import night_exhibits
 from warehouse.rows import Row
@@ -27,11 +28,15 @@ More = Mapping[str, Exhibits]
 
 @dataclass(frozen=True)
 class Judgement:
-    """What is thought of a night: a verdict a run, every finding, and the validation result as JSON-able values."""
+    """What is thought of a night: a verdict a run, every finding, and the validation result as JSON-able values.
+
+    `validated` is great-expectations' own result, for its Data Docs.
+    """
 
     verdicts: dict[str, Verdict]
     findings: list[Row]
     validation: dict[str, Any]
+    validated: Any = None
 
 
 def judge_night(rows: Sequence[Row], more: More | None = None) -> Judgement:
@@ -40,7 +45,8 @@ def judge_night(rows: Sequence[Row], more: More | None = None) -> Judgement:
     `more` is evidence by run id that does not stand in the rows.
     """
     more = more or {}
-    return judge(rows, validate(frame_of(cases_of(rows, more))), more)
+    validated = ask(frame_of(cases_of(rows, more)))
+    return replace(judge(rows, read(validated), more), validated=validated)
 
 
 def cases_of(rows: Sequence[Row], more: More) -> list[Case]:

@@ -109,9 +109,14 @@ def write_rows(lake: Path, table: Table, night: str, rows: Sequence[Row]) -> Non
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
     """Write JSON whose bytes depend on nothing but its content."""
+    write_text(path, json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write text and flush it to the disk."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", encoding="utf-8") as file:
-        file.write(json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+        file.write(text)
         file.flush()
         os.fsync(file.fileno())
 

@@ -12,12 +12,23 @@ from typing import TypeVar
 
 from bench.errors import UnreadableResultError
 from bench.record import NightEnd, NightRecord, PlannedRun
+from warehouse.data_docs import data_docs
 from warehouse.database import build_warehouse
 from warehouse.earlier import compare, earlier_files, later_compared
 from warehouse.folders import Place, night_folder, nights, read_run, run_folders
 from warehouse.imports import stage_imports
 from warehouse.judgement import Judgement, judge_night
-from warehouse.lake import STAGING, PartWriter, one_loader, partition, remove_others, swap_in, write_json, write_rows
+from warehouse.lake import (
+    STAGING,
+    PartWriter,
+    one_loader,
+    partition,
+    remove_others,
+    swap_in,
+    write_json,
+    write_rows,
+    write_text,
+)
 from warehouse.lake import writing as writing_to
 from warehouse.night_evidence import Asked, together
 from warehouse.rows import (
@@ -152,7 +163,9 @@ def _write_judged(night: _Night, judgement: Judgement, staging: Path) -> None:
     write_rows(staging, "leases", night.name, [rows.lease for rows in night.leases])
     write_rows(staging, "attempts", night.name, [row for rows in night.leases for row in rows.attempts])
     write_rows(staging, "stages", night.name, [row for rows in night.leases for row in rows.stages])
-    write_json(partition(staging, "validation", night.name) / "validation.json", judgement.validation)
+    validation = partition(staging, "validation", night.name)
+    write_json(validation / "validation.json", judgement.validation)
+    write_text(validation / "data-docs.html", data_docs(judgement.validated))
 
 
 def _read_plan(folder: Path) -> _Night:

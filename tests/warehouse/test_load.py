@@ -1,5 +1,6 @@
 import hashlib
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -228,3 +229,11 @@ def test_a_disk_that_fills_up_leaves_the_lake_as_it_was(one_run: tuple[Path, Pat
 
     assert "could not be written: File too large" in done.stdout
     assert _hashes(data) == before
+
+
+def test_a_night_has_data_docs_that_load_nothing_from_elsewhere(loaded: tuple[Path, LoadSummary]) -> None:
+    page = (loaded[0] / "lake" / "validation" / f"night={NIGHT}" / "data-docs.html").read_text(encoding="utf-8")
+
+    assert "ev_failure_share" in page
+    assert "Expect" in page or "values must" in page
+    assert re.findall(r"<(?:script|link|img)[^>]*(?:src|href)\s*=[^>]*//[^>]*>", page) == []
