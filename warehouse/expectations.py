@@ -8,7 +8,7 @@ import logging
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from bench.evidence.exhibit import Exhibits, Observed
@@ -21,16 +21,15 @@ Severity = Literal["critical", "warning", "info"]
 Bound = Literal["tolerated", "passing", "rows", "present"]
 # The runs that failed each check which could be made, by column and bound.
 Failed = Mapping[tuple[str, Bound], frozenset[str]]
-IMPOSSIBLE = "impossible_values"
 
 
 @dataclass(frozen=True)
 class Case:
-    """One row to be checked: its id, its evidence, and how many values of it are missing or cannot be."""
+    """One row to be checked: its id and its evidence."""
 
     run_id: str
     exhibits: Exhibits
-    counts: Mapping[str, float | None] = field(default_factory=dict)  # NOT_CHECKABLE, IMPOSSIBLE
+    lacking_count: float | None = None  # of required inputs, where that is counted
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,6 @@ def checks() -> tuple[Check, ...]:
     return (
         Check("has_rows", "rows", "", 1, None, "critical"),
         Check("has_run_id", "present", "run_id", None, None, "critical"),
-        Check(IMPOSSIBLE, "tolerated", IMPOSSIBLE, 0, 0, "critical"),
         Check("not_checkable", "passing", NOT_CHECKABLE, 0, 0, "warning"),
         *(check for rule in RULES for check in _checks_of(rule)),
     )
@@ -80,8 +78,7 @@ def frame_of(cases: Sequence[Case]) -> "pd.DataFrame":
     columns: dict[str, Any] = {"run_id": pd.Series([case.run_id for case in cases], dtype=object)}
     for rule in RULES:
         columns[rule.column] = pd.Series([_value(case, rule) for case in cases], dtype="float64")
-    for name in (NOT_CHECKABLE, IMPOSSIBLE):
-        columns[name] = pd.Series([case.counts.get(name) for case in cases], dtype="float64")
+    columns[NOT_CHECKABLE] = pd.Series([case.lacking_count for case in cases], dtype="float64")
     return pd.DataFrame(columns)
 
 

@@ -22,7 +22,7 @@ rule that is not checkable `suspect`, else it is `accepted`; a code that says th
 Comparisons read `accepted` only.
 
 Codes without bounds: `unreadable`, `unknown_format` and, of run folders, the stage at which a run ended; each is a FAIL
-with a sentence. In the lake there are also `not_checkable`, `impossible_values` and `check_errored`.
+with a sentence. In the lake there are also `not_checkable` and `check_errored`.
 """
 
 

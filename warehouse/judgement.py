@@ -7,9 +7,7 @@ from typing import Any
 from bench.evidence.exhibit import Exhibits, Lacking
 from bench.judging import SEVERITY, said_of
 from bench.rules import BY_COLUMN, NOT_CHECKABLE, REQUIRED, Status, Verdict, verdict
-from warehouse.columns import outside_bounds
 from warehouse.expectations import (
-    IMPOSSIBLE,
     Case,
     CheckResult,
     Failed,
@@ -55,9 +53,7 @@ def cases_of(rows: Sequence[Row], more: More) -> list[Case]:
 
 
 def _case(row: Row, more: More) -> Case:
-    exhibits = {**more.get(row["run_id"], {}), **night_exhibits(row)}
-    counts = {NOT_CHECKABLE: row[NOT_CHECKABLE], IMPOSSIBLE: float(len(outside_bounds(row)))}
-    return Case(row["run_id"], exhibits, counts)
+    return Case(row["run_id"], {**more.get(row["run_id"], {}), **night_exhibits(row)}, row[NOT_CHECKABLE])
 
 
 def judge(rows: Sequence[Row], results: Sequence[CheckResult], more: More | None = None) -> Judgement:
@@ -91,10 +87,6 @@ def _findings_of(row: Row, case: Case, failed: Failed) -> Iterator[tuple[str, Ro
     if row["run_id"] in failed.get((NOT_CHECKABLE, "passing"), ()):
         said = f"{row[NOT_CHECKABLE]:.0f} required checks lack what they compare"
         yield NOT_CHECKABLE, _finding(row, ("not_checkable", "completeness", "WARN"), row[NOT_CHECKABLE], said)
-    if row["run_id"] in failed.get((IMPOSSIBLE, "tolerated"), ()):
-        names = outside_bounds(row)
-        said = f"values that cannot be: {', '.join(f'{name} = {row[name]}' for name in names)}"
-        yield IMPOSSIBLE, _finding(row, (IMPOSSIBLE, "arithmetic", "FAIL"), float(len(names)), said)
 
 
 def _rule_finding(row: Row, column: str, exhibits: Exhibits, status: Status) -> Row:

@@ -9,6 +9,7 @@ from bench.claim import Claim
 from bench.evidence.exhibit import Exhibits, Lacking, Observed
 from bench.judging import group_exhibits, row_exhibits
 from bench.rules import NIGHT_RULES, Rule
+from warehouse.columns import outside_bounds
 from warehouse.subject import subject_of
 
 
@@ -33,7 +34,9 @@ def together(asked: Sequence[Asked]) -> dict[str, Exhibits]:
 
 def night_exhibits(row: Mapping[str, Any]) -> Exhibits:
     """The evidence columns of a measured row; those of rules that are not about such a run are left out."""
-    return {rule.column: _exhibit(rule, row) for rule in NIGHT_RULES if _applies(rule, row)}
+    found: Exhibits = {rule.column: _exhibit(rule, row) for rule in NIGHT_RULES if _applies(rule, row)}
+    names = outside_bounds(row)
+    return found | {"ev_impossible_values": Observed(len(names), ", ".join(f"{name} = {row[name]}" for name in names))}
 
 
 def _exhibit(rule: Rule, row: Mapping[str, Any]) -> Observed | Lacking:

@@ -50,8 +50,8 @@ COMPLETENESS_RULES: tuple[Rule, ...] = (
         "arithmetic",
         ZERO,
         ZERO,
-        "{value:.0f} times, counts or rates are below zero or infinite",
-        origin="a time, a count and a rate are never below zero",
+        "{value:.0f} values cannot be",
+        origin="a time, a count and a rate are never below zero or infinite, a share never above one",
     ),
 )
 ARITHMETIC_RULES: tuple[Rule, ...] = (
