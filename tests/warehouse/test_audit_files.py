@@ -11,6 +11,7 @@ import pytest
 
 from bench.errors import UsageError
 from bench.judging import Judged
+from bench.rules import CLAIM_RULES
 from warehouse.audit import Audit, Terms, audit
 from warehouse.importers.document import BYTES_MAX
 
@@ -198,3 +199,17 @@ def test_the_command_prints_json_that_the_reference_describes() -> None:
     values = json.loads(json.dumps(as_values(judged), allow_nan=False))
 
     assert [name for name in (*values, *values["findings"][0]) if f"`{name}`" not in page] == []
+
+
+# No format that is read says these: unit tests of the evidence see them fire.
+NOT_IN_FILES = {
+    "energy_attribution": "every format that tells energy says of what",
+    "gpu_not_clean": "no format tells whose memory was in use at the start",
+    "too_quiet": "twelve nights of one scenario stand in no file",
+}
+
+
+def test_every_code_is_found_in_some_file_or_says_why_not() -> None:
+    in_files = {path.name.split(".", maxsplit=1)[0].split("-", maxsplit=1)[0] for path in BAD}
+
+    assert {rule.code for rule in CLAIM_RULES} - in_files == set(NOT_IN_FILES)

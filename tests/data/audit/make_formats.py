@@ -11,6 +11,7 @@ from tests.data.formats.aiperf import make as aiperf
 from tests.data.formats.closed_loop import closed_loop
 from tests.data.formats.inference_perf import make as inference_perf
 from tests.data.formats.inferencex import make as inferencex
+from tests.data.formats.nvidia import make as nvidia
 
 HERE = Path(__file__).parent
 CLIENT, SERVER = "stage_0_lifecycle_metrics", "stage_0_prometheus_metrics"
@@ -34,6 +35,8 @@ def _aiperf() -> dict[str, str]:
             result["input_config"]["input"]["prompt"][name]["mean"] = mean
         return _text(result)
 
+    metrics_at = ["http://host:9400/metrics"]
+    empty = {"summary": {"endpoints_configured": metrics_at, "endpoints_successful": metrics_at}, "endpoints": {}}
     usage = aiperf.metric("tokens", [run.output_tokens.sum() * 1.3])
     short = [closed_loop(seed=seed, requests=40) for seed in (7, 8, 9)]
     duration = aiperf.over([each.duration_s for each in short], "sec")
@@ -42,6 +45,8 @@ def _aiperf() -> dict[str, str]:
         "cancelled.json": spoiled(was_cancelled=True),
         "osl_not_reached.json": asking(output_tokens=160),
         "isl_mismatch.json": asking(input_tokens=640),
+        "telemetry_empty.json": spoiled(telemetry_data=empty),
+        "unreadable_value.json": spoiled(was_cancelled="perhaps"),
         "usage_mismatch.json": spoiled(total_usage_completion_tokens=usage),
         "bias_guard.json": _text(repeats | {"metrics": {**repeats["metrics"], "benchmark_duration_avg": duration}}),
     }
@@ -68,13 +73,24 @@ def _inference_perf() -> dict[str, str]:
     return found
 
 
+def _tables() -> dict[str, str]:
+    rate = "41.5 output tokens/sec"
+    return {
+        "failed_not_zero.csv": nvidia.table().replace(rate, "0 output tokens/sec"),
+        "unit_unknown.csv": nvidia.table().replace(rate, "41.5 output words/sec"),
+    }
+
+
 def files() -> dict[str, str]:
     """The text of every file by its path in this folder."""
+    aggregated = json.loads(inferencex.files()["agg-3.json"])
     scores = {"quality_below.json": inferencex.files()["agg_eval_all.json"]}
     return {
         **_aiperf(),
         **_inference_perf(),
+        **_tables(),
         **scores,
+        "meaningless_metric.json": _text(aggregated | {"std_intvty": 1.5}),
         "quality_below.context.toml": "slo_quality = 0.95\n",
     }
 
