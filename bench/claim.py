@@ -4,7 +4,7 @@ Importers write claims, evidence reads them. Times are seconds, throughputs toke
 GiB, whatever the file's own units were; what a file says and nobody reads stays in `unread`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, Self
 
@@ -120,6 +120,7 @@ class Series:
     e2el_s: Floats | None = None
     gap_s: Floats | None = None  # between stream events, all requests end to end
     gap_at: Ints | None = None  # n + 1 offsets into gap_s
+    error: Sequence[str | None] | None = None  # in the file's words; None for a request without
     iteration_s: Floats | None = None  # of repeated whole batches, in order
 
 

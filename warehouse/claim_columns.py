@@ -63,3 +63,20 @@ CLAIM_COLUMNS = (
     *_latencies(),
     Column("unread", "text", "what the file says beside that, as a JSON object", nullable=False),
 )
+
+CLAIM_REQUEST_COLUMNS = (
+    *CLAIM_IDS,
+    Column("importer_version", "integer", "of the importer that read it", nullable=False, low=1),
+    Column("request_index", "integer", "place in the file among the measured requests", nullable=False, low=0),
+    Column("is_ok", "flag", "whether it was answered; NULL where the file does not say of any request"),
+    Column("error", "text", "the failure in the file's words; NULL where it has none"),
+    Column("start_s", "number", "when it was sent, on the clock of the file", "s"),
+    Column("ttft_ms", "number", "request sent to first token; NULL for a failed request", "ms"),
+    Column("tpot_ms", "number", "(E2EL - TTFT) / (tokens - 1); NULL for a failed request and a one-token answer", "ms"),
+    Column("e2el_ms", "number", "request sent to last token; where the file does not say, TTFT and the gaps", "ms"),
+    Column("input_tokens", "integer", "prompt tokens; NULL where a failed request has none", "tokens"),
+    Column("output_tokens", "integer", "output tokens; NULL where a failed request has none", "tokens"),
+    Column(
+        "itl_ms", "gaps", "gaps between stream events; NULL for a failed request, and where the file has none", "ms"
+    ),
+)

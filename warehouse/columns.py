@@ -14,7 +14,7 @@ from bench.engines.vllm import FINISH_REASONS, SAMPLED
 from bench.metrics import PERCENTILE_MIN_SAMPLES, percentile_name
 from bench.rules import NIGHT_RULES, NOT_CHECKABLE, Rule
 from bench.rules.told import told_bounds, told_range
-from warehouse.claim_columns import CLAIM_COLUMNS, CLAIM_IDS
+from warehouse.claim_columns import CLAIM_COLUMNS, CLAIM_IDS, CLAIM_REQUEST_COLUMNS
 from warehouse.column import Column
 
 Table = Literal[
@@ -27,6 +27,7 @@ Table = Literal[
     "attempts",
     "stages",
     "claims",
+    "claim_requests",
     "claim_findings",
 ]
 TABLES: tuple[Table, ...] = get_args(Table)
@@ -348,6 +349,7 @@ COLUMNS: dict[Table, tuple[Column, ...]] = {
     "attempts": _ATTEMPTS,
     "stages": _STAGES,
     "claims": CLAIM_COLUMNS,
+    "claim_requests": CLAIM_REQUEST_COLUMNS,
     "claim_findings": (*CLAIM_IDS, *_FINDING),
 }
 

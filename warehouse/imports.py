@@ -17,11 +17,12 @@ from bench.judging import Finding, Judged, group_exhibits, judge_claim, row_exhi
 from bench.rules import BY_COLUMN
 from warehouse import expectations
 from warehouse.claim_columns import METRICS, STATISTICS
+from warehouse.claim_requests import request_tables
 from warehouse.context import context_of
 from warehouse.database import build_warehouse
 from warehouse.importers import read_claims
-from warehouse.importers.document import Document, read_document
-from warehouse.lake import STAGING, one_loader, swap_in, sync_folder, write_json, write_rows, writing
+from warehouse.importers.document import Document, read_document, too_large_for_memory
+from warehouse.lake import STAGING, PartWriter, one_loader, swap_in, sync_folder, write_json, write_rows, writing
 from warehouse.rows import Row
 from warehouse.subject import subject_of
 
@@ -52,10 +53,9 @@ def import_file(data: Path, path: Path) -> Imported:
     read: dict[str, bytes] = {}
     document = _document(str(path), _bytes_of(path), path.parent, read)
     context = context_of(path, Asked())
-    judged = _judge(document, context)
     with writing(data / "imports"), one_loader(data) as lake:
+        judged = _stage(lake / STAGING, document, context)
         is_new = _keep(data, document, path, context, read)
-        _stage(lake / STAGING, document.sha256, judged)
         swap_in(lake)
         build_warehouse(data)
     return Imported(str(path), document.sha256, judged, is_new)
@@ -67,12 +67,13 @@ def stage_imports(data: Path, staging: Path) -> set[str]:
     for about in kept:
         told = json.loads(about.read_bytes())
         document = _document(told["name"], (about.parent / RAW).read_bytes(), about.parent / BESIDE, {})
-        _stage(staging, document.sha256, _judge(document, Asked(**told["context"])))
+        _stage(staging, document, Asked(**told["context"]))
     return {partition_of(about.parent.name) for about in kept}
 
 
 def _bytes_of(path: Path) -> bytes:
     try:
+        too_large_for_memory(str(path), path.stat().st_size)
         return path.read_bytes()
     except OSError as error:
         raise UnreadableResultError(f"{path} cannot be read: {error.strerror}") from error
@@ -117,12 +118,30 @@ def _write_about(folder: Path, document: Document, context: Asked) -> None:
     (folder / (ABOUT + ".new")).replace(folder / ABOUT)
 
 
-def _judge(document: Document, context: Asked) -> tuple[Judged, ...]:
-    """Every claim of a file, judged by great-expectations; what several show together is looked for in the file."""
+def _stage(staging: Path, document: Document, context: Asked) -> tuple[Judged, ...]:
+    """Write every row of a file into the staging folder; raises UnreadableResultError where it cannot be read."""
+    partition = partition_of(document.sha256)
+    with PartWriter(staging, "claim_requests", partition) as requests:
+        judged = _judge(_told(document, context, requests))
+    write_rows(staging, "claims", partition, [_claim_row(partition, at, each) for at, each in enumerate(judged)])
+    write_rows(staging, "claim_findings", partition, list(_finding_rows(partition, judged)))
+    return judged
+
+
+def _told(document: Document, context: Asked, requests: PartWriter) -> Iterator[Claim]:
+    """Every claim of a file with what its reader knows; its requests are written down here."""
+    partition = partition_of(document.sha256)
+    for at, said in enumerate(read_claims(document)):
+        for rows in request_tables(f"{partition}/{at}", said):
+            requests.add(rows)
+        yield said.with_context(context)
+
+
+def _judge(told: Iterator[Claim]) -> tuple[Judged, ...]:
+    """These claims, judged by great-expectations; what several show together is looked for among them."""
     claims: list[Claim] = []
     exhibits = []
-    for said in read_claims(document):
-        claim = said.with_context(context)
+    for claim in told:
         exhibits.append(row_exhibits(claim, subject_of(claim)))
         claims.append(replace(claim, series=None))
     whole = [own | more for own, more in zip(exhibits, group_exhibits(claims), strict=True)]
@@ -132,12 +151,6 @@ def _judge(document: Document, context: Asked) -> tuple[Judged, ...]:
         judge_claim(claim, case.exhibits, expectations.statuses(case, failed))
         for claim, case in zip(claims, sheet, strict=True)
     )
-
-
-def _stage(staging: Path, sha256: str, judged: Sequence[Judged]) -> None:
-    partition = partition_of(sha256)
-    write_rows(staging, "claims", partition, [_claim_row(partition, at, each) for at, each in enumerate(judged)])
-    write_rows(staging, "claim_findings", partition, list(_finding_rows(partition, judged)))
 
 
 def _claim_row(partition: str, at: int, judged: Judged) -> Row:

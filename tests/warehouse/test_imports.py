@@ -55,13 +55,26 @@ def test_findings_stand_beside_their_claim(imported: Path) -> None:
     assert run_sql(imported, joined).rows == ((True, True),)
 
 
-@pytest.mark.parametrize("table", ["claims", "claim_findings"])
+@pytest.mark.parametrize("table", ["claims", "claim_requests", "claim_findings"])
 def test_the_views_of_imports_have_the_declared_columns_and_types(imported: Path, table: Table) -> None:
     described = run_sql(imported, f"DESCRIBE {table}").dicts()
 
     assert {row["column_name"]: row["column_type"] for row in described} == {
         column.name: column.duckdb_type for column in COLUMNS[table]
     }
+
+
+def test_requests_stand_beside_their_claim(imported: Path) -> None:
+    said = json.loads(SERVE.read_bytes())
+    asked = "count(*), count(DISTINCT request_index), sum(output_tokens), avg(r.ttft_ms), any_value(r.importer_version)"
+
+    ((rows, indices, tokens, ttft_ms, version),) = run_sql(
+        imported, f"SELECT {asked} FROM claim_requests r JOIN claims c USING (claim_id)"
+    ).rows
+
+    assert (rows, indices, tokens) == (said["completed"], said["completed"], said["total_output_tokens"])
+    assert ttft_ms == pytest.approx(said["mean_ttft_ms"])
+    assert version >= 1
 
 
 def test_importing_a_file_again_changes_nothing(imported: Path, tmp_path: Path) -> None:
@@ -74,8 +87,8 @@ def test_importing_a_file_again_changes_nothing(imported: Path, tmp_path: Path) 
 
     assert found.is_new is False
     assert run_sql(imported, "SELECT count(*) FROM claims").rows == ((1,),)
-    assert {name: content for name, content in _lake(imported).items() if "findings" in name} == {
-        name: content for name, content in before.items() if "findings" in name
+    assert {name: content for name, content in _lake(imported).items() if "claim_" in name} == {
+        name: content for name, content in before.items() if "claim_" in name
     }
 
 

@@ -158,4 +158,4 @@ def read_records(document: Document, form: Format) -> Iterator[Claim]:
 
 REQUIRED = frozenset({"failure_rate", "zero_output", "duration_short", "percentile_order"})
 FORMAT = Format("aiperf", 1, recognises, read, REQUIRED)
-RECORDS = Format("aiperf-records", 1, recognises_records, read_records, frozenset({"failure_rate", "zero_output"}))
+RECORDS = Format("aiperf-records", 2, recognises_records, read_records, frozenset({"failure_rate", "zero_output"}))

@@ -6,6 +6,7 @@ from bench.claim import Asked, Claim, Said, Series
 from bench.errors import UnreadableResultError
 from bench.metrics import Floats, Ints
 from warehouse.importers.document import Document
+from warehouse.importers.error_text import error_texts
 from warehouse.importers.format import Format
 from warehouse.importers.tree import Tree
 from warehouse.importers.units import TIME
@@ -49,6 +50,7 @@ def _series(records: list[Tree]) -> Series:
         e2el_s=_times(records, "request_latency"),
         gap_s=np.concatenate(gaps) if has_gaps else None,
         gap_at=np.cumsum([0, *(len(each) for each in gaps)], dtype=np.int64) if has_gaps else None,
+        error=error_texts([record.raw("error") for record in records]),
     )
 
 

@@ -131,7 +131,7 @@ def _label(asked: Asked) -> str:
 
 FORMAT = Format(
     "guidellm",
-    1,
+    2,
     recognises,
     read,
     frozenset({"failure_rate", "zero_output", "duration_short", "percentile_order", "tpot_identity"}),

@@ -4,6 +4,7 @@ import numpy as np
 
 from bench.claim import Series
 from bench.metrics import Floats, Ints
+from warehouse.importers.error_text import error_texts
 from warehouse.importers.tree import Tree
 
 MS = 1e-3
@@ -23,7 +24,13 @@ def series_of(one: Tree, successful: int | None) -> Series | None:
         start_s=_numbers(every, "request_start_time"),
         ttft_s=_numbers(every, "time_to_first_token_ms", MS),
         e2el_s=_spans(every),
+        error=error_texts([None] * len(good) + [_error(request) for request in bad]),
     )
+
+
+def _error(request: Tree) -> object:
+    """Why it failed: said of the request by early releases, beside its timings by later ones."""
+    return request.raw("error") or request.part("info").raw("error")
 
 
 def _numbers(requests: list[Tree], name: str, scale: float = 1.0) -> Floats | None:

@@ -13,6 +13,7 @@ from bench.claim import Asked, Claim, Said, Series
 from bench.metrics import Bools, Floats
 from warehouse.importers.arrays import Lengths, read_gaps
 from warehouse.importers.document import Document
+from warehouse.importers.error_text import error_texts
 from warehouse.importers.fields import Fields
 from warehouse.importers.format import Format
 from warehouse.importers.latencies import read_latencies
@@ -131,6 +132,7 @@ def read_series(fields: Fields) -> Series | None:
         e2el_s=_of_the_good(lengths.fitting("latencies", e2el_s), is_ok),
         gap_s=None if gap_at is None else gap_s,
         gap_at=gap_at,
+        error=None if is_ok is None else error_texts(fields.raw("errors")),
     )
 
 
@@ -153,4 +155,4 @@ def _label(asked: Asked) -> str:
     return ", ".join([asked.model or "a model that is not named", *load, *rate])
 
 
-FORMAT = Format("vllm-serve", 1, _recognises, _read, REQUIRED)
+FORMAT = Format("vllm-serve", 2, _recognises, _read, REQUIRED)

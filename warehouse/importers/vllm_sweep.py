@@ -43,4 +43,4 @@ def _value(cell: str) -> object:
     return cell
 
 
-FORMAT = Format("vllm-sweep", 1, _recognises, _read, vllm_serve.REQUIRED)
+FORMAT = Format("vllm-sweep", 2, _recognises, _read, vllm_serve.REQUIRED)
