@@ -26,6 +26,8 @@ class Site:
     usd_per_hour: float
     size: Size | None = None  # None: a machine that the catalogue does not know
     has_snapshot: bool = False  # the software is there when it boots
+    has_model: bool = False  # an earlier night left the weights there: they are verified again, and not fetched
+    is_own: bool = False  # nobody waits for it to boot, and it stays where it is
     download_bytes_per_s: float | None = None  # None: the catalogue's
 
 
@@ -91,13 +93,15 @@ class Fit:
 def estimate_night(suite: Suite, runs: Sequence[PlannedRun], site: Site, catalog: Catalog) -> Estimate:
     """Every stage from the first billed second to the last; runs of one scenario are one stage."""
     pace = catalog.pace
+    boot = Stage("boot", pace["boot_s"], pace["boot_s"], "until a command really runs")
     bring_up = (
-        Stage("boot", pace["boot_s"], pace["boot_s"], "until a command really runs"),
+        *(() if site.is_own else (boot,)),
         *_beside(_software(pace, site), _download(suite.model, _is_quantised(suite), site, catalog)),
         Stage("calibrate", pace["calibration_s"], pace["calibration_s"], "of the load client"),
     )
     ending = Stage("release", pace["release_s"], pace["release_s"], "until the delete is accepted")
-    stages = (*bring_up, *_servers(suite, runs, site, catalog), *_loads(suite, runs, site, catalog), ending)
+    served = (*_servers(suite, runs, site, catalog), *_loads(suite, runs, site, catalog))
+    stages = (*bring_up, *served, *(() if site.is_own else (ending,)))
     return Estimate(stages, site.usd_per_hour, pace["gpu_minimum_s"] if site.usd_per_hour else 0.0)
 
 
@@ -144,7 +148,7 @@ def request_s(scenario: Scenario, model: CatalogModel, group: Group, pace: Mappi
 
 def _software(pace: Mapping[str, float], site: Site) -> Stage:
     if site.has_snapshot:
-        return Stage("software", 0.0, 0.0, "in the snapshot")
+        return Stage("software", 0.0, 0.0, "there already" if site.is_own else "in the snapshot")
     return Stage("software", pace["software_s"], pace["software_s"], "engine and driver tools installed or pulled")
 
 
@@ -154,10 +158,10 @@ def _download(model: Model, is_quantised: bool, site: Site, catalog: Catalog) ->
         return Stage("model", 0.0, 0.0, f"{model.source} is not in the catalogue", is_known=False)
     size = checkpoint_bytes(known, _checkpoint_precision(model, is_quantised))
     rate = site.download_bytes_per_s or pace["download_bytes_per_s"]
-    seconds = size / rate + size / pace["verify_bytes_per_s"]
-    basis = (
-        f"{size / 1e9:.0f} GB at {rate / 1e6:.0f} MB/s, then verified at {pace['verify_bytes_per_s'] / 1e6:.0f} MB/s"
-    )
+    fetch_s = 0.0 if site.has_model else size / rate
+    seconds = fetch_s + size / pace["verify_bytes_per_s"]
+    fetched = "there already," if site.has_model else f"at {rate / 1e6:.0f} MB/s, then"
+    basis = f"{size / 1e9:.0f} GB {fetched} verified at {pace['verify_bytes_per_s'] / 1e6:.0f} MB/s"
     return Stage("model", seconds, seconds, basis)
 
 

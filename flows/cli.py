@@ -6,6 +6,7 @@ Commands import what they need when they run: most answer in a fraction of a sec
 import os
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -32,7 +33,6 @@ app = typer.Typer(
 SuiteArgument = Annotated[Path, typer.Argument(help="The suite file: what to measure.")]
 TargetOption = Annotated[str, typer.Option(help="Where to measure: local, digitalocean, ssh:user@host[:port].")]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-PLANNED = ("local", "digitalocean")
 STREAMS = "1,10,100,500,1000,2000"
 
 
@@ -163,7 +163,7 @@ def prepare(
 @app.command()
 def plan(
     suite: SuiteArgument,
-    target: Annotated[str, typer.Option(help="Where it would be measured: local or digitalocean.")] = "local",
+    target: TargetOption = "local",
     poc: Annotated[bool, typer.Option("--poc", help="Only the first scenario, once.")] = False,
     download_mb_per_s: Annotated[
         float | None, typer.Option(min=1, help="How fast the hub gives the model, in MB/s [300].")
@@ -172,16 +172,20 @@ def plan(
 ) -> None:
     """Show what would run, in which order, how long each stage takes and what it costs; touches nothing.
 
-    Prices are the cloud's own where a token is set, else those of the catalogue, with their date.
+    Prices are the cloud's own where a token is set, else those of the catalogue, with their date. A host of your own
+    is not asked anything: the plan says what it must have, and the night looks.
     """
     from tasks.forecast import forecast  # noqa: PLC0415
-    from tasks.places import clouds  # noqa: PLC0415
+    from tasks.places import clouds, planned_target, why_unreachable  # noqa: PLC0415
     from tasks.planning import make_night  # noqa: PLC0415
 
-    if target not in PLANNED:
-        raise UsageError(f"--target {target!r} is not known; a plan can be for: {', '.join(PLANNED)}")
+    settings = Settings()
+    target = planned_target(target)
     night = make_night(suite, target, poc=poc, is_draft=True)
-    found = forecast(night, clouds(Settings()).get(target), download_mb_per_s)
+    found = forecast(night, clouds(settings).get(target), download_mb_per_s)
+    why = why_unreachable(settings, target)
+    if why is not None:
+        found = replace(found, doubts=(*found.doubts, f"the night would be refused: {why}"))
     show.plan(night, found, as_json=as_json)
 
 

@@ -93,10 +93,15 @@ def plan(night: NightRecord, expected: "Forecast", *, as_json: bool) -> None:
         _json(whole | _forecast_json(expected))
         return
     table(rows, f"{night.suite.name} on {night.target}: {len(rows)} runs")
-    if expected.price.usd_per_hour == 0:
+    if expected.needs:
+        _on_own_host(night, expected)
+    elif expected.price.usd_per_hour == 0:
         line(f"lease of {night.suite.machine.lease_minutes} minutes, at most 0.00 USD")
         return
-    _forecast(night, expected)
+    else:
+        _forecast(night, expected)
+    for doubt in expected.doubts:
+        warn(doubt)
     for name, meaning in pins.items():
         warn(f"{name} is to be set before the night: {meaning}")
 
@@ -112,13 +117,32 @@ def _forecast(night: NightRecord, expected: "Forecast") -> None:
     if expected.volume_usd_per_month is not None:
         size_gib = night.suite.model.cache_volume_gib
         line(f"the model's volume: {size_gib} GiB, {expected.volume_usd_per_month:.2f} USD a month while it is used")
-    if expected.fit is not None:
-        line(f"memory: {expected.fit.needed_gib:.0f} GiB of {expected.fit.room_gib:.0f} that the engine may take")
+    _memory(expected)
     asked = "unknown" if price is None else f"{price:.2f} USD/h"
     most = "" if expected.usd_max is None else f", at most {expected.usd_max:.2f} USD"
     line(f"price: {asked}, by {expected.price.said_by}; lease of {night.suite.machine.lease_minutes} minutes{most}")
-    for doubt in expected.doubts:
-        warn(doubt)
+
+
+def _on_own_host(night: NightRecord, expected: "Forecast") -> None:
+    stages = _stage_rows(expected.cold, 0.0)
+    shown = [{name: row[name] for name in ("stage", "scenario", "times", "minutes", "basis")} for row in stages]
+    table(shown, "what it takes, the first night on this host")
+    line(f"in all: {_minutes_of(expected.cold)}")
+    line(f"a later night, with engine and model there: {_minutes_of(expected.warm)}")
+    _memory(expected)
+    title = f"what {night.target} must have; it was not asked, the night looks"
+    table([asdict(need) for need in expected.needs], title)
+    line(f"price: nothing; the host is held for at most {night.suite.machine.lease_minutes} minutes")
+
+
+def _memory(expected: "Forecast") -> None:
+    if expected.fit is not None:
+        line(f"memory: {expected.fit.needed_gib:.0f} GiB of {expected.fit.room_gib:.0f} that the engine may take")
+
+
+def _minutes_of(found: "Estimate") -> str:
+    at_most = "" if found.is_known else "at most "
+    return f"{at_most}{found.billed_s / 60:.0f} minutes, {found.measuring_share:.0%} of them measuring"
 
 
 def _sum_of(found: "Estimate") -> str:
@@ -153,6 +177,7 @@ def _forecast_json(expected: "Forecast") -> dict[str, Any]:
         "volume_usd_per_month": expected.volume_usd_per_month,
         "fit": expected.fit and asdict(expected.fit) | {"fits": expected.fit.fits},
         "doubts": expected.doubts,
+        "needs": [asdict(need) for need in expected.needs],
         "estimates": {
             name: {
                 "billed_minutes": round(found.billed_s / 60, 2),

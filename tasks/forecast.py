@@ -8,14 +8,14 @@ from bench.catalog import Catalog, Size
 from bench.errors import CloudDeniedError, LeaseError
 from bench.estimate import Estimate, Fit, Site, estimate_night, estimate_prepare, fit_of, model_bytes
 from bench.money import kept_usd_per_month
+from bench.needs import SPARE, Need, needs_of
 from bench.record import NightRecord
 from bench.suite import Machine, Suite, hardware_of
 from catalog.read import read_catalog
 from infra.cloud import Cloud
+from infra.static import is_own
 from infra.wish import fitting, wish_of
 from tasks.engine_check import doubts_of_engine
-
-SPARE = 1.05  # a download asks for so much of its size free
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,10 @@ class Price:
 
 @dataclass(frozen=True)
 class Forecast:
-    """A night before it begins: on a fresh machine, and on one booted from the golden snapshot."""
+    """A night before it begins: on a fresh machine, and on one booted from the golden snapshot.
+
+    A host of one's own is fresh once: `warm` is a later night there, with engine and model in place.
+    """
 
     price: Price
     cold: Estimate
@@ -40,18 +43,21 @@ class Forecast:
     fit: Fit | None  # None where model or machine are not in the catalogue
     usd_max: float | None  # what the whole lease costs
     doubts: tuple[str, ...]
+    needs: tuple[Need, ...] = ()  # of a host of one's own; a rented machine is made fit
 
 
 def forecast(night: NightRecord, cloud: Cloud | None, download_mb_per_s: float | None = None) -> Forecast:
     """Estimate a night on its target; `cloud` is asked for its prices, None where there is no token to ask it with.
 
-    A cloud that cannot be asked is a doubt; one that turns the token away raises CloudDeniedError.
+    A host of one's own is not asked anything: a plan says what the night would demand of it. A cloud that cannot be
+    asked is a doubt; one that turns the token away raises CloudDeniedError.
     """
+    if is_own(night.target):
+        return _on_own_host(night, download_mb_per_s)
     catalog, machine = read_catalog(), night.suite.machine
     size = catalog.size(night.target, machine.kind) or catalog.size(night.target, hardware_of(machine.kind))
     price = _price(machine, cloud, size)
-    rate = download_mb_per_s * 1e6 if download_mb_per_s else None
-    site = Site(price.usd_per_hour or 0.0, size, download_bytes_per_s=rate)
+    site = Site(price.usd_per_hour or 0.0, size, download_bytes_per_s=_bytes_per_s(download_mb_per_s))
     cold, warm = (
         estimate_night(night.suite, night.runs, replace(site, has_snapshot=has), catalog) for has in (False, True)
     )
@@ -72,6 +78,45 @@ def forecast(night: NightRecord, cloud: Cloud | None, download_mb_per_s: float |
             *doubts_of_engine(night.suite, night.target),
         ),
     )
+
+
+def _bytes_per_s(mb_per_s: float | None) -> float | None:
+    return mb_per_s * 1e6 if mb_per_s else None
+
+
+def _on_own_host(night: NightRecord, download_mb_per_s: float | None) -> Forecast:
+    """A night on a host of one's own: no price, no boot, no snapshot, no volume."""
+    catalog, suite = read_catalog(), night.suite
+    fresh = Site(0.0, download_bytes_per_s=_bytes_per_s(download_mb_per_s), is_own=True)
+    ready = replace(fresh, has_snapshot=True, has_model=True)
+    cold, warm = (estimate_night(suite, night.runs, site, catalog) for site in (fresh, ready))
+    price, fit = Price(0.0, "you, whose host it is"), fit_of(suite, night.runs, fresh, catalog)
+    return Forecast(
+        price=price,
+        cold=cold,
+        warm=warm,
+        prepare=None,
+        snapshot_usd_per_month=0.0,
+        volume_usd_per_month=None,
+        fit=fit,
+        usd_max=0.0,
+        doubts=(
+            *_doubts(suite, price, cold, fit),
+            *_doubts_of_own_host(suite),
+            *doubts_of_engine(suite, night.target),
+        ),
+        needs=needs_of(suite, catalog),
+    )
+
+
+def _doubts_of_own_host(suite: Suite) -> Iterator[str]:
+    if suite.model.cache_volume_gib is not None:
+        yield "model.cache_volume_gib is for clouds: the model goes to the host's own disk, and stays there"
+    if suite.machine.gpu_count and suite.engine.image is None:
+        yield (
+            "the suite names no engine.image: without NIGHTBENCH_VLLM_EXECUTABLE in the host's nightbench/host.env "
+            "it would be served on the CPU"
+        )
 
 
 def _doubts_of_volume(suite: Suite, catalog: Catalog) -> Iterator[str]:

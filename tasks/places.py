@@ -69,7 +69,7 @@ def cloud_named(settings: Settings, name: str) -> Cloud:
             f"there is no token for {name}: set NIGHTBENCH_DO_TOKEN (its scopes: docs/how-to/rent-a-gpu.md)"
         )
     if name not in found:
-        raise UsageError(f"--target {name!r} is not known; it can be: {', '.join(CLOUDS)}, ssh:user@host")
+        raise UsageError(_unknown(name))
     return found[name]
 
 
@@ -93,6 +93,30 @@ def known_target(settings: Settings, target: str) -> str:
     named = str(parse_target(target))
     read_access(named, settings.ssh_key, settings.ssh_known_hosts)
     return named
+
+
+def planned_target(target: str) -> str:
+    """A target in its one spelling, for a plan, which needs neither token nor key; UsageError where it names none."""
+    if is_own(target):
+        return str(parse_target(target))
+    if target not in CLOUDS:
+        raise UsageError(_unknown(target))
+    return target
+
+
+def why_unreachable(settings: Settings, target: str) -> str | None:
+    """Why a night would not try to reach a host of one's own; None where it would. The host is asked nothing."""
+    if not is_own(target):
+        return None
+    try:
+        read_access(target, settings.ssh_key, settings.ssh_known_hosts)
+    except UsageError as error:
+        return str(error)
+    return None
+
+
+def _unknown(target: str) -> str:
+    return f"--target {target!r} is not known; it can be: {', '.join(CLOUDS)}, ssh:user@host[:port]"
 
 
 def wanted_machine(night: NightRecord) -> Machine:

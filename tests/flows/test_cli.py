@@ -59,6 +59,8 @@ def test_every_command_explains_itself(house: House, command: str) -> None:
     [
         (["run", "no-such-suite.toml"], "no-such-suite.toml cannot be read"),
         (["run", "--target", "moon"], "--target 'moon' is not known"),
+        (["plan", "suites/local.toml", "--target", "moon"], "--target 'moon' is not known"),
+        (["plan", "suites/local.toml", "--target", "ssh:ann"], "'ssh:ann' is not built as ssh:user@host"),
         (["run", "--resume", "no-such-night"], "there is no night 'no-such-night'"),
         (["sql", "SELECT 1", "--json", "--csv"], "exclude each other"),
         (["sql", "SELECT 1"], "there is no data folder"),
@@ -126,6 +128,20 @@ def test_the_table_of_a_plan_says_that_its_price_is_of_another_day(house: House)
     assert done.returncode == 0
     assert "by the catalogue, 2026-10-01" in done.stdout
     assert "the price is not of today" in done.stderr
+
+
+def test_a_plan_for_a_host_of_ones_own_asks_it_nothing_and_says_what_it_must_have(house: House, tmp_path: Path) -> None:
+    house.environment["NIGHTBENCH_SSH_KEY"] = str(tmp_path / "no-key")
+
+    done = house.cli("plan", str(LLAMA), "--target", "ssh:ann@gpu.invalid")
+    told = json.loads(house.cli("plan", str(LLAMA), "--target", "ssh:ann@gpu.invalid", "--json").stdout)
+
+    assert done.returncode == 0
+    assert "what ssh:ann@gpu.invalid:22 must have; it was not asked" in done.stdout
+    assert "price: nothing; the host is held for at most 270 minutes" in done.stdout
+    assert "the night would be refused: there is no SSH key at" in done.stderr
+    assert (told["usd_per_hour"], len(told["needs"]), told["doubts"][-1][:26]) == (0.0, 5, "the night would be refused")
+    assert not house.data.exists()
 
 
 def test_a_night_with_an_open_pin_is_refused_before_anything_begins(house: House) -> None:

@@ -131,6 +131,40 @@ def test_what_would_end_the_night_early_is_said_before(machine: dict[str, object
     assert doubt in _forecast(_night(**machine), 2.59).doubts[0]
 
 
+def _on_own_host(**changes: object) -> Forecast:
+    night = make_night(SUITE, "ssh:ann@gpu1:22", poc=False, is_draft=True)
+    return forecast(night.model_copy(update={"suite": night.suite.model_copy(update=changes)}), None)
+
+
+def test_a_host_of_ones_own_costs_nothing_boots_nothing_and_has_needs() -> None:
+    found, rented = _on_own_host(), forecast(_night(), None)
+
+    assert (found.price.usd_per_hour, found.usd_max, found.prepare, found.doubts) == (0.0, 0.0, None, ())
+    assert {stage.name for stage in rented.cold.stages} - {stage.name for stage in found.cold.stages} == {
+        "boot",
+        "release",
+    }
+    assert found.fit == rented.fit
+    assert [need.what for need in found.needs] == ["GPUs", "docker", "disk", "network", "load client"]
+
+
+def test_a_later_night_on_a_host_of_ones_own_fetches_nothing() -> None:
+    found = _on_own_host()
+
+    stages = {stage.name: stage for stage in found.warm.stages}
+    assert (stages["software"].seconds, round(stages["model"].seconds)) == (0.0, 71)  # 141 GB read once, at 2 GB/s
+    assert found.warm.billed_s < found.cold.billed_s
+
+
+def test_what_only_a_cloud_has_is_a_doubt_on_a_host_of_ones_own() -> None:
+    suite = _night().suite
+    engine = suite.engine.model_copy(update={"image": None, "install": "venv"})
+
+    doubts = _on_own_host(model=suite.model.model_copy(update={"cache_volume_gib": 200}), engine=engine).doubts
+
+    assert ["model.cache_volume_gib is for clouds" in doubts[0], "served on the CPU" in doubts[1]] == [True, True]
+
+
 def _keeping(volume_gib: int) -> NightRecord:
     night = _night()
     model = night.suite.model.model_copy(update={"cache_volume_gib": volume_gib})
