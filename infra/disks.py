@@ -18,25 +18,26 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Disk:
-    """A whole disk as lsblk lists it; `has_parts` where it has partitions or belongs to an array."""
+    """A block device as lsblk lists it; `parts` are its partitions, or the array that it belongs to."""
 
     name: str
     path: str
+    sort: str  # disk, part, raid0
     size_bytes: int
     transport: str | None  # nvme, scsi; None: not told
     filesystem: str | None
     label: str | None
     mounts: tuple[str, ...]
-    has_parts: bool
+    parts: tuple["Disk", ...] = ()
 
     @property
     def is_empty(self) -> bool:
         """Whether it seems to hold nothing at all."""
-        return self.filesystem is None and self.label is None and not (self.mounts or self.has_parts)
+        return self.filesystem is None and self.label is None and not (self.mounts or self.parts)
 
     def is_labelled(self, label: str) -> bool:
         """Whether all of it is one ext4 filesystem of this label."""
-        return self.label == label and self.filesystem == "ext4" and not self.has_parts
+        return self.label == label and self.filesystem == "ext4" and not self.parts
 
 
 def list_disks() -> list[Disk]:
@@ -45,7 +46,7 @@ def list_disks() -> list[Disk]:
     if not said.is_good:
         raise MachineUnfitError(f"the disks of this machine cannot be listed: {said.why}")
     try:
-        found = [_disk(one) for one in json.loads(said.out)["blockdevices"] if one["type"] == "disk"]
+        found = [one for one in map(_disk, json.loads(said.out)["blockdevices"]) if one.sort == "disk"]
     except (ValueError, KeyError, TypeError) as error:
         raise MachineUnfitError(f"lsblk gave what we cannot read ({error!r}): {said.out[:200]!r}") from error
     return sorted(found, key=lambda disk: (-disk.size_bytes, disk.name))
@@ -55,21 +56,22 @@ def _disk(one: dict[str, Any]) -> Disk:
     return Disk(
         name=str(one["name"]),
         path=str(one["path"]),
+        sort=str(one["type"]),
         size_bytes=int(one["size"]),
         transport=one.get("tran"),
         filesystem=one.get("fstype"),
         label=one.get("label"),
         mounts=tuple(mount for mount in one.get("mountpoints") or () if mount),
-        has_parts=bool(one.get("children")),
+        parts=tuple(_disk(part) for part in one.get("children") or ()),
     )
 
 
-def mount_disk(disk: Disk, folder: Path, what: str, say: Say) -> None:
-    """Mount a disk at a folder, which must be empty; `what` is what to call it."""
+def mount_disk(path: str, folder: Path, what: str, say: Say) -> None:
+    """Mount a disk, by its path, at a folder, which must be empty; `what` is what to call it."""
     folder.mkdir(parents=True, exist_ok=True)
     if any(folder.iterdir()):
         raise MachineUnfitError(f"{folder} holds files already, so no disk is mounted over it: move them away")
-    said = run_tool(["mount", "-o", "noatime", disk.path, str(folder)], timeout_s=TIMEOUT_S)
+    said = run_tool(["mount", "-o", "noatime", path, str(folder)], timeout_s=TIMEOUT_S)
     if not said.is_good:
-        raise MachineUnfitError(f"{what} {disk.path} could not be mounted: {said.why}")
-    say(f"mounted {what} {disk.path} at {folder}, {shutil.disk_usage(folder).free / 1e9:.0f} GB free")
+        raise MachineUnfitError(f"{what} {path} could not be mounted: {said.why}")
+    say(f"mounted {what} {path} at {folder}, {shutil.disk_usage(folder).free / 1e9:.0f} GB free")

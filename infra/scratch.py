@@ -1,4 +1,4 @@
-"""The scratch disk of a rented machine: found among its disks, given a filesystem once, mounted in our folder.
+"""The scratch disks of a rented machine: found among its disks, made one filesystem once, mounted in our folder.
 
 Nothing is ever written to a disk that might hold something: a candidate has no partition, no filesystem, no mount and
 no signature, and is a local NVMe disk. The root disk and attached volumes are none.
@@ -6,34 +6,59 @@ no signature, and is a local NVMe disk. The root disk and attached volumes are n
 
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from bench.errors import MachineUnfitError
+from infra import stripe
 from infra.disks import TIMEOUT_S, Disk, Say, list_disks, mount_disk
 from infra.tools import run_tool
 
-LABEL = "nb-scratch"
+LABEL = stripe.NAME
 NVME = re.compile(r"nvme\d+n\d+")
 BYTES_MIN = 64 * 1024**3  # smaller is no scratch disk
 MKFS_TIMEOUT_S = 600.0
 
 
 def find_scratch(folder: Path, say: Say) -> Path | None:
-    """Mount the scratch disk at `folder` and return it; None where the machine has none. May be repeated.
+    """Mount the scratch space at `folder` and return it; None where the machine has none. May be repeated.
 
-    The first lease of a machine formats it; a disk that bears our label is mounted as it is.
+    The first lease of a machine formats it, several equal disks as one; what bears our label is mounted as it is.
     """
     disks = [disk for disk in list_disks() if _is_local(disk)]
-    ours = next((disk for disk in disks if disk.is_labelled(LABEL)), None)
+    ours = next((one for one in (*stripe.arrays(disks), *disks) if one.is_labelled(LABEL)), None)
     if ours is not None and ours.mounts:
         return Path(ours.mounts[0])
-    disk = ours or next((disk for disk in disks if disk.is_empty and _has_no_signature(disk)), None)
-    if disk is None:
+    path = ours.path if ours is not None else _striped(disks, say) or _make(disks, say)
+    if path is None:
         return None
-    if ours is None:
-        _format(disk, say)
-    mount_disk(disk, folder, "the scratch disk", say)
+    mount_disk(path, folder, "the scratch disk", say)
     return folder
+
+
+def _striped(disks: Sequence[Disk], say: Say) -> str | None:
+    """The array that an earlier lease made of these disks, formatted where it died before that."""
+    array = stripe.unformatted(disks) or stripe.assemble(disks, say)
+    if array is not None and _has_no_signature(array):
+        _format(array, sum(disk.size_bytes for disk in disks if disk.filesystem == stripe.MEMBER), say)
+    return array
+
+
+def _make(disks: Sequence[Disk], say: Say) -> str | None:
+    """Format what is empty, and return its path: the largest disk, or several equal ones that hold more together."""
+    empty = [disk for disk in disks if disk.is_empty and _has_no_signature(disk.path)]
+    if not empty:
+        return None
+    chosen = stripe.most_together(empty)
+    if len(chosen) > 1 and not stripe.can_stripe():
+        say(
+            f"mdadm is not on this machine: of its {len(chosen)} empty disks of "
+            f"{chosen[0].size_bytes / 1e12:.1f} TB only one is used"
+        )
+        chosen = empty[:1]
+    path = chosen[0].path if len(chosen) == 1 else stripe.create(chosen, say)
+    _format(path, sum(disk.size_bytes for disk in chosen), say)
+    return path
 
 
 def _is_local(disk: Disk) -> bool:
@@ -41,19 +66,19 @@ def _is_local(disk: Disk) -> bool:
     return bool(NVME.fullmatch(disk.name)) and disk.transport in ("nvme", None) and disk.size_bytes >= BYTES_MIN
 
 
-def _has_no_signature(disk: Disk) -> bool:
+def _has_no_signature(path: str) -> bool:
     """Whether the disk's own bytes agree that it is empty; what lsblk knows comes from a database that may lag."""
-    said = run_tool(["wipefs", disk.path], timeout_s=TIMEOUT_S)  # without an option it only lists
+    said = run_tool(["wipefs", path], timeout_s=TIMEOUT_S)  # without an option it only lists
     return said.is_good and not said.out.strip()
 
 
-def _format(disk: Disk, say: Say) -> None:
-    say(f"formatting the empty scratch disk {disk.path} ({disk.size_bytes / 1e12:.1f} TB)")
+def _format(path: str, size_bytes: int, say: Say) -> None:
+    say(f"formatting the empty scratch disk {path} ({size_bytes / 1e12:.1f} TB)")
     # Discarding terabytes first would take minutes, and reserving blocks for root would waste hundreds of gigabytes.
     options = ["-q", "-L", LABEL, "-m", "0", "-E", "nodiscard,lazy_itable_init=1"]
-    said = run_tool(["mkfs.ext4", *options, disk.path], timeout_s=MKFS_TIMEOUT_S)
+    said = run_tool(["mkfs.ext4", *options, path], timeout_s=MKFS_TIMEOUT_S)
     if not said.is_good:
-        raise MachineUnfitError(f"the scratch disk {disk.path} could not be formatted: {said.why}")
+        raise MachineUnfitError(f"the scratch disk {path} could not be formatted: {said.why}")
 
 
 def is_whole_machine() -> bool:

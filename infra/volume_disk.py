@@ -30,7 +30,7 @@ def mount_volume(label: str, folder: Path, say: Say, *, appears_s: float = APPEA
     disk = _wait_for(label, appears_s)
     if disk.mounts:
         return Path(disk.mounts[0])
-    mount_disk(disk, folder, "the volume", say)
+    mount_disk(disk.path, folder, "the volume", say)
     return folder
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 DATA = Path(__file__).parents[1] / "data" / "gpu-tools"
+PART = {"name": "nvme0n1p1", "path": "/dev/nvme0n1p1", "type": "part", "size": 10**9, "mountpoints": [None]}
 
 
 @dataclass

@@ -6,7 +6,7 @@ import pytest
 
 from bench.errors import MachineUnfitError
 from infra.scratch import find_scratch, is_whole_machine
-from tests.infra.fake_tools import FakeTools, twin
+from tests.infra.fake_tools import PART, FakeTools, twin
 
 
 @pytest.fixture
@@ -69,8 +69,8 @@ def test_a_disk_of_ours_that_is_mounted_already_is_used_where_it_is(tools: FakeT
         {"label": "nb-scratch"},
         {"mountpoints": ["/"]},
         {"mountpoints": ["/srv"]},
-        {"children": [{"name": "nvme0n1p1"}]},
-        {"fstype": "ext4", "label": "nb-scratch", "children": [{"name": "nvme0n1p1"}]},
+        {"children": [PART]},
+        {"fstype": "ext4", "label": "nb-scratch", "children": [PART]},
         {"type": "part"},
         {"tran": "scsi"},
         {"name": "sdb"},

@@ -7,7 +7,7 @@ import pytest
 
 from bench.errors import MachineUnfitError
 from infra.volume_disk import mount_volume, unmount_script
-from tests.infra.fake_tools import FakeTools, twin
+from tests.infra.fake_tools import PART, FakeTools, twin
 
 LABEL = "nbv-0123456789ab"
 
@@ -54,7 +54,7 @@ def test_a_volume_that_the_image_has_mounted_is_used_where_it_is(tools: FakeTool
         {"fstype": None, "label": None},
         {"fstype": "ext4", "label": "nbv-another"},
         {"fstype": "xfs", "label": LABEL},
-        {"fstype": "ext4", "label": LABEL, "children": [{"name": "sda1"}]},
+        {"fstype": "ext4", "label": LABEL, "children": [PART]},
         {"type": "part", "fstype": "ext4", "label": LABEL},
     ],
     ids=str,
