@@ -38,6 +38,10 @@ class UnknownFormatError(UnreadableResultError):
     """A file is of no format that any importer knows; it may well be no result file at all."""
 
 
+class ToldBesideError(UnreadableResultError):
+    """A file is a part of the result beside it, and no result of its own."""
+
+
 class LoadIntoWarehouseError(NightbenchError):
     """The lake or the warehouse could not be written; the run folders are untouched."""
 

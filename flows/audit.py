@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bench.errors import UnreadableResultError, UsageError
+from bench.errors import ToldBesideError, UnreadableResultError, UsageError
 from flows import show
 
 if TYPE_CHECKING:
@@ -80,6 +80,9 @@ def import_command(
     for path in files:
         try:
             found = import_file(Settings().data, path)
+        except ToldBesideError as error:
+            show.line(str(error))
+            continue
         except UnreadableResultError as error:
             show.error(str(error))
             is_bad = True

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench.claim import Asked, Claim, Lineage
-from bench.errors import UnknownFormatError, UnreadableResultError, UsageError
+from bench.errors import ToldBesideError, UnknownFormatError, UnreadableResultError, UsageError
 from bench.evidence.exhibit import Exhibits
 from bench.judging import row_exhibits
 from bench.rules import REQUIRED
@@ -36,7 +36,7 @@ class Case:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A file of a folder that is no result file, and why nobody can say more."""
+    """A file that is no result of its own, and why."""
 
     why: str
 
@@ -86,6 +86,8 @@ def _of_file(place: Path, context: Asked, *, is_named: bool = True) -> Iterator[
         yield from _named(str(place), lambda: _bytes_of(place), place.parent, context_of(place, context))
     except UnknownFormatError as error:
         yield _broken(str(place), "unknown_format", str(error)) if is_named else LeftOut(str(error))
+    except ToldBesideError as error:
+        yield LeftOut(str(error))
 
 
 def _bytes_of(place: Path) -> bytes:
@@ -99,7 +101,7 @@ def _named(name: str, read: Callable[[], bytes], folder: Path | None, context: A
         for claim in read_claims(document):
             known = claim.with_context(context)
             yield Case(replace(known, series=None), row_exhibits(known, subject_of(known)))
-    except UnknownFormatError:
+    except (UnknownFormatError, ToldBesideError):
         raise
     except UnreadableResultError as error:
         yield _broken(name, "unreadable", str(error))
@@ -113,7 +115,7 @@ def _beside(folder: Path | None) -> tuple[Callable[[str], bytes | None], tuple[s
 
     def read(name: str) -> bytes | None:
         beside = folder / Path(name).name
-        return beside.read_bytes() if beside.is_file() else None
+        return _bytes_of(beside) if beside.is_file() else None
 
     return read, tuple(sorted(each.name for each in folder.iterdir() if each.is_file()))
 

@@ -86,7 +86,7 @@ def _document(name: str, raw: bytes, folder: Path, read: dict[str, bytes]) -> Do
         beside = folder / Path(other).name
         if not beside.is_file():
             return None
-        read[beside.name] = beside.read_bytes()
+        read[beside.name] = _bytes_of(beside)
         return read[beside.name]
 
     names = sorted(each.name for each in folder.iterdir() if each.is_file()) if folder.is_dir() else []
@@ -100,16 +100,30 @@ def _keep(data: Path, document: Document, path: Path, context: Asked, read: dict
     if is_new:
         staging = folder.with_name(f".{folder.name}")
         shutil.rmtree(staging, ignore_errors=True)
-        (staging / BESIDE).mkdir(parents=True)
+        staging.mkdir(parents=True)
         shutil.copyfile(path, staging / RAW)
-        for name, content in read.items():
-            (staging / BESIDE / name).write_bytes(content)
+        _write_beside(staging, read)
         _write_about(staging, document, context)
         staging.replace(folder)
         sync_folder(folder.parent)
     else:
+        _write_beside(folder, read)
         _write_about(folder, document, context)
     return is_new
+
+
+def _write_beside(folder: Path, read: dict[str, bytes]) -> None:
+    """Keep exactly the files that were read with this one: by these it was judged, this time."""
+    beside = folder / BESIDE
+    if beside.is_dir() and {each.name: each.read_bytes() for each in beside.iterdir()} == read:
+        return
+    new = folder / f".{BESIDE}"
+    shutil.rmtree(new, ignore_errors=True)
+    new.mkdir()
+    for name, content in read.items():
+        (new / name).write_bytes(content)
+    shutil.rmtree(beside, ignore_errors=True)
+    new.replace(beside)
 
 
 def _write_about(folder: Path, document: Document, context: Asked) -> None:

@@ -36,7 +36,9 @@ def sums(claim: Claim, answered: Answered) -> Exhibits:
 
 def _lengths(claim: Claim, answered: Answered) -> Observed | Lacking:
     """How many entries the array that is furthest off has too many or too few; some tools keep only good requests."""
-    right = [count for count in (claim.asked.request_count, claim.said.completed) if count is not None]
+    completed, failed = claim.said.completed, claim.said.failed
+    tried = completed + failed if completed is not None and failed else None
+    right = [count for count in (claim.asked.request_count, completed, tried) if count is not None]
     if not right:
         return Lacking("how many requests were asked for")
     off = {name: min((length - count for count in right), key=abs) for name, length in answered.lengths.items()}

@@ -107,7 +107,7 @@ def test_rows_of_many_requests_come_in_pieces_and_are_the_same() -> None:
 
 @pytest.mark.parametrize(
     ("twin", "seed", "osl", "slots"),
-    [("guidellm/report-v2.json", 4, 128, 8), ("aiperf/profile_export.jsonl", 7, 4, 1)],
+    [("guidellm/report-v2.json", 4, 128, 8), ("aiperf/alone.jsonl", 7, 4, 1)],
 )
 def test_the_rows_are_the_requests_of_the_run(twin: str, seed: int, osl: int, slots: int) -> None:
     run = closed_loop(seed=seed, osl=osl, slots=slots)
@@ -139,7 +139,7 @@ def test_why_a_request_of_guidellm_failed_stands_in_its_row() -> None:
 
 
 def test_why_a_request_of_aiperf_failed_stands_in_its_row() -> None:
-    lines = (FORMATS / "aiperf/profile_export.jsonl").read_text().splitlines()[1:3]
+    lines = (FORMATS / "aiperf/alone.jsonl").read_text().splitlines()[1:3]
     broken = json.loads(lines[0]) | {"error": {"code": 503, "type": "ServerError", "message": "busy"}, "metrics": {}}
 
     (claim,) = claims_of("r.jsonl", "\n".join([json.dumps(broken), lines[1]]))

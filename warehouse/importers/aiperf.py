@@ -6,8 +6,9 @@ The unit stands in each metric. Its `inter_token_latency` is our TPOT, its `inte
 from collections.abc import Iterator
 
 from bench.claim import Asked, Claim, Device, Metric, Said
-from bench.errors import UnreadableResultError
-from warehouse.importers.aiperf_records import claim_of_records
+from bench.errors import ToldBesideError
+from warehouse.importers.aiperf_pair import aggregates_beside, requests_beside
+from warehouse.importers.aiperf_records import claim_of_records, recognises_records
 from warehouse.importers.aiperf_telemetry import device_of
 from warehouse.importers.distribution import spread, without_empty
 from warehouse.importers.document import Document
@@ -33,19 +34,21 @@ def recognises(document: Document) -> bool:
 
 
 def read(document: Document, form: Format) -> Iterator[Claim]:
-    """The one claim of an aggregate report."""
+    """The one claim of an aggregate report, with the requests of the records beside it."""
     one = Tree(document.json, document.name)
     asked = _asked(one.part("input_config"))
+    series, odd = requests_beside(document, form)
     yield Claim(
         lineage=form.lineage(document, "", "aiperf", one.text("aiperf_version")),
         asked=asked,
         said=_said(one),
         latency_s=_latency(one),
+        series=series,
         device=_device(one),
-        remarks=one.all_remarks(),
+        remarks=(*one.all_remarks(), *odd),
         label="" if asked.concurrency is None else f"concurrency {asked.concurrency}",
         unread=one.all_unread(),
-        required=form.required,
+        required=form.required | (REQUIRED_OF_PAIR if series is not None else frozenset()),
     )
 
 
@@ -137,25 +140,21 @@ def _device(one: Tree) -> Device | None:
     return device_of(one.part("telemetry_data")) if one.raw("telemetry_data") else None
 
 
-def recognises_records(document: Document) -> bool:
-    """Whether its first line is a record with metadata and metrics."""
-    try:
-        first = Document(document.name, document.data[: document.data.find(b"\n") + 1 or None]).json
-    except UnreadableResultError:
-        return False
-    return (
-        isinstance(first, dict)
-        and "metrics" in first
-        and isinstance(first.get("metadata"), dict)
-        and ("benchmark_phase" in first["metadata"] or "x_request_id" in first["metadata"])
-    )
-
-
 def read_records(document: Document, form: Format) -> Iterator[Claim]:
-    """The one claim of all the records; those of the warm-up are counted and left out."""
+    """The one claim of all the records; those of the warm-up are counted and left out.
+
+    Raises ToldBesideError where their aggregate stands beside them, whose claim has them.
+    """
+    aggregate = next((each for each in aggregates_beside(document) if recognises(each)), None)
+    if aggregate is not None:
+        raise ToldBesideError(
+            f"{document.name} holds the requests of {aggregate.name} beside it: they are part of that"
+        )
     yield claim_of_records(document, form)
 
 
 REQUIRED = frozenset({"failure_rate", "zero_output", "duration_short", "percentile_order"})
-FORMAT = Format("aiperf", 1, recognises, read, REQUIRED)
+# What the records beside an aggregate make checkable.
+REQUIRED_OF_PAIR = frozenset({"sum_mismatch", "stat_mismatch"})
+FORMAT = Format("aiperf", 2, recognises, read, REQUIRED)
 RECORDS = Format("aiperf-records", 2, recognises_records, read_records, frozenset({"failure_rate", "zero_output"}))

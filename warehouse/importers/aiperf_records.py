@@ -16,6 +16,20 @@ INPUT = ("input_sequence_length", "usage_prompt_tokens")
 OUTPUT = ("output_sequence_length", "usage_completion_tokens", "output_token_count")
 
 
+def recognises_records(document: Document) -> bool:
+    """Whether its first line is a record with metadata and metrics."""
+    try:
+        first = Document(document.name, document.data[: document.data.find(b"\n") + 1 or None]).json
+    except UnreadableResultError:
+        return False
+    return (
+        isinstance(first, dict)
+        and "metrics" in first
+        and isinstance(first.get("metadata"), dict)
+        and ("benchmark_phase" in first["metadata"] or "x_request_id" in first["metadata"])
+    )
+
+
 def claim_of_records(document: Document, form: Format) -> Claim:
     """All records of the measured phase as one claim; raises where a line is no record."""
     records = [_record(document, at, line) for at, line in enumerate(document.json_lines, start=1)]

@@ -1,14 +1,23 @@
+import gzip
 import json
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from bench.errors import UnreadableResultError
+from bench.claim import Claim
+from bench.errors import ToldBesideError, UnreadableResultError
 from tests.data.formats.closed_loop import closed_loop
-from tests.warehouse.importers.reading import FORMATS, claims_at, claims_of
+from tests.warehouse.importers.mutating import mutated
+from tests.warehouse.importers.reading import FORMATS, alarms, claims_at, claims_of
+from warehouse.claim_requests import request_tables
+from warehouse.importers import read_claims
+from warehouse.importers.document import read_document
 
 HERE = FORMATS / "aiperf"
+RECORDS = HERE / "profile_export.jsonl"
 AGGREGATE = HERE / "profile_export_aiperf.json"
 
 
@@ -98,7 +107,7 @@ def test_a_throughput_of_zero_is_a_failure() -> None:
 def test_records_are_series_and_the_warm_up_is_left_out() -> None:
     run = closed_loop(seed=7, osl=4, slots=1)
 
-    (claim,) = claims_at(HERE / "profile_export.jsonl")
+    (claim,) = claims_at(HERE / "alone.jsonl")
 
     assert claim.series is not None
     assert (claim.asked.warmup_count, claim.said.completed) == (1, 400)
@@ -110,7 +119,7 @@ def test_records_are_series_and_the_warm_up_is_left_out() -> None:
 
 
 def test_a_record_with_an_error_or_cancelled_has_failed() -> None:
-    lines = (HERE / "profile_export.jsonl").read_text().splitlines()[1:5]
+    lines = (HERE / "alone.jsonl").read_text().splitlines()[1:5]
     broken = json.loads(lines[0]) | {"error": {"code": 500, "message": "broken"}}
     cancelled = json.loads(lines[1])
     cancelled["metadata"]["was_cancelled"] = True
@@ -121,7 +130,7 @@ def test_a_record_with_an_error_or_cancelled_has_failed() -> None:
 
 
 def test_a_line_that_is_no_record_is_named() -> None:
-    text = (HERE / "profile_export.jsonl").read_text().splitlines()[0]
+    text = (HERE / "alone.jsonl").read_text().splitlines()[0]
 
     with pytest.raises(UnreadableResultError, match=r"r\.jsonl line 2 is no record"):
         claims_of("r.jsonl", f"{text}\n[1]\n")
@@ -155,3 +164,110 @@ def test_combinations_of_a_sweep_are_claims_of_their_own() -> None:
 
     assert [claim.asked.concurrency for claim in claims] == [2, 4]
     assert claims[1].lineage.place == "per_combination_metrics[1]"
+
+
+def pair(records: str = "", **values: Any) -> Claim:
+    """The claim of the twin with these values, and these records beside it."""
+    (claim,) = claims_of(AGGREGATE.name, changed(**values), profile_export__jsonl=records or RECORDS.read_text())
+    return claim
+
+
+def codes(claim: Claim) -> set[str]:
+    return {alarm.split(":")[0] for alarm in alarms([claim])}
+
+
+def test_an_aggregate_and_the_records_beside_it_are_one_measurement() -> None:
+    run, (claim,) = closed_loop(seed=7), claims_at(AGGREGATE)
+
+    assert claim.series is not None
+    assert claim.series.ttft_s == pytest.approx(run.ttft_s)
+    assert claim.said.duration_s == pytest.approx(run.duration_s)
+    assert claim.required >= {"sum_mismatch", "stat_mismatch"}
+    with pytest.raises(
+        ToldBesideError, match=r"profile_export\.jsonl holds the requests of profile_export_aiperf\.json"
+    ):
+        claims_at(RECORDS)
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "records"),
+    [("profile_export_aiperf.json", "profile_export.jsonl"), ("mine.json", "mine.jsonl"), ("a.json", "a.jsonl.gz")],
+)
+def test_the_two_files_find_each_other_by_their_prefix(aggregate: str, records: str) -> None:
+    content = RECORDS.read_bytes()
+    content = gzip.compress(content) if records.endswith(".gz") else content
+    beside = {aggregate: AGGREGATE.read_bytes(), records: content}
+
+    (claim,) = read_claims(read_document(aggregate, beside[aggregate], beside.get, sorted(beside)))
+
+    assert claim.series is not None
+    with pytest.raises(ToldBesideError):
+        list(read_claims(read_document(records, beside[records], beside.get, sorted(beside))))
+
+
+def test_records_beside_another_file_are_a_measurement_of_their_own() -> None:
+    (claim,) = claims_of(RECORDS.name, RECORDS.read_text(), profile_export_aiperf__json='{"notes": "none"}')
+
+    assert (claim.lineage.format, claim.said.completed) == ("aiperf-records", 400)
+
+
+def test_an_aggregate_that_follows_from_its_records_raises_no_doubt() -> None:
+    assert codes(pair()) == set()
+
+
+@pytest.mark.parametrize(
+    ("values", "code"),
+    [
+        ({"total_osl": {"unit": "tokens", "avg": 51_201}}, "sum_mismatch"),
+        ({"total_isl": {"unit": "tokens", "avg": 204_000}}, "sum_mismatch"),
+        ({"request_count": {"unit": "requests", "avg": 399}}, "derived_mismatch"),
+        ({"time_to_first_token": {"unit": "ms", "avg": 120.0, "p50": 119.0, "p99": 121.0}}, "stat_mismatch"),
+        ({"request_latency": {"unit": "ms", "avg": 1800.0}}, "stat_mismatch"),
+    ],
+)
+def test_an_aggregate_that_does_not_follow_from_its_records_fails(values: dict[str, Any], code: str) -> None:
+    assert f"FAIL {code}" in codes(pair(**values))
+
+
+def test_a_record_more_than_the_aggregate_counts_fails() -> None:
+    records = RECORDS.read_text()
+
+    assert "FAIL sum_mismatch" in codes(pair(records + records.splitlines()[-1] + "\n"))
+
+
+def test_records_of_requests_that_failed_are_no_contradiction() -> None:
+    last = json.loads(RECORDS.read_text().splitlines()[-1])
+    failed = json.dumps(last | {"error": {"code": 500, "message": "broken"}, "metrics": {}}) + "\n"
+    config = json.loads(AGGREGATE.read_text())["input_config"]
+    del config["loadgen"]["request_count"]
+
+    claim = pair(
+        RECORDS.read_text() + 2 * failed, input_config=config, error_request_count={"unit": "requests", "avg": 2}
+    )
+
+    assert codes(claim) <= {"WARN failure_rate"}
+    assert claim.series is not None
+    assert claim.series.error is not None
+    assert list(claim.series.error[-3:]) == [None, "500 broken", "500 broken"]
+
+
+def test_records_that_are_cut_off_are_left_out_with_a_word() -> None:
+    claim = pair(RECORDS.read_text()[:-40])
+
+    assert claim.series is None
+    assert claim.said.completed == 400
+    assert [remark.code for remark in claim.remarks] == ["unreadable_value"]
+    assert "profile_export.jsonl line 401 column" in claim.remarks[0].message
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(data=st.data())
+def test_no_mutation_of_the_records_beside_an_aggregate_is_a_crash(data: st.DataObject) -> None:
+    lines = RECORDS.read_text().splitlines()[:6]
+    at = data.draw(st.integers(0, len(lines) - 1))
+
+    lines[at] = data.draw(mutated(lines[at]))
+
+    claim = pair("\n".join(lines))
+    alarms([claim])
+    assert all(rows.validate() is None for rows in request_tables("import-a/0", claim))

@@ -62,13 +62,14 @@ def aggregate(run: Run) -> dict[str, Any]:
     }
 
 
-def records(run: Run) -> str:
-    lines = [_record(run, 0, "warmup"), *(_record(run, at, "profiling") for at in range(len(run.start_s)))]
+def records(run: Run, chunks: int = 3) -> str:
+    lines = [_record(run, 0, "warmup", chunks), *(_record(run, at, "profiling", chunks) for at in range(len(run.start_s)))]
     return "".join(json.dumps(line) + "\n" for line in lines)
 
 
-def _record(run: Run, at: int, phase: str) -> dict[str, Any]:
+def _record(run: Run, at: int, phase: str, chunks: int) -> dict[str, Any]:
     begin = int(run.start_s[at] * 1e9)
+    gaps = {"inter_chunk_latency": {"value": [float(run.tpot_s[at]) * 1e3] * chunks, "unit": "ms"}} if chunks else {}
     return {
         "metadata": {
             "session_num": at,
@@ -80,7 +81,7 @@ def _record(run: Run, at: int, phase: str) -> dict[str, Any]:
         "metrics": {
             "request_latency": {"value": float(run.e2el_s[at]) * 1e3, "unit": "ms"},
             "time_to_first_token": {"value": float(run.ttft_s[at]) * 1e3, "unit": "ms"},
-            "inter_chunk_latency": {"value": [float(run.tpot_s[at]) * 1e3] * 3, "unit": "ms"},
+            **gaps,
             "input_sequence_length": {"value": int(run.input_tokens[at]), "unit": "tokens"},
             "output_sequence_length": {"value": int(run.output_tokens[at]), "unit": "tokens"},
         },
@@ -119,7 +120,8 @@ def files() -> dict[str, str]:
     run = closed_loop(seed=7)
     return {
         "profile_export_aiperf.json": json.dumps(aggregate(run), indent=1) + "\n",
-        "profile_export.jsonl": records(closed_loop(seed=7, osl=4, slots=1)),
+        "profile_export.jsonl": records(run, chunks=0),
+        "alone.jsonl": records(closed_loop(seed=7, osl=4, slots=1)),
         "aggregate.json": json.dumps(several([run, closed_loop(seed=8), closed_loop(seed=9)]), indent=1) + "\n",
     }
 
