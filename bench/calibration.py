@@ -10,19 +10,21 @@ from typing import Any
 import numpy as np
 from pydantic import AwareDatetime
 
+from bench.client_bars import (
+    CORE_SHARE,
+    ITL_P99_ERROR_KERNEL_MS,
+    ITL_P99_ERROR_MS,
+    LIVE_SHARE,
+    LOAD_SHARE,
+    MERGED_LATE_SHARE,
+    SERVER_LATE_SHARE,
+    TTFT_MEAN_ERROR_MS,
+)
 from bench.errors import UnreadableResultError
 from bench.events import Events, read_events
 from bench.metrics import Ints
 from bench.record import Written
 from bench.truth import Seen, Truth, mean_live, middle_of, nearest_rank, select
-
-# The bars of the meter at 1,000 streams of 50 tokens a second on one core, held at every load.
-ITL_P99_ERROR_KERNEL_MS, ITL_P99_ERROR_MS = 0.05, 0.3
-TTFT_MEAN_ERROR_MS = 1.0
-LIVE_SHARE = LOAD_SHARE = 0.99  # below, another load was measured than was asked for
-CORE_SHARE = 0.7  # a core that is busier than this has delays in every tail
-MERGED_LATE_SHARE = 0.005  # token events that lost their kernel stamp to one that was read with them, we being late
-SERVER_LATE_SHARE = 1.0  # of the gap between two tokens: a server later than that was itself the limit
 
 
 @dataclass(frozen=True)

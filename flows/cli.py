@@ -17,9 +17,10 @@ from flows import show
 from flows.audit import audit_command, import_command
 from flows.ending import code_of, end_well
 from flows.export import export_command
-from infra.settings import Settings, quiet_environment
+from infra.quiet import quiet_environment
 
 if TYPE_CHECKING:
+    from infra.settings import Settings
     from warehouse.load import LoadSummary
 
 app = typer.Typer(
@@ -48,6 +49,12 @@ def start(
         os.environ["NIGHTBENCH_DATA"] = str(data.absolute())
 
 
+def _settings() -> "Settings":
+    from infra.settings import Settings  # noqa: PLC0415 - pydantic, which an audit does without
+
+    return Settings()
+
+
 @app.command()
 def run(
     suite: SuiteArgument = Path("suites/local.toml"),
@@ -61,7 +68,7 @@ def run(
     """
     from tasks.places import known_target  # noqa: PLC0415
 
-    settings = Settings()
+    settings = _settings()
     if resume is None:
         from tasks.planning import read_suite  # noqa: PLC0415
 
@@ -79,7 +86,7 @@ def run(
     except (KeyboardInterrupt, SystemExit) as stop:
         show.error("stopped; what was measured is kept: `nightbench run --resume NIGHT` measures and loads the rest")
         raise typer.Exit(code_of(stop)) from stop
-    show.night(Settings().data, summary.night)
+    show.night(_settings().data, summary.night)
     _end(summary)
 
 
@@ -87,7 +94,7 @@ def _end(summary: "LoadSummary") -> None:
     """Exit by what a night came to: 1 where a result is bad, 3 where one is not in the bucket that it should be in."""
     from tasks.salvage import not_uploaded  # noqa: PLC0415
 
-    left = not_uploaded(Settings(), summary.night)
+    left = not_uploaded(_settings(), summary.night)
     if left:
         show.warn(f"{len(left)} runs are not uploaded: nightbench upload tries again")
     if set(summary.verdicts) - {"accepted", "suspect"}:
@@ -105,7 +112,7 @@ def upload(nights: NightsArgument = None) -> None:
     from infra.store import nights as nights_here  # noqa: PLC0415
     from tasks.salvage import require_place, upload_night  # noqa: PLC0415
 
-    settings = Settings()
+    settings = _settings()
     require_place(settings)
     asked, failed = nights or nights_here(settings.data), False
     if not asked:
@@ -129,7 +136,7 @@ def fetch(
     from tasks.salvage import fetch as fetch_night  # noqa: PLC0415
     from tasks.salvage import nights_there  # noqa: PLC0415
 
-    settings = Settings()
+    settings = _settings()
     for night in nights or []:
         show.line(f"{night}: {fetch_night(settings, night)} runs fetched")
     if not nights:
@@ -147,7 +154,7 @@ def prepare(
     from tasks.golden import require_images  # noqa: PLC0415
     from tasks.planning import read_suite  # noqa: PLC0415
 
-    require_images(Settings(), target)
+    require_images(_settings(), target)
     read_suite(suite)
     end_well()
     from flows.prepare import prepare as prepare_flow  # noqa: PLC0415
@@ -179,7 +186,7 @@ def plan(
     from tasks.places import clouds, planned_target, why_unreachable  # noqa: PLC0415
     from tasks.planning import make_night  # noqa: PLC0415
 
-    settings = Settings()
+    settings = _settings()
     target = planned_target(target)
     night = make_night(suite, target, poc=poc, is_draft=True)
     found = forecast(night, clouds(settings).get(target), download_mb_per_s)
@@ -199,7 +206,7 @@ def reap(
     """
     from tasks.leases import give_back_leftovers  # noqa: PLC0415
 
-    reaped = give_back_leftovers(Settings(), everything=everything, say=show.progress)
+    reaped = give_back_leftovers(_settings(), everything=everything, say=show.progress)
     show.reaped(reaped)
     if reaped.failed:
         raise typer.Exit(LeaseError.exit_code)
@@ -211,7 +218,7 @@ def leases(as_json: JsonFlag = False) -> None:
     from tasks.lease_views import lease_views, what_is_kept  # noqa: PLC0415
     from tasks.places import clouds  # noqa: PLC0415
 
-    settings = Settings()
+    settings = _settings()
     show.leases(lease_views(settings), what_is_kept(clouds(settings)), as_json=as_json)
 
 
@@ -228,7 +235,7 @@ def calibrate(
     from infra.calibration import Kind, cells, keep_table, table_of  # noqa: PLC0415
     from infra.calibration import calibrate as measure_cells  # noqa: PLC0415
 
-    settings, began = Settings(), time.monotonic()
+    settings, began = _settings(), time.monotonic()
     asked = cells(_counts(streams), ttft_ms, itl_ms, Kind(workers, lock_step))
     found = table_of(tuple(measure_cells(asked, settings.cache, show.progress)), began)
     keep_table(settings.data, found)
@@ -254,7 +261,7 @@ def crosscheck(
 
     if (suite is None) != (scenario is None) or (suite is not None and streams is not None):
         raise UsageError("give --streams for the truth server, or --suite and --scenario for a real engine")
-    settings = Settings()
+    settings = _settings()
     asked = None if suite is None or scenario is None else pick_scenario(suite, scenario)
     with checking.ground(own_engine(settings, show.progress), settings.cache, show.progress) as here:
         if asked is None:
@@ -283,7 +290,7 @@ def sql(
 
     if as_json and as_csv:
         raise UsageError("--json and --csv exclude each other")
-    show.answer(run_sql(Settings().data.absolute(), query), "json" if as_json else "csv" if as_csv else "table")
+    show.answer(run_sql(_settings().data.absolute(), query), "json" if as_json else "csv" if as_csv else "table")
 
 
 @app.command()
@@ -291,7 +298,7 @@ def rebuild() -> None:
     """Make lake and warehouse anew from the run folders; the answers stay the same."""
     from warehouse.load import rebuild as load_every_night  # noqa: PLC0415
 
-    summaries = load_every_night(Settings().data.absolute(), lambda night: show.line(f"loaded {night}"))
+    summaries = load_every_night(_settings().data.absolute(), lambda night: show.line(f"loaded {night}"))
     warnings = [warning for summary in summaries for warning in summary.warnings]
     for warning in warnings:
         show.warn(warning)
@@ -305,7 +312,7 @@ def report(night: Annotated[str | None, typer.Argument(help="A night's id; the n
     from infra.store import nights  # noqa: PLC0415
     from warehouse.report.page import write_report  # noqa: PLC0415
 
-    data = Settings().data.absolute()
+    data = _settings().data.absolute()
     known = nights(data)
     if not known:
         raise UsageError(f"there is no night in {data / 'runs'} yet: nightbench run makes one")
@@ -317,7 +324,7 @@ def doctor(as_json: JsonFlag = False) -> None:
     """Say what this computer has, what is missing, and what to do about it; exits 1 if a night could not run."""
     from flows.doctor import examine  # noqa: PLC0415
 
-    checks = examine(Settings())
+    checks = examine(_settings())
     show.checks(checks, as_json=as_json)
     if not all(check.is_good for check in checks):
         raise typer.Exit(1)

@@ -9,7 +9,6 @@ import typer
 
 from bench.errors import UsageError
 from flows import show
-from infra.settings import Settings
 
 
 def export_command(
@@ -23,6 +22,7 @@ def export_command(
     every: Annotated[bool, typer.Option("--all", help="What was measured and is suspect or rejected as well.")] = False,
 ) -> None:
     """Write accepted measurements in another tool's format; what failed is left out and never a zero."""
+    from infra.settings import Settings  # noqa: PLC0415
     from warehouse.exporters import export, read_measurements  # noqa: PLC0415 - DuckDB, for this command only
 
     found = read_measurements(Settings().data.absolute(), nights or [], accepted_only=not every)

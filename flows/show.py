@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from rich.console import Console
 from rich.table import Table
 
-from bench.plan import cells
-from bench.record import NightRecord
-
 if TYPE_CHECKING:
     from bench.calibration import CalibrationTable
     from bench.crosscheck import Side
     from bench.estimate import Estimate
+    from bench.record import NightRecord
     from flows.doctor import Check
     from infra.reaper import Reaped
     from tasks.forecast import Forecast
@@ -82,9 +80,10 @@ def _cell(value: object) -> str:
     return f"{value:,.3f}" if isinstance(value, float) else str(value).replace("[", "\\[")
 
 
-def plan(night: NightRecord, expected: "Forecast", *, as_json: bool) -> None:
+def plan(night: "NightRecord", expected: "Forecast", *, as_json: bool) -> None:
     """Print a plan: every run in its order, each stage with its minutes and dollars, and what could end it early."""
     from bench.pins import open_pins  # noqa: PLC0415
+    from bench.plan import cells  # noqa: PLC0415
 
     rows = [asdict(cell) for cell in cells(night.runs)]
     pins = {name: pin.meaning for name, pin in open_pins(night.suite).items()}
@@ -106,7 +105,7 @@ def plan(night: NightRecord, expected: "Forecast", *, as_json: bool) -> None:
         warn(f"{name} is to be set before the night: {meaning}")
 
 
-def _forecast(night: NightRecord, expected: "Forecast") -> None:
+def _forecast(night: "NightRecord", expected: "Forecast") -> None:
     price = expected.price.usd_per_hour
     table(_stage_rows(expected.cold, price), "what it takes, on a fresh machine")
     line(f"in all: {_sum_of(expected.cold)}")
@@ -123,7 +122,7 @@ def _forecast(night: NightRecord, expected: "Forecast") -> None:
     line(f"price: {asked}, by {expected.price.said_by}; lease of {night.suite.machine.lease_minutes} minutes{most}")
 
 
-def _on_own_host(night: NightRecord, expected: "Forecast") -> None:
+def _on_own_host(night: "NightRecord", expected: "Forecast") -> None:
     stages = _stage_rows(expected.cold, 0.0)
     shown = [{name: row[name] for name in ("stage", "scenario", "times", "minutes", "basis")} for row in stages]
     table(shown, "what it takes, the first night on this host")

@@ -20,7 +20,7 @@ from pydantic import TypeAdapter
 
 from bench import errors
 from bench.errors import ErrandCrashedError, NightbenchError
-from infra.settings import quiet_environment
+from infra.quiet import quiet_environment
 from infra.verbs import VERBS, Listener
 
 ARGUMENTS, ANSWER = "arguments.json", "answer.json"

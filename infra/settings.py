@@ -1,4 +1,4 @@
-"""Where we run: the NIGHTBENCH_* environment, and the switches that keep every library from talking to anybody."""
+"""Where we run: the NIGHTBENCH_* environment."""
 
 import os
 from pathlib import Path
@@ -8,28 +8,6 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from bench.machine_name import PREFIX
 from infra.do_words import PricedSize
-
-# No telemetry leaves the machine. Set before the libraries are imported; a value already set by the user stays.
-QUIET = {
-    "DO_NOT_TRACK": "1",
-    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-    "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
-    "PREFECT_SERVER_UI_V2_ENABLED": "false",  # the second UI asks an outside host even with analytics off
-    "GX_ANALYTICS_ENABLED": "false",
-    "HF_HUB_DISABLE_TELEMETRY": "1",
-    "VLLM_NO_USAGE_STATS": "1",
-    "VLLM_DO_NOT_TRACK": "1",
-    "AWS_EC2_METADATA_DISABLED": "true",  # without keys, boto3 would look for a cloud's own address and wait
-    # The default start timeout of the ephemeral API is too short for a busy two-core machine.
-    "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",
-    "PREFECT_LOGGING_EXTRA_LOGGERS": "nightbench",
-}
-
-
-def quiet_environment() -> None:
-    """Switch off every library's telemetry for this process and its children."""
-    for name, value in QUIET.items():
-        os.environ.setdefault(name, value)
 
 
 def _default_cache() -> Path:

@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import subprocess
 import sys
 import zipfile
 from pathlib import Path
@@ -213,3 +214,14 @@ def test_every_code_is_found_in_some_file_or_says_why_not() -> None:
     in_files = {path.name.split(".", maxsplit=1)[0].split("-", maxsplit=1)[0] for path in BAD}
 
     assert {rule.code for rule in CLAIM_RULES} - in_files == set(NOT_IN_FILES)
+
+
+def test_an_audit_starts_without_what_only_other_commands_need() -> None:
+    slow = {"pydantic", "pydantic_settings", "pandas", "pyarrow", "duckdb", "prefect", "great_expectations"}
+    code = "import sys, flows.cli, warehouse.audit; print(*sys.modules)"
+
+    found = subprocess.run(
+        [sys.executable, "-c", code], cwd=DATA.parents[1], capture_output=True, text=True, check=True
+    )
+
+    assert slow.isdisjoint(found.stdout.split())
