@@ -10,7 +10,7 @@ from bench.claim import Claim
 from bench.evidence import GROUP_EVIDENCE, ROW_EVIDENCE
 from bench.evidence.exhibit import Exhibits, Lacking, Observed, Subject
 from bench.rules import BY_COLUMN, Rule, Scope, Status, Verdict, judge, verdict
-from bench.rules.rule import Range
+from bench.rules.rule import Range, inside
 
 # Worst first; a claim's findings stand in this order.
 SEVERITY = {"FAIL": "critical", "WARN": "warning", "NOT-CHECKABLE": "info", "PASS": "info"}
@@ -128,14 +128,9 @@ def said_of(rule: Rule, exhibit: Observed) -> str:
 def nearest_bound(rule: Rule, value: float) -> float | None:
     """Of the range that decided, the limit that the value is beyond or nearest to; None where it has none."""
     ranges: list[Range] = [rule.passing] if rule.tolerated is None else [rule.tolerated, rule.passing]
-    decided = next((limits for limits in ranges if not _holds(limits, value)), rule.passing)
+    decided = next((limits for limits in ranges if not inside(limits, value)), rule.passing)
     return min(_limits(decided), key=lambda limit: abs(limit - value), default=None)
 
 
 def _limits(limits: Range) -> Iterator[float]:
     return (limit for limit in limits if limit is not None)
-
-
-def _holds(limits: Range, value: float) -> bool:
-    low, high = limits
-    return (low is None or value >= low) and (high is None or value <= high)

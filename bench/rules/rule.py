@@ -56,11 +56,12 @@ def judge(rule: Rule, value: float | None) -> Status:
     """What one rule says of one value; NaN counts as missing."""
     if value is None or math.isnan(value):
         return "NOT-CHECKABLE"
-    if _inside(rule.passing, value):
+    if inside(rule.passing, value):
         return "PASS"
-    return "WARN" if rule.tolerated is None or _inside(rule.tolerated, value) else "FAIL"
+    return "WARN" if rule.tolerated is None or inside(rule.tolerated, value) else "FAIL"
 
 
-def _inside(bounds: Range, value: float) -> bool:
+def inside(bounds: Range, value: float) -> bool:
+    """Whether a value lies in a range; both ends belong to it."""
     low, high = bounds
     return (low is None or value >= low) and (high is None or value <= high)
