@@ -1,4 +1,4 @@
-"""When a number may be believed: the evidence that bench/rules.py is judged by.
+"""When a number of our own may be believed: the evidence that bench/rules/night.py judges.
 
 Evidence is one number each, near zero or one, or inside a range, for every way a measurement can be wrong; None where
 an input is missing.

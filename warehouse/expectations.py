@@ -56,7 +56,7 @@ class CheckResult:
 
 
 def checks() -> tuple[Check, ...]:
-    """Every check of a night, in the order of bench.audit.RULES."""
+    """Every check of a night, in the order of bench.rules.RULES."""
     return (
         Check("has_rows", "rows", "", 1, None, "critical"),
         Check("has_run_id", "present", "run_id", None, None, "critical"),
