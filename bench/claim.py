@@ -13,6 +13,7 @@ from bench.metrics import Bools, Floats, Ints
 Kind = Literal["measured", "derived", "interpolated", "expected", "quoted"]
 Outcome = Literal["measured", "failed", "not-run"]
 Metric = Literal["ttft", "tpot", "itl", "e2el"]
+Fact = Literal["engine_version", "engine_mode", "arch", "label", "timestamp", "flag"]  # what is stated in two places
 
 
 @dataclass(frozen=True)
@@ -175,7 +176,7 @@ class Device:
 class Pair:
     """One fact as it was claimed and as it was observed, or in two places of the same file."""
 
-    what: Literal["engine_version", "engine_mode", "arch", "label", "timestamp", "flag"]
+    what: Fact
     claimed: str
     observed: str
     where: str = ""  # the two places: `file name / model_id`

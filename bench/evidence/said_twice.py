@@ -4,14 +4,12 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
-from typing import Literal
 
 from bench.catalog import Gpu
-from bench.claim import Claim, Pair
+from bench.claim import Claim, Fact, Pair
 
-What = Literal["engine_version", "engine_mode", "arch", "label", "timestamp", "flag"]
 _OBSERVED = "observed_"
-_WHAT: Mapping[str, What] = {
+_WHAT: Mapping[str, Fact] = {
     "engine_version": "engine_version",
     "engine_mode": "engine_mode",
     "backend": "engine_mode",
