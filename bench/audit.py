@@ -12,6 +12,7 @@ import numpy as np
 
 from bench.accuracy import changes
 from bench.envelope import calibrated_share
+from bench.evidence.latency import E2EL_TOLERANCE_S, E2EL_TOLERANCE_SHARE
 from bench.metrics import LATENCIES, PERCENTILE_MIN_SAMPLES, Ints, concurrency_achieved, percentile_name, ratio
 from bench.reconcile import cached_diff, reconciled, server_counts
 from bench.record import RunRecord
@@ -20,8 +21,6 @@ from bench.rules import EVIDENCE_COLUMNS, NIGHT_RULES, NOT_CHECKABLE, Evidence
 from bench.server_view import Scrapes, blind_live, disagreement, live_view, ttft_over_server_s
 from bench.steady import slope
 
-E2EL_TOLERANCE_S = 1e-3
-E2EL_TOLERANCE_SHARE = 0.01
 LAG_TOLERANCE_S = 1e-3
 LAG_TOLERANCE_SHARE = 0.02
 # A hidden cap costs whole streams; this part of one is left to the hand-over from request to request.
