@@ -14,8 +14,18 @@ _PREFIX = "[a-z0-9]+"
 _LEASE = "[a-z0-9]+"
 
 
+class _Expiring:
+    """Something whose name says until when it may live."""
+
+    expires_at: datetime | None
+
+    def is_past(self, now: datetime) -> bool:
+        """Whether it should be gone by now; a deadline that cannot be read has passed."""
+        return self.expires_at is None or now > self.expires_at
+
+
 @dataclass(frozen=True)
-class MachineName:
+class MachineName(_Expiring):
     """`nb-<lease>-a<attempt>-x<epoch>`; `expires_at` is None where the name's end cannot be read.
 
     Keys and volumes that are rented along with a machine bear its name too.
@@ -35,10 +45,6 @@ class MachineName:
         """The same facts as tags, which a cloud may attach late or lose."""
         return (self.prefix, f"{self.prefix}-run:{self.lease_id}", f"{self.prefix}-exp:{_epoch(self.expires_at)}")
 
-    def is_past(self, now: datetime) -> bool:
-        """Whether it should be gone by now; a deadline that cannot be read has passed."""
-        return self.expires_at is None or now > self.expires_at
-
     @classmethod
     def parse(cls, name: str, prefix: str = PREFIX) -> Self | None:
         """Read a name; None where it is not built as ours are, whatever it begins with."""
@@ -49,7 +55,7 @@ class MachineName:
 
 
 @dataclass(frozen=True)
-class ImageName:
+class ImageName(_Expiring):
     """`nb-img-<hash>-x<epoch>`: a golden image, the same for everybody who would put the same into it.
 
     Until it was seen to be whole it is called `nb-raw-...`, with a deadline that is near: one whose making went wrong,
@@ -65,10 +71,6 @@ class ImageName:
         """The name as the cloud knows it."""
         return f"{self.prefix}-{'img' if self.is_whole else 'raw'}-{self.content}-x{_epoch(self.expires_at)}"
 
-    def is_past(self, now: datetime) -> bool:
-        """Whether it should be gone by now; a deadline that cannot be read has passed."""
-        return self.expires_at is None or now > self.expires_at
-
     @classmethod
     def parse(cls, name: str, prefix: str = PREFIX) -> Self | None:
         """Read a name; None where it is not built as ours are."""
@@ -77,7 +79,7 @@ class ImageName:
 
 
 @dataclass(frozen=True)
-class VolumeName:
+class VolumeName(_Expiring):
     """`nb-vol-<hash>-<region>-x<epoch>`: a volume that keeps a model between nights, the same for all who serve it."""
 
     content: str  # the hash of what says which model it is
@@ -93,10 +95,6 @@ class VolumeName:
     def label(self) -> str:
         """Its filesystem's label, of 16 letters at most: by this a machine knows the disk."""
         return f"nbv-{self.content[:12]}"
-
-    def is_past(self, now: datetime) -> bool:
-        """Whether it should be gone by now; a deadline that cannot be read has passed."""
-        return self.expires_at is None or now > self.expires_at
 
     @classmethod
     def parse(cls, name: str, prefix: str = PREFIX) -> Self | None:
