@@ -18,7 +18,6 @@ WEIGHT_BYTES = {
     "fp32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0,
     "mxfp4": 0.53125, "nvfp4": 0.5625, "fp4": 0.5, "int4": 0.5625,
 }  # fmt: skip
-LIKE_LEAST, LIKE_MOST = 0.95, 1.15  # a precision is recognised by its weights between these
 _WINDOW = re.compile(r"(?:chunked )?(?P<tokens>\d+) on (?P<layers>\d+)/(?P<of>\d+) layers")
 
 
@@ -111,6 +110,11 @@ def decode_flops(model: CatalogModel, context: float) -> float:
     return 2 * model.params_active_matmul + model.layers * width * attended
 
 
+def least_flops(model: CatalogModel) -> int:
+    """Operations that any token takes at least: its attention left out, and the logits, which a prompt has once."""
+    return 2 * (model.params_active_matmul - model.vocab * model.hidden)
+
+
 def prefill_flops(model: CatalogModel, tokens: float) -> float:
     """Operations of a prompt: causal attention, logits for its last position only."""
     head = model.vocab * model.hidden
@@ -118,27 +122,18 @@ def prefill_flops(model: CatalogModel, tokens: float) -> float:
     if model.mla_kv_lora:
         width = ((model.mla_nope or 0) + (model.mla_rope or 0) + (model.mla_v or 0)) / 2
     pairs = sum(share * _causal_pairs(tokens, limit) for share, limit in _attended(model))
-    return (
-        2 * (model.params_active_matmul - head) * tokens + 2 * head + 4 * model.layers * model.n_heads * width * pairs
-    )
+    return least_flops(model) * tokens + 2 * head + 4 * model.layers * model.n_heads * width * pairs
+
+
+def training_flops(model: CatalogModel, tokens: float) -> float:
+    """Operations of one token, forward and backward, in sequences of this length, nothing recomputed."""
+    return 6 * model.params_active_matmul + 6 * model.layers * model.n_heads * model.head_dim * tokens
 
 
 def least_step_s(model: CatalogModel, group: Group, batch: int, context: float) -> float:
     """Seconds that a decode step takes at least: what it reads, or what it computes."""
     read_s = decode_step_bytes(model, group, batch, context) / group.bytes_per_s
     return max(read_s, batch * decode_flops(model, context) / group.flops_per_s)
-
-
-def most_output_tok_per_s(
-    model: CatalogModel, group: Group, batch: int, context: float, tokens_per_step: float = 1.0
-) -> float:
-    """Output tokens a second that one replica gives at most; speculative decoding accepts more than one a step."""
-    return batch * tokens_per_step / least_step_s(model, group, batch, context)
-
-
-def most_input_tok_per_s(model: CatalogModel, group: Group, tokens: float) -> float:
-    """Prompt tokens a second that one replica computes at most, in prompts of this length, none of them cached."""
-    return group.flops_per_s * tokens / prefill_flops(model, tokens)
 
 
 def least_ttft_s(model: CatalogModel, group: Group, tokens: float) -> float:
@@ -155,21 +150,6 @@ def needed_gib(model: CatalogModel, group: Group, batch: int, context: float) ->
     """Memory that the weights and the KV of a batch of whole requests take."""
     kv = batch * kv_elements(model, context) * group.kv_bytes * kv_copies(model, group)
     return (checkpoint_bytes(model, group.precision) + kv) / GIB
-
-
-def most_kv_tokens(model: CatalogModel, group: Group, context: float, utilization: float = 0.9) -> float:
-    """Tokens of KV, in sequences of this context, that fit beside the weights; 0 where not even these fit."""
-    free = room_gib(group, utilization) * GIB - checkpoint_bytes(model, group.precision)
-    token = kv_elements(model, context) / context * group.kv_bytes * kv_copies(model, group)
-    return max(0.0, free / token)
-
-
-def like_precision(model: CatalogModel, found_bytes: float) -> str | None:
-    """The precision whose weights weigh what was found, from 5 % less to 15 % more; the nearest of several, or None."""
-    off = {name: abs(found_bytes / checkpoint_bytes(model, name) - 1) for name in WEIGHT_BYTES}
-    near = min(off, key=lambda name: off[name])
-    ratio = found_bytes / checkpoint_bytes(model, near)
-    return near if LIKE_LEAST <= ratio <= LIKE_MOST else None
 
 
 def _has_small_experts(model: CatalogModel, precision: str) -> bool:

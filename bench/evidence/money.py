@@ -9,7 +9,7 @@ from bench.evidence.rates import input_tok_per_s, output_tok_per_s, total_tok_pe
 from bench.evidence.remarks import REMARKED
 from bench.evidence.roofline import computed_share
 from bench.metrics import ratio
-from bench.physics import WEIGHT_BYTES
+from bench.physics import WEIGHT_BYTES, least_flops
 
 COST, COST_UNIT, PER_USER = "ev_cost_ratio", "ev_cost_unit_ratio", "ev_per_user_times_tpot"
 MTOK, HOUR_S = 1e6, 3600.0
@@ -72,10 +72,9 @@ def _beyond_peak(claim: Claim, subject: Subject, usd: float) -> Exhibits:
     lacking = Lacking("the throughput of the tokens that cost this is not said")
     if gpu is None or model is None or price is None or usd <= 0 or computed_share(claim) != 1.0:
         return {COST: lacking}
-    flops = 2.0 * (model.params_active_matmul - model.vocab * model.hidden)
     # Whatever its precision is.
     peak = max(gpu.flops_per_s(precision) for precision in WEIGHT_BYTES) * (claim.asked.gpu_count or 1)
-    rate, most = price / HOUR_S / usd * MTOK, peak / flops
+    rate, most = price / HOUR_S / usd * MTOK, peak / least_flops(model)
     if rate <= most:
         return {COST: lacking}
     note = (

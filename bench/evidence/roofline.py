@@ -17,7 +17,7 @@ from bench.evidence.rates import (
     total_tok_per_s,
 )
 from bench.metrics import ratio
-from bench.physics import GIB, Group, decode_flops, decode_step_bytes, kv_elements, prefill_flops
+from bench.physics import GIB, Group, decode_flops, decode_step_bytes, kv_elements, least_flops, prefill_flops
 
 BANDWIDTH, BANDWIDTH_AMD, BANDWIDTH_EXPERTS = "ev_mbu", "ev_mbu_amd", "ev_mbu_experts"
 COMPUTE, BEST, PREFILL = "ev_mfu", "ev_best_of_rooflines", "ev_prefill_share"
@@ -133,7 +133,7 @@ def _flops(claim: Claim, on: Deployment) -> float | None:
 
 def _prefill_flops_a_token(on: Deployment, isl: float | None) -> float:
     if not isl:
-        return 2.0 * (on.model.params_active_matmul - on.model.vocab * on.model.hidden)
+        return least_flops(on.model)
     return prefill_flops(on.model, isl) / isl
 
 

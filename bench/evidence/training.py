@@ -4,6 +4,7 @@ from bench.catalog import CatalogModel, Gpu
 from bench.claim import Claim
 from bench.evidence.deployment import unknown
 from bench.evidence.exhibit import Exhibits, Lacking, Observed, Subject
+from bench.physics import training_flops
 
 TRAIN_SHARE, TRAIN_UNIT = "ev_train_mfu", "ev_train_tflops_over_peak"
 SHARE_IF_TOKENS_MAX = 1.0
@@ -33,7 +34,7 @@ def _tflops(stated: float, peak: float, model: CatalogModel | None, gpu: Gpu) ->
         return {TRAIN_UNIT: Observed(stated / peak), TRAIN_SHARE: share}
     if model is None:
         return {TRAIN_SHARE: share}
-    as_tokens = _flops_a_token(model, None) * stated / 1e12
+    as_tokens = training_flops(model, 0.0) * stated / 1e12
     if as_tokens / peak > SHARE_IF_TOKENS_MAX:
         return {TRAIN_SHARE: share}
     note = f"{stated:g} is {stated / peak:.1f} times the peak; as tokens a second a GPU it is {as_tokens:.0f} TFLOP/s"
@@ -41,11 +42,5 @@ def _tflops(stated: float, peak: float, model: CatalogModel | None, gpu: Gpu) ->
 
 
 def _tokens(tok_per_s: float, peak: float, model: CatalogModel, length: float | None) -> Observed | Lacking:
-    tflops = _flops_a_token(model, length) * tok_per_s / 1e12
+    tflops = training_flops(model, length or 0.0) * tok_per_s / 1e12
     return Observed(tflops / peak, f"{tok_per_s:g} tok/s a GPU are {tflops:.0f} of {peak:.1f} dense TFLOP/s")
-
-
-def _flops_a_token(model: CatalogModel, length: float | None) -> float:
-    """Forward and backward, causal attention, nothing computed twice."""
-    attention = 6 * model.layers * model.n_heads * model.head_dim * (length or 0.0)
-    return 6 * model.params_active_matmul + attention
