@@ -51,7 +51,3 @@ class PastPrice(Row):
     seen_from: date
     seen_until: date
     terms: str | None  # None: on demand, for anybody
-
-    def was_seen(self, day: date) -> bool:
-        """Whether this was the price of that day, as far as anybody wrote it down."""
-        return self.seen_from <= day <= self.seen_until

@@ -53,7 +53,7 @@ def test_a_price_is_of_a_gpu_of_the_catalogue_and_of_days_in_order() -> None:
 def test_a_past_price_is_found_by_its_day() -> None:
     def seen(day: date) -> list[float]:
         one = [row for row in read_prices() if (row.provider, row.gpu, row.gpu_count) == ("digitalocean", "MI300X", 1)]
-        return [row.usd_per_hour for row in one if row.was_seen(day)]
+        return [row.usd_per_hour for row in one if row.seen_from <= day <= row.seen_until]
 
     assert seen(date(2026, 2, 4)) == [1.99]  # the day of the runara report
     assert seen(date(2026, 5, 29)) == [1.99]

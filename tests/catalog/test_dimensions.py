@@ -3,8 +3,8 @@
 import pytest
 
 from bench.catalog import CatalogModel
-from bench.dimensions import kv_elements_per_token, matmul_param_count, param_count
 from catalog.read import read_models
+from tests.catalog.dimensions import kv_elements_per_token, matmul_param_count, param_count
 
 
 @pytest.mark.parametrize("model", read_models(), ids=lambda row: row.model)
