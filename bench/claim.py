@@ -122,6 +122,7 @@ class Series:
     gap_s: Floats | None = None  # between stream events, all requests end to end
     gap_at: Ints | None = None  # n + 1 offsets into gap_s
     error: Sequence[str | None] | None = None  # in the file's words; None for a request without
+    has_event_tokens: bool = False  # the client says how many tokens came with each event: gaps are known by token
     iteration_s: Floats | None = None  # of repeated whole batches, in order
 
 

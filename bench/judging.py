@@ -43,11 +43,12 @@ class Finding:
 
 @dataclass(frozen=True)
 class Judged:
-    """A claim, its verdict, and its findings, worst first."""
+    """A claim, its verdict, and its findings, worst first; `withdrawn` as `withdrawn_of` says."""
 
     claim: Claim
     verdict: Verdict
     findings: tuple[Finding, ...]
+    withdrawn: tuple[str, ...] = ()
 
 
 def row_exhibits(claim: Claim, subject: Subject) -> Exhibits:
@@ -88,7 +89,7 @@ def judge_claim(
         required = {column for column in statuses if BY_COLUMN[column].code in claim.required}
     findings = [_finding(BY_COLUMN[column], exhibits[column], status) for column, status in statuses.items()]
     ordered = sorted(findings, key=lambda finding: _WORST_FIRST.index(finding.outcome))
-    return Judged(claim, _verdict(claim, statuses, required), tuple(ordered))
+    return Judged(claim, _verdict(claim, statuses, required), tuple(ordered), withdrawn_of(exhibits, statuses))
 
 
 def status_of_each(exhibits: Exhibits) -> dict[str, Status]:
@@ -98,6 +99,24 @@ def status_of_each(exhibits: Exhibits) -> dict[str, Status]:
         for column, rule in BY_COLUMN.items()
         if (value := exhibits.get(column)) is not None
     }
+
+
+def withdrawn_of(exhibits: Exhibits, statuses: Mapping[str, Status]) -> tuple[str, ...]:
+    """How the columns begin that findings about single metrics take out of every view for comparison."""
+    found = {
+        beginning
+        for column, status in statuses.items()
+        for beginning in (*_failed(BY_COLUMN[column], status), *_withheld(exhibits[column]))
+    }
+    return tuple(sorted(found))
+
+
+def _failed(rule: Rule, status: Status) -> tuple[str, ...]:
+    return rule.withdraws if rule.scope == "metric" and status == "FAIL" else ()
+
+
+def _withheld(exhibit: Observed | Lacking) -> tuple[str, ...]:
+    return exhibit.withholds if isinstance(exhibit, Observed) else ()
 
 
 def _verdict(claim: Claim, statuses: Mapping[str, Status], required: Collection[str]) -> Verdict:

@@ -96,6 +96,7 @@ def _series(requests: Requests) -> Series:
         e2el_s=requests.e2el_s[good],
         gap_s=requests.gap_s[kept],
         gap_at=np.concatenate(([0], np.cumsum(counts))).astype(np.int64),
+        has_event_tokens=bool((requests.event_tokens[good] >= 0).all()),
     )
 
 

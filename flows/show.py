@@ -282,7 +282,7 @@ def night(data: Path, name: str) -> None:
     """Print a night's results and where its page is."""
     from warehouse.query import run_sql  # noqa: PLC0415 - DuckDB, for this command only
 
-    sql = f"SELECT {RESULT_COLUMNS} FROM measurements WHERE night = '{name}' ORDER BY scenario, repeat"  # noqa: S608
+    sql = f"SELECT {RESULT_COLUMNS} FROM standing WHERE night = '{name}' ORDER BY scenario, repeat"  # noqa: S608
     found = run_sql(data.absolute(), sql)
     table([dict(zip(found.columns, row, strict=True)) for row in found.rows], f"night {name}")
     line(f"report: {data.absolute() / 'reports' / f'{name}.html'}")

@@ -5,7 +5,7 @@ from dataclasses import fields
 from typing import Any, get_args, get_type_hints
 
 from bench.claim import Asked, Metric, Said
-from warehouse.column import Column, Type
+from warehouse.column import WITHDRAWN, Column, Type
 
 CLAIM_IDS = (
     Column("night", "text", "the import: `import-` and the beginning of the file's sha256", nullable=False),
@@ -33,6 +33,7 @@ _LINEAGE = (
     Column("kind", "text", "measured, derived, interpolated, expected or quoted", nullable=False),
     Column("outcome", "text", "measured, failed or not-run", nullable=False),
     Column("verdict", "text", "accepted, suspect, rejected, failed or not-run", nullable=False),
+    WITHDRAWN,
 )
 
 

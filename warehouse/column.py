@@ -30,6 +30,18 @@ class Column:
     nullable: bool = True
 
     @property
+    def is_withdrawable(self) -> bool:
+        """Whether a finding about single metrics can take it out of the views: a number, and no key or evidence."""
+        return self.nullable and self.type in ("integer", "number") and not self.name.startswith("ev_")
+
+    @property
     def duckdb_type(self) -> str:
         """Its type as DuckDB spells it."""
         return _DUCKDB[self.type]
+
+
+WITHDRAWN = Column(
+    "withdrawn",
+    "texts",
+    "columns of this row that a finding about single metrics takes out of every view for comparison",
+)

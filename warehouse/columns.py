@@ -15,7 +15,7 @@ from bench.metrics import PERCENTILE_MIN_SAMPLES, percentile_name
 from bench.rules import NIGHT_RULES, NOT_CHECKABLE, Rule
 from bench.rules.told import told_bounds, told_range
 from warehouse.claim_columns import CLAIM_COLUMNS, CLAIM_IDS, CLAIM_REQUEST_COLUMNS
-from warehouse.column import Column
+from warehouse.column import WITHDRAWN, Column
 
 Table = Literal[
     "measurements",
@@ -49,6 +49,7 @@ _LABELS = (
     Column("stage", "text", "where a failed run ended; `load` when its folder could not be read"),
     Column("reason", "text", "why a run failed or was not run"),
     Column("verdict", "text", "accepted, suspect, rejected, failed or not-run", nullable=False),
+    WITHDRAWN,
 )
 
 _ASKED = (
@@ -352,6 +353,15 @@ COLUMNS: dict[Table, tuple[Column, ...]] = {
     "claim_requests": CLAIM_REQUEST_COLUMNS,
     "claim_findings": (*CLAIM_IDS, *_FINDING),
 }
+
+
+def withdrawn_columns(table: Table, row: Mapping[str, Any], beginnings: tuple[str, ...]) -> list[str]:
+    """The columns of a row that begin so and hold a number: what the views for comparison leave out of it."""
+    return [
+        column.name
+        for column in COLUMNS[table]
+        if column.is_withdrawable and column.name.startswith(beginnings) and row.get(column.name) is not None
+    ]
 
 
 def arrow_schema(table: Table) -> Any:

@@ -18,6 +18,7 @@ from bench.rules import BY_COLUMN
 from warehouse import expectations
 from warehouse.claim_columns import METRICS, STATISTICS
 from warehouse.claim_requests import request_tables
+from warehouse.columns import withdrawn_columns
 from warehouse.context import context_of
 from warehouse.database import build_warehouse
 from warehouse.importers import read_claims
@@ -169,7 +170,7 @@ def _judge(told: Iterator[Claim]) -> tuple[Judged, ...]:
 
 def _claim_row(partition: str, at: int, judged: Judged) -> Row:
     claim, lineage = judged.claim, judged.claim.lineage
-    return {
+    row = {
         "night": partition,
         "claim_id": f"{partition}/{at}",
         **asdict(lineage),
@@ -180,6 +181,7 @@ def _claim_row(partition: str, at: int, judged: Judged) -> Row:
         **_latencies(claim),
         "unread": json.dumps(claim.unread, sort_keys=True, default=str),
     }
+    return row | {"withdrawn": withdrawn_columns("claims", row, judged.withdrawn)}
 
 
 def _latencies(claim: Claim) -> dict[str, Any]:

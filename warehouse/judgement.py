@@ -5,8 +5,9 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from bench.evidence.exhibit import Exhibits, Lacking
-from bench.judging import SEVERITY, said_of
+from bench.judging import SEVERITY, said_of, withdrawn_of
 from bench.rules import BY_COLUMN, NOT_CHECKABLE, REQUIRED, Status, Verdict, verdict
+from warehouse.columns import withdrawn_columns
 from warehouse.expectations import (
     Case,
     CheckResult,
@@ -28,10 +29,12 @@ More = Mapping[str, Exhibits]
 class Judgement:
     """What is thought of a night: a verdict a run, every finding, and the validation result as JSON-able values.
 
+    `withdrawn` are the columns of a run that findings about single metrics take out of the views, by run id;
     `validated` is great-expectations' own result, for its Data Docs.
     """
 
     verdicts: dict[str, Verdict]
+    withdrawn: dict[str, list[str]]
     findings: list[Row]
     validation: dict[str, Any]
     validated: Any = None
@@ -62,15 +65,19 @@ def judge(rows: Sequence[Row], results: Sequence[CheckResult], more: More | None
     failed = failed_of(results)
     broken = [r for r in results if r.error is not None or (r.check.bound in ("rows", "present") and not r.is_success)]
     verdicts: dict[str, Verdict] = {}
+    withdrawn: dict[str, list[str]] = {}
     findings: list[Row] = []
     for row in rows:
         if row["outcome"] != "measured":
             verdicts[row["run_id"]] = row["outcome"]
             continue
-        found = {**dict(_findings_of(row, _case(row, more or {}), failed)), **_broken_checks(row, broken)}
+        case = _case(row, more or {})
+        found = {**dict(_findings_of(row, case, failed)), **_broken_checks(row, broken)}
         verdicts[row["run_id"]] = verdict({column: finding["status"] for column, finding in found.items()})
+        beginnings = withdrawn_of(case.exhibits, statuses(case, failed))
+        withdrawn[row["run_id"]] = withdrawn_columns("measurements", row, beginnings)
         findings += found.values()
-    return Judgement(verdicts, findings, _validation(results))
+    return Judgement(verdicts, withdrawn, findings, _validation(results))
 
 
 def _that_saw(result: CheckResult, row_count: int) -> CheckResult:

@@ -155,7 +155,10 @@ def _stage(folder: Path, lake: Path) -> LoadSummary:
 
 
 def _write_judged(night: _Night, judgement: Judgement, staging: Path) -> None:
-    judged = [row | {"verdict": judgement.verdicts[row["run_id"]]} for row in night.measurements]
+    judged = [
+        row | {"verdict": judgement.verdicts[row["run_id"]], "withdrawn": judgement.withdrawn.get(row["run_id"])}
+        for row in night.measurements
+    ]
     judged.sort(key=lambda row: (row["scenario_id"], row["repeat"]))
     findings = sorted(judgement.findings, key=lambda row: (row["scenario_id"], row["repeat"]))
     write_rows(staging, "measurements", night.name, judged)

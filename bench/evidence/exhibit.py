@@ -9,10 +9,14 @@ from bench.claim import Claim
 
 @dataclass(frozen=True)
 class Observed:
-    """One evidence number; `note` is the arithmetic behind it, for a person."""
+    """One evidence number; `note` is the arithmetic behind it, for a person.
+
+    `withholds` are columns that this number takes out of every view for comparison, whatever the rule says of it.
+    """
 
     value: float
     note: str = ""
+    withholds: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

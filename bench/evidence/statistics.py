@@ -31,7 +31,7 @@ def tails(claim: Claim, answered: Answered) -> Exhibits:
     is_fixed = any(name.startswith(FIXED) for name in (claim.lineage.format, (claim.lineage.tool or "").lower()))
     most = HEADLINE if is_fixed else 100.0
     stated = [
-        (q, f"{metric} {name}")
+        (q, metric, name)
         for metric, values in claim.latency_s.items()
         for name in values
         if (q := quantile(name)) is not None and TAIL <= q <= most
@@ -43,8 +43,19 @@ def tails(claim: Claim, answered: Answered) -> Exhibits:
         count = int(answered.is_good.sum())
     if count is None:
         return {"ev_thin_percentiles": Lacking("how many requests completed")}
-    thin = [f"{name} needs {least_samples(q)}" for q, name in stated if count < least_samples(q)]
-    return {"ev_thin_percentiles": Observed(float(len(thin)), f"{count} requests; {', '.join(thin)}" if thin else "")}
+    thin = [f"{metric} {name} needs {least_samples(q)}" for q, metric, name in stated if count < least_samples(q)]
+    note = f"{count} requests; {', '.join(thin)}" if thin else ""
+    return {"ev_thin_percentiles": Observed(float(len(thin)), note, _withheld(claim, count))}
+
+
+def _withheld(claim: Claim, count: int) -> tuple[str, ...]:
+    """The columns of every percentile, headline or not, that so few requests do not support."""
+    return tuple(
+        f"{metric}_{name}_ms"
+        for metric, values in claim.latency_s.items()
+        for name in values
+        if (q := quantile(name)) is not None and q >= TAIL and count < least_samples(q)
+    )
 
 
 def intervals(claim: Claim, _answered: Answered) -> Exhibits:
@@ -61,8 +72,9 @@ def intervals(claim: Claim, _answered: Answered) -> Exhibits:
     if None in guards.values():
         return {"ev_unguarded_interval": Lacking(" and ".join(name for name, value in guards.items() if value is None))}
     broken = [name for name, value in guards.items() if value is not None and value < 1]
-    share = said.interval_half_width_share
-    return {"ev_unguarded_interval": Observed(float(len(broken)), f"± {share:.1%} without {' and '.join(broken)}")}
+    note = f"± {said.interval_half_width_share:.1%} without {' and '.join(broken)}" if broken else ""
+    withheld = ("interval_half_width_share",) if broken else ()
+    return {"ev_unguarded_interval": Observed(float(len(broken)), note, withheld)}
 
 
 def quality(claim: Claim) -> Exhibits:

@@ -16,8 +16,13 @@ SPREAD = 1 / sqrt(3)
 STANDARD_ERRORS = 3.0
 
 
-def chunks(_claim: Claim, answered: Answered) -> Exhibits:
-    """Events of the stream for each token: counted in the arrays, else by the time a token against the mean gap."""
+def chunks(claim: Claim, answered: Answered) -> Exhibits:
+    """Events of the stream for each token: counted in the arrays, else by the time a token against the mean gap.
+
+    Nothing where the client says how many tokens each event brought: then they need not be alike.
+    """
+    if claim.series is not None and claim.series.has_event_tokens:
+        return {}
     counts, tokens = answered.gap_count, answered.output_tokens
     if counts is not None and tokens is not None and tokens.sum() > 0:
         return _counted(int((counts + 1).sum()), int(tokens.sum()), len(counts))

@@ -37,8 +37,10 @@ REQUIRED = frozenset(rule.column for rule in NIGHT_RULES if rule.is_required)
 def verdict(statuses: Mapping[str, Status], required: Collection[str] = REQUIRED) -> Verdict:
     """The verdict of a measured run from what its rules say, by column; no rules at all is never accepted.
 
-    A finding about single metrics withdraws those and leaves the measurement to the other rules.
+    A doubt about single metrics withdraws those and leaves the measurement to the other rules; one that is required
+    and cannot be checked counts whatever it is about.
     """
+    unclear = [column for column, status in statuses.items() if status == "NOT-CHECKABLE" and column in required]
     counted = {
         column: status
         for column, status in statuses.items()
@@ -48,5 +50,4 @@ def verdict(statuses: Mapping[str, Status], required: Collection[str] = REQUIRED
         return "suspect"
     if "FAIL" in counted.values():
         return "rejected"
-    unclear = [column for column, status in counted.items() if status == "NOT-CHECKABLE" and column in required]
     return "suspect" if unclear or "WARN" in counted.values() else "accepted"

@@ -32,6 +32,7 @@ MONEY_RULES: tuple[Rule, ...] = (
         (0.8, 1.2),
         "tokens a second a user are {value:.2f} times one over the time a token takes",
         scope="metric",
+        withdraws=("per_user_tok_per_s",),
         origin=_TABLE,
     ),
     Rule(
@@ -42,6 +43,7 @@ MONEY_RULES: tuple[Rule, ...] = (
         ZERO,
         "{value:.0f} numbers are out of the band of their own model's others and in that of another unit",
         scope="metric",
+        withdraws=("train_tflops_per_gpu",),
         origin=_TABLE,
     ),
 )

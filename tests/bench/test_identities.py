@@ -229,7 +229,7 @@ def one_less(series: Series) -> Series:
     assert series.gap_at is not None
     assert series.gap_s is not None
     whole = {name: getattr(series, name) for name in vars(series) if getattr(series, name) is not None}
-    cut = {name: array[:-1] for name, array in whole.items() if name != "gap_s"}
+    cut = {name: array[:-1] for name, array in whole.items() if name not in ("gap_s", "has_event_tokens")}
     return replace(series, **cut, gap_s=series.gap_s[: series.gap_at[-2]])
 
 

@@ -412,8 +412,8 @@ def vllm_bench_files(shape: Shape) -> dict[str, bytes]:
         "itls": [[shape.gap_ms / 1e3] * (shape.tokens - 1)] * shape.requests,
         "errors": [""] * shape.requests,
         "input_lens": [16] * shape.requests,
-        "output_lens": [shape.tokens] * shape.requests,
-        "output_throughput": shape.requests * shape.tokens / duration,
+        "output_lens": [shape.tokens * shape.event_tokens] * shape.requests,
+        "output_throughput": shape.requests * shape.tokens * shape.event_tokens / duration,
         "duration": duration,
     }
     return {"result.json": json.dumps(result).encode()}

@@ -28,7 +28,7 @@ def read_measurements(data: Path, nights: Sequence[str], *, accepted_only: bool 
     """The measurements of these nights, of all nights if none is named; those that failed are no measurements."""
     verdicts = "verdict = 'accepted'" if accepted_only else "outcome = 'measured' AND verdict <> 'failed'"
     of_nights = "AND list_contains(?, night)" if nights else ""
-    query = f'FROM measurements WHERE {verdicts} {of_nights} ORDER BY night, "order", "repeat", run_id'
+    query = f'FROM standing WHERE {verdicts} {of_nights} ORDER BY night, "order", "repeat", run_id'
     return [Measurement(row) for row in run_sql(data, query, (list(nights),) if nights else ()).dicts()]
 
 

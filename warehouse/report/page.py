@@ -63,7 +63,7 @@ def _content(data: Path, night: str) -> _Content:
     def ask(sql: str) -> list[Row]:
         return run_sql(data, sql, (night,)).dicts()
 
-    measurements = ask('SELECT * FROM measurements WHERE night = ? ORDER BY "order", run_id')
+    measurements = ask('SELECT * FROM standing WHERE night = ? ORDER BY "order", run_id')
     path = partition(data / "lake", "validation", night) / "validation.json"
     if not measurements and not path.exists():
         known = ", ".join(nights(data)[-3:]) or "none yet"

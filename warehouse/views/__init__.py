@@ -8,7 +8,10 @@ from warehouse.columns import COLUMNS, PARTITION, TABLES, Table
 
 # A view stands after those it asks.
 QUESTIONS = (
+    "standing",
     "accepted",
+    "standing_claims",
+    "accepted_claims",
     "results",
     "failures",
     "findings_worst",
@@ -19,13 +22,25 @@ QUESTIONS = (
     "capacity",
 )
 
+# Where a view repeats one line for each number of its table, this stands for them.
+EACH = "-- EACH NUMBER"
+_TABLE_OF: dict[str, Table] = {"standing": "measurements", "standing_claims": "claims"}
+
 
 def view_statements(lake: Path) -> Iterator[str]:
     """The SQL of every view over this lake; the lake's path stands in it, so that it works from any folder."""
     for table in TABLES:
         yield _table_view(lake, table)
     for name in QUESTIONS:
-        yield files(__name__).joinpath(f"{name}.sql").read_text(encoding="utf-8")
+        text = files(__name__).joinpath(f"{name}.sql").read_text(encoding="utf-8")
+        yield text.replace(EACH, _standing_numbers(_TABLE_OF[name])) if name in _TABLE_OF else text
+
+
+def _standing_numbers(table: Table) -> str:
+    """Each number of a table, NULL where it was withdrawn: the middle of `SELECT * REPLACE (...)`."""
+    names = (column.name for column in COLUMNS[table] if column.is_withdrawable)
+    case = 'CASE WHEN list_contains(withdrawn, \'{0}\') THEN NULL ELSE "{0}" END AS "{0}"'
+    return ",\n    ".join(case.format(name) for name in names)
 
 
 def _table_view(lake: Path, table: Table) -> str:

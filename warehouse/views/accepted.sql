@@ -1,3 +1,3 @@
 -- Which measurements may be compared?
 CREATE VIEW accepted AS
-SELECT * FROM measurements WHERE verdict = 'accepted';
+SELECT * FROM standing WHERE verdict = 'accepted';

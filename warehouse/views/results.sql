@@ -20,7 +20,7 @@ SELECT
     usd_per_mtok_output,
     coalesce(reason, worst.message) AS reason,
     scenario_id
-FROM measurements
+FROM standing
 LEFT JOIN (
     SELECT night, run_id, first(message ORDER BY severity, code) AS message
     FROM findings
