@@ -17,7 +17,16 @@ from bench.evidence.rates import (
     total_tok_per_s,
 )
 from bench.metrics import ratio
-from bench.physics import GIB, Group, decode_flops, decode_step_bytes, kv_elements, least_flops, prefill_flops
+from bench.physics import (
+    GIB,
+    Group,
+    decode_flops,
+    decode_step_bytes,
+    kv_elements,
+    kv_read_bytes,
+    least_flops,
+    prefill_flops,
+)
 
 BANDWIDTH, BANDWIDTH_AMD, BANDWIDTH_EXPERTS = "ev_mbu", "ev_mbu_amd", "ev_mbu_experts"
 COMPUTE, BEST, PREFILL = "ev_mfu", "ev_best_of_rooflines", "ev_prefill_share"
@@ -65,8 +74,9 @@ def _read_for_rate(claim: Claim, on: Deployment, speculated: float) -> Observed 
     if context is None:
         return Lacking(_LENGTHS)
     per_sequence = _sequence_bytes(on, context)
-    # Of one group; never more than its memory holds.
-    room = on.group.count * on.group.gpu.mem_gib_device * GIB / max(1.0, per_sequence)
+    # Of one group; never more than its memory holds, which is all of a context, however little of it a step reads.
+    held = kv_elements(on.model, context) * on.group.kv_bytes * on.kv_copies
+    room = on.group.count * on.group.gpu.mem_gib_device * GIB / max(1.0, held)
     stated = most_together(claim)
     batch = max(1.0, room if stated is None else min(room, stated / on.replicas))
     read = _least_weights(on) + batch * per_sequence
@@ -95,7 +105,7 @@ def _least_weights(on: Deployment) -> float:
 
 
 def _sequence_bytes(on: Deployment, context: float) -> float:
-    return kv_elements(on.model, context) * on.group.kv_bytes * on.kv_copies
+    return kv_read_bytes(on.model, on.group, context) * on.kv_copies
 
 
 def _speculated(claim: Claim) -> float | Lacking:

@@ -108,6 +108,33 @@ def test_a_batch_that_is_not_said_is_no_more_than_the_memory_holds() -> None:
     assert found(claim)["roofline_bandwidth"] == "FAIL"
 
 
+LONG = {
+    "gpu": "H200",
+    "gpu_count": 8,
+    "tp_size": 8,
+    "precision": "fp8",
+    "kv_precision": "bf16",
+    "weights_gib": None,
+    "isl": 120_000.0,
+    "osl": 2000.0,
+    "max_model_len": 163_840,
+    "concurrency": 256,
+    "request_count": 2560,
+    "prefix_caching": True,
+    "has_distinct_prompts": False,
+}
+LONG_RATES = {"output_throughput_tok_per_s": 6000.0, "request_throughput_per_s": 3.0}
+
+
+def test_a_sparse_model_reads_a_part_of_a_long_context_and_a_dense_one_all_of_it() -> None:
+    said = UNCOUNTED | LONG_RATES | {"total_throughput_tok_per_s": None}
+
+    sparse, dense = (changed(LONG | {"model": name}, said, latency_s={}) for name in ("DeepSeek-V3.2", "DeepSeek-V3"))
+
+    assert found(sparse) == {}
+    assert found(dense)["roofline_bandwidth"] == "FAIL"
+
+
 @pytest.mark.parametrize(
     ("unsaid", "flag"),
     [({"gpu": None}, "--gpu"), ({"model": None}, "--model"), ({"precision": None}, "--precision")],
