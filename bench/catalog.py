@@ -3,13 +3,14 @@
 A cell that is empty is None. Every value has the unit that its name ends with; the sources stand in the files.
 """
 
-import re
 from dataclasses import dataclass
 from datetime import date
-from pathlib import PurePosixPath
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from bench.csv_rows import Above, Count, Row, Share
+
+if TYPE_CHECKING:
+    from bench.names import Names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,6 +129,7 @@ class Catalog:
     models: tuple[CatalogModel, ...]
     sizes: tuple[Size, ...]
     paces: tuple[Pace, ...]
+    names: "Names"
 
     def gpu(self, name: str | None) -> Gpu | None:
         """The GPU of this name; None where the catalogue has none."""
@@ -138,18 +140,10 @@ class Catalog:
         return next((row for row in self.sizes if (row.cloud, row.kind) == (cloud, kind)), None)
 
     def model(self, source: str) -> CatalogModel | None:
-        """The model of a suite's source: the longest name that its repository's begins with; None for others."""
-        if not source.startswith("hf:"):
-            return None
-        repository = _plain(PurePosixPath(source.partition("@")[0]).name)
-        fitting = [row for row in self.models if repository.startswith(_plain(row.model))]
-        return max(fitting, key=lambda row: len(row.model), default=None)
+        """The model of a suite's source, by the names that audits go by too; None where it is of no repository."""
+        return self.names.model(source) if source.startswith("hf:") else None
 
     @property
     def pace(self) -> dict[str, float]:
         """Every pace's value, by name."""
         return {row.pace: row.value for row in self.paces}
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[^a-z0-9.]", "", name.lower())

@@ -31,7 +31,7 @@ def read_models() -> tuple[CatalogModel, ...]:
 @cache
 def read_catalog() -> Catalog:
     """GPUs, models, sizes and paces."""
-    return Catalog(read_gpus(), read_models(), _rows(Size, "sizes.csv"), _rows(Pace, "paces.csv"))
+    return Catalog(read_gpus(), read_models(), _rows(Size, "sizes.csv"), _rows(Pace, "paces.csv"), read_names())
 
 
 @cache

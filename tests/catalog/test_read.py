@@ -50,3 +50,19 @@ def test_a_file_that_is_wrong_is_named_with_line_and_column() -> None:
 
     with pytest.raises(CatalogError, match=r"catalog/gpus\.csv:3: column 'mem_gb_spec' is 'plenty': give a number"):
         Gpu.table(text, "catalog/gpus.csv")
+
+
+@pytest.mark.parametrize(
+    ("source", "model"),
+    [
+        ("hf:meta-llama/Llama-3.3-70B-Instruct@abc", "Llama-3.3-70B"),
+        ("hf:amd/Llama-3.1-70B-Instruct-FP8-KV", "Llama-3.1-70B"),
+        ("hf:deepseek-ai/DeepSeek-R1-Distill-Llama-70B", None),  # it begins like a model that it is not
+        ("generated:Qwen3-8B", None),
+    ],
+)
+def test_an_estimate_knows_a_model_by_the_names_that_an_audit_does(source: str, model: str | None) -> None:
+    found = read.read_catalog().model(source)
+
+    assert (found.model if found else None) == model
+    assert source.startswith("generated") or found is read.find_model(source)
