@@ -1,6 +1,6 @@
 """Small files on which one rule of physics, provenance, money or coherence speaks, and good ones beside them.
 
-`python -m tests.data.twins_of_physics` writes them anew: `audit/<code>[-which].<ending>`, `good/...`, with what the file
+`python -m tests.data.twins_of_physics` writes them anew: `audit/<code>[-which].<ending>`, `good/...`, with what a file
 does not say in a `.context.toml` beside it.
 """
 

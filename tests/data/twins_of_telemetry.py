@@ -1,6 +1,6 @@
 """Telemetry files on which one rule speaks: `python -m tests.data.twins_of_telemetry` writes them anew to `audit/`.
 
-Two GPUs under a steady load, a sample a second; what a telemetry file does not say stands in a `.context.toml` beside it.
+Two GPUs under a steady load, a sample a second; what such a file does not say stands in a `.context.toml` beside it.
 """
 
 from collections.abc import Iterator

@@ -1,6 +1,6 @@
 """A run that nobody made: slots that send the next prompt when the last is answered, drawn from a seed.
 
-The makers of the twins beside this file print it in the words of each tool, so that every number agrees with every other.
+The makers of the twins beside it print it in the words of each tool, so that every number agrees with every other.
 """
 
 from dataclasses import dataclass

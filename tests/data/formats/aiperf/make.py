@@ -49,10 +49,15 @@ def aggregate(run: Run) -> dict[str, Any]:
         "input_config": {
             "endpoint": {"model_names": ["example/dense-8b"]},
             "loadgen": {"concurrency": run.slots, "request_count": n, "warmup_request_count": 8},
-            "input": {"prompt": {"input_tokens": {"mean": 512, "stddev": 0}, "output_tokens": {"mean": 128, "stddev": 0}}},
+            "input": {
+                "prompt": {"input_tokens": {"mean": 512, "stddev": 0}, "output_tokens": {"mean": 128, "stddev": 0}}
+            },
         },
         "telemetry_data": {
-            "summary": {"endpoints_configured": ["http://localhost:9400/metrics"], "endpoints_successful": ["http://localhost:9400/metrics"]},
+            "summary": {
+                "endpoints_configured": ["http://localhost:9400/metrics"],
+                "endpoints_successful": ["http://localhost:9400/metrics"],
+            },
             "endpoints": {"localhost:9400": {"gpus": {"gpu_0": {"gpu_index": 0, "metrics": gpu}}}},
         },
         "was_cancelled": False,
@@ -63,7 +68,10 @@ def aggregate(run: Run) -> dict[str, Any]:
 
 
 def records(run: Run, chunks: int = 3) -> str:
-    lines = [_record(run, 0, "warmup", chunks), *(_record(run, at, "profiling", chunks) for at in range(len(run.start_s)))]
+    lines = [
+        _record(run, 0, "warmup", chunks),
+        *(_record(run, at, "profiling", chunks) for at in range(len(run.start_s))),
+    ]
     return "".join(json.dumps(line) + "\n" for line in lines)
 
 
@@ -91,7 +99,10 @@ def _record(run: Run, at: int, phase: str, chunks: int) -> dict[str, Any]:
 
 def several(runs: list[Run]) -> dict[str, Any]:
     found = {
-        **{f"{name}_avg": over([float(latencies(run)[at].mean()) * 1e3 for run in runs], "ms") for at, name in enumerate(NAMES)},
+        **{
+            f"{name}_avg": over([float(latencies(run)[at].mean()) * 1e3 for run in runs], "ms")
+            for at, name in enumerate(NAMES)
+        },
         "request_latency_p99": over([float(np.percentile(run.e2el_s, 99)) * 1e3 for run in runs], "ms"),
         "output_token_throughput_avg": over([run.output_tok_per_s for run in runs], "tokens/sec"),
         "request_throughput_avg": over([len(run.start_s) / run.duration_s for run in runs], "requests/sec"),

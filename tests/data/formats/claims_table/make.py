@@ -4,10 +4,28 @@ import csv
 import io
 from pathlib import Path
 
-COLUMNS = (
-    "source,source_date,url_or_title,system,gpu,gpu_count,provider,model,precision,framework,framework_version,tp,isl,osl,"
-    "concurrency_or_batch,num_prompts,metric,value,unit,notes"
-).split(",")
+COLUMNS = [
+    "source",
+    "source_date",
+    "url_or_title",
+    "system",
+    "gpu",
+    "gpu_count",
+    "provider",
+    "model",
+    "precision",
+    "framework",
+    "framework_version",
+    "tp",
+    "isl",
+    "osl",
+    "concurrency_or_batch",
+    "num_prompts",
+    "metric",
+    "value",
+    "unit",
+    "notes",
+]
 SAME = {
     "source": "a report",
     "source_date": "2026-02",

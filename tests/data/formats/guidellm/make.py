@@ -25,7 +25,7 @@ def distribution(values: npt.ArrayLike, total: float | None = None) -> dict[str,
         "total_sum": float(found.sum()) if total is None else total,
         "percentiles": {name: float(np.percentile(found, q)) for name, q in PERCENTILES.items()},
     }
-    nothing = {**{name: 0.0 for name in good}, "count": 0, "percentiles": {name: 0.0 for name in PERCENTILES}}
+    nothing = {**dict.fromkeys(good, 0.0), "count": 0, "percentiles": dict.fromkeys(PERCENTILES, 0.0)}
     return {"successful": good, "incomplete": nothing, "errored": nothing, "total": good}
 
 

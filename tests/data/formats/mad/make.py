@@ -5,13 +5,52 @@ import io
 from pathlib import Path
 from typing import Any
 
-PERF = (
-    "model n_gpus nnodes gpus_per_node training_precision pipeline args tags docker_file base_docker docker_sha "
-    "docker_image git_commit machine_name deployment_type launcher gpu_architecture performance metric relative_change "
-    "status build_duration test_duration dataname data_provider_type data_size data_download_duration build_number "
-    "additional_docker_run_options"
-).split()
-PIVOT = "model benchmark tp inp out dtype num_prompts max_concurrency bs cmd performance metric unit".split()
+PERF = [
+    "model",
+    "n_gpus",
+    "nnodes",
+    "gpus_per_node",
+    "training_precision",
+    "pipeline",
+    "args",
+    "tags",
+    "docker_file",
+    "base_docker",
+    "docker_sha",
+    "docker_image",
+    "git_commit",
+    "machine_name",
+    "deployment_type",
+    "launcher",
+    "gpu_architecture",
+    "performance",
+    "metric",
+    "relative_change",
+    "status",
+    "build_duration",
+    "test_duration",
+    "dataname",
+    "data_provider_type",
+    "data_size",
+    "data_download_duration",
+    "build_number",
+    "additional_docker_run_options",
+]
+PIVOT = [
+    "model",
+    "benchmark",
+    "tp",
+    "inp",
+    "out",
+    "dtype",
+    "num_prompts",
+    "max_concurrency",
+    "bs",
+    "cmd",
+    "performance",
+    "metric",
+    "unit",
+]
 
 IMAGE = "example/vllm@sha256:" + "5" * 64
 
@@ -47,12 +86,26 @@ def metrics() -> str:
 
 def latency() -> str:
     header = ["model", "latency (ms)", "latency_per_tkn (ms)", "tp", "batch_size", "input_len", "output_len", "dtype"]
-    return table(header, [dict(zip(header, row, strict=True)) for row in (["example/dense-8b", 2560, 20, 1, 8, 512, 128, "float16"],)])
+    return table(
+        header,
+        [dict(zip(header, row, strict=True)) for row in (["example/dense-8b", 2560, 20, 1, 8, 512, 128, "float16"],)],
+    )
 
 
 def throughput() -> str:
-    header = ["model", "throughput_tot (tok/sec)", "throughput_gen (tok/sec)", "tp", "requests", "input_len", "output_len"]
-    return table([*header, "dtype"], [dict(zip([*header, "dtype"], ["example/dense-8b", 10240, 2048, 1, 1000, 512, 128, "float16"], strict=True))])
+    header = [
+        "model",
+        "throughput_tot (tok/sec)",
+        "throughput_gen (tok/sec)",
+        "tp",
+        "requests",
+        "input_len",
+        "output_len",
+    ]
+    return table(
+        [*header, "dtype"],
+        [dict(zip([*header, "dtype"], ["example/dense-8b", 10240, 2048, 1, 1000, 512, 128, "float16"], strict=True))],
+    )
 
 
 def training() -> str:

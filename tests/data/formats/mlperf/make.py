@@ -25,7 +25,14 @@ RESULT = {
 
 def offline(result: str = "VALID", satisfied: str = "Yes") -> str:
     """Made after the fields that LoadGen prints; the numbers are nobody's."""
-    ns = {"Min": 601, "Max": 640, "Mean": 620, "50.00 percentile": 619, "90.00 percentile": 636, "99.00 percentile": 639}
+    ns = {
+        "Min": 601,
+        "Max": 640,
+        "Mean": 620,
+        "50.00 percentile": 619,
+        "90.00 percentile": 636,
+        "99.00 percentile": 639,
+    }
     return "\n".join(
         [
             RULE, "MLPerf Results Summary", RULE,
@@ -35,27 +42,27 @@ def offline(result: str = "VALID", satisfied: str = "Yes") -> str:
             "  Early stopping satisfied: Yes", "", RULE, "Additional Stats", RULE,
             *(f"{name} latency (ns)".ljust(32) + f": {seconds}000000000" for name, seconds in ns.items()),
             "", RULE, "Test Parameters Used", RULE,
-            "samples_per_query : 24576", "target_qps : 38", "ttft_latency (ns): 2000000000", "min_duration (ms): 600000",
-            "", "No warnings encountered during test.", "", "No errors encountered during test.", "",
+            "samples_per_query : 24576", "target_qps : 38", "ttft_latency (ns): 2000000000",
+            "min_duration (ms): 600000", "", "No warnings encountered during test.",
+            "", "No errors encountered during test.", "",
         ]
     )  # fmt: skip
 
 
 def server() -> str:
-    return "\n".join(
-        [
-            RULE, "MLPerf Results Summary", RULE,
-            "SUT name : ExampleSUT", "Scenario : Server", "Mode     : PerformanceOnly",
-            "Completed samples per second    : 34.9", "Completed tokens per second: 10470.3",
-            "Result is : VALID", "  Performance constraints satisfied : Yes", "  Min duration satisfied : Yes",
-            "TTFT Early Stopping Result:", "", RULE, "Additional Stats", RULE,
-            "Scheduled samples per second : 35.1",
-            "Mean latency (ns)                : 21000000000", "99.00 percentile latency (ns)    : 45000000000",
-            "Mean First Token latency (ns)    : 300000000", "99.00 percentile first token latency (ns) : 1200000000",
-            "Mean Time to Output Token (ns)   : 70000000", "99.00 percentile time to output token (ns): 150000000",
-            "", RULE, "Test Parameters Used", RULE, "target_qps : 35", "",
-        ]
+    lines = (
+        RULE, "MLPerf Results Summary", RULE,
+        "SUT name : ExampleSUT", "Scenario : Server", "Mode     : PerformanceOnly",
+        "Completed samples per second    : 34.9", "Completed tokens per second: 10470.3",
+        "Result is : VALID", "  Performance constraints satisfied : Yes", "  Min duration satisfied : Yes",
+        "TTFT Early Stopping Result:", "", RULE, "Additional Stats", RULE,
+        "Scheduled samples per second : 35.1",
+        "Mean latency (ns)                : 21000000000", "99.00 percentile latency (ns)    : 45000000000",
+        "Mean First Token latency (ns)    : 300000000", "99.00 percentile first token latency (ns) : 1200000000",
+        "Mean Time to Output Token (ns)   : 70000000", "99.00 percentile time to output token (ns): 150000000",
+        "", RULE, "Test Parameters Used", RULE, "target_qps : 35", "",
     )  # fmt: skip
+    return "\n".join(lines)
 
 
 def rows() -> list[dict[str, Any]]:

@@ -19,7 +19,9 @@ def files() -> dict[str, str]:
     rows = runs(13, 14)
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["", *rows[0]])
-    writer.writerows([number, *("" if cell is None else cell for cell in row.values())] for number, row in enumerate(rows))
+    writer.writerows(
+        [number, *("" if cell is None else cell for cell in row.values())] for number, row in enumerate(rows)
+    )
     return {"summary.json": json.dumps(runs(11, 12), indent=1), "summary.csv": out.getvalue()}
 
 
