@@ -90,7 +90,6 @@ class Said:
     unstated_throughput_tok_per_s: float | None = None  # "tokens/s" without generated or total
     request_rate_sent_per_s: float | None = None
     send_delay_p99_s: float | None = None
-    client_cpu_share: float | None = None
     # The tool trims its rates or averages them per request: rates times duration only nearly give the totals.
     has_trimmed_rates: bool | None = None
     is_e2el_to_stream_end: bool | None = None  # E2EL runs past the last token
@@ -136,8 +135,6 @@ class ServerSaid:
     prefix_queries: float | None = None
     prefix_hits: float | None = None
     preemptions: float | None = None
-    errors: float | None = None  # finished with abort or error
-    counters_fell: int | None = None
     ttft_mean_s: float | None = None
     tpot_mean_s: float | None = None
     kv_cache_tokens: float | None = None  # room, from its log

@@ -10,7 +10,7 @@ TOKENS = "ev_server_client_tokens_ratio"
 
 
 def client_server(claim: Claim, answered: Answered) -> Exhibits:
-    """Counters, latencies, cache, preemptions and errors; one thing is asked for where there is no server's word."""
+    """Counters, latencies, cache and preemptions; one thing is asked for where there is no server's word."""
     server = claim.server
     if server is None:
         return {TOKENS: Lacking("the server's counters")}
@@ -18,7 +18,7 @@ def client_server(claim: Claim, answered: Answered) -> Exhibits:
         **_counted(claim, server),
         **_latencies(answered, server),
         **_cache(claim, server),
-        **_events(claim, server),
+        **_preempted(server),
     }
 
 
@@ -73,11 +73,5 @@ def _cache(claim: Claim, server: ServerSaid) -> Exhibits:
     }
 
 
-def _events(claim: Claim, server: ServerSaid) -> Exhibits:
-    unseen = None if server.errors is None else max(0.0, server.errors - (claim.said.failed or 0))
-    counted = {
-        "ev_counters_fell": server.counters_fell,
-        "ev_preemptions": server.preemptions,
-        "ev_server_errors": unseen,
-    }
-    return {column: Observed(float(count)) for column, count in counted.items() if count is not None}
+def _preempted(server: ServerSaid) -> Exhibits:
+    return {} if server.preemptions is None else {"ev_preemptions": Observed(float(server.preemptions))}

@@ -274,15 +274,6 @@ QUEUEING_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "client_bound",
-        "ev_client_cpu_share",
-        "client",
-        (0.0, 0.9),
-        None,
-        "client-bound: it was {value:.0%} busy",
-        origin=_LATENCY,
-    ),
-    Rule(
-        "client_bound",
         "ev_send_delay_over_ttft",
         "client",
         (0.0, 0.05),

@@ -373,8 +373,6 @@ def _server(series: Series, said: Said) -> ServerSaid:
         prefix_queries=float(said.total_input_tokens or 0),
         prefix_hits=0.0,
         preemptions=0.0,
-        errors=0.0,
-        counters_fell=0,
         ttft_mean_s=found["ttft"]["mean"] * 0.99,
         tpot_mean_s=found["tpot"]["mean"],
         window_s=said.duration_s,
