@@ -1,19 +1,22 @@
 """aiperf's per-request records, one JSON object a line."""
 
+import math
+from array import array
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
 import numpy as np
 
-from bench.claim import Asked, Claim, Said, Series
+from bench.claim import Asked, Claim, Remark, Said, Series
 from bench.errors import UnreadableResultError
-from bench.metrics import Floats, Ints
+from bench.metrics import Bools, Floats, Ints
+from warehouse.importers.aiperf_record import odd_record, plain_record
 from warehouse.importers.document import Document
-from warehouse.importers.error_text import error_texts
 from warehouse.importers.format import Format
 from warehouse.importers.tree import Tree
-from warehouse.importers.units import TIME
 
-NS = 1e-9
-INPUT = ("input_sequence_length", "usage_prompt_tokens")
-OUTPUT = ("output_sequence_length", "usage_completion_tokens", "output_token_count")
+REMARKS_MAX = 100  # of a file whose every record is odd, so many are told
 
 
 def recognises_records(document: Document) -> bool:
@@ -32,43 +35,89 @@ def recognises_records(document: Document) -> bool:
 
 def claim_of_records(document: Document, form: Format) -> Claim:
     """All records of the measured phase as one claim; raises where a line is no record."""
-    records = [_record(document, at, line) for at, line in enumerate(document.json_lines, start=1)]
-    measured = [record for record in records if record.part("metadata").text("benchmark_phase") != "warmup"]
-    series = _series(measured)
-    is_ok = np.array([_is_ok(record) for record in measured], dtype=np.bool_)
+    rows = Rows()
+    for at, line in document.numbered_lines():
+        if not isinstance(line, dict):
+            raise UnreadableResultError(f"{document.name} line {at} is no record: it is no JSON object")
+        rows.add(line, f"{document.name} line {at}")
+    series = rows.series()
     return Claim(
         lineage=form.lineage(document, "", "aiperf"),
-        asked=Asked(warmup_count=len(records) - len(measured)),
-        said=_said(series, is_ok),
+        asked=Asked(warmup_count=rows.warmup_count),
+        said=_said(series),
         series=series,
-        remarks=tuple(remark for record in measured for remark in record.all_remarks()),
+        remarks=rows.all_remarks(document.name),
         required=form.required,
     )
 
 
-def _record(document: Document, at: int, line: object) -> Tree:
-    if not isinstance(line, dict):
-        raise UnreadableResultError(f"{document.name} line {at} is no record: it is no JSON object")
-    return Tree(line, f"{document.name} line {at}")
+@dataclass
+class Rows:
+    """The numbers of the records so far, packed: a file has a million of them. NaN and -1 are what is not said."""
+
+    is_ok: "array[int]" = field(default_factory=lambda: array("b"))
+    start_s: "array[float]" = field(default_factory=lambda: array("d"))
+    ttft_s: "array[float]" = field(default_factory=lambda: array("d"))
+    e2el_s: "array[float]" = field(default_factory=lambda: array("d"))
+    input_tokens: "array[int]" = field(default_factory=lambda: array("q"))
+    output_tokens: "array[int]" = field(default_factory=lambda: array("q"))
+    gap_s: "array[float]" = field(default_factory=lambda: array("d"))
+    gap_at: "array[int]" = field(default_factory=lambda: array("q", [0]))
+    error: list[str | None] = field(default_factory=list)
+    warmup_count: int = 0
+    remarks: list[Remark] = field(default_factory=list)
+    untold: int = 0
+
+    def add(self, values: Mapping[str, Any], place: str) -> None:
+        """One record more; those of the warm-up are only counted."""
+        row = plain_record(values)
+        if row is None:
+            record = Tree(values, place)
+            row = odd_record(record)
+            self._remark(() if row.is_warmup else record.all_remarks())
+        if row.is_warmup:
+            self.warmup_count += 1
+            return
+        self.is_ok.append(row.is_ok)
+        self.start_s.append(_or_nan(row.start_s))
+        self.ttft_s.append(_or_nan(row.ttft_s))
+        self.e2el_s.append(_or_nan(row.e2el_s))
+        self.input_tokens.append(-1 if row.input_tokens is None else row.input_tokens)
+        self.output_tokens.append(-1 if row.output_tokens is None else row.output_tokens)
+        self.gap_s.extend(row.gap_s)
+        self.gap_at.append(len(self.gap_s))
+        self.error.append(row.error)
+
+    def _remark(self, odd: tuple[Remark, ...]) -> None:
+        told = odd[: max(0, REMARKS_MAX - len(self.remarks))]
+        self.remarks.extend(told)
+        self.untold += len(odd) - len(told)
+
+    def series(self) -> Series:
+        """All of them as arrays."""
+        is_ok = np.array(self.is_ok, dtype=np.bool_)
+        return Series(
+            input_tokens=_counts(self.input_tokens, is_ok),
+            output_tokens=_counts(self.output_tokens, is_ok),
+            is_ok=is_ok,
+            start_s=_floats(self.start_s),
+            ttft_s=_floats(self.ttft_s),
+            e2el_s=_floats(self.e2el_s),
+            gap_s=np.array(self.gap_s, dtype=np.float64) if self.gap_s else None,
+            gap_at=np.array(self.gap_at, dtype=np.int64) if self.gap_s else None,
+            error=self.error if any(self.error) else None,
+        )
+
+    def all_remarks(self, name: str) -> tuple[Remark, ...]:
+        """What was odd; of very much the beginning, and how much more there is."""
+        if not self.untold:
+            return tuple(self.remarks)
+        more = Remark(self.remarks[-1].code, f"{name}: {self.untold} more are as odd as that")
+        return (*self.remarks, more)
 
 
-def _series(records: list[Tree]) -> Series:
-    gaps = [_gaps(record) for record in records]
-    has_gaps = any(len(each) for each in gaps)
-    return Series(
-        input_tokens=_counts(records, INPUT),
-        output_tokens=_counts(records, OUTPUT),
-        is_ok=np.array([_is_ok(record) for record in records], dtype=np.bool_),
-        start_s=_moments(records, "request_start_ns"),
-        ttft_s=_times(records, "time_to_first_token"),
-        e2el_s=_times(records, "request_latency"),
-        gap_s=np.concatenate(gaps) if has_gaps else None,
-        gap_at=np.cumsum([0, *(len(each) for each in gaps)], dtype=np.int64) if has_gaps else None,
-        error=error_texts([record.raw("error") for record in records]),
-    )
-
-
-def _said(series: Series, is_ok: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Said:
+def _said(series: Series) -> Said:
+    is_ok = np.zeros(0, dtype=np.bool_) if series.is_ok is None else series.is_ok
     begin = series.start_s[is_ok] if series.start_s is not None else np.array([])
     e2el = series.e2el_s[is_ok] if series.e2el_s is not None else np.array([])
     is_timed = len(begin) > 0 and len(begin) == len(e2el) and bool(np.isfinite(begin + e2el).all())
@@ -81,50 +130,20 @@ def _said(series: Series, is_ok: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> 
     )
 
 
-def _total(tokens: Ints | None, is_ok: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> int | None:
+def _total(tokens: Ints | None, is_ok: Bools) -> int | None:
     return None if tokens is None else int(tokens[is_ok].sum())
 
 
-def _is_ok(record: Tree) -> bool:
-    return not record.raw("error") and not record.part("metadata").flag("was_cancelled")
-
-
-def _times(records: list[Tree], name: str) -> Floats | None:
-    values = [_time(record.part("metrics").part(name)) for record in records]
-    return None if all(value is None for value in values) else _floats(values)
-
-
-def _time(metric: Tree) -> float | None:
-    scale = TIME.get((metric.text("unit") or "").lower())
-    if scale is None and metric.names():
-        metric.remark("unit_unknown", f"the unit is {metric.text('unit')!r}, so it is left out")
-    return None if scale is None else metric.amount("value", scale=scale)
-
-
-def _moments(records: list[Tree], name: str) -> Floats | None:
-    values = [record.part("metadata").amount(name, scale=NS) for record in records]
-    return None if all(value is None for value in values) else _floats(values)
-
-
-def _gaps(record: Tree) -> Floats:
-    metric = record.part("metrics").part("inter_chunk_latency")
-    found, scale = metric.numbers("value"), TIME.get((metric.text("unit") or "").lower())
-    return np.array([]) if found is None or scale is None else found * scale
-
-
-def _counts(records: list[Tree], names: tuple[str, ...]) -> Ints | None:
+def _counts(values: "array[int]", is_ok: Bools) -> Ints | None:
     """Tokens a request, 0 for one that failed and does not say; None where one that succeeded does not."""
-    values = [_count(record, names) for record in records]
-    if any(value is None and _is_ok(record) for value, record in zip(values, records, strict=True)):
-        return None
-    return np.array([value or 0 for value in values], dtype=np.int64)
+    found = np.array(values, dtype=np.int64)
+    return None if (found[is_ok] < 0).any() else np.maximum(found, 0)
 
 
-def _count(record: Tree, names: tuple[str, ...]) -> int | None:
-    metrics = record.part("metrics")
-    value = next((metrics.part(name).count("value") for name in names if name in metrics), None)
-    return value if value is not None and value <= 2**53 else None
+def _floats(values: "array[float]") -> Floats | None:
+    found = np.array(values, dtype=np.float64)
+    return None if np.isnan(found).all() else found
 
 
-def _floats(values: list[float | None]) -> Floats:
-    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+def _or_nan(value: float | None) -> float:
+    return math.nan if value is None else value

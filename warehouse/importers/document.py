@@ -10,7 +10,7 @@ import hashlib
 import io
 import json
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import PurePath
@@ -26,6 +26,7 @@ BYTES_MAX = 1 << 30  # as it lies there and when it is unpacked; JSON takes abou
 BYTES_FAST = 16_000_000
 _MAGIC = {b"PK\x03\x04": "a zip archive", b"\x7fELF": "a program", b"PAR1": "a Parquet file", b"\x89PNG": "a picture"}
 _GZIP = b"\x1f\x8b"
+_HEAD = 65536  # bytes in which the first line of a table ends, and the second of JSON lines begins
 
 
 def _no_sibling(_name: str) -> bytes | None:
@@ -74,12 +75,18 @@ class Document:
     @cached_property
     def json_lines(self) -> list[Any]:
         """One JSON value a line, empty lines left out; raises with the line that is none."""
-        return [value for _, value in self._numbered_lines()]
+        return [value for _, value in self.numbered_lines()]
 
-    def _numbered_lines(self) -> list[tuple[int, Any]]:
+    def numbered_lines(self) -> Iterator[tuple[int, Any]]:
+        """The values of `json_lines` with their lines, one at a time: of a long file only one is in memory."""
         # Only a line feed ends a line: the others that Python knows may stand inside of JSON text.
-        lines = enumerate(self.text.split("\n"), start=1)
-        return [(at, _parse(self.name, line, at)) for at, line in lines if line.strip()]
+        if len(self.data) < BYTES_FAST:
+            lines = enumerate(self.text.split("\n"), start=1)
+            yield from ((at, _parse(self.name, line, at)) for at, line in lines if line.strip())
+            return
+        for at, line in enumerate(io.BytesIO(self.data), start=1):
+            if not line.isspace():
+                yield at, _parse_fast(self.name, line, at)
 
     @cached_property
     def table(self) -> list[dict[str, str]]:
@@ -112,10 +119,24 @@ class Document:
 
     @cached_property
     def _json_or_none(self) -> Any:
+        if len(self.data) >= BYTES_FAST and self._is_lines:
+            return None
         try:
             return self.json
         except UnreadableResultError:
             return None
+
+    @property
+    def _is_lines(self) -> bool:
+        """Whether its first line is JSON for itself and others follow: then the whole is none, and may be long."""
+        end = self.data.find(b"\n")
+        if end < 0 or not self.data[end : end + _HEAD].strip():
+            return False
+        try:
+            orjson.loads(self.data[:end])
+        except orjson.JSONDecodeError:
+            return False
+        return True
 
     @property
     def is_json_list(self) -> bool:
@@ -138,7 +159,7 @@ class Document:
         if isinstance(self._json_or_none, list):
             placed = [(f"[{at}]", value) for at, value in enumerate(self._json_or_none)]
         else:
-            placed = [(f"line {at}", value) for at, value in self._numbered_lines()]
+            placed = [(f"line {at}", value) for at, value in self.numbered_lines()]
         for place, value in placed:
             if not isinstance(value, dict):
                 raise UnreadableResultError(f"{self.name} {place} is no JSON object")
@@ -149,8 +170,9 @@ class Document:
         """The first of its `objects`, {} where it has none; raises nothing and reads no further line."""
         value = self._json_or_none
         if value is None and b"\n" in self.data:
-            first_line = Document(self.name, self.data.lstrip().partition(b"\n")[0])
-            value = first_line.first_object
+            rest = self.data.lstrip()
+            end = rest.find(b"\n")
+            value = Document(self.name, rest if end < 0 else rest[:end]).first_object
         if isinstance(value, list):
             value = value[0] if value else None
         return value if isinstance(value, dict) else {}
@@ -158,8 +180,9 @@ class Document:
     def header(self) -> tuple[str, ...]:
         """The cells of its first line, as a CSV has them; empty where it is no text. Raises nothing."""
         try:
-            first = next(iter(csv.reader(io.StringIO(self.text[:65536]))), [])
-        except (UnreadableResultError, csv.Error):
+            head = self.data[:_HEAD].decode("utf-8-sig", errors="replace")
+            first = next(iter(csv.reader(io.StringIO(head))), [])
+        except csv.Error:
             return ()
         return tuple(cell.strip() for cell in first)
 
@@ -173,7 +196,7 @@ def read_document(
     """The document of a file's bytes, unpacked where they are gzipped; raises where they are too many or broken."""
     data = _unpacked(name, raw) if raw.startswith(_GZIP) else raw
     too_large_for_memory(name, len(data))
-    if not data.strip():
+    if not data or data.isspace():
         raise UnreadableResultError(f"{name} is empty")
     return Document(name, data, sibling, siblings, hashlib.sha256(raw).hexdigest())
 
@@ -205,6 +228,14 @@ def _parse(name: str, text: str, line: int) -> Any:
         raise UnreadableResultError(f"{name}: the key {error.args[0]!r} stands twice in one object") from error
     except (RecursionError, ValueError) as error:
         raise UnreadableResultError(f"{name} is no JSON that can be read: {error}") from error
+
+
+def _parse_fast(name: str, line: bytes, at: int) -> Any:
+    """A line of a long file, as Document.json does with a large one."""
+    try:
+        return orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return _parse(name, Document(name, line).text, at)
 
 
 class _TwinKeyError(ValueError):

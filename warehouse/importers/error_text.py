@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-SPOKEN = ("code", "type", "error_type", "message", "error_msg", "cause")
+SPOKEN = ("code", "type", "error_type", "message", "error_msg")
 
 
 def error_text(error: object) -> str | None:
