@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.settings import PREFECT_API_URL, PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
-from prefect.testing.utilities import prefect_test_harness
 
 from bench.record import CalibratedLoad, Calibration, NightRecord
 from flows.ending import hush_at_exit
@@ -19,7 +18,7 @@ from infra.facts import read_host
 from infra.ledger import Ledger
 from infra.store import ABANDONED, PARTIAL
 from meter import METER_VERSION
-from tests.flows.deployed import ROOT, serving
+from tests.flows.deployed import ROOT, deploy, serving
 
 hush_at_exit()
 TRUTH_SERVER = ROOT / "tests" / "emulators" / "truth_server.py"
@@ -173,20 +172,31 @@ def prefect_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def prefect_api() -> Iterator[None]:
-    """One Prefect API for every flow that runs inside the tests; heartbeats cost a second a flow."""
-    with (
-        prefect_test_harness(server_startup_timeout=120),
-        temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}),
-    ):
-        yield
+def server_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """One Prefect server for every night that need not bring its own: to begin one takes longer than such a night."""
+    with serving(tmp_path_factory.mktemp("server")) as url:
+        yield url
 
 
 @pytest.fixture(scope="session")
-def api_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """One server for every test that deploys."""
-    with serving(tmp_path_factory.mktemp("server")) as url:
-        yield url
+def prefect_api(server_url: str) -> Iterator[None]:
+    """That server for every flow that runs inside the tests; heartbeats cost a second a flow."""
+    with temporary_settings({PREFECT_API_URL: server_url, PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
+        yield
+
+
+@pytest.fixture
+def served(house: House, server_url: str) -> House:
+    """The house, whose nights use that server too."""
+    house.environment["PREFECT_API_URL"] = server_url
+    return house
+
+
+@pytest.fixture(scope="session")
+def api_url(server_url: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """That server, where everything is deployed."""
+    deploy(tmp_path_factory.mktemp("deployer"), server_url)
+    return server_url
 
 
 @pytest.fixture

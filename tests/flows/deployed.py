@@ -1,4 +1,4 @@
-"""A Prefect server that knows what prefect.yaml deploys, and workers, as on the computer that runs the nights."""
+"""A Prefect server, what prefect.yaml deploys on it, and workers, as on the computer that runs the nights."""
 
 import os
 import signal
@@ -106,24 +106,26 @@ def _is_healthy(url: str) -> bool:
 
 @contextmanager
 def serving(home: Path) -> Iterator[str]:
-    """The address of a server that knows the pool and every deployment; it schedules nothing, only tests start runs."""
+    """The address of a server; it schedules nothing, only tests start runs, and nobody looks at its pages."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     url = f"http://127.0.0.1:{port}/api"
     where = {"PREFECT_SERVER_API_HOST": "127.0.0.1", "PREFECT_SERVER_API_PORT": str(port)}
-    quiet = {"PREFECT_SERVER_SERVICES_SCHEDULER_ENABLED": "false"}
+    quiet = {"PREFECT_SERVER_SERVICES_SCHEDULER_ENABLED": "false", "PREFECT_SERVER_UI_ENABLED": "false"}
     server = _start(home, ["server", "start"], {**_environment(home, url), **where, **quiet})
     try:
         server.wait_until(lambda: server.process.poll() is not None or _is_healthy(url), "the server is healthy")
-        client_home = home / "deployer"
-        client_home.mkdir()
-        _say(["work-pool", "create", "--type", "process", "nightbench"], _environment(client_home, url))
-        _say(["deploy", "--all"], _environment(client_home, url))
         yield url
     finally:
         killed = server.stop()
     assert killed == []
+
+
+def deploy(home: Path, url: str) -> None:
+    """Let a server know the pool and every deployment."""
+    _say(["work-pool", "create", "--type", "process", "nightbench"], _environment(home, url))
+    _say(["deploy", "--all"], _environment(home, url))
 
 
 @contextmanager

@@ -152,6 +152,7 @@ def test_a_night_with_an_open_pin_is_refused_before_anything_begins(house: House
     assert not house.data.exists()
 
 
+@pytest.mark.usefixtures("served")
 def test_a_failed_night_exits_1_and_says_why(house: House) -> None:
     house.write_suite(fault="oom_at_start")
 
@@ -162,6 +163,7 @@ def test_a_failed_night_exits_1_and_says_why(house: House) -> None:
     assert house.leftovers() == []
 
 
+@pytest.mark.usefixtures("served")
 def test_what_no_bucket_took_is_kept_uploaded_later_and_taken_up_elsewhere(house: House, tmp_path: Path) -> None:
     house.environment.update(
         AWS_ACCESS_KEY_ID="tester",
@@ -195,6 +197,7 @@ def test_a_full_disk_exits_3(house: House) -> None:
     assert "GiB free, 1e+09 GiB needed" in done.stderr
 
 
+@pytest.mark.usefixtures("served")
 def test_a_truncated_run_folder_is_named_and_loses_nothing_else(house: House) -> None:
     assert house.cli("run", str(house.suite)).returncode == 0
     before = json.loads(house.cli("sql", "SELECT scenario_id, verdict, stage FROM measurements", "--json").stdout)

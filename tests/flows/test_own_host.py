@@ -109,6 +109,7 @@ def test_a_connection_cut_in_mid_measure_costs_nothing(house: House, own: Own) -
     assert (own.leftovers(), house.leftovers()) == ([], [])
 
 
+@pytest.mark.usefixtures("served")
 def test_a_night_killed_with_9_holds_the_host_until_it_is_reaped(house: House, own: Own) -> None:
     house.write_suite(ttft_ms=300)
     process = house.start("run", str(house.suite), "--target", own.target)

@@ -29,15 +29,15 @@ def engine() -> str:
 
 
 @pytest.fixture
-def real(house: House, engine: str) -> Iterator[House]:
-    house.environment["NIGHTBENCH_VLLM_EXECUTABLE"] = engine
+def real(served: House, engine: str) -> Iterator[House]:
+    served.environment["NIGHTBENCH_VLLM_EXECUTABLE"] = engine
     text = (ROOT / "suites" / "local.toml").read_text()
     for long, short in SMALLER.items():
         assert long in text
         text = text.replace(long, short)
-    house.suite.write_text(text)
-    yield house
-    assert house.leftovers() == []
+    served.suite.write_text(text)
+    yield served
+    assert served.leftovers() == []
 
 
 def results(house: House, columns: str) -> list[dict[str, object]]:

@@ -163,6 +163,7 @@ def no_quota(account: Account) -> None:
     account.emulator.behaviour.gpu_limit = 0
 
 
+@pytest.mark.usefixtures("served")
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
@@ -185,6 +186,7 @@ def test_an_account_that_cannot_rent_is_a_sentence_and_nothing_is_rented(
     account.judge()
 
 
+@pytest.mark.usefixtures("served")
 @pytest.mark.e2e
 @pytest.mark.timeout(1800)
 def test_the_local_suite_runs_on_digitalocean_with_the_real_engine(account: Account) -> None:
