@@ -46,8 +46,9 @@ def judge_night(rows: Sequence[Row], more: More | None = None) -> Judgement:
     `more` is evidence by run id that does not stand in the rows.
     """
     more = more or {}
-    validated = ask(frame_of(cases_of(rows, more)))
-    return replace(judge(rows, read(validated), more), validated=validated)
+    frame = frame_of(cases_of(rows, more))
+    validated = ask(frame)
+    return replace(judge(rows, read(validated, frame), more), validated=validated)
 
 
 def cases_of(rows: Sequence[Row], more: More) -> list[Case]:
