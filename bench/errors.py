@@ -131,9 +131,16 @@ class BudgetError(NightbenchError):
 
 
 class ObjectStoreError(NightbenchError):
-    """A bucket could not be reached, or refused; what was measured is kept on this computer."""
+    """A bucket could not be reached, or refused; what was measured is kept on this computer.
+
+    `is_refusal`: it will refuse the next time as well, until the settings or the keys are others.
+    """
 
     stage = "salvage"
+
+    def __init__(self, message: str, *, is_refusal: bool = False) -> None:
+        super().__init__(message)
+        self.is_refusal = is_refusal
 
 
 class PortInUseError(NightbenchError):

@@ -3,6 +3,7 @@
 A budget may refuse work that is to be begun. It never refuses to give a machine back.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -139,3 +140,9 @@ def by_stage(costs: Sequence[StageCost]) -> dict[str, tuple[float, float]]:
 def kept_usd_per_month(volumes_gib: float, snapshots_gb: float, pace: Mapping[str, float]) -> float:
     """What storage costs in a month, attached or not, at the catalogue's prices."""
     return volumes_gib * pace["volume_usd_per_gib_month"] + snapshots_gb * pace["snapshot_usd_per_gb_month"]
+
+
+def bucket_usd_per_month(size_bytes: float, endpoint: str | None, pace: Mapping[str, float]) -> float | None:
+    """What so much in a bucket costs in a month, beyond what is paid for having one; None where no price is known."""
+    is_spaces = re.fullmatch(r"https://[\w.-]+\.digitaloceanspaces\.com/?", endpoint or "") is not None
+    return size_bytes / 1024**3 * pace["spaces_usd_per_gib_month"] if is_spaces else None

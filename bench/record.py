@@ -60,6 +60,7 @@ class Weights(Written):
     revision: str
     sha256: str
     bytes: int
+    origin: str | None = None  # which way they came, and why not from the bucket; None: they were there
 
 
 class LeaseFacts(Written):

@@ -23,6 +23,7 @@ from tasks.leases import alive, give_back_leftovers
 from tasks.loading import keep_end, load, report
 from tasks.machine import as_rented, can_be_replaced, prepare_machine, provision, reach, teardown
 from tasks.measuring import bring_up, is_serving, make_bench, measure, shut_down
+from tasks.model_cache import fill_bucket
 from tasks.planning import missing_runs, plan_night
 from tasks.salvage import keep_away
 from tasks.spending import spending
@@ -100,6 +101,7 @@ def benchmark_machine(night: NightRecord, progress: UUID) -> None:
                 site = reach(lease, night.suite.machine)
                 volume = attach_volume(night, lease)
             prepared = put_side_by_side(night, lease, site, volume)
+            fill_bucket(night, lease, prepared.model)
             with spending(night, lease.lease_id, "calibrate"):
                 calibration = calibrate_client(night, lease)
             bench = make_bench(night, lease, site, prepared.model, calibration, golden)

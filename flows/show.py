@@ -116,6 +116,8 @@ def _forecast(night: "NightRecord", expected: "Forecast") -> None:
     if expected.volume_usd_per_month is not None:
         size_gib = night.suite.model.cache_volume_gib
         line(f"the model's volume: {size_gib} GiB, {expected.volume_usd_per_month:.2f} USD a month while it is used")
+    if night.suite.model.cache_bucket_minutes is not None:
+        line(_bucket(night.suite.model.cache_bucket_minutes, expected))
     _memory(expected)
     asked = "unknown" if price is None else f"{price:.2f} USD/h"
     most = "" if expected.usd_max is None else f", at most {expected.usd_max:.2f} USD"
@@ -142,6 +144,14 @@ def _memory(expected: "Forecast") -> None:
 def _minutes_of(found: "Estimate") -> str:
     at_most = "" if found.is_known else "at most "
     return f"{at_most}{found.billed_s / 60:.0f} minutes, {found.measuring_share:.0%} of them measuring"
+
+
+def _bucket(minutes: int, expected: "Forecast") -> str:
+    """What it costs to keep the model in a bucket, as far as that is known."""
+    month, fill = expected.bucket_usd_per_month, expected.fill_usd_max
+    kept = "at a price that is not known" if month is None else f"{month:.2f} USD a month"
+    filled = "" if fill is None else f", {fill:.2f} USD"
+    return f"the model in the bucket: {kept}; a night that fills it takes at most {minutes} minutes more{filled}"
 
 
 def _sum_of(found: "Estimate") -> str:
@@ -174,6 +184,8 @@ def _forecast_json(expected: "Forecast") -> dict[str, Any]:
         "usd_max": expected.usd_max,
         "snapshot_usd_per_month": expected.snapshot_usd_per_month,
         "volume_usd_per_month": expected.volume_usd_per_month,
+        "bucket_usd_per_month": expected.bucket_usd_per_month,
+        "fill_usd_max": expected.fill_usd_max,
         "fit": expected.fit and asdict(expected.fit) | {"fits": expected.fit.fits},
         "doubts": expected.doubts,
         "needs": [asdict(need) for need in expected.needs],

@@ -10,12 +10,14 @@ import shutil
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from bench.errors import ModelError, NoSpaceError
 from infra import stopping
 from infra.hub_process import Hub, HubFailure, Job, run_child
+from infra.kept_model import fetch_kept
+from infra.pieces import Came, Kept
 from infra.store import sha256
 
 HASHERS = 8  # files hashed at a time; hashing frees the interpreter, and a disk array gives more than one core can hash
@@ -24,6 +26,7 @@ TELL_S = 10.0  # between two lines of progress
 PLAIN_HTTP_LIMIT = 50 * 1000**3  # a larger file comes by xet or not at all
 # What an engine never reads where a model also has safetensors; some repositories carry their weights three times.
 OTHER_WEIGHTS = (".bin", ".pth", ".pt", ".h5", ".msgpack", ".onnx", ".gguf", ".ot")
+LOOK_S = 30.0  # to wait for a list that is in a bucket too
 PERMANENT = ("gated", "bad-token", "no-repo", "no-revision", "disk-full")
 
 Say = Callable[[str], None]
@@ -96,8 +99,19 @@ def chosen(files: Sequence[HubFile]) -> tuple[HubFile, ...]:
 
 
 @dataclass(frozen=True)
+class Brought:
+    """A model that is there and verified: the sha256 of each file, and which way they came."""
+
+    hashes: dict[str, str]
+    came: Came
+
+
+@dataclass(frozen=True)
 class Download:
-    """One model on its way: `folder` gets its files, `aside` what is only needed until they are there."""
+    """One model on its way: `folder` gets its files, `aside` what is only needed until they are there.
+
+    `kept` is the same model in a bucket, which is asked first: whatever it does not give comes from the hub.
+    """
 
     repo: str
     sha: str
@@ -105,13 +119,14 @@ class Download:
     aside: Path
     hub: Hub
     say: Say
+    kept: Kept | None = None
 
     @property
     def source(self) -> str:
         """How a suite names this model."""
         return f"hf:{self.repo}@{self.sha}"
 
-    def run(self) -> dict[str, str]:
+    def run(self) -> Brought:
         """Fetch what is missing, verify everything, and return the sha256 of each file by name.
 
         Raises ModelError with the reason in plain words, NoSpaceError where the disk cannot hold it. What arrived
@@ -119,19 +134,42 @@ class Download:
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         self.aside.mkdir(parents=True, exist_ok=True)
-        files = chosen(look(self.repo, self.sha, self.aside, self.hub).files)
+        files = chosen(self._look().files)
         self._sweep()
         self._demand_space(files)
+        came = self._ask_bucket(files)
         self._fetch(files)
         hashes, wrong = self._verify(files)
         if wrong:
+            came = _without(came, wrong)
             self._fetch_again(wrong)
             hashes, wrong = self._verify(files)
         if wrong:
             raise ModelError(f"{self.source}: {wrong[0][1]}, twice; the hub serves a damaged file, choose another sha")
         self._sweep()
         shutil.rmtree(self.aside, ignore_errors=True)
-        return hashes
+        return Brought(hashes, came)
+
+    def _look(self) -> Listing:
+        """The hub's list; where it cannot be had, that of the bucket, whose files had the hub's hashes once."""
+        if self.kept is None:
+            return look(self.repo, self.sha, self.aside, self.hub)
+        try:
+            hurried = replace(self.hub, tries=1, stall_s=min(self.hub.stall_s, LOOK_S))
+            return look(self.repo, self.sha, self.aside, hurried)
+        except ModelError as error:
+            self.say(f"{error}; the bucket's own list is used")
+        return Listing(self.sha, tuple(HubFile(one.name, one.size, "", one.sha256) for one in self.kept.files))
+
+    def _ask_bucket(self, files: Sequence[HubFile]) -> Came:
+        if self.kept is None:
+            return Came()
+        wanted = {file.name: (file.size, file.sha256) for file in self._missing(files)}
+        came = fetch_kept(self.kept, wanted, self.folder, self.aside, self.hub)
+        self.say(f"{self.source}: the bucket gave {len(came.given)} of {len(wanted)} files")
+        if came.why:
+            self.say(f"{self.source}: what the bucket does not give comes from the hub: {came.why}")
+        return came
 
     def _sweep(self) -> None:
         """Remove what a killed process left: nobody can continue an `.incomplete` file."""
@@ -222,6 +260,15 @@ class _Progress:
             f"{self._download.source}: {min(self._now, self._total) / 1e9:.2f} of {self._total / 1e9:.2f} GB, "
             f"{rate / 1e6:.0f} MB/s"
         )
+
+
+def _without(came: Came, wrong: Sequence[tuple[HubFile, str]]) -> Came:
+    """What a bucket gave, less the files that are not the hub's."""
+    bad = {file.name: reason for file, reason in wrong if file.name in came.given}
+    if not bad:
+        return came
+    given = tuple(name for name in came.given if name not in bad)
+    return Came(given, (*came.damaged, *bad), came.why or f"the bucket's {next(iter(bad.values()))}")
 
 
 def bytes_under(folder: Path) -> int:

@@ -50,7 +50,12 @@ class HubFailure(Exception):  # noqa: N818 - it never leaves infra/hub.py, which
 
 
 def run_child(
-    job: Job, aside: Path, hub: Hub, bytes_now: Callable[[], int], environment: Mapping[str, str] | None = None
+    job: Job,
+    aside: Path,
+    hub: Hub,
+    bytes_now: Callable[[], int],
+    environment: Mapping[str, str] | None = None,
+    program: Path = CHILD,
 ) -> Job:
     """Have a child do one job and return its answer; HubFailure where it fails, crashes or stalls.
 
@@ -62,7 +67,7 @@ def run_child(
     with (
         log.open("wb") as sink,
         subprocess.Popen(
-            [sys.executable, "-P", str(CHILD)],
+            [sys.executable, "-P", str(program)],
             stdin=subprocess.PIPE,
             stdout=sink,
             stderr=sink,

@@ -49,7 +49,8 @@ class Bench:
     @property
     def weights(self) -> Weights:
         """The model as found."""
-        return Weights(revision=self.model.revision, sha256=self.model.sha256, bytes=self.model.bytes)
+        origin = self.model.came.told if self.model.came else None
+        return Weights(revision=self.model.revision, sha256=self.model.sha256, bytes=self.model.bytes, origin=origin)
 
 
 class Stopwatch:

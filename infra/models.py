@@ -9,13 +9,14 @@ import json
 import re
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from bench.errors import ModelError, NoSpaceError
-from infra.hub import Download, hash_files, look
+from infra.hub import Brought, Download, hash_files, look
 from infra.hub_process import Hub
 from infra.locking import alone
+from infra.pieces import Came, Kept, KeptFile
 from infra.small_model import SHAPES, Shape, write_small_model
 from infra.store import sync
 
@@ -41,14 +42,17 @@ class PreparedModel:
     bytes: int
     vocab_size: int
     weights_bytes: int
+    came: Came | None = field(default=None, compare=False)  # None: it was there
 
 
-def prepare_model(source: str, models_dir: Path, say: Say, hub: Hub | None = None) -> PreparedModel:
+def prepare_model(
+    source: str, models_dir: Path, say: Say, hub: Hub | None = None, kept: Kept | None = None
+) -> PreparedModel:
     """Make or download the model of this source or find it there, and verify every byte; repeating it only verifies.
 
     Sources: "hf:org/name@<commit>", "generated:small?seed=0", "generated:tiny?seed=0", "path:/some/folder". A model
     that was whole and is corrupt now is refused, never repaired in silence: something damaged it, and somebody should
-    know. `hub` says where downloads come from and how patient they are.
+    know. `hub` says where downloads come from and how patient they are, `kept` which bucket has the model as well.
     """
     kind, _, rest = source.partition(":")
     if kind == "path" and rest:
@@ -56,7 +60,7 @@ def prepare_model(source: str, models_dir: Path, say: Say, hub: Hub | None = Non
     if generated := GENERATED.fullmatch(source):
         return _generated(source, generated["shape"], int(generated["seed"]), models_dir, say)
     if named := FROM_HUB.fullmatch(source):
-        return _from_hub(named["repo"], named["revision"], models_dir, say, hub or Hub())
+        return _from_hub(named["repo"], named["revision"], models_dir, say, hub or Hub(), kept)
     raise ModelError(
         f"{source!r} is no model source; known are hf:org/name@<commit>, generated:small?seed=0 and path:/some/folder"
     )
@@ -84,7 +88,9 @@ def _generated(source: str, shape_name: str, seed: int, models_dir: Path, say: S
     return _prepared(shape_name, path, f"seed-{seed}-{_hash_of(hashes)[:16]}", hashes)
 
 
-def _from_hub(repo: str, revision: str | None, models_dir: Path, say: Say, hub: Hub) -> PreparedModel:
+def _from_hub(
+    repo: str, revision: str | None, models_dir: Path, say: Say, hub: Hub, kept: Kept | None
+) -> PreparedModel:
     models_dir.mkdir(parents=True, exist_ok=True)
     if revision is None or not COMMIT.fullmatch(revision):
         aside = models_dir.absolute() / f".{repo.replace('/', '--')}.look"
@@ -96,21 +102,29 @@ def _from_hub(repo: str, revision: str | None, models_dir: Path, say: Say, hub: 
         )
     path = models_dir.absolute() / f"{repo.replace('/', '--')}-{revision[:12]}"
     with alone(path.with_name(f".{path.name}.lock"), say, f"putting {path.name} there"):
-        hashes = _verify(path) if path.exists() else _download(repo, revision, path, say, hub)
-    return _prepared(repo, path, revision, hashes)
+        if path.exists():
+            return _prepared(repo, path, revision, _verify(path))
+        found = _download(repo, revision, path, say, hub, kept)
+    return replace(_prepared(repo, path, revision, found.hashes), came=found.came)
 
 
-def _download(repo: str, sha: str, path: Path, say: Say, hub: Hub) -> Hashes:
+def _download(repo: str, sha: str, path: Path, say: Say, hub: Hub, kept: Kept | None) -> Brought:
     """Bring the model under its final name, whole or not at all; what a killed run had finished is used again."""
     unfinished = path.with_name(f".{path.name}.unfinished")
-    hashes = Download(repo, sha, unfinished, path.with_name(f".{path.name}.download"), hub, say).run()
-    (unfinished / MANIFEST).write_text(_manifest(hashes), "utf-8")
+    brought = Download(repo, sha, unfinished, path.with_name(f".{path.name}.download"), hub, say, kept).run()
+    (unfinished / MANIFEST).write_text(_manifest(brought.hashes), "utf-8")
     # The weights themselves are not forced to the disk, which would take a rented minute: a power cut that tears them
     # is found by their hashes.
     sync(unfinished / MANIFEST)
     unfinished.replace(path)
     sync(path.parent)
-    return hashes
+    return brought
+
+
+def list_files(path: Path) -> tuple[KeptFile, ...]:
+    """Every file of a model that is in place, with the hash it was verified by."""
+    listed = sorted(_read_manifest(path).items())
+    return tuple(KeptFile(name, (path / name).stat().st_size, digest) for name, digest in listed)
 
 
 def _make(path: Path, shape: Shape, seed: int) -> None:

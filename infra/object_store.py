@@ -7,20 +7,26 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, Literal
 
 import boto3
 from boto3.exceptions import Boto3Error
 from boto3.s3.transfer import TransferConfig
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
+from pydantic import SecretStr
 
 from bench.errors import ObjectStoreError
 from infra.store import MANIFEST, sha256
 
 PART_BYTES = 16 << 20  # of a large file; S3 takes 10,000 parts, so 160 GB
 PARTS_AT_ONCE = 4
+NO_BUCKET = ("NoSuchBucket", "404")
+# What a bucket answers today and tomorrow, until somebody changes the settings.
+REFUSALS = (*NO_BUCKET, "AccessDenied", "403", "InvalidAccessKeyId", "SignatureDoesNotMatch")
+REMOVED_AT_ONCE = 1000  # as many as S3 takes
 DIGEST = "sha256"  # the name of our metadata
 
 
@@ -60,12 +66,14 @@ class ObjectStore:
             request_checksum_calculation="when_required",
             response_checksum_validation="when_required",
             s3={"addressing_style": "path"} if place.endpoint else None,
+            signature_version="s3v4",  # of addresses that are lent; requests have it anyway
         )
         with self._asking("its keys"):
             session = boto3.Session()
             if session.get_credentials() is None:
                 raise ObjectStoreError(
-                    f"{place}: there are no keys: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
+                    f"{place}: there are no keys: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE",
+                    is_refusal=True,
                 )
             # Most S3-likes do not care for the region, but requests are signed with one.
             region = session.region_name or "us-east-1"
@@ -80,7 +88,8 @@ class ObjectStore:
             answer = error if isinstance(error, ClientError) else error.__context__
             if isinstance(answer, ClientError):
                 code = answer.response.get("Error", {}).get("Code", "?")
-                raise ObjectStoreError(f"{what}: {self.place} answered {code}: {_advice(code)}") from error
+                said = f"{what}: {self.place} answered {code}: {_advice(code)}"
+                raise ObjectStoreError(said, is_refusal=code in REFUSALS) from error
             raise ObjectStoreError(f"{what}: {self.place} could not be reached: {_first_line(error)}") from error
 
     def put_files(self, root: Path, names: Sequence[str], under: str, cancelled: threading.Event | None = None) -> None:
@@ -132,10 +141,40 @@ class ObjectStore:
 
     def names(self, under: str) -> dict[str, int]:
         """Every object below a name, with its size in bytes; names are relative to it."""
+        return {name: size for name, (size, _put_at) in self.dated(under).items()}
+
+    def dated(self, under: str) -> dict[str, tuple[int, datetime]]:
+        """Every object below a name, with its size in bytes and when it was put there."""
         prefix = self._key(under) + "/"
         with self._asking(under):
             pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self.place.bucket, Prefix=prefix)
-            return {one["Key"].removeprefix(prefix): one["Size"] for page in pages for one in page.get("Contents", [])}
+            found = [one for page in pages for one in page.get("Contents", [])]
+        return {one["Key"].removeprefix(prefix): (one["Size"], one["LastModified"]) for one in found}
+
+    def read(self, name: str) -> bytes | None:
+        """A small object's content; None where there is none."""
+        with self._asking(name):
+            try:
+                return bytes(self._client.get_object(Bucket=self.place.bucket, Key=self._key(name))["Body"].read())
+            except self._client.exceptions.NoSuchKey:
+                return None
+
+    def write(self, name: str, content: bytes) -> None:
+        """Put a small object there, in place of what bears its name."""
+        with self._asking(name):
+            self._client.put_object(Bucket=self.place.bucket, Key=self._key(name), Body=content)
+
+    def remove(self, names: Sequence[str]) -> None:
+        """Remove objects, in this order; those that are not there are no error."""
+        for at in range(0, len(names), REMOVED_AT_ONCE):
+            keys = [{"Key": self._key(name)} for name in names[at : at + REMOVED_AT_ONCE]]
+            with self._asking(names[at]):
+                self._client.delete_objects(Bucket=self.place.bucket, Delete={"Objects": keys, "Quiet": True})
+
+    def lend(self, method: Literal["get_object", "put_object"], name: str, seconds: float) -> SecretStr:
+        """An address that lets whoever knows it get or put this one object, for so long; nobody is asked."""
+        asked = {"Bucket": self.place.bucket, "Key": self._key(name)}
+        return SecretStr(self._client.generate_presigned_url(method, Params=asked, ExpiresIn=round(seconds)))
 
     def folders(self, under: str) -> list[str]:
         """The names that stand directly below a name and have something below themselves."""
@@ -189,9 +228,9 @@ def _stop_if(cancelled: threading.Event | None) -> None:
 
 
 def _advice(code: str) -> str:
-    if code in ("NoSuchBucket", "404"):
+    if code in NO_BUCKET:
         return "there is no such bucket: make it, or set NIGHTBENCH_S3_BUCKET and NIGHTBENCH_S3_ENDPOINT"
-    if code in ("AccessDenied", "403", "InvalidAccessKeyId", "SignatureDoesNotMatch"):
+    if code in REFUSALS:
         return "the keys are wrong or may not write there: check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
     return "it is asked again by nightbench upload"
 

@@ -12,6 +12,7 @@ from infra import stopping
 from infra.engines import ready_engine
 from infra.hub_process import Hub
 from infra.models import PreparedModel, prepare_model
+from infra.pieces import Kept
 from infra.server import EngineAt
 from infra.settings import Settings
 
@@ -58,7 +59,8 @@ def together(jobs: Mapping[str, Job]) -> Done:
 class Asked:
     """What a night needs on its machine, and where models go.
 
-    `is_rented`: the machine is ours alone, so docker may be installed. `lease_id` marks what is started.
+    `is_rented`: the machine is ours alone, so docker may be installed. `lease_id` marks what is started. `kept` is the
+    model in a bucket.
     """
 
     engine: Engine
@@ -66,6 +68,7 @@ class Asked:
     models: Path
     lease_id: str
     is_rented: bool = False
+    kept: Kept | None = None
 
 
 @dataclass(frozen=True)
@@ -77,13 +80,18 @@ class Prepared:
     stage_s: dict[str, float]
 
 
+def hub_of(settings: Settings, lease_id: str) -> Hub:
+    """The hub that these settings name; what is started to ask it bears the lease's mark."""
+    return Hub(settings.hub_endpoint, lease_id=lease_id, stall_s=settings.hub_stall_s)
+
+
 def prepare(asked: Asked, settings: Settings, say: Say) -> Prepared:
     """Install the engine beside the download of the model; repeating it finds both, and verifies the model."""
-    hub = Hub(settings.hub_endpoint, lease_id=asked.lease_id, stall_s=settings.hub_stall_s)
+    hub = hub_of(settings, asked.lease_id)
     done = together(
         {
             "engine": lambda: ready_engine(asked.engine, settings, say, is_rented=asked.is_rented),
-            "model": lambda: prepare_model(asked.source, asked.models, say, hub),
+            "model": lambda: prepare_model(asked.source, asked.models, say, hub, asked.kept),
         }
     )
     return Prepared(done.answers["engine"], done.answers["model"], done.stage_s)

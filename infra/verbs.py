@@ -16,8 +16,11 @@ from bench.suite import Engine, Machine, Model
 from infra import engines, fitness, measuring, preparing, server, store, volume_disk
 from infra.facts import read_host
 from infra.fitness import Demand, Fitness
+from infra.kept_model import put_pieces
 from infra.measuring import Bench
+from infra.models import PreparedModel, list_files
 from infra.night_calibration import calibrate_night
+from infra.pieces import Kept, KeptFile, Piece, Sent
 from infra.preparing import Prepared
 from infra.server import Bringup, EngineAt, RunningServer
 from infra.settings import Settings
@@ -54,6 +57,7 @@ class Terms:
     is_rented: bool
     scratch: Path | None = None
     volume: Path | None = None  # keeps the model between nights
+    kept: Kept | None = None  # the model in a bucket, which is asked before the hub
 
 
 def check_machine(hear: Listener, asked: Machine, is_rented: bool) -> Fitness:
@@ -87,6 +91,7 @@ def prepare(hear: Listener, engine: Engine, model: Model, terms: Terms) -> Prepa
         models=Path(model.cache) if model.cache else _disk_for_models(terms, settings) / "models",
         lease_id=terms.lease_id,
         is_rented=terms.is_rented,
+        kept=terms.kept,
     )
     return preparing.prepare(asked, settings, hear.say)
 
@@ -98,6 +103,19 @@ def _disk_for_models(terms: Terms, settings: Settings) -> Path:
 def mount_volume(hear: Listener, label: str) -> Path:
     """Mount the volume with this label, which the cloud has attached, and return where; else MachineUnfitError."""
     return volume_disk.mount_volume(label, Settings().data.absolute() / "volumes" / label, hear.say)
+
+
+def list_model(hear: Listener, model: PreparedModel) -> tuple[KeptFile, ...]:
+    """Every file of a model that was put there, with its hash."""
+    del hear
+    return list_files(model.path)
+
+
+def keep_model(hear: Listener, model: PreparedModel, pieces: tuple[Piece, ...], seconds: float, lease_id: str) -> Sent:
+    """Upload these pieces of a model within so many seconds; what was not is said, not raised."""
+    sent = put_pieces(model.path, pieces, seconds, preparing.hub_of(Settings(), lease_id))
+    hear.say(f"uploaded {sent.bytes / 1e9:.2f} GB of {model.name}")
+    return sent
 
 
 def calibrate(hear: Listener, night: NightRecord) -> Calibration:
@@ -150,6 +168,8 @@ VERBS: MappingProxyType[str, Callable[..., Any]] = MappingProxyType(
             ready_engine,
             mount_volume,
             prepare,
+            list_model,
+            keep_model,
             calibrate,
             bring_up,
             is_serving,

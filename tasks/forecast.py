@@ -7,12 +7,13 @@ from datetime import UTC, datetime
 from bench.catalog import Catalog, Size
 from bench.errors import CloudDeniedError, LeaseError
 from bench.estimate import Estimate, Fit, Site, estimate_night, estimate_prepare, fit_of, model_bytes
-from bench.money import kept_usd_per_month
+from bench.money import bucket_usd_per_month, kept_usd_per_month
 from bench.needs import SPARE, Need, needs_of
 from bench.record import NightRecord
 from bench.suite import Machine, Suite, hardware_of
 from catalog.read import read_catalog
 from infra.cloud import Cloud
+from infra.settings import Settings
 from infra.static import is_own
 from infra.wish import fitting, wish_of
 from tasks.engine_check import doubts_of_engine
@@ -40,6 +41,8 @@ class Forecast:
     prepare: Estimate | None  # None where nothing is rented
     snapshot_usd_per_month: float
     volume_usd_per_month: float | None  # None where the suite keeps its model on no volume
+    bucket_usd_per_month: float | None  # None where the suite keeps its model in no bucket, or nobody prices that
+    fill_usd_max: float | None  # what a night that fills the bucket pays more, at most
     fit: Fit | None  # None where model or machine are not in the catalogue
     usd_max: float | None  # what the whole lease costs
     doubts: tuple[str, ...]
@@ -62,7 +65,7 @@ def forecast(night: NightRecord, cloud: Cloud | None, download_mb_per_s: float |
         estimate_night(night.suite, night.runs, replace(site, has_snapshot=has), catalog) for has in (False, True)
     )
     fit = fit_of(night.suite, night.runs, site, catalog)
-    volume_gib = night.suite.model.cache_volume_gib
+    volume_gib, fill_minutes = night.suite.model.cache_volume_gib, night.suite.model.cache_bucket_minutes
     return Forecast(
         price=price,
         cold=cold,
@@ -70,11 +73,14 @@ def forecast(night: NightRecord, cloud: Cloud | None, download_mb_per_s: float |
         prepare=estimate_prepare(site, catalog) if price.usd_per_hour else None,
         snapshot_usd_per_month=kept_usd_per_month(0.0, catalog.pace["snapshot_gb"], catalog.pace),
         volume_usd_per_month=None if volume_gib is None else kept_usd_per_month(volume_gib, 0.0, catalog.pace),
+        bucket_usd_per_month=_bucket_usd(night.suite, catalog),
+        fill_usd_max=fill_minutes / 60 * price.usd_per_hour if fill_minutes and price.usd_per_hour else None,
         fit=fit,
         usd_max=None if price.usd_per_hour is None else price.usd_per_hour * machine.lease_minutes / 60,
         doubts=(
             *_doubts(night.suite, price, cold, fit),
             *_doubts_of_volume(night.suite, catalog),
+            *_doubts_of_bucket(night.suite),
             *doubts_of_engine(night.suite, night.target),
         ),
     )
@@ -98,11 +104,14 @@ def _on_own_host(night: NightRecord, download_mb_per_s: float | None) -> Forecas
         prepare=None,
         snapshot_usd_per_month=0.0,
         volume_usd_per_month=None,
+        bucket_usd_per_month=_bucket_usd(suite, catalog),
+        fill_usd_max=None,
         fit=fit,
         usd_max=0.0,
         doubts=(
             *_doubts(suite, price, cold, fit),
             *_doubts_of_own_host(suite),
+            *_doubts_of_bucket(suite),
             *doubts_of_engine(suite, night.target),
         ),
         needs=needs_of(suite, catalog),
@@ -126,6 +135,18 @@ def _doubts_of_volume(suite: Suite, catalog: Catalog) -> Iterator[str]:
             f"model.cache_volume_gib = {size} is too small: the weights take {weights / 1024**3:.0f} GiB, "
             "and the night would end where they do not fit"
         )
+
+
+def _bucket_usd(suite: Suite, catalog: Catalog) -> float | None:
+    weights = model_bytes(suite, catalog)
+    if suite.model.cache_bucket_minutes is None or weights is None:
+        return None
+    return bucket_usd_per_month(weights, Settings().s3_endpoint, catalog.pace)
+
+
+def _doubts_of_bucket(suite: Suite) -> Iterator[str]:
+    if suite.model.cache_bucket_minutes is not None and not Settings().s3_bucket:
+        yield "model.cache_bucket_minutes needs a bucket: set NIGHTBENCH_S3_BUCKET, or no night will begin"
 
 
 def _price(machine: Machine, cloud: Cloud | None, size: Size | None) -> Price:

@@ -3,14 +3,18 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from bench.errors import LeaseError
-from bench.money import kept_usd_per_month
+from bench.errors import LeaseError, ObjectStoreError
+from bench.money import bucket_usd_per_month, kept_usd_per_month
 from bench.record import StageCost
 from catalog.read import read_catalog
 from infra.cloud import Cloud
 from infra.ledger import Attempt, Lease
+from infra.model_shelf import models_kept as models_in
+from infra.object_store import ObjectStore
 from infra.settings import Settings
+from tasks.model_cache import HURRIED
 from tasks.places import ledger, stage_book
+from tasks.salvage import place_of
 
 
 @dataclass(frozen=True)
@@ -59,3 +63,19 @@ def _kept_at(cloud: Cloud) -> list[Kept]:
         usd_volumes = kept_usd_per_month(sum(sizes), 0.0, read_catalog().pace) if is_priced else None
         found.append(Kept(f"{cloud.name} keeps the volumes {names}", usd_volumes))
     return found
+
+
+def models_kept(settings: Settings) -> list[Kept]:
+    """The models that the bucket keeps, where the settings name one."""
+    place = place_of(settings)
+    if place is None:
+        return []
+    try:
+        found = models_in(ObjectStore(place, HURRIED))
+    except ObjectStoreError as error:
+        return [Kept(f"what the bucket keeps is not known: {error}", None)]
+    pace = read_catalog().pace
+    return [
+        Kept(f"{place} keeps {model}, {size / 1e9:.1f} GB", bucket_usd_per_month(size, place.endpoint, pace))
+        for model, size in sorted(found.items())
+    ]

@@ -24,6 +24,7 @@ from infra.verbs import Site, Terms
 from infra.volumes import Volume
 from infra.wish import after_spending, wish_of
 from tasks.leases import forget_old_keys, give_back_leftovers, report_lease, report_night
+from tasks.model_cache import look_in_bucket
 from tasks.places import CLOUDS, cloud_named, is_rented, ledger, wanted_machine
 from tasks.planning import missing_runs
 from tasks.reaching import listener, machine_of, wait_for_machine
@@ -112,8 +113,11 @@ def reach(lease: Lease, asked: Machine) -> Site:
 @task(task_run_name="engine and model {suite.model.source}", cache_policy=NO_CACHE, persist_result=False)
 def prepare_machine(lease: Lease, site: Site, suite: Suite, volume: Volume | None = None) -> Prepared:
     """Put the engine and the weights on the machine, the one while the other comes, or find them there."""
-    terms = Terms(lease.lease_id, is_rented(lease), site.scratch, mounted(lease, volume) if volume else None)
+    mount = mounted(lease, volume) if volume else None
+    found = look_in_bucket(suite.model, get_run_logger().info)
+    terms = Terms(lease.lease_id, is_rented(lease), site.scratch, mount, found.kept)
     prepared = machine_of(lease).do(verbs.prepare, listener(), suite.engine, suite.model, terms)
+    prepared = replace(prepared, model=found.explain(prepared.model))
     took = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in prepared.stage_s.items())
     get_run_logger().info("engine and model are there: %s", took)
     return prepared

@@ -16,6 +16,7 @@ from bench.suite import Scenario, Suite, parse_suite
 from infra import inputs, store
 from infra.settings import Settings
 from tasks.engine_check import require_engine_rules
+from tasks.model_cache import require_bucket
 
 
 def read_suite(path: Path, *, is_draft: bool = False) -> tuple[Suite, str]:
@@ -73,9 +74,12 @@ def plan_night(suite: Path, target: str, *, poc: bool, resume: str | None) -> Ni
     settings = Settings()
     store.require_space(settings.data, settings.min_free_gib)
     if resume is not None:
+        night = store.read_night(settings.data, resume)
+        require_bucket(night.suite.model)
         store.end_file(settings.data, resume).unlink(missing_ok=True)
-        return store.read_night(settings.data, resume)
+        return night
     night = make_night(suite, target, poc=poc)
+    require_bucket(night.suite.model)
     store.write_json(store.night_file(settings.data, night.night), night)
     return night
 

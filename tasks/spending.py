@@ -16,15 +16,18 @@ from tasks.places import ledger, stage_book
 
 
 @contextmanager
-def spending(night: NightRecord, lease_id: str, stage: str, run: PlannedRun | None = None) -> Iterator[UnderWay]:
-    """Begin a stage if the budget allows, and keep what it took.
+def spending(
+    night: NightRecord, lease_id: str, stage: str, run: PlannedRun | None = None, most_s: float | None = None
+) -> Iterator[UnderWay]:
+    """Begin a stage if the budget allows, and keep what it took; `most_s` is how long it may take, where that is said.
 
     Raises BudgetError, with nothing begun, where the stage and giving the machine back after it would pass the night's
     budget. Giving back is no stage: nothing may refuse it.
     """
     settings = Settings()
     lease = ledger(settings).lease(lease_id)
-    _account(settings, night, lease).require(_told(stage, run), expected_stage_s(settings, night, lease, stage, run))
+    seconds = expected_stage_s(settings, night, lease, stage, run) if most_s is None else most_s
+    _account(settings, night, lease).require(_told(stage, run), seconds)
     name = None if run is None else f"{run.scenario.scenario_id}/{run.repeat}"
     with stage_book(settings).stage(lease_id, stage, name) as under_way:
         yield under_way

@@ -603,6 +603,36 @@ def test_where_a_model_is_kept_moves_no_id(key: str, to: object) -> None:
     assert (kept.scenario_id, kept.server_id) == (SCENARIO.scenario_id, SCENARIO.server_id)
 
 
+HUB_SUITE = SUITE.replace("generated:small?seed=0", f"hf:org/small@{40 * 'a'}")
+
+
+def test_a_bucket_that_keeps_the_model_moves_no_id() -> None:
+    plain = parse_suite(HUB_SUITE, "suite.toml").expand()
+    kept = parse_suite(HUB_SUITE.replace("[engine]", "cache_bucket_minutes = 20\n[engine]"), "suite.toml").expand()
+
+    assert [(one.scenario_id, one.server_id) for one in kept] == [(one.scenario_id, one.server_id) for one in plain]
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ("cache_bucket_minutes = -1", "cache_bucket_minutes: Input should be greater than or equal to 0"),
+        ("cache_bucket_minutes = 241", "cache_bucket_minutes: Input should be less than or equal to 240"),
+        ("cache_bucket_minutes = 0.5", "cache_bucket_minutes is a whole number of minutes"),
+        ('cache_bucket_minutes = 9\ncache = "/mnt"', "give cache_bucket_minutes, cache_volume_gib or cache"),
+        ("cache_bucket_minutes = 0\ncache_volume_gib = 9", "give cache_bucket_minutes, cache_volume_gib or cache"),
+    ],
+)
+def test_a_bucket_that_cannot_be_is_refused(more: str, said: str) -> None:
+    assert said in _refusal(HUB_SUITE.replace("[engine]", f"{more}\n\n[engine]"))
+
+
+def test_only_a_hubs_model_is_kept_in_a_bucket() -> None:
+    refusal = _refusal(SUITE.replace("[engine]", "cache_bucket_minutes = 9\n[engine]"))
+
+    assert "only a hub's models are kept in a bucket, not generated:small?seed=0" in refusal
+
+
 def test_a_model_is_kept_in_a_folder_named_from_the_root() -> None:
     with pytest.raises(ValidationError):
         _changed("model", "cache", to="models")

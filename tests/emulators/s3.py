@@ -14,7 +14,7 @@ from typing import Any, Literal, Self
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import WSGIRequestHandler, make_server
 
-Kind = Literal["slow-down", "error", "silence", "denied", "corrupt"]
+Kind = Literal["slow-down", "error", "silence", "denied", "corrupt", "cut", "no-range"]
 Environ = dict[str, Any]
 SLOW_DOWN = "<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"
 STATUS = {"slow-down": "503 Slow Down", "error": "500 Internal Server Error", "denied": "403 Forbidden"}
@@ -34,6 +34,7 @@ class Fault:
     path: re.Pattern[str]
     times: int
     seconds: float
+    is_over: threading.Event = field(default_factory=threading.Event)
 
 
 @dataclass
@@ -44,11 +45,11 @@ class Bucket:
     refuses_checksums: bool = False  # as many that speak S3 do
     faults: list[Fault] = field(default_factory=list)
     requests: list[tuple[str, str]] = field(default_factory=list)
+    ranges: list[str] = field(default_factory=list)  # that were asked for
 
     def __enter__(self) -> Self:
         self._moto = DomainDispatcherApplication(create_backend_app)
         self._server = make_server("127.0.0.1", 0, self._answer, threaded=True, request_handler=_Quiet)
-        self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
         self._thread.start()
         # moto keeps what it stores for as long as its process lives.
@@ -59,8 +60,7 @@ class Bucket:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.faults.clear()
-        self._is_over.set()
+        self.relent()
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
@@ -74,6 +74,11 @@ class Bucket:
     ) -> None:
         self.faults.append(Fault(kind, method, re.compile(path), times, seconds))
 
+    def relent(self) -> None:
+        """Let go of whoever is kept waiting, and strike nobody from now on."""
+        while self.faults:
+            self.faults.pop().is_over.set()
+
     def puts(self) -> list[str]:
         """The objects that were uploaded, in the order in which they were whole."""
         done = [path for method, path in self.requests if method in ("PUT", "POST") and "partNumber" not in path]
@@ -86,16 +91,22 @@ class Bucket:
         if fault is not None:
             fault.times -= 1
             if fault.kind == "silence":
-                self._is_over.wait(fault.seconds)
+                fault.is_over.wait(fault.seconds)
             if fault.kind in STATUS:
                 return _say(environ, start_response, STATUS[fault.kind], BODY[fault.kind])
+            if fault.kind == "no-range":
+                environ.pop("HTTP_RANGE", None)
             if fault.kind == "corrupt":
                 environ["HTTP_X_AMZ_META_SHA256"] = "0" * 64
         if self.refuses_checksums and _has_checksum(environ):
             body = SLOW_DOWN.replace("SlowDown", "NotImplemented")
             return _say(environ, start_response, "501 Not Implemented", body)
         self.requests.append((method, path))
+        self.ranges += [environ["HTTP_RANGE"]] if "HTTP_RANGE" in environ else []
         answered: Iterable[bytes] = self._moto(environ, start_response)
+        if fault is not None and fault.kind == "cut":
+            whole = b"".join(answered)
+            return [whole[: len(whole) // 2]]  # of what its headers promise
         return answered
 
     @staticmethod

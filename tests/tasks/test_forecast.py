@@ -180,6 +180,22 @@ def test_a_volume_for_the_model_has_its_price() -> None:
     assert found.doubts == ()
 
 
+def test_a_bucket_for_the_model_has_its_price_where_that_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NIGHTBENCH_S3_BUCKET", raising=False)
+    night = _night()
+    model = night.suite.model.model_copy(update={"cache_bucket_minutes": 30})
+    night = night.model_copy(update={"suite": night.suite.model_copy(update={"model": model})})
+    monkeypatch.setenv("NIGHTBENCH_S3_ENDPOINT", "https://nyc3.digitaloceanspaces.com")
+
+    at_spaces = _forecast(night, 2.6)
+
+    assert at_spaces.bucket_usd_per_month == pytest.approx(131.4 * 0.02, rel=0.01)
+    assert at_spaces.fill_usd_max == pytest.approx(1.3)
+    assert at_spaces.doubts[0].startswith("model.cache_bucket_minutes needs a bucket: set NIGHTBENCH_S3_BUCKET")
+    monkeypatch.setenv("NIGHTBENCH_S3_ENDPOINT", "https://elsewhere.example")
+    assert _forecast(night, 2.6).bucket_usd_per_month is None
+
+
 def test_a_volume_that_the_weights_do_not_fit_is_a_doubt() -> None:
     (doubt,) = _forecast(_keeping(100), 2.59).doubts
 

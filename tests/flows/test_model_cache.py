@@ -1,0 +1,172 @@
+"""Whole nights whose model is kept in a bucket: moto's server, an emulated hub, and rented machines that are sshds."""
+
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+
+from flows.nightly import nightly
+from infra.settings import Settings
+from infra.small_model import TINY, write_small_model
+from tasks.lease_views import models_kept
+from tests.emulators.hub import HubEmulator
+from tests.emulators.s3 import Bucket
+from tests.flows.conftest import House
+from tests.flows.renting import Account, renting
+from warehouse.query import run_sql
+
+pytestmark = [pytest.mark.prefect]
+WEIGHTS = "model.safetensors"
+
+
+@dataclass
+class Street:
+    """A house, a hub and a bucket; the suite asks for the hub's model, kept in the bucket."""
+
+    house: House
+    hub: HubEmulator
+    bucket: Bucket
+
+    def keep(self, minutes: int = 5) -> None:
+        text = self.house.suite.read_text()
+        hubs = f'source = "hf:org/small@{self.hub.sha}"\ncache_bucket_minutes = {minutes}'
+        self.house.suite.write_text(text.replace('source = "generated:tiny?seed=0"', hubs, 1))
+
+    def keys(self, ending: str = "") -> list[str]:
+        client: Any = boto3.client("s3", endpoint_url=self.bucket.endpoint, region_name="us-east-1")
+        listed = client.list_objects_v2(Bucket=self.bucket.name).get("Contents", [])
+        return [one["Key"] for one in listed if one["Key"].endswith(ending)]
+
+    def origins(self) -> list[str | None]:
+        """Where the weights of each run came from, oldest night first."""
+        records = sorted(self.house.data.glob("runs/*/*/*/record.json"))
+        return [json.loads(path.read_bytes())["weights"]["origin"] for path in records]
+
+
+@pytest.fixture
+def street(house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Street]:
+    write_small_model(tmp_path / "repository", shape=TINY)
+    with HubEmulator(tmp_path / "repository") as hub, Bucket() as bucket:
+        settings = {
+            "NIGHTBENCH_HUB_ENDPOINT": hub.url,
+            "NIGHTBENCH_S3_BUCKET": bucket.name,
+            "NIGHTBENCH_S3_ENDPOINT": bucket.endpoint,
+            "AWS_ACCESS_KEY_ID": "tester",
+            "AWS_SECRET_ACCESS_KEY": "very-secret-words",
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "HF_HOME": str(tmp_path / "hf-home"),
+        }
+        for name in ("AWS_PROFILE", "HF_TOKEN", "NIGHTBENCH_HF_TOKEN", "HF_HUB_OFFLINE"):
+            monkeypatch.delenv(name, raising=False)
+            house.environment.pop(name, None)
+        for name, value in settings.items():
+            monkeypatch.setenv(name, value)
+        house.environment.update(settings)
+        yield Street(house, hub, bucket)
+
+
+@pytest.fixture
+def account(street: Street, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
+    with renting(tmp_path, street.house) as account:
+        for name, value in account.settings.items():
+            monkeypatch.setenv(name, value)
+        street.keep()
+        yield account
+
+
+@pytest.mark.usefixtures("prefect_api", "calibrated")
+def test_the_first_night_fills_the_bucket_and_the_second_never_asks_the_hub_for_weights(
+    street: Street, account: Account, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = nightly(suite=str(street.house.suite), target="digitalocean")
+
+    assert sum(first.verdicts.values()) == 2
+    assert street.hub.gets(WEIGHTS)
+    assert street.keys("manifest.json") == [f"nightbench/models/org--small/{street.hub.sha}/manifest.json"]
+    street.hub.requests.clear()
+
+    second = nightly(suite=str(street.house.suite), target="digitalocean")
+
+    assert sum(second.verdicts.values()) == 2
+    assert [one for one in street.hub.requests if "/resolve/" in one.path] == []
+    told = street.origins()
+    assert [origin and origin.startswith("from the hub: s3://nights") for origin in told[:2]] == [True, True]
+    assert told[2:] == ["from the bucket"] * 2
+    filled = run_sql(street.house.data, "SELECT count(*), sum(usd) > 0 FROM stages WHERE stage = 'cache'").rows
+    assert list(map(tuple, filled)) == [(1, True)]  # only the night that filled it paid for that
+    account.judge()
+    (kept,) = models_kept(Settings())
+    assert kept.what.startswith(f"s3://nights/nightbench at {street.bucket.endpoint} keeps org--small/{street.hub.sha}")
+    assert kept.usd_per_month is None  # of this bucket nobody knows a price
+    said = [caplog.text.encode()]
+    said += [path.read_bytes() for path in street.house.data.rglob("*") if path.is_file()]
+    said += [path.read_bytes() for path in (tmp_path / "droplets").rglob("*") if path.is_file()]
+    assert not [text for text in said if b"X-Amz-Signature" in text or b"very-secret-words" in text]
+
+
+@pytest.mark.usefixtures("prefect_api", "calibrated")
+def test_a_bucket_that_vanishes_costs_a_sentence_in_the_record(
+    street: Street, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    street.keep()
+    monkeypatch.setenv("NIGHTBENCH_S3_ENDPOINT", "http://127.0.0.1:1")  # nobody listens there
+    monkeypatch.setenv("NIGHTBENCH_S3_PATIENCE_S", "1")
+
+    summary = nightly(suite=str(street.house.suite))
+
+    assert sum(summary.verdicts.values()) == 2
+    assert all(origin and "could not be reached" in origin for origin in street.origins())
+    assert "the model is not kept in the bucket: " in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"NIGHTBENCH_S3_BUCKET": ""}, "no bucket is set: NIGHTBENCH_S3_BUCKET"),
+        ({"NIGHTBENCH_S3_BUCKET": "none-such"}, "there is no such bucket: make it"),
+        ({"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}, "there are no keys"),
+        ({"denied": "yes"}, "the keys are wrong or may not write there"),
+    ],
+)
+def test_a_bucket_that_cannot_be_used_is_a_sentence_before_anything_is_rented(
+    street: Street, account: Account, tmp_path: Path, wrong: dict[str, str], said: str
+) -> None:
+    if "denied" in wrong:
+        street.bucket.fault("denied", method="GET")
+    else:
+        street.house.environment.update(wrong)
+    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        street.house.environment[name] = str(tmp_path / "none")
+
+    done = street.house.cli("run", str(street.house.suite), "--target", "digitalocean")
+
+    assert done.returncode == 2, done.stderr
+    assert [line for line in done.stderr.splitlines() if line.startswith("error: ") and said in line], done.stderr
+    assert account.names() == []
+
+
+def test_a_night_that_is_killed_while_it_uploads_leaves_no_model_and_the_next_goes_on(street: Street) -> None:
+    street.keep()
+    street.bucket.fault("silence", path=rf"files/{WEIGHTS}", times=1, seconds=600)
+
+    night = street.house.start("run", str(street.house.suite), "--poc")
+    until = time.monotonic() + 300
+    while not street.keys("/tokenizer.json/00000"):  # the small ones are there, the weights are on their way
+        assert time.monotonic() < until, "nothing was uploaded"
+        assert night.poll() is None
+        time.sleep(0.5)
+    os.killpg(night.pid, signal.SIGKILL)
+    night.communicate()
+
+    assert street.keys("manifest.json") == []
+    street.bucket.relent()
+    done = street.house.cli("run", str(street.house.suite), "--poc")
+    assert street.keys("manifest.json"), done.stderr
+    assert street.house.leftovers() == []
