@@ -216,11 +216,12 @@ def reap(
 def leases(as_json: JsonFlag = False) -> None:
     """Show what is rented now, what was, and what each stage of it cost; and what is kept and billed by the month."""
     from tasks.lease_views import lease_views, models_kept, what_is_kept  # noqa: PLC0415
-    from tasks.places import clouds  # noqa: PLC0415
+    from tasks.places import clouds, volume_book  # noqa: PLC0415
 
     settings = _settings()
-    kept = [*what_is_kept(clouds(settings)), *models_kept(settings)]
-    show.leases(lease_views(settings), kept, as_json=as_json)
+    views = lease_views(settings)
+    kept = [*what_is_kept(clouds(settings), volume_book(settings).kept()), *models_kept(settings)]
+    show.leases(views, kept, as_json=as_json)
 
 
 @app.command()

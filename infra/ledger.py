@@ -131,6 +131,11 @@ class Ledger:
         with self._open() as connection:
             bring_up_to_date(connection)
 
+    @property
+    def path(self) -> Path:
+        """The file; other tables of it have books of their own."""
+        return self._path
+
     def _broken(self, error: Exception) -> LedgerError:
         return LedgerError(
             f"the ledger {self._path} cannot be used ({error}); nothing is rented without it: free some space, make "

@@ -14,7 +14,8 @@ from infra.clock import Clock
 from infra.cloud import Cloud, Found, Leftover
 from infra.ledger import Lease, Ledger
 from infra.release import PATIENCE_S, Say, Target, destroy, give_back, silent
-from infra.volumes import is_unused
+from infra.volume_book import VolumeBook
+from infra.volumes import MAKE_S, VolumeCloud, is_unused
 
 
 @dataclass
@@ -154,6 +155,23 @@ class _Round:
                                            f"{leftover.name!r}")  # fmt: skip
             elif over:
                 self.remove(leftover)
+        self.forget_volumes()
+
+    def forget_volumes(self) -> None:
+        """Close the record of every volume that was asked for long ago and that the cloud does not have."""
+        book = VolumeBook(self.ledger.path, self.clock)
+        known = book.kept(self.cloud.name)
+        if not known or not isinstance(self.cloud, VolumeCloud):
+            return
+        try:
+            there = {one.name: one.volume_id for one in self.cloud.volumes()}
+        except CloudError:
+            return  # nobody can say; the next round asks again
+        for one in known:
+            if one.name in there:
+                book.made(one.cloud, one.name, there[one.name])
+            elif (self.clock.now() - one.intended_at).total_seconds() > self.cloud.settle_s + MAKE_S:
+                book.over(one.cloud, one.name)
 
     def is_swept(self, leftover: Leftover, leases: Mapping[str, Lease], now: datetime) -> bool | None:
         """Whether a key, volume or snapshot is to go; None where its name is not built as ours are."""

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 from bench.errors import CloudDeniedError, CloudError, CloudRefusedError, LeaseError, LostReplyError, NotAskedError
 from bench.machine_name import VolumeName, used_tag
@@ -17,6 +17,7 @@ from infra.clock import Clock
 from infra.cloud import Cloud, Leftover, look_every_s
 from infra.creating import LOOKS_FOR_NEW
 from infra.release import Say
+from infra.volume_book import VolumeBook, VolumeOnRecord
 
 LIFETIME = timedelta(days=30)
 UNUSED_MAX = timedelta(days=7)  # then it is cheaper to download the model again
@@ -55,6 +56,7 @@ class Wanted:
         return hashlib.sha256(self.source.encode()).hexdigest()[:12]
 
 
+@runtime_checkable
 class VolumeCloud(Cloud, Protocol):
     """A cloud that keeps volumes, each for one machine at a time, in its own region."""
 
@@ -79,26 +81,62 @@ class VolumeCloud(Cloud, Protocol):
         ...
 
 
-def lend_volume(cloud: VolumeCloud, clock: Clock, wanted: Wanted, say: Say) -> Volume:
+@dataclass(frozen=True)
+class Keeper:
+    """The cloud that keeps volumes, what was asked of it, and the time."""
+
+    cloud: VolumeCloud
+    book: VolumeBook
+    clock: Clock
+
+
+def lend_volume(keeper: Keeper, wanted: Wanted, say: Say) -> Volume:
     """Attach the model's volume to a machine: the one there is, or a new one; may be repeated.
 
     Raises LeaseError where it is in another region, with another machine, or cannot be had in time. One that was made
     for this and cannot be attached is removed again.
     """
+    cloud, clock = keeper.cloud, keeper.clock
     volume = _find(cloud, wanted)
+    if volume is None and _recall(keeper, wanted):
+        volume = _find(cloud, wanted)
     is_new = volume is None
     if volume is None:
         name = VolumeName(wanted.content, wanted.region, clock.now() + LIFETIME, cloud.prefix)
         say(f"making the volume {name} of {wanted.size_gib} GiB for the model")
-        volume = make_volume(cloud, clock, name, wanted.size_gib)
+        volume = make_volume(keeper, name, wanted.size_gib)
     try:
         _attach(cloud, clock, volume, wanted.machine_id)
     except CloudError:
         if is_new:
-            with suppress(CloudError):  # it is swept, then
+            with suppress(LeaseError):  # it is swept, then
                 cloud.remove(Leftover("volume", volume.volume_id, volume.name))
+                keeper.book.over(cloud.name, volume.name)
         raise
     return volume
+
+
+def _recall(keeper: Keeper, wanted: Wanted) -> bool:
+    """Look for what was asked for and is not in sight: whether one of them is there after all.
+
+    Whoever asked may have died before the answer, and the cloud's lists lag. Raises CloudError where nobody can say.
+    """
+    return any(_is_there(keeper, one) for one in keeper.book.kept(keeper.cloud.name) if _is_alike(one, wanted))
+
+
+def _is_alike(one: VolumeOnRecord, wanted: Wanted) -> bool:
+    name = VolumeName.parse(one.name, one.name.partition("-")[0])
+    return name is not None and (name.content, name.region) == (wanted.content, wanted.region)
+
+
+def _is_there(keeper: Keeper, one: VolumeOnRecord) -> bool:
+    age_s = (keeper.clock.now() - one.intended_at).total_seconds()
+    found = _search(keeper.cloud, keeper.clock, one.name, max(0.0, keeper.cloud.settle_s - age_s))
+    if found is None:
+        keeper.book.over(one.cloud, one.name)
+    else:
+        keeper.book.made(one.cloud, one.name, found.volume_id)
+    return found is not None
 
 
 def _find(cloud: VolumeCloud, wanted: Wanted) -> Volume | None:
@@ -124,11 +162,24 @@ def _find(cloud: VolumeCloud, wanted: Wanted) -> Volume | None:
     return None
 
 
-def make_volume(cloud: VolumeCloud, clock: Clock, name: VolumeName, size_gib: int) -> Volume:
+def make_volume(keeper: Keeper, name: VolumeName, size_gib: int) -> Volume:
     """Ask for one volume; a call that never arrived is made again, a lost answer is resolved by looking.
 
-    Raises CloudError where there is none: one that appears after all is found by its name, or swept.
+    Its name is written down before the call. Raises CloudError where there is no volume: one that appears after all is
+    found by its name, or swept.
     """
+    cloud, book = keeper.cloud, keeper.book
+    book.intend(cloud.name, str(name), size_gib)
+    try:
+        volume = _ask(cloud, keeper.clock, name, size_gib)
+    except (NotAskedError, CloudRefusedError):
+        book.over(cloud.name, str(name))
+        raise
+    book.made(cloud.name, str(name), volume.volume_id)
+    return volume
+
+
+def _ask(cloud: VolumeCloud, clock: Clock, name: VolumeName, size_gib: int) -> Volume:
     until = clock.now() + timedelta(seconds=MAKE_S)
     while True:
         try:
@@ -137,29 +188,30 @@ def make_volume(cloud: VolumeCloud, clock: Clock, name: VolumeName, size_gib: in
             if clock.now() + timedelta(seconds=error.wait_s) > until:
                 raise
             clock.sleep(error.wait_s)
-            found = _named(cloud, name)
+            found = _named(cloud, str(name))
         except (LostReplyError, CloudRefusedError) as error:
             # A name that is taken is refused; and it is ours alone, so an earlier answer was the lost one.
             settle_s = cloud.settle_s if isinstance(error, LostReplyError) else 0.0
-            found = _search(cloud, clock, name, settle_s)
+            found = _search(cloud, clock, str(name), settle_s)
             if found is None:
                 raise
         if found is not None:
             return found
 
 
-def _search(cloud: VolumeCloud, clock: Clock, name: VolumeName, settle_s: float) -> Volume | None:
-    """The volume of this name, looked for until the cloud's lists have settled."""
+def _search(cloud: VolumeCloud, clock: Clock, name: str, settle_s: float) -> Volume | None:
+    """The volume of this name, looked for until the cloud's lists have settled; CloudError where nobody can say."""
     until = clock.now() + timedelta(seconds=settle_s)
-    while True:
+    while clock.now() < until:
         found = _quietly(lambda: _named(cloud, name), None)
-        if found is not None or clock.now() >= until:
+        if found is not None:
             return found
         clock.sleep(look_every_s(cloud, LOOKS_FOR_NEW))
+    return _named(cloud, name)
 
 
-def _named(cloud: VolumeCloud, name: VolumeName) -> Volume | None:
-    return next((one for one in cloud.volumes() if one.name == str(name)), None)
+def _named(cloud: VolumeCloud, name: str) -> Volume | None:
+    return next((one for one in cloud.volumes() if one.name == name), None)
 
 
 def _attach(cloud: VolumeCloud, clock: Clock, volume: Volume, machine_id: str) -> None:

@@ -1,6 +1,6 @@
 """What was rented, is rented and is kept, with what it costs: from the ledger, and from clouds where they answer."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from bench.errors import LeaseError, ObjectStoreError
@@ -12,6 +12,7 @@ from infra.ledger import Attempt, Lease
 from infra.model_shelf import models_kept as models_in
 from infra.object_store import ObjectStore
 from infra.settings import Settings
+from infra.volume_book import VolumeOnRecord
 from tasks.model_cache import HURRIED
 from tasks.places import ledger, stage_book
 from tasks.salvage import place_of
@@ -40,17 +41,28 @@ def lease_views(settings: Settings) -> list[LeaseView]:
     return [LeaseView(lease, tuple(book.attempts(lease.lease_id)), stages.costs(lease)) for lease in book.leases()]
 
 
-def what_is_kept(clouds: Mapping[str, Cloud]) -> list[Kept]:
-    """The snapshots and volumes that each cloud keeps for us."""
-    return [kept for cloud in clouds.values() for kept in _kept_at(cloud)]
+def what_is_kept(clouds: Mapping[str, Cloud], on_record: Sequence[VolumeOnRecord] = ()) -> list[Kept]:
+    """The snapshots and volumes that each cloud keeps for us, and the volumes on record that none of them shows."""
+    seen: set[str] = set()
+    found = [kept for cloud in clouds.values() for kept in _kept_at(cloud, seen)]
+    return [*found, *_out_of_sight([one for one in on_record if one.name not in seen])]
 
 
-def _kept_at(cloud: Cloud) -> list[Kept]:
+def _out_of_sight(volumes: Sequence[VolumeOnRecord]) -> Iterator[Kept]:
+    for one in volumes:
+        usd = kept_usd_per_month(one.size_gib, 0.0, read_catalog().pace)
+        known = "is on record" if one.state == "made" else "was asked for and never answered"
+        at = f"{one.intended_at:%Y-%m-%d %H:%M} UTC"
+        yield Kept(f"{one.cloud} volume {one.name} {known} since {at} and is not seen there now", usd)
+
+
+def _kept_at(cloud: Cloud, seen: set[str]) -> list[Kept]:
     try:
         snapshots = cloud.snapshots()
         volumes = [one for one in cloud.leftovers() if one.sort == "volume"]
     except LeaseError as error:
         return [Kept(f"what {cloud.name} keeps is not known: {error}", None)]
+    seen.update(one.name for one in volumes)
     found = []
     if snapshots:
         size_gb = sum(one.size_gb for one in snapshots)

@@ -23,6 +23,7 @@ from infra.settings import Settings
 from infra.ssh_host import SshHost
 from infra.stage_costs import StageBook
 from infra.static import StaticCloud, is_own, on_own_host, parse_target, read_access
+from infra.volume_book import VolumeBook
 from infra.volumes import VolumeCloud
 
 CLOUDS = ("local", "digitalocean")
@@ -42,6 +43,11 @@ def ledger(settings: Settings) -> Ledger:
 def stage_book(settings: Settings) -> StageBook:
     """When each stage of each lease began and ended."""
     return StageBook(settings.data / "ledger.sqlite")
+
+
+def volume_book(settings: Settings) -> VolumeBook:
+    """Which volumes were asked for."""
+    return VolumeBook(ledger_file(settings))
 
 
 def clouds(settings: Settings) -> dict[str, Cloud]:

@@ -11,8 +11,8 @@ from infra.ledger import Lease
 from infra.settings import Settings
 from infra.ssh_host import SshHost
 from infra.volume_disk import unmount_script
-from infra.volumes import Volume, Wanted, detach_volume, lend_volume
-from tasks.places import volume_cloud
+from infra.volumes import Keeper, Volume, Wanted, detach_volume, lend_volume
+from tasks.places import volume_book, volume_cloud
 from tasks.reaching import access_of
 
 UNMOUNT_S = 30.0  # for a machine that goes anyway
@@ -24,13 +24,14 @@ def attach_volume(night: NightRecord, lease: Lease) -> Volume | None:
     size_gib, log = night.suite.model.cache_volume_gib, get_run_logger()
     if size_gib is None:
         return None
-    cloud = volume_cloud(Settings(), lease.cloud)
+    settings = Settings()
+    cloud = volume_cloud(settings, lease.cloud)
     if cloud is None or lease.machine_id is None or lease.region is None:
         log.info("%s keeps no volumes: the model goes to the machine's own disk", lease.cloud)
         return None
     wanted = Wanted(night.suite.model.source, size_gib, lease.machine_id, lease.region, lease.expires_at)
     try:
-        volume = lend_volume(cloud, WallClock(), wanted, log.info)
+        volume = lend_volume(Keeper(cloud, volume_book(settings), WallClock()), wanted, log.info)
     except NightbenchError as error:
         log.warning("the model goes to the machine's own disk: %s", error)
         return None

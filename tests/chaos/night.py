@@ -28,14 +28,16 @@ from infra.lost_records import ledger_or_empty
 from infra.reaper import Reaped, reap
 from infra.release import give_back, silent, why_silent
 from infra.ssh_host import SshHost
+from infra.volumes import Keeper, Volume, Wanted, detach_volume, lend_volume
 from infra.wish import Choice, Wish
-from tests.chaos.steps import MortalCloud, MortalLedger, Steps
+from tests.chaos.steps import MortalBook, MortalCloud, MortalLedger, Steps
 from tests.emulators.virtual_clock import VirtualClock
 
 MINUTE_S = 60.0
 LEASE_MINUTES = 120.0
 RETRY_S = 60.0
 NIGHT = "2026-11-21"
+SOURCE = f"hf:org/model@{40 * '0'}"
 OUTSIDE_FAILED = 3
 
 
@@ -74,6 +76,7 @@ class Life:
     work_s: float = 3000.0
     tries: int = 1  # at taking the lease, as of a task that is retried
     snapshot: str | None = None
+    volume_gib: int | None = None  # of the volume that it keeps its model on
     clock_off_s: float = 0.0  # by how much this computer's clock is moved in the middle of the work
     seed: int = 0
 
@@ -128,12 +131,35 @@ def _live(place: Place, life: Life, steps: Steps) -> None:
     cloud.offers()
     steps.after("S0")
     lease = _take(cloud, ledger, clock, life)
+    keeper = Keeper(cloud, MortalBook(steps, place.ledger_file, clock), clock)
+    volume = None
     try:
         _prepare(place, lease, steps)
+        volume = _lend(keeper, lease, life, steps)
         clock.off_s = life.clock_off_s
         _work(cloud, ledger, clock, lease, (life, steps))
+        _let_go(keeper, lease, volume)
     finally:
         give_back(cloud, ledger, clock, lease.lease_id)
+
+
+def _lend(keeper: Keeper, lease: Lease, life: Life, steps: Steps) -> Volume | None:
+    """The model's volume, where the night wants one and can have it; else it goes on without."""
+    if life.volume_gib is None or lease.machine_id is None or lease.region is None:
+        return None
+    wanted = Wanted(SOURCE, life.volume_gib, lease.machine_id, lease.region, lease.expires_at)
+    try:
+        volume = lend_volume(keeper, wanted, silent)
+    except NightbenchError:
+        return None
+    steps.after("V5")
+    return volume
+
+
+def _let_go(keeper: Keeper, lease: Lease, volume: Volume | None) -> None:
+    if volume is not None and lease.machine_id is not None:
+        with suppress(NightbenchError):
+            detach_volume(keeper.cloud, keeper.clock, volume, lease.machine_id)
 
 
 def _take(cloud: MortalCloud, ledger: Ledger, clock: Clock, life: Life) -> Lease:

@@ -8,10 +8,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from bench.machine_name import VolumeName
 from infra.clock import Clock
 from infra.cloud import Found, Order
 from infra.digitalocean import DigitalOcean
 from infra.ledger import Intent, Ledger
+from infra.volume_book import VolumeBook
+from infra.volumes import Volume
 
 STEPS = {
     "S0": "plan",
@@ -29,6 +32,15 @@ STEPS = {
     "S12": "destroy asked",
     "S13": "seen to be gone",
     "S14": "ledger closed",
+}
+
+VOLUME_STEPS = {
+    "V1": "volume intended",
+    "V2": "volume made",
+    "V3": "its id written",
+    "V4": "attach asked",
+    "V5": "attached",
+    "V6": "detach asked",
 }
 
 
@@ -63,6 +75,35 @@ class MortalCloud(DigitalOcean):
     def release(self, machine_id: str) -> None:
         super().release(machine_id)
         self._steps.after("S12")
+
+    def make_volume(self, name: VolumeName, size_gib: int) -> Volume:
+        made = super().make_volume(name, size_gib)
+        self._steps.after("V2")
+        return made
+
+    def attach(self, volume: Volume, machine_id: str, tag: str) -> None:
+        super().attach(volume, machine_id, tag)
+        self._steps.after("V4")
+
+    def detach(self, volume: Volume, machine_id: str) -> None:
+        super().detach(volume, machine_id)
+        self._steps.after("V6")
+
+
+class MortalBook(VolumeBook):
+    """The volumes on record, with the steps that belong to them."""
+
+    def __init__(self, steps: Steps, path: Path, clock: Clock) -> None:
+        super().__init__(path, clock)
+        self._steps = steps
+
+    def intend(self, cloud: str, name: str, size_gib: int) -> None:
+        super().intend(cloud, name, size_gib)
+        self._steps.after("V1")
+
+    def made(self, cloud: str, name: str, volume_id: str) -> None:
+        super().made(cloud, name, volume_id)
+        self._steps.after("V3")
 
 
 class MortalLedger(Ledger):

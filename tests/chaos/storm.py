@@ -5,7 +5,7 @@ import random
 import signal
 import tempfile
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from multiprocessing.process import BaseProcess
@@ -17,7 +17,7 @@ from bench.machine_name import ImageName
 from infra.wish import Choice, Wish
 from tests.chaos.night import Life, live, reap_and_die, reap_beside, reap_once
 from tests.chaos.processes_of_nights import let_it_catch_up, run, start, wait_for
-from tests.chaos.steps import STEPS
+from tests.chaos.steps import STEPS, VOLUME_STEPS
 from tests.chaos.world import PERIOD_S, ROUND_S, World, a_world
 from tests.emulators.digitalocean.behaviour import FATES
 from tests.emulators.digitalocean.replies import Request
@@ -40,6 +40,13 @@ TARGETS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("POST", r"/v2/droplets/\d+/actions", ("before", "after", "close_after")),
     ("GET", "/v2/volumes", ("before", "busy")),
     ("GET", "/v2/snapshots", ("before", "close")),
+)
+VOLUME_TARGETS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    *(("POST", "/v2/volumes", BEFORE_AND_AFTER),) * 2,
+    ("GET", "/v2/volumes", ("before", "close", "truncated", "busy")),
+    ("GET", r"/v2/volumes/[^/]+", ("before", "close", "garbage", "missing")),
+    *(("POST", r"/v2/volumes/[^/]+/actions", BEFORE_AND_AFTER),) * 2,
+    ("DELETE", r"/v2/volumes/[^/]+", ("before", "after", "close", "close_after", "silence_after", "lie")),
 )
 # Faults that are told from the outside only by their answers.
 ANSWERS: dict[str, dict[str, Any]] = {
@@ -67,6 +74,7 @@ class Weather:
     token_ends_after_s: float | None
     killed_at_call: int | None  # the night's own calls counted, with the effect done and the answer not sent
     flags: dict[str, bool] = field(default_factory=dict)
+    volume_fates: tuple[str, ...] = ()  # of each attach and detach that is asked for; "" is a good one
 
 
 def forecast(seed: int) -> Weather:
@@ -74,7 +82,7 @@ def forecast(seed: int) -> Weather:
     dice = random.Random(seed)
     faults = tuple(_fault(dice) for _ in range(dice.choice((0, 1, 2, 3, 5, 8))))
     regions = ("atl1", "tor1", "nyc2")
-    return Weather(
+    drawn = Weather(
         seed=seed,
         life=_life(dice, seed),
         faults=faults,
@@ -96,10 +104,24 @@ def forecast(seed: int) -> Weather:
             "says_where": dice.random() < 0.5,
         },
     )
+    return drawn if dice.random() < 0.5 else _with_volume(drawn, dice)
 
 
-def _fault(dice: random.Random) -> dict[str, Any]:
-    method, path, phases = dice.choice(TARGETS)
+def _with_volume(drawn: Weather, dice: random.Random) -> Weather:
+    """The same night with its model on a volume, which has storms of its own."""
+    faults = tuple(_fault(dice, VOLUME_TARGETS) for _ in range(dice.choice((0, 1, 2, 4))))
+    dies_after = dice.choice((drawn.life.dies_after, *VOLUME_STEPS))
+    return replace(
+        drawn,
+        life=replace(drawn.life, volume_gib=20, dies_after=dies_after),
+        faults=(*drawn.faults, *faults),
+        lag={**drawn.lag, "volume_list": dice.uniform(0, 90)},
+        volume_fates=tuple(dice.choice(("", "errored", "stuck")) for _ in range(dice.choice((0, 0, 1, 3, 60)))),
+    )
+
+
+def _fault(dice: random.Random, targets: Sequence[tuple[str, str, tuple[str, ...]]] = TARGETS) -> dict[str, Any]:
+    method, path, phases = dice.choice(targets)
     phase = dice.choice(phases)
     told = ANSWERS.get(phase, {"phase": phase, "status": dice.choice((500, 502, 503, 504))})
     nth = dice.randint(1, 2 if (method, path) == ("POST", "/v2/droplets") else 6)
@@ -154,6 +176,8 @@ def _set(world: World, weather: Weather) -> None:
     cloud.lag.update(weather.lag)
     cloud.behaviour.gone_lag.update(weather.gone_lag)
     cloud.behaviour.fates.extend(weather.fates)
+    for action in ("attach_volume", "detach_volume"):
+        cloud.behaviour.action_fates[action].extend(weather.volume_fates)
     cloud.capacity.update(dict.fromkeys(weather.full, 0))
     for name, is_so in weather.flags.items():
         setattr(cloud.behaviour, name, is_so)
@@ -225,7 +249,10 @@ def _verdict(world: World) -> str | None:
     # The budget binds the lease; a reaper may come a period later, and takes a while itself.
     most_usd = BUDGET_USD + (PERIOD_S + ROUND_S) / 3600 * USD_PER_HOUR_MAX
     try:
-        world.must_be_clean(most_usd)
+        kept = world.volumes()
+        world.must_be_clean(most_usd, kept=tuple(kept))
+        if kept:
+            world.must_forget_volumes()
     except AssertionError as error:
         return str(error)
     return None

@@ -27,7 +27,7 @@ def is_killed_at_work(seed: int) -> bool:
 
 
 def test_a_leak_is_told_with_its_seed_and_exit_code_1() -> None:
-    seed = next(seed for seed in range(1000) if is_killed_at_work(seed))
+    seed = next(seed for seed in range(10_000) if is_killed_at_work(seed))
 
     ended = subprocess.run(
         [sys.executable, "-m", "tests.chaos", "1", "--seed", str(seed), "--workers", "1", "--without-reaper"],

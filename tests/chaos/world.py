@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from bench.machine_name import MachineName
+from bench.machine_name import MachineName, VolumeName
+from infra.volumes import UNUSED_MAX
 from tests.chaos.night import Place, reap_once
 from tests.emulators.digitalocean import Emulator
 from tests.emulators.digitalocean.world import Machines
@@ -38,6 +39,18 @@ class World:
         keys = [MachineName.parse(key.name) for key in self.cloud.state.keys.values()]
         ends += [name.expires_at for name in keys if name is not None and name.expires_at is not None]
         return max(ends, default=None)
+
+    def volumes(self) -> list[str]:
+        """The names of our volumes that bill now; they are kept on purpose, and no two bear one name."""
+        names = [one.name for one in self.cloud.state.volumes.values() if VolumeName.parse(one.name) is not None]
+        assert len(names) == len(set(names)), names
+        return names
+
+    def must_forget_volumes(self) -> None:
+        """Raise AssertionError where a volume that nobody uses is kept for longer than a week, or a reaper's round."""
+        self.clock.sleep(UNUSED_MAX.total_seconds() + PERIOD_S)
+        self.reap()
+        self.must_be_clean()
 
     def wait_for_the_deadline(self) -> None:
         """Let the time come at which everything of the night should be gone."""
@@ -69,7 +82,7 @@ def a_world(folder: Path, *, droplets: Machines | None = None, ssh_port: int | N
         cloud.plant_key("their-laptop", FOREIGN_KEY)
         cloud.plant_volume("their-disk")
         cloud.plant_snapshot("their-image")
-        cloud.lag.update(get=10.0, list=20.0, name_list=25.0, tag_list=15.0, tags=40.0)
+        cloud.lag.update(get=10.0, list=20.0, name_list=25.0, tag_list=15.0, tags=40.0, volume_list=20.0)
         cloud.behaviour.gone_lag.update(list=30.0, name_list=20.0)
         place = Place(cloud.url, cloud.ca, cloud.token, folder / "clock", folder / "data", ssh_port)
         yield World(cloud, clock, place)

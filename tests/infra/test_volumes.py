@@ -5,11 +5,13 @@ from datetime import timedelta
 
 import pytest
 
-from bench.errors import CloudError, LeaseError
+from bench.errors import CloudError, LeaseError, LedgerError
 from bench.machine_name import VolumeName, last_used
 from infra.ledger import Lease
-from infra.volumes import Volume, Wanted, detach_volume, lend_volume
+from infra.volume_book import VolumeBook
+from infra.volumes import Keeper, Volume, Wanted, detach_volume, lend_volume
 from tests.emulators.digitalocean.faults import FOR_EVER
+from tests.emulators.digitalocean.replies import Request
 from tests.emulators.digitalocean.resources import Volume as TheirVolume
 from tests.infra.rented import Rig
 
@@ -33,7 +35,19 @@ def wanted(lease: Lease, **changes: object) -> Wanted:
 
 
 def lend(rig: Rig, lease: Lease, **changes: object) -> Volume:
-    return lend_volume(rig.cloud, rig.clock, wanted(lease, **changes), rig.said.append)
+    return lend_volume(keeper(rig), wanted(lease, **changes), rig.said.append)
+
+
+def book(rig: Rig) -> VolumeBook:
+    return VolumeBook(rig.folder / "ledger.sqlite", rig.clock)
+
+
+def keeper(rig: Rig) -> Keeper:
+    return Keeper(rig.cloud, book(rig), rig.clock)
+
+
+def on_record(rig: Rig) -> list[tuple[str, str]]:
+    return [(one.name, one.state) for one in book(rig).kept()]
 
 
 def take_back(rig: Rig, lease: Lease, volume: Volume) -> bool:
@@ -305,6 +319,92 @@ def test_a_token_that_may_not_attach_is_told_so_at_once(rig: Rig, lease: Lease) 
     began = rig.clock.now()
 
     with pytest.raises(CloudError, match="lacks the scope block_storage_action:create"):
-        lend_volume(cloud, rig.clock, wanted(lease), rig.said.append)
+        lend_volume(Keeper(cloud, book(rig), rig.clock), wanted(lease), rig.said.append)
 
     assert (rig.clock.now() - began).total_seconds() < 30
+
+
+def test_a_volumes_name_is_on_disk_before_the_cloud_is_asked(rig: Rig, lease: Lease) -> None:
+    at_the_call: list[list[tuple[str, str]]] = []
+
+    def look(request: Request) -> None:
+        if (request.method, request.path) == ("POST", "/v2/volumes"):
+            at_the_call.append(on_record(rig))
+
+    rig.emulator.api.before_reply = look
+    volume = lend(rig, lease)
+
+    assert at_the_call == [[(volume.name, "intended")]]
+    assert on_record(rig) == [(volume.name, "made")]
+
+
+def test_without_a_ledger_no_volume_is_asked_for(rig: Rig, lease: Lease) -> None:
+    nowhere = Keeper(rig.cloud, VolumeBook(rig.folder / "no-folder" / "ledger.sqlite", rig.clock), rig.clock)
+
+    with pytest.raises(LedgerError, match="no volume is made without it"):
+        lend_volume(nowhere, wanted(lease), rig.said.append)
+
+    assert creates(rig) == 0
+
+
+def test_a_volume_that_was_asked_for_and_is_not_in_sight_yet_is_waited_for(rig: Rig, lease: Lease) -> None:
+    rig.emulator.lag["volume_list"] = 60.0
+    name = VolumeName(wanted(lease).content, str(lease.region), rig.clock.now() + timedelta(days=30))
+    book(rig).intend("digitalocean", str(name), 20)
+    made = rig.cloud.make_volume(name, 20)  # whoever asked died before the answer
+
+    volume = lend(rig, lease)
+
+    assert (volume.volume_id, creates(rig), holders(rig)) == (made.volume_id, 1, [lease.machine_id])
+    assert on_record(rig) == [(str(name), "made")]
+
+
+def test_a_volume_that_was_never_made_is_looked_for_once_and_made(rig: Rig, lease: Lease) -> None:
+    name = VolumeName(wanted(lease).content, str(lease.region), rig.clock.now() + timedelta(days=29))
+    book(rig).intend("digitalocean", str(name), 20)
+    began = rig.clock.now()
+
+    volume = lend(rig, lease)
+
+    assert (rig.clock.now() - began).total_seconds() >= rig.cloud.settle_s
+    assert on_record(rig) == [(volume.name, "made")]
+    assert creates(rig) == 1
+
+
+def test_where_nobody_can_say_whether_it_was_made_no_second_one_is(rig: Rig, lease: Lease) -> None:
+    name = VolumeName(wanted(lease).content, str(lease.region), rig.clock.now() + timedelta(days=29))
+    book(rig).intend("digitalocean", str(name), 20)
+    fault = rig.emulator.fault("GET", "/v2/volumes", phase="before", nth=2, times=FOR_EVER)
+
+    with pytest.raises(CloudError):
+        lend(rig, lease)
+    fault.times = 0
+
+    assert (creates(rig), on_record(rig)) == (0, [(str(name), "intended")])
+
+
+@pytest.mark.parametrize("has_volume", [True, False])
+def test_the_reaper_brings_the_record_of_volumes_up_to_date(rig: Rig, lease: Lease, has_volume: bool) -> None:
+    name = VolumeName("0af3", "atl1", rig.clock.now() + timedelta(days=30))
+    book(rig).intend("digitalocean", str(name), 20)
+    if has_volume:
+        rig.emulator.plant_volume(str(name), foreign=False)
+
+    rig.reap()
+    young = on_record(rig)
+    rig.clock.sleep(3600)
+    rig.reap()
+
+    assert young == [(str(name), "made" if has_volume else "intended")]
+    assert on_record(rig) == ([(str(name), "made")] if has_volume else [])
+    assert lease.machine_id in [str(one.droplet_id) for one in rig.emulator.living("nb")]
+
+
+def test_a_volume_that_was_removed_is_no_longer_on_record(rig: Rig, lease: Lease) -> None:
+    take_back(rig, lease, lend(rig, lease))
+    rig.give_back(lease)
+    rig.clock.sleep(8 * 24 * 3600)
+
+    rig.reap()
+
+    assert (volumes(rig), on_record(rig)) == ([], [])

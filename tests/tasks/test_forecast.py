@@ -9,6 +9,7 @@ from bench.errors import CloudDeniedError, LeaseError, SuiteError
 from bench.record import NightRecord
 from bench.suite import Alternative, Machine
 from infra.cloud import Cloud, Offer
+from infra.volume_book import VolumeOnRecord
 from tasks.engine_check import broken_by
 from tasks.forecast import Forecast, forecast
 from tasks.lease_views import what_is_kept
@@ -243,3 +244,19 @@ def test_what_is_kept_at_a_cloud_is_priced_by_the_month(tmp_path: Path) -> None:
         kept = what_is_kept({"digitalocean": Rig(emulator, clock, tmp_path).cloud})
 
         assert [round(one.usd_per_month or 0, 6) for one in kept] == [3.0, 16.0]
+
+
+def test_a_volume_that_was_asked_for_and_that_no_cloud_shows_is_counted(tmp_path: Path) -> None:
+    clock = VirtualClock(tmp_path / "clock")
+    with Emulator(clock) as emulator:
+        emulator.plant_volume("nb-vol-1-atl1-x1", size_gib=160, foreign=False)
+        shown = VolumeOnRecord("digitalocean", "nb-vol-1-atl1-x1", 160, "made", "1", clock.now())
+        lost = VolumeOnRecord("digitalocean", "nb-vol-2-atl1-x1", 50, "intended", None, clock.now())
+
+        kept = what_is_kept({"digitalocean": Rig(emulator, clock, tmp_path).cloud}, [shown, lost])
+
+    assert [(one.what.split()[-1], round(one.usd_per_month or 0, 6)) for one in kept] == [
+        ("nb-vol-1-atl1-x1", 16.0),
+        ("now", 5.0),
+    ]
+    assert "volume nb-vol-2-atl1-x1 was asked for and never answered since" in kept[1].what

@@ -19,7 +19,9 @@ def volumes(call: Call) -> Reply:
     found = [
         volume
         for volume in call.state.volumes.values()
-        if query.get("name", volume.name) == volume.name and query.get("region", volume.region) == volume.region
+        if call.now >= volume.created_at + call.state.behaviour.lag.get("volume_list", 0.0)
+        and query.get("name", volume.name) == volume.name
+        and query.get("region", volume.region) == volume.region
     ]
     return paged("volumes", [_json(call, volume) for volume in found], call.request, call.base)
 

@@ -1,0 +1,110 @@
+"""The volumes we asked a cloud for: a table of the ledger's file, written and synced before each call.
+
+A volume is found by its name, which says when it was asked for. So the name is on disk before the cloud hears it: where
+the answer is lost with whoever asked, the next one knows what to look for, and makes no second volume.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Literal
+
+from bench.errors import LedgerError
+from infra.clock import Clock, WallClock
+
+State = Literal["intended", "made"]
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS volumes (
+  cloud TEXT NOT NULL,
+  name TEXT NOT NULL,
+  size_gib INTEGER NOT NULL,
+  state TEXT NOT NULL CHECK (state IN ('intended', 'made', 'over')),
+  volume_id TEXT,
+  intended_at TEXT NOT NULL,
+  ended_at TEXT,
+  PRIMARY KEY (cloud, name)
+)
+"""
+
+
+@dataclass(frozen=True)
+class VolumeOnRecord:
+    """A volume that was asked for and is not known to be gone; its id is None until the cloud answered."""
+
+    cloud: str
+    name: str
+    size_gib: int
+    state: State
+    volume_id: str | None
+    intended_at: datetime
+
+
+class VolumeBook:
+    """The volumes of one data folder's ledger. Every write is on disk when its method returns.
+
+    Every method raises LedgerError where the file cannot be read or written.
+    """
+
+    def __init__(self, path: Path, clock: Clock | None = None) -> None:
+        self._path = path
+        self._clock = clock or WallClock()
+
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        try:
+            connection = sqlite3.connect(self._path, timeout=30)
+            connection.execute("PRAGMA synchronous = EXTRA")  # the folder too is synced before a write returns
+            try:
+                with connection:
+                    connection.execute(_SCHEMA)
+                    yield connection
+            finally:
+                connection.close()
+        except sqlite3.Error as error:
+            raise LedgerError(
+                f"the ledger {self._path} cannot be used ({error}); no volume is made without it: free some space or "
+                "make the folder writable"
+            ) from error
+
+    def intend(self, cloud: str, name: str, size_gib: int) -> None:
+        """Write down that this volume is about to be asked for."""
+        values = (cloud, name, size_gib, self._clock.now().isoformat())
+        with self._open() as connection:
+            connection.execute(
+                "INSERT OR IGNORE INTO volumes (cloud, name, size_gib, state, intended_at) "
+                "VALUES (?, ?, ?, 'intended', ?)",
+                values,
+            )
+
+    def made(self, cloud: str, name: str, volume_id: str) -> None:
+        """Write down that the cloud has it."""
+        with self._open() as connection:
+            connection.execute(
+                "UPDATE volumes SET state = 'made', volume_id = ? WHERE cloud = ? AND name = ? AND state <> 'over'",
+                (volume_id, cloud, name),
+            )
+
+    def over(self, cloud: str, name: str) -> None:
+        """Write down that it is gone, or never was."""
+        with self._open() as connection:
+            connection.execute(
+                "UPDATE volumes SET state = 'over', ended_at = coalesce(ended_at, ?) WHERE cloud = ? AND name = ?",
+                (self._clock.now().isoformat(), cloud, name),
+            )
+
+    def kept(self, cloud: str | None = None) -> list[VolumeOnRecord]:
+        """Every volume that is not known to be gone, or those of one cloud, oldest first."""
+        with self._open() as connection:
+            rows = connection.execute(
+                "SELECT cloud, name, size_gib, state, volume_id, intended_at FROM volumes "
+                "WHERE state <> 'over' AND (? IS NULL OR cloud = ?) ORDER BY intended_at, name",
+                (cloud, cloud),
+            ).fetchall()
+        return [_on_record(*row) for row in rows]
+
+
+def _on_record(cloud: str, name: str, size_gib: int, state: State, volume_id: str | None, at: str) -> VolumeOnRecord:
+    return VolumeOnRecord(cloud, name, size_gib, state, volume_id, datetime.fromisoformat(at))
