@@ -78,11 +78,13 @@ class PartWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Finish the file and flush it to the disk; after an error it stays as it is, beside the lake."""
+        """Finish the file and flush it to the disk; after an error it holds what it holds, beside the lake."""
         with self._file:
             if error is None:
                 self._flush()
-                self._writer.close()
+            # After an error too: a writer that is left open writes when it is forgotten, to a file that is closed.
+            self._writer.close()
+            if error is None:
                 self._file.flush()
                 os.fsync(self._file.fileno())
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,19 @@ def test_requests_stand_beside_their_claim(imported: Path) -> None:
     assert version >= 1
 
 
+def test_the_questions_of_the_how_to_are_answered(imported: Path) -> None:
+    page = Path(__file__).parents[2] / "docs" / "how-to" / "audit-a-result.md"
+    p99, slowest, errors = re.findall(r"```sql\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+
+    ((_, told_ms, counted_ms, apart_share, requests),) = run_sql(imported, p99).rows
+    assert requests == 16
+    assert counted_ms == pytest.approx(told_ms)
+    assert apart_share == pytest.approx(0.0, abs=1e-9)
+    latencies = [row["e2el_ms"] for row in run_sql(imported, slowest).dicts()]
+    assert latencies == sorted(latencies, reverse=True)
+    assert run_sql(imported, errors).rows == ()
+
+
 def test_importing_a_file_again_changes_nothing(imported: Path, tmp_path: Path) -> None:
     before = _lake(imported)
     again = tmp_path / "renamed.json"
@@ -100,6 +114,7 @@ def test_a_rebuild_gives_the_same_lake(imported: Path) -> None:
     assert _lake(imported) == before
 
 
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
 def test_what_cannot_be_read_leaves_nothing_behind(tmp_path: Path) -> None:
     (tmp_path / "broken.json").write_bytes(b'{"date": ')
     data = tmp_path / "data"
