@@ -67,6 +67,11 @@ class Asked:
     weights_source: Literal["log", "index", "device"] | None = None  # device: memory in use, which holds more
     slo_quality: float | None = None  # lowest accuracy or score with which a speed may be published
 
+    def filled_from(self, other: Self) -> Self:
+        """The same, with what it leaves open taken from `other`."""
+        left_open = {name for name, value in vars(self).items() if value is None}
+        return replace(self, **{name: value for name, value in vars(other).items() if name in left_open})
+
 
 @dataclass(frozen=True)
 class Said:
@@ -215,9 +220,4 @@ class Claim:
 
     def with_context(self, context: Asked) -> Self:
         """The claim with what the file does not say taken from `context`; what it says stays."""
-        given = {
-            name: value
-            for name, value in vars(context).items()
-            if value is not None and getattr(self.asked, name) is None
-        }
-        return replace(self, asked=replace(self.asked, **given))
+        return replace(self, asked=self.asked.filled_from(context))

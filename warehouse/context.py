@@ -5,7 +5,6 @@ Flags come first, and neither overrules what the file itself says.
 """
 
 import tomllib
-from dataclasses import fields, replace
 from pathlib import Path
 from types import UnionType
 from typing import Any, get_args, get_type_hints
@@ -25,13 +24,8 @@ def context_of(file: Path, flags: Asked) -> Asked:
     stem = file.name.removesuffix(".gz").rsplit(".", maxsplit=1)[0]
     for beside in (file.with_name(f"{stem}.{NAME}"), file.with_name(NAME)):
         if beside.is_file() and beside != file:
-            return _filled(flags, _read(beside))
+            return flags.filled_from(_read(beside))
     return flags
-
-
-def _filled(flags: Asked, beside: Asked) -> Asked:
-    open_ones = {each.name: getattr(beside, each.name) for each in fields(Asked) if getattr(flags, each.name) is None}
-    return replace(flags, **open_ones)
 
 
 def _read(path: Path) -> Asked:

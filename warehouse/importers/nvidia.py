@@ -94,7 +94,7 @@ def _asked(row: Tree, about: Asked, isl: float | None, osl: float | None, said: 
         concurrency=row.count("concurrency"),
         request_count=None if said.completed is None or said.failed is None else said.completed + said.failed,
     )
-    return Claim(_NOWHERE, asked=own).with_context(about).asked
+    return own.filled_from(about)
 
 
 def _cost_claim(document: Document, form: Format, cost: Tree, about: Asked) -> Claim:
@@ -179,4 +179,3 @@ def _label(asked: Asked) -> str:
 
 
 FORMAT = Format("nvidia", 1, recognises, read, frozenset({"failed_not_zero", "roofline_compute"}))
-_NOWHERE = Format("", 0, recognises, read).lineage(Document("", b""))
