@@ -95,9 +95,9 @@ class Said:
     unstated_throughput_tok_per_s: float | None = None  # "tokens/s" without generated or total
     request_rate_sent_per_s: float | None = None
     send_delay_p99_s: float | None = None
-    # The tool trims its rates or averages them per request: rates times duration only nearly give the totals.
+    # Rates leave ramp and drain out, are of each request, or were made from another tool's report: times the duration
+    # they only nearly give the totals.
     has_trimmed_rates: bool | None = None
-    is_e2el_to_stream_end: bool | None = None  # E2EL runs past the last token
     latency_per_token_s: float | None = None  # of a whole batch: its latency over the tokens of one answer, as printed
     is_cancelled: bool | None = None
     stated_cause: str | None = None  # of a failure, in the file's words

@@ -12,8 +12,6 @@ from bench.evidence.exhibit import Exhibits, Lacking, Observed, observed
 from bench.evidence.rounding import beyond, half_unit, looseness, rel
 from bench.metrics import Floats, ratio
 
-# Tools whose rates leave ramp and drain out, are of each request, or were made from another tool's report.
-TRIMMING = ("guidellm", "inference-perf", "llm-d", "llmd")
 FIRST_GAPS = 5.0  # mean gaps: an exponential first one is longer in one run of 150
 
 
@@ -71,7 +69,7 @@ class _Rate:
 def rates(claim: Claim) -> Exhibits:
     """Rates against totals over the duration, rates of a GPU against those of the system, and their sum."""
     stated = list(_rates(claim))
-    if any(name.startswith(TRIMMING) for name in (claim.lineage.format, (claim.lineage.tool or "").lower())):
+    if claim.said.has_trimmed_rates:
         return {"ev_trimmed_rate_rel": _worst(stated)}
     output = [rate for rate in stated if rate.name == "output tok/s"]
     rest = [rate for rate in stated if rate.name != "output tok/s"]

@@ -64,7 +64,6 @@ def _said(one: Tree) -> Said:
         request_throughput_per_s=statistic(one.part("request_throughput"), REQUEST_RATE, fails_at_zero=True),
         output_throughput_tok_per_s=statistic(one.part("output_token_throughput"), TOKEN_RATE, fails_at_zero=True),
         total_throughput_tok_per_s=statistic(one.part("total_token_throughput"), TOKEN_RATE, fails_at_zero=True),
-        has_trimmed_rates=True,
         is_cancelled=one.flag("was_cancelled"),
         usage_input_tokens=_whole(one, "total_usage_prompt_tokens"),
         usage_output_tokens=_whole(one, "total_usage_completion_tokens"),

@@ -41,7 +41,6 @@ def read(document: Document, form: Format) -> Iterator[Claim]:
                 request_throughput_per_s=statistic(one.part("request_throughput_avg"), REQUEST_RATE),
                 output_throughput_tok_per_s=statistic(one.part("output_token_throughput_avg"), TOKEN_RATE),
                 duration_s=statistic(one.part("benchmark_duration_avg"), TIME),
-                has_trimmed_rates=True,
                 interval_half_width_share=_half_width_share(one.part("output_token_throughput_avg")),
             ),
             latency_s=_latency(one),
@@ -75,4 +74,4 @@ def _half_width_share(metric: Tree) -> float | None:
     return None if low is None or high is None else ratio((high - low) / 2, mean)
 
 
-FORMAT = Format("aiperf-runs", 1, recognises, read)
+FORMAT = Format("aiperf-runs", 2, recognises, read)

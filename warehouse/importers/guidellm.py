@@ -68,7 +68,6 @@ def _said(one: Tree) -> Said:
         output_throughput_tok_per_s=_rate(metrics, "output_tokens_per_second", has_answers=has_answers),
         total_throughput_tok_per_s=_rate(metrics, "tokens_per_second", has_answers=has_answers),
         has_trimmed_rates=True,
-        is_e2el_to_stream_end=True,
     )
 
 

@@ -77,6 +77,7 @@ def _said(one: Tree) -> Said:
         output_throughput_tok_per_s=rate("output_tokens_per_sec") or None,
         total_throughput_tok_per_s=rate("total_tokens_per_sec") or None,
         request_rate_sent_per_s=load.amount("achieved_rate"),
+        has_trimmed_rates=True,
         send_delay_p99_s=load.part("schedule_delay").amount("p99"),
     )
 
@@ -154,4 +155,4 @@ def _under(prefix: str, unread: dict[str, object]) -> dict[str, object]:
     return {f"{prefix}{name}": value for name, value in unread.items()}
 
 
-FORMAT = Format("inference-perf", 1, recognises, read, frozenset({"failure_rate", "zero_output", "percentile_order"}))
+FORMAT = Format("inference-perf", 2, recognises, read, frozenset({"failure_rate", "zero_output", "percentile_order"}))
