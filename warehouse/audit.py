@@ -57,13 +57,11 @@ def _asked_for(exhibits: Exhibits, terms: Terms) -> Exhibits:
     return {column: value for column, value in exhibits.items() if terms.only in (None, BY_COLUMN[column].family)}
 
 
-def _by_gx(cases: Sequence[Case]) -> list[Mapping[str, Status]]:
+def _by_gx(cases: Sequence[Case]) -> Sequence[Mapping[str, Status]]:
     """What great-expectations says of every rule, case by case."""
-    from warehouse import expectations  # noqa: PLC0415 - seconds to import
+    from warehouse.expectations import said_of_each  # noqa: PLC0415 - seconds to import
 
-    sheet = [expectations.Case(str(at), case.exhibits) for at, case in enumerate(cases)]
-    failed = expectations.failed_of(expectations.validate(expectations.frame_of(sheet)))
-    return [expectations.statuses(each, failed) for each in sheet]
+    return said_of_each([case.exhibits for case in cases])
 
 
 def _judged(case: Case, said: Mapping[str, Status] | None) -> Judged:

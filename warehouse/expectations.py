@@ -182,3 +182,10 @@ def status_of(case: Case, rule: Rule, failed: Failed) -> Status:
 def statuses(case: Case, failed: Failed) -> dict[str, Status]:
     """What it said of every rule that is asked of this row, by column, in the order of the rules."""
     return {rule.column: status_of(case, rule, failed) for rule in RULES if rule.column in case.exhibits}
+
+
+def said_of_each(exhibits: Sequence[Exhibits]) -> list[dict[str, Status]]:
+    """What great-expectations says of the evidence of each claim, as `statuses` does."""
+    sheet = [Case(str(at), each) for at, each in enumerate(exhibits)]
+    failed = failed_of(validate(frame_of(sheet)))
+    return [statuses(case, failed) for case in sheet]

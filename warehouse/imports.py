@@ -15,12 +15,12 @@ from bench.claim import Asked, Claim, Said
 from bench.errors import UnreadableResultError
 from bench.judging import Finding, Judged, group_exhibits, judge_claim, row_exhibits
 from bench.rules import BY_COLUMN
-from warehouse import expectations
 from warehouse.claim_columns import METRICS, STATISTICS
 from warehouse.claim_requests import request_tables
 from warehouse.columns import withdrawn_columns
 from warehouse.context import context_of
 from warehouse.database import build_warehouse
+from warehouse.expectations import said_of_each
 from warehouse.importers import read_claims
 from warehouse.importers.document import Document, read_document, too_large_for_memory
 from warehouse.lake import STAGING, PartWriter, one_loader, swap_in, sync_folder, write_json, write_rows, writing
@@ -160,11 +160,8 @@ def _judge(told: Iterator[Claim]) -> tuple[Judged, ...]:
         exhibits.append(row_exhibits(claim, subject_of(claim)))
         claims.append(replace(claim, series=None))
     whole = [own | more for own, more in zip(exhibits, group_exhibits(claims), strict=True)]
-    sheet = [expectations.Case(str(at), each) for at, each in enumerate(whole)]
-    failed = expectations.failed_of(expectations.validate(expectations.frame_of(sheet)))
     return tuple(
-        judge_claim(claim, case.exhibits, expectations.statuses(case, failed))
-        for claim, case in zip(claims, sheet, strict=True)
+        judge_claim(claim, each, said) for claim, each, said in zip(claims, whole, said_of_each(whole), strict=True)
     )
 
 
