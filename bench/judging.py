@@ -11,6 +11,7 @@ from bench.evidence import GROUP_EVIDENCE, ROW_EVIDENCE
 from bench.evidence.exhibit import Exhibits, Lacking, Observed, Subject
 from bench.rules import BY_COLUMN, Rule, Scope, Status, Verdict, judge, verdict
 from bench.rules.rule import Range, inside
+from bench.wording import Told, written_out
 
 # Worst first; a claim's findings stand in this order.
 SEVERITY = {"FAIL": "critical", "WARN": "warning", "NOT-CHECKABLE": "info", "PASS": "info"}
@@ -140,8 +141,8 @@ def _finding(rule: Rule, exhibit: Observed | Lacking, status: Status) -> Finding
 
 def said_of(rule: Rule, exhibit: Observed) -> str:
     """The finding's sentence, with the arithmetic behind it."""
-    said = rule.sentence.format(value=exhibit.value)
-    return f"{said}: {exhibit.note}" if exhibit.note else said
+    said = rule.sentence.format(value=Told(exhibit.value))
+    return written_out(f"{said}: {exhibit.note}" if exhibit.note else said)
 
 
 def nearest_bound(rule: Rule, value: float) -> float | None:

@@ -152,7 +152,9 @@ def _lines(judged: "Judged") -> Iterator[str]:
 def _arithmetic(finding: "Finding") -> str:
     if finding.observed is None or finding.bound is None:
         return ""
-    return f" [{finding.observed:.6g}, bound {finding.bound:.6g}]"
+    from bench.wording import written_out  # noqa: PLC0415
+
+    return written_out(f" [{finding.observed:.6g}, bound {finding.bound:.6g}]")
 
 
 def _explain(code: str) -> None:
@@ -167,9 +169,10 @@ def _explain(code: str) -> None:
 
 def _explained(rule: "Rule") -> Iterator[str]:
     from bench.rules.told import told_bounds  # noqa: PLC0415
+    from bench.wording import shown  # noqa: PLC0415
 
     yield f"{rule.code} ({rule.family}, of the {rule.scope})"
-    yield f"  says      {rule.sentence}"
+    yield f"  says      {shown(rule.sentence)}"
     yield f"  evidence  {rule.column}: {told_bounds(rule)}"
     if rule.withdraws:
         yield f"  withdraws {', '.join(rule.withdraws)}"

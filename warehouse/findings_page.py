@@ -6,6 +6,7 @@ from pathlib import Path
 
 from bench.rules import RULES, Rule
 from bench.rules.told import told_range
+from bench.wording import shown
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "findings.md"
 _HEAD = """# Findings
@@ -40,7 +41,7 @@ def _chapter(family: str, rules: Iterator[Rule]) -> Iterator[str]:
     for rule in rules:
         tolerated = "any" if rule.tolerated is None else told_range(rule.tolerated)
         failed = "; then nothing was measured" if rule.means_failed else ""
-        said = f"{rule.sentence}{failed}".replace("|", "\\|")
+        said = f"{shown(rule.sentence)}{failed}".replace("|", "\\|")
         where = f"{rule.scope}: {', '.join(rule.withdraws)}" if rule.withdraws else rule.scope
         yield f"| `{rule.code}` | {where} | `{rule.column}` | {told_range(rule.passing)} | {tolerated} "
         yield f"| {said} | {rule.origin} |\n"

@@ -7,6 +7,7 @@ from typing import Any
 from bench.evidence.exhibit import Exhibits, Lacking
 from bench.judging import SEVERITY, said_of, withdrawn_of
 from bench.rules import BY_COLUMN, NOT_CHECKABLE, REQUIRED, Status, Verdict, verdict
+from bench.wording import counted
 from warehouse.columns import withdrawn_columns
 from warehouse.expectations import (
     Case,
@@ -93,7 +94,8 @@ def _findings_of(row: Row, case: Case, failed: Failed) -> Iterator[tuple[str, Ro
     for column, status in statuses(case, failed).items():
         yield column, _rule_finding(row, column, case.exhibits, status)
     if row["run_id"] in failed.get((NOT_CHECKABLE, "passing"), ()):
-        said = f"{row[NOT_CHECKABLE]:.0f} required checks lack what they compare"
+        lacking = counted(row[NOT_CHECKABLE], "required check lacks", "required checks lack")
+        said = f"{lacking} what is compared"
         yield NOT_CHECKABLE, _finding(row, ("not_checkable", "completeness", "WARN"), row[NOT_CHECKABLE], said)
 
 

@@ -7,6 +7,7 @@ from bench.evidence.deployment import Deployment, deployment, unknown
 from bench.evidence.exhibit import Exhibits, Lacking, Observed, Subject
 from bench.evidence.rates import decoding, mean_context, mean_isl, mean_osl, most_together
 from bench.physics import GIB, WEIGHT_BYTES, checkpoint_bytes, kv_elements
+from bench.wording import counted
 
 FIT, FIT_ASKED = "ev_memory_fit", "ev_memory_fit_asked"
 WEIGHTS, WEIGHTS_DEVICE = "ev_weight_bytes_ratio", "ev_weight_bytes_ratio_device"
@@ -53,7 +54,7 @@ def _needed(claim: Claim, on: Deployment, sequences: float, context: float) -> O
     kv_gib = held * on.group.kv_bytes * on.kv_copies / GIB
     # Where it is not said how much of the memory the engine takes, it is all of it.
     room = on.gpu_count * on.group.gpu.mem_gib_device * (claim.asked.gpu_memory_utilization or 1.0)
-    kv = f" and {kv_gib:.1f} GiB of KV for {sequences:.0f} times {context:.0f} tokens" if held else ""
+    kv = f" and {kv_gib:.1f} GiB of KV for {counted(sequences, 'sequence')} of {context:.0f} tokens" if held else ""
     where = f"{on.gpu_count:.0f} x {on.group.gpu.gpu}, which take {room:.1f} GiB"
     note = f"weights of {weights_gib:.1f} GiB{kv} on {where}"
     return Observed((weights_gib + kv_gib) / room, note)
@@ -129,6 +130,6 @@ def _kv_room(claim: Claim) -> Exhibits:
         return {KV_ROOM: Lacking("how many sequences ran together, or how long they were, is not said")}
     if shares_prefixes(claim):
         return {KV_ROOM: Lacking("how much of the KV cache sequences share is not said")}
-    note = f"{running:.0f} sequences of {context:.0f} tokens in room for {room:.0f}"
+    note = f"{counted(running, 'sequence')} of {context:.0f} tokens in room for {room:.0f}"
     column = KV_ROOM if server is not None and server.preemptions == 0 else KV_ROOM_PREEMPTED
     return {column: Observed(running * context / room, note)}

@@ -27,6 +27,7 @@ from bench.physics import (
     least_flops,
     prefill_flops,
 )
+from bench.wording import counted
 
 BANDWIDTH, BANDWIDTH_AMD, BANDWIDTH_EXPERTS = "ev_mbu", "ev_mbu_amd", "ev_mbu_experts"
 COMPUTE, BEST, PREFILL = "ev_mfu", "ev_best_of_rooflines", "ev_prefill_share"
@@ -82,7 +83,7 @@ def _read_for_rate(claim: Claim, on: Deployment, speculated: float) -> Observed 
     read = _least_weights(on) + batch * per_sequence
     share = output / speculated / on.replicas / batch * read / on.group.bytes_per_s
     note = (
-        f"{output:.1f} tok/s of {batch:.0f} sequences a step read {read / 1e9:.2f} GB a step, "
+        f"{output:.1f} tok/s of {counted(batch, 'sequence')} a step read {read / 1e9:.2f} GB a step, "
         f"{share * on.bytes_per_s / 1e12:.2f} TB/s of {on.bytes_per_s / 1e12:.2f}"
     )
     return Observed(share, note)

@@ -7,6 +7,7 @@ from bench.evidence.memory import shares_prefixes
 from bench.evidence.rates import decoding, mean_context
 from bench.metrics import ratio
 from bench.physics import GIB, checkpoint_bytes, kv_elements
+from bench.wording import counted
 
 EMPTY, UNCOVERED, GAP, LONGER = (
     "ev_telemetry_empty",
@@ -66,7 +67,9 @@ def _devices(claim: Claim, device: Device) -> Exhibits:
         found[COUNT] = (
             Lacking("how many GPUs the run had is not said")
             if count is None
-            else Observed(abs(device.device_count - count), f"{device.device_count} devices, {count} GPUs")
+            else Observed(
+                abs(device.device_count - count), f"{counted(device.device_count, 'device')}, {counted(count, 'GPU')}"
+            )
         )
     return found
 

@@ -50,7 +50,7 @@ COMPLETENESS_RULES: tuple[Rule, ...] = (
         "arithmetic",
         ZERO,
         ZERO,
-        "{value:.0f} values cannot be",
+        "{value:#value|values} cannot be",
         origin="a time, a count and a rate are never below zero or infinite, a share never above one",
     ),
 )
@@ -61,7 +61,7 @@ ARITHMETIC_RULES: tuple[Rule, ...] = (
         "arithmetic",
         ZERO,
         ZERO,
-        "the output tokens of the requests are {value:+.0f} beside their stated total",
+        "the output tokens of the requests differ by {value:+.0f} from their stated total",
         origin=_ARITHMETIC,
     ),
     Rule(
@@ -70,7 +70,7 @@ ARITHMETIC_RULES: tuple[Rule, ...] = (
         "arithmetic",
         ZERO,
         ZERO,
-        "the prompt tokens of the requests are {value:+.0f} beside their stated total",
+        "the prompt tokens of the requests differ by {value:+.0f} from their stated total",
         origin=_ARITHMETIC,
     ),
     Rule(
@@ -79,7 +79,7 @@ ARITHMETIC_RULES: tuple[Rule, ...] = (
         "arithmetic",
         ZERO,
         ZERO,
-        "the arrays tell of {value:+.0f} requests beside those that were asked for",
+        "the arrays differ by {value:+.0f} from the requests that were asked for",
         origin=_ARITHMETIC,
     ),
     Rule(
@@ -309,7 +309,8 @@ STATISTICS_RULES: tuple[Rule, ...] = (
         "statistics",
         ZERO,
         None,
-        "{value:.0f} percentiles are stated of fewer requests than they need",
+        "{value:#percentile is stated of fewer requests than it needs|"
+        "percentiles are stated of fewer requests than they need}",
         scope="metric",
         origin=f"{_STATISTICS}: below it a percentile is kept and withheld, which says nothing of the measurement",
     ),

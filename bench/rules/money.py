@@ -30,7 +30,7 @@ MONEY_RULES: tuple[Rule, ...] = (
         "units",
         (0.8, 1.2),
         (0.8, 1.2),
-        "tokens a second a user are {value:.2f} times one over the time a token takes",
+        "tokens a second a user are {value:.2f} times what the time a token takes makes",
         scope="metric",
         withdraws=("per_user_tok_per_s",),
         origin=_TABLE,
@@ -41,7 +41,9 @@ MONEY_RULES: tuple[Rule, ...] = (
         "units",
         ZERO,
         ZERO,
-        "{value:.0f} numbers are out of the band of their own model's others and in that of another unit",
+        "{value:#number is out of the band of its own model's others|"
+        "numbers are out of the band of their own model's others} "
+        "and in that of another unit",
         scope="metric",
         withdraws=("train_tflops_per_gpu",),
         origin=_TABLE,

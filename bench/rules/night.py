@@ -81,7 +81,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
         "arithmetic",
         ZERO,
         ZERO,
-        "{value:.0f} percentiles are smaller than the one below them",
+        "{value:#percentile is smaller than the one below it|percentiles are smaller than the one below them}",
         origin=_ARITH,
     ),
     Rule(
@@ -324,7 +324,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
         "client-server",
         ZERO,
         None,
-        "the server aborted {value:.0f} requests",
+        "the server aborted {value:#request|requests}",
         origin=_SERVER,
     ),
     Rule(
@@ -343,7 +343,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
         "client-server",
         ZERO,
         None,
-        "{value:.0f} requests were preempted",
+        "{value:#request was|requests were} preempted",
         origin=_SERVER,
     ),
     Rule(
@@ -362,7 +362,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
         "statistics",
         ZERO,
         ZERO,
-        "{value:.0f} percentiles are given that this many requests cannot support",
+        "{value:#percentile is|percentiles are} given that this many requests cannot support",
         origin=_TAIL,
     ),
     Rule(

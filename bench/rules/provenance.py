@@ -12,7 +12,8 @@ PROVENANCE_RULES: tuple[Rule, ...] = (
         "provenance",
         ZERO,
         None,
-        "{value:.0f} versions of the engine are of one release and of other builds",
+        "{value:#version of the engine is of the same release and another build|"
+        "versions of the engine are of one release and other builds}",
         origin=f"{_TABLE}: a development suffix only warns",
     ),
     Rule(
@@ -21,7 +22,7 @@ PROVENANCE_RULES: tuple[Rule, ...] = (
         "provenance",
         ZERO,
         ZERO,
-        "{value:.0f} modes of the engine are not what was claimed",
+        "{value:#mode of the engine is|modes of the engine are} not what was claimed",
         origin=_TABLE,
     ),
     Rule(
@@ -30,7 +31,7 @@ PROVENANCE_RULES: tuple[Rule, ...] = (
         "provenance",
         ZERO,
         ZERO,
-        "{value:.0f} GPU architectures are not what was claimed",
+        "{value:#GPU architecture is|GPU architectures are} not what was claimed",
         origin=_TABLE,
     ),
     Rule(
@@ -39,7 +40,7 @@ PROVENANCE_RULES: tuple[Rule, ...] = (
         "provenance",
         ZERO,
         ZERO,
-        "{value:.0f} names of the same thing disagree",
+        "{value:#pair of names of one thing disagrees|pairs of names of one thing disagree}",
         origin=_TABLE,
     ),
     Rule(
@@ -48,7 +49,7 @@ PROVENANCE_RULES: tuple[Rule, ...] = (
         "provenance",
         ZERO,
         ZERO,
-        "{value:.0f} settings that move numbers are not what was asked",
+        "{value:#setting that moves numbers is|settings that move numbers are} not what was asked",
         origin=_TABLE,
     ),
     Rule(
@@ -93,7 +94,7 @@ PROVENANCE_RULES: tuple[Rule, ...] = (
         "provenance",
         ZERO,
         None,
-        "{value:.0f} things it names can be others tomorrow",
+        "{value:#thing it names can be another|things it names can be others} tomorrow",
         origin=_TABLE,
     ),
     Rule(

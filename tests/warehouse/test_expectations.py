@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from bench import wording
 from bench.rules import BY_COLUMN, NIGHT_RULES, Rule, Status, judge, verdict
 from tests.warehouse.conftest import NIGHT
 from tests.warehouse.folders import Shape, Told, write_night, write_run
@@ -81,7 +82,7 @@ def test_each_rule_is_seen_to_doubt_a_good_row_that_was_spoiled(
     doubts = {code: finding["status"] for code, finding in found.items() if finding["status"] != "PASS"}
     assert doubts == {rule.code: status}
     assert found[rule.code]["observed"] == value
-    assert found[rule.code]["message"] == rule.sentence.format(value=value)
+    assert found[rule.code]["message"] == rule.sentence.format(value=wording.Told(value))
     assert found[rule.code]["severity"] == ("critical" if status == "FAIL" else "warning")
     spoiled = "rejected" if status == "FAIL" else "suspect"
     assert judged_cases.verdicts[run_id] == ("accepted" if rule.scope == "metric" else spoiled)
@@ -122,7 +123,7 @@ def test_a_value_that_cannot_be_rejects_its_row_and_is_named(good_rows: dict[str
     judged = judge_night([row])
 
     messages = [finding["message"] for finding in judged.findings if finding["status"] == "FAIL"]
-    assert messages == ["1 values cannot be: ttft_p50_ms = -1.0"]
+    assert messages == ["1 value cannot be: ttft_p50_ms = -1.0"]
     assert judged.verdicts[row["run_id"]] == "rejected"
 
 
