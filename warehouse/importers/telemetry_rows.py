@@ -72,7 +72,7 @@ def is_telemetry(document: Document) -> bool:
 
 def plain(name: str) -> str:
     """A column's name without its unit: `power.draw [W]` as `power_draw`."""
-    return re.sub(r"[^a-z0-9]+", "_", re.sub(r"[\[(].*?[\])]", "", name.lower())).strip("_")
+    return re.sub(r"[^a-z0-9]+", "_", re.sub(r"[\[(][^\[(\])]*[\])]", "", name.lower())).strip("_")
 
 
 def samples_of(document: Document) -> Samples:
