@@ -3,11 +3,15 @@
 No method repeats a call that may have had its effect: whoever rents decides what a lost answer means (infra.lease).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeVar
 
+from bench.errors import CloudDeniedError, CloudError
 from bench.machine_name import MachineName
+
+T = TypeVar("T")
 
 Status = Literal["new", "active", "off", "errored"]
 LeftoverSort = Literal["key", "volume", "snapshot"]
@@ -135,3 +139,13 @@ class Cloud(Protocol):
 def look_every_s(cloud: Cloud, looks: int) -> float:
     """How often to look at a cloud, to have looked so many times by when its lists have settled."""
     return max(LOOK_EVERY_MIN_S, cloud.settle_s / looks)
+
+
+def quietly(call: Callable[[], T], otherwise: T) -> T:
+    """What a cloud answers; `otherwise` where it cannot be asked, which says nothing. Raises where it turns us away."""
+    try:
+        return call()
+    except CloudDeniedError:
+        raise
+    except CloudError:
+        return otherwise

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from bench.errors import CloudDeniedError, CloudError, LostReplyError, NotAskedError
 from infra.clock import Clock
-from infra.cloud import Leftover, Snapshot
+from infra.cloud import Leftover, Snapshot, quietly
 from infra.golden import LOOK_EVERY_S, ImageCloud, Imaging
 from infra.release import Say
 
@@ -66,22 +66,13 @@ def _begin(cloud: ImageCloud, clock: Clock, image: Snapshot, region: str, until:
 
 def _state(cloud: ImageCloud, image: Snapshot, region: str) -> Imaging:
     """How the newest transfer stands; a cloud that cannot be asked has said nothing."""
-    try:
-        return cloud.transferring(image, region)
-    except CloudDeniedError:
-        raise
-    except CloudError:
-        return "none"
+    return quietly(lambda: cloud.transferring(image, region), "none")
 
 
 def _as_it_is(cloud: ImageCloud, image: Snapshot) -> Snapshot:
     """The image as the cloud shows it now, or as it was seen last."""
-    try:
-        return next((one for one in cloud.snapshots() if one.snapshot_id == image.snapshot_id), image)
-    except CloudDeniedError:
-        raise
-    except CloudError:
-        return image
+    seen: list[Snapshot] = quietly(cloud.snapshots, [])
+    return next((one for one in seen if one.snapshot_id == image.snapshot_id), image)
 
 
 def _remove_copies(cloud: ImageCloud, image: Snapshot, say: Say) -> None:

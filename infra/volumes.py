@@ -9,12 +9,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Protocol, runtime_checkable
 
-from bench.errors import CloudDeniedError, CloudError, CloudRefusedError, LeaseError, LostReplyError, NotAskedError
+from bench.errors import CloudError, CloudRefusedError, LeaseError, LostReplyError, NotAskedError
 from bench.machine_name import VolumeName, used_tag
 from infra.clock import Clock
-from infra.cloud import Cloud, Leftover, look_every_s
+from infra.cloud import Cloud, Leftover, look_every_s, quietly
 from infra.creating import LOOKS_FOR_NEW
 from infra.release import Say
 from infra.volume_book import VolumeBook, VolumeOnRecord
@@ -25,8 +25,6 @@ MAKE_S = 300.0  # for a volume to be there; the machine it is for is paid meanwh
 ATTACH_S, DETACH_S = 180.0, 30.0
 LOOK_EVERY_S = 5.0
 LOOKS_A_TRY = 3  # at a volume, until the cloud is asked again
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -203,7 +201,7 @@ def _search(cloud: VolumeCloud, clock: Clock, name: str, settle_s: float) -> Vol
     """The volume of this name, looked for until the cloud's lists have settled; CloudError where nobody can say."""
     until = clock.now() + timedelta(seconds=settle_s)
     while clock.now() < until:
-        found = _quietly(lambda: _named(cloud, name), None)
+        found = quietly(lambda: _named(cloud, name), None)
         if found is not None:
             return found
         clock.sleep(look_every_s(cloud, LOOKS_FOR_NEW))
@@ -245,22 +243,13 @@ def _until(clock: Clock, ask: Callable[[], None], is_so: Callable[[], bool], pat
     until, looks = clock.now() + timedelta(seconds=patience_s), 0
     while True:
         if looks % LOOKS_A_TRY == 0:
-            _quietly(ask, None)
-        if _quietly(is_so, otherwise=False):
+            quietly(ask, None)
+        if quietly(is_so, otherwise=False):
             return True
         if clock.now() >= until:
             return False
         clock.sleep(LOOK_EVERY_S)
         looks += 1
-
-
-def _quietly(call: Callable[[], T], otherwise: T) -> T:
-    try:
-        return call()
-    except CloudDeniedError:
-        raise
-    except CloudError:
-        return otherwise
 
 
 def is_unused(leftover: Leftover, now: datetime) -> bool:
