@@ -37,8 +37,8 @@ def _out() -> Console:
 
 
 def line(text: str) -> None:
-    """Print one line."""
-    _out().print(text, highlight=False, markup=False, soft_wrap=True)
+    """Print one line; half a character, which JSON can name and no terminal can show, becomes a `?`."""
+    _out().print(text.encode("utf-8", "replace").decode("utf-8"), highlight=False, markup=False, soft_wrap=True)
 
 
 def progress(text: str) -> None:

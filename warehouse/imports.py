@@ -23,6 +23,7 @@ from warehouse.database import build_warehouse
 from warehouse.expectations import said_of_each
 from warehouse.importers import read_claims
 from warehouse.importers.document import Document, read_document, too_large_for_memory
+from warehouse.importers.error_text import storable
 from warehouse.lake import STAGING, PartWriter, one_loader, swap_in, sync_folder, write_json, write_rows, writing
 from warehouse.rows import Row
 from warehouse.subject import subject_of
@@ -138,8 +139,9 @@ def _stage(staging: Path, document: Document, context: Asked) -> tuple[Judged, .
     partition = partition_of(document.sha256)
     with PartWriter(staging, "claim_requests", partition) as requests:
         judged = _judge(_told(document, context, requests))
-    write_rows(staging, "claims", partition, [_claim_row(partition, at, each) for at, each in enumerate(judged)])
-    write_rows(staging, "claim_findings", partition, list(_finding_rows(partition, judged)))
+    rows = [_storable(_claim_row(partition, at, each)) for at, each in enumerate(judged)]
+    write_rows(staging, "claims", partition, rows)
+    write_rows(staging, "claim_findings", partition, [_storable(row) for row in _finding_rows(partition, judged)])
     return judged
 
 
@@ -163,6 +165,10 @@ def _judge(told: Iterator[Claim]) -> tuple[Judged, ...]:
     return tuple(
         judge_claim(claim, each, said) for claim, each, said in zip(claims, whole, said_of_each(whole), strict=True)
     )
+
+
+def _storable(row: Row) -> Row:
+    return {name: storable(value) if isinstance(value, str) else value for name, value in row.items()}
 
 
 def _claim_row(partition: str, at: int, judged: Judged) -> Row:

@@ -133,6 +133,17 @@ def test_a_small_file_that_unpacks_to_a_large_one_is_not_read(tmp_path: Path) ->
     assert "1.07 GB can be read" in judged.findings[0].message
 
 
+def test_half_a_character_in_a_name_is_shown_as_a_question_mark(tmp_path: Path) -> None:
+    result = json.loads(SERVE.read_bytes()) | {"model_id": "half \ud83d"}
+    (tmp_path / "half.json").write_text(json.dumps(result))
+
+    argv = [str(Path(sys.executable).with_name("nightbench")), "audit", str(tmp_path / "half.json")]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+
+    assert "half.json half ?" in done.stdout
+    assert done.stderr == ""
+
+
 def test_one_bad_file_stops_no_other(tmp_path: Path) -> None:
     (tmp_path / "a-broken.json").write_bytes(b'{"cut')
     (tmp_path / "b.json").write_bytes(SERVE.read_bytes())

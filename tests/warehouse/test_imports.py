@@ -133,3 +133,13 @@ def test_an_import_that_was_cut_short_is_not_there(imported: Path) -> None:
     rebuild(imported)
 
     assert run_sql(imported, "SELECT count(*) FROM claims").rows == ((0,),)
+
+
+def test_half_a_character_is_stored_as_what_utf_8_can_hold(tmp_path: Path) -> None:
+    file, data = tmp_path / "half.json", tmp_path / "data"
+    file.write_text(json.dumps(json.loads(SERVE.read_bytes()) | {"model_id": "half \ud83d"}))
+    data.mkdir()
+
+    import_file(data, file)
+
+    assert run_sql(data, "SELECT model FROM claims").rows == (("half ?",),)

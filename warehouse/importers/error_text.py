@@ -11,8 +11,8 @@ def error_text(error: object) -> str | None:
         return None
     if isinstance(error, Mapping):
         told = [str(said) for name in SPOKEN if isinstance(said := error.get(name), str | int) and said != ""]
-        return _storable(" ".join(told) or str(dict(error)))
-    return _storable(error if isinstance(error, str) else str(error))
+        return storable(" ".join(told) or str(dict(error)))
+    return storable(error if isinstance(error, str) else str(error))
 
 
 def error_texts(errors: Sequence[object]) -> Sequence[str | None] | None:
@@ -20,6 +20,6 @@ def error_texts(errors: Sequence[object]) -> Sequence[str | None] | None:
     return [error_text(each) if each else None for each in errors] if any(errors) else None
 
 
-def _storable(text: str) -> str:
-    # JSON can name halves of a character, which no UTF-8 file can hold.
+def storable(text: str) -> str:
+    """The text as UTF-8 can hold it: JSON can name halves of a character, and a `?` stands for each."""
     return text.encode("utf-8", "replace").decode("utf-8")
