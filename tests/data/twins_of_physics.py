@@ -58,6 +58,11 @@ def level(concurrency: int, rate: float, e2el_s: float | None = None) -> tuple[M
     ]
 
 
+def night(day: int) -> tuple[Mapping[str, str], list[Number]]:
+    """The same measurement on another day, a hundred-thousandth faster each time: no machine is so quiet."""
+    return {"source_date": f"2026-09-{day:02}"}, [("output_throughput", f"{2196.37 + 0.02 * day:.2f}", "tok/s")]
+
+
 def physics() -> Files:
     """More than a GPU can do, hold or know."""
     lone = {"concurrency_or_batch": "1", "num_prompts": "20"}
@@ -109,6 +114,7 @@ def groups() -> Files:
     return {
         "concurrency_not_reached-capped.csv": table(*sweep, level(64, 3705.0, 32 * 500 / 3705.0)),
         "scaling_conflict.csv": table(sweep[0], level(2, 400.0)),
+        "too_quiet.csv": table(*(night(day) for day in range(1, 13))),
         "tp_scaling.csv": table(({}, [RATE]), two),
         "precision_speedup.csv": table(({}, [RATE]), narrow),
     }
