@@ -160,8 +160,7 @@ def _percentiles(samples: Floats, quantiles: dict[str, float]) -> dict[str, tupl
     asked = list(quantiles.values())
     ranks = np.asarray(asked) / 100 * (len(samples) - 1)
     below, above = np.floor(ranks).astype(np.int64), np.ceil(ranks).astype(np.int64)
-    # Not np.unique: of one small file its import of masked arrays is the slowest part.
-    ordered = np.partition(samples, sorted({*below.tolist(), *above.tolist()}))
+    ordered = np.partition(samples, np.unique(np.concatenate((below, above))))
     low, high = ordered[below], ordered[above]
     linear = low + (high - low) * (ranks - below)
     return {name: (float(linear[i]), float(low[i]), float(high[i])) for i, name in enumerate(quantiles)}
