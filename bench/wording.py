@@ -19,8 +19,8 @@ class Told(float):
 
 def counted(count: float, one: str, many: str | None = None) -> str:
     """`1 request`, `2 requests`; `many` where more than one is not `one` with an s."""
-    whole = round(count)
-    return f"{whole} {one if whole == 1 else many or one + 's'}"
+    whole = f"{count:.0f}"  # a count that cannot be, an infinite one, is still said
+    return f"{whole} {one if whole == '1' else many or one + 's'}"
 
 
 def written_out(text: str) -> str:

@@ -25,6 +25,7 @@ def test_a_number_of_ordinary_size_has_no_exponent(text: str, read: str) -> None
 def test_one_is_not_several() -> None:
     assert [counted(count, "request") for count in (0, 1, 2.0)] == ["0 requests", "1 request", "2 requests"]
     assert counted(1, "energy", "energies") == "1 energy"
+    assert counted(float("inf"), "value") == "inf values"
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.column)
