@@ -53,7 +53,7 @@ $(STAMP): requirements/bootstrap.lock.txt requirements/pipeline.lock.txt pyproje
 	touch $@
 
 lock: $(STAMP)
-	for name in bootstrap machine pipeline; do \
+	for name in bootstrap lm_eval machine pipeline; do \
 	  $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
 	    --no-emit-index-url --no-emit-find-links requirements/$$name.in -o requirements/$$name.lock.txt; \
 	done

@@ -173,6 +173,12 @@ class LoadDriverError(NightbenchError):
     stage = "load-drive"
 
 
+class LmEvalError(NightbenchError):
+    """A task of lm-eval was asked and gave no score."""
+
+    stage = "lm-eval"
+
+
 class HostError(NightbenchError):
     """A machine at the other end of SSH failed us."""
 

@@ -17,6 +17,7 @@ from bench.record import PlannedRun
 from bench.suite import Model, Scenario, Suite
 
 MEASURE = "measure"  # the stage that a night is for
+LM_EVAL = "lm-eval"
 
 
 @dataclass(frozen=True)
@@ -100,8 +101,8 @@ def estimate_night(suite: Suite, runs: Sequence[PlannedRun], site: Site, catalog
         Stage("calibrate", pace["calibration_s"], pace["calibration_s"], "of the load client"),
     )
     ending = Stage("release", pace["release_s"], pace["release_s"], "until the delete is accepted")
-    served = (*_servers(suite, runs, site, catalog), *_loads(suite, runs, site, catalog))
-    stages = (*bring_up, *served, *(() if site.is_own else (ending,)))
+    loads = (*_loads(suite, runs, site, catalog), *_tasks(suite, runs))
+    stages = (*bring_up, *_servers(suite, runs, site, catalog), *loads, *(() if site.is_own else (ending,)))
     return Estimate(stages, site.usd_per_hour, pace["gpu_minimum_s"] if site.usd_per_hour else 0.0)
 
 
@@ -205,6 +206,17 @@ def _loads(suite: Suite, runs: Sequence[PlannedRun], site: Site, catalog: Catalo
         stages.append(Stage(MEASURE, spent, spent, basis, name, counts[name], is_known))
     rest = len(runs) * pace["run_overhead_s"]
     return (*stages, Stage("keep", rest, rest, "counters, hashes, run folders fetched", runs=len(runs)))
+
+
+def _tasks(suite: Suite, runs: Sequence[PlannedRun]) -> tuple[Stage, ...]:
+    """What each server is asked after its loads; how long a question takes is the task's secret."""
+    asked = suite.quality.lm_eval
+    if asked is None:
+        return ()
+    count = len({run.scenario.server_id for run in runs})
+    total = count * asked.timeout_s
+    basis = f"{', '.join(asked.tasks)}: at most quality.lm_eval.timeout_s"
+    return (Stage(LM_EVAL, total, total, basis, runs=count, is_known=False),)
 
 
 def _load_s(suite: Suite, scenario: Scenario, site: Site, catalog: Catalog) -> tuple[float, str, bool]:

@@ -10,7 +10,7 @@ from typing import Literal
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from bench.frozen import Frozen
-from bench.suite import Quality, Scenario, Suite
+from bench.suite import LmEval, Quality, Scenario, Suite
 
 RECORD_VERSION = 1
 # Raised by each entry of METHOD.md: a flag, a warm-up, a formula, anything that changes the numbers.
@@ -228,6 +228,30 @@ class RunRecord(Written):
     calibration: Calibration | None = None  # None: of a night that did not calibrate its client
     lineage: Lineage
     stage_s: dict[str, float] = Field(default_factory=dict)  # seconds spent in each stage of this run
+    file_sha256: dict[str, str] = Field(default_factory=dict)  # each raw file beside this record
+
+
+class AskedTask(Written):
+    """One task that a server was asked, and how that ended; `measured` has its results in `<task>.json`."""
+
+    task: str
+    outcome: Outcome
+    reason: str | None = None
+    duration_s: float | None = None
+
+
+class LmEvalRecord(Written):
+    """What a server was asked by lm-eval after its loads: `record.json` in a folder `lm-eval-<server_id>/0`."""
+
+    record_version: int = RECORD_VERSION
+    night: str
+    suite: str
+    server_id: str
+    started_at: datetime
+    ended_at: datetime
+    asked: LmEval
+    tasks: tuple[AskedTask, ...]
+    folder_sha256: str | None = None  # over every file of the suite's own folder of tasks
     file_sha256: dict[str, str] = Field(default_factory=dict)  # each raw file beside this record
 
 

@@ -3,11 +3,12 @@
 from pathlib import Path
 from uuid import UUID
 
-from prefect import flow
+from prefect import flow, get_run_logger
 from prefect.client.schemas.objects import FlowRun, State
 from prefect.flows import Flow
 
-from bench.errors import HostError, MachineUnfitError, NightbenchError
+from bench.errors import BudgetError, HostError, MachineUnfitError, NightbenchError
+from bench.estimate import LM_EVAL
 from bench.record import NightRecord, PlannedRun
 from infra.ledger import Lease
 from infra.measuring import Bench
@@ -22,7 +23,7 @@ from tasks.golden import find_golden
 from tasks.leases import alive, give_back_leftovers
 from tasks.loading import keep_end, load, report
 from tasks.machine import as_rented, can_be_replaced, prepare_machine, provision, reach, teardown
-from tasks.measuring import bring_up, is_serving, make_bench, measure, shut_down
+from tasks.measuring import ask_tasks, bring_up, has_tasks, is_serving, make_bench, measure, shut_down
 from tasks.model_cache import fill_bucket
 from tasks.planning import missing_runs, plan_night
 from tasks.salvage import keep_away
@@ -144,7 +145,20 @@ def measure_runs(bench: Bench, engine: EngineAt, artifact: UUID) -> None:
         keep_away(bench.night.night, is_paid_for=True)
         progress.run_is_over()
     if isinstance(running, RunningServer):
+        ask_its_tasks(bench, runs[-1], running)
         shut_down(bench, running)
+
+
+def ask_its_tasks(bench: Bench, run: PlannedRun, running: RunningServer) -> None:
+    """Ask what only shows in the answers, of the very process that was measured and after all of it was."""
+    if not has_tasks(bench, run):
+        return
+    try:
+        with spending(bench.night, bench.lease.lease_id, LM_EVAL):
+            ask_tasks(bench, run, running)
+    except BudgetError as error:  # everything is measured: the night does not end for this
+        get_run_logger().warning("lm-eval was not run: %s", error)
+    keep_away(bench.night.night, is_paid_for=True)
 
 
 def try_server(bench: Bench, run: PlannedRun, engine: EngineAt) -> RunningServer | NightbenchError:

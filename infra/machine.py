@@ -18,7 +18,7 @@ from infra.host import Host, Look
 from infra.inputs import files_of, place_of
 from infra.processes import MARK
 from infra.shipping import HOME, Shipped, ship
-from infra.verbs import Listener, bring_up, calibrate, find_site, measure, shut_down
+from infra.verbs import Listener, ask_tasks, bring_up, calibrate, find_site, measure, shut_down
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -28,7 +28,7 @@ POLL_FIRST_S, POLL_S = 0.2, 1.0
 LAST_CHARS = 1500
 LEAVE_PATIENCE_S = 30.0
 # After these there is something on the machine that belongs into the night's folder here.
-LEAVES_SOMETHING = frozenset(verb.__name__ for verb in (find_site, calibrate, bring_up, measure, shut_down))
+LEAVES_SOMETHING = frozenset(verb.__name__ for verb in (find_site, calibrate, bring_up, measure, ask_tasks, shut_down))
 
 # A host's owner may say things in host.env, an engine of their own say; what we bring comes after it.
 _RUN = """secret=$0 code=$1; shift

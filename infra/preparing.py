@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bench.errors import EngineBuildError, NoSpaceError
 from bench.suite import Engine
 from infra import stopping
 from infra.engines import ready_engine
 from infra.hub_process import Hub
+from infra.lm_eval_env import ready_lm_eval
 from infra.models import PreparedModel, prepare_model
 from infra.pieces import Kept
 from infra.server import EngineAt
@@ -69,11 +71,15 @@ class Asked:
     lease_id: str
     is_rented: bool = False
     kept: Kept | None = None
+    with_lm_eval: bool = False
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """The engine and the weights on this machine, and how long each took (`engine`, `model`), one beside the other."""
+    """The engine and the weights on this machine, and how long each took, one beside the other.
+
+    `stage_s` has `engine` and `model`, and `lm-eval` where that was asked for.
+    """
 
     engine: EngineAt
     model: PreparedModel
@@ -88,10 +94,19 @@ def hub_of(settings: Settings, lease_id: str) -> Hub:
 def prepare(asked: Asked, settings: Settings, say: Say) -> Prepared:
     """Install the engine beside the download of the model; repeating it finds both, and verifies the model."""
     hub = hub_of(settings, asked.lease_id)
-    done = together(
-        {
-            "engine": lambda: ready_engine(asked.engine, settings, say, is_rented=asked.is_rented),
-            "model": lambda: prepare_model(asked.source, asked.models, say, hub, asked.kept),
-        }
-    )
+    jobs: dict[str, Job] = {
+        "engine": lambda: ready_engine(asked.engine, settings, say, is_rented=asked.is_rented),
+        "model": lambda: prepare_model(asked.source, asked.models, say, hub, asked.kept),
+    }
+    if asked.with_lm_eval:
+        jobs["lm-eval"] = lambda: _try_lm_eval(settings, say)
+    done = together(jobs)
     return Prepared(done.answers["engine"], done.answers["model"], done.stage_s)
+
+
+def _try_lm_eval(settings: Settings, say: Say) -> None:
+    """Make the harness's environment while the model comes; no night ends because it cannot be made."""
+    try:
+        ready_lm_eval(settings, say)
+    except (EngineBuildError, NoSpaceError) as error:
+        say(f"the environment of lm-eval cannot be made yet: {error}")

@@ -23,11 +23,18 @@ OWNER = "NIGHTBENCH_OWNER"  # the process that started this one or its parents, 
 
 
 def start_detached(
-    argv: Sequence[str], environment: Mapping[str, str], pid_file: Path, log: Path, *, keep_exit_code: bool = False
+    argv: Sequence[str],
+    environment: Mapping[str, str],
+    pid_file: Path,
+    log: Path,
+    *,
+    keep_exit_code: bool = False,
+    cwd: Path | None = None,
 ) -> int:
     """Start a program in a session of its own, its output appended to `log`; return its session id.
 
     It survives its parent. `environment` is added to ours. With `keep_exit_code`, `exit_code` tells how it ended.
+    With `cwd` it runs in another folder than ours, and files are named by whole paths.
     """
     script = _WAIT_FOR if keep_exit_code else _BECOME
     exit_file(pid_file).unlink(missing_ok=True)
@@ -39,6 +46,7 @@ def start_detached(
             stderr=subprocess.STDOUT,
             env={**os.environ, **environment},
             start_new_session=True,
+            cwd=cwd,
         )
     return process.pid
 

@@ -17,6 +17,7 @@ from infra.host import Host, Say
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("bench", "catalog", "infra", "meter")
 LOCKS = ("bootstrap.lock.txt", "machine.lock.txt", "engine.lock.txt")
+LM_EVAL_LOCK = "lm_eval.lock.txt"  # built beside them where a suite asks for it, and in no golden image
 HOME = "nightbench"  # everything of ours on a machine is in this folder of the user's home
 INSTALL_PATIENCE_S = 1800.0
 CHECK_TIMEOUT_S = 120.0
@@ -83,7 +84,7 @@ def _files() -> Iterator[Path]:
         for path in sorted((ROOT / package).rglob("*")):
             if path.is_file() and "__pycache__" not in path.parts:
                 yield path
-    yield from (ROOT / "requirements" / lock for lock in LOCKS)
+    yield from (ROOT / "requirements" / lock for lock in (*LOCKS, LM_EVAL_LOCK))
 
 
 def lock_hashes() -> dict[str, str]:

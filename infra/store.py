@@ -6,6 +6,7 @@ runs/<night>/calibration.json                 the load client's own error, on th
 runs/<night>/end.json                         why the night ended early, where it did
 runs/<night>/<scenario_id>/<repeat>/          one run; MANIFEST.sha256 names and hashes each of its files
 runs/<night>/<scenario_id>/.partial-<repeat>/ the same while it is being written
+runs/<night>/lm-eval-<server_id>/0/           what a server was asked after its loads, in the same form
 """
 
 import gzip
@@ -17,9 +18,10 @@ from pathlib import Path
 from pydantic import BaseModel, ValidationError
 
 from bench.errors import NoSpaceError, UnreadableResultError, UsageError
-from bench.record import NightRecord, PlannedRun, RunRecord
+from bench.record import LmEvalRecord, NightRecord, PlannedRun, RunRecord
 
 MANIFEST = "MANIFEST.sha256"
+LM_EVAL = "lm-eval-"
 PARTIAL, ABANDONED = ".partial-", ".abandoned-"
 GIB = 1 << 30
 
@@ -37,6 +39,11 @@ def night_file(data: Path, night: str) -> Path:
 def run_folder(data: Path, night: str, run: PlannedRun) -> Path:
     """Where one run is, once it is whole."""
     return night_folder(data, night) / run.scenario.scenario_id / str(run.repeat)
+
+
+def lm_eval_folder(data: Path, night: str, server_id: str) -> Path:
+    """Where the scores of one server are, once they are whole; one night asks a server once."""
+    return night_folder(data, night) / f"{LM_EVAL}{server_id}" / "0"
 
 
 def lease_file(data: Path, night: str, lease_id: str) -> Path:
@@ -95,20 +102,26 @@ def nights(data: Path) -> list[str]:
 
 def start_run(data: Path, night: str, run: PlannedRun) -> Path:
     """An empty folder to write a run into; what an earlier, killed try left there is kept aside."""
-    final = run_folder(data, night, run)
-    partial = final.with_name(f"{PARTIAL}{run.repeat}")
-    if partial.exists():
-        _keep_aside(partial, run.repeat)
-    (partial / "load").mkdir(parents=True)
+    partial = start_folder(run_folder(data, night, run))
+    (partial / "load").mkdir()
     return partial
 
 
-def _keep_aside(partial: Path, repeat: int) -> None:
-    count = len(list(partial.parent.glob(f"{ABANDONED}{repeat}-*")))
-    partial.rename(partial.with_name(f"{ABANDONED}{repeat}-{count}"))
+def start_folder(final: Path) -> Path:
+    """An empty folder that will have this name once it is whole."""
+    partial = final.with_name(f"{PARTIAL}{final.name}")
+    if partial.exists():
+        _keep_aside(partial, final.name)
+    partial.mkdir(parents=True)
+    return partial
 
 
-def finish_run(partial: Path, record: RunRecord) -> Path:
+def _keep_aside(partial: Path, name: str) -> None:
+    count = len(list(partial.parent.glob(f"{ABANDONED}{name}-*")))
+    partial.rename(partial.with_name(f"{ABANDONED}{name}-{count}"))
+
+
+def finish_run(partial: Path, record: RunRecord | LmEvalRecord) -> Path:
     """Write the record and the manifest, sync everything, and give the folder its final name."""
     hashes = file_hashes(partial)
     write_json(partial / "record.json", record.model_copy(update={"file_sha256": hashes}))

@@ -11,9 +11,9 @@ from types import MappingProxyType
 from typing import Any
 
 from bench.errors import NightbenchError
-from bench.record import Calibration, Host, NightRecord, PlannedRun, RunRecord
-from bench.suite import Engine, Machine, Model
-from infra import engines, fitness, measuring, preparing, server, store, volume_disk
+from bench.record import Calibration, Host, LmEvalRecord, NightRecord, PlannedRun, RunRecord
+from bench.suite import Engine, Machine, Model, Scenario
+from infra import engines, fitness, lm_eval, measuring, preparing, server, store, volume_disk
 from infra.facts import read_host
 from infra.fitness import Demand, Fitness
 from infra.kept_model import put_pieces
@@ -58,6 +58,7 @@ class Terms:
     scratch: Path | None = None
     volume: Path | None = None  # keeps the model between nights
     kept: Kept | None = None  # the model in a bucket, which is asked before the hub
+    with_lm_eval: bool = False  # the harness's environment is made as well
 
 
 def check_machine(hear: Listener, asked: Machine, is_rented: bool) -> Fitness:
@@ -92,6 +93,7 @@ def prepare(hear: Listener, engine: Engine, model: Model, terms: Terms) -> Prepa
         lease_id=terms.lease_id,
         is_rented=terms.is_rented,
         kept=terms.kept,
+        with_lm_eval=terms.with_lm_eval,
     )
     return preparing.prepare(asked, settings, hear.say)
 
@@ -152,6 +154,11 @@ def measure(hear: Listener, bench: Bench, run: PlannedRun, running: RunningServe
     return measuring.measure(bench, run, running, hear.progress)
 
 
+def ask_tasks(hear: Listener, bench: Bench, scenario: Scenario, running: RunningServer) -> LmEvalRecord:
+    """Ask a server the suite's tasks of lm-eval, into a folder of its own; one that gives no score has a reason."""
+    return lm_eval.ask_tasks(bench, scenario, running, hear.say)
+
+
 def shut_down(hear: Listener, running: RunningServer) -> None:
     """Stop the server's whole process tree; safe to repeat."""
     server.stop(running)
@@ -174,6 +181,7 @@ VERBS: MappingProxyType[str, Callable[..., Any]] = MappingProxyType(
             bring_up,
             is_serving,
             measure,
+            ask_tasks,
             shut_down,
         )
     }

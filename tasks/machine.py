@@ -115,7 +115,8 @@ def prepare_machine(lease: Lease, site: Site, suite: Suite, volume: Volume | Non
     """Put the engine and the weights on the machine, the one while the other comes, or find them there."""
     mount = mounted(lease, volume) if volume else None
     found = look_in_bucket(suite.model, get_run_logger().info)
-    terms = Terms(lease.lease_id, is_rented(lease), site.scratch, mount, found.kept)
+    with_lm_eval = suite.quality.lm_eval is not None
+    terms = Terms(lease.lease_id, is_rented(lease), site.scratch, mount, found.kept, with_lm_eval)
     prepared = machine_of(lease).do(verbs.prepare, listener(), suite.engine, suite.model, terms)
     prepared = replace(prepared, model=found.explain(prepared.model))
     took = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in prepared.stage_s.items())

@@ -11,7 +11,7 @@ from prefect.cache_policies import NO_CACHE
 from bench.errors import NightbenchError
 from bench.plan import describe_load
 from bench.record import Calibration, LeaseFacts, Lineage, NightRecord, PlannedRun, RunRecord
-from infra import verbs
+from infra import store, verbs
 from infra.cloud import Snapshot
 from infra.ledger import Lease
 from infra.measuring import Bench
@@ -87,6 +87,26 @@ def measure(
         record.reason or "",
     )
     return record
+
+
+@task(task_run_name="lm-eval on {run.scenario.server_id}", cache_policy=NO_CACHE, persist_result=False)
+def ask_tasks(bench: Bench, run: PlannedRun, running: RunningServer) -> None:
+    """Ask the server of this run the suite's tasks, once a night; no trouble with it ends a night that is measured."""
+    log = get_run_logger()
+    try:
+        record = machine_under(bench).do(verbs.ask_tasks, listener(), bench, run.scenario, running)
+    except NightbenchError as error:
+        log.error("lm-eval was not run: %s", error)  # noqa: TRY400 - a sentence for a person; there is nothing to trace
+        return
+    for task_asked in record.tasks:
+        say = log.info if task_asked.outcome == "measured" else log.warning
+        say("lm-eval, %s: %s %s", task_asked.task, task_asked.outcome, task_asked.reason or "")
+
+
+def has_tasks(bench: Bench, run: PlannedRun) -> bool:
+    """Whether the server of this run is still to be asked tasks in this night."""
+    folder = store.lm_eval_folder(Settings().data, bench.night.night, run.scenario.server_id)
+    return bench.night.suite.quality.lm_eval is not None and not folder.exists()
 
 
 @task(task_run_name="stop server", cache_policy=NO_CACHE, persist_result=False, retries=2, retry_delay_seconds=1)

@@ -26,6 +26,7 @@ Table = Literal[
     "leases",
     "attempts",
     "stages",
+    "quality_scores",
     "claims",
     "claim_requests",
     "claim_findings",
@@ -77,6 +78,7 @@ _ASKED = (
     Column("warmup_count", "integer", "requests sent and thrown away before", low=0),
     Column("min_duration_s", "number", "window this suite asks for", "s", low=0),
     Column("min_requests_per_slot", "number", "requests a concurrency slot this suite asks for", low=0),
+    Column("lm_eval_tasks", "texts", "tasks of lm-eval that this suite asks each server; NULL where it asks none"),
 )
 
 _FOUND = (
@@ -155,6 +157,8 @@ _ANSWERS = (
     Column("quality_not_checked", "text", "why answers before and after the load were not compared"),
     Column("quality_not_compared", "text", "why the passage was not compared with earlier nights"),
     Column("greedy_not_compared", "text", "why the greedy tokens were not compared with an earlier night"),
+    Column("lm_eval_worst", "text", "the score that fell most against earlier nights, and from what"),
+    Column("lm_eval_not_compared", "text", "why a score of lm-eval was not compared with earlier nights"),
 )
 
 _MEASURED = (
@@ -340,6 +344,35 @@ _STAGES = (
     ),
 )
 
+_SCORES = (
+    _IDS[0],
+    Column("suite", "text", "name of the suite", nullable=False),
+    Column("server_id", "text", "hash of what the server was started with", nullable=False),
+    Column("task", "text", "the task that was asked, or a part of it", nullable=False),
+    Column("outcome", "text", "measured, failed or not-run", nullable=False),
+    Column("reason", "text", "why there is no score"),
+    Column("metric", "text", "what was counted; NULL where there is no score"),
+    Column("filter", "text", "how the harness read the answers"),
+    Column("value", "number", "the score, in the metric's own unit"),
+    Column("stderr", "number", "its standard error as the harness gives it", low=0),
+    Column("is_higher_better", "flag", "whether more is better"),
+    Column("sample_count", "integer", "questions asked", low=0),
+    Column("sample_total", "integer", "questions that the task has", low=0),
+    Column("limit", "integer", "questions asked at most, as the suite says; NULL for all", low=1),
+    Column("few_shot", "integer", "examples before each question", low=0),
+    Column("task_version", "text", "the task's version as its file says"),
+    Column("harness_version", "text", "version of lm-eval"),
+    Column("folder_sha256", "text", "hash of the suite's own folder of tasks; NULL where it has none"),
+    Column("quality_id", "text", "as of the measurements of this server; NULL where none was measured"),
+    Column("value_earlier", "number", "median of that score over the nights that it was compared with"),
+    Column("stderr_earlier", "number", "median of its standard errors there", low=0),
+    Column("earlier_night_count", "integer", "how many nights these are", low=0),
+    Column("fall_se", "number", "how much worse the score is, in standard errors of both"),
+    Column("not_compared", "text", "why it was not compared with earlier nights"),
+    Column("started_at", "moment", "when the server was asked its first task"),
+    Column("duration_s", "number", "how long the task took", "s", low=0),
+)
+
 COLUMNS: dict[Table, tuple[Column, ...]] = {
     "measurements": (*_IDS, *_LABELS, *_ASKED, *_FOUND, *_MEASURED, *_PRICE, *_EVIDENCE, *_LINEAGE),
     "requests": _REQUESTS,
@@ -349,6 +382,7 @@ COLUMNS: dict[Table, tuple[Column, ...]] = {
     "leases": _LEASES,
     "attempts": _ATTEMPTS,
     "stages": _STAGES,
+    "quality_scores": _SCORES,
     "claims": CLAIM_COLUMNS,
     "claim_requests": CLAIM_REQUEST_COLUMNS,
     "claim_findings": (*CLAIM_IDS, *_FINDING),

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from bench.accuracy import GREEDY_TOKENS, Greedy, agreed_share, fall
 from bench.rules import judge
 from bench.rules.answers import ANSWER_RULES
+from warehouse.columns import Table
 from warehouse.folders import nights
 from warehouse.lake import PART, STAGING, partition
 from warehouse.rows import Row
@@ -26,16 +27,17 @@ _READ = ["quality_id", "verdict", *_HARDWARE, "logprob_mean_before", "greedy_tok
 FIRST = "this is the first night with these weights and flags"
 
 
-def earlier_files(lake: Path, data: Path, night: str) -> Iterator[Path]:
-    """The measurements of the nights before this one, latest first; as staged where they are loaded too."""
+def earlier_files(lake: Path, data: Path, night: str, table: Table = "measurements") -> Iterator[Path]:
+    """A table of the nights before this one, latest first; as staged where they are loaded too."""
     for name in reversed([name for name in nights(data) if name < night][-LOOK_BACK:]):
-        found = _file(lake, name)
+        found = file_of(lake, name, table)
         if found is not None:
             yield found
 
 
-def _file(lake: Path, night: str) -> Path | None:
-    places = (partition(root, "measurements", night) / PART for root in (lake / STAGING, lake))
+def file_of(lake: Path, night: str, table: Table = "measurements") -> Path | None:
+    """A night's table as staged, else as loaded; None where it is neither."""
+    places = (partition(root, table, night) / PART for root in (lake / STAGING, lake))
     return next((place for place in places if place.exists()), None)
 
 
@@ -109,14 +111,15 @@ def _by_prompt(row: Mapping[str, Sequence[int] | None]) -> Greedy:
 
 def later_compared(lake: Path, data: Path, night: str) -> list[str]:
     """The loaded nights after this one that were compared with it, if what is staged of it now is not as it was."""
-    was = read_answers(_if_there(partition(lake, "measurements", night) / PART))
-    now = read_answers(_file(lake, night))
+    was = read_answers(if_there(partition(lake, "measurements", night) / PART))
+    now = read_answers(file_of(lake, night))
     if was == now:
         return []
     touched = {row["quality_id"] for row in (*was, *now)}
     later = [name for name in nights(data) if name > night]
-    return [name for name in later if touched & {row["quality_id"] for row in read_answers(_file(lake, name))}]
+    return [name for name in later if touched & {row["quality_id"] for row in read_answers(file_of(lake, name))}]
 
 
-def _if_there(path: Path) -> Path | None:
+def if_there(path: Path) -> Path | None:
+    """The path of a file; None where there is none."""
     return path if path.exists() else None

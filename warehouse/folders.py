@@ -10,6 +10,7 @@ from bench.errors import UnreadableResultError, UsageError
 
 MANIFEST = "MANIFEST.sha256"
 RECORD = "record.json"
+LM_EVAL = "lm-eval-"  # how the folders begin in which servers were asked tasks; no scenario_id does
 _NIGHT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _LINE = re.compile(r"([0-9a-f]{64}) [ *](.+)")
 
@@ -60,9 +61,26 @@ def night_folder(data: Path, night: str) -> Path:
 def run_folders(folder: Path) -> Iterator[tuple[Path, Place | None]]:
     """Every run folder of a night in order; no place where its name is not a repeat. Names with a dot are left out."""
     for scenario in _shown(folder):
+        if scenario.name.startswith(LM_EVAL):
+            continue
         for repeat in _shown(scenario):
             is_repeat = repeat.name.isdecimal() and str(int(repeat.name)) == repeat.name
             yield repeat, Place(folder.name, scenario.name, int(repeat.name)) if is_repeat else None
+
+
+def lm_eval_folders(folder: Path) -> Iterator[Path]:
+    """Every folder of a night in which a server was asked tasks, in order."""
+    for server in _shown(folder):
+        if server.name.startswith(LM_EVAL):
+            yield from _shown(server)
+
+
+def read_lm_eval(folder: Path) -> dict[str, bytes]:
+    """The record and the results of such a folder, by name; UnreadableResultError where it is not as it was written."""
+    files = {name: _checked(folder, name, digest) for name, digest in _manifest(folder).items()}
+    if files.get(RECORD) is None:
+        raise UnreadableResultError(f"{MANIFEST} does not list {RECORD}")
+    return {name: content for name, content in files.items() if content is not None}
 
 
 def _shown(folder: Path) -> list[Path]:
@@ -109,7 +127,7 @@ def _manifest(folder: Path) -> dict[str, str]:
 
 def _checked(folder: Path, name: str, digest: str) -> bytes | None:
     """The file's bytes once its hash is right; None for one that no row is made of."""
-    is_read = name == RECORD or name.endswith((".txt", ".parquet")) or name.startswith("load/")
+    is_read = name.endswith((".json", ".txt", ".parquet")) or name.startswith("load/")
     try:
         if is_read:
             content = (folder / name).read_bytes()

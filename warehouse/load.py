@@ -43,6 +43,7 @@ from warehouse.rows import (
     run_rows,
     unreadable_row,
 )
+from warehouse.scores import compare_scores, later_scored, score_rows, with_scores
 
 _Item = TypeVar("_Item")
 _Made = TypeVar("_Made")
@@ -75,6 +76,7 @@ class _Night:
     planned: Planned = field(default_factory=dict)
     measurements: list[Row] = field(default_factory=list)
     asked: list[Asked] = field(default_factory=list)
+    scores: list[Row] = field(default_factory=list)
     leases: list[LeaseRows] = field(default_factory=list)
     end: NightEnd | None = None
     warnings: list[str] = field(default_factory=list)
@@ -93,8 +95,8 @@ def load_night(data: Path, night: str) -> LoadSummary:
     folder = night_folder(data, night)
     with writing_to(data / "lake"), one_loader(data) as lake:
         summary = _stage(folder, lake)
-        anew = later_compared(lake, data, night)
-        for later in anew:
+        anew = {*later_compared(lake, data, night), *later_scored(lake, data, night)}
+        for later in sorted(anew):
             _stage(night_folder(data, later), lake)
         changed = swap_in(lake)
         build_warehouse(data)
@@ -141,6 +143,7 @@ def _stage(folder: Path, lake: Path) -> LoadSummary:
             if rows.server_samples is not None:
                 server_samples.add(rows.server_samples)
     night.measurements = compare(night.measurements, earlier_files(lake, folder.parent.parent, night.name))
+    _score(night, lake)
     judgement = judge_night(night.measurements, together(night.asked))
     _write_judged(night, judgement, staging)
     verdicts = Counter(judgement.verdicts.values())
@@ -154,6 +157,14 @@ def _stage(folder: Path, lake: Path) -> LoadSummary:
     )
 
 
+def _score(night: _Night, lake: Path) -> None:
+    """Read what the night's servers were asked after their loads, and hold it against earlier nights."""
+    rows, warnings = score_rows(night.folder, night.measurements)
+    night.warnings += warnings
+    night.scores = compare_scores(rows, earlier_files(lake, night.folder.parent.parent, night.name, "quality_scores"))
+    night.measurements = with_scores(night.measurements, night.scores)
+
+
 def _write_judged(night: _Night, judgement: Judgement, staging: Path) -> None:
     judged = [
         row | {"verdict": judgement.verdicts[row["run_id"]], "withdrawn": judgement.withdrawn.get(row["run_id"])}
@@ -163,6 +174,7 @@ def _write_judged(night: _Night, judgement: Judgement, staging: Path) -> None:
     findings = sorted(judgement.findings, key=lambda row: (row["scenario_id"], row["repeat"]))
     write_rows(staging, "measurements", night.name, judged)
     write_rows(staging, "findings", night.name, findings)
+    write_rows(staging, "quality_scores", night.name, night.scores)
     write_rows(staging, "leases", night.name, [rows.lease for rows in night.leases])
     write_rows(staging, "attempts", night.name, [row for rows in night.leases for row in rows.attempts])
     write_rows(staging, "stages", night.name, [row for rows in night.leases for row in rows.stages])

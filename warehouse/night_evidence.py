@@ -42,10 +42,12 @@ def night_exhibits(row: Mapping[str, Any]) -> Exhibits:
 def _exhibit(rule: Rule, row: Mapping[str, Any]) -> Observed | Lacking:
     value = row[rule.column]
     if value is not None and not math.isnan(value):
-        return Observed(float(value))
+        return Observed(float(value), (row[rule.noted_in] or "") if rule.noted_in else "")
     return Lacking(f"{rule.column} is missing" if rule.lacking is None else rule.lacking.format_map(row))
 
 
 def _applies(rule: Rule, row: Mapping[str, Any]) -> bool:
+    if rule.only_where is not None and not row[rule.only_where]:
+        return False
     loop = "closed" if row["arrivals"] == "closed" else "open"
     return rule.applies(loop, row["driver"], is_exact=row["prompt_form"] == "tokens")

@@ -208,6 +208,7 @@ def _asked(scenario: Scenario, quality: Quality) -> Row:
         "warmup_count": work.warmup_count,
         "min_duration_s": quality.min_duration_s,
         "min_requests_per_slot": quality.min_requests_per_slot,
+        "lm_eval_tasks": None if quality.lm_eval is None else list(quality.lm_eval.tasks),
     }
 
 

@@ -12,6 +12,9 @@ LOST_NATS = 0.05  # perplexity 5 % higher: what is quicker at this price is anot
 ONE_PROMPT_APART = 0.75  # where two tokens are all but equally likely rounding decides, and one prompt of four may part
 _ROUNDING = "three standard errors of bfloat16 rounding over the passage; 5 % of perplexity is another model"
 _GREEDY = "one of the four fixed prompts may part where two tokens are all but equally likely"
+WORSE_SE = 2.0  # of both scores: one in forty where other questions are drawn each night, and they are the same
+MUCH_WORSE_SE = 3.0  # one in seven hundred
+_SCORES = "two and three standard errors of the difference; the questions are the same, so chance moves it by less"
 _LOST = "the same as of numerics_changed, against the median of the latest sound nights with the same weights"
 ANSWER_RULES: tuple[Rule, ...] = (
     Rule(
@@ -58,5 +61,22 @@ ANSWER_RULES: tuple[Rule, ...] = (
         is_required=False,
         origin=_LOST,
         lacking="the answers were not compared with an earlier night's: {quality_not_compared}",
+    ),
+)
+# Apart from the rules of the fixed questions: a score that fell does not take a night's answers out of their median.
+SCORE_RULES: tuple[Rule, ...] = (
+    Rule(
+        "quality_below_tasks",
+        "ev_lm_eval_fall_se",
+        "quality",
+        (None, WORSE_SE),
+        (None, MUCH_WORSE_SE),
+        "a score of lm-eval is {value:.1f} standard errors below that of earlier nights: the answers got worse, so "
+        "their speed is not comparable",
+        is_required=False,
+        origin=_SCORES,
+        lacking="scores of lm-eval were not compared with an earlier night's: {lm_eval_not_compared}",
+        only_where="lm_eval_tasks",
+        noted_in="lm_eval_worst",
     ),
 )

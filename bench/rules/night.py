@@ -5,7 +5,7 @@ audit table, after InferenceX, MAD, aiperf and LoadGen practice.
 """
 
 from bench.client_bars import CORE_SHARE, MERGED_LATE_SHARE
-from bench.rules.answers import ANSWER_RULES
+from bench.rules.answers import ANSWER_RULES, SCORE_RULES
 from bench.rules.rule import EXACT_ONE, ZERO, Range, Rule
 
 # Where each rule's bounds are from.
@@ -410,4 +410,5 @@ NIGHT_RULES: tuple[Rule, ...] = (
         origin=_CLIENT,
     ),
     *ANSWER_RULES,
+    *SCORE_RULES,
 )

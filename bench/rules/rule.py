@@ -44,6 +44,8 @@ class Rule:
     withdraws: tuple[str, ...] = ()  # scope `metric`: how the columns begin that a FAIL takes out of every view
     means_failed: bool = False  # a FAIL says that nothing was measured at all
     origin: str = ""  # where the bounds are from
+    only_where: str | None = None  # a column of the measurement; where that is missing the rule does not apply
+    noted_in: str | None = None  # a column of the measurement that tells the arithmetic
 
     def applies(self, loop: str, driver: str, *, is_exact: bool = True) -> bool:
         """Whether this rule is about runs of this loop (`closed` or `open`), driver and exactness of prompts."""

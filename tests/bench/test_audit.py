@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from bench.accuracy import agreed_share, fall
 from bench.audit import evidence, loop_of, release
+from bench.lm_eval import Earlier, fall_se
 from bench.record import Accuracy, Answers, CalibratedLoad, Calibration, Server
 from bench.report import Planned
 from bench.rules import NIGHT_RULES, NOT_CHECKABLE, Evidence, Rule, Status, judge, verdict
@@ -35,6 +36,7 @@ def _beside_earlier(run: Measured) -> Evidence:
     means = (asked.before.logprob_mean, asked.after.logprob_mean)
     return {
         "ev_logprob_fall": fall(means, [-2.0]),
+        "ev_lm_eval_fall_se": fall_se(run.row.get("score") or 0.6, 0.03, [Earlier(0.6, 0.03)], is_higher_better=True),
         "ev_greedy_agreed_earlier_share": agreed_share(asked.before.greedy, ANSWERS.greedy),
     }
 
@@ -276,6 +278,7 @@ WARNS: list[tuple[str, Measured, Mutation]] = [
     ("numerics_changed_greedy", STEADY, _answering(after=OTHER_WORDS)),
     ("numerics_changed_since", STEADY, _answering(before=OTHER_WORDS, after=OTHER_WORDS)),
     ("quality_below", STEADY, _answering(before=_likely(-2.02), after=_likely(-2.02))),
+    ("quality_below_tasks", STEADY, _storing(score=0.5)),
 ]
 FAILS: list[tuple[str, Measured, Mutation]] = [
     ("failure_rate", STEADY, _failing(3)),
@@ -308,6 +311,7 @@ FAILS: list[tuple[str, Measured, Mutation]] = [
     ("tail_unsupported", STEADY, _storing(ttft_p99_ms=1.0)),
     ("numerics_changed", STEADY, _answering(after=_likely(-2.06))),
     ("quality_below", STEADY, _answering(before=_likely(-2.06), after=_likely(-2.06))),
+    ("quality_below_tasks", STEADY, _storing(score=0.4)),
 ]
 SPOILT = {code: run for code, run, _ in [*WARNS, *FAILS]}
 

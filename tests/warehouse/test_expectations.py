@@ -63,7 +63,8 @@ def judged_cases(good_rows: dict[str, Row]) -> Judgement:
 
 
 def _spoiled(good_rows: dict[str, Row], rule: Rule, status: str, value: float) -> Row:
-    return good_rows[_loop(rule)] | {"run_id": f"{rule.code}-{status}", rule.column: value}
+    asked = {"lm_eval_tasks": ["gsm8k"]} if rule.only_where else {}
+    return good_rows[_loop(rule)] | asked | {"run_id": f"{rule.code}-{status}", rule.column: value}
 
 
 def test_every_rule_has_a_case_in_which_it_does_not_pass() -> None:
@@ -222,7 +223,7 @@ def test_great_expectations_says_what_the_audit_says(
     rows = [
         good_rows["closed"]
         | evidence
-        | {"run_id": f"r{at}", "arrivals": arrivals, "driver": driver, "prompt_form": form}
+        | {"lm_eval_tasks": ["gsm8k"], "run_id": f"r{at}", "arrivals": arrivals, "driver": driver, "prompt_form": form}
         for at, (evidence, arrivals, driver, form) in enumerate(frames)
     ]
 

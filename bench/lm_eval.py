@@ -1,0 +1,159 @@
+"""What EleutherAI's lm-evaluation-harness is told, how its results are read, and how far a score has fallen.
+
+Each task is a process of its own: one whose data is not there takes no other with it.
+"""
+
+import json
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from bench.errors import UnreadableResultError
+from bench.load import Target
+from bench.suite import LmEval
+
+# Nothing is fetched while a machine is paid for, and no run of somebody else's code is agreed to.
+ENVIRONMENT = {
+    "HF_HUB_OFFLINE": "1",
+    "HF_DATASETS_OFFLINE": "1",
+    "HF_EVALUATE_OFFLINE": "1",
+    "TRANSFORMERS_OFFLINE": "1",
+    "DO_NOT_TRACK": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+}
+REQUEST_TIMEOUT_S = 300
+# As datasets says it of a data set that is not in its cache, or of a file that a task names.
+_NO_DATA = re.compile(
+    r"OfflineModeIsEnabled|offline mode|Couldn't (reach|find)|Unable to find|FileNotFoundError|DatasetNot"
+)
+_LAST_CHARS = 300
+
+
+@dataclass(frozen=True)
+class Score:
+    """One metric of one task, as the harness gives it.
+
+    `value` is in the metric's own unit, a share for most; `stderr` is None where the harness has none. `sample_count`
+    questions were asked of `sample_total`.
+    """
+
+    task: str
+    task_version: str | None
+    metric: str
+    filter: str
+    value: float
+    stderr: float | None
+    is_higher_better: bool | None
+    sample_count: int | None
+    sample_total: int | None
+    few_shot: int | None
+    harness_version: str | None
+
+
+def task_argv(
+    executable: Path, asked: LmEval, task: str, target: Target, max_length: int, result: Path
+) -> tuple[str, ...]:
+    """The harness's command line for one task; it writes `result` with a time between its stem and its suffix."""
+    model = {
+        "model": target.served_model,
+        "base_url": f"{target.base_url}/v1/completions",
+        "tokenizer_backend": "huggingface",
+        "tokenizer": str(target.model_path),  # the server's own: answers are weighed by the tokens that it sees
+        "max_length": max_length,
+        "num_concurrent": asked.concurrency,
+        "max_retries": 1,  # a second try would hide an answer that failed
+        "timeout": REQUEST_TIMEOUT_S,
+    }
+    options: list[str] = []
+    for name, value in (("limit", asked.limit), ("num_fewshot", asked.few_shot), ("include_path", asked.folder)):
+        options += [] if value is None else [f"--{name}", str(value)]
+    told = json.dumps(model, separators=(",", ":"))
+    argv = (str(executable), "run", "--model", "local-completions", "--model_args", told, "--tasks", task, *options)
+    return (*argv, "--output_path", str(result))
+
+
+def why_not(log: str, exit_code: int) -> tuple[bool, str]:
+    """Whether a task's data is what was missing, and the log's last words on why the harness gave up."""
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    last = next((line for line in reversed(lines) if re.match(r"[\w.]*(?:Error|Exception)\b", line)), None)
+    said = last or (lines[-1] if lines else "it said nothing")
+    return _NO_DATA.search(said) is not None, f"exit code {exit_code}: {said[:_LAST_CHARS]}"
+
+
+def read_scores(text: bytes) -> tuple[Score, ...]:
+    """Every score of a results file; raises UnreadableResultError where it is none, or has no score."""
+    try:
+        document = json.loads(text)
+        found = tuple(_scores(document))
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise UnreadableResultError(f"this is no results file of lm-eval ({error!r})") from error
+    if not found:
+        raise UnreadableResultError("lm-eval gave no score")
+    return found
+
+
+def _scores(document: dict[str, Any]) -> Iterator[Score]:
+    for task, values in document["results"].items():
+        version, count = document.get("versions", {}).get(task), document.get("n-samples", {}).get(task, {})
+        better = document.get("higher_is_better", {}).get(task, {})
+        for key, value in values.items():
+            metric, comma, filtered = key.partition(",")
+            if not comma or metric.endswith("_stderr") or not _is_number(value):
+                continue
+            stderr = values.get(f"{metric}_stderr,{filtered}")
+            yield Score(
+                task=task,
+                task_version=None if version is None else str(version),
+                metric=metric,
+                filter=filtered,
+                value=float(value),
+                stderr=float(stderr) if _is_number(stderr) else None,
+                is_higher_better=better.get(metric),
+                sample_count=count.get("effective"),
+                sample_total=count.get("original"),
+                few_shot=document.get("n-shot", {}).get(task),
+                harness_version=document.get("lm_eval_version"),
+            )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def standard_error(value: float, stderr: float | None, count: int | None) -> float | None:
+    """A score's standard error; that of a share of 0 or 1, which the harness takes for certain, by two more of each.
+
+    Agresti and Coull: to so many questions two right and two wrong answers are added. None where nobody can say.
+    """
+    if stderr is None or stderr > 0:
+        return stderr
+    if count is None or value not in (0.0, 1.0):
+        return None
+    share = (value * count + 2) / (count + 4)
+    return math.sqrt(share * (1 - share) / (count + 4))
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """A score of an earlier night and its standard error."""
+
+    value: float
+    stderr: float
+
+
+def fall_se(value: float, stderr: float, earlier: Sequence[Earlier], *, is_higher_better: bool) -> float | None:
+    """How many standard errors of both a score is worse than the median of earlier nights' (negative: better).
+
+    The questions are the same each night, so chance moves a score by less than this error, which is that of having
+    drawn these questions and no others. None without an earlier night.
+    """
+    if not earlier:
+        return None
+    before, error = median(each.value for each in earlier), median(each.stderr for each in earlier)
+    worse_by = before - value if is_higher_better else value - before
+    return worse_by / math.hypot(stderr, error)

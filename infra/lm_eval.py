@@ -1,0 +1,154 @@
+"""Ask a server the tasks of EleutherAI's harness, once its loads are over; what cannot be asked is a reason, no score.
+
+runs/<night>/lm-eval-<server_id>/0/   record.json, then <task>.json as the harness wrote it, and <task>.log
+"""
+
+import hashlib
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bench.errors import LmEvalError, NightbenchError
+from bench.lm_eval import ENVIRONMENT, read_scores, task_argv, why_not
+from bench.load import Target
+from bench.record import AskedTask, LmEvalRecord
+from bench.suite import LmEval, Scenario
+from infra import processes, server, store
+from infra.lm_eval_env import ready_lm_eval
+from infra.measuring import Bench
+from infra.server import RunningServer
+from infra.settings import Settings
+
+POLL_S = 0.5
+END_PATIENCE_S = 5.0
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class _Asking:
+    """The tasks and their server, the folder that is written, and until when (of the monotonic clock) there is time."""
+
+    bench: Bench
+    scenario: Scenario
+    running: RunningServer
+    asked: LmEval
+    folder: Path
+    command: Path
+    until: float
+
+
+def ask_tasks(bench: Bench, scenario: Scenario, running: RunningServer, say: Say) -> LmEvalRecord:
+    """Ask every task of the suite and return the record, which is then on disk; never fails for the harness's sake.
+
+    `scenario` is any of this server's. Nothing of the harness is left running. The suite must have tasks.
+    """
+    asked = bench.night.suite.quality.lm_eval
+    if asked is None:
+        raise LmEvalError(f"the suite {bench.night.suite.name} has no tasks of lm-eval: give it [quality.lm_eval]")
+    partial = store.start_folder(store.lm_eval_folder(bench.data, bench.night.night, scenario.server_id))
+    started_at = datetime.now(UTC)
+    try:
+        command = ready_lm_eval(Settings(), say)  # building it takes none of the tasks' time
+        here = _Asking(bench, scenario, running, asked, partial, command, time.monotonic() + asked.timeout_s)
+        tasks = tuple(_told(_ask(here, task), say) for task in asked.tasks)
+    except NightbenchError as error:
+        tasks = tuple(_not_run(task, f"its environment cannot be made: {error}") for task in asked.tasks)
+    record = LmEvalRecord(
+        night=bench.night.night,
+        suite=bench.night.suite.name,
+        server_id=scenario.server_id,
+        started_at=started_at,
+        ended_at=datetime.now(UTC),
+        asked=asked,
+        tasks=tasks,
+        folder_sha256=content_of(asked.folder),
+    )
+    store.finish_run(partial, record)
+    return record
+
+
+def _told(done: AskedTask, say: Say) -> AskedTask:
+    say(f"lm-eval, {done.task}: {done.outcome}" + (f", {done.reason}" if done.reason else ""))
+    return done
+
+
+def _not_run(task: str, reason: str) -> AskedTask:
+    return AskedTask(task=task, outcome="not-run", reason=reason)
+
+
+def _ask(here: _Asking, task: str) -> AskedTask:
+    """Ask one task: how it ended, whatever happened."""
+    if time.monotonic() >= here.until:
+        return _not_run(task, f"no time was left of {here.asked.timeout_s:g} s (suite: quality.lm_eval.timeout_s)")
+    if not server.is_serving(here.running):
+        return _not_run(task, "the server does not answer any more")
+    began = time.monotonic()
+    log, out = here.folder / f"{task}.log", here.folder / "out"
+    try:
+        code = _run(here, task, log, out / "results.json")
+        if code != 0:
+            return _gave_up(here, task, log, code)
+        written = sorted(out.glob("results_*.json"))
+        if not written:
+            raise LmEvalError("the harness ended well and wrote no results")
+        written[-1].rename(here.folder / f"{task}.json")
+        read_scores((here.folder / f"{task}.json").read_bytes())
+    except (NightbenchError, OSError) as error:
+        return AskedTask(task=task, outcome="failed", reason=str(error), duration_s=time.monotonic() - began)
+    finally:
+        shutil.rmtree(out, ignore_errors=True)
+    return AskedTask(task=task, outcome="measured", duration_s=time.monotonic() - began)
+
+
+def _gave_up(here: _Asking, task: str, log: Path, code: int) -> AskedTask:
+    is_data, why = why_not(log.read_text(errors="replace"), code)
+    if not is_data:
+        raise LmEvalError(f"the harness gave up ({why})")
+    return _not_run(
+        task,
+        f"the data of {task} is not on this host ({why}); fetch it there once with the network "
+        f"({here.command} run --model dummy --limit 1 --tasks {task}), or put tasks and data into a "
+        "folder there and name it in the suite: quality.lm_eval.folder",
+    )
+
+
+def _run(here: _Asking, task: str, log: Path, result: Path) -> int:
+    """Run the harness to its end and give its exit code; its whole process tree has ended when this returns.
+
+    Raises LmEvalError where its time is over or the server ended first.
+    """
+    target = Target(here.running.base_url, here.scenario.model.name, here.bench.model.path, here.bench.model.vocab_size)
+    argv = task_argv(here.command, here.asked, task, target, here.scenario.engine.max_model_len, result)
+    pid_file = here.bench.machine / "lm-eval.pid"
+    environment = {**ENVIRONMENT, processes.MARK: here.bench.lease.lease_id}
+    folder = Path(here.asked.folder) if here.asked.folder else None  # a task names its data from there
+    if folder is not None and not folder.is_dir():
+        raise LmEvalError(f"there is no folder {folder} on this host (suite: quality.lm_eval.folder)")
+    session = processes.start_detached(argv, environment, pid_file, log, keep_exit_code=True, cwd=folder)
+    try:
+        return _wait(here, pid_file)
+    finally:
+        processes.end_session(session, END_PATIENCE_S)
+        pid_file.unlink(missing_ok=True)
+        processes.exit_file(pid_file).unlink(missing_ok=True)
+
+
+def _wait(here: _Asking, pid_file: Path) -> int:
+    while (code := processes.exit_code(pid_file)) is None:
+        if not processes.is_alive(here.running.pid):
+            raise LmEvalError(f"the server ended meanwhile: {server.explain_end(here.running)}")
+        if time.monotonic() > here.until:
+            raise LmEvalError(f"not done after {here.asked.timeout_s:g} s (suite: quality.lm_eval.timeout_s)")
+        time.sleep(POLL_S)
+    return code
+
+
+def content_of(folder: str | None) -> str | None:
+    """A hash over the names and the content of every file of a folder; None of none."""
+    if folder is None or not Path(folder).is_dir():
+        return None
+    lines = (f"{digest}  {name}\n" for name, digest in sorted(store.file_hashes(Path(folder)).items()))
+    return hashlib.sha256("".join(lines).encode()).hexdigest()

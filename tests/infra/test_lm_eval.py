@@ -1,0 +1,210 @@
+"""Asking tasks, with the truth server as the server and a small program in the harness's place."""
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bench.errors import LmEvalError
+from bench.record import Calibration, LeaseFacts, Lineage, NightRecord
+from bench.suite import LmEval, Quality, ScenarioEntry, Suite
+from infra import processes, server, store
+from infra.facts import read_host
+from infra.lm_eval import ask_tasks
+from infra.measuring import Bench
+from infra.models import PreparedModel
+from infra.server import Bringup, RunningServer
+from tests.bench.test_lm_eval import NO_DATA, RESULTS
+from tests.infra.test_server import quiet, what
+from tests.warehouse.folders import STARTED
+
+__all__ = ["what"]
+NIGHT = "2026-03-01"
+# Does what the name of its task says; it leaves its environment, its folder and its arguments behind.
+HARNESS = """#!{python}
+import json, os, signal, subprocess, sys, time
+said = dict(zip(sys.argv[1:], sys.argv[2:]))
+task, out = said["--tasks"], said["--output_path"]
+print("asked", json.loads(said["--model_args"])["base_url"], os.getcwd(), os.environ["HF_DATASETS_OFFLINE"], flush=True)
+if task == "good":
+    os.makedirs(os.path.dirname(out))
+    open(out.replace(".json", "_2026-11-22T06-52-14.905420.json"), "wb").write(open({results!r}, "rb").read())
+elif task == "empty":
+    os.makedirs(os.path.dirname(out))
+    open(out.replace(".json", "_2026.json"), "w").write("{{}}")
+elif task == "nodata":
+    sys.exit({no_data!r})
+elif task == "broken":
+    sys.exit("ValueError: Tasks not found: broken")
+elif task == "killer":
+    os.kill(int(open(os.environ["SERVER_PID_FILE"]).read()), signal.SIGKILL)
+    time.sleep(600)
+elif task == "endless":
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=False)
+    time.sleep(600)
+"""
+
+
+@pytest.fixture
+def running(what: Bringup) -> Iterator[RunningServer]:
+    found = server.bring_up(what, quiet)
+    yield found
+    server.stop(found)
+
+
+@pytest.fixture(autouse=True)
+def harness(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    command = tmp_path / "lm-eval"
+    command.write_text(HARNESS.format(python=sys.executable, results=str(RESULTS), no_data=NO_DATA))
+    command.chmod(0o755)
+    monkeypatch.setenv("NIGHTBENCH_LM_EVAL", str(command))
+    return command
+
+
+def bench_of(what: Bringup, asked: LmEval | None) -> Bench:
+    """A bench for this server, whose suite asks for these tasks."""
+    entry = ScenarioEntry(name="one", **what.scenario.workload.model_dump())
+    suite = Suite(
+        name="asking",
+        model=what.scenario.model,
+        engine=what.scenario.engine,
+        quality=Quality(lm_eval=asked),
+        scenarios=(entry,),
+    )
+    night = NightRecord(
+        night=NIGHT, target="local", started_at=STARTED, suite=suite, suite_sha256="0" * 64, seed=0, runs=()
+    )
+    return Bench(
+        data=what.machine.parent / "data",
+        night=night,
+        machine=what.machine,
+        host=read_host(),
+        model=PreparedModel("m", what.model, revision="r", sha256="0" * 64, bytes=1, weights_bytes=1, vocab_size=512),
+        calibration=Calibration(reason="none"),
+        lease=LeaseFacts(lease_id=what.lease_id, cloud="test", machine_id="m", usd_per_hour=0.0),
+        lineage=Lineage(nightbench_version="0", git_commit=None, suite_sha256="0" * 64),
+    )
+
+
+def folder_of(what: Bringup) -> Path:
+    return store.lm_eval_folder(what.machine.parent / "data", NIGHT, what.scenario.server_id)
+
+
+def nothing_is_left(what: Bringup, running: RunningServer) -> bool:
+    """Whether every process of the lease belongs to the server."""
+    mine = {process.pid for process in processes.members(running.pid)}
+    return {process.pid for process in processes.marked(what.lease_id)} <= mine
+
+
+def test_a_task_that_was_asked_leaves_its_results_and_its_log(what: Bringup, running: RunningServer) -> None:
+    bench = bench_of(what, LmEval(tasks=("good",)))
+
+    record = ask_tasks(bench, what.scenario, running, quiet)
+
+    assert [(task.task, task.outcome, task.reason) for task in record.tasks] == [("good", "measured", None)]
+    assert store.is_whole(folder_of(what))
+    assert (folder_of(what) / "good.json").read_bytes() == RESULTS.read_bytes()
+    assert f"asked {running.base_url}/v1/completions" in (folder_of(what) / "good.log").read_text()
+    assert {path.name for path in folder_of(what).iterdir()} == {
+        *("record.json", "good.json", "good.log", store.MANIFEST),
+    }
+    assert not list(what.machine.glob("lm-eval*"))
+
+
+def test_data_that_is_not_there_is_a_reason_and_no_failure_and_takes_no_other_task_with_it(
+    what: Bringup, running: RunningServer
+) -> None:
+    bench = bench_of(what, LmEval(tasks=("nodata", "broken", "empty", "good")))
+
+    nodata, broken, empty, good = ask_tasks(bench, what.scenario, running, quiet).tasks
+
+    assert nodata.outcome == "not-run"
+    assert str(nodata.reason).startswith("the data of nodata is not on this host")
+    assert "quality.lm_eval.folder" in str(nodata.reason)
+    assert (broken.outcome, empty.outcome, good.outcome) == ("failed", "failed", "measured")
+    assert "Tasks not found: broken" in str(broken.reason)
+    assert "no results file of lm-eval" in str(empty.reason)
+
+
+def test_tasks_are_read_from_the_folder_that_the_suite_names(
+    what: Bringup, running: RunningServer, tmp_path: Path
+) -> None:
+    (tmp_path / "tasks").mkdir()
+    (tmp_path / "tasks" / "good.yaml").write_text("task: good\n")
+
+    record = ask_tasks(
+        bench_of(what, LmEval(tasks=("good",), folder=f"{tmp_path}/tasks")), what.scenario, running, quiet
+    )
+
+    assert f"{tmp_path}/tasks 1" in (folder_of(what) / "good.log").read_text()
+    assert record.folder_sha256 is not None
+
+
+def test_a_folder_that_is_not_there_is_named(what: Bringup, running: RunningServer, tmp_path: Path) -> None:
+    bench = bench_of(what, LmEval(tasks=("good",), folder=f"{tmp_path}/nowhere"))
+
+    (task,) = ask_tasks(bench, what.scenario, running, quiet).tasks
+
+    assert task.outcome == "failed"
+    assert f"there is no folder {tmp_path}/nowhere" in str(task.reason)
+
+
+def test_a_task_that_takes_too_long_is_killed_with_its_children_and_the_next_is_not_begun(
+    what: Bringup, running: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("infra.lm_eval.END_PATIENCE_S", 0.1)
+    bench = bench_of(what, LmEval(tasks=("endless", "good"), timeout_s=3.0))
+
+    endless, good = ask_tasks(bench, what.scenario, running, quiet).tasks
+
+    assert (endless.outcome, good.outcome) == ("failed", "not-run")
+    assert endless.reason == "not done after 3 s (suite: quality.lm_eval.timeout_s)"
+    assert "no time was left of 3 s" in str(good.reason)
+    assert nothing_is_left(what, running)
+    assert server.is_serving(running)
+
+
+def test_a_server_that_ends_under_a_task_is_said_and_asked_no_more(
+    what: Bringup, running: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SERVER_PID_FILE", str(running.pid_file))
+    bench = bench_of(what, LmEval(tasks=("killer", "good")))
+
+    killer, good = ask_tasks(bench, what.scenario, running, quiet).tasks
+
+    assert killer.outcome == "failed"
+    assert "the server ended meanwhile" in str(killer.reason)
+    assert (good.outcome, good.reason) == ("not-run", "the server does not answer any more")
+    assert nothing_is_left(what, running)
+
+
+def test_a_server_that_is_gone_is_not_asked(what: Bringup, running: RunningServer) -> None:
+    os.killpg(running.pid, signal.SIGKILL)
+    processes.end_session(running.pid, patience_s=5)
+
+    (task,) = ask_tasks(bench_of(what, LmEval(tasks=("good",))), what.scenario, running, quiet).tasks
+
+    assert (task.outcome, task.duration_s) == ("not-run", None)
+
+
+def test_a_harness_that_cannot_be_installed_is_a_reason(
+    what: Bringup, running: RunningServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("NIGHTBENCH_LM_EVAL")
+    monkeypatch.setenv("NIGHTBENCH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("infra.lm_eval_env.FREE_BYTES_NEEDED", 1 << 60)
+
+    (task,) = ask_tasks(bench_of(what, LmEval(tasks=("good",))), what.scenario, running, quiet).tasks
+
+    assert task.outcome == "not-run"
+    assert "lm-eval needs" in str(task.reason)
+    assert store.is_whole(folder_of(what))
+
+
+def test_a_suite_without_tasks_has_nothing_to_ask(what: Bringup, running: RunningServer) -> None:
+    with pytest.raises(LmEvalError, match="has no tasks"):
+        ask_tasks(bench_of(what, None), what.scenario, running, quiet)
