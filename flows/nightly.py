@@ -19,6 +19,7 @@ from infra.verbs import Site
 from infra.volumes import Volume
 from tasks.artifacts import NightProgress, show_plan, show_results, start_progress
 from tasks.calibrating import calibrate_client
+from tasks.dead_runs import provably_alive
 from tasks.golden import find_golden
 from tasks.leases import alive, give_back_leftovers
 from tasks.loading import keep_end, load, report
@@ -62,6 +63,12 @@ def nightly(
 
     """
     night = plan_night(Path(suite), target, poc=poc, resume=resume)
+    with provably_alive():
+        return live_through(night)
+
+
+def live_through(night: NightRecord) -> LoadSummary:
+    """Measure, load, judge and report what the night is missing; raise what ended it early once that is done."""
     show_plan(night)
     missing = len(missing_runs(night))
     progress = start_progress(night, missing)

@@ -5,12 +5,15 @@ from prefect.artifacts import create_table_artifact
 
 from bench.errors import LeaseError
 from infra.settings import Settings
+from tasks.dead_runs import end_dead_runs
 from tasks.leases import give_back_leftovers
 
 
 @flow(name="reap")
 def reap(everything: bool = False) -> list[str]:
     """Return the ids of the machines that were given back; fails where one could not be.
+
+    A night whose process and worker died together is called crashed, so that the next one need not wait for it.
 
     Args:
         everything: Also what a living night still uses
@@ -23,6 +26,8 @@ def reap(everything: bool = False) -> list[str]:
     for stranger in reaped.strangers:
         log.warning("looks like ours and is not known, so it was left alone: %s", stranger)
     create_table_artifact([{"machine_id": name} for name in gone], key="reaped", description="Machines given back")
+    for name in end_dead_runs():
+        log.warning("the flow run %s was dead and nobody had said so: its process is gone", name)
     if reaped.failed:
         raise LeaseError(f"not given back, and costing: {reaped.why()}")
     return gone

@@ -7,7 +7,7 @@ from uuid import UUID
 import psutil
 import pytest
 from prefect.client.orchestration import SyncPrefectClient
-from prefect.states import Cancelling, Crashed
+from prefect.states import Cancelling
 
 from tests.flows.conftest import make_house
 from tests.flows.deployed import Service, begin, finish, state_of, working
@@ -114,10 +114,11 @@ def test_where_the_worker_is_killed_too_the_next_reap_gives_the_machine_back_and
         finish(api, next_worker, "reap/reap")
         assert night.is_running()
         assert account.emulator.living("nb") == [machine]
+        assert state_of(api, run).name == "Running"  # its worker is dead, and it is not
 
         night.kill()
         finish(api, next_worker, "reap/reap")
         account.judge()
+        assert state_of(api, run).name == "Crashed"  # or the next night would wait for it
         assert next_worker.stop() == []
     assert worker.living() == []
-    api.set_flow_run_state(run, Crashed(), force=True)  # nobody is left to say so; the next night waits for it
