@@ -11,8 +11,9 @@ STAMP := .venv/.installed
 run: $(STAMP)
 	$(BIN)/nightbench run suites/local.toml --target local
 
+# Two files at a time: most tests wait for a server, an engine or a clock. No test may depend on how fast the host is.
 test: check
-	$(BIN)/pytest
+	$(BIN)/pytest --numprocesses 2 --dist loadfile
 
 check: $(STAMP)
 	$(BIN)/ruff format --check .
