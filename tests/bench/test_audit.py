@@ -15,6 +15,7 @@ from bench.report import Planned
 from bench.rules import NIGHT_RULES, NOT_CHECKABLE, Evidence, Rule, Status, judge, verdict
 from bench.steady import PARTS
 from bench.suite import Quality, Workload
+from bench.wording import Told
 from tests.bench.builders import ANSWERS, CALIBRATION, CLOSED, OPEN, Measured, closed_loop, healthy, looks, open_loop
 
 RULE = {rule.code: rule for rule in NIGHT_RULES}
@@ -384,7 +385,7 @@ def test_what_a_rule_passes_it_also_tolerates(rule: Rule) -> None:
 
 @pytest.mark.parametrize("rule", NIGHT_RULES, ids=lambda rule: rule.code)
 def test_the_sentence_of_a_rule_takes_its_value(rule: Rule) -> None:
-    assert rule.sentence.format(value=0.5)
+    assert rule.sentence.format(value=Told(0.5))
 
 
 @pytest.mark.parametrize(
