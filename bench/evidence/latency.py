@@ -82,7 +82,7 @@ def _outside(claim: Claim, implied: float, loose: float) -> Exhibits:
 
 def _slip(claim: Claim, answered: Answered) -> Observed | Lacking:
     """What one latency must be multiplied by for its identity to hold; 1 where it holds, or where nothing helps."""
-    sides = [*_sums(answered), *_restated(claim, answered)]
+    sides = [*_sums(answered), *_of_batches(claim, answered), *_restated(claim, answered)]
     if not sides:
         return Lacking("E2EL and TPOT of one statistic, and the mean output tokens")
     found = [
@@ -132,6 +132,15 @@ def _sums(answered: Answered) -> Iterator[_Side]:
         scalable = ("E2EL", "TPOT") if ttft is None or name == "median" else ("E2EL", "TPOT", "TTFT")
         yield _Side(note, ("E2EL", e2el), parts, scalable)
         return
+
+
+def _of_batches(claim: Claim, answered: Answered) -> Iterator[_Side]:
+    """A batch's latency, against what is stated of it for each token of an answer."""
+    e2el, each, osl = answered.mean("e2el"), claim.said.latency_per_token_s, claim.asked.osl
+    if e2el is None or each is None or osl is None:
+        return
+    note = f"latency {e2el:.6g} s, and {each:.6g} s a token * {osl:.6g} tokens"
+    yield _Side(note, ("latency", e2el), {"latency a token": each * osl}, ("latency", "latency a token"))
 
 
 def _restated(claim: Claim, answered: Answered) -> Iterator[_Side]:
