@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any, get_args, get_type_hints
 
-from bench.claim import Asked, Metric, Said
+from bench.claim import Asked, Device, Metric, Said
 from warehouse.column import WITHDRAWN, Column, Type
 
 CLAIM_IDS = (
@@ -18,7 +18,11 @@ STATISTICS = {"mean": "mean", "median": "p50", "std": "std", "min": "min", "max"
 _TYPES: dict[type, Type] = {str: "text", int: "integer", float: "number", bool: "flag"}
 _UNITS = (
     *(("_tok_per_s", "tok/s"), ("_per_s", "1/s"), ("_per_hour", "USD/h"), ("_gib", "GiB"), ("_at_s", "s"), ("_s", "s")),
-    *(("_share", "share"), ("_tokens", "tokens"), ("_len", "tokens")),
+    *(("_share", "share"), ("_tokens", "tokens"), ("_len", "tokens"), ("_w", "W"), ("_j", "J"), ("_c", "°C")),
+)
+# Where its samples begin and how many are blank is for the audit; what a GPU drew is for comparing.
+DEVICE_FIELDS = tuple(
+    each.name for each in fields(Device) if each.name.startswith(("power", "energy", "joules", "temp", "used"))
 )
 
 _LINEAGE = (
@@ -37,11 +41,11 @@ _LINEAGE = (
 )
 
 
-def _fields(of: type, what: str) -> Iterator[Column]:
+def _fields(of: type, what: str, names: tuple[str, ...] | None = None) -> Iterator[Column]:
     hints = get_type_hints(of)
-    for each in fields(of):
-        unit = next((unit for ending, unit in _UNITS if each.name.endswith(ending)), None)
-        yield Column(each.name, _type(hints[each.name]), f"{what}: {each.name.replace('_', ' ')}", unit)
+    for name in names or [each.name for each in fields(of)]:
+        unit = next((unit for ending, unit in _UNITS if name.endswith(ending)), None)
+        yield Column(name, _type(hints[name]), f"{what}: {name.replace('_', ' ')}", unit)
 
 
 def _type(hint: Any) -> Type:
@@ -62,6 +66,7 @@ CLAIM_COLUMNS = (
     *_fields(Asked, "asked"),
     *_fields(Said, "said"),
     *_latencies(),
+    *_fields(Device, "telemetry", DEVICE_FIELDS),
     Column("unread", "text", "what the file says beside that, as a JSON object", nullable=False),
 )
 

@@ -15,7 +15,7 @@ from bench.claim import Asked, Claim, Said
 from bench.errors import UnreadableResultError
 from bench.judging import Finding, Judged, group_exhibits, judge_claim, row_exhibits
 from bench.rules import BY_COLUMN
-from warehouse.claim_columns import METRICS, STATISTICS
+from warehouse.claim_columns import DEVICE_FIELDS, METRICS, STATISTICS
 from warehouse.claim_requests import request_tables
 from warehouse.columns import withdrawn_columns
 from warehouse.context import context_of
@@ -181,6 +181,7 @@ def _claim_row(partition: str, at: int, judged: Judged) -> Row:
         "verdict": judged.verdict,
         **{each.name: getattr(claim.asked, each.name) for each in fields(Asked)},
         **{each.name: getattr(claim.said, each.name) for each in fields(Said)},
+        **{name: getattr(claim.device, name, None) for name in DEVICE_FIELDS},
         **_latencies(claim),
         "unread": json.dumps(claim.unread, sort_keys=True, default=str),
     }

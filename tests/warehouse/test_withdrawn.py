@@ -130,3 +130,13 @@ def test_a_cost_that_does_not_say_of_which_tokens_is_withdrawn(tmp_path: Path) -
 
     assert [name for (name,) in withdrawn if name.startswith("usd_per_mtok")] != []
     assert run_sql(data, "SELECT count(usd_per_mtok_unstated) FROM standing_claims").rows == ((0,),)
+
+
+@pytest.mark.parametrize(("file", "beginning"), [("power_range.csv", "power"), ("temp_order.csv", "temp")])
+def test_what_telemetry_cannot_have_read_is_withdrawn(tmp_path: Path, file: str, beginning: str) -> None:
+    data = _imported(tmp_path, AUDIT / file)
+
+    kept, standing = _ask(data, "FROM claims"), _ask(data, "FROM standing_claims")
+
+    assert _told(kept, beginning) != []
+    assert _told(standing, beginning) == []
