@@ -134,8 +134,7 @@ def test_a_request_arrives_when_its_last_byte_does_and_not_when_the_server_reads
     log = tmp_path / "truth.log"
     with connected(server, log) as connection:
         connection.connect()
-        # Other tests of this process may have left children of theirs.
-        (process,) = [one for one in psutil.Process().children() if str(log) in one.cmdline()]
+        (process,) = [one for one in psutil.process_iter(["cmdline"]) if str(log) in (one.info["cmdline"] or ())]
         process.suspend()
         connection.request("POST", "/v1/completions", json.dumps(body()))
         sent_ns = time.monotonic_ns()
