@@ -56,18 +56,22 @@ class Service:
         return self.log.read_text()[-4000:]
 
     def stop(self) -> list[str]:
-        """Ask it to end and return what had to be killed."""
+        """Ask it to end and return what it left behind, which is killed.
+
+        Prefect turns our signal into a KeyboardInterrupt, which can be lost in a callback; a worker
+        that did not hear it is ended as an operator would end it.
+        """
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         try:
             self.process.wait(timeout=60)
         except subprocess.TimeoutExpired:
             self.process.kill()
+            self.process.wait(timeout=10)
         left = self.living()
         killed = [f"{process.pid} {process.name()}" for process in left]
         for process in left:
             process.kill()
-        self.process.wait(timeout=10)
         return killed
 
 
