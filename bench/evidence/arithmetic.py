@@ -139,7 +139,8 @@ def _again(answered: Answered, metric: Metric, stated: dict[str, float]) -> Iter
 
 def _moments(answered: Answered, metric: Metric, samples: Floats) -> dict[str, tuple[float, ...]]:
     """Each with the estimators in use: of the population or a sample; a mean TPOT by request or by token."""
-    mean, spread = float(samples.mean()), float(samples.std())
+    with np.errstate(over="ignore"):  # a number too large to be squared has an infinite deviation
+        mean, spread = float(samples.mean()), float(samples.std())
     several = len(samples) / max(1, len(samples) - 1)
     found: dict[str, tuple[float, ...]] = {
         "mean": (mean,),
