@@ -61,7 +61,7 @@ def test_the_page_shows_every_run_with_its_verdict_in_colour(page: str) -> None:
 
 def test_the_page_shows_every_check_and_the_sentence_of_a_finding(page: str) -> None:
     assert all(f"<td>{check.code}</td>" in page for check in checks())
-    assert "2.5% of the requests failed" in page
+    assert "<td class='sentence'>2.5% of the requests failed" in page
 
 
 def test_a_missing_value_is_a_dash_and_never_a_zero(page: str) -> None:

@@ -30,6 +30,8 @@ HOST = (
     *("precision", "kv_cache_tokens", "cold_start_s"),
 )
 
+SENTENCE_SPACES_MIN = 4  # a cell of more words keeps a width in which they can be read
+
 
 @dataclass(frozen=True)
 class _Content:
@@ -143,10 +145,16 @@ def _table(rows: Sequence[Row]) -> str:
 
 
 def _cell(name: str, value: Any) -> str:
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    is_coloured = name in ("verdict", "status", "severity", "outcome") and value is not None
-    kind = " class='number'" if is_number else f" class='{escape(str(value).lower())}'" if is_coloured else ""
-    return f"<td{kind}>{_shown(value)}</td>"
+    kind = _kind(name, value)
+    return f"<td class='{kind}'>{_shown(value)}</td>" if kind else f"<td>{_shown(value)}</td>"
+
+
+def _kind(name: str, value: Any) -> str | None:
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return "number"
+    if name in ("verdict", "status", "severity", "outcome") and value is not None:
+        return escape(str(value).lower())
+    return "sentence" if isinstance(value, str) and value.count(" ") >= SENTENCE_SPACES_MIN else None
 
 
 def _shown(value: Any) -> str:
