@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.context import SettingsContext
 from prefect.settings import PREFECT_API_URL, PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 
 from bench.record import CalibratedLoad, Calibration, NightRecord
@@ -180,8 +181,15 @@ def server_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def prefect_api(server_url: str) -> Iterator[None]:
-    """That server for every flow that runs inside the tests; heartbeats cost a second a flow."""
-    with temporary_settings({PREFECT_API_URL: server_url, PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
+    """That server for every flow that runs inside the tests; heartbeats cost a second a flow.
+
+    For threads too, which know no temporary settings: what they log would begin a server of Prefect's own.
+    """
+    with (
+        temporary_settings({PREFECT_API_URL: server_url, PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}),
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setattr("prefect.context.GLOBAL_SETTINGS_CONTEXT", SettingsContext.get())
         yield
 
 
