@@ -3,8 +3,7 @@
 import os
 import socket
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -12,14 +11,15 @@ from typing import Literal
 
 import psutil
 
-from bench.errors import LedgerError
 from bench.record import AttemptOutcome
 from infra.clock import Clock, WallClock
+from infra.ledger_file import transaction, unusable
 from infra.ledger_tables import BEGIN_ATTEMPT, HOLD_ATTEMPT, HOLD_LEASE, INTEND, bring_up_to_date, values_of
 
 State = Literal["intended", "held", "releasing", "released"]
 # A night on another host is alive while its heartbeat is younger than this; it beats every minute or so.
 HEARTBEAT_MAX_AGE = timedelta(minutes=15)
+REFUSED = "nothing is rented without it"
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class Ledger:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise self._broken(error) from error
+            raise unusable(path, error, REFUSED) from error
         with self._open() as connection:
             bring_up_to_date(connection)
 
@@ -136,25 +136,8 @@ class Ledger:
         """The file; other tables of it have books of their own."""
         return self._path
 
-    def _broken(self, error: Exception) -> LedgerError:
-        return LedgerError(
-            f"the ledger {self._path} cannot be used ({error}); nothing is rented without it: free some space, make "
-            "the folder writable, or point --data at another disk"
-        )
-
-    @contextmanager
-    def _open(self) -> Iterator[sqlite3.Connection]:
-        try:
-            connection = sqlite3.connect(self._path, timeout=30)
-            connection.row_factory = sqlite3.Row
-            connection.execute("PRAGMA synchronous = EXTRA")  # the folder too is synced before a write returns
-            try:
-                with connection:
-                    yield connection
-            finally:
-                connection.close()
-        except sqlite3.Error as error:
-            raise self._broken(error) from error
+    def _open(self) -> AbstractContextManager[sqlite3.Connection]:
+        return transaction(self._path, REFUSED)
 
     def _now(self) -> str:
         return self._clock.now().isoformat()

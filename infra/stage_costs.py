@@ -12,6 +12,7 @@ from bench.money import Rental, Span, stage_costs
 from bench.record import StageCost
 from infra.clock import Clock, WallClock
 from infra.ledger import Lease
+from infra.ledger_file import transaction
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS stages (
@@ -47,19 +48,9 @@ class StageBook:
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
-        try:
-            connection = sqlite3.connect(self._path, timeout=30)
-            try:
-                with connection:
-                    connection.execute(_SCHEMA)
-                    yield connection
-            finally:
-                connection.close()
-        except sqlite3.Error as error:
-            raise LedgerError(
-                f"the ledger {self._path} cannot be written ({error}); nothing is begun whose cost cannot be kept: "
-                "free some space or make the folder writable"
-            ) from error
+        with transaction(self._path, "nothing is begun whose cost cannot be kept") as connection:
+            connection.execute(_SCHEMA)
+            yield connection
 
     @contextmanager
     def stage(self, lease_id: str, stage: str, run: str | None = None) -> Iterator[UnderWay]:

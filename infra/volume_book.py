@@ -12,8 +12,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
-from bench.errors import LedgerError
 from infra.clock import Clock, WallClock
+from infra.ledger_file import transaction
 
 State = Literal["intended", "made"]
 _SCHEMA = """
@@ -54,20 +54,9 @@ class VolumeBook:
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
-        try:
-            connection = sqlite3.connect(self._path, timeout=30)
-            connection.execute("PRAGMA synchronous = EXTRA")  # the folder too is synced before a write returns
-            try:
-                with connection:
-                    connection.execute(_SCHEMA)
-                    yield connection
-            finally:
-                connection.close()
-        except sqlite3.Error as error:
-            raise LedgerError(
-                f"the ledger {self._path} cannot be used ({error}); no volume is made without it: free some space or "
-                "make the folder writable"
-            ) from error
+        with transaction(self._path, "no volume is made without it") as connection:
+            connection.execute(_SCHEMA)
+            yield connection
 
     def intend(self, cloud: str, name: str, size_gib: int) -> None:
         """Write down that this volume is about to be asked for."""

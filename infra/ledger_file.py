@@ -1,0 +1,35 @@
+"""The ledger's file. Several books have their tables in it; each opens it in this one way, for one transaction."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bench.errors import LedgerError
+
+
+@contextmanager
+def transaction(path: Path, refused: str) -> Iterator[sqlite3.Connection]:
+    """A transaction that is on disk when the block ends.
+
+    Raises LedgerError where the file cannot be used; `refused` says what is then not done.
+    """
+    try:
+        connection = sqlite3.connect(path, timeout=30)
+        connection.row_factory = sqlite3.Row
+        connection.execute("PRAGMA synchronous = EXTRA")  # the folder too is synced before a write returns
+        try:
+            with connection:
+                yield connection
+        finally:
+            connection.close()
+    except sqlite3.Error as error:
+        raise unusable(path, error, refused) from error
+
+
+def unusable(path: Path, error: Exception, refused: str) -> LedgerError:
+    """The error of a ledger that cannot be used, with what to do next."""
+    return LedgerError(
+        f"the ledger {path} cannot be used ({error}); {refused}: free some space, make the folder writable, or point "
+        "--data at another disk"
+    )
