@@ -3,6 +3,7 @@
 What a fault lets through is moto's answer; who uploads and reads here is the real boto3.
 """
 
+import os
 import re
 import threading
 import urllib.request
@@ -14,6 +15,14 @@ from typing import Any, Literal, Self
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import WSGIRequestHandler, make_server
 
+# Keys that the bucket takes, and nothing of whoever runs the tests.
+KEYS = {
+    "AWS_ACCESS_KEY_ID": "tester",
+    "AWS_SECRET_ACCESS_KEY": "very-secret-words",
+    "AWS_EC2_METADATA_DISABLED": "true",
+    "AWS_CONFIG_FILE": os.devnull,
+    "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+}
 Kind = Literal["slow-down", "error", "silence", "denied", "corrupt", "cut", "no-range"]
 Environ = dict[str, Any]
 SLOW_DOWN = "<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"

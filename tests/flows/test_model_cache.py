@@ -17,7 +17,7 @@ from infra.settings import Settings
 from infra.small_model import TINY, write_small_model
 from tasks.lease_views import models_kept
 from tests.emulators.hub import HubEmulator
-from tests.emulators.s3 import Bucket
+from tests.emulators.s3 import KEYS, Bucket
 from tests.flows.conftest import House
 from tests.flows.renting import Account, renting
 from warehouse.query import run_sql
@@ -58,9 +58,7 @@ def street(house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
             "NIGHTBENCH_HUB_ENDPOINT": hub.url,
             "NIGHTBENCH_S3_BUCKET": bucket.name,
             "NIGHTBENCH_S3_ENDPOINT": bucket.endpoint,
-            "AWS_ACCESS_KEY_ID": "tester",
-            "AWS_SECRET_ACCESS_KEY": "very-secret-words",
-            "AWS_EC2_METADATA_DISABLED": "true",
+            **KEYS,
             "HF_HOME": str(tmp_path / "hf-home"),
         }
         for name in ("AWS_PROFILE", "HF_TOKEN", "NIGHTBENCH_HF_TOKEN", "HF_HUB_OFFLINE"):

@@ -23,7 +23,7 @@ from infra.object_store import ObjectStore, Patience, Place
 from infra.pieces import Kept, Piece
 from infra.small_model import TINY, write_small_model
 from tests.emulators.hub import HubEmulator
-from tests.emulators.s3 import Bucket
+from tests.emulators.s3 import KEYS, Bucket
 
 WEIGHTS = "model.safetensors"
 PIECE_BYTES = 1 << 20
@@ -32,14 +32,7 @@ QUICK = Patience(connect_s=1.0, read_s=1.0, tries=1)
 
 @pytest.fixture(autouse=True)
 def _keys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name, value in {
-        "AWS_ACCESS_KEY_ID": "tester",
-        "AWS_SECRET_ACCESS_KEY": "very-secret-words",
-        "AWS_EC2_METADATA_DISABLED": "true",
-        "AWS_CONFIG_FILE": str(tmp_path / "none"),
-        "AWS_SHARED_CREDENTIALS_FILE": str(tmp_path / "none"),
-        "HF_HOME": str(tmp_path / "hf-home"),
-    }.items():
+    for name, value in (KEYS | {"HF_HOME": str(tmp_path / "hf-home")}).items():
         monkeypatch.setenv(name, value)
     for name in ("AWS_PROFILE", "HF_TOKEN", "NIGHTBENCH_HF_TOKEN", "HF_HUB_OFFLINE"):
         monkeypatch.delenv(name, raising=False)

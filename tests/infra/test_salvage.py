@@ -15,7 +15,7 @@ from bench.errors import ObjectStoreError, UnreadableResultError
 from infra import store
 from infra.object_store import PART_BYTES, ObjectStore, Patience, Place
 from infra.salvage import fetch_night, missing, read_uploads, salvage
-from tests.emulators.s3 import Bucket
+from tests.emulators.s3 import KEYS, Bucket
 from tests.warehouse.folders import Shape, whole_night
 
 NIGHT = "2026-03-01"
@@ -23,14 +23,8 @@ QUICK = Patience(connect_s=1.0, read_s=1.0, tries=3)
 
 
 @pytest.fixture(autouse=True)
-def _keys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name, value in {
-        "AWS_ACCESS_KEY_ID": "tester",
-        "AWS_SECRET_ACCESS_KEY": "very-secret-words",
-        "AWS_EC2_METADATA_DISABLED": "true",
-        "AWS_CONFIG_FILE": str(tmp_path / "none"),
-        "AWS_SHARED_CREDENTIALS_FILE": str(tmp_path / "none"),
-    }.items():
+def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in KEYS.items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("AWS_PROFILE", raising=False)
 
