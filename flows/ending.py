@@ -6,7 +6,7 @@ import signal
 import sys
 from pathlib import Path
 
-from infra import processes
+from infra.processes import detached
 
 INTERRUPTED, TERMINATED = 130, 143
 
@@ -19,7 +19,7 @@ def end_well() -> None:
     it all the same.
     """
     hush_at_exit()
-    processes.own_children()
+    detached.own_children()
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit())
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup says that a night outlives its terminal

@@ -14,10 +14,10 @@ from pathlib import Path
 from bench.engines import vllm
 from bench.errors import EngineBuildError, ServerStartError
 from bench.suite import Scenario
-from infra import stopping
 from infra.gpus import vendor
+from infra.processes import cancellation
+from infra.processes.command import Said, is_there, run_tool
 from infra.pulling import pull
-from infra.tools import Said, is_there, run_tool
 
 TOOL_TIMEOUT_S = 30.0
 REMOVE_TIMEOUT_S = 60.0  # docker waits for the kernel to let the processes go
@@ -99,7 +99,7 @@ def _apt(words: list[str], say: Say) -> None:
         if not has_said:
             say("somebody else is installing packages (a first boot does); waiting for it")
             has_said = True
-        stopping.check()
+        cancellation.check()
         time.sleep(LOCK_PAUSE_S)
 
 

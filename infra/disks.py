@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.errors import MachineUnfitError
-from infra.tools import run_tool
+from infra.processes.command import run_tool
 
 COLUMNS = "NAME,PATH,TYPE,SIZE,FSTYPE,LABEL,MOUNTPOINTS,TRAN"
 TIMEOUT_S = 60.0

@@ -21,7 +21,7 @@ from bench.load import (
 )
 from bench.report import Report
 from bench.suite import Scenario
-from infra import processes
+from infra.processes import detached
 from infra.server import RunningServer, explain_end, log_size
 from infra.vllm_rs import find_vllm_rs, vllm_rs_version
 from meter import METER_VERSION
@@ -88,14 +88,14 @@ def drive(argv: tuple[str, ...], what: Drive, server: RunningServer, progress: C
     pid_file = what.machine / "driver.pid"
     log = what.run_folder / "driver.log"
     server_log_start = log_size(server)
-    mark = {processes.MARK: what.lease_id}
-    session = processes.start_detached(argv, {**OFFLINE, **mark}, pid_file, log, keep_exit_code=True)
+    mark = {detached.MARK: what.lease_id}
+    session = detached.start_detached(argv, {**OFFLINE, **mark}, pid_file, log, keep_exit_code=True)
     try:
         code = _watch(what, server, pid_file, progress)
     finally:
-        processes.end_session(session, DRIVER_PATIENCE_S)
+        detached.end_session(session, DRIVER_PATIENCE_S)
         pid_file.unlink(missing_ok=True)
-    if not processes.is_alive(server.pid):
+    if not detached.is_alive(server.pid):
         raise ServerDiedError(f"the server ended under load: {explain_end(server, server_log_start)}")
     if code is None:
         raise LoadDriverError(f"the load was not done after {what.run_timeout_s:g} s (suite: run_timeout_s)")
@@ -107,8 +107,8 @@ def drive(argv: tuple[str, ...], what: Drive, server: RunningServer, progress: C
 def _watch(what: Drive, server: RunningServer, pid_file: Path, progress: Callable[[float], None]) -> int | None:
     until = time.monotonic() + what.run_timeout_s
     next_progress = 0.0
-    while (code := processes.exit_code(pid_file)) is None and time.monotonic() < until:
-        if not processes.is_alive(server.pid):
+    while (code := detached.exit_code(pid_file)) is None and time.monotonic() < until:
+        if not detached.is_alive(server.pid):
             until = min(until, time.monotonic() + DRIVER_PATIENCE_S)
         if time.monotonic() >= next_progress:
             progress(_share_done(what.run_folder))

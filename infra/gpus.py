@@ -9,7 +9,7 @@ from bench import gpu_tools
 from bench.engines.vllm import Vendor
 from bench.errors import MachineUnfitError, UnreadableResultError
 from bench.gpu_tools import MIB, Gpu, GpuProcess
-from infra.tools import Said, is_there, run_tool
+from infra.processes.command import Said, is_there, run_tool
 
 TOOL_TIMEOUT_S = 60.0  # a healthy tool takes a second or two; one that asks a wedged GPU never ends
 DOCKER_TIMEOUT_S = 20.0

@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from bench.errors import ModelError, NoSpaceError
-from infra import stopping
 from infra.hub_process import Hub, HubFailure, Job, run_child
 from infra.kept_model import fetch_kept
 from infra.pieces import Came, Kept
+from infra.processes import cancellation
 from infra.store import sha256
 
 HASHERS = 8  # files hashed at a time; hashing frees the interpreter, and a disk array gives more than one core can hash
@@ -289,7 +289,7 @@ def hash_files(folder: Path, names: Sequence[str]) -> dict[str, str]:
         hashes = {}
         try:
             for name, digest in zip(names, pool.map(lambda name: sha256(folder / name), names), strict=True):
-                stopping.check()
+                cancellation.check()
                 hashes[name] = digest
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)

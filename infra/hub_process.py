@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from infra import stopping
-from infra.processes import MARK
+from infra.processes import cancellation
+from infra.processes.detached import MARK
 
 CHILD = Path(__file__).with_name("hub_child.py")
 POLL_S = 0.5
@@ -77,7 +77,7 @@ def run_child(
         ) as child,
     ):
         try:
-            with stopping.waiting_for(child):
+            with cancellation.waiting_for(child):
                 _hand_over(child, {**job, "answer": str(answer)})
                 _watch(child, log, hub, bytes_now)
         finally:

@@ -16,9 +16,10 @@ from bench.lm_eval import ENVIRONMENT, read_scores, task_argv, why_not
 from bench.load import Target
 from bench.record import AskedTask, LmEvalRecord
 from bench.suite import LmEval, Scenario
-from infra import processes, server, store
+from infra import server, store
 from infra.lm_eval_env import ready_lm_eval
 from infra.measuring import Bench
+from infra.processes import detached
 from infra.server import RunningServer
 from infra.settings import Settings
 
@@ -123,22 +124,22 @@ def _run(here: _Asking, task: str, log: Path, result: Path) -> int:
     target = Target(here.running.base_url, here.scenario.model.name, here.bench.model.path, here.bench.model.vocab_size)
     argv = task_argv(here.command, here.asked, task, target, here.scenario.engine.max_model_len, result)
     pid_file = here.bench.machine / "lm-eval.pid"
-    environment = {**ENVIRONMENT, processes.MARK: here.bench.lease.lease_id}
+    environment = {**ENVIRONMENT, detached.MARK: here.bench.lease.lease_id}
     folder = Path(here.asked.folder) if here.asked.folder else None  # a task names its data from there
     if folder is not None and not folder.is_dir():
         raise LmEvalError(f"there is no folder {folder} on this host (suite: quality.lm_eval.folder)")
-    session = processes.start_detached(argv, environment, pid_file, log, keep_exit_code=True, cwd=folder)
+    session = detached.start_detached(argv, environment, pid_file, log, keep_exit_code=True, cwd=folder)
     try:
         return _wait(here, pid_file)
     finally:
-        processes.end_session(session, END_PATIENCE_S)
+        detached.end_session(session, END_PATIENCE_S)
         pid_file.unlink(missing_ok=True)
-        processes.exit_file(pid_file).unlink(missing_ok=True)
+        detached.exit_file(pid_file).unlink(missing_ok=True)
 
 
 def _wait(here: _Asking, pid_file: Path) -> int:
-    while (code := processes.exit_code(pid_file)) is None:
-        if not processes.is_alive(here.running.pid):
+    while (code := detached.exit_code(pid_file)) is None:
+        if not detached.is_alive(here.running.pid):
             raise LmEvalError(f"the server ended meanwhile: {server.explain_end(here.running)}")
         if time.monotonic() > here.until:
             raise LmEvalError(f"not done after {here.asked.timeout_s:g} s (suite: quality.lm_eval.timeout_s)")

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from infra.engine_env import MARKER, Programs, Say, demand_free_space, find_uv, lock_bytes, mark_complete
-from infra.locking import alone
+from infra.processes.file_lock import alone
 from infra.settings import Settings
 
 LOCK = Path(__file__).resolve().parent.parent / "requirements" / "lm_eval.lock.txt"

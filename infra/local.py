@@ -5,8 +5,9 @@ from pathlib import Path
 
 from bench.errors import CloudRefusedError
 from bench.machine_name import PREFIX, MachineName
-from infra import container, processes
+from infra import container
 from infra.cloud import Found, Leftover, Offer, Order, Snapshot
+from infra.processes import detached
 
 STOP_PATIENCE_S = 15.0
 
@@ -62,10 +63,10 @@ class LocalCloud:
         folder = self.folder(machine_id)
         container.remove_all(folder)  # no child of ours: ending processes would leave it to docker
         for pid_file in sorted(folder.glob("*.pid")):
-            session = processes.session_of(pid_file)
+            session = detached.session_of(pid_file)
             if session is not None:
-                processes.end_session(session, STOP_PATIENCE_S)
-        processes.end(processes.marked(machine_id), patience_s=2.0)
+                detached.end_session(session, STOP_PATIENCE_S)
+        detached.end(detached.marked(machine_id), patience_s=2.0)
         shutil.rmtree(folder, ignore_errors=True)
 
     def leftovers(self) -> list[Leftover]:

@@ -16,7 +16,7 @@ from bench.record import PlannedRun
 from infra import errand, store
 from infra.host import Host, Look
 from infra.inputs import files_of, place_of
-from infra.processes import MARK
+from infra.processes.detached import MARK
 from infra.shipping import HOME, Shipped, ship
 from infra.verbs import Listener, ask_tasks, bring_up, calibrate, find_site, measure, shut_down
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from bench.errors import ModelError, NoSpaceError
 from infra.hub import Brought, Download, hash_files, look
 from infra.hub_process import Hub
-from infra.locking import alone
 from infra.pieces import Came, Kept, KeptFile
+from infra.processes.file_lock import alone
 from infra.small_model import SHAPES, Shape, write_small_model
 from infra.store import sync
 

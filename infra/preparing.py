@@ -9,12 +9,12 @@ from typing import Any
 
 from bench.errors import EngineBuildError, NoSpaceError
 from bench.suite import Engine
-from infra import stopping
 from infra.engines import ready_engine
 from infra.hub_process import Hub
 from infra.lm_eval_env import ready_lm_eval
 from infra.models import PreparedModel, prepare_model
 from infra.pieces import Kept
+from infra.processes import cancellation
 from infra.server import EngineAt
 from infra.settings import Settings
 
@@ -35,13 +35,13 @@ def together(jobs: Mapping[str, Job]) -> Done:
 
     When this returns or raises, no thread of it and no program that a job waited for is left.
     """
-    stops = {name: stopping.Stop() for name in jobs}
+    stops = {name: cancellation.Stop() for name in jobs}
     stage_s: dict[str, float] = {}
 
     def one(name: str) -> Any:
         began = time.monotonic()
         try:
-            with stopping.under(stops[name]):
+            with cancellation.under(stops[name]):
                 return jobs[name]()
         finally:
             stage_s[name] = time.monotonic() - began

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bench.errors import EngineBuildError, NoSpaceError
-from infra import stopping
+from infra.processes import cancellation
 
 PAUSES_S = (5.0, 20.0, 60.0)  # between the tries
 # The last and largest layer of an engine's image is unpacked for minutes without a word.
@@ -61,7 +61,7 @@ def _raise_permanent(image: str, words: str) -> None:
 def _wait(seconds: float) -> None:
     until = time.monotonic() + seconds
     while (left := until - time.monotonic()) > 0:
-        stopping.check()
+        cancellation.check()
         time.sleep(min(left, 1.0))
 
 
@@ -71,7 +71,7 @@ def _pull_once(docker: Path, image: str, say: Say) -> str | None:
         [str(docker), "pull", image], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     ) as process:
         try:
-            with stopping.waiting_for(process):
+            with cancellation.waiting_for(process):
                 words = _follow(process, _Layers(image, say))
         finally:
             process.kill()

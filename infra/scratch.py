@@ -12,7 +12,7 @@ from pathlib import Path
 from bench.errors import MachineUnfitError
 from infra import stripe
 from infra.disks import TIMEOUT_S, Disk, Say, list_disks, mount_disk
-from infra.tools import run_tool
+from infra.processes.command import run_tool
 
 LABEL = stripe.NAME
 NVME = re.compile(r"nvme\d+n\d+")

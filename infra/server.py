@@ -15,7 +15,8 @@ from bench.engines import vllm
 from bench.errors import PortInUseError, ServerDiedError, ServerStartError
 from bench.record import Server
 from bench.suite import Scenario
-from infra import container, processes
+from infra import container
+from infra.processes import detached
 
 POLL_S = 0.25
 HTTP_TIMEOUT_S = 10.0
@@ -109,8 +110,8 @@ def _start(what: Bringup, port: int) -> RunningServer:
     argv = vllm.argv(what.engine.executable, what.scenario, what.model, port)
     environment = vllm.environment(what.scenario)
     pid_file = what.machine / f"server-{port}.pid"
-    mark = {processes.MARK: what.lease_id}
-    pid = processes.start_detached(argv, {**environment, **mark}, pid_file, what.log)
+    mark = {detached.MARK: what.lease_id}
+    pid = detached.start_detached(argv, {**environment, **mark}, pid_file, what.log)
     return RunningServer(pid, port, pid_file, what.log, argv, environment, what.engine, cold_start_s=0.0)
 
 
@@ -122,7 +123,7 @@ def _start_in_container(what: Bringup, port: int) -> RunningServer:
     argv = vllm.container_argv(told, what.scenario, what.model, port)
     environment = vllm.environment(what.scenario)
     pid_file = what.machine / f"server-{port}.pid"
-    pid = processes.start_detached(argv, {processes.MARK: what.lease_id}, pid_file, what.log)
+    pid = detached.start_detached(argv, {detached.MARK: what.lease_id}, pid_file, what.log)
     return RunningServer(pid, port, pid_file, what.log, argv, environment, what.engine, 0.0, container=told.name)
 
 
@@ -165,7 +166,7 @@ def _listener(port: int) -> str:
 def _wait_until_ready(server: RunningServer, what: Bringup, began: float) -> None:
     until = began + what.ready_timeout_s
     while not (_says_ready(server) and _is_healthy(server)):
-        if not processes.is_alive(server.pid):
+        if not detached.is_alive(server.pid):
             raise ServerStartError(f"the server ended before it was ready: {explain_end(server)}")
         if time.monotonic() > until:
             raise ServerStartError(
@@ -257,7 +258,7 @@ def scrape(server: RunningServer, timeout_s: float) -> str:
 
 def is_serving(server: RunningServer) -> bool:
     """Whether the process lives and its engine does."""
-    return processes.is_alive(server.pid) and _is_healthy(server)
+    return detached.is_alive(server.pid) and _is_healthy(server)
 
 
 def look(server: RunningServer) -> Server:
@@ -294,9 +295,9 @@ def stop(server: RunningServer) -> None:
 
     A container is removed by its name, whatever became of the client that started it.
     """
-    session = processes.session_of(server.pid_file)
+    session = detached.session_of(server.pid_file)
     if session is not None:
-        processes.end_session(session, STOP_PATIENCE_S)
+        detached.end_session(session, STOP_PATIENCE_S)
     if server.container is not None:
         container.remove(server.pid_file.parent, server.container)
     server.pid_file.unlink(missing_ok=True)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from bench.errors import MachineUnfitError
 from infra.disks import Disk, Say
-from infra.tools import is_there, run_tool
+from infra.processes.command import is_there, run_tool
 
 NAME = "nb-scratch"
 ARRAY = f"/dev/md/{NAME}"

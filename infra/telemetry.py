@@ -12,7 +12,7 @@ import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from infra import processes
+from infra.processes import detached
 
 PERIOD_S = 1.0
 SCHEMA = pa.schema(
@@ -89,7 +89,7 @@ class Sampler:
         if self._session is None:
             return None, None
         rss, cpu_s = 0, 0.0
-        for process in processes.members(self._session):
+        for process in detached.members(self._session):
             try:
                 rss += process.memory_info().rss
                 cpu_s += sum(process.cpu_times()[:2])

@@ -14,7 +14,7 @@ from prefect.client.schemas.objects import StateType
 from prefect.exceptions import ObjectNotFound
 from prefect.states import Crashed
 
-from infra.living import dead, forget, living
+from infra.processes.liveness import dead, forget, living
 from infra.settings import Settings
 
 UNENDED = (StateType.RUNNING, StateType.CANCELLING)

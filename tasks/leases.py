@@ -5,12 +5,13 @@ from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 
 from bench.record import LeaseAttempt, LeaseReport
-from infra import processes, store
+from infra import store
 from infra.clock import WallClock
 from infra.heartbeat import beating
 from infra.keys import age_s, forget_keys, leases_with_keys
 from infra.ledger import Attempt, Lease
 from infra.lost_records import ledger_or_empty
+from infra.processes import detached
 from infra.reaper import Reaped, reap
 from infra.release import Say
 from infra.settings import Settings
@@ -92,5 +93,5 @@ def give_back_leftovers(settings: Settings, *, everything: bool = False, say: Sa
     for lease_id in left:
         report_lease(settings, book.lease(lease_id))
     forget_old_keys(settings)
-    processes.end(processes.orphans(), patience_s=10.0)
+    detached.end(detached.orphans(), patience_s=10.0)
     return reaped

@@ -20,7 +20,7 @@ from types import MappingProxyType
 import psutil
 import pytest
 
-from infra import processes
+from infra.processes import detached
 from infra.settings import Settings
 
 MARK = "NIGHTBENCH_TEST_MACHINE"
@@ -210,7 +210,7 @@ class Sshd:
             connections = self.connections()
             self.process.kill()
             self.process.wait()
-            processes.end(connections, patience_s=0.0)
+            detached.end(connections, patience_s=0.0)
             self.process = None
         while left := self.marked():  # a process may start another while it is being ended
             for process in left:

@@ -14,9 +14,9 @@ from prefect.settings import PREFECT_API_URL, PREFECT_FLOWS_HEARTBEAT_FREQUENCY,
 
 from bench.record import CalibratedLoad, Calibration, NightRecord
 from flows.ending import hush_at_exit
-from infra import processes
 from infra.facts import read_host
 from infra.ledger import Ledger
+from infra.processes import detached
 from infra.store import ABANDONED, PARTIAL
 from meter import METER_VERSION
 from tests.flows.deployed import ROOT, deploy, serving
@@ -111,7 +111,7 @@ class House:
     def leftovers(self) -> list[str]:
         """Whatever a night must not leave behind: processes, machines, open leases, half-written files."""
         ledger = Ledger(self.data / "ledger.sqlite")
-        running = [f"process {p.pid}" for lease in ledger.leases() for p in processes.marked(lease.lease_id)]
+        running = [f"process {p.pid}" for lease in ledger.leases() for p in detached.marked(lease.lease_id)]
         machines = [str(path) for path in (self.data / "machines").glob("*")]
         leases = [f"lease {lease.lease_id}" for lease in ledger.open_leases()]
         names = [path for path in self.data.rglob("*") if path.name.startswith((PARTIAL, ABANDONED))]
@@ -146,7 +146,7 @@ def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prefect_home: Path) -
     live_in(made, monkeypatch)
     yield made
     for lease in Ledger(made.data / "ledger.sqlite").leases():
-        processes.end(processes.marked(lease.lease_id), patience_s=0.1)
+        detached.end(detached.marked(lease.lease_id), patience_s=0.1)
 
 
 def trust_the_client(monkeypatch: pytest.MonkeyPatch) -> None:

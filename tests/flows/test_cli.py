@@ -13,7 +13,7 @@ import pytest
 
 from infra import store
 from infra.ledger import Ledger
-from infra.processes import marked, orphans
+from infra.processes.detached import marked, orphans
 from tests.emulators.s3 import Bucket
 from tests.flows.conftest import House
 

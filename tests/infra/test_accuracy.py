@@ -7,7 +7,8 @@ import pytest
 from bench import passage
 from bench.accuracy import GREEDY_TOKENS, NOT_A_NUMBER
 from bench.engines import vllm
-from infra import accuracy, processes, server
+from infra import accuracy, server
+from infra.processes import detached
 from infra.server import Bringup, RunningServer
 from tests.infra.test_server import quiet, what, with_fault
 
@@ -73,7 +74,7 @@ def test_a_refusal_is_told_in_the_servers_own_words(running: RunningServer) -> N
 
 def test_a_server_that_is_gone_is_asked_once_and_raises_nothing(running: RunningServer) -> None:
     os.killpg(running.pid, signal.SIGKILL)
-    processes.end_session(running.pid, patience_s=5)
+    detached.end_session(running.pid, patience_s=5)
 
     found = accuracy.ask(running, MODEL)
 

@@ -9,12 +9,12 @@ import pytest
 
 from bench.errors import LeaseError, LedgerError, LostReplyError
 from bench.machine_name import MachineName
-from infra import processes
 from infra.clock import Clock, WallClock
 from infra.cloud import Cloud, Found, Order
 from infra.lease import take_lease
 from infra.ledger import Intent, Lease, Ledger
 from infra.local import LocalCloud
+from infra.processes import detached
 from infra.reaper import reap
 from infra.release import give_back
 from infra.wish import Choice, Wish
@@ -66,8 +66,8 @@ def reaped(cloud: Cloud, ledger: Ledger, *, everything: bool = False) -> list[st
 
 def run_on(cloud: LocalCloud, lease: Lease) -> int:
     folder = cloud.folder(str(lease.machine_id))
-    mark = {processes.MARK: lease.lease_id}
-    return processes.start_detached(SLEEP, mark, folder / "server.pid", folder.parent.parent / "server.log")
+    mark = {detached.MARK: lease.lease_id}
+    return detached.start_detached(SLEEP, mark, folder / "server.pid", folder.parent.parent / "server.log")
 
 
 def die_holding_a_lease(data: Path) -> None:
@@ -241,19 +241,19 @@ def test_releasing_a_machine_ends_what_runs_on_it(cloud: LocalCloud, ledger: Led
 
     give_back(cloud, ledger, WallClock(), lease.lease_id)
 
-    assert not processes.is_alive(pid)
+    assert not detached.is_alive(pid)
 
 
 def test_the_reaper_ends_what_a_killed_process_left_running(tmp_path: Path, cloud: LocalCloud, ledger: Ledger) -> None:
     die_holding_a_lease(tmp_path)
     orphan = ledger.open_leases()[0]
-    left_running = processes.marked(orphan.lease_id)
+    left_running = detached.marked(orphan.lease_id)
 
     given_back = reaped(cloud, ledger)
 
     assert len(left_running) == 1
     assert given_back == [orphan.machine_id]
-    assert (processes.marked(orphan.lease_id), ledger.open_leases()) == ([], [])
+    assert (detached.marked(orphan.lease_id), ledger.open_leases()) == ([], [])
 
 
 def test_the_reaper_leaves_a_living_night_alone(cloud: LocalCloud, ledger: Ledger) -> None:

@@ -11,9 +11,10 @@ from bench.engines import vllm
 from bench.errors import EngineBuildError, LoadDriverError, NoSpaceError, ServerStartError, UsageError
 from bench.load import Target
 from bench.suite import Engine, Machine, Model, Scenario, Workload
-from infra import container, drive, processes, pulling, server
+from infra import container, drive, pulling, server
 from infra.engines import ready_engine
 from infra.local import LocalCloud
+from infra.processes import detached
 from infra.server import Bringup, RunningServer
 from infra.settings import Settings
 from tests.infra.docker import DIGEST, IMAGE, Docker
@@ -26,7 +27,7 @@ def docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Docker]:
     monkeypatch.setenv("PATH", f"{fake.folder}:{os.environ['PATH']}")
     monkeypatch.setattr(pulling, "PAUSES_S", (0.01, 0.01, 0.01))
     yield fake
-    processes.end(processes.marked(tmp_path.name), patience_s=0.1)
+    detached.end(detached.marked(tmp_path.name), patience_s=0.1)
 
 
 def quiet(_line: str) -> None:
@@ -212,7 +213,7 @@ def test_a_stopped_server_leaves_no_container_and_no_file(docker: Docker, tmp_pa
     server.stop(running)
 
     assert docker.containers == []
-    assert processes.marked(asked.lease_id) == []
+    assert detached.marked(asked.lease_id) == []
     assert list(asked.machine.iterdir()) == []
 
 
@@ -225,7 +226,7 @@ def test_a_container_whose_client_was_killed_is_removed_by_its_name(docker: Dock
     server.stop(running)
 
     assert docker.containers == []
-    assert processes.marked(asked.lease_id) == []
+    assert detached.marked(asked.lease_id) == []
 
 
 def test_a_machine_that_is_given_back_keeps_no_container_of_a_night_that_died(docker: Docker, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 from bench.errors import MachineUnfitError, NoSpaceError
 from infra import fitness, gpus
 from infra.fitness import Demand, Fitness, check_machine
-from infra.tools import run_tool
+from infra.processes.command import run_tool
 from tests.infra.fake_tools import FakeTools, amd, twin
 
 

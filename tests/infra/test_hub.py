@@ -15,10 +15,10 @@ import pytest
 
 import infra.hub
 from bench.errors import ModelError, NoSpaceError
-from infra import processes
 from infra.hub import HubFile, bytes_under, chosen
 from infra.hub_process import CHILD, Hub
 from infra.models import MANIFEST, PreparedModel, prepare_model
+from infra.processes import detached
 from infra.small_model import TINY, write_small_model
 from tests.emulators.hub import HubEmulator
 
@@ -35,7 +35,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubEmulator
     write_small_model(tmp_path / "repository", shape=TINY)
     with HubEmulator(tmp_path / "repository") as emulator:
         yield emulator
-    assert processes.marked(tmp_path.name) == []
+    assert detached.marked(tmp_path.name) == []
 
 
 @pytest.fixture
@@ -214,7 +214,7 @@ def test_a_hub_that_always_stalls_is_given_up_with_no_process_left(
     with pytest.raises(ModelError, match=r"stood still for 3 s, 2 times: try later"):
         prepare(stall_s=3.0, tries=2)
 
-    assert processes.marked(tmp_path.name) == []
+    assert detached.marked(tmp_path.name) == []
 
 
 def test_a_download_that_stalls_in_xet_ends_by_plain_http(hub: HubEmulator, prepare: Prepare) -> None:
@@ -299,7 +299,7 @@ def test_a_night_killed_half_way_takes_its_child_along_and_the_next_continues(
     with subprocess.Popen(argv, stdout=subprocess.DEVNULL) as night:
         _until(lambda: len(list(models.rglob("*.json"))) > 3 and bytes_under(models) > 10_000_000)
         night.kill()
-    _until(lambda: processes.marked(tmp_path.name) == [])
+    _until(lambda: detached.marked(tmp_path.name) == [])
     assert list(models.rglob("*.incomplete"))
 
     model = prepare()
@@ -371,8 +371,8 @@ def _until(is_so: Callable[[], bool]) -> None:
 
 
 def _child_of(mark: str, is_so: Callable[[], bool]) -> psutil.Process:
-    _until(lambda: is_so() and bool(processes.marked(mark)))
-    return processes.marked(mark)[0]
+    _until(lambda: is_so() and bool(detached.marked(mark)))
+    return detached.marked(mark)[0]
 
 
 class _beside:  # noqa: N801 - read as a word of the test's sentence

@@ -14,13 +14,14 @@ import psutil
 import pytest
 
 from bench.errors import ObjectStoreError
-from infra import errand, processes, verbs
+from infra import errand, verbs
 from infra.hub_process import Hub
 from infra.kept_model import put_pieces
 from infra.model_shelf import UNFINISHED_MAX, ModelShelf, models_kept
 from infra.models import MANIFEST, PreparedModel, list_files, prepare_model
 from infra.object_store import ObjectStore, Patience, Place
 from infra.pieces import Kept, Piece
+from infra.processes import detached
 from infra.small_model import TINY, write_small_model
 from tests.emulators.hub import HubEmulator
 from tests.emulators.s3 import KEYS, Bucket
@@ -49,7 +50,7 @@ def hub(tmp_path: Path) -> Iterator[HubEmulator]:
     write_small_model(tmp_path / "repository", shape=TINY)
     with HubEmulator(tmp_path / "repository") as emulator:
         yield emulator
-    assert processes.marked(tmp_path.name) == []
+    assert detached.marked(tmp_path.name) == []
 
 
 class Machines:
@@ -334,7 +335,7 @@ def argv_of_child(mark: str) -> list[str]:
     """How the process that talks to the bucket was started, once it is."""
     until = time.monotonic() + 60
     while time.monotonic() < until:
-        for process in processes.marked(mark):
+        for process in detached.marked(mark):
             with suppress(psutil.Error):
                 argv = process.cmdline()
                 if argv and argv[-1].endswith("bucket_child.py"):

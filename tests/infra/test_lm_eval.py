@@ -11,11 +11,12 @@ import pytest
 from bench.errors import LmEvalError
 from bench.record import Calibration, LeaseFacts, Lineage, NightRecord
 from bench.suite import LmEval, Quality, ScenarioEntry, Suite
-from infra import processes, server, store
+from infra import server, store
 from infra.facts import read_host
 from infra.lm_eval import ask_tasks
 from infra.measuring import Bench
 from infra.models import PreparedModel
+from infra.processes import detached
 from infra.server import Bringup, RunningServer
 from tests.bench.test_lm_eval import NO_DATA, RESULTS
 from tests.infra.test_server import quiet, what
@@ -96,8 +97,8 @@ def folder_of(what: Bringup) -> Path:
 
 def nothing_is_left(what: Bringup, running: RunningServer) -> bool:
     """Whether every process of the lease belongs to the server."""
-    mine = {process.pid for process in processes.members(running.pid)}
-    return {process.pid for process in processes.marked(what.lease_id)} <= mine
+    mine = {process.pid for process in detached.members(running.pid)}
+    return {process.pid for process in detached.marked(what.lease_id)} <= mine
 
 
 def test_a_task_that_was_asked_leaves_its_results_and_its_log(what: Bringup, running: RunningServer) -> None:
@@ -184,7 +185,7 @@ def test_a_server_that_ends_under_a_task_is_said_and_asked_no_more(
 
 def test_a_server_that_is_gone_is_not_asked(what: Bringup, running: RunningServer) -> None:
     os.killpg(running.pid, signal.SIGKILL)
-    processes.end_session(running.pid, patience_s=5)
+    detached.end_session(running.pid, patience_s=5)
 
     (task,) = ask_tasks(bench_of(what, LmEval(tasks=("good",))), what.scenario, running, quiet).tasks
 

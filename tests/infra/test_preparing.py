@@ -10,13 +10,13 @@ import pytest
 
 from bench.errors import EngineBuildError, ModelError
 from bench.suite import Engine
-from infra import processes, stopping
-from infra.locking import alone
 from infra.preparing import Asked, prepare, together
+from infra.processes import cancellation, detached
+from infra.processes.cancellation import StoppedError
+from infra.processes.command import run_tool
+from infra.processes.file_lock import alone
 from infra.settings import Settings
 from infra.small_model import TINY, write_small_model
-from infra.stopping import StoppedError
-from infra.tools import run_tool
 from tests.emulators.hub import HubEmulator
 from tests.infra.docker import IMAGE, Docker
 
@@ -103,27 +103,27 @@ def test_whoever_waits_for_a_lock_is_ended_too(tmp_path: Path) -> None:
 
 
 def test_work_beside_which_nothing_runs_is_never_stopped() -> None:
-    stopping.check()
-    with subprocess.Popen(["true"]) as program, stopping.waiting_for(program):
+    cancellation.check()
+    with subprocess.Popen(["true"]) as program, cancellation.waiting_for(program):
         program.wait()
 
 
 def test_what_is_started_by_stopped_work_is_ended_with_its_session() -> None:
-    stop = stopping.Stop()
+    stop = cancellation.Stop()
     argv = ["sh", "-c", "sleep 300 & echo $!; wait"]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, start_new_session=True, text=True) as program:
         assert program.stdout is not None
         child = int(program.stdout.readline())
 
         def wait() -> None:
-            with stopping.under(stop), stopping.waiting_for(program):
+            with cancellation.under(stop), cancellation.waiting_for(program):
                 stop.ask()
                 program.wait(60)
 
         with pytest.raises(StoppedError):
             wait()
 
-    until(lambda: not processes.is_alive(child))
+    until(lambda: not detached.is_alive(child))
 
 
 @pytest.fixture
@@ -175,4 +175,4 @@ def test_an_image_that_cannot_be_had_ends_the_download(hub: HubEmulator, docker:
     with pytest.raises(EngineBuildError, match="no such image"):
         prepare(asked(hub, tmp_path), settings(hub, tmp_path), quiet)
 
-    assert processes.marked(tmp_path.name) == []
+    assert detached.marked(tmp_path.name) == []

@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from infra import processes
+from infra.processes import detached
 
 STUBBORN = "import signal,time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(300)"
 PARENT_OF_STUBBORN = (
@@ -20,16 +20,16 @@ PARENT_OF_STUBBORN = (
 def pid_file(tmp_path: Path) -> Iterator[Path]:
     file = tmp_path / "program.pid"
     yield file
-    session = processes.session_of(file)
+    session = detached.session_of(file)
     if session is not None:
-        processes.end_session(session, patience_s=0.1)
+        detached.end_session(session, patience_s=0.1)
 
 
 def start(pid_file: Path, code: str, *, keep_exit_code: bool = False) -> int:
     log = pid_file.with_suffix(".log")
     argv = [sys.executable, "-c", code]
-    mark = {processes.MARK: pid_file.parent.name}
-    return processes.start_detached(argv, mark, pid_file, log, keep_exit_code=keep_exit_code)
+    mark = {detached.MARK: pid_file.parent.name}
+    return detached.start_detached(argv, mark, pid_file, log, keep_exit_code=keep_exit_code)
 
 
 def wait_for(path: Path, text: str = "") -> None:
@@ -44,16 +44,16 @@ def test_a_detached_program_leads_a_session_of_its_own(pid_file: Path) -> None:
     wait_for(pid_file, "\n")
 
     assert os.getsid(pid) == pid
-    assert processes.session_of(pid_file) == pid
+    assert detached.session_of(pid_file) == pid
 
 
 def test_ending_a_session_ends_a_child_that_ignores_sigterm(pid_file: Path) -> None:
     pid = start(pid_file, PARENT_OF_STUBBORN)
     wait_for(pid_file.with_suffix(".log"), "up")
 
-    processes.end_session(pid, patience_s=1)
+    detached.end_session(pid, patience_s=1)
 
-    assert processes.members(pid) == []
+    assert detached.members(pid) == []
 
 
 def test_children_of_a_leader_that_was_killed_are_still_found(pid_file: Path) -> None:
@@ -62,53 +62,53 @@ def test_children_of_a_leader_that_was_killed_are_still_found(pid_file: Path) ->
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
 
-    session = processes.session_of(pid_file)
+    session = detached.session_of(pid_file)
 
     assert session == pid
-    assert len(processes.members(pid)) == 1
+    assert len(detached.members(pid)) == 1
 
 
 def test_a_pid_that_belongs_to_somebody_else_by_now_is_nobodys_session(pid_file: Path) -> None:
     pid_file.write_text(f"{os.getpid()}\n")
     os.utime(pid_file, (0, psutil.Process().create_time() + 3600))
 
-    assert processes.session_of(pid_file) is None
+    assert detached.session_of(pid_file) is None
 
 
 def test_an_empty_pid_file_is_nobodys_session(pid_file: Path) -> None:
     pid_file.write_text("")
 
-    assert processes.session_of(pid_file) is None
+    assert detached.session_of(pid_file) is None
 
 
 def test_a_process_that_left_its_session_is_found_by_its_mark(pid_file: Path) -> None:
     start(pid_file, "import os,time; os.fork() or os.setsid(); print('up', flush=True); time.sleep(300)")
     wait_for(pid_file.with_suffix(".log"), "up\nup")
 
-    found = processes.marked(pid_file.parent.name)
-    processes.end(found, patience_s=1)
+    found = detached.marked(pid_file.parent.name)
+    detached.end(found, patience_s=1)
 
     assert len(found) == 2
-    assert processes.marked(pid_file.parent.name) == []
+    assert detached.marked(pid_file.parent.name) == []
 
 
 @pytest.mark.parametrize("code", [0, 3])
 def test_a_detached_program_leaves_its_exit_code(pid_file: Path, code: int) -> None:
     start(pid_file, f"raise SystemExit({code})", keep_exit_code=True)
-    wait_for(processes.exit_file(pid_file))
+    wait_for(detached.exit_file(pid_file))
 
-    assert processes.exit_code(pid_file) == code
+    assert detached.exit_code(pid_file) == code
 
 
 def test_a_running_program_has_no_exit_code(pid_file: Path) -> None:
     start(pid_file, "import time; time.sleep(300)", keep_exit_code=True)
 
-    assert processes.exit_code(pid_file) is None
+    assert detached.exit_code(pid_file) is None
 
 
 def test_an_exit_code_of_an_earlier_program_is_not_believed(pid_file: Path) -> None:
-    processes.exit_file(pid_file).write_text("0\n")
+    detached.exit_file(pid_file).write_text("0\n")
 
     start(pid_file, "import time; time.sleep(300)", keep_exit_code=True)
 
-    assert processes.exit_code(pid_file) is None
+    assert detached.exit_code(pid_file) is None

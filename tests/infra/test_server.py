@@ -8,7 +8,8 @@ import pytest
 
 from bench.errors import PortInUseError, ServerStartError
 from bench.suite import Engine, Machine, Model, Scenario, Workload
-from infra import processes, server
+from infra import server
+from infra.processes import detached
 from infra.server import Bringup, EngineAt
 
 TRUTH_SERVER = Path(__file__).parents[1] / "emulators" / "truth_server.py"
@@ -38,7 +39,7 @@ def what(tmp_path: Path) -> Iterator[Bringup]:
         port=0,
         ready_timeout_s=30.0,
     )
-    processes.end(processes.marked(tmp_path.name), patience_s=0.1)
+    detached.end(detached.marked(tmp_path.name), patience_s=0.1)
 
 
 def with_fault(what: Bringup, fault: str, **changes: object) -> Bringup:
@@ -66,7 +67,7 @@ def test_a_stopped_server_leaves_no_process_and_a_free_port(what: Bringup) -> No
 
     server.stop(running)
 
-    assert processes.marked(what.lease_id) == []
+    assert detached.marked(what.lease_id) == []
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", running.port))
 
@@ -84,14 +85,14 @@ def test_a_server_that_cannot_start_says_why_in_its_logs_own_words(what: Bringup
     with pytest.raises(ServerStartError, match=r"larger than the available KV cache memory .*out_of_memory"):
         server.bring_up(with_fault(what, "oom_at_start"), quiet)
 
-    assert processes.marked(what.lease_id) == []
+    assert detached.marked(what.lease_id) == []
 
 
 def test_a_server_that_is_never_ready_is_stopped_at_its_timeout(what: Bringup) -> None:
     with pytest.raises(ServerStartError, match=r"not ready after 1 s \(suite: ready_timeout_s\)"):
         server.bring_up(with_fault(what, "never_ready", ready_timeout_s=1.0), quiet)
 
-    assert processes.marked(what.lease_id) == []
+    assert detached.marked(what.lease_id) == []
 
 
 def test_an_engine_that_is_not_there_says_so(what: Bringup, tmp_path: Path) -> None:

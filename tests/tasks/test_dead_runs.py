@@ -4,12 +4,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from infra.living import FOLDER, dead, forget, living
+from infra.processes.liveness import FOLDER, dead, forget, living
 
 HOLDS = """\
 import sys, time
 from pathlib import Path
-from infra.living import living
+from infra.processes.liveness import living
 with living(Path(sys.argv[1]), sys.argv[2]):
     print("alive", flush=True)
     time.sleep(600)

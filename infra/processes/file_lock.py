@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from infra import stopping
+from infra.processes import cancellation
 
 POLL_S = 0.2
 
@@ -24,7 +24,7 @@ def alone(lock_file: Path, say: Callable[[str], None], what: str) -> Iterator[in
                 fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except BlockingIOError:
-                stopping.check()
+                cancellation.check()
             if not has_said:
                 say(f"another process is {what} (it holds {lock_file}); waiting for it")
                 has_said = True

@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from infra import stopping
+from infra.processes import cancellation
 
 END_PATIENCE_S = 2.0
 
@@ -58,7 +58,7 @@ def run_tool(argv: Sequence[str], *, timeout_s: float) -> Said:
     except OSError as error:
         return Said(tuple(argv), 127, "", str(error))
     try:
-        with stopping.waiting_for(process):
+        with cancellation.waiting_for(process):
             out, err = process.communicate(timeout=timeout_s)
     except subprocess.TimeoutExpired:
         _give_up(process)

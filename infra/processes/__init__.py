@@ -1,0 +1,1 @@
+"""Processes that we start: detached, cancelled, locked, and known to be alive."""
