@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.record import RunRecord
-from infra.store import nights, read_night
+from infra.storage.store import nights, read_night
 from meter.bundle import bundle
 
 BAR = 0.15

@@ -109,7 +109,7 @@ NightsArgument = Annotated[list[str] | None, typer.Argument(metavar="[NIGHT]..."
 @app.command()
 def upload(nights: NightsArgument = None) -> None:
     """Upload to the bucket what is not there yet; exits 3 where something is still missing."""
-    from infra.store import nights as nights_here  # noqa: PLC0415
+    from infra.storage.store import nights as nights_here  # noqa: PLC0415
     from tasks.salvage import require_place, upload_night  # noqa: PLC0415
 
     settings = _settings()
@@ -311,7 +311,7 @@ def rebuild() -> None:
 @app.command()
 def report(night: Annotated[str | None, typer.Argument(help="A night's id; the newest when left out.")] = None) -> None:
     """Write a night's page again and say where it is."""
-    from infra.store import nights  # noqa: PLC0415
+    from infra.storage.store import nights  # noqa: PLC0415
     from warehouse.report.page import write_report  # noqa: PLC0415
 
     data = _settings().data.absolute()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from infra.engine_env import LOCK, engine_place, is_built
 from infra.facts import read_host
 from infra.settings import Settings
-from infra.store import GIB
+from infra.storage.store import GIB
 from infra.truth.run import find_compiler, server_place
 from tasks.places import ledger
 

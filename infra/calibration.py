@@ -18,7 +18,7 @@ from bench.load import METER_PLAN_VERSION, meter_argv
 from bench.truth import read_truth
 from infra.cores import run_on, split_cores
 from infra.facts import read_host
-from infra.store import write_json
+from infra.storage.store import write_json
 from infra.truth.run import build_server, truth_server
 from meter import METER_VERSION
 from meter.bundle import bundle

@@ -18,7 +18,7 @@ from infra.hub_process import Hub, HubFailure, Job, run_child
 from infra.kept_model import fetch_kept
 from infra.pieces import Came, Kept
 from infra.processes import cancellation
-from infra.store import sha256
+from infra.storage.store import sha256
 
 HASHERS = 8  # files hashed at a time; hashing frees the interpreter, and a disk array gives more than one core can hash
 SPACE_MARGIN = 1.05

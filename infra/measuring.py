@@ -26,10 +26,11 @@ from bench.record import (
     RunRecord,
     Weights,
 )
-from infra import accuracy, drive, inputs, server, store
+from infra import accuracy, drive, inputs, server
 from infra.models import PreparedModel
 from infra.scraping import FILE, TIMEOUT_S, Scraper, write_scrapes
 from infra.server import RunningServer
+from infra.storage import store
 from infra.telemetry import Sampler, write_samples
 
 

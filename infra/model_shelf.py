@@ -15,8 +15,8 @@ from pydantic import Field, ValidationError, field_validator
 
 from bench.errors import ObjectStoreError
 from bench.frozen import Frozen
-from infra.object_store import ObjectStore
 from infra.pieces import PIECE_BYTES, Kept, KeptFile, Piece, cuts
+from infra.storage.object_store import ObjectStore
 
 ROOT, MANIFEST = "models", "manifest.json"
 LENT_S = 2 * 3600.0  # an address is good for so long; the largest models arrive within one

@@ -18,7 +18,7 @@ from infra.hub_process import Hub
 from infra.pieces import Came, Kept, KeptFile
 from infra.processes.file_lock import alone
 from infra.small_model import SHAPES, Shape, write_small_model
-from infra.store import sync
+from infra.storage.store import sync
 
 MANIFEST = "MANIFEST.sha256"
 GENERATED = re.compile(r"generated:(?P<shape>[a-z]+)\?seed=(?P<seed>\d+)")

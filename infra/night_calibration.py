@@ -10,9 +10,9 @@ from bench.calibration import CalibrationTable
 from bench.envelope import night_cells
 from bench.errors import CalibrationError
 from bench.record import CalibratedLoad, Calibration, NightRecord
-from infra import store
 from infra.calibration import calibrate, table_of
 from infra.facts import read_host
+from infra.storage import store
 from meter import METER_VERSION
 
 # A neighbour's burst of work is no property of the client: what did not pass is tried again for so long, in all.

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from bench.errors import TransferError
 from infra.host import Look
 from infra.ssh_shell import STEP_TIMEOUT_S, SshShell
-from infra.store import sha256
+from infra.storage.store import sha256
 
 TRANSFER_FLOOR_BYTES_PER_S = 200_000  # a step that moves a file may take so long beside STEP_TIMEOUT_S
 LOOK_BYTES = 1 << 18

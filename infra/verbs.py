@@ -13,7 +13,7 @@ from typing import Any
 from bench.errors import NightbenchError
 from bench.record import Calibration, Host, LmEvalRecord, NightRecord, PlannedRun, RunRecord
 from bench.suite import Engine, Machine, Model, Scenario
-from infra import engines, fitness, lm_eval, measuring, preparing, server, store, volume_disk
+from infra import engines, fitness, lm_eval, measuring, preparing, server, volume_disk
 from infra.facts import read_host
 from infra.fitness import Demand, Fitness
 from infra.kept_model import put_pieces
@@ -24,6 +24,7 @@ from infra.pieces import Kept, KeptFile, Piece, Sent
 from infra.preparing import Prepared
 from infra.server import Bringup, EngineAt, RunningServer
 from infra.settings import Settings
+from infra.storage import store
 
 Say = Callable[[str], None]
 

@@ -10,8 +10,8 @@ from catalog.read import read_catalog
 from infra.cloud import Cloud
 from infra.ledger import Attempt, Lease
 from infra.model_shelf import models_kept as models_in
-from infra.object_store import ObjectStore
 from infra.settings import Settings
+from infra.storage.object_store import ObjectStore
 from infra.volume_book import VolumeOnRecord
 from tasks.model_cache import HURRIED
 from tasks.places import ledger, stage_book

@@ -5,7 +5,6 @@ from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 
 from bench.record import LeaseAttempt, LeaseReport
-from infra import store
 from infra.clock import WallClock
 from infra.heartbeat import beating
 from infra.keys import age_s, forget_keys, leases_with_keys
@@ -15,6 +14,7 @@ from infra.processes import detached
 from infra.reaper import Reaped, reap
 from infra.release import Say
 from infra.settings import Settings
+from infra.storage import store
 from tasks.places import clouds, lease_keys, ledger, ledger_file, stage_book
 
 LOG = logging.getLogger("nightbench")

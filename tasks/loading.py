@@ -7,8 +7,8 @@ from prefect.cache_policies import NO_CACHE
 
 from bench.errors import NightbenchError
 from bench.record import NightEnd
-from infra import store
 from infra.settings import Settings
+from infra.storage import store
 from warehouse.load import LoadSummary, load_night
 from warehouse.report.page import write_report
 

@@ -12,7 +12,7 @@ from bench.errors import LeaseError, LedgerError, MachineUnfitError, NightbenchE
 from bench.plan import on_kind
 from bench.record import NightRecord
 from bench.suite import Machine, Suite, hardware_of
-from infra import store, verbs
+from infra import verbs
 from infra.clock import WallClock
 from infra.cloud import Cloud, Snapshot
 from infra.lease import take_lease
@@ -20,6 +20,7 @@ from infra.ledger import Lease
 from infra.preparing import Prepared
 from infra.release import give_back, why_silent
 from infra.settings import Settings
+from infra.storage import store
 from infra.verbs import Site, Terms
 from infra.volumes import Volume
 from infra.wish import after_spending, wish_of

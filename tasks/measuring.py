@@ -11,13 +11,14 @@ from prefect.cache_policies import NO_CACHE
 from bench.errors import NightbenchError
 from bench.plan import describe_load
 from bench.record import Calibration, LeaseFacts, Lineage, NightRecord, PlannedRun, RunRecord
-from infra import store, verbs
+from infra import verbs
 from infra.cloud import Snapshot
 from infra.ledger import Lease
 from infra.measuring import Bench
 from infra.models import PreparedModel
 from infra.server import EngineAt, RunningServer
 from infra.settings import Settings
+from infra.storage import store
 from infra.verbs import Site
 from tasks.reaching import listener, machine_under
 

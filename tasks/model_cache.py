@@ -18,9 +18,9 @@ from infra import verbs
 from infra.ledger import Lease
 from infra.model_shelf import ModelShelf
 from infra.models import PreparedModel
-from infra.object_store import ObjectStore, Patience
 from infra.pieces import Came, Kept, Piece
 from infra.settings import Settings
+from infra.storage.object_store import ObjectStore, Patience
 from tasks.reaching import listener, machine_of
 from tasks.salvage import place_of, require_place
 from tasks.spending import spending

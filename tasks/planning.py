@@ -13,8 +13,9 @@ from bench.pins import fill_pins, require_pins
 from bench.plan import plan_runs
 from bench.record import NightRecord, PlannedRun
 from bench.suite import Scenario, Suite, parse_suite
-from infra import inputs, store
+from infra import inputs
 from infra.settings import Settings
+from infra.storage import store
 from tasks.engine_check import require_engine_rules
 from tasks.model_cache import require_bucket
 

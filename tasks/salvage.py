@@ -8,10 +8,10 @@ from prefect.cache_policies import NO_CACHE
 
 from bench.errors import UsageError
 from bench.record import NightRecord
-from infra import store
-from infra.object_store import ObjectStore, Place
-from infra.salvage import fetch_night, missing, read_uploads, salvage
 from infra.settings import Settings
+from infra.storage import store
+from infra.storage.object_store import ObjectStore, Place
+from infra.storage.upload import fetch_night, missing, read_uploads, salvage
 
 Say = Callable[[str], None]
 

@@ -17,7 +17,7 @@ from flows.ending import hush_at_exit
 from infra.facts import read_host
 from infra.ledger import Ledger
 from infra.processes import detached
-from infra.store import ABANDONED, PARTIAL
+from infra.storage.store import ABANDONED, PARTIAL
 from meter import METER_VERSION
 from tests.flows.deployed import ROOT, deploy, serving
 

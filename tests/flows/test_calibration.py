@@ -9,9 +9,9 @@ import pytest
 from bench.calibration import CalibrationTable
 from bench.record import Calibration, RunRecord
 from flows.nightly import nightly
-from infra import store
 from infra.night_calibration import calibrate_night
 from infra.settings import Settings
+from infra.storage import store
 from tasks.planning import make_night
 from tests.flows.conftest import House
 from warehouse.load import LoadSummary

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from infra import store
 from infra.ledger import Ledger
 from infra.processes.detached import marked, orphans
+from infra.storage import store
 from tests.emulators.s3 import Bucket
 from tests.flows.conftest import House
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.store import is_whole
+from infra.storage.store import is_whole
 from tests.flows.conftest import House
 from tests.flows.test_real_engine import engine
 

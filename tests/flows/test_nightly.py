@@ -10,10 +10,10 @@ from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, tempor
 
 from bench.errors import BudgetError, ModelError, NoSpaceError
 from flows.nightly import nightly
-from infra import store
 from infra.cloud import Offer
 from infra.ledger import Ledger
 from infra.local import LocalCloud
+from infra.storage import store
 from tasks.artifacts import NightProgress
 from tasks.planning import make_night
 from tests.flows.conftest import ABOUT_SPEED, House, live_in, make_house, trust_the_client

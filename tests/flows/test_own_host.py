@@ -13,8 +13,8 @@ import psutil
 import pytest
 
 from flows.nightly import nightly
-from infra import store
 from infra.ledger import Ledger
+from infra.storage import store
 from tests.emulators.sshd import Sshd, make_key, running_machine
 from tests.flows.conftest import House
 from warehouse.query import run_sql

@@ -19,10 +19,10 @@ from infra.hub_process import Hub
 from infra.kept_model import put_pieces
 from infra.model_shelf import UNFINISHED_MAX, ModelShelf, models_kept
 from infra.models import MANIFEST, PreparedModel, list_files, prepare_model
-from infra.object_store import ObjectStore, Patience, Place
 from infra.pieces import Kept, Piece
 from infra.processes import detached
 from infra.small_model import TINY, write_small_model
+from infra.storage.object_store import ObjectStore, Patience, Place
 from tests.emulators.hub import HubEmulator
 from tests.emulators.s3 import KEYS, Bucket
 

@@ -12,9 +12,9 @@ import pytest
 from botocore.config import Config
 
 from bench.errors import ObjectStoreError, UnreadableResultError
-from infra import store
-from infra.object_store import PART_BYTES, ObjectStore, Patience, Place
-from infra.salvage import fetch_night, missing, read_uploads, salvage
+from infra.storage import store
+from infra.storage.object_store import PART_BYTES, ObjectStore, Patience, Place
+from infra.storage.upload import fetch_night, missing, read_uploads, salvage
 from tests.emulators.s3 import KEYS, Bucket
 from tests.warehouse.folders import Shape, whole_night
 

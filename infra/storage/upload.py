@@ -16,8 +16,8 @@ from pydantic import ValidationError
 
 from bench.errors import ObjectStoreError, UnreadableResultError
 from bench.record import Uploads
-from infra import store
-from infra.object_store import ObjectStore, Place, within
+from infra.storage import store
+from infra.storage.object_store import ObjectStore, Place, within
 
 FETCHING = ".fetching-"
 OWN_FILES = ("*.json", "leases/*.json", "servers/*.log")  # of a night, beside its runs
