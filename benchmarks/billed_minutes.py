@@ -20,7 +20,7 @@ from bench.plan import plan_runs
 from bench.record import PlannedRun
 from bench.suite import Suite, parse_suite
 from catalog.read import read_catalog
-from infra.stage_costs import StageBook
+from infra.ledger.stage_costs import StageBook
 from tests.emulators.digitalocean import Emulator
 from tests.emulators.virtual_clock import VirtualClock
 from tests.infra.rented import Rig

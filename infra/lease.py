@@ -25,7 +25,7 @@ from infra.clock import Clock
 from infra.cloud import Cloud, Found, Offer, Order
 from infra.coming_up import Fate, Patience, wait_until_up
 from infra.creating import create, search
-from infra.ledger import Intent, Lease, Ledger
+from infra.ledger.ledger import Intent, Lease, Ledger
 from infra.release import Say, Target, destroy, give_back, silent
 from infra.wish import BILLED_MINUTES_MIN, Wish, fitting, image_for, why_too_dear
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bench.errors import LedgerError
 from infra.clock import Clock
-from infra.ledger import Ledger
+from infra.ledger.ledger import Ledger
 from infra.release import Say
 
 CORRUPT = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}

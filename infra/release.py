@@ -13,7 +13,7 @@ from bench.errors import CloudDeniedError, CloudError, LeaseError, LedgerError
 from bench.machine_name import MachineName
 from infra.clock import Clock
 from infra.cloud import Cloud, look_every_s
-from infra.ledger import Attempt, Lease, Ledger
+from infra.ledger.ledger import Attempt, Lease, Ledger
 
 Say = Callable[[str], None]
 LOOKS_FOR_GONE = 8  # while a cloud's lists settle: one each 15 s where that takes two minutes

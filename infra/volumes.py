@@ -16,8 +16,8 @@ from bench.machine_name import VolumeName, used_tag
 from infra.clock import Clock
 from infra.cloud import Cloud, Leftover, look_every_s, quietly
 from infra.creating import LOOKS_FOR_NEW
+from infra.ledger.volumes import VolumeBook, VolumeOnRecord
 from infra.release import Say
-from infra.volume_book import VolumeBook, VolumeOnRecord
 
 LIFETIME = timedelta(days=30)
 UNUSED_MAX = timedelta(days=7)  # then it is cheaper to download the model again

@@ -5,7 +5,7 @@ from prefect.cache_policies import NO_CACHE
 
 from bench.record import Calibration, NightRecord
 from infra import verbs
-from infra.ledger import Lease
+from infra.ledger.ledger import Lease
 from tasks.reaching import listener, machine_of
 
 

@@ -11,7 +11,7 @@ from infra import verbs
 from infra.clock import WallClock
 from infra.cloud import Snapshot
 from infra.golden import ImageCloud, find_image, make_image, sweep_images
-from infra.ledger import Lease
+from infra.ledger.ledger import Lease
 from infra.sealing import seal
 from infra.settings import Settings
 from infra.shipping import lock_hashes

@@ -8,11 +8,11 @@ from bench.money import bucket_usd_per_month, kept_usd_per_month
 from bench.record import StageCost
 from catalog.read import read_catalog
 from infra.cloud import Cloud
-from infra.ledger import Attempt, Lease
+from infra.ledger.ledger import Attempt, Lease
+from infra.ledger.volumes import VolumeOnRecord
 from infra.model_shelf import models_kept as models_in
 from infra.settings import Settings
 from infra.storage.object_store import ObjectStore
-from infra.volume_book import VolumeOnRecord
 from tasks.model_cache import HURRIED
 from tasks.places import ledger, stage_book
 from tasks.salvage import place_of

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 from bench.record import LeaseAttempt, LeaseReport
 from infra.clock import WallClock
-from infra.heartbeat import beating
 from infra.keys import age_s, forget_keys, leases_with_keys
-from infra.ledger import Attempt, Lease
+from infra.ledger.heartbeat import beating
+from infra.ledger.ledger import Attempt, Lease
 from infra.lost_records import ledger_or_empty
 from infra.processes import detached
 from infra.reaper import Reaped, reap

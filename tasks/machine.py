@@ -16,7 +16,7 @@ from infra import verbs
 from infra.clock import WallClock
 from infra.cloud import Cloud, Snapshot
 from infra.lease import take_lease
-from infra.ledger import Lease
+from infra.ledger.ledger import Lease
 from infra.preparing import Prepared
 from infra.release import give_back, why_silent
 from infra.settings import Settings

@@ -13,7 +13,7 @@ from bench.plan import describe_load
 from bench.record import Calibration, LeaseFacts, Lineage, NightRecord, PlannedRun, RunRecord
 from infra import verbs
 from infra.cloud import Snapshot
-from infra.ledger import Lease
+from infra.ledger.ledger import Lease
 from infra.measuring import Bench
 from infra.models import PreparedModel
 from infra.server import EngineAt, RunningServer

@@ -15,7 +15,7 @@ from bench.errors import NightbenchError, ObjectStoreError, UsageError
 from bench.record import NightRecord
 from bench.suite import Model
 from infra import verbs
-from infra.ledger import Lease
+from infra.ledger.ledger import Lease
 from infra.model_shelf import ModelShelf
 from infra.models import PreparedModel
 from infra.pieces import Came, Kept, Piece

@@ -17,13 +17,13 @@ from infra.digitalocean import Account, DigitalOcean
 from infra.do_calls import Calls, make_client
 from infra.golden import ImageCloud
 from infra.keys import LeaseKeys
-from infra.ledger import Lease, Ledger
+from infra.ledger.ledger import Lease, Ledger
+from infra.ledger.stage_costs import StageBook
+from infra.ledger.volumes import VolumeBook
 from infra.local import LocalCloud
 from infra.settings import Settings
 from infra.ssh_host import SshHost
-from infra.stage_costs import StageBook
 from infra.static import StaticCloud, is_own, on_own_host, parse_target, read_access
-from infra.volume_book import VolumeBook
 from infra.volumes import VolumeCloud
 
 CLOUDS = ("local", "digitalocean")

@@ -11,7 +11,7 @@ from bench.errors import LeaseError
 from bench.first_boot import is_ready_command
 from infra.host import Access
 from infra.keys import keys_of
-from infra.ledger import Lease
+from infra.ledger.ledger import Lease
 from infra.machine import Duty, LocalMachine, Machine, SshMachine
 from infra.measuring import Bench
 from infra.settings import Settings

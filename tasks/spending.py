@@ -9,9 +9,9 @@ from bench.money import Account
 from bench.record import NightRecord, PlannedRun
 from bench.suite import hardware_of
 from catalog.read import read_catalog
-from infra.ledger import Lease, Ledger
+from infra.ledger.ledger import Lease, Ledger
+from infra.ledger.stage_costs import UnderWay
 from infra.settings import Settings
-from infra.stage_costs import UnderWay
 from tasks.places import ledger, stage_book
 
 

@@ -7,7 +7,7 @@ from bench.errors import NightbenchError
 from bench.machine_name import VolumeName
 from bench.record import NightRecord
 from infra.clock import WallClock
-from infra.ledger import Lease
+from infra.ledger.ledger import Lease
 from infra.settings import Settings
 from infra.ssh_host import SshHost
 from infra.volume_disk import unmount_script

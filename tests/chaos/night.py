@@ -23,7 +23,7 @@ from infra.do_calls import Calls, make_client
 from infra.host import Access
 from infra.keys import LeaseKeys, keys_of
 from infra.lease import take_lease
-from infra.ledger import Lease, Ledger
+from infra.ledger.ledger import Lease, Ledger
 from infra.lost_records import ledger_or_empty
 from infra.reaper import Reaped, reap
 from infra.release import give_back, silent, why_silent

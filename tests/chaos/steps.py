@@ -12,8 +12,8 @@ from bench.machine_name import VolumeName
 from infra.clock import Clock
 from infra.cloud import Found, Order
 from infra.digitalocean import DigitalOcean
-from infra.ledger import Intent, Ledger
-from infra.volume_book import VolumeBook
+from infra.ledger.ledger import Intent, Ledger
+from infra.ledger.volumes import VolumeBook
 from infra.volumes import Volume
 
 STEPS = {

@@ -10,7 +10,7 @@ import pytest
 
 from bench.errors import LedgerError
 from infra.clock import WallClock
-from infra.ledger import Ledger
+from infra.ledger.ledger import Ledger
 from infra.lost_records import ledger_or_empty
 from tests.chaos.night import OUTSIDE_FAILED, Life, Place, live, wish
 from tests.chaos.processes_of_nights import run

@@ -7,7 +7,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from infra.ledger import Ledger
+from infra.ledger.ledger import Ledger
 from tests.chaos.night import Life, live, reap_and_die, reap_beside, wish
 from tests.chaos.processes_of_nights import KILLED, beside, let_it_catch_up, run, start, wait_for
 from tests.chaos.steps import STEPS

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from infra.ledger import Ledger
+from infra.ledger.ledger import Ledger
 from tests.emulators.digitalocean import Emulator
 from tests.emulators.digitalocean.sshd_droplets import SshdDroplets
 from tests.flows.conftest import House

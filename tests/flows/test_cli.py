@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.ledger import Ledger
+from infra.ledger.ledger import Ledger
 from infra.processes.detached import marked, orphans
 from infra.storage import store
 from tests.emulators.s3 import Bucket

@@ -11,7 +11,7 @@ from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, tempor
 from bench.errors import BudgetError, ModelError, NoSpaceError
 from flows.nightly import nightly
 from infra.cloud import Offer
-from infra.ledger import Ledger
+from infra.ledger.ledger import Ledger
 from infra.local import LocalCloud
 from infra.storage import store
 from tasks.artifacts import NightProgress

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from flows.nightly import nightly
-from infra.ledger import Ledger
+from infra.ledger.ledger import Ledger
 from infra.storage import store
 from tests.emulators.sshd import Sshd, make_key, running_machine
 from tests.flows.conftest import House

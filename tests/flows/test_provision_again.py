@@ -11,7 +11,7 @@ import pytest
 from prefect import flow
 
 from bench.record import NightRecord
-from infra.ledger import Lease
+from infra.ledger.ledger import Lease
 from infra.settings import Settings
 from infra.verbs import Site
 from tasks.leases import report_night
@@ -57,7 +57,7 @@ def no_room_in_the_ledger(account: Account, monkeypatch: pytest.MonkeyPatch) -> 
             raise sqlite3.OperationalError("database or disk is full")
         return connect(path, *given, **named)
 
-    monkeypatch.setattr("infra.ledger.sqlite3.connect", open_)
+    monkeypatch.setattr("infra.ledger.ledger.sqlite3.connect", open_)
 
 
 @pytest.mark.parametrize(

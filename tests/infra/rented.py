@@ -14,7 +14,7 @@ from infra.digitalocean import Account, DigitalOcean
 from infra.do_calls import Calls, make_client
 from infra.keys import LeaseKeys
 from infra.lease import take_lease
-from infra.ledger import Lease, Ledger
+from infra.ledger.ledger import Lease, Ledger
 from infra.reaper import Reaped, reap
 from infra.release import give_back, why_silent
 from infra.wish import Choice, Wish

@@ -12,7 +12,7 @@ from bench.machine_name import MachineName
 from infra.clock import Clock, WallClock
 from infra.cloud import Cloud, Found, Order
 from infra.lease import take_lease
-from infra.ledger import Intent, Lease, Ledger
+from infra.ledger.ledger import Intent, Lease, Ledger
 from infra.local import LocalCloud
 from infra.processes import detached
 from infra.reaper import reap
@@ -78,7 +78,7 @@ from pathlib import Path
 from infra import processes
 from infra.clock import WallClock
 from infra.lease import take_lease
-from infra.ledger import Ledger
+from infra.ledger.ledger import Ledger
 from infra.local import LocalCloud
 from infra.wish import Choice, Wish
 data = Path({str(data)!r})

@@ -24,7 +24,7 @@ from bench.errors import (
 from bench.machine_name import MachineName
 from infra.keys import fingerprint, keys_of
 from infra.lease import take_lease
-from infra.ledger import Ledger
+from infra.ledger.ledger import Ledger
 from infra.release import give_back
 from infra.wish import Choice, after_spending
 from tests.emulators.digitalocean.faults import FOR_EVER

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from bench.errors import LedgerError
-from infra.ledger import Intent, Ledger
-from infra.stage_costs import StageBook
+from infra.ledger.ledger import Intent, Ledger
+from infra.ledger.stage_costs import StageBook
 
 START = datetime(2026, 11, 21, 1, 0, tzinfo=UTC)
 

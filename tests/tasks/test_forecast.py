@@ -9,7 +9,7 @@ from bench.errors import CloudDeniedError, LeaseError, SuiteError
 from bench.record import NightRecord
 from bench.suite import Alternative, Machine
 from infra.cloud import Cloud, Offer
-from infra.volume_book import VolumeOnRecord
+from infra.ledger.volumes import VolumeOnRecord
 from tasks.engine_check import broken_by
 from tasks.forecast import Forecast, forecast
 from tasks.lease_views import what_is_kept

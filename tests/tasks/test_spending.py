@@ -7,7 +7,7 @@ import pytest
 
 from bench.errors import BudgetError
 from bench.record import NightRecord
-from infra.ledger import Intent, Lease
+from infra.ledger.ledger import Intent, Lease
 from infra.settings import Settings
 from tasks.lease_views import lease_views
 from tasks.leases import report_night

@@ -11,8 +11,8 @@ from bench.errors import LedgerError
 from bench.money import Rental, Span, stage_costs
 from bench.record import StageCost
 from infra.clock import Clock, WallClock
-from infra.ledger import Lease
-from infra.ledger_file import transaction
+from infra.ledger.database import transaction
+from infra.ledger.ledger import Lease
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS stages (

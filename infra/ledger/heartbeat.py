@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from bench.errors import LedgerError
-from infra.ledger import Ledger
+from infra.ledger.ledger import Ledger
 
 EVERY_S = 60.0
 

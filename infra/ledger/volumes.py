@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from infra.clock import Clock, WallClock
-from infra.ledger_file import transaction
+from infra.ledger.database import transaction
 
 State = Literal["intended", "made"]
 _SCHEMA = """

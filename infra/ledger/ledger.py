@@ -13,8 +13,8 @@ import psutil
 
 from bench.record import AttemptOutcome
 from infra.clock import Clock, WallClock
-from infra.ledger_file import transaction, unusable
-from infra.ledger_tables import BEGIN_ATTEMPT, HOLD_ATTEMPT, HOLD_LEASE, INTEND, bring_up_to_date, values_of
+from infra.ledger.database import transaction, unusable
+from infra.ledger.schema import BEGIN_ATTEMPT, HOLD_ATTEMPT, HOLD_LEASE, INTEND, bring_up_to_date, values_of
 
 State = Literal["intended", "held", "releasing", "released"]
 # A night on another host is alive while its heartbeat is younger than this; it beats every minute or so.
