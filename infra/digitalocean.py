@@ -25,7 +25,7 @@ from infra.do_calls import Calls, page_of
 from infra.do_images import ImageCalls
 from infra.do_volumes import VolumeCalls
 from infra.do_words import PricedSize, by_id, leftover_of, machine_of, offers_of
-from infra.keys import LeaseKeys, fingerprint, keys_of
+from infra.remote.ssh_keys import LeaseKeys, fingerprint, keys_of
 
 REGISTER_TRIES = 3
 

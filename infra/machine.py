@@ -14,10 +14,10 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 from bench.errors import ErrandLostError, ServerStartError, TransferError
 from bench.record import PlannedRun
 from infra import errand
-from infra.host import Host, Look
 from infra.inputs import files_of, place_of
 from infra.processes.detached import MARK
-from infra.shipping import HOME, Shipped, ship
+from infra.remote.deploy import HOME, Shipped, ship
+from infra.remote.host import Host, Look
 from infra.storage import store
 from infra.verbs import Listener, ask_tasks, bring_up, calibrate, find_site, measure, shut_down
 

@@ -1,8 +1,8 @@
 """Make a machine fit to be copied: what is of this machine, this lease or anybody's secret is taken off it."""
 
 from bench.first_boot import forgetting_script
-from infra.host import Host
-from infra.shipping import HOME
+from infra.remote.deploy import HOME
+from infra.remote.host import Host
 
 TIMEOUT_S = 300.0
 # What is software: environments, and what they were built from. Images are where docker keeps them.

@@ -31,9 +31,9 @@ from bench.machine_name import PREFIX, MachineName
 from bench.suite import Machine
 from infra.clock import Clock
 from infra.cloud import Found, Leftover, Offer, Order, Snapshot
-from infra.host import Access, Host
 from infra.machine import end_marked
-from infra.shipping import HOME
+from infra.remote.deploy import HOME
+from infra.remote.host import Access, Host
 
 KIND = "own"  # the one kind of machine that such a host offers
 LEASE = f"{HOME}/lease.json"

@@ -6,13 +6,13 @@ from datetime import UTC, datetime
 
 from bench.record import LeaseAttempt, LeaseReport
 from infra.clock import WallClock
-from infra.keys import age_s, forget_keys, leases_with_keys
 from infra.ledger.heartbeat import beating
 from infra.ledger.ledger import Attempt, Lease
 from infra.lost_records import ledger_or_empty
 from infra.processes import detached
 from infra.reaper import Reaped, reap
 from infra.release import Say
+from infra.remote.ssh_keys import age_s, forget_keys, leases_with_keys
 from infra.settings import Settings
 from infra.storage import store
 from tasks.places import clouds, lease_keys, ledger, ledger_file, stage_book

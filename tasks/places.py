@@ -16,13 +16,13 @@ from infra.cloud import Cloud
 from infra.digitalocean import Account, DigitalOcean
 from infra.do_calls import Calls, make_client
 from infra.golden import ImageCloud
-from infra.keys import LeaseKeys
 from infra.ledger.ledger import Lease, Ledger
 from infra.ledger.stage_costs import StageBook
 from infra.ledger.volumes import VolumeBook
 from infra.local import LocalCloud
+from infra.remote.ssh_host import SshHost
+from infra.remote.ssh_keys import LeaseKeys
 from infra.settings import Settings
-from infra.ssh_host import SshHost
 from infra.static import StaticCloud, is_own, on_own_host, parse_target, read_access
 from infra.volumes import VolumeCloud
 

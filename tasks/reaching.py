@@ -9,14 +9,14 @@ from prefect import get_run_logger
 
 from bench.errors import LeaseError
 from bench.first_boot import is_ready_command
-from infra.host import Access
-from infra.keys import keys_of
 from infra.ledger.ledger import Lease
 from infra.machine import Duty, LocalMachine, Machine, SshMachine
 from infra.measuring import Bench
+from infra.remote.host import Access
+from infra.remote.ssh_host import SshHost
+from infra.remote.ssh_keys import keys_of
+from infra.remote.ssh_shell import wait_until_ready
 from infra.settings import Settings
-from infra.ssh_host import SshHost
-from infra.ssh_shell import wait_until_ready
 from infra.static import is_own, read_access
 from infra.verbs import Listener
 from tasks.places import lease_keys, ledger

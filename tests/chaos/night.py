@@ -20,14 +20,14 @@ from flows.ending import end_well
 from infra.clock import Clock
 from infra.digitalocean import Account
 from infra.do_calls import Calls, make_client
-from infra.host import Access
-from infra.keys import LeaseKeys, keys_of
 from infra.lease import take_lease
 from infra.ledger.ledger import Lease, Ledger
 from infra.lost_records import ledger_or_empty
 from infra.reaper import Reaped, reap
 from infra.release import give_back, silent, why_silent
-from infra.ssh_host import SshHost
+from infra.remote.host import Access
+from infra.remote.ssh_host import SshHost
+from infra.remote.ssh_keys import LeaseKeys, keys_of
 from infra.volumes import Keeper, Volume, Wanted, detach_volume, lend_volume
 from infra.wish import Choice, Wish
 from tests.chaos.steps import MortalBook, MortalCloud, MortalLedger, Steps

@@ -12,7 +12,7 @@ import pytest
 import infra.dead_man
 from bench.first_boot import DEADLINE_FILE, READY_FILE, DeadMan, HostKey, user_data
 from bench.machine_name import MachineName
-from infra.keys import keys_of
+from infra.remote.ssh_keys import keys_of
 from tests.emulators.digitalocean import Emulator
 from tests.emulators.digitalocean.sshd_droplets import SshdDroplets
 from tests.emulators.sshd import NoServerError

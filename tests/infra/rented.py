@@ -12,11 +12,11 @@ from bench.first_boot import HostKey, user_data
 from bench.machine_name import MachineName
 from infra.digitalocean import Account, DigitalOcean
 from infra.do_calls import Calls, make_client
-from infra.keys import LeaseKeys
 from infra.lease import take_lease
 from infra.ledger.ledger import Lease, Ledger
 from infra.reaper import Reaped, reap
 from infra.release import give_back, why_silent
+from infra.remote.ssh_keys import LeaseKeys
 from infra.wish import Choice, Wish
 from tests.emulators.digitalocean import Emulator
 from tests.emulators.virtual_clock import VirtualClock

@@ -16,8 +16,8 @@ from infra.cloud import Order
 from infra.digitalocean import DigitalOcean
 from infra.do_calls import Calls
 from infra.do_words import PricedSize
-from infra.keys import fingerprint, forget_keys, keys_of, leases_with_keys
 from infra.ledger.ledger import Ledger
+from infra.remote.ssh_keys import fingerprint, forget_keys, keys_of, leases_with_keys
 from infra.wish import Choice
 from tests.emulators.virtual_clock import VirtualClock
 from tests.infra.rented import DROPLETS, KIND, ONE_DROPLET, Rig

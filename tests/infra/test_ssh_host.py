@@ -25,9 +25,9 @@ from bench.errors import (
     TransferError,
     UnreachableHostError,
 )
-from infra.host import Access
-from infra.ssh_host import SshHost
-from infra.ssh_shell import wait_until_ready
+from infra.remote.host import Access
+from infra.remote.ssh_host import SshHost
+from infra.remote.ssh_shell import wait_until_ready
 from tests.emulators.sshd import Sshd, make_key, running_machine
 from tests.emulators.wire import Wire
 

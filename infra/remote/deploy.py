@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.errors import EnvironmentOnMachineError, RemoteCommandError
-from infra.host import Host, Say
+from infra.remote.host import Host, Say
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("bench", "catalog", "infra", "meter")
 LOCKS = ("bootstrap.lock.txt", "machine.lock.txt", "engine.lock.txt")
 LM_EVAL_LOCK = "lm_eval.lock.txt"  # built beside them where a suite asks for it, and in no golden image

@@ -26,7 +26,7 @@ from bench.errors import (
     SilentHostError,
     UnreachableHostError,
 )
-from infra.host import Access
+from infra.remote.host import Access
 
 CONNECT_TIMEOUT_S = 15
 KEEPALIVE_S = 10  # routers forget what is silent for minutes; an answer that fails to come ends the connection

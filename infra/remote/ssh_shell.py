@@ -15,8 +15,8 @@ from bench.errors import (
     TransferError,
     UnreachableHostError,
 )
-from infra.host import Access, Ran, Say
-from infra.ssh import CONNECT_TIMEOUT_S, Line
+from infra.remote.host import Access, Ran, Say
+from infra.remote.ssh_connection import CONNECT_TIMEOUT_S, Line
 
 STEP_TIMEOUT_S = 60.0
 PATIENCE_S = 120.0  # how long a step that may be repeated is repeated over lost connections

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from bench.errors import TransferError
-from infra.host import Look
-from infra.ssh_shell import STEP_TIMEOUT_S, SshShell
+from infra.remote.host import Look
+from infra.remote.ssh_shell import STEP_TIMEOUT_S, SshShell
 from infra.storage.store import sha256
 
 TRANSFER_FLOOR_BYTES_PER_S = 200_000  # a step that moves a file may take so long beside STEP_TIMEOUT_S
@@ -39,7 +39,7 @@ kill -KILL "-$pid" 2>/dev/null; exit 0"""
 
 
 class SshHost(SshShell):
-    """A machine over SSH, as infra.host.Host says."""
+    """A machine over SSH, as infra.remote.host.Host says."""
 
     def put(self, source: Path, target: str, *, mode: int = 0o644) -> None:
         """Put a file or a folder there, whole or not at all; an old one of that name is replaced. May be repeated."""
