@@ -18,7 +18,7 @@ from benchmarks.clients.client import Asked, Client, Said, UnavailableError, Unr
 from benchmarks.process_tree import ClientFailedError, CpuWatch, run_tree
 from infra.calibration import server_options
 from infra.cores import two_cores
-from infra.models import prepare_model
+from infra.models.models import prepare_model
 from infra.settings import Settings
 from infra.truth.run import build_server, truth_server
 

@@ -27,7 +27,7 @@ from bench.record import (
     Weights,
 )
 from infra import accuracy, drive, inputs, server
-from infra.models import PreparedModel
+from infra.models.models import PreparedModel
 from infra.scraping import FILE, TIMEOUT_S, Scraper, write_scrapes
 from infra.server import RunningServer
 from infra.storage import store

@@ -16,11 +16,11 @@ from bench.suite import Engine, Machine, Model, Scenario
 from infra import engines, fitness, lm_eval, measuring, preparing, server, volume_disk
 from infra.facts import read_host
 from infra.fitness import Demand, Fitness
-from infra.kept_model import put_pieces
 from infra.measuring import Bench
-from infra.models import PreparedModel, list_files
+from infra.models.bucket_transfer import put_pieces
+from infra.models.models import PreparedModel, list_files
+from infra.models.parts import Kept, KeptFile, Piece, Sent
 from infra.night_calibration import calibrate_night
-from infra.pieces import Kept, KeptFile, Piece, Sent
 from infra.preparing import Prepared
 from infra.server import Bringup, EngineAt, RunningServer
 from infra.settings import Settings

@@ -10,7 +10,7 @@ from catalog.read import read_catalog
 from infra.cloud import Cloud
 from infra.ledger.ledger import Attempt, Lease
 from infra.ledger.volumes import VolumeOnRecord
-from infra.model_shelf import models_kept as models_in
+from infra.models.bucket_cache import models_kept as models_in
 from infra.settings import Settings
 from infra.storage.object_store import ObjectStore
 from tasks.model_cache import HURRIED

@@ -15,7 +15,7 @@ from infra import verbs
 from infra.cloud import Snapshot
 from infra.ledger.ledger import Lease
 from infra.measuring import Bench
-from infra.models import PreparedModel
+from infra.models.models import PreparedModel
 from infra.server import EngineAt, RunningServer
 from infra.settings import Settings
 from infra.storage import store

@@ -16,9 +16,9 @@ from bench.record import NightRecord
 from bench.suite import Model
 from infra import verbs
 from infra.ledger.ledger import Lease
-from infra.model_shelf import ModelShelf
-from infra.models import PreparedModel
-from infra.pieces import Came, Kept, Piece
+from infra.models.bucket_cache import ModelShelf
+from infra.models.models import PreparedModel
+from infra.models.parts import Came, Kept, Piece
 from infra.settings import Settings
 from infra.storage.object_store import ObjectStore, Patience
 from tasks.reaching import listener, machine_of

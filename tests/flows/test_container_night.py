@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from flows.nightly import nightly
-from infra.small_model import TINY, write_small_model
+from infra.models.generated import TINY, write_small_model
 from tests.emulators.hub import HubEmulator
 from tests.flows.conftest import House
 from tests.infra.docker import DIGEST, IMAGE, Docker

@@ -13,8 +13,8 @@ import boto3
 import pytest
 
 from flows.nightly import nightly
+from infra.models.generated import TINY, write_small_model
 from infra.settings import Settings
-from infra.small_model import TINY, write_small_model
 from tasks.lease_views import models_kept
 from tests.emulators.hub import HubEmulator
 from tests.emulators.s3 import KEYS, Bucket

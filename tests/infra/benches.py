@@ -5,7 +5,7 @@ from bench.suite import Engine, Model
 from infra import verbs
 from infra.machine import Machine
 from infra.measuring import Bench
-from infra.models import PreparedModel
+from infra.models.models import PreparedModel
 from infra.verbs import Listener, Terms
 
 

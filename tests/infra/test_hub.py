@@ -13,13 +13,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-import infra.hub
+import infra.models.hub_download
 from bench.errors import ModelError, NoSpaceError
-from infra.hub import HubFile, bytes_under, chosen
-from infra.hub_process import CHILD, Hub
-from infra.models import MANIFEST, PreparedModel, prepare_model
+from infra.models.generated import TINY, write_small_model
+from infra.models.hub_download import HubFile, bytes_under, chosen
+from infra.models.models import MANIFEST, PreparedModel, prepare_model
+from infra.models.transfer_process import CHILD, Hub
 from infra.processes import detached
-from infra.small_model import TINY, write_small_model
 from tests.emulators.hub import HubEmulator
 
 WEIGHTS = "model.safetensors"
@@ -255,7 +255,7 @@ def test_zeros_served_twice_are_refused_with_both_hashes(hub: HubEmulator, prepa
 def test_a_disk_that_cannot_hold_the_model_is_named_before_a_byte_is_fetched(
     hub: HubEmulator, prepare: Prepare, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(infra.hub, "SPACE_MARGIN", 1e9)
+    monkeypatch.setattr(infra.models.hub_download, "SPACE_MARGIN", 1e9)
 
     with pytest.raises(NoSpaceError, match=r"needs \d+\.\d GB free in .*, which has"):
         prepare()
@@ -284,8 +284,8 @@ def test_a_child_killed_half_way_is_replaced_and_finished_files_stay(
 PREPARES = """
 import sys
 from pathlib import Path
-from infra.hub_process import Hub
-from infra.models import prepare_model
+from infra.models.transfer_process import Hub
+from infra.models.models import prepare_model
 prepare_model(sys.argv[1], Path(sys.argv[2]), print, Hub(sys.argv[3], lease_id=sys.argv[4]))
 """
 

@@ -15,13 +15,13 @@ import pytest
 
 from bench.errors import ObjectStoreError
 from infra import errand, verbs
-from infra.hub_process import Hub
-from infra.kept_model import put_pieces
-from infra.model_shelf import UNFINISHED_MAX, ModelShelf, models_kept
-from infra.models import MANIFEST, PreparedModel, list_files, prepare_model
-from infra.pieces import Kept, Piece
+from infra.models.bucket_cache import UNFINISHED_MAX, ModelShelf, models_kept
+from infra.models.bucket_transfer import put_pieces
+from infra.models.generated import TINY, write_small_model
+from infra.models.models import MANIFEST, PreparedModel, list_files, prepare_model
+from infra.models.parts import Kept, Piece
+from infra.models.transfer_process import Hub
 from infra.processes import detached
-from infra.small_model import TINY, write_small_model
 from infra.storage.object_store import ObjectStore, Patience, Place
 from tests.emulators.hub import HubEmulator
 from tests.emulators.s3 import KEYS, Bucket

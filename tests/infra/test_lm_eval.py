@@ -15,7 +15,7 @@ from infra import server
 from infra.facts import read_host
 from infra.lm_eval import ask_tasks
 from infra.measuring import Bench
-from infra.models import PreparedModel
+from infra.models.models import PreparedModel
 from infra.processes import detached
 from infra.server import Bringup, RunningServer
 from infra.storage import store

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-import infra.models
+import infra.models.models
 from bench.errors import ModelError, NoSpaceError
-from infra.models import MANIFEST, PreparedModel, prepare_model
-from infra.small_model import TINY, write_small_model
+from infra.models.generated import TINY, write_small_model
+from infra.models.models import MANIFEST, PreparedModel, prepare_model
 
 TINY_SOURCE = "generated:tiny?seed=0"
 
@@ -95,17 +95,17 @@ def test_a_manifest_that_is_no_list_of_hashes_is_refused(tmp_path: Path) -> None
 DIES_HALF_WAY = """
 import os, signal, sys
 from pathlib import Path
-import infra.models
+import infra.models.models
 
-whole = infra.models.write_small_model
+whole = infra.models.models.write_small_model
 
 def half(folder, seed, shape):
     whole(folder, seed, shape)
     os.truncate(folder / "model.safetensors", 1000)
     os.kill(os.getpid(), signal.SIGKILL)
 
-infra.models.write_small_model = half
-infra.models.prepare_model("generated:tiny?seed=0", Path(sys.argv[1]), print)
+infra.models.models.write_small_model = half
+infra.models.models.prepare_model("generated:tiny?seed=0", Path(sys.argv[1]), print)
 """
 
 
@@ -122,7 +122,7 @@ def test_a_run_killed_half_way_leaves_no_model_and_the_next_one_makes_it(tmp_pat
 
 
 def test_a_full_disk_is_named_before_anything_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(infra.models, "SPARE_BYTES", 1 << 62)
+    monkeypatch.setattr(infra.models.models, "SPARE_BYTES", 1 << 62)
 
     with pytest.raises(NoSpaceError, match=str(tmp_path)):
         _prepare(tmp_path)

@@ -10,13 +10,13 @@ import pytest
 
 from bench.errors import EngineBuildError, ModelError
 from bench.suite import Engine
+from infra.models.generated import TINY, write_small_model
 from infra.preparing import Asked, prepare, together
 from infra.processes import cancellation, detached
 from infra.processes.cancellation import StoppedError
 from infra.processes.command import run_tool
 from infra.processes.file_lock import alone
 from infra.settings import Settings
-from infra.small_model import TINY, write_small_model
 from tests.emulators.hub import HubEmulator
 from tests.infra.docker import IMAGE, Docker
 

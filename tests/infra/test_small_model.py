@@ -5,7 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from infra.small_model import SMALL, SPECIALS, TINY, Shape, byte_characters, silent_tokens, tokens, write_small_model
+from infra.models.generated import (
+    SMALL,
+    SPECIALS,
+    TINY,
+    Shape,
+    byte_characters,
+    silent_tokens,
+    tokens,
+    write_small_model,
+)
 
 # Of the tiny model with seed 0. A change here changes every number ever measured with a generated model: it is a new
 # entry in METHOD.md, not a line to update in passing.

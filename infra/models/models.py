@@ -13,11 +13,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from bench.errors import ModelError, NoSpaceError
-from infra.hub import Brought, Download, hash_files, look
-from infra.hub_process import Hub
-from infra.pieces import Came, Kept, KeptFile
+from infra.models.generated import SHAPES, Shape, write_small_model
+from infra.models.hub_download import Brought, Download, hash_files, look
+from infra.models.parts import Came, Kept, KeptFile
+from infra.models.transfer_process import Hub
 from infra.processes.file_lock import alone
-from infra.small_model import SHAPES, Shape, write_small_model
 from infra.storage.store import sync
 
 MANIFEST = "MANIFEST.sha256"

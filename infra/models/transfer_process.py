@@ -40,7 +40,7 @@ class Hub:
     tries: int = 4
 
 
-class HubFailure(Exception):  # noqa: N818 - it never leaves infra/hub.py, which makes a ModelError of it
+class HubFailure(Exception):  # noqa: N818 - it never leaves infra/models/hub_download.py, which makes a ModelError of it
     """One try failed: its kind, and the hub's or the library's own words."""
 
     def __init__(self, kind: str, said: str) -> None:

@@ -15,7 +15,7 @@ from pydantic import Field, ValidationError, field_validator
 
 from bench.errors import ObjectStoreError
 from bench.frozen import Frozen
-from infra.pieces import PIECE_BYTES, Kept, KeptFile, Piece, cuts
+from infra.models.parts import PIECE_BYTES, Kept, KeptFile, Piece, cuts
 from infra.storage.object_store import ObjectStore
 
 ROOT, MANIFEST = "models", "manifest.json"

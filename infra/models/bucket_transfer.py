@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from infra.hub_process import Hub, HubFailure, Job, run_child
-from infra.pieces import Came, Kept, Piece, Sent
+from infra.models.parts import Came, Kept, Piece, Sent
+from infra.models.transfer_process import Hub, HubFailure, Job, run_child
 
 CHILD = Path(__file__).with_name("bucket_child.py")
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from bench.errors import ModelError, NoSpaceError
-from infra.hub_process import Hub, HubFailure, Job, run_child
-from infra.kept_model import fetch_kept
-from infra.pieces import Came, Kept
+from infra.models.bucket_transfer import fetch_kept
+from infra.models.parts import Came, Kept
+from infra.models.transfer_process import Hub, HubFailure, Job, run_child
 from infra.processes import cancellation
 from infra.storage.store import sha256
 
