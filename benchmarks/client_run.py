@@ -17,7 +17,7 @@ from benchmarks.client_result import Numbers, Run
 from benchmarks.clients.client import Asked, Client, Said, UnavailableError, UnreadableError
 from benchmarks.process_tree import ClientFailedError, CpuWatch, run_tree
 from infra.calibration import server_options
-from infra.cores import two_cores
+from infra.hardware.cpu_affinity import two_cores
 from infra.models.models import prepare_model
 from infra.settings import Settings
 from infra.truth.run import build_server, truth_server

@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass
 
 from infra.engine_env import LOCK, engine_place, is_built
-from infra.facts import read_host
+from infra.hardware.host_facts import read_host
 from infra.settings import Settings
 from infra.storage.store import GIB
 from infra.truth.run import find_compiler, server_place

@@ -14,7 +14,7 @@ from pathlib import Path
 from bench.engines import vllm
 from bench.errors import EngineBuildError, ServerStartError
 from bench.suite import Scenario
-from infra.gpus import vendor
+from infra.hardware.gpus import vendor
 from infra.processes import cancellation
 from infra.processes.command import Said, is_there, run_tool
 from infra.pulling import pull

@@ -17,8 +17,8 @@ from bench.report import Report
 from bench.suite import Driver, Scenario, Suite, Workload
 from bench.truth import read_truth
 from infra.calibration import FEWEST, WAVES
-from infra.cores import run_on, split_cores
 from infra.drive import OFFLINE, driver_version, read_what_came
+from infra.hardware.cpu_affinity import run_on, split_cores
 from infra.models.models import PreparedModel, prepare_model
 from infra.server import Bringup, EngineAt, bring_up, stop
 from infra.truth.run import build_server, truth_server

@@ -27,11 +27,11 @@ from bench.record import (
     Weights,
 )
 from infra import accuracy, drive, inputs, server
+from infra.hardware.telemetry import Sampler, write_samples
 from infra.models.models import PreparedModel
 from infra.scraping import FILE, TIMEOUT_S, Scraper, write_scrapes
 from infra.server import RunningServer
 from infra.storage import store
-from infra.telemetry import Sampler, write_samples
 
 
 @dataclass(frozen=True)

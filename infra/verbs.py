@@ -13,9 +13,10 @@ from typing import Any
 from bench.errors import NightbenchError
 from bench.record import Calibration, Host, LmEvalRecord, NightRecord, PlannedRun, RunRecord
 from bench.suite import Engine, Machine, Model, Scenario
-from infra import engines, fitness, lm_eval, measuring, preparing, server, volume_disk
-from infra.facts import read_host
-from infra.fitness import Demand, Fitness
+from infra import engines, lm_eval, measuring, preparing, server
+from infra.hardware import preflight, volume_mount
+from infra.hardware.host_facts import read_host
+from infra.hardware.preflight import Demand, Fitness
 from infra.measuring import Bench
 from infra.models.bucket_transfer import put_pieces
 from infra.models.models import PreparedModel, list_files
@@ -67,7 +68,7 @@ def check_machine(hear: Listener, asked: Machine, is_rented: bool) -> Fitness:
     demand = Demand(
         folder=str(Settings().data.absolute()), gpu_count=asked.gpu_count, gpu=asked.gpu, is_rented=is_rented
     )
-    return fitness.check_machine(demand, hear.say)
+    return preflight.check_machine(demand, hear.say)
 
 
 def find_site(hear: Listener, machine_id: str) -> Site:
@@ -105,7 +106,7 @@ def _disk_for_models(terms: Terms, settings: Settings) -> Path:
 
 def mount_volume(hear: Listener, label: str) -> Path:
     """Mount the volume with this label, which the cloud has attached, and return where; else MachineUnfitError."""
-    return volume_disk.mount_volume(label, Settings().data.absolute() / "volumes" / label, hear.say)
+    return volume_mount.mount_volume(label, Settings().data.absolute() / "volumes" / label, hear.say)
 
 
 def list_model(hear: Listener, model: PreparedModel) -> tuple[KeptFile, ...]:

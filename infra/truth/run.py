@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from bench.errors import CalibrationError
-from infra.cores import pin
+from infra.hardware.cpu_affinity import pin
 
 SOURCE = Path(__file__).with_name("server.c")
 PATIENCE_S = 30.0

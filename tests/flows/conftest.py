@@ -14,7 +14,7 @@ from prefect.settings import PREFECT_API_URL, PREFECT_FLOWS_HEARTBEAT_FREQUENCY,
 
 from bench.record import CalibratedLoad, Calibration, NightRecord
 from flows.ending import hush_at_exit
-from infra.facts import read_host
+from infra.hardware.host_facts import read_host
 from infra.ledger.ledger import Ledger
 from infra.processes import detached
 from infra.storage.store import ABANDONED, PARTIAL

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from bench.errors import MachineUnfitError, NoSpaceError
-from infra import fitness, gpus
-from infra.fitness import Demand, Fitness, check_machine
+from infra.hardware import gpus, preflight
+from infra.hardware.preflight import Demand, Fitness, check_machine
 from infra.processes.command import run_tool
 from tests.infra.fake_tools import FakeTools, amd, twin
 
@@ -15,7 +15,7 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeTools:
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     monkeypatch.setenv("HOME", str(tmp_path))  # whoever runs this as root has disks of their own
     monkeypatch.setattr(gpus, "POLL_S", 0.01)
-    monkeypatch.setattr(fitness, "NUMA_BALANCING", tmp_path / "numa_balancing")
+    monkeypatch.setattr(preflight, "NUMA_BALANCING", tmp_path / "numa_balancing")
     return FakeTools(tmp_path / "bin")
 
 
@@ -172,7 +172,7 @@ def test_numa_balancing_is_nothing_to_say_where_no_gpu_is_asked_for(tools: FakeT
 def test_numa_balancing_is_switched_off_on_a_rented_machine(
     tools: FakeTools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fitness, "is_whole_machine", lambda: True)
+    monkeypatch.setattr(preflight, "is_whole_machine", lambda: True)
     amd(tools)
     tools.says("lsblk", '{"blockdevices": []}')
     (tmp_path / "numa_balancing").write_text("1\n")

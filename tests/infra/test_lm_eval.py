@@ -12,7 +12,7 @@ from bench.errors import LmEvalError
 from bench.record import Calibration, LeaseFacts, Lineage, NightRecord
 from bench.suite import LmEval, Quality, ScenarioEntry, Suite
 from infra import server
-from infra.facts import read_host
+from infra.hardware.host_facts import read_host
 from infra.lm_eval import ask_tasks
 from infra.measuring import Bench
 from infra.models.models import PreparedModel

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from bench.errors import MachineUnfitError
-from infra.scratch import find_scratch, is_whole_machine
+from infra.hardware.scratch_disk import find_scratch, is_whole_machine
 from tests.infra.fake_tools import PART, FakeTools, twin
 
 

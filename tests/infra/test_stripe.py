@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bench.errors import MachineUnfitError
-from infra.scratch import find_scratch
+from infra.hardware.scratch_disk import find_scratch
 from tests.infra.fake_tools import PART, FakeTools, twin
 
 DISK_BYTES = 5497558138880

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bench.errors import MachineUnfitError
-from infra.volume_disk import mount_volume, unmount_script
+from infra.hardware.volume_mount import mount_volume, unmount_script
 from tests.infra.fake_tools import PART, FakeTools, twin
 
 LABEL = "nbv-0123456789ab"

@@ -9,8 +9,8 @@ import psutil
 from bench.errors import MachineUnfitError
 from bench.gpu_tools import Gpu
 from bench.record import Host
-from infra.fitness import read_numa_balancing
-from infra.gpus import read_gpus
+from infra.hardware.gpus import read_gpus
+from infra.hardware.preflight import read_numa_balancing
 
 
 def read_host() -> Host:

@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 
 from bench.errors import MachineUnfitError
-from infra.disks import Disk, Say, list_disks, mount_disk
-from infra.scratch import is_whole_machine
+from infra.hardware.disks import Disk, Say, list_disks, mount_disk
+from infra.hardware.scratch_disk import is_whole_machine
 
 APPEARS_S = 30.0  # from the cloud's word that it is attached to its being seen here
 LOOK_EVERY_S = 1.0

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from bench.errors import MachineUnfitError
-from infra.disks import Disk, Say
+from infra.hardware.disks import Disk, Say
 from infra.processes.command import is_there, run_tool
 
 NAME = "nb-scratch"

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench.errors import MachineUnfitError
-from infra import stripe
-from infra.disks import TIMEOUT_S, Disk, Say, list_disks, mount_disk
+from infra.hardware import raid
+from infra.hardware.disks import TIMEOUT_S, Disk, Say, list_disks, mount_disk
 from infra.processes.command import run_tool
 
-LABEL = stripe.NAME
+LABEL = raid.NAME
 NVME = re.compile(r"nvme\d+n\d+")
 BYTES_MIN = 64 * 1024**3  # smaller is no scratch disk
 MKFS_TIMEOUT_S = 600.0
@@ -26,7 +26,7 @@ def find_scratch(folder: Path, say: Say) -> Path | None:
     The first lease of a machine formats it, several equal disks as one; what bears our label is mounted as it is.
     """
     disks = [disk for disk in list_disks() if _is_local(disk)]
-    ours = next((one for one in (*stripe.arrays(disks), *disks) if one.is_labelled(LABEL)), None)
+    ours = next((one for one in (*raid.arrays(disks), *disks) if one.is_labelled(LABEL)), None)
     if ours is not None and ours.mounts:
         return Path(ours.mounts[0])
     path = ours.path if ours is not None else _striped(disks, say) or _make(disks, say)
@@ -38,9 +38,9 @@ def find_scratch(folder: Path, say: Say) -> Path | None:
 
 def _striped(disks: Sequence[Disk], say: Say) -> str | None:
     """The array that an earlier lease made of these disks, formatted where it died before that."""
-    array = stripe.unformatted(disks) or stripe.assemble(disks, say)
+    array = raid.unformatted(disks) or raid.assemble(disks, say)
     if array is not None and _has_no_signature(array):
-        _format(array, sum(disk.size_bytes for disk in disks if disk.filesystem == stripe.MEMBER), say)
+        _format(array, sum(disk.size_bytes for disk in disks if disk.filesystem == raid.MEMBER), say)
     return array
 
 
@@ -49,14 +49,14 @@ def _make(disks: Sequence[Disk], say: Say) -> str | None:
     empty = [disk for disk in disks if disk.is_empty and _has_no_signature(disk.path)]
     if not empty:
         return None
-    chosen = stripe.most_together(empty)
-    if len(chosen) > 1 and not stripe.can_stripe():
+    chosen = raid.most_together(empty)
+    if len(chosen) > 1 and not raid.can_stripe():
         say(
             f"mdadm is not on this machine: of its {len(chosen)} empty disks of "
             f"{chosen[0].size_bytes / 1e12:.1f} TB only one is used"
         )
         chosen = empty[:1]
-    path = chosen[0].path if len(chosen) == 1 else stripe.create(chosen, say)
+    path = chosen[0].path if len(chosen) == 1 else raid.create(chosen, say)
     _format(path, sum(disk.size_bytes for disk in chosen), say)
     return path
 

@@ -9,8 +9,8 @@ import psutil
 
 from bench.errors import MachineUnfitError, NoSpaceError
 from bench.gpu_tools import Gpu
-from infra.gpus import demand_clean, demand_gpus
-from infra.scratch import find_scratch, is_whole_machine
+from infra.hardware.gpus import demand_clean, demand_gpus
+from infra.hardware.scratch_disk import find_scratch, is_whole_machine
 
 NUMA_BALANCING = Path("/proc/sys/kernel/numa_balancing")
 CLEAN_PATIENCE_S = 120.0  # a killed engine's workers give their memory back within a minute or two
