@@ -40,7 +40,7 @@ fuzz: $(STAMP)
 	$(BIN)/python -m tests.fuzz.importers -max_total_time=$(SECONDS) -rss_limit_mb=4096 .venv/corpus
 
 engine: $(STAMP)
-	$(BIN)/python -m infra.engine_env
+	$(BIN)/python -m infra.engines.venv
 
 # Python 3.11 to 3.13. The environment is made anew when a lock changes; the installer keeps what it already has.
 $(STAMP): requirements/bootstrap.lock.txt requirements/pipeline.lock.txt pyproject.toml

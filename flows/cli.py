@@ -258,7 +258,7 @@ def crosscheck(
     Without a suite they load a server whose every write is known, with 64 tokens in and 100 out.
     """
     from infra import crosscheck as checking  # noqa: PLC0415
-    from infra.engines import own_engine  # noqa: PLC0415
+    from infra.engines.install import own_engine  # noqa: PLC0415
     from tasks.planning import pick_scenario  # noqa: PLC0415
 
     if (suite is None) != (scenario is None) or (suite is not None and streams is not None):

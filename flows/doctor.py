@@ -6,7 +6,7 @@ import shutil
 import sys
 from dataclasses import dataclass
 
-from infra.engine_env import LOCK, engine_place, is_built
+from infra.engines.venv import LOCK, engine_place, is_built
 from infra.hardware.host_facts import read_host
 from infra.settings import Settings
 from infra.storage.store import GIB

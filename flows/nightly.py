@@ -10,10 +10,10 @@ from prefect.flows import Flow
 from bench.errors import BudgetError, HostError, MachineUnfitError, NightbenchError
 from bench.estimate import LM_EVAL
 from bench.record import NightRecord, PlannedRun
+from infra.engines.server import EngineAt, RunningServer
 from infra.ledger.ledger import Lease
 from infra.measuring import Bench
 from infra.preparing import Prepared
-from infra.server import EngineAt, RunningServer
 from infra.settings import Settings
 from infra.verbs import Site
 from infra.volumes import Volume

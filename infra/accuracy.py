@@ -8,8 +8,8 @@ from bench.accuracy import Body
 from bench.errors import UnreadableResultError
 from bench.passage import PROMPTS
 from bench.record import Answers
-from infra import server
-from infra.server import RunningServer
+from infra.engines import server
+from infra.engines.server import RunningServer
 
 
 def ask(running: RunningServer, model: str) -> Answers:

@@ -16,11 +16,11 @@ from bench.lm_eval import ENVIRONMENT, read_scores, task_argv, why_not
 from bench.load import Target
 from bench.record import AskedTask, LmEvalRecord
 from bench.suite import LmEval, Scenario
-from infra import server
+from infra.engines import server
+from infra.engines.server import RunningServer
 from infra.lm_eval_env import ready_lm_eval
 from infra.measuring import Bench
 from infra.processes import detached
-from infra.server import RunningServer
 from infra.settings import Settings
 from infra.storage import store
 

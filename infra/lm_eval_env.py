@@ -5,7 +5,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from infra.engine_env import MARKER, Programs, Say, demand_free_space, find_uv, lock_bytes, mark_complete
+from infra.engines.venv import MARKER, Programs, Say, demand_free_space, find_uv, lock_bytes, mark_complete
 from infra.processes.file_lock import alone
 from infra.settings import Settings
 

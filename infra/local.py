@@ -5,8 +5,8 @@ from pathlib import Path
 
 from bench.errors import CloudRefusedError
 from bench.machine_name import PREFIX, MachineName
-from infra import container
 from infra.cloud import Found, Leftover, Offer, Order, Snapshot
+from infra.engines import container
 from infra.processes import detached
 
 STOP_PATIENCE_S = 15.0

@@ -26,11 +26,12 @@ from bench.record import (
     RunRecord,
     Weights,
 )
-from infra import accuracy, drive, inputs, server
+from infra import accuracy, drive, inputs
+from infra.engines import server
+from infra.engines.metrics_scraper import FILE, TIMEOUT_S, Scraper, write_scrapes
+from infra.engines.server import RunningServer
 from infra.hardware.telemetry import Sampler, write_samples
 from infra.models.models import PreparedModel
-from infra.scraping import FILE, TIMEOUT_S, Scraper, write_scrapes
-from infra.server import RunningServer
 from infra.storage import store
 
 

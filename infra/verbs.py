@@ -13,7 +13,9 @@ from typing import Any
 from bench.errors import NightbenchError
 from bench.record import Calibration, Host, LmEvalRecord, NightRecord, PlannedRun, RunRecord
 from bench.suite import Engine, Machine, Model, Scenario
-from infra import engines, lm_eval, measuring, preparing, server
+from infra import lm_eval, measuring, preparing
+from infra.engines import install, server
+from infra.engines.server import Bringup, EngineAt, RunningServer
 from infra.hardware import preflight, volume_mount
 from infra.hardware.host_facts import read_host
 from infra.hardware.preflight import Demand, Fitness
@@ -23,7 +25,6 @@ from infra.models.models import PreparedModel, list_files
 from infra.models.parts import Kept, KeptFile, Piece, Sent
 from infra.night_calibration import calibrate_night
 from infra.preparing import Prepared
-from infra.server import Bringup, EngineAt, RunningServer
 from infra.settings import Settings
 from infra.storage import store
 
@@ -82,7 +83,7 @@ def find_site(hear: Listener, machine_id: str) -> Site:
 
 def ready_engine(hear: Listener, engine: Engine, is_rented: bool) -> EngineAt:
     """Find the engine that the suite asks for, or install it; on a rented machine docker may be installed for it."""
-    return engines.ready_engine(engine, Settings(), hear.say, is_rented=is_rented)
+    return install.ready_engine(engine, Settings(), hear.say, is_rented=is_rented)
 
 
 def prepare(hear: Listener, engine: Engine, model: Model, terms: Terms) -> Prepared:

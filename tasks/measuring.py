@@ -13,10 +13,10 @@ from bench.plan import describe_load
 from bench.record import Calibration, LeaseFacts, Lineage, NightRecord, PlannedRun, RunRecord
 from infra import verbs
 from infra.cloud import Snapshot
+from infra.engines.server import EngineAt, RunningServer
 from infra.ledger.ledger import Lease
 from infra.measuring import Bench
 from infra.models.models import PreparedModel
-from infra.server import EngineAt, RunningServer
 from infra.settings import Settings
 from infra.storage import store
 from infra.verbs import Site

@@ -5,7 +5,7 @@ from pathlib import Path
 from bench.errors import EngineBuildError, NoSpaceError, UnreadableResultError
 from bench.vllm_report import read_vllm_bench
 from benchmarks.clients.client import POOLED, Asked, Client, Said, Say, Series, UnavailableError, UnreadableError
-from infra.engine_env import BUILD, LOCK, ensure_engine
+from infra.engines.venv import BUILD, LOCK, ensure_engine
 
 NAME, RESULT = "vllm bench", "result.json"
 

@@ -23,7 +23,7 @@ SMALLER = {
 @pytest.fixture(scope="module")
 def engine() -> str:
     """The engine's environment, built by the project itself."""
-    argv = [sys.executable, "-m", "infra.engine_env"]
+    argv = [sys.executable, "-m", "infra.engines.venv"]
     built = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=True, timeout=1200)
     return built.stdout.strip()
 
@@ -99,7 +99,7 @@ def test_an_engine_told_nonsense_says_so_in_its_own_words(real: House) -> None:
 
 
 def test_the_engines_environment_is_never_built_twice(engine: str) -> None:
-    argv = [sys.executable, "-m", "infra.engine_env"]
+    argv = [sys.executable, "-m", "infra.engines.venv"]
 
     again = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60, env=dict(os.environ))
 

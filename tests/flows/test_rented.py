@@ -190,7 +190,7 @@ def test_an_account_that_cannot_rent_is_a_sentence_and_nothing_is_rented(
 @pytest.mark.e2e
 @pytest.mark.timeout(1800)
 def test_the_local_suite_runs_on_digitalocean_with_the_real_engine(account: Account) -> None:
-    argv = [sys.executable, "-m", "infra.engine_env"]
+    argv = [sys.executable, "-m", "infra.engines.venv"]
     built = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=True, timeout=1200)
     account.install(built.stdout.strip())
     sizes = account.emulator.state.sizes

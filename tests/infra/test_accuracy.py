@@ -7,9 +7,10 @@ import pytest
 from bench import passage
 from bench.accuracy import GREEDY_TOKENS, NOT_A_NUMBER
 from bench.engines import vllm
-from infra import accuracy, server
+from infra import accuracy
+from infra.engines import server
+from infra.engines.server import Bringup, RunningServer
 from infra.processes import detached
-from infra.server import Bringup, RunningServer
 from tests.infra.test_server import quiet, what, with_fault
 
 __all__ = ["what"]

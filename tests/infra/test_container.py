@@ -11,11 +11,12 @@ from bench.engines import vllm
 from bench.errors import EngineBuildError, LoadDriverError, NoSpaceError, ServerStartError, UsageError
 from bench.load import Target
 from bench.suite import Engine, Machine, Model, Scenario, Workload
-from infra import container, drive, pulling, server
-from infra.engines import ready_engine
+from infra import drive
+from infra.engines import container, image_pull, server
+from infra.engines.install import ready_engine
+from infra.engines.server import Bringup, RunningServer
 from infra.local import LocalCloud
 from infra.processes import detached
-from infra.server import Bringup, RunningServer
 from infra.settings import Settings
 from tests.infra.docker import DIGEST, IMAGE, Docker
 from tests.infra.fake_tools import FakeTools, amd
@@ -25,7 +26,7 @@ from tests.infra.fake_tools import FakeTools, amd
 def docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Docker]:
     fake = Docker(tmp_path / "docker", tmp_path / "bin")
     monkeypatch.setenv("PATH", f"{fake.folder}:{os.environ['PATH']}")
-    monkeypatch.setattr(pulling, "PAUSES_S", (0.01, 0.01, 0.01))
+    monkeypatch.setattr(image_pull, "PAUSES_S", (0.01, 0.01, 0.01))
     yield fake
     detached.end(detached.marked(tmp_path.name), patience_s=0.1)
 
@@ -112,7 +113,7 @@ def test_a_registry_that_limits_pulls_is_named_in_the_end(docker: Docker, tmp_pa
 def test_a_pull_without_a_word_is_ended_and_repeated(
     docker: Docker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pulling, "SILENCE_S", 1.0)
+    monkeypatch.setattr(image_pull, "SILENCE_S", 1.0)
     docker.breaks("silence")
     said: list[str] = []
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-import infra.engine_env
+import infra.engines.venv
 from bench.errors import EngineBuildError, NoSpaceError
-from infra.engine_env import BUILD, LOCK, EngineEnvironment, cache_home, ensure_engine
+from infra.engines.venv import BUILD, LOCK, EngineEnvironment, cache_home, ensure_engine
 
 REAL_PYTHON = sys.executable
 
@@ -64,7 +64,7 @@ class Workshop:
 def workshop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workshop:
     made = Workshop(tmp_path)
     monkeypatch.setattr(sys, "executable", str(tmp_path / "bin" / "python"))
-    monkeypatch.setattr(infra.engine_env, "FREE_BYTES_NEEDED", 1)
+    monkeypatch.setattr(infra.engines.venv, "FREE_BYTES_NEEDED", 1)
     monkeypatch.delenv("UV_FIND_LINKS", raising=False)
     monkeypatch.setenv("PIP_FIND_LINKS", "/wheels")
     return made
@@ -181,7 +181,7 @@ def test_a_build_that_failed_is_done_again_from_nothing(workshop: Workshop) -> N
 BUILDS = """
 import sys
 from pathlib import Path
-import infra.engine_env as engine_env
+import infra.engines.venv as engine_env
 engine_env.FREE_BYTES_NEEDED = 1
 sys.executable = sys.argv[1]
 engine_env.ensure_engine(Path(sys.argv[2]), Path(sys.argv[3]), lambda line: print(line, flush=True))
@@ -250,7 +250,7 @@ def test_a_second_builder_waits_and_then_finds_what_the_first_built(workshop: Wo
 
 
 def test_a_full_disk_is_named_before_anything_is_built(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(infra.engine_env, "FREE_BYTES_NEEDED", 1 << 62)
+    monkeypatch.setattr(infra.engines.venv, "FREE_BYTES_NEEDED", 1 << 62)
 
     with pytest.raises(NoSpaceError, match=r"NIGHTBENCH_CACHE"):
         workshop.ensure()

@@ -11,13 +11,13 @@ import pytest
 from bench.errors import LmEvalError
 from bench.record import Calibration, LeaseFacts, Lineage, NightRecord
 from bench.suite import LmEval, Quality, ScenarioEntry, Suite
-from infra import server
+from infra.engines import server
+from infra.engines.server import Bringup, RunningServer
 from infra.hardware.host_facts import read_host
 from infra.lm_eval import ask_tasks
 from infra.measuring import Bench
 from infra.models.models import PreparedModel
 from infra.processes import detached
-from infra.server import Bringup, RunningServer
 from infra.storage import store
 from tests.bench.test_lm_eval import NO_DATA, RESULTS
 from tests.infra.test_server import quiet, what

@@ -25,12 +25,12 @@ from bench.errors import (
 )
 from bench.record import NightRecord
 from infra import errand, verbs
+from infra.engines.server import EngineAt, RunningServer
 from infra.inputs import as_at_hand
 from infra.machine import Duty, LocalMachine, Machine, SshMachine
 from infra.remote.deploy import ROOT, make_archive
 from infra.remote.host import Access
 from infra.remote.ssh_host import SshHost
-from infra.server import EngineAt, RunningServer
 from infra.verbs import Listener, Terms
 from tasks.planning import make_night
 from tests.emulators.sshd import Sshd, make_key, running_machine

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from bench.engines.vllm import SAMPLED
-from infra.scraping import Scraper, scrape_once, write_scrapes
+from infra.engines.metrics_scraper import Scraper, scrape_once, write_scrapes
 
 PAGE = 'vllm:num_requests_running{engine="0"} 3.0\nvllm:num_requests_waiting{engine="0"} 1.0\n'
 

@@ -8,9 +8,9 @@ import pytest
 
 from bench.errors import PortInUseError, ServerStartError
 from bench.suite import Engine, Machine, Model, Scenario, Workload
-from infra import server
+from infra.engines import server
+from infra.engines.server import Bringup, EngineAt
 from infra.processes import detached
-from infra.server import Bringup, EngineAt
 
 TRUTH_SERVER = Path(__file__).parents[1] / "emulators" / "truth_server.py"
 

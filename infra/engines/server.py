@@ -15,7 +15,7 @@ from bench.engines import vllm
 from bench.errors import PortInUseError, ServerDiedError, ServerStartError
 from bench.record import Server
 from bench.suite import Scenario
-from infra import container
+from infra.engines import container
 from infra.processes import detached
 
 POLL_S = 0.25

@@ -1,9 +1,9 @@
 """The engine that a suite asks for, on this machine: in a virtual environment, or in a container."""
 
 from bench.suite import Engine
-from infra.container import Say, ensure_image
-from infra.engine_env import LOCK, ensure_engine
-from infra.server import EngineAt
+from infra.engines.container import Say, ensure_image
+from infra.engines.server import EngineAt
+from infra.engines.venv import LOCK, ensure_engine
 from infra.settings import Settings
 
 

@@ -14,10 +14,10 @@ from pathlib import Path
 from bench.engines import vllm
 from bench.errors import EngineBuildError, ServerStartError
 from bench.suite import Scenario
+from infra.engines.image_pull import pull
 from infra.hardware.gpus import vendor
 from infra.processes import cancellation
 from infra.processes.command import Said, is_there, run_tool
-from infra.pulling import pull
 
 TOOL_TIMEOUT_S = 30.0
 REMOVE_TIMEOUT_S = 60.0  # docker waits for the kernel to let the processes go

