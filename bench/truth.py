@@ -47,7 +47,7 @@ class Truth:
 
 
 def read_truth(text: bytes) -> Truth:
-    """Read the log of infra/truth/server.c; raises UnreadableResultError where it is none or was cut."""
+    """Read the log of infra/loadgen/truth/server.c; raises UnreadableResultError where it is none or was cut."""
     header, _newline, body = text.partition(b"\n")
     try:
         said = json.loads(header)

@@ -23,8 +23,8 @@ from benchmarks.client_run import prepare, run_client
 from benchmarks.client_table import ROWS, as_text, bar_table, cell_tables, fault_cells, ratio_tables
 from benchmarks.clients import CLIENTS
 from benchmarks.clients.client import Client
-from infra.calibration import cells
 from infra.hardware.host_facts import read_host
+from infra.loadgen.calibration import cells
 
 STREAMS = "1,100x3,500,1000x3"
 CAPACITY = ((2000, 20.0), (4000, 50.0))

@@ -16,11 +16,11 @@ from bench.truth import Seen, Truth, at_places, mean_live, middle_of, nearest_ra
 from benchmarks.client_result import Numbers, Run
 from benchmarks.clients.client import Asked, Client, Said, UnavailableError, UnreadableError
 from benchmarks.process_tree import ClientFailedError, CpuWatch, run_tree
-from infra.calibration import server_options
 from infra.hardware.cpu_affinity import two_cores
+from infra.loadgen.calibration import server_options
+from infra.loadgen.truth.run import build_server, truth_server
 from infra.models.models import prepare_model
 from infra.settings import Settings
-from infra.truth.run import build_server, truth_server
 
 MOST_STREAMS_WHEN_SLOW = 1000
 START_S, SLOWEST = 120.0, 8.0  # a client may take so long to start, and so many times what the load itself takes

@@ -234,8 +234,8 @@ def calibrate(
     as_json: JsonFlag = False,
 ) -> None:
     """Measure the load client's own error on this host, against a server whose every write is known."""
-    from infra.calibration import Kind, cells, keep_table, table_of  # noqa: PLC0415
-    from infra.calibration import calibrate as measure_cells  # noqa: PLC0415
+    from infra.loadgen.calibration import Kind, cells, keep_table, table_of  # noqa: PLC0415
+    from infra.loadgen.calibration import calibrate as measure_cells  # noqa: PLC0415
 
     settings, began = _settings(), time.monotonic()
     asked = cells(_counts(streams), ttft_ms, itl_ms, Kind(workers, lock_step))
@@ -257,8 +257,8 @@ def crosscheck(
 
     Without a suite they load a server whose every write is known, with 64 tokens in and 100 out.
     """
-    from infra import crosscheck as checking  # noqa: PLC0415
     from infra.engines.install import own_engine  # noqa: PLC0415
+    from infra.loadgen import crosscheck as checking  # noqa: PLC0415
     from tasks.planning import pick_scenario  # noqa: PLC0415
 
     if (suite is None) != (scenario is None) or (suite is not None and streams is not None):

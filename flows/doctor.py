@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from infra.engines.venv import LOCK, engine_place, is_built
 from infra.hardware.host_facts import read_host
+from infra.loadgen.truth.run import find_compiler, server_place
 from infra.settings import Settings
 from infra.storage.store import GIB
-from infra.truth.run import find_compiler, server_place
 from tasks.places import ledger
 
 PYTHON_MIN, PYTHON_MAX = (3, 11), (3, 13)

@@ -14,7 +14,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 from bench.errors import ErrandLostError, ServerStartError, TransferError
 from bench.record import PlannedRun
 from infra import errand
-from infra.inputs import files_of, place_of
+from infra.loadgen.datasets import files_of, place_of
 from infra.processes.detached import MARK
 from infra.remote.deploy import HOME, Shipped, ship
 from infra.remote.host import Host, Look

@@ -26,11 +26,12 @@ from bench.record import (
     RunRecord,
     Weights,
 )
-from infra import accuracy, drive, inputs
+from infra import accuracy
 from infra.engines import server
 from infra.engines.metrics_scraper import FILE, TIMEOUT_S, Scraper, write_scrapes
 from infra.engines.server import RunningServer
 from infra.hardware.telemetry import Sampler, write_samples
+from infra.loadgen import datasets, driver
 from infra.models.models import PreparedModel
 from infra.storage import store
 
@@ -86,7 +87,7 @@ def measure(
     try:
         if isinstance(running, NightbenchError):
             raise running
-        _measure(bench, inputs.as_at_hand(run, bench.data), running, partial, _Notes(watch, found, progress))
+        _measure(bench, datasets.as_at_hand(run, bench.data), running, partial, _Notes(watch, found, progress))
         ended = {"outcome": "measured"}
     except NightbenchError as error:
         ended = {"outcome": "failed", "stage": error.stage or "measure", "reason": str(error)}
@@ -128,10 +129,10 @@ def _measure(bench: Bench, run: PlannedRun, running: RunningServer, partial: Pat
         facts = notes.found["server"] = server.look(running)
     _ask_quality(run, running, notes)
     what = _drive(bench, run, running, partial, seed)
-    argv = drive.driver_argv(what, running)
+    argv = driver.driver_argv(what, running)
     load = Load(
         driver=run.scenario.workload.driver,
-        driver_version=drive.driver_version(run.scenario, facts.engine_version, argv),
+        driver_version=driver.driver_version(run.scenario, facts.engine_version, argv),
         argv=argv,
         seed=seed,
         exit_code=None,
@@ -143,7 +144,7 @@ def _measure(bench: Bench, run: PlannedRun, running: RunningServer, partial: Pat
     scraper = Scraper(lambda: server.scrape(running, TIMEOUT_S))
     try:
         with notes.watch.stage("load"), sampler, scraper:
-            code = drive.drive(argv, what, running, notes.progress)
+            code = driver.drive(argv, what, running, notes.progress)
         notes.found["load"] = load.model_copy(update={"exit_code": code})
         (partial / "metrics-after.txt").write_text(server.metrics(running))
     finally:
@@ -157,7 +158,7 @@ def _measure(bench: Bench, run: PlannedRun, running: RunningServer, partial: Pat
             steal_share=sampler.steal_share,
         )
     _ask_quality(run, running, notes)
-    drive.read_what_came(run.scenario, partial / "load")
+    driver.read_what_came(run.scenario, partial / "load")
 
 
 def _ask_quality(run: PlannedRun, running: RunningServer, notes: _Notes) -> None:
@@ -171,9 +172,9 @@ def _ask_quality(run: PlannedRun, running: RunningServer, notes: _Notes) -> None
     notes.found["accuracy"] = asked
 
 
-def _drive(bench: Bench, run: PlannedRun, running: RunningServer, partial: Path, seed: int) -> drive.Drive:
+def _drive(bench: Bench, run: PlannedRun, running: RunningServer, partial: Path, seed: int) -> driver.Drive:
     suite = bench.night.suite
-    return drive.Drive(
+    return driver.Drive(
         scenario=run.scenario,
         target=Target(running.base_url, run.scenario.model.name, bench.model.path, bench.model.vocab_size),
         seed=seed,
@@ -182,5 +183,5 @@ def _drive(bench: Bench, run: PlannedRun, running: RunningServer, partial: Path,
         machine=bench.machine,
         lease_id=bench.lease.lease_id,
         run_folder=partial,
-        given=inputs.given(bench.night, run),
+        given=datasets.given(bench.night, run),
     )

@@ -19,11 +19,11 @@ from infra.engines.server import Bringup, EngineAt, RunningServer
 from infra.hardware import preflight, volume_mount
 from infra.hardware.host_facts import read_host
 from infra.hardware.preflight import Demand, Fitness
+from infra.loadgen.night_calibration import calibrate_night
 from infra.measuring import Bench
 from infra.models.bucket_transfer import put_pieces
 from infra.models.models import PreparedModel, list_files
 from infra.models.parts import Kept, KeptFile, Piece, Sent
-from infra.night_calibration import calibrate_night
 from infra.preparing import Prepared
 from infra.settings import Settings
 from infra.storage import store

@@ -13,7 +13,7 @@ from bench.pins import fill_pins, require_pins
 from bench.plan import plan_runs
 from bench.record import NightRecord, PlannedRun
 from bench.suite import Scenario, Suite, parse_suite
-from infra import inputs
+from infra.loadgen import datasets
 from infra.settings import Settings
 from infra.storage import store
 from tasks.engine_check import require_engine_rules
@@ -34,7 +34,7 @@ def read_suite(path: Path, *, is_draft: bool = False) -> tuple[Suite, str]:
     suite = fill_pins(parse_suite(text, str(path)), os.environ, text, str(path))
     if not is_draft:
         require_pins(suite, text, str(path))
-    suite = inputs.find_inputs(suite, path, text)
+    suite = datasets.find_inputs(suite, path, text)
     return suite, hashlib.sha256(raw).hexdigest()
 
 
@@ -65,7 +65,7 @@ def make_night(suite: Path, target: str, *, poc: bool, is_draft: bool = False) -
         seed=parsed.seed,
         runs=plan_runs(parsed, poc=poc),
     )
-    inputs.require_conversations(night)
+    datasets.require_conversations(night)
     return night
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from bench.calibration import Report, read_report
 from bench.truth import Seen, middle_of
 from benchmarks.clients.client import POOLED, Asked, Client, Said, Say, Series, UnreadableError
-from infra.calibration import meter_command
+from infra.loadgen.calibration import meter_command
 from meter import METER_VERSION
 
 KERNEL, OWN, WITHOUT = "meter, kernel stamps", "meter, own stamps", "meter, kernel stamps off"

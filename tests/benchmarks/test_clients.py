@@ -12,8 +12,8 @@ from bench.calibration import Cell
 from bench.truth import read_truth
 from benchmarks.clients import CLIENTS, aiperf, bare_loop, guidellm, meter, sglang_bench, vllm_bench, vllm_rs
 from benchmarks.clients.client import MEANS, OFFLINE, POOLED, Asked, Client, UnreadableError
-from infra.calibration import server_options
-from infra.truth.run import build_server, truth_server
+from infra.loadgen.calibration import server_options
+from infra.loadgen.truth.run import build_server, truth_server
 
 DATA = Path(__file__).parents[1] / "data"
 # Where each finds its report, and the twin that stands for it.

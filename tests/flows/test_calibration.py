@@ -9,7 +9,7 @@ import pytest
 from bench.calibration import CalibrationTable
 from bench.record import Calibration, RunRecord
 from flows.nightly import nightly
-from infra.night_calibration import calibrate_night
+from infra.loadgen.night_calibration import calibrate_night
 from infra.settings import Settings
 from infra.storage import store
 from tasks.planning import make_night

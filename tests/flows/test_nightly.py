@@ -271,7 +271,7 @@ def crash(*_given: object, **_named: object) -> object:
         "infra.engines.server.bring_up",
         "infra.measuring.measure",
         "infra.engines.server.look",
-        "infra.drive.read_what_came",
+        "infra.loadgen.driver.read_what_came",
         "infra.engines.server.stop",
         "tasks.loading.load_night",
         "tasks.loading.write_report",

@@ -11,10 +11,10 @@ from bench.engines import vllm
 from bench.errors import EngineBuildError, LoadDriverError, NoSpaceError, ServerStartError, UsageError
 from bench.load import Target
 from bench.suite import Engine, Machine, Model, Scenario, Workload
-from infra import drive
 from infra.engines import container, image_pull, server
 from infra.engines.install import ready_engine
 from infra.engines.server import Bringup, RunningServer
+from infra.loadgen import driver
 from infra.local import LocalCloud
 from infra.processes import detached
 from infra.settings import Settings
@@ -308,10 +308,10 @@ def test_clients_that_are_part_of_an_engine_are_refused(docker: Docker, tmp_path
     work = asked.scenario.workload.model_copy(update={"driver": "vllm-bench"})
     running = RunningServer(1, 1, tmp_path, tmp_path, (), {}, asked.engine, 0.0, container="one")
     told = asked.scenario.model_copy(update={"workload": work})
-    load = drive.Drive(told, Target("", "", tmp_path, 1), 0, 1.0, 1.0, tmp_path, "", tmp_path)
+    load = driver.Drive(told, Target("", "", tmp_path, 1), 0, 1.0, 1.0, tmp_path, "", tmp_path)
 
     with pytest.raises(LoadDriverError, match="take the meter"):
-        drive.driver_argv(load, running)
+        driver.driver_argv(load, running)
 
 
 def test_the_gpus_are_given_by_who_made_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

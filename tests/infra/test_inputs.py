@@ -13,7 +13,7 @@ from bench.load import Target, meter_plan
 from bench.plan import plan_runs, prompt_seed
 from bench.record import NightRecord, PlannedRun
 from bench.suite import Suite, parse_suite
-from infra.inputs import find_inputs, given, require_conversations
+from infra.loadgen.datasets import find_inputs, given, require_conversations
 from meter.plan import Plan, parse_plan
 from meter.prepare import prepare
 from tests.bench.builders import STARTED_AT

@@ -26,7 +26,7 @@ from bench.errors import (
 from bench.record import NightRecord
 from infra import errand, verbs
 from infra.engines.server import EngineAt, RunningServer
-from infra.inputs import as_at_hand
+from infra.loadgen.datasets import as_at_hand
 from infra.machine import Duty, LocalMachine, Machine, SshMachine
 from infra.remote.deploy import ROOT, make_archive
 from infra.remote.host import Access
@@ -247,7 +247,7 @@ def test_the_archive_is_the_same_for_the_same_code_and_holds_no_flow() -> None:
         names = tar.getnames()
 
     assert make_archive() == make_archive()
-    assert {"bench/errors.py", "infra/errand.py", "meter/wire.py", "infra/truth/server.c"} <= set(names)
+    assert {"bench/errors.py", "infra/errand.py", "meter/wire.py", "infra/loadgen/truth/server.c"} <= set(names)
     assert {name.split("/")[0] for name in names} <= {"bench", "catalog", "infra", "meter", "requirements"}
     assert all((ROOT / name).is_file() for name in names)
 

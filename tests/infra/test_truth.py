@@ -16,7 +16,7 @@ import pytest
 
 from bench.errors import CalibrationError
 from bench.truth import Truth, read_truth
-from infra.truth.run import build_server, truth_server
+from infra.loadgen.truth.run import build_server, truth_server
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler here")
 MS = 1_000_000

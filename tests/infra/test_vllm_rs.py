@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bench.errors import LoadDriverError
-from infra.vllm_rs import find_vllm_rs, vllm_rs_version
+from infra.loadgen.vllm_rs import find_vllm_rs, vllm_rs_version
 
 PACKAGED = "lib/python3.11/site-packages/vllm/vllm-rs"
 

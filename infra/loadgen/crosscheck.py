@@ -16,13 +16,13 @@ from bench.load import Target, meter_argv, meter_plan, vllm_bench_argv, vllm_rs_
 from bench.report import Report
 from bench.suite import Driver, Scenario, Suite, Workload
 from bench.truth import read_truth
-from infra.calibration import FEWEST, WAVES
-from infra.drive import OFFLINE, driver_version, read_what_came
 from infra.engines.server import Bringup, EngineAt, bring_up, stop
 from infra.hardware.cpu_affinity import run_on, split_cores
+from infra.loadgen.calibration import FEWEST, WAVES
+from infra.loadgen.driver import OFFLINE, driver_version, read_what_came
+from infra.loadgen.truth.run import build_server, truth_server
+from infra.loadgen.vllm_rs import find_vllm_rs
 from infra.models.models import PreparedModel, prepare_model
-from infra.truth.run import build_server, truth_server
-from infra.vllm_rs import find_vllm_rs
 from meter.bundle import bundle
 
 TIMEOUT_S = 120.0

@@ -18,8 +18,8 @@ from bench.load import METER_PLAN_VERSION, meter_argv
 from bench.truth import read_truth
 from infra.hardware.cpu_affinity import run_on, split_cores
 from infra.hardware.host_facts import read_host
+from infra.loadgen.truth.run import build_server, truth_server
 from infra.storage.store import write_json
-from infra.truth.run import build_server, truth_server
 from meter import METER_VERSION
 from meter.bundle import bundle
 

@@ -10,8 +10,8 @@ from bench.calibration import CalibrationTable
 from bench.envelope import night_cells
 from bench.errors import CalibrationError
 from bench.record import CalibratedLoad, Calibration, NightRecord
-from infra.calibration import calibrate, table_of
 from infra.hardware.host_facts import read_host
+from infra.loadgen.calibration import calibrate, table_of
 from infra.storage import store
 from meter import METER_VERSION
 

@@ -22,8 +22,8 @@ from bench.load import (
 from bench.report import Report
 from bench.suite import Scenario
 from infra.engines.server import RunningServer, explain_end, log_size
+from infra.loadgen.vllm_rs import find_vllm_rs, vllm_rs_version
 from infra.processes import detached
-from infra.vllm_rs import find_vllm_rs, vllm_rs_version
 from meter import METER_VERSION
 from meter.bundle import bundle
 

@@ -1,0 +1,1 @@
+"""Load drivers as programs on a host, and how large their own error is."""
