@@ -12,7 +12,7 @@ from bench.estimate import LM_EVAL
 from bench.record import NightRecord, PlannedRun
 from infra.engines.server import EngineAt, RunningServer
 from infra.ledger.ledger import Lease
-from infra.measuring import Bench
+from infra.measurement.run import Bench
 from infra.preparing import Prepared
 from infra.settings import Settings
 from infra.verbs import Site

@@ -11,7 +11,7 @@ from bench.errors import EngineBuildError, NoSpaceError
 from bench.suite import Engine
 from infra.engines.install import ready_engine
 from infra.engines.server import EngineAt
-from infra.lm_eval_env import ready_lm_eval
+from infra.measurement.lm_eval_venv import ready_lm_eval
 from infra.models.models import PreparedModel, prepare_model
 from infra.models.parts import Kept
 from infra.models.transfer_process import Hub

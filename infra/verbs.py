@@ -13,14 +13,16 @@ from typing import Any
 from bench.errors import NightbenchError
 from bench.record import Calibration, Host, LmEvalRecord, NightRecord, PlannedRun, RunRecord
 from bench.suite import Engine, Machine, Model, Scenario
-from infra import lm_eval, measuring, preparing
+from infra import preparing
 from infra.engines import install, server
 from infra.engines.server import Bringup, EngineAt, RunningServer
 from infra.hardware import preflight, volume_mount
 from infra.hardware.host_facts import read_host
 from infra.hardware.preflight import Demand, Fitness
 from infra.loadgen.night_calibration import calibrate_night
-from infra.measuring import Bench
+from infra.measurement import lm_eval
+from infra.measurement import run as measuring
+from infra.measurement.run import Bench
 from infra.models.bucket_transfer import put_pieces
 from infra.models.models import PreparedModel, list_files
 from infra.models.parts import Kept, KeptFile, Piece, Sent

@@ -15,7 +15,7 @@ from infra import verbs
 from infra.cloud import Snapshot
 from infra.engines.server import EngineAt, RunningServer
 from infra.ledger.ledger import Lease
-from infra.measuring import Bench
+from infra.measurement.run import Bench
 from infra.models.models import PreparedModel
 from infra.settings import Settings
 from infra.storage import store

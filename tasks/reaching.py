@@ -11,7 +11,7 @@ from bench.errors import LeaseError
 from bench.first_boot import is_ready_command
 from infra.ledger.ledger import Lease
 from infra.machine import Duty, LocalMachine, Machine, SshMachine
-from infra.measuring import Bench
+from infra.measurement.run import Bench
 from infra.remote.host import Access
 from infra.remote.ssh_host import SshHost
 from infra.remote.ssh_keys import keys_of

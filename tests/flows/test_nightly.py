@@ -269,7 +269,7 @@ def crash(*_given: object, **_named: object) -> object:
         "infra.verbs.calibrate_night",
         "infra.verbs.read_host",
         "infra.engines.server.bring_up",
-        "infra.measuring.measure",
+        "infra.measurement.run.measure",
         "infra.engines.server.look",
         "infra.loadgen.driver.read_what_came",
         "infra.engines.server.stop",

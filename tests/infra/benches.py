@@ -4,7 +4,7 @@ from bench.record import Calibration, LeaseFacts, Lineage, NightRecord
 from bench.suite import Engine, Model
 from infra import verbs
 from infra.machine import Machine
-from infra.measuring import Bench
+from infra.measurement.run import Bench
 from infra.models.models import PreparedModel
 from infra.verbs import Listener, Terms
 

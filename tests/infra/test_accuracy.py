@@ -7,9 +7,9 @@ import pytest
 from bench import passage
 from bench.accuracy import GREEDY_TOKENS, NOT_A_NUMBER
 from bench.engines import vllm
-from infra import accuracy
 from infra.engines import server
 from infra.engines.server import Bringup, RunningServer
+from infra.measurement import answers
 from infra.processes import detached
 from tests.infra.test_server import quiet, what, with_fault
 
@@ -26,7 +26,7 @@ def running(what: Bringup) -> Iterator[RunningServer]:
 
 
 def test_a_server_asked_twice_says_the_same(running: RunningServer) -> None:
-    first, second = accuracy.ask(running, MODEL), accuracy.ask(running, MODEL)
+    first, second = answers.ask(running, MODEL), answers.ask(running, MODEL)
 
     assert first == second
     assert (first.lacking, [len(tokens) for tokens in first.greedy]) == (None, [GREEDY_TOKENS] * len(passage.PROMPTS))
@@ -38,7 +38,7 @@ def test_a_server_asked_twice_says_the_same(running: RunningServer) -> None:
 def test_the_server_counts_what_it_is_asked_like_any_other_request(running: RunningServer) -> None:
     before = vllm.counters(server.metrics(running))
 
-    accuracy.ask(running, MODEL)
+    answers.ask(running, MODEL)
 
     deltas = vllm.counter_deltas(before, vllm.counters(server.metrics(running)))
     assert deltas["request_success_total"] == QUESTIONS
@@ -48,7 +48,7 @@ def test_the_server_counts_what_it_is_asked_like_any_other_request(running: Runn
 def test_numerics_that_change_are_seen_in_both_answers(what: Bringup) -> None:
     running = server.bring_up(with_fault(what, f"numerics:{QUESTIONS + 1}"), quiet)
 
-    before, after = accuracy.ask(running, MODEL), accuracy.ask(running, MODEL)
+    before, after = answers.ask(running, MODEL), answers.ask(running, MODEL)
 
     server.stop(running)
     assert before.logprob_mean is not None
@@ -59,7 +59,7 @@ def test_numerics_that_change_are_seen_in_both_answers(what: Bringup) -> None:
 def test_a_server_that_tells_no_log_probabilities_still_has_a_fingerprint(what: Bringup) -> None:
     running = server.bring_up(with_fault(what, "no_logprobs"), quiet)
 
-    found = accuracy.ask(running, MODEL)
+    found = answers.ask(running, MODEL)
 
     server.stop(running)
     assert (found.logprob_mean, len(found.greedy)) == (None, len(passage.PROMPTS))
@@ -67,7 +67,7 @@ def test_a_server_that_tells_no_log_probabilities_still_has_a_fingerprint(what: 
 
 
 def test_a_refusal_is_told_in_the_servers_own_words(running: RunningServer) -> None:
-    found = accuracy.ask(running, "another")
+    found = answers.ask(running, "another")
 
     assert (found.logprob_mean, found.greedy) == (None, ())
     assert str(found.lacking).count("The model `another` does not exist") == 2
@@ -77,7 +77,7 @@ def test_a_server_that_is_gone_is_asked_once_and_raises_nothing(running: Running
     os.killpg(running.pid, signal.SIGKILL)
     detached.end_session(running.pid, patience_s=5)
 
-    found = accuracy.ask(running, MODEL)
+    found = answers.ask(running, MODEL)
 
     assert found.greedy == ()
     assert str(found.lacking).count("the server does not answer") == 1

@@ -14,8 +14,8 @@ from bench.suite import LmEval, Quality, ScenarioEntry, Suite
 from infra.engines import server
 from infra.engines.server import Bringup, RunningServer
 from infra.hardware.host_facts import read_host
-from infra.lm_eval import ask_tasks
-from infra.measuring import Bench
+from infra.measurement.lm_eval import ask_tasks
+from infra.measurement.run import Bench
 from infra.models.models import PreparedModel
 from infra.processes import detached
 from infra.storage import store
@@ -158,7 +158,7 @@ def test_a_folder_that_is_not_there_is_named(what: Bringup, running: RunningServ
 def test_a_task_that_takes_too_long_is_killed_with_its_children_and_the_next_is_not_begun(
     what: Bringup, running: RunningServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("infra.lm_eval.END_PATIENCE_S", 0.1)
+    monkeypatch.setattr("infra.measurement.lm_eval.END_PATIENCE_S", 0.1)
     bench = bench_of(what, LmEval(tasks=("endless", "good"), timeout_s=3.0))
 
     endless, good = ask_tasks(bench, what.scenario, running, quiet).tasks
@@ -198,7 +198,7 @@ def test_a_harness_that_cannot_be_installed_is_a_reason(
 ) -> None:
     monkeypatch.delenv("NIGHTBENCH_LM_EVAL")
     monkeypatch.setenv("NIGHTBENCH_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("infra.lm_eval_env.FREE_BYTES_NEEDED", 1 << 60)
+    monkeypatch.setattr("infra.measurement.lm_eval_venv.FREE_BYTES_NEEDED", 1 << 60)
 
     (task,) = ask_tasks(bench_of(what, LmEval(tasks=("good",))), what.scenario, running, quiet).tasks
 

@@ -26,12 +26,12 @@ from bench.record import (
     RunRecord,
     Weights,
 )
-from infra import accuracy
 from infra.engines import server
 from infra.engines.metrics_scraper import FILE, TIMEOUT_S, Scraper, write_scrapes
 from infra.engines.server import RunningServer
 from infra.hardware.telemetry import Sampler, write_samples
 from infra.loadgen import datasets, driver
+from infra.measurement import answers as accuracy
 from infra.models.models import PreparedModel
 from infra.storage import store
 

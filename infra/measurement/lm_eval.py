@@ -18,8 +18,8 @@ from bench.record import AskedTask, LmEvalRecord
 from bench.suite import LmEval, Scenario
 from infra.engines import server
 from infra.engines.server import RunningServer
-from infra.lm_eval_env import ready_lm_eval
-from infra.measuring import Bench
+from infra.measurement.lm_eval_venv import ready_lm_eval
+from infra.measurement.run import Bench
 from infra.processes import detached
 from infra.settings import Settings
 from infra.storage import store

@@ -9,7 +9,7 @@ from infra.engines.venv import MARKER, Programs, Say, demand_free_space, find_uv
 from infra.processes.file_lock import alone
 from infra.settings import Settings
 
-LOCK = Path(__file__).resolve().parent.parent / "requirements" / "lm_eval.lock.txt"
+LOCK = Path(__file__).resolve().parents[2] / "requirements" / "lm_eval.lock.txt"
 FREE_BYTES_NEEDED = 2 * 1024**3  # 0.7 GB installed, and the wheels that uv unpacks beside it
 _VERSION = "import importlib.metadata as found; print(found.version('lm_eval'))"
 

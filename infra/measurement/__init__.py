@@ -1,0 +1,1 @@
+"""One measured run into its run folder, and what its answers are worth."""
