@@ -10,12 +10,12 @@ from prefect.flows import Flow
 from bench.errors import BudgetError, HostError, MachineUnfitError, NightbenchError
 from bench.estimate import LM_EVAL
 from bench.record import NightRecord, PlannedRun
+from infra.agent.operations import Site
+from infra.agent.prepare import Prepared
 from infra.engines.server import EngineAt, RunningServer
 from infra.ledger.ledger import Lease
 from infra.measurement.run import Bench
-from infra.preparing import Prepared
 from infra.settings import Settings
-from infra.verbs import Site
 from infra.volumes import Volume
 from tasks.artifacts import NightProgress, show_plan, show_results, start_progress
 from tasks.calibrating import calibrate_client

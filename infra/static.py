@@ -29,9 +29,9 @@ from bench.errors import (
 )
 from bench.machine_name import PREFIX, MachineName
 from bench.suite import Machine
+from infra.agent.executor import end_marked
 from infra.clock import Clock
 from infra.cloud import Found, Leftover, Offer, Order, Snapshot
-from infra.machine import end_marked
 from infra.remote.deploy import HOME
 from infra.remote.host import Access, Host
 

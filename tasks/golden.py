@@ -7,7 +7,7 @@ from bench.errors import UsageError
 from bench.golden import content_of
 from bench.record import NightRecord
 from bench.suite import regions_of
-from infra import verbs
+from infra.agent import operations
 from infra.clock import WallClock
 from infra.cloud import Snapshot
 from infra.golden import ImageCloud, find_image, make_image, sweep_images
@@ -48,8 +48,8 @@ def install(lease: Lease, night: NightRecord) -> None:
     """Put everything on the machine that a night needs there, except the model."""
     wait_for_machine(Settings(), lease)
     machine = machine_of(lease)
-    machine.do(verbs.check_machine, listener(), night.suite.machine, is_rented(lease))
-    machine.do(verbs.ready_engine, listener(), night.suite.engine, is_rented(lease))
+    machine.do(operations.check_machine, listener(), night.suite.machine, is_rented(lease))
+    machine.do(operations.ready_engine, listener(), night.suite.engine, is_rented(lease))
 
 
 @task(task_run_name="snapshot", cache_policy=NO_CACHE, persist_result=False)

@@ -12,16 +12,16 @@ from bench.errors import LeaseError, LedgerError, MachineUnfitError, NightbenchE
 from bench.plan import on_kind
 from bench.record import NightRecord
 from bench.suite import Machine, Suite, hardware_of
-from infra import verbs
+from infra.agent import operations
+from infra.agent.operations import Site, Terms
+from infra.agent.prepare import Prepared
 from infra.clock import WallClock
 from infra.cloud import Cloud, Snapshot
 from infra.lease import take_lease
 from infra.ledger.ledger import Lease
-from infra.preparing import Prepared
 from infra.release import give_back, why_silent
 from infra.settings import Settings
 from infra.storage import store
-from infra.verbs import Site, Terms
 from infra.volumes import Volume
 from infra.wish import after_spending, wish_of
 from tasks.leases import forget_old_keys, give_back_leftovers, report_lease, report_night
@@ -106,8 +106,8 @@ def reach(lease: Lease, asked: Machine) -> Site:
     """Wait until the machine does what it is asked, look whether it is what we want, and make a place on it."""
     wait_for_machine(Settings(), lease)
     machine, hear = machine_of(lease), listener()
-    found = machine.do(verbs.check_machine, hear, asked, is_rented(lease))
-    site = machine.do(verbs.find_site, hear, lease.machine_id or lease.lease_id)
+    found = machine.do(operations.check_machine, hear, asked, is_rented(lease))
+    site = machine.do(operations.find_site, hear, lease.machine_id or lease.lease_id)
     return replace(site, scratch=Path(found.scratch) if found.scratch else None)
 
 
@@ -118,7 +118,7 @@ def prepare_machine(lease: Lease, site: Site, suite: Suite, volume: Volume | Non
     found = look_in_bucket(suite.model, get_run_logger().info)
     with_lm_eval = suite.quality.lm_eval is not None
     terms = Terms(lease.lease_id, is_rented(lease), site.scratch, mount, found.kept, with_lm_eval)
-    prepared = machine_of(lease).do(verbs.prepare, listener(), suite.engine, suite.model, terms)
+    prepared = machine_of(lease).do(operations.prepare, listener(), suite.engine, suite.model, terms)
     prepared = replace(prepared, model=found.explain(prepared.model))
     took = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in prepared.stage_s.items())
     get_run_logger().info("engine and model are there: %s", took)
@@ -129,7 +129,7 @@ def mounted(lease: Lease, volume: Volume) -> Path | None:
     """Where the model's volume is on its machine; None where it cannot be used there."""
     cloud = cloud_named(Settings(), lease.cloud)
     try:
-        return machine_of(lease).do(verbs.mount_volume, listener(), label_of(volume, cloud.prefix))
+        return machine_of(lease).do(operations.mount_volume, listener(), label_of(volume, cloud.prefix))
     except MachineUnfitError as error:
         get_run_logger().warning("the model goes to the machine's own disk: %s", error)
         return None

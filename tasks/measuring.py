@@ -11,7 +11,8 @@ from prefect.cache_policies import NO_CACHE
 from bench.errors import NightbenchError
 from bench.plan import describe_load
 from bench.record import Calibration, LeaseFacts, Lineage, NightRecord, PlannedRun, RunRecord
-from infra import verbs
+from infra.agent import operations
+from infra.agent.operations import Site
 from infra.cloud import Snapshot
 from infra.engines.server import EngineAt, RunningServer
 from infra.ledger.ledger import Lease
@@ -19,7 +20,6 @@ from infra.measurement.run import Bench
 from infra.models.models import PreparedModel
 from infra.settings import Settings
 from infra.storage import store
-from infra.verbs import Site
 from tasks.reaching import listener, machine_under
 
 ROOT = Path(__file__).parent.parent
@@ -69,7 +69,7 @@ def _git_commit() -> str | None:
 @task(task_run_name="server for {run.scenario.name}", cache_policy=NO_CACHE, persist_result=False)
 def bring_up(bench: Bench, run: PlannedRun, engine: EngineAt) -> RunningServer:
     """Start a server for this run's scenario; not retried, a server that will not start is a result."""
-    return machine_under(bench).do(verbs.bring_up, listener(), bench, run, engine)
+    return machine_under(bench).do(operations.bring_up, listener(), bench, run, engine)
 
 
 @task(task_run_name="measure {run.scenario.name} #{run.repeat}", cache_policy=NO_CACHE, persist_result=False)
@@ -77,7 +77,7 @@ def measure(
     bench: Bench, run: PlannedRun, running: RunningServer | NightbenchError, progress: Callable[[float], None]
 ) -> RunRecord:
     """Measure one run; never retried, a second try would hide the instability we are here to see."""
-    record = machine_under(bench).do(verbs.measure, listener(progress), bench, run, running)
+    record = machine_under(bench).do(operations.measure, listener(progress), bench, run, running)
     say = get_run_logger().info if record.outcome == "measured" else get_run_logger().error
     say(
         "%s #%d (%s): %s %s",
@@ -95,7 +95,7 @@ def ask_tasks(bench: Bench, run: PlannedRun, running: RunningServer) -> None:
     """Ask the server of this run the suite's tasks, once a night; no trouble with it ends a night that is measured."""
     log = get_run_logger()
     try:
-        record = machine_under(bench).do(verbs.ask_tasks, listener(), bench, run.scenario, running)
+        record = machine_under(bench).do(operations.ask_tasks, listener(), bench, run.scenario, running)
     except NightbenchError as error:
         log.error("lm-eval was not run: %s", error)  # noqa: TRY400 - a sentence for a person; there is nothing to trace
         return
@@ -113,9 +113,9 @@ def has_tasks(bench: Bench, run: PlannedRun) -> bool:
 @task(task_run_name="stop server", cache_policy=NO_CACHE, persist_result=False, retries=2, retry_delay_seconds=1)
 def shut_down(bench: Bench, running: RunningServer) -> None:
     """Stop the server's whole process tree; safe to repeat."""
-    machine_under(bench).do(verbs.shut_down, listener(), running)
+    machine_under(bench).do(operations.shut_down, listener(), running)
 
 
 def is_serving(bench: Bench, running: RunningServer) -> bool:
     """Whether a server still answers."""
-    return machine_under(bench).do(verbs.is_serving, listener(), running)
+    return machine_under(bench).do(operations.is_serving, listener(), running)

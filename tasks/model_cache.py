@@ -14,7 +14,7 @@ from prefect.cache_policies import NO_CACHE
 from bench.errors import NightbenchError, ObjectStoreError, UsageError
 from bench.record import NightRecord
 from bench.suite import Model
-from infra import verbs
+from infra.agent import operations
 from infra.ledger.ledger import Lease
 from infra.models.bucket_cache import ModelShelf
 from infra.models.models import PreparedModel
@@ -92,7 +92,7 @@ def fill_bucket(night: NightRecord, lease: Lease, model: PreparedModel) -> None:
         return
     try:
         shelf = _shelf(Settings(), night.suite.model)
-        files = machine_of(lease).do(verbs.list_model, listener(), model)
+        files = machine_of(lease).do(operations.list_model, listener(), model)
         damaged = model.came.damaged if model.came else ()
         if damaged or not shelf.has(files):
             with spending(night, lease.lease_id, STAGE, most_s=minutes * 60.0):
@@ -110,6 +110,6 @@ def upload_model(lease: Lease, model: PreparedModel, pieces: tuple[Piece, ...], 
     """Have the machine upload these pieces; ObjectStoreError where it did not get to the end of it."""
     log = get_run_logger()
     log.info("uploading %.2f GB of the model, for %.0f s at most", sum(one.size for one in pieces) / 1e9, seconds)
-    sent = machine_of(lease).do(verbs.keep_model, listener(), model, pieces, seconds, lease.lease_id)
+    sent = machine_of(lease).do(operations.keep_model, listener(), model, pieces, seconds, lease.lease_id)
     if sent.why is not None:
         raise ObjectStoreError(f"{sent.why}; what is there is gone on with the next night")

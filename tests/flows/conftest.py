@@ -157,7 +157,7 @@ def trust_the_client(monkeypatch: pytest.MonkeyPatch) -> None:
         host = read_host().hostname
         return Calibration(calibration_id=night.night, hostname=host, meter_version=METER_VERSION, loads=(load,))
 
-    monkeypatch.setattr("infra.verbs.calibrate_night", fit_for_anything)
+    monkeypatch.setattr("infra.agent.operations.calibrate_night", fit_for_anything)
 
 
 @pytest.fixture

@@ -264,10 +264,10 @@ def crash(*_given: object, **_named: object) -> object:
 @pytest.mark.parametrize(
     "place",
     [
-        "infra.preparing.prepare_model",
-        "infra.preparing.ready_engine",
-        "infra.verbs.calibrate_night",
-        "infra.verbs.read_host",
+        "infra.agent.prepare.prepare_model",
+        "infra.agent.prepare.ready_engine",
+        "infra.agent.operations.calibrate_night",
+        "infra.agent.operations.read_host",
         "infra.engines.server.bring_up",
         "infra.measurement.run.measure",
         "infra.engines.server.look",

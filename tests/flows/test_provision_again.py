@@ -11,9 +11,9 @@ import pytest
 from prefect import flow
 
 from bench.record import NightRecord
+from infra.agent.operations import Site
 from infra.ledger.ledger import Lease
 from infra.settings import Settings
-from infra.verbs import Site
 from tasks.leases import report_night
 from tasks.machine import provision, reach, teardown
 from tasks.planning import make_night

@@ -2,21 +2,23 @@
 
 from bench.record import Calibration, LeaseFacts, Lineage, NightRecord
 from bench.suite import Engine, Model
-from infra import verbs
-from infra.machine import Machine
+from infra.agent import operations
+from infra.agent.executor import Machine
+from infra.agent.operations import Listener, Terms
 from infra.measurement.run import Bench
 from infra.models.models import PreparedModel
-from infra.verbs import Listener, Terms
 
 
 def model_on(machine: Machine, hear: Listener, source: str) -> PreparedModel:
     """Put a model on a machine, beside an engine that is there already."""
     engine = Engine(version="0.32.0", max_model_len=4096)
-    return machine.do(verbs.prepare, hear, engine, Model(name="m", source=source), Terms("lease-0001", False)).model
+    return machine.do(
+        operations.prepare, hear, engine, Model(name="m", source=source), Terms("lease-0001", False)
+    ).model
 
 
 def make_bench(machine: Machine, hear: Listener, night: NightRecord, lease_id: str) -> Bench:
-    site = machine.do(verbs.find_site, hear, lease_id)
+    site = machine.do(operations.find_site, hear, lease_id)
     return Bench(
         data=site.data,
         night=night,

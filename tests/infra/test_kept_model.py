@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from bench.errors import ObjectStoreError
-from infra import errand, verbs
+from infra.agent import operations, remote_job
 from infra.models.bucket_cache import UNFINISHED_MAX, ModelShelf, models_kept
 from infra.models.bucket_transfer import put_pieces
 from infra.models.generated import TINY, write_small_model
@@ -310,9 +310,9 @@ def test_addresses_show_themselves_to_nobody(machines: Machines) -> None:
 
     assert "X-Amz" not in repr(kept)
     assert "very-secret-words" not in address
-    sent = errand.write_arguments(verbs.keep_model, (machines.prepare(None), kept.pieces, 1.0, "lease"))
+    sent = remote_job.write_arguments(operations.keep_model, (machines.prepare(None), kept.pieces, 1.0, "lease"))
     assert address in sent.decode()
-    assert errand.read_arguments(sent)[1][1] == kept.pieces
+    assert remote_job.read_arguments(sent)[1][1] == kept.pieces
 
 
 def test_addresses_are_in_no_argv_no_log_and_no_file_of_the_machine(machines: Machines, tmp_path: Path) -> None:

@@ -24,14 +24,14 @@ from bench.errors import (
     ServerStartError,
 )
 from bench.record import NightRecord
-from infra import errand, verbs
+from infra.agent import operations, remote_job
+from infra.agent.executor import Duty, LocalMachine, Machine, SshMachine
+from infra.agent.operations import Listener, Terms
 from infra.engines.server import EngineAt, RunningServer
 from infra.loadgen.datasets import as_at_hand
-from infra.machine import Duty, LocalMachine, Machine, SshMachine
 from infra.remote.deploy import ROOT, make_archive
 from infra.remote.host import Access
 from infra.remote.ssh_host import SshHost
-from infra.verbs import Listener, Terms
 from tasks.planning import make_night
 from tests.emulators.sshd import Sshd, make_key, running_machine
 from tests.infra.benches import make_bench, model_on
@@ -109,7 +109,7 @@ def night_of(tmp_path: Path) -> NightRecord:
 def test_every_machine_gives_values_and_raises_what_went_wrong(machine: Machine) -> None:
     heard = Heard()
 
-    site = machine.do(verbs.find_site, heard.listener, "machine-1")
+    site = machine.do(operations.find_site, heard.listener, "machine-1")
     model = model_on(machine, heard.listener, "generated:tiny?seed=0")
     with pytest.raises(ModelError, match="is no model source") as caught:
         model_on(machine, heard.listener, "moon:tiny")
@@ -124,14 +124,14 @@ def test_every_machine_gives_values_and_raises_what_went_wrong(machine: Machine)
 
 def test_a_bug_on_the_machine_is_a_crash_with_its_traceback(sshd: Sshd, keys: tuple[Path, str], tmp_path: Path) -> None:
     with pytest.raises(ErrandCrashedError, match=r"(?s)find_site crashed on root@.*Traceback.*null byte"):
-        far(sshd, keys, tmp_path).do(verbs.find_site, Heard().listener, "a\0b")
+        far(sshd, keys, tmp_path).do(operations.find_site, Heard().listener, "a\0b")
 
 
 def test_an_errand_that_is_killed_is_said_with_its_last_words(
     sshd: Sshd, keys: tuple[Path, str], tmp_path: Path
 ) -> None:
     machine = far(sshd, keys, tmp_path)
-    machine.do(verbs.find_site, Heard().listener, "m")
+    machine.do(operations.find_site, Heard().listener, "m")
 
     def kill() -> None:
         until = time.monotonic() + 60
@@ -153,7 +153,7 @@ def test_an_errand_that_is_killed_is_said_with_its_last_words(
 
 def test_an_errand_goes_on_while_its_connection_is_cut(sshd: Sshd, keys: tuple[Path, str], tmp_path: Path) -> None:
     machine, heard = far(sshd, keys, tmp_path), Heard()
-    machine.do(verbs.find_site, heard.listener, "m")
+    machine.do(operations.find_site, heard.listener, "m")
     cuts = [threading.Timer(after_s, sshd.cut) for after_s in (0.5, 1.5, 2.5)]
     for cut in cuts:
         cut.start()
@@ -173,7 +173,7 @@ def test_every_process_of_an_errand_carries_the_leases_mark_and_none_is_left(
 ) -> None:
     machine = far(sshd, keys, tmp_path)
 
-    seen = machine.do(verbs.find_site, Heard().listener, "m")
+    seen = machine.do(operations.find_site, Heard().listener, "m")
     machine.leave()
 
     assert seen.host.hostname
@@ -192,7 +192,7 @@ def test_a_server_that_will_not_start_leaves_its_log_at_home(
     bench = make_bench(machine, hear, night.model_copy(update={"night": "night"}), LEASE)
 
     with pytest.raises(ServerStartError, match="the server ended before it was ready") as caught:
-        machine.do(verbs.bring_up, hear, bench, night.runs[0], engine)
+        machine.do(operations.bring_up, hear, bench, night.runs[0], engine)
 
     (log,) = (tmp_path / "data" / "runs" / "night" / "servers").glob("*.log")
     assert log.name in str(caught.value)
@@ -206,7 +206,7 @@ def test_files_that_a_suite_names_are_sent_and_found_by_their_content(
     machine, hear = far(sshd, keys, tmp_path / "data"), Heard().listener
     bench = make_bench(machine, hear, night, LEASE)
 
-    record = machine.do(verbs.measure, hear, bench, night.runs[0], ServerStartError("no engine today"))
+    record = machine.do(operations.measure, hear, bench, night.runs[0], ServerStartError("no engine today"))
 
     there = sshd.home / "nightbench" / "data"
     digest = hashlib.sha256((tmp_path / "arrivals.csv").read_bytes()).hexdigest()
@@ -222,24 +222,24 @@ def test_files_that_a_suite_names_are_sent_and_found_by_their_content(
 def test_an_error_keeps_its_kind_its_stage_and_its_words() -> None:
     error = LoadDriverError("it stalled")
     error.stage = "another"
-    arguments = errand.write_arguments(verbs.is_serving, (running(),))
+    arguments = remote_job.write_arguments(operations.is_serving, (running(),))
 
     with pytest.raises(LoadDriverError, match="it stalled") as caught:
-        errand.read_answer(verbs.is_serving, errand.write_answer(verbs.is_serving, error), "m")
+        remote_job.read_answer(operations.is_serving, remote_job.write_answer(operations.is_serving, error), "m")
 
     assert caught.value.stage == "another"
-    assert errand.read_arguments(arguments) == (verbs.is_serving, [running()])
+    assert remote_job.read_arguments(arguments) == (operations.is_serving, [running()])
 
 
 @pytest.mark.parametrize("text", [b"", b"[]", b'{"value": "moon"}', b'{"error": "SystemExit"}', b"\x80\x04"])
 def test_what_a_machine_says_is_only_ever_read_as_the_verbs_answer(text: bytes) -> None:
     with pytest.raises(ErrandCrashedError, match="cannot be read"):
-        errand.read_answer(verbs.is_serving, text, "m")
+        remote_job.read_answer(operations.is_serving, text, "m")
 
 
 def test_a_machine_runs_only_its_verbs() -> None:
     with pytest.raises(KeyError):
-        errand.read_arguments(b'{"verb": "system", "arguments": []}')
+        remote_job.read_arguments(b'{"verb": "system", "arguments": []}')
 
 
 def test_the_archive_is_the_same_for_the_same_code_and_holds_no_flow() -> None:
@@ -247,7 +247,9 @@ def test_the_archive_is_the_same_for_the_same_code_and_holds_no_flow() -> None:
         names = tar.getnames()
 
     assert make_archive() == make_archive()
-    assert {"bench/errors.py", "infra/errand.py", "meter/wire.py", "infra/loadgen/truth/server.c"} <= set(names)
+    assert {"bench/errors.py", "infra/agent/remote_job.py", "meter/wire.py", "infra/loadgen/truth/server.c"} <= set(
+        names
+    )
     assert {name.split("/")[0] for name in names} <= {"bench", "catalog", "infra", "meter", "requirements"}
     assert all((ROOT / name).is_file() for name in names)
 
@@ -258,7 +260,7 @@ def test_a_python_without_what_is_needed_is_named(sshd: Sshd, keys: tuple[Path, 
     bare.chmod(0o755)
 
     with pytest.raises(EnvironmentOnMachineError, match="NIGHTBENCH_MACHINE_PYTHON"):
-        far(sshd, keys, tmp_path, str(bare)).do(verbs.find_site, Heard().listener, "m")
+        far(sshd, keys, tmp_path, str(bare)).do(operations.find_site, Heard().listener, "m")
 
 
 def test_the_environment_is_built_from_the_lock_where_none_is_named(
@@ -266,8 +268,8 @@ def test_the_environment_is_built_from_the_lock_where_none_is_named(
 ) -> None:
     heard = Heard()
 
-    site = far(sshd, keys, tmp_path, python=None).do(verbs.find_site, heard.listener, "m")
-    again = far(sshd, keys, tmp_path, python=None).do(verbs.find_site, heard.listener, "m")
+    site = far(sshd, keys, tmp_path, python=None).do(operations.find_site, heard.listener, "m")
+    again = far(sshd, keys, tmp_path, python=None).do(operations.find_site, heard.listener, "m")
 
     assert site == again
     assert len([line for line in heard.lines if line.startswith("building the environment")]) == 1
@@ -299,9 +301,9 @@ def test_every_machine_is_checked_and_gets_engine_and_model_together(
         told.write_text(f"export NIGHTBENCH_VLLM_EXECUTABLE={executable}\n")
     heard, suite = Heard(), night_of(tmp_path).suite
 
-    found = machine.do(verbs.check_machine, heard.listener, suite.machine, False)
+    found = machine.do(operations.check_machine, heard.listener, suite.machine, False)
     terms = Terms("lease-of-test", is_rented=False, scratch=tmp_path / "scratch")
-    prepared = machine.do(verbs.prepare, heard.listener, suite.engine, suite.model, terms)
+    prepared = machine.do(operations.prepare, heard.listener, suite.engine, suite.model, terms)
     machine.leave()
 
     assert (found.gpus, found.scratch) == ((), None)

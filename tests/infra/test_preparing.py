@@ -10,8 +10,8 @@ import pytest
 
 from bench.errors import EngineBuildError, ModelError
 from bench.suite import Engine
+from infra.agent.prepare import Asked, prepare, together
 from infra.models.generated import TINY, write_small_model
-from infra.preparing import Asked, prepare, together
 from infra.processes import cancellation, detached
 from infra.processes.cancellation import StoppedError
 from infra.processes.command import run_tool

@@ -13,13 +13,13 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from bench.errors import ErrandLostError, ServerStartError, TransferError
 from bench.record import PlannedRun
-from infra import errand
+from infra.agent import remote_job
+from infra.agent.operations import Listener, ask_tasks, bring_up, calibrate, find_site, measure, shut_down
 from infra.loadgen.datasets import files_of, place_of
 from infra.processes.detached import MARK
 from infra.remote.deploy import HOME, Shipped, ship
 from infra.remote.host import Host, Look
 from infra.storage import store
-from infra.verbs import Listener, ask_tasks, bring_up, calibrate, find_site, measure, shut_down
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -60,7 +60,7 @@ class Machine(Protocol):
     """Does what a night asks for, where the engine runs."""
 
     def do(self, verb: Callable[Concatenate[Listener, P], T], hear: Listener, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Carry out one of infra.verbs; what it raises there is raised here."""
+        """Carry out one of infra.agent.operations; what it raises there is raised here."""
         ...
 
     def leave(self) -> None:
@@ -128,12 +128,12 @@ class SshMachine:
         folder = f"{self._duty.folder}/{verb.__name__}-{uuid.uuid4().hex[:8]}"
         argv = self._argv(hear, folder)
         with tempfile.TemporaryDirectory() as name:
-            arguments = Path(name) / errand.ARGUMENTS
-            arguments.write_bytes(errand.write_arguments(verb, args))
-            self._host.put(arguments, f"{folder}/{errand.ARGUMENTS}", mode=0o600)
+            arguments = Path(name) / remote_job.ARGUMENTS
+            arguments.write_bytes(remote_job.write_arguments(verb, args))
+            self._host.put(arguments, f"{folder}/{remote_job.ARGUMENTS}", mode=0o600)
         self._host.start_detached(argv, folder)
         seen, said = self._follow(folder, hear)
-        answer = f"{shlex.quote(folder)}/{errand.ANSWER}"
+        answer = f"{shlex.quote(folder)}/{remote_job.ANSWER}"
         text = self._host.ask(f"[ ! -e {answer} ] || cat {answer}")
         if not text.strip():
             ending = f"exit code {seen.exit_code}" if seen.state == "ended" else "no exit code, so it was killed"
@@ -141,7 +141,7 @@ class SshMachine:
                 f"{verb.__name__} ended on {self._host.access} without an answer ({ending}): "
                 f"{said.strip()[-LAST_CHARS:] or 'it said nothing'}"
             )
-        return errand.read_answer(verb, text.encode(), str(self._host.access))
+        return remote_job.read_answer(verb, text.encode(), str(self._host.access))
 
     def _argv(self, hear: Listener, folder: str) -> list[str]:
         """How an errand is started: the environment it needs, and our code before anything that is installed."""
@@ -150,7 +150,15 @@ class SshMachine:
             self._host.put_secret_environment(self._duty.environment, f"{self._duty.folder}/secret.env")
         shell = ["sh", "-c", _RUN.replace("{home}", HOME), f"{self._duty.folder}/secret.env", self._shipped.code]
         # The mark is there before the program is, so that whoever ends the lease finds it at any moment.
-        return [*shell, "env", f"{MARK}={self._duty.lease_id}", self._shipped.python, "-m", "infra.errand", folder]
+        return [
+            *shell,
+            "env",
+            f"{MARK}={self._duty.lease_id}",
+            self._shipped.python,
+            "-m",
+            "infra.agent.remote_job",
+            folder,
+        ]
 
     def _follow(self, folder: str, hear: Listener) -> tuple[Look, str]:
         """Pass on what an errand says until it has ended; gives its end and its last words."""
@@ -164,7 +172,7 @@ class SshMachine:
             for line in filter(None, lines):
                 text = line.decode(errors="replace")
                 last = f"{last}\n{text}"[-LAST_CHARS:]
-                errand.read_line(text, hear)
+                remote_job.read_line(text, hear)
             if seen.state != "running" and not seen.log:
                 return seen, last
             if seen.state == "running":

@@ -20,8 +20,8 @@ from pydantic import TypeAdapter
 
 from bench import errors
 from bench.errors import ErrandCrashedError, NightbenchError
+from infra.agent.operations import VERBS, Listener
 from infra.quiet import quiet_environment
-from infra.verbs import VERBS, Listener
 
 ARGUMENTS, ANSWER = "arguments.json", "answer.json"
 
@@ -134,7 +134,7 @@ def carry_out(folder: Path) -> int:
 
 
 def main() -> int:
-    """`python -m infra.errand FOLDER`."""
+    """`python -m infra.agent.remote_job FOLDER`."""
     quiet_environment()
     return carry_out(Path(sys.argv[1]))
 

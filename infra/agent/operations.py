@@ -13,7 +13,8 @@ from typing import Any
 from bench.errors import NightbenchError
 from bench.record import Calibration, Host, LmEvalRecord, NightRecord, PlannedRun, RunRecord
 from bench.suite import Engine, Machine, Model, Scenario
-from infra import preparing
+from infra.agent import prepare as preparing
+from infra.agent.prepare import Prepared
 from infra.engines import install, server
 from infra.engines.server import Bringup, EngineAt, RunningServer
 from infra.hardware import preflight, volume_mount
@@ -26,7 +27,6 @@ from infra.measurement.run import Bench
 from infra.models.bucket_transfer import put_pieces
 from infra.models.models import PreparedModel, list_files
 from infra.models.parts import Kept, KeptFile, Piece, Sent
-from infra.preparing import Prepared
 from infra.settings import Settings
 from infra.storage import store
 
