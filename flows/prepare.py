@@ -7,7 +7,7 @@ from prefect.artifacts import create_table_artifact
 
 from bench.record import NightRecord
 from flows.nightly import release_leftovers
-from infra.cloud import Snapshot
+from infra.clouds.cloud import Snapshot
 from tasks.golden import find_golden, install, spread, sweep, take_snapshot
 from tasks.leases import alive
 from tasks.machine import provision, teardown

@@ -7,7 +7,7 @@ from typing import Literal
 from bench.errors import CloudDeniedError, CloudError
 from bench.record import AttemptOutcome
 from infra.clock import Clock
-from infra.cloud import Cloud, Found, look_every_s
+from infra.clouds.cloud import Cloud, Found, look_every_s
 from infra.creating import LOOKS_FOR_NEW
 
 USUAL_S = 120.0  # most machines are up by then

@@ -2,7 +2,7 @@
 
 from bench.errors import CloudDeniedError, CloudError, LostReplyError, NotAskedError
 from infra.clock import Clock
-from infra.cloud import Cloud, Found, Order, look_every_s
+from infra.clouds.cloud import Cloud, Found, Order, look_every_s
 
 LOOKS_FOR_NEW = 24  # while a cloud's lists settle: one each 5 s where that takes two minutes
 SENDS_MAX = 6  # of one create call that never arrived

@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 from bench.errors import CloudError, LeaseError, LostReplyError, NotAskedError
 from bench.machine_name import ImageName
 from infra.clock import Clock
-from infra.cloud import Cloud, Leftover, Snapshot
+from infra.clouds.cloud import Cloud, Leftover, Snapshot
 from infra.release import Say, silent
 
 Imaging = Literal["none", "running", "done", "failed"]

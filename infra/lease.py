@@ -22,7 +22,7 @@ from bench.errors import (
 )
 from bench.machine_name import MachineName
 from infra.clock import Clock
-from infra.cloud import Cloud, Found, Offer, Order
+from infra.clouds.cloud import Cloud, Found, Offer, Order
 from infra.coming_up import Fate, Patience, wait_until_up
 from infra.creating import create, search
 from infra.ledger.ledger import Intent, Lease, Ledger

@@ -11,7 +11,7 @@ from datetime import datetime
 from bench.errors import CloudDeniedError, CloudError, LeaseError
 from bench.machine_name import ImageName, MachineName, VolumeName
 from infra.clock import Clock
-from infra.cloud import Cloud, Found, Leftover
+from infra.clouds.cloud import Cloud, Found, Leftover
 from infra.ledger.ledger import Lease, Ledger
 from infra.ledger.volumes import VolumeBook
 from infra.release import PATIENCE_S, Say, Target, destroy, give_back, silent

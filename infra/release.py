@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from bench.errors import CloudDeniedError, CloudError, LeaseError, LedgerError
 from bench.machine_name import MachineName
 from infra.clock import Clock
-from infra.cloud import Cloud, look_every_s
+from infra.clouds.cloud import Cloud, look_every_s
 from infra.ledger.ledger import Attempt, Lease, Ledger
 
 Say = Callable[[str], None]

@@ -7,7 +7,7 @@ from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from bench.machine_name import PREFIX
-from infra.do_words import PricedSize
+from infra.clouds.digitalocean.parsing import PricedSize
 
 
 def _default_cache() -> Path:

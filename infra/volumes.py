@@ -14,7 +14,7 @@ from typing import Protocol, runtime_checkable
 from bench.errors import CloudError, CloudRefusedError, LeaseError, LostReplyError, NotAskedError
 from bench.machine_name import VolumeName, used_tag
 from infra.clock import Clock
-from infra.cloud import Cloud, Leftover, look_every_s, quietly
+from infra.clouds.cloud import Cloud, Leftover, look_every_s, quietly
 from infra.creating import LOOKS_FOR_NEW
 from infra.ledger.volumes import VolumeBook, VolumeOnRecord
 from infra.release import Say

@@ -12,9 +12,9 @@ from bench.needs import SPARE, Need, needs_of
 from bench.record import NightRecord
 from bench.suite import Machine, Suite, hardware_of
 from catalog.read import read_catalog
-from infra.cloud import Cloud
+from infra.clouds.cloud import Cloud
+from infra.clouds.static import is_own
 from infra.settings import Settings
-from infra.static import is_own
 from infra.wish import fitting, wish_of
 from tasks.engine_check import doubts_of_engine
 

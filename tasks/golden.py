@@ -9,7 +9,7 @@ from bench.record import NightRecord
 from bench.suite import regions_of
 from infra.agent import operations
 from infra.clock import WallClock
-from infra.cloud import Snapshot
+from infra.clouds.cloud import Snapshot
 from infra.golden import ImageCloud, find_image, make_image, sweep_images
 from infra.ledger.ledger import Lease
 from infra.remote.deploy import lock_hashes

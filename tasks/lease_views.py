@@ -7,7 +7,7 @@ from bench.errors import LeaseError, ObjectStoreError
 from bench.money import bucket_usd_per_month, kept_usd_per_month
 from bench.record import StageCost
 from catalog.read import read_catalog
-from infra.cloud import Cloud
+from infra.clouds.cloud import Cloud
 from infra.ledger.ledger import Attempt, Lease
 from infra.ledger.volumes import VolumeOnRecord
 from infra.models.bucket_cache import models_kept as models_in

@@ -16,7 +16,7 @@ from infra.agent import operations
 from infra.agent.operations import Site, Terms
 from infra.agent.prepare import Prepared
 from infra.clock import WallClock
-from infra.cloud import Cloud, Snapshot
+from infra.clouds.cloud import Cloud, Snapshot
 from infra.lease import take_lease
 from infra.ledger.ledger import Lease
 from infra.release import give_back, why_silent

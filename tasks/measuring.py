@@ -13,7 +13,7 @@ from bench.plan import describe_load
 from bench.record import Calibration, LeaseFacts, Lineage, NightRecord, PlannedRun, RunRecord
 from infra.agent import operations
 from infra.agent.operations import Site
-from infra.cloud import Snapshot
+from infra.clouds.cloud import Snapshot
 from infra.engines.server import EngineAt, RunningServer
 from infra.ledger.ledger import Lease
 from infra.measurement.run import Bench

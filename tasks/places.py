@@ -5,25 +5,25 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
-import infra.dead_man
+import infra.clouds.dead_man_switch
 from bench.errors import UsageError
 from bench.first_boot import DeadMan, HostKey, user_data
 from bench.machine_name import MachineName
 from bench.record import NightRecord
 from bench.suite import Machine
 from infra.clock import WallClock
-from infra.cloud import Cloud
-from infra.digitalocean import Account, DigitalOcean
-from infra.do_calls import Calls, make_client
+from infra.clouds.cloud import Cloud
+from infra.clouds.digitalocean.client import Calls, make_client
+from infra.clouds.digitalocean.cloud import Account, DigitalOcean
+from infra.clouds.local import LocalCloud
+from infra.clouds.static import StaticCloud, is_own, on_own_host, parse_target, read_access
 from infra.golden import ImageCloud
 from infra.ledger.ledger import Lease, Ledger
 from infra.ledger.stage_costs import StageBook
 from infra.ledger.volumes import VolumeBook
-from infra.local import LocalCloud
 from infra.remote.ssh_host import SshHost
 from infra.remote.ssh_keys import LeaseKeys
 from infra.settings import Settings
-from infra.static import StaticCloud, is_own, on_own_host, parse_target, read_access
 from infra.volumes import VolumeCloud
 
 CLOUDS = ("local", "digitalocean")
@@ -168,7 +168,7 @@ def first_boot(settings: Settings, name: MachineName, keys: LeaseKeys) -> str:
     dead_man = None
     if token is not None and token.get_secret_value() and name.expires_at is not None:
         dead_man = DeadMan(
-            program=Path(infra.dead_man.__file__).read_text(),
+            program=Path(infra.clouds.dead_man_switch.__file__).read_text(),
             endpoint=settings.do_endpoint,
             token=token.get_secret_value(),
             machine_name=str(name),

@@ -11,6 +11,7 @@ from bench.errors import LeaseError
 from bench.first_boot import is_ready_command
 from infra.agent.executor import Duty, LocalMachine, Machine, SshMachine
 from infra.agent.operations import Listener
+from infra.clouds.static import is_own, read_access
 from infra.ledger.ledger import Lease
 from infra.measurement.run import Bench
 from infra.remote.host import Access
@@ -18,7 +19,6 @@ from infra.remote.ssh_host import SshHost
 from infra.remote.ssh_keys import keys_of
 from infra.remote.ssh_shell import wait_until_ready
 from infra.settings import Settings
-from infra.static import is_own, read_access
 from tasks.places import lease_keys, ledger
 
 # What a machine is told of this process's environment. It goes there as a secret, since a token is among it.

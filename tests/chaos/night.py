@@ -18,8 +18,8 @@ from bench.first_boot import READY_FILE, HostKey, user_data
 from bench.machine_name import MachineName
 from flows.ending import end_well
 from infra.clock import Clock
-from infra.digitalocean import Account
-from infra.do_calls import Calls, make_client
+from infra.clouds.digitalocean.client import Calls, make_client
+from infra.clouds.digitalocean.cloud import Account
 from infra.lease import take_lease
 from infra.ledger.ledger import Lease, Ledger
 from infra.lost_records import ledger_or_empty

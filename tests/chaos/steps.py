@@ -10,8 +10,8 @@ from typing import Any
 
 from bench.machine_name import VolumeName
 from infra.clock import Clock
-from infra.cloud import Found, Order
-from infra.digitalocean import DigitalOcean
+from infra.clouds.cloud import Found, Order
+from infra.clouds.digitalocean.cloud import DigitalOcean
 from infra.ledger.ledger import Intent, Ledger
 from infra.ledger.volumes import VolumeBook
 from infra.volumes import Volume

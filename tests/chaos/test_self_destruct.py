@@ -9,7 +9,7 @@ from typing import Any
 import pydo
 import pytest
 
-import infra.dead_man
+import infra.clouds.dead_man_switch
 from bench.first_boot import DEADLINE_FILE, READY_FILE, DeadMan, HostKey, user_data
 from bench.machine_name import MachineName
 from infra.remote.ssh_keys import keys_of
@@ -35,7 +35,7 @@ def test_a_machine_deletes_itself_by_a_token_that_can_do_nothing_else(tmp_path: 
         name = MachineName("abc", 1, datetime.now(UTC) + timedelta(hours=1))
         keys = keys_of(tmp_path / "keys", "abc")
         told = DeadMan(
-            program=Path(infra.dead_man.__file__).read_text().replace("LOOK_S = 15.0", "LOOK_S = 0.5"),
+            program=Path(infra.clouds.dead_man_switch.__file__).read_text().replace("LOOK_S = 15.0", "LOOK_S = 0.5"),
             endpoint=cloud.url,
             token=cloud.add_token("droplet:read", "droplet:delete"),
             machine_name=str(name),

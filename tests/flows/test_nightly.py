@@ -10,9 +10,9 @@ from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, tempor
 
 from bench.errors import BudgetError, ModelError, NoSpaceError
 from flows.nightly import nightly
-from infra.cloud import Offer
+from infra.clouds.cloud import Offer
+from infra.clouds.local import LocalCloud
 from infra.ledger.ledger import Ledger
-from infra.local import LocalCloud
 from infra.storage import store
 from tasks.artifacts import NightProgress
 from tasks.planning import make_night

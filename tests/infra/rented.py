@@ -10,8 +10,8 @@ from pydantic import SecretStr
 
 from bench.first_boot import HostKey, user_data
 from bench.machine_name import MachineName
-from infra.digitalocean import Account, DigitalOcean
-from infra.do_calls import Calls, make_client
+from infra.clouds.digitalocean.client import Calls, make_client
+from infra.clouds.digitalocean.cloud import Account, DigitalOcean
 from infra.lease import take_lease
 from infra.ledger.ledger import Lease, Ledger
 from infra.reaper import Reaped, reap

@@ -10,10 +10,10 @@ import pytest
 from bench.errors import LeaseError, LedgerError, LostReplyError
 from bench.machine_name import MachineName
 from infra.clock import Clock, WallClock
-from infra.cloud import Cloud, Found, Order
+from infra.clouds.cloud import Cloud, Found, Order
+from infra.clouds.local import LocalCloud
 from infra.lease import take_lease
 from infra.ledger.ledger import Intent, Lease, Ledger
-from infra.local import LocalCloud
 from infra.processes import detached
 from infra.reaper import reap
 from infra.release import give_back
@@ -79,7 +79,7 @@ from infra import processes
 from infra.clock import WallClock
 from infra.lease import take_lease
 from infra.ledger.ledger import Ledger
-from infra.local import LocalCloud
+from infra.clouds.local import LocalCloud
 from infra.wish import Choice, Wish
 data = Path({str(data)!r})
 cloud = LocalCloud(data / "machines")

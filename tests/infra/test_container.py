@@ -11,11 +11,11 @@ from bench.engines import vllm
 from bench.errors import EngineBuildError, LoadDriverError, NoSpaceError, ServerStartError, UsageError
 from bench.load import Target
 from bench.suite import Engine, Machine, Model, Scenario, Workload
+from infra.clouds.local import LocalCloud
 from infra.engines import container, image_pull, server
 from infra.engines.install import ready_engine
 from infra.engines.server import Bringup, RunningServer
 from infra.loadgen import driver
-from infra.local import LocalCloud
 from infra.processes import detached
 from infra.settings import Settings
 from tests.infra.docker import DIGEST, IMAGE, Docker

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 import trustme
 
-from infra import dead_man
-from infra.dead_man import Told, is_due
+from infra.clouds import dead_man_switch
+from infra.clouds.dead_man_switch import Told, is_due
 
-PROGRAM = Path(dead_man.__file__)
+PROGRAM = Path(dead_man_switch.__file__)
 TOLD = Told("https://127.0.0.1:1", "token", "nb-one-a1-x1000", deadline=1000, ca=None)
 
 
@@ -114,7 +114,7 @@ def test_it_deletes_its_own_machine_and_no_other(cloud: _Cloud, tmp_path: Path) 
     cloud.failures = 0
     told = Told(**_told(cloud, tmp_path, 1000))  # type: ignore[arg-type] # as they are read from JSON
 
-    assert dead_man.delete_once(told)
+    assert dead_man_switch.delete_once(told)
 
     assert cloud.asked == ["/v2/droplets/7"]
 
@@ -122,11 +122,11 @@ def test_it_deletes_its_own_machine_and_no_other(cloud: _Cloud, tmp_path: Path) 
 def test_a_delete_that_fails_is_not_a_success(cloud: _Cloud, tmp_path: Path) -> None:
     told = Told(**_told(cloud, tmp_path, 1000))  # type: ignore[arg-type] # as they are read from JSON
 
-    assert not dead_man.delete_once(told)
+    assert not dead_man_switch.delete_once(told)
 
 
 def test_a_cloud_that_cannot_be_reached_is_no_crash() -> None:
-    assert not dead_man.delete_once(TOLD)
+    assert not dead_man_switch.delete_once(TOLD)
 
 
 def test_the_program_runs_alone_and_never_gives_up(cloud: _Cloud, tmp_path: Path) -> None:

@@ -11,11 +11,11 @@ import pytest
 
 from bench.errors import CloudDeniedError, CloudError, CloudRefusedError, LeaseError, LostReplyError
 from bench.machine_name import MachineName
-from infra import dead_man
-from infra.cloud import Order
-from infra.digitalocean import DigitalOcean
-from infra.do_calls import Calls
-from infra.do_words import PricedSize
+from infra.clouds import dead_man_switch
+from infra.clouds.cloud import Order
+from infra.clouds.digitalocean.client import Calls
+from infra.clouds.digitalocean.cloud import DigitalOcean
+from infra.clouds.digitalocean.parsing import PricedSize
 from infra.ledger.ledger import Ledger
 from infra.remote.ssh_keys import fingerprint, forget_keys, keys_of, leases_with_keys
 from infra.wish import Choice
@@ -235,7 +235,12 @@ def test_a_machine_deletes_itself_with_a_token_that_can_do_nothing_else(rig: Rig
         "ca": rig.emulator.ca.read_text(),
     }
     (tmp_path / "told.json").write_text(json.dumps(told))
-    argv = [sys.executable, str(Path(dead_man.__file__)), str(tmp_path / "told.json"), str(tmp_path / "no-deadline")]
+    argv = [
+        sys.executable,
+        str(Path(dead_man_switch.__file__)),
+        str(tmp_path / "told.json"),
+        str(tmp_path / "no-deadline"),
+    ]
 
     killer = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
     assert killer.stdout is not None

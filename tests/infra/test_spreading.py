@@ -7,7 +7,7 @@ import pytest
 
 from bench.errors import CloudDeniedError
 from bench.machine_name import ImageName
-from infra.cloud import Snapshot
+from infra.clouds.cloud import Snapshot
 from infra.golden import find_image, sweep_images
 from infra.spreading import spread_image
 from tests.infra.rented import Rig

@@ -11,11 +11,11 @@ import pytest
 from bench.errors import CloudDeniedError, CloudError, CloudRefusedError, UsageError
 from bench.machine_name import MachineName
 from infra.clock import WallClock
-from infra.cloud import Order
+from infra.clouds.cloud import Order
+from infra.clouds.static import StaticCloud, parse_target, read_access
 from infra.processes.detached import MARK, marked
 from infra.remote.host import Access
 from infra.remote.ssh_host import SshHost
-from infra.static import StaticCloud, parse_target, read_access
 from tests.emulators.sshd import Sshd, make_key, running_machine
 
 

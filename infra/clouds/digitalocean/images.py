@@ -3,9 +3,9 @@
 from typing import Any
 
 from bench.machine_name import is_alike
-from infra.cloud import Snapshot
-from infra.do_calls import Calls, page_of
-from infra.do_words import snapshot_of
+from infra.clouds.cloud import Snapshot
+from infra.clouds.digitalocean.client import Calls, page_of
+from infra.clouds.digitalocean.parsing import snapshot_of
 from infra.golden import Imaging, Switch
 
 IMAGING: dict[str, Imaging] = {"in-progress": "running", "completed": "done", "errored": "failed"}

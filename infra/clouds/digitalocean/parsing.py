@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from bench.machine_name import last_used
 from bench.suite import SPOT_ENDING
-from infra.cloud import Found, Leftover, LeftoverSort, Offer, Snapshot, Status
+from infra.clouds.cloud import Found, Leftover, LeftoverSort, Offer, Snapshot, Status
 
 STATUS: dict[str, Status] = {"new": "new", "active": "active", "off": "off", "archive": "off"}
 

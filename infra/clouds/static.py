@@ -31,7 +31,7 @@ from bench.machine_name import PREFIX, MachineName
 from bench.suite import Machine
 from infra.agent.executor import end_marked
 from infra.clock import Clock
-from infra.cloud import Found, Leftover, Offer, Order, Snapshot
+from infra.clouds.cloud import Found, Leftover, Offer, Order, Snapshot
 from infra.remote.deploy import HOME
 from infra.remote.host import Access, Host
 

@@ -20,11 +20,11 @@ from bench.errors import (
     NotAskedError,
 )
 from bench.machine_name import PREFIX, MachineName, is_alike
-from infra.cloud import Found, Leftover, LeftoverSort, Offer, Order
-from infra.do_calls import Calls, page_of
-from infra.do_images import ImageCalls
-from infra.do_volumes import VolumeCalls
-from infra.do_words import PricedSize, by_id, leftover_of, machine_of, offers_of
+from infra.clouds.cloud import Found, Leftover, LeftoverSort, Offer, Order
+from infra.clouds.digitalocean.client import Calls, page_of
+from infra.clouds.digitalocean.images import ImageCalls
+from infra.clouds.digitalocean.parsing import PricedSize, by_id, leftover_of, machine_of, offers_of
+from infra.clouds.digitalocean.volumes import VolumeCalls
 from infra.remote.ssh_keys import LeaseKeys, fingerprint, keys_of
 
 REGISTER_TRIES = 3

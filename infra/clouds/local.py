@@ -5,7 +5,7 @@ from pathlib import Path
 
 from bench.errors import CloudRefusedError
 from bench.machine_name import PREFIX, MachineName
-from infra.cloud import Found, Leftover, Offer, Order, Snapshot
+from infra.clouds.cloud import Found, Leftover, Offer, Order, Snapshot
 from infra.engines import container
 from infra.processes import detached
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bench.machine_name import VolumeName, is_alike
-from infra.do_calls import Calls, page_of
+from infra.clouds.digitalocean.client import Calls, page_of
 from infra.volumes import Volume
 
 

@@ -1,0 +1,1 @@
+"""Clouds: what they offer, how machines, volumes and images are created and deleted."""

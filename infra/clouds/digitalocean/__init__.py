@@ -1,0 +1,1 @@
+"""DigitalOcean: droplets, volumes and snapshots through pydo."""
