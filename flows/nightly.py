@@ -13,10 +13,10 @@ from bench.record import NightRecord, PlannedRun
 from infra.agent.operations import Site
 from infra.agent.prepare import Prepared
 from infra.engines.server import EngineAt, RunningServer
+from infra.leases.volumes import Volume
 from infra.ledger.ledger import Lease
 from infra.measurement.run import Bench
 from infra.settings import Settings
-from infra.volumes import Volume
 from tasks.artifacts import NightProgress, show_plan, show_results, start_progress
 from tasks.calibrating import calibrate_client
 from tasks.dead_runs import provably_alive

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from bench.estimate import Estimate
     from bench.record import NightRecord
     from flows.doctor import Check
-    from infra.reaper import Reaped
+    from infra.leases.reaper import Reaped
     from tasks.forecast import Forecast
     from tasks.lease_views import Kept, LeaseView
     from warehouse.query import Answer

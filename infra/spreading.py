@@ -11,7 +11,7 @@ from bench.errors import CloudDeniedError, CloudError, LostReplyError, NotAskedE
 from infra.clock import Clock
 from infra.clouds.cloud import Leftover, Snapshot, quietly
 from infra.golden import LOOK_EVERY_S, ImageCloud, Imaging
-from infra.release import Say
+from infra.leases.release import Say
 
 
 def spread_image(

@@ -14,8 +14,8 @@ from bench.suite import Machine, Suite, hardware_of
 from catalog.read import read_catalog
 from infra.clouds.cloud import Cloud
 from infra.clouds.static import is_own
+from infra.leases.offers import fitting, wish_of
 from infra.settings import Settings
-from infra.wish import fitting, wish_of
 from tasks.engine_check import doubts_of_engine
 
 

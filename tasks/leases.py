@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 
 from bench.record import LeaseAttempt, LeaseReport
 from infra.clock import WallClock
+from infra.leases.ledger_recovery import ledger_or_empty
+from infra.leases.reaper import Reaped, reap
+from infra.leases.release import Say
 from infra.ledger.heartbeat import beating
 from infra.ledger.ledger import Attempt, Lease
-from infra.lost_records import ledger_or_empty
 from infra.processes import detached
-from infra.reaper import Reaped, reap
-from infra.release import Say
 from infra.remote.ssh_keys import age_s, forget_keys, leases_with_keys
 from infra.settings import Settings
 from infra.storage import store

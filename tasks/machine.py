@@ -17,13 +17,13 @@ from infra.agent.operations import Site, Terms
 from infra.agent.prepare import Prepared
 from infra.clock import WallClock
 from infra.clouds.cloud import Cloud, Snapshot
-from infra.lease import take_lease
+from infra.leases.acquire import take_lease
+from infra.leases.offers import after_spending, wish_of
+from infra.leases.release import give_back, why_silent
+from infra.leases.volumes import Volume
 from infra.ledger.ledger import Lease
-from infra.release import give_back, why_silent
 from infra.settings import Settings
 from infra.storage import store
-from infra.volumes import Volume
-from infra.wish import after_spending, wish_of
 from tasks.leases import forget_old_keys, give_back_leftovers, report_lease, report_night
 from tasks.model_cache import look_in_bucket
 from tasks.places import CLOUDS, cloud_named, is_rented, ledger, wanted_machine

@@ -18,13 +18,13 @@ from infra.clouds.digitalocean.cloud import Account, DigitalOcean
 from infra.clouds.local import LocalCloud
 from infra.clouds.static import StaticCloud, is_own, on_own_host, parse_target, read_access
 from infra.golden import ImageCloud
+from infra.leases.volumes import VolumeCloud
 from infra.ledger.ledger import Lease, Ledger
 from infra.ledger.stage_costs import StageBook
 from infra.ledger.volumes import VolumeBook
 from infra.remote.ssh_host import SshHost
 from infra.remote.ssh_keys import LeaseKeys
 from infra.settings import Settings
-from infra.volumes import VolumeCloud
 
 CLOUDS = ("local", "digitalocean")
 OWN_PATIENCE_S = 30.0  # of one question to a host of one's own; whoever asks repeats it

@@ -8,10 +8,10 @@ from bench.machine_name import VolumeName
 from bench.record import NightRecord
 from infra.clock import WallClock
 from infra.hardware.volume_mount import unmount_script
+from infra.leases.volumes import Keeper, Volume, Wanted, detach_volume, lend_volume
 from infra.ledger.ledger import Lease
 from infra.remote.ssh_host import SshHost
 from infra.settings import Settings
-from infra.volumes import Keeper, Volume, Wanted, detach_volume, lend_volume
 from tasks.places import volume_book, volume_cloud
 from tasks.reaching import access_of
 

@@ -20,16 +20,16 @@ from flows.ending import end_well
 from infra.clock import Clock
 from infra.clouds.digitalocean.client import Calls, make_client
 from infra.clouds.digitalocean.cloud import Account
-from infra.lease import take_lease
+from infra.leases.acquire import take_lease
+from infra.leases.ledger_recovery import ledger_or_empty
+from infra.leases.offers import Choice, Wish
+from infra.leases.reaper import Reaped, reap
+from infra.leases.release import give_back, silent, why_silent
+from infra.leases.volumes import Keeper, Volume, Wanted, detach_volume, lend_volume
 from infra.ledger.ledger import Lease, Ledger
-from infra.lost_records import ledger_or_empty
-from infra.reaper import Reaped, reap
-from infra.release import give_back, silent, why_silent
 from infra.remote.host import Access
 from infra.remote.ssh_host import SshHost
 from infra.remote.ssh_keys import LeaseKeys, keys_of
-from infra.volumes import Keeper, Volume, Wanted, detach_volume, lend_volume
-from infra.wish import Choice, Wish
 from tests.chaos.steps import MortalBook, MortalCloud, MortalLedger, Steps
 from tests.emulators.virtual_clock import VirtualClock
 

@@ -12,9 +12,9 @@ from bench.machine_name import VolumeName
 from infra.clock import Clock
 from infra.clouds.cloud import Found, Order
 from infra.clouds.digitalocean.cloud import DigitalOcean
+from infra.leases.volumes import Volume
 from infra.ledger.ledger import Intent, Ledger
 from infra.ledger.volumes import VolumeBook
-from infra.volumes import Volume
 
 STEPS = {
     "S0": "plan",

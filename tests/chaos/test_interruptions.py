@@ -10,8 +10,8 @@ import pytest
 
 from bench.errors import LedgerError
 from infra.clock import WallClock
+from infra.leases.ledger_recovery import ledger_or_empty
 from infra.ledger.ledger import Ledger
-from infra.lost_records import ledger_or_empty
 from tests.chaos.night import OUTSIDE_FAILED, Life, Place, live, wish
 from tests.chaos.processes_of_nights import run
 from tests.chaos.world import World, a_world

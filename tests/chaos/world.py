@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 from bench.machine_name import MachineName, VolumeName
-from infra.volumes import UNUSED_MAX
+from infra.leases.volumes import UNUSED_MAX
 from tests.chaos.night import Place, reap_once
 from tests.emulators.digitalocean import Emulator
 from tests.emulators.digitalocean.world import Machines

@@ -12,12 +12,12 @@ from bench.first_boot import HostKey, user_data
 from bench.machine_name import MachineName
 from infra.clouds.digitalocean.client import Calls, make_client
 from infra.clouds.digitalocean.cloud import Account, DigitalOcean
-from infra.lease import take_lease
+from infra.leases.acquire import take_lease
+from infra.leases.offers import Choice, Wish
+from infra.leases.reaper import Reaped, reap
+from infra.leases.release import give_back, why_silent
 from infra.ledger.ledger import Lease, Ledger
-from infra.reaper import Reaped, reap
-from infra.release import give_back, why_silent
 from infra.remote.ssh_keys import LeaseKeys
-from infra.wish import Choice, Wish
 from tests.emulators.digitalocean import Emulator
 from tests.emulators.virtual_clock import VirtualClock
 

@@ -12,12 +12,12 @@ from bench.machine_name import MachineName
 from infra.clock import Clock, WallClock
 from infra.clouds.cloud import Cloud, Found, Order
 from infra.clouds.local import LocalCloud
-from infra.lease import take_lease
+from infra.leases.acquire import take_lease
+from infra.leases.offers import Choice, Wish
+from infra.leases.reaper import reap
+from infra.leases.release import give_back
 from infra.ledger.ledger import Intent, Lease, Ledger
 from infra.processes import detached
-from infra.reaper import reap
-from infra.release import give_back
-from infra.wish import Choice, Wish
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 
@@ -77,10 +77,10 @@ import os, signal, sys
 from pathlib import Path
 from infra import processes
 from infra.clock import WallClock
-from infra.lease import take_lease
+from infra.leases.acquire import take_lease
 from infra.ledger.ledger import Ledger
 from infra.clouds.local import LocalCloud
-from infra.wish import Choice, Wish
+from infra.leases.offers import Choice, Wish
 data = Path({str(data)!r})
 cloud = LocalCloud(data / "machines")
 wish = Wish((Choice("local"),), minutes=10)

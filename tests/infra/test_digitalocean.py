@@ -16,9 +16,9 @@ from infra.clouds.cloud import Order
 from infra.clouds.digitalocean.client import Calls
 from infra.clouds.digitalocean.cloud import DigitalOcean
 from infra.clouds.digitalocean.parsing import PricedSize
+from infra.leases.offers import Choice
 from infra.ledger.ledger import Ledger
 from infra.remote.ssh_keys import fingerprint, forget_keys, keys_of, leases_with_keys
-from infra.wish import Choice
 from tests.emulators.virtual_clock import VirtualClock
 from tests.infra.rented import DROPLETS, KIND, ONE_DROPLET, Rig
 from tests.infra.test_cloud import CloudContract

@@ -22,11 +22,11 @@ from bench.errors import (
     NoCapacityError,
 )
 from bench.machine_name import MachineName
-from infra.lease import take_lease
+from infra.leases.acquire import take_lease
+from infra.leases.offers import Choice, after_spending
+from infra.leases.release import give_back
 from infra.ledger.ledger import Ledger
-from infra.release import give_back
 from infra.remote.ssh_keys import fingerprint, keys_of
-from infra.wish import Choice, after_spending
 from tests.emulators.digitalocean.faults import FOR_EVER
 from tests.emulators.virtual_clock import VirtualClock
 from tests.emulators.wire import Wire

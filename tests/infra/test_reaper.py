@@ -10,10 +10,10 @@ from datetime import timedelta
 import pytest
 
 from bench.machine_name import ImageName, MachineName
-from infra.lease import take_lease
+from infra.leases.acquire import take_lease
+from infra.leases.reaper import reap
 from infra.ledger.heartbeat import beating
 from infra.ledger.ledger import HEARTBEAT_MAX_AGE
-from infra.reaper import reap
 from tests.emulators.digitalocean.faults import FOR_EVER
 from tests.infra.rented import DROPLETS, HOUR_S, KIND, ONE_DROPLET, Door, Rig, wish
 

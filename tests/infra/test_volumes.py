@@ -7,9 +7,9 @@ import pytest
 
 from bench.errors import CloudError, LeaseError, LedgerError
 from bench.machine_name import VolumeName, last_used
+from infra.leases.volumes import Keeper, Volume, Wanted, detach_volume, lend_volume
 from infra.ledger.ledger import Lease
 from infra.ledger.volumes import VolumeBook
-from infra.volumes import Keeper, Volume, Wanted, detach_volume, lend_volume
 from tests.emulators.digitalocean.faults import FOR_EVER
 from tests.emulators.digitalocean.replies import Request
 from tests.emulators.digitalocean.resources import Volume as TheirVolume

@@ -5,7 +5,7 @@ from typing import Any
 
 from bench.machine_name import VolumeName, is_alike
 from infra.clouds.digitalocean.client import Calls, page_of
-from infra.volumes import Volume
+from infra.leases.volumes import Volume
 
 
 class VolumeCalls:

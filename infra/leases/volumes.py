@@ -15,9 +15,9 @@ from bench.errors import CloudError, CloudRefusedError, LeaseError, LostReplyErr
 from bench.machine_name import VolumeName, used_tag
 from infra.clock import Clock
 from infra.clouds.cloud import Cloud, Leftover, look_every_s, quietly
-from infra.creating import LOOKS_FOR_NEW
+from infra.leases.create import LOOKS_FOR_NEW
+from infra.leases.release import Say
 from infra.ledger.volumes import VolumeBook, VolumeOnRecord
-from infra.release import Say
 
 LIFETIME = timedelta(days=30)
 UNUSED_MAX = timedelta(days=7)  # then it is cheaper to download the model again

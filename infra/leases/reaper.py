@@ -12,10 +12,10 @@ from bench.errors import CloudDeniedError, CloudError, LeaseError
 from bench.machine_name import ImageName, MachineName, VolumeName
 from infra.clock import Clock
 from infra.clouds.cloud import Cloud, Found, Leftover
+from infra.leases.release import PATIENCE_S, Say, Target, destroy, give_back, silent
+from infra.leases.volumes import MAKE_S, VolumeCloud, is_unused
 from infra.ledger.ledger import Lease, Ledger
 from infra.ledger.volumes import VolumeBook
-from infra.release import PATIENCE_S, Say, Target, destroy, give_back, silent
-from infra.volumes import MAKE_S, VolumeCloud, is_unused
 
 
 @dataclass

@@ -8,7 +8,7 @@ from bench.errors import CloudDeniedError, CloudError
 from bench.record import AttemptOutcome
 from infra.clock import Clock
 from infra.clouds.cloud import Cloud, Found, look_every_s
-from infra.creating import LOOKS_FOR_NEW
+from infra.leases.create import LOOKS_FOR_NEW
 
 USUAL_S = 120.0  # most machines are up by then
 PACE_MAX = 3.0

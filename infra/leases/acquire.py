@@ -23,11 +23,11 @@ from bench.errors import (
 from bench.machine_name import MachineName
 from infra.clock import Clock
 from infra.clouds.cloud import Cloud, Found, Offer, Order
-from infra.coming_up import Fate, Patience, wait_until_up
-from infra.creating import create, search
+from infra.leases.activation import Fate, Patience, wait_until_up
+from infra.leases.create import create, search
+from infra.leases.offers import BILLED_MINUTES_MIN, Wish, fitting, image_for, why_too_dear
+from infra.leases.release import Say, Target, destroy, give_back, silent
 from infra.ledger.ledger import Intent, Lease, Ledger
-from infra.release import Say, Target, destroy, give_back, silent
-from infra.wish import BILLED_MINUTES_MIN, Wish, fitting, image_for, why_too_dear
 
 TRIES_PER_OFFER = 2  # in one round, where its machine was promised and never came up
 LOST_MAX = 3  # attempts whose answer was lost and whose machine never appeared
