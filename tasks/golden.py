@@ -10,14 +10,14 @@ from bench.suite import regions_of
 from infra.agent import operations
 from infra.clock import WallClock
 from infra.clouds.cloud import Snapshot
-from infra.golden import ImageCloud, find_image, make_image, sweep_images
+from infra.images.generalize import seal
+from infra.images.golden_image import ImageCloud, find_image, make_image, sweep_images
+from infra.images.power_off import switch_off
+from infra.images.replicate import spread_image
 from infra.ledger.ledger import Lease
 from infra.remote.deploy import lock_hashes
 from infra.remote.ssh_host import SshHost
-from infra.sealing import seal
 from infra.settings import Settings
-from infra.spreading import spread_image
-from infra.switching_off import switch_off
 from tasks.places import cloud_named, image_cloud, is_rented
 from tasks.reaching import access_of, listener, machine_of, wait_for_machine
 

@@ -17,7 +17,7 @@ from infra.clouds.digitalocean.client import Calls, make_client
 from infra.clouds.digitalocean.cloud import Account, DigitalOcean
 from infra.clouds.local import LocalCloud
 from infra.clouds.static import StaticCloud, is_own, on_own_host, parse_target, read_access
-from infra.golden import ImageCloud
+from infra.images.golden_image import ImageCloud
 from infra.leases.volumes import VolumeCloud
 from infra.ledger.ledger import Lease, Ledger
 from infra.ledger.stage_costs import StageBook

@@ -7,7 +7,7 @@ import pytest
 
 from bench.errors import LeaseError
 from bench.machine_name import ImageName
-from infra.golden import find_image, make_image, sweep_images
+from infra.images.golden_image import find_image, make_image, sweep_images
 from infra.ledger.ledger import Lease
 from tests.emulators.digitalocean.faults import FOR_EVER
 from tests.infra.rented import ONE_DROPLET, Rig

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.sealing import seal_script
+from infra.images.generalize import seal_script
 
 
 def run_sealed(home: Path, before: str = "") -> subprocess.CompletedProcess[str]:

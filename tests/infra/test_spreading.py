@@ -8,8 +8,8 @@ import pytest
 from bench.errors import CloudDeniedError
 from bench.machine_name import ImageName
 from infra.clouds.cloud import Snapshot
-from infra.golden import find_image, sweep_images
-from infra.spreading import spread_image
+from infra.images.golden_image import find_image, sweep_images
+from infra.images.replicate import spread_image
 from tests.infra.rented import Rig
 
 ACTIONS = r"/v2/images/\d+/actions"

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from bench.errors import LeaseError
+from infra.images.power_off import switch_off
 from infra.ledger.ledger import Lease
-from infra.switching_off import switch_off
 from tests.emulators.digitalocean.faults import FOR_EVER
 from tests.infra.rented import ONE_DROPLET, Rig
 

@@ -6,7 +6,7 @@ from bench.machine_name import is_alike
 from infra.clouds.cloud import Snapshot
 from infra.clouds.digitalocean.client import Calls, page_of
 from infra.clouds.digitalocean.parsing import snapshot_of
-from infra.golden import Imaging, Switch
+from infra.images.golden_image import Imaging, Switch
 
 IMAGING: dict[str, Imaging] = {"in-progress": "running", "completed": "done", "errored": "failed"}
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from bench.errors import CloudDeniedError, CloudError, LeaseError
 from infra.clock import Clock
-from infra.golden import ImageCloud, Switch
+from infra.images.golden_image import ImageCloud, Switch
 from infra.leases.release import Say, silent
 
 LOOK_EVERY_S = 5.0

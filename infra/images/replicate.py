@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from bench.errors import CloudDeniedError, CloudError, LostReplyError, NotAskedError
 from infra.clock import Clock
 from infra.clouds.cloud import Leftover, Snapshot, quietly
-from infra.golden import LOOK_EVERY_S, ImageCloud, Imaging
+from infra.images.golden_image import LOOK_EVERY_S, ImageCloud, Imaging
 from infra.leases.release import Say
 
 

@@ -1,0 +1,1 @@
+"""Golden images: a machine with the software on it, kept as a snapshot."""
