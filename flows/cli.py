@@ -17,7 +17,7 @@ from flows import show
 from flows.audit import audit_command, import_command
 from flows.ending import code_of, end_well
 from flows.export import export_command
-from infra.quiet import quiet_environment
+from infra.no_telemetry import quiet_environment
 
 if TYPE_CHECKING:
     from infra.settings import Settings

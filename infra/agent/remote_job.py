@@ -21,7 +21,7 @@ from pydantic import TypeAdapter
 from bench import errors
 from bench.errors import ErrandCrashedError, NightbenchError
 from infra.agent.operations import VERBS, Listener
-from infra.quiet import quiet_environment
+from infra.no_telemetry import quiet_environment
 
 ARGUMENTS, ANSWER = "arguments.json", "answer.json"
 

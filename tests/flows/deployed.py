@@ -19,7 +19,7 @@ from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.objects import FlowRun, State
 from prefect.deployments import run_deployment
 
-from infra.quiet import QUIET
+from infra.no_telemetry import QUIET
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 240

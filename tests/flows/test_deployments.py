@@ -10,7 +10,7 @@ from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterFlowRun
 from prefect.client.schemas.schedules import CronSchedule
 from prefect.states import Cancelling
 
-from infra.quiet import QUIET
+from infra.no_telemetry import QUIET
 from tests.flows.conftest import House
 from tests.flows.deployed import ROOT, Service, begin, finish, state_of, working
 
