@@ -6,7 +6,7 @@ from pathlib import Path
 from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from bench.machine_name import PREFIX
+from bench.machine.names import PREFIX
 from infra.clouds.digitalocean.parsing import PricedSize
 
 

@@ -4,7 +4,7 @@ from prefect import get_run_logger, task
 from prefect.cache_policies import NO_CACHE
 
 from bench.errors import UsageError
-from bench.golden import content_of
+from bench.machine.image_hash import content_of
 from bench.record import NightRecord
 from bench.suite import regions_of
 from infra.agent import operations

@@ -7,8 +7,8 @@ from pydantic import SecretStr
 
 import infra.clouds.dead_man_switch
 from bench.errors import UsageError
-from bench.first_boot import DeadMan, HostKey, user_data
-from bench.machine_name import MachineName
+from bench.machine.cloud_init import DeadMan, HostKey, user_data
+from bench.machine.names import MachineName
 from bench.record import NightRecord
 from bench.suite import Machine
 from infra.clock import WallClock

@@ -8,7 +8,7 @@ from pathlib import Path
 from prefect import get_run_logger
 
 from bench.errors import LeaseError
-from bench.first_boot import is_ready_command
+from bench.machine.cloud_init import is_ready_command
 from infra.agent.executor import Duty, LocalMachine, Machine, SshMachine
 from infra.agent.operations import Listener
 from infra.clouds.static import is_own, read_access

@@ -4,7 +4,7 @@ from prefect import get_run_logger, task
 from prefect.cache_policies import NO_CACHE
 
 from bench.errors import NightbenchError
-from bench.machine_name import VolumeName
+from bench.machine.names import VolumeName
 from bench.record import NightRecord
 from infra.clock import WallClock
 from infra.hardware.volume_mount import unmount_script

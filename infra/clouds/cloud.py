@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Literal, Protocol, TypeVar
 
 from bench.errors import CloudDeniedError, CloudError
-from bench.machine_name import MachineName
+from bench.machine.names import MachineName
 
 T = TypeVar("T")
 

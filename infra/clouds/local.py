@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 from bench.errors import CloudRefusedError
-from bench.machine_name import PREFIX, MachineName
+from bench.machine.names import PREFIX, MachineName
 from infra.clouds.cloud import Found, Leftover, Offer, Order, Snapshot
 from infra.engines import container
 from infra.processes import detached

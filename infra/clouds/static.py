@@ -27,7 +27,7 @@ from bench.errors import (
     LoginRefusedError,
     UsageError,
 )
-from bench.machine_name import PREFIX, MachineName
+from bench.machine.names import PREFIX, MachineName
 from bench.suite import Machine
 from infra.agent.executor import end_marked
 from infra.clock import Clock

@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from bench import gpu_tools
 from bench.engines.vllm import Vendor
 from bench.errors import MachineUnfitError, UnreadableResultError
-from bench.gpu_tools import MIB, Gpu, GpuProcess
+from bench.machine import gpu_tools
+from bench.machine.gpu_tools import MIB, Gpu, GpuProcess
 from infra.processes.command import Said, is_there, run_tool
 
 TOOL_TIMEOUT_S = 60.0  # a healthy tool takes a second or two; one that asks a wedged GPU never ends

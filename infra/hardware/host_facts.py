@@ -7,7 +7,7 @@ from pathlib import Path
 import psutil
 
 from bench.errors import MachineUnfitError
-from bench.gpu_tools import Gpu
+from bench.machine.gpu_tools import Gpu
 from bench.record import Host
 from infra.hardware.gpus import read_gpus
 from infra.hardware.preflight import read_numa_balancing

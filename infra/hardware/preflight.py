@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 
 from bench.errors import MachineUnfitError, NoSpaceError
-from bench.gpu_tools import Gpu
+from bench.machine.gpu_tools import Gpu
 from infra.hardware.gpus import demand_clean, demand_gpus
 from infra.hardware.scratch_disk import find_scratch, is_whole_machine
 

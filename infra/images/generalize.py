@@ -1,6 +1,6 @@
 """Make a machine fit to be copied: what is of this machine, this lease or anybody's secret is taken off it."""
 
-from bench.first_boot import forgetting_script
+from bench.machine.cloud_init import forgetting_script
 from infra.remote.deploy import HOME
 from infra.remote.host import Host
 

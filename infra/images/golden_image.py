@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Literal, Protocol
 
 from bench.errors import CloudError, LeaseError, LostReplyError, NotAskedError
-from bench.machine_name import ImageName
+from bench.machine.names import ImageName
 from infra.clock import Clock
 from infra.clouds.cloud import Cloud, Leftover, Snapshot
 from infra.leases.release import Say, silent

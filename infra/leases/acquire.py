@@ -20,7 +20,7 @@ from bench.errors import (
     LostReplyError,
     NoCapacityError,
 )
-from bench.machine_name import MachineName
+from bench.machine.names import MachineName
 from infra.clock import Clock
 from infra.clouds.cloud import Cloud, Found, Offer, Order
 from infra.leases.activation import Fate, Patience, wait_until_up

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from bench.errors import CloudDeniedError, CloudError, LeaseError
-from bench.machine_name import ImageName, MachineName, VolumeName
+from bench.machine.names import ImageName, MachineName, VolumeName
 from infra.clock import Clock
 from infra.clouds.cloud import Cloud, Found, Leftover
 from infra.leases.release import PATIENCE_S, Say, Target, destroy, give_back, silent

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from bench.errors import CloudDeniedError, CloudError, LeaseError, LedgerError
-from bench.machine_name import MachineName
+from bench.machine.names import MachineName
 from infra.clock import Clock
 from infra.clouds.cloud import Cloud, look_every_s
 from infra.ledger.ledger import Attempt, Lease, Ledger

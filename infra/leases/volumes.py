@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Protocol, runtime_checkable
 
 from bench.errors import CloudError, CloudRefusedError, LeaseError, LostReplyError, NotAskedError
-from bench.machine_name import VolumeName, used_tag
+from bench.machine.names import VolumeName, used_tag
 from infra.clock import Clock
 from infra.clouds.cloud import Cloud, Leftover, look_every_s, quietly
 from infra.leases.create import LOOKS_FOR_NEW

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from bench.errors import UsageError
-from bench.first_boot import (
+from bench.machine.cloud_init import (
     BYTES_MAX,
     DeadMan,
     HostKey,

@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from bench import gpu_tools
 from bench.errors import UnreadableResultError
-from bench.gpu_tools import Gpu, GpuProcess
+from bench.machine import gpu_tools
+from bench.machine.gpu_tools import Gpu, GpuProcess
 
 DATA = Path(__file__).parents[1] / "data" / "gpu-tools"
 

@@ -2,7 +2,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from bench.machine_name import ImageName, MachineName, VolumeName, is_alike, last_used, used_tag
+from bench.machine.names import ImageName, MachineName, VolumeName, is_alike, last_used, used_tag
 
 UNTIL = datetime(2026, 11, 21, 12, tzinfo=UTC)
 NAME = MachineName("01k9x", 2, UNTIL)

@@ -14,8 +14,8 @@ from pathlib import Path
 from pydantic import SecretStr
 
 from bench.errors import HostError, LeaseError, NightbenchError
-from bench.first_boot import READY_FILE, HostKey, user_data
-from bench.machine_name import MachineName
+from bench.machine.cloud_init import READY_FILE, HostKey, user_data
+from bench.machine.names import MachineName
 from flows.ending import end_well
 from infra.clock import Clock
 from infra.clouds.digitalocean.client import Calls, make_client

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from bench.machine_name import VolumeName
+from bench.machine.names import VolumeName
 from infra.clock import Clock
 from infra.clouds.cloud import Found, Order
 from infra.clouds.digitalocean.cloud import DigitalOcean

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.errors import NightbenchError
-from bench.machine_name import ImageName
+from bench.machine.names import ImageName
 from infra.leases.offers import Choice, Wish
 from tests.chaos.night import Life, live, reap_and_die, reap_beside, reap_once
 from tests.chaos.processes_of_nights import let_it_catch_up, run, start, wait_for

@@ -10,8 +10,8 @@ import pydo
 import pytest
 
 import infra.clouds.dead_man_switch
-from bench.first_boot import DEADLINE_FILE, READY_FILE, DeadMan, HostKey, user_data
-from bench.machine_name import MachineName
+from bench.machine.cloud_init import DEADLINE_FILE, READY_FILE, DeadMan, HostKey, user_data
+from bench.machine.names import MachineName
 from infra.remote.ssh_keys import keys_of
 from tests.emulators.digitalocean import Emulator
 from tests.emulators.digitalocean.sshd_droplets import SshdDroplets

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from bench.machine_name import MachineName, VolumeName
+from bench.machine.names import MachineName, VolumeName
 from infra.leases.volumes import UNUSED_MAX
 from tests.chaos.night import Place, reap_once
 from tests.emulators.digitalocean import Emulator

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.machine_name import MachineName
+from bench.machine.names import MachineName
 from infra.ledger.ledger import Intent, Ledger
 from tests.emulators.digitalocean import Emulator
 from tests.emulators.digitalocean.faults import FOR_EVER

@@ -8,8 +8,8 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from bench.first_boot import HostKey, user_data
-from bench.machine_name import MachineName
+from bench.machine.cloud_init import HostKey, user_data
+from bench.machine.names import MachineName
 from infra.clouds.digitalocean.client import Calls, make_client
 from infra.clouds.digitalocean.cloud import Account, DigitalOcean
 from infra.leases.acquire import take_lease

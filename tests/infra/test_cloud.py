@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench.errors import LeaseError, LedgerError, LostReplyError
-from bench.machine_name import MachineName
+from bench.machine.names import MachineName
 from infra.clock import Clock, WallClock
 from infra.clouds.cloud import Cloud, Found, Order
 from infra.clouds.local import LocalCloud

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bench.errors import CloudDeniedError, CloudError, CloudRefusedError, LeaseError, LostReplyError
-from bench.machine_name import MachineName
+from bench.machine.names import MachineName
 from infra.clouds import dead_man_switch
 from infra.clouds.cloud import Order
 from infra.clouds.digitalocean.client import Calls

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from bench.errors import LeaseError
-from bench.machine_name import ImageName
+from bench.machine.names import ImageName
 from infra.images.golden_image import find_image, make_image, sweep_images
 from infra.ledger.ledger import Lease
 from tests.emulators.digitalocean.faults import FOR_EVER

@@ -21,7 +21,7 @@ from bench.errors import (
     LostReplyError,
     NoCapacityError,
 )
-from bench.machine_name import MachineName
+from bench.machine.names import MachineName
 from infra.leases.acquire import take_lease
 from infra.leases.offers import Choice, after_spending
 from infra.leases.release import give_back

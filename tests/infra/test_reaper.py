@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import pytest
 
-from bench.machine_name import ImageName, MachineName
+from bench.machine.names import ImageName, MachineName
 from infra.leases.acquire import take_lease
 from infra.leases.reaper import reap
 from infra.ledger.heartbeat import beating

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from bench.errors import CloudDeniedError
-from bench.machine_name import ImageName
+from bench.machine.names import ImageName
 from infra.clouds.cloud import Snapshot
 from infra.images.golden_image import find_image, sweep_images
 from infra.images.replicate import spread_image

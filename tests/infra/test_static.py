@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bench.errors import CloudDeniedError, CloudError, CloudRefusedError, UsageError
-from bench.machine_name import MachineName
+from bench.machine.names import MachineName
 from infra.clock import WallClock
 from infra.clouds.cloud import Order
 from infra.clouds.static import StaticCloud, parse_target, read_access

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from bench.errors import CloudError, LeaseError, LedgerError
-from bench.machine_name import VolumeName, last_used
+from bench.machine.names import VolumeName, last_used
 from infra.leases.volumes import Keeper, Volume, Wanted, detach_volume, lend_volume
 from infra.ledger.ledger import Lease
 from infra.ledger.volumes import VolumeBook

@@ -19,7 +19,7 @@ from bench.errors import (
     LostReplyError,
     NotAskedError,
 )
-from bench.machine_name import PREFIX, MachineName, is_alike
+from bench.machine.names import PREFIX, MachineName, is_alike
 from infra.clouds.cloud import Found, Leftover, LeftoverSort, Offer, Order
 from infra.clouds.digitalocean.client import Calls, page_of
 from infra.clouds.digitalocean.images import ImageCalls

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from bench.machine_name import is_alike
+from bench.machine.names import is_alike
 from infra.clouds.cloud import Snapshot
 from infra.clouds.digitalocean.client import Calls, page_of
 from infra.clouds.digitalocean.parsing import snapshot_of

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from bench.machine_name import last_used
+from bench.machine.names import last_used
 from bench.suite import SPOT_ENDING
 from infra.clouds.cloud import Found, Leftover, LeftoverSort, Offer, Snapshot, Status
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from bench.machine_name import VolumeName, is_alike
+from bench.machine.names import VolumeName, is_alike
 from infra.clouds.digitalocean.client import Calls, page_of
 from infra.leases.volumes import Volume
 
