@@ -10,10 +10,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from bench.accuracy import changes
 from bench.envelope import calibrated_share
 from bench.evidence.latency import E2EL_TOLERANCE_S, E2EL_TOLERANCE_SHARE
 from bench.metrics import LATENCIES, PERCENTILE_MIN_SAMPLES, Ints, concurrency_achieved, percentile_name, ratio
+from bench.quality.answers import changes
 from bench.reconcile import cached_diff, reconciled, server_counts
 from bench.record import RunRecord
 from bench.report import Planned, Report

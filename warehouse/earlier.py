@@ -11,7 +11,7 @@ from statistics import median
 
 import pyarrow.parquet as pq
 
-from bench.accuracy import GREEDY_TOKENS, Greedy, agreed_share, fall
+from bench.quality.answers import GREEDY_TOKENS, Greedy, agreed_share, fall
 from bench.rules import judge
 from bench.rules.answers import ANSWER_RULES
 from warehouse.columns import Table

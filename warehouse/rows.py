@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bench import audit, bootstrap, load, metrics
-from bench.accuracy import fingerprint, quality_id
 from bench.engines import vllm
 from bench.errors import UnreadableResultError
 from bench.metrics import P99_MIN_SAMPLES, PERCENTILE_ESTIMATOR, PERCENTILE_MIN_SAMPLES, Requests, percentile_name
 from bench.own_claim import claim_of
+from bench.quality.answers import fingerprint, quality_id
 from bench.record import Answers, LeaseReport, NightEnd, NightRecord, PlannedRun, RunRecord, StageCost
 from bench.report import Report
 from bench.server_view import Scrapes, ServerTimes, blind_live, live_view, ttft_over_server_s

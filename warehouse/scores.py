@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from pydantic import ValidationError
 
 from bench.errors import UnreadableResultError
-from bench.lm_eval import Earlier, Score, fall_se, read_scores, standard_error
+from bench.quality.lm_eval import Earlier, Score, fall_se, read_scores, standard_error
 from bench.record import AskedTask, LmEvalRecord
 from bench.rules.answers import WORSE_SE
 from warehouse.columns import COLUMNS

@@ -1,12 +1,12 @@
-"""Ask a running server the fixed questions of bench/passage.py, one at a time, while nothing else is asked of it."""
+"""Ask a running server the fixed questions of bench/quality/passage.py, one at a time, while nothing else is asked of it."""
 
 import http.client
 from typing import Any
 
-from bench import accuracy
-from bench.accuracy import Body
 from bench.errors import UnreadableResultError
-from bench.passage import PROMPTS
+from bench.quality import answers
+from bench.quality.answers import Body
+from bench.quality.passage import PROMPTS
 from bench.record import Answers
 from infra.engines import server
 from infra.engines.server import RunningServer
@@ -31,13 +31,13 @@ def ask(running: RunningServer, model: str) -> Answers:
 
 
 def _passage(running: RunningServer, model: str) -> dict[str, Any]:
-    mean, count = accuracy.read_logprobs(_answer(running, accuracy.ask_passage(model)))
+    mean, count = answers.read_logprobs(_answer(running, answers.ask_passage(model)))
     return {"logprob_mean": mean, "logprob_tokens": count}
 
 
 def _greedy(running: RunningServer, model: str) -> dict[str, Any]:
-    bodies = [accuracy.ask_greedy(model, prompt) for prompt in PROMPTS]
-    return {"greedy": tuple(accuracy.read_greedy(_answer(running, body)) for body in bodies)}
+    bodies = [answers.ask_greedy(model, prompt) for prompt in PROMPTS]
+    return {"greedy": tuple(answers.read_greedy(_answer(running, body)) for body in bodies)}
 
 
 def _answer(running: RunningServer, body: Body) -> str:

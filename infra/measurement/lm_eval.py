@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bench.errors import LmEvalError, NightbenchError
-from bench.lm_eval import ENVIRONMENT, read_scores, task_argv, why_not
 from bench.load import Target
+from bench.quality.lm_eval import ENVIRONMENT, read_scores, task_argv, why_not
 from bench.record import AskedTask, LmEvalRecord
 from bench.suite import LmEval, Scenario
 from infra.engines import server

@@ -11,8 +11,8 @@ from typing import Any
 
 from bench.errors import NightbenchError
 from bench.load import Target
-from bench.passage import VERSION
 from bench.plan import prompt_seed
+from bench.quality.passage import VERSION
 from bench.record import (
     Accuracy,
     Busy,

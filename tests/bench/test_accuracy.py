@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from bench import passage
-from bench.accuracy import (
+from bench.errors import UnreadableResultError
+from bench.quality import passage
+from bench.quality.answers import (
     GREEDY_TOKENS,
     NOT_A_NUMBER,
     agreed_share,
@@ -19,7 +20,6 @@ from bench.accuracy import (
     read_greedy,
     read_logprobs,
 )
-from bench.errors import UnreadableResultError
 from bench.record import RunRecord, Weights
 from tests.bench.builders import run_record
 

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from bench import passage
-from bench.accuracy import GREEDY_TOKENS, NOT_A_NUMBER
 from bench.engines import vllm
+from bench.quality import passage
+from bench.quality.answers import GREEDY_TOKENS, NOT_A_NUMBER
 from infra.engines import server
 from infra.engines.server import Bringup, RunningServer
 from infra.measurement import answers

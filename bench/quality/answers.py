@@ -14,7 +14,7 @@ from statistics import median
 from typing import Any
 
 from bench.errors import UnreadableResultError
-from bench.passage import TEXT
+from bench.quality.passage import TEXT
 from bench.record import RunRecord
 
 Greedy = Sequence[Sequence[int]]  # the token ids that followed each prompt
