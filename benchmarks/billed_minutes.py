@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bench.estimate import MEASURE, Site, Stage, estimate_night
+from bench.cost.estimate import MEASURE, Site, Stage, estimate_night
 from bench.physics import checkpoint_bytes
 from bench.plan import plan_runs
 from bench.record import PlannedRun

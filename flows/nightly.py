@@ -7,8 +7,8 @@ from prefect import flow, get_run_logger
 from prefect.client.schemas.objects import FlowRun, State
 from prefect.flows import Flow
 
+from bench.cost.estimate import LM_EVAL
 from bench.errors import BudgetError, HostError, MachineUnfitError, NightbenchError
-from bench.estimate import LM_EVAL
 from bench.record import NightRecord, PlannedRun
 from infra.agent.operations import Site
 from infra.agent.prepare import Prepared

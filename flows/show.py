@@ -14,8 +14,8 @@ from rich.table import Table
 
 if TYPE_CHECKING:
     from bench.calibration import CalibrationTable
+    from bench.cost.estimate import Estimate
     from bench.crosscheck import Side
-    from bench.estimate import Estimate
     from bench.record import NightRecord
     from flows.doctor import Check
     from infra.leases.reaper import Reaped
@@ -260,7 +260,7 @@ def _lease_details(view: "LeaseView") -> dict[str, Any]:
 
 def _stage_sums(view: "LeaseView") -> list[dict[str, Any]]:
     """One row a stage of a lease that cost something; a free one has no costs to tell apart."""
-    from bench.money import by_stage  # noqa: PLC0415
+    from bench.cost.lease_cost import by_stage  # noqa: PLC0415
 
     if not view.lease.usd_per_hour:
         return []

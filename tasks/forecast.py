@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from bench.catalog import Catalog, Size
+from bench.cost.estimate import Estimate, Fit, Site, estimate_night, estimate_prepare, fit_of, model_bytes
+from bench.cost.host_requirements import SPARE, Need, needs_of
+from bench.cost.lease_cost import bucket_usd_per_month, kept_usd_per_month
 from bench.errors import CloudDeniedError, LeaseError
-from bench.estimate import Estimate, Fit, Site, estimate_night, estimate_prepare, fit_of, model_bytes
-from bench.money import bucket_usd_per_month, kept_usd_per_month
-from bench.needs import SPARE, Need, needs_of
 from bench.record import NightRecord
 from bench.suite import Machine, Suite, hardware_of
 from catalog.read import read_catalog

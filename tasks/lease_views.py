@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from bench.cost.lease_cost import bucket_usd_per_month, kept_usd_per_month
 from bench.errors import LeaseError, ObjectStoreError
-from bench.money import bucket_usd_per_month, kept_usd_per_month
 from bench.record import StageCost
 from catalog.read import read_catalog
 from infra.clouds.cloud import Cloud

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
-from bench.estimate import MEASURE, Site, estimate_night, expected_s
-from bench.money import Account
+from bench.cost.estimate import MEASURE, Site, estimate_night, expected_s
+from bench.cost.lease_cost import Account
 from bench.record import NightRecord, PlannedRun
 from bench.suite import hardware_of
 from catalog.read import read_catalog

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from bench.cost.lease_cost import Rental, Span, stage_costs
 from bench.errors import LedgerError
-from bench.money import Rental, Span, stage_costs
 from bench.record import StageCost
 from infra.clock import Clock, WallClock
 from infra.ledger.database import transaction

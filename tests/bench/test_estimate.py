@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.estimate import MEASURE, Estimate, Site, estimate_night, estimate_prepare, fit_of, request_s
+from bench.cost.estimate import MEASURE, Estimate, Site, estimate_night, estimate_prepare, fit_of, request_s
 from bench.physics import Group
 from bench.plan import plan_runs
 from bench.suite import Suite, parse_suite

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench.cost.lease_cost import Account, Rental, Span, by_stage, kept_usd_per_month, stage_costs
 from bench.errors import BudgetError
-from bench.money import Account, Rental, Span, by_stage, kept_usd_per_month, stage_costs
 from bench.record import StageCost
 from catalog.read import read_catalog
 

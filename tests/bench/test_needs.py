@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bench.needs import needs_of
+from bench.cost.host_requirements import needs_of
 from bench.suite import Suite, parse_suite
 from catalog.read import read_catalog
 

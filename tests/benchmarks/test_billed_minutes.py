@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.estimate import MEASURE, estimate_night
+from bench.cost.estimate import MEASURE, estimate_night
 from benchmarks.billed_minutes import CATALOG, Work, ours, read_work, script
 
 SUITE = Path(__file__).parents[2] / "suites" / "llama-3.3-70b-mi300x.toml"

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bench.catalog import Catalog
-from bench.estimate import model_bytes
+from bench.cost.estimate import model_bytes
 from bench.suite import Suite
 
 SPARE = 1.05  # a download asks for so much of its size free

@@ -1,0 +1,1 @@
+"""What a night takes and costs, before it starts and afterwards."""
