@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-from bench.catalog import CatalogModel
+from bench.catalog.rows import CatalogModel
 from bench.engine_config import EngineConfig
 
 FULLEST = 0.95  # of a GPU's memory, from which on graphs find no room

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from bench.csv_rows import Row
+from bench.catalog.csv_rows import Row
 from bench.engine_checks import CHECKS
 from bench.engine_config import EngineConfig
 

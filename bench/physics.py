@@ -8,7 +8,7 @@ import math
 import re
 from dataclasses import dataclass
 
-from bench.catalog import CatalogModel, Gpu
+from bench.catalog.rows import CatalogModel, Gpu
 
 GIB = 1 << 30
 RESERVED_GIB = 2.0  # a GPU: activations, graphs, context

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from bench.catalog import CatalogModel, Gpu
+from bench.catalog.rows import CatalogModel, Gpu
 from bench.engine_config import EngineConfig, parse_flags
 from bench.engine_rules import Broken, EngineRule, broken_rules
 from bench.suite import Suite

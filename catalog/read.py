@@ -7,11 +7,11 @@ from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
-from bench.catalog import Catalog, CatalogModel, Gpu, Pace, Size
-from bench.csv_rows import Row
+from bench.catalog.csv_rows import Row
+from bench.catalog.names import Name, Names
+from bench.catalog.published import PastPrice, Published
+from bench.catalog.rows import Catalog, CatalogModel, Gpu, Pace, Size
 from bench.engine_rules import EngineRule
-from bench.names import Name, Names
-from bench.published import PastPrice, Published
 
 _Row = TypeVar("_Row", bound=Row)
 

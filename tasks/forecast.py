@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from bench.catalog import Catalog, Size
+from bench.catalog.rows import Catalog, Size
 from bench.cost.estimate import Estimate, Fit, Site, estimate_night, estimate_prepare, fit_of, model_bytes
 from bench.cost.host_requirements import SPARE, Need, needs_of
 from bench.cost.lease_cost import bucket_usd_per_month, kept_usd_per_month

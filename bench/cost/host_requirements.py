@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bench.catalog import Catalog
+from bench.catalog.rows import Catalog
 from bench.cost.estimate import model_bytes
 from bench.suite import Suite
 

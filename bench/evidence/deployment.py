@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from bench.catalog import CatalogModel, Gpu
+from bench.catalog.rows import CatalogModel, Gpu
 from bench.claim import Asked, Claim
 from bench.evidence.exhibit import Lacking, Subject
 from bench.physics import WEIGHT_BYTES, Group

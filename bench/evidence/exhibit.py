@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from bench.catalog import CatalogModel, Gpu
+from bench.catalog.rows import CatalogModel, Gpu
 from bench.claim import Claim
 
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable
 
-from bench.catalog import Gpu
+from bench.catalog.rows import Gpu
 from bench.claim import Asked, Claim, Pair
 from bench.evidence.exhibit import Exhibits, Observed, Subject
 from bench.evidence.labels import label_pairs

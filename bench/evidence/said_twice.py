@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
 
-from bench.catalog import Gpu
+from bench.catalog.rows import Gpu
 from bench.claim import Claim, Fact, Pair
 
 _OBSERVED = "observed_"

@@ -1,6 +1,6 @@
 """Training throughput against the arithmetic of the GPU, and a unit that is not what it says."""
 
-from bench.catalog import CatalogModel, Gpu
+from bench.catalog.rows import CatalogModel, Gpu
 from bench.claim import Claim
 from bench.evidence.deployment import unknown
 from bench.evidence.exhibit import Exhibits, Lacking, Observed, Subject

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 import pytest
 
-from bench.csv_rows import Above, Count, Row, Share
+from bench.catalog.csv_rows import Above, Count, Row, Share
 from bench.errors import CatalogError
 
 

@@ -4,7 +4,7 @@ Symbols in comments are those of the usual formulas: V vocabulary, d hidden, h h
 latent attention c the KV latent, q the query latent.
 """
 
-from bench.catalog import CatalogModel
+from bench.catalog.rows import CatalogModel
 
 
 def param_count(model: CatalogModel) -> int:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.catalog import CatalogModel
+from bench.catalog.rows import CatalogModel
 from catalog.read import read_models
 from tests.catalog.dimensions import kv_elements_per_token, matmul_param_count, param_count
 

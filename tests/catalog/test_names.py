@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from bench.csv_rows import Row
+from bench.catalog.csv_rows import Row
+from bench.catalog.names import Name, Names
 from bench.errors import CatalogError
-from bench.names import Name, Names
 from catalog import read
 from catalog.read import find_gpu, find_model, precision_of, read_gpus, read_models, read_names
 

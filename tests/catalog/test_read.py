@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.catalog import Gpu
+from bench.catalog.rows import Gpu
 from bench.errors import CatalogError
 from catalog import read
 

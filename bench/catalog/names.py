@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, TypeVar
 
-from bench.catalog import CatalogModel, Gpu
-from bench.csv_rows import Row
+from bench.catalog.csv_rows import Row
+from bench.catalog.rows import CatalogModel, Gpu
 from bench.errors import CatalogError
 from bench.physics import WEIGHT_BYTES
 

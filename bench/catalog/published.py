@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import ClassVar
 
-from bench.csv_rows import Above, Count, Row
+from bench.catalog.csv_rows import Above, Count, Row
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, ClassVar
 
-from bench.csv_rows import Above, Count, Row, Share
+from bench.catalog.csv_rows import Above, Count, Row, Share
 
 if TYPE_CHECKING:
-    from bench.names import Names
+    from bench.catalog.names import Names
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,1 @@
+"""What is known of GPUs, models, prices and published results, as frozen rows."""
