@@ -11,7 +11,7 @@ from bench.catalog.csv_rows import Row
 from bench.catalog.names import Name, Names
 from bench.catalog.published import PastPrice, Published
 from bench.catalog.rows import Catalog, CatalogModel, Gpu, Pace, Size
-from bench.engine_rules import EngineRule
+from bench.engines.rules import EngineRule
 
 _Row = TypeVar("_Row", bound=Row)
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.engine_rules import Broken
+from bench.engines.rules import Broken
+from bench.engines.suite_check import suite_breaks
 from bench.errors import SuiteError
 from bench.suite import Suite, hardware_of
-from bench.suite_rules import suite_breaks
 from catalog.read import find_gpu, find_model, read_catalog, read_engine_rules
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from bench.catalog.rows import Catalog, CatalogModel, Size
-from bench.engine_config import parse_flags
+from bench.engines.config import parse_flags
 from bench.physics import Group, checkpoint_bytes, least_step_s, least_ttft_s, needed_gib, room_gib
 from bench.record import PlannedRun
 from bench.suite import Model, Scenario, Suite

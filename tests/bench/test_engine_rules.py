@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from bench.engine_checks import CHECKS
-from bench.engine_config import EngineConfig, parse_flags
-from bench.engine_rules import EngineRule, broken_rules
+from bench.engines.checks import CHECKS
+from bench.engines.config import EngineConfig, parse_flags
+from bench.engines.rules import EngineRule, broken_rules
 from catalog.read import read_engine_rules, read_gpus, read_models
 
 MODELS = {row.model: row for row in read_models()}

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bench.engine_config import parse_flags
+from bench.engines.config import parse_flags
 from bench.metrics import PERCENTILE_MIN_SAMPLES, percentile_name
 
 Row = Mapping[str, Any]

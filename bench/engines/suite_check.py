@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 
 from bench.catalog.rows import CatalogModel, Gpu
-from bench.engine_config import EngineConfig, parse_flags
-from bench.engine_rules import Broken, EngineRule, broken_rules
+from bench.engines.config import EngineConfig, parse_flags
+from bench.engines.rules import Broken, EngineRule, broken_rules
 from bench.suite import Suite
 
 

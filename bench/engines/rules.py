@@ -1,7 +1,7 @@
 """Which rules of an engine a configuration breaks, before anything is rented for it.
 
 What a rule needs, how grave it is and for which versions it holds stands in the catalogue; what it looks at, in
-bench/engine_checks.py. A rule whose inputs are not known is not broken.
+bench/engines/checks.py. A rule whose inputs are not known is not broken.
 """
 
 import re
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from bench.catalog.csv_rows import Row
-from bench.engine_checks import CHECKS
-from bench.engine_config import EngineConfig
+from bench.engines.checks import CHECKS
+from bench.engines.config import EngineConfig
 
 Severity = Literal["FAIL", "WARN", "INFO"]
 

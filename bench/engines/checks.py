@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 
 from bench.catalog.rows import CatalogModel
-from bench.engine_config import EngineConfig
+from bench.engines.config import EngineConfig
 
 FULLEST = 0.95  # of a GPU's memory, from which on graphs find no room
 AITER_MLA_HEADS = (16, 128)
