@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from bench.errors import UsageError
 from bench.metrics import Floats, output_throughput_tok_per_s
 from bench.report import Report
-from bench.suite import Driver, Engine, Machine, Model, Scenario, Workload
+from bench.suite.suite import Driver, Engine, Machine, Model, Scenario, Workload
 from bench.truth import Seen, Truth, at_places, nearest_rank
 
 METER = "meter"

@@ -13,7 +13,7 @@ import numpy as np
 from bench.calibration import Cell
 from bench.record import Calibration, RunRecord
 from bench.report import Report
-from bench.suite import Scenario, Workload
+from bench.suite.suite import Scenario, Workload
 
 # What a stream of a real engine gives is not known before it runs: no engine we drive gives one stream more than this,
 STREAM_TOK_PER_S = 250.0

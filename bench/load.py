@@ -12,7 +12,7 @@ from typing import Any
 from bench.meter_report import read_meter
 from bench.plan import ConversationShare
 from bench.report import Report
-from bench.suite import Scenario, Workload
+from bench.suite.suite import Scenario, Workload
 from bench.vllm_report import read_vllm_bench
 
 METER_PLAN_VERSION = 2

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from bench.prompts import Prompts
 from bench.record import NightRecord, PlannedRun
-from bench.suite import Scenario, Suite
+from bench.suite.prompts import Prompts
+from bench.suite.suite import Scenario, Suite
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Literal
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from bench.frozen import Frozen
-from bench.suite import LmEval, Quality, Scenario, Suite
+from bench.suite.suite import LmEval, Quality, Scenario, Suite
 
 RECORD_VERSION = 1
 # Raised by each entry of METHOD.md: a flag, a warm-up, a formula, anything that changes the numbers.

@@ -18,7 +18,7 @@ from bench.cost.estimate import MEASURE, Site, Stage, estimate_night
 from bench.physics import checkpoint_bytes
 from bench.plan import plan_runs
 from bench.record import PlannedRun
-from bench.suite import Suite, parse_suite
+from bench.suite.suite import Suite, parse_suite
 from catalog.read import read_catalog
 from infra.ledger.stage_costs import StageBook
 from tests.emulators.digitalocean import Emulator

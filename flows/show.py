@@ -82,8 +82,8 @@ def _cell(value: object) -> str:
 
 def plan(night: "NightRecord", expected: "Forecast", *, as_json: bool) -> None:
     """Print a plan: every run in its order, each stage with its minutes and dollars, and what could end it early."""
-    from bench.pins import open_pins  # noqa: PLC0415
     from bench.plan import cells  # noqa: PLC0415
+    from bench.suite.pins import open_pins  # noqa: PLC0415
 
     rows = [asdict(cell) for cell in cells(night.runs)]
     pins = {name: pin.meaning for name, pin in open_pins(night.suite).items()}

@@ -6,7 +6,7 @@ from pathlib import Path
 from bench.engines.rules import Broken
 from bench.engines.suite_check import suite_breaks
 from bench.errors import SuiteError
-from bench.suite import Suite, hardware_of
+from bench.suite.suite import Suite, hardware_of
 from catalog.read import find_gpu, find_model, read_catalog, read_engine_rules
 
 

@@ -11,7 +11,7 @@ from prefect.client.schemas.objects import State, TaskRun
 from bench.errors import LeaseError, LedgerError, MachineUnfitError, NightbenchError
 from bench.plan import on_kind
 from bench.record import NightRecord
-from bench.suite import Machine, Suite, hardware_of
+from bench.suite.suite import Machine, Suite, hardware_of
 from infra.agent import operations
 from infra.agent.operations import Site, Terms
 from infra.agent.prepare import Prepared

@@ -13,7 +13,7 @@ from prefect.cache_policies import NO_CACHE
 
 from bench.errors import NightbenchError, ObjectStoreError, UsageError
 from bench.record import NightRecord
-from bench.suite import Model
+from bench.suite.suite import Model
 from infra.agent import operations
 from infra.ledger.ledger import Lease
 from infra.models.bucket_cache import ModelShelf

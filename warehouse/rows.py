@@ -22,7 +22,7 @@ from bench.record import Answers, LeaseReport, NightEnd, NightRecord, PlannedRun
 from bench.report import Report
 from bench.server_view import Scrapes, ServerTimes, blind_live, live_view, ttft_over_server_s
 from bench.steady import slope
-from bench.suite import Quality, Scenario
+from bench.suite.suite import Quality, Scenario
 from warehouse.columns import COLUMNS, Table, arrow_schema
 from warehouse.folders import Place, RunFiles
 from warehouse.night_evidence import Asked, ask

@@ -14,7 +14,7 @@ from bench.catalog.rows import Catalog, CatalogModel, Size
 from bench.engines.config import parse_flags
 from bench.physics import Group, checkpoint_bytes, least_step_s, least_ttft_s, needed_gib, room_gib
 from bench.record import PlannedRun
-from bench.suite import Model, Scenario, Suite
+from bench.suite.suite import Model, Scenario, Suite
 
 MEASURE = "measure"  # the stage that a night is for
 LM_EVAL = "lm-eval"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from bench.catalog.rows import Catalog
 from bench.cost.estimate import model_bytes
-from bench.suite import Suite
+from bench.suite.suite import Suite
 
 SPARE = 1.05  # a download asks for so much of its size free
 

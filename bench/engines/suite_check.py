@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from bench.catalog.rows import CatalogModel, Gpu
 from bench.engines.config import EngineConfig, parse_flags
 from bench.engines.rules import Broken, EngineRule, broken_rules
-from bench.suite import Suite
+from bench.suite.suite import Suite
 
 
 def suite_breaks(

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from bench.errors import UsageError
-from bench.suite import Scenario
+from bench.suite.suite import Scenario
 
 FINISH_REASONS = ("stop", "length", "abort", "error", "repetition")
 READY_LINE = "Application startup complete."

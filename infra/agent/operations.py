@@ -12,7 +12,7 @@ from typing import Any
 
 from bench.errors import NightbenchError
 from bench.record import Calibration, Host, LmEvalRecord, NightRecord, PlannedRun, RunRecord
-from bench.suite import Engine, Machine, Model, Scenario
+from bench.suite.suite import Engine, Machine, Model, Scenario
 from infra.agent import prepare as preparing
 from infra.agent.prepare import Prepared
 from infra.engines import install, server

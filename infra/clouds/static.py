@@ -28,7 +28,7 @@ from bench.errors import (
     UsageError,
 )
 from bench.machine.names import PREFIX, MachineName
-from bench.suite import Machine
+from bench.suite.suite import Machine
 from infra.agent.executor import end_marked
 from infra.clock import Clock
 from infra.clouds.cloud import Found, Leftover, Offer, Order, Snapshot

@@ -14,7 +14,7 @@ import psutil
 from bench.engines import vllm
 from bench.errors import PortInUseError, ServerDiedError, ServerStartError
 from bench.record import Server
-from bench.suite import Scenario
+from bench.suite.suite import Scenario
 from infra.engines import container
 from infra.processes import detached
 

@@ -14,7 +14,7 @@ from bench.crosscheck import METER, Side, Values, driven_by, minus, said_by, tru
 from bench.errors import LoadDriverError
 from bench.load import Target, meter_argv, meter_plan, vllm_bench_argv, vllm_rs_bench_argv
 from bench.report import Report
-from bench.suite import Driver, Scenario, Suite, Workload
+from bench.suite.suite import Driver, Scenario, Suite, Workload
 from bench.truth import read_truth
 from infra.engines.server import Bringup, EngineAt, bring_up, stop
 from infra.hardware.cpu_affinity import run_on, split_cores

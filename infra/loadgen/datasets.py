@@ -12,8 +12,8 @@ from bench.errors import SuiteError
 from bench.load import Given
 from bench.plan import conversation_share
 from bench.record import NightRecord, PlannedRun
-from bench.suite import ScenarioEntry, Suite, line_of
-from bench.trace import read_arrivals
+from bench.suite.suite import ScenarioEntry, Suite, line_of
+from bench.suite.trace import read_arrivals
 from meter.errors import UsageError
 from meter.sharegpt import Take, distinct, read_talks
 

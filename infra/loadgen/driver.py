@@ -20,7 +20,7 @@ from bench.load import (
     vllm_rs_bench_argv,
 )
 from bench.report import Report
-from bench.suite import Scenario
+from bench.suite.suite import Scenario
 from infra.engines.server import RunningServer, explain_end, log_size
 from infra.loadgen.vllm_rs import find_vllm_rs, vllm_rs_version
 from infra.processes import detached

@@ -15,7 +15,7 @@ from bench.errors import LmEvalError, NightbenchError
 from bench.load import Target
 from bench.quality.lm_eval import ENVIRONMENT, read_scores, task_argv, why_not
 from bench.record import AskedTask, LmEvalRecord
-from bench.suite import LmEval, Scenario
+from bench.suite.suite import LmEval, Scenario
 from infra.engines import server
 from infra.engines.server import RunningServer
 from infra.measurement.lm_eval_venv import ready_lm_eval

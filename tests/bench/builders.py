@@ -18,7 +18,7 @@ from bench.record import Accuracy, Answers, CalibratedLoad, Calibration, Host, L
 from bench.report import Report
 from bench.server_view import Scrapes, ServerTimes
 from bench.steady import PARTS, Steady
-from bench.suite import Engine, Machine, Model, Quality, Scenario, Workload
+from bench.suite.suite import Engine, Machine, Model, Quality, Scenario, Workload
 
 Row = dict[str, float | int | None]
 STARTED_AT = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)

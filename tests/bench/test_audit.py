@@ -14,7 +14,7 @@ from bench.record import Accuracy, Answers, CalibratedLoad, Calibration, Server
 from bench.report import Planned
 from bench.rules import NIGHT_RULES, NOT_CHECKABLE, Evidence, Rule, Status, judge, verdict
 from bench.steady import PARTS
-from bench.suite import Quality, Workload
+from bench.suite.suite import Quality, Workload
 from bench.wording import Told
 from tests.bench.builders import ANSWERS, CALIBRATION, CLOSED, OPEN, Measured, closed_loop, healthy, looks, open_loop
 

@@ -4,7 +4,7 @@ import pytest
 
 from bench.crosscheck import UNITS, Side, Values, driven_by, side_by_side
 from bench.errors import UsageError
-from bench.suite import Workload
+from bench.suite.suite import Workload
 from flows.show import crosscheck
 from tests.bench.builders import CLOSED, SCENARIO, with_workload
 

@@ -8,7 +8,7 @@ import pytest
 from bench.cost.estimate import MEASURE, Estimate, Site, estimate_night, estimate_prepare, fit_of, request_s
 from bench.physics import Group
 from bench.plan import plan_runs
-from bench.suite import Suite, parse_suite
+from bench.suite.suite import Suite, parse_suite
 from catalog.read import read_catalog
 
 CATALOG = read_catalog()

@@ -7,7 +7,7 @@ import pytest
 from bench.errors import SuiteError, UnreadableResultError
 from bench.load import Target
 from bench.quality.lm_eval import Earlier, fall_se, read_scores, standard_error, task_argv, why_not
-from bench.suite import LmEval, parse_suite
+from bench.suite.suite import LmEval, parse_suite
 
 RESULTS = Path(__file__).parents[1] / "data" / "lm-eval" / "results-0.4.13.json"
 ROOT = Path(__file__).parents[2]

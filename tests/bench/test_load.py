@@ -12,9 +12,9 @@ from bench.load import Given, Target, meter_argv, meter_plan, read_report, vllm_
 from bench.meter_report import read_meter
 from bench.metrics import concurrency_achieved
 from bench.plan import ConversationShare, describe_load
-from bench.prompts import Prompts
 from bench.report import Planned, Report
-from bench.suite import Scenario, Workload
+from bench.suite.prompts import Prompts
+from bench.suite.suite import Scenario, Workload
 from bench.vllm_report import read_vllm_bench
 from tests.bench.builders import OPEN, SCENARIO, with_workload
 

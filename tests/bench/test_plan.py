@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from bench.plan import cells, describe_load, on_kind, plan_runs, prompt_seed
-from bench.prompts import Prompts
 from bench.record import NightRecord
-from bench.suite import Engine, Scenario, ScenarioEntry, Suite, Workload
+from bench.suite.prompts import Prompts
+from bench.suite.suite import Engine, Scenario, ScenarioEntry, Suite, Workload
 from tests.bench.builders import OPEN, SCENARIO, STARTED_AT, with_workload
 
 

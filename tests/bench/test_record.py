@@ -15,7 +15,7 @@ from bench.record import (
     RunRecord,
     Weights,
 )
-from bench.suite import ScenarioEntry, Suite
+from bench.suite.suite import ScenarioEntry, Suite
 from tests.bench.builders import CLOSED, OPEN, SCENARIO, STARTED_AT, run_record
 
 FULL = run_record().model_copy(

@@ -5,8 +5,8 @@ import pytest
 from pydantic import ValidationError
 
 from bench.errors import SuiteError
-from bench.prompts import Prompts
-from bench.suite import KEEPING, RENTING, Engine, Machine, Scenario, Workload, parse_suite
+from bench.suite.prompts import Prompts
+from bench.suite.suite import KEEPING, RENTING, Engine, Machine, Scenario, Workload, parse_suite
 from tests.bench.builders import OPEN, SCENARIO, with_workload
 
 SUITE = """\

@@ -1,7 +1,7 @@
 import pytest
 
 from bench.errors import SuiteError
-from bench.trace import read_arrivals
+from bench.suite.trace import read_arrivals
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """A bench on any machine, made as a night makes it."""
 
 from bench.record import Calibration, LeaseFacts, Lineage, NightRecord
-from bench.suite import Engine, Model
+from bench.suite.suite import Engine, Model
 from infra.agent import operations
 from infra.agent.executor import Machine
 from infra.agent.operations import Listener, Terms

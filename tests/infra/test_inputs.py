@@ -12,7 +12,7 @@ from bench.errors import SuiteError
 from bench.load import Target, meter_plan
 from bench.plan import plan_runs, prompt_seed
 from bench.record import NightRecord, PlannedRun
-from bench.suite import Suite, parse_suite
+from bench.suite.suite import Suite, parse_suite
 from infra.loadgen.datasets import find_inputs, given, require_conversations
 from meter.plan import Plan, parse_plan
 from meter.prepare import prepare

@@ -10,7 +10,7 @@ import pytest
 
 from bench.errors import LmEvalError
 from bench.record import Calibration, LeaseFacts, Lineage, NightRecord
-from bench.suite import LmEval, Quality, ScenarioEntry, Suite
+from bench.suite.suite import LmEval, Quality, ScenarioEntry, Suite
 from infra.engines import server
 from infra.engines.server import Bringup, RunningServer
 from infra.hardware.host_facts import read_host

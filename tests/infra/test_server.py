@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bench.errors import PortInUseError, ServerStartError
-from bench.suite import Engine, Machine, Model, Scenario, Workload
+from bench.suite.suite import Engine, Machine, Model, Scenario, Workload
 from infra.engines import server
 from infra.engines.server import Bringup, EngineAt
 from infra.processes import detached

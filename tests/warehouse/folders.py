@@ -28,7 +28,7 @@ from bench.record import (
     Server,
     Weights,
 )
-from bench.suite import Engine, Machine, Model, Quality, Scenario, ScenarioEntry, Suite
+from bench.suite.suite import Engine, Machine, Model, Quality, Scenario, ScenarioEntry, Suite
 
 STARTED = datetime(2026, 3, 1, 22, 0, tzinfo=UTC)
 QUALITY = Quality(min_duration_s=1.0, min_requests_per_slot=10.0)

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from bench.machine.names import last_used
-from bench.suite import SPOT_ENDING
+from bench.suite.suite import SPOT_ENDING
 from infra.clouds.cloud import Found, Leftover, LeftoverSort, Offer, Snapshot, Status
 
 STATUS: dict[str, Status] = {"new": "new", "active": "active", "off": "off", "archive": "off"}

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bench.errors import SuiteError
-from bench.suite import Suite, line_of
+from bench.suite.suite import Suite, line_of
 
 _OPEN = re.compile(r"\{(?P<name>NIGHTBENCH_[A-Z0-9_]+)\}")
 

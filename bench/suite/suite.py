@@ -15,7 +15,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from bench.errors import SuiteError
 from bench.frozen import Frozen
-from bench.prompts import Prompts
+from bench.suite.prompts import Prompts
 
 Driver = Literal["meter", "vllm-bench", "vllm-rs-bench"]
 Arrivals = Literal["closed", "constant", "poisson", "gamma", "trace"]
@@ -24,7 +24,7 @@ Usd = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 REPEATS_MAX = 100
 VOLUME_GIB_MAX = 16 * 1024  # the largest volume there is
 BUCKET_MINUTES_MAX = 240  # longer than that, a machine costs more than any download
-# name@sha256:digest; or the digest is left open, under the name of what will say it (see bench/pins.py).
+# name@sha256:digest; or the digest is left open, under the name of what will say it (see bench/suite/pins.py).
 IMAGE = r"^[a-z0-9][\w./:-]*@(sha256:[0-9a-f]{64}|\{NIGHTBENCH_[A-Z0-9_]+\})$"
 SPOT_ENDING = "-spot"  # a spot size is the same machine under another price
 

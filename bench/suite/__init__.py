@@ -1,0 +1,1 @@
+"""What a suite file says, and the prompts and traces that it names."""
