@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from bench.envelope import calibrated_share
+from bench.client_error.envelope import calibrated_share
 from bench.evidence.latency import E2EL_TOLERANCE_S, E2EL_TOLERANCE_SHARE
 from bench.metrics import LATENCIES, PERCENTILE_MIN_SAMPLES, Ints, concurrency_achieved, percentile_name, ratio
 from bench.quality.answers import changes

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench.calibration import Cell
+from bench.client_error.calibration import Cell
 from benchmarks.client_faults import fault_table
 from benchmarks.client_result import Host, Result, Run, summarise
 from benchmarks.client_run import prepare, run_client

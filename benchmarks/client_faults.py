@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.calibration import Cell
+from bench.client_error.calibration import Cell
 from benchmarks.client_result import FaultRun
 from benchmarks.client_run import REASONS, Bench, say, timeout_s
 from benchmarks.clients.client import Asked, Client, UnavailableError

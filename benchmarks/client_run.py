@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.calibration import Cell
+from bench.client_error.calibration import Cell
+from bench.client_error.truth import Seen, Truth, at_places, mean_live, middle_of, nearest_rank, read_truth, select
 from bench.errors import CalibrationError, UnreadableResultError
-from bench.truth import Seen, Truth, at_places, mean_live, middle_of, nearest_rank, read_truth, select
 from benchmarks.client_result import Numbers, Run
 from benchmarks.clients.client import Asked, Client, Said, UnavailableError, UnreadableError
 from benchmarks.process_tree import ClientFailedError, CpuWatch, run_tree

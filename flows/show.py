@@ -13,9 +13,9 @@ from rich.console import Console
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from bench.calibration import CalibrationTable
+    from bench.client_error.calibration import CalibrationTable
+    from bench.client_error.crosscheck import Side
     from bench.cost.estimate import Estimate
-    from bench.crosscheck import Side
     from bench.record import NightRecord
     from flows.doctor import Check
     from infra.leases.reaper import Reaped
@@ -339,7 +339,7 @@ itl_event: gaps between stream events of all good requests; p50 and p99 are near
 
 def crosscheck(sides: "Sequence[Side]", *, as_json: bool) -> None:
     """Print every client beside the meter, with what of their difference is known to be their own error."""
-    from bench.crosscheck import side_by_side  # noqa: PLC0415
+    from bench.client_error.crosscheck import side_by_side  # noqa: PLC0415
 
     rows = [asdict(row) for row in side_by_side(list(sides))]
     if as_json:

@@ -4,7 +4,7 @@ The same columns judge other people's files, where they have what a column needs
 audit table, after InferenceX, MAD, aiperf and LoadGen practice.
 """
 
-from bench.client_bars import CORE_SHARE, MERGED_LATE_SHARE
+from bench.client_error.limits import CORE_SHARE, MERGED_LATE_SHARE
 from bench.rules.answers import ANSWER_RULES, SCORE_RULES
 from bench.rules.rule import EXACT_ONE, ZERO, Range, Rule
 

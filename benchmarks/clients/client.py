@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bench.calibration import Cell
+from bench.client_error.calibration import Cell
 from bench.metrics import Floats
 
 POOLED = "pooled gaps"

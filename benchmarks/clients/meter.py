@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from bench.calibration import Report, read_report
-from bench.truth import Seen, middle_of
+from bench.client_error.calibration import Report, read_report
+from bench.client_error.truth import Seen, middle_of
 from benchmarks.clients.client import POOLED, Asked, Client, Said, Say, Series, UnreadableError
 from infra.loadgen.calibration import meter_command
 from meter import METER_VERSION

@@ -10,12 +10,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.crosscheck import METER, Side, Values, driven_by, minus, said_by, truth_scenario, written_in
+from bench.client_error.crosscheck import METER, Side, Values, driven_by, minus, said_by, truth_scenario, written_in
+from bench.client_error.truth import read_truth
 from bench.errors import LoadDriverError
 from bench.load import Target, meter_argv, meter_plan, vllm_bench_argv, vllm_rs_bench_argv
 from bench.report import Report
 from bench.suite.suite import Driver, Scenario, Suite, Workload
-from bench.truth import read_truth
 from infra.engines.server import Bringup, EngineAt, bring_up, stop
 from infra.hardware.cpu_affinity import run_on, split_cores
 from infra.loadgen.calibration import FEWEST, WAVES

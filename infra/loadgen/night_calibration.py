@@ -6,8 +6,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from bench.calibration import CalibrationTable
-from bench.envelope import night_cells
+from bench.client_error.calibration import CalibrationTable
+from bench.client_error.envelope import night_cells
 from bench.errors import CalibrationError
 from bench.record import CalibratedLoad, Calibration, NightRecord
 from infra.hardware.host_facts import read_host

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.crosscheck import UNITS, Side, Values, driven_by, side_by_side
+from bench.client_error.crosscheck import UNITS, Side, Values, driven_by, side_by_side
 from bench.errors import UsageError
 from bench.suite.suite import Workload
 from flows.show import crosscheck

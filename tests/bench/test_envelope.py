@@ -8,8 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.calibration import Point, doubts
-from bench.envelope import MOST_CELLS, STREAM_TOK_PER_S, calibrated_share, demand_of, most_streams, night_cells
+from bench.client_error.calibration import Point, doubts
+from bench.client_error.envelope import (
+    MOST_CELLS,
+    STREAM_TOK_PER_S,
+    calibrated_share,
+    demand_of,
+    most_streams,
+    night_cells,
+)
 from bench.record import CalibratedLoad
 from bench.suite.suite import Scenario, Workload
 from tests.bench.builders import CALIBRATION, CLOSED, OPEN, Measured, closed_loop, healthy, open_loop, with_workload

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.calibration import Cell, Point, Report, measure_error
+from bench.client_error.calibration import Cell, Point, Report, measure_error
+from bench.client_error.truth import EVENT, REQUEST, Seen, Truth, mean_live, nearest_rank, read_truth, select
 from bench.errors import UnreadableResultError
-from bench.truth import EVENT, REQUEST, Seen, Truth, mean_live, nearest_rank, read_truth, select
 
 MS = 1_000_000
 CELL = Cell(streams=2, ttft_ms=10.0, itl_ms=5.0, output_tokens=4, request_count=4)

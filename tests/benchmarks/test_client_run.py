@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench.calibration import Cell
+from bench.client_error.calibration import Cell
+from bench.client_error.truth import Truth, read_truth
 from bench.errors import CalibrationError
-from bench.truth import Truth, read_truth
 from benchmarks import client_run
 from benchmarks.client_error import in_order, schedule
 from benchmarks.client_run import Bench, compare, remark_on, run_client

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.calibration import Cell
-from bench.truth import read_truth
+from bench.client_error.calibration import Cell
+from bench.client_error.truth import read_truth
 from benchmarks.clients import CLIENTS, aiperf, bare_loop, guidellm, meter, sglang_bench, vllm_bench, vllm_rs
 from benchmarks.clients.client import MEANS, OFFLINE, POOLED, Asked, Client, UnreadableError
 from infra.loadgen.calibration import server_options

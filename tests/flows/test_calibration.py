@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.calibration import CalibrationTable
+from bench.client_error.calibration import CalibrationTable
 from bench.record import Calibration, RunRecord
 from flows.nightly import nightly
 from infra.loadgen.night_calibration import calibrate_night

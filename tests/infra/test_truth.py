@@ -14,8 +14,8 @@ import numpy as np
 import psutil
 import pytest
 
+from bench.client_error.truth import Truth, read_truth
 from bench.errors import CalibrationError
-from bench.truth import Truth, read_truth
 from infra.loadgen.truth.run import build_server, truth_server
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler here")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from pydantic import AwareDatetime
 
-from bench.client_bars import (
+from bench.client_error.limits import (
     CORE_SHARE,
     ITL_P99_ERROR_KERNEL_MS,
     ITL_P99_ERROR_MS,
@@ -20,11 +20,11 @@ from bench.client_bars import (
     SERVER_LATE_SHARE,
     TTFT_MEAN_ERROR_MS,
 )
+from bench.client_error.truth import Seen, Truth, mean_live, middle_of, nearest_rank, select
 from bench.errors import UnreadableResultError
 from bench.events import Events, read_events
 from bench.metrics import Ints
 from bench.record import Written
-from bench.truth import Seen, Truth, mean_live, middle_of, nearest_rank, select
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from pydantic import ValidationError
 
+from bench.client_error.truth import Seen, Truth, at_places, nearest_rank
 from bench.errors import UsageError
 from bench.metrics import Floats, output_throughput_tok_per_s
 from bench.report import Report
 from bench.suite.suite import Driver, Engine, Machine, Model, Scenario, Workload
-from bench.truth import Seen, Truth, at_places, nearest_rank
 
 METER = "meter"
 # Of these the meter gives the same metric for every client, from its times a request.

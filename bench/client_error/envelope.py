@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bench.calibration import Cell
+from bench.client_error.calibration import Cell
 from bench.record import Calibration, RunRecord
 from bench.report import Report
 from bench.suite.suite import Scenario, Workload
