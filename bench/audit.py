@@ -12,13 +12,13 @@ import numpy as np
 
 from bench.client_error.envelope import calibrated_share
 from bench.evidence.latency import E2EL_TOLERANCE_S, E2EL_TOLERANCE_SHARE
+from bench.loadgen.report import Planned, Report
+from bench.loadgen.server_view import Scrapes, blind_live, disagreement, live_view, ttft_over_server_s
 from bench.metrics import LATENCIES, PERCENTILE_MIN_SAMPLES, Ints, concurrency_achieved, percentile_name, ratio
 from bench.quality.answers import changes
 from bench.reconcile import cached_diff, reconciled, server_counts
 from bench.record import RunRecord
-from bench.report import Planned, Report
 from bench.rules import EVIDENCE_COLUMNS, NIGHT_RULES, NOT_CHECKABLE, Evidence
-from bench.server_view import Scrapes, blind_live, disagreement, live_view, ttft_over_server_s
 from bench.steady import slope
 
 LAG_TOLERANCE_S = 1e-3

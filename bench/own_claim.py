@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from bench.claim import Asked, Claim, Lineage, Metric, Said, Series
+from bench.loadgen.report import Report
 from bench.metrics import Ints, Requests
 from bench.record import RunRecord
-from bench.report import Report
 
 FORMAT = "nightbench-run"
 _GIB, _MS = 1 << 30, 1e-3

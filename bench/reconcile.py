@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from bench.loadgen.report import Report
 from bench.metrics import ratio
 from bench.record import RunRecord
-from bench.report import Report
 from bench.rules import Evidence
 
 

@@ -12,15 +12,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bench import audit, bootstrap, load, metrics
+from bench import audit, bootstrap, metrics
 from bench.engines import vllm
 from bench.errors import UnreadableResultError
+from bench.loadgen import drivers
+from bench.loadgen.report import Report
+from bench.loadgen.server_view import Scrapes, ServerTimes, blind_live, live_view, ttft_over_server_s
 from bench.metrics import P99_MIN_SAMPLES, PERCENTILE_ESTIMATOR, PERCENTILE_MIN_SAMPLES, Requests, percentile_name
 from bench.own_claim import claim_of
 from bench.quality.answers import fingerprint, quality_id
 from bench.record import Answers, LeaseReport, NightEnd, NightRecord, PlannedRun, RunRecord, StageCost
-from bench.report import Report
-from bench.server_view import Scrapes, ServerTimes, blind_live, live_view, ttft_over_server_s
 from bench.steady import slope
 from bench.suite.suite import Quality, Scenario
 from warehouse.columns import COLUMNS, Table, arrow_schema
@@ -130,13 +131,13 @@ def _stage_row(ids: Row, stage: StageCost) -> Row:
 
 def read_report(record: RunRecord, files: RunFiles) -> Report:
     """The load driver's own report."""
-    names = load.report_files(record.asked)
+    names = drivers.report_files(record.asked)
     # A run without one token event has an empty events.bin, which is no file to speak of.
     missing = [name for name in names if name not in files.load and not (name == "events.bin" and files.load)]
     if missing:
         raise UnreadableResultError(f"load/{missing[0]} is missing")
     with _reading("the driver's report in load/"):
-        return load.read_report(record.asked, [files.load.get(name, b"") for name in names])
+        return drivers.read_report(record.asked, [files.load.get(name, b"") for name in names])
 
 
 def _counter_deltas(files: RunFiles) -> dict[str, float] | None:

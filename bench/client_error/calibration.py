@@ -22,7 +22,7 @@ from bench.client_error.limits import (
 )
 from bench.client_error.truth import Seen, Truth, mean_live, middle_of, nearest_rank, select
 from bench.errors import UnreadableResultError
-from bench.events import Events, read_events
+from bench.loadgen.events import Events, read_events
 from bench.metrics import Ints
 from bench.record import Written
 

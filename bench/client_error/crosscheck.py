@@ -11,8 +11,8 @@ from pydantic import ValidationError
 
 from bench.client_error.truth import Seen, Truth, at_places, nearest_rank
 from bench.errors import UsageError
+from bench.loadgen.report import Report
 from bench.metrics import Floats, output_throughput_tok_per_s
-from bench.report import Report
 from bench.suite.suite import Driver, Engine, Machine, Model, Scenario, Workload
 
 METER = "meter"

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from bench.client_error.calibration import Cell
+from bench.loadgen.report import Report
 from bench.record import Calibration, RunRecord
-from bench.report import Report
 from bench.suite.suite import Scenario, Workload
 
 # What a stream of a real engine gives is not known before it runs: no engine we drive gives one stream more than this,

@@ -13,7 +13,7 @@ from statistics import median
 from typing import Any
 
 from bench.errors import UnreadableResultError
-from bench.load import Target
+from bench.loadgen.drivers import Target
 from bench.suite.suite import LmEval
 
 # Nothing is fetched while a machine is paid for, and no run of somebody else's code is agreed to.

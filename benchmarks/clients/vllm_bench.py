@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from bench.errors import EngineBuildError, NoSpaceError, UnreadableResultError
-from bench.vllm_report import read_vllm_bench
+from bench.loadgen.vllm_report import read_vllm_bench
 from benchmarks.clients.client import POOLED, Asked, Client, Said, Say, Series, UnavailableError, UnreadableError
 from infra.engines.venv import BUILD, LOCK, ensure_engine
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from bench.client_error.crosscheck import METER, Side, Values, driven_by, minus, said_by, truth_scenario, written_in
 from bench.client_error.truth import read_truth
 from bench.errors import LoadDriverError
-from bench.load import Target, meter_argv, meter_plan, vllm_bench_argv, vllm_rs_bench_argv
-from bench.report import Report
+from bench.loadgen.drivers import Target, meter_argv, meter_plan, vllm_bench_argv, vllm_rs_bench_argv
+from bench.loadgen.report import Report
 from bench.suite.suite import Driver, Scenario, Suite, Workload
 from infra.engines.server import Bringup, EngineAt, bring_up, stop
 from infra.hardware.cpu_affinity import run_on, split_cores

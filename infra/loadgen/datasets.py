@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.errors import SuiteError
-from bench.load import Given
+from bench.loadgen.drivers import Given
 from bench.plan import conversation_share
 from bench.record import NightRecord, PlannedRun
 from bench.suite.suite import ScenarioEntry, Suite, line_of

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.errors import LoadDriverError, ServerDiedError
-from bench.load import (
+from bench.loadgen.drivers import (
     NOTHING_GIVEN,
     Given,
     Target,
@@ -19,7 +19,7 @@ from bench.load import (
     vllm_bench_argv,
     vllm_rs_bench_argv,
 )
-from bench.report import Report
+from bench.loadgen.report import Report
 from bench.suite.suite import Scenario
 from infra.engines.server import RunningServer, explain_end, log_size
 from infra.loadgen.vllm_rs import find_vllm_rs, vllm_rs_version

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bench.errors import LmEvalError, NightbenchError
-from bench.load import Target
+from bench.loadgen.drivers import Target
 from bench.quality.lm_eval import ENVIRONMENT, read_scores, task_argv, why_not
 from bench.record import AskedTask, LmEvalRecord
 from bench.suite.suite import LmEval, Scenario

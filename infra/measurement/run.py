@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.errors import NightbenchError
-from bench.load import Target
+from bench.loadgen.drivers import Target
 from bench.plan import prompt_seed
 from bench.quality.passage import VERSION
 from bench.record import (

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from bench.loadgen.report import Report
+from bench.loadgen.server_view import Scrapes, ServerTimes
 from bench.metrics import (
     PERCENTILE_MIN_SAMPLES,
     Requests,
@@ -15,8 +17,6 @@ from bench.metrics import (
     percentile_s,
 )
 from bench.record import Accuracy, Answers, CalibratedLoad, Calibration, Host, Lineage, Load, RunRecord, Server
-from bench.report import Report
-from bench.server_view import Scrapes, ServerTimes
 from bench.steady import PARTS, Steady
 from bench.suite.suite import Engine, Machine, Model, Quality, Scenario, Workload
 

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.audit import evidence, loop_of, release
+from bench.loadgen.report import Planned
 from bench.quality.answers import agreed_share, fall
 from bench.quality.lm_eval import Earlier, fall_se
 from bench.record import Accuracy, Answers, CalibratedLoad, Calibration, Server
-from bench.report import Planned
 from bench.rules import NIGHT_RULES, NOT_CHECKABLE, Evidence, Rule, Status, judge, verdict
 from bench.steady import PARTS
 from bench.suite.suite import Quality, Workload

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from bench.errors import SuiteError, UnreadableResultError
-from bench.load import Target
+from bench.loadgen.drivers import Target
 from bench.quality.lm_eval import Earlier, fall_se, read_scores, standard_error, task_argv, why_not
 from bench.suite.suite import LmEval, parse_suite
 

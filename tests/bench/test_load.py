@@ -7,15 +7,23 @@ import numpy as np
 import pytest
 
 from bench.errors import UnreadableResultError
-from bench.events import NO_STAMP_NS
-from bench.load import Given, Target, meter_argv, meter_plan, read_report, vllm_bench_argv, vllm_rs_bench_argv
-from bench.meter_report import read_meter
+from bench.loadgen.drivers import (
+    Given,
+    Target,
+    meter_argv,
+    meter_plan,
+    read_report,
+    vllm_bench_argv,
+    vllm_rs_bench_argv,
+)
+from bench.loadgen.events import NO_STAMP_NS
+from bench.loadgen.meter_report import read_meter
+from bench.loadgen.report import Planned, Report
+from bench.loadgen.vllm_report import read_vllm_bench
 from bench.metrics import concurrency_achieved
 from bench.plan import ConversationShare, describe_load
-from bench.report import Planned, Report
 from bench.suite.prompts import Prompts
 from bench.suite.suite import Scenario, Workload
-from bench.vllm_report import read_vllm_bench
 from tests.bench.builders import OPEN, SCENARIO, with_workload
 
 SAMPLE = Path(__file__).parents[3] / "shared" / "data" / "samples" / "vllm_bench_serve.json"

@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bench.server_view import (
+from bench.loadgen.server_view import (
     FRONT_END_S,
     SCRAPES_MIN,
     LiveView,

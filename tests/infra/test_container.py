@@ -9,7 +9,7 @@ import pytest
 
 from bench.engines import vllm
 from bench.errors import EngineBuildError, LoadDriverError, NoSpaceError, ServerStartError, UsageError
-from bench.load import Target
+from bench.loadgen.drivers import Target
 from bench.suite.suite import Engine, Machine, Model, Scenario, Workload
 from infra.clouds.local import LocalCloud
 from infra.engines import container, image_pull, server

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bench.errors import SuiteError
-from bench.load import Target, meter_plan
+from bench.loadgen.drivers import Target, meter_plan
 from bench.plan import plan_runs, prompt_seed
 from bench.record import NightRecord, PlannedRun
 from bench.suite.suite import Suite, parse_suite

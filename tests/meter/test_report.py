@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.meter_report import read_meter
+from bench.loadgen.meter_report import read_meter
 from meter import METER_VERSION
 from meter.bundle import bundle
 from meter.clock import Offset, has_stepped, kernel_stamp_ns, read_offset

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from bench.loadgen.server_view import ServerTimes
 from bench.metrics import Ints, Requests
-from bench.server_view import ServerTimes
 from bench.steady import Steady
 
 

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from bench.errors import UnreadableResultError
-from bench.events import Events, read_events
+from bench.loadgen.events import Events, read_events
+from bench.loadgen.report import Planned, Report
+from bench.loadgen.server_view import ServerTimes
 from bench.metrics import UNKNOWN, Floats, Ints, Requests
-from bench.report import Planned, Report
-from bench.server_view import ServerTimes
 from bench.steady import Steady, part_tokens
 
 NS, MS = 1e-9, 1e-3

@@ -9,11 +9,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.meter_report import read_meter
+from bench.loadgen.meter_report import read_meter
+from bench.loadgen.report import Report
+from bench.loadgen.vllm_report import read_vllm_bench
 from bench.plan import ConversationShare
-from bench.report import Report
 from bench.suite.suite import Scenario, Workload
-from bench.vllm_report import read_vllm_bench
 
 METER_PLAN_VERSION = 2
 # Ids below are specials and single bytes in the generated tokenizers; real tokenizers keep their specials elsewhere,

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from bench.errors import UnreadableResultError
+from bench.loadgen.report import Report
 from bench.metrics import UNKNOWN, Bools, Floats, Ints, Requests
-from bench.report import Report
 
 
 def read_vllm_bench(text: bytes, warmup_count: int | None = None) -> Report:
