@@ -12,9 +12,9 @@ from bench.errors import ToldBesideError, UnreadableResultError, UsageError
 from flows import show
 
 if TYPE_CHECKING:
-    from bench.claim import Asked
-    from bench.judging import Finding, Judged
-    from bench.rules import Rule
+    from bench.audit.claim import Asked
+    from bench.audit.judge import Finding, Judged
+    from bench.audit.rules import Rule
 
 GB, GIB = 1e9, 1 << 30
 
@@ -45,7 +45,7 @@ def audit_command(  # noqa: PLR0913, PLR0917 - each option is an argument
     What a file does not say is taken from the options, or from a context.toml beside it, and is never guessed.
     Files may be gzipped. Exits 1 if anything fails.
     """
-    from bench.claim import Asked  # noqa: PLC0415
+    from bench.audit.claim import Asked  # noqa: PLC0415
 
     if explain is not None:
         _explain(explain)
@@ -95,7 +95,7 @@ def import_command(
 
 
 def _audit(files: list[str], context: "Asked", only: str | None, *, use_gx: bool, as_json: bool) -> None:
-    from bench.rules import RULES  # noqa: PLC0415
+    from bench.audit.rules import RULES  # noqa: PLC0415
     from warehouse.audit import Terms, audit  # noqa: PLC0415
 
     families = sorted({rule.family for rule in RULES})
@@ -158,7 +158,7 @@ def _arithmetic(finding: "Finding") -> str:
 
 
 def _explain(code: str) -> None:
-    from bench.rules import RULES  # noqa: PLC0415
+    from bench.audit.rules import RULES  # noqa: PLC0415
 
     rules = [rule for rule in RULES if rule.code == code]
     if not rules:
@@ -168,7 +168,7 @@ def _explain(code: str) -> None:
 
 
 def _explained(rule: "Rule") -> Iterator[str]:
-    from bench.rules.told import told_bounds  # noqa: PLC0415
+    from bench.audit.rules.wording import told_bounds  # noqa: PLC0415
     from bench.wording import shown  # noqa: PLC0415
 
     yield f"{rule.code} ({rule.family}, of the {rule.scope})"

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import repeat
 
-from bench.claim import Asked
-from bench.evidence.exhibit import Exhibits
-from bench.judging import Finding, Judged, group_exhibits, judge_claim
-from bench.rules import BY_COLUMN, Status
+from bench.audit.claim import Asked
+from bench.audit.evidence.evidence import Exhibits
+from bench.audit.judge import Finding, Judged, group_exhibits, judge_claim
+from bench.audit.rules import BY_COLUMN, Status
 from warehouse.cases import Case, LeftOut, cases_at
 
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bench.claim import Asked, Claim, Lineage
+from bench.audit.claim import Asked, Claim, Lineage
+from bench.audit.evidence.evidence import Exhibits
+from bench.audit.judge import row_exhibits
+from bench.audit.rules import REQUIRED
 from bench.errors import ToldBesideError, UnknownFormatError, UnreadableResultError, UsageError
-from bench.evidence.exhibit import Exhibits
-from bench.judging import row_exhibits
-from bench.rules import REQUIRED
 from warehouse.context import context_of
 from warehouse.folders import RECORD, Place, read_run
 from warehouse.importers import read_claims

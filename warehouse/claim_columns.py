@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any, get_args, get_type_hints
 
-from bench.claim import Asked, Device, Metric, Said
+from bench.audit.claim import Asked, Device, Metric, Said
 from warehouse.column import WITHDRAWN, Column, Type
 
 CLAIM_IDS = (

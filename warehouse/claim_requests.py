@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bench.claim import Claim, Series
-from bench.evidence.answered import Answered
+from bench.audit.claim import Claim, Series
+from bench.audit.evidence.successful import Answered
 from bench.metrics import Bools, Floats, Ints
 from warehouse.columns import arrow_schema
 

@@ -10,10 +10,10 @@ from typing import Any, Literal, get_args
 
 import pyarrow as pa
 
+from bench.audit.rules import NIGHT_RULES, NOT_CHECKABLE, Rule
+from bench.audit.rules.wording import told_bounds, told_range
 from bench.engines.vllm import FINISH_REASONS, SAMPLED
 from bench.metrics import PERCENTILE_MIN_SAMPLES, percentile_name
-from bench.rules import NIGHT_RULES, NOT_CHECKABLE, Rule
-from bench.rules.told import told_bounds, told_range
 from warehouse.claim_columns import CLAIM_COLUMNS, CLAIM_IDS, CLAIM_REQUEST_COLUMNS
 from warehouse.column import WITHDRAWN, Column
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, get_args, get_type_hints
 
-from bench.claim import Asked
+from bench.audit.claim import Asked
 from bench.errors import UsageError
 
 NAME = "context.toml"

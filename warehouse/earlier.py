@@ -11,9 +11,9 @@ from statistics import median
 
 import pyarrow.parquet as pq
 
+from bench.audit.rules import judge
+from bench.audit.rules.answers import ANSWER_RULES
 from bench.quality.answers import GREEDY_TOKENS, Greedy, agreed_share, fall
-from bench.rules import judge
-from bench.rules.answers import ANSWER_RULES
 from warehouse.columns import Table
 from warehouse.folders import nights
 from warehouse.lake import PART, STAGING, partition

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from bench.evidence.exhibit import Exhibits, Observed
-from bench.rules import NOT_CHECKABLE, RULES, Rule, Status
+from bench.audit.evidence.evidence import Exhibits, Observed
+from bench.audit.rules import NOT_CHECKABLE, RULES, Rule, Status
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,7 +56,7 @@ class CheckResult:
 
 
 def checks() -> tuple[Check, ...]:
-    """Every check of a night, in the order of bench.rules.RULES."""
+    """Every check of a night, in the order of bench.audit.rules.RULES."""
     return (
         Check("has_rows", "rows", "", 1, None, "critical"),
         Check("has_run_id", "present", "run_id", None, None, "critical"),
@@ -140,7 +140,7 @@ def _expectation(check: Check, at: int) -> Any:
         return gxe.ExpectTableRowCountToBeBetween(min_value=1, **common)
     if check.bound == "present":
         return gxe.ExpectColumnValuesToNotBeNull(column=check.column, **common)
-    # Both bounds belong to the range, as they do in bench.rules.judge.
+    # Both bounds belong to the range, as they do in bench.audit.rules.judge.
     limits = {"min_value": check.low, "max_value": check.high, "strict_min": False, "strict_max": False}
     return gxe.ExpectColumnValuesToBeBetween(column=check.column, **limits, **common)
 

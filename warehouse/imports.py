@@ -11,10 +11,10 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from bench.claim import Asked, Claim, Said
+from bench.audit.claim import Asked, Claim, Said
+from bench.audit.judge import Finding, Judged, group_exhibits, judge_claim, row_exhibits
+from bench.audit.rules import BY_COLUMN
 from bench.errors import UnreadableResultError
-from bench.judging import Finding, Judged, group_exhibits, judge_claim, row_exhibits
-from bench.rules import BY_COLUMN
 from warehouse.claim_columns import DEVICE_FIELDS, METRICS, STATISTICS
 from warehouse.claim_requests import request_tables
 from warehouse.columns import withdrawn_columns

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from bench.evidence.exhibit import Exhibits, Lacking
-from bench.judging import SEVERITY, said_of, withdrawn_of
-from bench.rules import BY_COLUMN, NOT_CHECKABLE, REQUIRED, Status, Verdict, verdict
+from bench.audit.evidence.evidence import Exhibits, Lacking
+from bench.audit.judge import SEVERITY, said_of, withdrawn_of
+from bench.audit.rules import BY_COLUMN, NOT_CHECKABLE, REQUIRED, Status, Verdict, verdict
 from bench.wording import counted
 from warehouse.columns import withdrawn_columns
 from warehouse.expectations import (

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bench.claim import Claim
-from bench.evidence.exhibit import Exhibits, Lacking, Observed
-from bench.judging import group_exhibits, row_exhibits
-from bench.rules import NIGHT_RULES, Rule
+from bench.audit.claim import Claim
+from bench.audit.evidence.evidence import Exhibits, Lacking, Observed
+from bench.audit.judge import group_exhibits, row_exhibits
+from bench.audit.rules import NIGHT_RULES, Rule
 from warehouse.columns import outside_bounds
 from warehouse.subject import subject_of
 

@@ -12,14 +12,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bench import audit, bootstrap, metrics
+from bench import bootstrap, metrics
+from bench.audit import measurement as audit
+from bench.audit.own_claim import claim_of
 from bench.engines import vllm
 from bench.errors import UnreadableResultError
 from bench.loadgen import drivers
 from bench.loadgen.report import Report
 from bench.loadgen.server_view import Scrapes, ServerTimes, blind_live, live_view, ttft_over_server_s
 from bench.metrics import P99_MIN_SAMPLES, PERCENTILE_ESTIMATOR, PERCENTILE_MIN_SAMPLES, Requests, percentile_name
-from bench.own_claim import claim_of
 from bench.quality.answers import fingerprint, quality_id
 from bench.record import Answers, LeaseReport, NightEnd, NightRecord, PlannedRun, RunRecord, StageCost
 from bench.steady import slope

@@ -10,10 +10,10 @@ from statistics import median
 import pyarrow.parquet as pq
 from pydantic import ValidationError
 
+from bench.audit.rules.answers import WORSE_SE
 from bench.errors import UnreadableResultError
 from bench.quality.lm_eval import Earlier, Score, fall_se, read_scores, standard_error
 from bench.record import AskedTask, LmEvalRecord
-from bench.rules.answers import WORSE_SE
 from warehouse.columns import COLUMNS
 from warehouse.earlier import NIGHTS, file_of, if_there
 from warehouse.folders import RECORD, lm_eval_folders, nights, read_lm_eval

@@ -2,8 +2,8 @@
 
 from functools import cache
 
-from bench.claim import Claim
-from bench.evidence.exhibit import Subject
+from bench.audit.claim import Claim
+from bench.audit.evidence.evidence import Subject
 from catalog.read import find_gpu, find_model, precision_of, read_names
 
 

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from bench.claim import Asked, Claim, Lineage, Metric, Said
-from bench.judging import Finding, judge_claims
-from bench.rules import CLAIM_RULES
-from bench.rules.identities import IDENTITY_RULES
+from bench.audit.claim import Asked, Claim, Lineage, Metric, Said
+from bench.audit.judge import Finding, judge_claims
+from bench.audit.rules import CLAIM_RULES
+from bench.audit.rules.identities import IDENTITY_RULES
 from warehouse.subject import subject_of
 
 LINEAGE = Lineage("measured.json", "0" * 64, "", "test", 1, "vllm bench serve", "0.11.0")

@@ -15,8 +15,8 @@ import numpy as np
 from hypothesis import assume
 from hypothesis import strategies as st
 
+from bench.audit.claim import Asked, Claim, Lineage, Metric, Said, Series, ServerSaid
 from bench.catalog.rows import CatalogModel, Gpu
-from bench.claim import Asked, Claim, Lineage, Metric, Said, Series, ServerSaid
 from bench.metrics import PERCENTILE_MIN_SAMPLES, Floats, Ints
 from bench.physics import Group, checkpoint_bytes, least_step_s, needed_gib, prefill_flops, room_gib
 from catalog.read import read_catalog

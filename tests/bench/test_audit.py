@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.audit import evidence, loop_of, release
+from bench.audit.measurement import evidence, loop_of, release
+from bench.audit.rules import NIGHT_RULES, NOT_CHECKABLE, Evidence, Rule, Status, judge, verdict
 from bench.loadgen.report import Planned
 from bench.quality.answers import agreed_share, fall
 from bench.quality.lm_eval import Earlier, fall_se
 from bench.record import Accuracy, Answers, CalibratedLoad, Calibration, Server
-from bench.rules import NIGHT_RULES, NOT_CHECKABLE, Evidence, Rule, Status, judge, verdict
 from bench.steady import PARTS
 from bench.suite.suite import Quality, Workload
 from bench.wording import Told

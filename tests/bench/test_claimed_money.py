@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.claim import Claim
+from bench.audit.claim import Claim
 from tests.bench.claims import SAID, changed, findings, found, missing
 
 OUTPUT = SAID.output_throughput_tok_per_s or 0.0

@@ -3,7 +3,7 @@
 import time
 from dataclasses import replace
 
-from bench.claim import Claim, Lineage
+from bench.audit.claim import Claim, Lineage
 from tests.bench.claims import HEALTHY, LINEAGE, changed, findings, found
 
 

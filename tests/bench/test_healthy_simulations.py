@@ -4,11 +4,11 @@ from dataclasses import replace
 
 from hypothesis import HealthCheck, given, settings
 
-from bench.rules import BY_COLUMN
-from bench.rules.coherence import COHERENCE_RULES
-from bench.rules.money import MONEY_RULES
-from bench.rules.physics import MEMORY_RULES, ROOFLINE_RULES
-from bench.rules.provenance import PROVENANCE_RULES
+from bench.audit.rules import BY_COLUMN
+from bench.audit.rules.coherence import COHERENCE_RULES
+from bench.audit.rules.money import MONEY_RULES
+from bench.audit.rules.physics import MEMORY_RULES, ROOFLINE_RULES
+from bench.audit.rules.provenance import PROVENANCE_RULES
 from tests.bench.claims import findings
 from tests.bench.simulate import Load, claim_of, load_of, loads, long_enough, simulate
 

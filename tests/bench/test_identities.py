@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from bench.claim import Asked, Claim, Lineage, Metric, Said, Series
-from bench.evidence.exhibit import Subject
-from bench.evidence.statistics import repeats
-from bench.judging import Judged, judge_claims
-from bench.rules.identities import IDENTITY_RULES
+from bench.audit.claim import Asked, Claim, Lineage, Metric, Said, Series
+from bench.audit.evidence.evidence import Subject
+from bench.audit.evidence.statistics import repeats
+from bench.audit.judge import Judged, judge_claims
+from bench.audit.rules.identities import IDENTITY_RULES
 from tests.bench.simulate import (
     Load,
     as_open,
@@ -26,7 +26,7 @@ from tests.bench.simulate import (
 
 Mutation = Callable[[Claim], Claim]
 Latencies = Mapping[Metric, Mapping[str, float]]
-# Columns of bench.rules.night that are asked of any claim here.
+# Columns of bench.audit.rules.night that are asked of any claim here.
 NIGHT_COLUMNS = {
     *("ev_failure_share", "ev_answered_share", "ev_duration_over_required", "ev_throughput_rel"),
     *("ev_e2el_broken_share", "ev_percentile_disorder", "ev_little_over_asked", "ev_concurrency_share"),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.claim import ServerSaid
+from bench.audit.claim import ServerSaid
 from tests.bench.claims import changed, findings, found, missing
 
 

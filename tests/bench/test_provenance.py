@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.claim import Lineage, Pair, Said
+from bench.audit.claim import Lineage, Pair, Said
 from tests.bench.claims import HEALTHY, LINEAGE, changed, found, missing
 
 

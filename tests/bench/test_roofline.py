@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.claim import Claim, ServerSaid
+from bench.audit.claim import Claim, ServerSaid
 from tests.bench.claims import HEALTHY, changed, findings, found, missing
 
 

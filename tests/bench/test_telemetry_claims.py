@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bench.claim import Device
+from bench.audit.claim import Device
 from tests.bench.claims import changed, found, missing
 
 START, END = 1_790_000_000.0, 1_790_000_073.0

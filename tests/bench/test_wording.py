@@ -2,9 +2,9 @@
 
 import pytest
 
-from bench.evidence.exhibit import Observed
-from bench.judging import said_of
-from bench.rules import RULES, Rule
+from bench.audit.evidence.evidence import Observed
+from bench.audit.judge import said_of
+from bench.audit.rules import RULES, Rule
 from bench.wording import counted, shown, written_out
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import atheris
 
-with atheris.instrument_imports(include=["warehouse.importers", "warehouse.claim_requests", "bench.evidence"]):
+with atheris.instrument_imports(include=["warehouse.importers", "warehouse.claim_requests", "bench.audit.evidence"]):
+    from bench.audit.judge import judge_claims
     from bench.errors import UnreadableResultError
-    from bench.judging import judge_claims
     from warehouse.claim_requests import request_tables
     from warehouse.importers import read_claims
     from warehouse.importers.document import read_document

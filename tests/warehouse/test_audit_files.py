@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from bench.audit.judge import Judged
+from bench.audit.rules import CLAIM_RULES
 from bench.errors import UsageError
-from bench.judging import Judged
-from bench.rules import CLAIM_RULES
 from warehouse.audit import Audit, Terms, audit
 from warehouse.importers.document import BYTES_MAX
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bench.claim import Claim, Lineage, Series
+from bench.audit.claim import Claim, Lineage, Series
 from tests.data.formats.closed_loop import closed_loop
 from tests.warehouse.importers.reading import FORMATS, claims_at, claims_of
 from warehouse.claim_requests import PIECE, request_tables

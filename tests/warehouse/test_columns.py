@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.rules import EVIDENCE_COLUMNS
+from bench.audit.rules import EVIDENCE_COLUMNS
 from tests.warehouse.folders import whole_night
 from warehouse.column import Column
 from warehouse.columns import COLUMNS, TABLES, Table, outside_bounds, reference_markdown

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bench import wording
-from bench.rules import BY_COLUMN, NIGHT_RULES, Rule, Status, judge, verdict
+from bench.audit.rules import BY_COLUMN, NIGHT_RULES, Rule, Status, judge, verdict
 from tests.warehouse.conftest import NIGHT
 from tests.warehouse.folders import Shape, Told, write_night, write_run
 from warehouse.expectations import CheckResult, checks, frame_of, raised, validate

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.rules import RULES, Rule
+from bench.audit.rules import RULES, Rule
 from warehouse.findings_page import PAGE, page
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.claim import Asked
-from bench.judging import judge_claims
+from bench.audit.claim import Asked
+from bench.audit.judge import judge_claims
 from tests.data import twins_of_physics, twins_of_telemetry
 from warehouse.context import context_of
 from warehouse.importers import read_claims

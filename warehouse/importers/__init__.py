@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from bench.claim import Claim
+from bench.audit.claim import Claim
 from bench.errors import UnknownFormatError
 from warehouse.importers import (
     aiperf,

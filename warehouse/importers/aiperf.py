@@ -5,7 +5,7 @@ The unit stands in each metric. Its `inter_token_latency` is our TPOT, its `inte
 
 from collections.abc import Iterator
 
-from bench.claim import Asked, Claim, Device, Metric, Said
+from bench.audit.claim import Asked, Claim, Device, Metric, Said
 from bench.errors import ToldBesideError
 from warehouse.importers.aiperf_pair import aggregates_beside, requests_beside
 from warehouse.importers.aiperf_records import claim_of_records, recognises_records

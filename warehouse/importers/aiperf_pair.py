@@ -6,7 +6,7 @@ is told by their content. One measurement they are, so the records have no claim
 
 from collections.abc import Iterator
 
-from bench.claim import Remark, Series
+from bench.audit.claim import Remark, Series
 from bench.errors import UnreadableResultError
 from warehouse.importers.aiperf_records import claim_of_records, recognises_records
 from warehouse.importers.document import Document, read_document

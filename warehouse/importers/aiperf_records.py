@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.claim import Asked, Claim, Remark, Said, Series
+from bench.audit.claim import Asked, Claim, Remark, Said, Series
 from bench.errors import UnreadableResultError
 from bench.metrics import Bools, Floats, Ints
 from warehouse.importers.aiperf_record import odd_record, plain_record

@@ -5,7 +5,7 @@ Only means of means are read: a mean of percentiles is the percentile of nothing
 
 from collections.abc import Iterator
 
-from bench.claim import Asked, Claim, Metric, Said
+from bench.audit.claim import Asked, Claim, Metric, Said
 from bench.metrics import ratio
 from warehouse.importers.aiperf import LATENCIES, statistic
 from warehouse.importers.document import Document

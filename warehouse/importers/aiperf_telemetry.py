@@ -1,6 +1,6 @@
 """The GPU telemetry of an aiperf report: it may be configured, reached, and still hold nothing."""
 
-from bench.claim import Device
+from bench.audit.claim import Device
 from warehouse.importers.tree import Tree
 from warehouse.importers.units import ENERGY, POWER
 

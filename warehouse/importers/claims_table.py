@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from bench.claim import Asked, Claim, Kind, Metric, Outcome, Remark, Said
+from bench.audit.claim import Asked, Claim, Kind, Metric, Outcome, Remark, Said
 from warehouse.importers.claimed_metrics import Slot, slot_of
 from warehouse.importers.document import Document
 from warehouse.importers.format import Format

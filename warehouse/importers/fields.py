@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.claim import Remark
+from bench.audit.claim import Remark
 from bench.metrics import Floats, Ints
 
 NOTHING = frozenset({"", "-", "n/a", "[n/a]", "na", "none", "null", "nan", "inf", "infinity", "-inf", "-infinity"}) | {

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from bench.claim import Claim, Lineage
+from bench.audit.claim import Claim, Lineage
 from warehouse.importers.document import Document
 
 

@@ -7,7 +7,7 @@ off `duration`.
 
 from collections.abc import Iterator
 
-from bench.claim import Asked, Claim, Metric, Said
+from bench.audit.claim import Asked, Claim, Metric, Said
 from bench.errors import UnreadableResultError
 from warehouse.importers.distribution import positive_spread, spread, without_empty
 from warehouse.importers.document import Document

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from bench.claim import Asked
+from bench.audit.claim import Asked
 from warehouse.importers.tree import Tree
 
 OPEN = frozenset({"constant", "poisson", "async"})

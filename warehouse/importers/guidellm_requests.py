@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bench.claim import Series
+from bench.audit.claim import Series
 from bench.metrics import Floats, Ints
 from warehouse.importers.error_text import error_texts
 from warehouse.importers.tree import Tree

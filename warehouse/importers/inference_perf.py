@@ -6,7 +6,7 @@ and is not loaded.
 
 from collections.abc import Iterator
 
-from bench.claim import Asked, Claim, Metric, Said, ServerSaid
+from bench.audit.claim import Asked, Claim, Metric, Said, ServerSaid
 from bench.errors import UnreadableResultError
 from warehouse.importers.distribution import positive_spread, spread, without_empty
 from warehouse.importers.document import Document, read_document

@@ -5,7 +5,7 @@ Latencies are seconds though no key says so; throughputs are of one GPU, and `tp
 
 from collections.abc import Iterator
 
-from bench.claim import Claim, Device, Said
+from bench.audit.claim import Claim, Device, Said
 from warehouse.importers.document import Document
 from warehouse.importers.fields import Fields
 from warehouse.importers.format import Format

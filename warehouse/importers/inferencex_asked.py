@@ -1,6 +1,6 @@
 """The configuration that a row of InferenceX states, in its three schema versions."""
 
-from bench.claim import Asked
+from bench.audit.claim import Asked
 from warehouse.importers.fields import NOTHING, Fields
 from warehouse.importers.printed import engine_of, printed_precision
 

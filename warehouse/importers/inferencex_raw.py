@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from bench.claim import Claim
+from bench.audit.claim import Claim
 from warehouse.importers import vllm_serve
 from warehouse.importers.document import Document
 from warehouse.importers.fields import Fields

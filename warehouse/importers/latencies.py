@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from bench.claim import Metric
+from bench.audit.claim import Metric
 from warehouse.importers.fields import Fields
 
 _KEY = re.compile(

@@ -6,7 +6,7 @@ Every statistic carries its units, and what ran natively stands beside what the 
 import re
 from collections.abc import Iterator
 
-from bench.claim import Claim, Device, Metric, Said, ServerSaid
+from bench.audit.claim import Claim, Device, Metric, Said, ServerSaid
 from bench.errors import UnreadableResultError
 from warehouse.importers.distribution import positive_spread, spread, without_empty
 from warehouse.importers.document import Document

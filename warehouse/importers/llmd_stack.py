@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bench.claim import Asked, Pair
+from bench.audit.claim import Asked, Pair
 from warehouse.importers.tree import Tree
 
 _IMAGE = re.compile(r".+/.+:(?P<tag>[\w.+-]+)")

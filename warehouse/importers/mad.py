@@ -5,7 +5,7 @@ A status of SUCCESS means that the command ended well and printed a number, no m
 
 from collections.abc import Callable, Iterator
 
-from bench.claim import Asked, Claim, Said
+from bench.audit.claim import Asked, Claim, Said
 from warehouse.importers.document import Document
 from warehouse.importers.format import Format
 from warehouse.importers.mad_metrics import Reading

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
-from bench.claim import Metric, Said
+from bench.audit.claim import Metric, Said
 from warehouse.importers.tree import Tree
 from warehouse.importers.units import REQUEST_RATE, TIME, TOKEN_RATE
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from bench.claim import Asked, Claim, Metric, Said
+from bench.audit.claim import Asked, Claim, Metric, Said
 from bench.errors import UnreadableResultError
 from warehouse.importers.distribution import without_empty
 from warehouse.importers.document import Document

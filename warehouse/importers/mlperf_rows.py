@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from bench.claim import Asked, Claim, Said
+from bench.audit.claim import Asked, Claim, Said
 from bench.errors import UnreadableResultError
 from warehouse.importers.document import Document
 from warehouse.importers.format import Format

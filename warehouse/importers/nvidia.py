@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from bench.claim import Asked, Claim, Said
+from bench.audit.claim import Asked, Claim, Said
 from warehouse.importers.document import Document
 from warehouse.importers.format import Format
 from warehouse.importers.nvidia_cost import cost_of

@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from bench.claim import Said
+from bench.audit.claim import Said
 from warehouse.importers.tree import Tree
 
 COST_REL = 0.02  # the tolerance of cost_identity

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from bench.claim import Claim, Device, Remark
+from bench.audit.claim import Claim, Device, Remark
 from bench.errors import UnreadableResultError
 from bench.metrics import Floats
 from warehouse.importers.document import Document, read_document

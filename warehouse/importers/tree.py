@@ -4,7 +4,7 @@ import reprlib
 from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
-from bench.claim import Remark
+from bench.audit.claim import Remark
 from warehouse.importers.fields import Fields
 
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from bench.claim import Asked, Claim, Metric, Series
+from bench.audit.claim import Asked, Claim, Metric, Series
 from warehouse.importers.document import Document
 from warehouse.importers.fields import Fields
 from warehouse.importers.format import Format

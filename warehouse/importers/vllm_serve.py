@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from bench.claim import Asked, Claim, Said, Series
+from bench.audit.claim import Asked, Claim, Said, Series
 from bench.metrics import Bools, Floats
 from warehouse.importers.arrays import Lengths, read_gaps
 from warehouse.importers.document import Document

@@ -7,7 +7,7 @@ import contextlib
 import json
 from collections.abc import Iterator, Mapping
 
-from bench.claim import Claim
+from bench.audit.claim import Claim
 from warehouse.importers import vllm_serve
 from warehouse.importers.document import Document
 from warehouse.importers.fields import Fields

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from bench.claim import Asked, Claim, Said
+from bench.audit.claim import Asked, Claim, Said
 from warehouse.importers.document import Document
 from warehouse.importers.fields import Fields
 from warehouse.importers.format import Format

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.claim import Claim, Series
+from bench.audit.claim import Claim, Series
 from tests.bench.simulate import Load, claim_of, load_of, simulate
 
 HERE = Path(__file__).parent

@@ -10,7 +10,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from bench.claim import Claim, Metric
+from bench.audit.claim import Claim, Metric
 from bench.errors import UsageError
 from tests.warehouse.conftest import NIGHT
 from tests.warehouse.importers.reading import claims_of, sample

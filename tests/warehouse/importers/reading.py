@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from bench.claim import Claim
-from bench.evidence.exhibit import Subject
-from bench.judging import judge_claims
+from bench.audit.claim import Claim
+from bench.audit.evidence.evidence import Subject
+from bench.audit.judge import judge_claims
 from warehouse.importers import read_claims
 from warehouse.importers.document import Document, read_document
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bench.claim import Claim
+from bench.audit.claim import Claim
 from bench.errors import ToldBesideError, UnreadableResultError
 from tests.data.formats.closed_loop import closed_loop
 from tests.warehouse.importers.mutating import mutated

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bench.claim import Claim
+from bench.audit.claim import Claim
 from tests.data.formats.claims_table.make import SAME, rows
 from tests.warehouse.importers.reading import FORMATS, claims_at, claims_of
 from warehouse.importers.claimed_metrics import Slot, slot_of

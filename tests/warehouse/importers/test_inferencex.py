@@ -4,7 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench.claim import Claim
+from bench.audit.claim import Claim
 from tests.data.formats.inferencex.make import GPUS, aggregate
 from tests.data.formats.vllm_serve.make import short_run
 from tests.warehouse.importers.reading import FORMATS, claims_at, claims_of, sample

@@ -1,6 +1,6 @@
 import pytest
 
-from bench.claim import Claim
+from bench.audit.claim import Claim
 from tests.warehouse.importers.reading import FORMATS, claims_at, claims_of
 
 HERE = FORMATS / "mad"

@@ -2,9 +2,9 @@ import json
 
 import pytest
 
-from bench.claim import Claim
-from bench.evidence.exhibit import Subject
-from bench.judging import judge_claims
+from bench.audit.claim import Claim
+from bench.audit.evidence.evidence import Subject
+from bench.audit.judge import judge_claims
 from tests.warehouse.importers.reading import FORMATS, claims_at, claims_of
 
 HERE = FORMATS / "nvidia"

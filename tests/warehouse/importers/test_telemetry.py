@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from bench.claim import Device
+from bench.audit.claim import Device
 from bench.errors import UnreadableResultError
 from tests.data.formats.telemetry.make import amd, nvidia, plain
 from tests.warehouse.importers.reading import FORMATS, claims_of

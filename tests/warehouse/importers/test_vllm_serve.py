@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench.claim import Claim
+from bench.audit.claim import Claim
 from bench.errors import UnreadableResultError
 from tests.data.formats.vllm_serve.make import plain, short_run
 from tests.warehouse.importers.reading import FORMATS, claims_at, claims_of, sample

@@ -1,0 +1,1 @@
+"""How a number is judged: claims, the evidence for them, rules, verdicts."""

@@ -1,0 +1,251 @@
+"""Whether the totals, rates and statistics of a file follow from one another."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from bench.audit.claim import Claim, Metric
+from bench.audit.evidence.evidence import Exhibits, Lacking, Observed, observed
+from bench.audit.evidence.rounding import beyond, half_unit, looseness, rel
+from bench.audit.evidence.successful import Answered
+from bench.metrics import Floats, ratio
+
+FIRST_GAPS = 5.0  # mean gaps: an exponential first one is longer in one run of 150
+
+
+def sums(claim: Claim, answered: Answered) -> Exhibits:
+    """The arrays against the totals that are stated of them, and their number against what was asked."""
+    if not answered.lengths:
+        return {"ev_token_sum_diff": Lacking("per-request data")}
+    found: Exhibits = {"ev_array_length_diff": _lengths(claim, answered)}
+    if answered.series.is_ok is None and claim.said.failed:
+        return found | {"ev_token_sum_diff": Lacking("which of the requests failed")}
+    of = {"ev_token_sum_diff": "output", "ev_input_sum_diff": "input"}
+    for column, side in of.items():
+        tokens = answered.output_tokens if side == "output" else answered.input_tokens
+        stated = claim.said.total_output_tokens if side == "output" else claim.said.total_input_tokens
+        if tokens is not None and stated is not None:
+            counted = int(tokens.sum())
+            found[column] = Observed(float(counted - stated), f"{counted} {side} tokens in the array, {stated} in all")
+    return found
+
+
+def _lengths(claim: Claim, answered: Answered) -> Observed | Lacking:
+    """How many entries the array that is furthest off has too many or too few; some tools keep only good requests."""
+    completed, failed = claim.said.completed, claim.said.failed
+    tried = completed + failed if completed is not None and failed else None
+    right = [count for count in (claim.asked.request_count, completed, tried) if count is not None]
+    if not right:
+        return Lacking("how many requests were asked for")
+    off = {name: min((length - count for count in right), key=abs) for name, length in answered.lengths.items()}
+    if not any(off.values()) and not answered.is_even:
+        return Observed(float(max(answered.lengths.values()) - min(answered.lengths.values())), "arrays disagree")
+    name = max(off, key=lambda each: abs(off[each]))
+    return Observed(float(off[name]), f"{answered.lengths[name]} entries of {name}, {right[0]} requests asked for")
+
+
+@dataclass(frozen=True)
+class _Rate:
+    name: str
+    stated: float
+    expected: float
+    loose: float  # what printing explains
+
+    @property
+    def apart(self) -> float:
+        return beyond(self.stated, self.expected, self.loose)
+
+    @property
+    def note(self) -> str:
+        return f"{self.name} {self.stated:.6g} stated, {self.expected:.6g} by the rest, {rel(*self.both):.2%} apart"
+
+    @property
+    def both(self) -> tuple[float, float]:
+        return self.stated, self.expected
+
+
+def rates(claim: Claim) -> Exhibits:
+    """Rates against totals over the duration, rates of a GPU against those of the system, and their sum."""
+    stated = list(_rates(claim))
+    if claim.said.has_trimmed_rates:
+        return {"ev_trimmed_rate_rel": _worst(stated)}
+    output = [rate for rate in stated if rate.name == "output tok/s"]
+    rest = [rate for rate in stated if rate.name != "output tok/s"]
+    found: Exhibits = {"ev_throughput_rel": _worst(output)}
+    return found | ({"ev_derived_rel": _worst(rest)} if rest else {})
+
+
+def _worst(of: list[_Rate]) -> Observed | Lacking:
+    if not of:
+        return Lacking("the duration, a total, and the rate that is stated of them")
+    worst = max(of, key=lambda each: each.apart)
+    return Observed(worst.apart, worst.note)
+
+
+def _rates(claim: Claim) -> Iterator[_Rate]:
+    said, gpus = claim.said, claim.asked.gpu_count
+    total = _both(said.total_input_tokens, said.total_output_tokens)
+    over_duration = (
+        ("output tok/s", said.output_throughput_tok_per_s, said.total_output_tokens),
+        ("requests/s", said.request_throughput_per_s, said.completed),
+        ("input tok/s", said.input_throughput_tok_per_s, said.total_input_tokens),
+        ("total tok/s", said.total_throughput_tok_per_s, total),
+    )
+    for name, rate, count in over_duration:
+        if rate is not None and count and said.duration_s:
+            yield _Rate(name, rate, count / said.duration_s, looseness(rate, said.duration_s))
+    of_a_gpu = (
+        ("output tok/s a GPU", said.output_per_gpu_tok_per_s, said.output_throughput_tok_per_s),
+        ("total tok/s a GPU", said.total_per_gpu_tok_per_s, said.total_throughput_tok_per_s),
+    )
+    for name, rate, system in of_a_gpu:
+        if rate is not None and system is not None and gpus:
+            yield _Rate(name, rate, system / gpus, looseness(rate, system))
+    together = _both(said.input_throughput_tok_per_s, said.output_throughput_tok_per_s)
+    if together is not None and said.total_throughput_tok_per_s is not None:
+        parts = (said.input_throughput_tok_per_s, said.output_throughput_tok_per_s, said.total_throughput_tok_per_s)
+        yield _Rate("total tok/s", said.total_throughput_tok_per_s, together, looseness(*parts))
+
+
+def _both(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else one + other
+
+
+def statistics_again(claim: Claim, answered: Answered) -> Exhibits:
+    """Every statistic that is stated against the same one of the arrays; the one that is furthest off."""
+    found = [each for metric, stated in claim.latency_s.items() for each in _again(answered, metric, dict(stated))]
+    if not found:
+        return {"ev_stat_rel": Lacking("per-request times beside the statistics that are stated")}
+    apart, note = max(found)
+    return {"ev_stat_rel": Observed(apart, note)}
+
+
+def _again(answered: Answered, metric: Metric, stated: dict[str, float]) -> Iterator[tuple[float, str]]:
+    samples = answered.samples(metric)
+    if samples is None or not len(samples):
+        return
+    # A number that ends with a zero hides how finely it was printed; its neighbours do not.
+    half = min((half_unit(value) for value in stated.values() if value), default=0.0)
+    quantiles = {name: q for name in stated if (q := quantile(name)) is not None}
+    for name, values in (_moments(answered, metric, samples) | _percentiles(samples, quantiles)).items():
+        if name not in stated:
+            continue
+        nearest = min(values, key=lambda value: abs(value - stated[name]))
+        apart = beyond(stated[name], nearest, half / max(abs(nearest), half) if half else 0.0)
+        yield apart, f"{metric} {name} {stated[name]:.6g} s stated, {nearest:.6g} s in the arrays"
+
+
+def _moments(answered: Answered, metric: Metric, samples: Floats) -> dict[str, tuple[float, ...]]:
+    """Each with the estimators in use: of the population or a sample; a mean TPOT by request or by token."""
+    with np.errstate(over="ignore"):  # a number too large to be squared has an infinite deviation
+        mean, spread = float(samples.mean()), float(samples.std())
+    several = len(samples) / max(1, len(samples) - 1)
+    found: dict[str, tuple[float, ...]] = {
+        "mean": (mean,),
+        "std": (spread, spread * several**0.5),
+        "min": (float(samples.min()),),
+        "max": (float(samples.max()),),
+    }
+    tokens = answered.output_tokens
+    if metric == "tpot" and tokens is not None and (tokens > 1).sum() == len(samples):
+        found["mean"] = (mean, float(np.average(samples, weights=tokens[tokens > 1] - 1)))
+    return found
+
+
+def _percentiles(samples: Floats, quantiles: dict[str, float]) -> dict[str, tuple[float, ...]]:
+    """Each between its two nearest ranks, and at either of them."""
+    if not quantiles:
+        return {}
+    asked = list(quantiles.values())
+    ranks = np.asarray(asked) / 100 * (len(samples) - 1)
+    below, above = np.floor(ranks).astype(np.int64), np.ceil(ranks).astype(np.int64)
+    ordered = np.partition(samples, np.unique(np.concatenate((below, above))))
+    low, high = ordered[below], ordered[above]
+    linear = low + (high - low) * (ranks - below)
+    return {name: (float(linear[i]), float(low[i]), float(high[i])) for i, name in enumerate(quantiles)}
+
+
+def quantile(name: str) -> float | None:
+    """99.9 of `p999`, 0.1 of `p01`, 50 of `median`; None of what is no percentile."""
+    if name == "median":
+        return 50.0
+    digits = name[1:]
+    if not name.startswith("p") or not digits.isdigit():
+        return None
+    if digits.startswith("0"):
+        return float(f"0.{digits[1:] or '0'}")
+    return float(digits) if len(digits) <= 2 or digits == "100" else float(f"{digits[:2]}.{digits[2:]}")  # noqa: PLR2004 - p99
+
+
+def order(claim: Claim) -> Exhibits:
+    """How many statistics are out of order: a percentile below a lower one, a mean outside, a deviation below zero."""
+    wrong = [note for metric, stated in claim.latency_s.items() for note in _disorder(metric, dict(stated))]
+    if not wrong and not any(len(stated) > 1 for stated in claim.latency_s.values()):
+        return {"ev_percentile_disorder": Lacking("two statistics of one latency")}
+    return {"ev_percentile_disorder": Observed(float(len(wrong)), ", ".join(wrong))}
+
+
+def _disorder(metric: Metric, stated: dict[str, float]) -> Iterator[str]:
+    ranked = {"min": -1.0, "max": 101.0} | {name: q for name in stated if (q := quantile(name)) is not None}
+    names = sorted((name for name in ranked if name in stated), key=lambda name: ranked[name])
+    for lower, higher in pairwise(names):
+        if _is_above(stated[lower], stated[higher]):
+            yield f"{metric} {lower} {stated[lower]:.6g} s > {higher} {stated[higher]:.6g} s"
+    if "mean" in stated and "min" in stated and _is_above(stated["min"], stated["mean"]):
+        yield f"{metric} mean {stated['mean']:.6g} s is below the least, {stated['min']:.6g} s"
+    if "mean" in stated and "max" in stated and _is_above(stated["mean"], stated["max"]):
+        yield f"{metric} mean {stated['mean']:.6g} s is above the largest, {stated['max']:.6g} s"
+    if stated.get("std", 0.0) < 0:
+        yield f"{metric} std {stated['std']:.6g} s is below zero"
+
+
+def _is_above(one: float, other: float) -> bool:
+    return one - other > half_unit(one) + half_unit(other)
+
+
+def window(claim: Claim, answered: Answered) -> Exhibits:
+    """First sending to last end against the duration, and the longest request against it."""
+    duration, start, e2el = claim.said.duration_s, answered.start_s, answered.e2el_s
+    found: Exhibits = {}
+    longest = _longest(claim, answered)
+    if longest is not None and duration:
+        note = f"{longest:.6g} s in a window of {duration:.6g} s"
+        found["ev_longest_over_duration"] = Observed(longest / duration, note)
+    if duration is None or start is None or e2el is None or not len(start):
+        return found | {"ev_window_rel": Lacking("when each request was sent and how long it took")}
+    seen = float(np.nanmax(start + e2el) - np.nanmin(start))
+    loose = looseness(duration)
+    if seen < duration:
+        loose += _before_first(claim, answered) / duration
+    # A failed request may have been the last.
+    apart = 0.0 if seen < duration and claim.said.failed else beyond(seen, duration, loose)
+    note = f"first sending to last end {seen:.6g} s, duration {duration:.6g} s"
+    return found | {"ev_window_rel": Observed(apart, note)}
+
+
+def _before_first(claim: Claim, answered: Answered) -> float:
+    """An open loop waits before it sends its first request."""
+    rate = claim.asked.request_rate_per_s
+    return FIRST_GAPS / rate if answered.is_open_loop and rate else 0.0
+
+
+def _longest(claim: Claim, answered: Answered) -> float | None:
+    known = [value for name, value in claim.latency_s.get("e2el", {}).items() if name != "std"]
+    samples = answered.samples("e2el")
+    if samples is not None and len(samples):
+        known.append(float(samples.max()))
+    return max(known, default=None)
+
+
+def peak(claim: Claim) -> Exhibits:
+    """The peak of the token rate over its mean; nothing where no peak is stated."""
+    if claim.said.peak_output_tok_per_s is None:
+        return {}
+    peak_rate, mean = claim.said.peak_output_tok_per_s, claim.said.output_throughput_tok_per_s
+    mean = ratio(claim.said.total_output_tokens, claim.said.duration_s) if mean is None else mean
+    value = ratio(peak_rate, mean)
+    loose = looseness(peak_rate, mean) + (1.0 / mean if mean else 0.0)  # a peak is counted in whole tokens
+    note = f"peak {peak_rate:.6g} tok/s, mean {mean or 0:.6g} tok/s"
+    return {"ev_peak_over_mean": observed(None if value is None else value + loose, "the mean output tok/s", note)}

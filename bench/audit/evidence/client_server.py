@@ -1,0 +1,77 @@
+"""Whether the server's own counters tell the same story as the client."""
+
+from bench.audit.claim import Claim, ServerSaid
+from bench.audit.evidence.evidence import Exhibits, Lacking, Observed
+from bench.audit.evidence.rounding import beyond, looseness
+from bench.audit.evidence.successful import Answered
+from bench.metrics import ratio
+
+TOKENS = "ev_server_client_tokens_ratio"
+
+
+def client_server(claim: Claim, answered: Answered) -> Exhibits:
+    """Counters, latencies, cache and preemptions; one thing is asked for where there is no server's word."""
+    server = claim.server
+    if server is None:
+        return {TOKENS: Lacking("the server's counters")}
+    return {
+        **_counted(claim, server),
+        **_latencies(answered, server),
+        **_cache(claim, server),
+        **_preempted(server),
+    }
+
+
+def _counted(claim: Claim, server: ServerSaid) -> Exhibits:
+    said = claim.said
+    pairs = {
+        TOKENS: (server.generated_tokens, said.total_output_tokens, 0),
+        "ev_server_client_prompt_ratio": (server.prompt_tokens, said.total_input_tokens, said.completed or 0),
+        "ev_server_client_requests_ratio": (server.requests, said.completed, 0),
+    }
+    found: Exhibits = {}
+    for column, (seen, own, free) in pairs.items():
+        if seen is not None and own:
+            found[column] = _ratio(claim, seen, own, free)
+    return found or {TOKENS: Lacking("the same count by server and client")}
+
+
+def _ratio(claim: Claim, seen: float, own: int, free: int) -> Observed:
+    """Server over client; a known warm-up may be in the server's count, and one token in front of each prompt."""
+    warm = 1 + (claim.asked.warmup_count or 0) / (claim.said.completed or 1)
+    value = min((seen / own, seen / own / warm), key=lambda each: abs(each - 1))
+    if value > 1:
+        value = max(1.0, value - free / own)
+    return Observed(value, f"{seen:.0f} by the server, {own} by the client")
+
+
+def _latencies(answered: Answered, server: ServerSaid) -> Exhibits:
+    ttft, tpot = answered.mean("ttft"), answered.mean("tpot")
+    found: Exhibits = {}
+    over = ratio(ttft, server.ttft_mean_s)
+    if over is not None:
+        note = f"mean TTFT {ttft:.6g} s by the client, {server.ttft_mean_s:.6g} s by the server"
+        found["ev_ttft_over_server"] = Observed(over * (1 + looseness(ttft, server.ttft_mean_s)), note)
+    if tpot is not None and server.tpot_mean_s:
+        note = f"mean TPOT {tpot:.6g} s by the client, {server.tpot_mean_s:.6g} s by the server"
+        loose = looseness(tpot, server.tpot_mean_s)
+        found["ev_client_server_tpot_rel"] = Observed(beyond(tpot, server.tpot_mean_s, loose), note)
+    return found or {"ev_client_server_tpot_rel": Lacking("mean TTFT or TPOT by server and client")}
+
+
+def _cache(claim: Claim, server: ServerSaid) -> Exhibits:
+    """Hits where there should be none; a cache that is declared is part of the scenario."""
+    asked = claim.asked
+    if asked.prefix_caching is not False and not asked.has_distinct_prompts:
+        meant = asked.prefix_caching is True or asked.has_distinct_prompts is False
+        return {} if meant else {"ev_prefix_hit_share": Lacking("whether prompts were to be distinct")}
+    share = 0.0 if server.prefix_queries == 0 else ratio(server.prefix_hits, server.prefix_queries)
+    if share is None:
+        return {"ev_prefix_hit_share": Lacking("the server's prefix cache counters")}
+    return {
+        "ev_prefix_hit_share": Observed(share, f"{server.prefix_hits or 0:.0f} of {server.prefix_queries:.0f} tokens")
+    }
+
+
+def _preempted(server: ServerSaid) -> Exhibits:
+    return {} if server.preemptions is None else {"ev_preemptions": Observed(float(server.preemptions))}

@@ -1,0 +1,100 @@
+"""Whether all that was asked for was answered, and whether what is stated is possible at all."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from bench.audit.claim import Claim
+from bench.audit.evidence.evidence import Exhibits, Lacking, Observed, observed
+from bench.audit.evidence.successful import Answered
+from bench.metrics import Floats, Ints, ratio
+
+DURATION_S = 60.0  # a measured window; LoadGen asks for ten times that
+
+
+def completeness(claim: Claim, answered: Answered) -> Exhibits:
+    """Failures, what was left out, what was never measured, and how long it was looked at."""
+    said, asked = claim.said, claim.asked
+    failed = said.failed
+    if failed is None and answered.series.is_ok is not None:
+        failed = int((~answered.series.is_ok).sum())
+    done = None if said.completed is None else said.completed + (failed or 0)
+    found: Exhibits = {
+        "ev_failure_share": observed(
+            None if failed is None or done is None else ratio(failed, done),
+            "how many requests completed and how many failed",
+            f"{failed} of {done}",
+        ),
+        "ev_answered_share": observed(
+            ratio(done, asked.request_count),
+            "how many requests were asked for and how many came back",
+            f"{done} of {asked.request_count}",
+        ),
+        "ev_duration_over_required": _duration(answered),
+    }
+    if failed:
+        found["ev_completed_share"] = observed(
+            ratio(said.completed, asked.request_count),
+            "how many requests were asked for",
+            f"{said.completed} of {asked.request_count}",
+        )
+    return found | _nothing(claim)
+
+
+def _duration(answered: Answered) -> Observed | Lacking:
+    duration, iterations = answered.claim.said.duration_s, answered.series.iteration_s
+    if duration is None and iterations is not None:
+        duration = float(iterations.sum())
+    return observed(
+        ratio(duration, DURATION_S), "how long it was measured", f"{duration or 0:.6g} s of {DURATION_S:g} s"
+    )
+
+
+def _nothing(claim: Claim) -> Exhibits:
+    counted = {"requests completed": claim.said.completed, "output tokens": claim.said.total_output_tokens}
+    none = [name for name, count in counted.items() if count == 0]
+    if not none and all(count is None for count in counted.values()):
+        return {"ev_nothing_measured": Lacking("how many requests completed and how many tokens came")}
+    return {"ev_nothing_measured": Observed(float(len(none)), " and ".join(f"0 {name}" for name in none))}
+
+
+def cancelled(claim: Claim) -> Exhibits:
+    """Whether the client says that it was stopped; nothing where it says nothing."""
+    said = claim.said.is_cancelled
+    return {} if said is None else {"ev_cancelled": Observed(float(said))}
+
+
+def impossible(claim: Claim, answered: Answered) -> Exhibits:
+    """How many times, counts and rates are below zero or infinite; a negative deviation is percentile_order's."""
+    named = {**_numbers("", vars(claim.said)), **_numbers("asked ", vars(claim.asked))}
+    named |= _numbers("server ", {} if claim.server is None else vars(claim.server))
+    for metric, values in claim.latency_s.items():
+        named |= _numbers(f"{metric} ", {name: value for name, value in values.items() if name != "std"})
+    below = [f"{name} {value:g}" for name, value in named.items() if value < 0]
+    arrays = dict(_arrays(answered))
+    below += [f"{count} of {name}" for name, array in arrays.items() if (count := _outside(array))]
+    entries = sum(_outside(array) for array in arrays.values())
+    stated = sum(value < 0 for value in named.values())
+    return {"ev_impossible_values": Observed(float(stated + entries), ", ".join(below))}
+
+
+def _numbers(prefix: str, values: dict[str, object]) -> dict[str, float]:
+    return {
+        f"{prefix}{name}": float(value)
+        for name, value in values.items()
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    }
+
+
+def _arrays(answered: Answered) -> Iterator[tuple[str, Floats | Ints]]:
+    for name in ("input_tokens", "output_tokens", "ttft_s", "e2el_s", "gap_s", "iteration_s"):
+        array = getattr(answered.series, name)
+        if array is not None:
+            yield name, array
+
+
+def _outside(array: Floats | Ints) -> int:
+    """One pass where there is nothing to find: series are long."""
+    if not len(array) or (np.nanmin(array) >= 0 and np.nanmax(array) < np.inf):
+        return 0
+    return int((array < 0).sum() + np.isinf(array).sum())

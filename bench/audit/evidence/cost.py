@@ -1,0 +1,125 @@
+"""What a token costs, by the price and the throughput that a claim states, and what it leaves unsaid of either."""
+
+from collections.abc import Mapping
+from decimal import Decimal
+
+from bench.audit.claim import Claim
+from bench.audit.evidence.evidence import Exhibits, Lacking, Observed, Subject
+from bench.audit.evidence.importer_remarks import REMARKED
+from bench.audit.evidence.rates import input_tok_per_s, output_tok_per_s, total_tok_per_s
+from bench.audit.evidence.roofline import computed_share
+from bench.metrics import ratio
+from bench.physics import WEIGHT_BYTES, least_flops
+
+COST, COST_UNIT, PER_USER = "ev_cost_ratio", "ev_cost_unit_ratio", "ev_per_user_times_tpot"
+MTOK, HOUR_S = 1e6, 3600.0
+COST_LOW, COST_HIGH = 0.98, 1.02
+# Per thousand for per million, cents in thousandths, per token: what a unit slips by.
+SLIPS = (1e3, 1e6, 1e-3, 1e-6)
+SLIP_TOLERANCE = 0.1
+
+
+def cost_identity(claim: Claim, subject: Subject) -> Exhibits:
+    """Stated cost of a million tokens over the one that price and throughput make; nothing where none is stated."""
+    said = claim.said
+    stated = {
+        "input": said.usd_per_mtok_input,
+        "output": said.usd_per_mtok_output,
+        "total": said.usd_per_mtok_total,
+    }
+    of_which = {which: usd for which, usd in stated.items() if usd is not None}
+    if claim.outcome != "measured" or (not of_which and said.usd_per_mtok_unstated is None):
+        return {}
+    if claim.asked.usd_per_hour is None:
+        lacking = Lacking("the price of what is rented is not said: give --usd-per-hour")
+        return {COST: lacking} | _unstated(claim, {})
+    computed = _computed(claim, claim.asked.usd_per_hour)
+    if computed:
+        return _identity(of_which, computed) | _unstated(claim, computed)
+    lowest = min([*of_which.values(), *([] if said.usd_per_mtok_unstated is None else [said.usd_per_mtok_unstated])])
+    return _beyond_peak(claim, subject, lowest) | _unstated(claim, computed)
+
+
+def _computed(claim: Claim, usd_per_hour: float) -> dict[str, float]:
+    """USD a million tokens by which tokens, as far as their throughput is known."""
+    output, given = output_tok_per_s(claim), input_tok_per_s(claim)
+    total = total_tok_per_s(claim)
+    if total is None and output is not None and given is not None:
+        total = output + given
+    rates = {"input": given, "output": output, "total": total}
+    return {which: usd_per_hour / (rate * HOUR_S) * MTOK for which, rate in rates.items() if rate}
+
+
+def _identity(stated: Mapping[str, float], computed: Mapping[str, float]) -> Exhibits:
+    if not stated:
+        return {}
+    known = {which: (usd, computed[which]) for which, usd in stated.items() if which in computed}
+    if not known:
+        return {COST: Lacking(f"the throughput of {' or '.join(stated)} tokens is not said")}
+    which = max(known, key=lambda name: abs(nearest(*known[name]) - 1))
+    usd, own = known[which]
+    share = nearest(usd, own)
+    note = f"{usd:g} USD a million {which} tokens, where price over throughput makes {own:.4g}"
+    slip = next((factor for factor in SLIPS if abs(share / factor - 1) <= SLIP_TOLERANCE), None)
+    if slip is None:
+        return {COST: Observed(share, note)}
+    return {COST_UNIT: Observed(share, f"{note}: a unit is off by {slip:g}")}
+
+
+def _beyond_peak(claim: Claim, subject: Subject, usd: float) -> Exhibits:
+    """Where no throughput is said: the cost over the least that price and peak arithmetic allow, if below that."""
+    gpu, model, price = subject.gpu, subject.model, claim.asked.usd_per_hour
+    lacking = Lacking("the throughput of the tokens that cost this is not said")
+    if gpu is None or model is None or price is None or usd <= 0 or computed_share(claim) != 1.0:
+        return {COST: lacking}
+    # Whatever its precision is.
+    peak = max(gpu.flops_per_s(precision) for precision in WEIGHT_BYTES) * (claim.asked.gpu_count or 1)
+    rate, most = price / HOUR_S / usd * MTOK, peak / least_flops(model)
+    if rate <= most:
+        return {COST: lacking}
+    note = (
+        f"{price:g} USD an hour at {usd:g} USD a million tokens are {rate:.0f} tok/s, more than the {most:.0f} that "
+        f"{gpu.gpu} can compute of {model.model}; by a thousand tokens they would be {rate / 1e3:.3g}"
+    )
+    return {COST_UNIT: Observed(most / rate, note)}
+
+
+def nearest(stated: float, computed: float) -> float:
+    """Stated over computed, at the value nearest to the computed one that is still printed so."""
+    half = float(Decimal(1).scaleb(int(Decimal(repr(stated)).normalize().as_tuple().exponent))) / 2
+    near = min(max(computed, stated - half), stated + half)
+    return near / computed
+
+
+def _unstated(claim: Claim, computed: Mapping[str, float]) -> Exhibits:
+    """A cost that does not say of which tokens, with those that it fits."""
+    usd = claim.said.usd_per_mtok_unstated
+    if usd is None:
+        return {}
+    fits = [which for which, own in computed.items() if COST_LOW <= nearest(usd, own) <= COST_HIGH]
+    said = f"it fits {' and '.join(fits)} tokens" if fits else "it fits none whose throughput is known"
+    return {REMARKED["cost_denominator_unstated"]: Observed(1.0, f"{usd:g} USD a million tokens: {said}")}
+
+
+def token_units(claim: Claim, _subject: Subject) -> Exhibits:
+    """Rates whose tokens or users are not what they are called."""
+    found: Exhibits = {}
+    said = claim.said
+    if said.unstated_throughput_tok_per_s is not None:
+        note = f"{said.unstated_throughput_tok_per_s:g} tokens a second, generated or all"
+        found[REMARKED["tokens_ambiguous"]] = Observed(1.0, note)
+    if said.per_user_tok_per_s is not None and claim.outcome == "measured":
+        found[PER_USER] = _per_user(claim, said.per_user_tok_per_s)
+    return found
+
+
+def _per_user(claim: Claim, stated: float) -> Observed | Lacking:
+    """Tokens a second a user times the time a token takes: 1, by the mean or by the median."""
+    paces = [pace for pace in (claim.latency("tpot", "mean"), claim.latency("tpot", "median")) if pace]
+    if not paces:
+        return Lacking("the time per output token is not said")
+    product = min((stated * pace for pace in paces), key=lambda value: abs(value - 1))
+    share = ratio(output_tok_per_s(claim), claim.asked.concurrency)
+    shared = share is not None and abs(share / stated - 1) <= COST_HIGH - 1
+    why = f"; {share:.4g} is the throughput over the concurrency" if shared else ""
+    return Observed(product, f"{stated:g} tok/s a user, where a token takes {1e3 * min(paces):.4g} ms{why}")

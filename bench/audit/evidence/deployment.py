@@ -1,0 +1,95 @@
+"""A claim's model on its GPUs, as the rooflines need it; or which of the inputs is not said."""
+
+from dataclasses import dataclass, replace
+
+from bench.audit.claim import Asked, Claim
+from bench.audit.evidence.evidence import Lacking, Subject
+from bench.catalog.rows import CatalogModel, Gpu
+from bench.physics import WEIGHT_BYTES, Group
+
+KV_LEAST_BYTES, KV_MOST_BYTES = 1.0, 2.0  # what engines keep: 8 bits at least, 16 where nothing else is said
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """A model in `replicas` groups of GPUs that each hold all of it.
+
+    Where the precision of the KV cache is not said, `group` has the least that engines keep, so that what it needs is
+    what it needs at least.
+    """
+
+    model: CatalogModel
+    group: Group
+    replicas: float
+    is_kv_known: bool
+    kv_copies: float  # how often a group holds the KV of a sequence, at least
+
+    @property
+    def gpu_count(self) -> float:
+        """GPUs of all groups."""
+        return self.replicas * self.group.count
+
+    @property
+    def bytes_per_s(self) -> float:
+        """Peak bandwidth of all groups."""
+        return self.replicas * self.group.bytes_per_s
+
+    @property
+    def flops_per_s(self) -> float:
+        """Dense peak of all groups."""
+        return self.replicas * self.group.flops_per_s
+
+    @property
+    def at_most(self) -> Group:
+        """The group with the most that its KV elements take, where that is not said."""
+        return self.group if self.is_kv_known else replace(self.group, kv_bytes=KV_MOST_BYTES)
+
+
+def deployment(claim: Claim, subject: Subject) -> Deployment | Lacking:
+    """Where the claim's model runs; what is missing for it, by the name of the flag that gives it."""
+    known = known_inputs(claim, subject)
+    sizes = group_sizes(claim.asked)
+    if isinstance(known, Lacking):
+        return known
+    if isinstance(sizes, Lacking):
+        return sizes
+    model, gpu, precision = known
+    size, replicas = sizes
+    kv_bytes = WEIGHT_BYTES.get(subject.kv_precision or "")
+    group = Group(gpu, size, precision, kv_bytes or KV_LEAST_BYTES)
+    return Deployment(model, group, replicas, kv_bytes is not None, _least_copies(model, claim.asked))
+
+
+def known_inputs(claim: Claim, subject: Subject) -> tuple[CatalogModel, Gpu, str] | Lacking:
+    """Model, GPU and precision of the weights, or the first of them that is not known."""
+    asked, model, gpu, precision = claim.asked, subject.model, subject.gpu, subject.precision
+    if model is None:
+        return unknown("model", asked.model)
+    if gpu is None:
+        return unknown("GPU", asked.gpu)
+    if precision is None:
+        return unknown("precision", asked.precision)
+    return model, gpu, precision
+
+
+def unknown(what: str, said: str | None) -> Lacking:
+    """What is said when the catalogue has none of what a claim says, or it says none."""
+    why = "is not said" if said is None else f"is {said!r}, which the catalogue does not know"
+    return Lacking(f"the {what} {why}: give --{what.lower()}")
+
+
+def group_sizes(asked: Asked) -> tuple[int, float] | Lacking:
+    """GPUs of one group, and how many groups there are."""
+    tensor = asked.tp_size or (1 if asked.gpu_count == 1 else None)
+    if tensor is None:
+        return Lacking("how many GPUs hold one copy of the model is not said: give --tp")
+    size = max(tensor * (asked.pp_size or 1), asked.ep_size or 1)
+    count = asked.gpu_count or size * (asked.dp_size or 1)
+    return size, max(1.0, count / size)
+
+
+def _least_copies(model: CatalogModel, asked: Asked) -> float:
+    """KV heads cannot be cut; attention that is spread over the sequences needs no copies, and MLA mostly is."""
+    if model.mla_kv_lora or (asked.dp_size or 1) > 1 or (asked.ep_size or 1) > 1:
+        return 1.0
+    return max(1.0, (asked.tp_size or 1) / model.n_kv_heads)

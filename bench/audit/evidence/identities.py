@@ -1,0 +1,49 @@
+"""Everything that a claim is asked of itself: what it says twice must agree."""
+
+from bench.audit.claim import Claim
+from bench.audit.evidence.arithmetic import order, peak, rates, statistics_again, sums, window
+from bench.audit.evidence.client import client
+from bench.audit.evidence.client_server import client_server
+from bench.audit.evidence.completeness import cancelled, completeness, impossible
+from bench.audit.evidence.evidence import Exhibits, Observed, Subject
+from bench.audit.evidence.latency import e2el_identity, sums_of_means
+from bench.audit.evidence.queueing import first_iteration, offered, queueing
+from bench.audit.evidence.statistics import intervals, quality, tails
+from bench.audit.evidence.stream import bursts, chunks, lengths
+from bench.audit.evidence.successful import Answered
+
+_OF_BOTH = (
+    *(completeness, impossible, sums, statistics_again, window, e2el_identity, sums_of_means, queueing),
+    *(first_iteration, offered, chunks, bursts, lengths, client, client_server, tails, intervals),
+)
+_IMPLIED = ("ev_chunk_token_ratio_implied", "ev_tokens_per_chunk")
+_OF_CLAIM = (cancelled, rates, order, peak, quality)
+
+
+def identities(claim: Claim, _subject: Subject) -> Exhibits:
+    """The evidence that needs nothing but the claim; of one that was not measured only whether it was stopped."""
+    if claim.outcome != "measured":
+        return cancelled(claim)
+    answered = Answered(claim)
+    found: Exhibits = {}
+    for of_claim in _OF_CLAIM:
+        found |= of_claim(claim)
+    for of_both in _OF_BOTH:
+        found |= of_both(claim, answered)
+    return _alone(_without_slip(found))
+
+
+def _without_slip(found: Exhibits) -> Exhibits:
+    """A latency in another unit is one finding; what only the sums of means say of the stream then says nothing."""
+    slip = found["ev_unit_factor"]
+    if isinstance(slip, Observed) and slip.value != 1.0 and "ev_chunk_token_ratio_implied" in found:
+        return {name: value for name, value in found.items() if name not in _IMPLIED}
+    return found
+
+
+def _alone(found: Exhibits) -> Exhibits:
+    """Where nothing was measured there is nothing else to doubt."""
+    nothing = found["ev_nothing_measured"]
+    if isinstance(nothing, Observed) and nothing.value:
+        return {column: found[column] for column in ("ev_nothing_measured", "ev_failure_share", "ev_answered_share")}
+    return found

@@ -1,0 +1,135 @@
+"""Whether what a claim says was in memory fits there, and whether its weights have the size that they are said to."""
+
+import re
+
+from bench.audit.claim import Claim
+from bench.audit.evidence.deployment import Deployment, deployment, unknown
+from bench.audit.evidence.evidence import Exhibits, Lacking, Observed, Subject
+from bench.audit.evidence.rates import decoding, mean_context, mean_isl, mean_osl, most_together
+from bench.physics import GIB, WEIGHT_BYTES, checkpoint_bytes, kv_elements
+from bench.wording import counted
+
+FIT, FIT_ASKED = "ev_memory_fit", "ev_memory_fit_asked"
+WEIGHTS, WEIGHTS_DEVICE = "ev_weight_bytes_ratio", "ev_weight_bytes_ratio_device"
+CONTEXT, NATIVE, CAUSE = "ev_context_over_max", "ev_context_over_native", "ev_cause_contradicted"
+KV_ROOM, KV_ROOM_PREEMPTED = "ev_kv_tokens_over_room", "ev_kv_tokens_over_room_preempted"
+SIZED_LOW, SIZED_HIGH = 0.85, 1.25  # weights found over those of a precision
+_OF_CONTEXT = re.compile(
+    r"context|max[_ -]?model[_ -]?len|(?:sequence|prompt|input) (?:length|too long)|too many tokens|too long",
+    re.IGNORECASE,
+)
+
+
+def memory_needs(claim: Claim, subject: Subject) -> Exhibits:
+    """What memory says of the claim; also of one that failed, since a bound that is broken is why it did."""
+    if claim.outcome == "not-run":
+        return {}
+    return {**_fit(claim, subject), **_weights(claim, subject), **_context(claim, subject), **_kv_room(claim)}
+
+
+def _fit(claim: Claim, subject: Subject) -> Exhibits:
+    on = deployment(claim, subject)
+    if isinstance(on, Lacking):
+        return {FIT: on}
+    isl, osl, running = mean_isl(claim), mean_osl(claim), decoding(claim)
+    if isl is None or osl is None:
+        return {FIT: _needed(claim, on, 0.0, 0.0)}
+    if running is not None:
+        return {FIT: _needed(claim, on, running, isl + osl / 2)}
+    # How many ran together is not known: one did.
+    found: Exhibits = {FIT: _needed(claim, on, 1.0, isl + osl)}
+    asked = most_together(claim)
+    # Of requests that were all sent at once, as offline, nobody says that they ran together.
+    is_said = claim.asked.concurrency is not None or claim.asked.batch is not None
+    if asked is not None and is_said and not shares_prefixes(claim):
+        found[FIT_ASKED] = _needed(claim, on, asked, isl + osl / 2)
+    return found
+
+
+def _needed(claim: Claim, on: Deployment, sequences: float, context: float) -> Observed:
+    """Of the memory that the engine may take, what weights and KV take at least."""
+    weights = claim.asked.weights_gib if claim.asked.weights_source in ("log", "index") else None
+    weights_gib = (weights or checkpoint_bytes(on.model, on.group.precision) / GIB) * on.replicas
+    held = 0.0 if shares_prefixes(claim) else sequences * kv_elements(on.model, context)
+    kv_gib = held * on.group.kv_bytes * on.kv_copies / GIB
+    # Where it is not said how much of the memory the engine takes, it is all of it.
+    room = on.gpu_count * on.group.gpu.mem_gib_device * (claim.asked.gpu_memory_utilization or 1.0)
+    kv = f" and {kv_gib:.1f} GiB of KV for {counted(sequences, 'sequence')} of {context:.0f} tokens" if held else ""
+    where = f"{on.gpu_count:.0f} x {on.group.gpu.gpu}, which take {room:.1f} GiB"
+    note = f"weights of {weights_gib:.1f} GiB{kv} on {where}"
+    return Observed((weights_gib + kv_gib) / room, note)
+
+
+def shares_prefixes(claim: Claim) -> bool:
+    """Whether sequences may hold KV together, so that no sum says what is resident."""
+    asked = claim.asked
+    return asked.has_distinct_prompts is False or (asked.prefix_caching is True and asked.has_distinct_prompts is None)
+
+
+def _weights(claim: Claim, subject: Subject) -> Exhibits:
+    """Weights as found over those of the claimed precision."""
+    found, model, precision = claim.asked.weights_gib, subject.model, subject.precision
+    column = WEIGHTS_DEVICE if claim.asked.weights_source == "device" else WEIGHTS
+    if found is None:
+        return {column: Lacking("the size of the weights is not said: give --weights-gb")}
+    if model is None:
+        return {column: unknown("model", claim.asked.model)}
+    if precision is None:
+        return {column: unknown("precision", claim.asked.precision)}
+    size = found * GIB
+    # All weights of this precision, or embeddings in 16 bits: the checkpoint may be either, or between.
+    plain = model.params_total * WEIGHT_BYTES[precision]
+    whole = checkpoint_bytes(model, precision)
+    expected = min(max(size, min(plain, whole)), max(plain, whole))
+    return {column: Observed(size / expected, _sized(size, expected, precision, model.params_total))}
+
+
+def _sized(size: float, expected: float, precision: str, params: int) -> str:
+    """For a person: which precision they have the size of, and what the claimed one would be."""
+    would = f"{precision.upper()} would be {expected / 1e9:.1f} GB"
+    if SIZED_LOW <= size / expected <= SIZED_HIGH:
+        return f"weights of {size / 1e9:.1f} GB; {would}"
+    near = min(WEIGHT_BYTES, key=lambda name: abs(size / (params * WEIGHT_BYTES[name]) - 1))
+    if SIZED_LOW <= size / (params * WEIGHT_BYTES[near]) <= SIZED_HIGH:
+        return f"weights of {size / 1e9:.1f} GB are {near.upper()}-sized; {would}"
+    return f"weights of {size / 1e9:.1f} GB are of no precision that is known; {would}"
+
+
+def _context(claim: Claim, subject: Subject) -> Exhibits:
+    isl, osl, limit = mean_isl(claim), mean_osl(claim), claim.asked.max_model_len
+    if isl is None or osl is None:
+        return {}
+    # What was asked for, where more was asked than came: a prompt that is refused leaves none.
+    tokens = max(isl + osl, (claim.asked.isl or 0.0) + (claim.asked.osl or 0.0))
+    note = f"{tokens:.0f} tokens of prompt and answer"
+    found: Exhibits = {CONTEXT: Lacking("how long a context the server takes is not said: give --max-model-len")}
+    if limit:
+        found[CONTEXT] = Observed(tokens / limit, f"{note} in a context of {limit}")
+    if subject.model is not None:
+        native = subject.model.native_ctx
+        found[NATIVE] = Observed(tokens / native, f"{note}; {subject.model.model} was trained for {native}")
+    return found | _cause(claim, tokens)
+
+
+def _cause(claim: Claim, tokens: float) -> Exhibits:
+    """1 where a failure is blamed on a context that was long enough."""
+    cause, limit = claim.said.stated_cause, claim.asked.max_model_len
+    if claim.outcome != "failed" or cause is None or _OF_CONTEXT.search(cause) is None:
+        return {}
+    if not limit:
+        return {CAUSE: Lacking("how long a context the server takes is not said: give --max-model-len")}
+    return {CAUSE: Observed(float(tokens <= limit), f"{cause[:80]!r}, and {tokens:.0f} tokens are asked of {limit}")}
+
+
+def _kv_room(claim: Claim) -> Exhibits:
+    server, running, context = claim.server, decoding(claim), mean_context(claim)
+    room = claim.asked.kv_cache_tokens or (server.kv_cache_tokens if server else None)
+    if not room or claim.outcome != "measured":
+        return {}
+    if running is None or context is None:
+        return {KV_ROOM: Lacking("how many sequences ran together, or how long they were, is not said")}
+    if shares_prefixes(claim):
+        return {KV_ROOM: Lacking("how much of the KV cache sequences share is not said")}
+    note = f"{counted(running, 'sequence')} of {context:.0f} tokens in room for {room:.0f}"
+    column = KV_ROOM if server is not None and server.preemptions == 0 else KV_ROOM_PREEMPTED
+    return {column: Observed(running * context / room, note)}

@@ -1,0 +1,100 @@
+"""What a claim says of its tokens: how many a second, how long, and how many requests together."""
+
+from bench.audit.claim import Claim
+from bench.metrics import ratio
+
+
+def mean_isl(claim: Claim) -> float | None:
+    """Tokens of a prompt in the mean: as counted, else as asked for."""
+    return ratio(claim.said.total_input_tokens, claim.said.completed) or claim.asked.isl
+
+
+def mean_osl(claim: Claim) -> float | None:
+    """Tokens of an answer in the mean: as counted, else as asked for."""
+    return ratio(claim.said.total_output_tokens, claim.said.completed) or claim.asked.osl
+
+
+def mean_context(claim: Claim) -> float | None:
+    """Tokens that a sequence holds in the mean while it decodes: its prompt and half of its answer."""
+    isl, osl = mean_isl(claim), mean_osl(claim)
+    return None if isl is None or osl is None else isl + osl / 2
+
+
+def output_tok_per_s(claim: Claim) -> float | None:
+    """Output tokens a second of the whole system; a total that is not divided is by the lengths."""
+    said = claim.said
+    stated = _stated(
+        said.output_throughput_tok_per_s,
+        _whole(said.output_per_gpu_tok_per_s, claim),
+        ratio(said.total_output_tokens, said.duration_s),
+        _of_requests(claim, mean_osl(claim)),
+    )
+    if stated is not None:
+        return stated
+    total, isl, osl = total_tok_per_s(claim), mean_isl(claim), mean_osl(claim)
+    return None if total is None or isl is None or not osl else total * osl / (isl + osl)
+
+
+def input_tok_per_s(claim: Claim) -> float | None:
+    """Prompt tokens a second of the whole system."""
+    said = claim.said
+    stated = _stated(
+        said.input_throughput_tok_per_s,
+        ratio(said.total_input_tokens, said.duration_s),
+        _of_requests(claim, mean_isl(claim)),
+    )
+    if stated is not None:
+        return stated
+    total, output = total_tok_per_s(claim), output_tok_per_s(claim)
+    if total is not None and output is not None:
+        return max(0.0, total - output)
+    isl, osl = mean_isl(claim), mean_osl(claim)
+    return None if output is None or isl is None or not osl else output * isl / osl
+
+
+def total_tok_per_s(claim: Claim) -> float | None:
+    """Prompt and output tokens a second of the whole system, where they are said together.
+
+    Where tokens are said and not which, they count as the total: whichever they are, there were no fewer.
+    """
+    said = claim.said
+    return _stated(
+        said.total_throughput_tok_per_s,
+        _whole(said.total_per_gpu_tok_per_s, claim),
+        said.unstated_throughput_tok_per_s,
+    )
+
+
+def decoding(claim: Claim) -> float | None:
+    """Requests that were being decoded in the mean, without those that waited: Little's law over that time."""
+    batch = claim.asked.batch
+    if batch is not None:
+        return float(batch)
+    output, tpot, osl = output_tok_per_s(claim), claim.latency("tpot", "mean"), mean_osl(claim)
+    if output is None or tpot is None or not osl:
+        return None
+    return output * tpot * (osl - 1) / osl
+
+
+def most_together(claim: Claim) -> int | None:
+    """The most requests that can have been in flight: as asked, and no more than there were."""
+    asked = claim.asked
+    known = [count for count in (asked.batch or asked.concurrency, asked.request_count) if count]
+    return min(known, default=None)
+
+
+def _of_requests(claim: Claim, tokens: float | None) -> float | None:
+    """Tokens a second from requests a second, or from a batch that takes a known time."""
+    rate = claim.said.request_throughput_per_s
+    if rate is None and claim.asked.batch is not None:
+        rate = ratio(claim.asked.batch, claim.latency("e2el", "mean") or claim.latency("e2el", "median"))
+    return None if rate is None or tokens is None else rate * tokens
+
+
+def _whole(per_gpu: float | None, claim: Claim) -> float | None:
+    count = claim.asked.gpu_count
+    return None if per_gpu is None or count is None else per_gpu * count
+
+
+def _stated(*values: float | None) -> float | None:
+    return next((value for value in values if value is not None), None)

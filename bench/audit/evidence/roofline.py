@@ -1,0 +1,198 @@
+"""How near a claim is to what its GPUs can do at most: what they read, what they compute, and how soon a first token.
+
+Each share is of a bound that no run passes. Where an input has a range (the precision of the KV cache, which experts a
+batch touches, how many sequences run together) the bound that is highest decides what is impossible.
+"""
+
+from bench.audit.claim import Claim
+from bench.audit.evidence.deployment import Deployment, deployment
+from bench.audit.evidence.evidence import Exhibits, Lacking, Observed, Subject, observed
+from bench.audit.evidence.rates import (
+    decoding,
+    input_tok_per_s,
+    mean_context,
+    mean_isl,
+    most_together,
+    output_tok_per_s,
+    total_tok_per_s,
+)
+from bench.metrics import ratio
+from bench.physics import (
+    GIB,
+    Group,
+    decode_flops,
+    decode_step_bytes,
+    kv_elements,
+    kv_read_bytes,
+    least_flops,
+    prefill_flops,
+)
+from bench.wording import counted
+
+BANDWIDTH, BANDWIDTH_AMD, BANDWIDTH_EXPERTS = "ev_mbu", "ev_mbu_amd", "ev_mbu_experts"
+COMPUTE, BEST, PREFILL = "ev_mfu", "ev_best_of_rooflines", "ev_prefill_share"
+_LENGTHS = "how long prompts and answers are is not said"
+_RATE = "no throughput is said"
+
+
+def roofline_shares(claim: Claim, subject: Subject) -> Exhibits:
+    """Shares of the rooflines that a served claim reaches; nothing for one that was not measured or not served."""
+    if claim.outcome != "measured" or not _is_served(claim):
+        return {}
+    found = deployment(claim, subject)
+    if isinstance(found, Lacking):
+        return dict.fromkeys((BANDWIDTH, COMPUTE, PREFILL), found)
+    return {**_bandwidth(claim, found), **_compute(claim, found), **_far_below(claim, found), **_prefill(claim, found)}
+
+
+def _is_served(claim: Claim) -> bool:
+    return bool(claim.latency_s) or output_tok_per_s(claim) is not None or total_tok_per_s(claim) is not None
+
+
+def _bandwidth(claim: Claim, on: Deployment) -> Exhibits:
+    column = BANDWIDTH_AMD if on.group.gpu.vendor == "AMD" else BANDWIDTH
+    speculated = _speculated(claim)
+    if isinstance(speculated, Lacking):
+        return {column: speculated}
+    by_rate, by_pace = _read_for_rate(claim, on, speculated), _read_for_pace(claim, on, speculated)
+    known = [share for share in (by_rate, by_pace) if isinstance(share, Observed)]
+    if not known:
+        return {column: by_rate}
+    found: Exhibits = {column: max(known, key=lambda share: share.value)}
+    batch, output, context = most_together(claim), output_tok_per_s(claim), mean_context(claim)
+    if on.model.moe_layers and batch and output is not None and context is not None:
+        read = decode_step_bytes(on.model, on.group, batch, 0) + batch * _sequence_bytes(on, context)
+        share = output / speculated / batch * read / on.bytes_per_s
+        found[BANDWIDTH_EXPERTS] = Observed(share, f"each step of {batch} reads {read / 1e9:.1f} GB if chance has it")
+    return found
+
+
+def _read_for_rate(claim: Claim, on: Deployment, speculated: float) -> Observed | Lacking:
+    """Of the bandwidth, what the output throughput reads at least: the most sequences a step, the fewest experts."""
+    output, context = output_tok_per_s(claim), mean_context(claim)
+    if output is None:
+        return Lacking(_RATE)
+    if context is None:
+        return Lacking(_LENGTHS)
+    per_sequence = _sequence_bytes(on, context)
+    # Of one group; never more than its memory holds, which is all of a context, however little of it a step reads.
+    held = kv_elements(on.model, context) * on.group.kv_bytes * on.kv_copies
+    room = on.group.count * on.group.gpu.mem_gib_device * GIB / max(1.0, held)
+    stated = most_together(claim)
+    batch = max(1.0, room if stated is None else min(room, stated / on.replicas))
+    read = _least_weights(on) + batch * per_sequence
+    share = output / speculated / on.replicas / batch * read / on.group.bytes_per_s
+    note = (
+        f"{output:.1f} tok/s of {counted(batch, 'sequence')} a step read {read / 1e9:.2f} GB a step, "
+        f"{share * on.bytes_per_s / 1e12:.2f} TB/s of {on.bytes_per_s / 1e12:.2f}"
+    )
+    return Observed(share, note)
+
+
+def _read_for_pace(claim: Claim, on: Deployment, speculated: float) -> Observed | Lacking:
+    """Of the bandwidth, what one sequence alone reads in the time that a token takes."""
+    tpot = claim.latency("tpot", "mean") or claim.latency("tpot", "median")
+    isl = mean_isl(claim)
+    if not tpot or isl is None:
+        return Lacking(_LENGTHS)
+    read = _least_weights(on) + _sequence_bytes(on, isl)
+    share = read / on.group.bytes_per_s / (tpot * speculated)
+    return Observed(share, f"{read / 1e9:.2f} GB in {1e3 * tpot:.2f} ms a token, on {_gpus(on.group)}")
+
+
+def _least_weights(on: Deployment) -> float:
+    # A step of one sequence: the experts of one token, whatever the batch.
+    return decode_step_bytes(on.model, on.group, 1, 0)
+
+
+def _sequence_bytes(on: Deployment, context: float) -> float:
+    return kv_read_bytes(on.model, on.group, context) * on.kv_copies
+
+
+def _speculated(claim: Claim) -> float | Lacking:
+    """Tokens that a step gives a sequence in the mean."""
+    asked = claim.asked
+    if asked.spec_tokens_per_step is not None:
+        return asked.spec_tokens_per_step
+    if asked.is_speculative:
+        return Lacking("how many tokens a step of its speculative decoding gives is not said")
+    return 1.0
+
+
+def _compute(claim: Claim, on: Deployment) -> Exhibits:
+    flops = _flops(claim, on)
+    if flops is None:
+        return {COMPUTE: Lacking(_RATE)}
+    note = (
+        f"{flops / 1e12:.1f} TFLOP/s of {on.flops_per_s / 1e12:.1f} dense, on {on.gpu_count:.0f} x {on.group.gpu.gpu}"
+    )
+    return {COMPUTE: Observed(flops / on.flops_per_s, note)}
+
+
+def _flops(claim: Claim, on: Deployment) -> float | None:
+    """Operations a second that the tokens take at least; attention is left out where the lengths are not said."""
+    output, given = output_tok_per_s(claim), input_tok_per_s(claim)
+    isl, context = mean_isl(claim), mean_context(claim)
+    if output is None:
+        total = total_tok_per_s(claim)
+        return None if total is None else total * _prefill_flops_a_token(on, None)
+    fresh = computed_share(claim)
+    # What a cache may have given is left out.
+    prompts = 0.0 if given is None or fresh is None else given * fresh * _prefill_flops_a_token(on, isl)
+    return output * decode_flops(on.model, context or 0.0) + prompts
+
+
+def _prefill_flops_a_token(on: Deployment, isl: float | None) -> float:
+    if not isl:
+        return least_flops(on.model)
+    return prefill_flops(on.model, isl) / isl
+
+
+def computed_share(claim: Claim) -> float | None:
+    """Of the prompt tokens, those that were computed; None where a cache gave some and nobody says how many."""
+    server = claim.server
+    hits = None if server is None else ratio(server.prefix_hits, server.prefix_queries)
+    if hits is not None:
+        return max(0.0, 1.0 - hits)
+    is_doubtful = claim.asked.prefix_caching is True and claim.asked.has_distinct_prompts is not True
+    return None if is_doubtful or claim.asked.has_distinct_prompts is False else 1.0
+
+
+def _far_below(claim: Claim, on: Deployment) -> Exhibits:
+    """The higher of both shares, each counted as high as it can be; only where the load was there all the time."""
+    batch, output, context, flops = (
+        most_together(claim),
+        output_tok_per_s(claim),
+        mean_context(claim),
+        _flops(claim, on),
+    )
+    is_closed = claim.asked.concurrency is not None or claim.asked.batch is not None
+    is_kept_busy = is_closed and not claim.asked.is_open_loop and claim.asked.request_rate_per_s is None
+    if not is_kept_busy or batch is None or output is None or context is None or flops is None:
+        return {}
+    together = max(1.0, min(batch, decoding(claim) or batch) / on.replicas)
+    read = decode_step_bytes(on.model, on.at_most, round(together), context)
+    mbu = output / on.replicas / together * read / on.group.bytes_per_s
+    mfu = flops / on.flops_per_s
+    return {BEST: Observed(max(mbu, mfu), f"{mbu:.1%} of the bandwidth and {mfu:.1%} of the arithmetic")}
+
+
+def _prefill(claim: Claim, on: Deployment) -> Exhibits:
+    ttft, isl, fresh = claim.latency("ttft", "mean"), mean_isl(claim), computed_share(claim)
+    if ttft is None and claim.asked.has_fixed_lengths:
+        ttft = claim.latency("ttft", "median")
+    if ttft is None:
+        return {}
+    if isl is None:
+        return {PREFILL: Lacking("how long prompts are is not said")}
+    if fresh is None:
+        return {PREFILL: Lacking("how many prompt tokens the prefix cache gave is not said")}
+    # Convex in the length: prompts of several lengths take more in the mean than one of the mean length.
+    least_s = fresh * prefill_flops(on.model, isl) / on.group.flops_per_s
+    share = ratio(least_s, ttft)
+    note = f"{isl:.0f} prompt tokens take {1e3 * least_s:.2f} ms at least on {_gpus(on.group)}"
+    return {PREFILL: observed(share, "a time to the first token is 0", note)}
+
+
+def _gpus(group: Group) -> str:
+    return f"{group.count} x {group.gpu.gpu}"

@@ -1,0 +1,162 @@
+"""How claims of one configuration scale: with concurrency, with GPUs, with narrower weights."""
+
+import re
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Sequence
+from itertools import pairwise
+
+from bench.audit.claim import Claim
+from bench.audit.evidence.comparable import Kin, by_level, throughput
+from bench.audit.evidence.evidence import Exhibits, Observed
+from bench.physics import WEIGHT_BYTES
+
+GROWTH, OVER_LINEAR, DIP, FASTER = "ev_load_growth", "ev_over_linear", "ev_throughput_dip", "ev_tpot_drop"
+TP_GAIN, PRECISION_GAIN = "ev_tp_gain", "ev_precision_gain"
+GROWTH_MIN = 0.01
+LEVELS_APART = 1.2  # concurrencies that are nearer to each other are not compared
+_PRECISION_WORDS = re.compile(
+    r"[-_ ](?:bf16|fp16|fp8|int8|int4|mxfp4|nvfp4|fp4|awq|gptq|kv|dynamic|w\d+a\d+)\b", re.IGNORECASE
+)
+
+
+def scaling_gains(claims: Sequence[Claim]) -> list[Exhibits]:
+    """Evidence of each claim among those of its configuration; a claim that stands alone has none."""
+    found: list[Exhibits] = [{} for _ in claims]
+    for of_levels in Kin().groups(claims, is_closed):
+        _levels(claims, by_level(claims, of_levels, lambda claim: claim.asked.concurrency or 0), found)
+    for of_tp in Kin(frozenset({"tp_size", "gpu_count"})).groups(claims, _is_one_copy):
+        for same in _same_load(claims, of_tp):
+            _tp_gain(claims, by_level(claims, same, lambda claim: claim.asked.tp_size or 0), found)
+    for of_precision in Kin(frozenset({"precision", "kv_precision", "model"})).groups(claims, _has_precision):
+        for same in _same_load(claims, of_precision):
+            _precision_gain(claims, by_level(claims, same, _width), found)
+    return found
+
+
+def is_closed(claim: Claim) -> bool:
+    """Whether it is a measured closed loop of a model that is named."""
+    asked = claim.asked
+    has_load = bool(asked.concurrency) and not asked.is_open_loop and asked.request_rate_per_s is None
+    return has_load and claim.outcome == "measured" and asked.model is not None and throughput(claim) is not None
+
+
+def _is_one_copy(claim: Claim) -> bool:
+    asked = claim.asked
+    is_whole = asked.tp_size is not None and asked.gpu_count in (None, asked.tp_size)
+    return is_whole and asked.gpu is not None and _is_comparable(claim)
+
+
+def _has_precision(claim: Claim) -> bool:
+    return claim.asked.precision in WEIGHT_BYTES and claim.asked.gpu is not None and _is_comparable(claim)
+
+
+def _is_comparable(claim: Claim) -> bool:
+    return claim.outcome == "measured" and claim.asked.model is not None and bool(throughput(claim))
+
+
+def _same_load(claims: Sequence[Claim], group: Iterable[int]) -> Iterable[list[int]]:
+    """Those of a group that have the same load, and but for its precision the same model."""
+    found: dict[Hashable, list[int]] = defaultdict(list)
+    for at in group:
+        asked = claims[at].asked
+        model = _PRECISION_WORDS.sub("", (asked.model or "").rpartition("/")[2]).lower()
+        found[asked.concurrency, asked.batch, asked.request_count, model].append(at)
+    return [same for same in found.values() if len(same) > 1]
+
+
+def _levels(claims: Sequence[Claim], levels: list[tuple[float, int]], found: list[Exhibits]) -> None:
+    """Concurrency against throughput and latency, neighbour by neighbour."""
+    apart = _apart(levels)
+    _growth(claims, apart, found)
+    if claims[levels[0][1]].asked.gpu is None:
+        return  # of two GPUs that nobody names nothing more can be compared
+    _over_linear(claims, apart, found)
+    _dips(claims, apart, found)
+    for (_, lower), (_, higher) in pairwise(apart):
+        slow, fast = claims[lower].latency("tpot", "mean"), claims[higher].latency("tpot", "mean")
+        if slow and fast:
+            note = f"{1e3 * slow:.4g} ms a token at {claims[lower].asked.concurrency}, {1e3 * fast:.4g} here"
+            found[higher][FASTER] = Observed(1 - fast / slow, note)
+
+
+def _apart(levels: list[tuple[float, int]]) -> list[tuple[float, int]]:
+    kept = levels[:1]
+    for level in levels[1:]:
+        if level[0] >= LEVELS_APART * kept[-1][0]:
+            kept.append(level)
+    return kept
+
+
+def _growth(claims: Sequence[Claim], levels: list[tuple[float, int]], found: list[Exhibits]) -> None:
+    """By how much throughput times latency differs from the level below, or from the lowest that was capped."""
+    least: Observed | None = None
+    for (below, lower), (_, higher) in pairwise(levels):
+        one, other = _in_flight(claims[lower]), _in_flight(claims[higher])
+        if one is None or other is None:
+            continue
+        growth = abs(other - one) / max(one, other)
+        note = f"throughput times latency is {other:.5g} here and {one:.5g} at {below:.0f}"
+        if least is None or growth < least.value:
+            least = Observed(growth, note)
+        capped = least.value < GROWTH_MIN
+        found[higher][GROWTH] = least if capped else Observed(growth, note)
+
+
+def _in_flight(claim: Claim) -> float | None:
+    """What is proportional to the requests in flight, at the tail, else in the mean."""
+    rate, latency = throughput(claim), claim.latency("e2el", "p99") or claim.latency("e2el", "mean")
+    return None if rate is None or latency is None else rate * latency
+
+
+def _over_linear(claims: Sequence[Claim], levels: list[tuple[float, int]], found: list[Exhibits]) -> None:
+    """Throughput of many streams over that of one, a stream."""
+    lowest, first = levels[0]
+    alone = throughput(claims[first])
+    if lowest != 1 or not alone:
+        return
+    for level, at in levels[1:]:
+        rate = throughput(claims[at]) or 0.0
+        note = f"{rate:.5g} tok/s at {level:.0f}, {alone:.5g} at 1"
+        found[at][OVER_LINEAR] = Observed(rate / alone / level, note)
+
+
+def _dips(claims: Sequence[Claim], levels: list[tuple[float, int]], found: list[Exhibits]) -> None:
+    """By which share a level is below a lower one although a higher one is above both: no saturation."""
+    rates = [throughput(claims[at]) or 0.0 for _, at in levels]
+    highest_after = _running_max(reversed(rates))[::-1]
+    highest_before = _running_max(rates)
+    for place in range(1, len(levels) - 1):
+        before, after = highest_before[place - 1], highest_after[place + 1]
+        drop = 1 - rates[place] / before if before and after > before else 0.0
+        note = f"{rates[place]:.5g} tok/s between {before:.5g} at fewer streams and {after:.5g} at more"
+        found[levels[place][1]][DIP] = Observed(max(0.0, drop), note)
+
+
+def _running_max(values: Iterable[float]) -> list[float]:
+    found: list[float] = []
+    for value in values:
+        found.append(max(value, found[-1]) if found else value)
+    return found
+
+
+def _tp_gain(claims: Sequence[Claim], levels: list[tuple[float, int]], found: list[Exhibits]) -> None:
+    """Throughput over that on fewer GPUs, a GPU."""
+    for (fewer, lower), (more, higher) in pairwise(levels):
+        one, other = throughput(claims[lower]), throughput(claims[higher])
+        if one and other:
+            note = f"{other:.5g} tok/s at TP {more:.0f}, {one:.5g} at TP {fewer:.0f}"
+            found[higher][TP_GAIN] = Observed(other / one / (more / fewer), note)
+
+
+def _width(claim: Claim) -> float:
+    return -WEIGHT_BYTES[claim.asked.precision or ""]
+
+
+def _precision_gain(claims: Sequence[Claim], levels: list[tuple[float, int]], found: list[Exhibits]) -> None:
+    """Throughput over that in the next wider precision, a bit."""
+    for (wide, lower), (narrow, higher) in pairwise(levels):
+        one, other = throughput(claims[lower]), throughput(claims[higher])
+        if one and other:
+            first, second = claims[lower].asked.precision, claims[higher].asked.precision
+            note = f"{other:.5g} tok/s in {second}, {one:.5g} in {first}"
+            found[higher][PRECISION_GAIN] = Observed(other / one / (wide / narrow), note)

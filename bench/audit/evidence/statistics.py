@@ -1,0 +1,137 @@
+"""Whether enough requests and repeats stand behind what is stated, and whether the answers were any good."""
+
+from collections import defaultdict
+from collections.abc import Hashable, Sequence
+from math import ceil, log
+
+import numpy as np
+
+from bench.audit.claim import Claim
+from bench.audit.evidence.arithmetic import quantile
+from bench.audit.evidence.completeness import DURATION_S
+from bench.audit.evidence.evidence import Exhibits, Lacking, Observed
+from bench.audit.evidence.successful import Answered
+from bench.metrics import ratio
+
+PER_SLOT = 10  # InferenceX and MAD send so many
+HEADLINE = 99.0  # a tool of fixed percentiles prints more than this whatever the count, and nobody quotes it
+FIXED = ("guidellm", "inference-perf", "llm-d", "llmd", "aiperf")
+TAIL = 90.0  # from here on percentiles are published; 36 requests support it
+# Student's t, two-sided 95 %, by the number of repeats.
+T_975 = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776}
+
+
+def least_samples(q: float) -> int:
+    """From so many on a percentile has a two-sided distribution-free 95 % interval; `q` is 50 to 100."""
+    return ceil(log(0.025) / log(q / 100)) if q < 100 else 1  # noqa: PLR2004 - p100 is the largest, whatever the count
+
+
+def tails(claim: Claim, answered: Answered) -> Exhibits:
+    """How many percentiles are stated that so few requests do not support; nothing where none are."""
+    is_fixed = any(name.startswith(FIXED) for name in (claim.lineage.format, (claim.lineage.tool or "").lower()))
+    most = HEADLINE if is_fixed else 100.0
+    stated = [
+        (q, metric, name)
+        for metric, values in claim.latency_s.items()
+        for name in values
+        if (q := quantile(name)) is not None and TAIL <= q <= most
+    ]
+    if not stated:
+        return {}
+    count = claim.said.completed
+    if count is None and answered.is_good is not None:
+        count = int(answered.is_good.sum())
+    if count is None:
+        return {"ev_thin_percentiles": Lacking("how many requests completed")}
+    thin = [f"{metric} {name} needs {least_samples(q)}" for q, metric, name in stated if count < least_samples(q)]
+    note = f"{count} requests; {', '.join(thin)}" if thin else ""
+    return {"ev_thin_percentiles": Observed(float(len(thin)), note, _withheld(claim, count))}
+
+
+def _withheld(claim: Claim, count: int) -> tuple[str, ...]:
+    """The columns of every percentile, headline or not, that so few requests do not support."""
+    return tuple(
+        f"{metric}_{name}_ms"
+        for metric, values in claim.latency_s.items()
+        for name in values
+        if (q := quantile(name)) is not None and q >= TAIL and count < least_samples(q)
+    )
+
+
+def intervals(claim: Claim, _answered: Answered) -> Exhibits:
+    """How many of the two guards an interval is stated without; nothing where none is."""
+    if claim.said.interval_half_width_share is None:
+        return {}
+    said, asked = claim.said, claim.asked
+    guards = {
+        f"a window of {DURATION_S:g} s": ratio(said.duration_s, DURATION_S),
+        f"{PER_SLOT} requests a slot": ratio(asked.request_count, (asked.concurrency or 0) * PER_SLOT),
+    }
+    if asked.concurrency is None:
+        guards.popitem()
+    if None in guards.values():
+        return {"ev_unguarded_interval": Lacking(" and ".join(name for name, value in guards.items() if value is None))}
+    broken = [name for name, value in guards.items() if value is not None and value < 1]
+    note = f"± {said.interval_half_width_share:.1%} without {' and '.join(broken)}" if broken else ""
+    withheld = ("interval_half_width_share",) if broken else ()
+    return {"ev_unguarded_interval": Observed(float(len(broken)), note, withheld)}
+
+
+def quality(claim: Claim) -> Exhibits:
+    """The score over the lowest with which a speed may be published; nothing where no such limit is known."""
+    limit, score = claim.asked.slo_quality, claim.said.quality
+    if limit is None:
+        return {}
+    value = ratio(score, limit)
+    if value is None:
+        return {"ev_quality_over_limit": Lacking("the score of the same server process")}
+    return {"ev_quality_over_limit": Observed(value, f"{score:.6g}, at least {limit:.6g}")}
+
+
+# What a published table says only in words; where it differs, so may the load.
+TOLD_APART = ("url_or_title", "system", "provider", "notes")
+
+
+def repeats(claims: Sequence[Claim]) -> list[Exhibits]:
+    """How much the throughput of repeats varies: measured claims of one label, tool and configuration."""
+    together: dict[Hashable, list[int]] = defaultdict(list)
+    for at, claim in enumerate(claims):
+        if claim.label and claim.outcome == "measured" and _says_load(claim) and _throughput(claim) is not None:
+            tool = (claim.lineage.format, claim.lineage.tool, claim.lineage.tool_version)
+            told = tuple(str(claim.unread.get(name)) for name in TOLD_APART)
+            together[(claim.label, *tool, claim.asked, claim.kind, *_lengths(claim), *told)].append(at)
+    found: list[Exhibits] = [{} for _ in claims]
+    for members in together.values():
+        values = [value for at in members if (value := _throughput(claims[at])) is not None]
+        varying = _variation(np.array(values))
+        for at in members if varying is not None else ():
+            found[at]["ev_repeat_variation"] = varying  # type: ignore[assignment]
+    return found
+
+
+def _says_load(claim: Claim) -> bool:
+    """Whether two such claims can be known to be the same load: a table may keep its scenario in a title."""
+    asked = claim.asked
+    return asked.concurrency is not None or asked.request_rate_per_s is not None or asked.batch is not None
+
+
+def _lengths(claim: Claim) -> tuple[str, ...]:
+    """Mean prompt and answer to two digits: a file may not say that it asked for others."""
+    totals = (claim.said.total_input_tokens, claim.said.total_output_tokens)
+    return tuple(f"{ratio(total, claim.said.completed) or 0.0:.1e}" for total in totals)
+
+
+def _throughput(claim: Claim) -> float | None:
+    said = claim.said
+    stated = (said.output_throughput_tok_per_s, said.total_throughput_tok_per_s, said.request_throughput_per_s)
+    return next((rate for rate in stated if rate is not None), None)
+
+
+def _variation(values: np.ndarray) -> Observed | None:
+    mean = float(values.mean())
+    if len(values) < 2 or mean <= 0:  # noqa: PLR2004 - one has no spread
+        return None
+    spread = float(values.std(ddof=1))
+    t = T_975.get(len(values), 2.0)
+    half = t * spread / len(values) ** 0.5
+    return Observed(spread / mean, f"{len(values)} repeats, {mean:.6g} ± {half:.3g} by a 95 % interval")

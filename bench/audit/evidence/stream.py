@@ -1,0 +1,105 @@
+"""Whether an event of the stream is a token that came as it was made, and whether there were as many as asked."""
+
+from math import sqrt
+
+import numpy as np
+
+from bench.audit.claim import Claim
+from bench.audit.evidence.evidence import Exhibits, Lacking, Observed
+from bench.audit.evidence.rounding import looseness, rel
+from bench.audit.evidence.successful import Answered
+from bench.metrics import ratio
+
+BURST_S = 1e-4  # no engine makes a token in less; a buffer lets several go at once
+# Standard deviation of lengths drawn evenly from 0 to twice their mean, over that mean: no range is wider.
+SPREAD = 1 / sqrt(3)
+STANDARD_ERRORS = 3.0
+
+
+def chunks(claim: Claim, answered: Answered) -> Exhibits:
+    """Events of the stream for each token: counted in the arrays, else by the time a token against the mean gap.
+
+    Nothing where the client says how many tokens each event brought: then they need not be alike.
+    """
+    if claim.series is not None and claim.series.has_event_tokens:
+        return {}
+    counts, tokens = answered.gap_count, answered.output_tokens
+    if counts is not None and tokens is not None and tokens.sum() > 0:
+        return _counted(int((counts + 1).sum()), int(tokens.sum()), len(counts))
+    osl, gap = answered.mean_osl, answered.mean("itl")
+    e2el, ttft, tpot = answered.mean("e2el"), answered.mean("ttft"), answered.mean("tpot")
+    if e2el is not None and ttft is not None and osl is not None and osl > 1:
+        tpot = (e2el - ttft) / (osl - 1)
+    if not gap or not tpot:
+        return {"ev_chunk_token_ratio": Lacking("gaps and output tokens of each request, or mean ITL and mean TPOT")}
+    per_token = _forgiven(tpot / gap, osl, looseness(gap, tpot))
+    note = f"{tpot:.6g} s a token, {gap:.6g} s between events"
+    return {
+        "ev_chunk_token_ratio_implied": Observed(per_token, note),
+        "ev_tokens_per_chunk": Observed(1 / per_token, note),
+    }
+
+
+def _counted(events: int, tokens: int, requests: int) -> Exhibits:
+    """One event a request more or less is the one that brings the usage, or none for the last token."""
+    missing = tokens - events
+    unexplained = max(0, missing - requests) - max(0, -missing - requests)
+    note = f"{events} events, {tokens} tokens"
+    return {
+        "ev_chunk_token_ratio": Observed(1 - unexplained / tokens, note),
+        "ev_tokens_per_chunk": Observed(tokens / max(1, tokens - unexplained), note),
+    }
+
+
+def _forgiven(per_token: float, osl: float | None, loose: float) -> float:
+    """The ratio, moved towards 1 by one event a request and by what printing explains."""
+    allowed = loose + (1 / (osl - 1) if osl is not None and osl > 1 else 0.0)
+    return 1 + max(0.0, per_token - 1 - allowed) - max(0.0, 1 - per_token - allowed)
+
+
+def bursts(_claim: Claim, answered: Answered) -> Exhibits:
+    """The share of gaps that no engine can have made."""
+    gaps = answered.gap_s
+    if gaps is None or not len(gaps):
+        return {"ev_burst_share": Lacking("the gaps of each request")}
+    return {
+        "ev_burst_share": Observed(float(np.mean(gaps < BURST_S)), f"{len(gaps)} gaps, median {np.median(gaps):.3g} s")
+    }
+
+
+def lengths(claim: Claim, _answered: Answered) -> Exhibits:
+    """Observed over asked lengths; where the asked ones were drawn, chance is left out."""
+    said, asked, server = claim.said, claim.asked, claim.server
+    out = ratio(said.total_output_tokens, said.completed)
+    found: Exhibits = {"ev_osl_ratio": _length(claim, out, asked.osl, 0.0)}
+    prompts = ratio(said.total_input_tokens, said.completed)
+    if server is not None and ratio(server.prompt_tokens, server.requests) is not None:
+        prompts = ratio(server.prompt_tokens, server.requests)
+    # A tokenizer may put one token in front of a prompt.
+    return found | {"ev_isl_ratio": _length(claim, prompts, asked.isl, 1.0)} | _usage(claim)
+
+
+def _length(claim: Claim, counted: float | None, asked: float | None, free: float) -> Observed | Lacking:
+    if counted is None or not asked:
+        return Lacking("the length that was asked for, and tokens and requests")
+    note = f"{counted:.6g} tokens a request, {asked:.6g} asked for"
+    if claim.asked.has_fixed_lengths is False:
+        free += STANDARD_ERRORS * SPREAD * asked / sqrt(max(1, claim.said.completed or 1))
+    over = max(0.0, counted - asked - free) - max(0.0, asked - counted - free)
+    return Observed(1 + over / asked, note)
+
+
+def _usage(claim: Claim) -> Exhibits:
+    """The server's own count in its answers against the client's tokenizer; nothing where a file has only one."""
+    said = claim.said
+    one_each = said.completed or 0
+    pairs = (
+        ("output", said.usage_output_tokens, said.total_output_tokens, 0),
+        ("prompt", said.usage_input_tokens, said.total_input_tokens, one_each),
+    )
+    known = [
+        (max(0.0, rel(usage, own) - free / max(usage, own, 1)), f"{name} tokens: {usage} by usage, {own} by the client")
+        for name, usage, own, free in pairs
+        if usage is not None and own is not None
+    ]
+    return {"ev_usage_rel": Observed(*max(known))} if known else {}

@@ -1,0 +1,110 @@
+"""What the telemetry of a run is worth: whether it is there, of the whole window and of the right GPUs."""
+
+from bench.audit.claim import Claim, Device
+from bench.audit.evidence.deployment import Deployment, deployment
+from bench.audit.evidence.evidence import Exhibits, Lacking, Observed, Subject
+from bench.audit.evidence.memory import shares_prefixes
+from bench.audit.evidence.rates import decoding, mean_context
+from bench.metrics import ratio
+from bench.physics import GIB, checkpoint_bytes, kv_elements
+from bench.wording import counted
+
+EMPTY, UNCOVERED, GAP, LONGER = (
+    "ev_telemetry_empty",
+    "ev_telemetry_uncovered_s",
+    "ev_telemetry_gap_periods",
+    "ev_telemetry_over_run",
+)
+BLANK, COUNT, SWAPPED, HOT = "ev_device_blank", "ev_device_count_diff", "ev_edge_over_junction_c", "ev_temp_max_c"
+THROTTLED, ECC, FOREIGN, HELD = "ev_throttled_share", "ev_ecc_errors", "ev_foreign_gib", "ev_memory_used_share"
+
+
+def telemetry_worth(claim: Claim, subject: Subject) -> Exhibits:
+    """Evidence of the samples; nothing where no telemetry was asked for and none is there."""
+    device = claim.device
+    if device is None:
+        return {}
+    found: Exhibits = {}
+    if device.was_asked:
+        found[EMPTY] = _empty(device)
+    if device.begin_s is not None and device.end_s is not None:
+        found |= _window(claim, device.begin_s, device.end_s, device.period_s)
+    if device.largest_gap_s is not None and device.period_s:
+        periods = device.largest_gap_s / device.period_s
+        found[GAP] = Observed(periods, f"{device.largest_gap_s:g} s without a sample, one every {device.period_s:g} s")
+    return found | _devices(claim, device) | _states(device) | _held(claim, subject, device)
+
+
+def _empty(device: Device) -> Observed | Lacking:
+    if device.sample_count is None:
+        return Lacking("how many samples the telemetry has is not said")
+    return Observed(float(device.sample_count == 0), f"{device.sample_count} samples")
+
+
+def _window(claim: Claim, begin_s: float, end_s: float, period_s: float | None) -> Exhibits:
+    """Seconds of the run that no sample is of, and how much longer than the run the samples go."""
+    start, end = claim.said.started_at_s, claim.said.ended_at_s
+    found: Exhibits = {}
+    if start is None or end is None:
+        found[UNCOVERED] = Lacking("when the load began and ended is not said")
+    else:
+        missed = max(begin_s - start, end - end_s, 0.0)
+        note = f"samples from {begin_s - start:+.1f} s after its start to {end_s - end:+.1f} s after its end"
+        # The first and the last sample may be one period away from the edges.
+        found[UNCOVERED] = Observed(max(0.0, missed - (period_s or 0.0)), note)
+    longer = ratio(end_s - begin_s, claim.said.duration_s)
+    if longer is not None:
+        found[LONGER] = Observed(longer, f"{end_s - begin_s:.0f} s of samples")
+    return found
+
+
+def _devices(claim: Claim, device: Device) -> Exhibits:
+    found: Exhibits = {}
+    if device.blank_count is not None:
+        found[BLANK] = Observed(float(device.blank_count))
+    if device.device_count is not None:
+        count = claim.asked.gpu_count
+        found[COUNT] = (
+            Lacking("how many GPUs the run had is not said")
+            if count is None
+            else Observed(
+                abs(device.device_count - count), f"{counted(device.device_count, 'device')}, {counted(count, 'GPU')}"
+            )
+        )
+    return found
+
+
+def _states(device: Device) -> Exhibits:
+    """Temperatures, throttling, errors and foreign memory, as far as they were read."""
+    hottest = [value for value in (device.temp_edge_max_c, device.temp_junction_max_c) if value is not None]
+    swapped = device.edge_over_junction_c
+    if swapped is None and device.temp_edge_max_c is not None and device.temp_junction_max_c is not None:
+        swapped = device.temp_edge_max_c - device.temp_junction_max_c
+    known = {
+        SWAPPED: swapped,
+        HOT: max(hottest, default=None),
+        THROTTLED: device.throttled_share,
+        ECC: device.ecc_errors,
+        FOREIGN: device.foreign_gib_at_start,
+    }
+    return {column: Observed(float(value)) for column, value in known.items() if value is not None}
+
+
+def _held(claim: Claim, subject: Subject, device: Device) -> Exhibits:
+    """Memory in use over what weights and KV take at least."""
+    if device.used_gib is None or claim.outcome != "measured":
+        return {}
+    on = deployment(claim, subject)
+    if isinstance(on, Lacking):
+        return {HELD: on}
+    need = _needed_gib(claim, on)
+    used = device.used_gib * on.gpu_count
+    return {HELD: Observed(used / need, f"{used:.1f} GiB in use, {need:.1f} GiB of weights and KV")}
+
+
+def _needed_gib(claim: Claim, on: Deployment) -> float:
+    running, context = decoding(claim), mean_context(claim)
+    weights = checkpoint_bytes(on.model, on.group.precision) * on.replicas
+    if running is None or context is None or shares_prefixes(claim):
+        return weights / GIB
+    return (weights + running * kv_elements(on.model, context) * on.group.kv_bytes * on.kv_copies) / GIB

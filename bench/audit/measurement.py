@@ -1,0 +1,225 @@
+"""When a number of our own may be believed: the evidence that bench/audit/rules/night.py judges.
+
+Evidence is one number each, near zero or one, or inside a range, for every way a measurement can be wrong; None where
+an input is missing.
+"""
+
+import math
+from collections.abc import Mapping
+from itertools import pairwise
+
+import numpy as np
+
+from bench.audit.evidence.latency import E2EL_TOLERANCE_S, E2EL_TOLERANCE_SHARE
+from bench.audit.reconcile import cached_diff, reconciled, server_counts
+from bench.audit.rules import EVIDENCE_COLUMNS, NIGHT_RULES, NOT_CHECKABLE, Evidence
+from bench.client_error.envelope import calibrated_share
+from bench.loadgen.report import Planned, Report
+from bench.loadgen.server_view import Scrapes, blind_live, disagreement, live_view, ttft_over_server_s
+from bench.metrics import LATENCIES, PERCENTILE_MIN_SAMPLES, Ints, concurrency_achieved, percentile_name, ratio
+from bench.quality.answers import changes
+from bench.record import RunRecord
+from bench.steady import slope
+
+LAG_TOLERANCE_S = 1e-3
+LAG_TOLERANCE_SHARE = 0.02
+# A hidden cap costs whole streams; this part of one is left to the hand-over from request to request.
+HAND_OVER_STREAMS = 0.05
+
+
+def evidence(
+    record: RunRecord,
+    report: Report,
+    measured: Mapping[str, float | int | None],
+    deltas: Mapping[str, float] | None,
+    scrapes: Scrapes | None = None,
+) -> Evidence:
+    """Every evidence column of one measured run.
+
+    `measured` is the row as it will be stored (its units: ms, tok/s), so that what is judged is what people read;
+    `deltas` are the server's counters after less before, None where they could not be read; `scrapes` is what it said
+    in between.
+    """
+    columns: Evidence = dict.fromkeys(EVIDENCE_COLUMNS)
+    columns |= _completeness(record, report, measured)
+    columns |= _arithmetic(report, measured)
+    columns |= _queueing(record, report)
+    columns |= _asked_found(record, report)
+    columns |= server_counts(report, deltas)
+    columns |= reconciled(record, report, deltas)
+    columns |= _steady(record, report)
+    columns |= _server_view(record, report, deltas, scrapes)
+    columns |= _statistics(record, report, measured)
+    columns |= _client(record, report)
+    columns |= changes(record)
+    loop = loop_of(record)
+    driver = record.asked.workload.driver
+    is_exact = record.asked.workload.prompts.has_exact_length
+    required = [rule for rule in NIGHT_RULES if rule.is_required and rule.applies(loop, driver, is_exact=is_exact)]
+    lacking = [rule for rule in required if columns[rule.column] is None]
+    return {**columns, NOT_CHECKABLE: float(len(lacking))}
+
+
+def loop_of(record: RunRecord) -> str:
+    """`closed` or `open`, as the rules speak of it."""
+    return "closed" if record.asked.workload.arrivals == "closed" else "open"
+
+
+def _completeness(record: RunRecord, report: Report, measured: Mapping[str, float | int | None]) -> Evidence:
+    total = len(report.requests)
+    good = int(report.requests.is_ok.sum())
+    return {
+        "ev_failure_share": ratio(total - good, total),
+        "ev_answered_share": ratio(total, report.planned_count),
+        "ev_duration_over_required": ratio(measured["duration_s"], record.quality.min_duration_s),
+    }
+
+
+def _arithmetic(report: Report, measured: Mapping[str, float | int | None]) -> Evidence:
+    requests = report.requests
+    stated = report.output_throughput_tok_per_s or measured["output_throughput_tok_per_s"]
+    duration = report.duration_s or measured["duration_s"]
+    tokens = float(requests.output_tokens[requests.is_ok].sum())
+    product = None if stated is None or duration is None else stated * duration
+    residual = np.abs(requests.ttft_s + requests.gap_sum_s - requests.e2el_s)[requests.is_ok]
+    allowed = np.maximum(E2EL_TOLERANCE_S, E2EL_TOLERANCE_SHARE * requests.e2el_s[requests.is_ok])
+    seen = requests.event_tokens[requests.is_ok]
+    # A driver that does not say how many tokens an event has leaves only the number of events.
+    events = float((requests.gap_count + 1)[requests.is_ok].sum() if (seen < 0).any() else seen.sum())
+    return {
+        "ev_throughput_rel": None if product is None or not tokens else abs(product - tokens) / max(product, tokens),
+        # Not `residual > allowed`: that would let a good request without its times pass.
+        "ev_e2el_broken_share": float(np.mean(~(residual <= allowed))) if len(residual) else None,
+        "ev_percentile_disorder": _disorder(measured),
+        "ev_chunk_token_ratio": ratio(events, tokens),
+    }
+
+
+def _disorder(measured: Mapping[str, float | int | None]) -> float:
+    count = 0
+    for metric in LATENCIES:
+        values = [measured[f"{metric}_{percentile_name(q)}_ms"] for q in PERCENTILE_MIN_SAMPLES]
+        known = [value for value in values if value is not None]
+        count += sum(later < earlier for earlier, later in pairwise(known))
+    return float(count)
+
+
+def _queueing(record: RunRecord, report: Report) -> Evidence:
+    work, requests = record.asked.workload, report.requests
+    good = int(requests.is_ok.sum())
+    if work.arrivals != "closed":
+        span = float(np.nanmax(requests.send_s) - np.nanmin(requests.send_s)) if len(requests) else 0.0
+        planned = requests.intended_s[~np.isnan(requests.intended_s)]
+        # Against the drawn schedule, not the mean rate: forty Poisson arrivals stray by a sixth all by themselves.
+        # A driver that does not keep its schedule leaves only the rate.
+        by_rate = (len(requests) - 1) / (work.request_rate_per_s or math.inf)
+        asked = float(planned.max() - planned.min()) if len(planned) else by_rate
+        return {"ev_rate_offered_share": ratio(asked, span)}
+    achieved = concurrency_achieved(requests)
+    share = ratio(achieved, work.concurrency)
+    implied = ratio((work.concurrency or 0) * requests.window_s, good)
+    median = float(np.nanmedian(requests.e2el_s)) if good else None
+    return {
+        "ev_little_over_asked": share,
+        "ev_concurrency_share": share,
+        "ev_implied_over_median_e2el": ratio(implied, median),
+    }
+
+
+def _asked_found(record: RunRecord, report: Report) -> Evidence:
+    work, requests = record.asked.workload, report.requests
+    good = int(requests.is_ok.sum())
+    found = record.server.engine_version if record.server else None
+    conflict = None if found is None else float(release(found) != release(record.asked.engine.version))
+    planned = report.planned or Planned(good * work.isl, good * work.osl, cached_tokens=0)
+    return {
+        "ev_osl_ratio": ratio(_counted(requests.output_tokens[requests.is_ok]), planned.output_tokens),
+        "ev_isl_ratio": ratio(_counted(requests.input_tokens[requests.is_ok]), planned.input_tokens),
+        "ev_engine_version_conflict": conflict,
+    }
+
+
+def _counted(tokens: Ints) -> float | None:
+    return None if (tokens < 0).any() else float(tokens.sum())
+
+
+def release(version: str) -> str:
+    """The release part of a version: `0.32.0` of `0.32.0+cpu`."""
+    return version.split("+", maxsplit=1)[0]
+
+
+def _steady(record: RunRecord, report: Report) -> Evidence:
+    steady = report.steady
+    delay_ms = None if report.dispatch_delay_p99_s is None else report.dispatch_delay_p99_s * 1e3
+    found: Evidence = {"ev_dispatch_delay_p99_ms": delay_ms}
+    if steady is None:
+        # A client that looks for the window and finds none never had so many requests in flight.
+        return found | ({"ev_steady_live_share": 0.0} if report.tells_steady else {})
+    line, asked = slope(steady.part_tokens), record.asked.workload.concurrency or 0
+    return found | {
+        "ev_steady_live_share": ratio(min(steady.live_mean + HAND_OVER_STREAMS, asked), asked),
+        "ev_steady_drift_share": None if line is None else line.beyond_noise,
+    }
+
+
+def _server_view(
+    record: RunRecord, report: Report, deltas: Mapping[str, float] | None, scrapes: Scrapes | None
+) -> Evidence:
+    """The server's gauges and its own times of each request, against the client's; None where it told nothing."""
+    apart = disagreement(report.steady, live_view(scrapes, report.steady), blind_live(report.requests, deltas or {}))
+    return {
+        "ev_scrapes_failed_share": None if scrapes is None else scrapes.failed_share,
+        "ev_live_disagreement_share": ratio(apart, record.asked.workload.concurrency),
+        "ev_cached_tokens_diff": cached_diff(report, deltas),
+        **_server_times(report),
+    }
+
+
+def _server_times(report: Report) -> Evidence:
+    times, requests = report.server_times, report.requests
+    if times is None:
+        return {}
+    over_s = ttft_over_server_s(requests, times)
+    over_s = over_s[~np.isnan(over_s)]
+    tpot = requests.tpot_s / np.where(times.mean_itl_s > 0, times.mean_itl_s, np.nan)
+    tpot = tpot[~np.isnan(tpot)]
+    return {
+        "ev_ttft_below_server_share": float(np.mean(over_s < 0)) if len(over_s) else None,
+        "ev_tpot_over_server": float(np.median(tpot)) if len(tpot) else None,
+    }
+
+
+def _statistics(record: RunRecord, report: Report, measured: Mapping[str, float | int | None]) -> Evidence:
+    work, requests = record.asked.workload, report.requests
+    good = int(requests.is_ok.sum())
+    given = [
+        q
+        for metric in LATENCIES
+        for q, least in PERCENTILE_MIN_SAMPLES.items()
+        if measured[f"{metric}_{percentile_name(q)}_ms"] is not None and good < least
+    ]
+    return {
+        "ev_requests_over_required": ratio(
+            len(requests), (work.concurrency or 0) * record.quality.min_requests_per_slot
+        ),
+        "ev_unsupported_percentiles": float(len(given)),
+    }
+
+
+def _client(record: RunRecord, report: Report) -> Evidence:
+    return {
+        "ev_client_lag_over_allowed": _client_lag(report),
+        "ev_client_core_share": report.core_share,
+        "ev_client_merged_late_share": report.merged_late_share,
+        "ev_client_calibrated_share": calibrated_share(record, report),
+    }
+
+
+def _client_lag(report: Report) -> float | None:
+    if report.kernel_stamp_share == 1.0:
+        return 0.0  # every token has the kernel's own time: ours is in no number
+    if report.lag_p99_s is None:
+        return None
+    gaps = report.requests.ok_gap_s
+    median = float(np.median(gaps)) if len(gaps) else 0.0
+    return report.lag_p99_s / max(LAG_TOLERANCE_S, LAG_TOLERANCE_SHARE * median)

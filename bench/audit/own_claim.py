@@ -1,0 +1,104 @@
+"""A run of our own as a claim, so that it is asked everything that other people's files are asked."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from bench.audit.claim import Asked, Claim, Lineage, Metric, Said, Series
+from bench.loadgen.report import Report
+from bench.metrics import Ints, Requests
+from bench.record import RunRecord
+
+FORMAT = "nightbench-run"
+_GIB, _MS = 1 << 30, 1e-3
+# Of the row's latency columns; itl stands there by token and by event, and the claim's gaps are events.
+_METRICS: dict[Metric, str] = {"ttft": "ttft", "tpot": "tpot", "itl": "itl_event", "e2el": "e2el"}
+_STATISTICS = ("mean", "p50", "p90", "p95", "p99", "p999")
+
+
+def claim_of(record: RunRecord, report: Report, row: Mapping[str, Any], sha256: str) -> Claim:
+    """What a measured run claims: its row as people read it, and the requests behind it.
+
+    What the server counted is not in it: a night's own rules reconcile that to the token.
+    `row` has the units of the table of measurements; `sha256` is that of record.json.
+    """
+    lineage = Lineage(row["run_id"], sha256, "", FORMAT, record.record_version, "nightbench", None)
+    return Claim(
+        lineage=lineage,
+        asked=_asked(record),
+        said=_said(record, row),
+        latency_s=_latencies(row),
+        series=_series(report.requests),
+        label=f"{record.asked.name} #{record.repeat}",
+    )
+
+
+def _asked(record: RunRecord) -> Asked:
+    scenario, work, host = record.asked, record.asked.workload, record.host
+    gpus = host.gpus if host is not None else ()
+    return Asked(
+        model=scenario.model.source.removeprefix("hf:"),
+        precision=scenario.model.precision,
+        gpu=gpus[0] if gpus else None,
+        gpu_count=len(gpus) or None,
+        engine=scenario.engine.name,
+        engine_version=scenario.engine.version,
+        model_revision=record.weights.revision if record.weights else None,
+        max_model_len=scenario.engine.max_model_len,
+        isl=float(work.isl),
+        osl=float(work.osl),
+        concurrency=work.concurrency,
+        request_rate_per_s=work.request_rate_per_s,
+        is_open_loop=work.arrivals != "closed",
+        request_count=work.request_count,
+        warmup_count=work.warmup_count,
+        usd_per_hour=record.lease.usd_per_hour or None if record.lease else None,
+        weights_gib=record.weights.bytes / _GIB if record.weights else None,
+        weights_source="index" if record.weights else None,
+    )
+
+
+def _said(record: RunRecord, row: Mapping[str, Any]) -> Said:
+    same = (
+        *("completed", "failed", "duration_s", "total_input_tokens", "total_output_tokens"),
+        *("request_throughput_per_s", "output_throughput_tok_per_s"),
+    )
+    return Said(
+        **{name: row[name] for name in same},
+        started_at_s=record.started_at.timestamp(),
+        ended_at_s=record.ended_at.timestamp(),
+        usd_per_mtok_output=row["usd_per_mtok_output"] or None,
+    )
+
+
+def _latencies(row: Mapping[str, Any]) -> dict[Metric, dict[str, float]]:
+    found: dict[Metric, dict[str, float]] = {}
+    for metric, column in _METRICS.items():
+        values = {statistic: row[f"{column}_{statistic}_ms"] for statistic in _STATISTICS}
+        found[metric] = {
+            "median" if statistic == "p50" else statistic: value * _MS
+            for statistic, value in values.items()
+            if value is not None
+        }
+    return found
+
+
+def _series(requests: Requests) -> Series:
+    good = requests.is_ok
+    kept = np.repeat(good, requests.gap_count)
+    counts = requests.gap_count[good]
+    return Series(
+        input_tokens=_counted(requests.input_tokens[good]),
+        output_tokens=_counted(requests.output_tokens[good]),
+        start_s=requests.send_s[good],
+        ttft_s=requests.ttft_s[good],
+        e2el_s=requests.e2el_s[good],
+        gap_s=requests.gap_s[kept],
+        gap_at=np.concatenate(([0], np.cumsum(counts))).astype(np.int64),
+        has_event_tokens=bool((requests.event_tokens[good] >= 0).all()),
+    )
+
+
+def _counted(tokens: Ints) -> Ints | None:
+    return None if (tokens < 0).any() else tokens

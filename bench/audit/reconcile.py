@@ -1,0 +1,90 @@
+"""The client's counts against the server's: every token and request that one has, the other must have counted."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from bench.audit.rules import Evidence
+from bench.loadgen.report import Report
+from bench.metrics import ratio
+from bench.record import RunRecord
+
+
+def server_counts(report: Report, deltas: Mapping[str, float] | None) -> Evidence:
+    """Ratios of the server's counts to the client's, and what the server says went wrong."""
+    if not deltas:
+        return {}
+    requests = report.requests
+    good = requests.is_ok
+    output = float(requests.output_tokens[requests.output_tokens > 0].sum()) + (report.warmup_output_tokens or 0)
+    prompt = float(requests.input_tokens[requests.input_tokens > 0].sum()) + (report.warmup_input_tokens or 0)
+    count = int(good.sum()) + (report.warmup_count or 0)
+    served = deltas.get("generation_tokens_total")
+    finished = _ended(deltas, "stop", "length")
+    queried = deltas.get("prefix_cache_queries_total")
+    hits = deltas.get("prefix_cache_hits_total")
+    return {
+        "ev_server_client_tokens_ratio": ratio(served, output),
+        "ev_server_client_prompt_ratio": ratio(deltas.get("prompt_tokens_total"), prompt),
+        "ev_server_client_requests_ratio": ratio(finished, count),
+        "ev_counters_fell": float(sum(delta < 0 for delta in deltas.values())),
+        "ev_server_errors": _ended(deltas, "abort", "error"),
+        "ev_prefix_hit_share": _unplanned_hits(report, hits, queried),
+        "ev_preemptions": deltas.get("num_preemptions_total"),
+    }
+
+
+def reconciled(record: RunRecord, report: Report, deltas: Mapping[str, float] | None) -> Evidence:
+    """How far the server's counts are outside of what the client can account for; 0 where they agree.
+
+    Every answer and token that the client has, the server must have counted. What the server did for a request that
+    failed is not known to the client: it may be anything from nothing to all that was asked.
+    """
+    if not deltas or report.warmup_failed_count is None:
+        return {}
+    requests, warm_failed = report.requests, report.warmup_failed_count
+    failed = ~requests.is_ok
+    output, prompt = np.maximum(requests.output_tokens, 0), np.maximum(requests.input_tokens, 0)
+    owed = float(
+        np.maximum(record.asked.workload.osl - output[failed], 0).sum() + warm_failed * record.asked.workload.osl
+    )
+    # A prompt whose answer never came has a length that only the context bounds.
+    unread = (int((failed & (requests.input_tokens < 0)).sum()) + warm_failed) * record.asked.engine.max_model_len
+    answered = int(requests.is_ok.sum()) + (report.warmup_count or 0) - warm_failed
+    seen_output = float(output.sum()) + (report.warmup_output_tokens or 0)
+    seen_prompt = float(prompt.sum()) + (report.warmup_input_tokens or 0)
+    return {
+        "ev_server_client_tokens_diff": _beyond(deltas.get("generation_tokens_total"), seen_output, owed),
+        "ev_server_client_prompt_diff": _beyond(deltas.get("prompt_tokens_total"), seen_prompt, unread),
+        "ev_server_client_requests_diff": _beyond(
+            _ended(deltas, "stop", "length"), answered, int(failed.sum()) + warm_failed
+        ),
+    }
+
+
+def _beyond(counted: float | None, least: float, slack: float) -> float | None:
+    """How far a count is below `least` (negative) or above `least + slack`; 0 inside, None where nobody counted."""
+    if counted is None:
+        return None
+    return min(counted - least, 0.0) or max(counted - least - slack, 0.0)
+
+
+def _unplanned_hits(report: Report, hits: float | None, queried: float | None) -> float | None:
+    """The share of prompt tokens by which the prefix cache's hits differ from those that the prompts were made for."""
+    planned = 0.0 if report.planned is None else report.planned.cached_tokens
+    if hits is None or planned is None:
+        return None
+    # With caching off vLLM asks the cache nothing: no question, no hit.
+    return abs(hits - planned) / queried if queried else 0.0
+
+
+def _ended(deltas: Mapping[str, float], *reasons: str) -> float | None:
+    if "request_success_total" not in deltas:
+        return None
+    return sum(deltas.get(f"request_success_total.{reason}", 0.0) for reason in reasons)
+
+
+def cached_diff(report: Report, deltas: Mapping[str, float] | None) -> float | None:
+    """Hits of the prefix cache by the server's counters, less those that its answers tell of."""
+    hits = (deltas or {}).get("prefix_cache_hits_total")
+    return None if hits is None or report.cached_tokens is None else hits - report.cached_tokens
