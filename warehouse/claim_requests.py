@@ -13,7 +13,7 @@ import pyarrow as pa
 from bench.audit.claim import Claim, Series
 from bench.audit.evidence.successful import Answered
 from bench.metrics import Bools, Floats, Ints
-from warehouse.columns import arrow_schema
+from warehouse.schema.columns import arrow_schema
 
 PIECE = 1 << 16  # requests at a time: of a million of them only these are held twice
 _MS = 1e3

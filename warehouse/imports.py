@@ -15,9 +15,7 @@ from bench.audit.claim import Asked, Claim, Said
 from bench.audit.judge import Finding, Judged, group_exhibits, judge_claim, row_exhibits
 from bench.audit.rules import BY_COLUMN
 from bench.errors import UnreadableResultError
-from warehouse.claim_columns import DEVICE_FIELDS, METRICS, STATISTICS
 from warehouse.claim_requests import request_tables
-from warehouse.columns import withdrawn_columns
 from warehouse.context import context_of
 from warehouse.database import build_warehouse
 from warehouse.expectations import said_of_each
@@ -26,6 +24,8 @@ from warehouse.importers.document import Document, read_document, too_large_for_
 from warehouse.importers.error_text import storable
 from warehouse.lake import STAGING, PartWriter, one_loader, swap_in, sync_folder, write_json, write_rows, writing
 from warehouse.rows import Row
+from warehouse.schema.claim_columns import DEVICE_FIELDS, METRICS, STATISTICS
+from warehouse.schema.columns import withdrawn_columns
 from warehouse.subject import subject_of
 
 RAW, ABOUT, BESIDE = "raw", "import.json", "beside"

@@ -8,7 +8,6 @@ from bench.audit.evidence.evidence import Exhibits, Lacking
 from bench.audit.judge import SEVERITY, said_of, withdrawn_of
 from bench.audit.rules import BY_COLUMN, NOT_CHECKABLE, REQUIRED, Status, Verdict, verdict
 from bench.wording import counted
-from warehouse.columns import withdrawn_columns
 from warehouse.expectations import (
     Case,
     CheckResult,
@@ -21,6 +20,7 @@ from warehouse.expectations import (
 )
 from warehouse.night_evidence import night_exhibits
 from warehouse.rows import Row
+from warehouse.schema.columns import withdrawn_columns
 
 CHECK_ERRORED = "check_errored"
 More = Mapping[str, Exhibits]

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bench.errors import LoadIntoWarehouseError
-from warehouse.columns import COLUMNS, PARTITION, Table, arrow_schema
 from warehouse.rows import Row
+from warehouse.schema.columns import COLUMNS, PARTITION, Table, arrow_schema
 
 PART = "part-0.parquet"
 STAGING = ".staging"

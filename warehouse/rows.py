@@ -25,9 +25,9 @@ from bench.quality.answers import fingerprint, quality_id
 from bench.record import Answers, LeaseReport, NightEnd, NightRecord, PlannedRun, RunRecord, StageCost
 from bench.steady import slope
 from bench.suite.suite import Quality, Scenario
-from warehouse.columns import COLUMNS, Table, arrow_schema
 from warehouse.folders import Place, RunFiles
 from warehouse.night_evidence import Asked, ask
+from warehouse.schema.columns import COLUMNS, Table, arrow_schema
 
 Row = dict[str, Any]
 MS, NS = 1e3, 1e-9

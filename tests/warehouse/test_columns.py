@@ -4,10 +4,10 @@ import pytest
 
 from bench.audit.rules import EVIDENCE_COLUMNS
 from tests.warehouse.folders import whole_night
-from warehouse.column import Column
-from warehouse.columns import COLUMNS, TABLES, Table, outside_bounds, reference_markdown
 from warehouse.load import LoadSummary, load_night
 from warehouse.query import run_sql
+from warehouse.schema.column import Column
+from warehouse.schema.columns import COLUMNS, TABLES, Table, outside_bounds, reference_markdown
 
 COMPARED = ["logprob_mean_earlier", "ev_greedy_agreed_earlier_share", "ev_logprob_fall"]
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "columns.md"

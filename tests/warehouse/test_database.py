@@ -10,10 +10,10 @@ import pytest
 from bench.errors import UsageError
 from tests.warehouse.conftest import NIGHT
 from tests.warehouse.folders import Shape, lease, whole_night
-from warehouse.columns import TABLES
 from warehouse.database import DATABASE, build_warehouse
 from warehouse.load import LoadSummary, load_night
 from warehouse.query import run_sql
+from warehouse.schema.columns import TABLES
 from warehouse.views import QUESTIONS, view_statements
 
 # What DuckDB 1.5 writes and reads; 2.0 by itself writes a file that 1.5 refuses.

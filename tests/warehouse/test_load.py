@@ -11,9 +11,9 @@ import pytest
 from bench.errors import LoadIntoWarehouseError, UsageError
 from tests.warehouse.conftest import NIGHT
 from tests.warehouse.folders import Shape, seal, whole_night, write_night
-from warehouse.columns import MEASURED_NAMES
 from warehouse.load import LoadSummary, load_night, rebuild
 from warehouse.query import run_sql
+from warehouse.schema.columns import MEASURED_NAMES
 
 
 def _hashes(data: Path) -> dict[str, str]:

@@ -6,9 +6,9 @@ import pytest
 from bench.errors import UnreadableResultError
 from tests.warehouse.conftest import NIGHT
 from tests.warehouse.folders import Shape, Told, seal, write_night, write_run
-from warehouse.columns import COLUMNS
 from warehouse.folders import Place, read_run
 from warehouse.rows import Row, lease_rows, run_rows, usd_per_mtok_output
+from warehouse.schema.columns import COLUMNS
 
 GOOD = Told()
 PEER = Shape(driver="vllm-bench", warmup=0)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 
-from warehouse.columns import COLUMNS, PARTITION, TABLES, Table
+from warehouse.schema.columns import COLUMNS, PARTITION, TABLES, Table
 
 # A view stands after those it asks.
 QUESTIONS = (

@@ -5,7 +5,7 @@ from dataclasses import fields
 from typing import Any, get_args, get_type_hints
 
 from bench.audit.claim import Asked, Device, Metric, Said
-from warehouse.column import WITHDRAWN, Column, Type
+from warehouse.schema.column import WITHDRAWN, Column, Type
 
 CLAIM_IDS = (
     Column("night", "text", "the import: `import-` and the beginning of the file's sha256", nullable=False),

@@ -1,7 +1,7 @@
 """Every column of the lake, once: its type, unit, meaning and bounds.
 
 The Parquet schemas, the typed views, the reference page and the bounds checks come from here. `night` is the partition
-folder, so it is declared but not stored in a file. `python -m warehouse.columns` rewrites docs/reference/columns.md.
+folder, so it is declared but not stored in a file. `python -m warehouse.schema.columns` rewrites docs/reference/columns.md.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,8 +14,8 @@ from bench.audit.rules import NIGHT_RULES, NOT_CHECKABLE, Rule
 from bench.audit.rules.wording import told_bounds, told_range
 from bench.engines.vllm import FINISH_REASONS, SAMPLED
 from bench.metrics import PERCENTILE_MIN_SAMPLES, percentile_name
-from warehouse.claim_columns import CLAIM_COLUMNS, CLAIM_IDS, CLAIM_REQUEST_COLUMNS
-from warehouse.column import WITHDRAWN, Column
+from warehouse.schema.claim_columns import CLAIM_COLUMNS, CLAIM_IDS, CLAIM_REQUEST_COLUMNS
+from warehouse.schema.column import WITHDRAWN, Column
 
 Table = Literal[
     "measurements",
@@ -421,7 +421,7 @@ def arrow_schema(table: Table) -> Any:
 
 def reference_markdown() -> str:
     """The reference page of all columns."""
-    title = "# Columns\n\nGenerated from `warehouse/columns.py` by `python -m warehouse.columns`; do not edit.\n\n"
+    title = "# Columns\n\nGenerated from `warehouse/schema/columns.py` by `python -m warehouse.schema.columns`; do not edit.\n\n"
     parts = [title, "Missing is NULL, never 0. The lake is `lake/<table>/night=<night>/part-0.parquet`.\n"]
     for table in TABLES:
         head = f"\n## {table}\n\n| column | type | unit | possible | meaning |\n|---|---|---|---|---|\n"
@@ -448,7 +448,7 @@ def _is_possible(column: Column, value: Any) -> bool:
 
 def main() -> None:
     """Rewrite docs/reference/columns.md."""
-    page = Path(__file__).parent.parent / "docs" / "reference" / "columns.md"
+    page = Path(__file__).parents[2] / "docs" / "reference" / "columns.md"
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text(reference_markdown(), encoding="utf-8")
 

@@ -1,0 +1,1 @@
+"""Every column of every table, declared once."""
