@@ -12,10 +12,10 @@ from bench.audit.judge import row_exhibits
 from bench.audit.rules import REQUIRED
 from bench.errors import ToldBesideError, UnknownFormatError, UnreadableResultError, UsageError
 from warehouse.context import context_of
-from warehouse.folders import RECORD, Place, read_run
 from warehouse.importers import read_claims
 from warehouse.importers.document import BYTES_MAX, read_document, too_large_for_memory
-from warehouse.subject import subject_of
+from warehouse.rows.catalog_subject import subject_of
+from warehouse.rows.run_folder import RECORD, Place, read_run
 
 STDIN = "-"
 NIGHT = "night.json"
@@ -122,8 +122,8 @@ def _beside(folder: Path | None) -> tuple[Callable[[str], bytes | None], tuple[s
 
 def _of_run(folder: Path) -> Case:
     """A run folder of ours, under its path: two data folders may hold runs of the same id."""
-    from warehouse.night_evidence import night_exhibits  # noqa: PLC0415 - only our own runs need Parquet
-    from warehouse.rows import run_rows  # noqa: PLC0415
+    from warehouse.rows.evidence import night_exhibits  # noqa: PLC0415 - only our own runs need Parquet
+    from warehouse.rows.run_rows import run_rows  # noqa: PLC0415
 
     scenario, name = folder.absolute().parent, folder.name
     place = Place(scenario.parent.name, scenario.name, int(name) if name.isdecimal() else 0)

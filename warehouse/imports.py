@@ -15,7 +15,6 @@ from bench.audit.claim import Asked, Claim, Said
 from bench.audit.judge import Finding, Judged, group_exhibits, judge_claim, row_exhibits
 from bench.audit.rules import BY_COLUMN
 from bench.errors import UnreadableResultError
-from warehouse.claim_requests import request_tables
 from warehouse.context import context_of
 from warehouse.database import build_warehouse
 from warehouse.expectations import said_of_each
@@ -23,10 +22,11 @@ from warehouse.importers import read_claims
 from warehouse.importers.document import Document, read_document, too_large_for_memory
 from warehouse.importers.error_text import storable
 from warehouse.lake import STAGING, PartWriter, one_loader, swap_in, sync_folder, write_json, write_rows, writing
-from warehouse.rows import Row
+from warehouse.rows.catalog_subject import subject_of
+from warehouse.rows.claim_request_rows import request_tables
+from warehouse.rows.run_rows import Row
 from warehouse.schema.claim_columns import DEVICE_FIELDS, METRICS, STATISTICS
 from warehouse.schema.columns import withdrawn_columns
-from warehouse.subject import subject_of
 
 RAW, ABOUT, BESIDE = "raw", "import.json", "beside"
 _MS = 1e3

@@ -18,8 +18,8 @@ from warehouse.expectations import (
     read,
     statuses,
 )
-from warehouse.night_evidence import night_exhibits
-from warehouse.rows import Row
+from warehouse.rows.evidence import night_exhibits
+from warehouse.rows.run_rows import Row
 from warehouse.schema.columns import withdrawn_columns
 
 CHECK_ERRORED = "check_errored"

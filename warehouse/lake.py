@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bench.errors import LoadIntoWarehouseError
-from warehouse.rows import Row
+from warehouse.rows.run_rows import Row
 from warehouse.schema.columns import COLUMNS, PARTITION, Table, arrow_schema
 
 PART = "part-0.parquet"

@@ -15,7 +15,6 @@ from bench.record import NightEnd, NightRecord, PlannedRun
 from warehouse.data_docs import data_docs
 from warehouse.database import build_warehouse
 from warehouse.earlier import compare, earlier_files, later_compared
-from warehouse.folders import Place, night_folder, nights, read_run, run_folders
 from warehouse.imports import stage_imports
 from warehouse.judgement import Judgement, judge_night
 from warehouse.lake import (
@@ -30,8 +29,9 @@ from warehouse.lake import (
     write_text,
 )
 from warehouse.lake import writing as writing_to
-from warehouse.night_evidence import Asked, together
-from warehouse.rows import (
+from warehouse.rows.evidence import Asked, together
+from warehouse.rows.run_folder import Place, night_folder, nights, read_run, run_folders
+from warehouse.rows.run_rows import (
     LeaseRows,
     Row,
     RunRows,

@@ -8,7 +8,7 @@ from bench.audit.claim import Asked, Claim, Lineage, Metric, Said
 from bench.audit.judge import Finding, judge_claims
 from bench.audit.rules import CLAIM_RULES
 from bench.audit.rules.identities import IDENTITY_RULES
-from warehouse.subject import subject_of
+from warehouse.rows.catalog_subject import subject_of
 
 LINEAGE = Lineage("measured.json", "0" * 64, "", "test", 1, "vllm bench serve", "0.11.0")
 ASKED = Asked(

@@ -9,13 +9,15 @@ from pathlib import Path
 
 import atheris
 
-with atheris.instrument_imports(include=["warehouse.importers", "warehouse.claim_requests", "bench.audit.evidence"]):
+with atheris.instrument_imports(
+    include=["warehouse.importers", "warehouse.rows.claim_request_rows", "bench.audit.evidence"]
+):
     from bench.audit.judge import judge_claims
     from bench.errors import UnreadableResultError
-    from warehouse.claim_requests import request_tables
     from warehouse.importers import read_claims
     from warehouse.importers.document import read_document
-    from warehouse.subject import subject_of
+    from warehouse.rows.catalog_subject import subject_of
+    from warehouse.rows.claim_request_rows import request_tables
 
 DATA = Path(__file__).parents[1] / "data"
 ENDINGS = (".json", ".jsonl", ".csv", ".yaml", ".txt", ".gz")

@@ -11,7 +11,7 @@ import pytest
 from bench.audit.claim import Claim, Lineage, Series
 from tests.data.formats.closed_loop import closed_loop
 from tests.warehouse.importers.reading import FORMATS, claims_at, claims_of
-from warehouse.claim_requests import PIECE, request_tables
+from warehouse.rows.claim_request_rows import PIECE, request_tables
 from warehouse.schema.columns import arrow_schema
 
 RUST = Path(__file__).parents[1] / "data" / "vllm-rs-bench" / "serve.json"

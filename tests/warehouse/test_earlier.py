@@ -10,10 +10,10 @@ import pytest
 from bench.record import Answers
 from tests.warehouse.folders import ANSWERS, Shape, Told, seal, write_night, write_run
 from warehouse.earlier import FIRST, LOOK_BACK, NIGHTS, compare, earlier_files
-from warehouse.folders import Place, read_run
 from warehouse.load import load_night, rebuild
 from warehouse.query import run_sql
-from warehouse.rows import run_rows
+from warehouse.rows.run_folder import Place, read_run
+from warehouse.rows.run_rows import run_rows
 
 ONE, TWO, THREE = "2026-03-01", "2026-03-02", "2026-03-03"
 OTHER_WORDS = ANSWERS.model_copy(update={"greedy": tuple(tuple(range(at, at + 16)) for at in (7, 107, 207, 307))})

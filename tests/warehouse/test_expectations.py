@@ -11,12 +11,12 @@ from bench.audit.rules import BY_COLUMN, NIGHT_RULES, Rule, Status, judge, verdi
 from tests.warehouse.conftest import NIGHT
 from tests.warehouse.folders import Shape, Told, write_night, write_run
 from warehouse.expectations import CheckResult, checks, frame_of, raised, validate
-from warehouse.folders import Place, read_run
 from warehouse.judgement import CHECK_ERRORED, Judgement, cases_of, judge_night
 from warehouse.judgement import judge as judge_results
 from warehouse.load import LoadSummary, load_night
 from warehouse.query import run_sql
-from warehouse.rows import Row, run_rows
+from warehouse.rows.run_folder import Place, read_run
+from warehouse.rows.run_rows import Row, run_rows
 
 STEP = 1e-6
 EARLIER = {"ev_logprob_fall": 0.0, "ev_greedy_agreed_earlier_share": 1.0}  # as the night before it answered

@@ -6,8 +6,8 @@ import pytest
 from bench.errors import UnreadableResultError
 from tests.warehouse.conftest import NIGHT
 from tests.warehouse.folders import Shape, Told, seal, write_night, write_run
-from warehouse.folders import Place, read_run
-from warehouse.rows import Row, lease_rows, run_rows, usd_per_mtok_output
+from warehouse.rows.run_folder import Place, read_run
+from warehouse.rows.run_rows import Row, lease_rows, run_rows, usd_per_mtok_output
 from warehouse.schema.columns import COLUMNS
 
 GOOD = Told()

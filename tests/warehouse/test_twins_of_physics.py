@@ -10,7 +10,7 @@ from tests.data import twins_of_physics, twins_of_telemetry
 from warehouse.context import context_of
 from warehouse.importers import read_claims
 from warehouse.importers.document import read_document
-from warehouse.subject import subject_of
+from warehouse.rows.catalog_subject import subject_of
 
 DATA = Path(__file__).parents[1] / "data"
 TEXTS = {

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from bench.errors import UsageError
-from warehouse.folders import nights
 from warehouse.lake import partition, writing
 from warehouse.query import run_sql
 from warehouse.report.chart import Bar, percentile_chart
 from warehouse.report.style import STYLE
-from warehouse.rows import Row
+from warehouse.rows.run_folder import nights
+from warehouse.rows.run_rows import Row
 
 # What was asked beside what was found; the page marks where they differ.
 ASKED_FOUND = (

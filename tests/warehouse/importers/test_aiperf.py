@@ -12,9 +12,9 @@ from bench.errors import ToldBesideError, UnreadableResultError
 from tests.data.formats.closed_loop import closed_loop
 from tests.warehouse.importers.mutating import mutated
 from tests.warehouse.importers.reading import FORMATS, alarms, claims_at, claims_of
-from warehouse.claim_requests import request_tables
 from warehouse.importers import read_claims
 from warehouse.importers.document import read_document
+from warehouse.rows.claim_request_rows import request_tables
 
 HERE = FORMATS / "aiperf"
 RECORDS = HERE / "profile_export.jsonl"

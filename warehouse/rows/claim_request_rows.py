@@ -1,4 +1,4 @@
-"""The requests of an imported claim as rows; here seconds become milliseconds, as in warehouse/rows.py.
+"""The requests of an imported claim as rows; here seconds become milliseconds, as in warehouse/rows/run_rows.py.
 
 Requests of our own runs are no claims: they stand in the table `requests`, with what only our client knows of them.
 """

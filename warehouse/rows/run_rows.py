@@ -25,8 +25,8 @@ from bench.quality.answers import fingerprint, quality_id
 from bench.record import Answers, LeaseReport, NightEnd, NightRecord, PlannedRun, RunRecord, StageCost
 from bench.steady import slope
 from bench.suite.suite import Quality, Scenario
-from warehouse.folders import Place, RunFiles
-from warehouse.night_evidence import Asked, ask
+from warehouse.rows.evidence import Asked, ask
+from warehouse.rows.run_folder import Place, RunFiles
 from warehouse.schema.columns import COLUMNS, Table, arrow_schema
 
 Row = dict[str, Any]

@@ -9,8 +9,8 @@ from bench.audit.claim import Claim
 from bench.audit.evidence.evidence import Exhibits, Lacking, Observed
 from bench.audit.judge import group_exhibits, row_exhibits
 from bench.audit.rules import NIGHT_RULES, Rule
+from warehouse.rows.catalog_subject import subject_of
 from warehouse.schema.columns import outside_bounds
-from warehouse.subject import subject_of
 
 
 @dataclass(frozen=True)

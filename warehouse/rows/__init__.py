@@ -1,0 +1,1 @@
+"""Rows for the tables, from run folders and from imported claims."""
