@@ -288,7 +288,7 @@ def sql(
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
 ) -> None:
     """Ask the warehouse; `nightbench sql "SHOW TABLES"` lists what there is."""
-    from warehouse.query import run_sql  # noqa: PLC0415
+    from warehouse.lake.query import run_sql  # noqa: PLC0415
 
     if as_json and as_csv:
         raise UsageError("--json and --csv exclude each other")

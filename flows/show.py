@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from infra.leases.reaper import Reaped
     from tasks.forecast import Forecast
     from tasks.lease_views import Kept, LeaseView
-    from warehouse.query import Answer
+    from warehouse.lake.query import Answer
 
 VERDICT_STYLES = {"accepted": "green", "suspect": "yellow", "rejected": "red", "failed": "red", "not-run": "dim"}
 UNLIMITED_WIDTH = 10_000
@@ -292,7 +292,7 @@ def answer(found: "Answer", form: Literal["table", "json", "csv"]) -> None:
 
 def night(data: Path, name: str) -> None:
     """Print a night's results and where its page is."""
-    from warehouse.query import run_sql  # noqa: PLC0415 - DuckDB, for this command only
+    from warehouse.lake.query import run_sql  # noqa: PLC0415 - DuckDB, for this command only
 
     sql = f"SELECT {RESULT_COLUMNS} FROM standing WHERE night = '{name}' ORDER BY scenario, repeat"  # noqa: S608
     found = run_sql(data.absolute(), sql)

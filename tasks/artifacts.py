@@ -19,7 +19,7 @@ from prefect.exceptions import PrefectException
 from bench.plan import cells
 from bench.record import NightRecord
 from infra.settings import Settings
-from warehouse.query import run_sql
+from warehouse.lake.query import run_sql
 
 LOG = logging.getLogger("nightbench")
 # As many columns as the UI shows without scrolling, and the sentence that may be long at the end.

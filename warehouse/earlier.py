@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from bench.audit.rules import judge
 from bench.audit.rules.answers import ANSWER_RULES
 from bench.quality.answers import GREEDY_TOKENS, Greedy, agreed_share, fall
-from warehouse.lake import PART, STAGING, partition
+from warehouse.lake.lake import PART, STAGING, partition
 from warehouse.rows.run_folder import nights
 from warehouse.rows.run_rows import Row
 from warehouse.schema.columns import Table

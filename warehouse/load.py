@@ -13,11 +13,11 @@ from typing import TypeVar
 from bench.errors import UnreadableResultError
 from bench.record import NightEnd, NightRecord, PlannedRun
 from warehouse.data_docs import data_docs
-from warehouse.database import build_warehouse
 from warehouse.earlier import compare, earlier_files, later_compared
 from warehouse.imports import stage_imports
 from warehouse.judgement import Judgement, judge_night
-from warehouse.lake import (
+from warehouse.lake.database import build_warehouse
+from warehouse.lake.lake import (
     STAGING,
     PartWriter,
     one_loader,
@@ -28,7 +28,7 @@ from warehouse.lake import (
     write_rows,
     write_text,
 )
-from warehouse.lake import writing as writing_to
+from warehouse.lake.lake import writing as writing_to
 from warehouse.rows.evidence import Asked, together
 from warehouse.rows.run_folder import Place, night_folder, nights, read_run, run_folders
 from warehouse.rows.run_rows import (

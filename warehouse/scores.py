@@ -15,7 +15,7 @@ from bench.errors import UnreadableResultError
 from bench.quality.lm_eval import Earlier, Score, fall_se, read_scores, standard_error
 from bench.record import AskedTask, LmEvalRecord
 from warehouse.earlier import NIGHTS, file_of, if_there
-from warehouse.lake import PART, partition
+from warehouse.lake.lake import PART, partition
 from warehouse.rows.run_folder import RECORD, lm_eval_folders, nights, read_lm_eval
 from warehouse.rows.run_rows import Row
 from warehouse.schema.columns import COLUMNS

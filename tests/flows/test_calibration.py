@@ -14,8 +14,8 @@ from infra.settings import Settings
 from infra.storage import store
 from tasks.planning import make_night
 from tests.flows.conftest import House
+from warehouse.lake.query import run_sql
 from warehouse.load import LoadSummary
-from warehouse.query import run_sql
 
 pytestmark = [pytest.mark.prefect, pytest.mark.usefixtures("prefect_api")]
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler here")

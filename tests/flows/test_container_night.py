@@ -10,7 +10,7 @@ from infra.models.generated import TINY, write_small_model
 from tests.emulators.hub import HubEmulator
 from tests.flows.conftest import House
 from tests.infra.docker import DIGEST, IMAGE, Docker
-from warehouse.query import run_sql
+from warehouse.lake.query import run_sql
 
 
 @pytest.mark.prefect

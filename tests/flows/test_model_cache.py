@@ -20,7 +20,7 @@ from tests.emulators.hub import HubEmulator
 from tests.emulators.s3 import KEYS, Bucket
 from tests.flows.conftest import House
 from tests.flows.renting import Account, renting
-from warehouse.query import run_sql
+from warehouse.lake.query import run_sql
 
 pytestmark = [pytest.mark.prefect]
 WEIGHTS = "model.safetensors"

@@ -17,8 +17,8 @@ from infra.storage import store
 from tasks.artifacts import NightProgress
 from tasks.planning import make_night
 from tests.flows.conftest import ABOUT_SPEED, House, live_in, make_house, trust_the_client
+from warehouse.lake.query import run_sql
 from warehouse.load import LoadSummary, load_night
-from warehouse.query import run_sql
 
 pytestmark = [pytest.mark.prefect, pytest.mark.usefixtures("prefect_api", "calibrated")]
 

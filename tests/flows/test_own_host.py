@@ -17,7 +17,7 @@ from infra.ledger.ledger import Ledger
 from infra.storage import store
 from tests.emulators.sshd import Sshd, make_key, running_machine
 from tests.flows.conftest import House
-from warehouse.query import run_sql
+from warehouse.lake.query import run_sql
 
 pytestmark = [pytest.mark.prefect]
 

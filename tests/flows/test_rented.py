@@ -15,7 +15,7 @@ from flows.prepare import prepare
 from tests.flows.conftest import House
 from tests.flows.deployed import ROOT
 from tests.flows.renting import KIND, OTHER_KIND, Account, renting
-from warehouse.query import run_sql
+from warehouse.lake.query import run_sql
 
 pytestmark = [pytest.mark.prefect]
 

@@ -7,7 +7,7 @@ import pytest
 
 from flows.nightly import nightly
 from tests.flows.conftest import House
-from warehouse.query import run_sql
+from warehouse.lake.query import run_sql
 
 CLIENT = os.environ.get("NIGHTBENCH_VLLM_RS") or shutil.which("vllm-rs")
 pytestmark = [pytest.mark.prefect, pytest.mark.usefixtures("prefect_api")]

@@ -5,8 +5,8 @@ import pytest
 from bench.errors import UsageError
 from tests.warehouse.conftest import NIGHT
 from warehouse.audit import Terms, audit
+from warehouse.lake.query import run_sql
 from warehouse.load import LoadSummary
-from warehouse.query import run_sql
 
 
 def test_run_folders_are_judged_as_a_load_judges_them(loaded: tuple[Path, LoadSummary]) -> None:

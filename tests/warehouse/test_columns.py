@@ -4,8 +4,8 @@ import pytest
 
 from bench.audit.rules import EVIDENCE_COLUMNS
 from tests.warehouse.folders import whole_night
+from warehouse.lake.query import run_sql
 from warehouse.load import LoadSummary, load_night
-from warehouse.query import run_sql
 from warehouse.schema.column import Column
 from warehouse.schema.columns import COLUMNS, TABLES, Table, outside_bounds, reference_markdown
 

@@ -10,9 +10,9 @@ import pytest
 from bench.errors import UsageError
 from tests.warehouse.conftest import NIGHT
 from tests.warehouse.folders import Shape, lease, whole_night
-from warehouse.database import DATABASE, build_warehouse
+from warehouse.lake.database import DATABASE, build_warehouse
+from warehouse.lake.query import run_sql
 from warehouse.load import LoadSummary, load_night
-from warehouse.query import run_sql
 from warehouse.schema.columns import TABLES
 from warehouse.views import QUESTIONS, view_statements
 

@@ -10,8 +10,8 @@ import pytest
 from bench.record import Answers
 from tests.warehouse.folders import ANSWERS, Shape, Told, seal, write_night, write_run
 from warehouse.earlier import FIRST, LOOK_BACK, NIGHTS, compare, earlier_files
+from warehouse.lake.query import run_sql
 from warehouse.load import load_night, rebuild
-from warehouse.query import run_sql
 from warehouse.rows.run_folder import Place, read_run
 from warehouse.rows.run_rows import run_rows
 

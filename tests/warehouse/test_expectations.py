@@ -13,8 +13,8 @@ from tests.warehouse.folders import Shape, Told, write_night, write_run
 from warehouse.expectations import CheckResult, checks, frame_of, raised, validate
 from warehouse.judgement import CHECK_ERRORED, Judgement, cases_of, judge_night
 from warehouse.judgement import judge as judge_results
+from warehouse.lake.query import run_sql
 from warehouse.load import LoadSummary, load_night
-from warehouse.query import run_sql
 from warehouse.rows.run_folder import Place, read_run
 from warehouse.rows.run_rows import Row, run_rows
 

@@ -9,8 +9,8 @@ import pytest
 
 from bench.errors import UnreadableResultError
 from warehouse.imports import import_file
+from warehouse.lake.query import run_sql
 from warehouse.load import rebuild
-from warehouse.query import run_sql
 from warehouse.schema.columns import COLUMNS, Table
 
 SERVE = Path(__file__).parents[1] / "data" / "vllm-results" / "vllm_bench_serve.json"

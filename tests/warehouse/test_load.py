@@ -11,8 +11,8 @@ import pytest
 from bench.errors import LoadIntoWarehouseError, UsageError
 from tests.warehouse.conftest import NIGHT
 from tests.warehouse.folders import Shape, seal, whole_night, write_night
+from warehouse.lake.query import run_sql
 from warehouse.load import LoadSummary, load_night, rebuild
-from warehouse.query import run_sql
 from warehouse.schema.columns import MEASURED_NAMES
 
 

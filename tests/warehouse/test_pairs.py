@@ -11,8 +11,8 @@ from tests.data.formats.closed_loop import closed_loop
 from tests.warehouse.importers.reading import FORMATS
 from warehouse.audit import Terms, audit
 from warehouse.imports import import_file
+from warehouse.lake.query import run_sql
 from warehouse.load import rebuild
-from warehouse.query import run_sql
 
 PAIR = ("profile_export_aiperf.json", "profile_export.jsonl")
 

@@ -9,8 +9,8 @@ from bench.record import AskedTask, LmEvalRecord, NightRecord
 from bench.suite.suite import LmEval
 from tests.bench.test_lm_eval import RESULTS
 from tests.warehouse.folders import QUALITY, STARTED, Shape, seal, write_night, write_run
+from warehouse.lake.query import run_sql
 from warehouse.load import load_night, rebuild
-from warehouse.query import run_sql
 from warehouse.schema.columns import COLUMNS
 from warehouse.scores import FIRST, NOT_ASKED, score_rows
 

@@ -8,7 +8,7 @@ from bench.errors import UsageError
 from warehouse.exporters import inferencex, llmd, nvidia, pytorch
 from warehouse.exporters.exporter import Exporter
 from warehouse.exporters.measurement import Measurement
-from warehouse.query import run_sql
+from warehouse.lake.query import run_sql
 
 EXPORTERS: Mapping[str, Exporter] = {
     each.name: each

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.errors import UsageError
-from warehouse.lake import partition, writing
-from warehouse.query import run_sql
+from warehouse.lake.lake import partition, writing
+from warehouse.lake.query import run_sql
 from warehouse.report.chart import Bar, percentile_chart
 from warehouse.report.style import STYLE
 from warehouse.rows.run_folder import nights

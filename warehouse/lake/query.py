@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 
 from bench.errors import UsageError
-from warehouse.database import open_warehouse
+from warehouse.lake.database import open_warehouse
 
 
 @dataclass(frozen=True)

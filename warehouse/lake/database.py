@@ -11,7 +11,7 @@ from pathlib import Path
 import duckdb
 
 from bench.errors import UsageError
-from warehouse.lake import sync_folder, writing
+from warehouse.lake.lake import sync_folder, writing
 from warehouse.views import view_statements
 
 DATABASE = "warehouse.duckdb"

@@ -1,0 +1,1 @@
+"""Parquet files by table and night, the DuckDB views over them, and queries."""
