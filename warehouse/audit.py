@@ -59,7 +59,7 @@ def _asked_for(exhibits: Exhibits, terms: Terms) -> Exhibits:
 
 def _by_gx(cases: Sequence[Case]) -> Sequence[Mapping[str, Status]]:
     """What great-expectations says of every rule, case by case."""
-    from warehouse.expectations import said_of_each  # noqa: PLC0415 - seconds to import
+    from warehouse.judging.expectations import said_of_each  # noqa: PLC0415 - seconds to import
 
     return said_of_each([case.exhibits for case in cases])
 

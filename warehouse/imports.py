@@ -16,10 +16,10 @@ from bench.audit.judge import Finding, Judged, group_exhibits, judge_claim, row_
 from bench.audit.rules import BY_COLUMN
 from bench.errors import UnreadableResultError
 from warehouse.context import context_of
-from warehouse.expectations import said_of_each
 from warehouse.importers import read_claims
 from warehouse.importers.document import Document, read_document, too_large_for_memory
 from warehouse.importers.error_text import storable
+from warehouse.judging.expectations import said_of_each
 from warehouse.lake.database import build_warehouse
 from warehouse.lake.lake import STAGING, PartWriter, one_loader, swap_in, sync_folder, write_json, write_rows, writing
 from warehouse.rows.catalog_subject import subject_of

@@ -12,10 +12,11 @@ from typing import TypeVar
 
 from bench.errors import UnreadableResultError
 from bench.record import NightEnd, NightRecord, PlannedRun
-from warehouse.data_docs import data_docs
-from warehouse.earlier import compare, earlier_files, later_compared
 from warehouse.imports import stage_imports
-from warehouse.judgement import Judgement, judge_night
+from warehouse.judging.answer_history import compare, earlier_files, later_compared
+from warehouse.judging.data_docs import data_docs
+from warehouse.judging.lm_eval_scores import compare_scores, later_scored, score_rows, with_scores
+from warehouse.judging.night_verdicts import Judgement, judge_night
 from warehouse.lake.database import build_warehouse
 from warehouse.lake.lake import (
     STAGING,
@@ -43,7 +44,6 @@ from warehouse.rows.run_rows import (
     run_rows,
     unreadable_row,
 )
-from warehouse.scores import compare_scores, later_scored, score_rows, with_scores
 
 _Item = TypeVar("_Item")
 _Made = TypeVar("_Made")

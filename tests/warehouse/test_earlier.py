@@ -9,7 +9,7 @@ import pytest
 
 from bench.record import Answers
 from tests.warehouse.folders import ANSWERS, Shape, Told, seal, write_night, write_run
-from warehouse.earlier import FIRST, LOOK_BACK, NIGHTS, compare, earlier_files
+from warehouse.judging.answer_history import FIRST, LOOK_BACK, NIGHTS, compare, earlier_files
 from warehouse.lake.query import run_sql
 from warehouse.load import load_night, rebuild
 from warehouse.rows.run_folder import Place, read_run

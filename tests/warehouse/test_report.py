@@ -6,7 +6,7 @@ import pytest
 
 from bench.errors import UsageError
 from tests.warehouse.conftest import NIGHT
-from warehouse.expectations import checks
+from warehouse.judging.expectations import checks
 from warehouse.load import LoadSummary
 from warehouse.report.chart import Bar, percentile_chart
 from warehouse.report.page import write_report

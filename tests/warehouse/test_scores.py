@@ -9,10 +9,10 @@ from bench.record import AskedTask, LmEvalRecord, NightRecord
 from bench.suite.suite import LmEval
 from tests.bench.test_lm_eval import RESULTS
 from tests.warehouse.folders import QUALITY, STARTED, Shape, seal, write_night, write_run
+from warehouse.judging.lm_eval_scores import FIRST, NOT_ASKED, score_rows
 from warehouse.lake.query import run_sql
 from warehouse.load import load_night, rebuild
 from warehouse.schema.columns import COLUMNS
-from warehouse.scores import FIRST, NOT_ASKED, score_rows
 
 NIGHTS = tuple(f"2026-03-0{day}" for day in range(1, 6))
 ONE, TWO, THREE, FOUR, FIVE = NIGHTS

@@ -131,7 +131,7 @@ def _intervals() -> Iterator[Column]:
             yield Column(f"{name}_{end}_{unit}", "number", said, unit.replace("_per_", "/"), low=0)
 
 
-# Read by warehouse/earlier.py out of the nights before.
+# Read by warehouse/judging/answer_history.py out of the nights before.
 _ANSWERS = (
     Column("logprob_passage", "text", "version of the fixed passage and prompts that the server was asked"),
     Column("logprob_token_count", "integer", "tokens of the passage that were weighed", "tokens", low=1),

@@ -1,6 +1,6 @@
 """One reason to doubt a measurement, declared as data: a column of evidence and its two bounds.
 
-Inside `passing` it passes, inside `tolerated` it is a warning, outside it fails. warehouse/expectations.py has
+Inside `passing` it passes, inside `tolerated` it is a warning, outside it fails. warehouse/judging/expectations.py has
 great-expectations judge by the same rules.
 """
 

@@ -8,7 +8,7 @@ from bench.audit.evidence.evidence import Exhibits, Lacking
 from bench.audit.judge import SEVERITY, said_of, withdrawn_of
 from bench.audit.rules import BY_COLUMN, NOT_CHECKABLE, REQUIRED, Status, Verdict, verdict
 from bench.wording import counted
-from warehouse.expectations import (
+from warehouse.judging.expectations import (
     Case,
     CheckResult,
     Failed,

@@ -1,6 +1,6 @@
 """What servers scored in the tasks of lm-eval: rows, and how far each score fell against the nights before.
 
-The same nights count as in warehouse/earlier.py: those of an earlier name whose run folders are still there.
+The same nights count as in warehouse/judging/answer_history.py: those of an earlier name whose run folders are still there.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +14,7 @@ from bench.audit.rules.answers import WORSE_SE
 from bench.errors import UnreadableResultError
 from bench.quality.lm_eval import Earlier, Score, fall_se, read_scores, standard_error
 from bench.record import AskedTask, LmEvalRecord
-from warehouse.earlier import NIGHTS, file_of, if_there
+from warehouse.judging.answer_history import NIGHTS, file_of, if_there
 from warehouse.lake.lake import PART, partition
 from warehouse.rows.run_folder import RECORD, lm_eval_folders, nights, read_lm_eval
 from warehouse.rows.run_rows import Row

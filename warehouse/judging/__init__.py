@@ -1,0 +1,1 @@
+"""Verdicts: rules run by great-expectations, and what earlier nights answered."""
