@@ -11,7 +11,7 @@ from bench.audit.claim import Asked
 from bench.audit.evidence.evidence import Exhibits
 from bench.audit.judge import Finding, Judged, group_exhibits, judge_claim
 from bench.audit.rules import BY_COLUMN, Status
-from warehouse.cases import Case, LeftOut, cases_at
+from warehouse.audit_inputs import Case, LeftOut, cases_at
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import pytest
 
 from bench.audit.rules import RULES, Rule
-from warehouse.findings_page import PAGE, page
+from warehouse.report.findings_page import PAGE, page
 
 
 def test_the_page_of_findings_is_not_stale() -> None:

@@ -1,4 +1,4 @@
-"""docs/reference/findings.md: every code that a finding can have; `python -m warehouse.findings_page` writes it."""
+"""docs/reference/findings.md: every code that a finding can have; `python -m warehouse.report.findings_page` writes it."""
 
 from collections.abc import Iterator
 from itertools import groupby
@@ -8,10 +8,10 @@ from bench.audit.rules import RULES, Rule
 from bench.audit.rules.wording import told_range
 from bench.wording import shown
 
-PAGE = Path(__file__).parents[1] / "docs" / "reference" / "findings.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "findings.md"
 _HEAD = """# Findings
 
-Made from `bench/audit/rules/` by `python -m warehouse.findings_page`; `nightbench audit --explain CODE` says the same.
+Made from `bench/audit/rules/` by `python -m warehouse.report.findings_page`; `nightbench audit --explain CODE` says the same.
 
 A finding is what one rule says of one measurement: **PASS** inside what passes, **WARN** outside, **FAIL** outside what
 is tolerated, **NOT-CHECKABLE** where an input is missing, which is named and never guessed. A rule that does not
