@@ -13,7 +13,7 @@ from bench.audit.rules import REQUIRED
 from bench.errors import ToldBesideError, UnknownFormatError, UnreadableResultError, UsageError
 from warehouse.context import context_of
 from warehouse.importers import read_claims
-from warehouse.importers.document import BYTES_MAX, read_document, too_large_for_memory
+from warehouse.importers.parsing.document import BYTES_MAX, read_document, too_large_for_memory
 from warehouse.rows.catalog_subject import subject_of
 from warehouse.rows.run_folder import RECORD, Place, read_run
 

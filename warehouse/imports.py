@@ -17,8 +17,8 @@ from bench.audit.rules import BY_COLUMN
 from bench.errors import UnreadableResultError
 from warehouse.context import context_of
 from warehouse.importers import read_claims
-from warehouse.importers.document import Document, read_document, too_large_for_memory
-from warehouse.importers.error_text import storable
+from warehouse.importers.parsing.document import Document, read_document, too_large_for_memory
+from warehouse.importers.parsing.error_text import storable
 from warehouse.judging.expectations import said_of_each
 from warehouse.lake.database import build_warehouse
 from warehouse.lake.lake import STAGING, PartWriter, one_loader, swap_in, sync_folder, write_json, write_rows, writing

@@ -15,7 +15,7 @@ with atheris.instrument_imports(
     from bench.audit.judge import judge_claims
     from bench.errors import UnreadableResultError
     from warehouse.importers import read_claims
-    from warehouse.importers.document import read_document
+    from warehouse.importers.parsing.document import read_document
     from warehouse.rows.catalog_subject import subject_of
     from warehouse.rows.claim_request_rows import request_tables
 

@@ -14,7 +14,7 @@ from bench.audit.judge import Judged
 from bench.audit.rules import CLAIM_RULES
 from bench.errors import UsageError
 from warehouse.audit import Audit, Terms, audit
-from warehouse.importers.document import BYTES_MAX
+from warehouse.importers.parsing.document import BYTES_MAX
 
 DATA = Path(__file__).parents[1] / "data"
 SAMPLES = Path(__file__).parents[3] / "shared" / "data" / "samples"

@@ -9,7 +9,7 @@ from bench.audit.judge import judge_claims
 from tests.data import twins_of_physics, twins_of_telemetry
 from warehouse.context import context_of
 from warehouse.importers import read_claims
-from warehouse.importers.document import read_document
+from warehouse.importers.parsing.document import read_document
 from warehouse.rows.catalog_subject import subject_of
 
 DATA = Path(__file__).parents[1] / "data"

@@ -23,8 +23,8 @@ from warehouse.importers import (
     vllm_sweep,
     vllm_throughput,
 )
-from warehouse.importers.document import Document
 from warehouse.importers.format import Format
+from warehouse.importers.parsing.document import Document
 
 # The first that recognises a file reads it: formats that are told by more keys stand before those told by fewer.
 FORMATS: tuple[Format, ...] = (

@@ -10,12 +10,12 @@ from bench.errors import ToldBesideError
 from warehouse.importers.aiperf_pair import aggregates_beside, requests_beside
 from warehouse.importers.aiperf_records import claim_of_records, recognises_records
 from warehouse.importers.aiperf_telemetry import device_of
-from warehouse.importers.distribution import spread, without_empty
-from warehouse.importers.document import Document
 from warehouse.importers.format import Format
-from warehouse.importers.moments import epoch_s
-from warehouse.importers.tree import Tree
-from warehouse.importers.units import COUNT, REQUEST_RATE, TIME, TOKEN_RATE
+from warehouse.importers.parsing.distribution import spread, without_empty
+from warehouse.importers.parsing.document import Document
+from warehouse.importers.parsing.timestamps import epoch_s
+from warehouse.importers.parsing.tree import Tree
+from warehouse.importers.parsing.units import COUNT, REQUEST_RATE, TIME, TOKEN_RATE
 
 LATENCIES: dict[Metric, str] = {
     "ttft": "time_to_first_token",

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from bench.audit.claim import Remark, Series
 from bench.errors import UnreadableResultError
 from warehouse.importers.aiperf_records import claim_of_records, recognises_records
-from warehouse.importers.document import Document, read_document
 from warehouse.importers.format import Format
+from warehouse.importers.parsing.document import Document, read_document
 
 _MARK = "_aiperf"
 

@@ -9,10 +9,10 @@ from array import array
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from warehouse.importers.error_text import error_text
-from warehouse.importers.fields import EXACT_MAX
-from warehouse.importers.tree import Tree
-from warehouse.importers.units import TIME
+from warehouse.importers.parsing.error_text import error_text
+from warehouse.importers.parsing.fields import EXACT_MAX
+from warehouse.importers.parsing.tree import Tree
+from warehouse.importers.parsing.units import TIME
 
 NS = 1e-9
 INPUT = ("input_sequence_length", "usage_prompt_tokens")

@@ -12,9 +12,9 @@ from bench.audit.claim import Asked, Claim, Remark, Said, Series
 from bench.errors import UnreadableResultError
 from bench.metrics import Bools, Floats, Ints
 from warehouse.importers.aiperf_record import odd_record, plain_record
-from warehouse.importers.document import Document
 from warehouse.importers.format import Format
-from warehouse.importers.tree import Tree
+from warehouse.importers.parsing.document import Document
+from warehouse.importers.parsing.tree import Tree
 
 REMARKS_MAX = 100  # of a file whose every record is odd, so many are told
 

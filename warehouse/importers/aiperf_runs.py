@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from bench.audit.claim import Asked, Claim, Metric, Said
 from bench.metrics import ratio
 from warehouse.importers.aiperf import LATENCIES, statistic
-from warehouse.importers.document import Document
 from warehouse.importers.format import Format
-from warehouse.importers.tree import Tree
-from warehouse.importers.units import REQUEST_RATE, TIME, TOKEN_RATE
+from warehouse.importers.parsing.document import Document
+from warehouse.importers.parsing.tree import Tree
+from warehouse.importers.parsing.units import REQUEST_RATE, TIME, TOKEN_RATE
 
 
 def recognises(document: Document) -> bool:

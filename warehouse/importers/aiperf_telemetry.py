@@ -1,8 +1,8 @@
 """The GPU telemetry of an aiperf report: it may be configured, reached, and still hold nothing."""
 
 from bench.audit.claim import Device
-from warehouse.importers.tree import Tree
-from warehouse.importers.units import ENERGY, POWER
+from warehouse.importers.parsing.tree import Tree
+from warehouse.importers.parsing.units import ENERGY, POWER
 
 # aiperf says MJ and means it; every other unit reads the same in small letters.
 MEGAJOULE = 1e6

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 
 from bench.audit.claim import Asked, Claim, Kind, Metric, Outcome, Remark, Said
 from warehouse.importers.claimed_metrics import Slot, slot_of
-from warehouse.importers.document import Document
 from warehouse.importers.format import Format
-from warehouse.importers.printed import engine_of, printed_precision, read_quantity, version_in, whole
+from warehouse.importers.parsing.document import Document
+from warehouse.importers.parsing.printed import engine_of, printed_precision, read_quantity, version_in, whole
 
 _ALWAYS = frozenset({"source", "metric", "value", "unit"})
 _NUMBER_COLUMNS = ("metric", "value", "unit", "notes")

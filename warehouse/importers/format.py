@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from bench.audit.claim import Claim, Lineage
-from warehouse.importers.document import Document
+from warehouse.importers.parsing.document import Document
 
 
 @dataclass(frozen=True)

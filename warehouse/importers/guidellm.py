@@ -9,12 +9,12 @@ from collections.abc import Iterator
 
 from bench.audit.claim import Asked, Claim, Metric, Said
 from bench.errors import UnreadableResultError
-from warehouse.importers.distribution import positive_spread, spread, without_empty
-from warehouse.importers.document import Document
 from warehouse.importers.format import Format
 from warehouse.importers.guidellm_asked import asked_of
 from warehouse.importers.guidellm_requests import series_of
-from warehouse.importers.tree import Tree
+from warehouse.importers.parsing.distribution import positive_spread, spread, without_empty
+from warehouse.importers.parsing.document import Document
+from warehouse.importers.parsing.tree import Tree
 
 MS = 1e-3
 

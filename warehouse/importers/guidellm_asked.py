@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from bench.audit.claim import Asked
-from warehouse.importers.tree import Tree
+from warehouse.importers.parsing.tree import Tree
 
 OPEN = frozenset({"constant", "poisson", "async"})
 

@@ -4,8 +4,8 @@ import numpy as np
 
 from bench.audit.claim import Series
 from bench.metrics import Floats, Ints
-from warehouse.importers.error_text import error_texts
-from warehouse.importers.tree import Tree
+from warehouse.importers.parsing.error_text import error_texts
+from warehouse.importers.parsing.tree import Tree
 
 MS = 1e-3
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 from bench.audit.claim import Asked, Claim, Metric, Said, ServerSaid
 from bench.errors import UnreadableResultError
-from warehouse.importers.distribution import positive_spread, spread, without_empty
-from warehouse.importers.document import Document, read_document
 from warehouse.importers.format import Format
-from warehouse.importers.tree import Tree
+from warehouse.importers.parsing.distribution import positive_spread, spread, without_empty
+from warehouse.importers.parsing.document import Document, read_document
+from warehouse.importers.parsing.tree import Tree
 
 CLIENT, SERVER = "lifecycle_metrics", "prometheus_metrics"
 LATENCIES: dict[Metric, str] = {

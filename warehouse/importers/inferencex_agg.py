@@ -6,11 +6,11 @@ Latencies are seconds though no key says so; throughputs are of one GPU, and `tp
 from collections.abc import Iterator
 
 from bench.audit.claim import Claim, Device, Said
-from warehouse.importers.document import Document
-from warehouse.importers.fields import Fields
 from warehouse.importers.format import Format
 from warehouse.importers.inferencex_asked import read_asked
-from warehouse.importers.latencies import read_latencies
+from warehouse.importers.parsing.document import Document
+from warehouse.importers.parsing.fields import Fields
+from warehouse.importers.parsing.latencies import read_latencies
 
 _ALWAYS = frozenset({"conc", "tput_per_gpu", "isl", "osl"})
 

@@ -1,8 +1,8 @@
 """The configuration that a row of InferenceX states, in its three schema versions."""
 
 from bench.audit.claim import Asked
-from warehouse.importers.fields import NOTHING, Fields
-from warehouse.importers.printed import engine_of, printed_precision
+from warehouse.importers.parsing.fields import NOTHING, Fields
+from warehouse.importers.parsing.printed import engine_of, printed_precision
 
 
 def read_asked(fields: Fields) -> Asked:

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from bench.audit.claim import Claim, Said
-from warehouse.importers.document import Document
-from warehouse.importers.fields import Fields
 from warehouse.importers.format import Format
 from warehouse.importers.inferencex_asked import read_asked
+from warehouse.importers.parsing.document import Document
+from warehouse.importers.parsing.fields import Fields
 
 _ALWAYS = frozenset({"task", "score", "score_name"})
 

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from bench.audit.claim import Claim
 from warehouse.importers import vllm_serve
-from warehouse.importers.document import Document
-from warehouse.importers.fields import Fields
 from warehouse.importers.format import Format
+from warehouse.importers.parsing.document import Document
+from warehouse.importers.parsing.fields import Fields
 
 _ALWAYS = frozenset({"num_prompts", "duration", "completed", "request_throughput"})
 # One of these, which vLLM's own client never wrote. The colon is in the files.

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 
 from bench.audit.claim import Claim, Device, Metric, Said, ServerSaid
 from bench.errors import UnreadableResultError
-from warehouse.importers.distribution import positive_spread, spread, without_empty
-from warehouse.importers.document import Document
 from warehouse.importers.format import Format
 from warehouse.importers.llmd_stack import asked_of, pairs_of
-from warehouse.importers.moments import epoch_s, span_s
-from warehouse.importers.tree import Tree
-from warehouse.importers.units import COUNT, MEMORY_GIB, POWER, REQUEST_RATE, TIME, TOKEN_RATE
+from warehouse.importers.parsing.distribution import positive_spread, spread, without_empty
+from warehouse.importers.parsing.document import Document
+from warehouse.importers.parsing.timestamps import epoch_s, span_s
+from warehouse.importers.parsing.tree import Tree
+from warehouse.importers.parsing.units import COUNT, MEMORY_GIB, POWER, REQUEST_RATE, TIME, TOKEN_RATE
 
 _TOP = re.compile(r"^(version|run|scenario|results):", re.MULTILINE)
 LATENCIES: dict[Metric, str] = {

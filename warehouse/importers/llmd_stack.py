@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bench.audit.claim import Asked, Pair
-from warehouse.importers.tree import Tree
+from warehouse.importers.parsing.tree import Tree
 
 _IMAGE = re.compile(r".+/.+:(?P<tag>[\w.+-]+)")
 # Engine flags, and what the standardized form calls the same.

@@ -6,11 +6,11 @@ A status of SUCCESS means that the command ended well and printed a number, no m
 from collections.abc import Callable, Iterator
 
 from bench.audit.claim import Asked, Claim, Said
-from warehouse.importers.document import Document
 from warehouse.importers.format import Format
 from warehouse.importers.mad_metrics import Reading
-from warehouse.importers.printed import printed_precision
-from warehouse.importers.tree import Tree
+from warehouse.importers.parsing.document import Document
+from warehouse.importers.parsing.printed import printed_precision
+from warehouse.importers.parsing.tree import Tree
 
 MS = 1e-3
 _VALUE = ("performance", "metric", "unit")  # in which the rows of one run differ

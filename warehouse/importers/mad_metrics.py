@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from bench.audit.claim import Metric, Said
-from warehouse.importers.tree import Tree
-from warehouse.importers.units import REQUEST_RATE, TIME, TOKEN_RATE
+from warehouse.importers.parsing.tree import Tree
+from warehouse.importers.parsing.units import REQUEST_RATE, TIME, TOKEN_RATE
 
 _RATES = {
     "throughput_tot": "total_throughput_tok_per_s",

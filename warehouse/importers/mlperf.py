@@ -9,11 +9,11 @@ from dataclasses import replace
 
 from bench.audit.claim import Asked, Claim, Metric, Said
 from bench.errors import UnreadableResultError
-from warehouse.importers.distribution import without_empty
-from warehouse.importers.document import Document
 from warehouse.importers.format import Format
 from warehouse.importers.mlperf_rows import read_rows
-from warehouse.importers.tree import Tree
+from warehouse.importers.parsing.distribution import without_empty
+from warehouse.importers.parsing.document import Document
+from warehouse.importers.parsing.tree import Tree
 
 NS = 1e-9
 _TITLE = "MLPerf Results Summary"

@@ -6,11 +6,11 @@ from typing import Any
 
 from bench.audit.claim import Asked, Claim, Said
 from bench.errors import UnreadableResultError
-from warehouse.importers.document import Document
 from warehouse.importers.format import Format
-from warehouse.importers.printed import printed_precision
-from warehouse.importers.tree import Tree
-from warehouse.importers.units import REQUEST_RATE
+from warehouse.importers.parsing.document import Document
+from warehouse.importers.parsing.printed import printed_precision
+from warehouse.importers.parsing.tree import Tree
+from warehouse.importers.parsing.units import REQUEST_RATE
 
 _TARGET = re.compile(r"-99(?:\.9)?$")
 _SAME = ("ID", "Submitter", "System", "Scenario", "Performance_Result", "Performance_Units", "Suite", "Category")

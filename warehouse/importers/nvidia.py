@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterator
 
 from bench.audit.claim import Asked, Claim, Said
-from warehouse.importers.document import Document
 from warehouse.importers.format import Format
 from warehouse.importers.nvidia_cost import cost_of
-from warehouse.importers.printed import engine_of, printed_precision, version_in
-from warehouse.importers.tree import Tree
+from warehouse.importers.parsing.document import Document
+from warehouse.importers.parsing.printed import engine_of, printed_precision, version_in
+from warehouse.importers.parsing.tree import Tree
 
 HEADER = frozenset({"Model", "PP", "TP", "Input Length", "Output Length", "Throughput", "GPU"})
 LISTS = ("benchmarks", "concurrency_benchmarks", "throughput_degradation")

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from bench.audit.claim import Said
-from warehouse.importers.tree import Tree
+from warehouse.importers.parsing.tree import Tree
 
 COST_REL = 0.02  # the tolerance of cost_identity
 _KEY = re.compile(r"cost_per_(?P<per>1m|1k|million|thousand)_(?:(?P<which>input|output|total)_)?tokens(?:_usd)?")

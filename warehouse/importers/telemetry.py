@@ -12,8 +12,8 @@ import numpy as np
 from bench.audit.claim import Claim, Device, Remark
 from bench.errors import UnreadableResultError
 from bench.metrics import Floats
-from warehouse.importers.document import Document, read_document
 from warehouse.importers.format import Format
+from warehouse.importers.parsing.document import Document, read_document
 from warehouse.importers.telemetry_rows import Samples, by_device, is_telemetry, samples_of
 
 Window = tuple[float, float]  # seconds since 1970

@@ -14,8 +14,8 @@ import numpy as np
 
 from bench.errors import UnreadableResultError
 from bench.metrics import Floats
-from warehouse.importers.document import Document
-from warehouse.importers.fields import NOTHING
+from warehouse.importers.parsing.document import Document
+from warehouse.importers.parsing.fields import NOTHING
 
 TIMES = ("timestamp", "time", "epoch")
 DEVICES = ("index", "gpu", "device", "gpu_id", "card")

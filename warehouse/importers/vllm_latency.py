@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator
 
 from bench.audit.claim import Asked, Claim, Metric, Series
-from warehouse.importers.document import Document
-from warehouse.importers.fields import Fields
 from warehouse.importers.format import Format
+from warehouse.importers.parsing.document import Document
+from warehouse.importers.parsing.fields import Fields
 
 _RANK = re.compile(r"\d{1,2}(\.\d+)?")
 _ALWAYS = ("avg_latency", "latencies", "percentiles")

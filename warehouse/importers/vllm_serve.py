@@ -11,12 +11,12 @@ import numpy as np
 
 from bench.audit.claim import Asked, Claim, Said, Series
 from bench.metrics import Bools, Floats
-from warehouse.importers.arrays import Lengths, read_gaps
-from warehouse.importers.document import Document
-from warehouse.importers.error_text import error_texts
-from warehouse.importers.fields import Fields
 from warehouse.importers.format import Format
-from warehouse.importers.latencies import read_latencies
+from warehouse.importers.parsing.arrays import Lengths, read_gaps
+from warehouse.importers.parsing.document import Document
+from warehouse.importers.parsing.error_text import error_texts
+from warehouse.importers.parsing.fields import Fields
+from warehouse.importers.parsing.latencies import read_latencies
 
 # Clients that grew out of this one write the same, without a backend or with latencies of another unit.
 ALWAYS = ("num_prompts", "duration", "completed", "request_throughput", "backend")

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 
 from bench.audit.claim import Claim
 from warehouse.importers import vllm_serve
-from warehouse.importers.document import Document
-from warehouse.importers.fields import Fields
 from warehouse.importers.format import Format
+from warehouse.importers.parsing.document import Document
+from warehouse.importers.parsing.fields import Fields
 
 
 def _recognises(document: Document) -> bool:

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from bench.audit.claim import Asked, Claim, Said
-from warehouse.importers.document import Document
-from warehouse.importers.fields import Fields
 from warehouse.importers.format import Format
+from warehouse.importers.parsing.document import Document
+from warehouse.importers.parsing.fields import Fields
 
 _ALWAYS = ("elapsed_time", "num_requests", "total_num_tokens", "requests_per_second", "tokens_per_second")
 

@@ -8,7 +8,7 @@ from bench.audit.claim import Claim
 from bench.audit.evidence.evidence import Subject
 from bench.audit.judge import judge_claims
 from warehouse.importers import read_claims
-from warehouse.importers.document import Document, read_document
+from warehouse.importers.parsing.document import Document, read_document
 
 FORMATS = Path(__file__).parents[2] / "data/formats"
 SAMPLES = Path(__file__).parents[3] / "../shared/data/samples"

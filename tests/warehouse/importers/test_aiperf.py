@@ -13,7 +13,7 @@ from tests.data.formats.closed_loop import closed_loop
 from tests.warehouse.importers.mutating import mutated
 from tests.warehouse.importers.reading import FORMATS, alarms, claims_at, claims_of
 from warehouse.importers import read_claims
-from warehouse.importers.document import read_document
+from warehouse.importers.parsing.document import read_document
 from warehouse.rows.claim_request_rows import request_tables
 
 HERE = FORMATS / "aiperf"

@@ -13,8 +13,8 @@ from tests.warehouse.importers.reading import FORMATS
 from warehouse.importers.aiperf import RECORDS
 from warehouse.importers.aiperf_record import odd_record, plain_record
 from warehouse.importers.aiperf_records import REMARKS_MAX, Rows, claim_of_records
-from warehouse.importers.document import BYTES_FAST, Document, read_document
-from warehouse.importers.tree import Tree
+from warehouse.importers.parsing.document import BYTES_FAST, Document, read_document
+from warehouse.importers.parsing.tree import Tree
 
 LINES = (FORMATS / "aiperf" / "alone.jsonl").read_text().splitlines()
 WARMUP, FIRST = (json.loads(line) for line in LINES[:2])

@@ -1,7 +1,7 @@
 import pytest
 
 from bench.errors import UnreadableResultError
-from warehouse.importers.plain_yaml import read_yaml
+from warehouse.importers.parsing.yaml import read_yaml
 
 
 def test_every_scalar_is_text() -> None:

@@ -13,7 +13,7 @@ from bench.errors import UnreadableResultError
 from tests.warehouse.importers.mutating import mutated
 from tests.warehouse.importers.reading import FORMATS, alarms, claims_at, claims_of, document_at
 from warehouse.importers import read_claims
-from warehouse.importers.document import read_document
+from warehouse.importers.parsing.document import read_document
 
 MAKERS = sorted(each.parent.name for each in FORMATS.glob("*/make.py"))
 TWINS = sorted(path for name in MAKERS for path in (FORMATS / name).iterdir() if path.suffix not in (".py", ".md", ""))

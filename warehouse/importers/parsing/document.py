@@ -108,7 +108,7 @@ class Document:
     @cached_property
     def yaml(self) -> Any:
         """What it says as YAML, dates as text; raises with the line where it is none."""
-        from warehouse.importers.plain_yaml import read_yaml  # noqa: PLC0415 - one format needs the parser
+        from warehouse.importers.parsing.yaml import read_yaml  # noqa: PLC0415 - one format needs the parser
 
         return read_yaml(self.name, self.text)
 

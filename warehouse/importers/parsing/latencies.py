@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 
 from bench.audit.claim import Metric
-from warehouse.importers.fields import Fields
+from warehouse.importers.parsing.fields import Fields
 
 _KEY = re.compile(
     r"(?P<statistic>mean|median|std|min|max|p\d+(?:\.\d+)?)_(?P<metric>ttft|tpot|itl|e2el|e2e_latency)(?P<unit>_ms|_s)?"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from catalog.read import precision_of
-from warehouse.importers.fields import EXACT_MAX, NOTHING
+from warehouse.importers.parsing.fields import EXACT_MAX, NOTHING
 
 _NUMBER = r"[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,3})?"
 _QUANTITY = re.compile(

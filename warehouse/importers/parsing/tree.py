@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
 from bench.audit.claim import Remark
-from warehouse.importers.fields import Fields
+from warehouse.importers.parsing.fields import Fields
 
 
 class Tree(Fields):

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bench.metrics import Floats, Ints
-from warehouse.importers.fields import Fields
+from warehouse.importers.parsing.fields import Fields
 
 AnyArray = TypeVar("AnyArray", bound=npt.NDArray[Any])
 

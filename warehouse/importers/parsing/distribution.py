@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from bench.audit.claim import Metric
-from warehouse.importers.tree import Tree
+from warehouse.importers.parsing.tree import Tree
 
 # Under ours, the names of other tools. In guidellm's p001, p01 and p999 the digits stand behind the point of a share.
 STATISTICS = {
