@@ -5,8 +5,6 @@ from collections.abc import Iterator
 from bench.audit.claim import Claim
 from bench.errors import UnknownFormatError
 from warehouse.importers import (
-    aiperf,
-    aiperf_runs,
     claims_table,
     guidellm,
     inference_perf,
@@ -23,6 +21,7 @@ from warehouse.importers import (
     vllm_sweep,
     vllm_throughput,
 )
+from warehouse.importers.aiperf import report, runs
 from warehouse.importers.format import Format
 from warehouse.importers.parsing.document import Document
 
@@ -37,9 +36,9 @@ FORMATS: tuple[Format, ...] = (
     inferencex_agg.FORMAT,
     inferencex_evals.FORMAT,
     nvidia.FORMAT,
-    aiperf_runs.FORMAT,
-    aiperf.FORMAT,
-    aiperf.RECORDS,
+    runs.FORMAT,
+    report.FORMAT,
+    report.RECORDS,
     inference_perf.FORMAT,
     llmd.FORMAT,
     mlperf.FORMAT,

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from bench.errors import UnreadableResultError
 from tests.warehouse.importers.mutating import mutated
 from tests.warehouse.importers.reading import FORMATS
-from warehouse.importers.aiperf import RECORDS
-from warehouse.importers.aiperf_record import odd_record, plain_record
-from warehouse.importers.aiperf_records import REMARKS_MAX, Rows, claim_of_records
+from warehouse.importers.aiperf.record import odd_record, plain_record
+from warehouse.importers.aiperf.records import REMARKS_MAX, Rows, claim_of_records
+from warehouse.importers.aiperf.report import RECORDS
 from warehouse.importers.parsing.document import BYTES_FAST, Document, read_document
 from warehouse.importers.parsing.tree import Tree
 

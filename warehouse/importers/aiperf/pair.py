@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from bench.audit.claim import Remark, Series
 from bench.errors import UnreadableResultError
-from warehouse.importers.aiperf_records import claim_of_records, recognises_records
+from warehouse.importers.aiperf.records import claim_of_records, recognises_records
 from warehouse.importers.format import Format
 from warehouse.importers.parsing.document import Document, read_document
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from bench.audit.claim import Asked, Claim, Metric, Said
 from bench.metrics import ratio
-from warehouse.importers.aiperf import LATENCIES, statistic
+from warehouse.importers.aiperf.report import LATENCIES, statistic
 from warehouse.importers.format import Format
 from warehouse.importers.parsing.document import Document
 from warehouse.importers.parsing.tree import Tree

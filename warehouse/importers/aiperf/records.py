@@ -11,7 +11,7 @@ import numpy as np
 from bench.audit.claim import Asked, Claim, Remark, Said, Series
 from bench.errors import UnreadableResultError
 from bench.metrics import Bools, Floats, Ints
-from warehouse.importers.aiperf_record import odd_record, plain_record
+from warehouse.importers.aiperf.record import odd_record, plain_record
 from warehouse.importers.format import Format
 from warehouse.importers.parsing.document import Document
 from warehouse.importers.parsing.tree import Tree

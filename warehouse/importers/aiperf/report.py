@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from bench.audit.claim import Asked, Claim, Device, Metric, Said
 from bench.errors import ToldBesideError
-from warehouse.importers.aiperf_pair import aggregates_beside, requests_beside
-from warehouse.importers.aiperf_records import claim_of_records, recognises_records
-from warehouse.importers.aiperf_telemetry import device_of
+from warehouse.importers.aiperf.pair import aggregates_beside, requests_beside
+from warehouse.importers.aiperf.records import claim_of_records, recognises_records
+from warehouse.importers.aiperf.telemetry import device_of
 from warehouse.importers.format import Format
 from warehouse.importers.parsing.distribution import spread, without_empty
 from warehouse.importers.parsing.document import Document
