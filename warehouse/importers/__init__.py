@@ -6,7 +6,6 @@ from bench.audit.claim import Claim
 from bench.errors import UnknownFormatError
 from warehouse.importers import (
     claims_table,
-    guidellm,
     inference_perf,
     inferencex_agg,
     inferencex_evals,
@@ -23,6 +22,7 @@ from warehouse.importers import (
 )
 from warehouse.importers.aiperf import report, runs
 from warehouse.importers.format import Format
+from warehouse.importers.guidellm import report as guidellm
 from warehouse.importers.parsing.document import Document
 
 # The first that recognises a file reads it: formats that are told by more keys stand before those told by fewer.

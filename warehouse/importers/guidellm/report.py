@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from bench.audit.claim import Asked, Claim, Metric, Said
 from bench.errors import UnreadableResultError
 from warehouse.importers.format import Format
-from warehouse.importers.guidellm_asked import asked_of
-from warehouse.importers.guidellm_requests import series_of
+from warehouse.importers.guidellm.asked import asked_of
+from warehouse.importers.guidellm.requests import series_of
 from warehouse.importers.parsing.distribution import positive_spread, spread, without_empty
 from warehouse.importers.parsing.document import Document
 from warehouse.importers.parsing.tree import Tree
