@@ -7,9 +7,6 @@ from bench.errors import UnknownFormatError
 from warehouse.importers import (
     claims_table,
     inference_perf,
-    inferencex_agg,
-    inferencex_evals,
-    inferencex_raw,
     llmd,
     mad,
     mlperf,
@@ -23,18 +20,19 @@ from warehouse.importers import (
 from warehouse.importers.aiperf import report, runs
 from warehouse.importers.format import Format
 from warehouse.importers.guidellm import report as guidellm
+from warehouse.importers.inferencex import agg, evals, raw
 from warehouse.importers.parsing.document import Document
 
 # The first that recognises a file reads it: formats that are told by more keys stand before those told by fewer.
 FORMATS: tuple[Format, ...] = (
     guidellm.FORMAT,
-    inferencex_raw.FORMAT,
+    raw.FORMAT,
     vllm_serve.FORMAT,
     vllm_sweep.FORMAT,
     vllm_throughput.FORMAT,
     vllm_latency.FORMAT,
-    inferencex_agg.FORMAT,
-    inferencex_evals.FORMAT,
+    agg.FORMAT,
+    evals.FORMAT,
     nvidia.FORMAT,
     runs.FORMAT,
     report.FORMAT,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from bench.audit.claim import Claim, Device, Said
 from warehouse.importers.format import Format
-from warehouse.importers.inferencex_asked import read_asked
+from warehouse.importers.inferencex.asked import read_asked
 from warehouse.importers.parsing.document import Document
 from warehouse.importers.parsing.fields import Fields
 from warehouse.importers.parsing.latencies import read_latencies
