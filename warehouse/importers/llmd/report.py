@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from bench.audit.claim import Claim, Device, Metric, Said, ServerSaid
 from bench.errors import UnreadableResultError
 from warehouse.importers.format import Format
-from warehouse.importers.llmd_stack import asked_of, pairs_of
+from warehouse.importers.llmd.stack import asked_of, pairs_of
 from warehouse.importers.parsing.distribution import positive_spread, spread, without_empty
 from warehouse.importers.parsing.document import Document
 from warehouse.importers.parsing.timestamps import epoch_s, span_s

@@ -1,0 +1,1 @@
+"""Benchmark reports of llm-d."""
