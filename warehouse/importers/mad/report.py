@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from bench.audit.claim import Asked, Claim, Said
 from warehouse.importers.format import Format
-from warehouse.importers.mad_metrics import Reading
+from warehouse.importers.mad.metrics import Reading
 from warehouse.importers.parsing.document import Document
 from warehouse.importers.parsing.printed import printed_precision
 from warehouse.importers.parsing.tree import Tree
