@@ -10,7 +10,7 @@ from dataclasses import replace
 from bench.audit.claim import Asked, Claim, Metric, Said
 from bench.errors import UnreadableResultError
 from warehouse.importers.format import Format
-from warehouse.importers.mlperf_rows import read_rows
+from warehouse.importers.mlperf.rows import read_rows
 from warehouse.importers.parsing.distribution import without_empty
 from warehouse.importers.parsing.document import Document
 from warehouse.importers.parsing.tree import Tree

@@ -1,0 +1,1 @@
+"""Result summaries of MLPerf Inference."""
