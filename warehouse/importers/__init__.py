@@ -7,7 +7,6 @@ from bench.errors import UnknownFormatError
 from warehouse.importers import (
     claims_table,
     inference_perf,
-    nvidia,
     telemetry,
     vllm_latency,
     vllm_serve,
@@ -21,6 +20,7 @@ from warehouse.importers.inferencex import agg, evals, raw
 from warehouse.importers.llmd import report as llmd
 from warehouse.importers.mad import report as mad
 from warehouse.importers.mlperf import summary
+from warehouse.importers.nvidia import report as nvidia
 from warehouse.importers.parsing.document import Document
 
 # The first that recognises a file reads it: formats that are told by more keys stand before those told by fewer.

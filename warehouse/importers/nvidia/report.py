@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from bench.audit.claim import Asked, Claim, Said
 from warehouse.importers.format import Format
-from warehouse.importers.nvidia_cost import cost_of
+from warehouse.importers.nvidia.cost import cost_of
 from warehouse.importers.parsing.document import Document
 from warehouse.importers.parsing.printed import engine_of, printed_precision, version_in
 from warehouse.importers.parsing.tree import Tree

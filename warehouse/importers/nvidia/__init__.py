@@ -1,0 +1,1 @@
+"""NVIDIA-format result tables."""
