@@ -4,15 +4,7 @@ from collections.abc import Iterator
 
 from bench.audit.claim import Claim
 from bench.errors import UnknownFormatError
-from warehouse.importers import (
-    claims_table,
-    inference_perf,
-    telemetry,
-    vllm_latency,
-    vllm_serve,
-    vllm_sweep,
-    vllm_throughput,
-)
+from warehouse.importers import claims_table, inference_perf, telemetry
 from warehouse.importers.aiperf import report, runs
 from warehouse.importers.format import Format
 from warehouse.importers.guidellm import report as guidellm
@@ -22,15 +14,16 @@ from warehouse.importers.mad import report as mad
 from warehouse.importers.mlperf import summary
 from warehouse.importers.nvidia import report as nvidia
 from warehouse.importers.parsing.document import Document
+from warehouse.importers.vllm import latency, serve, sweep, throughput
 
 # The first that recognises a file reads it: formats that are told by more keys stand before those told by fewer.
 FORMATS: tuple[Format, ...] = (
     guidellm.FORMAT,
     raw.FORMAT,
-    vllm_serve.FORMAT,
-    vllm_sweep.FORMAT,
-    vllm_throughput.FORMAT,
-    vllm_latency.FORMAT,
+    serve.FORMAT,
+    sweep.FORMAT,
+    throughput.FORMAT,
+    latency.FORMAT,
     agg.FORMAT,
     evals.FORMAT,
     nvidia.FORMAT,

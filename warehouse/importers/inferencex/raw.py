@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from bench.audit.claim import Claim
-from warehouse.importers import vllm_serve
 from warehouse.importers.format import Format
 from warehouse.importers.parsing.document import Document
 from warehouse.importers.parsing.fields import Fields
+from warehouse.importers.vllm import serve
 
 _ALWAYS = frozenset({"num_prompts", "duration", "completed", "request_throughput"})
 # One of these, which vLLM's own client never wrote. The colon is in the files.
@@ -21,7 +21,7 @@ def _recognises(document: Document) -> bool:
 def _read(document: Document, this: Format) -> Iterator[Claim]:
     for place, values in document.objects:
         fields = Fields(values, f"{document.name} {place}".rstrip())
-        yield vllm_serve.serve_claim(fields, document, this, place, tool="InferenceX", unsuffixed_s=1.0)
+        yield serve.serve_claim(fields, document, this, place, tool="InferenceX", unsuffixed_s=1.0)
 
 
-FORMAT = Format("inferencex-raw", 2, _recognises, _read, vllm_serve.REQUIRED)
+FORMAT = Format("inferencex-raw", 2, _recognises, _read, serve.REQUIRED)

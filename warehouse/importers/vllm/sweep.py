@@ -8,20 +8,20 @@ import json
 from collections.abc import Iterator, Mapping
 
 from bench.audit.claim import Claim
-from warehouse.importers import vllm_serve
 from warehouse.importers.format import Format
 from warehouse.importers.parsing.document import Document
 from warehouse.importers.parsing.fields import Fields
+from warehouse.importers.vllm import serve
 
 
 def _recognises(document: Document) -> bool:
     names = document.first_object if document.is_json_list else document.header()
-    return all(name in names for name in vllm_serve.ALWAYS)
+    return all(name in names for name in serve.ALWAYS)
 
 
 def _read(document: Document, this: Format) -> Iterator[Claim]:
     for place, values in _runs(document):
-        yield vllm_serve.serve_claim(
+        yield serve.serve_claim(
             Fields(values, f"{document.name} {place}"), document, this, place, tool="vllm bench sweep serve"
         )
 
@@ -43,4 +43,4 @@ def _value(cell: str) -> object:
     return cell
 
 
-FORMAT = Format("vllm-sweep", 2, _recognises, _read, vllm_serve.REQUIRED)
+FORMAT = Format("vllm-sweep", 2, _recognises, _read, serve.REQUIRED)

@@ -1,0 +1,1 @@
+"""Result files of the vLLM benchmark commands."""
