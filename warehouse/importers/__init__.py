@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from bench.audit.claim import Claim
 from bench.errors import UnknownFormatError
-from warehouse.importers import claims_table, inference_perf, telemetry
+from warehouse.importers import claims_table, inference_perf
 from warehouse.importers.aiperf import report, runs
 from warehouse.importers.format import Format
 from warehouse.importers.guidellm import report as guidellm
@@ -14,6 +14,7 @@ from warehouse.importers.mad import report as mad
 from warehouse.importers.mlperf import summary
 from warehouse.importers.nvidia import report as nvidia
 from warehouse.importers.parsing.document import Document
+from warehouse.importers.telemetry import samples
 from warehouse.importers.vllm import latency, serve, sweep, throughput
 
 # The first that recognises a file reads it: formats that are told by more keys stand before those told by fewer.
@@ -36,7 +37,7 @@ FORMATS: tuple[Format, ...] = (
     summary.ROWS,
     *mad.MAD_FORMATS,
     claims_table.FORMAT,
-    telemetry.FORMAT,
+    samples.FORMAT,
 )
 
 
@@ -53,4 +54,4 @@ def read_claims(document: Document) -> Iterator[Claim]:
         known = ", ".join(each.name for each in FORMATS)
         raise UnknownFormatError(f"{document.name} is of no known format; known are: {known}")
     claims = found.read(document, found)
-    return claims if found is telemetry.FORMAT else telemetry.with_telemetry(document, claims)
+    return claims if found is samples.FORMAT else samples.with_telemetry(document, claims)

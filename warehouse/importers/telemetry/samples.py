@@ -14,7 +14,7 @@ from bench.errors import UnreadableResultError
 from bench.metrics import Floats
 from warehouse.importers.format import Format
 from warehouse.importers.parsing.document import Document, read_document
-from warehouse.importers.telemetry_rows import Samples, by_device, is_telemetry, samples_of
+from warehouse.importers.telemetry.rows import Samples, by_device, is_telemetry, samples_of
 
 Window = tuple[float, float]  # seconds since 1970
 QUARTER_HOUR_S = 900.0  # every zone is a whole number of them off from UTC

@@ -1,0 +1,1 @@
+"""GPU telemetry as CSV."""
