@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 from bench.audit.claim import Claim
 from bench.errors import UnknownFormatError
-from warehouse.importers import claims_table, inference_perf
+from warehouse.importers import inference_perf
 from warehouse.importers.aiperf import report, runs
+from warehouse.importers.claims_table import table
 from warehouse.importers.format import Format
 from warehouse.importers.guidellm import report as guidellm
 from warehouse.importers.inferencex import agg, evals, raw
@@ -36,7 +37,7 @@ FORMATS: tuple[Format, ...] = (
     summary.FORMAT,
     summary.ROWS,
     *mad.MAD_FORMATS,
-    claims_table.FORMAT,
+    table.FORMAT,
     samples.FORMAT,
 )
 

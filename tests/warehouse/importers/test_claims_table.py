@@ -7,7 +7,7 @@ import pytest
 from bench.audit.claim import Claim
 from tests.data.formats.claims_table.make import SAME, rows
 from tests.warehouse.importers.reading import FORMATS, claims_at, claims_of
-from warehouse.importers.claimed_metrics import Slot, slot_of
+from warehouse.importers.claims_table.claimed_metrics import Slot, slot_of
 from warehouse.importers.parsing.printed import Quantity, read_quantity
 
 TWIN = FORMATS / "claims_table/small.csv"

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from bench.audit.claim import Asked, Claim, Kind, Metric, Outcome, Remark, Said
-from warehouse.importers.claimed_metrics import Slot, slot_of
+from warehouse.importers.claims_table.claimed_metrics import Slot, slot_of
 from warehouse.importers.format import Format
 from warehouse.importers.parsing.document import Document
 from warehouse.importers.parsing.printed import engine_of, printed_precision, read_quantity, version_in, whole
