@@ -12,7 +12,7 @@ from infra.engines import server
 from infra.engines.server import Bringup, EngineAt
 from infra.processes import detached
 
-TRUTH_SERVER = Path(__file__).parents[1] / "emulators" / "truth_server.py"
+TRUTH_SERVER = Path(__file__).parents[2] / "emulators" / "truth_server.py"
 
 
 @pytest.fixture

@@ -20,8 +20,8 @@ from infra.leases.offers import Choice
 from infra.ledger.ledger import Ledger
 from infra.remote.ssh_keys import fingerprint, forget_keys, keys_of, leases_with_keys
 from tests.emulators.virtual_clock import VirtualClock
+from tests.infra.clouds.test_cloud import CloudContract
 from tests.infra.rented import DROPLETS, KIND, ONE_DROPLET, Rig
-from tests.infra.test_cloud import CloudContract
 
 
 class TestDigitalOcean(CloudContract):

@@ -11,7 +11,7 @@ from infra.engines import server
 from infra.engines.server import Bringup, RunningServer
 from infra.measurement import answers
 from infra.processes import detached
-from tests.infra.test_server import quiet, what, with_fault
+from tests.infra.engines.test_server import quiet, what, with_fault
 
 __all__ = ["what"]
 QUESTIONS = 1 + len(passage.PROMPTS)

@@ -91,7 +91,7 @@ while not pid_file.exists() or not pid_file.read_text():
     pass
 os.kill(os.getpid(), signal.SIGKILL)
 """
-    subprocess.run([sys.executable, "-c", code], check=False, timeout=60, cwd=Path(__file__).parents[2])
+    subprocess.run([sys.executable, "-c", code], check=False, timeout=60, cwd=Path(__file__).parents[3])
 
 
 class CloudContract:

@@ -20,7 +20,7 @@ from infra.models.models import PreparedModel
 from infra.processes import detached
 from infra.storage import store
 from tests.bench.test_lm_eval import NO_DATA, RESULTS
-from tests.infra.test_server import quiet, what
+from tests.infra.engines.test_server import quiet, what
 from tests.warehouse.folders import STARTED
 
 __all__ = ["what"]
