@@ -14,7 +14,7 @@ from benchmarks.client_run import Bench, compare, remark_on, run_client
 from benchmarks.clients import CLIENTS
 from benchmarks.clients.client import POOLED, Client, Said, UnreadableError
 from benchmarks.process_tree import ClientFailedError, CpuWatch
-from tests.bench.test_truth import CELL, log_of
+from tests.bench.client_error.test_truth import CELL, log_of
 
 MS = 1_000_000
 

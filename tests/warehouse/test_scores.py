@@ -7,7 +7,7 @@ import pytest
 
 from bench.record import AskedTask, LmEvalRecord, NightRecord
 from bench.suite.suite import LmEval
-from tests.bench.test_lm_eval import RESULTS
+from tests.bench.quality.test_lm_eval import RESULTS
 from tests.warehouse.folders import QUALITY, STARTED, Shape, seal, write_night, write_run
 from warehouse.judging.lm_eval_scores import FIRST, NOT_ASKED, score_rows
 from warehouse.lake.query import run_sql

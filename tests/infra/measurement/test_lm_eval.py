@@ -19,7 +19,7 @@ from infra.measurement.run import Bench
 from infra.models.models import PreparedModel
 from infra.processes import detached
 from infra.storage import store
-from tests.bench.test_lm_eval import NO_DATA, RESULTS
+from tests.bench.quality.test_lm_eval import NO_DATA, RESULTS
 from tests.infra.engines.test_server import quiet, what
 from tests.warehouse.folders import STARTED
 

@@ -9,7 +9,7 @@ from bench.cost.host_requirements import needs_of
 from bench.suite.suite import Suite, parse_suite
 from catalog.read import read_catalog
 
-FILE = Path(__file__).parents[2] / "suites" / "llama-3.3-70b-mi300x.toml"
+FILE = Path(__file__).parents[3] / "suites" / "llama-3.3-70b-mi300x.toml"
 SUITE = parse_suite(FILE.read_text(), FILE.name)
 LOCAL = parse_suite(FILE.with_name("local.toml").read_text(), "local.toml")
 

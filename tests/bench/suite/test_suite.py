@@ -67,7 +67,7 @@ def test_a_whole_suite_is_read() -> None:
 
 
 def test_every_suite_we_ship_is_read() -> None:
-    suites = sorted((Path(__file__).parents[2] / "suites").glob("*.toml"))
+    suites = sorted((Path(__file__).parents[3] / "suites").glob("*.toml"))
 
     assert [parse_suite(path.read_text(), path.name).scenarios for path in suites]
 
@@ -450,7 +450,7 @@ def test_a_scenario_on_an_alternative_is_another_measurement() -> None:
 
 
 def test_the_ids_of_the_suite_that_runs_everywhere_never_change() -> None:
-    path = Path(__file__).parents[2] / "suites" / "local.toml"
+    path = Path(__file__).parents[3] / "suites" / "local.toml"
 
     scenarios = parse_suite(path.read_text(), path.name).expand()
 

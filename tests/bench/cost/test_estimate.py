@@ -12,7 +12,7 @@ from bench.suite.suite import Suite, parse_suite
 from catalog.read import read_catalog
 
 CATALOG = read_catalog()
-FILE = Path(__file__).parents[2] / "suites" / "llama-3.3-70b-mi300x.toml"
+FILE = Path(__file__).parents[3] / "suites" / "llama-3.3-70b-mi300x.toml"
 SUITE = parse_suite(FILE.read_text(), FILE.name)
 LOCAL = FILE.with_name("local.toml")
 SITE = Site(2.59, CATALOG.size("digitalocean", "gpu-mi300x1-192gb"))

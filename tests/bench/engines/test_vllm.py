@@ -14,7 +14,7 @@ from bench.engines.vllm import (
 )
 from tests.bench.builders import SCENARIO
 
-LOGS = Path(__file__).parents[1] / "data" / "vllm-0.32.0-cpu"
+LOGS = Path(__file__).parents[2] / "data" / "vllm-0.32.0-cpu"
 TAIL = "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {'EngineCore': 1}\n"
 KV_TOO_SMALL = (
     "ValueError: To serve at least one request with the model's max seq len (16384), (0.12 GiB KV cache is needed, "

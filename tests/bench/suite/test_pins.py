@@ -6,7 +6,7 @@ from bench.errors import SuiteError
 from bench.suite.pins import fill_pins, open_pins, require_pins
 from bench.suite.suite import parse_suite
 
-FILE = Path(__file__).parents[2] / "suites" / "llama-3.3-70b-mi300x.toml"
+FILE = Path(__file__).parents[3] / "suites" / "llama-3.3-70b-mi300x.toml"
 TEXT = FILE.read_text()
 SUITE = parse_suite(TEXT, "llama.toml")
 REVISION, DIGEST = "NIGHTBENCH_LLAMA_3_3_70B_REVISION", "NIGHTBENCH_VLLM_ROCM_DIGEST"

@@ -26,9 +26,9 @@ from bench.suite.prompts import Prompts
 from bench.suite.suite import Scenario, Workload
 from tests.bench.builders import OPEN, SCENARIO, with_workload
 
-SAMPLE = Path(__file__).parents[3] / "shared" / "data" / "samples" / "vllm_bench_serve.json"
-RUST = Path(__file__).parents[1] / "data" / "vllm-rs-bench" / "serve.json"
-TWIN = Path(__file__).parents[1] / "data" / "vllm-bench" / "serve-synthetic.json"
+SAMPLE = Path(__file__).parents[4] / "shared" / "data" / "samples" / "vllm_bench_serve.json"
+RUST = Path(__file__).parents[2] / "data" / "vllm-rs-bench" / "serve.json"
+TWIN = Path(__file__).parents[2] / "data" / "vllm-bench" / "serve-synthetic.json"
 TARGET = Target("http://127.0.0.1:8811", "small", Path("/models/small"), vocab_size=2048)
 MS = 1_000_000
 

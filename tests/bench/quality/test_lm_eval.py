@@ -9,8 +9,8 @@ from bench.loadgen.drivers import Target
 from bench.quality.lm_eval import Earlier, fall_se, read_scores, standard_error, task_argv, why_not
 from bench.suite.suite import LmEval, parse_suite
 
-RESULTS = Path(__file__).parents[1] / "data" / "lm-eval" / "results-0.4.13.json"
-ROOT = Path(__file__).parents[2]
+RESULTS = Path(__file__).parents[2] / "data" / "lm-eval" / "results-0.4.13.json"
+ROOT = Path(__file__).parents[3]
 TARGET = Target("http://127.0.0.1:8000", "small", Path("/models/small"), 512)
 NO_DATA = """Traceback (most recent call last):
   File "load.py", line 1125, in dataset_module_factory

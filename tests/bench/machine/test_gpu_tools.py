@@ -7,7 +7,7 @@ from bench.errors import UnreadableResultError
 from bench.machine import gpu_tools
 from bench.machine.gpu_tools import Gpu, GpuProcess
 
-DATA = Path(__file__).parents[1] / "data" / "gpu-tools"
+DATA = Path(__file__).parents[2] / "data" / "gpu-tools"
 
 
 def twin(name: str) -> str:
