@@ -14,7 +14,7 @@ from tests.warehouse.importers.reading import FORMATS, claims_at, claims_of
 from warehouse.rows.claim_request_rows import PIECE, request_tables
 from warehouse.schema.columns import arrow_schema
 
-RUST = Path(__file__).parents[1] / "data" / "vllm-rs-bench" / "serve.json"
+RUST = Path(__file__).parents[2] / "data" / "vllm-rs-bench" / "serve.json"
 
 
 def table_of(claim: Claim) -> pa.Table:
