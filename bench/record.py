@@ -182,7 +182,7 @@ class Busy(Written):
 
 
 class Answers(Written):
-    """What a server answered to the questions of bench/quality/passage.py, asked alone; what could not be had is missing.
+    """What a server answered to the questions of bench/quality/passage.py, asked alone; missing answers are None.
 
     `logprob_mean`: of the passage's tokens, in nats a token. `greedy`: the ids that followed each prompt.
     """

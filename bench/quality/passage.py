@@ -6,8 +6,8 @@ letter raises VERSION.
 
 VERSION = "1"
 
-# About 120 tokens of a common English vocabulary: enough that rounding averages out (see bench/quality/answers.py), few enough
-# that a laptop reads them in a second.
+# About 120 tokens of a common English vocabulary: enough that rounding averages out (see bench/quality/answers.py), few
+# enough that a laptop reads them in a second.
 TEXT = (
     "The keeper of the lighthouse wrote down the weather every evening. On the first page of the book the sea was calm "
     "and the wind came from the west. In the second week a fishing boat lost its way in the fog, and he rang the bell "

@@ -1,6 +1,7 @@
 """The Cloud port: what can be rented, renting it, finding it again, and giving it back.
 
-No method repeats a call that may have had its effect: whoever rents decides what a lost answer means (infra.leases.acquire).
+No method repeats a call that may have had its effect: infra.leases.acquire decides what a lost
+answer means.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Ask a running server the fixed questions of bench/quality/passage.py, one at a time, while nothing else is asked of it."""
+"""Ask a running server the fixed questions of bench/quality/passage.py, one at a time, while no other load runs."""
 
 import http.client
 from typing import Any

@@ -1,4 +1,6 @@
-"""The process that talks to a model hub, so that it can be killed: started by infra/models/hub_download.py, imports nothing of ours.
+"""The process that talks to a model hub, so that it can be killed. infra/models/hub_download.py starts it.
+
+It imports nothing of ours.
 
 Its job is one line of JSON on stdin; what came of it is JSON in the job's `answer` file. The token is in its
 environment and nowhere else. It ends when stdin does, so it never outlives the one that started it.

@@ -1,6 +1,6 @@
 """What servers scored in the tasks of lm-eval: rows, and how far each score fell against the nights before.
 
-The same nights count as in warehouse/judging/answer_history.py: those of an earlier name whose run folders are still there.
+The same nights count as in answer_history.py: those with an earlier name whose run folders still exist.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

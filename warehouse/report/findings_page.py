@@ -1,4 +1,4 @@
-"""docs/reference/findings.md: every code that a finding can have; `python -m warehouse.report.findings_page` writes it."""
+"""docs/reference/findings.md: every finding code; `python -m warehouse.report.findings_page` writes it."""
 
 from collections.abc import Iterator
 from itertools import groupby
@@ -11,7 +11,8 @@ from bench.wording import shown
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "findings.md"
 _HEAD = """# Findings
 
-Made from `bench/audit/rules/` by `python -m warehouse.report.findings_page`; `nightbench audit --explain CODE` says the same.
+Generated from `bench/audit/rules/` by `python -m warehouse.report.findings_page`. `nightbench audit --explain CODE`
+prints the same text.
 
 A finding is what one rule says of one measurement: **PASS** inside what passes, **WARN** outside, **FAIL** outside what
 is tolerated, **NOT-CHECKABLE** where an input is missing, which is named and never guessed. A rule that does not

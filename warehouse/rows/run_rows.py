@@ -287,7 +287,7 @@ def _measured(report: Report, deltas: Mapping[str, float] | None, usd_per_hour: 
 
 
 def _answers(record: RunRecord) -> Row:
-    """What the server answered to the fixed questions; warehouse/judging/answer_history.py compares it with the nights before."""
+    """What the server answered to the fixed questions; judging/answer_history.py compares it with earlier nights."""
     asked = record.accuracy
     if asked is None:
         never = "this run was measured before servers were asked the fixed questions"

@@ -17,7 +17,7 @@ def test_the_reference_of_columns_is_not_stale() -> None:
     assert REFERENCE.read_text(encoding="utf-8") == reference_markdown()
 
 
-# What is imported is no part of a night: tests/warehouse/test_imports.py. Scores: tests/warehouse/judging/test_lm_eval_scores.py.
+# Imports are not part of a night: tests/warehouse/test_imports.py. Scores: tests/warehouse/judging/.
 @pytest.mark.parametrize("table", [table for table in TABLES if not table.startswith(("claim", "quality_scores"))])
 def test_every_declared_column_is_written_by_some_row(loaded: tuple[Path, LoadSummary], table: Table) -> None:
     names = [column.name for column in COLUMNS[table]]
@@ -28,7 +28,7 @@ def test_every_declared_column_is_written_by_some_row(loaded: tuple[Path, LoadSu
 
     found = run_sql(loaded[0], f"SELECT {counted} FROM {rows}").dicts()[0]
 
-    # What compares with earlier nights is NULL in a first one; tests/warehouse/judging/test_answer_history.py sees it written.
+    # Comparisons with earlier nights are NULL in a first one; tests/warehouse/judging/ sees them written.
     missing = [name for name in names if not found[name] and "lm_eval" not in name]
     assert missing == (COMPARED if table == "measurements" else [])
 
