@@ -221,9 +221,9 @@ class EnvironmentOnMachineError(HostError):
     """What the measuring code needs cannot be installed on a machine; the message holds the installer's own words."""
 
 
-class ErrandLostError(HostError):
+class RemoteJobLostError(HostError):
     """What was running for us on a machine ended without an answer: killed there, or out of memory."""
 
 
-class ErrandCrashedError(Exception):
+class RemoteJobCrashedError(Exception):
     """A bug met on a machine: nothing that we understand, so it ends the night as one met here does."""

@@ -11,7 +11,7 @@ from bench.suite.suite import Scenario, Suite
 
 
 @dataclass(frozen=True)
-class Cell:
+class PlanRow:
     """One planned run as the tables show it."""
 
     order: int
@@ -47,10 +47,10 @@ def on_kind(night: NightRecord, kind: str, done: Sequence[PlannedRun]) -> NightR
     return night.model_copy(update={"runs": runs, "suite": night.suite.model_copy(update={"machine": machine})})
 
 
-def cells(runs: tuple[PlannedRun, ...]) -> list[Cell]:
+def cells(runs: tuple[PlannedRun, ...]) -> list[PlanRow]:
     """The plan as rows for a table."""
     return [
-        Cell(
+        PlanRow(
             order=run.order,
             scenario=run.scenario.name,
             scenario_id=run.scenario.scenario_id,

@@ -19,13 +19,13 @@ METHOD_VERSION = 4
 Outcome = Literal["measured", "failed", "not-run"]
 
 
-class Written(BaseModel):
+class StoredValue(BaseModel):
     """A value read back from JSON that we wrote: frozen, no unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Host(Written):
+class HostFacts(StoredValue):
     """The machine as found; `gpus` is empty where there is none."""
 
     hostname: str
@@ -39,7 +39,7 @@ class Host(Written):
     python_version: str
 
 
-class Server(Written):
+class ServerFacts(StoredValue):
     """The engine as found: read from the running process, not from what was asked."""
 
     engine_version: str | None
@@ -54,7 +54,7 @@ class Server(Written):
     image_digest: str | None = None
 
 
-class Weights(Written):
+class Weights(StoredValue):
     """The model as found on the host, verified by hash."""
 
     revision: str
@@ -63,7 +63,7 @@ class Weights(Written):
     origin: str | None = None  # which way they came, and why not from the bucket; None: they were there
 
 
-class LeaseFacts(Written):
+class LeaseFacts(StoredValue):
     """What was rented for this run, and at what price."""
 
     lease_id: str
@@ -75,7 +75,7 @@ class LeaseFacts(Written):
 AttemptOutcome = Literal["rented", "no-capacity", "over-limit", "refused", "vanished", "stuck", "unanswered"]
 
 
-class LeaseAttempt(Written):
+class LeaseAttempt(StoredValue):
     """One try to rent a machine, which is capacity history.
 
     `no-capacity` is the cloud's own word, `over-limit` the account's limit, `refused` anything else it said no to. A
@@ -95,7 +95,7 @@ class LeaseAttempt(Written):
     usd_per_hour: float
 
 
-class StageCost(Written):
+class StageCost(StoredValue):
     """What one stage of a lease took and cost; `run` names the run that it belongs to, scenario_id/repeat."""
 
     stage: str
@@ -118,7 +118,7 @@ class LeaseReport(LeaseFacts):
     usd: float | None = None
 
 
-class Uploads(Written):
+class Uploads(StoredValue):
     """What of a night stands in a bucket: the hash of each run's manifest; and what does not, and why."""
 
     place: str | None = None
@@ -127,14 +127,14 @@ class Uploads(Written):
     reason: str | None = None
 
 
-class NightEnd(Written):
+class NightEnd(StoredValue):
     """Why a night ended before all of its runs were measured."""
 
     stage: str | None
     reason: str
 
 
-class CalibratedLoad(Written):
+class CalibratedLoad(StoredValue):
     """A load under which the load client's own error was measured and found small enough."""
 
     streams: int
@@ -142,7 +142,7 @@ class CalibratedLoad(Written):
     workers: int
 
 
-class Calibration(Written):
+class Calibration(StoredValue):
     """What a run's record keeps of its night's calibration; without an id there is none, and a reason why."""
 
     calibration_id: str | None = None
@@ -153,7 +153,7 @@ class Calibration(Written):
     reason: str | None = None
 
 
-class Lineage(Written):
+class Lineage(StoredValue):
     """Which code and which files made this record."""
 
     nightbench_version: str
@@ -163,7 +163,7 @@ class Lineage(Written):
     snapshot: str | None = None  # None: not applicable on this target
 
 
-class Load(Written):
+class LoadRun(StoredValue):
     """What the load driver was asked and how it went; times are aware UTC."""
 
     driver: str
@@ -173,7 +173,7 @@ class Load(Written):
     exit_code: int | None
 
 
-class Busy(Written):
+class Busy(StoredValue):
     """How busy the host was with other work: the load average of one minute, and CPU time stolen by a hypervisor."""
 
     load_average_before: float
@@ -181,7 +181,7 @@ class Busy(Written):
     steal_share: float | None
 
 
-class Answers(Written):
+class Answers(StoredValue):
     """What a server answered to the questions of bench/quality/passage.py, asked alone; missing answers are None.
 
     `logprob_mean`: of the passage's tokens, in nats a token. `greedy`: the ids that followed each prompt.
@@ -193,7 +193,7 @@ class Answers(Written):
     lacking: str | None = None  # why something is missing
 
 
-class Accuracy(Written):
+class Accuracy(StoredValue):
     """The answers of a server before and after a run's load; `passage` is the version of what was asked."""
 
     passage: str
@@ -201,7 +201,7 @@ class Accuracy(Written):
     after: Answers | None = None  # None: the load failed
 
 
-class RunRecord(Written):
+class RunRecord(StoredValue):
     """One try at one scenario. A failed or unstarted one has a stage and a reason, and nothing measured."""
 
     record_version: int = RECORD_VERSION
@@ -218,10 +218,10 @@ class RunRecord(Written):
     ended_at: datetime
     asked: Scenario
     quality: Quality
-    host: Host | None = None
-    server: Server | None = None
+    host: HostFacts | None = None
+    server: ServerFacts | None = None
     weights: Weights | None = None
-    load: Load | None = None
+    load: LoadRun | None = None
     busy: Busy | None = None
     accuracy: Accuracy | None = None  # None: of a run that failed before, or from before this was asked
     lease: LeaseFacts | None = None
@@ -231,7 +231,7 @@ class RunRecord(Written):
     file_sha256: dict[str, str] = Field(default_factory=dict)  # each raw file beside this record
 
 
-class AskedTask(Written):
+class AskedTask(StoredValue):
     """One task that a server was asked, and how that ended; `measured` has its results in `<task>.json`."""
 
     task: str
@@ -240,7 +240,7 @@ class AskedTask(Written):
     duration_s: float | None = None
 
 
-class LmEvalRecord(Written):
+class LmEvalRecord(StoredValue):
     """What a server was asked by lm-eval after its loads: `record.json` in a folder `lm-eval-<server_id>/0`."""
 
     record_version: int = RECORD_VERSION
@@ -263,7 +263,7 @@ class PlannedRun(Frozen):
     scenario: Scenario
 
 
-class NightRecord(Written):
+class NightRecord(StoredValue):
     """A night as planned: which runs, in which order, from which suite."""
 
     record_version: int = RECORD_VERSION

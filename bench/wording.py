@@ -7,7 +7,7 @@ _EXPONENT = re.compile(r"(?<![\w.])-?\d(?:\.\d+)?e[+-]\d\d(?!\w)")
 _DIGITS_MAX = 12  # before or after the point: beyond that an exponent is what people read
 
 
-class Told(float):
+class PlainNumber(float):
     """A number for a sentence's template: `{value:#value|values}` is `1 value` or `3 values`."""
 
     __slots__ = ()

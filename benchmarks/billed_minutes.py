@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bench.cost.estimate import MEASURE, Site, Stage, estimate_night
+from bench.cost.estimate import MEASURE, HostPlan, Stage, estimate_night
 from bench.physics import checkpoint_bytes
 from bench.plan import plan_runs
 from bench.record import PlannedRun
@@ -50,7 +50,7 @@ class Work:
 
     suite: Suite
     runs: tuple[PlannedRun, ...]
-    site: Site
+    site: HostPlan
 
     def stages(self, runs: Sequence[PlannedRun], *, has_snapshot: bool) -> tuple[Stage, ...]:
         """What the plan says of these runs, without what the cloud itself does."""
@@ -149,7 +149,7 @@ def read_work(path: Path, *, requests: int | None = None, download_mb_per_s: flo
         suite = suite.model_copy(update={"scenarios": tuple(entries), "repeats": 1})
     rate = download_mb_per_s * 1e6 if download_mb_per_s else None
     size = CATALOG.size("digitalocean", suite.machine.kind)
-    return Work(suite, plan_runs(suite), Site(2.59, size, download_bytes_per_s=rate))
+    return Work(suite, plan_runs(suite), HostPlan(2.59, size, download_bytes_per_s=rate))
 
 
 def show_stages(nights: dict[str, Billed]) -> None:

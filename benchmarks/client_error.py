@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench.client_error.calibration import Cell
+from bench.client_error.calibration import LoadCell
 from benchmarks.client_faults import fault_table
 from benchmarks.client_result import Host, Result, Run, summarise
 from benchmarks.client_run import prepare, run_client
@@ -31,7 +31,7 @@ CAPACITY = ((2000, 20.0), (4000, 50.0))
 TTFT_MS, ITL_MS = 200.0, 20.0
 
 
-def schedule(asked: str, *, capacity: bool) -> list[tuple[Cell, int]]:
+def schedule(asked: str, *, capacity: bool) -> list[tuple[LoadCell, int]]:
     """The cells and how often each is run: `100x3` is 100 streams three times."""
     pairs = [part.partition("x") for part in asked.split(",")]
     plain = cells([int(streams) for streams, _x, _runs in pairs], TTFT_MS, ITL_MS)
@@ -41,8 +41,8 @@ def schedule(asked: str, *, capacity: bool) -> list[tuple[Cell, int]]:
 
 
 def in_order(
-    clients: Sequence[Client], plan: Sequence[tuple[Cell, int]], seed: int
-) -> Iterator[tuple[Client, Cell, int, int]]:
+    clients: Sequence[Client], plan: Sequence[tuple[LoadCell, int]], seed: int
+) -> Iterator[tuple[Client, LoadCell, int, int]]:
     """Who runs when: cell after cell, each repeat in an order of its own; slow clients only in the first repeat."""
     dice = random.Random(seed)  # noqa: S311 -- an order, not a secret
     for cell, repeats in plan:

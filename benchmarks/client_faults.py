@@ -11,14 +11,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.client_error.calibration import Cell
+from bench.client_error.calibration import LoadCell
 from benchmarks.client_result import FaultRun
 from benchmarks.client_run import REASONS, Bench, say, timeout_s
 from benchmarks.clients.client import Asked, Client, UnavailableError
 from benchmarks.process_tree import ClientFailedError, run_tree
 
 SERVER = Path(__file__).parents[1] / "tests" / "emulators" / "truth_server.py"
-CELL = Cell(streams=4, ttft_ms=100, itl_ms=5, output_tokens=100, request_count=12)
+CELL = LoadCell(streams=4, ttft_ms=100, itl_ms=5, output_tokens=100, request_count=12)
 TRUTH = "truth"
 ROLE_FIRST = "role-only first chunk, at once (chat)"
 # What the table says, and what the server is told; each strikes every 4th answer, the last two all of them.

@@ -10,8 +10,17 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.client_error.calibration import Cell
-from bench.client_error.truth import Seen, Truth, at_places, mean_live, middle_of, nearest_rank, read_truth, select
+from bench.client_error.calibration import LoadCell
+from bench.client_error.truth import (
+    ClientTimes,
+    Truth,
+    at_places,
+    mean_live,
+    middle_of,
+    nearest_rank,
+    read_truth,
+    select,
+)
 from bench.errors import CalibrationError, UnreadableResultError
 from benchmarks.client_result import Numbers, Run
 from benchmarks.clients.client import Asked, Client, Said, UnavailableError, UnreadableError
@@ -58,7 +67,7 @@ def say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def run_client(bench: Bench, client: Client, cell: Cell, repeat: int, place: int) -> Run:
+def run_client(bench: Bench, client: Client, cell: LoadCell, repeat: int, place: int) -> Run:
     """Run one client in one cell; whatever goes wrong is its reason, and nobody else's."""
     began = time.monotonic()
     rows: dict[str, Numbers] = {}
@@ -82,7 +91,7 @@ def run_client(bench: Bench, client: Client, cell: Cell, repeat: int, place: int
     )
 
 
-def measure(bench: Bench, client: Client, cell: Cell) -> tuple[dict[str, Numbers], str | None]:
+def measure(bench: Bench, client: Client, cell: LoadCell) -> tuple[dict[str, Numbers], str | None]:
     """Drive the cell and compare; raises the client's or the server's own error."""
     program = bench.programs[client.name]
     if isinstance(program, str):
@@ -101,18 +110,18 @@ def measure(bench: Bench, client: Client, cell: Cell) -> tuple[dict[str, Numbers
     return {row: compare(cell, truth, said, cpu) for row, said in series.items()}, remark_on(cell, truth, cpu, warmup)
 
 
-def timeout_s(cell: Cell) -> float:
+def timeout_s(cell: LoadCell) -> float:
     """How long a client may take before it is ended."""
     rounds = cell.request_count / cell.streams + 1
     return START_S + SLOWEST * rounds * answer_ms(cell) / 1e3
 
 
-def answer_ms(cell: Cell) -> float:
+def answer_ms(cell: LoadCell) -> float:
     """How long an answer takes when everybody is in time."""
     return cell.ttft_ms + (cell.output_tokens - 1) * cell.itl_ms
 
 
-def remark_on(cell: Cell, truth: Truth, cpu: CpuWatch, warmup: int) -> str | None:
+def remark_on(cell: LoadCell, truth: Truth, cpu: CpuWatch, warmup: int) -> str | None:
     """What is odd about a run: other requests than asked, processes that left their core, a server that was late."""
     remarks = []
     if len(truth.ids) != cell.request_count + warmup:
@@ -124,7 +133,7 @@ def remark_on(cell: Cell, truth: Truth, cpu: CpuWatch, warmup: int) -> str | Non
     return "; ".join(remarks) or None
 
 
-def compare(cell: Cell, truth: Truth, said: Said, cpu: CpuWatch) -> Numbers:
+def compare(cell: LoadCell, truth: Truth, said: Said, cpu: CpuWatch) -> Numbers:
     """What the client reports of its measured requests, minus the truth of these; CPU and load are of the whole run.
 
     Raises UnreadableError where it reports no token at all.
@@ -157,7 +166,7 @@ def compare(cell: Cell, truth: Truth, said: Said, cpu: CpuWatch) -> Numbers:
     )
 
 
-def mean_answer_ms(real: Seen) -> float:
+def mean_answer_ms(real: ClientTimes) -> float:
     """How long the answers took, from arrival to the last write."""
     has = np.diff(real.at) > 0
     return float((real.event_ns[real.at[1:][has] - 1] - real.send_ns[has]).mean()) / 1e6

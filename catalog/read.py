@@ -7,13 +7,13 @@ from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
-from bench.catalog.csv_rows import Row
+from bench.catalog.csv_rows import CsvRow
 from bench.catalog.names import Name, Names
 from bench.catalog.published import PastPrice, Published
-from bench.catalog.rows import Catalog, CatalogModel, Gpu, Pace, Size
+from bench.catalog.rows import Catalog, CatalogModel, Gpu, MachineKind, Speed
 from bench.engines.rules import EngineRule
 
-_Row = TypeVar("_Row", bound=Row)
+_Row = TypeVar("_Row", bound=CsvRow)
 
 
 @cache
@@ -31,7 +31,7 @@ def read_models() -> tuple[CatalogModel, ...]:
 @cache
 def read_catalog() -> Catalog:
     """GPUs, models, sizes and paces."""
-    return Catalog(read_gpus(), read_models(), _rows(Size, "sizes.csv"), _rows(Pace, "paces.csv"), read_names())
+    return Catalog(read_gpus(), read_models(), _rows(MachineKind, "sizes.csv"), _rows(Speed, "paces.csv"), read_names())
 
 
 @cache

@@ -12,7 +12,7 @@ from bench.errors import ToldBesideError, UnreadableResultError, UsageError
 from flows import show
 
 if TYPE_CHECKING:
-    from bench.audit.claim import Asked
+    from bench.audit.claim import ClaimedConfig
     from bench.audit.judge import Finding, Judged
     from bench.audit.rules import Rule
 
@@ -45,14 +45,14 @@ def audit_command(  # noqa: PLR0913, PLR0917 - each option is an argument
     What a file does not say is taken from the options, or from a context.toml beside it, and is never guessed.
     Files may be gzipped. Exits 1 if anything fails.
     """
-    from bench.audit.claim import Asked  # noqa: PLC0415
+    from bench.audit.claim import ClaimedConfig  # noqa: PLC0415
 
     if explain is not None:
         _explain(explain)
         return
     if not files:
         raise UsageError("nothing to audit: give a result file, a folder, or - for standard input")
-    context = Asked(
+    context = ClaimedConfig(
         model=model,
         precision=precision,
         gpu=gpu,
@@ -94,14 +94,14 @@ def import_command(
         raise typer.Exit(1)
 
 
-def _audit(files: list[str], context: "Asked", only: str | None, *, use_gx: bool, as_json: bool) -> None:
+def _audit(files: list[str], context: "ClaimedConfig", only: str | None, *, use_gx: bool, as_json: bool) -> None:
     from bench.audit.rules import RULES  # noqa: PLC0415
-    from warehouse.audit import Terms, audit  # noqa: PLC0415
+    from warehouse.audit import AuditOptions, audit  # noqa: PLC0415
 
     families = sorted({rule.family for rule in RULES})
     if only is not None and only not in families:
         raise UsageError(f"--only {only!r} is no class; the classes are: {', '.join(families)}")
-    found = audit(files, Terms(context, only, use_gx))
+    found = audit(files, AuditOptions(context, only, use_gx))
     if as_json:
         typer.echo(json.dumps([as_values(each) for each in found.judged], indent=2, allow_nan=False))
     else:

@@ -234,11 +234,11 @@ def calibrate(
     as_json: JsonFlag = False,
 ) -> None:
     """Measure the load client's own error on this host, against a server whose every write is known."""
-    from infra.loadgen.calibration import Kind, cells, keep_table, table_of  # noqa: PLC0415
+    from infra.loadgen.calibration import CellOptions, cells, keep_table, table_of  # noqa: PLC0415
     from infra.loadgen.calibration import calibrate as measure_cells  # noqa: PLC0415
 
     settings, began = _settings(), time.monotonic()
-    asked = cells(_counts(streams), ttft_ms, itl_ms, Kind(workers, lock_step))
+    asked = cells(_counts(streams), ttft_ms, itl_ms, CellOptions(workers, lock_step))
     found = table_of(tuple(measure_cells(asked, settings.cache, show.progress)), began)
     keep_table(settings.data, found)
     show.calibration(found, as_json=as_json)

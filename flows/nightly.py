@@ -10,12 +10,12 @@ from prefect.flows import Flow
 from bench.cost.estimate import LM_EVAL
 from bench.errors import BudgetError, HostError, MachineUnfitError, NightbenchError
 from bench.record import NightRecord, PlannedRun
-from infra.agent.operations import Site
+from infra.agent.operations import MachinePaths
 from infra.agent.prepare import Prepared
 from infra.engines.server import EngineAt, RunningServer
 from infra.leases.volumes import Volume
 from infra.ledger.ledger import Lease
-from infra.measurement.run import Bench
+from infra.measurement.run import RunContext
 from infra.settings import Settings
 from tasks.artifacts import NightProgress, show_plan, show_results, start_progress
 from tasks.calibrating import calibrate_client
@@ -27,7 +27,7 @@ from tasks.machine import as_rented, can_be_replaced, prepare_machine, provision
 from tasks.measuring import ask_tasks, bring_up, has_tasks, is_serving, make_bench, measure, shut_down
 from tasks.model_cache import fill_bucket
 from tasks.planning import missing_runs, plan_night
-from tasks.salvage import keep_away
+from tasks.salvage import upload_runs
 from tasks.spending import spending
 from tasks.volumes import attach_volume
 from warehouse.load import LoadSummary
@@ -64,16 +64,16 @@ def nightly(
     """
     night = plan_night(Path(suite), target, poc=poc, resume=resume)
     with provably_alive():
-        return live_through(night)
+        return run_night(night)
 
 
-def live_through(night: NightRecord) -> LoadSummary:
+def run_night(night: NightRecord) -> LoadSummary:
     """Measure, load, judge and report what the night is missing; raise what ended it early once that is done."""
     show_plan(night)
     missing = len(missing_runs(night))
     progress = start_progress(night, missing)
     failure = try_machines(night, progress) if missing else None  # a whole night rents nothing
-    keep_away(night.night, is_paid_for=False)
+    upload_runs(night.night, is_paid_for=False)
     summary = load(night.night)
     show_results(night.night, report(night.night))
     if failure is not None:
@@ -108,7 +108,7 @@ def benchmark_machine(night: NightRecord, progress: UUID) -> None:
             with spending(night, lease.lease_id, "boot"):
                 site = reach(lease, night.suite.machine)
                 volume = attach_volume(night, lease)
-            prepared = put_side_by_side(night, lease, site, volume)
+            prepared = prepare_in_parallel(night, lease, site, volume)
             fill_bucket(night, lease, prepared.model)
             with spending(night, lease.lease_id, "calibrate"):
                 calibration = calibrate_client(night, lease)
@@ -118,7 +118,7 @@ def benchmark_machine(night: NightRecord, progress: UUID) -> None:
         teardown(lease, volume)
 
 
-def put_side_by_side(night: NightRecord, lease: Lease, site: Site, volume: Volume | None) -> Prepared:
+def prepare_in_parallel(night: NightRecord, lease: Lease, site: MachinePaths, volume: Volume | None) -> Prepared:
     """Put engine and model on the machine at the same time; each is a stage with a cost of its own."""
     with (
         spending(night, lease.lease_id, "software") as software,
@@ -130,7 +130,7 @@ def put_side_by_side(night: NightRecord, lease: Lease, site: Site, volume: Volum
     return prepared
 
 
-def measure_runs(bench: Bench, engine: EngineAt, artifact: UUID) -> None:
+def measure_runs(bench: RunContext, engine: EngineAt, artifact: UUID) -> None:
     """Measure every missing run of the night in its order, each on a living server that fits it.
 
     A server that will not start fails every run that needs it; one that dies under a run is started again for the next.
@@ -149,14 +149,14 @@ def measure_runs(bench: Bench, engine: EngineAt, artifact: UUID) -> None:
                 running, server_id = try_server(bench, run, engine), run.scenario.server_id
         with spending(bench.night, bench.lease.lease_id, "measure", run):
             measure(bench, run, running, progress.within_run)
-        keep_away(bench.night.night, is_paid_for=True)
+        upload_runs(bench.night.night, is_paid_for=True)
         progress.run_is_over()
     if isinstance(running, RunningServer):
         ask_its_tasks(bench, runs[-1], running)
         shut_down(bench, running)
 
 
-def ask_its_tasks(bench: Bench, run: PlannedRun, running: RunningServer) -> None:
+def ask_its_tasks(bench: RunContext, run: PlannedRun, running: RunningServer) -> None:
     """Ask what only shows in the answers, of the very process that was measured and after all of it was."""
     if not has_tasks(bench, run):
         return
@@ -165,10 +165,10 @@ def ask_its_tasks(bench: Bench, run: PlannedRun, running: RunningServer) -> None
             ask_tasks(bench, run, running)
     except BudgetError as error:  # everything is measured: the night does not end for this
         get_run_logger().warning("lm-eval was not run: %s", error)
-    keep_away(bench.night.night, is_paid_for=True)
+    upload_runs(bench.night.night, is_paid_for=True)
 
 
-def try_server(bench: Bench, run: PlannedRun, engine: EngineAt) -> RunningServer | NightbenchError:
+def try_server(bench: RunContext, run: PlannedRun, engine: EngineAt) -> RunningServer | NightbenchError:
     """The server for a run, or the error that kept it from coming up; anything we do not understand is raised."""
     state = bring_up(bench, run, engine, return_state=True)
     outcome = state.result(raise_on_failure=False)

@@ -14,14 +14,14 @@ from rich.table import Table
 
 if TYPE_CHECKING:
     from bench.client_error.calibration import CalibrationTable
-    from bench.client_error.crosscheck import Side
+    from bench.client_error.crosscheck import ClientRun
     from bench.cost.estimate import Estimate
     from bench.record import NightRecord
     from flows.doctor import Check
     from infra.leases.reaper import Reaped
     from tasks.forecast import Forecast
-    from tasks.lease_views import Kept, LeaseView
-    from warehouse.lake.query import Answer
+    from tasks.lease_views import LeaseView, StoredItem
+    from warehouse.lake.query import QueryResult
 
 VERDICT_STYLES = {"accepted": "green", "suspect": "yellow", "rejected": "red", "failed": "red", "not-run": "dim"}
 UNLIMITED_WIDTH = 10_000
@@ -214,7 +214,7 @@ def reaped(found: "Reaped") -> None:
         error(f"{what} was not given back: {why}")
 
 
-def leases(found: Sequence["LeaseView"], kept: Sequence["Kept"], *, as_json: bool) -> None:
+def leases(found: Sequence["LeaseView"], kept: Sequence["StoredItem"], *, as_json: bool) -> None:
     """Print every lease, what still runs last, what its stages cost, and what they and the storage cost in all."""
     now = datetime.now(UTC)
     shown = sorted(found, key=lambda view: (view.lease.state != "released", view.lease.intended_at))
@@ -277,7 +277,7 @@ def _stage_sums(view: "LeaseView") -> list[dict[str, Any]]:
     ]
 
 
-def answer(found: "Answer", form: Literal["table", "json", "csv"]) -> None:
+def answer(found: "QueryResult", form: Literal["table", "json", "csv"]) -> None:
     """Print the answer to a query."""
     rows = [dict(zip(found.columns, row, strict=True)) for row in found.rows]
     if form == "json":
@@ -337,7 +337,7 @@ that one client did not offer
 itl_event: gaps between stream events of all good requests; p50 and p99 are nearest ranks over them"""
 
 
-def crosscheck(sides: "Sequence[Side]", *, as_json: bool) -> None:
+def crosscheck(sides: "Sequence[ClientRun]", *, as_json: bool) -> None:
     """Print every client beside the meter, with what of their difference is known to be their own error."""
     from bench.client_error.crosscheck import side_by_side  # noqa: PLC0415
 

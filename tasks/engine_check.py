@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.engines.rules import Broken
+from bench.engines.rules import BrokenRule
 from bench.engines.suite_check import suite_breaks
 from bench.errors import SuiteError
 from bench.suite.suite import Suite, hardware_of
 from catalog.read import find_gpu, find_model, read_catalog, read_engine_rules
 
 
-def broken_by(suite: Suite, target: str) -> tuple[Broken, ...]:
+def broken_by(suite: Suite, target: str) -> tuple[BrokenRule, ...]:
     """Every rule of its engine that a suite breaks; of a model or GPU that is not in the catalogue, none is known."""
     machine, catalog = suite.machine, read_catalog()
     size = catalog.size(target, machine.kind) or catalog.size(target, hardware_of(machine.kind))

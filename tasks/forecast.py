@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from bench.catalog.rows import Catalog, Size
-from bench.cost.estimate import Estimate, Fit, Site, estimate_night, estimate_prepare, fit_of, model_bytes
+from bench.catalog.rows import Catalog, MachineKind
+from bench.cost.estimate import Estimate, Fit, HostPlan, estimate_night, estimate_prepare, fit_of, model_bytes
 from bench.cost.host_requirements import SPARE, Need, needs_of
 from bench.cost.lease_cost import bucket_usd_per_month, kept_usd_per_month
 from bench.errors import CloudDeniedError, LeaseError
@@ -60,7 +60,7 @@ def forecast(night: NightRecord, cloud: Cloud | None, download_mb_per_s: float |
     catalog, machine = read_catalog(), night.suite.machine
     size = catalog.size(night.target, machine.kind) or catalog.size(night.target, hardware_of(machine.kind))
     price = _price(machine, cloud, size)
-    site = Site(price.usd_per_hour or 0.0, size, download_bytes_per_s=_bytes_per_s(download_mb_per_s))
+    site = HostPlan(price.usd_per_hour or 0.0, size, download_bytes_per_s=_bytes_per_s(download_mb_per_s))
     cold, warm = (
         estimate_night(night.suite, night.runs, replace(site, has_snapshot=has), catalog) for has in (False, True)
     )
@@ -93,7 +93,7 @@ def _bytes_per_s(mb_per_s: float | None) -> float | None:
 def _on_own_host(night: NightRecord, download_mb_per_s: float | None) -> Forecast:
     """A night on a host of one's own: no price, no boot, no snapshot, no volume."""
     catalog, suite = read_catalog(), night.suite
-    fresh = Site(0.0, download_bytes_per_s=_bytes_per_s(download_mb_per_s), is_own=True)
+    fresh = HostPlan(0.0, download_bytes_per_s=_bytes_per_s(download_mb_per_s), is_own=True)
     ready = replace(fresh, has_snapshot=True, has_model=True)
     cold, warm = (estimate_night(suite, night.runs, site, catalog) for site in (fresh, ready))
     price, fit = Price(0.0, "you, whose host it is"), fit_of(suite, night.runs, fresh, catalog)
@@ -149,7 +149,7 @@ def _doubts_of_bucket(suite: Suite) -> Iterator[str]:
         yield "model.cache_bucket_minutes needs a bucket: set NIGHTBENCH_S3_BUCKET, or no night will begin"
 
 
-def _price(machine: Machine, cloud: Cloud | None, size: Size | None) -> Price:
+def _price(machine: Machine, cloud: Cloud | None, size: MachineKind | None) -> Price:
     if cloud is None:
         return _price_on_record(machine, size, "no token is set to ask with")
     wish = replace(wish_of(machine), usd_per_hour_max=None, budget_usd=None)  # what is too dear is told, not hidden
@@ -166,7 +166,7 @@ def _price(machine: Machine, cloud: Cloud | None, size: Size | None) -> Price:
     return Price(first.usd_per_hour, f"{cloud.name} for {first.kind}{where}, {now:%Y-%m-%d %H:%M} UTC")
 
 
-def _price_on_record(machine: Machine, size: Size | None, why: str) -> Price:
+def _price_on_record(machine: Machine, size: MachineKind | None, why: str) -> Price:
     if size is None or size.usd_per_hour is None:
         return Price(
             None, "nobody", f"nobody says what {machine.kind} costs: {why}, and the catalogue has no price of it"

@@ -12,7 +12,7 @@ from infra.clock import WallClock
 from infra.clouds.cloud import Snapshot
 from infra.images.generalize import seal
 from infra.images.golden_image import ImageCloud, find_image, make_image, sweep_images
-from infra.images.power_off import switch_off
+from infra.images.power_off import power_off
 from infra.images.replicate import spread_image
 from infra.ledger.ledger import Lease
 from infra.remote.deploy import lock_hashes
@@ -61,7 +61,7 @@ def take_snapshot(lease: Lease, night: NightRecord) -> Snapshot:
     host = SshHost(access_of(settings, lease))
     seal(host)
     host.close()
-    switch_off(cloud, clock, machine_id, say=say)
+    power_off(cloud, clock, machine_id, say=say)
     return make_image(cloud, clock, machine_id, content_for(night), patience_s=settings.image_patience_s, say=say)
 
 

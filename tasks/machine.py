@@ -13,7 +13,7 @@ from bench.plan import on_kind
 from bench.record import NightRecord
 from bench.suite.suite import Machine, Suite, hardware_of
 from infra.agent import operations
-from infra.agent.operations import Site, Terms
+from infra.agent.operations import MachinePaths, PrepareOptions
 from infra.agent.prepare import Prepared
 from infra.clock import WallClock
 from infra.clouds.cloud import Cloud, Snapshot
@@ -102,7 +102,7 @@ def bring_home(cloud: Cloud, lease: Lease, volume: Volume | None) -> None:
 
 
 @task(task_run_name="reach", cache_policy=NO_CACHE, persist_result=False)
-def reach(lease: Lease, asked: Machine) -> Site:
+def reach(lease: Lease, asked: Machine) -> MachinePaths:
     """Wait until the machine does what it is asked, look whether it is what we want, and make a place on it."""
     wait_for_machine(Settings(), lease)
     machine, hear = machine_of(lease), listener()
@@ -112,12 +112,12 @@ def reach(lease: Lease, asked: Machine) -> Site:
 
 
 @task(task_run_name="engine and model {suite.model.source}", cache_policy=NO_CACHE, persist_result=False)
-def prepare_machine(lease: Lease, site: Site, suite: Suite, volume: Volume | None = None) -> Prepared:
+def prepare_machine(lease: Lease, site: MachinePaths, suite: Suite, volume: Volume | None = None) -> Prepared:
     """Put the engine and the weights on the machine, the one while the other comes, or find them there."""
     mount = mounted(lease, volume) if volume else None
     found = look_in_bucket(suite.model, get_run_logger().info)
     with_lm_eval = suite.quality.lm_eval is not None
-    terms = Terms(lease.lease_id, is_rented(lease), site.scratch, mount, found.kept, with_lm_eval)
+    terms = PrepareOptions(lease.lease_id, is_rented(lease), site.scratch, mount, found.kept, with_lm_eval)
     prepared = machine_of(lease).do(operations.prepare, listener(), suite.engine, suite.model, terms)
     prepared = replace(prepared, model=found.explain(prepared.model))
     took = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in prepared.stage_s.items())

@@ -12,11 +12,11 @@ from bench.errors import NightbenchError
 from bench.plan import describe_load
 from bench.record import Calibration, LeaseFacts, Lineage, NightRecord, PlannedRun, RunRecord
 from infra.agent import operations
-from infra.agent.operations import Site
+from infra.agent.operations import MachinePaths
 from infra.clouds.cloud import Snapshot
 from infra.engines.server import EngineAt, RunningServer
 from infra.ledger.ledger import Lease
-from infra.measurement.run import Bench
+from infra.measurement.run import RunContext
 from infra.models.models import PreparedModel
 from infra.settings import Settings
 from infra.storage import store
@@ -28,13 +28,13 @@ ROOT = Path(__file__).parent.parent
 def make_bench(
     night: NightRecord,
     lease: Lease,
-    site: Site,
+    site: MachinePaths,
     model: PreparedModel,
     calibration: Calibration,
     golden: Snapshot | None,
-) -> Bench:
+) -> RunContext:
     """Everything that stays the same for the runs on one machine; its paths are the machine's."""
-    return Bench(
+    return RunContext(
         data=site.data,
         night=night,
         machine=site.machine,
@@ -67,14 +67,14 @@ def _git_commit() -> str | None:
 
 
 @task(task_run_name="server for {run.scenario.name}", cache_policy=NO_CACHE, persist_result=False)
-def bring_up(bench: Bench, run: PlannedRun, engine: EngineAt) -> RunningServer:
+def bring_up(bench: RunContext, run: PlannedRun, engine: EngineAt) -> RunningServer:
     """Start a server for this run's scenario; not retried, a server that will not start is a result."""
     return machine_under(bench).do(operations.bring_up, listener(), bench, run, engine)
 
 
 @task(task_run_name="measure {run.scenario.name} #{run.repeat}", cache_policy=NO_CACHE, persist_result=False)
 def measure(
-    bench: Bench, run: PlannedRun, running: RunningServer | NightbenchError, progress: Callable[[float], None]
+    bench: RunContext, run: PlannedRun, running: RunningServer | NightbenchError, progress: Callable[[float], None]
 ) -> RunRecord:
     """Measure one run; never retried, a second try would hide the instability we are here to see."""
     record = machine_under(bench).do(operations.measure, listener(progress), bench, run, running)
@@ -91,7 +91,7 @@ def measure(
 
 
 @task(task_run_name="lm-eval on {run.scenario.server_id}", cache_policy=NO_CACHE, persist_result=False)
-def ask_tasks(bench: Bench, run: PlannedRun, running: RunningServer) -> None:
+def ask_tasks(bench: RunContext, run: PlannedRun, running: RunningServer) -> None:
     """Ask the server of this run the suite's tasks, once a night; no trouble with it ends a night that is measured."""
     log = get_run_logger()
     try:
@@ -104,18 +104,18 @@ def ask_tasks(bench: Bench, run: PlannedRun, running: RunningServer) -> None:
         say("lm-eval, %s: %s %s", task_asked.task, task_asked.outcome, task_asked.reason or "")
 
 
-def has_tasks(bench: Bench, run: PlannedRun) -> bool:
+def has_tasks(bench: RunContext, run: PlannedRun) -> bool:
     """Whether the server of this run is still to be asked tasks in this night."""
     folder = store.lm_eval_folder(Settings().data, bench.night.night, run.scenario.server_id)
     return bench.night.suite.quality.lm_eval is not None and not folder.exists()
 
 
 @task(task_run_name="stop server", cache_policy=NO_CACHE, persist_result=False, retries=2, retry_delay_seconds=1)
-def shut_down(bench: Bench, running: RunningServer) -> None:
+def shut_down(bench: RunContext, running: RunningServer) -> None:
     """Stop the server's whole process tree; safe to repeat."""
     machine_under(bench).do(operations.shut_down, listener(), running)
 
 
-def is_serving(bench: Bench, running: RunningServer) -> bool:
+def is_serving(bench: RunContext, running: RunningServer) -> bool:
     """Whether a server still answers."""
     return machine_under(bench).do(operations.is_serving, listener(), running)

@@ -16,32 +16,32 @@ from bench.record import NightRecord
 from bench.suite.suite import Model
 from infra.agent import operations
 from infra.ledger.ledger import Lease
-from infra.models.bucket_cache import ModelShelf
+from infra.models.bucket_cache import BucketCache
 from infra.models.models import PreparedModel
-from infra.models.parts import Came, Kept, Piece
+from infra.models.parts import CachedModel, FetchResult, Part
 from infra.settings import Settings
-from infra.storage.object_store import ObjectStore, Patience
+from infra.storage.object_store import ObjectStore, RequestLimits
 from tasks.reaching import listener, machine_of
 from tasks.salvage import place_of, require_place
 from tasks.spending import spending
 
 STAGE = "cache"
-HURRIED = Patience(connect_s=3.0, read_s=10.0, tries=2)  # a machine may be paid for meanwhile
+HURRIED = RequestLimits(connect_s=3.0, read_s=10.0, tries=2)  # a machine may be paid for meanwhile
 
 Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Found:
+class BucketLookup:
     """What the bucket has of a model, with addresses to lend; else why it has nothing, where it was asked at all."""
 
-    kept: Kept | None = None
+    kept: CachedModel | None = None
     why: str | None = None
 
     def explain(self, model: PreparedModel) -> PreparedModel:
         """A model that came from the hub, with the reason why."""
         is_from_hub = model.came is not None and not model.came.given
-        return replace(model, came=Came(why=self.why)) if self.why and is_from_hub else model
+        return replace(model, came=FetchResult(why=self.why)) if self.why and is_from_hub else model
 
 
 def require_bucket(model: Model) -> None:
@@ -62,24 +62,24 @@ def require_bucket(model: Model) -> None:
             raise UsageError(f"the suite keeps its model in a bucket (model.cache_bucket_minutes): {error}") from error
 
 
-def look_in_bucket(model: Model, say: Say) -> Found:
+def look_in_bucket(model: Model, say: Say) -> BucketLookup:
     """The model as the bucket has it, where the suite keeps it in one."""
     if model.cache_bucket_minutes is None:
-        return Found()
+        return BucketLookup()
     settings = Settings()
     try:
         kept = _shelf(settings, model).find()
     except NightbenchError as error:
-        found = Found(why=str(error))
+        found = BucketLookup(why=str(error))
     else:
-        found = Found(kept, None if kept else f"{place_of(settings)} does not have the model yet")
+        found = BucketLookup(kept, None if kept else f"{place_of(settings)} does not have the model yet")
     if found.why:
         say(f"the model comes from the hub: {found.why}")
     return found
 
 
-def _shelf(settings: Settings, model: Model) -> ModelShelf:
-    return ModelShelf(ObjectStore(require_place(settings), HURRIED), model.source)
+def _shelf(settings: Settings, model: Model) -> BucketCache:
+    return BucketCache(ObjectStore(require_place(settings), HURRIED), model.source)
 
 
 def fill_bucket(night: NightRecord, lease: Lease, model: PreparedModel) -> None:
@@ -106,7 +106,7 @@ def fill_bucket(night: NightRecord, lease: Lease, model: PreparedModel) -> None:
 
 
 @task(task_run_name="upload the model", cache_policy=NO_CACHE, persist_result=False)
-def upload_model(lease: Lease, model: PreparedModel, pieces: tuple[Piece, ...], seconds: float) -> None:
+def upload_model(lease: Lease, model: PreparedModel, pieces: tuple[Part, ...], seconds: float) -> None:
     """Have the machine upload these pieces; ObjectStoreError where it did not get to the end of it."""
     log = get_run_logger()
     log.info("uploading %.2f GB of the model, for %.0f s at most", sum(one.size for one in pieces) / 1e9, seconds)

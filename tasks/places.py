@@ -14,7 +14,7 @@ from bench.suite.suite import Machine
 from infra.clock import WallClock
 from infra.clouds.cloud import Cloud
 from infra.clouds.digitalocean.client import Calls, make_client
-from infra.clouds.digitalocean.cloud import Account, DigitalOcean
+from infra.clouds.digitalocean.cloud import AccountSetup, DigitalOcean
 from infra.clouds.local import LocalCloud
 from infra.clouds.static import StaticCloud, is_own, on_own_host, parse_target, read_access
 from infra.images.golden_image import ImageCloud
@@ -155,7 +155,7 @@ def _digitalocean(settings: Settings, token: SecretStr) -> Cloud:
         connect_timeout_s=settings.do_connect_timeout_s,
         read_timeout_s=settings.do_read_timeout_s,
     )
-    account = Account(
+    account = AccountSetup(
         prefix=settings.prefix, settle_s=settings.do_settle_s, image=settings.do_image, told=settings.do_sizes
     )
     calls = Calls(account.name, WallClock())

@@ -9,11 +9,11 @@ from prefect import get_run_logger
 
 from bench.errors import LeaseError
 from bench.machine.cloud_init import is_ready_command
-from infra.agent.executor import Duty, LocalMachine, Machine, SshMachine
-from infra.agent.operations import Listener
+from infra.agent.executor import Executor, LeaseContext, LocalExecutor, SshExecutor
+from infra.agent.operations import Reporter
 from infra.clouds.static import is_own, read_access
 from infra.ledger.ledger import Lease
-from infra.measurement.run import Bench
+from infra.measurement.run import RunContext
 from infra.remote.host import Access
 from infra.remote.ssh_host import SshHost
 from infra.remote.ssh_keys import keys_of
@@ -25,26 +25,26 @@ from tasks.places import lease_keys, ledger
 TOLD = ("HF_TOKEN", "NIGHTBENCH_HUB_ENDPOINT", "NIGHTBENCH_HUB_STALL_S")
 
 
-def machine_of(lease: Lease) -> Machine:
+def machine_of(lease: Lease) -> Executor:
     """The machine of a lease."""
     settings = Settings()
     if lease.cloud == "local":
-        return LocalMachine()
+        return LocalExecutor()
     access = access_of(settings, lease)
     duty = (lease.lease_id, lease.night, settings.data.absolute(), settings.machine_python)
     return _far_machine(access, duty, settings.ssh_patience_s)
 
 
-def machine_under(bench: Bench) -> Machine:
+def machine_under(bench: RunContext) -> Executor:
     """The machine that a bench stands on."""
     return machine_of(ledger(Settings()).lease(bench.lease.lease_id))
 
 
 @lru_cache(maxsize=4)
-def _far_machine(access: Access, duty: tuple[str, str, Path, str | None], patience_s: float) -> SshMachine:
+def _far_machine(access: Access, duty: tuple[str, str, Path, str | None], patience_s: float) -> SshExecutor:
     """A machine over SSH, kept with its connection for the next verb."""
     told = {name: os.environ[name] for name in TOLD if os.environ.get(name)}
-    return SshMachine(SshHost(access, patience_s=patience_s), Duty(*duty, told))
+    return SshExecutor(SshHost(access, patience_s=patience_s), LeaseContext(*duty, told))
 
 
 def access_of(settings: Settings, lease: Lease) -> Access:
@@ -66,6 +66,6 @@ def wait_for_machine(settings: Settings, lease: Lease) -> None:
         wait_until_ready(SshHost(access), settings.ssh_ready_s, is_booted)
 
 
-def listener(progress: Callable[[float], None] = lambda _share: None) -> Listener:
+def listener(progress: Callable[[float], None] = lambda _share: None) -> Reporter:
     """Whoever reads the log of the run that calls this."""
-    return Listener(get_run_logger().info, progress)
+    return Reporter(get_run_logger().info, progress)

@@ -10,20 +10,20 @@ from bench.errors import UsageError
 from bench.record import NightRecord
 from infra.settings import Settings
 from infra.storage import store
-from infra.storage.object_store import ObjectStore, Place
+from infra.storage.object_store import BucketLocation, ObjectStore
 from infra.storage.upload import fetch_night, missing, read_uploads, salvage
 
 Say = Callable[[str], None]
 
 
-def place_of(settings: Settings) -> Place | None:
+def place_of(settings: Settings) -> BucketLocation | None:
     """Where run folders go besides this computer; None where the settings name no bucket."""
     if not settings.s3_bucket:
         return None
-    return Place(settings.s3_bucket, settings.s3_endpoint, settings.s3_prefix)
+    return BucketLocation(settings.s3_bucket, settings.s3_endpoint, settings.s3_prefix)
 
 
-def keep_away(night: str, *, is_paid_for: bool) -> None:
+def upload_runs(night: str, *, is_paid_for: bool) -> None:
     """Upload what of a night is not there yet, within the grace that a paid machine allows or else with patience.
 
     A bucket that failed once is not asked again before the machine is given back.
@@ -71,7 +71,7 @@ def find_night(settings: Settings, night: str, say: Say) -> NightRecord:
     return store.read_night(settings.data, night)
 
 
-def require_place(settings: Settings) -> Place:
+def require_place(settings: Settings) -> BucketLocation:
     """Where run folders go besides this computer; UsageError where the settings name no bucket."""
     place = place_of(settings)
     if place is None:

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
-from bench.cost.estimate import MEASURE, Site, estimate_night, expected_s
-from bench.cost.lease_cost import Account
+from bench.cost.estimate import MEASURE, HostPlan, estimate_night, expected_s
+from bench.cost.lease_cost import NightBudget
 from bench.record import NightRecord, PlannedRun
 from bench.suite.suite import hardware_of
 from catalog.read import read_catalog
@@ -48,14 +48,14 @@ def expected_stage_s(
         return max(seen)
     catalog = read_catalog()
     size = catalog.size(lease.cloud, hardware_of(lease.kind or "")) if lease.kind else None
-    found = expected_s(estimate_night(night.suite, night.runs, Site(lease.usd_per_hour, size), catalog))
+    found = expected_s(estimate_night(night.suite, night.runs, HostPlan(lease.usd_per_hour, size), catalog))
     return found.get(run.scenario.name if run and stage == MEASURE else stage, 0.0)
 
 
-def _account(settings: Settings, night: NightRecord, lease: Lease) -> Account:
+def _account(settings: Settings, night: NightRecord, lease: Lease) -> NightBudget:
     """All that the night has rented counts, also what an earlier machine of it has cost."""
     pace = read_catalog().pace
-    return Account(
+    return NightBudget(
         usd_per_hour=lease.usd_per_hour,
         spent_usd=spent_usd(ledger(settings), night),
         budget_usd=night.suite.machine.budget_usd if lease.usd_per_hour else None,

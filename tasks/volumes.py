@@ -8,7 +8,7 @@ from bench.machine.names import VolumeName
 from bench.record import NightRecord
 from infra.clock import WallClock
 from infra.hardware.volume_mount import unmount_script
-from infra.leases.volumes import Keeper, Volume, Wanted, detach_volume, lend_volume
+from infra.leases.volumes import Volume, VolumeContext, VolumeRequest, detach_volume, lend_volume
 from infra.ledger.ledger import Lease
 from infra.remote.ssh_host import SshHost
 from infra.settings import Settings
@@ -29,9 +29,9 @@ def attach_volume(night: NightRecord, lease: Lease) -> Volume | None:
     if cloud is None or lease.machine_id is None or lease.region is None:
         log.info("%s keeps no volumes: the model goes to the machine's own disk", lease.cloud)
         return None
-    wanted = Wanted(night.suite.model.source, size_gib, lease.machine_id, lease.region, lease.expires_at)
+    wanted = VolumeRequest(night.suite.model.source, size_gib, lease.machine_id, lease.region, lease.expires_at)
     try:
-        volume = lend_volume(Keeper(cloud, volume_book(settings), WallClock()), wanted, log.info)
+        volume = lend_volume(VolumeContext(cloud, volume_book(settings), WallClock()), wanted, log.info)
     except NightbenchError as error:
         log.warning("the model goes to the machine's own disk: %s", error)
         return None

@@ -7,18 +7,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import repeat
 
-from bench.audit.claim import Asked
-from bench.audit.evidence.evidence import Exhibits
+from bench.audit.claim import ClaimedConfig
+from bench.audit.evidence.evidence import EvidenceByColumn
 from bench.audit.judge import Finding, Judged, group_exhibits, judge_claim
 from bench.audit.rules import BY_COLUMN, Status
-from warehouse.audit_inputs import Case, LeftOut, cases_at
+from warehouse.audit_inputs import AuditInput, LeftOut, cases_at
 
 
 @dataclass(frozen=True)
-class Terms:
+class AuditOptions:
     """How to audit: what the files do not say, the one class of rules that is asked for, and who judges."""
 
-    context: Asked = field(default_factory=Asked)
+    context: ClaimedConfig = field(default_factory=ClaimedConfig)
     only: str | None = None
     use_gx: bool = False
 
@@ -36,13 +36,13 @@ class Audit:
         return not any(finding.outcome == "FAIL" for each in self.judged for finding in each.findings)
 
 
-def audit(paths: Sequence[str], terms: Terms) -> Audit:
+def audit(paths: Sequence[str], terms: AuditOptions) -> Audit:
     """Judge these files, the files below these folders, and standard input where a path is `-`.
 
     What cannot be read is a failed row and stops nothing. Raises UsageError where a path does not exist or is empty.
     """
     found = [each for path in paths for each in cases_at(path, terms.context)]
-    cases = [each for each in found if isinstance(each, Case)]
+    cases = [each for each in found if isinstance(each, AuditInput)]
     groups = group_exhibits([case.claim for case in cases])
     whole = [
         replace(case, exhibits=_asked_for(more | case.exhibits, terms))
@@ -53,18 +53,18 @@ def audit(paths: Sequence[str], terms: Terms) -> Audit:
     return Audit(judged, tuple(each.why for each in found if isinstance(each, LeftOut)))
 
 
-def _asked_for(exhibits: Exhibits, terms: Terms) -> Exhibits:
+def _asked_for(exhibits: EvidenceByColumn, terms: AuditOptions) -> EvidenceByColumn:
     return {column: value for column, value in exhibits.items() if terms.only in (None, BY_COLUMN[column].family)}
 
 
-def _by_gx(cases: Sequence[Case]) -> Sequence[Mapping[str, Status]]:
+def _by_gx(cases: Sequence[AuditInput]) -> Sequence[Mapping[str, Status]]:
     """What great-expectations says of every rule, case by case."""
     from warehouse.judging.expectations import said_of_each  # noqa: PLC0415 - seconds to import
 
     return said_of_each([case.exhibits for case in cases])
 
 
-def _judged(case: Case, said: Mapping[str, Status] | None) -> Judged:
+def _judged(case: AuditInput, said: Mapping[str, Status] | None) -> Judged:
     if case.broken is None:
         return judge_claim(case.claim, case.exhibits, said, case.required)
     code, why = case.broken

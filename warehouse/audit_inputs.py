@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bench.audit.claim import Asked, Claim, Lineage
-from bench.audit.evidence.evidence import Exhibits
+from bench.audit.claim import Claim, ClaimedConfig, ClaimSource
+from bench.audit.evidence.evidence import EvidenceByColumn
 from bench.audit.judge import row_exhibits
 from bench.audit.rules import REQUIRED
 from bench.errors import ToldBesideError, UnknownFormatError, UnreadableResultError, UsageError
@@ -15,21 +15,21 @@ from warehouse.context import context_of
 from warehouse.importers import read_claims
 from warehouse.importers.parsing.document import BYTES_MAX, read_document, too_large_for_memory
 from warehouse.rows.catalog_subject import subject_of
-from warehouse.rows.run_folder import RECORD, Place, read_run
+from warehouse.rows.run_folder import RECORD, RunId, read_run
 
 STDIN = "-"
 NIGHT = "night.json"
 
 
 @dataclass(frozen=True)
-class Case:
+class AuditInput:
     """A claim without its series, its evidence, and what it needs to be accepted; `broken`: why it cannot be judged.
 
     `broken` is a code and a sentence.
     """
 
     claim: Claim
-    exhibits: Exhibits
+    exhibits: EvidenceByColumn
     required: frozenset[str] | None = None  # columns; None: what the claim's format says
     broken: tuple[str, str] | None = None
 
@@ -41,7 +41,7 @@ class LeftOut:
     why: str
 
 
-def cases_at(path: str, context: Asked) -> Iterator[Case | LeftOut]:
+def cases_at(path: str, context: ClaimedConfig) -> Iterator[AuditInput | LeftOut]:
     """Everything that can be judged at a path: a file, a folder, or `-` for standard input.
 
     What cannot be read is a broken case. Raises UsageError where there is no such path.
@@ -57,7 +57,7 @@ def cases_at(path: str, context: Asked) -> Iterator[Case | LeftOut]:
         raise UsageError(f"{path} does not exist: give a result file, a folder, or - for standard input")
 
 
-def _of_folder(folder: Path, context: Asked) -> Iterator[Case | LeftOut]:
+def _of_folder(folder: Path, context: ClaimedConfig) -> Iterator[AuditInput | LeftOut]:
     found = False
     for place in _things(folder):
         found = True
@@ -81,7 +81,7 @@ def _things(folder: Path) -> Iterator[Path]:
         yield from (here / name for name in sorted(files) if not is_night and not name.startswith("."))
 
 
-def _of_file(place: Path, context: Asked, *, is_named: bool = True) -> Iterator[Case | LeftOut]:
+def _of_file(place: Path, context: ClaimedConfig, *, is_named: bool = True) -> Iterator[AuditInput | LeftOut]:
     try:
         yield from _named(str(place), lambda: _bytes_of(place), place.parent, context_of(place, context))
     except UnknownFormatError as error:
@@ -95,12 +95,12 @@ def _bytes_of(place: Path) -> bytes:
     return place.read_bytes()
 
 
-def _named(name: str, read: Callable[[], bytes], folder: Path | None, context: Asked) -> Iterator[Case]:
+def _named(name: str, read: Callable[[], bytes], folder: Path | None, context: ClaimedConfig) -> Iterator[AuditInput]:
     try:
         document = read_document(name, read(), *_beside(folder))
         for claim in read_claims(document):
             known = claim.with_context(context)
-            yield Case(replace(known, series=None), row_exhibits(known, subject_of(known)))
+            yield AuditInput(replace(known, series=None), row_exhibits(known, subject_of(known)))
     except (UnknownFormatError, ToldBesideError):
         raise
     except UnreadableResultError as error:
@@ -120,13 +120,13 @@ def _beside(folder: Path | None) -> tuple[Callable[[str], bytes | None], tuple[s
     return read, tuple(sorted(each.name for each in folder.iterdir() if each.is_file()))
 
 
-def _of_run(folder: Path) -> Case:
+def _of_run(folder: Path) -> AuditInput:
     """A run folder of ours, under its path: two data folders may hold runs of the same id."""
     from warehouse.rows.evidence import night_exhibits  # noqa: PLC0415 - only our own runs need Parquet
     from warehouse.rows.run_rows import run_rows  # noqa: PLC0415
 
     scenario, name = folder.absolute().parent, folder.name
-    place = Place(scenario.parent.name, scenario.name, int(name) if name.isdecimal() else 0)
+    place = RunId(scenario.parent.name, scenario.name, int(name) if name.isdecimal() else 0)
     try:
         rows = run_rows(place, read_run(folder))
     except UnreadableResultError as error:
@@ -137,9 +137,9 @@ def _of_run(folder: Path) -> Case:
             str(folder), row["stage"] or row["outcome"], row["reason"] or "it gives no reason", row["outcome"]
         )
     claim = replace(rows.asked.claim, lineage=replace(rows.asked.claim.lineage, file=str(folder)))
-    return Case(claim, rows.asked.exhibits | night_exhibits(row), REQUIRED)
+    return AuditInput(claim, rows.asked.exhibits | night_exhibits(row), REQUIRED)
 
 
-def _broken(file: str, code: str, why: str, outcome: str = "failed") -> Case:
-    claim = Claim(Lineage(file, "", "", "", 0), outcome="not-run" if outcome == "not-run" else "failed")
-    return Case(claim, {}, broken=(code, why))
+def _broken(file: str, code: str, why: str, outcome: str = "failed") -> AuditInput:
+    claim = Claim(ClaimSource(file, "", "", "", 0), outcome="not-run" if outcome == "not-run" else "failed")
+    return AuditInput(claim, {}, broken=(code, why))

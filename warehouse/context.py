@@ -9,17 +9,18 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, get_args, get_type_hints
 
-from bench.audit.claim import Asked
+from bench.audit.claim import ClaimedConfig
 from bench.errors import UsageError
 
 NAME = "context.toml"
 _TYPES = {
-    name: get_args(hint) if isinstance(hint, UnionType) else (hint,) for name, hint in get_type_hints(Asked).items()
+    name: get_args(hint) if isinstance(hint, UnionType) else (hint,)
+    for name, hint in get_type_hints(ClaimedConfig).items()
 }
 _GB, _GIB = 1e9, 1 << 30
 
 
-def context_of(file: Path, flags: Asked) -> Asked:
+def context_of(file: Path, flags: ClaimedConfig) -> ClaimedConfig:
     """The flags, and for what they leave open the file beside this one; raises UsageError naming a wrong key."""
     stem = file.name.removesuffix(".gz").rsplit(".", maxsplit=1)[0]
     for beside in (file.with_name(f"{stem}.{NAME}"), file.with_name(NAME)):
@@ -28,14 +29,14 @@ def context_of(file: Path, flags: Asked) -> Asked:
     return flags
 
 
-def _read(path: Path) -> Asked:
+def _read(path: Path) -> ClaimedConfig:
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise UsageError(f"{path} cannot be read: {error}") from error
     if "weights_gb" in values:
         values["weights_gib"] = float(values.pop("weights_gb")) * _GB / _GIB
-    return Asked(**{name: _checked(path, name, value) for name, value in values.items()})
+    return ClaimedConfig(**{name: _checked(path, name, value) for name, value in values.items()})
 
 
 def _checked(path: Path, name: str, value: Any) -> Any:

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from bench.audit.claim import Asked, Claim, Said
+from bench.audit.claim import Claim, ClaimedConfig, ClaimedTotals
 from bench.audit.judge import Finding, Judged, group_exhibits, judge_claim, row_exhibits
 from bench.audit.rules import BY_COLUMN
 from bench.errors import UnreadableResultError
@@ -54,7 +54,7 @@ def import_file(data: Path, path: Path) -> Imported:
     """
     read: dict[str, bytes] = {}
     document = _document(str(path), _bytes_of(path), path.parent, read)
-    context = context_of(path, Asked())
+    context = context_of(path, ClaimedConfig())
     with writing(data / "imports"), one_loader(data) as lake:
         judged = _stage(lake / STAGING, document, context)
         is_new = _keep(data, document, path, context, read)
@@ -69,7 +69,7 @@ def stage_imports(data: Path, staging: Path) -> set[str]:
     for about in kept:
         told = json.loads(about.read_bytes())
         document = _document(told["name"], (about.parent / RAW).read_bytes(), about.parent / BESIDE, {})
-        _stage(staging, document, Asked(**told["context"]))
+        _stage(staging, document, ClaimedConfig(**told["context"]))
     return {partition_of(about.parent.name) for about in kept}
 
 
@@ -95,7 +95,7 @@ def _document(name: str, raw: bytes, folder: Path, read: dict[str, bytes]) -> Do
     return read_document(name, raw, sibling, names)
 
 
-def _keep(data: Path, document: Document, path: Path, context: Asked, read: dict[str, bytes]) -> bool:
+def _keep(data: Path, document: Document, path: Path, context: ClaimedConfig, read: dict[str, bytes]) -> bool:
     """Put the bytes under their hash, whole or not at all; says whether they were not there before."""
     folder = data / "imports" / document.sha256
     is_new = not folder.exists()
@@ -128,13 +128,13 @@ def _write_beside(folder: Path, read: dict[str, bytes]) -> None:
     new.replace(beside)
 
 
-def _write_about(folder: Path, document: Document, context: Asked) -> None:
+def _write_about(folder: Path, document: Document, context: ClaimedConfig) -> None:
     said = {name: value for name, value in asdict(context).items() if value is not None}
     write_json(folder / (ABOUT + ".new"), {"name": document.name, "sha256": document.sha256, "context": said})
     (folder / (ABOUT + ".new")).replace(folder / ABOUT)
 
 
-def _stage(staging: Path, document: Document, context: Asked) -> tuple[Judged, ...]:
+def _stage(staging: Path, document: Document, context: ClaimedConfig) -> tuple[Judged, ...]:
     """Write every row of a file into the staging folder; raises UnreadableResultError where it cannot be read."""
     partition = partition_of(document.sha256)
     with PartWriter(staging, "claim_requests", partition) as requests:
@@ -145,7 +145,7 @@ def _stage(staging: Path, document: Document, context: Asked) -> tuple[Judged, .
     return judged
 
 
-def _told(document: Document, context: Asked, requests: PartWriter) -> Iterator[Claim]:
+def _told(document: Document, context: ClaimedConfig, requests: PartWriter) -> Iterator[Claim]:
     """Every claim of a file with what its reader knows; its requests are written down here."""
     partition = partition_of(document.sha256)
     for at, said in enumerate(read_claims(document)):
@@ -179,8 +179,8 @@ def _claim_row(partition: str, at: int, judged: Judged) -> Row:
         **asdict(lineage),
         **{name: getattr(claim, name) for name in ("label", "kind", "outcome")},
         "verdict": judged.verdict,
-        **{each.name: getattr(claim.asked, each.name) for each in fields(Asked)},
-        **{each.name: getattr(claim.said, each.name) for each in fields(Said)},
+        **{each.name: getattr(claim.asked, each.name) for each in fields(ClaimedConfig)},
+        **{each.name: getattr(claim.said, each.name) for each in fields(ClaimedTotals)},
         **{name: getattr(claim.device, name, None) for name in DEVICE_FIELDS},
         **_latencies(claim),
         "unread": json.dumps(claim.unread, sort_keys=True, default=str),

@@ -30,8 +30,8 @@ from warehouse.lake.lake import (
     write_text,
 )
 from warehouse.lake.lake import writing as writing_to
-from warehouse.rows.evidence import Asked, together
-from warehouse.rows.run_folder import Place, night_folder, nights, read_run, run_folders
+from warehouse.rows.evidence import RunClaim, together
+from warehouse.rows.run_folder import RunId, night_folder, nights, read_run, run_folders
 from warehouse.rows.run_rows import (
     LeaseRows,
     Row,
@@ -48,7 +48,7 @@ from warehouse.rows.run_rows import (
 _Item = TypeVar("_Item")
 _Made = TypeVar("_Made")
 AHEAD = 2  # runs held in memory beside the one being written
-Planned = dict[Place, tuple[NightRecord, PlannedRun]]
+Planned = dict[RunId, tuple[NightRecord, PlannedRun]]
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class _Night:
     folder: Path
     planned: Planned = field(default_factory=dict)
     measurements: list[Row] = field(default_factory=list)
-    asked: list[Asked] = field(default_factory=list)
+    asked: list[RunClaim] = field(default_factory=list)
     scores: list[Row] = field(default_factory=list)
     leases: list[LeaseRows] = field(default_factory=list)
     end: NightEnd | None = None
@@ -209,7 +209,7 @@ def _read(night: _Night, name: str, parse: Callable[[bytes], _Made], otherwise: 
 def _runs(night: _Night) -> Iterator[RunRows]:
     """The rows of every run folder, then of every planned run without one."""
     missing = dict(night.planned)
-    folders: list[tuple[Path, Place]] = []
+    folders: list[tuple[Path, RunId]] = []
     for path, place in run_folders(night.folder):
         if place is None:
             night.warnings.append(f"runs/{night.name}/{path.parent.name}/{path.name}: not a repeat's number; left out")
@@ -224,7 +224,7 @@ def _runs(night: _Night) -> Iterator[RunRows]:
         yield RunRows(not_run_row(plan, run, night.end))
 
 
-def _rows_of(night: _Night, path: Path, place: Place) -> RunRows:
+def _rows_of(night: _Night, path: Path, place: RunId) -> RunRows:
     try:
         return run_rows(place, read_run(path))
     except UnreadableResultError as error:

@@ -17,7 +17,7 @@ Fact = Literal["engine_version", "engine_mode", "arch", "label", "timestamp", "f
 
 
 @dataclass(frozen=True)
-class Lineage:
+class ClaimSource:
     """Where a claim stands, and who read it."""
 
     file: str
@@ -30,7 +30,7 @@ class Lineage:
 
 
 @dataclass(frozen=True)
-class Asked:
+class ClaimedConfig:
     """The configuration that was asked for, as the file or its reader states it."""
 
     model: str | None = None
@@ -74,7 +74,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Said:
+class ClaimedTotals:
     """The numbers that the file states of the whole run."""
 
     completed: int | None = None
@@ -114,7 +114,7 @@ class Said:
 
 
 @dataclass(frozen=True)
-class Series:
+class RequestSeries:
     """Per-request arrays, one entry a request in the order of the file; None where the file has none of that sort."""
 
     input_tokens: Ints | None = None
@@ -131,7 +131,7 @@ class Series:
 
 
 @dataclass(frozen=True)
-class ServerSaid:
+class ServerCounters:
     """What the server's own counters and histograms say of the same window: differences, never averages of rates."""
 
     requests: float | None = None
@@ -197,13 +197,13 @@ class Remark:
 class Claim:
     """One measurement, as claimed."""
 
-    lineage: Lineage
-    asked: Asked = field(default_factory=Asked)
-    said: Said = field(default_factory=Said)
+    lineage: ClaimSource
+    asked: ClaimedConfig = field(default_factory=ClaimedConfig)
+    said: ClaimedTotals = field(default_factory=ClaimedTotals)
     # Seconds, by metric, then statistic: mean, median, std, min, max, p1 ... p99, p999.
     latency_s: Mapping[Metric, Mapping[str, float]] = field(default_factory=dict)
-    series: Series | None = None
-    server: ServerSaid | None = None
+    series: RequestSeries | None = None
+    server: ServerCounters | None = None
     device: Device | None = None
     pairs: tuple[Pair, ...] = ()
     remarks: tuple[Remark, ...] = ()
@@ -218,6 +218,6 @@ class Claim:
         """One latency statistic in seconds; None where the file does not say."""
         return self.latency_s.get(metric, {}).get(statistic)
 
-    def with_context(self, context: Asked) -> Self:
+    def with_context(self, context: ClaimedConfig) -> Self:
         """The claim with what the file does not say taken from `context`; what it says stays."""
         return replace(self, asked=self.asked.filled_from(context))

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from bench.audit.claim import Claim
 from bench.audit.evidence import GROUP_EVIDENCE, ROW_EVIDENCE
-from bench.audit.evidence.evidence import Exhibits, Lacking, Observed, Subject
+from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput, Observed, Subject
 from bench.audit.rules import BY_COLUMN, Rule, Scope, Status, Verdict, judge, verdict
 from bench.audit.rules.rule import Range, inside
-from bench.wording import Told, written_out
+from bench.wording import PlainNumber, written_out
 
 # Worst first; a claim's findings stand in this order.
 SEVERITY = {"FAIL": "critical", "WARN": "warning", "NOT-CHECKABLE": "info", "PASS": "info"}
@@ -52,14 +52,14 @@ class Judged:
     withdrawn: tuple[str, ...] = ()
 
 
-def row_exhibits(claim: Claim, subject: Subject) -> Exhibits:
+def row_exhibits(claim: Claim, subject: Subject) -> EvidenceByColumn:
     """The evidence that one claim gives alone; afterwards its series is no longer needed."""
     return {column: value for each in ROW_EVIDENCE for column, value in each(claim, subject).items()}
 
 
-def group_exhibits(claims: Sequence[Claim]) -> list[Exhibits]:
+def group_exhibits(claims: Sequence[Claim]) -> list[EvidenceByColumn]:
     """The evidence that only several claims together give, claim by claim; their series are not looked at."""
-    found: list[Exhibits] = [{} for _ in claims]
+    found: list[EvidenceByColumn] = [{} for _ in claims]
     for group in GROUP_EVIDENCE:
         for own, more in zip(found, group(claims), strict=True):
             own.update(more)
@@ -77,7 +77,7 @@ def judge_claims(claims: Sequence[Claim], subject_of: Callable[[Claim], Subject]
 
 def judge_claim(
     claim: Claim,
-    exhibits: Exhibits,
+    exhibits: EvidenceByColumn,
     statuses: Mapping[str, Status] | None = None,
     required: Collection[str] | None = None,
 ) -> Judged:
@@ -93,7 +93,7 @@ def judge_claim(
     return Judged(claim, _verdict(claim, statuses, required), tuple(ordered), withdrawn_of(exhibits, statuses))
 
 
-def status_of_each(exhibits: Exhibits) -> dict[str, Status]:
+def status_of_each(exhibits: EvidenceByColumn) -> dict[str, Status]:
     """What each rule says, by column, in the order of the rules."""
     return {
         column: judge(rule, value.value if isinstance(value, Observed) else None)
@@ -102,7 +102,7 @@ def status_of_each(exhibits: Exhibits) -> dict[str, Status]:
     }
 
 
-def withdrawn_of(exhibits: Exhibits, statuses: Mapping[str, Status]) -> tuple[str, ...]:
+def withdrawn_of(exhibits: EvidenceByColumn, statuses: Mapping[str, Status]) -> tuple[str, ...]:
     """How the columns begin that findings about single metrics take out of every view for comparison."""
     found = {
         beginning
@@ -116,7 +116,7 @@ def _failed(rule: Rule, status: Status) -> tuple[str, ...]:
     return rule.withdraws if rule.scope == "metric" and status == "FAIL" else ()
 
 
-def _withheld(exhibit: Observed | Lacking) -> tuple[str, ...]:
+def _withheld(exhibit: Observed | MissingInput) -> tuple[str, ...]:
     return exhibit.withholds if isinstance(exhibit, Observed) else ()
 
 
@@ -128,8 +128,8 @@ def _verdict(claim: Claim, statuses: Mapping[str, Status], required: Collection[
     return verdict(statuses, required)
 
 
-def _finding(rule: Rule, exhibit: Observed | Lacking, status: Status) -> Finding:
-    if isinstance(exhibit, Lacking):
+def _finding(rule: Rule, exhibit: Observed | MissingInput, status: Status) -> Finding:
+    if isinstance(exhibit, MissingInput):
         said = f"not checkable: {exhibit.what}"
         return Finding(rule.code, rule.family, rule.scope, rule.column, status, None, None, None, said)
     bound = nearest_bound(rule, exhibit.value)
@@ -141,7 +141,7 @@ def _finding(rule: Rule, exhibit: Observed | Lacking, status: Status) -> Finding
 
 def said_of(rule: Rule, exhibit: Observed) -> str:
     """The finding's sentence, with the arithmetic behind it."""
-    said = rule.sentence.format(value=Told(exhibit.value))
+    said = rule.sentence.format(value=PlainNumber(exhibit.value))
     return written_out(f"{said}: {exhibit.note}" if exhibit.note else said)
 
 

@@ -14,7 +14,7 @@ from bench.audit.evidence.latency import E2EL_TOLERANCE_S, E2EL_TOLERANCE_SHARE
 from bench.audit.reconcile import cached_diff, reconciled, server_counts
 from bench.audit.rules import EVIDENCE_COLUMNS, NIGHT_RULES, NOT_CHECKABLE, Evidence
 from bench.client_error.envelope import calibrated_share
-from bench.loadgen.report import Planned, Report
+from bench.loadgen.report import LoadReport, PlannedTokens
 from bench.loadgen.server_view import Scrapes, blind_live, disagreement, live_view, ttft_over_server_s
 from bench.metrics import LATENCIES, PERCENTILE_MIN_SAMPLES, Ints, concurrency_achieved, percentile_name, ratio
 from bench.quality.answers import changes
@@ -29,7 +29,7 @@ HAND_OVER_STREAMS = 0.05
 
 def evidence(
     record: RunRecord,
-    report: Report,
+    report: LoadReport,
     measured: Mapping[str, float | int | None],
     deltas: Mapping[str, float] | None,
     scrapes: Scrapes | None = None,
@@ -65,7 +65,7 @@ def loop_of(record: RunRecord) -> str:
     return "closed" if record.asked.workload.arrivals == "closed" else "open"
 
 
-def _completeness(record: RunRecord, report: Report, measured: Mapping[str, float | int | None]) -> Evidence:
+def _completeness(record: RunRecord, report: LoadReport, measured: Mapping[str, float | int | None]) -> Evidence:
     total = len(report.requests)
     good = int(report.requests.is_ok.sum())
     return {
@@ -75,7 +75,7 @@ def _completeness(record: RunRecord, report: Report, measured: Mapping[str, floa
     }
 
 
-def _arithmetic(report: Report, measured: Mapping[str, float | int | None]) -> Evidence:
+def _arithmetic(report: LoadReport, measured: Mapping[str, float | int | None]) -> Evidence:
     requests = report.requests
     stated = report.output_throughput_tok_per_s or measured["output_throughput_tok_per_s"]
     duration = report.duration_s or measured["duration_s"]
@@ -104,7 +104,7 @@ def _disorder(measured: Mapping[str, float | int | None]) -> float:
     return float(count)
 
 
-def _queueing(record: RunRecord, report: Report) -> Evidence:
+def _queueing(record: RunRecord, report: LoadReport) -> Evidence:
     work, requests = record.asked.workload, report.requests
     good = int(requests.is_ok.sum())
     if work.arrivals != "closed":
@@ -126,12 +126,12 @@ def _queueing(record: RunRecord, report: Report) -> Evidence:
     }
 
 
-def _asked_found(record: RunRecord, report: Report) -> Evidence:
+def _asked_found(record: RunRecord, report: LoadReport) -> Evidence:
     work, requests = record.asked.workload, report.requests
     good = int(requests.is_ok.sum())
     found = record.server.engine_version if record.server else None
     conflict = None if found is None else float(release(found) != release(record.asked.engine.version))
-    planned = report.planned or Planned(good * work.isl, good * work.osl, cached_tokens=0)
+    planned = report.planned or PlannedTokens(good * work.isl, good * work.osl, cached_tokens=0)
     return {
         "ev_osl_ratio": ratio(_counted(requests.output_tokens[requests.is_ok]), planned.output_tokens),
         "ev_isl_ratio": ratio(_counted(requests.input_tokens[requests.is_ok]), planned.input_tokens),
@@ -148,7 +148,7 @@ def release(version: str) -> str:
     return version.split("+", maxsplit=1)[0]
 
 
-def _steady(record: RunRecord, report: Report) -> Evidence:
+def _steady(record: RunRecord, report: LoadReport) -> Evidence:
     steady = report.steady
     delay_ms = None if report.dispatch_delay_p99_s is None else report.dispatch_delay_p99_s * 1e3
     found: Evidence = {"ev_dispatch_delay_p99_ms": delay_ms}
@@ -163,7 +163,7 @@ def _steady(record: RunRecord, report: Report) -> Evidence:
 
 
 def _server_view(
-    record: RunRecord, report: Report, deltas: Mapping[str, float] | None, scrapes: Scrapes | None
+    record: RunRecord, report: LoadReport, deltas: Mapping[str, float] | None, scrapes: Scrapes | None
 ) -> Evidence:
     """The server's gauges and its own times of each request, against the client's; None where it told nothing."""
     apart = disagreement(report.steady, live_view(scrapes, report.steady), blind_live(report.requests, deltas or {}))
@@ -175,7 +175,7 @@ def _server_view(
     }
 
 
-def _server_times(report: Report) -> Evidence:
+def _server_times(report: LoadReport) -> Evidence:
     times, requests = report.server_times, report.requests
     if times is None:
         return {}
@@ -189,7 +189,7 @@ def _server_times(report: Report) -> Evidence:
     }
 
 
-def _statistics(record: RunRecord, report: Report, measured: Mapping[str, float | int | None]) -> Evidence:
+def _statistics(record: RunRecord, report: LoadReport, measured: Mapping[str, float | int | None]) -> Evidence:
     work, requests = record.asked.workload, report.requests
     good = int(requests.is_ok.sum())
     given = [
@@ -206,7 +206,7 @@ def _statistics(record: RunRecord, report: Report, measured: Mapping[str, float 
     }
 
 
-def _client(record: RunRecord, report: Report) -> Evidence:
+def _client(record: RunRecord, report: LoadReport) -> Evidence:
     return {
         "ev_client_lag_over_allowed": _client_lag(report),
         "ev_client_core_share": report.core_share,
@@ -215,7 +215,7 @@ def _client(record: RunRecord, report: Report) -> Evidence:
     }
 
 
-def _client_lag(report: Report) -> float | None:
+def _client_lag(report: LoadReport) -> float | None:
     if report.kernel_stamp_share == 1.0:
         return 0.0  # every token has the kernel's own time: ours is in no number
     if report.lag_p99_s is None:

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from bench.audit.claim import Asked, Claim, Lineage, Metric, Said, Series
-from bench.loadgen.report import Report
+from bench.audit.claim import Claim, ClaimedConfig, ClaimedTotals, ClaimSource, Metric, RequestSeries
+from bench.loadgen.report import LoadReport
 from bench.metrics import Ints, Requests
 from bench.record import RunRecord
 
@@ -17,13 +17,13 @@ _METRICS: dict[Metric, str] = {"ttft": "ttft", "tpot": "tpot", "itl": "itl_event
 _STATISTICS = ("mean", "p50", "p90", "p95", "p99", "p999")
 
 
-def claim_of(record: RunRecord, report: Report, row: Mapping[str, Any], sha256: str) -> Claim:
+def claim_of(record: RunRecord, report: LoadReport, row: Mapping[str, Any], sha256: str) -> Claim:
     """What a measured run claims: its row as people read it, and the requests behind it.
 
     What the server counted is not in it: a night's own rules reconcile that to the token.
     `row` has the units of the table of measurements; `sha256` is that of record.json.
     """
-    lineage = Lineage(row["run_id"], sha256, "", FORMAT, record.record_version, "nightbench", None)
+    lineage = ClaimSource(row["run_id"], sha256, "", FORMAT, record.record_version, "nightbench", None)
     return Claim(
         lineage=lineage,
         asked=_asked(record),
@@ -34,10 +34,10 @@ def claim_of(record: RunRecord, report: Report, row: Mapping[str, Any], sha256: 
     )
 
 
-def _asked(record: RunRecord) -> Asked:
+def _asked(record: RunRecord) -> ClaimedConfig:
     scenario, work, host = record.asked, record.asked.workload, record.host
     gpus = host.gpus if host is not None else ()
-    return Asked(
+    return ClaimedConfig(
         model=scenario.model.source.removeprefix("hf:"),
         precision=scenario.model.precision,
         gpu=gpus[0] if gpus else None,
@@ -59,12 +59,12 @@ def _asked(record: RunRecord) -> Asked:
     )
 
 
-def _said(record: RunRecord, row: Mapping[str, Any]) -> Said:
+def _said(record: RunRecord, row: Mapping[str, Any]) -> ClaimedTotals:
     same = (
         *("completed", "failed", "duration_s", "total_input_tokens", "total_output_tokens"),
         *("request_throughput_per_s", "output_throughput_tok_per_s"),
     )
-    return Said(
+    return ClaimedTotals(
         **{name: row[name] for name in same},
         started_at_s=record.started_at.timestamp(),
         ended_at_s=record.ended_at.timestamp(),
@@ -84,11 +84,11 @@ def _latencies(row: Mapping[str, Any]) -> dict[Metric, dict[str, float]]:
     return found
 
 
-def _series(requests: Requests) -> Series:
+def _series(requests: Requests) -> RequestSeries:
     good = requests.is_ok
     kept = np.repeat(good, requests.gap_count)
     counts = requests.gap_count[good]
-    return Series(
+    return RequestSeries(
         input_tokens=_counted(requests.input_tokens[good]),
         output_tokens=_counted(requests.output_tokens[good]),
         start_s=requests.send_s[good],

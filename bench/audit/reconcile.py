@@ -5,12 +5,12 @@ from collections.abc import Mapping
 import numpy as np
 
 from bench.audit.rules import Evidence
-from bench.loadgen.report import Report
+from bench.loadgen.report import LoadReport
 from bench.metrics import ratio
 from bench.record import RunRecord
 
 
-def server_counts(report: Report, deltas: Mapping[str, float] | None) -> Evidence:
+def server_counts(report: LoadReport, deltas: Mapping[str, float] | None) -> Evidence:
     """Ratios of the server's counts to the client's, and what the server says went wrong."""
     if not deltas:
         return {}
@@ -34,7 +34,7 @@ def server_counts(report: Report, deltas: Mapping[str, float] | None) -> Evidenc
     }
 
 
-def reconciled(record: RunRecord, report: Report, deltas: Mapping[str, float] | None) -> Evidence:
+def reconciled(record: RunRecord, report: LoadReport, deltas: Mapping[str, float] | None) -> Evidence:
     """How far the server's counts are outside of what the client can account for; 0 where they agree.
 
     Every answer and token that the client has, the server must have counted. What the server did for a request that
@@ -69,7 +69,7 @@ def _beyond(counted: float | None, least: float, slack: float) -> float | None:
     return min(counted - least, 0.0) or max(counted - least - slack, 0.0)
 
 
-def _unplanned_hits(report: Report, hits: float | None, queried: float | None) -> float | None:
+def _unplanned_hits(report: LoadReport, hits: float | None, queried: float | None) -> float | None:
     """The share of prompt tokens by which the prefix cache's hits differ from those that the prompts were made for."""
     planned = 0.0 if report.planned is None else report.planned.cached_tokens
     if hits is None or planned is None:
@@ -84,7 +84,7 @@ def _ended(deltas: Mapping[str, float], *reasons: str) -> float | None:
     return sum(deltas.get(f"request_success_total.{reason}", 0.0) for reason in reasons)
 
 
-def cached_diff(report: Report, deltas: Mapping[str, float] | None) -> float | None:
+def cached_diff(report: LoadReport, deltas: Mapping[str, float] | None) -> float | None:
     """Hits of the prefix cache by the server's counters, less those that its answers tell of."""
     hits = (deltas or {}).get("prefix_cache_hits_total")
     return None if hits is None or report.cached_tokens is None else hits - report.cached_tokens

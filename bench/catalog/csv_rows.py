@@ -39,7 +39,7 @@ Share = Annotated[float, Range(high=1.0, is_low_out=True)]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class CsvRow:
     """One row of a file of facts: where it is from stands in it."""
 
     KEY: ClassVar[tuple[str, ...]]  # the columns that no two rows share
@@ -116,7 +116,7 @@ def _values(cells: Mapping[str, str], place: str, readers: Mapping[str, _Reader]
     return values
 
 
-def _readers(row: type[Row]) -> dict[str, _Reader]:
+def _readers(row: type[CsvRow]) -> dict[str, _Reader]:
     hints = get_type_hints(row, include_extras=True)
     return {field.name: _reader_of(hints[field.name]) for field in fields(row)}
 

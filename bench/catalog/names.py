@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, TypeVar
 
-from bench.catalog.csv_rows import Row
+from bench.catalog.csv_rows import CsvRow
 from bench.catalog.rows import CatalogModel, Gpu
 from bench.errors import CatalogError
 from bench.physics import WEIGHT_BYTES
@@ -26,7 +26,7 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Name(Row):
+class Name(CsvRow):
     """A name that is not the row's own (`means` a row), or a word that says nothing of which row it is."""
 
     KEY: ClassVar = ("kind", "name")

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from datetime import date
 from typing import ClassVar
 
-from bench.catalog.csv_rows import Above, Count, Row
+from bench.catalog.csv_rows import Above, Count, CsvRow
 
 
 @dataclass(frozen=True, kw_only=True)
-class Published(Row):
+class Published(CsvRow):
     """One published number as its source prints it: text throughout, since `~33`, `15-20` and `OOM` are printed too."""
 
     KEY: ClassVar = (
@@ -39,7 +39,7 @@ class Published(Row):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PastPrice(Row):
+class PastPrice(CsvRow):
     """What an hour of a machine cost, on the days between which it was seen."""
 
     KEY: ClassVar = ("provider", "gpu", "gpu_count", "seen_from", "terms")

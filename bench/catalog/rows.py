@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, ClassVar
 
-from bench.catalog.csv_rows import Above, Count, Row, Share
+from bench.catalog.csv_rows import Above, Count, CsvRow, Share
 
 if TYPE_CHECKING:
     from bench.catalog.names import Names
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gpu(Row):
+class Gpu(CsvRow):
     """One device: dense peaks, and what its driver reports as memory."""
 
     KEY: ClassVar = ("gpu",)
@@ -48,7 +48,7 @@ class Gpu(Row):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CatalogModel(Row):
+class CatalogModel(CsvRow):
     """One model: its dimensions, as bench.physics needs them; facts/physics.md has the symbols."""
 
     KEY: ClassVar = ("model",)
@@ -90,7 +90,7 @@ class CatalogModel(Row):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Size(Row):
+class MachineKind(CsvRow):
     """One kind of machine that a cloud rents out, at a price that was read on a day; empty where none is on record."""
 
     KEY: ClassVar = ("cloud", "kind")
@@ -110,7 +110,7 @@ class Size(Row):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pace(Row):
+class Speed(CsvRow):
     """How fast something goes, or what it costs: an input with a date, observed or assumed as its source says."""
 
     KEY: ClassVar = ("pace",)
@@ -127,15 +127,15 @@ class Catalog:
 
     gpus: tuple[Gpu, ...]
     models: tuple[CatalogModel, ...]
-    sizes: tuple[Size, ...]
-    paces: tuple[Pace, ...]
+    sizes: tuple[MachineKind, ...]
+    paces: tuple[Speed, ...]
     names: "Names"
 
     def gpu(self, name: str | None) -> Gpu | None:
         """The GPU of this name; None where the catalogue has none."""
         return next((row for row in self.gpus if row.gpu == name), None)
 
-    def size(self, cloud: str, kind: str) -> Size | None:
+    def size(self, cloud: str, kind: str) -> MachineKind | None:
         """A cloud's kind of machine; None where the catalogue has none."""
         return next((row for row in self.sizes if (row.cloud, row.kind) == (cloud, kind)), None)
 

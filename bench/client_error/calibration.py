@@ -20,15 +20,15 @@ from bench.client_error.limits import (
     SERVER_LATE_SHARE,
     TTFT_MEAN_ERROR_MS,
 )
-from bench.client_error.truth import Seen, Truth, mean_live, middle_of, nearest_rank, select
+from bench.client_error.truth import ClientTimes, Truth, mean_live, middle_of, nearest_rank, select
 from bench.errors import UnreadableResultError
 from bench.loadgen.events import Events, read_events
 from bench.metrics import Ints
-from bench.record import Written
+from bench.record import StoredValue
 
 
 @dataclass(frozen=True)
-class Cell:
+class LoadCell:
     """What is asked of client and server: streams kept in flight, and the server's schedule.
 
     `workers`: processes of the client. In lock step all streams are due at the same instants, as in an engine's step.
@@ -82,7 +82,7 @@ class Point:
     reasons: tuple[str, ...] = ()  # why it did not pass
 
 
-class CalibrationTable(Written):
+class CalibrationTable(StoredValue):
     """What a calibration found on one host; where a number could not be said it is null in JSON."""
 
     calibration_id: str
@@ -96,22 +96,22 @@ class CalibrationTable(Written):
 
 
 @dataclass(frozen=True)
-class Report:
+class MeterReports:
     """A meter report of measured requests, twice: by our own reading of the clock, and by the kernel's stamps."""
 
-    user: Seen
-    kernel: Seen | None
+    user: ClientTimes
+    kernel: ClientTimes | None
     ok: int
     client: dict[str, Any]
 
 
-def read_report(header: bytes, rows: bytes, events: bytes) -> Report:
+def read_report(header: bytes, rows: bytes, events: bytes) -> MeterReports:
     """Read `meter.json`, `requests.jsonl` and `events.bin`; raises UnreadableResultError where they are no report."""
     try:
         head, every = json.loads(header), [json.loads(line) for line in rows.splitlines()]
         measured = [row for row in every if row["phase"] == "measured" and row["send_start_ns"] is not None]
         found = read_events(head, every, events).of(measured)
-        return Report(
+        return MeterReports(
             user=_seen(measured, found, found.user_ns),
             kernel=None if found.kernel_ns is None else _seen(measured, found, found.kernel_ns),
             ok=int(head["ok"]),
@@ -121,12 +121,12 @@ def read_report(header: bytes, rows: bytes, events: bytes) -> Report:
         raise UnreadableResultError(f"the meter's report cannot be read: {error!r}") from error
 
 
-def _seen(rows: list[dict[str, Any]], events: Events, event_ns: Ints) -> Seen:
+def _seen(rows: list[dict[str, Any]], events: Events, event_ns: Ints) -> ClientTimes:
     send_ns = np.array([row["send_start_ns"] for row in rows], dtype=np.int64)
-    return Seen(tuple(row["request_id"] for row in rows), send_ns, events.at, event_ns)
+    return ClientTimes(tuple(row["request_id"] for row in rows), send_ns, events.at, event_ns)
 
 
-def measure_error(cell: Cell, truth: Truth, report: Report) -> Point:
+def measure_error(cell: LoadCell, truth: Truth, report: MeterReports) -> Point:
     """Compare a meter report with the truth of the same run; warm-up is left out of all but load and CPU.
 
     Raises KeyError where the meter speaks of a request the server never saw.
@@ -205,10 +205,10 @@ def calibration_id(made_at: datetime, hostname: str, points: tuple[Point, ...]) 
     return hashlib.sha256(repr((made_at.isoformat(), hostname, points)).encode()).hexdigest()[:16]
 
 
-def _gap_error(said: Seen, real: Seen, share: float) -> float:
+def _gap_error(said: ClientTimes, real: ClientTimes, share: float) -> float:
     return nearest_rank(said.gaps_ms, share) - nearest_rank(real.gaps_ms, share)
 
 
-def _rate(seen: Seen) -> float:
+def _rate(seen: ClientTimes) -> float:
     """Events a second from the first sending to the last event."""
     return len(seen.event_ns) / float(seen.event_ns.max() - seen.send_ns.min())

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from pydantic import ValidationError
 
-from bench.client_error.truth import Seen, Truth, at_places, nearest_rank
+from bench.client_error.truth import ClientTimes, Truth, at_places, nearest_rank
 from bench.errors import UsageError
-from bench.loadgen.report import Report
+from bench.loadgen.report import LoadReport
 from bench.metrics import Floats, output_throughput_tok_per_s
 from bench.suite.suite import Driver, Engine, Machine, Model, Scenario, Workload
 
@@ -29,7 +29,7 @@ Values = dict[str, float | None]
 
 
 @dataclass(frozen=True)
-class Side:
+class ClientRun:
     """One client's run of the load: what it said, and how far its run against the truth server was from the truth."""
 
     client: str
@@ -41,7 +41,7 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Row:
+class CrosscheckRow:
     """One metric by the meter and by another client; None where one of them does not say it.
 
     `difference` is the other's minus the meter's, `left` what of it the two biases do not explain.
@@ -80,7 +80,7 @@ def driven_by(scenario: Scenario, driver: Driver) -> Scenario:
     return scenario.model_copy(update={"workload": workload})
 
 
-def said_by(report: Report) -> Values:
+def said_by(report: LoadReport) -> Values:
     """What a client says of its good requests."""
     requests = report.requests
     throughput = output_throughput_tok_per_s(requests)
@@ -94,7 +94,7 @@ def written_in(truth: Truth, measured: int) -> Values:
     return _values(seen.ttft_ms, seen.gaps_ms, _written_tok_per_s(truth, seen, measured))
 
 
-def _written_tok_per_s(truth: Truth, seen: Seen, measured: int) -> float | None:
+def _written_tok_per_s(truth: Truth, seen: ClientTimes, measured: int) -> float | None:
     if not len(seen.event_ns):
         return None
     tokens = int(truth.tokens[truth.at[-measured - 1] :].sum())
@@ -125,14 +125,14 @@ def _less(this: float | None, that: float | None) -> float | None:
     return None if this is None or that is None else this - that
 
 
-def side_by_side(sides: list[Side]) -> Iterator[Row]:
+def side_by_side(sides: list[ClientRun]) -> Iterator[CrosscheckRow]:
     """A row for each metric and each client beside the meter, which is the first side."""
     meter, *others = sides
     for other in others:
         difference, explained = minus(other.said, meter.said), minus(other.bias, meter.bias)
         left = minus(difference, explained)
         for metric, unit in UNITS.items():
-            yield Row(
+            yield CrosscheckRow(
                 metric=metric,
                 unit=unit,
                 client=other.client,

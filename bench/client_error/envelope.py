@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bench.client_error.calibration import Cell
-from bench.loadgen.report import Report
+from bench.client_error.calibration import LoadCell
+from bench.loadgen.report import LoadReport
 from bench.record import Calibration, RunRecord
 from bench.suite.suite import Scenario, Workload
 
@@ -25,7 +25,7 @@ WAVES, FEWEST_REQUESTS, FEWEST_TOKENS = 2, 4, 16
 
 
 @dataclass(frozen=True)
-class Demand:
+class LoadDemand:
     """What a run asked of its client: streams at once, and the tokens a second each of them gave."""
 
     streams: int
@@ -33,26 +33,26 @@ class Demand:
     workers: int
 
 
-def demand_of(record: RunRecord, report: Report) -> Demand:
+def demand_of(record: RunRecord, report: LoadReport) -> LoadDemand:
     """What this run asked of its client, as found; 0 tokens a second where no answer had two tokens."""
     requests = report.requests
     tpot_s = requests.tpot_s[~np.isnan(requests.tpot_s)]
     median_s = float(np.median(tpot_s)) if len(tpot_s) else math.inf
-    return Demand(
+    return LoadDemand(
         streams=record.asked.workload.concurrency or _most_in_flight(report),
         stream_tok_per_s=1 / median_s if median_s > 0 else math.inf,
         workers=record.asked.workload.workers,
     )
 
 
-def _most_in_flight(report: Report) -> int:
+def _most_in_flight(report: LoadReport) -> int:
     sent_s = np.sort(report.requests.send_s[~np.isnan(report.requests.send_s)])
     done_s = np.sort(report.requests.done_s[~np.isnan(report.requests.done_s)])
     in_flight = np.arange(1, len(sent_s) + 1) - np.searchsorted(done_s, sent_s, side="right")
     return int(in_flight.max(initial=0))
 
 
-def calibrated_share(record: RunRecord, report: Report) -> float | None:
+def calibrated_share(record: RunRecord, report: LoadReport) -> float | None:
     """How much of a run's streams and rate its client was calibrated for: 1 or more is inside, 0 nothing that fits.
 
     None where the client was not calibrated.
@@ -80,10 +80,10 @@ def _share(calibrated: float, asked: float) -> float:
     return calibrated / asked if asked else 1.0
 
 
-def night_cells(scenarios: Sequence[Scenario], request_timeout_s: float) -> list[Cell]:
+def night_cells(scenarios: Sequence[Scenario], request_timeout_s: float) -> list[LoadCell]:
     """The loads to calibrate for these scenarios, for each number of workers that they ask for."""
     works = [scenario.workload for scenario in scenarios]
-    cells: list[Cell] = []
+    cells: list[LoadCell] = []
     for workers in sorted({work.workers for work in works}):
         asked = {max(most_streams(work, request_timeout_s), workers) for work in works if work.workers == workers}
         cells += [_cell(streams, workers) for streams in _levels(asked, workers)]
@@ -116,9 +116,9 @@ def most_streams(work: Workload, request_timeout_s: float) -> int:
     return min(work.total_count, math.ceil(2 * work.request_rate_per_s * request_timeout_s))
 
 
-def _cell(streams: int, workers: int) -> Cell:
+def _cell(streams: int, workers: int) -> LoadCell:
     rate = min(STREAM_TOK_PER_S, WORKER_TOK_PER_S * workers / streams)
-    return Cell(
+    return LoadCell(
         streams=streams,
         ttft_ms=TTFT_MS,
         itl_ms=1e3 / rate,

@@ -74,7 +74,7 @@ def read_truth(text: bytes) -> Truth:
 
 
 @dataclass(frozen=True)
-class Seen:
+class ClientTimes:
     """What a client says of some requests: ids, times in nanoseconds of its own clock, and each token event's time.
 
     `at`: (requests + 1,), each request's place in `event_ns`.
@@ -104,18 +104,20 @@ def _gaps(times_ns: Ints, at: Ints) -> Floats:
     return np.asarray(np.diff(times_ns)[within]) / 1e6
 
 
-def select(truth: Truth, ids: tuple[str, ...]) -> Seen:
+def select(truth: Truth, ids: tuple[str, ...]) -> ClientTimes:
     """The truth of these requests, as a perfect client would have seen it; raises KeyError for one it never saw."""
     place = {name: index for index, name in enumerate(truth.ids)}
     return at_places(truth, np.array([place[name] for name in ids], dtype=np.int64))
 
 
-def at_places(truth: Truth, places: Ints) -> Seen:
+def at_places(truth: Truth, places: Ints) -> ClientTimes:
     """The truth of the requests at these places in the order of arrival; for clients that send no ids."""
     counts = truth.count[places]
     at = np.concatenate(([0], np.cumsum(counts)))
     events = np.repeat(truth.at[places] - at[:-1], counts) + np.arange(at[-1])
-    return Seen(tuple(truth.ids[place] for place in places), truth.arrived_ns[places], at, truth.written_ns[events])
+    return ClientTimes(
+        tuple(truth.ids[place] for place in places), truth.arrived_ns[places], at, truth.written_ns[events]
+    )
 
 
 def nearest_rank(values: Floats, share: float) -> float:
@@ -131,7 +133,7 @@ def mean_live(truth: Truth, begin_ns: float, end_ns: float) -> float:
     return float(np.maximum(overlap, 0).sum() / (end_ns - begin_ns))
 
 
-def middle_of(seen: Seen) -> tuple[float, float]:
+def middle_of(seen: ClientTimes) -> tuple[float, float]:
     """The middle of the window in which these requests ran, nanoseconds."""
     begin, end = float(seen.send_ns.min()), float(seen.event_ns.max())
     return begin + MIDDLE[0] * (end - begin), begin + MIDDLE[1] * (end - begin)

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from bench.catalog.rows import Catalog, CatalogModel, Size
+from bench.catalog.rows import Catalog, CatalogModel, MachineKind
 from bench.engines.config import parse_flags
 from bench.physics import Group, checkpoint_bytes, least_step_s, least_ttft_s, needed_gib, room_gib
 from bench.record import PlannedRun
@@ -21,11 +21,11 @@ LM_EVAL = "lm-eval"
 
 
 @dataclass(frozen=True)
-class Site:
+class HostPlan:
     """Where a night would run: the machine as the catalogue has it, what is ready on it, and its price."""
 
     usd_per_hour: float
-    size: Size | None = None  # None: a machine that the catalogue does not know
+    size: MachineKind | None = None  # None: a machine that the catalogue does not know
     has_snapshot: bool = False  # the software is there when it boots
     has_model: bool = False  # an earlier night left the weights there: they are verified again, and not fetched
     is_own: bool = False  # nobody waits for it to boot, and it stays where it is
@@ -91,7 +91,7 @@ class Fit:
         return self.needed_gib <= self.room_gib
 
 
-def estimate_night(suite: Suite, runs: Sequence[PlannedRun], site: Site, catalog: Catalog) -> Estimate:
+def estimate_night(suite: Suite, runs: Sequence[PlannedRun], site: HostPlan, catalog: Catalog) -> Estimate:
     """Every stage from the first billed second to the last; runs of one scenario are one stage."""
     pace = catalog.pace
     boot = Stage("boot", pace["boot_s"], pace["boot_s"], "until a command really runs")
@@ -111,7 +111,7 @@ def expected_s(estimate: Estimate) -> dict[str, float]:
     return {stage.scenario or stage.name: stage.seconds / stage.runs for stage in estimate.stages}
 
 
-def estimate_prepare(site: Site, catalog: Catalog) -> Estimate:
+def estimate_prepare(site: HostPlan, catalog: Catalog) -> Estimate:
     """What making the golden snapshot takes: a machine, its software, and the snapshot of it."""
     pace = catalog.pace
     snapshot_s = pace["snapshot_gb"] * pace["snapshot_s_per_gb"]
@@ -124,7 +124,7 @@ def estimate_prepare(site: Site, catalog: Catalog) -> Estimate:
     return Estimate(stages, site.usd_per_hour, pace["gpu_minimum_s"])
 
 
-def fit_of(suite: Suite, runs: Sequence[PlannedRun], site: Site, catalog: Catalog) -> Fit | None:
+def fit_of(suite: Suite, runs: Sequence[PlannedRun], site: HostPlan, catalog: Catalog) -> Fit | None:
     """Whether the largest load of the night fits; None where model or machine are not in the catalogue."""
     known = _known(suite, site, catalog)
     if known is None:
@@ -147,13 +147,13 @@ def request_s(scenario: Scenario, model: CatalogModel, group: Group, pace: Mappi
     return ttft_s + (work.osl - 1) * tpot_s
 
 
-def _software(pace: Mapping[str, float], site: Site) -> Stage:
+def _software(pace: Mapping[str, float], site: HostPlan) -> Stage:
     if site.has_snapshot:
         return Stage("software", 0.0, 0.0, "there already" if site.is_own else "in the snapshot")
     return Stage("software", pace["software_s"], pace["software_s"], "engine and driver tools installed or pulled")
 
 
-def _download(model: Model, is_quantised: bool, site: Site, catalog: Catalog) -> Stage:
+def _download(model: Model, is_quantised: bool, site: HostPlan, catalog: Catalog) -> Stage:
     known, pace = catalog.model(model.source), catalog.pace
     if known is None:
         return Stage("model", 0.0, 0.0, f"{model.source} is not in the catalogue", is_known=False)
@@ -181,7 +181,7 @@ def model_bytes(suite: Suite, catalog: Catalog) -> float | None:
     return checkpoint_bytes(known, _checkpoint_precision(suite.model, _is_quantised(suite))) if known else None
 
 
-def _servers(suite: Suite, runs: Sequence[PlannedRun], site: Site, catalog: Catalog) -> tuple[Stage, ...]:
+def _servers(suite: Suite, runs: Sequence[PlannedRun], site: HostPlan, catalog: Catalog) -> tuple[Stage, ...]:
     """One cold start for each server that the plan needs."""
     pace, size = catalog.pace, model_bytes(suite, catalog)
     loaded = size or 0.0
@@ -195,7 +195,7 @@ def _servers(suite: Suite, runs: Sequence[PlannedRun], site: Site, catalog: Cata
     return (Stage("serve", total, total, basis, runs=starts, is_known=size is not None),)
 
 
-def _loads(suite: Suite, runs: Sequence[PlannedRun], site: Site, catalog: Catalog) -> tuple[Stage, ...]:
+def _loads(suite: Suite, runs: Sequence[PlannedRun], site: HostPlan, catalog: Catalog) -> tuple[Stage, ...]:
     pace = catalog.pace
     counts = Counter(run.scenario.name for run in runs)
     scenarios = {run.scenario.name: run.scenario for run in runs}
@@ -219,7 +219,7 @@ def _tasks(suite: Suite, runs: Sequence[PlannedRun]) -> tuple[Stage, ...]:
     return (Stage(LM_EVAL, total, total, basis, runs=count, is_known=False),)
 
 
-def _load_s(suite: Suite, scenario: Scenario, site: Site, catalog: Catalog) -> tuple[float, str, bool]:
+def _load_s(suite: Suite, scenario: Scenario, site: HostPlan, catalog: Catalog) -> tuple[float, str, bool]:
     known, work = _known(suite, site, catalog), scenario.workload
     if known is None or work.arrivals == "trace":
         why = "a recorded trace" if work.arrivals == "trace" else "model or machine are not in the catalogue"
@@ -232,7 +232,7 @@ def _load_s(suite: Suite, scenario: Scenario, site: Site, catalog: Catalog) -> t
     return waves * one, f"{work.total_count} requests at {rate:.0f} tok/s", True
 
 
-def _known(suite: Suite, site: Site, catalog: Catalog) -> tuple[CatalogModel, Group] | None:
+def _known(suite: Suite, site: HostPlan, catalog: Catalog) -> tuple[CatalogModel, Group] | None:
     """The model and the GPUs of one replica; None where the catalogue lacks one of them."""
     model, gpu = catalog.model(suite.model.source), catalog.gpu(site.size.gpu if site.size else suite.machine.gpu)
     if model is None or gpu is None:

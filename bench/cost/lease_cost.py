@@ -39,7 +39,7 @@ class Rental:
 
 
 @dataclass(frozen=True)
-class Account:
+class NightBudget:
     """What a night may spend, what is gone, and what its end will take."""
 
     usd_per_hour: float

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from bench.catalog.csv_rows import Row
+from bench.catalog.csv_rows import CsvRow
 from bench.engines.checks import CHECKS
 from bench.engines.config import EngineConfig
 
@@ -17,7 +17,7 @@ Severity = Literal["FAIL", "WARN", "INFO"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class EngineRule(Row):
+class EngineRule(CsvRow):
     """One rule: FAIL will not start or not be right, WARN may be, INFO is to be known."""
 
     KEY: ClassVar = ("rule",)
@@ -39,7 +39,7 @@ class EngineRule(Row):
 
 
 @dataclass(frozen=True)
-class Broken:
+class BrokenRule:
     """A rule that a configuration breaks, and what was found."""
 
     rule: EngineRule
@@ -51,17 +51,17 @@ class Broken:
         return f"{self.found}: {self.rule.needs} ({self.rule.rule})"
 
 
-def broken_rules(config: EngineConfig, rules: Iterable[EngineRule]) -> tuple[Broken, ...]:
+def broken_rules(config: EngineConfig, rules: Iterable[EngineRule]) -> tuple[BrokenRule, ...]:
     """Every rule that a configuration breaks, in the order of the catalogue."""
     return tuple(_broken(config, rules))
 
 
-def _broken(config: EngineConfig, rules: Iterable[EngineRule]) -> Iterator[Broken]:
+def _broken(config: EngineConfig, rules: Iterable[EngineRule]) -> Iterator[BrokenRule]:
     for rule in rules:
         if rule.engine == config.engine and rule.holds_for(config.version):
             found = CHECKS[rule.rule](config)
             if found:
-                yield Broken(rule, found)
+                yield BrokenRule(rule, found)
 
 
 def _release(version: str) -> tuple[int, ...]:

@@ -4,13 +4,13 @@ from collections.abc import Iterable, Mapping
 
 from bench.catalog.rows import CatalogModel, Gpu
 from bench.engines.config import EngineConfig, parse_flags
-from bench.engines.rules import Broken, EngineRule, broken_rules
+from bench.engines.rules import BrokenRule, EngineRule, broken_rules
 from bench.suite.suite import Suite
 
 
 def suite_breaks(
     suite: Suite, model: CatalogModel | None, gpu: Gpu | None, gpu_count: int | None, rules: Iterable[EngineRule]
-) -> tuple[Broken, ...]:
+) -> tuple[BrokenRule, ...]:
     """Every rule that it breaks; None for what the catalogue does not know, of which nothing is said."""
     return broken_rules(config_of(suite, model, gpu, gpu_count), rules)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.loadgen.meter_report import read_meter
-from bench.loadgen.report import Report
+from bench.loadgen.report import LoadReport
 from bench.loadgen.vllm_report import read_vllm_bench
 from bench.plan import ConversationShare
 from bench.suite.suite import Scenario, Workload
@@ -22,7 +22,7 @@ TOKEN_LOW = 264
 
 
 @dataclass(frozen=True)
-class Target:
+class LoadTarget:
     """Where the load goes: the server's address, the served name, its folder (for a tokenizer) and vocabulary."""
 
     base_url: str
@@ -32,18 +32,18 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Given:
+class RunInputs:
     """What a night gives a run beside its scenario and seed: a trace's arrivals, its part of recorded conversations."""
 
     arrivals_s: tuple[float, ...] | None = None
     conversations: ConversationShare | None = None
 
 
-NOTHING_GIVEN = Given()
+NOTHING_GIVEN = RunInputs()
 
 
 def meter_plan(
-    scenario: Scenario, target: Target, seed: int, timeout_s: float, given: Given = NOTHING_GIVEN
+    scenario: Scenario, target: LoadTarget, seed: int, timeout_s: float, given: RunInputs = NOTHING_GIVEN
 ) -> dict[str, Any]:
     """The meter's plan file for this scenario."""
     work = scenario.workload
@@ -72,7 +72,7 @@ def meter_plan(
     }
 
 
-def _prompts(work: Workload, target: Target, seed: int, given: Given) -> dict[str, Any]:
+def _prompts(work: Workload, target: LoadTarget, seed: int, given: RunInputs) -> dict[str, Any]:
     own: dict[str, Any] = dict(work.prompts.own_keys)
     if work.prompts.kind == "sharegpt":
         own |= {"path": own.pop("file"), **asdict(given.conversations or ConversationShare(seed))}
@@ -86,7 +86,7 @@ def meter_argv(python: Path, bundle: Path, plan: Path, out: Path) -> tuple[str, 
     return (str(python), "-I", str(bundle), "run", str(plan), str(out))
 
 
-def vllm_bench_argv(executable: Path, scenario: Scenario, target: Target, seed: int, out: Path) -> tuple[str, ...]:
+def vllm_bench_argv(executable: Path, scenario: Scenario, target: LoadTarget, seed: int, out: Path) -> tuple[str, ...]:
     """`vllm bench serve` for this scenario, its JSON at `out`."""
     work = scenario.workload
     rate = "inf" if work.request_rate_per_s is None else f"{work.request_rate_per_s:g}"
@@ -106,7 +106,9 @@ def vllm_bench_argv(executable: Path, scenario: Scenario, target: Target, seed: 
     )
 
 
-def vllm_rs_bench_argv(executable: Path, scenario: Scenario, target: Target, seed: int, out: Path) -> tuple[str, ...]:
+def vllm_rs_bench_argv(
+    executable: Path, scenario: Scenario, target: LoadTarget, seed: int, out: Path
+) -> tuple[str, ...]:
     """`vllm-rs bench serve` for this scenario: the flags of its twin in Python.
 
     As ids, a prompt's length is what it says: its words would be split anew by the server.
@@ -119,7 +121,7 @@ def report_files(scenario: Scenario) -> tuple[str, ...]:
     return ("meter.json", "requests.jsonl", "events.bin") if scenario.workload.driver == "meter" else ("result.json",)
 
 
-def read_report(scenario: Scenario, parts: Sequence[bytes]) -> Report:
+def read_report(scenario: Scenario, parts: Sequence[bytes]) -> LoadReport:
     """Read the contents of a scenario's report files; raises UnreadableResultError where they are no such report."""
     if scenario.workload.driver != "meter":
         return read_vllm_bench(parts[0], scenario.workload.warmup_count)

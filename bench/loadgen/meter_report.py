@@ -13,7 +13,7 @@ import numpy as np
 
 from bench.errors import UnreadableResultError
 from bench.loadgen.events import Events, read_events
-from bench.loadgen.report import Planned, Report
+from bench.loadgen.report import LoadReport, PlannedTokens
 from bench.loadgen.server_view import ServerTimes
 from bench.metrics import UNKNOWN, Floats, Ints, Requests
 from bench.steady import Steady, part_tokens
@@ -75,7 +75,7 @@ def total_cached(rows: Sequence[Row]) -> int | None:
     return None if found is None or (found == UNKNOWN).any() else int(found.sum())
 
 
-def read_meter(header: bytes, rows: bytes, events: bytes) -> Report:
+def read_meter(header: bytes, rows: bytes, events: bytes) -> LoadReport:
     """Read a meter report: `meter.json`, `requests.jsonl` and `events.bin` (docs/reference/meter.md).
 
     Raises UnreadableResultError naming the part that is broken.
@@ -86,11 +86,11 @@ def read_meter(header: bytes, rows: bytes, events: bytes) -> Report:
         raise UnreadableResultError(f"the meter's report cannot be read: {error!r}") from error
 
 
-def _meter_report(head: dict[str, Any], every: Sequence[dict[str, Any]], events: bytes) -> Report:
+def _meter_report(head: dict[str, Any], every: Sequence[dict[str, Any]], events: bytes) -> LoadReport:
     measured = [row for row in every if row["phase"] == "measured"]
     warmup = [row for row in every if row["phase"] == "warmup"]
     client, found = head["client"], read_events(head, every, events)
-    return Report(
+    return LoadReport(
         requests=_meter_requests(measured, found.of(measured)),
         planned_count=int(head["plan"]["request_count"]),
         warmup_count=len(warmup),
@@ -109,9 +109,9 @@ def _meter_report(head: dict[str, Any], every: Sequence[dict[str, Any]], events:
     )
 
 
-def _planned(rows: Sequence[dict[str, Any]]) -> Planned:
+def _planned(rows: Sequence[dict[str, Any]]) -> PlannedTokens:
     good = [row for row in rows if row["phase"] == "measured" and row["outcome"] == "ok"]
-    return Planned(
+    return PlannedTokens(
         input_tokens=_total(row.get("prompt_tokens_planned") for row in good),
         output_tokens=_total(row.get("output_tokens_planned") for row in good),
         # A meter that does not say knew no prompts but those that share nothing.

@@ -8,7 +8,7 @@ from bench.steady import Steady
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedTokens:
     """What a driver says it asked, beside what it got; None where nobody can know beforehand."""
 
     input_tokens: float | None  # of the good requests
@@ -17,7 +17,7 @@ class Planned:
 
 
 @dataclass(frozen=True)
-class Report:
+class LoadReport:
     """What a driver said: the measured requests, and what the warm-up took (None where the driver does not say)."""
 
     requests: Requests
@@ -31,7 +31,7 @@ class Report:
     kernel_stamp_share: float | None
     is_complete: bool
     warmup_failed_count: int | None = None
-    planned: Planned | None = None  # None: the driver does not say
+    planned: PlannedTokens | None = None  # None: the driver does not say
     cached_tokens: int | None = None  # prompt tokens out of the prefix cache by the server's answers, warm-up included
     dispatch_delay_p99_s: float | None = None  # open loop: due to sent
     slot_refill_p99_s: float | None = None  # closed loop: slot free to sent

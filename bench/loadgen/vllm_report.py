@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from bench.errors import UnreadableResultError
-from bench.loadgen.report import Report
+from bench.loadgen.report import LoadReport
 from bench.metrics import UNKNOWN, Bools, Floats, Ints, Requests
 
 
-def read_vllm_bench(text: bytes, warmup_count: int | None = None) -> Report:
+def read_vllm_bench(text: bytes, warmup_count: int | None = None) -> LoadReport:
     """Read the JSON of `vllm bench serve --save-result --save-detailed`, vLLM 0.32 and 0.33, or of `vllm-rs`.
 
     Its warm-up requests are all its first prompt again, and not in the report: `warmup_count` says how many were asked.
@@ -36,7 +36,7 @@ def _gap_tokens(gaps: Sequence[Floats], output_tokens: Ints, is_ok: Bools) -> In
     return np.full(sum(len(gap) for gap in gaps), 1 if is_one else UNKNOWN, dtype=np.int64)
 
 
-def _vllm_report(raw: dict[str, Any], warmup_count: int | None) -> Report:
+def _vllm_report(raw: dict[str, Any], warmup_count: int | None) -> LoadReport:
     started = np.array(raw["start_times"], dtype=np.float64)
     send_s = np.where(started == 0, np.nan, started)
     ttft_s = np.array(raw["ttfts"], dtype=np.float64)
@@ -66,7 +66,7 @@ def _vllm_report(raw: dict[str, Any], warmup_count: int | None) -> Report:
         gap_tokens=_gap_tokens(gaps, output_tokens, is_ok),
         event_tokens=np.full(len(send_s), UNKNOWN, dtype=np.int64),
     )
-    return Report(
+    return LoadReport(
         requests=requests,
         planned_count=int(raw["num_prompts"]),
         warmup_count=warmup_count,

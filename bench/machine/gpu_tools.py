@@ -20,7 +20,7 @@ NVIDIA_PROCESSES = ("pid", "process_name", "used_memory")
 
 
 @dataclass(frozen=True)
-class Gpu:
+class InstalledGpu:
     """One GPU as its tool sees it now."""
 
     index: int
@@ -39,7 +39,7 @@ class GpuProcess:
     used_bytes: int | None
 
 
-def amd_gpus(static: str, metric: str) -> tuple[Gpu, ...]:
+def amd_gpus(static: str, metric: str) -> tuple[InstalledGpu, ...]:
     """The GPUs of `amd-smi static --json` with the memory of `amd-smi metric --mem-usage --json`."""
     memory = {_index(one): one.get("mem_usage") or {} for one in _amd_list(metric)}
     found = []
@@ -47,7 +47,7 @@ def amd_gpus(static: str, metric: str) -> tuple[Gpu, ...]:
         index = _index(one)
         used = memory.get(index, {})
         found.append(
-            Gpu(
+            InstalledGpu(
                 index=index,
                 name=str((one.get("asic") or {}).get("market_name") or "AMD GPU"),
                 driver=_text((one.get("driver") or {}).get("version")),
@@ -115,10 +115,10 @@ def _amd_bytes(value: Any) -> int | None:
         return None
 
 
-def nvidia_gpus(csv: str) -> tuple[Gpu, ...]:
+def nvidia_gpus(csv: str) -> tuple[InstalledGpu, ...]:
     """The GPUs of `nvidia-smi --query-gpu=<NVIDIA_GPUS> --format=csv,noheader,nounits`."""
     return tuple(
-        Gpu(int(index), name, _nvidia_text(driver), _nvidia_bytes(total), _nvidia_bytes(used))
+        InstalledGpu(int(index), name, _nvidia_text(driver), _nvidia_bytes(total), _nvidia_bytes(used))
         for index, name, driver, total, used in _rows(csv, len(NVIDIA_GPUS))
     )
 

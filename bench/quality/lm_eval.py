@@ -13,7 +13,7 @@ from statistics import median
 from typing import Any
 
 from bench.errors import UnreadableResultError
-from bench.loadgen.drivers import Target
+from bench.loadgen.drivers import LoadTarget
 from bench.suite.suite import LmEval
 
 # Nothing is fetched while a machine is paid for, and no run of somebody else's code is agreed to.
@@ -56,7 +56,7 @@ class Score:
 
 
 def task_argv(
-    executable: Path, asked: LmEval, task: str, target: Target, max_length: int, result: Path
+    executable: Path, asked: LmEval, task: str, target: LoadTarget, max_length: int, result: Path
 ) -> tuple[str, ...]:
     """The harness's command line for one task; it writes `result` with a time between its stem and its suffix."""
     model = {
@@ -139,14 +139,14 @@ def standard_error(value: float, stderr: float | None, count: int | None) -> flo
 
 
 @dataclass(frozen=True)
-class Earlier:
+class EarlierScore:
     """A score of an earlier night and its standard error."""
 
     value: float
     stderr: float
 
 
-def fall_se(value: float, stderr: float, earlier: Sequence[Earlier], *, is_higher_better: bool) -> float | None:
+def fall_se(value: float, stderr: float, earlier: Sequence[EarlierScore], *, is_higher_better: bool) -> float | None:
     """How many standard errors of both a score is worse than the median of earlier nights' (negative: better).
 
     The questions are the same each night, so chance moves a score by less than this error, which is that of having

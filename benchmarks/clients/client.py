@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bench.client_error.calibration import Cell
+from bench.client_error.calibration import LoadCell
 from bench.metrics import Floats
 
 POOLED = "pooled gaps"
@@ -30,7 +30,7 @@ class UnreadableError(Exception):
 class Asked:
     """What a client is to do, and the folder for all that it writes."""
 
-    cell: Cell
+    cell: LoadCell
     warmup_count: int  # requests before the measured ones, where the client has a warm-up of its own
     port: int
     tokenizer: Path

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from bench.client_error.calibration import Report, read_report
-from bench.client_error.truth import Seen, middle_of
+from bench.client_error.calibration import MeterReports, read_report
+from bench.client_error.truth import ClientTimes, middle_of
 from benchmarks.clients.client import POOLED, Asked, Client, Said, Say, Series, UnreadableError
 from infra.loadgen.calibration import meter_command
 from meter import METER_VERSION
@@ -58,7 +58,7 @@ def read_without(folder: Path) -> Series:
     return {WITHOUT: said(report.user, report, planned, tokens)}
 
 
-def read_files(folder: Path) -> tuple[Report, int, int]:
+def read_files(folder: Path) -> tuple[MeterReports, int, int]:
     """The report, how many measured requests were planned, and the tokens of the good ones."""
     files = [folder / "load" / name for name in REPORT]
     if not all(file.exists() for file in files):
@@ -70,7 +70,7 @@ def read_files(folder: Path) -> tuple[Report, int, int]:
     return read_report(header, rows, events), int(json.loads(header)["plan"]["request_count"]), tokens
 
 
-def said(seen: Seen, report: Report, planned: int, tokens: int) -> Said:
+def said(seen: ClientTimes, report: MeterReports, planned: int, tokens: int) -> Said:
     """One row of the meter's report."""
     return Said(
         ttft_ms=seen.ttft_ms,
@@ -84,7 +84,7 @@ def said(seen: Seen, report: Report, planned: int, tokens: int) -> Said:
     )
 
 
-def live(seen: Seen) -> float | None:
+def live(seen: ClientTimes) -> float | None:
     """Streams alive in the middle of the run, weighted by time, as the meter saw them; None without an event."""
     has = np.diff(seen.at) > 0
     if not has.any():

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from bench.errors import ErrandLostError, ServerStartError, TransferError
+from bench.errors import RemoteJobLostError, ServerStartError, TransferError
 from bench.record import PlannedRun
 from infra.agent import remote_job
-from infra.agent.operations import Listener, ask_tasks, bring_up, calibrate, find_site, measure, shut_down
+from infra.agent.operations import Reporter, ask_tasks, bring_up, calibrate, find_site, measure, shut_down
 from infra.loadgen.datasets import files_of, place_of
 from infra.processes.detached import MARK
-from infra.remote.deploy import HOME, Shipped, ship
-from infra.remote.host import Host, Look
+from infra.remote.deploy import HOME, DeployedCode, deploy
+from infra.remote.host import Host, JobStatus
 from infra.storage import store
 
 P = ParamSpec("P")
@@ -56,10 +56,10 @@ i=0; while [ -n "$(marked)" ] && [ $i -lt 50 ]; do kill -KILL $(marked) 2>/dev/n
 END_PATIENCE_S = 10.0
 
 
-class Machine(Protocol):
+class Executor(Protocol):
     """Does what a night asks for, where the engine runs."""
 
-    def do(self, verb: Callable[Concatenate[Listener, P], T], hear: Listener, *args: P.args, **kwargs: P.kwargs) -> T:
+    def do(self, verb: Callable[Concatenate[Reporter, P], T], hear: Reporter, *args: P.args, **kwargs: P.kwargs) -> T:
         """Carry out one of infra.agent.operations; what it raises there is raised here."""
         ...
 
@@ -68,10 +68,10 @@ class Machine(Protocol):
         ...
 
 
-class LocalMachine:
+class LocalExecutor:
     """The computer at hand: a verb is a call, and everything is at home already."""
 
-    def do(self, verb: Callable[Concatenate[Listener, P], T], hear: Listener, *args: P.args, **kwargs: P.kwargs) -> T:
+    def do(self, verb: Callable[Concatenate[Reporter, P], T], hear: Reporter, *args: P.args, **kwargs: P.kwargs) -> T:
         """Call it."""
         return verb(hear, *args, **kwargs)
 
@@ -80,7 +80,7 @@ class LocalMachine:
 
 
 @dataclass(frozen=True)
-class Duty:
+class LeaseContext:
     """For which lease and night a machine works, where its results belong here, and what it is told.
 
     `python` is an interpreter on the machine that has what the measuring code needs; None: one is made there.
@@ -98,17 +98,17 @@ class Duty:
         return f"{HOME}/leases/{self.lease_id}"
 
 
-class SshMachine:
+class SshExecutor:
     """A machine over SSH: a verb is an errand, a process of its own there, which a lost connection does not end."""
 
-    def __init__(self, host: Host, duty: Duty, sleep: Callable[[float], None] = time.sleep) -> None:
+    def __init__(self, host: Host, duty: LeaseContext, sleep: Callable[[float], None] = time.sleep) -> None:
         self._host = host
         self._duty = duty
         self._sleep = sleep
-        self._shipped: Shipped | None = None
+        self._shipped: DeployedCode | None = None
         self._sent: set[str] = set()
 
-    def do(self, verb: Callable[Concatenate[Listener, P], T], hear: Listener, *args: P.args, **kwargs: P.kwargs) -> T:
+    def do(self, verb: Callable[Concatenate[Reporter, P], T], hear: Reporter, *args: P.args, **kwargs: P.kwargs) -> T:
         """Carry it out there and bring home what came of it."""
         if kwargs:
             raise TypeError("an errand's arguments are given by place")
@@ -124,7 +124,7 @@ class SshMachine:
             self._bring_home()
         return answer
 
-    def _errand(self, verb: Callable[..., Any], hear: Listener, args: tuple[Any, ...]) -> Any:
+    def _errand(self, verb: Callable[..., Any], hear: Reporter, args: tuple[Any, ...]) -> Any:
         folder = f"{self._duty.folder}/{verb.__name__}-{uuid.uuid4().hex[:8]}"
         argv = self._argv(hear, folder)
         with tempfile.TemporaryDirectory() as name:
@@ -137,16 +137,16 @@ class SshMachine:
         text = self._host.ask(f"[ ! -e {answer} ] || cat {answer}")
         if not text.strip():
             ending = f"exit code {seen.exit_code}" if seen.state == "ended" else "no exit code, so it was killed"
-            raise ErrandLostError(
+            raise RemoteJobLostError(
                 f"{verb.__name__} ended on {self._host.access} without an answer ({ending}): "
                 f"{said.strip()[-LAST_CHARS:] or 'it said nothing'}"
             )
         return remote_job.read_answer(verb, text.encode(), str(self._host.access))
 
-    def _argv(self, hear: Listener, folder: str) -> list[str]:
+    def _argv(self, hear: Reporter, folder: str) -> list[str]:
         """How an errand is started: the environment it needs, and our code before anything that is installed."""
         if self._shipped is None:
-            self._shipped = ship(self._host, self._duty.python, hear.say, self._sleep)
+            self._shipped = deploy(self._host, self._duty.python, hear.say, self._sleep)
             self._host.put_secret_environment(self._duty.environment, f"{self._duty.folder}/secret.env")
         shell = ["sh", "-c", _RUN.replace("{home}", HOME), f"{self._duty.folder}/secret.env", self._shipped.code]
         # The mark is there before the program is, so that whoever ends the lease finds it at any moment.
@@ -160,7 +160,7 @@ class SshMachine:
             folder,
         ]
 
-    def _follow(self, folder: str, hear: Listener) -> tuple[Look, str]:
+    def _follow(self, folder: str, hear: Reporter) -> tuple[JobStatus, str]:
         """Pass on what an errand says until it has ended; gives its end and its last words."""
         pause_s, count, rest, last = POLL_FIRST_S, 0, b"", ""
         while True:

@@ -11,22 +11,22 @@ from types import MappingProxyType
 from typing import Any
 
 from bench.errors import NightbenchError
-from bench.record import Calibration, Host, LmEvalRecord, NightRecord, PlannedRun, RunRecord
+from bench.record import Calibration, HostFacts, LmEvalRecord, NightRecord, PlannedRun, RunRecord
 from bench.suite.suite import Engine, Machine, Model, Scenario
 from infra.agent import prepare as preparing
 from infra.agent.prepare import Prepared
 from infra.engines import install, server
-from infra.engines.server import Bringup, EngineAt, RunningServer
+from infra.engines.server import EngineAt, RunningServer, ServerRequest
 from infra.hardware import preflight, volume_mount
 from infra.hardware.host_facts import read_host
-from infra.hardware.preflight import Demand, Fitness
+from infra.hardware.preflight import Fitness, MachineRequirements
 from infra.loadgen.night_calibration import calibrate_night
 from infra.measurement import lm_eval
 from infra.measurement import run as measuring
-from infra.measurement.run import Bench
+from infra.measurement.run import RunContext
 from infra.models.bucket_transfer import put_pieces
 from infra.models.models import PreparedModel, list_files
-from infra.models.parts import Kept, KeptFile, Piece, Sent
+from infra.models.parts import CachedFile, CachedModel, Part, UploadResult
 from infra.settings import Settings
 from infra.storage import store
 
@@ -34,7 +34,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Listener:
+class Reporter:
     """Who hears what is being done: a line for a person, and the share done of what has an end."""
 
     say: Say
@@ -42,17 +42,17 @@ class Listener:
 
 
 @dataclass(frozen=True)
-class Site:
+class MachinePaths:
     """Where a machine keeps a night, and what the machine is."""
 
     data: Path
     machine: Path  # pid files and logs of what runs under one lease
-    host: Host
+    host: HostFacts
     scratch: Path | None = None  # a large disk of the machine's own, where it has one
 
 
 @dataclass(frozen=True)
-class Terms:
+class PrepareOptions:
     """For which lease a machine is made ready, and what may be done for that.
 
     `is_rented`: it is ours alone, so docker is installed, settings are changed and an empty disk is formatted.
@@ -62,36 +62,36 @@ class Terms:
     is_rented: bool
     scratch: Path | None = None
     volume: Path | None = None  # keeps the model between nights
-    kept: Kept | None = None  # the model in a bucket, which is asked before the hub
+    kept: CachedModel | None = None  # the model in a bucket, which is asked before the hub
     with_lm_eval: bool = False  # the harness's environment is made as well
 
 
-def check_machine(hear: Listener, asked: Machine, is_rented: bool) -> Fitness:
+def check_machine(hear: Reporter, asked: Machine, is_rented: bool) -> Fitness:
     """Look whether the machine is what the suite asks for, made so where it is rented; else MachineUnfitError."""
-    demand = Demand(
+    demand = MachineRequirements(
         folder=str(Settings().data.absolute()), gpu_count=asked.gpu_count, gpu=asked.gpu, is_rented=is_rented
     )
     return preflight.check_machine(demand, hear.say)
 
 
-def find_site(hear: Listener, machine_id: str) -> Site:
+def find_site(hear: Reporter, machine_id: str) -> MachinePaths:
     """Make the place for what runs under a lease, and look at the machine."""
     del hear
     data = Settings().data.absolute()
     machine = data / "machines" / machine_id
     machine.mkdir(parents=True, exist_ok=True)
-    return Site(data, machine, read_host())
+    return MachinePaths(data, machine, read_host())
 
 
-def ready_engine(hear: Listener, engine: Engine, is_rented: bool) -> EngineAt:
+def ready_engine(hear: Reporter, engine: Engine, is_rented: bool) -> EngineAt:
     """Find the engine that the suite asks for, or install it; on a rented machine docker may be installed for it."""
     return install.ready_engine(engine, Settings(), hear.say, is_rented=is_rented)
 
 
-def prepare(hear: Listener, engine: Engine, model: Model, terms: Terms) -> Prepared:
+def prepare(hear: Reporter, engine: Engine, model: Model, terms: PrepareOptions) -> Prepared:
     """Put the engine and the weights on the machine, at the same time; the first failure ends the other."""
     settings = Settings()
-    asked = preparing.Asked(
+    asked = preparing.PrepareRequest(
         engine=engine,
         source=model.source,
         models=Path(model.cache) if model.cache else _disk_for_models(terms, settings) / "models",
@@ -103,39 +103,41 @@ def prepare(hear: Listener, engine: Engine, model: Model, terms: Terms) -> Prepa
     return preparing.prepare(asked, settings, hear.say)
 
 
-def _disk_for_models(terms: Terms, settings: Settings) -> Path:
+def _disk_for_models(terms: PrepareOptions, settings: Settings) -> Path:
     return terms.volume or terms.scratch or settings.data.absolute()
 
 
-def mount_volume(hear: Listener, label: str) -> Path:
+def mount_volume(hear: Reporter, label: str) -> Path:
     """Mount the volume with this label, which the cloud has attached, and return where; else MachineUnfitError."""
     return volume_mount.mount_volume(label, Settings().data.absolute() / "volumes" / label, hear.say)
 
 
-def list_model(hear: Listener, model: PreparedModel) -> tuple[KeptFile, ...]:
+def list_model(hear: Reporter, model: PreparedModel) -> tuple[CachedFile, ...]:
     """Every file of a model that was put there, with its hash."""
     del hear
     return list_files(model.path)
 
 
-def keep_model(hear: Listener, model: PreparedModel, pieces: tuple[Piece, ...], seconds: float, lease_id: str) -> Sent:
+def keep_model(
+    hear: Reporter, model: PreparedModel, pieces: tuple[Part, ...], seconds: float, lease_id: str
+) -> UploadResult:
     """Upload these pieces of a model within so many seconds; what was not is said, not raised."""
     sent = put_pieces(model.path, pieces, seconds, preparing.hub_of(Settings(), lease_id))
     hear.say(f"uploaded {sent.bytes / 1e9:.2f} GB of {model.name}")
     return sent
 
 
-def calibrate(hear: Listener, night: NightRecord) -> Calibration:
+def calibrate(hear: Reporter, night: NightRecord) -> Calibration:
     """Measure the load client's own error on this machine, or find what it was calibrated for."""
     settings = Settings()
     return calibrate_night(settings.data.absolute(), night, settings.cache, hear.say)
 
 
-def bring_up(hear: Listener, bench: Bench, run: PlannedRun, engine: EngineAt) -> RunningServer:
+def bring_up(hear: Reporter, bench: RunContext, run: PlannedRun, engine: EngineAt) -> RunningServer:
     """Start a server for this run's scenario and return once it is ready; a ServerStartError has its log's words."""
     servers = store.night_folder(bench.data, bench.night.night) / "servers"
     count = len(list(servers.glob(f"{run.scenario.server_id}-*.log")))
-    what = Bringup(
+    what = ServerRequest(
         engine=engine,
         scenario=run.scenario,
         model=bench.model.path,
@@ -148,30 +150,30 @@ def bring_up(hear: Listener, bench: Bench, run: PlannedRun, engine: EngineAt) ->
     return server.bring_up(what, hear.say)
 
 
-def is_serving(hear: Listener, running: RunningServer) -> bool:
+def is_serving(hear: Reporter, running: RunningServer) -> bool:
     """Whether a server still answers."""
     del hear
     return server.is_serving(running)
 
 
-def measure(hear: Listener, bench: Bench, run: PlannedRun, running: RunningServer | NightbenchError) -> RunRecord:
+def measure(hear: Reporter, bench: RunContext, run: PlannedRun, running: RunningServer | NightbenchError) -> RunRecord:
     """Measure one run into its run folder; a failure that we understand is a record as well."""
     return measuring.measure(bench, run, running, hear.progress)
 
 
-def ask_tasks(hear: Listener, bench: Bench, scenario: Scenario, running: RunningServer) -> LmEvalRecord:
+def ask_tasks(hear: Reporter, bench: RunContext, scenario: Scenario, running: RunningServer) -> LmEvalRecord:
     """Ask a server the suite's tasks of lm-eval, into a folder of its own; one that gives no score has a reason."""
     return lm_eval.ask_tasks(bench, scenario, running, hear.say)
 
 
-def shut_down(hear: Listener, running: RunningServer) -> None:
+def shut_down(hear: Reporter, running: RunningServer) -> None:
     """Stop the server's whole process tree; safe to repeat."""
     server.stop(running)
     hear.say(f"server {running.pid} is stopped")
 
 
 # What a machine can be asked for by name. Nothing else runs on one as an errand.
-VERBS: MappingProxyType[str, Callable[..., Any]] = MappingProxyType(
+OPERATIONS: MappingProxyType[str, Callable[..., Any]] = MappingProxyType(
     {
         verb.__name__: verb
         for verb in (

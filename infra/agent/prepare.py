@@ -13,7 +13,7 @@ from infra.engines.install import ready_engine
 from infra.engines.server import EngineAt
 from infra.measurement.lm_eval_venv import ready_lm_eval
 from infra.models.models import PreparedModel, prepare_model
-from infra.models.parts import Kept
+from infra.models.parts import CachedModel
 from infra.models.transfer_process import Hub
 from infra.processes import cancellation
 from infra.settings import Settings
@@ -23,14 +23,14 @@ Job = Callable[[], Any]
 
 
 @dataclass(frozen=True)
-class Done:
+class JobResults:
     """What each job gave, and the seconds it took."""
 
     answers: dict[str, Any]
     stage_s: dict[str, float]
 
 
-def together(jobs: Mapping[str, Job]) -> Done:
+def together(jobs: Mapping[str, Job]) -> JobResults:
     """Do these jobs at the same time; the first that fails ends the others and is raised.
 
     When this returns or raises, no thread of it and no program that a job waited for is left.
@@ -54,11 +54,11 @@ def together(jobs: Mapping[str, Job]) -> Done:
             for stop in stops.values():
                 stop.ask()
             raise
-    return Done(answers, stage_s)
+    return JobResults(answers, stage_s)
 
 
 @dataclass(frozen=True)
-class Asked:
+class PrepareRequest:
     """What a night needs on its machine, and where models go.
 
     `is_rented`: the machine is ours alone, so docker may be installed. `lease_id` marks what is started. `kept` is the
@@ -70,7 +70,7 @@ class Asked:
     models: Path
     lease_id: str
     is_rented: bool = False
-    kept: Kept | None = None
+    kept: CachedModel | None = None
     with_lm_eval: bool = False
 
 
@@ -91,7 +91,7 @@ def hub_of(settings: Settings, lease_id: str) -> Hub:
     return Hub(settings.hub_endpoint, lease_id=lease_id, stall_s=settings.hub_stall_s)
 
 
-def prepare(asked: Asked, settings: Settings, say: Say) -> Prepared:
+def prepare(asked: PrepareRequest, settings: Settings, say: Say) -> Prepared:
     """Install the engine beside the download of the model; repeating it finds both, and verifies the model."""
     hub = hub_of(settings, asked.lease_id)
     jobs: dict[str, Job] = {

@@ -19,8 +19,8 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from pydantic import TypeAdapter
 
 from bench import errors
-from bench.errors import ErrandCrashedError, NightbenchError
-from infra.agent.operations import VERBS, Listener
+from bench.errors import NightbenchError, RemoteJobCrashedError
+from infra.agent.operations import OPERATIONS, Reporter
 from infra.no_telemetry import quiet_environment
 
 ARGUMENTS, ANSWER = "arguments.json", "answer.json"
@@ -37,7 +37,7 @@ def write_arguments(verb: Verb, arguments: tuple[Any, ...]) -> bytes:
 def read_arguments(text: bytes) -> tuple[Verb, list[Any]]:
     """The verb and its arguments; KeyError where there is no such verb, ValidationError where they are not its own."""
     asked = json.loads(text)
-    verb = VERBS[asked["verb"]]
+    verb = OPERATIONS[asked["verb"]]
     return verb, [_unpack(hint, one) for hint, one in zip(_hints(verb)[0], asked["arguments"], strict=True)]
 
 
@@ -54,10 +54,10 @@ def read_answer(verb: Verb, text: bytes, machine: str) -> Any:
     try:
         answer = json.loads(text)
         if "crashed" in answer:
-            raise ErrandCrashedError(f"{verb.__name__} crashed on {machine}: {answer['crashed']}")
+            raise RemoteJobCrashedError(f"{verb.__name__} crashed on {machine}: {answer['crashed']}")
         found = _unpack(_hints(verb)[1], answer)
     except (ValueError, KeyError, TypeError) as error:
-        raise ErrandCrashedError(f"what {machine} answers to {verb.__name__} cannot be read: {error}") from error
+        raise RemoteJobCrashedError(f"what {machine} answers to {verb.__name__} cannot be read: {error}") from error
     if isinstance(found, NightbenchError):
         raise found
     return found
@@ -101,7 +101,7 @@ def _error(error: str, said: str, stage: str | None) -> NightbenchError:
     return made
 
 
-def read_line(line: str, hear: Listener) -> None:
+def read_line(line: str, hear: Reporter) -> None:
     """Pass on one line of an errand's log."""
     try:
         told = json.loads(line)
@@ -124,7 +124,7 @@ def carry_out(folder: Path) -> int:
     verb, arguments = read_arguments((folder / ARGUMENTS).read_bytes())
     answer: object
     try:
-        answer = verb(Listener(lambda line: tell(say=line), lambda share: tell(progress=share)), *arguments)
+        answer = verb(Reporter(lambda line: tell(say=line), lambda share: tell(progress=share)), *arguments)
     except Exception as error:  # noqa: BLE001 - said to whoever asked, who raises it
         answer = error
     aside = folder / f"{ANSWER}.tmp"

@@ -31,7 +31,7 @@ class Offer:
 
 
 @dataclass(frozen=True)
-class Order:
+class MachineOrder:
     """One try at renting one machine."""
 
     name: MachineName
@@ -40,7 +40,7 @@ class Order:
 
 
 @dataclass(frozen=True)
-class Found:
+class CloudMachine:
     """A machine as the cloud describes it; what it did not say is None."""
 
     machine_id: str
@@ -96,7 +96,7 @@ class Cloud(Protocol):
         """Every place there is; empty where the cloud has none to choose from."""
         ...
 
-    def rent(self, order: Order) -> Found:
+    def rent(self, order: MachineOrder) -> CloudMachine:
         """Ask once for one machine of this name.
 
         Raises NoCapacityError, CloudLimitError or CloudRefusedError where nothing was rented, NotAskedError where the
@@ -104,15 +104,15 @@ class Cloud(Protocol):
         """
         ...
 
-    def look(self, machine_id: str) -> Found | None:
+    def look(self, machine_id: str) -> CloudMachine | None:
         """One machine by its id; None where the cloud does not know it now, which early and late proves nothing."""
         ...
 
-    def find(self, name: str) -> list[Found]:
+    def find(self, name: str) -> list[CloudMachine]:
         """Every machine of this name, in the union of all lists; lowest id first."""
         ...
 
-    def find_ours(self) -> list[Found]:
+    def find_ours(self) -> list[CloudMachine]:
         """Every machine whose name or tag looks like ours, found without any record of ours."""
         ...
 

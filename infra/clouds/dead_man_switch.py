@@ -25,7 +25,7 @@ GONE = (204, 404)
 
 
 @dataclass(frozen=True)
-class Told:
+class Instructions:
     """What the first boot left for us."""
 
     endpoint: str
@@ -35,7 +35,7 @@ class Told:
     ca: str | None
 
 
-def is_due(deadline_file: Path, told: Told, clock_s: float, awake_s: float, lifetime_s: float) -> bool:
+def is_due(deadline_file: Path, told: Instructions, clock_s: float, awake_s: float, lifetime_s: float) -> bool:
     """Whether the time is over: by the clock, or by how long we have been awake, or because nobody can say."""
     try:
         deadline = int(deadline_file.read_text())
@@ -44,7 +44,7 @@ def is_due(deadline_file: Path, told: Told, clock_s: float, awake_s: float, life
     return clock_s >= deadline or awake_s >= lifetime_s + (deadline - told.deadline)
 
 
-def machine_ids(told: Told) -> list[int]:
+def machine_ids(told: Instructions) -> list[int]:
     """Every machine that bears our name; where the cloud lists none, our own id as its metadata says it."""
     path = f"/v2/droplets?name={quote(told.machine_name)}"
     # The plain list hides machines with GPUs.
@@ -65,7 +65,7 @@ def _metadata(field: str) -> str:
         connection.close()
 
 
-def _listed(told: Told, path: str) -> list[int]:
+def _listed(told: Instructions, path: str) -> list[int]:
     status, body = _ask(told, "GET", path)
     if status != http.client.OK:
         return []
@@ -73,7 +73,7 @@ def _listed(told: Told, path: str) -> list[int]:
     return [int(one["id"]) for one in droplets if one.get("name") == told.machine_name]
 
 
-def _ask(told: Told, method: str, path: str) -> tuple[int, bytes]:
+def _ask(told: Instructions, method: str, path: str) -> tuple[int, bytes]:
     place = urlsplit(told.endpoint)
     context = ssl.create_default_context(cadata=told.ca)
     connection = http.client.HTTPSConnection(place.hostname or "", place.port, timeout=TIMEOUT_S, context=context)
@@ -85,7 +85,7 @@ def _ask(told: Told, method: str, path: str) -> tuple[int, bytes]:
         connection.close()
 
 
-def delete_once(told: Told) -> bool:
+def delete_once(told: Instructions) -> bool:
     """Ask the cloud to delete this machine; whether it said yes. That we still run tells that it is not done yet."""
     try:
         statuses = [_ask(told, "DELETE", f"/v2/droplets/{number}")[0] for number in machine_ids(told)]
@@ -102,10 +102,10 @@ def say(line: str) -> None:
     sys.stdout.flush()
 
 
-def read_told(path: Path) -> Told:
+def read_told(path: Path) -> Instructions:
     """What the first boot left for us."""
     value: dict[str, Any] = json.loads(path.read_text())
-    return Told(**value)
+    return Instructions(**value)
 
 
 def main(argv: list[str]) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from bench.errors import CloudRefusedError
 from bench.machine.names import PREFIX, MachineName
-from infra.clouds.cloud import Found, Leftover, Offer, Order, Snapshot
+from infra.clouds.cloud import CloudMachine, Leftover, MachineOrder, Offer, Snapshot
 from infra.engines import container
 from infra.processes import detached
 
@@ -31,7 +31,7 @@ class LocalCloud:
         """None: it is here."""
         return []
 
-    def rent(self, order: Order) -> Found:
+    def rent(self, order: MachineOrder) -> CloudMachine:
         """Make the machine's folder; its id is the lease's."""
         self.folder(order.name.lease_id).mkdir(parents=True, exist_ok=True)
         return self._found(order.name.lease_id)
@@ -40,23 +40,23 @@ class LocalCloud:
         """Where a machine keeps its pid files and logs."""
         return self._machines / machine_id
 
-    def look(self, machine_id: str) -> Found | None:
+    def look(self, machine_id: str) -> CloudMachine | None:
         """A machine whose folder is there."""
         return self._found(machine_id) if self.folder(machine_id).is_dir() else None
 
-    def find(self, name: str) -> list[Found]:
+    def find(self, name: str) -> list[CloudMachine]:
         """The machine of the lease that the name speaks of; there is one at most."""
         asked = MachineName.parse(name)
         return [found for found in self.find_ours() if asked is not None and found.machine_id == asked.lease_id]
 
-    def find_ours(self) -> list[Found]:
+    def find_ours(self) -> list[CloudMachine]:
         """Every machine folder there is."""
         return [self._found(entry.name) for entry in sorted(self._machines.glob("*")) if entry.is_dir()]
 
-    def _found(self, machine_id: str) -> Found:
+    def _found(self, machine_id: str) -> CloudMachine:
         # A folder says nothing of its deadline; whoever holds it stands in the ledger, which lies beside it.
         name = str(MachineName(machine_id, 1, None))
-        return Found(machine_id, name, status="active", address="127.0.0.1", kind="local", usd_per_hour=0.0)
+        return CloudMachine(machine_id, name, status="active", address="127.0.0.1", kind="local", usd_per_hour=0.0)
 
     def release(self, machine_id: str) -> None:
         """End every process of the machine, whole sessions first, then whatever left its session; remove the folder."""

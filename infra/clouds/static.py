@@ -31,7 +31,7 @@ from bench.machine.names import PREFIX, MachineName
 from bench.suite.suite import Machine
 from infra.agent.executor import end_marked
 from infra.clock import Clock
-from infra.clouds.cloud import Found, Leftover, Offer, Order, Snapshot
+from infra.clouds.cloud import CloudMachine, Leftover, MachineOrder, Offer, Snapshot
 from infra.remote.deploy import HOME
 from infra.remote.host import Access, Host
 
@@ -44,7 +44,7 @@ _TARGET = re.compile(r"ssh:(?P<user>[\w.-]+)@(?P<host>[\w.-]+|\[[0-9a-fA-F:.]+\]
 
 
 @dataclass(frozen=True)
-class Own:
+class OwnHost:
     """A host of one's own, as a target names it."""
 
     user: str
@@ -62,12 +62,12 @@ def is_own(target: str) -> bool:
     return target.startswith("ssh:")
 
 
-def parse_target(target: str) -> Own:
+def parse_target(target: str) -> OwnHost:
     """Read `ssh:user@host[:port]`; UsageError where it is built otherwise."""
     found = _TARGET.fullmatch(target)
     if found is None or not 0 < int(found["port"] or SSH_PORT) < 1 << 16:
         raise UsageError(f"--target {target!r} is not built as ssh:user@host or ssh:user@host:port")
-    return Own(found["user"], found["host"].strip("[]"), int(found["port"] or SSH_PORT))
+    return OwnHost(found["user"], found["host"].strip("[]"), int(found["port"] or SSH_PORT))
 
 
 def read_access(target: str, key: Path | None, known_hosts: Path | None) -> Access:
@@ -81,7 +81,7 @@ def read_access(target: str, key: Path | None, known_hosts: Path | None) -> Acce
     return Access(own.address, own.port, own.user, private, _known_key(own, known_hosts or home / "known_hosts"))
 
 
-def _known_key(own: Own, file: Path) -> str:
+def _known_key(own: OwnHost, file: Path) -> str:
     name = own.address if own.port == SSH_PORT else f"[{own.address}]:{own.port}"
     known = HostKeys(str(file)).lookup(name) if file.is_file() else None
     for kind in KEY_TYPES if known is not None else ():
@@ -130,7 +130,7 @@ class StaticCloud:
         """None: it is where it is."""
         return []
 
-    def rent(self, order: Order) -> Found:
+    def rent(self, order: MachineOrder) -> CloudMachine:
         """Take the host for this lease; CloudRefusedError names who holds it where somebody does.
 
         A lease that is past its time holds nothing: what it left running is ended first.
@@ -157,21 +157,21 @@ class StaticCloud:
         name = MachineName.parse(str(held["name"]), self.prefix)
         return name is not None and name.is_past(self._clock.now())
 
-    def _found(self, held: dict[str, Any]) -> Found:
+    def _found(self, held: dict[str, Any]) -> CloudMachine:
         name, since = str(held["name"]), str(held["since"])
         address = parse_target(self.name).address
         began = datetime.fromisoformat(since)
-        return Found(name, name, address=address, kind=KIND, usd_per_hour=0.0, created_at=began)
+        return CloudMachine(name, name, address=address, kind=KIND, usd_per_hour=0.0, created_at=began)
 
-    def look(self, machine_id: str) -> Found | None:
+    def look(self, machine_id: str) -> CloudMachine | None:
         """The lease of this name, while it holds the host."""
         return next((found for found in self.find_ours() if found.machine_id == machine_id), None)
 
-    def find(self, name: str) -> list[Found]:
+    def find(self, name: str) -> list[CloudMachine]:
         """The same, as a list of one or none."""
         return [found for found in self.find_ours() if found.name == name]
 
-    def find_ours(self) -> list[Found]:
+    def find_ours(self) -> list[CloudMachine]:
         """Whatever holds the host now."""
         with self._host() as host:
             held = _read_lease(host)

@@ -13,7 +13,7 @@ import psutil
 
 from bench.engines import vllm
 from bench.errors import PortInUseError, ServerDiedError, ServerStartError
-from bench.record import Server
+from bench.record import ServerFacts
 from bench.suite.suite import Scenario
 from infra.engines import container
 from infra.processes import detached
@@ -67,7 +67,7 @@ class RunningServer:
 
 
 @dataclass(frozen=True)
-class Bringup:
+class ServerRequest:
     """What a start needs: the engine, the scenario's settings, the weights, and where its files go.
 
     `port` 0 takes a free one. `lease_id` marks every process of it, so that a reaper finds them.
@@ -83,7 +83,7 @@ class Bringup:
     ready_timeout_s: float
 
 
-def bring_up(what: Bringup, say: Callable[[str], None]) -> RunningServer:
+def bring_up(what: ServerRequest, say: Callable[[str], None]) -> RunningServer:
     """Start a server and return once its log, its health and one real completion all say it is ready.
 
     Raises PortInUseError before anything is started, ServerStartError with the log's own words when the server ends
@@ -106,7 +106,7 @@ def bring_up(what: Bringup, say: Callable[[str], None]) -> RunningServer:
     return replace(server, cold_start_s=cold_start_s)
 
 
-def _start(what: Bringup, port: int) -> RunningServer:
+def _start(what: ServerRequest, port: int) -> RunningServer:
     argv = vllm.argv(what.engine.executable, what.scenario, what.model, port)
     environment = vllm.environment(what.scenario)
     pid_file = what.machine / f"server-{port}.pid"
@@ -115,7 +115,7 @@ def _start(what: Bringup, port: int) -> RunningServer:
     return RunningServer(pid, port, pid_file, what.log, argv, environment, what.engine, cold_start_s=0.0)
 
 
-def _start_in_container(what: Bringup, port: int) -> RunningServer:
+def _start_in_container(what: ServerRequest, port: int) -> RunningServer:
     """Start docker's client, which stays for as long as the container does and passes on what it logs."""
     engine = what.engine
     image = container.ImageAt(engine.executable, str(engine.image), engine.cache or what.machine / "engine-home")
@@ -163,7 +163,7 @@ def _listener(port: int) -> str:
     return ""
 
 
-def _wait_until_ready(server: RunningServer, what: Bringup, began: float) -> None:
+def _wait_until_ready(server: RunningServer, what: ServerRequest, began: float) -> None:
     until = began + what.ready_timeout_s
     while not (_says_ready(server) and _is_healthy(server)):
         if not detached.is_alive(server.pid):
@@ -261,11 +261,11 @@ def is_serving(server: RunningServer) -> bool:
     return detached.is_alive(server.pid) and _is_healthy(server)
 
 
-def look(server: RunningServer) -> Server:
+def look(server: RunningServer) -> ServerFacts:
     """What the server says of itself, beside how it was started."""
     version = _json(server, "/version").get("version")
     models = _json(server, "/v1/models").get("data") or [{}]
-    return Server(
+    return ServerFacts(
         engine_version=version,
         engine_build=server.engine.build,
         served_model=models[0].get("id"),

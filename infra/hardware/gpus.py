@@ -8,8 +8,8 @@ from typing import TypeVar
 from bench.engines.vllm import Vendor
 from bench.errors import MachineUnfitError, UnreadableResultError
 from bench.machine import gpu_tools
-from bench.machine.gpu_tools import MIB, Gpu, GpuProcess
-from infra.processes.command import Said, is_there, run_tool
+from bench.machine.gpu_tools import MIB, GpuProcess, InstalledGpu
+from infra.processes.command import ProgramResult, is_there, run_tool
 
 TOOL_TIMEOUT_S = 60.0  # a healthy tool takes a second or two; one that asks a wedged GPU never ends
 DOCKER_TIMEOUT_S = 20.0
@@ -23,12 +23,12 @@ _Found = TypeVar("_Found")
 
 
 @dataclass(frozen=True)
-class Use:
+class GpuUse:
     """Who uses the GPUs: processes, containers they run in, and the GPUs with more memory in use than an idle one."""
 
     processes: tuple[GpuProcess, ...]
     containers: tuple[str, ...]
-    busy: tuple[Gpu, ...]
+    busy: tuple[InstalledGpu, ...]
 
     @property
     def is_clean(self) -> bool:
@@ -43,7 +43,7 @@ class Use:
         return ", ".join(said) or "nobody"
 
 
-def read_gpus() -> tuple[Gpu, ...]:
+def read_gpus() -> tuple[InstalledGpu, ...]:
     """Every GPU that a tool of this machine sees; none where it has no such tool.
 
     Raises MachineUnfitError in the tool's own words where it fails, hangs or cannot be read.
@@ -86,7 +86,7 @@ def _readable(read: Callable[[], _Found]) -> _Found:
         raise MachineUnfitError(f"the GPU tool of this machine is of an unknown kind: {error}") from error
 
 
-def demand_gpus(count: int, model: str | None) -> tuple[Gpu, ...]:
+def demand_gpus(count: int, model: str | None) -> tuple[InstalledGpu, ...]:
     """The GPUs of this machine, at least `count` of them and of the asked `model`; else MachineUnfitError."""
     found = read_gpus()
     if not found:
@@ -109,12 +109,12 @@ def _plain(name: str) -> str:
     return "".join(letter for letter in name.casefold() if letter.isalnum())
 
 
-def read_use() -> Use:
+def read_use() -> GpuUse:
     """Who uses the GPUs now."""
     holders = read_processes()
     busy = tuple(gpu for gpu in read_gpus() if (gpu.used_bytes or 0) > IDLE_BYTES)
     containers = _containers({one.pid for one in holders}) if holders or busy else ()
-    return Use(holders, containers, busy)
+    return GpuUse(holders, containers, busy)
 
 
 def _containers(pids: set[int]) -> tuple[str, ...]:
@@ -126,7 +126,7 @@ def _containers(pids: set[int]) -> tuple[str, ...]:
 
 
 def _pids_of(container: str) -> set[int]:
-    top: Said = run_tool(["docker", "top", container, "-eo", "pid"], timeout_s=DOCKER_TIMEOUT_S)
+    top: ProgramResult = run_tool(["docker", "top", container, "-eo", "pid"], timeout_s=DOCKER_TIMEOUT_S)
     return {int(word) for word in top.out.split() if word.isdigit()}
 
 

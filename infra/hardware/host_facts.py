@@ -7,16 +7,16 @@ from pathlib import Path
 import psutil
 
 from bench.errors import MachineUnfitError
-from bench.machine.gpu_tools import Gpu
-from bench.record import Host
+from bench.machine.gpu_tools import InstalledGpu
+from bench.record import HostFacts
 from infra.hardware.gpus import read_gpus
 from infra.hardware.preflight import read_numa_balancing
 
 
-def read_host() -> Host:
+def read_host() -> HostFacts:
     """The host as found; what it does not have is empty or None."""
     gpus = _gpus()
-    return Host(
+    return HostFacts(
         hostname=socket.gethostname(),
         kernel=platform.release(),
         cpu_model=_cpu_model(),
@@ -38,7 +38,7 @@ def _cpu_model() -> str | None:
     return names[0] if names else None
 
 
-def _gpus() -> tuple[Gpu, ...]:
+def _gpus() -> tuple[InstalledGpu, ...]:
     """The GPUs of this host; none where their tool fails, which a machine check has said before."""
     try:
         return read_gpus()

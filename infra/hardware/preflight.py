@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 
 from bench.errors import MachineUnfitError, NoSpaceError
-from bench.machine.gpu_tools import Gpu
+from bench.machine.gpu_tools import InstalledGpu
 from infra.hardware.gpus import demand_clean, demand_gpus
 from infra.hardware.scratch_disk import find_scratch, is_whole_machine
 
@@ -20,7 +20,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Demand:
+class MachineRequirements:
     """What a suite needs of a machine. `is_rented`: it is ours alone, so settings, disks and containers are too."""
 
     folder: str  # our one folder on the machine; the scratch disk is mounted below it
@@ -36,7 +36,7 @@ class Demand:
 class Fitness:
     """The machine as found; what it does not have is None or empty."""
 
-    gpus: tuple[Gpu, ...]
+    gpus: tuple[InstalledGpu, ...]
     memory_bytes: int
     numa_balancing_before: int | None
     numa_balancing: int | None  # after we switched it off, where we may
@@ -44,7 +44,7 @@ class Fitness:
     free_bytes: int  # there, or in our folder
 
 
-def check_machine(demand: Demand, say: Say) -> Fitness:
+def check_machine(demand: MachineRequirements, say: Say) -> Fitness:
     """Look at everything a night stumbles over, cheapest first, and make fit what may be; else MachineUnfitError.
 
     May be repeated. NoSpaceError where the disk is too small.
@@ -71,7 +71,7 @@ def check_machine(demand: Demand, say: Say) -> Fitness:
     return Fitness(gpus, memory, before, after, str(scratch) if scratch else None, free)
 
 
-def _fit_gpus(demand: Demand, say: Say) -> tuple[Gpu, ...]:
+def _fit_gpus(demand: MachineRequirements, say: Say) -> tuple[InstalledGpu, ...]:
     if demand.gpu_count == 0:
         return ()
     gpus = demand_gpus(demand.gpu_count, demand.gpu)

@@ -15,7 +15,7 @@ SHUTDOWN_S = 120.0  # for the machine to end by itself; the cloud promises only 
 POWER_OFF_S = 300.0  # from pulling the plug until the cloud says that it is out
 
 
-def switch_off(cloud: ImageCloud, clock: Clock, machine_id: str, *, say: Say = silent) -> None:
+def power_off(cloud: ImageCloud, clock: Clock, machine_id: str, *, say: Say = silent) -> None:
     """Shut a machine down, pull its plug where that does not end, and return once the cloud says that it is off.
 
     Raises LeaseError where it stays on; it can be given back all the same.

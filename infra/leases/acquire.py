@@ -22,11 +22,11 @@ from bench.errors import (
 )
 from bench.machine.names import MachineName
 from infra.clock import Clock
-from infra.clouds.cloud import Cloud, Found, Offer, Order
-from infra.leases.activation import Fate, Patience, wait_until_up
+from infra.clouds.cloud import Cloud, CloudMachine, MachineOrder, Offer
+from infra.leases.activation import ActivationTimeouts, AttemptFailure, wait_until_up
 from infra.leases.create import create, search
-from infra.leases.offers import BILLED_MINUTES_MIN, Wish, fitting, image_for, why_too_dear
-from infra.leases.release import Say, Target, destroy, give_back, silent
+from infra.leases.offers import BILLED_MINUTES_MIN, LeaseRequest, fitting, image_for, why_too_dear
+from infra.leases.release import ReleaseTarget, Say, destroy, give_back, silent
 from infra.ledger.ledger import Intent, Lease, Ledger
 
 TRIES_PER_OFFER = 2  # in one round, where its machine was promised and never came up
@@ -39,7 +39,7 @@ def take_lease(
     cloud: Cloud,
     ledger: Ledger,
     clock: Clock,
-    wish: Wish,
+    wish: LeaseRequest,
     *,
     night: str,
     say: Say = silent,
@@ -68,14 +68,14 @@ class _Taking:
     cloud: Cloud
     ledger: Ledger
     clock: Clock
-    wish: Wish
+    wish: LeaseRequest
     night: str
     say: Say
-    patience: Patience = field(default_factory=Patience)
+    patience: ActivationTimeouts = field(default_factory=ActivationTimeouts)
     lease_id: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
     attempt: int = 0
     lost: int = 0
-    fates: list[Fate] = field(default_factory=list)
+    fates: list[AttemptFailure] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)  # the names under which a machine was asked for
     named: tuple[Offer, ...] = ()  # what the cloud named itself when it last had no capacity
 
@@ -145,7 +145,7 @@ class _Taking:
             "try later, or add regions or alternatives to the suite's [machine]"
         )
 
-    def try_offer(self, offer: Offer) -> Fate | None:
+    def try_offer(self, offer: Offer) -> AttemptFailure | None:
         """One attempt, written down before and after; None where its machine is up."""
         self.attempt += 1
         self.named = ()
@@ -153,7 +153,7 @@ class _Taking:
         name = MachineName(self.lease_id, self.attempt, expires_at, self.cloud.prefix)
         self.ledger.intend(self.lease_id, self.intent(offer, name))
         self.asked.append(str(name))
-        fate = self.create_and_wait(Order(name, offer, image_for(offer, self.wish)))
+        fate = self.create_and_wait(MachineOrder(name, offer, image_for(offer, self.wish)))
         self.end_attempt(fate)
         if fate is not None:
             self.say(f"attempt {self.attempt}, {offer.kind} in {offer.region}: {fate.reason}")
@@ -175,7 +175,7 @@ class _Taking:
             image=image_for(offer, self.wish),
         )
 
-    def create_and_wait(self, order: Order) -> Fate | None:
+    def create_and_wait(self, order: MachineOrder) -> AttemptFailure | None:
         """Ask for the machine, hold it, and wait until it is up."""
         try:
             found = create(self.cloud, self.clock, order)
@@ -183,11 +183,11 @@ class _Taking:
             allowed = self.wish.regions
             near = [replace(order.offer, region=region) for region in error.regions]
             self.named = tuple(offer for offer in near if not allowed or offer.region in allowed)
-            return Fate("no-capacity", str(error))
+            return AttemptFailure("no-capacity", str(error))
         except LostReplyError as error:
             if self.lost + 1 >= LOST_MAX:
                 raise
-            return Fate("unanswered", str(error))
+            return AttemptFailure("unanswered", str(error))
         except CloudLimitError as error:
             self.ledger.end_attempt(self.lease_id, "over-limit", str(error))
             raise CloudLimitError(f"{error}; {self.our_own()}") from error
@@ -204,23 +204,27 @@ class _Taking:
             return "which of its machines are ours could not be seen"
         return f"ours are {names}" if names else "none of its machines is ours"
 
-    def hold_and_wait(self, found: Found, offer: Offer) -> Fate | None:
+    def hold_and_wait(self, found: CloudMachine, offer: Offer) -> AttemptFailure | None:
         """Hold a machine and wait until it is up; one that does not come up, or costs too much, is given back."""
         # Of the price that was offered and the one that was given, the higher is believed.
         offer = replace(offer, usd_per_hour=max(offer.usd_per_hour, found.usd_per_hour or 0.0))
         self.ledger.hold(self.lease_id, found.machine_id, offer.usd_per_hour)
         found = self.keep_one(found)
         too_dear = why_too_dear(offer, self.wish)
-        up = Fate("refused", too_dear) if too_dear else wait_until_up(self.cloud, self.clock, found, self.patience)
-        if isinstance(up, Fate):
-            gone = Target({found.machine_id}, found.name)
+        up = (
+            AttemptFailure("refused", too_dear)
+            if too_dear
+            else wait_until_up(self.cloud, self.clock, found, self.patience)
+        )
+        if isinstance(up, AttemptFailure):
+            gone = ReleaseTarget({found.machine_id}, found.name)
             self.rid_of([gone])
             return replace(up, gone_at=gone.absent_since)
         self.keep_one(up, is_up=True)
         self.ledger.reach(self.lease_id, up.address)
         return None
 
-    def keep_one(self, found: Found, *, is_up: bool = False) -> Found:
+    def keep_one(self, found: CloudMachine, *, is_up: bool = False) -> CloudMachine:
         """Of the machines that bear this one's name keep the one with the lowest id, or the one that is up already."""
         with suppress(CloudError):  # a look that fails now is repeated when the machine is up, and when it goes
             same = self.cloud.find(found.name)
@@ -230,11 +234,11 @@ class _Taking:
                 said = f"keeping {kept.machine_id}, deleting {', '.join(others)}"
                 self.say(f"more than one machine is named {found.name}: {said}")
                 self.ledger.hold(self.lease_id, kept.machine_id)
-                self.rid_of([Target({machine_id}, None) for machine_id in others])
+                self.rid_of([ReleaseTarget({machine_id}, None) for machine_id in others])
             return kept
         return found
 
-    def rid_of(self, targets: list[Target]) -> None:
+    def rid_of(self, targets: list[ReleaseTarget]) -> None:
         """Destroy what is not wanted; raises LeaseError where it stays."""
         left = destroy(self.cloud, self.clock, targets, patience_s=self.wish.minutes * 60, say=self.say)
         if left:
@@ -247,11 +251,11 @@ class _Taking:
             return True
         found = search(self.cloud, self.clock, lease.name or "")
         offer = Offer(lease.kind or "", lease.usd_per_hour, lease.region, lease.is_spot)
-        fate = self.hold_and_wait(found, offer) if found else Fate("unanswered", "it never appeared")
+        fate = self.hold_and_wait(found, offer) if found else AttemptFailure("unanswered", "it never appeared")
         self.end_attempt(fate)
         return fate is None
 
-    def end_attempt(self, fate: Fate | None) -> None:
+    def end_attempt(self, fate: AttemptFailure | None) -> None:
         """Write down what came of the attempt."""
         if fate is None:
             self.ledger.end_attempt(self.lease_id, "rented")
@@ -265,7 +269,7 @@ class _Taking:
         except (KeyError, LedgerError):
             # Without a ledger, or one that was begun anew, there still are the names: each may be a machine.
             with suppress(LeaseError):
-                asked = [Target(set(), name) for name in self.asked]
+                asked = [ReleaseTarget(set(), name) for name in self.asked]
                 destroy(self.cloud, self.clock, asked, patience_s=UNDO_PATIENCE_S, say=self.say)
         except LeaseError:
             return  # it stays open for the reaper

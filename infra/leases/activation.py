@@ -7,7 +7,7 @@ from typing import Literal
 from bench.errors import CloudDeniedError, CloudError
 from bench.record import AttemptOutcome
 from infra.clock import Clock
-from infra.clouds.cloud import Cloud, Found, look_every_s
+from infra.clouds.cloud import Cloud, CloudMachine, look_every_s
 from infra.leases.create import LOOKS_FOR_NEW
 
 USUAL_S = 120.0  # most machines are up by then
@@ -15,7 +15,7 @@ PACE_MAX = 3.0
 
 
 @dataclass(frozen=True)
-class Patience:
+class ActivationTimeouts:
     """How long a machine may take to come up, from the call on."""
 
     boot_s: float = 1200.0
@@ -23,7 +23,7 @@ class Patience:
 
 
 @dataclass(frozen=True)
-class Fate:
+class AttemptFailure:
     """Why an attempt gave no machine, and since when one that it had is out of sight."""
 
     outcome: AttemptOutcome
@@ -31,7 +31,9 @@ class Fate:
     gone_at: datetime | None = None
 
 
-def wait_until_up(cloud: Cloud, clock: Clock, found: Found, patience: Patience) -> Found | Fate:
+def wait_until_up(
+    cloud: Cloud, clock: Clock, found: CloudMachine, patience: ActivationTimeouts
+) -> CloudMachine | AttemptFailure:
     """The machine once it is active and has an address, or why it never was.
 
     Early on, "not found" proves nothing: it is believed when it has lasted as long as the cloud's lists may lag.
@@ -51,39 +53,43 @@ class _Watch:
 
     what: str
     settle_s: float
-    patience: Patience
+    patience: ActivationTimeouts
     began: datetime
     seen_at: datetime
     active_at: datetime | None = None
 
-    def judge(self, look: Found | Literal["absent", "unknown"], now: datetime) -> Found | Fate | None:
+    def judge(
+        self, look: CloudMachine | Literal["absent", "unknown"], now: datetime
+    ) -> CloudMachine | AttemptFailure | None:
         """The machine if it is up, its fate if it will not be; None while nobody knows."""
-        if isinstance(look, Found):
+        if isinstance(look, CloudMachine):
             self.seen_at = now
             if look.status == "errored":
-                return Fate("vanished", f"the cloud could not place {self.what}")
+                return AttemptFailure("vanished", f"the cloud could not place {self.what}")
             if look.status == "active":
                 self.active_at = self.active_at or now
                 if look.address is not None:
                     return look
         elif look == "absent" and (now - self.seen_at).total_seconds() > self.settle_s:
-            return Fate("vanished", f"{self.what} was promised and is not there")
+            return AttemptFailure("vanished", f"{self.what} was promised and is not there")
         return self.is_late(now)
 
     def pace(self, now: datetime) -> float:
         """How much more seldom to look at a machine that takes longer than most."""
         return min(PACE_MAX, max(1.0, (now - self.began).total_seconds() / USUAL_S))
 
-    def is_late(self, now: datetime) -> Fate | None:
+    def is_late(self, now: datetime) -> AttemptFailure | None:
         """Why there is no more waiting, where there is none."""
         if self.active_at is None and (now - self.began).total_seconds() > self.patience.boot_s:
-            return Fate("stuck", f"{self.what} was not up within {self.patience.boot_s:.0f} s")
+            return AttemptFailure("stuck", f"{self.what} was not up within {self.patience.boot_s:.0f} s")
         if self.active_at is not None and (now - self.active_at).total_seconds() > self.patience.address_s:
-            return Fate("stuck", f"{self.what} had no public address {self.patience.address_s:.0f} s after its boot")
+            return AttemptFailure(
+                "stuck", f"{self.what} had no public address {self.patience.address_s:.0f} s after its boot"
+            )
         return None
 
 
-def _look(cloud: Cloud, machine_id: str) -> Found | Literal["absent", "unknown"]:
+def _look(cloud: Cloud, machine_id: str) -> CloudMachine | Literal["absent", "unknown"]:
     """One look; a cloud that cannot be asked has said nothing."""
     try:
         return cloud.look(machine_id) or "absent"

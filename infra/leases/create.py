@@ -2,14 +2,14 @@
 
 from bench.errors import CloudDeniedError, CloudError, LostReplyError, NotAskedError
 from infra.clock import Clock
-from infra.clouds.cloud import Cloud, Found, Order, look_every_s
+from infra.clouds.cloud import Cloud, CloudMachine, MachineOrder, look_every_s
 
 LOOKS_FOR_NEW = 24  # while a cloud's lists settle: one each 5 s where that takes two minutes
 SENDS_MAX = 6  # of one create call that never arrived
 BLIND_MAX_S = 1800.0  # how long a cloud may be out of reach while we look for a machine
 
 
-def create(cloud: Cloud, clock: Clock, order: Order) -> Found:
+def create(cloud: Cloud, clock: Clock, order: MachineOrder) -> CloudMachine:
     """Ask for one machine; a call that never arrived is made again, a lost answer is resolved by looking.
 
     Raises what Cloud.rent raises; LostReplyError means that no machine of this name has appeared.
@@ -32,7 +32,7 @@ def create(cloud: Cloud, clock: Clock, order: Order) -> Found:
     raise CloudError(f"{cloud.name} could not be asked for a machine ({trouble}); nothing was rented: try later")
 
 
-def _adopted(cloud: Cloud, clock: Clock, name: str, lost: LostReplyError) -> Found | None:
+def _adopted(cloud: Cloud, clock: Clock, name: str, lost: LostReplyError) -> CloudMachine | None:
     """The machine whose answer was lost; a cloud that turns us away now leaves the question open."""
     try:
         return search(cloud, clock, name)
@@ -40,7 +40,7 @@ def _adopted(cloud: Cloud, clock: Clock, name: str, lost: LostReplyError) -> Fou
         raise LostReplyError(f"{lost}; and it cannot be looked for: {error}") from error
 
 
-def search(cloud: Cloud, clock: Clock, name: str) -> Found | None:
+def search(cloud: Cloud, clock: Clock, name: str) -> CloudMachine | None:
     """The machine of this name, looked for until the cloud's lists have settled; the lowest id where there are more.
 
     Raises CloudError where the cloud could not be asked for so long that nobody can say.

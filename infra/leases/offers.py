@@ -19,7 +19,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Wish:
+class LeaseRequest:
     """What to rent: any of these kinds, the first one most gladly, for so long and for no more than this."""
 
     choices: tuple[Choice, ...]
@@ -34,9 +34,9 @@ class Wish:
     patience_s: float = 0.0  # how long to wait for capacity, from round to round through the whole plan
 
 
-def wish_of(machine: Machine, *, patience_s: float = 0.0) -> Wish:
+def wish_of(machine: Machine, *, patience_s: float = 0.0) -> LeaseRequest:
     """What a suite's [machine] table asks for."""
-    return Wish(
+    return LeaseRequest(
         choices=(Choice(machine.kind), *(Choice(other.kind, other.region) for other in machine.alternatives)),
         minutes=machine.lease_minutes,
         regions=machine.regions,
@@ -48,7 +48,7 @@ def wish_of(machine: Machine, *, patience_s: float = 0.0) -> Wish:
     )
 
 
-def after_spending(wish: Wish, spent_usd: float) -> Wish:
+def after_spending(wish: LeaseRequest, spent_usd: float) -> LeaseRequest:
     """The wish of a night that has spent this much already: what is left of its budget buys as much less time."""
     if wish.budget_usd is None or spent_usd <= 0:
         return wish
@@ -56,14 +56,14 @@ def after_spending(wish: Wish, spent_usd: float) -> Wish:
     return replace(wish, spent_usd=spent_usd, minutes=wish.minutes * left)
 
 
-def image_for(offer: Offer, wish: Wish) -> str | None:
+def image_for(offer: Offer, wish: LeaseRequest) -> str | None:
     """What a machine of this offer boots; None: what the cloud has for its kind."""
     if wish.golden is not None and offer.region in wish.golden.regions:
         return wish.golden.snapshot_id
     return wish.image
 
 
-def fitting(offers: Sequence[Offer], regions: Sequence[str], wish: Wish, where: str) -> list[Offer]:
+def fitting(offers: Sequence[Offer], regions: Sequence[str], wish: LeaseRequest, where: str) -> list[Offer]:
     """The offers that fit a wish and can be had now, in the order in which to try them; empty where all are taken.
 
     Raises LeaseError where the cloud knows none of the kinds, or not a region, or where every one costs too much.
@@ -89,14 +89,14 @@ def fitting(offers: Sequence[Offer], regions: Sequence[str], wish: Wish, where: 
     ))  # fmt: skip
 
 
-def _require_regions(regions: Sequence[str], wish: Wish, where: str) -> None:
+def _require_regions(regions: Sequence[str], wish: LeaseRequest, where: str) -> None:
     asked = [*wish.regions, *(choice.region for choice in wish.choices if choice.region)]
     unknown = [region for region in asked if regions and region not in regions]
     if unknown:
         raise LeaseError(f"{where} has no region {unknown[0]!r}, only {', '.join(sorted(regions))}: change the suite")
 
 
-def why_too_dear(offer: Offer, wish: Wish, spent_usd: float = 0.0) -> str | None:
+def why_too_dear(offer: Offer, wish: LeaseRequest, spent_usd: float = 0.0) -> str | None:
     """Why an offer costs more than the wish allows, as a sentence; None where it does not."""
     price = f"{offer.kind} costs {offer.usd_per_hour:.2f} USD/h"
     if wish.usd_per_hour_max is not None and offer.usd_per_hour > wish.usd_per_hour_max:

@@ -11,8 +11,8 @@ from datetime import datetime
 from bench.errors import CloudDeniedError, CloudError, LeaseError
 from bench.machine.names import ImageName, MachineName, VolumeName
 from infra.clock import Clock
-from infra.clouds.cloud import Cloud, Found, Leftover
-from infra.leases.release import PATIENCE_S, Say, Target, destroy, give_back, silent
+from infra.clouds.cloud import Cloud, CloudMachine, Leftover
+from infra.leases.release import PATIENCE_S, ReleaseTarget, Say, destroy, give_back, silent
 from infra.leases.volumes import MAKE_S, VolumeCloud, is_unused
 from infra.ledger.ledger import Lease, Ledger
 from infra.ledger.volumes import VolumeBook
@@ -85,7 +85,7 @@ class _Round:
         self.destroy([found for found in machines if self.is_doomed(found, leases)])
         self.sweep(leases)
 
-    def find_ours(self) -> list[Found]:
+    def find_ours(self) -> list[CloudMachine]:
         """What the cloud shows of ours; where it cannot say, the leases on record still have their turn."""
         try:
             return self.cloud.find_ours()
@@ -116,7 +116,7 @@ class _Round:
         self.done.failed[what] = why
         self.done.failed_clouds.add(self.cloud.name)
 
-    def is_doomed(self, found: Found, leases: Mapping[str, Lease]) -> bool:
+    def is_doomed(self, found: CloudMachine, leases: Mapping[str, Lease]) -> bool:
         """Whether a machine that was found is to be destroyed for its own sake."""
         if found.machine_id in self.done.given_back:
             return False
@@ -132,9 +132,9 @@ class _Round:
         # A machine of an earlier attempt was given up by whoever rents; it appeared too late.
         return lease.state == "released" or name.attempt < lease.attempt
 
-    def destroy(self, machines: Sequence[Found]) -> None:
+    def destroy(self, machines: Sequence[CloudMachine]) -> None:
         """Destroy machines of which no open lease speaks."""
-        targets = [Target({found.machine_id}, found.name) for found in machines]
+        targets = [ReleaseTarget({found.machine_id}, found.name) for found in machines]
         try:
             left = destroy(self.cloud, self.clock, targets, patience_s=self.patience_s, say=self.say)
         except CloudDeniedError as error:

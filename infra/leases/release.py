@@ -27,7 +27,7 @@ def silent(_text: str) -> None:
 
 
 @dataclass
-class Target:
+class ReleaseTarget:
     """A machine to be rid of, by its id, its name, or both, and what is known of its end."""
 
     machine_ids: set[str]
@@ -56,8 +56,8 @@ class _Pause:
 
 
 def destroy(
-    cloud: Cloud, clock: Clock, targets: Iterable[Target], *, patience_s: float | None = None, say: Say = silent
-) -> list[Target]:
+    cloud: Cloud, clock: Clock, targets: Iterable[ReleaseTarget], *, patience_s: float | None = None, say: Say = silent
+) -> list[ReleaseTarget]:
     """Delete machines until each is seen to be gone; return those that are not when patience ends.
 
     Without `patience_s` there is no end to it. Raises CloudDeniedError where the cloud turns us away.
@@ -79,7 +79,7 @@ def destroy(
     return left
 
 
-def _push(cloud: Cloud, clock: Clock, target: Target) -> bool:
+def _push(cloud: Cloud, clock: Clock, target: ReleaseTarget) -> bool:
     """Delete once and look once; False where that failed or the machine is still there."""
     target.tries += 1
     try:
@@ -102,7 +102,7 @@ def _push(cloud: Cloud, clock: Clock, target: Target) -> bool:
     return True
 
 
-def _seen(cloud: Cloud, target: Target) -> set[str]:
+def _seen(cloud: Cloud, target: ReleaseTarget) -> set[str]:
     by_name = cloud.find(target.name) if target.name else []
     by_id = [cloud.look(machine_id) for machine_id in sorted(target.machine_ids)]
     return {found.machine_id for found in (*by_name, *by_id) if found is not None}
@@ -173,16 +173,16 @@ def _read_again(ledger: Ledger, lease: Lease | str) -> Lease:
         return lease  # the ledger broke, or was lost and begun anew, while the machine was in use
 
 
-def targets_of(ledger: Ledger, lease: Lease) -> list[Target]:
+def targets_of(ledger: Ledger, lease: Lease) -> list[ReleaseTarget]:
     """Whatever a lease may have rented: its machine, and every try of which nobody knows how it ended."""
     known = {lease.machine_id} if lease.machine_id else set() if lease.name else {lease.lease_id}
     tries: list[Attempt] = []
     with suppress(LedgerError):
         tries = ledger.attempts(lease.lease_id)
     doubtful = [try_ for try_ in tries if try_.outcome in (None, "unanswered")]
-    others = [Target({try_.machine_id} if try_.machine_id else set(), try_.name) for try_ in doubtful
+    others = [ReleaseTarget({try_.machine_id} if try_.machine_id else set(), try_.name) for try_ in doubtful
               if try_.attempt != lease.attempt]  # fmt: skip
-    return [Target(known, lease.name or None), *others]
+    return [ReleaseTarget(known, lease.name or None), *others]
 
 
 def sweep(cloud: Cloud, clock: Clock, lease_id: str, tries: int = 4) -> None:

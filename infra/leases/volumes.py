@@ -39,7 +39,7 @@ class Volume:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class VolumeRequest:
     """What a night wants to keep its model in, beside which machine, and until when it needs it."""
 
     source: str
@@ -80,7 +80,7 @@ class VolumeCloud(Cloud, Protocol):
 
 
 @dataclass(frozen=True)
-class Keeper:
+class VolumeContext:
     """The cloud that keeps volumes, what was asked of it, and the time."""
 
     cloud: VolumeCloud
@@ -88,7 +88,7 @@ class Keeper:
     clock: Clock
 
 
-def lend_volume(keeper: Keeper, wanted: Wanted, say: Say) -> Volume:
+def lend_volume(keeper: VolumeContext, wanted: VolumeRequest, say: Say) -> Volume:
     """Attach the model's volume to a machine: the one there is, or a new one; may be repeated.
 
     Raises LeaseError where it is in another region, with another machine, or cannot be had in time. One that was made
@@ -114,7 +114,7 @@ def lend_volume(keeper: Keeper, wanted: Wanted, say: Say) -> Volume:
     return volume
 
 
-def _recall(keeper: Keeper, wanted: Wanted) -> bool:
+def _recall(keeper: VolumeContext, wanted: VolumeRequest) -> bool:
     """Look for what was asked for and is not in sight: whether one of them is there after all.
 
     Whoever asked may have died before the answer, and the cloud's lists lag. Raises CloudError where nobody can say.
@@ -122,12 +122,12 @@ def _recall(keeper: Keeper, wanted: Wanted) -> bool:
     return any(_is_there(keeper, one) for one in keeper.book.kept(keeper.cloud.name) if _is_alike(one, wanted))
 
 
-def _is_alike(one: VolumeOnRecord, wanted: Wanted) -> bool:
+def _is_alike(one: VolumeOnRecord, wanted: VolumeRequest) -> bool:
     name = VolumeName.parse(one.name, one.name.partition("-")[0])
     return name is not None and (name.content, name.region) == (wanted.content, wanted.region)
 
 
-def _is_there(keeper: Keeper, one: VolumeOnRecord) -> bool:
+def _is_there(keeper: VolumeContext, one: VolumeOnRecord) -> bool:
     age_s = (keeper.clock.now() - one.intended_at).total_seconds()
     found = _search(keeper.cloud, keeper.clock, one.name, max(0.0, keeper.cloud.settle_s - age_s))
     if found is None:
@@ -137,7 +137,7 @@ def _is_there(keeper: Keeper, one: VolumeOnRecord) -> bool:
     return found is not None
 
 
-def _find(cloud: VolumeCloud, wanted: Wanted) -> Volume | None:
+def _find(cloud: VolumeCloud, wanted: VolumeRequest) -> Volume | None:
     """The volume with this model that lives longest; None where there is none. LeaseError where it cannot be had."""
     named = [(VolumeName.parse(one.name, cloud.prefix), one) for one in cloud.volumes()]
     fitting = {
@@ -160,7 +160,7 @@ def _find(cloud: VolumeCloud, wanted: Wanted) -> Volume | None:
     return None
 
 
-def make_volume(keeper: Keeper, name: VolumeName, size_gib: int) -> Volume:
+def make_volume(keeper: VolumeContext, name: VolumeName, size_gib: int) -> Volume:
     """Ask for one volume; a call that never arrived is made again, a lost answer is resolved by looking.
 
     Its name is written down before the call. Raises CloudError where there is no volume: one that appears after all is

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bench.client_error.calibration import CalibrationTable, Cell, Point, calibration_id, measure_error, read_report
+from bench.client_error.calibration import CalibrationTable, LoadCell, Point, calibration_id, measure_error, read_report
 from bench.client_error.truth import read_truth
 from bench.errors import CalibrationError, UnreadableResultError
 from bench.loadgen.drivers import METER_PLAN_VERSION, meter_argv
@@ -30,17 +30,17 @@ PATIENCE_S = 300.0  # of one cell: far more than any takes, so that a client tha
 
 
 @dataclass(frozen=True)
-class Kind:
+class CellOptions:
     """What the cells of one calibration have in common: the client's workers, and the server's way to write."""
 
     workers: int = 1
     is_lock_step: bool = False
 
 
-def cells(streams: Sequence[int], ttft_ms: float, itl_ms: float, kind: Kind = Kind()) -> list[Cell]:
+def cells(streams: Sequence[int], ttft_ms: float, itl_ms: float, kind: CellOptions = CellOptions()) -> list[LoadCell]:
     """A cell for each number of streams."""
     return [
-        Cell(
+        LoadCell(
             streams=count,
             ttft_ms=ttft_ms,
             itl_ms=itl_ms,
@@ -54,7 +54,7 @@ def cells(streams: Sequence[int], ttft_ms: float, itl_ms: float, kind: Kind = Ki
 
 
 def calibrate(
-    asked: Sequence[Cell], cache: Path, say: Callable[[str], None], retry_until: float = -math.inf
+    asked: Sequence[LoadCell], cache: Path, say: Callable[[str], None], retry_until: float = -math.inf
 ) -> Iterator[Point]:
     """Measure the meter's error in each cell, client and server on cores of their own where there are enough.
 
@@ -69,7 +69,7 @@ def calibrate(
             yield (point := _measure(cell, server))
 
 
-def _measure(cell: Cell, server: Path) -> Point:
+def _measure(cell: LoadCell, server: Path) -> Point:
     with tempfile.TemporaryDirectory(prefix="nightbench-calibrate-") as name:
         return run_cell(cell, server, Path(name))
 
@@ -94,7 +94,7 @@ def keep_table(data: Path, table: CalibrationTable) -> None:
     write_json(data / "calibration" / f"{table.hostname}-{table.made_at:%Y-%m-%dT%H%M%S}Z.json", table)
 
 
-def run_cell(cell: Cell, server: Path, work: Path) -> Point:
+def run_cell(cell: LoadCell, server: Path, work: Path) -> Point:
     """Measure one cell in an empty folder; raises CalibrationError where it cannot be."""
     on_server, on_client = split_cores(cell.workers)
     with truth_server(server, work / "truth.log", server_options(cell), on_server) as port:
@@ -107,13 +107,13 @@ def run_cell(cell: Cell, server: Path, work: Path) -> Point:
         raise CalibrationError(f"what came of {cell.streams} streams cannot be compared: {error}") from error
 
 
-def server_options(cell: Cell) -> tuple[str, ...]:
+def server_options(cell: LoadCell) -> tuple[str, ...]:
     """The truth server's schedule in this cell."""
     schedule = ("--ttft-us", str(round(cell.ttft_ms * 1e3)), "--itl-us", str(round(cell.itl_ms * 1e3)))
     return (*schedule, "--lockstep") if cell.is_lock_step else schedule
 
 
-def meter_command(cell: Cell, port: int, work: Path) -> tuple[str, ...]:
+def meter_command(cell: LoadCell, port: int, work: Path) -> tuple[str, ...]:
     """Write the meter and its plan into a folder; return the command that drives the cell into `load/` there."""
     meter, plan = work / "meter.pyz", work / "plan.json"
     bundle(meter)
@@ -121,7 +121,7 @@ def meter_command(cell: Cell, port: int, work: Path) -> tuple[str, ...]:
     return meter_argv(Path(sys.executable), meter, plan, work / "load")
 
 
-def _drive(argv: Sequence[str], cell: Cell, cores: frozenset[int]) -> None:
+def _drive(argv: Sequence[str], cell: LoadCell, cores: frozenset[int]) -> None:
     try:
         code, said = run_on(argv, cores, PATIENCE_S)
     except subprocess.TimeoutExpired as error:
@@ -130,7 +130,7 @@ def _drive(argv: Sequence[str], cell: Cell, cores: frozenset[int]) -> None:
         raise CalibrationError(f"the meter ended with {code} at {cell.streams} streams: {said}")
 
 
-def _plan(cell: Cell, port: int) -> dict[str, Any]:
+def _plan(cell: LoadCell, port: int) -> dict[str, Any]:
     return {
         "meter_plan_version": METER_PLAN_VERSION,
         "url": f"http://127.0.0.1:{port}",

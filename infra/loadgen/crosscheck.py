@@ -10,13 +10,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.client_error.crosscheck import METER, Side, Values, driven_by, minus, said_by, truth_scenario, written_in
+from bench.client_error.crosscheck import (
+    METER,
+    ClientRun,
+    Values,
+    driven_by,
+    minus,
+    said_by,
+    truth_scenario,
+    written_in,
+)
 from bench.client_error.truth import read_truth
 from bench.errors import LoadDriverError
-from bench.loadgen.drivers import Target, meter_argv, meter_plan, vllm_bench_argv, vllm_rs_bench_argv
-from bench.loadgen.report import Report
+from bench.loadgen.drivers import LoadTarget, meter_argv, meter_plan, vllm_bench_argv, vllm_rs_bench_argv
+from bench.loadgen.report import LoadReport
 from bench.suite.suite import Driver, Scenario, Suite, Workload
-from infra.engines.server import Bringup, EngineAt, bring_up, stop
+from infra.engines.server import EngineAt, ServerRequest, bring_up, stop
 from infra.hardware.cpu_affinity import run_on, split_cores
 from infra.loadgen.calibration import FEWEST, WAVES
 from infra.loadgen.driver import OFFLINE, driver_version, read_what_came
@@ -32,7 +41,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Ground:
+class CrosscheckSetup:
     """What the clients run with: the engine that holds vLLM's client, caches, and a folder to work in."""
 
     engine: EngineAt
@@ -50,10 +59,10 @@ class Schedule:
 
 
 @contextmanager
-def ground(engine: EngineAt, cache: Path, say: Say) -> Iterator[Ground]:
+def ground(engine: EngineAt, cache: Path, say: Say) -> Iterator[CrosscheckSetup]:
     """A place to cross-check in; gone at the end."""
     with tempfile.TemporaryDirectory(prefix="nightbench-crosscheck-") as name:
-        yield Ground(engine, cache, Path(name), say)
+        yield CrosscheckSetup(engine, cache, Path(name), say)
 
 
 def drivers(engine: EngineAt) -> tuple[Driver, ...]:
@@ -65,7 +74,7 @@ def drivers(engine: EngineAt) -> tuple[Driver, ...]:
     return ("meter", "vllm-bench", "vllm-rs-bench")
 
 
-def check_streams(here: Ground, streams: int, schedule: Schedule) -> list[Side]:
+def check_streams(here: CrosscheckSetup, streams: int, schedule: Schedule) -> list[ClientRun]:
     """Each client with so many streams, and its bias."""
     workload = Workload(
         isl=64, osl=100, concurrency=streams, request_count=max(WAVES * streams, FEWEST), warmup_count=streams
@@ -73,13 +82,13 @@ def check_streams(here: Ground, streams: int, schedule: Schedule) -> list[Side]:
     return check_truth(here, truth_scenario(workload), schedule)
 
 
-def check_truth(here: Ground, scenario: Scenario, schedule: Schedule) -> list[Side]:
+def check_truth(here: CrosscheckSetup, scenario: Scenario, schedule: Schedule) -> list[ClientRun]:
     """Each client's run against the truth server, and its bias in that run."""
     model = prepare_model(scenario.model.source, here.work / "models", here.say)
     return [_on_truth(here, driven_by(scenario, driver), schedule, model) for driver in drivers(here.engine)]
 
 
-def check_engine(here: Ground, suite: Suite, scenario: Scenario, models: Path) -> list[Side]:
+def check_engine(here: CrosscheckSetup, suite: Suite, scenario: Scenario, models: Path) -> list[ClientRun]:
     """Each client's run on the suite's engine; its bias is that of a run with these times against the truth server."""
     driven_by(scenario, "vllm-bench")  # what is wrong is said before a server is started
     reports = _on_engine(here, suite, scenario, prepare_model(scenario.model.source, models, here.say))
@@ -89,26 +98,26 @@ def check_engine(here: Ground, suite: Suite, scenario: Scenario, models: Path) -
     return [_side(side.client, side.version, reports[side.client], side.bias) for side in calibrated]
 
 
-def _side(client: str, version: str | None, report: Report, bias: Values) -> Side:
+def _side(client: str, version: str | None, report: LoadReport, bias: Values) -> ClientRun:
     is_ok = report.requests.is_ok
-    return Side(client, version, said_by(report), bias, requests=len(is_ok), failed=int((~is_ok).sum()))
+    return ClientRun(client, version, said_by(report), bias, requests=len(is_ok), failed=int((~is_ok).sum()))
 
 
-def _on_truth(here: Ground, scenario: Scenario, schedule: Schedule, model: PreparedModel) -> Side:
+def _on_truth(here: CrosscheckSetup, scenario: Scenario, schedule: Schedule, model: PreparedModel) -> ClientRun:
     driver = scenario.workload.driver
     here.say(f"{driver} against the truth server")
     on_server, on_client = split_cores(workers=1)
     options = ("--ttft-us", str(round(schedule.ttft_ms * 1e3)), "--itl-us", str(max(round(schedule.itl_ms * 1e3), 1)))
     log = here.work / f"{driver}-truth.log"
     with truth_server(build_server(here.cache), log, options, on_server) as port:
-        target = Target(f"http://127.0.0.1:{port}", scenario.model.name, model.path, model.vocab_size)
+        target = LoadTarget(f"http://127.0.0.1:{port}", scenario.model.name, model.path, model.vocab_size)
         report, version = _run(here, scenario, target, on_client)
     truth = written_in(read_truth(log.read_bytes()), len(report.requests))
     return _side(driver, version, report, minus(said_by(report), truth))
 
 
-def _on_engine(here: Ground, suite: Suite, scenario: Scenario, model: PreparedModel) -> dict[str, Report]:
-    what = Bringup(
+def _on_engine(here: CrosscheckSetup, suite: Suite, scenario: Scenario, model: PreparedModel) -> dict[str, LoadReport]:
+    what = ServerRequest(
         engine=here.engine,
         scenario=scenario,
         model=model.path,
@@ -120,7 +129,7 @@ def _on_engine(here: Ground, suite: Suite, scenario: Scenario, model: PreparedMo
     )
     server = bring_up(what, here.say)
     try:
-        target = Target(server.base_url, scenario.model.name, model.path, model.vocab_size)
+        target = LoadTarget(server.base_url, scenario.model.name, model.path, model.vocab_size)
         reports = {}
         for driver in drivers(here.engine):
             here.say(f"{driver} on {scenario.engine.name} {scenario.engine.version}")
@@ -130,7 +139,9 @@ def _on_engine(here: Ground, suite: Suite, scenario: Scenario, model: PreparedMo
         stop(server)
 
 
-def _run(here: Ground, scenario: Scenario, target: Target, cores: frozenset[int]) -> tuple[Report, str | None]:
+def _run(
+    here: CrosscheckSetup, scenario: Scenario, target: LoadTarget, cores: frozenset[int]
+) -> tuple[LoadReport, str | None]:
     """Run a scenario's driver to its end; raises LoadDriverError in its own words where it fails."""
     with tempfile.TemporaryDirectory(dir=here.work) as name:
         argv = _argv(here.engine, scenario, target, Path(name))
@@ -139,7 +150,7 @@ def _run(here: Ground, scenario: Scenario, target: Target, cores: frozenset[int]
         return report, driver_version(scenario, here.engine.build, argv)
 
 
-def _argv(engine: EngineAt, scenario: Scenario, target: Target, work: Path) -> tuple[str, ...]:
+def _argv(engine: EngineAt, scenario: Scenario, target: LoadTarget, work: Path) -> tuple[str, ...]:
     load = work / "load"
     result, driver = load / "result.json", scenario.workload.driver
     if driver == "vllm-bench":

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.errors import SuiteError
-from bench.loadgen.drivers import Given
+from bench.loadgen.drivers import RunInputs
 from bench.plan import conversation_share
 from bench.record import NightRecord, PlannedRun
 from bench.suite.suite import ScenarioEntry, Suite, line_of
@@ -108,11 +108,11 @@ def as_at_hand(run: PlannedRun, data: Path) -> PlannedRun:
     return run.model_copy(update={"scenario": run.scenario.model_copy(update={"workload": found})})
 
 
-def given(night: NightRecord, run: PlannedRun) -> Given:
+def given(night: NightRecord, run: PlannedRun) -> RunInputs:
     """What this run is given beside its scenario and seed; raises SuiteError where its trace is not the planned one."""
     work = run.scenario.workload
     conversations = conversation_share(night, run) if work.prompts.kind == "sharegpt" else None
     if work.trace is None:
-        return Given(conversations=conversations)
+        return RunInputs(conversations=conversations)
     file, content = _open(Path(work.trace), work.trace_sha256, f"scenario {run.scenario.name!r}")
-    return Given(read_arrivals(_decoded(content, file), str(file), work.total_count), conversations)
+    return RunInputs(read_arrivals(_decoded(content, file), str(file), work.total_count), conversations)

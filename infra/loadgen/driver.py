@@ -10,8 +10,8 @@ from pathlib import Path
 from bench.errors import LoadDriverError, ServerDiedError
 from bench.loadgen.drivers import (
     NOTHING_GIVEN,
-    Given,
-    Target,
+    LoadTarget,
+    RunInputs,
     meter_argv,
     meter_plan,
     read_report,
@@ -19,7 +19,7 @@ from bench.loadgen.drivers import (
     vllm_bench_argv,
     vllm_rs_bench_argv,
 )
-from bench.loadgen.report import Report
+from bench.loadgen.report import LoadReport
 from bench.suite.suite import Scenario
 from infra.engines.server import RunningServer, explain_end, log_size
 from infra.loadgen.vllm_rs import find_vllm_rs, vllm_rs_version
@@ -35,21 +35,21 @@ OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "VLLM_NO_USAGE_ST
 
 
 @dataclass(frozen=True)
-class Drive:
+class LoadJob:
     """One load: what to ask, of which server, from which machine folder, into which run folder."""
 
     scenario: Scenario
-    target: Target
+    target: LoadTarget
     seed: int
     request_timeout_s: float
     run_timeout_s: float
     machine: Path
     lease_id: str
     run_folder: Path
-    given: Given = NOTHING_GIVEN
+    given: RunInputs = NOTHING_GIVEN
 
 
-def driver_argv(what: Drive, server: RunningServer) -> tuple[str, ...]:
+def driver_argv(what: LoadJob, server: RunningServer) -> tuple[str, ...]:
     """The driver's command line; the meter's plan and single file are written first."""
     load = what.run_folder / "load"
     engine, driver = server.engine.executable, what.scenario.workload.driver
@@ -79,7 +79,7 @@ def driver_version(scenario: Scenario, engine_version: str | None, argv: tuple[s
             return vllm_rs_version(Path(argv[0]))
 
 
-def drive(argv: tuple[str, ...], what: Drive, server: RunningServer, progress: Callable[[float], None]) -> int:
+def drive(argv: tuple[str, ...], what: LoadJob, server: RunningServer, progress: Callable[[float], None]) -> int:
     """Run the driver to its end and return its exit code; `progress` gets the share done, about once a second.
 
     Raises ServerDiedError where the server ended meanwhile and LoadDriverError where the driver took longer than
@@ -104,7 +104,7 @@ def drive(argv: tuple[str, ...], what: Drive, server: RunningServer, progress: C
     return code
 
 
-def _watch(what: Drive, server: RunningServer, pid_file: Path, progress: Callable[[float], None]) -> int | None:
+def _watch(what: LoadJob, server: RunningServer, pid_file: Path, progress: Callable[[float], None]) -> int | None:
     until = time.monotonic() + what.run_timeout_s
     next_progress = 0.0
     while (code := detached.exit_code(pid_file)) is None and time.monotonic() < until:
@@ -129,7 +129,7 @@ def _tail(log: Path) -> str:
     return log.read_text(errors="replace")[-LOG_TAIL_CHARS:].strip() or "it printed nothing"
 
 
-def read_what_came(scenario: Scenario, load: Path) -> Report:
+def read_what_came(scenario: Scenario, load: Path) -> LoadReport:
     """Read what the scenario's driver wrote; raises LoadDriverError where nothing of it can be used."""
     try:
         report = read_report(scenario, [(load / name).read_bytes() for name in report_files(scenario)])

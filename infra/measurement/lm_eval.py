@@ -12,14 +12,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bench.errors import LmEvalError, NightbenchError
-from bench.loadgen.drivers import Target
+from bench.loadgen.drivers import LoadTarget
 from bench.quality.lm_eval import ENVIRONMENT, read_scores, task_argv, why_not
 from bench.record import AskedTask, LmEvalRecord
 from bench.suite.suite import LmEval, Scenario
 from infra.engines import server
 from infra.engines.server import RunningServer
 from infra.measurement.lm_eval_venv import ready_lm_eval
-from infra.measurement.run import Bench
+from infra.measurement.run import RunContext
 from infra.processes import detached
 from infra.settings import Settings
 from infra.storage import store
@@ -33,7 +33,7 @@ Say = Callable[[str], None]
 class _Asking:
     """The tasks and their server, the folder that is written, and until when (of the monotonic clock) there is time."""
 
-    bench: Bench
+    bench: RunContext
     scenario: Scenario
     running: RunningServer
     asked: LmEval
@@ -42,7 +42,7 @@ class _Asking:
     until: float
 
 
-def ask_tasks(bench: Bench, scenario: Scenario, running: RunningServer, say: Say) -> LmEvalRecord:
+def ask_tasks(bench: RunContext, scenario: Scenario, running: RunningServer, say: Say) -> LmEvalRecord:
     """Ask every task of the suite and return the record, which is then on disk; never fails for the harness's sake.
 
     `scenario` is any of this server's. Nothing of the harness is left running. The suite must have tasks.
@@ -122,7 +122,9 @@ def _run(here: _Asking, task: str, log: Path, result: Path) -> int:
 
     Raises LmEvalError where its time is over or the server ended first.
     """
-    target = Target(here.running.base_url, here.scenario.model.name, here.bench.model.path, here.bench.model.vocab_size)
+    target = LoadTarget(
+        here.running.base_url, here.scenario.model.name, here.bench.model.path, here.bench.model.vocab_size
+    )
     argv = task_argv(here.command, here.asked, task, target, here.scenario.engine.max_model_len, result)
     pid_file = here.bench.machine / "lm-eval.pid"
     environment = {**ENVIRONMENT, detached.MARK: here.bench.lease.lease_id}

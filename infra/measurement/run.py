@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from bench.errors import NightbenchError
-from bench.loadgen.drivers import Target
+from bench.loadgen.drivers import LoadTarget
 from bench.plan import prompt_seed
 from bench.quality.passage import VERSION
 from bench.record import (
     Accuracy,
     Busy,
     Calibration,
-    Host,
+    HostFacts,
     LeaseFacts,
     Lineage,
-    Load,
+    LoadRun,
     NightRecord,
     PlannedRun,
     RunRecord,
@@ -37,13 +37,13 @@ from infra.storage import store
 
 
 @dataclass(frozen=True)
-class Bench:
+class RunContext:
     """What is the same for every run on one machine."""
 
     data: Path
     night: NightRecord
     machine: Path
-    host: Host
+    host: HostFacts
     model: PreparedModel
     calibration: Calibration
     lease: LeaseFacts
@@ -73,7 +73,7 @@ class Stopwatch:
 
 
 def measure(
-    bench: Bench, run: PlannedRun, running: RunningServer | NightbenchError, progress: Callable[[float], None]
+    bench: RunContext, run: PlannedRun, running: RunningServer | NightbenchError, progress: Callable[[float], None]
 ) -> RunRecord:
     """Measure one run on this server and return its record, which is then on disk under its final name.
 
@@ -122,7 +122,7 @@ class _Notes:
     progress: Callable[[float], None]
 
 
-def _measure(bench: Bench, run: PlannedRun, running: RunningServer, partial: Path, notes: _Notes) -> None:
+def _measure(bench: RunContext, run: PlannedRun, running: RunningServer, partial: Path, notes: _Notes) -> None:
     log_start = server.log_size(running)
     seed = prompt_seed(bench.night, run)
     with notes.watch.stage("look"):
@@ -130,7 +130,7 @@ def _measure(bench: Bench, run: PlannedRun, running: RunningServer, partial: Pat
     _ask_quality(run, running, notes)
     what = _drive(bench, run, running, partial, seed)
     argv = driver.driver_argv(what, running)
-    load = Load(
+    load = LoadRun(
         driver=run.scenario.workload.driver,
         driver_version=driver.driver_version(run.scenario, facts.engine_version, argv),
         argv=argv,
@@ -172,11 +172,11 @@ def _ask_quality(run: PlannedRun, running: RunningServer, notes: _Notes) -> None
     notes.found["accuracy"] = asked
 
 
-def _drive(bench: Bench, run: PlannedRun, running: RunningServer, partial: Path, seed: int) -> driver.Drive:
+def _drive(bench: RunContext, run: PlannedRun, running: RunningServer, partial: Path, seed: int) -> driver.LoadJob:
     suite = bench.night.suite
-    return driver.Drive(
+    return driver.LoadJob(
         scenario=run.scenario,
-        target=Target(running.base_url, run.scenario.model.name, bench.model.path, bench.model.vocab_size),
+        target=LoadTarget(running.base_url, run.scenario.model.name, bench.model.path, bench.model.vocab_size),
         seed=seed,
         request_timeout_s=suite.request_timeout_s,
         run_timeout_s=suite.run_timeout_s,

@@ -15,7 +15,7 @@ from pydantic import Field, ValidationError, field_validator
 
 from bench.errors import ObjectStoreError
 from bench.frozen import Frozen
-from infra.models.parts import PIECE_BYTES, Kept, KeptFile, Piece, cuts
+from infra.models.parts import PIECE_BYTES, CachedFile, CachedModel, Part, cuts
 from infra.storage.object_store import ObjectStore
 
 ROOT, MANIFEST = "models", "manifest.json"
@@ -24,7 +24,7 @@ KEPT_COMMITS = 2  # of one model, the newest; a suite that moves on leaves the l
 UNFINISHED_MAX = timedelta(days=7)  # what nobody went on uploading for so long is removed
 
 
-class _File(Frozen):
+class _ManifestFile(Frozen):
     name: str
     size: int = Field(ge=0)
     sha256: str = Field(pattern="^[0-9a-f]{64}$")
@@ -45,10 +45,10 @@ class Manifest(Frozen):
     version: Literal[1] = 1
     source: str
     piece_bytes: int = Field(ge=1)
-    files: tuple[_File, ...] = Field(strict=False)
+    files: tuple[_ManifestFile, ...] = Field(strict=False)
 
 
-class ModelShelf:
+class BucketCache:
     """One model at one commit in a bucket; `source` is hf:org/name@<commit>."""
 
     def __init__(self, bucket: ObjectStore, source: str, piece_bytes: int = PIECE_BYTES) -> None:
@@ -59,18 +59,18 @@ class ModelShelf:
         self._model = f"{ROOT}/{repo.replace('/', '--')}"
         self._folder = f"{self._model}/{commit}"
 
-    def find(self) -> Kept | None:
+    def find(self) -> CachedModel | None:
         """The whole model, with an address for each piece; None where there is none that can be read."""
         manifest = self._manifest()
         if manifest is None:
             return None
-        files = tuple(KeptFile(one.name, one.size, one.sha256) for one in manifest.files)
-        return Kept(files, tuple(self._pieces(files, manifest.piece_bytes, "get_object")))
+        files = tuple(CachedFile(one.name, one.size, one.sha256) for one in manifest.files)
+        return CachedModel(files, tuple(self._pieces(files, manifest.piece_bytes, "get_object")))
 
-    def has(self, files: Sequence[KeptFile]) -> bool:
+    def has(self, files: Sequence[CachedFile]) -> bool:
         """Whether its manifest stands for exactly these files."""
         manifest = self._manifest()
-        return manifest is not None and {KeptFile(one.name, one.size, one.sha256) for one in manifest.files} == set(
+        return manifest is not None and {CachedFile(one.name, one.size, one.sha256) for one in manifest.files} == set(
             files
         )
 
@@ -82,7 +82,7 @@ class ModelShelf:
             return None  # it is written again
         return found if found is not None and found.source == self._source else None
 
-    def lacking(self, files: Sequence[KeptFile], damaged: Sequence[str] = ()) -> tuple[Piece, ...]:
+    def lacking(self, files: Sequence[CachedFile], damaged: Sequence[str] = ()) -> tuple[Part, ...]:
         """What is to be put there for these files, with addresses: the pieces that are not there, and damaged files.
 
         From now on, and until `finish`, nobody uses what is there.
@@ -92,13 +92,13 @@ class ModelShelf:
         wanted = self._pieces(files, self._piece_bytes, "put_object")
         return tuple(one for one in wanted if one.file in damaged or there.get(self._name(one)) != one.size)
 
-    def finish(self, files: Sequence[KeptFile]) -> None:
+    def finish(self, files: Sequence[CachedFile]) -> None:
         """Say that the whole model is there; ObjectStoreError where it is not."""
         there = self._bucket.names(self._folder)
         for one in self._pieces(files, self._piece_bytes, "put_object"):
             if there.get(self._name(one)) != one.size:
                 raise ObjectStoreError(f"{self._source}: {self._bucket.place} has not all of {one.file}")
-        listed = tuple(_File(name=one.name, size=one.size, sha256=one.sha256) for one in files)
+        listed = tuple(_ManifestFile(name=one.name, size=one.size, sha256=one.sha256) for one in files)
         manifest = Manifest(source=self._source, piece_bytes=self._piece_bytes, files=listed)
         self._bucket.write(f"{self._folder}/{MANIFEST}", manifest.model_dump_json(indent=1).encode())
 
@@ -118,14 +118,14 @@ class ModelShelf:
         return [*old, *dead]
 
     def _pieces(
-        self, files: Sequence[KeptFile], piece_bytes: int, method: Literal["get_object", "put_object"]
-    ) -> Iterator[Piece]:
+        self, files: Sequence[CachedFile], piece_bytes: int, method: Literal["get_object", "put_object"]
+    ) -> Iterator[Part]:
         for file in files:
             for at, (start, size) in enumerate(cuts(file.size, piece_bytes)):
                 name = f"{self._folder}/{_piece_name(file.name, at)}"
-                yield Piece(file.name, start, size, self._bucket.lend(method, name, LENT_S))
+                yield Part(file.name, start, size, self._bucket.lend(method, name, LENT_S))
 
-    def _name(self, piece: Piece) -> str:
+    def _name(self, piece: Part) -> str:
         return _piece_name(piece.file, piece.start // self._piece_bytes)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from infra.models.parts import Came, Kept, Piece, Sent
+from infra.models.parts import CachedModel, FetchResult, Part, UploadResult
 from infra.models.transfer_process import Hub, HubFailure, Job, run_child
 
 CHILD = Path(__file__).with_name("bucket_child.py")
@@ -17,7 +17,7 @@ CHILD = Path(__file__).with_name("bucket_child.py")
 Wanted = Mapping[str, tuple[int, str | None]]  # the size of a file and its sha256, where the hub says it
 
 
-def fetch_kept(kept: Kept, wanted: Wanted, folder: Path, aside: Path, hub: Hub) -> Came:
+def fetch_kept(kept: CachedModel, wanted: Wanted, folder: Path, aside: Path, hub: Hub) -> FetchResult:
     """Fetch the wanted files that the bucket has into a folder, and say which came whole and why others did not."""
     listed = {file.name: file for file in kept.files}
     unlike = [
@@ -41,10 +41,10 @@ def fetch_kept(kept: Kept, wanted: Wanted, folder: Path, aside: Path, hub: Hub) 
         why = "; ".join(f"{name}: {said}" for name, said in damaged.items())
     if why is None and len(given) < len(wanted):
         why = "it does not have every file"
-    return Came(given, tuple(damaged), why)
+    return FetchResult(given, tuple(damaged), why)
 
 
-def put_pieces(folder: Path, pieces: Sequence[Piece], seconds: float, hub: Hub) -> Sent:
+def put_pieces(folder: Path, pieces: Sequence[Part], seconds: float, hub: Hub) -> UploadResult:
     """Put these pieces of a folder's files where their addresses lead, within so many seconds."""
     until = time.monotonic() + seconds
     with TemporaryDirectory(prefix="nightbench-keeping-") as name:
@@ -60,11 +60,11 @@ def put_pieces(folder: Path, pieces: Sequence[Piece], seconds: float, hub: Hub) 
         try:
             answer = run_child(job, Path(name), hub, moved, program=CHILD)
         except HubFailure as failure:
-            return Sent(0, failure.said)
-    return Sent(int(answer["bytes"]), answer["why"])
+            return UploadResult(0, failure.said)
+    return UploadResult(int(answer["bytes"]), answer["why"])
 
 
-def _told(piece: Piece) -> Job:
+def _told(piece: Part) -> Job:
     return {"file": piece.file, "start": piece.start, "size": piece.size, "url": piece.url.get_secret_value()}
 
 

@@ -28,7 +28,7 @@ CHAT_TEMPLATE = (
 
 
 @dataclass(frozen=True)
-class Shape:
+class LlamaShape:
     """The sizes of a Llama; each attention head is `head_dim` wide."""
 
     hidden: int
@@ -47,14 +47,16 @@ class Shape:
 
 
 # 34.1 M parameters, 68 MB: on two cores a token takes 7-10 ms. Fewer parameters stream too fast to measure.
-SMALL = Shape(hidden=512, layers=8, heads=8, kv_heads=4, intermediate=1408, vocabulary=10240, positions=32768)
+SMALL = LlamaShape(hidden=512, layers=8, heads=8, kv_heads=4, intermediate=1408, vocabulary=10240, positions=32768)
 # 1.3 M parameters, 2.6 MB: for tests that need a model and no speed.
-TINY = Shape(hidden=64, layers=2, heads=2, kv_heads=1, intermediate=176, vocabulary=10240, positions=32768, head_dim=32)
+TINY = LlamaShape(
+    hidden=64, layers=2, heads=2, kv_heads=1, intermediate=176, vocabulary=10240, positions=32768, head_dim=32
+)
 
 SHAPES = {"small": SMALL, "tiny": TINY}
 
 
-def write_small_model(folder: Path, seed: int = 0, shape: Shape = SMALL) -> None:
+def write_small_model(folder: Path, seed: int = 0, shape: LlamaShape = SMALL) -> None:
     """Write the five files of a Hugging Face model into this folder, making it if need be."""
     folder.mkdir(parents=True, exist_ok=True)
     _write_json(folder / "config.json", config(shape))
@@ -68,7 +70,7 @@ def _write_json(path: Path, content: dict[str, object]) -> None:
     path.write_text(json.dumps(content, indent=1, ensure_ascii=True) + "\n", "utf-8")
 
 
-def config(shape: Shape) -> dict[str, object]:
+def config(shape: LlamaShape) -> dict[str, object]:
     """Say what transformers and vLLM build the model from."""
     return {
         "architectures": ["LlamaForCausalLM"],
@@ -149,7 +151,7 @@ def byte_characters() -> list[str]:
     return [chr(byte if byte in shown else next(hidden)) for byte in range(256)]
 
 
-def tokenizer_config(shape: Shape) -> dict[str, object]:
+def tokenizer_config(shape: LlamaShape) -> dict[str, object]:
     """Say what transformers needs beside tokenizer.json, with a short chat template."""
     return {
         "tokenizer_class": "PreTrainedTokenizerFast",
@@ -169,7 +171,7 @@ def silent_tokens() -> Iterator[int]:
     yield from (len(SPECIALS) + byte for byte in range(256) if byte not in PRINTABLE)
 
 
-def _tensors(shape: Shape) -> Iterator[tuple[str, tuple[int, ...], float | None]]:
+def _tensors(shape: LlamaShape) -> Iterator[tuple[str, tuple[int, ...], float | None]]:
     """Each tensor's name, dimensions and standard deviation; None for a norm, which is all ones."""
     queries, keys = shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
     linears = {
@@ -192,7 +194,7 @@ def _tensors(shape: Shape) -> Iterator[tuple[str, tuple[int, ...], float | None]
     yield "lm_head.weight", (shape.vocabulary, shape.hidden), 2 / math.sqrt(shape.hidden)
 
 
-def _write_safetensors(path: Path, shape: Shape, seed: int) -> None:
+def _write_safetensors(path: Path, shape: LlamaShape, seed: int) -> None:
     header: dict[str, object] = {"__metadata__": {"format": "pt"}}
     end = 0
     for name, dimensions, _ in _tensors(shape):

@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 
 from bench.errors import ModelError, NoSpaceError
 from infra.models.bucket_transfer import fetch_kept
-from infra.models.parts import Came, Kept
+from infra.models.parts import CachedModel, FetchResult
 from infra.models.transfer_process import Hub, HubFailure, Job, run_child
 from infra.processes import cancellation
 from infra.storage.store import sha256
@@ -99,11 +99,11 @@ def chosen(files: Sequence[HubFile]) -> tuple[HubFile, ...]:
 
 
 @dataclass(frozen=True)
-class Brought:
+class DownloadedModel:
     """A model that is there and verified: the sha256 of each file, and which way they came."""
 
     hashes: dict[str, str]
-    came: Came
+    came: FetchResult
 
 
 @dataclass(frozen=True)
@@ -119,14 +119,14 @@ class Download:
     aside: Path
     hub: Hub
     say: Say
-    kept: Kept | None = None
+    kept: CachedModel | None = None
 
     @property
     def source(self) -> str:
         """How a suite names this model."""
         return f"hf:{self.repo}@{self.sha}"
 
-    def run(self) -> Brought:
+    def run(self) -> DownloadedModel:
         """Fetch what is missing, verify everything, and return the sha256 of each file by name.
 
         Raises ModelError with the reason in plain words, NoSpaceError where the disk cannot hold it. What arrived
@@ -148,7 +148,7 @@ class Download:
             raise ModelError(f"{self.source}: {wrong[0][1]}, twice; the hub serves a damaged file, choose another sha")
         self._sweep()
         shutil.rmtree(self.aside, ignore_errors=True)
-        return Brought(hashes, came)
+        return DownloadedModel(hashes, came)
 
     def _look(self) -> Listing:
         """The hub's list; where it cannot be had, that of the bucket, whose files had the hub's hashes once."""
@@ -161,9 +161,9 @@ class Download:
             self.say(f"{error}; the bucket's own list is used")
         return Listing(self.sha, tuple(HubFile(one.name, one.size, "", one.sha256) for one in self.kept.files))
 
-    def _ask_bucket(self, files: Sequence[HubFile]) -> Came:
+    def _ask_bucket(self, files: Sequence[HubFile]) -> FetchResult:
         if self.kept is None:
-            return Came()
+            return FetchResult()
         wanted = {file.name: (file.size, file.sha256) for file in self._missing(files)}
         came = fetch_kept(self.kept, wanted, self.folder, self.aside, self.hub)
         self.say(f"{self.source}: the bucket gave {len(came.given)} of {len(wanted)} files")
@@ -262,13 +262,13 @@ class _Progress:
         )
 
 
-def _without(came: Came, wrong: Sequence[tuple[HubFile, str]]) -> Came:
+def _without(came: FetchResult, wrong: Sequence[tuple[HubFile, str]]) -> FetchResult:
     """What a bucket gave, less the files that are not the hub's."""
     bad = {file.name: reason for file, reason in wrong if file.name in came.given}
     if not bad:
         return came
     given = tuple(name for name in came.given if name not in bad)
-    return Came(given, (*came.damaged, *bad), came.why or f"the bucket's {next(iter(bad.values()))}")
+    return FetchResult(given, (*came.damaged, *bad), came.why or f"the bucket's {next(iter(bad.values()))}")
 
 
 def bytes_under(folder: Path) -> int:

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from bench.errors import ModelError, NoSpaceError
-from infra.models.generated import SHAPES, Shape, write_small_model
-from infra.models.hub_download import Brought, Download, hash_files, look
-from infra.models.parts import Came, Kept, KeptFile
+from infra.models.generated import SHAPES, LlamaShape, write_small_model
+from infra.models.hub_download import Download, DownloadedModel, hash_files, look
+from infra.models.parts import CachedFile, CachedModel, FetchResult
 from infra.models.transfer_process import Hub
 from infra.processes.file_lock import alone
 from infra.storage.store import sync
@@ -42,11 +42,11 @@ class PreparedModel:
     bytes: int
     vocab_size: int
     weights_bytes: int
-    came: Came | None = field(default=None, compare=False)  # None: it was there
+    came: FetchResult | None = field(default=None, compare=False)  # None: it was there
 
 
 def prepare_model(
-    source: str, models_dir: Path, say: Say, hub: Hub | None = None, kept: Kept | None = None
+    source: str, models_dir: Path, say: Say, hub: Hub | None = None, kept: CachedModel | None = None
 ) -> PreparedModel:
     """Make or download the model of this source or find it there, and verify every byte; repeating it only verifies.
 
@@ -89,7 +89,7 @@ def _generated(source: str, shape_name: str, seed: int, models_dir: Path, say: S
 
 
 def _from_hub(
-    repo: str, revision: str | None, models_dir: Path, say: Say, hub: Hub, kept: Kept | None
+    repo: str, revision: str | None, models_dir: Path, say: Say, hub: Hub, kept: CachedModel | None
 ) -> PreparedModel:
     models_dir.mkdir(parents=True, exist_ok=True)
     if revision is None or not COMMIT.fullmatch(revision):
@@ -108,7 +108,7 @@ def _from_hub(
     return replace(_prepared(repo, path, revision, found.hashes), came=found.came)
 
 
-def _download(repo: str, sha: str, path: Path, say: Say, hub: Hub, kept: Kept | None) -> Brought:
+def _download(repo: str, sha: str, path: Path, say: Say, hub: Hub, kept: CachedModel | None) -> DownloadedModel:
     """Bring the model under its final name, whole or not at all; what a killed run had finished is used again."""
     unfinished = path.with_name(f".{path.name}.unfinished")
     brought = Download(repo, sha, unfinished, path.with_name(f".{path.name}.download"), hub, say, kept).run()
@@ -121,13 +121,13 @@ def _download(repo: str, sha: str, path: Path, say: Say, hub: Hub, kept: Kept | 
     return brought
 
 
-def list_files(path: Path) -> tuple[KeptFile, ...]:
+def list_files(path: Path) -> tuple[CachedFile, ...]:
     """Every file of a model that is in place, with the hash it was verified by."""
     listed = sorted(_read_manifest(path).items())
-    return tuple(KeptFile(name, (path / name).stat().st_size, digest) for name, digest in listed)
+    return tuple(CachedFile(name, (path / name).stat().st_size, digest) for name, digest in listed)
 
 
-def _make(path: Path, shape: Shape, seed: int) -> None:
+def _make(path: Path, shape: LlamaShape, seed: int) -> None:
     """Write the model under its final name, whole or not at all."""
     unfinished = path.with_name(f".{path.name}.unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)  # what a killed run left
@@ -140,7 +140,7 @@ def _make(path: Path, shape: Shape, seed: int) -> None:
     sync(path.parent)
 
 
-def _demand_free_space(folder: Path, shape: Shape) -> None:
+def _demand_free_space(folder: Path, shape: LlamaShape) -> None:
     needed = shape.weights_bytes + SPARE_BYTES
     free = shutil.disk_usage(folder).free
     if free < needed:

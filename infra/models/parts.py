@@ -17,7 +17,7 @@ SecretUrl = Annotated[SecretStr, PlainSerializer(lambda url: url.get_secret_valu
 
 
 @dataclass(frozen=True)
-class KeptFile:
+class CachedFile:
     """One file of a model; its hash was compared with the hub's when the file came from there."""
 
     name: str
@@ -26,7 +26,7 @@ class KeptFile:
 
 
 @dataclass(frozen=True)
-class Piece:
+class Part:
     """`size` bytes of a file from `start` on, and the address that gives them or takes them."""
 
     file: str
@@ -36,15 +36,15 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Kept:
+class CachedModel:
     """A whole model in a bucket, lent to a machine; the pieces of each file in their order."""
 
-    files: tuple[KeptFile, ...]
-    pieces: tuple[Piece, ...]
+    files: tuple[CachedFile, ...]
+    pieces: tuple[Part, ...]
 
 
 @dataclass(frozen=True)
-class Came:
+class FetchResult:
     """Which files of a model a bucket gave, which it has in another form than the hub, and why it gave no more."""
 
     given: tuple[str, ...] = ()
@@ -62,7 +62,7 @@ class Came:
 
 
 @dataclass(frozen=True)
-class Sent:
+class UploadResult:
     """What was uploaded, and why not the rest; None where all of it was."""
 
     bytes: int

@@ -14,7 +14,7 @@ END_PATIENCE_S = 2.0
 
 
 @dataclass(frozen=True)
-class Said:
+class ProgramResult:
     """How a tool ended and what it said; `exit_code` is None where it had to be given up."""
 
     argv: tuple[str, ...]
@@ -40,7 +40,7 @@ def is_there(name: str) -> bool:
     return shutil.which(name) is not None
 
 
-def run_tool(argv: Sequence[str], *, timeout_s: float) -> Said:
+def run_tool(argv: Sequence[str], *, timeout_s: float) -> ProgramResult:
     """Run a program to its end; one that hangs is killed, one that is not there fails like any other.
 
     A tool that asks a wedged GPU sleeps in the kernel and cannot even be killed: it is left behind then.
@@ -56,14 +56,14 @@ def run_tool(argv: Sequence[str], *, timeout_s: float) -> Said:
             start_new_session=True,
         )
     except OSError as error:
-        return Said(tuple(argv), 127, "", str(error))
+        return ProgramResult(tuple(argv), 127, "", str(error))
     try:
         with cancellation.waiting_for(process):
             out, err = process.communicate(timeout=timeout_s)
     except subprocess.TimeoutExpired:
         _give_up(process)
-        return Said(tuple(argv), None, "", f"given up after {timeout_s:g} s")
-    return Said(tuple(argv), process.returncode, out, err)
+        return ProgramResult(tuple(argv), None, "", f"given up after {timeout_s:g} s")
+    return ProgramResult(tuple(argv), process.returncode, out, err)
 
 
 def _give_up(process: subprocess.Popen[str]) -> None:

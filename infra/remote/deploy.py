@@ -42,14 +42,14 @@ _NEEDED = "import huggingface_hub, numpy, psutil, pyarrow, pydantic, pydantic_se
 
 
 @dataclass(frozen=True)
-class Shipped:
+class DeployedCode:
     """Where the code is on a machine and what runs it, both to be named in a shell."""
 
     code: str
     python: str
 
 
-def ship(host: Host, python: str | None, say: Say, sleep: Callable[[float], None]) -> Shipped:
+def deploy(host: Host, python: str | None, say: Say, sleep: Callable[[float], None]) -> DeployedCode:
     """Put code and environment on a machine, or find them there; repeating costs one question.
 
     `python` names an interpreter there that has everything. Raises EnvironmentOnMachineError where the environment
@@ -60,11 +60,11 @@ def ship(host: Host, python: str | None, say: Say, sleep: Callable[[float], None
     _put_code(host, archive, code, say)
     if python is not None:
         _require_python(host, python)
-        return Shipped(code, python)
+        return DeployedCode(code, python)
     venv = f"{HOME}/venv/{hashlib.sha256(_locks()).hexdigest()[:16]}"
     if not _is_there(host, f"{venv}/.complete"):
         _install(host, code, venv, say, sleep)
-    return Shipped(code, f"{venv}/bin/python")
+    return DeployedCode(code, f"{venv}/bin/python")
 
 
 def make_archive() -> bytes:

@@ -39,7 +39,7 @@ class Ran:
 
 
 @dataclass(frozen=True)
-class Look:
+class JobStatus:
     """What a detached process is doing: `gone` means that it ended without leaving an exit code, killed say."""
 
     state: Literal["running", "ended", "gone"]
@@ -79,7 +79,7 @@ class Host(Protocol):
         """
         ...
 
-    def look(self, folder: str, log_from: int = 0) -> Look:
+    def look(self, folder: str, log_from: int = 0) -> JobStatus:
         """Say what the program that was started in this folder is doing, by whatever connection it was started."""
         ...
 

@@ -38,7 +38,7 @@ NO_STATUS = -1  # paramiko's word for a channel that was closed before its comma
 logging.getLogger("paramiko").setLevel(logging.CRITICAL)
 
 
-class Line:
+class SshConnection:
     """An open connection to one machine. Not for two threads at once."""
 
     def __init__(self, access: Access, connect_timeout_s: float = CONNECT_TIMEOUT_S) -> None:

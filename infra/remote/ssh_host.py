@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from bench.errors import TransferError
-from infra.remote.host import Look
+from infra.remote.host import JobStatus
 from infra.remote.ssh_shell import STEP_TIMEOUT_S, SshShell
 from infra.storage.store import sha256
 
@@ -127,7 +127,7 @@ class SshHost(SshShell):
         words = shlex.join([environment_file or "", *argv])
         self.ask(_DETACH.replace("{folder}", shlex.quote(folder)).replace("{words}", words))
 
-    def look(self, folder: str, log_from: int = 0) -> Look:
+    def look(self, folder: str, log_from: int = 0) -> JobStatus:
         """Say what the program of this folder is doing, and what it logged from this byte on."""
         script = _LOOK.replace("{folder}", shlex.quote(folder)).replace("{first}", str(log_from + 1))
         return _read_look(self.ask(script.replace("{count}", str(LOOK_BYTES))))
@@ -138,13 +138,13 @@ class SshHost(SshShell):
         self.ask(script, timeout_s=STEP_TIMEOUT_S + patience_s)
 
 
-def _read_look(text: str) -> Look:
+def _read_look(text: str) -> JobStatus:
     head, _, log = text.partition("\n")
     state, _, code = head.partition(" ")
     logged = base64.b64decode(log)
     if state == "ended":
-        return Look("ended", int(code), logged)
-    return Look("running" if state == "running" else "gone", None, logged)
+        return JobStatus("ended", int(code), logged)
+    return JobStatus("running" if state == "running" else "gone", None, logged)
 
 
 def _transfer_s(size: int) -> float:

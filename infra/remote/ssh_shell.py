@@ -16,7 +16,7 @@ from bench.errors import (
     UnreachableHostError,
 )
 from infra.remote.host import Access, Ran, Say
-from infra.remote.ssh_connection import CONNECT_TIMEOUT_S, Line
+from infra.remote.ssh_connection import CONNECT_TIMEOUT_S, SshConnection
 
 STEP_TIMEOUT_S = 60.0
 PATIENCE_S = 120.0  # how long a step that may be repeated is repeated over lost connections
@@ -34,7 +34,7 @@ class SshShell:
         self.access = access
         self._patience_s = patience_s
         self._connect_s = connect_s
-        self._line: Line | None = None
+        self._line: SshConnection | None = None
 
     def run(self, script: str, *, timeout_s: float = STEP_TIMEOUT_S, stdin: bytes = b"", say: Say | None = None) -> Ran:
         """Run a shell script to its end. Raises NotReadyError where something else was run in its place.
@@ -77,10 +77,10 @@ class SshShell:
         """The same machine, given up on sooner or later."""
         return type(self)(self.access, patience_s=patience_s, connect_s=min(self._connect_s, patience_s))
 
-    def _connected(self) -> Line:
+    def _connected(self) -> SshConnection:
         if self._line is None or not self._line.is_open:
             self.close()
-            self._line = Line(self.access, self._connect_s)
+            self._line = SshConnection(self.access, self._connect_s)
         return self._line
 
     def _steadily(self, step: Callable[[], T]) -> T:

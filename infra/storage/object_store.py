@@ -31,7 +31,7 @@ DIGEST = "sha256"  # the name of our metadata
 
 
 @dataclass(frozen=True)
-class Place:
+class BucketLocation:
     """A bucket, who keeps it, and what all our names in it begin with; keys come from the usual AWS environment."""
 
     bucket: str
@@ -44,7 +44,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Patience:
+class RequestLimits:
     """How long one request may take, and how often it is made."""
 
     connect_s: float = 5.0
@@ -55,8 +55,8 @@ class Patience:
 class ObjectStore:
     """One bucket. Every method raises ObjectStoreError, with what failed and the next step."""
 
-    def __init__(self, place: Place, patience: Patience | None = None) -> None:
-        patience = patience or Patience()
+    def __init__(self, place: BucketLocation, patience: RequestLimits | None = None) -> None:
+        patience = patience or RequestLimits()
         self.place = place
         config = Config(
             connect_timeout=patience.connect_s,

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from bench.errors import ObjectStoreError, UnreadableResultError
 from bench.record import Uploads
 from infra.storage import store
-from infra.storage.object_store import ObjectStore, Place, within
+from infra.storage.object_store import BucketLocation, ObjectStore, within
 
 FETCHING = ".fetching-"
 OWN_FILES = ("*.json", "leases/*.json", "servers/*.log")  # of a night, beside its runs
@@ -46,7 +46,7 @@ def whole_runs(data: Path, night: str) -> list[str]:
     return sorted(str(path.parent.relative_to(folder)) for path in manifests)
 
 
-def missing(data: Path, night: str, place: Place) -> list[str]:
+def missing(data: Path, night: str, place: BucketLocation) -> list[str]:
     """The whole runs of a night that this bucket does not have, as far as is written down."""
     known = read_uploads(data, night)
     done = known.runs if known.place == str(place) else {}
@@ -54,7 +54,9 @@ def missing(data: Path, night: str, place: Place) -> list[str]:
     return [run for run in whole_runs(data, night) if done.get(run) != store.sha256(folder / run / store.MANIFEST)]
 
 
-def salvage(open_store: Callable[[], ObjectStore], place: Place, data: Path, night: str, grace_s: float) -> list[str]:
+def salvage(
+    open_store: Callable[[], ObjectStore], place: BucketLocation, data: Path, night: str, grace_s: float
+) -> list[str]:
     """Upload every whole run of a night that is not there yet, then the night's own files; why what failed did.
 
     Never raises for the bucket's sake, and takes no longer than the grace.
@@ -82,13 +84,13 @@ def salvage(open_store: Callable[[], ObjectStore], place: Place, data: Path, nig
     return _conclude(data, night, place, failed)
 
 
-def _note(data: Path, night: str, place: Place, runs: dict[str, str]) -> None:
+def _note(data: Path, night: str, place: BucketLocation, runs: dict[str, str]) -> None:
     known = read_uploads(data, night)
     done = known.runs if known.place == str(place) else {}
     store.write_json(uploads_file(data, night), Uploads(place=str(place), runs=done | runs))
 
 
-def _conclude(data: Path, night: str, place: Place, failed: dict[str, str]) -> list[str]:
+def _conclude(data: Path, night: str, place: BucketLocation, failed: dict[str, str]) -> list[str]:
     """Write down what is missing and why, and say it."""
     left = missing(data, night, place)
     known = read_uploads(data, night)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.loadgen.report import Report
+from bench.loadgen.report import LoadReport
 from bench.loadgen.server_view import Scrapes, ServerTimes
 from bench.metrics import (
     PERCENTILE_MIN_SAMPLES,
@@ -16,7 +16,17 @@ from bench.metrics import (
     percentile_name,
     percentile_s,
 )
-from bench.record import Accuracy, Answers, CalibratedLoad, Calibration, Host, Lineage, Load, RunRecord, Server
+from bench.record import (
+    Accuracy,
+    Answers,
+    CalibratedLoad,
+    Calibration,
+    HostFacts,
+    Lineage,
+    LoadRun,
+    RunRecord,
+    ServerFacts,
+)
 from bench.steady import PARTS, Steady
 from bench.suite.suite import Engine, Machine, Model, Quality, Scenario, Workload
 
@@ -43,8 +53,10 @@ def with_workload(workload: Workload, scenario: Scenario = SCENARIO) -> Scenario
     return scenario.model_copy(update={"workload": workload})
 
 
-HOST = Host(hostname="host-1", kernel="6.1", cpu_model=None, cpu_count=2, memory_bytes=1 << 33, python_version="3.11")
-LOAD = Load(driver="meter", driver_version="0.1.0", argv=(), seed=1, exit_code=0)
+HOST = HostFacts(
+    hostname="host-1", kernel="6.1", cpu_model=None, cpu_count=2, memory_bytes=1 << 33, python_version="3.11"
+)
+LOAD = LoadRun(driver="meter", driver_version="0.1.0", argv=(), seed=1, exit_code=0)
 # Far more than any run that these builders make.
 CALIBRATION = Calibration(
     calibration_id="c0ffee",
@@ -70,7 +82,7 @@ def run_record(scenario: Scenario = SCENARIO, quality: Quality | None = None) ->
         ended_at=STARTED_AT,
         asked=scenario,
         quality=quality or Quality(),
-        server=Server(
+        server=ServerFacts(
             engine_version=scenario.engine.version,
             engine_build=None,
             served_model="small",
@@ -130,7 +142,7 @@ class Measured:
     """A measured run as the audit sees it; `stored` replaces columns of the row that its requests would give."""
 
     record: RunRecord
-    report: Report
+    report: LoadReport
     deltas: dict[str, float] | None
     stored: Row
     scrapes: Scrapes | None = None
@@ -163,7 +175,7 @@ def healthy(answers: Sequence[Answer], workload: Workload, quality: Quality | No
     """A run in which the server counted what the client counted, warm-up included."""
     requests = requests_of(answers, input_tokens=workload.isl)
     asked, sent = workload.warmup_count, len(answers) + workload.warmup_count
-    report = Report(
+    report = LoadReport(
         requests=requests,
         planned_count=workload.request_count,
         warmup_count=asked,

@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from bench.audit.claim import Asked, Claim, Lineage, Metric, Said
+from bench.audit.claim import Claim, ClaimedConfig, ClaimedTotals, ClaimSource, Metric
 from bench.audit.judge import Finding, judge_claims
 from bench.audit.rules import CLAIM_RULES
 from bench.audit.rules.identities import IDENTITY_RULES
 from warehouse.rows.catalog_subject import subject_of
 
-LINEAGE = Lineage("measured.json", "0" * 64, "", "test", 1, "vllm bench serve", "0.11.0")
-ASKED = Asked(
+LINEAGE = ClaimSource("measured.json", "0" * 64, "", "test", 1, "vllm bench serve", "0.11.0")
+ASKED = ClaimedConfig(
     model="meta-llama/Llama-3.1-8B-Instruct",
     precision="bf16",
     kv_precision="bf16",
@@ -33,7 +33,7 @@ ASKED = Asked(
     weights_source="log",
 )
 # 16 streams of 7 ms a token and 150 ms to the first: 320 requests of 500 tokens.
-SAID = Said(
+SAID = ClaimedTotals(
     completed=320,
     failed=0,
     duration_s=72.86,

@@ -15,7 +15,7 @@ import numpy as np
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from bench.audit.claim import Asked, Claim, Lineage, Metric, Said, Series, ServerSaid
+from bench.audit.claim import Claim, ClaimedConfig, ClaimedTotals, ClaimSource, Metric, RequestSeries, ServerCounters
 from bench.catalog.rows import CatalogModel, Gpu
 from bench.metrics import PERCENTILE_MIN_SAMPLES, Floats, Ints
 from bench.physics import Group, checkpoint_bytes, least_step_s, needed_gib, prefill_flops, room_gib
@@ -127,7 +127,7 @@ class Simulated:
     step_ends_s: Floats
 
     @property
-    def series(self) -> Series:
+    def series(self) -> RequestSeries:
         """What a client saw of each request, in order of sending."""
         first = self.step_ends_s[self.first_step]
         last = self.step_ends_s[self.first_step + self.output_tokens - 1]
@@ -135,7 +135,7 @@ class Simulated:
             np.diff(self.step_ends_s[at : at + count])
             for at, count in zip(self.first_step, self.output_tokens, strict=True)
         ]
-        return Series(
+        return RequestSeries(
             input_tokens=np.full(len(self.sent_s), self.load.isl, dtype=np.int64),
             output_tokens=self.output_tokens,
             is_ok=np.ones(len(self.sent_s), dtype=np.bool_),
@@ -226,7 +226,7 @@ def claim_of(simulated: Simulated, *, has_series: bool = True) -> Claim:
     """What the client claims; without its series only the aggregates."""
     series, load = simulated.series, simulated.load
     claim = Claim(
-        lineage=Lineage("simulated.json", "0" * 64, "", "simulated", 1, "vllm bench serve", "0.33.0"),
+        lineage=ClaimSource("simulated.json", "0" * 64, "", "simulated", 1, "vllm bench serve", "0.33.0"),
         asked=_asked(load, len(simulated.sent_s), float(simulated.output_tokens.mean())),
         label="simulated",
     )
@@ -234,7 +234,7 @@ def claim_of(simulated: Simulated, *, has_series: bool = True) -> Claim:
     return claim if has_series else replace(claim, series=None)
 
 
-def claim_from(claim: Claim, load: Load, series: Series) -> Claim:
+def claim_from(claim: Claim, load: Load, series: RequestSeries) -> Claim:
     """The claim with these series and everything that follows from those that are good."""
     good = good_of(series)
     said = said_of(good, load)
@@ -248,7 +248,7 @@ def claim_from(claim: Claim, load: Load, series: Series) -> Claim:
     )
 
 
-def good_of(series: Series) -> Series:
+def good_of(series: RequestSeries) -> RequestSeries:
     """The good requests alone."""
     if series.is_ok is None or series.is_ok.all() or series.gap_at is None or series.gap_s is None:
         return series
@@ -265,10 +265,10 @@ def good_of(series: Series) -> Series:
     )
 
 
-def _asked(load: Load, requests: int, osl: float) -> Asked:
+def _asked(load: Load, requests: int, osl: float) -> ClaimedConfig:
     """`osl` is the mean of the lengths that were drawn."""
     model, group = load.model, load.group
-    return Asked(
+    return ClaimedConfig(
         model=model.model,
         precision=group.precision,
         kv_precision="bf16",
@@ -295,7 +295,7 @@ def _asked(load: Load, requests: int, osl: float) -> Asked:
     )
 
 
-def said_of(series: Series, load: Load) -> Said:
+def said_of(series: RequestSeries, load: Load) -> ClaimedTotals:
     """The totals and rates of a series, as `vllm bench serve` computes them; every request is a good one."""
     assert series.start_s is not None
     assert series.e2el_s is not None
@@ -305,7 +305,7 @@ def said_of(series: Series, load: Load) -> Said:
     begin_s = 0.0 if load.rate_per_s is not None else float(series.start_s.min())
     duration_s = float((series.start_s + series.e2el_s).max()) - begin_s
     inputs, outputs = int(series.input_tokens.sum()), int(series.output_tokens.sum())
-    return Said(
+    return ClaimedTotals(
         completed=completed,
         failed=0,
         duration_s=duration_s,
@@ -323,7 +323,7 @@ def said_of(series: Series, load: Load) -> Said:
     )
 
 
-def _peak(series: Series) -> float:
+def _peak(series: RequestSeries) -> float:
     """The most tokens that came in one second, counted from the first request on."""
     assert series.gap_s is not None
     assert series.gap_at is not None
@@ -337,7 +337,7 @@ def _peak(series: Series) -> float:
     return float(np.bincount(at.astype(np.int64)).max())
 
 
-def latencies_of(series: Series) -> Mapping[Metric, Mapping[str, float]]:
+def latencies_of(series: RequestSeries) -> Mapping[Metric, Mapping[str, float]]:
     """Every statistic of every latency, percentiles only where so many requests support them."""
     assert series.ttft_s is not None
     assert series.e2el_s is not None
@@ -362,11 +362,11 @@ def _statistics(values: Floats, requests: int) -> dict[str, float]:
     return found
 
 
-def _server(series: Series, said: Said) -> ServerSaid:
+def _server(series: RequestSeries, said: ClaimedTotals) -> ServerCounters:
     """Counters that agree, and histograms of a server a little quicker than its client."""
     found = latencies_of(series)
     assert said.total_output_tokens is not None
-    return ServerSaid(
+    return ServerCounters(
         requests=float(said.completed or 0),
         prompt_tokens=float(said.total_input_tokens or 0),
         generated_tokens=float(said.total_output_tokens),

@@ -8,9 +8,9 @@ from bench.record import (
     METHOD_VERSION,
     RECORD_VERSION,
     Busy,
-    Host,
+    HostFacts,
     LeaseFacts,
-    Load,
+    LoadRun,
     NightRecord,
     RunRecord,
     Weights,
@@ -20,7 +20,7 @@ from tests.bench.builders import CLOSED, OPEN, SCENARIO, STARTED_AT, run_record
 
 FULL = run_record().model_copy(
     update={
-        "host": Host(
+        "host": HostFacts(
             hostname="bench-1",
             kernel="6.8.0",
             cpu_model="EPYC 9575F",
@@ -30,7 +30,9 @@ FULL = run_record().model_copy(
             python_version="3.11.7",
         ),
         "weights": Weights(revision="seed-0", sha256="1" * 64, bytes=12_345_678),
-        "load": Load(driver="meter", driver_version="0.1.0", argv=("python", "-I", "meter.pyz"), seed=3, exit_code=0),
+        "load": LoadRun(
+            driver="meter", driver_version="0.1.0", argv=("python", "-I", "meter.pyz"), seed=3, exit_code=0
+        ),
         "busy": Busy(load_average_before=0.1, load_average_after=1.9, steal_share=None),
         "lease": LeaseFacts(lease_id="l-1", cloud="local", machine_id="m-1", usd_per_hour=0.0),
         "stage_s": {"load": 12.5},

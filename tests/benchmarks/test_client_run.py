@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench.client_error.calibration import Cell
+from bench.client_error.calibration import LoadCell
 from bench.client_error.truth import Truth, read_truth
 from bench.errors import CalibrationError
 from benchmarks import client_run
@@ -91,7 +91,7 @@ def test_cpu_that_nobody_sampled_is_not_known() -> None:
 
 def test_a_slot_that_stands_idle_is_load_not_drawn() -> None:
     truth = read_truth(log_of(late_ns=0))
-    three_slots = Cell(3, CELL.ttft_ms, CELL.itl_ms, CELL.output_tokens, CELL.request_count)
+    three_slots = LoadCell(3, CELL.ttft_ms, CELL.itl_ms, CELL.output_tokens, CELL.request_count)
 
     assert compare(three_slots, truth, said(truth), watched((0, 0.0))).load_share == pytest.approx(2 / 3)
 
@@ -150,7 +150,7 @@ def test_a_client_that_was_not_installed_says_so_in_every_cell(tmp_path: Path) -
 
 def test_a_slow_client_is_not_run_above_what_it_can_do(tmp_path: Path) -> None:
     slow = next(client for client in CLIENTS if client.is_slow)
-    large = Cell(2000, 200, 20, 100, 6000)
+    large = LoadCell(2000, 200, 20, 100, 6000)
 
     run = run_client(Bench(tmp_path, tmp_path, {slow.name: tmp_path}, tmp_path), slow, large, 0, 0)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.client_error.calibration import Cell
+from bench.client_error.calibration import LoadCell
 from bench.client_error.truth import read_truth
 from benchmarks.clients import CLIENTS, aiperf, bare_loop, guidellm, meter, sglang_bench, vllm_bench, vllm_rs
 from benchmarks.clients.client import MEANS, OFFLINE, POOLED, Asked, Client, UnreadableError
@@ -33,7 +33,7 @@ CHAT_WORDS = {
     aiperf.NAME: "chat",
 }
 GAPS = [250.0, 250.0, 500.0, 250.0]
-CELL = Cell(streams=3, ttft_ms=200, itl_ms=20, output_tokens=100, request_count=9)
+CELL = LoadCell(streams=3, ttft_ms=200, itl_ms=20, output_tokens=100, request_count=9)
 
 
 @pytest.fixture
@@ -133,7 +133,10 @@ def test_a_client_that_refuses_a_folder_when_offline_is_not_told_to_be(monkeypat
 
 
 def test_the_floor_is_a_closed_loop_that_reads_every_token(tmp_path: Path) -> None:
-    server, cell = build_server(tmp_path / "cache"), Cell(4, ttft_ms=20, itl_ms=5, output_tokens=10, request_count=8)
+    server, cell = (
+        build_server(tmp_path / "cache"),
+        LoadCell(4, ttft_ms=20, itl_ms=5, output_tokens=10, request_count=8),
+    )
     with truth_server(server, tmp_path / "truth.log", server_options(cell), None) as port:
         asked = Asked(cell, 4, port, tmp_path, tmp_path)
         subprocess.run(bare_loop.command(bare_loop.install(tmp_path, print), asked), check=True, timeout=60)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.catalog.csv_rows import Row
+from bench.catalog.csv_rows import CsvRow
 from bench.catalog.names import Name, Names
 from bench.errors import CatalogError
 from catalog import read
@@ -217,6 +217,6 @@ def test_a_name_of_two_rows_is_refused() -> None:
 
 
 def test_every_name_has_a_source() -> None:
-    rows: tuple[Row, ...] = Name.table(Path(read.__file__).with_name("names.csv").read_text("utf-8"), "names.csv")
+    rows: tuple[CsvRow, ...] = Name.table(Path(read.__file__).with_name("names.csv").read_text("utf-8"), "names.csv")
 
     assert all(row.source for row in rows)

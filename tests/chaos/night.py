@@ -19,13 +19,13 @@ from bench.machine.names import MachineName
 from flows.ending import end_well
 from infra.clock import Clock
 from infra.clouds.digitalocean.client import Calls, make_client
-from infra.clouds.digitalocean.cloud import Account
+from infra.clouds.digitalocean.cloud import AccountSetup
 from infra.leases.acquire import take_lease
 from infra.leases.ledger_recovery import ledger_or_empty
-from infra.leases.offers import Choice, Wish
+from infra.leases.offers import Choice, LeaseRequest
 from infra.leases.reaper import Reaped, reap
 from infra.leases.release import give_back, silent, why_silent
-from infra.leases.volumes import Keeper, Volume, Wanted, detach_volume, lend_volume
+from infra.leases.volumes import Volume, VolumeContext, VolumeRequest, detach_volume, lend_volume
 from infra.ledger.ledger import Lease, Ledger
 from infra.remote.host import Access
 from infra.remote.ssh_host import SshHost
@@ -69,7 +69,7 @@ class Place:
 class Life:
     """What a night wants, how long it works, and when it dies."""
 
-    wish: Wish
+    wish: LeaseRequest
     dies_after: str | None = None
     dies_by: int = signal.SIGKILL
     dies_times: int = 1
@@ -95,16 +95,16 @@ class WanderingClock:
         self._inner.sleep(seconds)
 
 
-def wish(*regions: str, kind: str = "gpu-mi300x1-192gb", minutes: float = LEASE_MINUTES) -> Wish:
+def wish(*regions: str, kind: str = "gpu-mi300x1-192gb", minutes: float = LEASE_MINUTES) -> LeaseRequest:
     """One machine for two hours, where it can be had."""
-    return Wish((Choice(kind),), minutes=minutes, regions=regions or ("atl1", "tor1"), budget_usd=100.0)
+    return LeaseRequest((Choice(kind),), minutes=minutes, regions=regions or ("atl1", "tor1"), budget_usd=100.0)
 
 
 def cloud_at(place: Place, clock: Clock, steps: Steps, seed: int = 0) -> MortalCloud:
     """The cloud by the client that is used for the real one; silence is noticed soon."""
     client = make_client(SecretStr(place.token), place.url, place.ca, connect_timeout_s=5.0, read_timeout_s=0.5)
     calls = Calls("digitalocean", clock, jitter=random.Random(seed).random)
-    return MortalCloud(steps, client, calls, place.keys, _first_boot, Account())
+    return MortalCloud(steps, client, calls, place.keys, _first_boot, AccountSetup())
 
 
 def _first_boot(name: MachineName, keys: LeaseKeys) -> str:
@@ -131,7 +131,7 @@ def _live(place: Place, life: Life, steps: Steps) -> None:
     cloud.offers()
     steps.after("S0")
     lease = _take(cloud, ledger, clock, life)
-    keeper = Keeper(cloud, MortalBook(steps, place.ledger_file, clock), clock)
+    keeper = VolumeContext(cloud, MortalBook(steps, place.ledger_file, clock), clock)
     volume = None
     try:
         _prepare(place, lease, steps)
@@ -143,11 +143,11 @@ def _live(place: Place, life: Life, steps: Steps) -> None:
         give_back(cloud, ledger, clock, lease.lease_id)
 
 
-def _lend(keeper: Keeper, lease: Lease, life: Life, steps: Steps) -> Volume | None:
+def _lend(keeper: VolumeContext, lease: Lease, life: Life, steps: Steps) -> Volume | None:
     """The model's volume, where the night wants one and can have it; else it goes on without."""
     if life.volume_gib is None or lease.machine_id is None or lease.region is None:
         return None
-    wanted = Wanted(SOURCE, life.volume_gib, lease.machine_id, lease.region, lease.expires_at)
+    wanted = VolumeRequest(SOURCE, life.volume_gib, lease.machine_id, lease.region, lease.expires_at)
     try:
         volume = lend_volume(keeper, wanted, silent)
     except NightbenchError:
@@ -156,7 +156,7 @@ def _lend(keeper: Keeper, lease: Lease, life: Life, steps: Steps) -> Volume | No
     return volume
 
 
-def _let_go(keeper: Keeper, lease: Lease, volume: Volume | None) -> None:
+def _let_go(keeper: VolumeContext, lease: Lease, volume: Volume | None) -> None:
     if volume is not None and lease.machine_id is not None:
         with suppress(NightbenchError):
             detach_volume(keeper.cloud, keeper.clock, volume, lease.machine_id)

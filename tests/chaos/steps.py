@@ -10,7 +10,7 @@ from typing import Any
 
 from bench.machine.names import VolumeName
 from infra.clock import Clock
-from infra.clouds.cloud import Found, Order
+from infra.clouds.cloud import CloudMachine, MachineOrder
 from infra.clouds.digitalocean.cloud import DigitalOcean
 from infra.leases.volumes import Volume
 from infra.ledger.ledger import Intent, Ledger
@@ -67,7 +67,7 @@ class MortalCloud(DigitalOcean):
         super().__init__(*parts)
         self._steps = steps
 
-    def rent(self, order: Order) -> Found:
+    def rent(self, order: MachineOrder) -> CloudMachine:
         found = super().rent(order)
         self._steps.after("S2")
         return found

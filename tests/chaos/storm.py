@@ -14,7 +14,7 @@ from typing import Any
 
 from bench.errors import NightbenchError
 from bench.machine.names import ImageName
-from infra.leases.offers import Choice, Wish
+from infra.leases.offers import Choice, LeaseRequest
 from tests.chaos.night import Life, live, reap_and_die, reap_beside, reap_once
 from tests.chaos.processes_of_nights import let_it_catch_up, run, start, wait_for
 from tests.chaos.steps import STEPS, VOLUME_STEPS
@@ -132,7 +132,7 @@ def _life(dice: random.Random, seed: int) -> Life:
     # No date can be read in this name, so it is to go as soon as somebody sees it.
     unwanted = str(ImageName("0badc0de", None))
     kinds = dice.choice(((MI300X,), (MI300X, "gpu-mi325x1-256gb"), (SPOT, MI300X)))
-    wanted = Wish(
+    wanted = LeaseRequest(
         tuple(Choice(kind) for kind in kinds),
         minutes=dice.choice((45.0, 90.0, 120.0)),
         budget_usd=BUDGET_USD,

@@ -80,7 +80,7 @@ ABOUT_SPEED = {
 
 
 @dataclass(frozen=True)
-class House:
+class NightFixture:
     """A data folder with a suite, and how to run the command line on it."""
 
     data: Path
@@ -119,7 +119,7 @@ class House:
         return [*running, *machines, *leases, *map(str, names), *map(str, halves)]
 
 
-def make_house(folder: Path, prefect_home: Path) -> House:
+def make_house(folder: Path, prefect_home: Path) -> NightFixture:
     """A house in a folder of its own; only those who are given its environment know of it."""
     executable = folder / "vllm"
     executable.write_text(f'#!/bin/sh\nexec "{sys.executable}" -u "{TRUTH_SERVER}" "$@"\n')
@@ -129,19 +129,19 @@ def make_house(folder: Path, prefect_home: Path) -> House:
     environment = {**os.environ, **settings, "PREFECT_HOME": str(prefect_home)}
     for name in ("PREFECT_API_URL", "PREFECT_API_DATABASE_CONNECTION_URL"):
         environment.pop(name, None)
-    made = House(data, folder / "suite.toml", environment)
+    made = NightFixture(data, folder / "suite.toml", environment)
     made.write_suite()
     return made
 
 
-def live_in(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def live_in(house: NightFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let this very process have the house's settings."""
     for name in ("NIGHTBENCH_DATA", "NIGHTBENCH_VLLM_EXECUTABLE"):
         monkeypatch.setenv(name, house.environment[name])
 
 
 @pytest.fixture
-def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prefect_home: Path) -> Iterator[House]:
+def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prefect_home: Path) -> Iterator[NightFixture]:
     made = make_house(tmp_path, prefect_home)
     live_in(made, monkeypatch)
     yield made
@@ -194,7 +194,7 @@ def prefect_api(server_url: str) -> Iterator[None]:
 
 
 @pytest.fixture
-def served(house: House, server_url: str) -> House:
+def served(house: NightFixture, server_url: str) -> NightFixture:
     """The house, whose nights use that server too."""
     house.environment["PREFECT_API_URL"] = server_url
     return house

@@ -13,7 +13,7 @@ from typing import Any
 from infra.ledger.ledger import Ledger
 from tests.emulators.digitalocean import Emulator
 from tests.emulators.digitalocean.sshd_droplets import SshdDroplets
-from tests.flows.conftest import House
+from tests.flows.conftest import NightFixture
 
 KIND, OTHER_KIND = "gpu-mi300x1-192gb", "gpu-mi325x1-256gb"
 SPEED = 100.0
@@ -35,7 +35,7 @@ class Account:
 
     emulator: Emulator
     droplets: SshdDroplets
-    house: House
+    house: NightFixture
     image: Path
     settings: dict[str, str]  # what a process of ours must have in its environment to rent there
 
@@ -69,7 +69,7 @@ class Account:
 
 
 @contextmanager
-def renting(folder: Path, house: House) -> Iterator[Account]:
+def renting(folder: Path, house: NightFixture) -> Iterator[Account]:
     """An account for this house; whoever starts a process of it by hand gives it the account's settings."""
     image = folder / "image.env"
 

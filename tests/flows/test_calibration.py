@@ -13,7 +13,7 @@ from infra.loadgen.night_calibration import calibrate_night
 from infra.settings import Settings
 from infra.storage import store
 from tasks.planning import make_night
-from tests.flows.conftest import House
+from tests.flows.conftest import NightFixture
 from warehouse.lake.query import run_sql
 from warehouse.load import LoadSummary
 
@@ -21,15 +21,15 @@ pytestmark = [pytest.mark.prefect, pytest.mark.usefixtures("prefect_api")]
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler here")
 
 
-def night(house: House) -> LoadSummary:
+def night(house: NightFixture) -> LoadSummary:
     return nightly(suite=str(house.suite), target="local")
 
 
-def records(house: House) -> list[RunRecord]:
+def records(house: NightFixture) -> list[RunRecord]:
     return [RunRecord.model_validate_json(path.read_bytes()) for path in house.data.glob("runs/*/*/0/record.json")]
 
 
-def calibrate(house: House) -> Calibration:
+def calibrate(house: NightFixture) -> Calibration:
     """Calibrate for the newest night, or a new one of the house's suite."""
     names = store.nights(house.data)
     made = store.read_night(house.data, names[-1]) if names else make_night(house.suite, "local", poc=False)
@@ -38,7 +38,7 @@ def calibrate(house: House) -> Calibration:
 
 
 @needs_compiler
-def test_a_night_keeps_its_calibration_and_names_it_in_every_record(house: House) -> None:
+def test_a_night_keeps_its_calibration_and_names_it_in_every_record(house: NightFixture) -> None:
     summary = night(house)
 
     path = store.calibration_file(house.data, summary.night)
@@ -50,7 +50,7 @@ def test_a_night_keeps_its_calibration_and_names_it_in_every_record(house: House
 
 
 def test_a_night_without_a_compiler_goes_on_and_accepts_nothing(
-    house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    house: NightFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NIGHTBENCH_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("CC", "no-such-compiler")
@@ -67,7 +67,7 @@ def test_a_night_without_a_compiler_goes_on_and_accepts_nothing(
 
 
 @needs_compiler
-def test_a_night_taken_up_again_uses_the_calibration_it_has(house: House) -> None:
+def test_a_night_taken_up_again_uses_the_calibration_it_has(house: NightFixture) -> None:
     first = calibrate(house)
 
     assert calibrate(house) == first
@@ -77,7 +77,7 @@ def test_a_night_taken_up_again_uses_the_calibration_it_has(house: House) -> Non
 @needs_compiler
 @pytest.mark.parametrize("changed", [{"hostname": "another"}, {"meter_version": "0.0.0"}])
 def test_a_night_taken_up_on_another_host_or_with_another_client_is_calibrated_anew(
-    house: House, changed: dict[str, str]
+    house: NightFixture, changed: dict[str, str]
 ) -> None:
     first = calibrate(house)
     path = store.calibration_file(house.data, store.nights(house.data)[0])
@@ -89,7 +89,7 @@ def test_a_night_taken_up_on_another_host_or_with_another_client_is_calibrated_a
     assert (path.parent / f"calibration-{first.calibration_id}.json").exists()
 
 
-def test_a_night_that_the_meter_does_not_drive_calibrates_nothing(house: House) -> None:
+def test_a_night_that_the_meter_does_not_drive_calibrates_nothing(house: NightFixture) -> None:
     house.suite.write_text(house.suite.read_text().replace("concurrency =", 'driver = "vllm-bench"\nconcurrency ='))
 
     found = calibrate(house)

@@ -15,7 +15,7 @@ from infra.ledger.ledger import Ledger
 from infra.processes.detached import marked, orphans
 from infra.storage import store
 from tests.emulators.s3 import Bucket
-from tests.flows.conftest import House
+from tests.flows.conftest import NightFixture
 
 pytestmark = pytest.mark.prefect
 COMMANDS = (
@@ -36,7 +36,7 @@ COMMANDS = (
 SLOW_MS = 1500
 
 
-def wait_until_measuring(house: House, process: "subprocess.Popen[str]") -> str:
+def wait_until_measuring(house: NightFixture, process: "subprocess.Popen[str]") -> str:
     """Wait until a load is under way; return the lease of the night."""
     until = time.monotonic() + 150
     while not list(house.data.glob("runs/*/*/.partial-*/load/progress.json")):
@@ -47,7 +47,7 @@ def wait_until_measuring(house: House, process: "subprocess.Popen[str]") -> str:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_explains_itself(house: House, command: str) -> None:
+def test_every_command_explains_itself(house: NightFixture, command: str) -> None:
     done = house.cli(command, "--help")
 
     assert done.returncode == 0
@@ -70,7 +70,7 @@ def test_every_command_explains_itself(house: House, command: str) -> None:
         (["fly"], "No such command 'fly'"),
     ],
 )
-def test_a_wrong_call_is_one_sentence_and_exit_code_2(house: House, argv: list[str], said: str) -> None:
+def test_a_wrong_call_is_one_sentence_and_exit_code_2(house: NightFixture, argv: list[str], said: str) -> None:
     done = house.cli(*argv)
 
     assert done.returncode == 2
@@ -78,7 +78,7 @@ def test_a_wrong_call_is_one_sentence_and_exit_code_2(house: House, argv: list[s
     assert "Traceback" not in done.stderr
 
 
-def test_a_suite_with_an_unknown_key_names_file_and_line_and_starts_nothing(house: House) -> None:
+def test_a_suite_with_an_unknown_key_names_file_and_line_and_starts_nothing(house: NightFixture) -> None:
     text = house.suite.read_text().replace("ready_timeout_s", "ready_timeout_ms")
     house.suite.write_text(text)
 
@@ -89,7 +89,7 @@ def test_a_suite_with_an_unknown_key_names_file_and_line_and_starts_nothing(hous
     assert not house.data.exists()
 
 
-def test_a_trace_that_is_not_there_names_the_suites_line_and_starts_nothing(house: House) -> None:
+def test_a_trace_that_is_not_there_names_the_suites_line_and_starts_nothing(house: NightFixture) -> None:
     text = house.suite.read_text().replace("concurrency = 2", 'arrivals = "trace"\ntrace = "tuesday.csv"')
     house.suite.write_text(text)
 
@@ -100,7 +100,7 @@ def test_a_trace_that_is_not_there_names_the_suites_line_and_starts_nothing(hous
     assert not house.data.exists()
 
 
-def test_a_plan_touches_nothing(house: House) -> None:
+def test_a_plan_touches_nothing(house: NightFixture) -> None:
     done = house.cli("plan", str(house.suite), "--json")
 
     assert [run["scenario"] for run in json.loads(done.stdout)["runs"]].count("one") == 1
@@ -110,7 +110,7 @@ def test_a_plan_touches_nothing(house: House) -> None:
 LLAMA = Path(__file__).parents[2] / "suites" / "llama-3.3-70b-mi300x.toml"
 
 
-def test_a_plan_of_a_rented_night_tells_minutes_and_dollars_of_every_stage(house: House) -> None:
+def test_a_plan_of_a_rented_night_tells_minutes_and_dollars_of_every_stage(house: NightFixture) -> None:
     done = house.cli("plan", str(LLAMA), "--target", "digitalocean", "--json")
 
     told = json.loads(done.stdout)
@@ -122,7 +122,7 @@ def test_a_plan_of_a_rented_night_tells_minutes_and_dollars_of_every_stage(house
     assert not house.data.exists()
 
 
-def test_the_table_of_a_plan_says_that_its_price_is_of_another_day(house: House) -> None:
+def test_the_table_of_a_plan_says_that_its_price_is_of_another_day(house: NightFixture) -> None:
     done = house.cli("plan", str(LLAMA), "--target", "digitalocean", "--poc")
 
     assert done.returncode == 0
@@ -130,7 +130,9 @@ def test_the_table_of_a_plan_says_that_its_price_is_of_another_day(house: House)
     assert "the price is not of today" in done.stderr
 
 
-def test_a_plan_for_a_host_of_ones_own_asks_it_nothing_and_says_what_it_must_have(house: House, tmp_path: Path) -> None:
+def test_a_plan_for_a_host_of_ones_own_asks_it_nothing_and_says_what_it_must_have(
+    house: NightFixture, tmp_path: Path
+) -> None:
     house.environment["NIGHTBENCH_SSH_KEY"] = str(tmp_path / "no-key")
 
     done = house.cli("plan", str(LLAMA), "--target", "ssh:ann@gpu.invalid")
@@ -144,7 +146,7 @@ def test_a_plan_for_a_host_of_ones_own_asks_it_nothing_and_says_what_it_must_hav
     assert not house.data.exists()
 
 
-def test_a_night_with_an_open_pin_is_refused_before_anything_begins(house: House) -> None:
+def test_a_night_with_an_open_pin_is_refused_before_anything_begins(house: NightFixture) -> None:
     done = house.cli("run", str(LLAMA))
 
     assert done.returncode == 2
@@ -153,7 +155,7 @@ def test_a_night_with_an_open_pin_is_refused_before_anything_begins(house: House
 
 
 @pytest.mark.usefixtures("served")
-def test_a_failed_night_exits_1_and_says_why(house: House) -> None:
+def test_a_failed_night_exits_1_and_says_why(house: NightFixture) -> None:
     house.write_suite(fault="oom_at_start")
 
     done = house.cli("run", str(house.suite))
@@ -164,7 +166,7 @@ def test_a_failed_night_exits_1_and_says_why(house: House) -> None:
 
 
 @pytest.mark.usefixtures("served")
-def test_what_no_bucket_took_is_kept_uploaded_later_and_taken_up_elsewhere(house: House, tmp_path: Path) -> None:
+def test_what_no_bucket_took_is_kept_uploaded_later_and_taken_up_elsewhere(house: NightFixture, tmp_path: Path) -> None:
     house.environment.update(
         AWS_ACCESS_KEY_ID="tester",
         AWS_SECRET_ACCESS_KEY="secret",  # noqa: S106 - of nobody
@@ -178,7 +180,7 @@ def test_what_no_bucket_took_is_kept_uploaded_later_and_taken_up_elsewhere(house
         house.environment["NIGHTBENCH_S3_ENDPOINT"] = bucket.endpoint
         uploaded = house.cli("upload")
         there = tmp_path / "elsewhere"
-        elsewhere = House(there, house.suite, house.environment | {"NIGHTBENCH_DATA": str(there)})
+        elsewhere = NightFixture(there, house.suite, house.environment | {"NIGHTBENCH_DATA": str(there)})
         (night,) = store.nights(house.data)
         resumed = elsewhere.cli("run", "--resume", night)
 
@@ -188,7 +190,7 @@ def test_what_no_bucket_took_is_kept_uploaded_later_and_taken_up_elsewhere(house
     assert Ledger(elsewhere.data / "ledger.sqlite").leases() == []
 
 
-def test_a_full_disk_exits_3(house: House) -> None:
+def test_a_full_disk_exits_3(house: NightFixture) -> None:
     house.environment["NIGHTBENCH_MIN_FREE_GIB"] = "1e9"
 
     done = house.cli("run", str(house.suite))
@@ -198,7 +200,7 @@ def test_a_full_disk_exits_3(house: House) -> None:
 
 
 @pytest.mark.usefixtures("served")
-def test_a_truncated_run_folder_is_named_and_loses_nothing_else(house: House) -> None:
+def test_a_truncated_run_folder_is_named_and_loses_nothing_else(house: NightFixture) -> None:
     assert house.cli("run", str(house.suite)).returncode == 0
     before = json.loads(house.cli("sql", "SELECT scenario_id, verdict, stage FROM measurements", "--json").stdout)
     broken = next(house.data.glob("runs/*/*/0/load/requests.jsonl"))
@@ -218,7 +220,7 @@ def test_a_truncated_run_folder_is_named_and_loses_nothing_else(house: House) ->
 
 @pytest.mark.parametrize(("sign", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_night_that_is_stopped_leaves_nothing_rented_and_nothing_running(
-    house: House, sign: signal.Signals, code: int
+    house: NightFixture, sign: signal.Signals, code: int
 ) -> None:
     house.write_suite(fault="slow_child", ttft_ms=SLOW_MS)
     process = house.start("run", str(house.suite))
@@ -232,7 +234,7 @@ def test_a_night_that_is_stopped_leaves_nothing_rented_and_nothing_running(
     assert [left for left in house.leftovers() if ".partial-" not in left] == []
 
 
-def test_a_night_killed_with_9_is_reaped_and_resumed(house: House) -> None:
+def test_a_night_killed_with_9_is_reaped_and_resumed(house: NightFixture) -> None:
     house.write_suite(ttft_ms=300)
     process = house.start("run", str(house.suite))
     lease_id = wait_until_measuring(house, process)
@@ -256,7 +258,7 @@ def test_a_night_killed_with_9_is_reaped_and_resumed(house: House) -> None:
     assert [left for left in house.leftovers() if ".abandoned-" not in left] == []
 
 
-def test_the_next_night_ends_what_a_killed_one_left_running(house: House) -> None:
+def test_the_next_night_ends_what_a_killed_one_left_running(house: NightFixture) -> None:
     house.write_suite(ttft_ms=SLOW_MS)
     process = house.start("run", str(house.suite))
     lease_id = wait_until_measuring(house, process)
@@ -270,7 +272,7 @@ def test_the_next_night_ends_what_a_killed_one_left_running(house: House) -> Non
     assert marked(lease_id) + orphans() == []
 
 
-def test_answers_come_as_table_json_and_csv(house: House) -> None:
+def test_answers_come_as_table_json_and_csv(house: NightFixture) -> None:
     ran = house.cli("run", str(house.suite), "--poc")
     query = "SELECT scenario, completed FROM measurements"
 
@@ -284,7 +286,7 @@ def test_answers_come_as_table_json_and_csv(house: House) -> None:
     assert (wrong.returncode, "syntax error" in wrong.stderr) == (2, True)
 
 
-def test_the_doctor_knows_what_is_missing(house: House, tmp_path: Path) -> None:
+def test_the_doctor_knows_what_is_missing(house: NightFixture, tmp_path: Path) -> None:
     house.environment["NIGHTBENCH_VLLM_EXECUTABLE"] = str(tmp_path / "nowhere")
 
     done = house.cli("doctor")
@@ -294,7 +296,7 @@ def test_the_doctor_knows_what_is_missing(house: House, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler here")
-def test_a_calibration_is_a_row_for_each_number_of_streams_and_kept(house: House, tmp_path: Path) -> None:
+def test_a_calibration_is_a_row_for_each_number_of_streams_and_kept(house: NightFixture, tmp_path: Path) -> None:
     house.environment["NIGHTBENCH_CACHE"] = str(tmp_path / "cache")
 
     done = house.cli("calibrate", "--streams", "1,8", "--ttft-ms", "20", "--itl-ms", "5", "--json")
@@ -312,7 +314,7 @@ def test_a_calibration_is_a_row_for_each_number_of_streams_and_kept(house: House
     assert all(point["ttft_mean_error_ms"] > 0 for point in points)
 
 
-def test_a_calibration_without_a_compiler_says_what_to_install(house: House, tmp_path: Path) -> None:
+def test_a_calibration_without_a_compiler_says_what_to_install(house: NightFixture, tmp_path: Path) -> None:
     house.environment.update({"NIGHTBENCH_CACHE": str(tmp_path / "cache"), "PATH": str(tmp_path)})
 
     done = house.cli("calibrate", "--streams", "1")

@@ -8,7 +8,7 @@ import pytest
 from flows.nightly import nightly
 from infra.models.generated import TINY, write_small_model
 from tests.emulators.hub import HubEmulator
-from tests.flows.conftest import House
+from tests.flows.conftest import NightFixture
 from tests.infra.docker import DIGEST, IMAGE, Docker
 from warehouse.lake.query import run_sql
 
@@ -16,7 +16,7 @@ from warehouse.lake.query import run_sql
 @pytest.mark.prefect
 @pytest.mark.usefixtures("prefect_api")
 def test_a_night_from_a_hub_and_an_image_says_which_they_were_and_leaves_neither_running(
-    house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    house: NightFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     docker = Docker(tmp_path / "docker", tmp_path / "docker-bin")
     monkeypatch.setenv("PATH", f"{docker.folder}:{os.environ['PATH']}")

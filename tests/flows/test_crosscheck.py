@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.flows.conftest import TRUTH_SERVER, House
+from tests.flows.conftest import TRUTH_SERVER, NightFixture
 from tests.flows.deployed import ROOT
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler here")
@@ -17,7 +17,7 @@ QUICK = ("--streams", "2", "--ttft-ms", "20", "--itl-ms", "5")
 
 
 @pytest.fixture
-def late(house: House) -> House:
+def late(house: NightFixture) -> NightFixture:
     """A house whose `vllm` serves, and whose `vllm bench serve` says each first token came 80 ms later than it did."""
     vllm = Path(house.environment["NIGHTBENCH_VLLM_EXECUTABLE"])
     python = f'"{sys.executable}" -u'
@@ -28,7 +28,7 @@ def late(house: House) -> House:
     return house
 
 
-def rows_of(house: House, *argv: str) -> dict[str, dict[str, float]]:
+def rows_of(house: NightFixture, *argv: str) -> dict[str, dict[str, float]]:
     done = house.cli("crosscheck", *argv, "--json")
     assert done.returncode == 0, done.stderr
     rows = json.loads(done.stdout)["rows"]
@@ -36,7 +36,7 @@ def rows_of(house: House, *argv: str) -> dict[str, dict[str, float]]:
     return {row["metric"]: row for row in rows}
 
 
-def test_what_a_client_adds_is_its_bias_and_is_taken_off(late: House) -> None:
+def test_what_a_client_adds_is_its_bias_and_is_taken_off(late: NightFixture) -> None:
     ttft = rows_of(late, *QUICK)["ttft_p50"]
 
     assert ttft["bias"] == pytest.approx(LATE_MS, abs=20)
@@ -44,7 +44,7 @@ def test_what_a_client_adds_is_its_bias_and_is_taken_off(late: House) -> None:
     assert abs(ttft["left"]) < abs(ttft["difference"]) / 2
 
 
-def test_on_an_engine_the_bias_is_that_of_the_same_load_against_the_truth(late: House) -> None:
+def test_on_an_engine_the_bias_is_that_of_the_same_load_against_the_truth(late: NightFixture) -> None:
     rows = rows_of(late, "--suite", str(late.suite), "--scenario", "two")
 
     ttft = rows["ttft_p50"]
@@ -54,7 +54,7 @@ def test_on_an_engine_the_bias_is_that_of_the_same_load_against_the_truth(late: 
     assert late.leftovers() == []
 
 
-def test_a_client_that_fails_is_named_with_its_own_words(house: House) -> None:
+def test_a_client_that_fails_is_named_with_its_own_words(house: NightFixture) -> None:
     Path(house.environment["NIGHTBENCH_VLLM_EXECUTABLE"]).write_text("#!/bin/sh\necho no bench here >&2\nexit 7\n")
 
     done = house.cli("crosscheck", *QUICK)
@@ -72,7 +72,7 @@ def test_a_client_that_fails_is_named_with_its_own_words(house: House) -> None:
         (["--streams", "0"], "Invalid value for '--streams'"),
     ],
 )
-def test_a_wrong_call_exits_2_and_says_why(house: House, argv: list[str], said: str) -> None:
+def test_a_wrong_call_exits_2_and_says_why(house: NightFixture, argv: list[str], said: str) -> None:
     done = house.cli("crosscheck", *argv)
 
     assert (done.returncode, said in done.stderr) == (2, True)

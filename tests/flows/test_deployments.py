@@ -11,7 +11,7 @@ from prefect.client.schemas.schedules import CronSchedule
 from prefect.states import Cancelling
 
 from infra.no_telemetry import QUIET
-from tests.flows.conftest import House
+from tests.flows.conftest import NightFixture
 from tests.flows.deployed import ROOT, Service, begin, finish, state_of, working
 
 pytestmark = pytest.mark.prefect
@@ -19,13 +19,13 @@ NOTHING: list[str] = []
 
 
 @pytest.fixture
-def worker(api_url: str, house: House, tmp_path: Path) -> Iterator[Service]:
+def worker(api_url: str, house: NightFixture, tmp_path: Path) -> Iterator[Service]:
     with working(tmp_path / "worker", api_url, house.environment) as service:
         yield service
 
 
 def test_a_deployed_night_completes_and_its_page_shows_all_of_it(
-    api: SyncPrefectClient, worker: Service, house: House
+    api: SyncPrefectClient, worker: Service, house: NightFixture
 ) -> None:
     run = finish(api, worker, "nightly/nightly", suite=str(house.suite))
 
@@ -42,7 +42,7 @@ def test_a_deployed_night_completes_and_its_page_shows_all_of_it(
 
 
 def test_a_deployed_reap_gives_back_what_a_dead_night_left(
-    api: SyncPrefectClient, worker: Service, house: House
+    api: SyncPrefectClient, worker: Service, house: NightFixture
 ) -> None:
     (house.data / "machines" / "forgotten").mkdir(parents=True)
 
@@ -53,7 +53,7 @@ def test_a_deployed_reap_gives_back_what_a_dead_night_left(
 
 
 def test_a_night_cancelled_while_it_measures_leaves_nothing_rented_and_nothing_running(
-    api: SyncPrefectClient, worker: Service, house: House
+    api: SyncPrefectClient, worker: Service, house: NightFixture
 ) -> None:
     suite = house.write_suite(ttft_ms=3000)
     run = begin("nightly/nightly", suite=str(suite))

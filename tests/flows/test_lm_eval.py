@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from infra.storage.store import is_whole
-from tests.flows.conftest import House
+from tests.flows.conftest import NightFixture
 from tests.flows.test_real_engine import engine
 
 __all__ = ["engine"]
@@ -27,7 +27,7 @@ name = "single-stream"
 
 
 @pytest.fixture
-def asking(house: House, engine: str) -> Iterator[House]:
+def asking(house: NightFixture, engine: str) -> Iterator[NightFixture]:
     """A night of one short scenario on a host without anybody's data sets."""
     house.environment["NIGHTBENCH_VLLM_EXECUTABLE"] = engine
     house.environment["HF_HOME"] = str(house.data / "hf")
@@ -39,12 +39,12 @@ def asking(house: House, engine: str) -> Iterator[House]:
     assert house.leftovers() == []
 
 
-def rows(house: House, sql: str) -> list[dict[str, object]]:
+def rows(house: NightFixture, sql: str) -> list[dict[str, object]]:
     found: list[dict[str, object]] = json.loads(house.cli("sql", sql, "--json").stdout)
     return found
 
 
-def test_a_server_is_asked_after_its_loads_and_what_has_no_data_is_a_reason(asking: House) -> None:
+def test_a_server_is_asked_after_its_loads_and_what_has_no_data_is_a_reason(asking: NightFixture) -> None:
     done = asking.cli("run", str(asking.suite), "--poc")
 
     assert done.returncode == 0, done.stderr

@@ -18,7 +18,7 @@ from infra.settings import Settings
 from tasks.lease_views import models_kept
 from tests.emulators.hub import HubEmulator
 from tests.emulators.s3 import KEYS, Bucket
-from tests.flows.conftest import House
+from tests.flows.conftest import NightFixture
 from tests.flows.renting import Account, renting
 from warehouse.lake.query import run_sql
 
@@ -30,7 +30,7 @@ WEIGHTS = "model.safetensors"
 class Street:
     """A house, a hub and a bucket; the suite asks for the hub's model, kept in the bucket."""
 
-    house: House
+    house: NightFixture
     hub: HubEmulator
     bucket: Bucket
 
@@ -51,7 +51,7 @@ class Street:
 
 
 @pytest.fixture
-def street(house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Street]:
+def street(house: NightFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Street]:
     write_small_model(tmp_path / "repository", shape=TINY)
     with HubEmulator(tmp_path / "repository") as hub, Bucket() as bucket:
         settings = {

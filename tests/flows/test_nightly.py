@@ -16,7 +16,7 @@ from infra.ledger.ledger import Ledger
 from infra.storage import store
 from tasks.artifacts import NightProgress
 from tasks.planning import make_night
-from tests.flows.conftest import ABOUT_SPEED, House, live_in, make_house, trust_the_client
+from tests.flows.conftest import ABOUT_SPEED, NightFixture, live_in, make_house, trust_the_client
 from warehouse.lake.query import run_sql
 from warehouse.load import LoadSummary, load_night
 
@@ -26,12 +26,12 @@ NOTHING: list[str] = []
 MEASURED = {"accepted", "suspect"}  # which of the two, the noise of this host decides
 
 
-def night(house: House, resume: str | None = None) -> LoadSummary:
+def night(house: NightFixture, resume: str | None = None) -> LoadSummary:
     return nightly(suite=str(house.suite), target="local", resume=resume)
 
 
 @pytest.fixture(scope="module")
-def past(tmp_path_factory: pytest.TempPathFactory, prefect_home: Path, prefect_api: None) -> House:
+def past(tmp_path_factory: pytest.TempPathFactory, prefect_home: Path, prefect_api: None) -> NightFixture:
     """A house after one healthy night, for all tests that only read what it left."""
     del prefect_api
     made = make_house(tmp_path_factory.mktemp("past"), prefect_home)
@@ -42,11 +42,13 @@ def past(tmp_path_factory: pytest.TempPathFactory, prefect_home: Path, prefect_a
     return made
 
 
-def ask(house: House, sql: str) -> list[tuple[object, ...]]:
+def ask(house: NightFixture, sql: str) -> list[tuple[object, ...]]:
     return [tuple(row) for row in run_sql(house.data, sql).rows]
 
 
-def test_a_healthy_night_ends_with_rows_that_only_a_busy_host_makes_suspect_and_nothing_left(house: House) -> None:
+def test_a_healthy_night_ends_with_rows_that_only_a_busy_host_makes_suspect_and_nothing_left(
+    house: NightFixture,
+) -> None:
     house.write_suite(repeats=2)
 
     summary = night(house)
@@ -58,7 +60,7 @@ def test_a_healthy_night_ends_with_rows_that_only_a_busy_host_makes_suspect_and_
     assert house.leftovers() == NOTHING
 
 
-def test_a_night_is_lake_warehouse_report_and_run_folders(past: House) -> None:
+def test_a_night_is_lake_warehouse_report_and_run_folders(past: NightFixture) -> None:
     (name,) = store.nights(past.data)
 
     page = (past.data / "reports" / f"{name}.html").read_text()
@@ -75,7 +77,7 @@ def test_a_night_is_lake_warehouse_report_and_run_folders(past: House) -> None:
     assert len(list((past.data / "runs" / name).glob("*/0/MANIFEST.sha256"))) == 2
 
 
-def test_the_servers_view_stands_beside_ours(past: House) -> None:
+def test_the_servers_view_stands_beside_ours(past: NightFixture) -> None:
     inside = "bool_and(ttft_ms >= server_ttft_ms + server_queue_ms), count(server_mean_itl_ms)"
     assert ask(past, f"SELECT {inside} FROM requests") == [(True, 36)]
     counted = "sum(server_finished_length), sum(server_finished_abort), sum(server_prefix_cache_hits)"
@@ -84,7 +86,7 @@ def test_the_servers_view_stands_beside_ours(past: House) -> None:
     assert ask(past, f"SELECT {steady} FROM measurements") == [(True, True)]
 
 
-def test_loading_a_night_twice_adds_no_row(past: House) -> None:
+def test_loading_a_night_twice_adds_no_row(past: NightFixture) -> None:
     before = ask(past, "SELECT * FROM measurements ORDER BY run_id")
 
     load_night(past.data, *store.nights(past.data))
@@ -93,12 +95,12 @@ def test_loading_a_night_twice_adds_no_row(past: House) -> None:
     assert ask(past, "SELECT count(*) FROM requests") == [(36,)]
 
 
-def test_what_was_asked_and_what_was_found_stand_side_by_side(past: House) -> None:
+def test_what_was_asked_and_what_was_found_stand_side_by_side(past: NightFixture) -> None:
     versions = "engine_version_asked, engine_version_found, kv_cache_tokens, cpu_count > 0, git_commit IS NOT NULL"
     assert ask(past, f"SELECT DISTINCT {versions} FROM measurements") == [("0.32.0", "0.32.0", 524288, True, True)]
 
 
-def test_another_version_than_asked_is_rejected(house: House) -> None:
+def test_another_version_than_asked_is_rejected(house: NightFixture) -> None:
     house.write_suite(fault="wrong_version")
 
     summary = night(house)
@@ -108,7 +110,7 @@ def test_another_version_than_asked_is_rejected(house: House) -> None:
     assert codes == [("engine_version_conflict",)]
 
 
-def test_a_server_that_miscounts_is_never_accepted(house: House) -> None:
+def test_a_server_that_miscounts_is_never_accepted(house: NightFixture) -> None:
     house.write_suite(fault="miscount")
 
     summary = night(house)
@@ -117,7 +119,7 @@ def test_a_server_that_miscounts_is_never_accepted(house: House) -> None:
 
 
 @pytest.mark.parametrize("fault", ["http500:4", "sse_error:4", "cut:4", "short:4", "no_done:4"])
-def test_every_fourth_answer_broken_is_rejected(house: House, fault: str) -> None:
+def test_every_fourth_answer_broken_is_rejected(house: NightFixture, fault: str) -> None:
     house.write_suite(fault=fault)
 
     summary = night(house)
@@ -126,7 +128,7 @@ def test_every_fourth_answer_broken_is_rejected(house: House, fault: str) -> Non
     assert ask(house, "SELECT count(*) FROM findings WHERE code = 'failure_rate' AND status = 'FAIL'") == [(2,)]
 
 
-def test_the_server_is_asked_the_same_before_and_after_each_load_and_none_of_it_is_counted(house: House) -> None:
+def test_the_server_is_asked_the_same_before_and_after_each_load_and_none_of_it_is_counted(house: NightFixture) -> None:
     night(house)
 
     same = "bool_and(logprob_mean_before = logprob_mean_after AND greedy_fingerprint_before = greedy_fingerprint_after)"
@@ -136,7 +138,7 @@ def test_the_server_is_asked_the_same_before_and_after_each_load_and_none_of_it_
     assert ask(house, f"SELECT {counted} FROM measurements") == [(0, 0, 0)]
 
 
-def test_a_night_with_broken_numerics_is_rejected_beside_the_one_before(house: House) -> None:
+def test_a_night_with_broken_numerics_is_rejected_beside_the_one_before(house: NightFixture) -> None:
     night(house)
     house.write_suite(fault="numerics:1")
 
@@ -147,7 +149,7 @@ def test_a_night_with_broken_numerics_is_rejected_beside_the_one_before(house: H
     assert found == [("quality_below",)]
 
 
-def test_numerics_that_break_under_load_are_rejected_at_once(house: House) -> None:
+def test_numerics_that_break_under_load_are_rejected_at_once(house: NightFixture) -> None:
     house.write_suite(fault="numerics:6")  # from the first question after the first load on
 
     summary = night(house)
@@ -156,7 +158,7 @@ def test_numerics_that_break_under_load_are_rejected_at_once(house: House) -> No
     assert ask(house, "SELECT code FROM findings WHERE status = 'FAIL'") == [("numerics_changed",)]
 
 
-def test_an_engine_that_will_not_start_fails_its_runs_in_its_own_words(house: House) -> None:
+def test_an_engine_that_will_not_start_fails_its_runs_in_its_own_words(house: NightFixture) -> None:
     house.write_suite(fault="oom_at_start")
 
     summary = night(house)
@@ -167,7 +169,7 @@ def test_an_engine_that_will_not_start_fails_its_runs_in_its_own_words(house: Ho
     assert house.leftovers() == NOTHING
 
 
-def test_a_server_that_dies_costs_one_run_and_the_night_goes_on(house: House) -> None:
+def test_a_server_that_dies_costs_one_run_and_the_night_goes_on(house: NightFixture) -> None:
     house.write_suite(fault="die_after:20")
 
     summary = night(house)
@@ -179,7 +181,7 @@ def test_a_server_that_dies_costs_one_run_and_the_night_goes_on(house: House) ->
     assert house.leftovers() == NOTHING
 
 
-def test_a_run_in_which_nothing_was_answered_is_failed_and_holds_no_number(house: House) -> None:
+def test_a_run_in_which_nothing_was_answered_is_failed_and_holds_no_number(house: NightFixture) -> None:
     house.write_suite(fault="http500:1")
 
     summary = night(house)
@@ -188,7 +190,7 @@ def test_a_run_in_which_nothing_was_answered_is_failed_and_holds_no_number(house
     assert ask(house, "SELECT DISTINCT ttft_p50_ms, completed FROM measurements") == [(None, None)]
 
 
-def test_a_port_in_use_fails_its_runs_and_names_the_port(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_port_in_use_fails_its_runs_and_names_the_port(house: NightFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -201,7 +203,7 @@ def test_a_port_in_use_fails_its_runs_and_names_the_port(house: House, monkeypat
     assert ask(house, f"SELECT count(*) FROM failures WHERE reason LIKE 'port {port} %'") == [(2,)]
 
 
-def test_a_full_disk_is_said_before_anything_is_rented(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_said_before_anything_is_rented(house: NightFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NIGHTBENCH_MIN_FREE_GIB", "1e9")
 
     with pytest.raises(NoSpaceError, match="GiB free, 1e\\+09 GiB needed"):
@@ -211,7 +213,7 @@ def test_a_full_disk_is_said_before_anything_is_rented(house: House, monkeypatch
     assert not (house.data / "runs").exists()
 
 
-def test_a_corrupt_model_ends_the_night_with_rows_that_were_not_run(house: House) -> None:
+def test_a_corrupt_model_ends_the_night_with_rows_that_were_not_run(house: NightFixture) -> None:
     night(house)
     weights = next((house.data / "models").glob("*/model.safetensors"))
     weights.write_bytes(weights.read_bytes()[:-1] + b"x")
@@ -226,7 +228,7 @@ def test_a_corrupt_model_ends_the_night_with_rows_that_were_not_run(house: House
     assert house.leftovers() == NOTHING
 
 
-def test_resuming_a_night_runs_only_what_is_missing(house: House) -> None:
+def test_resuming_a_night_runs_only_what_is_missing(house: NightFixture) -> None:
     first = night(house)
     kept, removed = sorted((house.data / "runs" / first.night).glob("*/0"))
     before = (kept / "record.json").read_bytes()
@@ -242,7 +244,7 @@ def test_resuming_a_night_runs_only_what_is_missing(house: House) -> None:
     assert ask(house, "SELECT leases, open_leases, usd FROM night_costs") == [(2, 0, 0.0)]
 
 
-def test_resuming_a_whole_night_rents_nothing(house: House) -> None:
+def test_resuming_a_whole_night_rents_nothing(house: NightFixture) -> None:
     first = night(house)
 
     again = night(house, resume=first.night)
@@ -278,7 +280,7 @@ def crash(*_given: object, **_named: object) -> object:
     ],
 )
 def test_a_crash_anywhere_leaves_nothing_rented_and_nothing_running(
-    house: House, monkeypatch: pytest.MonkeyPatch, place: str
+    house: NightFixture, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
     house.write_suite(fault="slow_child")
     monkeypatch.setattr(place, crash)
@@ -297,7 +299,7 @@ def test_the_ui_shows_plan_progress_results_findings_and_the_report() -> None:
     assert {"plan", "progress", "results", "findings", "report"} <= shown
 
 
-def test_progress_that_cannot_be_shown_costs_no_measurement(house: House) -> None:
+def test_progress_that_cannot_be_shown_costs_no_measurement(house: NightFixture) -> None:
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))  # bound but not listening: nobody answers there
         nobody = f"http://127.0.0.1:{bound.getsockname()[1]}/api"
@@ -308,7 +310,7 @@ def test_progress_that_cannot_be_shown_costs_no_measurement(house: House) -> Non
 
 
 def test_a_budget_that_is_used_up_ends_the_night_and_gives_the_machine_back(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    house: NightFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(LocalCloud, "offers", lambda _cloud: [Offer("local", 3.60)])  # a tenth of a cent a second
     text = house.write_suite().read_text().replace("run_timeout_s = 60", "run_timeout_s = 600")

@@ -16,7 +16,7 @@ from flows.nightly import nightly
 from infra.ledger.ledger import Ledger
 from infra.storage import store
 from tests.emulators.sshd import Sshd, make_key, running_machine
-from tests.flows.conftest import House
+from tests.flows.conftest import NightFixture
 from warehouse.lake.query import run_sql
 
 pytestmark = [pytest.mark.prefect]
@@ -47,7 +47,7 @@ class Own:
 
 
 @pytest.fixture
-def own(house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Own]:
+def own(house: NightFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Own]:
     public = make_key(tmp_path / "client")
     engine = {"NIGHTBENCH_VLLM_EXECUTABLE": os.environ["NIGHTBENCH_VLLM_EXECUTABLE"]}
     with running_machine(tmp_path / "host", public, address="127.0.0.9", environment=engine) as machine:
@@ -73,7 +73,7 @@ def when_measuring(own: Own, what: "threading.Event") -> None:
 
 
 @pytest.mark.usefixtures("prefect_api")
-def test_a_night_on_ones_own_host_ends_with_rows_and_leaves_the_host_as_it_was(house: House, own: Own) -> None:
+def test_a_night_on_ones_own_host_ends_with_rows_and_leaves_the_host_as_it_was(house: NightFixture, own: Own) -> None:
     summary = nightly(suite=str(house.suite), target=own.target)
 
     assert set(summary.verdicts) <= {"accepted", "suspect"}
@@ -88,7 +88,7 @@ def test_a_night_on_ones_own_host_ends_with_rows_and_leaves_the_host_as_it_was(h
 
 
 @pytest.mark.usefixtures("prefect_api")
-def test_a_connection_cut_in_mid_measure_costs_nothing(house: House, own: Own) -> None:
+def test_a_connection_cut_in_mid_measure_costs_nothing(house: NightFixture, own: Own) -> None:
     house.write_suite(ttft_ms=300)
     measuring = threading.Event()
     threading.Thread(target=when_measuring, args=[own, measuring], daemon=True).start()
@@ -110,7 +110,7 @@ def test_a_connection_cut_in_mid_measure_costs_nothing(house: House, own: Own) -
 
 
 @pytest.mark.usefixtures("served")
-def test_a_night_killed_with_9_holds_the_host_until_it_is_reaped(house: House, own: Own) -> None:
+def test_a_night_killed_with_9_holds_the_host_until_it_is_reaped(house: NightFixture, own: Own) -> None:
     house.write_suite(ttft_ms=300)
     process = house.start("run", str(house.suite), "--target", own.target)
     when_measuring(own, threading.Event())
@@ -140,7 +140,7 @@ def test_a_night_killed_with_9_holds_the_host_until_it_is_reaped(house: House, o
     ],
 )
 def test_a_host_that_cannot_be_trusted_is_said_before_anything_starts(
-    house: House, own: Own, target: str, said: str
+    house: NightFixture, own: Own, target: str, said: str
 ) -> None:
     done = house.cli("run", str(house.suite), "--target", target)
 

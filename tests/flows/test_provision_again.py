@@ -11,20 +11,20 @@ import pytest
 from prefect import flow
 
 from bench.record import NightRecord
-from infra.agent.operations import Site
+from infra.agent.operations import MachinePaths
 from infra.ledger.ledger import Lease
 from infra.settings import Settings
 from tasks.leases import report_night
 from tasks.machine import provision, reach, teardown
 from tasks.planning import make_night
-from tests.flows.conftest import House
+from tests.flows.conftest import NightFixture
 from tests.flows.renting import Account, renting
 
 pytestmark = [pytest.mark.prefect, pytest.mark.usefixtures("prefect_api")]
 
 
 @pytest.fixture
-def account(house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
+def account(house: NightFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
     with renting(tmp_path, house) as account:
         for name, value in account.settings.items():
             monkeypatch.setenv(name, value)
@@ -75,7 +75,7 @@ def test_a_provision_that_failed_here_is_entered_again_and_one_machine_is_used(
     night = make_night(account.house.suite, "digitalocean", poc=True)
 
     @flow
-    def use_one_machine(night: NightRecord) -> tuple[Lease, list[str], Site]:
+    def use_one_machine(night: NightRecord) -> tuple[Lease, list[str], MachinePaths]:
         lease = provision(night, None)
         try:
             living = [str(droplet.droplet_id) for droplet in account.emulator.living("nb")]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.flows.conftest import ABOUT_SPEED, House
+from tests.flows.conftest import ABOUT_SPEED, NightFixture
 
 pytestmark = [pytest.mark.e2e, pytest.mark.prefect, pytest.mark.timeout(1500)]
 ROOT = Path(__file__).parents[2]
@@ -29,7 +29,7 @@ def engine() -> str:
 
 
 @pytest.fixture
-def real(served: House, engine: str) -> Iterator[House]:
+def real(served: NightFixture, engine: str) -> Iterator[NightFixture]:
     served.environment["NIGHTBENCH_VLLM_EXECUTABLE"] = engine
     text = (ROOT / "suites" / "local.toml").read_text()
     for long, short in SMALLER.items():
@@ -40,13 +40,13 @@ def real(served: House, engine: str) -> Iterator[House]:
     assert served.leftovers() == []
 
 
-def results(house: House, columns: str) -> list[dict[str, object]]:
+def results(house: NightFixture, columns: str) -> list[dict[str, object]]:
     asked = house.cli("sql", f"SELECT {columns} FROM measurements ORDER BY scenario", "--json")
     found: list[dict[str, object]] = json.loads(asked.stdout)
     return found
 
 
-def test_a_night_on_the_real_engine_is_measured_counted_and_audited(real: House) -> None:
+def test_a_night_on_the_real_engine_is_measured_counted_and_audited(real: NightFixture) -> None:
     done = real.cli("run", str(real.suite))
 
     rows = results(real, "scenario, outcome, engine_version_found, completed, server_generation_tokens, ev_isl_ratio")
@@ -66,7 +66,7 @@ def test_a_night_on_the_real_engine_is_measured_counted_and_audited(real: House)
     assert {row["code"] for row in json.loads(asked.stdout)} <= ABOUT_SPEED
 
 
-def test_vllm_bench_drives_the_same_night(real: House) -> None:
+def test_vllm_bench_drives_the_same_night(real: NightFixture) -> None:
     text = real.suite.read_text()
     real.suite.write_text(text.replace("warmup_count = 2", 'warmup_count = 2\ndriver = "vllm-bench"', 1))
 
@@ -88,7 +88,7 @@ def test_vllm_bench_drives_the_same_night(real: House) -> None:
     ]
 
 
-def test_an_engine_told_nonsense_says_so_in_its_own_words(real: House) -> None:
+def test_an_engine_told_nonsense_says_so_in_its_own_words(real: NightFixture) -> None:
     text = real.suite.read_text()
     real.suite.write_text(text.replace("max_model_len = 4096", "max_model_len = 65536"))
 

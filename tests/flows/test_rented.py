@@ -12,7 +12,7 @@ import pytest
 
 from flows.nightly import nightly
 from flows.prepare import prepare
-from tests.flows.conftest import House
+from tests.flows.conftest import NightFixture
 from tests.flows.deployed import ROOT
 from tests.flows.renting import KIND, OTHER_KIND, Account, renting
 from warehouse.lake.query import run_sql
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.prefect]
 
 
 @pytest.fixture
-def account(house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
+def account(house: NightFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
     with renting(tmp_path, house) as account:
         for name, value in account.settings.items():
             monkeypatch.setenv(name, value)

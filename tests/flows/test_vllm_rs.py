@@ -6,20 +6,20 @@ import shutil
 import pytest
 
 from flows.nightly import nightly
-from tests.flows.conftest import House
+from tests.flows.conftest import NightFixture
 from warehouse.lake.query import run_sql
 
 CLIENT = os.environ.get("NIGHTBENCH_VLLM_RS") or shutil.which("vllm-rs")
 pytestmark = [pytest.mark.prefect, pytest.mark.usefixtures("prefect_api")]
 
 
-def write_suite(house: House) -> None:
+def write_suite(house: NightFixture) -> None:
     text = house.write_suite().read_text()
     house.suite.write_text(text.replace("concurrency =", 'driver = "vllm-rs-bench"\nconcurrency ='))
 
 
 @pytest.mark.skipif(CLIENT is None, reason="there is no vllm-rs here")
-def test_the_rust_client_drives_a_night_and_what_it_lacks_is_null(house: House) -> None:
+def test_the_rust_client_drives_a_night_and_what_it_lacks_is_null(house: NightFixture) -> None:
     write_suite(house)
 
     nightly(suite=str(house.suite), target="local")
@@ -30,7 +30,7 @@ def test_the_rust_client_drives_a_night_and_what_it_lacks_is_null(house: House) 
 
 
 def test_without_the_rust_client_its_runs_fail_and_say_where_to_get_it(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    house: NightFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_suite(house)
     monkeypatch.setenv("NIGHTBENCH_VLLM_RS", str(house.data / "nowhere"))

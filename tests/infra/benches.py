@@ -3,23 +3,23 @@
 from bench.record import Calibration, LeaseFacts, Lineage, NightRecord
 from bench.suite.suite import Engine, Model
 from infra.agent import operations
-from infra.agent.executor import Machine
-from infra.agent.operations import Listener, Terms
-from infra.measurement.run import Bench
+from infra.agent.executor import Executor
+from infra.agent.operations import PrepareOptions, Reporter
+from infra.measurement.run import RunContext
 from infra.models.models import PreparedModel
 
 
-def model_on(machine: Machine, hear: Listener, source: str) -> PreparedModel:
+def model_on(machine: Executor, hear: Reporter, source: str) -> PreparedModel:
     """Put a model on a machine, beside an engine that is there already."""
     engine = Engine(version="0.32.0", max_model_len=4096)
     return machine.do(
-        operations.prepare, hear, engine, Model(name="m", source=source), Terms("lease-0001", False)
+        operations.prepare, hear, engine, Model(name="m", source=source), PrepareOptions("lease-0001", False)
     ).model
 
 
-def make_bench(machine: Machine, hear: Listener, night: NightRecord, lease_id: str) -> Bench:
+def make_bench(machine: Executor, hear: Reporter, night: NightRecord, lease_id: str) -> RunContext:
     site = machine.do(operations.find_site, hear, lease_id)
-    return Bench(
+    return RunContext(
         data=site.data,
         night=night,
         machine=site.machine,

@@ -11,9 +11,9 @@ from pydantic import SecretStr
 from bench.machine.cloud_init import HostKey, user_data
 from bench.machine.names import MachineName
 from infra.clouds.digitalocean.client import Calls, make_client
-from infra.clouds.digitalocean.cloud import Account, DigitalOcean
+from infra.clouds.digitalocean.cloud import AccountSetup, DigitalOcean
 from infra.leases.acquire import take_lease
-from infra.leases.offers import Choice, Wish
+from infra.leases.offers import Choice, LeaseRequest
 from infra.leases.reaper import Reaped, reap
 from infra.leases.release import give_back, why_silent
 from infra.ledger.ledger import Lease, Ledger
@@ -27,8 +27,8 @@ HOUR_S = 3600.0
 BUDGET_USD = 20.0
 
 
-def wish(**fields: Any) -> Wish:
-    return Wish(**{"choices": (Choice(KIND),), "minutes": 60, "regions": ("atl1",), **fields})
+def wish(**fields: Any) -> LeaseRequest:
+    return LeaseRequest(**{"choices": (Choice(KIND),), "minutes": 60, "regions": ("atl1",), **fields})
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Door:
     def cloud(self) -> DigitalOcean:
         calls = Calls("digitalocean", self.clock, jitter=lambda: 0.5)
         client = make_client(SecretStr(self.token), self.url, self.ca)
-        return DigitalOcean(client, calls, self.folder / "keys", first_boot, Account())
+        return DigitalOcean(client, calls, self.folder / "keys", first_boot, AccountSetup())
 
 
 def first_boot(_name: MachineName, keys: LeaseKeys) -> str:
@@ -76,7 +76,7 @@ class Rig:
             secret, self.endpoint or self.emulator.url, self.emulator.ca, read_timeout_s=self.read_timeout_s
         )
         calls = Calls("digitalocean", self.clock, jitter=lambda: 0.5)
-        return DigitalOcean(client, calls, self.folder / "keys", self._first_boot, Account(**account))
+        return DigitalOcean(client, calls, self.folder / "keys", self._first_boot, AccountSetup(**account))
 
     def _first_boot(self, name: MachineName, keys: LeaseKeys) -> str:
         self.before_post(name)

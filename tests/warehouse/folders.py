@@ -18,14 +18,14 @@ from bench.record import (
     Busy,
     CalibratedLoad,
     Calibration,
-    Host,
+    HostFacts,
     LeaseFacts,
     Lineage,
-    Load,
+    LoadRun,
     NightRecord,
     PlannedRun,
     RunRecord,
-    Server,
+    ServerFacts,
     Weights,
 )
 from bench.suite.suite import Engine, Machine, Model, Quality, Scenario, ScenarioEntry, Suite
@@ -256,7 +256,7 @@ def _accuracy(told: Told) -> Accuracy | None:
     return None if told.before is None else Accuracy(passage="1", before=told.before, after=told.after)
 
 
-_HOST = Host(
+_HOST = HostFacts(
     hostname="host-1",
     kernel="6.1",
     cpu_model="Some CPU",
@@ -272,11 +272,11 @@ CALIBRATION = Calibration(
     meter_version="0.1.0",
     loads=(CalibratedLoad(streams=1000, stream_tok_per_s=1e5, workers=1),),
 )
-_LOAD = Load(driver="meter", driver_version="0.1.0", argv=("meter.pyz",), seed=1, exit_code=0)
+_LOAD = LoadRun(driver="meter", driver_version="0.1.0", argv=("meter.pyz",), seed=1, exit_code=0)
 
 
-def _server(version: str) -> Server:
-    return Server(
+def _server(version: str) -> ServerFacts:
+    return ServerFacts(
         engine_version=version,
         engine_build="build-1",
         served_model="tiny",

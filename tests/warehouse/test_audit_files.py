@@ -13,7 +13,7 @@ import pytest
 from bench.audit.judge import Judged
 from bench.audit.rules import CLAIM_RULES
 from bench.errors import UsageError
-from warehouse.audit import Audit, Terms, audit
+from warehouse.audit import Audit, AuditOptions, audit
 from warehouse.importers.parsing.document import BYTES_MAX
 
 DATA = Path(__file__).parents[1] / "data"
@@ -42,12 +42,12 @@ def _codes(found: Audit) -> set[str]:
 def test_what_is_wrong_with_a_file_is_found(path: Path) -> None:
     code = path.name.split(".", maxsplit=1)[0].split("-", maxsplit=1)[0]
 
-    assert code in _codes(audit([str(path)], Terms()))
+    assert code in _codes(audit([str(path)], AuditOptions()))
 
 
 @pytest.mark.parametrize("path", GOOD, ids=lambda path: path.name)
 def test_a_good_file_raises_no_doubt(path: Path) -> None:
-    found = audit([str(path)], Terms())
+    found = audit([str(path)], AuditOptions())
 
     assert (_codes(found), [each.verdict for each in found.judged]) == (set(), ["accepted"] * len(found.judged))
 
@@ -55,7 +55,7 @@ def test_a_good_file_raises_no_doubt(path: Path) -> None:
 def test_great_expectations_says_of_every_file_what_the_audit_says() -> None:
     paths = [str(path) for path in (*BAD, *GOOD, *_files(DATA / "vllm-results"))]
 
-    direct, by_gx = audit(paths, Terms()), audit(paths, Terms(use_gx=True))
+    direct, by_gx = audit(paths, AuditOptions()), audit(paths, AuditOptions(use_gx=True))
 
     assert len(direct.judged) >= len(paths)
     assert [_told(each) for each in direct.judged] == [_told(each) for each in by_gx.judged]
@@ -74,7 +74,7 @@ TOO_SMALL = {"duration_short", "too_few_prompts", "tail_unsupported"}
     "name", [path.name for path in _files(SAMPLES) if "schema" not in path.name and "example" not in path.name]
 )
 def test_a_real_file_raises_no_false_alarm(name: str) -> None:
-    found = audit([str(SAMPLES / name)], Terms())
+    found = audit([str(SAMPLES / name)], AuditOptions())
 
     assert {f.code for each in found.judged for f in each.findings if f.outcome == "FAIL"} <= TOO_SMALL
 
@@ -98,7 +98,7 @@ def test_a_broken_file_is_a_sentence_that_names_it(name: str, tmp_path: Path) ->
     content, said = BROKEN[name]
     (tmp_path / name).write_bytes(content)
 
-    (judged,) = audit([str(tmp_path / name)], Terms()).judged
+    (judged,) = audit([str(tmp_path / name)], AuditOptions()).judged
 
     assert judged.verdict == "failed"
     assert said in judged.findings[0].message
@@ -109,7 +109,7 @@ def test_a_zip_archive_is_named_as_one(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "results.zip", "w") as archive:
         archive.writestr("a.json", "{}")
 
-    (judged,) = audit([str(tmp_path / "results.zip")], Terms()).judged
+    (judged,) = audit([str(tmp_path / "results.zip")], AuditOptions()).judged
 
     assert "results.zip is a zip archive" in judged.findings[0].message
 
@@ -118,7 +118,7 @@ def test_a_file_too_large_for_memory_is_not_read(tmp_path: Path) -> None:
     with (tmp_path / "large.json").open("wb") as file:
         file.truncate(BYTES_MAX * 2)
 
-    (judged,) = audit([str(tmp_path / "large.json")], Terms()).judged
+    (judged,) = audit([str(tmp_path / "large.json")], AuditOptions()).judged
 
     assert "large.json has 2.15 GB, and 1.07 GB can be read" in judged.findings[0].message
 
@@ -128,7 +128,7 @@ def test_a_small_file_that_unpacks_to_a_large_one_is_not_read(tmp_path: Path) ->
         for _ in range(BYTES_MAX // (1 << 24) + 1):
             file.write(bytes(1 << 24))
 
-    (judged,) = audit([str(tmp_path / "bomb.json.gz")], Terms()).judged
+    (judged,) = audit([str(tmp_path / "bomb.json.gz")], AuditOptions()).judged
 
     assert "1.07 GB can be read" in judged.findings[0].message
 
@@ -151,7 +151,7 @@ def test_one_bad_file_stops_no_other(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("a note")
     (tmp_path / "picture.png").write_bytes(b"\x89PNG\r\n")
 
-    found = audit([str(tmp_path)], Terms())
+    found = audit([str(tmp_path)], AuditOptions())
 
     assert [Path(each.claim.lineage.file).name for each in found.judged] == ["a-broken.json", "b.json", "c.json.gz"]
     assert found.judged[0].findings[0].code == "unreadable"
@@ -166,14 +166,14 @@ def test_one_bad_file_stops_no_other(tmp_path: Path) -> None:
 def test_standard_input_is_a_file_like_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(SERVE.read_bytes())))
 
-    (judged,) = audit(["-"], Terms()).judged
+    (judged,) = audit(["-"], AuditOptions()).judged
 
     assert judged.claim.lineage.file == "standard input"
 
 
 def test_only_one_class_can_be_asked_for() -> None:
 
-    (judged,) = audit([str(SERVE)], Terms(only="arithmetic")).judged
+    (judged,) = audit([str(SERVE)], AuditOptions(only="arithmetic")).judged
 
     assert {finding.family for finding in judged.findings} == {"arithmetic"}
 
@@ -187,7 +187,7 @@ def test_a_wrong_context_file_is_named(text: str, said: str, tmp_path: Path) -> 
     (tmp_path / "context.toml").write_text(text)
 
     with pytest.raises(UsageError, match=r"context\.toml") as raised:
-        audit([str(tmp_path / "results.json")], Terms())
+        audit([str(tmp_path / "results.json")], AuditOptions())
 
     assert said in str(raised.value)
 
@@ -196,7 +196,7 @@ def test_a_context_file_says_what_the_result_does_not(tmp_path: Path) -> None:
     (tmp_path / "r.json").write_bytes(SERVE.read_bytes())
     (tmp_path / "r.context.toml").write_text('gpu = "MI300X"\nweights_gb = 16\nusd_per_hour = 2')
 
-    (judged,) = audit([str(tmp_path / "r.json")], Terms()).judged
+    (judged,) = audit([str(tmp_path / "r.json")], AuditOptions()).judged
 
     asked = judged.claim.asked
     assert (asked.gpu, asked.usd_per_hour, round(asked.weights_gib or 0, 3)) == ("MI300X", 2.0, 14.901)
@@ -206,7 +206,7 @@ def test_the_command_prints_json_that_the_reference_describes() -> None:
     page = (Path(__file__).parents[2] / "docs" / "reference" / "audit-json.md").read_text(encoding="utf-8")
     from flows.audit import as_values  # noqa: PLC0415
 
-    (judged,) = audit([str(SERVE)], Terms()).judged
+    (judged,) = audit([str(SERVE)], AuditOptions()).judged
 
     values = json.loads(json.dumps(as_values(judged), allow_nan=False))
 

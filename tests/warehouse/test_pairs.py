@@ -9,7 +9,7 @@ import pytest
 from tests.data.formats.aiperf.make import aggregate, records, several
 from tests.data.formats.closed_loop import closed_loop
 from tests.warehouse.importers.reading import FORMATS
-from warehouse.audit import Terms, audit
+from warehouse.audit import AuditOptions, audit
 from warehouse.imports import import_file
 from warehouse.lake.query import run_sql
 from warehouse.load import rebuild
@@ -32,7 +32,7 @@ def _lake(data: Path) -> dict[str, bytes]:
 
 
 def test_a_folder_with_both_files_is_one_measurement(folder: Path) -> None:
-    found = audit([str(folder)], Terms())
+    found = audit([str(folder)], AuditOptions())
 
     assert [Path(each.claim.lineage.file).name for each in found.judged] == [PAIR[0]]
     assert len(found.left_out) == 1
@@ -40,7 +40,7 @@ def test_a_folder_with_both_files_is_one_measurement(folder: Path) -> None:
 
 
 def test_both_files_named_are_one_measurement(folder: Path) -> None:
-    found = audit([str(folder / name) for name in PAIR], Terms())
+    found = audit([str(folder / name) for name in PAIR], AuditOptions())
 
     assert [each.verdict for each in found.judged] == ["accepted"]
     assert len(found.left_out) == 1
@@ -56,7 +56,7 @@ def test_each_run_of_several_is_held_against_its_own_records(tmp_path: Path) -> 
     (tmp_path / "aggregate").mkdir()
     (tmp_path / "aggregate" / "profile_export_aiperf_aggregate.json").write_text(json.dumps(several(runs)))
 
-    found = audit([str(tmp_path)], Terms())
+    found = audit([str(tmp_path)], AuditOptions())
 
     failed = [{f.code for f in each.findings if f.outcome == "FAIL"} for each in found.judged]
     assert [each.claim.lineage.format for each in found.judged] == ["aiperf-runs", "aiperf", "aiperf"]

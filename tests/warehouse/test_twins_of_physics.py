@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.audit.claim import Asked
+from bench.audit.claim import ClaimedConfig
 from bench.audit.judge import judge_claims
 from tests.data import twins_of_physics, twins_of_telemetry
 from warehouse.context import context_of
@@ -23,7 +23,7 @@ RESULTS = [path for path in TEXTS if not path.name.endswith(".toml")]
 
 
 def _spoken(path: Path) -> set[str]:
-    context = context_of(path, Asked())
+    context = context_of(path, ClaimedConfig())
     claims = [each.with_context(context) for each in read_claims(read_document(path.name, path.read_bytes()))]
     judged = judge_claims(claims, subject_of)
     return {each.code for one in judged for each in one.findings if each.outcome in ("FAIL", "WARN")}

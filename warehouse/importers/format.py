@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from bench.audit.claim import Claim, Lineage
+from bench.audit.claim import Claim, ClaimSource
 from warehouse.importers.parsing.document import Document
 
 
@@ -24,6 +24,6 @@ class Format:
 
     def lineage(
         self, document: Document, place: str = "", tool: str | None = None, version: str | None = None
-    ) -> Lineage:
+    ) -> ClaimSource:
         """Where a claim of this document stands; `version` is that of the tool that wrote the file."""
-        return Lineage(document.name, document.sha256, place, self.name, self.version, tool, version)
+        return ClaimSource(document.name, document.sha256, place, self.name, self.version, tool, version)

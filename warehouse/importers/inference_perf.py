@@ -6,7 +6,7 @@ and is not loaded.
 
 from collections.abc import Iterator
 
-from bench.audit.claim import Asked, Claim, Metric, Said, ServerSaid
+from bench.audit.claim import Claim, ClaimedConfig, ClaimedTotals, Metric, ServerCounters
 from bench.errors import UnreadableResultError
 from warehouse.importers.format import Format
 from warehouse.importers.parsing.distribution import positive_spread, spread, without_empty
@@ -41,7 +41,7 @@ def read(document: Document, form: Format) -> Iterator[Claim]:
     load = one.part("load_summary")
     rate = load.amount("requested_rate") or None  # 0 where a number of users drove the load
     concurrency = load.count("concurrency", "concurrency_level")
-    asked = Asked(
+    asked = ClaimedConfig(
         request_rate_per_s=rate,
         is_open_loop=None if rate is None and concurrency is None else rate is not None,
         concurrency=concurrency,
@@ -62,12 +62,12 @@ def read(document: Document, form: Format) -> Iterator[Claim]:
     )
 
 
-def _said(one: Tree) -> Said:
+def _said(one: Tree) -> ClaimedTotals:
     good, load = one.part("successes"), one.part("load_summary")
     completed = good.count("count")
     rates = good.part("throughput")
     rate = rates.positive if completed else rates.amount
-    return Said(
+    return ClaimedTotals(
         completed=completed,
         failed=one.part("failures").count("count"),
         total_input_tokens=_total(good, completed, ("prompt_tokens", "prompt_len")),
@@ -98,7 +98,7 @@ def _latency(latency: Tree) -> dict[Metric, dict[str, float]]:
     return without_empty({"e2el": positive_spread(latency.part("request_latency")), **found})
 
 
-def _beside(document: Document) -> tuple[ServerSaid | None, Tree | None]:
+def _beside(document: Document) -> tuple[ServerCounters | None, Tree | None]:
     """What the server's file of the same stage says; nothing where there is none that can be read."""
     name = document.path.name.replace(CLIENT, SERVER)
     data = document.sibling(name) if name != document.path.name else None
@@ -114,13 +114,13 @@ def _beside(document: Document) -> tuple[ServerSaid | None, Tree | None]:
     return _server(tree), tree
 
 
-def _server(one: Tree) -> ServerSaid:
+def _server(one: Tree) -> ServerCounters:
     good = one.part("successes")
     count = good.amount("count")
     prompt, output = good.part("prompt_len").amount("mean"), good.part("output_len").amount("mean")
     prompt_tokens = None if count is None or prompt is None else count * prompt
     hit_percent = _told(good, "prefix_cache_hit_percent")
-    return ServerSaid(
+    return ServerCounters(
         requests=count,
         prompt_tokens=prompt_tokens,
         # The percentage is hits over queries, and the cache is queried for every token of a prompt.

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from bench.audit.evidence.evidence import Exhibits, Observed
+from bench.audit.evidence.evidence import EvidenceByColumn, Observed
 from bench.audit.rules import NOT_CHECKABLE, RULES, Rule, Status
 
 if TYPE_CHECKING:
@@ -24,16 +24,16 @@ Failed = Mapping[tuple[str, Bound], frozenset[str]]
 
 
 @dataclass(frozen=True)
-class Case:
+class EvidenceRow:
     """One row to be checked: its id and its evidence."""
 
     run_id: str
-    exhibits: Exhibits
+    exhibits: EvidenceByColumn
     lacking_count: float | None = None  # of required inputs, where that is counted
 
 
 @dataclass(frozen=True)
-class Check:
+class Expectation:
     """One expectation: a column within bounds (null passes), a column without nulls, or a number of rows."""
 
     code: str
@@ -45,33 +45,33 @@ class Check:
 
 
 @dataclass(frozen=True)
-class CheckResult:
+class ExpectationResult:
     """What great-expectations said of one check: the rows that failed it, or the error that kept it from saying."""
 
-    check: Check
+    check: Expectation
     is_success: bool
     failed_run_ids: tuple[str, ...]
     row_count: int | None  # how many rows it looked at
     error: str | None
 
 
-def checks() -> tuple[Check, ...]:
+def checks() -> tuple[Expectation, ...]:
     """Every check of a night, in the order of bench.audit.rules.RULES."""
     return (
-        Check("has_rows", "rows", "", 1, None, "critical"),
-        Check("has_run_id", "present", "run_id", None, None, "critical"),
-        Check("not_checkable", "passing", NOT_CHECKABLE, 0, 0, "warning"),
+        Expectation("has_rows", "rows", "", 1, None, "critical"),
+        Expectation("has_run_id", "present", "run_id", None, None, "critical"),
+        Expectation("not_checkable", "passing", NOT_CHECKABLE, 0, 0, "warning"),
         *(check for rule in RULES for check in _checks_of(rule)),
     )
 
 
-def _checks_of(rule: Rule) -> Iterator[Check]:
+def _checks_of(rule: Rule) -> Iterator[Expectation]:
     if rule.tolerated is not None:
-        yield Check(rule.code, "tolerated", rule.column, *rule.tolerated, "critical")
-    yield Check(rule.code, "passing", rule.column, *rule.passing, "warning")
+        yield Expectation(rule.code, "tolerated", rule.column, *rule.tolerated, "critical")
+    yield Expectation(rule.code, "passing", rule.column, *rule.passing, "warning")
 
 
-def frame_of(cases: Sequence[Case]) -> "pd.DataFrame":
+def frame_of(cases: Sequence[EvidenceRow]) -> "pd.DataFrame":
     """The evidence of these rows as the frame that is checked."""
     import pandas as pd  # noqa: PLC0415 - heavy, and only judging needs it
 
@@ -82,12 +82,12 @@ def frame_of(cases: Sequence[Case]) -> "pd.DataFrame":
     return pd.DataFrame(columns)
 
 
-def _value(case: Case, rule: Rule) -> float | None:
+def _value(case: EvidenceRow, rule: Rule) -> float | None:
     exhibit = case.exhibits.get(rule.column)
     return exhibit.value if isinstance(exhibit, Observed) else None
 
 
-def validate(frame: "pd.DataFrame") -> tuple[CheckResult, ...]:
+def validate(frame: "pd.DataFrame") -> tuple[ExpectationResult, ...]:
     """Have great-expectations check the frame; one result a check, in their order."""
     return read(ask(frame), frame)
 
@@ -109,19 +109,19 @@ def ask(frame: "pd.DataFrame") -> Any:
     return batch.validate(suite, result_format=cast("Any", wanted))
 
 
-def read(validated: Any, frame: "pd.DataFrame") -> tuple[CheckResult, ...]:
+def read(validated: Any, frame: "pd.DataFrame") -> tuple[ExpectationResult, ...]:
     """What great-expectations said of this frame, a result a check, in their order."""
     # Results come in an order of their own; an expectation without one has not been checked.
     said = {_place_of(result): result for result in validated.results}
     return tuple(
         _read_result(check, said.get(at))
         if _has_values(frame, check)
-        else CheckResult(check, True, (), len(frame), None)
+        else ExpectationResult(check, True, (), len(frame), None)
         for at, check in enumerate(checks())
     )
 
 
-def _has_values(frame: "pd.DataFrame", check: Check) -> bool:
+def _has_values(frame: "pd.DataFrame", check: Expectation) -> bool:
     """Whether there is anything to ask: nulls pass, and great-expectations takes as long over a column of them."""
     is_of_values = check.bound in ("tolerated", "passing") and check.column in frame
     return not is_of_values or bool(frame[check.column].notna().any())
@@ -131,7 +131,7 @@ def _place_of(result: Any) -> int:
     return int(result.expectation_config.meta["at"])
 
 
-def _expectation(check: Check, at: int) -> Any:
+def _expectation(check: Expectation, at: int) -> Any:
     from great_expectations import expectations  # noqa: PLC0415
 
     gxe: Any = expectations  # its names are there, but it does not say that it exports them
@@ -145,16 +145,16 @@ def _expectation(check: Check, at: int) -> Any:
     return gxe.ExpectColumnValuesToBeBetween(column=check.column, **limits, **common)
 
 
-def _read_result(check: Check, result: Any) -> CheckResult:
+def _read_result(check: Expectation, result: Any) -> ExpectationResult:
     if result is None:
-        return CheckResult(check, False, (), None, "great-expectations gave no result")
+        return ExpectationResult(check, False, (), None, "great-expectations gave no result")
     said = result.result or {}
     failed = tuple(str(entry["run_id"]) for entry in said.get("unexpected_index_list") or ())
     error = raised(result.exception_info or {})
     if error is None and said.get("unexpected_count", 0) != len(failed):
         error = "it does not name every row that failed"
     row_count = said.get("observed_value" if check.bound == "rows" else "element_count")
-    return CheckResult(check, bool(result.success) and error is None, failed, row_count, error)
+    return ExpectationResult(check, bool(result.success) and error is None, failed, row_count, error)
 
 
 def raised(exception_info: Mapping[str, Any]) -> str | None:
@@ -164,12 +164,12 @@ def raised(exception_info: Mapping[str, Any]) -> str | None:
     return messages[0] if messages else None
 
 
-def failed_of(results: Sequence[CheckResult]) -> Failed:
+def failed_of(results: Sequence[ExpectationResult]) -> Failed:
     """The rows that failed each check which could be made."""
     return {(r.check.column, r.check.bound): frozenset(r.failed_run_ids) for r in results if r.error is None}
 
 
-def status_of(case: Case, rule: Rule, failed: Failed) -> Status:
+def status_of(case: EvidenceRow, rule: Rule, failed: Failed) -> Status:
     """What great-expectations said of one rule in one row."""
     value, outside_passing = _value(case, rule), failed.get((rule.column, "passing"))
     if value is None or math.isnan(value) or outside_passing is None:
@@ -179,13 +179,13 @@ def status_of(case: Case, rule: Rule, failed: Failed) -> Status:
     return "FAIL" if case.run_id in failed.get((rule.column, "tolerated"), ()) else "WARN"
 
 
-def statuses(case: Case, failed: Failed) -> dict[str, Status]:
+def statuses(case: EvidenceRow, failed: Failed) -> dict[str, Status]:
     """What it said of every rule that is asked of this row, by column, in the order of the rules."""
     return {rule.column: status_of(case, rule, failed) for rule in RULES if rule.column in case.exhibits}
 
 
-def said_of_each(exhibits: Sequence[Exhibits]) -> list[dict[str, Status]]:
+def said_of_each(exhibits: Sequence[EvidenceByColumn]) -> list[dict[str, Status]]:
     """What great-expectations says of the evidence of each claim, as `statuses` does."""
-    sheet = [Case(str(at), each) for at, each in enumerate(exhibits)]
+    sheet = [EvidenceRow(str(at), each) for at, each in enumerate(exhibits)]
     failed = failed_of(validate(frame_of(sheet)))
     return [statuses(case, failed) for case in sheet]

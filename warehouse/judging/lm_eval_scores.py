@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from bench.audit.rules.answers import WORSE_SE
 from bench.errors import UnreadableResultError
-from bench.quality.lm_eval import Earlier, Score, fall_se, read_scores, standard_error
+from bench.quality.lm_eval import EarlierScore, Score, fall_se, read_scores, standard_error
 from bench.record import AskedTask, LmEvalRecord
 from warehouse.judging.answer_history import NIGHTS, file_of, if_there
 from warehouse.lake.lake import PART, partition
@@ -74,7 +74,7 @@ def _scored(score: Score) -> Row:
 
 def compare_scores(rows: Sequence[Row], files: Iterable[Path]) -> list[Row]:
     """The rows with what earlier nights say of their scores; `files` are those nights' scores, latest first."""
-    before: dict[Series, list[Earlier]] = {_series(row): [] for row in rows if _lacking(row) is None}
+    before: dict[Series, list[EarlierScore]] = {_series(row): [] for row in rows if _lacking(row) is None}
     for path in files:
         if all(len(found) == NIGHTS for found in before.values()):
             break
@@ -114,21 +114,21 @@ def read_scored(path: Path | None) -> list[Row]:
     return [row for row in rows if _lacking(row) is None]
 
 
-def _sound(path: Path) -> dict[Series, Earlier]:
+def _sound(path: Path) -> dict[Series, EarlierScore]:
     """A night's scores that had not fallen themselves; where two servers gave one, the median."""
-    found: dict[Series, list[Earlier]] = {}
+    found: dict[Series, list[EarlierScore]] = {}
     for row in read_scored(path):
         error = _error(row)
         if error is not None and (row["fall_se"] is None or row["fall_se"] <= WORSE_SE):
-            found.setdefault(_series(row), []).append(Earlier(row["value"], error))
+            found.setdefault(_series(row), []).append(EarlierScore(row["value"], error))
     return {series: _median(scores) for series, scores in found.items()}
 
 
-def _median(scores: Sequence[Earlier]) -> Earlier:
-    return Earlier(median(score.value for score in scores), median(score.stderr for score in scores))
+def _median(scores: Sequence[EarlierScore]) -> EarlierScore:
+    return EarlierScore(median(score.value for score in scores), median(score.stderr for score in scores))
 
 
-def _compared(row: Row, before: Sequence[Earlier]) -> Row:
+def _compared(row: Row, before: Sequence[EarlierScore]) -> Row:
     error, lacking = _error(row) if row["value"] is not None else None, _lacking(row)
     if lacking is not None or error is None or not before:
         why = row["not_compared"] if row["value"] is None else lacking or FIRST

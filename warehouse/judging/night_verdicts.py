@@ -4,13 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from bench.audit.evidence.evidence import Exhibits, Lacking
+from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput
 from bench.audit.judge import SEVERITY, said_of, withdrawn_of
 from bench.audit.rules import BY_COLUMN, NOT_CHECKABLE, REQUIRED, Status, Verdict, verdict
 from bench.wording import counted
 from warehouse.judging.expectations import (
-    Case,
-    CheckResult,
+    EvidenceRow,
+    ExpectationResult,
     Failed,
     ask,
     failed_of,
@@ -23,7 +23,7 @@ from warehouse.rows.run_rows import Row
 from warehouse.schema.columns import withdrawn_columns
 
 CHECK_ERRORED = "check_errored"
-More = Mapping[str, Exhibits]
+More = Mapping[str, EvidenceByColumn]
 
 
 @dataclass(frozen=True)
@@ -52,16 +52,16 @@ def judge_night(rows: Sequence[Row], more: More | None = None) -> Judgement:
     return replace(judge(rows, read(validated, frame), more), validated=validated)
 
 
-def cases_of(rows: Sequence[Row], more: More) -> list[Case]:
+def cases_of(rows: Sequence[Row], more: More) -> list[EvidenceRow]:
     """The measured rows as they are checked."""
     return [_case(row, more) for row in rows if row["outcome"] == "measured"]
 
 
-def _case(row: Row, more: More) -> Case:
-    return Case(row["run_id"], {**more.get(row["run_id"], {}), **night_exhibits(row)}, row[NOT_CHECKABLE])
+def _case(row: Row, more: More) -> EvidenceRow:
+    return EvidenceRow(row["run_id"], {**more.get(row["run_id"], {}), **night_exhibits(row)}, row[NOT_CHECKABLE])
 
 
-def judge(rows: Sequence[Row], results: Sequence[CheckResult], more: More | None = None) -> Judgement:
+def judge(rows: Sequence[Row], results: Sequence[ExpectationResult], more: More | None = None) -> Judgement:
     """Turn check results into statuses, findings and verdicts."""
     results = [_that_saw(result, sum(row["outcome"] == "measured" for row in rows)) for result in results]
     failed = failed_of(results)
@@ -82,14 +82,14 @@ def judge(rows: Sequence[Row], results: Sequence[CheckResult], more: More | None
     return Judgement(verdicts, withdrawn, findings, _validation(results))
 
 
-def _that_saw(result: CheckResult, row_count: int) -> CheckResult:
+def _that_saw(result: ExpectationResult, row_count: int) -> ExpectationResult:
     """The result, as one that broke where the check did not look at exactly the rows that are judged."""
     if result.error is not None or result.row_count == row_count:
         return result
     return replace(result, is_success=False, error=f"it looked at {result.row_count} of {row_count} rows")
 
 
-def _findings_of(row: Row, case: Case, failed: Failed) -> Iterator[tuple[str, Row]]:
+def _findings_of(row: Row, case: EvidenceRow, failed: Failed) -> Iterator[tuple[str, Row]]:
     """Every finding of a row, by the column it is about."""
     for column, status in statuses(case, failed).items():
         yield column, _rule_finding(row, column, case.exhibits, status)
@@ -99,9 +99,9 @@ def _findings_of(row: Row, case: Case, failed: Failed) -> Iterator[tuple[str, Ro
         yield NOT_CHECKABLE, _finding(row, ("not_checkable", "completeness", "WARN"), row[NOT_CHECKABLE], said)
 
 
-def _rule_finding(row: Row, column: str, exhibits: Exhibits, status: Status) -> Row:
+def _rule_finding(row: Row, column: str, exhibits: EvidenceByColumn, status: Status) -> Row:
     rule, exhibit = BY_COLUMN[column], exhibits[column]
-    if isinstance(exhibit, Lacking):
+    if isinstance(exhibit, MissingInput):
         finding = _finding(row, (rule.code, rule.family, status), None, f"not checkable: {exhibit.what}")
     elif status == "NOT-CHECKABLE":
         finding = _finding(row, (rule.code, rule.family, status), exhibit.value, f"not checkable: {column} broke")
@@ -116,7 +116,7 @@ def _rule_finding(row: Row, column: str, exhibits: Exhibits, status: Status) -> 
     return finding | scope | limits | {"tolerated_low": tolerated_low, "tolerated_high": tolerated_high}
 
 
-def _broken_checks(row: Row, broken: Sequence[CheckResult]) -> dict[str, Row]:
+def _broken_checks(row: Row, broken: Sequence[ExpectationResult]) -> dict[str, Row]:
     if not broken:
         return {}
     names = ", ".join(f"{r.check.code} ({r.check.bound}): {r.error or 'failed'}" for r in broken)
@@ -132,7 +132,7 @@ def _finding(row: Row, what: tuple[str, str, Status], observed: float | None, me
     return {**ids, **said, "observed": observed, **limits, "message": message}
 
 
-def _validation(results: Sequence[CheckResult]) -> dict[str, Any]:
+def _validation(results: Sequence[ExpectationResult]) -> dict[str, Any]:
     """The whole result as JSON-able values; no times, so that judging twice gives the same."""
     return {
         "success": bool(results) and all(result.is_success for result in results),

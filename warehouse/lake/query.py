@@ -12,7 +12,7 @@ from warehouse.lake.database import open_warehouse
 
 
 @dataclass(frozen=True)
-class Answer:
+class QueryResult:
     """The answer to a query: the columns' names, and the rows in the same order."""
 
     columns: tuple[str, ...]
@@ -23,7 +23,7 @@ class Answer:
         return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
 
 
-def run_sql(data: Path, sql: str, parameters: tuple[object, ...] = ()) -> Answer:
+def run_sql(data: Path, sql: str, parameters: tuple[object, ...] = ()) -> QueryResult:
     """Run one query on the warehouse of this data folder.
 
     Raises UsageError with DuckDB's own sentence where the query cannot be answered.
@@ -32,7 +32,7 @@ def run_sql(data: Path, sql: str, parameters: tuple[object, ...] = ()) -> Answer
         try:
             result = connection.execute(sql, list(parameters))
             columns = tuple(column[0] for column in result.description or ())
-            return Answer(columns, tuple(result.fetchall()))
+            return QueryResult(columns, tuple(result.fetchall()))
         except duckdb.Error as error:
             raise UsageError(f"the warehouse cannot answer: {_sentence(error)}") from error
 

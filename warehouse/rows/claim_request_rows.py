@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bench.audit.claim import Claim, Series
-from bench.audit.evidence.successful import Answered
+from bench.audit.claim import Claim, RequestSeries
+from bench.audit.evidence.successful import SuccessfulRequests
 from bench.metrics import Bools, Floats, Ints
 from warehouse.schema.columns import arrow_schema
 
@@ -25,7 +25,7 @@ def request_tables(claim_id: str, claim: Claim) -> Iterator[pa.Table]:
 
     Arrays that disagree in length are none: then nobody knows which entry is of which request.
     """
-    answered = Answered(claim)
+    answered = SuccessfulRequests(claim)
     is_good = answered.is_good
     if is_good is None:
         return
@@ -34,7 +34,7 @@ def request_tables(claim_id: str, claim: Claim) -> Iterator[pa.Table]:
         yield _table(claim_id, claim.lineage.importer_version, begin, piece, is_good[begin : begin + PIECE])
 
 
-def _between(series: Series, begin: int, end: int) -> Series:
+def _between(series: RequestSeries, begin: int, end: int) -> RequestSeries:
     """The requests from `begin` up to `end`, as a series of their own."""
 
     def cut(array: AnyArray | None) -> AnyArray | None:
@@ -44,7 +44,7 @@ def _between(series: Series, begin: int, end: int) -> Series:
     if series.gap_s is not None and series.gap_at is not None:
         at = series.gap_at[begin : end + 1]
         gap_s, gap_at = series.gap_s[at[0] : at[-1]], at - at[0]
-    return Series(
+    return RequestSeries(
         input_tokens=cut(series.input_tokens),
         output_tokens=cut(series.output_tokens),
         is_ok=cut(series.is_ok),
@@ -57,7 +57,7 @@ def _between(series: Series, begin: int, end: int) -> Series:
     )
 
 
-def _table(claim_id: str, version: int, begin: int, series: Series, is_good: Bools) -> pa.Table:
+def _table(claim_id: str, version: int, begin: int, series: RequestSeries, is_good: Bools) -> pa.Table:
     count, schema = len(is_good), arrow_schema("claim_requests")
     ttft, e2el = (_of_good(array, is_good) for array in (series.ttft_s, _e2el(series)))
     columns = {
@@ -82,7 +82,7 @@ def _of_good(array: Floats | None, is_good: Bools) -> Floats | None:
     return None if array is None else np.where(is_good, array, np.nan)
 
 
-def _e2el(series: Series) -> Floats | None:
+def _e2el(series: RequestSeries) -> Floats | None:
     """As the file has it; where it has none, to the first token and then all gaps."""
     if series.e2el_s is not None or series.ttft_s is None or series.gap_s is None or series.gap_at is None:
         return series.e2el_s
@@ -110,7 +110,7 @@ def _counts(tokens: Ints | None, is_good: Bools) -> pa.Array | None:
     return None if tokens is None else pa.array(tokens, mask=~is_good & (tokens == 0))
 
 
-def _gaps(series: Series, is_good: Bools) -> pa.Array | None:
+def _gaps(series: RequestSeries, is_good: Bools) -> pa.Array | None:
     if series.gap_s is None or series.gap_at is None:
         return None
     with np.errstate(over="ignore"):

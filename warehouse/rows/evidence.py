@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bench.audit.claim import Claim
-from bench.audit.evidence.evidence import Exhibits, Lacking, Observed
+from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput, Observed
 from bench.audit.judge import group_exhibits, row_exhibits
 from bench.audit.rules import NIGHT_RULES, Rule
 from warehouse.rows.catalog_subject import subject_of
@@ -14,36 +14,36 @@ from warehouse.schema.columns import outside_bounds
 
 
 @dataclass(frozen=True)
-class Asked:
+class RunClaim:
     """A measured run as a claim without its series, and the evidence that it gives alone."""
 
     claim: Claim
-    exhibits: Exhibits
+    exhibits: EvidenceByColumn
 
 
-def ask(claim: Claim) -> Asked:
+def ask(claim: Claim) -> RunClaim:
     """Compute what one run shows alone; its series is let go."""
-    return Asked(replace(claim, series=None), row_exhibits(claim, subject_of(claim)))
+    return RunClaim(replace(claim, series=None), row_exhibits(claim, subject_of(claim)))
 
 
-def together(asked: Sequence[Asked]) -> dict[str, Exhibits]:
+def together(asked: Sequence[RunClaim]) -> dict[str, EvidenceByColumn]:
     """The evidence of a night's runs by run id, that which only several of them show included."""
     groups = group_exhibits([each.claim for each in asked])
     return {each.claim.lineage.file: each.exhibits | group for each, group in zip(asked, groups, strict=True)}
 
 
-def night_exhibits(row: Mapping[str, Any]) -> Exhibits:
+def night_exhibits(row: Mapping[str, Any]) -> EvidenceByColumn:
     """The evidence columns of a measured row; those of rules that are not about such a run are left out."""
-    found: Exhibits = {rule.column: _exhibit(rule, row) for rule in NIGHT_RULES if _applies(rule, row)}
+    found: EvidenceByColumn = {rule.column: _exhibit(rule, row) for rule in NIGHT_RULES if _applies(rule, row)}
     names = outside_bounds(row)
     return found | {"ev_impossible_values": Observed(len(names), ", ".join(f"{name} = {row[name]}" for name in names))}
 
 
-def _exhibit(rule: Rule, row: Mapping[str, Any]) -> Observed | Lacking:
+def _exhibit(rule: Rule, row: Mapping[str, Any]) -> Observed | MissingInput:
     value = row[rule.column]
     if value is not None and not math.isnan(value):
         return Observed(float(value), (row[rule.noted_in] or "") if rule.noted_in else "")
-    return Lacking(f"{rule.column} is missing" if rule.lacking is None else rule.lacking.format_map(row))
+    return MissingInput(f"{rule.column} is missing" if rule.lacking is None else rule.lacking.format_map(row))
 
 
 def _applies(rule: Rule, row: Mapping[str, Any]) -> bool:

@@ -16,7 +16,7 @@ _LINE = re.compile(r"([0-9a-f]{64}) [ *](.+)")
 
 
 @dataclass(frozen=True, order=True)
-class Place:
+class RunId:
     """Where a run stands: its night, scenario and repeat."""
 
     night: str
@@ -58,14 +58,14 @@ def night_folder(data: Path, night: str) -> Path:
     return folder
 
 
-def run_folders(folder: Path) -> Iterator[tuple[Path, Place | None]]:
+def run_folders(folder: Path) -> Iterator[tuple[Path, RunId | None]]:
     """Every run folder of a night in order; no place where its name is not a repeat. Names with a dot are left out."""
     for scenario in _shown(folder):
         if scenario.name.startswith(LM_EVAL):
             continue
         for repeat in _shown(scenario):
             is_repeat = repeat.name.isdecimal() and str(int(repeat.name)) == repeat.name
-            yield repeat, Place(folder.name, scenario.name, int(repeat.name)) if is_repeat else None
+            yield repeat, RunId(folder.name, scenario.name, int(repeat.name)) if is_repeat else None
 
 
 def lm_eval_folders(folder: Path) -> Iterator[Path]:

@@ -18,15 +18,15 @@ from bench.audit.own_claim import claim_of
 from bench.engines import vllm
 from bench.errors import UnreadableResultError
 from bench.loadgen import drivers
-from bench.loadgen.report import Report
+from bench.loadgen.report import LoadReport
 from bench.loadgen.server_view import Scrapes, ServerTimes, blind_live, live_view, ttft_over_server_s
 from bench.metrics import P99_MIN_SAMPLES, PERCENTILE_ESTIMATOR, PERCENTILE_MIN_SAMPLES, Requests, percentile_name
 from bench.quality.answers import fingerprint, quality_id
 from bench.record import Answers, LeaseReport, NightEnd, NightRecord, PlannedRun, RunRecord, StageCost
 from bench.steady import slope
 from bench.suite.suite import Quality, Scenario
-from warehouse.rows.evidence import Asked, ask
-from warehouse.rows.run_folder import Place, RunFiles
+from warehouse.rows.evidence import RunClaim, ask
+from warehouse.rows.run_folder import RunFiles, RunId
 from warehouse.schema.columns import COLUMNS, Table, arrow_schema
 
 Row = dict[str, Any]
@@ -42,7 +42,7 @@ class RunRows:
     requests: pa.Table | None = None
     telemetry: pa.Table | None = None
     server_samples: pa.Table | None = None
-    asked: Asked | None = None  # what the run is asked beside what stands in its row; None where it was not measured
+    asked: RunClaim | None = None  # what the run is asked beside what stands in its row; None where it was not measured
 
 
 @contextmanager
@@ -55,7 +55,7 @@ def _reading(what: str) -> Iterator[None]:
         raise UnreadableResultError(f"{what} cannot be read: {type(error).__name__}: {first}") from error
 
 
-def run_rows(place: Place, files: RunFiles) -> RunRows:
+def run_rows(place: RunId, files: RunFiles) -> RunRows:
     """The rows of one run; nothing is measured in the row of a run that failed.
 
     Raises UnreadableResultError naming the file that is not what it claims to be.
@@ -80,11 +80,11 @@ def run_rows(place: Place, files: RunFiles) -> RunRows:
         return RunRows(row, _requests_table(place, report), telemetry, samples, asked)
 
 
-def read_record(place: Place, text: bytes) -> RunRecord:
+def read_record(place: RunId, text: bytes) -> RunRecord:
     """The record of the run that stands at this place, and no other."""
     with _reading("record.json"):
         record = RunRecord.model_validate_json(text)
-    found = Place(record.night, record.scenario_id, record.repeat)
+    found = RunId(record.night, record.scenario_id, record.repeat)
     if found != place:
         raise UnreadableResultError(f"record.json is of the run {found.run_id}, not of this folder")
     return record
@@ -130,7 +130,7 @@ def _stage_row(ids: Row, stage: StageCost) -> Row:
     return {**ids, **stage.model_dump(exclude={"run"}), "run_id": run_id, "duration_s": lasted}
 
 
-def read_report(record: RunRecord, files: RunFiles) -> Report:
+def read_report(record: RunRecord, files: RunFiles) -> LoadReport:
     """The load driver's own report."""
     names = drivers.report_files(record.asked)
     # A run without one token event has an empty events.bin, which is no file to speak of.
@@ -156,15 +156,15 @@ def not_run_row(night: NightRecord, run: PlannedRun, end: NightEnd | None) -> Ro
     return _planned_row(night, run) | {"outcome": "not-run", "stage": why.stage, "reason": f"not come to: {why.reason}"}
 
 
-def unreadable_row(place: Place, planned: tuple[NightRecord, PlannedRun] | None, reason: str) -> Row:
+def unreadable_row(place: RunId, planned: tuple[NightRecord, PlannedRun] | None, reason: str) -> Row:
     """The row of a run whose folder cannot be believed: failed at the load, nothing measured."""
     known = _blank(place) if planned is None else _planned_row(*planned)
     return known | {"outcome": "failed", "stage": "load", "reason": reason}
 
 
-def place_of(night: NightRecord, run: PlannedRun) -> Place:
+def place_of(night: NightRecord, run: PlannedRun) -> RunId:
     """Where a planned run's folder stands."""
-    return Place(night.night, run.scenario.scenario_id, run.repeat)
+    return RunId(night.night, run.scenario.scenario_id, run.repeat)
 
 
 def _planned_row(night: NightRecord, run: PlannedRun) -> Row:
@@ -172,12 +172,12 @@ def _planned_row(night: NightRecord, run: PlannedRun) -> Row:
     return _blank(place_of(night, run)) | _asked(run.scenario, night.suite.quality) | labels
 
 
-def _blank(place: Place) -> Row:
+def _blank(place: RunId) -> Row:
     row: Row = dict.fromkeys(column.name for column in COLUMNS["measurements"])
     return row | _ids(place)
 
 
-def _ids(place: Place) -> Row:
+def _ids(place: RunId) -> Row:
     return {
         "night": place.night,
         "run_id": place.run_id,
@@ -263,7 +263,7 @@ def _found(record: RunRecord) -> Row:
     return row
 
 
-def _measured(report: Report, deltas: Mapping[str, float] | None, usd_per_hour: float | None) -> Row:
+def _measured(report: LoadReport, deltas: Mapping[str, float] | None, usd_per_hour: float | None) -> Row:
     requests = report.requests
     good = requests.is_ok
     window_s = requests.window_s
@@ -350,7 +350,7 @@ def _latencies(requests: Requests) -> Row:
     return row
 
 
-def _intervals(report: Report, row: Row) -> Row:
+def _intervals(report: LoadReport, row: Row) -> Row:
     """How far chance could have moved the tail and the throughput; NULL where the number itself is."""
     requests = report.requests
     good = np.flatnonzero(requests.is_ok)
@@ -376,7 +376,7 @@ def _end(interval: bootstrap.Interval | None, end: str) -> float | None:
     return None if interval is None else interval[("low", "high").index(end)]
 
 
-def _steady(report: Report) -> Row:
+def _steady(report: LoadReport) -> Row:
     steady, windows = report.steady, report.windows or ()
     line = None if steady is None else slope(steady.part_tokens)
     return {
@@ -390,7 +390,7 @@ def _steady(report: Report) -> Row:
     }
 
 
-def _server_view(report: Report, deltas: Mapping[str, float] | None, scrapes: Scrapes | None) -> Row:
+def _server_view(report: LoadReport, deltas: Mapping[str, float] | None, scrapes: Scrapes | None) -> Row:
     view = live_view(scrapes, report.steady)
     over_s = None if report.server_times is None else ttft_over_server_s(report.requests, report.server_times)
     return {
@@ -415,7 +415,7 @@ def _scrapes(samples: pa.Table | None) -> Scrapes | None:
     return Scrapes(at_s, took_ms / MS, running + waiting)
 
 
-def _requests_table(place: Place, report: Report) -> pa.Table:
+def _requests_table(place: RunId, report: LoadReport) -> pa.Table:
     requests = report.requests
     count = len(requests)
     good = requests.is_ok
@@ -441,7 +441,7 @@ def _requests_table(place: Place, report: Report) -> pa.Table:
     return _in_schema("requests", columns | _told_of_requests(report))
 
 
-def _told_of_requests(report: Report) -> dict[str, pa.Array]:
+def _told_of_requests(report: LoadReport) -> dict[str, pa.Array]:
     """What only some drivers and servers tell of each request; NULL where they do not."""
     count = len(report.requests)
     unsaid = np.full(count, np.nan)
@@ -464,12 +464,12 @@ def _counts(counts: metrics.Ints) -> pa.Array:
     return pa.array(counts, mask=counts < 0)
 
 
-def _telemetry_table(place: Place, content: bytes) -> pa.Table:
+def _telemetry_table(place: RunId, content: bytes) -> pa.Table:
     with _reading("telemetry.parquet"):
         return _sampled_table("telemetry", place, pq.read_table(io.BytesIO(content)), {})
 
 
-def _server_samples(place: Place, files: RunFiles, origin_s: float | None) -> pa.Table | None:
+def _server_samples(place: RunId, files: RunFiles, origin_s: float | None) -> pa.Table | None:
     """What the server said during the load, on the client's clock; None of a run from before this was asked."""
     if files.server_samples is None:
         return None
@@ -487,7 +487,7 @@ def _server_samples(place: Place, files: RunFiles, origin_s: float | None) -> pa
         return _sampled_table("server_samples", place, found, placed)
 
 
-def _sampled_table(table: Table, place: Place, found: pa.Table, made: dict[str, pa.Array]) -> pa.Table:
+def _sampled_table(table: Table, place: RunId, found: pa.Table, made: dict[str, pa.Array]) -> pa.Table:
     """A file of samples as rows of a table; a column that the file lacks is NULL."""
     schema = arrow_schema(table)
     columns = {name: found[name].cast(schema.field(name).type) for name in schema.names if name in found.column_names}
@@ -495,7 +495,7 @@ def _sampled_table(table: Table, place: Place, found: pa.Table, made: dict[str, 
     return _in_schema(table, absent | columns | made | _id_arrays(place, len(found)))
 
 
-def _id_arrays(place: Place, count: int) -> dict[str, pa.Array]:
+def _id_arrays(place: RunId, count: int) -> dict[str, pa.Array]:
     ids = _ids(place)
     return {name: pa.repeat(ids[name], count) for name in ("run_id", "scenario_id", "repeat")}
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any, get_args, get_type_hints
 
-from bench.audit.claim import Asked, Device, Metric, Said
+from bench.audit.claim import ClaimedConfig, ClaimedTotals, Device, Metric
 from warehouse.schema.column import WITHDRAWN, Column, Type
 
 CLAIM_IDS = (
@@ -63,8 +63,8 @@ def _latencies() -> Iterator[Column]:
 CLAIM_COLUMNS = (
     *CLAIM_IDS,
     *_LINEAGE,
-    *_fields(Asked, "asked"),
-    *_fields(Said, "said"),
+    *_fields(ClaimedConfig, "asked"),
+    *_fields(ClaimedTotals, "said"),
     *_latencies(),
     *_fields(Device, "telemetry", DEVICE_FIELDS),
     Column("unread", "text", "what the file says beside that, as a JSON object", nullable=False),

@@ -7,21 +7,21 @@ from itertools import pairwise
 import numpy as np
 
 from bench.audit.claim import Claim, Metric
-from bench.audit.evidence.evidence import Exhibits, Lacking, Observed, observed
+from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput, Observed, observed
 from bench.audit.evidence.rounding import beyond, half_unit, looseness, rel
-from bench.audit.evidence.successful import Answered
+from bench.audit.evidence.successful import SuccessfulRequests
 from bench.metrics import Floats, ratio
 
 FIRST_GAPS = 5.0  # mean gaps: an exponential first one is longer in one run of 150
 
 
-def sums(claim: Claim, answered: Answered) -> Exhibits:
+def sums(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
     """The arrays against the totals that are stated of them, and their number against what was asked."""
     if not answered.lengths:
-        return {"ev_token_sum_diff": Lacking("per-request data")}
-    found: Exhibits = {"ev_array_length_diff": _lengths(claim, answered)}
+        return {"ev_token_sum_diff": MissingInput("per-request data")}
+    found: EvidenceByColumn = {"ev_array_length_diff": _lengths(claim, answered)}
     if answered.series.is_ok is None and claim.said.failed:
-        return found | {"ev_token_sum_diff": Lacking("which of the requests failed")}
+        return found | {"ev_token_sum_diff": MissingInput("which of the requests failed")}
     of = {"ev_token_sum_diff": "output", "ev_input_sum_diff": "input"}
     for column, side in of.items():
         tokens = answered.output_tokens if side == "output" else answered.input_tokens
@@ -32,13 +32,13 @@ def sums(claim: Claim, answered: Answered) -> Exhibits:
     return found
 
 
-def _lengths(claim: Claim, answered: Answered) -> Observed | Lacking:
+def _lengths(claim: Claim, answered: SuccessfulRequests) -> Observed | MissingInput:
     """How many entries the array that is furthest off has too many or too few; some tools keep only good requests."""
     completed, failed = claim.said.completed, claim.said.failed
     tried = completed + failed if completed is not None and failed else None
     right = [count for count in (claim.asked.request_count, completed, tried) if count is not None]
     if not right:
-        return Lacking("how many requests were asked for")
+        return MissingInput("how many requests were asked for")
     off = {name: min((length - count for count in right), key=abs) for name, length in answered.lengths.items()}
     if not any(off.values()) and not answered.is_even:
         return Observed(float(max(answered.lengths.values()) - min(answered.lengths.values())), "arrays disagree")
@@ -66,20 +66,20 @@ class _Rate:
         return self.stated, self.expected
 
 
-def rates(claim: Claim) -> Exhibits:
+def rates(claim: Claim) -> EvidenceByColumn:
     """Rates against totals over the duration, rates of a GPU against those of the system, and their sum."""
     stated = list(_rates(claim))
     if claim.said.has_trimmed_rates:
         return {"ev_trimmed_rate_rel": _worst(stated)}
     output = [rate for rate in stated if rate.name == "output tok/s"]
     rest = [rate for rate in stated if rate.name != "output tok/s"]
-    found: Exhibits = {"ev_throughput_rel": _worst(output)}
+    found: EvidenceByColumn = {"ev_throughput_rel": _worst(output)}
     return found | ({"ev_derived_rel": _worst(rest)} if rest else {})
 
 
-def _worst(of: list[_Rate]) -> Observed | Lacking:
+def _worst(of: list[_Rate]) -> Observed | MissingInput:
     if not of:
-        return Lacking("the duration, a total, and the rate that is stated of them")
+        return MissingInput("the duration, a total, and the rate that is stated of them")
     worst = max(of, key=lambda each: each.apart)
     return Observed(worst.apart, worst.note)
 
@@ -113,16 +113,16 @@ def _both(one: float | None, other: float | None) -> float | None:
     return None if one is None or other is None else one + other
 
 
-def statistics_again(claim: Claim, answered: Answered) -> Exhibits:
+def statistics_again(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
     """Every statistic that is stated against the same one of the arrays; the one that is furthest off."""
     found = [each for metric, stated in claim.latency_s.items() for each in _again(answered, metric, dict(stated))]
     if not found:
-        return {"ev_stat_rel": Lacking("per-request times beside the statistics that are stated")}
+        return {"ev_stat_rel": MissingInput("per-request times beside the statistics that are stated")}
     apart, note = max(found)
     return {"ev_stat_rel": Observed(apart, note)}
 
 
-def _again(answered: Answered, metric: Metric, stated: dict[str, float]) -> Iterator[tuple[float, str]]:
+def _again(answered: SuccessfulRequests, metric: Metric, stated: dict[str, float]) -> Iterator[tuple[float, str]]:
     samples = answered.samples(metric)
     if samples is None or not len(samples):
         return
@@ -137,7 +137,7 @@ def _again(answered: Answered, metric: Metric, stated: dict[str, float]) -> Iter
         yield apart, f"{metric} {name} {stated[name]:.6g} s stated, {nearest:.6g} s in the arrays"
 
 
-def _moments(answered: Answered, metric: Metric, samples: Floats) -> dict[str, tuple[float, ...]]:
+def _moments(answered: SuccessfulRequests, metric: Metric, samples: Floats) -> dict[str, tuple[float, ...]]:
     """Each with the estimators in use: of the population or a sample; a mean TPOT by request or by token."""
     with np.errstate(over="ignore"):  # a number too large to be squared has an infinite deviation
         mean, spread = float(samples.mean()), float(samples.std())
@@ -179,11 +179,11 @@ def quantile(name: str) -> float | None:
     return float(digits) if len(digits) <= 2 or digits == "100" else float(f"{digits[:2]}.{digits[2:]}")  # noqa: PLR2004 - p99
 
 
-def order(claim: Claim) -> Exhibits:
+def order(claim: Claim) -> EvidenceByColumn:
     """How many statistics are out of order: a percentile below a lower one, a mean outside, a deviation below zero."""
     wrong = [note for metric, stated in claim.latency_s.items() for note in _disorder(metric, dict(stated))]
     if not wrong and not any(len(stated) > 1 for stated in claim.latency_s.values()):
-        return {"ev_percentile_disorder": Lacking("two statistics of one latency")}
+        return {"ev_percentile_disorder": MissingInput("two statistics of one latency")}
     return {"ev_percentile_disorder": Observed(float(len(wrong)), ", ".join(wrong))}
 
 
@@ -205,16 +205,16 @@ def _is_above(one: float, other: float) -> bool:
     return one - other > half_unit(one) + half_unit(other)
 
 
-def window(claim: Claim, answered: Answered) -> Exhibits:
+def window(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
     """First sending to last end against the duration, and the longest request against it."""
     duration, start, e2el = claim.said.duration_s, answered.start_s, answered.e2el_s
-    found: Exhibits = {}
+    found: EvidenceByColumn = {}
     longest = _longest(claim, answered)
     if longest is not None and duration:
         note = f"{longest:.6g} s in a window of {duration:.6g} s"
         found["ev_longest_over_duration"] = Observed(longest / duration, note)
     if duration is None or start is None or e2el is None or not len(start):
-        return found | {"ev_window_rel": Lacking("when each request was sent and how long it took")}
+        return found | {"ev_window_rel": MissingInput("when each request was sent and how long it took")}
     seen = float(np.nanmax(start + e2el) - np.nanmin(start))
     loose = looseness(duration)
     if seen < duration:
@@ -225,13 +225,13 @@ def window(claim: Claim, answered: Answered) -> Exhibits:
     return found | {"ev_window_rel": Observed(apart, note)}
 
 
-def _before_first(claim: Claim, answered: Answered) -> float:
+def _before_first(claim: Claim, answered: SuccessfulRequests) -> float:
     """An open loop waits before it sends its first request."""
     rate = claim.asked.request_rate_per_s
     return FIRST_GAPS / rate if answered.is_open_loop and rate else 0.0
 
 
-def _longest(claim: Claim, answered: Answered) -> float | None:
+def _longest(claim: Claim, answered: SuccessfulRequests) -> float | None:
     known = [value for name, value in claim.latency_s.get("e2el", {}).items() if name != "std"]
     samples = answered.samples("e2el")
     if samples is not None and len(samples):
@@ -239,7 +239,7 @@ def _longest(claim: Claim, answered: Answered) -> float | None:
     return max(known, default=None)
 
 
-def peak(claim: Claim) -> Exhibits:
+def peak(claim: Claim) -> EvidenceByColumn:
     """The peak of the token rate over its mean; nothing where no peak is stated."""
     if claim.said.peak_output_tok_per_s is None:
         return {}

@@ -1,16 +1,16 @@
 """Whether it was the client that was slow."""
 
 from bench.audit.claim import Claim
-from bench.audit.evidence.evidence import Exhibits, Lacking, Observed
-from bench.audit.evidence.successful import Answered
+from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput, Observed
+from bench.audit.evidence.successful import SuccessfulRequests
 from bench.metrics import ratio
 
 
-def client(claim: Claim, answered: Answered) -> Exhibits:
+def client(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
     """How late the client sent, beside how long the first token took."""
     ttft = answered.mean("ttft")
     late = ratio(claim.said.send_delay_p99_s, ttft)
     if late is None:
-        return {"ev_send_delay_over_ttft": Lacking("how late the client sent")}
+        return {"ev_send_delay_over_ttft": MissingInput("how late the client sent")}
     note = f"p99 of the delay {claim.said.send_delay_p99_s:.6g} s, mean TTFT {ttft:.6g} s"
     return {"ev_send_delay_over_ttft": Observed(late, note)}

@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from operator import attrgetter
 
-from bench.audit.claim import Asked, Claim
+from bench.audit.claim import Claim, ClaimedConfig
 from bench.audit.evidence.rates import mean_isl, mean_osl, output_tok_per_s, total_tok_per_s
 
 # What a table says beside its columns of who measured and when, as it stands in `Claim.unread`.
@@ -18,14 +18,14 @@ _LOOSE = frozenset(
 
 
 @dataclass(frozen=True)
-class Kin:
+class ComparableGroup:
     """How claims are grouped: by every field of what was asked for but these and the loose ones."""
 
     varied: frozenset[str] = frozenset()
 
     def groups(self, claims: Sequence[Claim], is_one: Callable[[Claim], bool]) -> Iterable[list[int]]:
         """Groups of two or more places in `claims`."""
-        names = [each.name for each in fields(Asked) if each.name not in _LOOSE | self.varied]
+        names = [each.name for each in fields(ClaimedConfig) if each.name not in _LOOSE | self.varied]
         asked = attrgetter(*names)
         grouped: dict[Hashable, list[int]] = defaultdict(list)
         for at, claim in enumerate(claims):

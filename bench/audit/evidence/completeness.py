@@ -5,21 +5,21 @@ from collections.abc import Iterator
 import numpy as np
 
 from bench.audit.claim import Claim
-from bench.audit.evidence.evidence import Exhibits, Lacking, Observed, observed
-from bench.audit.evidence.successful import Answered
+from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput, Observed, observed
+from bench.audit.evidence.successful import SuccessfulRequests
 from bench.metrics import Floats, Ints, ratio
 
 DURATION_S = 60.0  # a measured window; LoadGen asks for ten times that
 
 
-def completeness(claim: Claim, answered: Answered) -> Exhibits:
+def completeness(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
     """Failures, what was left out, what was never measured, and how long it was looked at."""
     said, asked = claim.said, claim.asked
     failed = said.failed
     if failed is None and answered.series.is_ok is not None:
         failed = int((~answered.series.is_ok).sum())
     done = None if said.completed is None else said.completed + (failed or 0)
-    found: Exhibits = {
+    found: EvidenceByColumn = {
         "ev_failure_share": observed(
             None if failed is None or done is None else ratio(failed, done),
             "how many requests completed and how many failed",
@@ -41,7 +41,7 @@ def completeness(claim: Claim, answered: Answered) -> Exhibits:
     return found | _nothing(claim)
 
 
-def _duration(answered: Answered) -> Observed | Lacking:
+def _duration(answered: SuccessfulRequests) -> Observed | MissingInput:
     duration, iterations = answered.claim.said.duration_s, answered.series.iteration_s
     if duration is None and iterations is not None:
         duration = float(iterations.sum())
@@ -50,21 +50,21 @@ def _duration(answered: Answered) -> Observed | Lacking:
     )
 
 
-def _nothing(claim: Claim) -> Exhibits:
+def _nothing(claim: Claim) -> EvidenceByColumn:
     counted = {"requests completed": claim.said.completed, "output tokens": claim.said.total_output_tokens}
     none = [name for name, count in counted.items() if count == 0]
     if not none and all(count is None for count in counted.values()):
-        return {"ev_nothing_measured": Lacking("how many requests completed and how many tokens came")}
+        return {"ev_nothing_measured": MissingInput("how many requests completed and how many tokens came")}
     return {"ev_nothing_measured": Observed(float(len(none)), " and ".join(f"0 {name}" for name in none))}
 
 
-def cancelled(claim: Claim) -> Exhibits:
+def cancelled(claim: Claim) -> EvidenceByColumn:
     """Whether the client says that it was stopped; nothing where it says nothing."""
     said = claim.said.is_cancelled
     return {} if said is None else {"ev_cancelled": Observed(float(said))}
 
 
-def impossible(claim: Claim, answered: Answered) -> Exhibits:
+def impossible(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
     """How many times, counts and rates are below zero or infinite; a negative deviation is percentile_order's."""
     named = {**_numbers("", vars(claim.said)), **_numbers("asked ", vars(claim.asked))}
     named |= _numbers("server ", {} if claim.server is None else vars(claim.server))
@@ -86,7 +86,7 @@ def _numbers(prefix: str, values: dict[str, object]) -> dict[str, float]:
     }
 
 
-def _arrays(answered: Answered) -> Iterator[tuple[str, Floats | Ints]]:
+def _arrays(answered: SuccessfulRequests) -> Iterator[tuple[str, Floats | Ints]]:
     for name in ("input_tokens", "output_tokens", "ttft_s", "e2el_s", "gap_s", "iteration_s"):
         array = getattr(answered.series, name)
         if array is not None:

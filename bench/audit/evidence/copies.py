@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from statistics import fmean, median, pstdev
 
 from bench.audit.claim import Claim
-from bench.audit.evidence.comparable import Kin, numbers_of, throughput
-from bench.audit.evidence.evidence import Exhibits, Observed
+from bench.audit.evidence.comparable import ComparableGroup, numbers_of, throughput
+from bench.audit.evidence.evidence import EvidenceByColumn, Observed
 from bench.audit.evidence.scaling import is_closed
 
 COPIES, UNITS, SPREAD = "ev_stale_copies", "ev_unit_over_siblings", "ev_spread_of_repeats"
@@ -17,16 +17,16 @@ REPEATS_MIN = 10
 SIBLINGS_MIN = 2
 
 
-def copied_numbers(claims: Sequence[Claim]) -> list[Exhibits]:
+def copied_numbers(claims: Sequence[Claim]) -> list[EvidenceByColumn]:
     """Evidence of each claim among all others; a claim that shares nothing has none."""
-    found: list[Exhibits] = [{} for _ in claims]
+    found: list[EvidenceByColumn] = [{} for _ in claims]
     _copies(claims, found)
     _units(claims, found)
     _spread(claims, found)
     return found
 
 
-def _copies(claims: Sequence[Claim], found: list[Exhibits]) -> None:
+def _copies(claims: Sequence[Claim], found: list[EvidenceByColumn]) -> None:
     """How many numbers a claim shares to all digits with one of another version or date, and files that are one."""
     holders: dict[Hashable, list[int]] = defaultdict(list)
     for at, claim in enumerate(claims):
@@ -87,7 +87,7 @@ def _digits(value: float) -> int:
     return len(mantissa.rstrip("0"))
 
 
-def _units(claims: Sequence[Claim], found: list[Exhibits]) -> None:
+def _units(claims: Sequence[Claim], found: list[EvidenceByColumn]) -> None:
     """TFLOP/s that are out of the band of the same model's others, where its tokens a second would fit."""
     families: dict[Hashable, list[int]] = defaultdict(list)
     for at, claim in enumerate(claims):
@@ -109,9 +109,9 @@ def _in_band(value: float, others: Sequence[float]) -> bool:
     return 1 / BAND <= value / median(others) <= BAND
 
 
-def _spread(claims: Sequence[Claim], found: list[Exhibits]) -> None:
+def _spread(claims: Sequence[Claim], found: list[EvidenceByColumn]) -> None:
     """How much repeats of one configuration on several days differ among each other."""
-    for group in Kin().groups(claims, is_closed):
+    for group in ComparableGroup().groups(claims, is_closed):
         repeats: dict[Hashable, list[int]] = defaultdict(list)
         for at in group:
             repeats[claims[at].asked.concurrency].append(at)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 
 from bench.audit.claim import Claim
-from bench.audit.evidence.evidence import Exhibits, Lacking, Observed, Subject
+from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput, Observed, Subject
 from bench.audit.evidence.importer_remarks import REMARKED
 from bench.audit.evidence.rates import input_tok_per_s, output_tok_per_s, total_tok_per_s
 from bench.audit.evidence.roofline import computed_share
@@ -19,7 +19,7 @@ SLIPS = (1e3, 1e6, 1e-3, 1e-6)
 SLIP_TOLERANCE = 0.1
 
 
-def cost_identity(claim: Claim, subject: Subject) -> Exhibits:
+def cost_identity(claim: Claim, subject: Subject) -> EvidenceByColumn:
     """Stated cost of a million tokens over the one that price and throughput make; nothing where none is stated."""
     said = claim.said
     stated = {
@@ -31,7 +31,7 @@ def cost_identity(claim: Claim, subject: Subject) -> Exhibits:
     if claim.outcome != "measured" or (not of_which and said.usd_per_mtok_unstated is None):
         return {}
     if claim.asked.usd_per_hour is None:
-        lacking = Lacking("the price of what is rented is not said: give --usd-per-hour")
+        lacking = MissingInput("the price of what is rented is not said: give --usd-per-hour")
         return {COST: lacking} | _unstated(claim, {})
     computed = _computed(claim, claim.asked.usd_per_hour)
     if computed:
@@ -50,12 +50,12 @@ def _computed(claim: Claim, usd_per_hour: float) -> dict[str, float]:
     return {which: usd_per_hour / (rate * HOUR_S) * MTOK for which, rate in rates.items() if rate}
 
 
-def _identity(stated: Mapping[str, float], computed: Mapping[str, float]) -> Exhibits:
+def _identity(stated: Mapping[str, float], computed: Mapping[str, float]) -> EvidenceByColumn:
     if not stated:
         return {}
     known = {which: (usd, computed[which]) for which, usd in stated.items() if which in computed}
     if not known:
-        return {COST: Lacking(f"the throughput of {' or '.join(stated)} tokens is not said")}
+        return {COST: MissingInput(f"the throughput of {' or '.join(stated)} tokens is not said")}
     which = max(known, key=lambda name: abs(nearest(*known[name]) - 1))
     usd, own = known[which]
     share = nearest(usd, own)
@@ -66,10 +66,10 @@ def _identity(stated: Mapping[str, float], computed: Mapping[str, float]) -> Exh
     return {COST_UNIT: Observed(share, f"{note}: a unit is off by {slip:g}")}
 
 
-def _beyond_peak(claim: Claim, subject: Subject, usd: float) -> Exhibits:
+def _beyond_peak(claim: Claim, subject: Subject, usd: float) -> EvidenceByColumn:
     """Where no throughput is said: the cost over the least that price and peak arithmetic allow, if below that."""
     gpu, model, price = subject.gpu, subject.model, claim.asked.usd_per_hour
-    lacking = Lacking("the throughput of the tokens that cost this is not said")
+    lacking = MissingInput("the throughput of the tokens that cost this is not said")
     if gpu is None or model is None or price is None or usd <= 0 or computed_share(claim) != 1.0:
         return {COST: lacking}
     # Whatever its precision is.
@@ -91,7 +91,7 @@ def nearest(stated: float, computed: float) -> float:
     return near / computed
 
 
-def _unstated(claim: Claim, computed: Mapping[str, float]) -> Exhibits:
+def _unstated(claim: Claim, computed: Mapping[str, float]) -> EvidenceByColumn:
     """A cost that does not say of which tokens, with those that it fits."""
     usd = claim.said.usd_per_mtok_unstated
     if usd is None:
@@ -101,9 +101,9 @@ def _unstated(claim: Claim, computed: Mapping[str, float]) -> Exhibits:
     return {REMARKED["cost_denominator_unstated"]: Observed(1.0, f"{usd:g} USD a million tokens: {said}")}
 
 
-def token_units(claim: Claim, _subject: Subject) -> Exhibits:
+def token_units(claim: Claim, _subject: Subject) -> EvidenceByColumn:
     """Rates whose tokens or users are not what they are called."""
-    found: Exhibits = {}
+    found: EvidenceByColumn = {}
     said = claim.said
     if said.unstated_throughput_tok_per_s is not None:
         note = f"{said.unstated_throughput_tok_per_s:g} tokens a second, generated or all"
@@ -113,11 +113,11 @@ def token_units(claim: Claim, _subject: Subject) -> Exhibits:
     return found
 
 
-def _per_user(claim: Claim, stated: float) -> Observed | Lacking:
+def _per_user(claim: Claim, stated: float) -> Observed | MissingInput:
     """Tokens a second a user times the time a token takes: 1, by the mean or by the median."""
     paces = [pace for pace in (claim.latency("tpot", "mean"), claim.latency("tpot", "median")) if pace]
     if not paces:
-        return Lacking("the time per output token is not said")
+        return MissingInput("the time per output token is not said")
     product = min((stated * pace for pace in paces), key=lambda value: abs(value - 1))
     share = ratio(output_tok_per_s(claim), claim.asked.concurrency)
     shared = share is not None and abs(share / stated - 1) <= COST_HIGH - 1

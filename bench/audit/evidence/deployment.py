@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, replace
 
-from bench.audit.claim import Asked, Claim
-from bench.audit.evidence.evidence import Lacking, Subject
+from bench.audit.claim import Claim, ClaimedConfig
+from bench.audit.evidence.evidence import MissingInput, Subject
 from bench.catalog.rows import CatalogModel, Gpu
 from bench.physics import WEIGHT_BYTES, Group
 
@@ -45,13 +45,13 @@ class Deployment:
         return self.group if self.is_kv_known else replace(self.group, kv_bytes=KV_MOST_BYTES)
 
 
-def deployment(claim: Claim, subject: Subject) -> Deployment | Lacking:
+def deployment(claim: Claim, subject: Subject) -> Deployment | MissingInput:
     """Where the claim's model runs; what is missing for it, by the name of the flag that gives it."""
     known = known_inputs(claim, subject)
     sizes = group_sizes(claim.asked)
-    if isinstance(known, Lacking):
+    if isinstance(known, MissingInput):
         return known
-    if isinstance(sizes, Lacking):
+    if isinstance(sizes, MissingInput):
         return sizes
     model, gpu, precision = known
     size, replicas = sizes
@@ -60,7 +60,7 @@ def deployment(claim: Claim, subject: Subject) -> Deployment | Lacking:
     return Deployment(model, group, replicas, kv_bytes is not None, _least_copies(model, claim.asked))
 
 
-def known_inputs(claim: Claim, subject: Subject) -> tuple[CatalogModel, Gpu, str] | Lacking:
+def known_inputs(claim: Claim, subject: Subject) -> tuple[CatalogModel, Gpu, str] | MissingInput:
     """Model, GPU and precision of the weights, or the first of them that is not known."""
     asked, model, gpu, precision = claim.asked, subject.model, subject.gpu, subject.precision
     if model is None:
@@ -72,23 +72,23 @@ def known_inputs(claim: Claim, subject: Subject) -> tuple[CatalogModel, Gpu, str
     return model, gpu, precision
 
 
-def unknown(what: str, said: str | None) -> Lacking:
+def unknown(what: str, said: str | None) -> MissingInput:
     """What is said when the catalogue has none of what a claim says, or it says none."""
     why = "is not said" if said is None else f"is {said!r}, which the catalogue does not know"
-    return Lacking(f"the {what} {why}: give --{what.lower()}")
+    return MissingInput(f"the {what} {why}: give --{what.lower()}")
 
 
-def group_sizes(asked: Asked) -> tuple[int, float] | Lacking:
+def group_sizes(asked: ClaimedConfig) -> tuple[int, float] | MissingInput:
     """GPUs of one group, and how many groups there are."""
     tensor = asked.tp_size or (1 if asked.gpu_count == 1 else None)
     if tensor is None:
-        return Lacking("how many GPUs hold one copy of the model is not said: give --tp")
+        return MissingInput("how many GPUs hold one copy of the model is not said: give --tp")
     size = max(tensor * (asked.pp_size or 1), asked.ep_size or 1)
     count = asked.gpu_count or size * (asked.dp_size or 1)
     return size, max(1.0, count / size)
 
 
-def _least_copies(model: CatalogModel, asked: Asked) -> float:
+def _least_copies(model: CatalogModel, asked: ClaimedConfig) -> float:
     """KV heads cannot be cut; attention that is spread over the sequences needs no copies, and MLA mostly is."""
     if model.mla_kv_lora or (asked.dp_size or 1) > 1 or (asked.ep_size or 1) > 1:
         return 1.0

@@ -1,14 +1,14 @@
 """Power and energy of a run, against each other, the GPU's limits and the tokens."""
 
 from bench.audit.claim import Claim, Device
-from bench.audit.evidence.evidence import Exhibits, Lacking, Observed, Subject
+from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput, Observed, Subject
 from bench.metrics import ratio
 
 OVER_CAP, UNDER_CAP, ENERGY = "ev_power_over_cap", "ev_power_mean_over_cap", "ev_energy_rel"
 PER_TOKEN, NOT_POSITIVE, UNATTRIBUTED = "ev_energy_per_token_rel", "ev_energy_not_positive", "ev_energy_unattributed"
 
 
-def energy_identities(claim: Claim, subject: Subject) -> Exhibits:
+def energy_identities(claim: Claim, subject: Subject) -> EvidenceByColumn:
     """Evidence of what is said of power and energy; nothing where nothing is."""
     device = claim.device
     if device is None:
@@ -16,15 +16,17 @@ def energy_identities(claim: Claim, subject: Subject) -> Exhibits:
     return {**_power(claim, subject, device), **_energies(claim, device)}
 
 
-def _power(claim: Claim, subject: Subject, device: Device) -> Exhibits:
+def _power(claim: Claim, subject: Subject, device: Device) -> EvidenceByColumn:
     mean_w = device.power_mean_w if device.power_mean_w is not None else _mean_of_energy(claim, device)
     highest_w = max((watts for watts in (device.power_max_w, mean_w) if watts is not None), default=None)
     if highest_w is None:
         return {}
     cap = device.power_cap_w or (subject.gpu.tdp_w if subject.gpu else None)
     if not cap:
-        return {OVER_CAP: Lacking("the power cap is not said, and neither is the GPU: give --gpu")}
-    found: Exhibits = {OVER_CAP: Observed(highest_w / cap, f"{highest_w:.0f} W of one GPU under a cap of {cap:.0f}")}
+        return {OVER_CAP: MissingInput("the power cap is not said, and neither is the GPU: give --gpu")}
+    found: EvidenceByColumn = {
+        OVER_CAP: Observed(highest_w / cap, f"{highest_w:.0f} W of one GPU under a cap of {cap:.0f}")
+    }
     if mean_w is not None:
         found[UNDER_CAP] = Observed(mean_w / cap, f"{mean_w:.0f} W of one GPU in the mean under a cap of {cap:.0f}")
     return found
@@ -37,13 +39,13 @@ def _mean_of_energy(claim: Claim, device: Device) -> float | None:
     return ratio(ratio(device.energy_j, claim.said.duration_s), claim.asked.gpu_count)
 
 
-def _energies(claim: Claim, device: Device) -> Exhibits:
+def _energies(claim: Claim, device: Device) -> EvidenceByColumn:
     stated, counted = device.energy_j, device.energy_counter_j
     known = [joules for joules in (stated, counted) if joules is not None]
     if not known:
         return {}
     bad = [joules for joules in known if joules <= 0]
-    found: Exhibits = {NOT_POSITIVE: Observed(float(len(bad)), ", ".join(f"{joules:g} J" for joules in bad))}
+    found: EvidenceByColumn = {NOT_POSITIVE: Observed(float(len(bad)), ", ".join(f"{joules:g} J" for joules in bad))}
     if device.energy_scope is None:
         found[UNATTRIBUTED] = Observed(1.0, "neither the GPUs that were used nor the whole node is named")
     if bad:
@@ -54,7 +56,7 @@ def _energies(claim: Claim, device: Device) -> Exhibits:
     return found | _per_token(claim, device, known[0])
 
 
-def _per_token(claim: Claim, device: Device, joules: float) -> Exhibits:
+def _per_token(claim: Claim, device: Device, joules: float) -> EvidenceByColumn:
     """Energy over tokens against what is printed."""
     said = claim.said
     total = None

@@ -20,14 +20,14 @@ class Observed:
 
 
 @dataclass(frozen=True)
-class Lacking:
+class MissingInput:
     """Why a number could not be computed: which input is missing."""
 
     what: str
 
 
 # By evidence column. A column that is absent does not apply to the claim; one that applies and lacks an input says so.
-Exhibits = dict[str, Observed | Lacking]
+EvidenceByColumn = dict[str, Observed | MissingInput]
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,10 @@ class Subject:
     kv_precision: str | None = None  # of the KV cache, likewise
 
 
-RowEvidence = Callable[[Claim, Subject], Exhibits]
-GroupEvidence = Callable[[Sequence[Claim]], Sequence[Exhibits]]
+RowEvidence = Callable[[Claim, Subject], EvidenceByColumn]
+GroupEvidence = Callable[[Sequence[Claim]], Sequence[EvidenceByColumn]]
 
 
-def observed(value: float | None, lacking: str, note: str = "") -> Observed | Lacking:
+def observed(value: float | None, lacking: str, note: str = "") -> Observed | MissingInput:
     """The number, or what is missing for it."""
-    return Lacking(lacking) if value is None else Observed(value, note)
+    return MissingInput(lacking) if value is None else Observed(value, note)

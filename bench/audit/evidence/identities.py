@@ -5,12 +5,12 @@ from bench.audit.evidence.arithmetic import order, peak, rates, statistics_again
 from bench.audit.evidence.client import client
 from bench.audit.evidence.client_server import client_server
 from bench.audit.evidence.completeness import cancelled, completeness, impossible
-from bench.audit.evidence.evidence import Exhibits, Observed, Subject
+from bench.audit.evidence.evidence import EvidenceByColumn, Observed, Subject
 from bench.audit.evidence.latency import e2el_identity, sums_of_means
 from bench.audit.evidence.queueing import first_iteration, offered, queueing
 from bench.audit.evidence.statistics import intervals, quality, tails
 from bench.audit.evidence.stream import bursts, chunks, lengths
-from bench.audit.evidence.successful import Answered
+from bench.audit.evidence.successful import SuccessfulRequests
 
 _OF_BOTH = (
     *(completeness, impossible, sums, statistics_again, window, e2el_identity, sums_of_means, queueing),
@@ -20,12 +20,12 @@ _IMPLIED = ("ev_chunk_token_ratio_implied", "ev_tokens_per_chunk")
 _OF_CLAIM = (cancelled, rates, order, peak, quality)
 
 
-def identities(claim: Claim, _subject: Subject) -> Exhibits:
+def identities(claim: Claim, _subject: Subject) -> EvidenceByColumn:
     """The evidence that needs nothing but the claim; of one that was not measured only whether it was stopped."""
     if claim.outcome != "measured":
         return cancelled(claim)
-    answered = Answered(claim)
-    found: Exhibits = {}
+    answered = SuccessfulRequests(claim)
+    found: EvidenceByColumn = {}
     for of_claim in _OF_CLAIM:
         found |= of_claim(claim)
     for of_both in _OF_BOTH:
@@ -33,7 +33,7 @@ def identities(claim: Claim, _subject: Subject) -> Exhibits:
     return _alone(_without_slip(found))
 
 
-def _without_slip(found: Exhibits) -> Exhibits:
+def _without_slip(found: EvidenceByColumn) -> EvidenceByColumn:
     """A latency in another unit is one finding; what only the sums of means say of the stream then says nothing."""
     slip = found["ev_unit_factor"]
     if isinstance(slip, Observed) and slip.value != 1.0 and "ev_chunk_token_ratio_implied" in found:
@@ -41,7 +41,7 @@ def _without_slip(found: Exhibits) -> Exhibits:
     return found
 
 
-def _alone(found: Exhibits) -> Exhibits:
+def _alone(found: EvidenceByColumn) -> EvidenceByColumn:
     """Where nothing was measured there is nothing else to doubt."""
     nothing = found["ev_nothing_measured"]
     if isinstance(nothing, Observed) and nothing.value:

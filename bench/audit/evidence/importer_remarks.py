@@ -3,7 +3,7 @@
 from collections import Counter
 
 from bench.audit.claim import Claim
-from bench.audit.evidence.evidence import Exhibits, Observed, Subject
+from bench.audit.evidence.evidence import EvidenceByColumn, Observed, Subject
 
 REMARKED = {
     code: f"ev_remarked_{code}"
@@ -18,7 +18,7 @@ REMARKED = {
 }
 
 
-def remarked(claim: Claim, _subject: Subject) -> Exhibits:
+def remarked(claim: Claim, _subject: Subject) -> EvidenceByColumn:
     """How many remarks of each code there are, and what they say; 0 passes."""
     counted = Counter(remark.code for remark in claim.remarks)
     return {

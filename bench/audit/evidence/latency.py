@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from bench.audit.claim import Claim, Metric
-from bench.audit.evidence.evidence import Exhibits, Lacking, Observed
+from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput, Observed
 from bench.audit.evidence.rounding import half_unit, looseness, rel
-from bench.audit.evidence.successful import Answered
+from bench.audit.evidence.successful import SuccessfulRequests
 
 E2EL_TOLERANCE_S = 1e-3
 E2EL_TOLERANCE_SHARE = 0.01
@@ -16,11 +16,11 @@ UNIT = 1000.0  # between s and ms, and ms and us
 FITS = 0.25  # medians do not add: 12 % off in one public file in ten, 48 % in the worst
 
 
-def e2el_identity(_claim: Claim, answered: Answered) -> Exhibits:
+def e2el_identity(_claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
     """The share of requests whose TTFT and gaps are not their E2EL within 1 ms or 1 %."""
     ttft, e2el, gaps = answered.ttft_s, answered.e2el_s, answered.gap_sum_s
     if ttft is None or e2el is None or gaps is None or not len(e2el):
-        return {"ev_e2el_broken_share": Lacking("E2EL, TTFT and gaps of each request")}
+        return {"ev_e2el_broken_share": MissingInput("E2EL, TTFT and gaps of each request")}
     residual = np.abs(ttft + gaps - e2el)
     # Not `residual > allowed`: that would let a good request without its times pass.
     broken = ~(residual <= np.maximum(E2EL_TOLERANCE_S, E2EL_TOLERANCE_SHARE * e2el))
@@ -31,20 +31,20 @@ def e2el_identity(_claim: Claim, answered: Answered) -> Exhibits:
     return {"ev_e2el_broken_share": Observed(float(broken.mean()), note)}
 
 
-def sums_of_means(claim: Claim, answered: Answered) -> Exhibits:
+def sums_of_means(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
     """E2EL = TTFT + TPOT * (tokens - 1) of means, else of medians; a slip of 1000 is told as one and not twice."""
     slip = _slip(claim, answered)
-    found: Exhibits = {"ev_unit_factor": slip}
+    found: EvidenceByColumn = {"ev_unit_factor": slip}
     if isinstance(slip, Observed) and slip.value != 1.0:
         return found
     return found | _tpot(claim, answered)
 
 
-def _tpot(claim: Claim, answered: Answered) -> Exhibits:
+def _tpot(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
     e2el, ttft, tpot = (answered.mean(metric) for metric in ("e2el", "ttft", "tpot"))
     osl = answered.mean_osl
     if osl is None or osl <= 1:
-        return {"ev_tpot_rel": Lacking("mean output tokens, more than one")}
+        return {"ev_tpot_rel": MissingInput("mean output tokens, more than one")}
     if e2el is None or ttft is None or tpot is None:
         return _tpot_of_medians(answered, osl)
     implied = (e2el - ttft) / (osl - 1)
@@ -53,7 +53,7 @@ def _tpot(claim: Claim, answered: Answered) -> Exhibits:
     apart = max(0.0, rel(implied, tpot) - loose)
     note = f"({e2el:.6g} - {ttft:.6g}) / {osl - 1:.6g} = {implied:.6g} s, and {tpot:.6g} s is stated"
     is_exact = answered.has_equal_lengths and answered.tpot_s is None
-    found: Exhibits = {"ev_tpot_rel" if is_exact else "ev_tpot_loose_rel": Observed(apart, note)}
+    found: EvidenceByColumn = {"ev_tpot_rel" if is_exact else "ev_tpot_loose_rel": Observed(apart, note)}
     return found | _outside(claim, implied, loose)
 
 
@@ -61,16 +61,16 @@ def _loose_sum(e2el: float, ttft: float) -> float:
     return (half_unit(e2el) + half_unit(ttft)) / abs(e2el - ttft) if e2el != ttft else 0.0
 
 
-def _tpot_of_medians(answered: Answered, osl: float) -> Exhibits:
+def _tpot_of_medians(answered: SuccessfulRequests, osl: float) -> EvidenceByColumn:
     e2el, ttft, tpot = (answered.median(metric) for metric in ("e2el", "ttft", "tpot"))
     if e2el is None or ttft is None or tpot is None:
-        return {"ev_tpot_rel": Lacking("E2EL, TTFT and TPOT of one statistic")}
+        return {"ev_tpot_rel": MissingInput("E2EL, TTFT and TPOT of one statistic")}
     whole = ttft + (osl - 1) * tpot
     note = f"medians: {ttft:.6g} + {osl - 1:.6g} * {tpot:.6g} = {whole:.6g} s, and {e2el:.6g} s is stated"
     return {"ev_tpot_loose_rel": Observed(rel(whole, e2el), note)}
 
 
-def _outside(claim: Claim, implied: float, loose: float) -> Exhibits:
+def _outside(claim: Claim, implied: float, loose: float) -> EvidenceByColumn:
     """A token-weighted mean lies between the least and the largest."""
     least, most = claim.latency("tpot", "min"), claim.latency("tpot", "max")
     if least is None or most is None:
@@ -80,11 +80,11 @@ def _outside(claim: Claim, implied: float, loose: float) -> Exhibits:
     return {"ev_tpot_outside": Observed(max(0.0, beyond - loose), note)}
 
 
-def _slip(claim: Claim, answered: Answered) -> Observed | Lacking:
+def _slip(claim: Claim, answered: SuccessfulRequests) -> Observed | MissingInput:
     """What one latency must be multiplied by for its identity to hold; 1 where it holds, or where nothing helps."""
     sides = [*_sums(answered), *_of_batches(claim, answered), *_restated(claim, answered)]
     if not sides:
-        return Lacking("E2EL and TPOT of one statistic, and the mean output tokens")
+        return MissingInput("E2EL and TPOT of one statistic, and the mean output tokens")
     found = [
         (by, f"{side.note}, and they agree when {name} is multiplied by {by:g}")
         for side in sides
@@ -117,7 +117,7 @@ class _Side:
         return rel(whole, sum(value * (by if scaled == part else 1.0) for part, value in self.parts.items()))
 
 
-def _sums(answered: Answered) -> Iterator[_Side]:
+def _sums(answered: SuccessfulRequests) -> Iterator[_Side]:
     """TTFT + TPOT * (tokens - 1) = E2EL, of means and, where there are none, of medians; without TTFT it is 0."""
     osl = answered.mean_osl
     if osl is None or osl <= 1:
@@ -134,7 +134,7 @@ def _sums(answered: Answered) -> Iterator[_Side]:
         return
 
 
-def _of_batches(claim: Claim, answered: Answered) -> Iterator[_Side]:
+def _of_batches(claim: Claim, answered: SuccessfulRequests) -> Iterator[_Side]:
     """A batch's latency, against what is stated of it for each token of an answer."""
     e2el, each, osl = answered.mean("e2el"), claim.said.latency_per_token_s, claim.asked.osl
     if e2el is None or each is None or osl is None:
@@ -143,7 +143,7 @@ def _of_batches(claim: Claim, answered: Answered) -> Iterator[_Side]:
     yield _Side(note, ("latency", e2el), {"latency a token": each * osl}, ("latency", "latency a token"))
 
 
-def _restated(claim: Claim, answered: Answered) -> Iterator[_Side]:
+def _restated(claim: Claim, answered: SuccessfulRequests) -> Iterator[_Side]:
     """A mean that is stated, against that of the arrays."""
     metrics: tuple[Metric, ...] = ("ttft", "tpot", "itl", "e2el")
     for metric in metrics:

@@ -4,7 +4,7 @@ import re
 
 from bench.audit.claim import Claim
 from bench.audit.evidence.deployment import Deployment, deployment, unknown
-from bench.audit.evidence.evidence import Exhibits, Lacking, Observed, Subject
+from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput, Observed, Subject
 from bench.audit.evidence.rates import decoding, mean_context, mean_isl, mean_osl, most_together
 from bench.physics import GIB, WEIGHT_BYTES, checkpoint_bytes, kv_elements
 from bench.wording import counted
@@ -20,16 +20,16 @@ _OF_CONTEXT = re.compile(
 )
 
 
-def memory_needs(claim: Claim, subject: Subject) -> Exhibits:
+def memory_needs(claim: Claim, subject: Subject) -> EvidenceByColumn:
     """What memory says of the claim; also of one that failed, since a bound that is broken is why it did."""
     if claim.outcome == "not-run":
         return {}
     return {**_fit(claim, subject), **_weights(claim, subject), **_context(claim, subject), **_kv_room(claim)}
 
 
-def _fit(claim: Claim, subject: Subject) -> Exhibits:
+def _fit(claim: Claim, subject: Subject) -> EvidenceByColumn:
     on = deployment(claim, subject)
-    if isinstance(on, Lacking):
+    if isinstance(on, MissingInput):
         return {FIT: on}
     isl, osl, running = mean_isl(claim), mean_osl(claim), decoding(claim)
     if isl is None or osl is None:
@@ -37,7 +37,7 @@ def _fit(claim: Claim, subject: Subject) -> Exhibits:
     if running is not None:
         return {FIT: _needed(claim, on, running, isl + osl / 2)}
     # How many ran together is not known: one did.
-    found: Exhibits = {FIT: _needed(claim, on, 1.0, isl + osl)}
+    found: EvidenceByColumn = {FIT: _needed(claim, on, 1.0, isl + osl)}
     asked = most_together(claim)
     # Of requests that were all sent at once, as offline, nobody says that they ran together.
     is_said = claim.asked.concurrency is not None or claim.asked.batch is not None
@@ -66,12 +66,12 @@ def shares_prefixes(claim: Claim) -> bool:
     return asked.has_distinct_prompts is False or (asked.prefix_caching is True and asked.has_distinct_prompts is None)
 
 
-def _weights(claim: Claim, subject: Subject) -> Exhibits:
+def _weights(claim: Claim, subject: Subject) -> EvidenceByColumn:
     """Weights as found over those of the claimed precision."""
     found, model, precision = claim.asked.weights_gib, subject.model, subject.precision
     column = WEIGHTS_DEVICE if claim.asked.weights_source == "device" else WEIGHTS
     if found is None:
-        return {column: Lacking("the size of the weights is not said: give --weights-gb")}
+        return {column: MissingInput("the size of the weights is not said: give --weights-gb")}
     if model is None:
         return {column: unknown("model", claim.asked.model)}
     if precision is None:
@@ -95,14 +95,16 @@ def _sized(size: float, expected: float, precision: str, params: int) -> str:
     return f"weights of {size / 1e9:.1f} GB are of no precision that is known; {would}"
 
 
-def _context(claim: Claim, subject: Subject) -> Exhibits:
+def _context(claim: Claim, subject: Subject) -> EvidenceByColumn:
     isl, osl, limit = mean_isl(claim), mean_osl(claim), claim.asked.max_model_len
     if isl is None or osl is None:
         return {}
     # What was asked for, where more was asked than came: a prompt that is refused leaves none.
     tokens = max(isl + osl, (claim.asked.isl or 0.0) + (claim.asked.osl or 0.0))
     note = f"{tokens:.0f} tokens of prompt and answer"
-    found: Exhibits = {CONTEXT: Lacking("how long a context the server takes is not said: give --max-model-len")}
+    found: EvidenceByColumn = {
+        CONTEXT: MissingInput("how long a context the server takes is not said: give --max-model-len")
+    }
     if limit:
         found[CONTEXT] = Observed(tokens / limit, f"{note} in a context of {limit}")
     if subject.model is not None:
@@ -111,25 +113,25 @@ def _context(claim: Claim, subject: Subject) -> Exhibits:
     return found | _cause(claim, tokens)
 
 
-def _cause(claim: Claim, tokens: float) -> Exhibits:
+def _cause(claim: Claim, tokens: float) -> EvidenceByColumn:
     """1 where a failure is blamed on a context that was long enough."""
     cause, limit = claim.said.stated_cause, claim.asked.max_model_len
     if claim.outcome != "failed" or cause is None or _OF_CONTEXT.search(cause) is None:
         return {}
     if not limit:
-        return {CAUSE: Lacking("how long a context the server takes is not said: give --max-model-len")}
+        return {CAUSE: MissingInput("how long a context the server takes is not said: give --max-model-len")}
     return {CAUSE: Observed(float(tokens <= limit), f"{cause[:80]!r}, and {tokens:.0f} tokens are asked of {limit}")}
 
 
-def _kv_room(claim: Claim) -> Exhibits:
+def _kv_room(claim: Claim) -> EvidenceByColumn:
     server, running, context = claim.server, decoding(claim), mean_context(claim)
     room = claim.asked.kv_cache_tokens or (server.kv_cache_tokens if server else None)
     if not room or claim.outcome != "measured":
         return {}
     if running is None or context is None:
-        return {KV_ROOM: Lacking("how many sequences ran together, or how long they were, is not said")}
+        return {KV_ROOM: MissingInput("how many sequences ran together, or how long they were, is not said")}
     if shares_prefixes(claim):
-        return {KV_ROOM: Lacking("how much of the KV cache sequences share is not said")}
+        return {KV_ROOM: MissingInput("how much of the KV cache sequences share is not said")}
     note = f"{counted(running, 'sequence')} of {context:.0f} tokens in room for {room:.0f}"
     column = KV_ROOM if server is not None and server.preemptions == 0 else KV_ROOM_PREEMPTED
     return {column: Observed(running * context / room, note)}

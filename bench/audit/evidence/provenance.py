@@ -3,8 +3,8 @@
 import re
 from collections.abc import Callable, Iterable
 
-from bench.audit.claim import Asked, Claim, Pair
-from bench.audit.evidence.evidence import Exhibits, Observed, Subject
+from bench.audit.claim import Claim, ClaimedConfig, Pair
+from bench.audit.evidence.evidence import EvidenceByColumn, Observed, Subject
 from bench.audit.evidence.labels import label_pairs
 from bench.audit.evidence.self_contradictions import said_twice
 from bench.audit.evidence.timestamps import timestamps
@@ -22,7 +22,7 @@ _TARGETS |= {"Ampere": "sm80", "Ada": "sm89", "Hopper": "sm90", "Blackwell": "sm
 Same = Callable[[Pair], bool]
 
 
-def provenance_conflicts(claim: Claim, subject: Subject) -> Exhibits:
+def provenance_conflicts(claim: Claim, subject: Subject) -> EvidenceByColumn:
     """Conflicts by sort, 0 where all agree; a sort of which the claim says nothing does not apply."""
     pairs = (*claim.pairs, *label_pairs(claim, subject), *said_twice(claim, subject.gpu))
     return {
@@ -38,7 +38,7 @@ def provenance_conflicts(claim: Claim, subject: Subject) -> Exhibits:
     }
 
 
-def _conflicts(column: str, pairs: Iterable[Pair], what: str, is_same: Same) -> Exhibits:
+def _conflicts(column: str, pairs: Iterable[Pair], what: str, is_same: Same) -> EvidenceByColumn:
     """How many pairs of this sort disagree; no column where there are none."""
     own = [pair for pair in pairs if pair.what == what]
     if not own:
@@ -112,7 +112,7 @@ def _same_arch(pair: Pair, gpu: Gpu | None) -> bool:
     return bool(names) and {claimed, observed} <= names
 
 
-def _unpinned(asked: Asked) -> Exhibits:
+def _unpinned(asked: ClaimedConfig) -> EvidenceByColumn:
     """How much of what the claim names can be another thing tomorrow; of what it does not name nothing is said."""
     loose = []
     if asked.image is not None and "@sha256:" not in asked.image:

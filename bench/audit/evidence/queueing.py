@@ -7,9 +7,9 @@ from math import sqrt
 import numpy as np
 
 from bench.audit.claim import Claim
-from bench.audit.evidence.evidence import Exhibits, Lacking, Observed
+from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput, Observed
 from bench.audit.evidence.rounding import looseness
-from bench.audit.evidence.successful import Answered
+from bench.audit.evidence.successful import SuccessfulRequests
 from bench.metrics import Floats, ratio
 from bench.steady import PARTS, slope
 
@@ -29,22 +29,22 @@ class _Latency:
     loose: float = 0.0
 
 
-def queueing(claim: Claim, answered: Answered) -> Exhibits:
+def queueing(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
     """Little's law against the asked concurrency; nothing where none was asked for."""
     if claim.asked.batch is not None or (answered.is_open_loop and claim.asked.concurrency is None):
         return {}
     if not claim.asked.concurrency:
-        return {"ev_little_over_asked": Lacking("the asked concurrency")}
+        return {"ev_little_over_asked": MissingInput("the asked concurrency")}
     found = _in_flight(claim, answered)
     if not answered.is_closed_loop:
         return {column: value for column, value in found.items() if "little" in column}
     return found | _cold_start(claim, answered) | _prompts(claim)
 
 
-def _in_flight(claim: Claim, answered: Answered) -> Exhibits:
+def _in_flight(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
     mean, rate, asked = _mean_e2el(answered), answered.request_rate_per_s, claim.asked.concurrency or 0
     if mean is None or rate is None:
-        lacking = Lacking("mean E2EL and request throughput")
+        lacking = MissingInput("mean E2EL and request throughput")
         return {"ev_little_over_asked": lacking, "ev_concurrency_share": lacking}
     loose = mean.loose + looseness(claim.said.duration_s or claim.said.request_throughput_per_s)
     share = mean.seconds * rate / asked
@@ -55,11 +55,11 @@ def _in_flight(claim: Claim, answered: Answered) -> Exhibits:
     return {little: Observed(share / (1 + loose), note), reached: Observed(share * (1 + loose), note)}
 
 
-def _mean_e2el(answered: Answered) -> _Latency | None:
+def _mean_e2el(answered: SuccessfulRequests) -> _Latency | None:
     return next(_means(answered), None)
 
 
-def _means(answered: Answered) -> Iterator[_Latency]:
+def _means(answered: SuccessfulRequests) -> Iterator[_Latency]:
     """Best first. TTFT + TPOT * (tokens - 1) is the mean where all answers are equally long, else only near it."""
     mean = answered.mean("e2el")
     if mean is not None:
@@ -76,12 +76,12 @@ def _means(answered: Answered) -> Iterator[_Latency]:
         yield _Latency(added, "median TTFT + TPOT", is_mean=False)
 
 
-def _median_sum(answered: Answered) -> float | None:
+def _median_sum(answered: SuccessfulRequests) -> float | None:
     osl, ttft, tpot = answered.mean_osl, answered.median("ttft"), answered.median("tpot")
     return None if osl is None or ttft is None or tpot is None else ttft + tpot * (osl - 1)
 
 
-def _cold_start(claim: Claim, answered: Answered) -> Exhibits:
+def _cold_start(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
     """Concurrency over request throughput is the mean latency; a median far below it had very long ones beside it.
 
     Where a mean says that fewer were in flight, those are taken: a load that never was is another finding.
@@ -92,45 +92,45 @@ def _cold_start(claim: Claim, answered: Answered) -> Exhibits:
     if median is None:
         median, column = _median_sum(answered), "ev_implied_over_median_sum"
     if rate is None or not rate or median is None:
-        return {"ev_implied_over_median_e2el": Lacking("request throughput and median E2EL")}
+        return {"ev_implied_over_median_e2el": MissingInput("request throughput and median E2EL")}
     mean = _mean_e2el(answered)
     if mean is not None and mean.is_mean and mean.seconds * rate < NOT_REACHED * slots:
         slots = mean.seconds * rate
     value = ratio(slots / rate, median)
     if value is None:
-        return {column: Lacking("a median E2EL above zero")}
+        return {column: MissingInput("a median E2EL above zero")}
     note = f"{slots:.6g} / {rate:.6g} requests/s = {slots / rate:.6g} s, median {median:.6g} s"
     return {column: Observed(value / (1 + looseness(median)), note)}
 
 
-def _prompts(claim: Claim) -> Exhibits:
+def _prompts(claim: Claim) -> EvidenceByColumn:
     count, slots = claim.asked.request_count, claim.asked.concurrency or 0
     count = claim.said.completed if count is None else count
     if count is None:
-        return {"ev_requests_over_required": Lacking("how many requests were asked for")}
+        return {"ev_requests_over_required": MissingInput("how many requests were asked for")}
     return {"ev_requests_over_required": Observed(count / (10 * slots), f"{count} requests for {slots} slots")}
 
 
-def first_iteration(_claim: Claim, answered: Answered) -> Exhibits:
+def first_iteration(_claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
     """The first of repeated iterations over the median of the others; nothing where none were repeated."""
     times = answered.series.iteration_s
     if times is None:
         return {}
     rest = float(np.median(times[1:])) if len(times) > 1 else 0.0
     if rest <= 0:
-        return {"ev_first_iteration_over_rest": Lacking("a second iteration")}
+        return {"ev_first_iteration_over_rest": MissingInput("a second iteration")}
     note = f"first {times[0]:.6g} s, median of the other {len(times) - 1} {rest:.6g} s"
     return {"ev_first_iteration_over_rest": Observed(float(times[0]) / rest, note)}
 
 
-def offered(claim: Claim, answered: Answered) -> Exhibits:
+def offered(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
     """The rate at which requests were sent over the asked one, and whether they piled up; of open loops."""
     if not answered.is_open_loop:
         return {}
     return _sent(claim, answered) | _rising(answered)
 
 
-def _sent(claim: Claim, answered: Answered) -> Exhibits:
+def _sent(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
     asked, sent, how = claim.asked.request_rate_per_s, claim.said.request_rate_sent_per_s, "as stated"
     loose = looseness(sent, asked)
     start = answered.start_s
@@ -140,7 +140,7 @@ def _sent(claim: Claim, answered: Answered) -> Exhibits:
         loose = _stray(claim, len(start))
     share = ratio(sent, asked)
     if share is None or sent is None:
-        return {"ev_rate_sent_share": Lacking("the asked request rate, and when each request was sent")}
+        return {"ev_rate_sent_share": MissingInput("the asked request rate, and when each request was sent")}
     return {"ev_rate_sent_share": Observed(share * (1 + loose), f"{sent:.6g} of {asked:.6g} requests/s: {how}")}
 
 
@@ -150,10 +150,10 @@ def _stray(claim: Claim, count: int) -> float:
     return 1 / count if tool.lower().startswith("vllm") else STANDARD_ERRORS / sqrt(count)
 
 
-def _rising(answered: Answered) -> Exhibits:
+def _rising(answered: SuccessfulRequests) -> EvidenceByColumn:
     """How much TTFT and the number in flight rose through the window, by the lower end of its 95 % interval."""
     start, ttft, e2el = answered.start_s, answered.ttft_s, answered.e2el_s
-    lacking = Lacking("when each request was sent and how long it took, of enough requests")
+    lacking = MissingInput("when each request was sent and how long it took, of enough requests")
     if start is None or ttft is None or e2el is None or not len(start):
         return {"ev_rise_share": lacking}
     at = np.argsort(start, kind="stable")

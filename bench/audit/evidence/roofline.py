@@ -6,7 +6,7 @@ batch touches, how many sequences run together) the bound that is highest decide
 
 from bench.audit.claim import Claim
 from bench.audit.evidence.deployment import Deployment, deployment
-from bench.audit.evidence.evidence import Exhibits, Lacking, Observed, Subject, observed
+from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput, Observed, Subject, observed
 from bench.audit.evidence.rates import (
     decoding,
     input_tok_per_s,
@@ -35,12 +35,12 @@ _LENGTHS = "how long prompts and answers are is not said"
 _RATE = "no throughput is said"
 
 
-def roofline_shares(claim: Claim, subject: Subject) -> Exhibits:
+def roofline_shares(claim: Claim, subject: Subject) -> EvidenceByColumn:
     """Shares of the rooflines that a served claim reaches; nothing for one that was not measured or not served."""
     if claim.outcome != "measured" or not _is_served(claim):
         return {}
     found = deployment(claim, subject)
-    if isinstance(found, Lacking):
+    if isinstance(found, MissingInput):
         return dict.fromkeys((BANDWIDTH, COMPUTE, PREFILL), found)
     return {**_bandwidth(claim, found), **_compute(claim, found), **_far_below(claim, found), **_prefill(claim, found)}
 
@@ -49,16 +49,16 @@ def _is_served(claim: Claim) -> bool:
     return bool(claim.latency_s) or output_tok_per_s(claim) is not None or total_tok_per_s(claim) is not None
 
 
-def _bandwidth(claim: Claim, on: Deployment) -> Exhibits:
+def _bandwidth(claim: Claim, on: Deployment) -> EvidenceByColumn:
     column = BANDWIDTH_AMD if on.group.gpu.vendor == "AMD" else BANDWIDTH
     speculated = _speculated(claim)
-    if isinstance(speculated, Lacking):
+    if isinstance(speculated, MissingInput):
         return {column: speculated}
     by_rate, by_pace = _read_for_rate(claim, on, speculated), _read_for_pace(claim, on, speculated)
     known = [share for share in (by_rate, by_pace) if isinstance(share, Observed)]
     if not known:
         return {column: by_rate}
-    found: Exhibits = {column: max(known, key=lambda share: share.value)}
+    found: EvidenceByColumn = {column: max(known, key=lambda share: share.value)}
     batch, output, context = most_together(claim), output_tok_per_s(claim), mean_context(claim)
     if on.model.moe_layers and batch and output is not None and context is not None:
         read = decode_step_bytes(on.model, on.group, batch, 0) + batch * _sequence_bytes(on, context)
@@ -67,13 +67,13 @@ def _bandwidth(claim: Claim, on: Deployment) -> Exhibits:
     return found
 
 
-def _read_for_rate(claim: Claim, on: Deployment, speculated: float) -> Observed | Lacking:
+def _read_for_rate(claim: Claim, on: Deployment, speculated: float) -> Observed | MissingInput:
     """Of the bandwidth, what the output throughput reads at least: the most sequences a step, the fewest experts."""
     output, context = output_tok_per_s(claim), mean_context(claim)
     if output is None:
-        return Lacking(_RATE)
+        return MissingInput(_RATE)
     if context is None:
-        return Lacking(_LENGTHS)
+        return MissingInput(_LENGTHS)
     per_sequence = _sequence_bytes(on, context)
     # Of one group; never more than its memory holds, which is all of a context, however little of it a step reads.
     held = kv_elements(on.model, context) * on.group.kv_bytes * on.kv_copies
@@ -89,12 +89,12 @@ def _read_for_rate(claim: Claim, on: Deployment, speculated: float) -> Observed 
     return Observed(share, note)
 
 
-def _read_for_pace(claim: Claim, on: Deployment, speculated: float) -> Observed | Lacking:
+def _read_for_pace(claim: Claim, on: Deployment, speculated: float) -> Observed | MissingInput:
     """Of the bandwidth, what one sequence alone reads in the time that a token takes."""
     tpot = claim.latency("tpot", "mean") or claim.latency("tpot", "median")
     isl = mean_isl(claim)
     if not tpot or isl is None:
-        return Lacking(_LENGTHS)
+        return MissingInput(_LENGTHS)
     read = _least_weights(on) + _sequence_bytes(on, isl)
     share = read / on.group.bytes_per_s / (tpot * speculated)
     return Observed(share, f"{read / 1e9:.2f} GB in {1e3 * tpot:.2f} ms a token, on {_gpus(on.group)}")
@@ -109,20 +109,20 @@ def _sequence_bytes(on: Deployment, context: float) -> float:
     return kv_read_bytes(on.model, on.group, context) * on.kv_copies
 
 
-def _speculated(claim: Claim) -> float | Lacking:
+def _speculated(claim: Claim) -> float | MissingInput:
     """Tokens that a step gives a sequence in the mean."""
     asked = claim.asked
     if asked.spec_tokens_per_step is not None:
         return asked.spec_tokens_per_step
     if asked.is_speculative:
-        return Lacking("how many tokens a step of its speculative decoding gives is not said")
+        return MissingInput("how many tokens a step of its speculative decoding gives is not said")
     return 1.0
 
 
-def _compute(claim: Claim, on: Deployment) -> Exhibits:
+def _compute(claim: Claim, on: Deployment) -> EvidenceByColumn:
     flops = _flops(claim, on)
     if flops is None:
-        return {COMPUTE: Lacking(_RATE)}
+        return {COMPUTE: MissingInput(_RATE)}
     note = (
         f"{flops / 1e12:.1f} TFLOP/s of {on.flops_per_s / 1e12:.1f} dense, on {on.gpu_count:.0f} x {on.group.gpu.gpu}"
     )
@@ -158,7 +158,7 @@ def computed_share(claim: Claim) -> float | None:
     return None if is_doubtful or claim.asked.has_distinct_prompts is False else 1.0
 
 
-def _far_below(claim: Claim, on: Deployment) -> Exhibits:
+def _far_below(claim: Claim, on: Deployment) -> EvidenceByColumn:
     """The higher of both shares, each counted as high as it can be; only where the load was there all the time."""
     batch, output, context, flops = (
         most_together(claim),
@@ -177,16 +177,16 @@ def _far_below(claim: Claim, on: Deployment) -> Exhibits:
     return {BEST: Observed(max(mbu, mfu), f"{mbu:.1%} of the bandwidth and {mfu:.1%} of the arithmetic")}
 
 
-def _prefill(claim: Claim, on: Deployment) -> Exhibits:
+def _prefill(claim: Claim, on: Deployment) -> EvidenceByColumn:
     ttft, isl, fresh = claim.latency("ttft", "mean"), mean_isl(claim), computed_share(claim)
     if ttft is None and claim.asked.has_fixed_lengths:
         ttft = claim.latency("ttft", "median")
     if ttft is None:
         return {}
     if isl is None:
-        return {PREFILL: Lacking("how long prompts are is not said")}
+        return {PREFILL: MissingInput("how long prompts are is not said")}
     if fresh is None:
-        return {PREFILL: Lacking("how many prompt tokens the prefix cache gave is not said")}
+        return {PREFILL: MissingInput("how many prompt tokens the prefix cache gave is not said")}
     # Convex in the length: prompts of several lengths take more in the mean than one of the mean length.
     least_s = fresh * prefill_flops(on.model, isl) / on.group.flops_per_s
     share = ratio(least_s, ttft)

@@ -6,8 +6,8 @@ from collections.abc import Hashable, Iterable, Sequence
 from itertools import pairwise
 
 from bench.audit.claim import Claim
-from bench.audit.evidence.comparable import Kin, by_level, throughput
-from bench.audit.evidence.evidence import Exhibits, Observed
+from bench.audit.evidence.comparable import ComparableGroup, by_level, throughput
+from bench.audit.evidence.evidence import EvidenceByColumn, Observed
 from bench.physics import WEIGHT_BYTES
 
 GROWTH, OVER_LINEAR, DIP, FASTER = "ev_load_growth", "ev_over_linear", "ev_throughput_dip", "ev_tpot_drop"
@@ -19,15 +19,17 @@ _PRECISION_WORDS = re.compile(
 )
 
 
-def scaling_gains(claims: Sequence[Claim]) -> list[Exhibits]:
+def scaling_gains(claims: Sequence[Claim]) -> list[EvidenceByColumn]:
     """Evidence of each claim among those of its configuration; a claim that stands alone has none."""
-    found: list[Exhibits] = [{} for _ in claims]
-    for of_levels in Kin().groups(claims, is_closed):
+    found: list[EvidenceByColumn] = [{} for _ in claims]
+    for of_levels in ComparableGroup().groups(claims, is_closed):
         _levels(claims, by_level(claims, of_levels, lambda claim: claim.asked.concurrency or 0), found)
-    for of_tp in Kin(frozenset({"tp_size", "gpu_count"})).groups(claims, _is_one_copy):
+    for of_tp in ComparableGroup(frozenset({"tp_size", "gpu_count"})).groups(claims, _is_one_copy):
         for same in _same_load(claims, of_tp):
             _tp_gain(claims, by_level(claims, same, lambda claim: claim.asked.tp_size or 0), found)
-    for of_precision in Kin(frozenset({"precision", "kv_precision", "model"})).groups(claims, _has_precision):
+    for of_precision in ComparableGroup(frozenset({"precision", "kv_precision", "model"})).groups(
+        claims, _has_precision
+    ):
         for same in _same_load(claims, of_precision):
             _precision_gain(claims, by_level(claims, same, _width), found)
     return found
@@ -64,7 +66,7 @@ def _same_load(claims: Sequence[Claim], group: Iterable[int]) -> Iterable[list[i
     return [same for same in found.values() if len(same) > 1]
 
 
-def _levels(claims: Sequence[Claim], levels: list[tuple[float, int]], found: list[Exhibits]) -> None:
+def _levels(claims: Sequence[Claim], levels: list[tuple[float, int]], found: list[EvidenceByColumn]) -> None:
     """Concurrency against throughput and latency, neighbour by neighbour."""
     apart = _apart(levels)
     _growth(claims, apart, found)
@@ -87,7 +89,7 @@ def _apart(levels: list[tuple[float, int]]) -> list[tuple[float, int]]:
     return kept
 
 
-def _growth(claims: Sequence[Claim], levels: list[tuple[float, int]], found: list[Exhibits]) -> None:
+def _growth(claims: Sequence[Claim], levels: list[tuple[float, int]], found: list[EvidenceByColumn]) -> None:
     """By how much throughput times latency differs from the level below, or from the lowest that was capped."""
     least: Observed | None = None
     for (below, lower), (_, higher) in pairwise(levels):
@@ -108,7 +110,7 @@ def _in_flight(claim: Claim) -> float | None:
     return None if rate is None or latency is None else rate * latency
 
 
-def _over_linear(claims: Sequence[Claim], levels: list[tuple[float, int]], found: list[Exhibits]) -> None:
+def _over_linear(claims: Sequence[Claim], levels: list[tuple[float, int]], found: list[EvidenceByColumn]) -> None:
     """Throughput of many streams over that of one, a stream."""
     lowest, first = levels[0]
     alone = throughput(claims[first])
@@ -120,7 +122,7 @@ def _over_linear(claims: Sequence[Claim], levels: list[tuple[float, int]], found
         found[at][OVER_LINEAR] = Observed(rate / alone / level, note)
 
 
-def _dips(claims: Sequence[Claim], levels: list[tuple[float, int]], found: list[Exhibits]) -> None:
+def _dips(claims: Sequence[Claim], levels: list[tuple[float, int]], found: list[EvidenceByColumn]) -> None:
     """By which share a level is below a lower one although a higher one is above both: no saturation."""
     rates = [throughput(claims[at]) or 0.0 for _, at in levels]
     highest_after = _running_max(reversed(rates))[::-1]
@@ -139,7 +141,7 @@ def _running_max(values: Iterable[float]) -> list[float]:
     return found
 
 
-def _tp_gain(claims: Sequence[Claim], levels: list[tuple[float, int]], found: list[Exhibits]) -> None:
+def _tp_gain(claims: Sequence[Claim], levels: list[tuple[float, int]], found: list[EvidenceByColumn]) -> None:
     """Throughput over that on fewer GPUs, a GPU."""
     for (fewer, lower), (more, higher) in pairwise(levels):
         one, other = throughput(claims[lower]), throughput(claims[higher])
@@ -152,7 +154,7 @@ def _width(claim: Claim) -> float:
     return -WEIGHT_BYTES[claim.asked.precision or ""]
 
 
-def _precision_gain(claims: Sequence[Claim], levels: list[tuple[float, int]], found: list[Exhibits]) -> None:
+def _precision_gain(claims: Sequence[Claim], levels: list[tuple[float, int]], found: list[EvidenceByColumn]) -> None:
     """Throughput over that in the next wider precision, a bit."""
     for (wide, lower), (narrow, higher) in pairwise(levels):
         one, other = throughput(claims[lower]), throughput(claims[higher])

@@ -9,8 +9,8 @@ import numpy as np
 from bench.audit.claim import Claim
 from bench.audit.evidence.arithmetic import quantile
 from bench.audit.evidence.completeness import DURATION_S
-from bench.audit.evidence.evidence import Exhibits, Lacking, Observed
-from bench.audit.evidence.successful import Answered
+from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput, Observed
+from bench.audit.evidence.successful import SuccessfulRequests
 from bench.metrics import ratio
 
 PER_SLOT = 10  # InferenceX and MAD send so many
@@ -26,7 +26,7 @@ def least_samples(q: float) -> int:
     return ceil(log(0.025) / log(q / 100)) if q < 100 else 1  # noqa: PLR2004 - p100 is the largest, whatever the count
 
 
-def tails(claim: Claim, answered: Answered) -> Exhibits:
+def tails(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
     """How many percentiles are stated that so few requests do not support; nothing where none are."""
     is_fixed = any(name.startswith(FIXED) for name in (claim.lineage.format, (claim.lineage.tool or "").lower()))
     most = HEADLINE if is_fixed else 100.0
@@ -42,7 +42,7 @@ def tails(claim: Claim, answered: Answered) -> Exhibits:
     if count is None and answered.is_good is not None:
         count = int(answered.is_good.sum())
     if count is None:
-        return {"ev_thin_percentiles": Lacking("how many requests completed")}
+        return {"ev_thin_percentiles": MissingInput("how many requests completed")}
     thin = [f"{metric} {name} needs {least_samples(q)}" for q, metric, name in stated if count < least_samples(q)]
     note = f"{count} requests; {', '.join(thin)}" if thin else ""
     return {"ev_thin_percentiles": Observed(float(len(thin)), note, _withheld(claim, count))}
@@ -58,7 +58,7 @@ def _withheld(claim: Claim, count: int) -> tuple[str, ...]:
     )
 
 
-def intervals(claim: Claim, _answered: Answered) -> Exhibits:
+def intervals(claim: Claim, _answered: SuccessfulRequests) -> EvidenceByColumn:
     """How many of the two guards an interval is stated without; nothing where none is."""
     if claim.said.interval_half_width_share is None:
         return {}
@@ -70,21 +70,23 @@ def intervals(claim: Claim, _answered: Answered) -> Exhibits:
     if asked.concurrency is None:
         guards.popitem()
     if None in guards.values():
-        return {"ev_unguarded_interval": Lacking(" and ".join(name for name, value in guards.items() if value is None))}
+        return {
+            "ev_unguarded_interval": MissingInput(" and ".join(name for name, value in guards.items() if value is None))
+        }
     broken = [name for name, value in guards.items() if value is not None and value < 1]
     note = f"± {said.interval_half_width_share:.1%} without {' and '.join(broken)}" if broken else ""
     withheld = ("interval_half_width_share",) if broken else ()
     return {"ev_unguarded_interval": Observed(float(len(broken)), note, withheld)}
 
 
-def quality(claim: Claim) -> Exhibits:
+def quality(claim: Claim) -> EvidenceByColumn:
     """The score over the lowest with which a speed may be published; nothing where no such limit is known."""
     limit, score = claim.asked.slo_quality, claim.said.quality
     if limit is None:
         return {}
     value = ratio(score, limit)
     if value is None:
-        return {"ev_quality_over_limit": Lacking("the score of the same server process")}
+        return {"ev_quality_over_limit": MissingInput("the score of the same server process")}
     return {"ev_quality_over_limit": Observed(value, f"{score:.6g}, at least {limit:.6g}")}
 
 
@@ -92,7 +94,7 @@ def quality(claim: Claim) -> Exhibits:
 TOLD_APART = ("url_or_title", "system", "provider", "notes")
 
 
-def repeats(claims: Sequence[Claim]) -> list[Exhibits]:
+def repeats(claims: Sequence[Claim]) -> list[EvidenceByColumn]:
     """How much the throughput of repeats varies: measured claims of one label, tool and configuration."""
     together: dict[Hashable, list[int]] = defaultdict(list)
     for at, claim in enumerate(claims):
@@ -100,7 +102,7 @@ def repeats(claims: Sequence[Claim]) -> list[Exhibits]:
             tool = (claim.lineage.format, claim.lineage.tool, claim.lineage.tool_version)
             told = tuple(str(claim.unread.get(name)) for name in TOLD_APART)
             together[(claim.label, *tool, claim.asked, claim.kind, *_lengths(claim), *told)].append(at)
-    found: list[Exhibits] = [{} for _ in claims]
+    found: list[EvidenceByColumn] = [{} for _ in claims]
     for members in together.values():
         values = [value for at in members if (value := _throughput(claims[at])) is not None]
         varying = _variation(np.array(values))

@@ -5,9 +5,9 @@ from math import sqrt
 import numpy as np
 
 from bench.audit.claim import Claim
-from bench.audit.evidence.evidence import Exhibits, Lacking, Observed
+from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput, Observed
 from bench.audit.evidence.rounding import looseness, rel
-from bench.audit.evidence.successful import Answered
+from bench.audit.evidence.successful import SuccessfulRequests
 from bench.metrics import ratio
 
 BURST_S = 1e-4  # no engine makes a token in less; a buffer lets several go at once
@@ -16,7 +16,7 @@ SPREAD = 1 / sqrt(3)
 STANDARD_ERRORS = 3.0
 
 
-def chunks(claim: Claim, answered: Answered) -> Exhibits:
+def chunks(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
     """Events of the stream for each token: counted in the arrays, else by the time a token against the mean gap.
 
     Nothing where the client says how many tokens each event brought: then they need not be alike.
@@ -31,7 +31,9 @@ def chunks(claim: Claim, answered: Answered) -> Exhibits:
     if e2el is not None and ttft is not None and osl is not None and osl > 1:
         tpot = (e2el - ttft) / (osl - 1)
     if not gap or not tpot:
-        return {"ev_chunk_token_ratio": Lacking("gaps and output tokens of each request, or mean ITL and mean TPOT")}
+        return {
+            "ev_chunk_token_ratio": MissingInput("gaps and output tokens of each request, or mean ITL and mean TPOT")
+        }
     per_token = _forgiven(tpot / gap, osl, looseness(gap, tpot))
     note = f"{tpot:.6g} s a token, {gap:.6g} s between events"
     return {
@@ -40,7 +42,7 @@ def chunks(claim: Claim, answered: Answered) -> Exhibits:
     }
 
 
-def _counted(events: int, tokens: int, requests: int) -> Exhibits:
+def _counted(events: int, tokens: int, requests: int) -> EvidenceByColumn:
     """One event a request more or less is the one that brings the usage, or none for the last token."""
     missing = tokens - events
     unexplained = max(0, missing - requests) - max(0, -missing - requests)
@@ -57,21 +59,21 @@ def _forgiven(per_token: float, osl: float | None, loose: float) -> float:
     return 1 + max(0.0, per_token - 1 - allowed) - max(0.0, 1 - per_token - allowed)
 
 
-def bursts(_claim: Claim, answered: Answered) -> Exhibits:
+def bursts(_claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
     """The share of gaps that no engine can have made."""
     gaps = answered.gap_s
     if gaps is None or not len(gaps):
-        return {"ev_burst_share": Lacking("the gaps of each request")}
+        return {"ev_burst_share": MissingInput("the gaps of each request")}
     return {
         "ev_burst_share": Observed(float(np.mean(gaps < BURST_S)), f"{len(gaps)} gaps, median {np.median(gaps):.3g} s")
     }
 
 
-def lengths(claim: Claim, _answered: Answered) -> Exhibits:
+def lengths(claim: Claim, _answered: SuccessfulRequests) -> EvidenceByColumn:
     """Observed over asked lengths; where the asked ones were drawn, chance is left out."""
     said, asked, server = claim.said, claim.asked, claim.server
     out = ratio(said.total_output_tokens, said.completed)
-    found: Exhibits = {"ev_osl_ratio": _length(claim, out, asked.osl, 0.0)}
+    found: EvidenceByColumn = {"ev_osl_ratio": _length(claim, out, asked.osl, 0.0)}
     prompts = ratio(said.total_input_tokens, said.completed)
     if server is not None and ratio(server.prompt_tokens, server.requests) is not None:
         prompts = ratio(server.prompt_tokens, server.requests)
@@ -79,9 +81,9 @@ def lengths(claim: Claim, _answered: Answered) -> Exhibits:
     return found | {"ev_isl_ratio": _length(claim, prompts, asked.isl, 1.0)} | _usage(claim)
 
 
-def _length(claim: Claim, counted: float | None, asked: float | None, free: float) -> Observed | Lacking:
+def _length(claim: Claim, counted: float | None, asked: float | None, free: float) -> Observed | MissingInput:
     if counted is None or not asked:
-        return Lacking("the length that was asked for, and tokens and requests")
+        return MissingInput("the length that was asked for, and tokens and requests")
     note = f"{counted:.6g} tokens a request, {asked:.6g} asked for"
     if claim.asked.has_fixed_lengths is False:
         free += STANDARD_ERRORS * SPREAD * asked / sqrt(max(1, claim.said.completed or 1))
@@ -89,7 +91,7 @@ def _length(claim: Claim, counted: float | None, asked: float | None, free: floa
     return Observed(1 + over / asked, note)
 
 
-def _usage(claim: Claim) -> Exhibits:
+def _usage(claim: Claim) -> EvidenceByColumn:
     """The server's own count in its answers against the client's tokenizer; nothing where a file has only one."""
     said = claim.said
     one_each = said.completed or 0

@@ -7,7 +7,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from bench.audit.claim import Claim, Metric, Series
+from bench.audit.claim import Claim, Metric, RequestSeries
 from bench.metrics import Bools, Floats, Ints, mean_s, ratio
 
 Number = TypeVar("Number", np.float64, np.int64)
@@ -15,15 +15,15 @@ _PER_REQUEST = ("input_tokens", "output_tokens", "is_ok", "start_s", "ttft_s", "
 
 
 @dataclass(frozen=True)
-class Answered:
+class SuccessfulRequests:
     """What a claim says of its good requests; arrays that disagree in length are none at all."""
 
     claim: Claim
 
     @cached_property
-    def series(self) -> Series:
+    def series(self) -> RequestSeries:
         """The arrays as the file has them; empty where it has none."""
-        return self.claim.series or Series()
+        return self.claim.series or RequestSeries()
 
     @cached_property
     def lengths(self) -> dict[str, int]:

@@ -2,7 +2,7 @@
 
 from bench.audit.claim import Claim, Device
 from bench.audit.evidence.deployment import Deployment, deployment
-from bench.audit.evidence.evidence import Exhibits, Lacking, Observed, Subject
+from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput, Observed, Subject
 from bench.audit.evidence.memory import shares_prefixes
 from bench.audit.evidence.rates import decoding, mean_context
 from bench.metrics import ratio
@@ -19,12 +19,12 @@ BLANK, COUNT, SWAPPED, HOT = "ev_device_blank", "ev_device_count_diff", "ev_edge
 THROTTLED, ECC, FOREIGN, HELD = "ev_throttled_share", "ev_ecc_errors", "ev_foreign_gib", "ev_memory_used_share"
 
 
-def telemetry_worth(claim: Claim, subject: Subject) -> Exhibits:
+def telemetry_worth(claim: Claim, subject: Subject) -> EvidenceByColumn:
     """Evidence of the samples; nothing where no telemetry was asked for and none is there."""
     device = claim.device
     if device is None:
         return {}
-    found: Exhibits = {}
+    found: EvidenceByColumn = {}
     if device.was_asked:
         found[EMPTY] = _empty(device)
     if device.begin_s is not None and device.end_s is not None:
@@ -35,18 +35,18 @@ def telemetry_worth(claim: Claim, subject: Subject) -> Exhibits:
     return found | _devices(claim, device) | _states(device) | _held(claim, subject, device)
 
 
-def _empty(device: Device) -> Observed | Lacking:
+def _empty(device: Device) -> Observed | MissingInput:
     if device.sample_count is None:
-        return Lacking("how many samples the telemetry has is not said")
+        return MissingInput("how many samples the telemetry has is not said")
     return Observed(float(device.sample_count == 0), f"{device.sample_count} samples")
 
 
-def _window(claim: Claim, begin_s: float, end_s: float, period_s: float | None) -> Exhibits:
+def _window(claim: Claim, begin_s: float, end_s: float, period_s: float | None) -> EvidenceByColumn:
     """Seconds of the run that no sample is of, and how much longer than the run the samples go."""
     start, end = claim.said.started_at_s, claim.said.ended_at_s
-    found: Exhibits = {}
+    found: EvidenceByColumn = {}
     if start is None or end is None:
-        found[UNCOVERED] = Lacking("when the load began and ended is not said")
+        found[UNCOVERED] = MissingInput("when the load began and ended is not said")
     else:
         missed = max(begin_s - start, end - end_s, 0.0)
         note = f"samples from {begin_s - start:+.1f} s after its start to {end_s - end:+.1f} s after its end"
@@ -58,14 +58,14 @@ def _window(claim: Claim, begin_s: float, end_s: float, period_s: float | None) 
     return found
 
 
-def _devices(claim: Claim, device: Device) -> Exhibits:
-    found: Exhibits = {}
+def _devices(claim: Claim, device: Device) -> EvidenceByColumn:
+    found: EvidenceByColumn = {}
     if device.blank_count is not None:
         found[BLANK] = Observed(float(device.blank_count))
     if device.device_count is not None:
         count = claim.asked.gpu_count
         found[COUNT] = (
-            Lacking("how many GPUs the run had is not said")
+            MissingInput("how many GPUs the run had is not said")
             if count is None
             else Observed(
                 abs(device.device_count - count), f"{counted(device.device_count, 'device')}, {counted(count, 'GPU')}"
@@ -74,7 +74,7 @@ def _devices(claim: Claim, device: Device) -> Exhibits:
     return found
 
 
-def _states(device: Device) -> Exhibits:
+def _states(device: Device) -> EvidenceByColumn:
     """Temperatures, throttling, errors and foreign memory, as far as they were read."""
     hottest = [value for value in (device.temp_edge_max_c, device.temp_junction_max_c) if value is not None]
     swapped = device.edge_over_junction_c
@@ -90,12 +90,12 @@ def _states(device: Device) -> Exhibits:
     return {column: Observed(float(value)) for column, value in known.items() if value is not None}
 
 
-def _held(claim: Claim, subject: Subject, device: Device) -> Exhibits:
+def _held(claim: Claim, subject: Subject, device: Device) -> EvidenceByColumn:
     """Memory in use over what weights and KV take at least."""
     if device.used_gib is None or claim.outcome != "measured":
         return {}
     on = deployment(claim, subject)
-    if isinstance(on, Lacking):
+    if isinstance(on, MissingInput):
         return {HELD: on}
     need = _needed_gib(claim, on)
     used = device.used_gib * on.gpu_count

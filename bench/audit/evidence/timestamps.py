@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from bench.audit.claim import Claim, Pair
-from bench.audit.evidence.evidence import Exhibits, Lacking, Observed
+from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput, Observed
 
 APART, UNEXPLAINED, BACKWARDS, OUTSIDE = (
     "ev_timestamps_apart_h",
@@ -30,22 +30,22 @@ class _Moment:
     most_s: float
 
 
-def timestamps(claim: Claim, pairs: Iterable[Pair]) -> Exhibits:
+def timestamps(claim: Claim, pairs: Iterable[Pair]) -> EvidenceByColumn:
     """How far apart the claim's own moments are; a day without a time is any moment of it."""
     return {**_pairs(claim, pairs), **_clocks(claim)}
 
 
-def _pairs(claim: Claim, pairs: Iterable[Pair]) -> Exhibits:
+def _pairs(claim: Claim, pairs: Iterable[Pair]) -> EvidenceByColumn:
     own = [pair for pair in pairs if pair.what == "timestamp"]
     if not own:
         return {}
     read = [(pair, _moment(pair.claimed), _moment(pair.observed)) for pair in own]
     known = [(pair, one, other) for pair, one, other in read if one is not None and other is not None]
     if not known:
-        return {APART: Lacking(f"{own[0].claimed!r} or {own[0].observed!r} is no date that can be read")}
+        return {APART: MissingInput(f"{own[0].claimed!r} or {own[0].observed!r} is no date that can be read")}
     apart, pair = max(((_apart_s(one, other), pair) for pair, one, other in known), key=lambda found: found[0])
     note = f"{pair.claimed} and {pair.observed} {f'({pair.where})' if pair.where else ''}".rstrip()
-    found: Exhibits = {APART: Observed(apart / HOUR_S, note)}
+    found: EvidenceByColumn = {APART: Observed(apart / HOUR_S, note)}
     if apart <= DAY_S:
         hours = " - a whole number of hours: UTC against local time?" if _is_offset(apart) else ""
         found[UNEXPLAINED] = Observed(max(0.0, apart - (claim.said.duration_s or 0.0) - SLACK_S), note + hours)
@@ -90,13 +90,13 @@ def _epochs(text: str) -> Iterator[_Moment]:
     yield _Moment(seconds, seconds)
 
 
-def _clocks(claim: Claim) -> Exhibits:
+def _clocks(claim: Claim) -> EvidenceByColumn:
     """Start, end and duration among each other."""
     said = claim.said
     if said.started_at_s is None or said.ended_at_s is None:
         return {}
     span = said.ended_at_s - said.started_at_s
-    found: Exhibits = {BACKWARDS: Observed(max(0.0, -span), f"from start to end {span:.0f} s")}
+    found: EvidenceByColumn = {BACKWARDS: Observed(max(0.0, -span), f"from start to end {span:.0f} s")}
     if said.duration_s is not None and span >= 0:
         # Clocks are often told to the second.
         outside = max(0.0, said.duration_s - span - max(2.0, 0.01 * said.duration_s))

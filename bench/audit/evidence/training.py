@@ -2,7 +2,7 @@
 
 from bench.audit.claim import Claim
 from bench.audit.evidence.deployment import unknown
-from bench.audit.evidence.evidence import Exhibits, Lacking, Observed, Subject
+from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput, Observed, Subject
 from bench.catalog.rows import CatalogModel, Gpu
 from bench.physics import training_flops
 
@@ -10,7 +10,7 @@ TRAIN_SHARE, TRAIN_UNIT = "ev_train_mfu", "ev_train_tflops_over_peak"
 SHARE_IF_TOKENS_MAX = 1.0
 
 
-def training_shares(claim: Claim, subject: Subject) -> Exhibits:
+def training_shares(claim: Claim, subject: Subject) -> EvidenceByColumn:
     """Share of the dense peak that training reaches; nothing for a claim that trains nothing."""
     said, gpu = claim.said, subject.gpu
     if claim.outcome != "measured" or (said.train_tflops_per_gpu is None and said.train_tok_per_s_per_gpu is None):
@@ -27,7 +27,7 @@ def training_shares(claim: Claim, subject: Subject) -> Exhibits:
     return {TRAIN_SHARE: _tokens(said.train_tok_per_s_per_gpu or 0.0, peak, subject.model, claim.asked.isl)}
 
 
-def _tflops(stated: float, peak: float, model: CatalogModel | None, gpu: Gpu) -> Exhibits:
+def _tflops(stated: float, peak: float, model: CatalogModel | None, gpu: Gpu) -> EvidenceByColumn:
     """Above the peak it may be tokens a second that stand under TFLOP/s: then the unit is named and nothing else."""
     share = Observed(stated / peak, f"{stated:g} of {peak:.1f} dense TFLOP/s of one {gpu.gpu}")
     if stated / peak <= 1.0:
@@ -41,6 +41,6 @@ def _tflops(stated: float, peak: float, model: CatalogModel | None, gpu: Gpu) ->
     return {TRAIN_UNIT: Observed(stated / peak, note)}
 
 
-def _tokens(tok_per_s: float, peak: float, model: CatalogModel, length: float | None) -> Observed | Lacking:
+def _tokens(tok_per_s: float, peak: float, model: CatalogModel, length: float | None) -> Observed | MissingInput:
     tflops = training_flops(model, length or 0.0) * tok_per_s / 1e12
     return Observed(tflops / peak, f"{tok_per_s:g} tok/s a GPU are {tflops:.0f} of {peak:.1f} dense TFLOP/s")

@@ -20,7 +20,7 @@ from bench.errors import (
     NotAskedError,
 )
 from bench.machine.names import PREFIX, MachineName, is_alike
-from infra.clouds.cloud import Found, Leftover, LeftoverSort, Offer, Order
+from infra.clouds.cloud import CloudMachine, Leftover, LeftoverSort, MachineOrder, Offer
 from infra.clouds.digitalocean.client import Calls, page_of
 from infra.clouds.digitalocean.images import ImageCalls
 from infra.clouds.digitalocean.parsing import PricedSize, by_id, leftover_of, machine_of, offers_of
@@ -31,7 +31,7 @@ REGISTER_TRIES = 3
 
 
 @dataclass(frozen=True)
-class Account:
+class AccountSetup:
     """What we call an account, and how it differs from others."""
 
     name: str = "digitalocean"
@@ -52,7 +52,7 @@ class DigitalOcean(ImageCalls, VolumeCalls):
         calls: Calls,
         keys: Path,
         first_boot: Callable[[MachineName, LeaseKeys], str],
-        account: Account,
+        account: AccountSetup,
     ) -> None:
         self.name = account.name
         self.prefix = account.prefix
@@ -73,7 +73,7 @@ class DigitalOcean(ImageCalls, VolumeCalls):
         rows = self._calls.pages("regions:read", lambda page: self._client.regions.list(**page_of(page)), "regions")
         return [row["slug"] for row in rows]
 
-    def rent(self, order: Order) -> Found:
+    def rent(self, order: MachineOrder) -> CloudMachine:
         """One POST, after the lease's key is known to the account; nothing is asked twice."""
         keys = keys_of(self._keys, order.name.lease_id)
         self._register(str(order.name), keys)
@@ -122,7 +122,7 @@ class DigitalOcean(ImageCalls, VolumeCalls):
             return False
         return True
 
-    def look(self, machine_id: str) -> Found | None:
+    def look(self, machine_id: str) -> CloudMachine | None:
         """A droplet by its id; one whose creation failed is `errored`, though its own status never says so."""
         try:
             droplet = self._calls.repeat("droplet:read", lambda: self._client.droplets.get(int(machine_id)), "droplet")
@@ -145,7 +145,7 @@ class DigitalOcean(ImageCalls, VolumeCalls):
             return False
         return any(one.get("type") == "create" and one.get("status") == "errored" for one in actions)
 
-    def find(self, name: str) -> list[Found]:
+    def find(self, name: str) -> list[CloudMachine]:
         """Every droplet of this name in any view; lowest id first."""
         lease = MachineName.parse(name, self.prefix)
         tag = None if lease is None else lease.tags[1]
@@ -156,7 +156,7 @@ class DigitalOcean(ImageCalls, VolumeCalls):
             raise trouble
         return found  # seen in one view is seen, whatever the others say
 
-    def find_ours(self) -> list[Found]:
+    def find_ours(self) -> list[CloudMachine]:
         """Every droplet whose name or tags look like ours."""
         views: list[dict[str, str]] = [{"type": "gpus"}, {}, {"tag_name": self.prefix}]
         found, trouble = self._union(views, lambda one: is_alike(one.name, one.tags, self.prefix))
@@ -165,10 +165,10 @@ class DigitalOcean(ImageCalls, VolumeCalls):
         return found
 
     def _union(
-        self, views: Iterable[dict[str, str]], keep: Callable[[Found], bool]
-    ) -> tuple[list[Found], CloudError | None]:
+        self, views: Iterable[dict[str, str]], keep: Callable[[CloudMachine], bool]
+    ) -> tuple[list[CloudMachine], CloudError | None]:
         """What any view shows, and what kept us from one; a failing list by tag does not count: names are enough."""
-        found: list[Found] = []
+        found: list[CloudMachine] = []
         trouble: CloudError | None = None
         for view in views:
             try:

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from bench.machine.names import last_used
 from bench.suite.suite import SPOT_ENDING
-from infra.clouds.cloud import Found, Leftover, LeftoverSort, Offer, Snapshot, Status
+from infra.clouds.cloud import CloudMachine, Leftover, LeftoverSort, Offer, Snapshot, Status
 
 STATUS: dict[str, Status] = {"new": "new", "active": "active", "off": "off", "archive": "off"}
 
@@ -40,10 +40,10 @@ def offers_of(sizes: Iterable[Mapping[str, Any]], told: Mapping[str, PricedSize]
     return sorted(dict.fromkeys([*found, *extra]), key=lambda offer: offer.usd_per_hour)
 
 
-def machine_of(droplet: Mapping[str, Any]) -> Found:
+def machine_of(droplet: Mapping[str, Any]) -> CloudMachine:
     """A droplet as a machine; KeyError where it has not even an id."""
     size, region = droplet.get("size") or {}, droplet.get("region") or {}
-    return Found(
+    return CloudMachine(
         machine_id=str(droplet["id"]),
         name=str(droplet.get("name", "")),
         tags=tuple(droplet.get("tags") or ()),
@@ -75,9 +75,9 @@ def leftover_of(sort: LeftoverSort, row: Mapping[str, Any], prefix: str) -> Left
     )
 
 
-def by_id(machines: Iterable[Found]) -> list[Found]:
+def by_id(machines: Iterable[CloudMachine]) -> list[CloudMachine]:
     """Each machine once, lowest id first; of two views, the one that says more."""
-    said_most: dict[str, Found] = {}
+    said_most: dict[str, CloudMachine] = {}
     for machine in machines:
         known = said_most.get(machine.machine_id)
         if known is None or len(machine.tags) > len(known.tags):

@@ -3,7 +3,7 @@
 import time
 from dataclasses import replace
 
-from bench.audit.claim import Claim, Lineage
+from bench.audit.claim import Claim, ClaimSource
 from tests.bench.claims import HEALTHY, LINEAGE, changed, findings, found
 
 
@@ -81,7 +81,7 @@ def test_the_same_number_of_another_version_is_a_stale_copy() -> None:
 
 
 def test_the_same_file_under_another_name_is_a_stale_copy() -> None:
-    one = Lineage("monday.json", "ab" * 32, "", "test", 1, LINEAGE.tool, None)
+    one = ClaimSource("monday.json", "ab" * 32, "", "test", 1, LINEAGE.tool, None)
     claims = [changed(lineage=one), changed(lineage=replace(one, file="tuesday.json"))]
 
     assert found(*claims) == {"stale_copy": "WARN"}

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from bench.audit.claim import Asked, Claim, Lineage, Metric, Said, Series
+from bench.audit.claim import Claim, ClaimedConfig, ClaimedTotals, ClaimSource, Metric, RequestSeries
 from bench.audit.evidence.evidence import Subject
 from bench.audit.evidence.statistics import repeats
 from bench.audit.judge import Judged, judge_claims
@@ -155,7 +155,7 @@ def both(*mutations: Mutation) -> Mutation:
     return mutate
 
 
-def arrays(change: Callable[[Series], Series]) -> Mutation:
+def arrays(change: Callable[[RequestSeries], RequestSeries]) -> Mutation:
     """The same claim with other arrays under the same aggregates."""
 
     def mutate(claim: Claim) -> Claim:
@@ -165,7 +165,7 @@ def arrays(change: Callable[[Series], Series]) -> Mutation:
     return mutate
 
 
-def restated(change: Callable[[Series], Series]) -> Mutation:
+def restated(change: Callable[[RequestSeries], RequestSeries]) -> Mutation:
     """The same claim with other arrays, and its latencies computed from them."""
 
     def mutate(claim: Claim) -> Claim:
@@ -176,10 +176,10 @@ def restated(change: Callable[[Series], Series]) -> Mutation:
     return mutate
 
 
-def entry(name: str, at: int, by: float) -> Callable[[Series], Series]:
+def entry(name: str, at: int, by: float) -> Callable[[RequestSeries], RequestSeries]:
     """One entry of an array raised by this."""
 
-    def change(series: Series) -> Series:
+    def change(series: RequestSeries) -> RequestSeries:
         array = getattr(series, name).copy()
         array[at] += by
         return replace(series, **{name: array})
@@ -187,7 +187,7 @@ def entry(name: str, at: int, by: float) -> Callable[[Series], Series]:
     return change
 
 
-def torn(series: Series) -> Series:
+def torn(series: RequestSeries) -> RequestSeries:
     """Every tenth request's gaps are longer by a tenth than its E2EL holds."""
     assert series.gap_at is not None
     assert series.gap_s is not None
@@ -196,10 +196,10 @@ def torn(series: Series) -> Series:
     return replace(series, gap_s=np.where(longer, series.gap_s * 1.1, series.gap_s))
 
 
-def merged(every: int) -> Callable[[Series], Series]:
+def merged(every: int) -> Callable[[RequestSeries], RequestSeries]:
     """Every so many-th event of a request comes together with the one before it."""
 
-    def change(series: Series) -> Series:
+    def change(series: RequestSeries) -> RequestSeries:
         assert series.gap_at is not None
         assert series.gap_s is not None
         starts = np.repeat(series.gap_at[:-1], np.diff(series.gap_at))
@@ -212,7 +212,7 @@ def merged(every: int) -> Callable[[Series], Series]:
     return change
 
 
-def bursting(series: Series) -> Series:
+def bursting(series: RequestSeries) -> RequestSeries:
     """Of three gaps the first holds all the time of the second but 10 us."""
     assert series.gap_at is not None
     assert series.gap_s is not None
@@ -224,7 +224,7 @@ def bursting(series: Series) -> Series:
     return replace(series, gap_s=gaps)
 
 
-def one_less(series: Series) -> Series:
+def one_less(series: RequestSeries) -> RequestSeries:
     """The last request's entries are missing, gaps and all."""
     assert series.gap_at is not None
     assert series.gap_s is not None
@@ -285,7 +285,7 @@ def overloaded(_claim: Claim) -> Claim:
 
 
 def nothing(claim: Claim) -> Claim:
-    said = Said(completed=0, failed=0, total_output_tokens=0, duration_s=claim.said.duration_s)
+    said = ClaimedTotals(completed=0, failed=0, total_output_tokens=0, duration_s=claim.said.duration_s)
     return replace(
         claim, said=said, series=None, latency_s={}, server=None, asked=replace(claim.asked, request_count=0)
     )
@@ -293,7 +293,9 @@ def nothing(claim: Claim) -> Claim:
 
 def iterations(first: float) -> Mutation:
     times = np.array([first, *(8.0 + 0.01 * at for at in range(9))])
-    return lambda claim: Claim(lineage=claim.lineage, asked=Asked(batch=8), series=Series(iteration_s=times))
+    return lambda claim: Claim(
+        lineage=claim.lineage, asked=ClaimedConfig(batch=8), series=RequestSeries(iteration_s=times)
+    )
 
 
 def trimmed(by: float) -> Mutation:
@@ -460,10 +462,10 @@ def test_every_rule_is_seen_to_fire() -> None:
 
 
 def test_rows_whose_load_is_told_in_words_only_are_no_repeats() -> None:
-    lineage = Lineage("table.csv", "0" * 64, "", "claims-table", 1)
-    claim = Claim(lineage, said=Said(total_throughput_tok_per_s=100.0), label="llama2-70b")
-    other = replace(claim, said=Said(total_throughput_tok_per_s=300.0))
-    loaded = [replace(each, asked=Asked(concurrency=8)) for each in (claim, other)]
+    lineage = ClaimSource("table.csv", "0" * 64, "", "claims-table", 1)
+    claim = Claim(lineage, said=ClaimedTotals(total_throughput_tok_per_s=100.0), label="llama2-70b")
+    other = replace(claim, said=ClaimedTotals(total_throughput_tok_per_s=300.0))
+    loaded = [replace(each, asked=ClaimedConfig(concurrency=8)) for each in (claim, other)]
     apart = [replace(each, unread={"notes": note}) for each, note in zip(loaded, ("Offline", "Server"), strict=True)]
 
     assert [repeats([claim, other]), repeats(apart)] == [[{}, {}], [{}, {}]]

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from bench.audit.measurement import evidence, loop_of, release
 from bench.audit.rules import NIGHT_RULES, NOT_CHECKABLE, Evidence, Rule, Status, judge, verdict
-from bench.loadgen.report import Planned
+from bench.loadgen.report import PlannedTokens
 from bench.quality.answers import agreed_share, fall
-from bench.quality.lm_eval import Earlier, fall_se
-from bench.record import Accuracy, Answers, CalibratedLoad, Calibration, Server
+from bench.quality.lm_eval import EarlierScore, fall_se
+from bench.record import Accuracy, Answers, CalibratedLoad, Calibration, ServerFacts
 from bench.steady import PARTS
 from bench.suite.suite import Quality, Workload
-from bench.wording import Told
+from bench.wording import PlainNumber
 from tests.bench.builders import ANSWERS, CALIBRATION, CLOSED, OPEN, Measured, closed_loop, healthy, looks, open_loop
 
 RULE = {rule.code: rule for rule in NIGHT_RULES}
@@ -37,7 +37,9 @@ def _beside_earlier(run: Measured) -> Evidence:
     means = (asked.before.logprob_mean, asked.after.logprob_mean)
     return {
         "ev_logprob_fall": fall(means, [-2.0]),
-        "ev_lm_eval_fall_se": fall_se(run.row.get("score") or 0.6, 0.03, [Earlier(0.6, 0.03)], is_higher_better=True),
+        "ev_lm_eval_fall_se": fall_se(
+            run.row.get("score") or 0.6, 0.03, [EarlierScore(0.6, 0.03)], is_higher_better=True
+        ),
         "ev_greedy_agreed_earlier_share": agreed_share(asked.before.greedy, ANSWERS.greedy),
     }
 
@@ -95,7 +97,7 @@ def _storing(**columns: float) -> Mutation:
 def _serving(version: str | None) -> Mutation:
     def mutate(run: Measured) -> Measured:
         server = run.record.server
-        assert isinstance(server, Server)
+        assert isinstance(server, ServerFacts)
         found = server.model_copy(update={"engine_version": version})
         return replace(run, record=run.record.model_copy(update={"server": found}))
 
@@ -385,7 +387,7 @@ def test_what_a_rule_passes_it_also_tolerates(rule: Rule) -> None:
 
 @pytest.mark.parametrize("rule", NIGHT_RULES, ids=lambda rule: rule.code)
 def test_the_sentence_of_a_rule_takes_its_value(rule: Rule) -> None:
-    assert rule.sentence.format(value=Told(0.5))
+    assert rule.sentence.format(value=PlainNumber(0.5))
 
 
 @pytest.mark.parametrize(
@@ -619,7 +621,7 @@ def test_a_report_that_does_not_tell_of_its_warm_up_cannot_be_reconciled() -> No
 
 def _planned(run: Measured, **planned: float | None) -> Measured:
     """The same run, had its driver said what it planned."""
-    usual = Planned(input_tokens=40 * 128, output_tokens=40 * 64, cached_tokens=0)
+    usual = PlannedTokens(input_tokens=40 * 128, output_tokens=40 * 64, cached_tokens=0)
     return replace(run, report=replace(run.report, planned=replace(usual, **planned)))
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.audit.claim import Lineage, Pair, Said
+from bench.audit.claim import ClaimedTotals, ClaimSource, Pair
 from tests.bench.claims import HEALTHY, LINEAGE, changed, found, missing
 
 
@@ -47,8 +47,8 @@ def test_a_date_that_is_none_is_not_checkable() -> None:
 
 
 def test_a_file_named_after_another_model_conflicts() -> None:
-    def of(name: str) -> Lineage:
-        return Lineage(name, "0" * 64, "", "test", 1, LINEAGE.tool, LINEAGE.tool_version)
+    def of(name: str) -> ClaimSource:
+        return ClaimSource(name, "0" * 64, "", "test", 1, LINEAGE.tool, LINEAGE.tool_version)
 
     assert found(changed(lineage=of("runs/llama-70b_tp1.json"))) == {"label_conflict": "FAIL"}
     assert found(changed(lineage=of("runs/llama-8b-bf16.json"))) == {}
@@ -93,7 +93,7 @@ def test_a_number_that_was_not_measured_is_no_baseline() -> None:
 
 def test_a_claim_that_says_nothing_has_no_conflicts() -> None:
     assert found(changed({"max_model_len": 8192}, None)) == {}
-    assert HEALTHY.said != Said()
+    assert HEALTHY.said != ClaimedTotals()
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_what_was_observed_stands_beside_what_was_claimed() -> None:
 
 def test_a_date_is_that_of_the_name_and_of_the_clock() -> None:
     good = changed(unread={"date": "20260921-091410"})  # on a clock of some other place
-    name = Lineage("run-20250921-141410.json", "0" * 64, "", "test", 1, LINEAGE.tool, LINEAGE.tool_version)
+    name = ClaimSource("run-20250921-141410.json", "0" * 64, "", "test", 1, LINEAGE.tool, LINEAGE.tool_version)
 
     assert found(good) == {}
     assert found(changed(unread={"date": "20260101-000000"})) == {"timestamp_conflict": "FAIL"}

@@ -6,12 +6,12 @@ from typing import ClassVar, Literal
 
 import pytest
 
-from bench.catalog.csv_rows import Above, Count, Row, Share
+from bench.catalog.csv_rows import Above, Count, CsvRow, Share
 from bench.errors import CatalogError
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fruit(Row):
+class Fruit(CsvRow):
     KEY: ClassVar = ("name", "ripe_on")
 
     name: str

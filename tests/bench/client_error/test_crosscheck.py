@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.client_error.crosscheck import UNITS, Side, Values, driven_by, side_by_side
+from bench.client_error.crosscheck import UNITS, ClientRun, Values, driven_by, side_by_side
 from bench.errors import UsageError
 from bench.suite.suite import Workload
 from flows.show import crosscheck
@@ -13,10 +13,10 @@ def values(**known: float | None) -> Values:
     return {**dict.fromkeys(UNITS), **known}
 
 
-METER = Side(
+METER = ClientRun(
     "meter", "0.1.0", values(ttft_mean=200.0, itl_event_p99=20.0), values(ttft_mean=1.0, itl_event_p99=0.0), 12, 0
 )
-OTHER = Side("vllm-bench", None, values(ttft_mean=260.0), values(ttft_mean=51.0, itl_event_p99=4.0), 11, 1)
+OTHER = ClientRun("vllm-bench", None, values(ttft_mean=260.0), values(ttft_mean=51.0, itl_event_p99=4.0), 11, 1)
 
 
 def test_what_is_left_is_the_difference_less_both_biases() -> None:

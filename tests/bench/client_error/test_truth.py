@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.client_error.calibration import Cell, Point, Report, measure_error
-from bench.client_error.truth import EVENT, REQUEST, Seen, Truth, mean_live, nearest_rank, read_truth, select
+from bench.client_error.calibration import LoadCell, MeterReports, Point, measure_error
+from bench.client_error.truth import EVENT, REQUEST, ClientTimes, Truth, mean_live, nearest_rank, read_truth, select
 from bench.errors import UnreadableResultError
 
 MS = 1_000_000
-CELL = Cell(streams=2, ttft_ms=10.0, itl_ms=5.0, output_tokens=4, request_count=4)
+CELL = LoadCell(streams=2, ttft_ms=10.0, itl_ms=5.0, output_tokens=4, request_count=4)
 CLIENT = {"cpu_s": 0.002, "wall_s": 0.1, "lag_p99_ms": 0.1, "kernel_stamp_share": 1.0}
 
 
@@ -29,14 +29,14 @@ def log_of(*, requests: int = 4, tokens: int = 4, late_ns: int = 7) -> bytes:
     return json.dumps(said).encode() + b"\n" + head.tobytes() + body.tobytes()
 
 
-def late_client(truth: Truth, ttft_ns: int, gap_ns: int) -> Seen:
+def late_client(truth: Truth, ttft_ns: int, gap_ns: int) -> ClientTimes:
     """A client that sees every first token so much later, and every gap so much longer."""
     place = np.arange(len(truth.written_ns)) - np.repeat(truth.at[:-1], truth.count)
-    return Seen(truth.ids, truth.arrived_ns, truth.at, truth.written_ns + ttft_ns + place * gap_ns)
+    return ClientTimes(truth.ids, truth.arrived_ns, truth.at, truth.written_ns + ttft_ns + place * gap_ns)
 
 
-def point_of(truth: Truth, seen: Seen, kernel: Seen | None = None) -> Point:
-    return measure_error(CELL, truth, Report(seen, kernel, ok=len(seen.ids), client=CLIENT))
+def point_of(truth: Truth, seen: ClientTimes, kernel: ClientTimes | None = None) -> Point:
+    return measure_error(CELL, truth, MeterReports(seen, kernel, ok=len(seen.ids), client=CLIENT))
 
 
 def test_a_log_gives_each_request_its_own_writes_in_their_order() -> None:
@@ -88,7 +88,9 @@ def test_answers_that_take_longer_than_they_were_due_to_are_load_that_was_not_of
 
 
 def test_gaps_never_span_two_requests() -> None:
-    seen = Seen(("a", "b", "c"), np.zeros(3, dtype=np.int64), np.array([0, 2, 2, 4]), np.array([1, 3, 100, 107]) * MS)
+    seen = ClientTimes(
+        ("a", "b", "c"), np.zeros(3, dtype=np.int64), np.array([0, 2, 2, 4]), np.array([1, 3, 100, 107]) * MS
+    )
 
     assert seen.gaps_ms.tolist() == [2.0, 7.0]
     assert seen.ttft_ms.tolist() == [1.0, 100.0]

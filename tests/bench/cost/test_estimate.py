@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.cost.estimate import MEASURE, Estimate, Site, estimate_night, estimate_prepare, fit_of, request_s
+from bench.cost.estimate import MEASURE, Estimate, HostPlan, estimate_night, estimate_prepare, fit_of, request_s
 from bench.physics import Group
 from bench.plan import plan_runs
 from bench.suite.suite import Suite, parse_suite
@@ -15,7 +15,7 @@ CATALOG = read_catalog()
 FILE = Path(__file__).parents[3] / "suites" / "llama-3.3-70b-mi300x.toml"
 SUITE = parse_suite(FILE.read_text(), FILE.name)
 LOCAL = FILE.with_name("local.toml")
-SITE = Site(2.59, CATALOG.size("digitalocean", "gpu-mi300x1-192gb"))
+SITE = HostPlan(2.59, CATALOG.size("digitalocean", "gpu-mi300x1-192gb"))
 # Output tokens a second of one stream, as printed by the report that the suite's shapes are from.
 PUBLISHED = {
     "128-in-2048-out": 33.1, "128-in-4096-out": 33.2, "2048-in-128-out": 32.4, "5000-in-500-out": 32.6,
@@ -23,7 +23,7 @@ PUBLISHED = {
 }  # fmt: skip
 
 
-def _night(suite: Suite = SUITE, site: Site = SITE, *, poc: bool = False) -> Estimate:
+def _night(suite: Suite = SUITE, site: HostPlan = SITE, *, poc: bool = False) -> Estimate:
     return estimate_night(suite, plan_runs(suite, poc=poc), site, CATALOG)
 
 

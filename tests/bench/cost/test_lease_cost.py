@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.cost.lease_cost import Account, Rental, Span, by_stage, kept_usd_per_month, stage_costs
+from bench.cost.lease_cost import NightBudget, Rental, Span, by_stage, kept_usd_per_month, stage_costs
 from bench.errors import BudgetError
 from bench.record import StageCost
 from catalog.read import read_catalog
@@ -88,7 +88,7 @@ def test_the_stages_cost_together_what_the_machine_costs(ends: list[tuple[int, i
 
 
 def test_a_stage_that_passes_the_budget_is_not_begun() -> None:
-    account = Account(usd_per_hour=6.0, spent_usd=4.0, budget_usd=5.0, reserve_s=120)
+    account = NightBudget(usd_per_hour=6.0, spent_usd=4.0, budget_usd=5.0, reserve_s=120)
 
     account.require("scenario a", 8 * 60)
     with pytest.raises(
@@ -98,11 +98,11 @@ def test_a_stage_that_passes_the_budget_is_not_begun() -> None:
 
 
 def test_without_a_budget_nothing_is_refused() -> None:
-    Account(usd_per_hour=6.0, spent_usd=1e6, budget_usd=None, reserve_s=120).require("anything", 1e9)
+    NightBudget(usd_per_hour=6.0, spent_usd=1e6, budget_usd=None, reserve_s=120).require("anything", 1e9)
 
 
 def test_a_machine_that_is_given_back_at_once_is_billed_five_minutes() -> None:
-    account = Account(6.0, 0.0, 0.49, reserve_s=5, minimum_s=PACE["gpu_minimum_s"])
+    account = NightBudget(6.0, 0.0, 0.49, reserve_s=5, minimum_s=PACE["gpu_minimum_s"])
 
     with pytest.raises(BudgetError):
         account.require("boot", 60)

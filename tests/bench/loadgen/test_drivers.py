@@ -8,8 +8,8 @@ import pytest
 
 from bench.errors import UnreadableResultError
 from bench.loadgen.drivers import (
-    Given,
-    Target,
+    LoadTarget,
+    RunInputs,
     meter_argv,
     meter_plan,
     read_report,
@@ -18,7 +18,7 @@ from bench.loadgen.drivers import (
 )
 from bench.loadgen.events import NO_STAMP_NS
 from bench.loadgen.meter_report import read_meter
-from bench.loadgen.report import Planned, Report
+from bench.loadgen.report import LoadReport, PlannedTokens
 from bench.loadgen.vllm_report import read_vllm_bench
 from bench.metrics import concurrency_achieved
 from bench.plan import ConversationShare, describe_load
@@ -29,7 +29,7 @@ from tests.bench.builders import OPEN, SCENARIO, with_workload
 SAMPLE = Path(__file__).parents[4] / "shared" / "data" / "samples" / "vllm_bench_serve.json"
 RUST = Path(__file__).parents[2] / "data" / "vllm-rs-bench" / "serve.json"
 TWIN = Path(__file__).parents[2] / "data" / "vllm-bench" / "serve-synthetic.json"
-TARGET = Target("http://127.0.0.1:8811", "small", Path("/models/small"), vocab_size=2048)
+TARGET = LoadTarget("http://127.0.0.1:8811", "small", Path("/models/small"), vocab_size=2048)
 MS = 1_000_000
 
 Row = dict[str, Any]
@@ -81,18 +81,18 @@ def _parts(requests: list[tuple[str, int, list[Event]]] = REQUESTS, **head: Any)
     return json.dumps({**HEAD, **head}).encode(), lines.encode(), packed
 
 
-def _stamped(*kernel_ns: int) -> Report:
+def _stamped(*kernel_ns: int) -> LoadReport:
     """Read one request sent at 10 ms whose events our client read at 30, 40 and 60 ms."""
     header, rows, events = _parts([REQUESTS[1]])
     return read_meter(header, rows, events[:24] + struct.pack("<3q", *kernel_ns) + events[48:])
 
 
-def _read(**head: Any) -> Report:
+def _read(**head: Any) -> LoadReport:
     return read_meter(*_parts(**head))
 
 
 @pytest.fixture(scope="module")
-def twin() -> Report:
+def twin() -> LoadReport:
     return read_vllm_bench(TWIN.read_bytes())
 
 
@@ -179,7 +179,7 @@ def test_prompts_are_drawn_by_seed_from_the_ids_the_model_has() -> None:
 def test_each_kind_of_prompt_is_planned_with_its_own_keys_and_endpoint(prompts: Row, path: str, planned: Row) -> None:
     work = SCENARIO.workload.model_copy(update={"prompts": Prompts.model_validate(prompts)})
 
-    plan = meter_plan(with_workload(work), TARGET, 3, 120.0, Given(conversations=ConversationShare(9, 1, 4)))
+    plan = meter_plan(with_workload(work), TARGET, 3, 120.0, RunInputs(conversations=ConversationShare(9, 1, 4)))
 
     assert plan["path"] == path
     assert plan["prompts"] == {"input_tokens": 128, "seed": 3, **planned}
@@ -188,12 +188,12 @@ def test_each_kind_of_prompt_is_planned_with_its_own_keys_and_endpoint(prompts: 
 def test_the_arrivals_of_a_trace_stand_in_the_plan() -> None:
     work = Workload(isl=128, osl=64, request_count=2, arrivals="trace", trace="a.csv")
 
-    plan = meter_plan(with_workload(work), TARGET, 3, 120.0, Given(arrivals_s=(0.0, 0.5)))
+    plan = meter_plan(with_workload(work), TARGET, 3, 120.0, RunInputs(arrivals_s=(0.0, 0.5)))
 
     assert plan["load"] == {"kind": "trace", "arrivals_s": [0.0, 0.5]}
 
 
-def _planning(*counts: Row) -> Planned | None:
+def _planning(*counts: Row) -> PlannedTokens | None:
     header, rows, events = _parts()
     changed = [{**json.loads(line), **more} for line, more in zip(rows.splitlines(), counts, strict=True)]
     return read_meter(header, "\n".join(json.dumps(row) for row in changed).encode(), events).planned
@@ -206,13 +206,13 @@ def _told(prompt: int | None, cached: int | None) -> Row:
 def test_what_was_planned_is_summed_over_good_requests_and_the_cache_over_all() -> None:
     planned = _planning(_told(8, 0), _told(8, 5), _told(8, 5), _told(9, 6))
 
-    assert planned == Planned(input_tokens=17, output_tokens=8, cached_tokens=16)
+    assert planned == PlannedTokens(input_tokens=17, output_tokens=8, cached_tokens=16)
 
 
 def test_one_length_that_nobody_can_know_leaves_the_sum_unknown() -> None:
     planned = _planning(_told(8, None), _told(8, 5), _told(8, 5), _told(None, 6))
 
-    assert planned == Planned(input_tokens=None, output_tokens=8, cached_tokens=None)
+    assert planned == PlannedTokens(input_tokens=None, output_tokens=8, cached_tokens=None)
 
 
 def test_answers_are_greedy_of_full_length_and_carry_token_ids() -> None:
@@ -487,11 +487,11 @@ def test_an_open_scenario_has_no_cap_on_its_concurrency() -> None:
     assert "--max-concurrency" not in _bench_argv(with_workload(OPEN))
 
 
-def test_the_times_of_the_bench_are_read_as_seconds(twin: Report) -> None:
+def test_the_times_of_the_bench_are_read_as_seconds(twin: LoadReport) -> None:
     assert np.allclose(twin.requests.ttft_s, [0.5, 0.25, np.nan, 0.5], equal_nan=True)
 
 
-def test_latencies_of_the_bench_are_read_as_e2el(twin: Report) -> None:
+def test_latencies_of_the_bench_are_read_as_e2el(twin: LoadReport) -> None:
     assert np.allclose(twin.requests.e2el_s, [1.0, 1.0, np.nan, 0.5], equal_nan=True)
 
 
@@ -501,15 +501,15 @@ def test_the_bench_is_believed_in_its_latencies_where_its_gaps_add_up_to_less() 
     assert np.allclose(report.requests.e2el_s, [1.25, 1.5, np.nan, 0.75], equal_nan=True)
 
 
-def test_the_gaps_of_the_bench_stay_with_their_request(twin: Report) -> None:
+def test_the_gaps_of_the_bench_stay_with_their_request(twin: LoadReport) -> None:
     assert twin.requests.gap_sum_s.tolist() == [0.5, 0.75, 0.0, 0.0]
 
 
-def test_a_request_the_bench_gives_an_error_for_is_failed(twin: Report) -> None:
+def test_a_request_the_bench_gives_an_error_for_is_failed(twin: LoadReport) -> None:
     assert twin.requests.error == (None, None, "Bad Request", None)
 
 
-def test_a_request_that_failed_in_the_bench_has_no_times(twin: Report) -> None:
+def test_a_request_that_failed_in_the_bench_has_no_times(twin: LoadReport) -> None:
     assert np.isnan([twin.requests.first_token_s[2], twin.requests.last_token_s[2]]).all()
 
 
@@ -525,15 +525,15 @@ def test_an_answer_without_a_token_and_without_an_error_is_failed() -> None:
     assert report.requests.is_ok.tolist() == [True, True, False, True]
 
 
-def test_what_the_bench_does_not_say_is_missing(twin: Report) -> None:
+def test_what_the_bench_does_not_say_is_missing(twin: LoadReport) -> None:
     assert (twin.warmup_count, twin.lag_p99_s, twin.kernel_stamp_share) == (None, None, None)
 
 
-def test_the_bench_does_not_say_how_many_tokens_an_event_carried(twin: Report) -> None:
+def test_the_bench_does_not_say_how_many_tokens_an_event_carried(twin: LoadReport) -> None:
     assert twin.requests.event_tokens.tolist() == [-1, -1, -1, -1]
 
 
-def test_what_the_bench_prints_is_kept_for_the_audit(twin: Report) -> None:
+def test_what_the_bench_prints_is_kept_for_the_audit(twin: LoadReport) -> None:
     assert (twin.planned_count, twin.duration_s, twin.output_throughput_tok_per_s) == (4, 3.0, 7 / 3)
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from bench.errors import UnreadableResultError
 from bench.machine import gpu_tools
-from bench.machine.gpu_tools import Gpu, GpuProcess
+from bench.machine.gpu_tools import GpuProcess, InstalledGpu
 
 DATA = Path(__file__).parents[2] / "data" / "gpu-tools"
 
@@ -17,7 +17,7 @@ def twin(name: str) -> str:
 def test_amd_megabytes_are_mebibytes_and_warnings_are_skipped() -> None:
     (gpu,) = gpu_tools.amd_gpus(twin("amd-static.json"), twin("amd-metric-idle.json"))
 
-    assert gpu == Gpu(0, "AMD Instinct MI300X VF", "6.19.14", vram_bytes=196592 << 20, used_bytes=284 << 20)
+    assert gpu == InstalledGpu(0, "AMD Instinct MI300X VF", "6.19.14", vram_bytes=196592 << 20, used_bytes=284 << 20)
 
 
 def test_a_list_and_a_table_of_amd_gpus_read_the_same() -> None:
@@ -30,7 +30,7 @@ def test_a_list_and_a_table_of_amd_gpus_read_the_same() -> None:
 def test_what_amd_does_not_say_is_none() -> None:
     (gpu,) = gpu_tools.amd_gpus('[{"gpu": 0, "driver": {"version": "N/A"}, "vram": {"size": "N/A"}}]', "[]")
 
-    assert gpu == Gpu(0, "AMD GPU", None, None, None)
+    assert gpu == InstalledGpu(0, "AMD GPU", None, None, None)
 
 
 def test_no_amd_process_is_no_process() -> None:
@@ -57,7 +57,7 @@ def test_what_is_no_json_is_refused_in_its_own_words() -> None:
 def test_nvidia_cells_without_a_value_are_none() -> None:
     first, second = gpu_tools.nvidia_gpus(twin("nvidia-gpus.csv"))
 
-    assert first == Gpu(0, "NVIDIA H100 80GB HBM3", "570.124.06", 81559 << 20, 4 << 20)
+    assert first == InstalledGpu(0, "NVIDIA H100 80GB HBM3", "570.124.06", 81559 << 20, 4 << 20)
     assert second.used_bytes is None
 
 

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from bench.errors import SuiteError, UnreadableResultError
-from bench.loadgen.drivers import Target
-from bench.quality.lm_eval import Earlier, fall_se, read_scores, standard_error, task_argv, why_not
+from bench.loadgen.drivers import LoadTarget
+from bench.quality.lm_eval import EarlierScore, fall_se, read_scores, standard_error, task_argv, why_not
 from bench.suite.suite import LmEval, parse_suite
 
 RESULTS = Path(__file__).parents[2] / "data" / "lm-eval" / "results-0.4.13.json"
 ROOT = Path(__file__).parents[3]
-TARGET = Target("http://127.0.0.1:8000", "small", Path("/models/small"), 512)
+TARGET = LoadTarget("http://127.0.0.1:8000", "small", Path("/models/small"), 512)
 NO_DATA = """Traceback (most recent call last):
   File "load.py", line 1125, in dataset_module_factory
     raise ConnectionError(f"Couldn't reach '{path}' on the Hub ({e.__class__.__name__})") from e
@@ -105,7 +105,7 @@ def test_missing_data_is_told_from_other_trouble(log: str, *, is_data: bool) -> 
 
 
 def test_a_fall_is_told_in_standard_errors_of_both() -> None:
-    earlier = [Earlier(0.7, 0.03), Earlier(0.72, 0.03), Earlier(0.3, 0.03)]
+    earlier = [EarlierScore(0.7, 0.03), EarlierScore(0.72, 0.03), EarlierScore(0.3, 0.03)]
 
     assert fall_se(0.6, 0.04, earlier, is_higher_better=True) == pytest.approx(2.0)
     assert fall_se(0.6, 0.04, earlier, is_higher_better=False) == pytest.approx(-2.0)

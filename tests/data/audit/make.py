@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.audit.claim import Claim, Series
+from bench.audit.claim import Claim, RequestSeries
 from tests.bench.simulate import Load, claim_of, load_of, simulate
 
 HERE = Path(__file__).parent
@@ -48,7 +48,7 @@ def result_of(claim: Claim, *arrays: str) -> Result:
     return found | {name: _array(claim.series, name) for name in arrays}
 
 
-def _array(series: Series, name: str) -> list[Any]:
+def _array(series: RequestSeries, name: str) -> list[Any]:
     if name == "itls":
         assert series.gap_s is not None
         assert series.gap_at is not None

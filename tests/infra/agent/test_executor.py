@@ -17,16 +17,16 @@ import pytest
 
 from bench.errors import (
     EnvironmentOnMachineError,
-    ErrandCrashedError,
-    ErrandLostError,
     LoadDriverError,
     ModelError,
+    RemoteJobCrashedError,
+    RemoteJobLostError,
     ServerStartError,
 )
 from bench.record import NightRecord
 from infra.agent import operations, remote_job
-from infra.agent.executor import Duty, LocalMachine, Machine, SshMachine
-from infra.agent.operations import Listener, Terms
+from infra.agent.executor import Executor, LeaseContext, LocalExecutor, SshExecutor
+from infra.agent.operations import PrepareOptions, Reporter
 from infra.engines.server import EngineAt, RunningServer
 from infra.loadgen.datasets import as_at_hand
 from infra.remote.deploy import ROOT, make_archive
@@ -64,8 +64,8 @@ class Heard:
         self.shares: list[float] = []
 
     @property
-    def listener(self) -> Listener:
-        return Listener(self.lines.append, self.shares.append)
+    def listener(self) -> Reporter:
+        return Reporter(self.lines.append, self.shares.append)
 
 
 @pytest.fixture(scope="module")
@@ -85,18 +85,18 @@ def installers() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name.startswith(("UV_", "PIP_", "SSL_"))}
 
 
-def far(sshd: Sshd, keys: tuple[Path, str], data: Path, python: str | None = sys.executable) -> SshMachine:
+def far(sshd: Sshd, keys: tuple[Path, str], data: Path, python: str | None = sys.executable) -> SshExecutor:
     access = Access(sshd.address, sshd.port, "root", keys[0], sshd.host_public_key)
-    duty = Duty(LEASE, "night", data, python, {"HF_TOKEN": "a secret"})
-    return SshMachine(SshHost(access, patience_s=20), duty)
+    duty = LeaseContext(LEASE, "night", data, python, {"HF_TOKEN": "a secret"})
+    return SshExecutor(SshHost(access, patience_s=20), duty)
 
 
 @pytest.fixture(params=["local", "ssh"])
-def machine(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+def machine(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Executor:
     monkeypatch.setenv("NIGHTBENCH_DATA", str(tmp_path / "data"))
     monkeypatch.setenv(*NO_ENGINE)
     if request.param == "local":
-        return LocalMachine()
+        return LocalExecutor()
     return far(request.getfixturevalue("sshd"), request.getfixturevalue("keys"), tmp_path / "data")
 
 
@@ -106,7 +106,7 @@ def night_of(tmp_path: Path) -> NightRecord:
     return make_night(tmp_path / "suite.toml", "local", poc=False)
 
 
-def test_every_machine_gives_values_and_raises_what_went_wrong(machine: Machine) -> None:
+def test_every_machine_gives_values_and_raises_what_went_wrong(machine: Executor) -> None:
     heard = Heard()
 
     site = machine.do(operations.find_site, heard.listener, "machine-1")
@@ -123,7 +123,7 @@ def test_every_machine_gives_values_and_raises_what_went_wrong(machine: Machine)
 
 
 def test_a_bug_on_the_machine_is_a_crash_with_its_traceback(sshd: Sshd, keys: tuple[Path, str], tmp_path: Path) -> None:
-    with pytest.raises(ErrandCrashedError, match=r"(?s)find_site crashed on root@.*Traceback.*null byte"):
+    with pytest.raises(RemoteJobCrashedError, match=r"(?s)find_site crashed on root@.*Traceback.*null byte"):
         far(sshd, keys, tmp_path).do(operations.find_site, Heard().listener, "a\0b")
 
 
@@ -146,7 +146,7 @@ def test_an_errand_that_is_killed_is_said_with_its_last_words(
 
     killer = threading.Thread(target=kill)
     killer.start()
-    with pytest.raises(ErrandLostError, match=r"prepare ended on .* without an answer .no exit code, so it was"):
+    with pytest.raises(RemoteJobLostError, match=r"prepare ended on .* without an answer .no exit code, so it was"):
         model_on(machine, Heard().listener, "generated:small?seed=0")
     killer.join()
 
@@ -233,7 +233,7 @@ def test_an_error_keeps_its_kind_its_stage_and_its_words() -> None:
 
 @pytest.mark.parametrize("text", [b"", b"[]", b'{"value": "moon"}', b'{"error": "SystemExit"}', b"\x80\x04"])
 def test_what_a_machine_says_is_only_ever_read_as_the_verbs_answer(text: bytes) -> None:
-    with pytest.raises(ErrandCrashedError, match="cannot be read"):
+    with pytest.raises(RemoteJobCrashedError, match="cannot be read"):
         remote_job.read_answer(operations.is_serving, text, "m")
 
 
@@ -290,19 +290,19 @@ def running() -> RunningServer:
 
 
 def test_every_machine_is_checked_and_gets_engine_and_model_together(
-    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+    machine: Executor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     executable = tmp_path / "vllm"
     executable.touch()
     monkeypatch.setenv("NIGHTBENCH_VLLM_EXECUTABLE", str(executable))
-    if isinstance(machine, SshMachine):
+    if isinstance(machine, SshExecutor):
         told = request.getfixturevalue("sshd").home / "nightbench" / "host.env"
         told.parent.mkdir(exist_ok=True)
         told.write_text(f"export NIGHTBENCH_VLLM_EXECUTABLE={executable}\n")
     heard, suite = Heard(), night_of(tmp_path).suite
 
     found = machine.do(operations.check_machine, heard.listener, suite.machine, False)
-    terms = Terms("lease-of-test", is_rented=False, scratch=tmp_path / "scratch")
+    terms = PrepareOptions("lease-of-test", is_rented=False, scratch=tmp_path / "scratch")
     prepared = machine.do(operations.prepare, heard.listener, suite.engine, suite.model, terms)
     machine.leave()
 

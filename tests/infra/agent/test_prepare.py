@@ -10,7 +10,7 @@ import pytest
 
 from bench.errors import EngineBuildError, ModelError
 from bench.suite.suite import Engine
-from infra.agent.prepare import Asked, prepare, together
+from infra.agent.prepare import PrepareRequest, prepare, together
 from infra.models.generated import TINY, write_small_model
 from infra.processes import cancellation, detached
 from infra.processes.cancellation import StoppedError
@@ -141,8 +141,8 @@ def docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Docker:
     return fake
 
 
-def asked(hub: HubEmulator, tmp_path: Path, sha: str | None = None) -> Asked:
-    return Asked(ENGINE, f"hf:org/small@{sha or hub.sha}", tmp_path / "models", lease_id=tmp_path.name)
+def asked(hub: HubEmulator, tmp_path: Path, sha: str | None = None) -> PrepareRequest:
+    return PrepareRequest(ENGINE, f"hf:org/small@{sha or hub.sha}", tmp_path / "models", lease_id=tmp_path.name)
 
 
 def settings(hub: HubEmulator, tmp_path: Path) -> Settings:

@@ -10,10 +10,10 @@ import pytest
 from bench.errors import LeaseError, LedgerError, LostReplyError
 from bench.machine.names import MachineName
 from infra.clock import Clock, WallClock
-from infra.clouds.cloud import Cloud, Found, Order
+from infra.clouds.cloud import Cloud, CloudMachine, MachineOrder
 from infra.clouds.local import LocalCloud
 from infra.leases.acquire import take_lease
-from infra.leases.offers import Choice, Wish
+from infra.leases.offers import Choice, LeaseRequest
 from infra.leases.reaper import reap
 from infra.leases.release import give_back
 from infra.ledger.ledger import Intent, Lease, Ledger
@@ -49,7 +49,7 @@ def cloud(tmp_path: Path) -> Iterator[LocalCloud]:
 
 
 def lease_on(cloud: Cloud, ledger: Ledger, minutes: int = 10) -> Lease:
-    return take_lease(cloud, ledger, WallClock(), Wish((Choice("local"),), minutes), night="2026-01-01")
+    return take_lease(cloud, ledger, WallClock(), LeaseRequest((Choice("local"),), minutes), night="2026-01-01")
 
 
 def intent(usd_per_hour: float = 0.0) -> Intent:
@@ -100,7 +100,7 @@ class CloudContract:
     kind = "local"
 
     def take(self, cloud: Cloud, ledger: Ledger, clock: Clock) -> Lease:
-        return take_lease(cloud, ledger, clock, Wish((Choice(self.kind),), minutes=10), night="2026-01-01")
+        return take_lease(cloud, ledger, clock, LeaseRequest((Choice(self.kind),), minutes=10), night="2026-01-01")
 
     @pytest.fixture
     def clock(self) -> Clock:
@@ -160,7 +160,7 @@ class CloudContract:
 
     def test_a_kind_that_is_not_offered_rents_nothing(self, cloud: Cloud, ledger: Ledger, clock: Clock) -> None:
         with pytest.raises(LeaseError, match="offers no machine of kind 'abacus'"):
-            take_lease(cloud, ledger, clock, Wish((Choice("abacus"),), minutes=1), night="2026-01-01")
+            take_lease(cloud, ledger, clock, LeaseRequest((Choice("abacus"),), minutes=1), night="2026-01-01")
 
         assert (ledger.leases(), cloud.find_ours()) == ([], [])
 
@@ -172,7 +172,7 @@ class TestLocalCloud(CloudContract):
 class MuteCloud(LocalCloud):
     """A cloud whose answer to `rent` is lost after the machine was made."""
 
-    def rent(self, order: Order) -> Found:
+    def rent(self, order: MachineOrder) -> CloudMachine:
         super().rent(order)
         raise LostReplyError("the reply was lost")
 
@@ -185,7 +185,7 @@ class BrokenCloud(LocalCloud):
         self.ledger = ledger
         self.open_in_the_call: list[str] = []
 
-    def rent(self, order: Order) -> Found:
+    def rent(self, order: MachineOrder) -> CloudMachine:
         self.open_in_the_call = [lease.state for lease in self.ledger.open_leases()]
         super().rent(order)
         raise KeyError("volume")
@@ -276,7 +276,7 @@ def test_the_reaper_gives_back_what_is_past_its_time(cloud: LocalCloud, ledger: 
 
 
 def test_a_machine_nobody_has_on_record_is_given_back(cloud: LocalCloud, ledger: Ledger) -> None:
-    cloud.rent(Order(MachineName("forgotten", 1, None), cloud.offers()[0]))
+    cloud.rent(MachineOrder(MachineName("forgotten", 1, None), cloud.offers()[0]))
 
     assert reaped(cloud, ledger) == ["forgotten"]
 

@@ -12,10 +12,10 @@ import pytest
 import trustme
 
 from infra.clouds import dead_man_switch
-from infra.clouds.dead_man_switch import Told, is_due
+from infra.clouds.dead_man_switch import Instructions, is_due
 
 PROGRAM = Path(dead_man_switch.__file__)
-TOLD = Told("https://127.0.0.1:1", "token", "nb-one-a1-x1000", deadline=1000, ca=None)
+TOLD = Instructions("https://127.0.0.1:1", "token", "nb-one-a1-x1000", deadline=1000, ca=None)
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ def _told(cloud: _Cloud, tmp_path: Path, deadline: int) -> dict[str, object]:
 
 def test_it_deletes_its_own_machine_and_no_other(cloud: _Cloud, tmp_path: Path) -> None:
     cloud.failures = 0
-    told = Told(**_told(cloud, tmp_path, 1000))  # type: ignore[arg-type] # as they are read from JSON
+    told = Instructions(**_told(cloud, tmp_path, 1000))  # type: ignore[arg-type] # as they are read from JSON
 
     assert dead_man_switch.delete_once(told)
 
@@ -120,7 +120,7 @@ def test_it_deletes_its_own_machine_and_no_other(cloud: _Cloud, tmp_path: Path) 
 
 
 def test_a_delete_that_fails_is_not_a_success(cloud: _Cloud, tmp_path: Path) -> None:
-    told = Told(**_told(cloud, tmp_path, 1000))  # type: ignore[arg-type] # as they are read from JSON
+    told = Instructions(**_told(cloud, tmp_path, 1000))  # type: ignore[arg-type] # as they are read from JSON
 
     assert not dead_man_switch.delete_once(told)
 

@@ -11,7 +11,7 @@ import pytest
 from bench.errors import CloudDeniedError, CloudError, CloudRefusedError, UsageError
 from bench.machine.names import MachineName
 from infra.clock import WallClock
-from infra.clouds.cloud import Order
+from infra.clouds.cloud import MachineOrder
 from infra.clouds.static import StaticCloud, parse_target, read_access
 from infra.processes.detached import MARK, marked
 from infra.remote.host import Access
@@ -35,9 +35,9 @@ def cloud_of(access: Access) -> StaticCloud:
     return StaticCloud(target, lambda: SshHost(access, patience_s=1, connect_s=2), WallClock())
 
 
-def order(cloud: StaticCloud, lease_id: str, hours: float = 1.0) -> Order:
+def order(cloud: StaticCloud, lease_id: str, hours: float = 1.0) -> MachineOrder:
     (offer,) = cloud.offers()
-    return Order(MachineName(lease_id, 1, datetime.now(UTC) + timedelta(hours=hours)), offer)
+    return MachineOrder(MachineName(lease_id, 1, datetime.now(UTC) + timedelta(hours=hours)), offer)
 
 
 def test_a_host_is_held_by_one_lease_at_a_time_and_says_by_whose(access: Access) -> None:

@@ -9,12 +9,12 @@ import pytest
 
 from bench.engines import vllm
 from bench.errors import EngineBuildError, LoadDriverError, NoSpaceError, ServerStartError, UsageError
-from bench.loadgen.drivers import Target
+from bench.loadgen.drivers import LoadTarget
 from bench.suite.suite import Engine, Machine, Model, Scenario, Workload
 from infra.clouds.local import LocalCloud
 from infra.engines import container, image_pull, server
 from infra.engines.install import ready_engine
-from infra.engines.server import Bringup, RunningServer
+from infra.engines.server import RunningServer, ServerRequest
 from infra.loadgen import driver
 from infra.processes import detached
 from infra.settings import Settings
@@ -49,9 +49,9 @@ def scenario(**engine: object) -> Scenario:
     )
 
 
-def what(tmp_path: Path, asked: Scenario) -> Bringup:
+def what(tmp_path: Path, asked: Scenario) -> ServerRequest:
     (tmp_path / "machines" / tmp_path.name).mkdir(parents=True, exist_ok=True)
-    return Bringup(
+    return ServerRequest(
         engine=ready_engine(asked.engine, settings(tmp_path), quiet, is_rented=False),
         scenario=asked,
         model=tmp_path,
@@ -308,7 +308,7 @@ def test_clients_that_are_part_of_an_engine_are_refused(docker: Docker, tmp_path
     work = asked.scenario.workload.model_copy(update={"driver": "vllm-bench"})
     running = RunningServer(1, 1, tmp_path, tmp_path, (), {}, asked.engine, 0.0, container="one")
     told = asked.scenario.model_copy(update={"workload": work})
-    load = driver.Drive(told, Target("", "", tmp_path, 1), 0, 1.0, 1.0, tmp_path, "", tmp_path)
+    load = driver.LoadJob(told, LoadTarget("", "", tmp_path, 1), 0, 1.0, 1.0, tmp_path, "", tmp_path)
 
     with pytest.raises(LoadDriverError, match="take the meter"):
         driver.driver_argv(load, running)

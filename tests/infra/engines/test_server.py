@@ -9,14 +9,14 @@ import pytest
 from bench.errors import PortInUseError, ServerStartError
 from bench.suite.suite import Engine, Machine, Model, Scenario, Workload
 from infra.engines import server
-from infra.engines.server import Bringup, EngineAt
+from infra.engines.server import EngineAt, ServerRequest
 from infra.processes import detached
 
 TRUTH_SERVER = Path(__file__).parents[2] / "emulators" / "truth_server.py"
 
 
 @pytest.fixture
-def what(tmp_path: Path) -> Iterator[Bringup]:
+def what(tmp_path: Path) -> Iterator[ServerRequest]:
     executable = tmp_path / "vllm"
     executable.write_text(f'#!/bin/sh\nexec python3 -u "{TRUTH_SERVER}" "$@"\n')
     executable.chmod(0o755)
@@ -29,7 +29,7 @@ def what(tmp_path: Path) -> Iterator[Bringup]:
     )
     machine = tmp_path / "machine"
     machine.mkdir()
-    yield Bringup(
+    yield ServerRequest(
         engine=EngineAt(executable, build="emulator"),
         scenario=scenario,
         model=tmp_path,
@@ -42,17 +42,17 @@ def what(tmp_path: Path) -> Iterator[Bringup]:
     detached.end(detached.marked(tmp_path.name), patience_s=0.1)
 
 
-def with_fault(what: Bringup, fault: str, **changes: object) -> Bringup:
+def with_fault(what: ServerRequest, fault: str, **changes: object) -> ServerRequest:
     engine = what.scenario.engine.model_copy(update={"environment": {"TRUTH_FAULT": fault}})
     values = {**what.__dict__, "scenario": what.scenario.model_copy(update={"engine": engine}), **changes}
-    return Bringup(**values)
+    return ServerRequest(**values)
 
 
 def quiet(text: str) -> None:
     del text
 
 
-def test_a_server_says_what_it_is(what: Bringup) -> None:
+def test_a_server_says_what_it_is(what: ServerRequest) -> None:
     running = server.bring_up(what, quiet)
 
     found = server.look(running)
@@ -62,7 +62,7 @@ def test_a_server_says_what_it_is(what: Bringup) -> None:
     server.stop(running)
 
 
-def test_a_stopped_server_leaves_no_process_and_a_free_port(what: Bringup) -> None:
+def test_a_stopped_server_leaves_no_process_and_a_free_port(what: ServerRequest) -> None:
     running = server.bring_up(with_fault(what, "slow_child"), quiet)
 
     server.stop(running)
@@ -72,7 +72,7 @@ def test_a_stopped_server_leaves_no_process_and_a_free_port(what: Bringup) -> No
         probe.bind(("127.0.0.1", running.port))
 
 
-def test_stopping_twice_is_not_an_error(what: Bringup) -> None:
+def test_stopping_twice_is_not_an_error(what: ServerRequest) -> None:
     running = server.bring_up(what, quiet)
     server.stop(running)
 
@@ -81,28 +81,28 @@ def test_stopping_twice_is_not_an_error(what: Bringup) -> None:
     assert not server.is_serving(running)
 
 
-def test_a_server_that_cannot_start_says_why_in_its_logs_own_words(what: Bringup) -> None:
+def test_a_server_that_cannot_start_says_why_in_its_logs_own_words(what: ServerRequest) -> None:
     with pytest.raises(ServerStartError, match=r"larger than the available KV cache memory .*out_of_memory"):
         server.bring_up(with_fault(what, "oom_at_start"), quiet)
 
     assert detached.marked(what.lease_id) == []
 
 
-def test_a_server_that_is_never_ready_is_stopped_at_its_timeout(what: Bringup) -> None:
+def test_a_server_that_is_never_ready_is_stopped_at_its_timeout(what: ServerRequest) -> None:
     with pytest.raises(ServerStartError, match=r"not ready after 1 s \(suite: ready_timeout_s\)"):
         server.bring_up(with_fault(what, "never_ready", ready_timeout_s=1.0), quiet)
 
     assert detached.marked(what.lease_id) == []
 
 
-def test_an_engine_that_is_not_there_says_so(what: Bringup, tmp_path: Path) -> None:
-    missing = Bringup(**{**what.__dict__, "engine": EngineAt(tmp_path / "nowhere", build=None)})
+def test_an_engine_that_is_not_there_says_so(what: ServerRequest, tmp_path: Path) -> None:
+    missing = ServerRequest(**{**what.__dict__, "engine": EngineAt(tmp_path / "nowhere", build=None)})
 
     with pytest.raises(ServerStartError, match="nowhere"):
         server.bring_up(missing, quiet)
 
 
-def test_a_port_in_use_is_named_with_its_listener_and_nothing_is_started(what: Bringup) -> None:
+def test_a_port_in_use_is_named_with_its_listener_and_nothing_is_started(what: ServerRequest) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -111,12 +111,12 @@ def test_a_port_in_use_is_named_with_its_listener_and_nothing_is_started(what: B
         with pytest.raises(
             PortInUseError, match=rf"port {port} on this computer is in use by \S+ \(pid {os.getpid()}\)"
         ):
-            server.bring_up(Bringup(**{**what.__dict__, "port": port}), quiet)
+            server.bring_up(ServerRequest(**{**what.__dict__, "port": port}), quiet)
 
     assert not what.log.exists()
 
 
-def test_a_killed_server_is_not_serving(what: Bringup) -> None:
+def test_a_killed_server_is_not_serving(what: ServerRequest) -> None:
     running = server.bring_up(what, quiet)
 
     os.kill(running.pid, signal.SIGKILL)

@@ -5,7 +5,7 @@ import pytest
 
 from bench.errors import MachineUnfitError, NoSpaceError
 from infra.hardware import gpus, preflight
-from infra.hardware.preflight import Demand, Fitness, check_machine
+from infra.hardware.preflight import Fitness, MachineRequirements, check_machine
 from infra.processes.command import run_tool
 from tests.infra.fake_tools import FakeTools, amd, twin
 
@@ -22,7 +22,7 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeTools:
 def check(tmp_path: Path, said: list[str] | None = None, **asked: object) -> Fitness:
     values: dict[str, object] = {"gpu_count": 1, "clean_patience_s": 0.1, **asked}
     lines: list[str] = [] if said is None else said
-    return check_machine(Demand(str(tmp_path / "nightbench"), **values), lines.append)  # type: ignore[arg-type] # any
+    return check_machine(MachineRequirements(str(tmp_path / "nightbench"), **values), lines.append)  # type: ignore[arg-type] # any
 
 
 def test_a_fit_machine_says_what_it_is(tools: FakeTools, tmp_path: Path) -> None:

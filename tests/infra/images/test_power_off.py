@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from bench.errors import LeaseError
-from infra.images.power_off import switch_off
+from infra.images.power_off import power_off
 from infra.ledger.ledger import Lease
 from tests.emulators.digitalocean.faults import FOR_EVER
 from tests.infra.rented import ONE_DROPLET, Rig
@@ -29,7 +29,7 @@ def asked_for(rig: Rig) -> int:
 
 
 def test_a_machine_is_asked_to_shut_down_and_is_off(rig: Rig, lease: Lease) -> None:
-    switch_off(rig.cloud, rig.clock, str(lease.machine_id))
+    power_off(rig.cloud, rig.clock, str(lease.machine_id))
 
     assert (status(rig, lease), asked_for(rig)) == ("off", 1)
     assert rig.why_silent(lease) == f"machine {lease.machine_id} is switched off"
@@ -38,7 +38,7 @@ def test_a_machine_is_asked_to_shut_down_and_is_off(rig: Rig, lease: Lease) -> N
 def test_row_25_a_machine_that_does_not_shut_down_has_its_plug_pulled(rig: Rig, lease: Lease) -> None:
     rig.emulator.behaviour.ignores_shutdown = True
 
-    switch_off(rig.cloud, rig.clock, str(lease.machine_id), say=rig.said.append)
+    power_off(rig.cloud, rig.clock, str(lease.machine_id), say=rig.said.append)
 
     assert (status(rig, lease), asked_for(rig)) == ("off", 2)
     assert any("is still on" in words for words in rig.said)
@@ -48,7 +48,7 @@ def test_row_25_a_machine_that_does_not_shut_down_has_its_plug_pulled(rig: Rig, 
 def test_row_26_a_lost_answer_or_another_event_is_outlived(rig: Rig, lease: Lease, phase: str) -> None:
     rig.emulator.fault("POST", ACTIONS, phase=phase)
 
-    switch_off(rig.cloud, rig.clock, str(lease.machine_id))
+    power_off(rig.cloud, rig.clock, str(lease.machine_id))
 
     assert status(rig, lease) == "off"
 
@@ -57,4 +57,4 @@ def test_a_machine_that_stays_on_is_said_to_and_can_be_given_back(rig: Rig, leas
     rig.emulator.fault("POST", ACTIONS, phase="before", times=FOR_EVER)
 
     with pytest.raises(LeaseError, match="cannot be switched off"):
-        switch_off(rig.cloud, rig.clock, str(lease.machine_id))
+        power_off(rig.cloud, rig.clock, str(lease.machine_id))

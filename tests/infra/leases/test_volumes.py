@@ -7,7 +7,7 @@ import pytest
 
 from bench.errors import CloudError, LeaseError, LedgerError
 from bench.machine.names import VolumeName, last_used
-from infra.leases.volumes import Keeper, Volume, Wanted, detach_volume, lend_volume
+from infra.leases.volumes import Volume, VolumeContext, VolumeRequest, detach_volume, lend_volume
 from infra.ledger.ledger import Lease
 from infra.ledger.volumes import VolumeBook
 from tests.emulators.digitalocean.faults import FOR_EVER
@@ -29,9 +29,9 @@ def lease(rig: Rig) -> Iterator[Lease]:
     rig.clock.sleep(40 * 24 * 3600)  # whatever is kept on purpose is past its time then
 
 
-def wanted(lease: Lease, **changes: object) -> Wanted:
+def wanted(lease: Lease, **changes: object) -> VolumeRequest:
     fields = {"source": SOURCE, "size_gib": 20, "machine_id": str(lease.machine_id), "region": str(lease.region)}
-    return Wanted(**{**fields, "until": lease.expires_at, **changes})  # type: ignore[arg-type]  # fields by name
+    return VolumeRequest(**{**fields, "until": lease.expires_at, **changes})  # type: ignore[arg-type]  # fields by name
 
 
 def lend(rig: Rig, lease: Lease, **changes: object) -> Volume:
@@ -42,8 +42,8 @@ def book(rig: Rig) -> VolumeBook:
     return VolumeBook(rig.folder / "ledger.sqlite", rig.clock)
 
 
-def keeper(rig: Rig) -> Keeper:
-    return Keeper(rig.cloud, book(rig), rig.clock)
+def keeper(rig: Rig) -> VolumeContext:
+    return VolumeContext(rig.cloud, book(rig), rig.clock)
 
 
 def on_record(rig: Rig) -> list[tuple[str, str]]:
@@ -319,7 +319,7 @@ def test_a_token_that_may_not_attach_is_told_so_at_once(rig: Rig, lease: Lease) 
     began = rig.clock.now()
 
     with pytest.raises(CloudError, match="lacks the scope block_storage_action:create"):
-        lend_volume(Keeper(cloud, book(rig), rig.clock), wanted(lease), rig.said.append)
+        lend_volume(VolumeContext(cloud, book(rig), rig.clock), wanted(lease), rig.said.append)
 
     assert (rig.clock.now() - began).total_seconds() < 30
 
@@ -339,7 +339,7 @@ def test_a_volumes_name_is_on_disk_before_the_cloud_is_asked(rig: Rig, lease: Le
 
 
 def test_without_a_ledger_no_volume_is_asked_for(rig: Rig, lease: Lease) -> None:
-    nowhere = Keeper(rig.cloud, VolumeBook(rig.folder / "no-folder" / "ledger.sqlite", rig.clock), rig.clock)
+    nowhere = VolumeContext(rig.cloud, VolumeBook(rig.folder / "no-folder" / "ledger.sqlite", rig.clock), rig.clock)
 
     with pytest.raises(LedgerError, match="no volume is made without it"):
         lend_volume(nowhere, wanted(lease), rig.said.append)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bench.errors import SuiteError
-from bench.loadgen.drivers import Target, meter_plan
+from bench.loadgen.drivers import LoadTarget, meter_plan
 from bench.plan import plan_runs, prompt_seed
 from bench.record import NightRecord, PlannedRun
 from bench.suite.suite import Suite, parse_suite
@@ -18,7 +18,7 @@ from meter.plan import Plan, parse_plan
 from meter.prepare import prepare
 from tests.bench.builders import STARTED_AT
 
-TARGET = Target("http://127.0.0.1:8811", "tiny", Path("/models/tiny"), vocab_size=10240)
+TARGET = LoadTarget("http://127.0.0.1:8811", "tiny", Path("/models/tiny"), vocab_size=10240)
 HEAD = """\
 name = "kinds"
 repeats = 2

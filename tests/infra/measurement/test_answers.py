@@ -8,7 +8,7 @@ from bench.engines import vllm
 from bench.quality import passage
 from bench.quality.answers import GREEDY_TOKENS, NOT_A_NUMBER
 from infra.engines import server
-from infra.engines.server import Bringup, RunningServer
+from infra.engines.server import RunningServer, ServerRequest
 from infra.measurement import answers
 from infra.processes import detached
 from tests.infra.engines.test_server import quiet, what, with_fault
@@ -19,7 +19,7 @@ MODEL = "small"
 
 
 @pytest.fixture
-def running(what: Bringup) -> Iterator[RunningServer]:
+def running(what: ServerRequest) -> Iterator[RunningServer]:
     found = server.bring_up(what, quiet)
     yield found
     server.stop(found)
@@ -45,7 +45,7 @@ def test_the_server_counts_what_it_is_asked_like_any_other_request(running: Runn
     assert deltas["generation_tokens_total"] == 1 + len(passage.PROMPTS) * GREEDY_TOKENS
 
 
-def test_numerics_that_change_are_seen_in_both_answers(what: Bringup) -> None:
+def test_numerics_that_change_are_seen_in_both_answers(what: ServerRequest) -> None:
     running = server.bring_up(with_fault(what, f"numerics:{QUESTIONS + 1}"), quiet)
 
     before, after = answers.ask(running, MODEL), answers.ask(running, MODEL)
@@ -56,7 +56,7 @@ def test_numerics_that_change_are_seen_in_both_answers(what: Bringup) -> None:
     assert after.greedy != before.greedy
 
 
-def test_a_server_that_tells_no_log_probabilities_still_has_a_fingerprint(what: Bringup) -> None:
+def test_a_server_that_tells_no_log_probabilities_still_has_a_fingerprint(what: ServerRequest) -> None:
     running = server.bring_up(with_fault(what, "no_logprobs"), quiet)
 
     found = answers.ask(running, MODEL)

@@ -12,10 +12,10 @@ from bench.errors import LmEvalError
 from bench.record import Calibration, LeaseFacts, Lineage, NightRecord
 from bench.suite.suite import LmEval, Quality, ScenarioEntry, Suite
 from infra.engines import server
-from infra.engines.server import Bringup, RunningServer
+from infra.engines.server import RunningServer, ServerRequest
 from infra.hardware.host_facts import read_host
 from infra.measurement.lm_eval import ask_tasks
-from infra.measurement.run import Bench
+from infra.measurement.run import RunContext
 from infra.models.models import PreparedModel
 from infra.processes import detached
 from infra.storage import store
@@ -52,7 +52,7 @@ elif task == "endless":
 
 
 @pytest.fixture
-def running(what: Bringup) -> Iterator[RunningServer]:
+def running(what: ServerRequest) -> Iterator[RunningServer]:
     found = server.bring_up(what, quiet)
     yield found
     server.stop(found)
@@ -67,7 +67,7 @@ def harness(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return command
 
 
-def bench_of(what: Bringup, asked: LmEval | None) -> Bench:
+def bench_of(what: ServerRequest, asked: LmEval | None) -> RunContext:
     """A bench for this server, whose suite asks for these tasks."""
     entry = ScenarioEntry(name="one", **what.scenario.workload.model_dump())
     suite = Suite(
@@ -80,7 +80,7 @@ def bench_of(what: Bringup, asked: LmEval | None) -> Bench:
     night = NightRecord(
         night=NIGHT, target="local", started_at=STARTED, suite=suite, suite_sha256="0" * 64, seed=0, runs=()
     )
-    return Bench(
+    return RunContext(
         data=what.machine.parent / "data",
         night=night,
         machine=what.machine,
@@ -92,17 +92,17 @@ def bench_of(what: Bringup, asked: LmEval | None) -> Bench:
     )
 
 
-def folder_of(what: Bringup) -> Path:
+def folder_of(what: ServerRequest) -> Path:
     return store.lm_eval_folder(what.machine.parent / "data", NIGHT, what.scenario.server_id)
 
 
-def nothing_is_left(what: Bringup, running: RunningServer) -> bool:
+def nothing_is_left(what: ServerRequest, running: RunningServer) -> bool:
     """Whether every process of the lease belongs to the server."""
     mine = {process.pid for process in detached.members(running.pid)}
     return {process.pid for process in detached.marked(what.lease_id)} <= mine
 
 
-def test_a_task_that_was_asked_leaves_its_results_and_its_log(what: Bringup, running: RunningServer) -> None:
+def test_a_task_that_was_asked_leaves_its_results_and_its_log(what: ServerRequest, running: RunningServer) -> None:
     bench = bench_of(what, LmEval(tasks=("good",)))
 
     record = ask_tasks(bench, what.scenario, running, quiet)
@@ -118,7 +118,7 @@ def test_a_task_that_was_asked_leaves_its_results_and_its_log(what: Bringup, run
 
 
 def test_data_that_is_not_there_is_a_reason_and_no_failure_and_takes_no_other_task_with_it(
-    what: Bringup, running: RunningServer
+    what: ServerRequest, running: RunningServer
 ) -> None:
     bench = bench_of(what, LmEval(tasks=("nodata", "broken", "empty", "good")))
 
@@ -133,7 +133,7 @@ def test_data_that_is_not_there_is_a_reason_and_no_failure_and_takes_no_other_ta
 
 
 def test_tasks_are_read_from_the_folder_that_the_suite_names(
-    what: Bringup, running: RunningServer, tmp_path: Path
+    what: ServerRequest, running: RunningServer, tmp_path: Path
 ) -> None:
     (tmp_path / "tasks").mkdir()
     (tmp_path / "tasks" / "good.yaml").write_text("task: good\n")
@@ -146,7 +146,7 @@ def test_tasks_are_read_from_the_folder_that_the_suite_names(
     assert record.folder_sha256 is not None
 
 
-def test_a_folder_that_is_not_there_is_named(what: Bringup, running: RunningServer, tmp_path: Path) -> None:
+def test_a_folder_that_is_not_there_is_named(what: ServerRequest, running: RunningServer, tmp_path: Path) -> None:
     bench = bench_of(what, LmEval(tasks=("good",), folder=f"{tmp_path}/nowhere"))
 
     (task,) = ask_tasks(bench, what.scenario, running, quiet).tasks
@@ -156,7 +156,7 @@ def test_a_folder_that_is_not_there_is_named(what: Bringup, running: RunningServ
 
 
 def test_a_task_that_takes_too_long_is_killed_with_its_children_and_the_next_is_not_begun(
-    what: Bringup, running: RunningServer, monkeypatch: pytest.MonkeyPatch
+    what: ServerRequest, running: RunningServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("infra.measurement.lm_eval.END_PATIENCE_S", 0.1)
     bench = bench_of(what, LmEval(tasks=("endless", "good"), timeout_s=3.0))
@@ -171,7 +171,7 @@ def test_a_task_that_takes_too_long_is_killed_with_its_children_and_the_next_is_
 
 
 def test_a_server_that_ends_under_a_task_is_said_and_asked_no_more(
-    what: Bringup, running: RunningServer, monkeypatch: pytest.MonkeyPatch
+    what: ServerRequest, running: RunningServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SERVER_PID_FILE", str(running.pid_file))
     bench = bench_of(what, LmEval(tasks=("killer", "good")))
@@ -184,7 +184,7 @@ def test_a_server_that_ends_under_a_task_is_said_and_asked_no_more(
     assert nothing_is_left(what, running)
 
 
-def test_a_server_that_is_gone_is_not_asked(what: Bringup, running: RunningServer) -> None:
+def test_a_server_that_is_gone_is_not_asked(what: ServerRequest, running: RunningServer) -> None:
     os.killpg(running.pid, signal.SIGKILL)
     detached.end_session(running.pid, patience_s=5)
 
@@ -194,7 +194,7 @@ def test_a_server_that_is_gone_is_not_asked(what: Bringup, running: RunningServe
 
 
 def test_a_harness_that_cannot_be_installed_is_a_reason(
-    what: Bringup, running: RunningServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    what: ServerRequest, running: RunningServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.delenv("NIGHTBENCH_LM_EVAL")
     monkeypatch.setenv("NIGHTBENCH_CACHE", str(tmp_path / "cache"))
@@ -207,6 +207,6 @@ def test_a_harness_that_cannot_be_installed_is_a_reason(
     assert store.is_whole(folder_of(what))
 
 
-def test_a_suite_without_tasks_has_nothing_to_ask(what: Bringup, running: RunningServer) -> None:
+def test_a_suite_without_tasks_has_nothing_to_ask(what: ServerRequest, running: RunningServer) -> None:
     with pytest.raises(LmEvalError, match="has no tasks"):
         ask_tasks(bench_of(what, None), what.scenario, running, quiet)

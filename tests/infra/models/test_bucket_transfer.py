@@ -15,20 +15,20 @@ import pytest
 
 from bench.errors import ObjectStoreError
 from infra.agent import operations, remote_job
-from infra.models.bucket_cache import UNFINISHED_MAX, ModelShelf, models_kept
+from infra.models.bucket_cache import UNFINISHED_MAX, BucketCache, models_kept
 from infra.models.bucket_transfer import put_pieces
 from infra.models.generated import TINY, write_small_model
 from infra.models.models import MANIFEST, PreparedModel, list_files, prepare_model
-from infra.models.parts import Kept, Piece
+from infra.models.parts import CachedModel, Part
 from infra.models.transfer_process import Hub
 from infra.processes import detached
-from infra.storage.object_store import ObjectStore, Patience, Place
+from infra.storage.object_store import BucketLocation, ObjectStore, RequestLimits
 from tests.emulators.hub import HubEmulator
 from tests.emulators.s3 import KEYS, Bucket
 
 WEIGHTS = "model.safetensors"
 PIECE_BYTES = 1 << 20
-QUICK = Patience(connect_s=1.0, read_s=1.0, tries=1)
+QUICK = RequestLimits(connect_s=1.0, read_s=1.0, tries=1)
 
 
 @pytest.fixture(autouse=True)
@@ -63,17 +63,17 @@ class Machines:
         self.said: list[str] = []
         self.count = 0
 
-    def shelf(self, source: str | None = None) -> ModelShelf:
-        place = Place(self.bucket.name, self.bucket.endpoint, "ours")
-        return ModelShelf(ObjectStore(place, QUICK), source or self.source, PIECE_BYTES)
+    def shelf(self, source: str | None = None) -> BucketCache:
+        place = BucketLocation(self.bucket.name, self.bucket.endpoint, "ours")
+        return BucketCache(ObjectStore(place, QUICK), source or self.source, PIECE_BYTES)
 
-    def prepare(self, kept: Kept | None) -> PreparedModel:
+    def prepare(self, kept: CachedModel | None) -> PreparedModel:
         """The model on a machine that was never there before."""
         self.count += 1
         self.hub.requests.clear()
         return prepare_model(self.source, self.folder / str(self.count), self.said.append, self.patience, kept)
 
-    def put(self, model: PreparedModel, pieces: tuple[Piece, ...], seconds: float = 60.0) -> str | None:
+    def put(self, model: PreparedModel, pieces: tuple[Part, ...], seconds: float = 60.0) -> str | None:
         return put_pieces(model.path, pieces, seconds, self.patience).why
 
     def fill(self, model: PreparedModel) -> None:
@@ -81,7 +81,7 @@ class Machines:
         assert self.put(model, self.shelf().lacking(files, damaged)) is None
         self.shelf().finish(files)
 
-    def filled(self) -> Kept:
+    def filled(self) -> CachedModel:
         self.fill(self.prepare(None))
         kept = self.shelf().find()
         assert kept is not None
@@ -355,7 +355,7 @@ def test_old_commits_go_and_one_that_is_being_uploaded_stays(machines: Machines)
     client.put_object(Bucket="models", Key="ours/runs/kept", Body=b"x")
 
     assert len(machines.shelf().sweep(now)) == 1
-    assert set(models_kept(ObjectStore(Place("models", machines.bucket.endpoint, "ours"), QUICK))) >= {
+    assert set(models_kept(ObjectStore(BucketLocation("models", machines.bucket.endpoint, "ours"), QUICK))) >= {
         f"org--small/{'c' * 40}",
         f"org--small/{machines.hub.sha}",
     }

@@ -9,7 +9,7 @@ from infra.models.generated import (
     SMALL,
     SPECIALS,
     TINY,
-    Shape,
+    LlamaShape,
     byte_characters,
     silent_tokens,
     tokens,
@@ -117,5 +117,5 @@ def test_words_are_found_whole_without_merges(tiny: Path) -> None:
 
 
 @pytest.mark.parametrize("shape", [SMALL, TINY])
-def test_vllm_bench_latency_finds_all_of_its_ten_thousand_token_ids(shape: Shape) -> None:
+def test_vllm_bench_latency_finds_all_of_its_ten_thousand_token_ids(shape: LlamaShape) -> None:
     assert shape.vocabulary >= 10_000

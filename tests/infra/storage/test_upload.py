@@ -13,13 +13,13 @@ from botocore.config import Config
 
 from bench.errors import ObjectStoreError, UnreadableResultError
 from infra.storage import store
-from infra.storage.object_store import PART_BYTES, ObjectStore, Patience, Place
+from infra.storage.object_store import PART_BYTES, BucketLocation, ObjectStore, RequestLimits
 from infra.storage.upload import fetch_night, missing, read_uploads, salvage
 from tests.emulators.s3 import KEYS, Bucket
 from tests.warehouse.folders import Shape, whole_night
 
 NIGHT = "2026-03-01"
-QUICK = Patience(connect_s=1.0, read_s=1.0, tries=3)
+QUICK = RequestLimits(connect_s=1.0, read_s=1.0, tries=3)
 
 
 @pytest.fixture(autouse=True)
@@ -47,8 +47,8 @@ def _client(bucket: Bucket, config: Config | None = None) -> Any:
     return boto3.client("s3", endpoint_url=bucket.endpoint, region_name="us-east-1", config=config)
 
 
-def _place(bucket: Bucket) -> Place:
-    return Place(bucket.name, bucket.endpoint, "ours")
+def _place(bucket: Bucket) -> BucketLocation:
+    return BucketLocation(bucket.name, bucket.endpoint, "ours")
 
 
 def _store(bucket: Bucket) -> ObjectStore:
@@ -207,7 +207,7 @@ def test_a_name_that_leads_out_of_the_night_becomes_no_file(bucket: Bucket, data
 
 
 def test_a_bucket_that_is_not_there_says_what_to_set(bucket: Bucket, data: Path) -> None:
-    nowhere = Place("another", bucket.endpoint)
+    nowhere = BucketLocation("another", bucket.endpoint)
 
     (warning,) = salvage(partial(ObjectStore, nowhere, QUICK), nowhere, data, NIGHT, 10.0)
 
@@ -235,8 +235,8 @@ def test_without_keys_nothing_is_asked(bucket: Bucket, data: Path, monkeypatch: 
 
 
 def test_an_unreachable_bucket_is_named_with_its_address(data: Path) -> None:
-    nobody = Place("nights", "http://127.0.0.1:9")
+    nobody = BucketLocation("nights", "http://127.0.0.1:9")
 
     with pytest.raises(ObjectStoreError, match=r"s3://nights/nightbench at http://127\.0\.0\.1:9 could not be reached"):
-        ObjectStore(nobody, Patience(0.5, 0.5, 1)).names("runs")
+        ObjectStore(nobody, RequestLimits(0.5, 0.5, 1)).names("runs")
     assert missing(data, NIGHT, nobody) != []

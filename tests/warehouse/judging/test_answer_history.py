@@ -12,7 +12,7 @@ from tests.warehouse.folders import ANSWERS, Shape, Told, seal, write_night, wri
 from warehouse.judging.answer_history import FIRST, LOOK_BACK, NIGHTS, compare, earlier_files
 from warehouse.lake.query import run_sql
 from warehouse.load import load_night, rebuild
-from warehouse.rows.run_folder import Place, read_run
+from warehouse.rows.run_folder import RunId, read_run
 from warehouse.rows.run_rows import run_rows
 
 ONE, TWO, THREE = "2026-03-01", "2026-03-02", "2026-03-03"
@@ -193,7 +193,7 @@ def test_loading_the_same_night_again_loads_no_later_one(tmp_path: Path) -> None
 
 
 def _rows_of(run: Path) -> dict[str, object]:
-    return run_rows(Place(run.parent.parent.name, run.parent.name, int(run.name)), read_run(run)).measurement
+    return run_rows(RunId(run.parent.parent.name, run.parent.name, int(run.name)), read_run(run)).measurement
 
 
 def _stored(data: Path, night: str, mean: float) -> None:

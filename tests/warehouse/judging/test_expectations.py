@@ -10,12 +10,12 @@ from bench import wording
 from bench.audit.rules import BY_COLUMN, NIGHT_RULES, Rule, Status, judge, verdict
 from tests.warehouse.conftest import NIGHT
 from tests.warehouse.folders import Shape, Told, write_night, write_run
-from warehouse.judging.expectations import CheckResult, checks, frame_of, raised, validate
+from warehouse.judging.expectations import ExpectationResult, checks, frame_of, raised, validate
 from warehouse.judging.night_verdicts import CHECK_ERRORED, Judgement, cases_of, judge_night
 from warehouse.judging.night_verdicts import judge as judge_results
 from warehouse.lake.query import run_sql
 from warehouse.load import LoadSummary, load_night
-from warehouse.rows.run_folder import Place, read_run
+from warehouse.rows.run_folder import RunId, read_run
 from warehouse.rows.run_rows import Row, run_rows
 
 STEP = 1e-6
@@ -32,7 +32,7 @@ def good_rows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Row]:
     for run in night.runs:
         name = run.scenario.name
         folder = write_run(data, night, run, shapes[name])
-        rows[name] = run_rows(Place(NIGHT, run.scenario.scenario_id, 0), read_run(folder)).measurement | EARLIER
+        rows[name] = run_rows(RunId(NIGHT, run.scenario.scenario_id, 0), read_run(folder)).measurement | EARLIER
     return rows
 
 
@@ -83,7 +83,7 @@ def test_each_rule_is_seen_to_doubt_a_good_row_that_was_spoiled(
     doubts = {code: finding["status"] for code, finding in found.items() if finding["status"] != "PASS"}
     assert doubts == {rule.code: status}
     assert found[rule.code]["observed"] == value
-    assert found[rule.code]["message"] == rule.sentence.format(value=wording.Told(value))
+    assert found[rule.code]["message"] == rule.sentence.format(value=wording.PlainNumber(value))
     assert found[rule.code]["severity"] == ("critical" if status == "FAIL" else "warning")
     spoiled = "rejected" if status == "FAIL" else "suspect"
     assert judged_cases.verdicts[run_id] == ("accepted" if rule.scope == "metric" else spoiled)
@@ -175,7 +175,7 @@ def test_no_checks_at_all_accept_nothing(good_rows: dict[str, Row]) -> None:
 
 
 def test_a_check_without_a_result_rejects_every_row(good_rows: dict[str, Row]) -> None:
-    unsaid = [CheckResult(check, False, (), None, "great-expectations gave no result") for check in checks()]
+    unsaid = [ExpectationResult(check, False, (), None, "great-expectations gave no result") for check in checks()]
 
     judged = judge_results(list(good_rows.values()), unsaid)
 

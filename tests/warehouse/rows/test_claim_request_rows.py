@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bench.audit.claim import Claim, Lineage, Series
+from bench.audit.claim import Claim, ClaimSource, RequestSeries
 from tests.data.formats.closed_loop import closed_loop
 from tests.warehouse.importers.reading import FORMATS, claims_at, claims_of
 from warehouse.rows.claim_request_rows import PIECE, request_tables
@@ -26,7 +26,7 @@ def rows_of(claim: Claim) -> list[dict[str, Any]]:
 
 
 def claim_with(**arrays: Any) -> Claim:
-    return Claim(Lineage("a.json", "", "", "vllm-serve", 2), series=Series(**arrays))
+    return Claim(ClaimSource("a.json", "", "", "vllm-serve", 2), series=RequestSeries(**arrays))
 
 
 def test_a_request_is_a_row_in_milliseconds_with_its_gaps() -> None:
@@ -88,7 +88,7 @@ def test_arrays_that_disagree_in_length_are_no_rows() -> None:
 
 
 def test_a_claim_without_requests_is_no_rows() -> None:
-    assert rows_of(Claim(Lineage("a.json", "", "", "llmd", 1))) == []
+    assert rows_of(Claim(ClaimSource("a.json", "", "", "llmd", 1))) == []
 
 
 def test_rows_of_many_requests_come_in_pieces_and_are_the_same() -> None:

@@ -6,7 +6,7 @@ import pytest
 from bench.errors import UnreadableResultError
 from tests.warehouse.conftest import NIGHT
 from tests.warehouse.folders import Shape, Told, seal, write_night, write_run
-from warehouse.rows.run_folder import Place, read_run
+from warehouse.rows.run_folder import RunId, read_run
 from warehouse.rows.run_rows import Row, lease_rows, run_rows, usd_per_mtok_output
 from warehouse.schema.columns import COLUMNS
 
@@ -17,7 +17,7 @@ PEER = Shape(driver="vllm-bench", warmup=0)
 def _row(data: Path, shape: Shape, told: Told = GOOD) -> Row:
     night = write_night(data, NIGHT, {"chat": shape})
     folder = write_run(data, night, night.runs[0], shape, told)
-    return run_rows(Place(NIGHT, night.runs[0].scenario.scenario_id, 0), read_run(folder)).measurement
+    return run_rows(RunId(NIGHT, night.runs[0].scenario.scenario_id, 0), read_run(folder)).measurement
 
 
 def test_seconds_become_milliseconds(tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_a_failed_request_has_null_times_and_counts(tmp_path: Path) -> None:
     night = write_night(tmp_path, NIGHT, {"chat": shape})
     folder = write_run(tmp_path, night, night.runs[0], shape)
 
-    table = run_rows(Place(NIGHT, night.runs[0].scenario.scenario_id, 0), read_run(folder)).requests
+    table = run_rows(RunId(NIGHT, night.runs[0].scenario.scenario_id, 0), read_run(folder)).requests
 
     assert table is not None
     last, before = table.to_pylist()[-1], table.to_pylist()[-2]
@@ -64,7 +64,7 @@ def test_one_token_answers_have_an_empty_list_of_gaps_and_no_tpot(tmp_path: Path
     night = write_night(tmp_path, NIGHT, {"chat": shape})
     folder = write_run(tmp_path, night, night.runs[0], shape)
 
-    table = run_rows(Place(NIGHT, night.runs[0].scenario.scenario_id, 0), read_run(folder)).requests
+    table = run_rows(RunId(NIGHT, night.runs[0].scenario.scenario_id, 0), read_run(folder)).requests
 
     assert table is not None
     assert (table["itl_ms"][0].as_py(), table["tpot_ms"][0].as_py()) == ([], None)
@@ -98,7 +98,7 @@ def test_a_manifest_that_points_outside_is_refused(one_run: tuple[Path, Path]) -
 def test_what_the_server_said_is_placed_on_the_clients_clock(one_run: tuple[Path, Path]) -> None:
     _data, run = one_run
 
-    samples = run_rows(Place(NIGHT, run.parent.name, 0), read_run(run)).server_samples
+    samples = run_rows(RunId(NIGHT, run.parent.name, 0), read_run(run)).server_samples
 
     assert samples is not None
     first, failed = samples.to_pylist()[0], samples.to_pylist()[-1]
@@ -111,7 +111,7 @@ def test_a_run_from_before_the_server_was_scraped_still_loads(one_run: tuple[Pat
     (run / "server-samples.parquet").unlink()
     seal(run)
 
-    rows = run_rows(Place(NIGHT, run.parent.name, 0), read_run(run))
+    rows = run_rows(RunId(NIGHT, run.parent.name, 0), read_run(run))
 
     assert rows.server_samples is None
     assert rows.measurement["outcome"] == "measured"
@@ -121,7 +121,7 @@ def test_a_driver_without_our_clock_leaves_the_servers_samples_unplaced(tmp_path
     night = write_night(tmp_path, NIGHT, {"peer": PEER})
     folder = write_run(tmp_path, night, night.runs[0], PEER)
 
-    samples = run_rows(Place(NIGHT, folder.parent.name, 0), read_run(folder)).server_samples
+    samples = run_rows(RunId(NIGHT, folder.parent.name, 0), read_run(folder)).server_samples
 
     assert samples is not None
     assert set(samples["at_s"].to_pylist()) == {None}
@@ -155,7 +155,7 @@ def test_a_closed_loop_that_never_held_what_was_asked_is_told_so(tmp_path: Path)
     (folder / "load" / "meter.json").write_text(json.dumps(head | {"steady": None}))
     seal(folder)
 
-    row = run_rows(Place(NIGHT, folder.parent.name, 0), read_run(folder)).measurement
+    row = run_rows(RunId(NIGHT, folder.parent.name, 0), read_run(folder)).measurement
 
     assert (row["ev_steady_live_share"], row["steady_duration_s"]) == (0.0, None)
 
@@ -165,7 +165,7 @@ def test_the_servers_own_times_stand_beside_each_request(tmp_path: Path) -> None
     night = write_night(tmp_path, NIGHT, {"chat": shape})
     folder = write_run(tmp_path, night, night.runs[0], shape)
 
-    rows = run_rows(Place(NIGHT, folder.parent.name, 0), read_run(folder))
+    rows = run_rows(RunId(NIGHT, folder.parent.name, 0), read_run(folder))
 
     assert rows.requests is not None
     first, failed = rows.requests.to_pylist()[0], rows.requests.to_pylist()[-1]
@@ -205,7 +205,7 @@ def test_a_peer_that_does_not_say_how_large_its_events_are_has_no_time_between_t
     (folder / "load" / "result.json").write_text(json.dumps(result | doubled))
     seal(folder)
 
-    rows = run_rows(Place(NIGHT, folder.parent.name, 0), read_run(folder))
+    rows = run_rows(RunId(NIGHT, folder.parent.name, 0), read_run(folder))
 
     assert (rows.measurement["itl_p50_ms"], rows.measurement["itl_event_p50_ms"]) == (None, pytest.approx(5.0))
     assert rows.requests is not None

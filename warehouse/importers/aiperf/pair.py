@@ -6,7 +6,7 @@ is told by their content. One measurement they are, so the records have no claim
 
 from collections.abc import Iterator
 
-from bench.audit.claim import Remark, Series
+from bench.audit.claim import Remark, RequestSeries
 from bench.errors import UnreadableResultError
 from warehouse.importers.aiperf.records import claim_of_records, recognises_records
 from warehouse.importers.format import Format
@@ -15,7 +15,7 @@ from warehouse.importers.parsing.document import Document, read_document
 _MARK = "_aiperf"
 
 
-def requests_beside(document: Document, form: Format) -> tuple[Series | None, tuple[Remark, ...]]:
+def requests_beside(document: Document, form: Format) -> tuple[RequestSeries | None, tuple[Remark, ...]]:
     """The requests of an aggregate's run, and what is odd in them; none, with a remark, where they cannot be read."""
     try:
         records = next((each for each in _beside(document, [_records_of(document)]) if recognises_records(each)), None)

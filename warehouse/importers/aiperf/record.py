@@ -20,7 +20,7 @@ OUTPUT = ("output_sequence_length", "usage_completion_tokens", "output_token_cou
 TTFT, E2EL, GAPS = "time_to_first_token", "request_latency", "inter_chunk_latency"
 
 
-class Row(NamedTuple):
+class RecordNumbers(NamedTuple):
     """The numbers of a record; None for what it does not say."""
 
     is_warmup: bool
@@ -38,14 +38,14 @@ class _OddError(ValueError):
     """Something is not as aiperf writes it."""
 
 
-def plain_record(record: Mapping[str, Any]) -> Row | None:
+def plain_record(record: Mapping[str, Any]) -> RecordNumbers | None:
     """A record that is as aiperf writes it; None where something is odd, and has to be remarked upon."""
     try:
         metadata, metrics, error = record["metadata"], record["metrics"], record.get("error")
         phase, was_cancelled = metadata.get("benchmark_phase"), metadata.get("was_cancelled")
         _hold(phase is None or phase in {"profiling", "warmup"})
         _hold(was_cancelled is None or type(was_cancelled) is bool)
-        return Row(
+        return RecordNumbers(
             is_warmup=phase == "warmup",
             is_ok=not error and not was_cancelled,
             start_s=_plain_amount(metadata.get("request_start_ns"), NS),
@@ -60,10 +60,10 @@ def plain_record(record: Mapping[str, Any]) -> Row | None:
         return None
 
 
-def odd_record(record: Tree) -> Row:
+def odd_record(record: Tree) -> RecordNumbers:
     """A record of any sort, with a remark upon everything that cannot be read."""
     metadata, metrics, error = record.part("metadata"), record.part("metrics"), record.raw("error")
-    return Row(
+    return RecordNumbers(
         is_warmup=metadata.text("benchmark_phase") == "warmup",
         is_ok=not error and not metadata.flag("was_cancelled"),
         start_s=metadata.amount("request_start_ns", scale=NS),

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.audit.claim import Asked, Claim, Remark, Said, Series
+from bench.audit.claim import Claim, ClaimedConfig, ClaimedTotals, Remark, RequestSeries
 from bench.errors import UnreadableResultError
 from bench.metrics import Bools, Floats, Ints
 from warehouse.importers.aiperf.record import odd_record, plain_record
@@ -43,7 +43,7 @@ def claim_of_records(document: Document, form: Format) -> Claim:
     series = rows.series()
     return Claim(
         lineage=form.lineage(document, "", "aiperf"),
-        asked=Asked(warmup_count=rows.warmup_count),
+        asked=ClaimedConfig(warmup_count=rows.warmup_count),
         said=_said(series),
         series=series,
         remarks=rows.all_remarks(document.name),
@@ -93,10 +93,10 @@ class Rows:
         self.remarks.extend(told)
         self.untold += len(odd) - len(told)
 
-    def series(self) -> Series:
+    def series(self) -> RequestSeries:
         """All of them as arrays."""
         is_ok = np.array(self.is_ok, dtype=np.bool_)
-        return Series(
+        return RequestSeries(
             input_tokens=_counts(self.input_tokens, is_ok),
             output_tokens=_counts(self.output_tokens, is_ok),
             is_ok=is_ok,
@@ -116,12 +116,12 @@ class Rows:
         return (*self.remarks, more)
 
 
-def _said(series: Series) -> Said:
+def _said(series: RequestSeries) -> ClaimedTotals:
     is_ok = np.zeros(0, dtype=np.bool_) if series.is_ok is None else series.is_ok
     begin = series.start_s[is_ok] if series.start_s is not None else np.array([])
     e2el = series.e2el_s[is_ok] if series.e2el_s is not None else np.array([])
     is_timed = len(begin) > 0 and len(begin) == len(e2el) and bool(np.isfinite(begin + e2el).all())
-    return Said(
+    return ClaimedTotals(
         completed=int(is_ok.sum()),
         failed=int((~is_ok).sum()),
         duration_s=float((begin + e2el).max() - begin.min()) if is_timed else None,

@@ -5,7 +5,7 @@ The unit stands in each metric. Its `inter_token_latency` is our TPOT, its `inte
 
 from collections.abc import Iterator
 
-from bench.audit.claim import Asked, Claim, Device, Metric, Said
+from bench.audit.claim import Claim, ClaimedConfig, ClaimedTotals, Device, Metric
 from bench.errors import ToldBesideError
 from warehouse.importers.aiperf.pair import aggregates_beside, requests_beside
 from warehouse.importers.aiperf.records import claim_of_records, recognises_records
@@ -52,8 +52,8 @@ def read(document: Document, form: Format) -> Iterator[Claim]:
     )
 
 
-def _said(one: Tree) -> Said:
-    return Said(
+def _said(one: Tree) -> ClaimedTotals:
+    return ClaimedTotals(
         completed=_whole(one, "request_count"),
         failed=_failed(one),
         duration_s=statistic(one.part("benchmark_duration"), TIME, fails_at_zero=True),
@@ -111,13 +111,13 @@ def _distribution(metric: Tree) -> dict[str, float]:
     return {} if scale is None else spread(metric, scale=scale)
 
 
-def _asked(config: Tree) -> Asked:
+def _asked(config: Tree) -> ClaimedConfig:
     load, prompt = config.part("loadgen"), config.part("input").part("prompt")
     models = config.part("endpoint").raw("model_names")
     rate = load.positive("request_rate") if load.raw("request_rate") else None
     concurrency = load.count("concurrency")
     isl, osl = prompt.part("input_tokens"), prompt.part("output_tokens")
-    return Asked(
+    return ClaimedConfig(
         model=models[0] if isinstance(models, list) and models and isinstance(models[0], str) else None,
         isl=isl.amount("mean"),
         osl=osl.amount("mean"),

@@ -5,7 +5,7 @@ Only means of means are read: a mean of percentiles is the percentile of nothing
 
 from collections.abc import Iterator
 
-from bench.audit.claim import Asked, Claim, Metric, Said
+from bench.audit.claim import Claim, ClaimedConfig, ClaimedTotals, Metric
 from bench.metrics import ratio
 from warehouse.importers.aiperf.report import LATENCIES, statistic
 from warehouse.importers.format import Format
@@ -36,8 +36,8 @@ def read(document: Document, form: Format) -> Iterator[Claim]:
         concurrency, rate = asked.count("concurrency"), asked.amount("request_rate")
         yield Claim(
             lineage=form.lineage(document, place, "aiperf", version if isinstance(version, str) else None),
-            asked=Asked(concurrency=concurrency, request_rate_per_s=rate or None),
-            said=Said(
+            asked=ClaimedConfig(concurrency=concurrency, request_rate_per_s=rate or None),
+            said=ClaimedTotals(
                 request_throughput_per_s=statistic(one.part("request_throughput_avg"), REQUEST_RATE),
                 output_throughput_tok_per_s=statistic(one.part("output_token_throughput_avg"), TOKEN_RATE),
                 duration_s=statistic(one.part("benchmark_duration_avg"), TIME),

@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from bench.audit.claim import Asked, Claim, Kind, Metric, Outcome, Remark, Said
+from bench.audit.claim import Claim, ClaimedConfig, ClaimedTotals, Kind, Metric, Outcome, Remark
 from warehouse.importers.claims_table.claimed_metrics import Slot, slot_of
 from warehouse.importers.format import Format
 from warehouse.importers.parsing.document import Document
@@ -89,7 +89,7 @@ def _claim(rows: list[tuple[int, Row]], document: Document, this: Format) -> Cla
             document, place, engine_of(first.get("framework")), first.get("framework_version") or None
         ),
         asked=_asked(first, numbers),
-        said=Said(**numbers.parts["said"], stated_cause=numbers.cause),  # type: ignore[arg-type]  # slots name fields of float
+        said=ClaimedTotals(**numbers.parts["said"], stated_cause=numbers.cause),  # type: ignore[arg-type]  # slots name fields of float
         latency_s=_latency_s(numbers.parts["latency"]),
         remarks=tuple(numbers.remarks),
         kind=_kind(rows),
@@ -132,12 +132,12 @@ def _cause(row: Row, *, failed: bool) -> str | None:
     return notes.partition("status=")[2].partition(";")[0].strip() or None
 
 
-def _asked(row: Row, numbers: _Numbers) -> Asked:
+def _asked(row: Row, numbers: _Numbers) -> ClaimedConfig:
     load = whole(row.get("concurrency_or_batch", ""))
     is_batch = "e2el.mean" in numbers.parts["latency"] and "ttft.mean" not in numbers.parts["latency"]
     is_serving = bool(_SERVING & set(numbers.parts["said"])) or bool(numbers.parts["latency"])
     isl, osl = (read_quantity(row.get(name, "")) for name in ("isl", "osl"))
-    return Asked(
+    return ClaimedConfig(
         model=row.get("model") or None,
         precision=printed_precision(row.get("precision")),
         gpu=row.get("gpu") or None,

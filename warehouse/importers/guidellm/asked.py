@@ -3,20 +3,20 @@
 import json
 from typing import Any
 
-from bench.audit.claim import Asked
+from bench.audit.claim import ClaimedConfig
 from warehouse.importers.parsing.tree import Tree
 
 OPEN = frozenset({"constant", "poisson", "async"})
 
 
-def asked_of(report: Tree, one: Tree) -> Asked:
+def asked_of(report: Tree, one: Tree) -> ClaimedConfig:
     """The benchmark's configuration, None for what its report does not say."""
     strategy = _strategy(one)
     how = strategy.text("type_")
     is_open = None if how is None else how in OPEN
     data = _data(report, one)
     is_plain = not data.raw("prefix_buckets") and (data.count("turns") or 1) == 1
-    return Asked(
+    return ClaimedConfig(
         model=_model(one),
         # Later turns and shared prefixes lengthen prompts, and turns wait for each other whatever the rate.
         isl=data.positive("prompt_tokens") if is_plain else None,

@@ -7,7 +7,7 @@ off `duration`.
 
 from collections.abc import Iterator
 
-from bench.audit.claim import Asked, Claim, Metric, Said
+from bench.audit.claim import Claim, ClaimedConfig, ClaimedTotals, Metric
 from bench.errors import UnreadableResultError
 from warehouse.importers.format import Format
 from warehouse.importers.guidellm.asked import asked_of
@@ -52,10 +52,10 @@ def read(document: Document, form: Format) -> Iterator[Claim]:
         )
 
 
-def _said(one: Tree) -> Said:
+def _said(one: Tree) -> ClaimedTotals:
     metrics, totals = one.part("metrics"), _totals(one)
     has_answers = totals.count("successful") != 0
-    return Said(
+    return ClaimedTotals(
         completed=totals.count("successful"),
         failed=totals.count("errored"),
         duration_s=_duration(one),
@@ -122,7 +122,7 @@ def _between(part: Tree) -> float | None:
     return end - begin if begin is not None and end is not None and end > begin else None
 
 
-def _label(asked: Asked) -> str:
+def _label(asked: ClaimedConfig) -> str:
     if asked.request_rate_per_s is not None:
         return f"{asked.request_rate_per_s:g} requests/s"
     return f"concurrency {asked.concurrency}" if asked.concurrency is not None else ""

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bench.audit.claim import Series
+from bench.audit.claim import RequestSeries
 from bench.metrics import Floats, Ints
 from warehouse.importers.parsing.error_text import error_texts
 from warehouse.importers.parsing.tree import Tree
@@ -10,14 +10,14 @@ from warehouse.importers.parsing.tree import Tree
 MS = 1e-3
 
 
-def series_of(one: Tree, successful: int | None) -> Series | None:
+def series_of(one: Tree, successful: int | None) -> RequestSeries | None:
     """Its per-request data; None where the report has none, or only a sample of them."""
     requests = one.part("requests")
     good, bad = requests.parts("successful"), requests.parts("errored")
     if not good or len(good) != successful:
         return None
     every = [*good, *bad]
-    return Series(
+    return RequestSeries(
         input_tokens=_counts(every, len(good), ("prompt_tokens",)),
         output_tokens=_counts(every, len(good), ("output_tokens",)),
         is_ok=np.arange(len(every)) < len(good),

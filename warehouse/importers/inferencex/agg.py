@@ -5,7 +5,7 @@ Latencies are seconds though no key says so; throughputs are of one GPU, and `tp
 
 from collections.abc import Iterator
 
-from bench.audit.claim import Claim, Device, Said
+from bench.audit.claim import Claim, ClaimedTotals, Device
 from warehouse.importers.format import Format
 from warehouse.importers.inferencex.asked import read_asked
 from warehouse.importers.parsing.document import Document
@@ -43,10 +43,10 @@ def _claim(fields: Fields, document: Document, this: Format, place: str) -> Clai
     )
 
 
-def _said(fields: Fields, gpu_count: int | None) -> Said:
+def _said(fields: Fields, gpu_count: int | None) -> ClaimedTotals:
     # What one user sees: one over the median TPOT. The other statistics of it are those of TPOT turned round.
     input_per_gpu = fields.positive("input_tput_per_gpu")
-    return Said(
+    return ClaimedTotals(
         total_per_gpu_tok_per_s=fields.positive("tput_per_gpu"),
         output_per_gpu_tok_per_s=fields.positive("output_tput_per_gpu"),
         input_throughput_tok_per_s=input_per_gpu * gpu_count if input_per_gpu and gpu_count else None,

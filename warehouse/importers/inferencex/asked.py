@@ -1,17 +1,17 @@
 """The configuration that a row of InferenceX states, in its three schema versions."""
 
-from bench.audit.claim import Asked
+from bench.audit.claim import ClaimedConfig
 from warehouse.importers.parsing.fields import NOTHING, Fields
 from warehouse.importers.parsing.printed import engine_of, printed_precision
 
 
-def read_asked(fields: Fields) -> Asked:
+def read_asked(fields: Fields) -> ClaimedConfig:
     """What was asked for; booleans may be words."""
     spec = fields.raw("spec_decoding")
     is_speculative = spec if isinstance(spec, bool) else None
     if isinstance(spec, str):
         is_speculative = spec.strip().lower() not in (*NOTHING, "false", "off", "no")
-    return Asked(
+    return ClaimedConfig(
         model=fields.text("model", "infmax_model_prefix"),
         precision=printed_precision(fields.text("precision")),
         gpu=fields.text("hw", "device"),

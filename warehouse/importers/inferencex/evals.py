@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from bench.audit.claim import Claim, Said
+from bench.audit.claim import Claim, ClaimedTotals
 from warehouse.importers.format import Format
 from warehouse.importers.inferencex.asked import read_asked
 from warehouse.importers.parsing.document import Document
@@ -23,7 +23,7 @@ def _read(document: Document, this: Format) -> Iterator[Claim]:
             lineage=this.lineage(document, place, "InferenceX"),
             asked=asked,
             # A score of 0 is one: a server that answers nonsense.
-            said=Said(quality=fields.number("score")),
+            said=ClaimedTotals(quality=fields.number("score")),
             label=f"{fields.text('task')} of {asked.model}",
             remarks=tuple(fields.remarks),
             unread=fields.unread(),

@@ -6,7 +6,7 @@ Every statistic carries its units, and what ran natively stands beside what the 
 import re
 from collections.abc import Iterator
 
-from bench.audit.claim import Claim, Device, Metric, Said, ServerSaid
+from bench.audit.claim import Claim, ClaimedTotals, Device, Metric, ServerCounters
 from bench.errors import UnreadableResultError
 from warehouse.importers.format import Format
 from warehouse.importers.llmd.stack import asked_of, pairs_of
@@ -76,13 +76,13 @@ def _mean(part: Tree, units: dict[str, float], *, fails_at_zero: bool = False) -
     return (part.positive if fails_at_zero else part.amount)("mean", scale=scale)
 
 
-def _said(aggregate: Tree, time: Tree) -> Said:
+def _said(aggregate: Tree, time: Tree) -> ClaimedTotals:
     requests, rates = aggregate.part("requests"), aggregate.part("throughput")
     total, failures = requests.count("total"), requests.count("failures")
     cut_off = requests.count("incomplete") or 0
     completed = total - failures - cut_off if total is not None and failures is not None else None
     has_answers = completed is None or completed > 0
-    return Said(
+    return ClaimedTotals(
         completed=completed if completed is None or completed >= 0 else None,
         failed=failures,
         duration_s=span_s(time.text("duration")),
@@ -120,11 +120,11 @@ def _components(results: Tree) -> list[Tree]:
     return [each.part("aggregate") for each in results.part("observability").parts("components")]
 
 
-def _server(results: Tree) -> ServerSaid | None:
+def _server(results: Tree) -> ServerCounters | None:
     """Preemptions, if any component tells them; its token counters are means over scrapes and no differences."""
     told = [_mean(each.part("preemptions"), COUNT) for each in _components(results) if "preemptions" in each]
     known = [value for value in told if value is not None]
-    return ServerSaid(preemptions=sum(known)) if known else None
+    return ServerCounters(preemptions=sum(known)) if known else None
 
 
 def _device(results: Tree) -> Device | None:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bench.audit.claim import Asked, Pair
+from bench.audit.claim import ClaimedConfig, Pair
 from warehouse.importers.parsing.tree import Tree
 
 _IMAGE = re.compile(r".+/.+:(?P<tag>[\w.+-]+)")
@@ -13,7 +13,7 @@ FLAGS = {"--tensor-parallel-size": "tp", "--pipeline-parallel-size": "pp", "--da
 
 
 @dataclass(frozen=True)
-class Engine:
+class EngineComponent:
     """One component of the stack that is an inference engine."""
 
     said: Tree
@@ -42,7 +42,7 @@ class Engine:
         return None if count is None else count * (self.said.count("replicas") or 1)
 
 
-def asked_of(report: Tree) -> Asked:
+def asked_of(report: Tree) -> ClaimedConfig:
     """The configuration; of several engines what the first says, and the GPUs of all."""
     load = report.part("scenario").part("load").part("standardized")
     engines = _engines(report)
@@ -51,7 +51,7 @@ def asked_of(report: Tree) -> Asked:
     rate = load.positive("rate_qps") if "rate_qps" in load and not has_turns else None
     isl, osl = load.part("input_seq_len"), load.part("output_seq_len")
     spans = (isl.text("distribution"), osl.text("distribution"))
-    asked = Asked(
+    asked = ClaimedConfig(
         isl=None if has_turns else isl.amount("value"),
         osl=osl.amount("value"),
         has_fixed_lengths=None if None in spans else spans == ("fixed", "fixed"),
@@ -62,12 +62,12 @@ def asked_of(report: Tree) -> Asked:
     return _with_stack(asked, engines) if engines else asked
 
 
-def _with_stack(asked: Asked, engines: list[Engine]) -> Asked:
+def _with_stack(asked: ClaimedConfig, engines: list[EngineComponent]) -> ClaimedConfig:
     first = engines[0]
     gpus = [engine.gpus for engine in engines]
     version = first.said.text("tool_version")
     image = _IMAGE.fullmatch(version or "")
-    return Asked(
+    return ClaimedConfig(
         **{
             **vars(asked),
             "model": first.said.part("model").text("name"),
@@ -90,7 +90,7 @@ def pairs_of(report: Tree) -> tuple[Pair, ...]:
     return (*_load_pairs(report), *(pair for engine in _engines(report) for pair in _flag_pairs(engine)))
 
 
-def _flag_pairs(engine: Engine) -> Iterator[Pair]:
+def _flag_pairs(engine: EngineComponent) -> Iterator[Pair]:
     for flag, name in FLAGS.items():
         native, standardized = engine.args.number(flag), engine.parallelism.number(name)
         if native is not None and standardized is not None:
@@ -115,10 +115,10 @@ def _load_pairs(report: Tree) -> Iterator[Pair]:
             yield Pair("flag", f"{planned:g}", f"{rate:g}", where)
 
 
-def _engines(report: Tree) -> list[Engine]:
+def _engines(report: Tree) -> list[EngineComponent]:
     scenario = report.part("scenario")
     return [
-        Engine(each.part("standardized"), each.part("native"), each.part("metadata").text("label") or "stack")
+        EngineComponent(each.part("standardized"), each.part("native"), each.part("metadata").text("label") or "stack")
         for each in scenario.parts("stack")
         if each.part("standardized").text("kind") == "inference_engine"
     ]

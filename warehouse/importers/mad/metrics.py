@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
-from bench.audit.claim import Metric, Said
+from bench.audit.claim import ClaimedTotals, Metric
 from warehouse.importers.parsing.tree import Tree
 from warehouse.importers.parsing.units import REQUEST_RATE, TIME, TOKEN_RATE
 
@@ -50,7 +50,7 @@ _LATENCY = re.compile(
 class Reading:
     """What the rows of one run say so far."""
 
-    said: Said = field(default_factory=Said)
+    said: ClaimedTotals = field(default_factory=ClaimedTotals)
     latency_s: Mapping[Metric, Mapping[str, float]] = field(default_factory=dict)
 
     def with_metric(self, row: Tree, name: str, unit: str, value: float) -> Self:

@@ -5,7 +5,7 @@ A status of SUCCESS means that the command ended well and printed a number, no m
 
 from collections.abc import Callable, Iterator
 
-from bench.audit.claim import Asked, Claim, Said
+from bench.audit.claim import Claim, ClaimedConfig, ClaimedTotals
 from warehouse.importers.format import Format
 from warehouse.importers.mad.metrics import Reading
 from warehouse.importers.parsing.document import Document
@@ -29,7 +29,7 @@ def _read_with(row: _Row) -> Callable[[Document, Format], Iterator[Claim]]:
     return read
 
 
-def _claim(document: Document, form: Format, place: str, row: Tree, asked: Asked, reading: Reading) -> Claim:
+def _claim(document: Document, form: Format, place: str, row: Tree, asked: ClaimedConfig, reading: Reading) -> Claim:
     return Claim(
         lineage=form.lineage(document, place, "mad"),
         asked=asked,
@@ -43,8 +43,8 @@ def _claim(document: Document, form: Format, place: str, row: Tree, asked: Asked
     )
 
 
-def _asked(row: Tree) -> Asked:
-    return Asked(
+def _asked(row: Tree) -> ClaimedConfig:
+    return ClaimedConfig(
         model=row.text("model"),
         precision=printed_precision(row.text("dtype", "training_precision")),
         kv_precision=printed_precision(row.text("kv_cache_dtype")),
@@ -73,13 +73,13 @@ def _perf(document: Document, form: Format, place: str, row: Tree) -> Claim:
 def _latency(document: Document, form: Format, place: str, row: Tree) -> Claim:
     """Both times as the header says, in ms; that they may be seconds shows in their ratio to each other."""
     whole = row.positive("latency (ms)", scale=MS)
-    said = Said(latency_per_token_s=row.positive("latency_per_tkn (ms)", scale=MS))
+    said = ClaimedTotals(latency_per_token_s=row.positive("latency_per_tkn (ms)", scale=MS))
     reading = Reading(said, {"e2el": {"mean": whole}} if whole is not None else {})
     return _claim(document, form, place, row, _asked(row), reading)
 
 
 def _throughput(document: Document, form: Format, place: str, row: Tree) -> Claim:
-    said = Said(
+    said = ClaimedTotals(
         total_throughput_tok_per_s=row.positive("throughput_tot (tok/sec)"),
         output_throughput_tok_per_s=row.positive("throughput_gen (tok/sec)"),
     )

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from bench.audit.claim import Asked, Claim, Said
+from bench.audit.claim import Claim, ClaimedConfig, ClaimedTotals
 from bench.errors import UnreadableResultError
 from warehouse.importers.format import Format
 from warehouse.importers.parsing.document import Document
@@ -43,7 +43,7 @@ def _run(row: Any, at: int) -> tuple[str, ...]:
 def _claim(document: Document, form: Format, place: str, one: Tree) -> Claim:
     nodes, each = one.count("Nodes"), one.count("a#")
     model = one.text("Model")
-    asked = Asked(
+    asked = ClaimedConfig(
         model=one.text("UsedModel") or (None if model is None else _TARGET.sub("", model)),
         precision=printed_precision(one.text("weight_data_types")),
         gpu=one.text("Accelerator"),
@@ -61,13 +61,13 @@ def _claim(document: Document, form: Format, place: str, one: Tree) -> Claim:
     )
 
 
-def _said(one: Tree) -> Said:
+def _said(one: Tree) -> ClaimedTotals:
     unit = (one.text("Performance_Units") or "").lower()
     value = one.positive("Performance_Result")
     if unit == "tokens/s":
-        return Said(output_throughput_tok_per_s=value)
+        return ClaimedTotals(output_throughput_tok_per_s=value)
     if unit in REQUEST_RATE:
-        return Said(request_throughput_per_s=value)
+        return ClaimedTotals(request_throughput_per_s=value)
     if value is not None:
         one.remark("unit_unknown", f"Performance_Result has the unit {unit!r}, so it is left out")
-    return Said()
+    return ClaimedTotals()

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from bench.audit.claim import Asked, Claim, Metric, Said
+from bench.audit.claim import Claim, ClaimedConfig, ClaimedTotals, Metric
 from bench.errors import UnreadableResultError
 from warehouse.importers.format import Format
 from warehouse.importers.mlperf.rows import read_rows
@@ -37,7 +37,7 @@ def read(document: Document, form: Format) -> Iterator[Claim]:
     latency_s = _latency(one)
     claim = Claim(
         lineage=form.lineage(document, "", "loadgen"),
-        asked=Asked(
+        asked=ClaimedConfig(
             request_rate_per_s=one.positive("target_qps") if scenario == "Server" else None,
             is_open_loop=scenario == "Server" if scenario in ("Server", "Offline") else None,
         ),
@@ -63,11 +63,11 @@ def _lines(text: str) -> dict[str, str]:
     return found
 
 
-def _said(one: Tree, scenario: str) -> Said:
+def _said(one: Tree, scenario: str) -> ClaimedTotals:
     """Samples and tokens a second; LoadGen counts the tokens that were generated."""
     rate = one.positive("Completed samples per second", "Samples per second")
     tokens = one.positive("Completed tokens per second", "Tokens per second")
-    said = Said(request_throughput_per_s=rate, output_throughput_tok_per_s=tokens)
+    said = ClaimedTotals(request_throughput_per_s=rate, output_throughput_tok_per_s=tokens)
     # All samples of Offline are one query, and its last answer ends the run.
     return replace(
         said, request_rate_sent_per_s=one.positive("Scheduled samples per second") if scenario == "Server" else None

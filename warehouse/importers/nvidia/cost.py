@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from bench.audit.claim import Said
+from bench.audit.claim import ClaimedTotals
 from warehouse.importers.parsing.tree import Tree
 
 COST_REL = 0.02  # the tolerance of cost_identity
@@ -12,9 +12,9 @@ _KEY = re.compile(r"cost_per_(?P<per>1m|1k|million|thousand)_(?:(?P<which>input|
 _PER_MILLION = {"1m": 1.0, "million": 1.0, "1k": 1e3, "thousand": 1e3}
 
 
-def cost_of(cost: Tree, output_tok_per_s: float | None, usd_per_hour: float | None) -> Said:
+def cost_of(cost: Tree, output_tok_per_s: float | None, usd_per_hour: float | None) -> ClaimedTotals:
     """Every cost it states; one whose key does not say of which tokens is kept apart and remarked upon."""
-    said = Said(output_throughput_tok_per_s=output_tok_per_s)
+    said = ClaimedTotals(output_throughput_tok_per_s=output_tok_per_s)
     for name in cost.names():
         found = _KEY.fullmatch(name)
         value = cost.positive(name, scale=_PER_MILLION[found["per"]]) if found else None

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from bench.audit.claim import Asked, Claim, Said
+from bench.audit.claim import Claim, ClaimedConfig, ClaimedTotals
 from warehouse.importers.format import Format
 from warehouse.importers.nvidia.cost import cost_of
 from warehouse.importers.parsing.document import Document
@@ -46,10 +46,10 @@ def read(document: Document, form: Format) -> Iterator[Claim]:
         yield _cost_claim(document, form, cost, about)
 
 
-def _about(metadata: Tree) -> Asked:
+def _about(metadata: Tree) -> ClaimedConfig:
     gpu, count = _gpus(metadata.text("gpu"))
     framework = metadata.text("framework")
-    return Asked(
+    return ClaimedConfig(
         model=metadata.text("model"),
         precision=printed_precision(metadata.text("precision")),
         gpu=gpu,
@@ -60,10 +60,10 @@ def _about(metadata: Tree) -> Asked:
     )
 
 
-def _claim(document: Document, form: Format, place: str, row: Tree, about: Asked) -> Claim:
+def _claim(document: Document, form: Format, place: str, row: Tree, about: ClaimedConfig) -> Claim:
     isl, osl = row.positive("input_length", "input_len"), row.positive("output_length", "output_len", "output_tokens")
     latency = row.positive("avg_latency_sec")
-    said = Said(
+    said = ClaimedTotals(
         completed=row.count("successful_requests"),
         failed=row.count("failed_requests"),
         duration_s=row.positive("wall_time_sec", "time_sec"),
@@ -83,9 +83,9 @@ def _claim(document: Document, form: Format, place: str, row: Tree, about: Asked
     )
 
 
-def _asked(row: Tree, about: Asked, isl: float | None, osl: float | None, said: Said) -> Asked:
+def _asked(row: Tree, about: ClaimedConfig, isl: float | None, osl: float | None, said: ClaimedTotals) -> ClaimedConfig:
     tp, pp = row.count("tp"), row.count("pp")
-    own = Asked(
+    own = ClaimedConfig(
         isl=isl,
         osl=osl,
         tp_size=tp,
@@ -97,11 +97,11 @@ def _asked(row: Tree, about: Asked, isl: float | None, osl: float | None, said: 
     return own.filled_from(about)
 
 
-def _cost_claim(document: Document, form: Format, cost: Tree, about: Asked) -> Claim:
+def _cost_claim(document: Document, form: Format, cost: Tree, about: ClaimedConfig) -> Claim:
     per_hour = cost.positive("hourly_cost_usd")
     own = Claim(
         lineage=form.lineage(document, "cost_analysis"),
-        asked=Asked(usd_per_hour=per_hour),
+        asked=ClaimedConfig(usd_per_hour=per_hour),
         said=cost_of(cost, cost.positive("throughput_tok_s", "throughput_tokens_per_sec"), per_hour),
         remarks=cost.all_remarks(),
         label="cost analysis",
@@ -117,7 +117,7 @@ def _read_csv(document: Document, form: Format) -> Iterator[Claim]:
         framework = row.text("Framework")
         gpu, count = _gpus(row.text("GPU"))
         tp, pp = row.count("TP"), row.count("PP")
-        asked = Asked(
+        asked = ClaimedConfig(
             model=row.text("Model"),
             precision=printed_precision(row.text("Precision")),
             gpu=gpu,
@@ -140,31 +140,31 @@ def _read_csv(document: Document, form: Format) -> Iterator[Claim]:
         )
 
 
-def _throughput(row: Tree) -> Said:
+def _throughput(row: Tree) -> ClaimedTotals:
     """What the cell says: a number and the tokens it counts; 0 is a failed run."""
     text = row.text("Throughput")
     found = _THROUGHPUT.fullmatch(text or "")
     if found is None:
         if text is not None:
             row.remark("unreadable_value", f"Throughput = {text!r:.60} begins with no number, so it is left out")
-        return Said()
+        return ClaimedTotals()
     value, unit = float(found["number"].replace(",", "")), found["unit"].lower()
     if value <= 0:
         row.remark("failed_not_zero", f"Throughput is {text}")
-        return Said()
+        return ClaimedTotals()
     return _counted(row, value, unit)
 
 
-def _counted(row: Tree, value: float, unit: str) -> Said:
+def _counted(row: Tree, value: float, unit: str) -> ClaimedTotals:
     if "tok" not in unit:
         row.remark("unit_unknown", f"Throughput has the unit {unit!r}, so it is left out")
-        return Said()
+        return ClaimedTotals()
     if "output" in unit or "generated" in unit:
-        return Said(output_throughput_tok_per_s=value)
+        return ClaimedTotals(output_throughput_tok_per_s=value)
     if "total" in unit:
-        return Said(total_throughput_tok_per_s=value)
+        return ClaimedTotals(total_throughput_tok_per_s=value)
     row.remark("tokens_ambiguous", f"Throughput in {unit!r} does not say which tokens")
-    return Said(unstated_throughput_tok_per_s=value)
+    return ClaimedTotals(unstated_throughput_tok_per_s=value)
 
 
 def _gpus(text: str | None) -> tuple[str | None, int | None]:
@@ -173,7 +173,7 @@ def _gpus(text: str | None) -> tuple[str | None, int | None]:
     return (text, None) if found is None else (found["gpu"], int(found["count"]))
 
 
-def _label(asked: Asked) -> str:
+def _label(asked: ClaimedConfig) -> str:
     at = "" if asked.concurrency is None else f" at {asked.concurrency}"
     return f"{asked.isl:g}/{asked.osl:g}{at}" if asked.isl is not None and asked.osl is not None else at.strip()
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from bench.audit.claim import Asked, Claim, Metric, Series
+from bench.audit.claim import Claim, ClaimedConfig, Metric, RequestSeries
 from warehouse.importers.format import Format
 from warehouse.importers.parsing.document import Document
 from warehouse.importers.parsing.fields import Fields
@@ -24,9 +24,9 @@ def _read(document: Document, this: Format) -> Iterator[Claim]:
     latency_s: dict[Metric, dict[str, float]] = {"e2el": stated} if stated else {}
     yield Claim(
         lineage=this.lineage(document, tool="vllm bench latency"),
-        asked=Asked(model=model, engine="vllm"),
+        asked=ClaimedConfig(model=model, engine="vllm"),
         latency_s=latency_s,
-        series=None if iterations is None or not len(iterations) else Series(iteration_s=iterations),
+        series=None if iterations is None or not len(iterations) else RequestSeries(iteration_s=iterations),
         label=f"{model or 'a model that is not named'}, whole batches",
         remarks=(*fields.remarks, *percentiles.remarks),
         unread=fields.unread(),

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from bench.audit.claim import Asked, Claim, Said, Series
+from bench.audit.claim import Claim, ClaimedConfig, ClaimedTotals, RequestSeries
 from bench.metrics import Bools, Floats
 from warehouse.importers.format import Format
 from warehouse.importers.parsing.arrays import Lengths, read_gaps
@@ -69,10 +69,10 @@ def serve_claim(
     )
 
 
-def _asked(fields: Fields) -> Asked:
+def _asked(fields: Fields) -> ClaimedConfig:
     rate = fields.raw("request_rate")
     per_s = None if isinstance(rate, float) and math.isinf(rate) else fields.positive("request_rate")
-    return Asked(
+    return ClaimedConfig(
         model=fields.text("model_id"),
         precision=fields.text("precision", "dtype"),
         gpu=fields.text("gpu"),
@@ -90,12 +90,12 @@ def _asked(fields: Fields) -> Asked:
     )
 
 
-def _said(fields: Fields) -> Said:
+def _said(fields: Fields) -> ClaimedTotals:
     failed = fields.integer("failed")
     named = fields.raw("failed_requests")
     if failed is None and isinstance(named, list):
         failed = len(named)
-    return Said(
+    return ClaimedTotals(
         completed=fields.integer("completed"),
         failed=failed,
         duration_s=fields.positive("duration"),
@@ -111,7 +111,7 @@ def _said(fields: Fields) -> Said:
     )
 
 
-def read_series(fields: Fields) -> Series | None:
+def read_series(fields: Fields) -> RequestSeries | None:
     """The per-request arrays of a detailed result, None where it has none; one of another length is left out."""
     is_ok = _is_ok(fields)
     input_tokens, output_tokens = fields.counts("input_lens"), fields.counts("output_lens")
@@ -123,7 +123,7 @@ def read_series(fields: Fields) -> Series | None:
     lengths = Lengths(fields, len(first))
     gap_at = gap_at if lengths.fitting("itls", None if gap_at is None else gap_at[1:]) is not None else None
     is_ok = lengths.fitting("errors", is_ok)
-    return Series(
+    return RequestSeries(
         input_tokens=lengths.fitting("input_lens", input_tokens),
         output_tokens=lengths.fitting("output_lens", output_tokens),
         is_ok=is_ok,
@@ -149,7 +149,7 @@ def _of_the_good(times: Floats | None, is_ok: Bools | None) -> Floats | None:
     return times if times is None or is_ok is None else np.where(is_ok, times, np.nan)
 
 
-def _label(asked: Asked) -> str:
+def _label(asked: ClaimedConfig) -> str:
     load = [f"concurrency {asked.concurrency}"] if asked.concurrency is not None else []
     rate = [f"{asked.request_rate_per_s:g} requests/s"] if asked.request_rate_per_s is not None else []
     return ", ".join([asked.model or "a model that is not named", *load, *rate])

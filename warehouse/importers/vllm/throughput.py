@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from bench.audit.claim import Asked, Claim, Said
+from bench.audit.claim import Claim, ClaimedConfig, ClaimedTotals
 from warehouse.importers.format import Format
 from warehouse.importers.parsing.document import Document
 from warehouse.importers.parsing.fields import Fields
@@ -13,7 +13,7 @@ _ALWAYS = ("elapsed_time", "num_requests", "total_num_tokens", "requests_per_sec
 def _read(document: Document, this: Format) -> Iterator[Claim]:
     fields = Fields(document.json, document.name)
     count, model = fields.integer("num_requests"), fields.text("model_id")
-    said = Said(
+    said = ClaimedTotals(
         completed=count,
         duration_s=fields.positive("elapsed_time"),
         request_throughput_per_s=fields.positive("requests_per_second"),
@@ -21,7 +21,7 @@ def _read(document: Document, this: Format) -> Iterator[Claim]:
     )
     yield Claim(
         lineage=this.lineage(document, tool="vllm bench throughput"),
-        asked=Asked(model=model, engine="vllm", request_count=count),
+        asked=ClaimedConfig(model=model, engine="vllm", request_count=count),
         said=said,
         label=f"{model or 'a model that is not named'}, {count} requests offline",
         remarks=tuple(fields.remarks),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.audit.claim import ServerSaid
+from bench.audit.claim import ServerCounters
 from tests.bench.claims import changed, findings, found, missing
 
 
@@ -86,9 +86,9 @@ def test_a_failure_blamed_on_a_context_that_was_long_enough_fails() -> None:
 
 
 def test_more_tokens_than_the_kv_cache_holds_fail_unless_some_were_preempted() -> None:
-    kept = changed(server=ServerSaid(kv_cache_tokens=10_000.0, preemptions=0.0))
-    preempted = changed(server=ServerSaid(kv_cache_tokens=10_000.0, preemptions=7.0))
-    roomy = changed(server=ServerSaid(kv_cache_tokens=1_000_000.0, preemptions=0.0))
+    kept = changed(server=ServerCounters(kv_cache_tokens=10_000.0, preemptions=0.0))
+    preempted = changed(server=ServerCounters(kv_cache_tokens=10_000.0, preemptions=7.0))
+    roomy = changed(server=ServerCounters(kv_cache_tokens=1_000_000.0, preemptions=0.0))
 
     assert found(kept) == {"kv_capacity": "FAIL"}
     assert "kv_capacity" in found(preempted)

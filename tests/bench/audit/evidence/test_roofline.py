@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.audit.claim import Claim, ServerSaid
+from bench.audit.claim import Claim, ServerCounters
 from tests.bench.claims import HEALTHY, changed, findings, found, missing
 
 
@@ -74,7 +74,7 @@ def test_prompts_that_a_cache_may_have_given_are_not_counted_as_computed() -> No
     assert found(changed(None, fast))["roofline_compute"] == "FAIL"
     assert "roofline_compute" not in found(changed(cached, fast))
     assert "roofline_compute" not in found(
-        changed(cached, fast, server=ServerSaid(prefix_hits=0.95e6, prefix_queries=1e6))
+        changed(cached, fast, server=ServerCounters(prefix_hits=0.95e6, prefix_queries=1e6))
     )
 
 

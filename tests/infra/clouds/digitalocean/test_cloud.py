@@ -12,7 +12,7 @@ import pytest
 from bench.errors import CloudDeniedError, CloudError, CloudRefusedError, LeaseError, LostReplyError
 from bench.machine.names import MachineName
 from infra.clouds import dead_man_switch
-from infra.clouds.cloud import Order
+from infra.clouds.cloud import MachineOrder
 from infra.clouds.digitalocean.client import Calls
 from infra.clouds.digitalocean.cloud import DigitalOcean
 from infra.clouds.digitalocean.parsing import PricedSize
@@ -40,9 +40,9 @@ class TestDigitalOcean(CloudContract):
         return rig.ledger
 
 
-def order(rig: Rig, kind: str = KIND, region: str = "atl1") -> Order:
+def order(rig: Rig, kind: str = KIND, region: str = "atl1") -> MachineOrder:
     offer = next(one for one in rig.cloud.offers() if (one.kind, one.region) == (kind, region))
-    return Order(MachineName("01k9x", 1, rig.clock.now()), offer)
+    return MachineOrder(MachineName("01k9x", 1, rig.clock.now()), offer)
 
 
 def test_prices_are_those_of_today(rig: Rig) -> None:
