@@ -24,7 +24,7 @@ from tasks.golden import find_golden
 from tasks.leases import alive, give_back_leftovers
 from tasks.loading import keep_end, load, report
 from tasks.machine import as_rented, can_be_replaced, prepare_machine, provision, reach, teardown
-from tasks.measuring import ask_tasks, bring_up, has_tasks, is_serving, make_bench, measure, shut_down
+from tasks.measuring import ask_tasks, bring_up, has_tasks, is_serving, make_context, measure, shut_down
 from tasks.model_cache import fill_bucket
 from tasks.planning import missing_runs, plan_night
 from tasks.salvage import upload_runs
@@ -112,8 +112,8 @@ def benchmark_machine(night: NightRecord, progress: UUID) -> None:
             fill_bucket(night, lease, prepared.model)
             with spending(night, lease.lease_id, "calibrate"):
                 calibration = calibrate_client(night, lease)
-            bench = make_bench(night, lease, site, prepared.model, calibration, golden)
-            measure_runs(bench, prepared.engine, progress)
+            context = make_context(night, lease, site, prepared.model, calibration, golden)
+            measure_runs(context, prepared.engine, progress)
     finally:
         teardown(lease, volume)
 
@@ -130,47 +130,47 @@ def prepare_in_parallel(night: NightRecord, lease: Lease, site: MachinePaths, vo
     return prepared
 
 
-def measure_runs(bench: RunContext, engine: EngineAt, artifact: UUID) -> None:
+def measure_runs(context: RunContext, engine: EngineAt, artifact: UUID) -> None:
     """Measure every missing run of the night in its order, each on a living server that fits it.
 
     A server that will not start fails every run that needs it; one that dies under a run is started again for the next.
     """
-    runs = missing_runs(bench.night)
-    progress = NightProgress(bench.night, done=len(bench.night.runs) - len(runs), artifact=artifact)
+    runs = missing_runs(context.night)
+    progress = NightProgress(context.night, done=len(context.night.runs) - len(runs), artifact=artifact)
     running: RunningServer | NightbenchError | None = None
     server_id = None
     for run in runs:
         fits = run.scenario.server_id == server_id
-        if isinstance(running, RunningServer) and not (fits and is_serving(bench, running)):
-            shut_down(bench, running)
+        if isinstance(running, RunningServer) and not (fits and is_serving(context, running)):
+            shut_down(context, running)
             running = None
         if running is None or not fits:
-            with spending(bench.night, bench.lease.lease_id, "serve"):
-                running, server_id = try_server(bench, run, engine), run.scenario.server_id
-        with spending(bench.night, bench.lease.lease_id, "measure", run):
-            measure(bench, run, running, progress.within_run)
-        upload_runs(bench.night.night, is_paid_for=True)
+            with spending(context.night, context.lease.lease_id, "serve"):
+                running, server_id = try_server(context, run, engine), run.scenario.server_id
+        with spending(context.night, context.lease.lease_id, "measure", run):
+            measure(context, run, running, progress.within_run)
+        upload_runs(context.night.night, is_paid_for=True)
         progress.run_is_over()
     if isinstance(running, RunningServer):
-        ask_its_tasks(bench, runs[-1], running)
-        shut_down(bench, running)
+        ask_its_tasks(context, runs[-1], running)
+        shut_down(context, running)
 
 
-def ask_its_tasks(bench: RunContext, run: PlannedRun, running: RunningServer) -> None:
+def ask_its_tasks(context: RunContext, run: PlannedRun, running: RunningServer) -> None:
     """Ask what only shows in the answers, of the very process that was measured and after all of it was."""
-    if not has_tasks(bench, run):
+    if not has_tasks(context, run):
         return
     try:
-        with spending(bench.night, bench.lease.lease_id, LM_EVAL):
-            ask_tasks(bench, run, running)
+        with spending(context.night, context.lease.lease_id, LM_EVAL):
+            ask_tasks(context, run, running)
     except BudgetError as error:  # everything is measured: the night does not end for this
         get_run_logger().warning("lm-eval was not run: %s", error)
-    upload_runs(bench.night.night, is_paid_for=True)
+    upload_runs(context.night.night, is_paid_for=True)
 
 
-def try_server(bench: RunContext, run: PlannedRun, engine: EngineAt) -> RunningServer | NightbenchError:
+def try_server(context: RunContext, run: PlannedRun, engine: EngineAt) -> RunningServer | NightbenchError:
     """The server for a run, or the error that kept it from coming up; anything we do not understand is raised."""
-    state = bring_up(bench, run, engine, return_state=True)
+    state = bring_up(context, run, engine, return_state=True)
     outcome = state.result(raise_on_failure=False)
     if isinstance(outcome, (RunningServer, NightbenchError)):
         return outcome

@@ -152,9 +152,9 @@ def _doubts_of_bucket(suite: Suite) -> Iterator[str]:
 def _price(machine: Machine, cloud: Cloud | None, size: MachineKind | None) -> Price:
     if cloud is None:
         return _price_on_record(machine, size, "no token is set to ask with")
-    wish = replace(wish_of(machine), usd_per_hour_max=None, budget_usd=None)  # what is too dear is told, not hidden
+    request = replace(wish_of(machine), usd_per_hour_max=None, budget_usd=None)  # what is too dear is told, not hidden
     try:
-        fine = fitting(cloud.offers(), cloud.regions(), wish, cloud.name)
+        fine = fitting(cloud.offers(), cloud.regions(), request, cloud.name)
     except CloudDeniedError:
         raise
     except LeaseError as error:

@@ -19,7 +19,7 @@ from infra.remote.deploy import lock_hashes
 from infra.remote.ssh_host import SshHost
 from infra.settings import Settings
 from tasks.places import cloud_named, image_cloud, is_rented
-from tasks.reaching import access_of, listener, machine_of, wait_for_machine
+from tasks.reaching import access_of, machine_of, make_reporter, wait_for_machine
 
 
 def content_for(night: NightRecord) -> str:
@@ -48,8 +48,8 @@ def install(lease: Lease, night: NightRecord) -> None:
     """Put everything on the machine that a night needs there, except the model."""
     wait_for_machine(Settings(), lease)
     machine = machine_of(lease)
-    machine.do(operations.check_machine, listener(), night.suite.machine, is_rented(lease))
-    machine.do(operations.ready_engine, listener(), night.suite.engine, is_rented(lease))
+    machine.run(operations.check_machine, make_reporter(), night.suite.machine, is_rented(lease))
+    machine.run(operations.ready_engine, make_reporter(), night.suite.engine, is_rented(lease))
 
 
 @task(task_run_name="snapshot", cache_policy=NO_CACHE, persist_result=False)

@@ -28,7 +28,7 @@ from tasks.leases import forget_old_keys, give_back_leftovers, report_lease, rep
 from tasks.model_cache import look_in_bucket
 from tasks.places import CLOUDS, cloud_named, is_rented, ledger, wanted_machine
 from tasks.planning import missing_runs
-from tasks.reaching import listener, machine_of, wait_for_machine
+from tasks.reaching import machine_of, make_reporter, wait_for_machine
 from tasks.spending import spent_usd
 from tasks.volumes import label_of, let_go
 
@@ -60,10 +60,10 @@ def provision(night: NightRecord, golden: Snapshot | None) -> Lease:
     if night.target in reaped.failed_clouds:
         raise LeaseError(f"nothing is rented while an earlier machine is not given back: {reaped.why()}")
     cloud = cloud_named(settings, night.target)
-    wish = replace(wish_of(wanted_machine(night), patience_s=settings.capacity_wait_s), golden=golden)
-    wish = after_spending(wish, spent_usd(book, night))
+    request = replace(wish_of(wanted_machine(night), patience_s=settings.capacity_wait_s), golden=golden)
+    request = after_spending(request, spent_usd(book, night))
     try:
-        lease = take_lease(cloud, book, WallClock(), wish, night=night.night, say=log.warning)
+        lease = take_lease(cloud, book, WallClock(), request, night=night.night, say=log.warning)
     finally:
         report_night(settings, night.night)  # what could not be rented is capacity history
     log.info("rented %s at %.2f USD/h until %s", lease.machine_id, lease.usd_per_hour, lease.expires_at)
@@ -93,7 +93,7 @@ def bring_home(cloud: Cloud, lease: Lease, volume: Volume | None) -> None:
         log.info("%s: there is nothing to bring home", silence)
         return
     try:
-        machine_of(lease).leave()
+        machine_of(lease).collect_and_clean()
     except NightbenchError as error:
         log.warning("what machine %s still holds of the night stays there: %s", lease.machine_id, error)
     else:
@@ -105,9 +105,9 @@ def bring_home(cloud: Cloud, lease: Lease, volume: Volume | None) -> None:
 def reach(lease: Lease, asked: Machine) -> MachinePaths:
     """Wait until the machine does what it is asked, look whether it is what we want, and make a place on it."""
     wait_for_machine(Settings(), lease)
-    machine, hear = machine_of(lease), listener()
-    found = machine.do(operations.check_machine, hear, asked, is_rented(lease))
-    site = machine.do(operations.find_site, hear, lease.machine_id or lease.lease_id)
+    machine, reporter = machine_of(lease), make_reporter()
+    found = machine.run(operations.check_machine, reporter, asked, is_rented(lease))
+    site = machine.run(operations.find_site, reporter, lease.machine_id or lease.lease_id)
     return replace(site, scratch=Path(found.scratch) if found.scratch else None)
 
 
@@ -118,7 +118,7 @@ def prepare_machine(lease: Lease, site: MachinePaths, suite: Suite, volume: Volu
     found = look_in_bucket(suite.model, get_run_logger().info)
     with_lm_eval = suite.quality.lm_eval is not None
     terms = PrepareOptions(lease.lease_id, is_rented(lease), site.scratch, mount, found.kept, with_lm_eval)
-    prepared = machine_of(lease).do(operations.prepare, listener(), suite.engine, suite.model, terms)
+    prepared = machine_of(lease).run(operations.prepare, make_reporter(), suite.engine, suite.model, terms)
     prepared = replace(prepared, model=found.explain(prepared.model))
     took = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in prepared.stage_s.items())
     get_run_logger().info("engine and model are there: %s", took)
@@ -129,7 +129,7 @@ def mounted(lease: Lease, volume: Volume) -> Path | None:
     """Where the model's volume is on its machine; None where it cannot be used there."""
     cloud = cloud_named(Settings(), lease.cloud)
     try:
-        return machine_of(lease).do(operations.mount_volume, listener(), label_of(volume, cloud.prefix))
+        return machine_of(lease).run(operations.mount_volume, make_reporter(), label_of(volume, cloud.prefix))
     except MachineUnfitError as error:
         get_run_logger().warning("the model goes to the machine's own disk: %s", error)
         return None

@@ -20,12 +20,12 @@ from infra.measurement.run import RunContext
 from infra.models.models import PreparedModel
 from infra.settings import Settings
 from infra.storage import store
-from tasks.reaching import listener, machine_under
+from tasks.reaching import machine_under, make_reporter
 
 ROOT = Path(__file__).parent.parent
 
 
-def make_bench(
+def make_context(
     night: NightRecord,
     lease: Lease,
     site: MachinePaths,
@@ -67,17 +67,17 @@ def _git_commit() -> str | None:
 
 
 @task(task_run_name="server for {run.scenario.name}", cache_policy=NO_CACHE, persist_result=False)
-def bring_up(bench: RunContext, run: PlannedRun, engine: EngineAt) -> RunningServer:
+def bring_up(context: RunContext, run: PlannedRun, engine: EngineAt) -> RunningServer:
     """Start a server for this run's scenario; not retried, a server that will not start is a result."""
-    return machine_under(bench).do(operations.bring_up, listener(), bench, run, engine)
+    return machine_under(context).run(operations.bring_up, make_reporter(), context, run, engine)
 
 
 @task(task_run_name="measure {run.scenario.name} #{run.repeat}", cache_policy=NO_CACHE, persist_result=False)
 def measure(
-    bench: RunContext, run: PlannedRun, running: RunningServer | NightbenchError, progress: Callable[[float], None]
+    context: RunContext, run: PlannedRun, running: RunningServer | NightbenchError, progress: Callable[[float], None]
 ) -> RunRecord:
     """Measure one run; never retried, a second try would hide the instability we are here to see."""
-    record = machine_under(bench).do(operations.measure, listener(progress), bench, run, running)
+    record = machine_under(context).run(operations.measure, make_reporter(progress), context, run, running)
     say = get_run_logger().info if record.outcome == "measured" else get_run_logger().error
     say(
         "%s #%d (%s): %s %s",
@@ -91,11 +91,11 @@ def measure(
 
 
 @task(task_run_name="lm-eval on {run.scenario.server_id}", cache_policy=NO_CACHE, persist_result=False)
-def ask_tasks(bench: RunContext, run: PlannedRun, running: RunningServer) -> None:
+def ask_tasks(context: RunContext, run: PlannedRun, running: RunningServer) -> None:
     """Ask the server of this run the suite's tasks, once a night; no trouble with it ends a night that is measured."""
     log = get_run_logger()
     try:
-        record = machine_under(bench).do(operations.ask_tasks, listener(), bench, run.scenario, running)
+        record = machine_under(context).run(operations.ask_tasks, make_reporter(), context, run.scenario, running)
     except NightbenchError as error:
         log.error("lm-eval was not run: %s", error)  # noqa: TRY400 - a sentence for a person; there is nothing to trace
         return
@@ -104,18 +104,18 @@ def ask_tasks(bench: RunContext, run: PlannedRun, running: RunningServer) -> Non
         say("lm-eval, %s: %s %s", task_asked.task, task_asked.outcome, task_asked.reason or "")
 
 
-def has_tasks(bench: RunContext, run: PlannedRun) -> bool:
+def has_tasks(context: RunContext, run: PlannedRun) -> bool:
     """Whether the server of this run is still to be asked tasks in this night."""
-    folder = store.lm_eval_folder(Settings().data, bench.night.night, run.scenario.server_id)
-    return bench.night.suite.quality.lm_eval is not None and not folder.exists()
+    folder = store.lm_eval_folder(Settings().data, context.night.night, run.scenario.server_id)
+    return context.night.suite.quality.lm_eval is not None and not folder.exists()
 
 
 @task(task_run_name="stop server", cache_policy=NO_CACHE, persist_result=False, retries=2, retry_delay_seconds=1)
-def shut_down(bench: RunContext, running: RunningServer) -> None:
+def shut_down(context: RunContext, running: RunningServer) -> None:
     """Stop the server's whole process tree; safe to repeat."""
-    machine_under(bench).do(operations.shut_down, listener(), running)
+    machine_under(context).run(operations.shut_down, make_reporter(), running)
 
 
-def is_serving(bench: RunContext, running: RunningServer) -> bool:
+def is_serving(context: RunContext, running: RunningServer) -> bool:
     """Whether a server still answers."""
-    return machine_under(bench).do(operations.is_serving, listener(), running)
+    return machine_under(context).run(operations.is_serving, make_reporter(), running)

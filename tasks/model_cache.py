@@ -21,7 +21,7 @@ from infra.models.models import PreparedModel
 from infra.models.parts import CachedModel, FetchResult, Part
 from infra.settings import Settings
 from infra.storage.object_store import ObjectStore, RequestLimits
-from tasks.reaching import listener, machine_of
+from tasks.reaching import machine_of, make_reporter
 from tasks.salvage import place_of, require_place
 from tasks.spending import spending
 
@@ -92,7 +92,7 @@ def fill_bucket(night: NightRecord, lease: Lease, model: PreparedModel) -> None:
         return
     try:
         shelf = _shelf(Settings(), night.suite.model)
-        files = machine_of(lease).do(operations.list_model, listener(), model)
+        files = machine_of(lease).run(operations.list_model, make_reporter(), model)
         damaged = model.came.damaged if model.came else ()
         if damaged or not shelf.has(files):
             with spending(night, lease.lease_id, STAGE, most_s=minutes * 60.0):
@@ -110,6 +110,6 @@ def upload_model(lease: Lease, model: PreparedModel, pieces: tuple[Part, ...], s
     """Have the machine upload these pieces; ObjectStoreError where it did not get to the end of it."""
     log = get_run_logger()
     log.info("uploading %.2f GB of the model, for %.0f s at most", sum(one.size for one in pieces) / 1e9, seconds)
-    sent = machine_of(lease).do(operations.keep_model, listener(), model, pieces, seconds, lease.lease_id)
+    sent = machine_of(lease).run(operations.keep_model, make_reporter(), model, pieces, seconds, lease.lease_id)
     if sent.why is not None:
         raise ObjectStoreError(f"{sent.why}; what is there is gone on with the next night")

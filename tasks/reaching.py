@@ -31,20 +31,20 @@ def machine_of(lease: Lease) -> Executor:
     if lease.cloud == "local":
         return LocalExecutor()
     access = access_of(settings, lease)
-    duty = (lease.lease_id, lease.night, settings.data.absolute(), settings.machine_python)
-    return _far_machine(access, duty, settings.ssh_patience_s)
+    context = (lease.lease_id, lease.night, settings.data.absolute(), settings.machine_python)
+    return _remote_executor(access, context, settings.ssh_patience_s)
 
 
-def machine_under(bench: RunContext) -> Executor:
+def machine_under(context: RunContext) -> Executor:
     """The machine that a bench stands on."""
-    return machine_of(ledger(Settings()).lease(bench.lease.lease_id))
+    return machine_of(ledger(Settings()).lease(context.lease.lease_id))
 
 
 @lru_cache(maxsize=4)
-def _far_machine(access: Access, duty: tuple[str, str, Path, str | None], patience_s: float) -> SshExecutor:
+def _remote_executor(access: Access, context: tuple[str, str, Path, str | None], patience_s: float) -> SshExecutor:
     """A machine over SSH, kept with its connection for the next verb."""
     told = {name: os.environ[name] for name in TOLD if os.environ.get(name)}
-    return SshExecutor(SshHost(access, patience_s=patience_s), LeaseContext(*duty, told))
+    return SshExecutor(SshHost(access, patience_s=patience_s), LeaseContext(*context, told))
 
 
 def access_of(settings: Settings, lease: Lease) -> Access:
@@ -66,6 +66,6 @@ def wait_for_machine(settings: Settings, lease: Lease) -> None:
         wait_until_ready(SshHost(access), settings.ssh_ready_s, is_booted)
 
 
-def listener(progress: Callable[[float], None] = lambda _share: None) -> Reporter:
+def make_reporter(progress: Callable[[float], None] = lambda _share: None) -> Reporter:
     """Whoever reads the log of the run that calls this."""
     return Reporter(get_run_logger().info, progress)

@@ -29,7 +29,9 @@ POLL_FIRST_S, POLL_S = 0.2, 1.0
 LAST_CHARS = 1500
 LEAVE_PATIENCE_S = 30.0
 # After these there is something on the machine that belongs into the night's folder here.
-LEAVES_SOMETHING = frozenset(verb.__name__ for verb in (find_site, calibrate, bring_up, measure, ask_tasks, shut_down))
+LEAVES_SOMETHING = frozenset(
+    operation.__name__ for operation in (find_site, calibrate, bring_up, measure, ask_tasks, shut_down)
+)
 
 # A host's owner may say things in host.env, an engine of their own say; what we bring comes after it.
 _RUN = """secret=$0 code=$1; shift
@@ -59,11 +61,13 @@ END_PATIENCE_S = 10.0
 class Executor(Protocol):
     """Does what a night asks for, where the engine runs."""
 
-    def do(self, verb: Callable[Concatenate[Reporter, P], T], hear: Reporter, *args: P.args, **kwargs: P.kwargs) -> T:
+    def run(
+        self, operation: Callable[Concatenate[Reporter, P], T], reporter: Reporter, *args: P.args, **kwargs: P.kwargs
+    ) -> T:
         """Carry out one of infra.agent.operations; what it raises there is raised here."""
         ...
 
-    def leave(self) -> None:
+    def collect_and_clean(self) -> None:
         """Bring home what is left of the night; what stays behind is only what another night can use again."""
         ...
 
@@ -71,11 +75,13 @@ class Executor(Protocol):
 class LocalExecutor:
     """The computer at hand: a verb is a call, and everything is at home already."""
 
-    def do(self, verb: Callable[Concatenate[Reporter, P], T], hear: Reporter, *args: P.args, **kwargs: P.kwargs) -> T:
+    def run(
+        self, operation: Callable[Concatenate[Reporter, P], T], reporter: Reporter, *args: P.args, **kwargs: P.kwargs
+    ) -> T:
         """Call it."""
-        return verb(hear, *args, **kwargs)
+        return operation(reporter, *args, **kwargs)
 
-    def leave(self) -> None:
+    def collect_and_clean(self) -> None:
         """There is nothing to bring home."""
 
 
@@ -101,14 +107,16 @@ class LeaseContext:
 class SshExecutor:
     """A machine over SSH: a verb is an errand, a process of its own there, which a lost connection does not end."""
 
-    def __init__(self, host: Host, duty: LeaseContext, sleep: Callable[[float], None] = time.sleep) -> None:
+    def __init__(self, host: Host, lease: LeaseContext, sleep: Callable[[float], None] = time.sleep) -> None:
         self._host = host
-        self._duty = duty
+        self._lease = lease
         self._sleep = sleep
         self._shipped: DeployedCode | None = None
         self._sent: set[str] = set()
 
-    def do(self, verb: Callable[Concatenate[Reporter, P], T], hear: Reporter, *args: P.args, **kwargs: P.kwargs) -> T:
+    def run(
+        self, operation: Callable[Concatenate[Reporter, P], T], reporter: Reporter, *args: P.args, **kwargs: P.kwargs
+    ) -> T:
         """Carry it out there and bring home what came of it."""
         if kwargs:
             raise TypeError("an errand's arguments are given by place")
@@ -116,51 +124,51 @@ class SshExecutor:
             if isinstance(run, PlannedRun):
                 self._send_inputs(run)
         try:
-            answer: T = self._errand(verb, hear, args)
+            answer: T = self._errand(operation, reporter, args)
         except ServerStartError:
             self._bring_home()  # why it did not start is in its log
             raise
-        if verb.__name__ in LEAVES_SOMETHING:
+        if operation.__name__ in LEAVES_SOMETHING:
             self._bring_home()
         return answer
 
-    def _errand(self, verb: Callable[..., Any], hear: Reporter, args: tuple[Any, ...]) -> Any:
-        folder = f"{self._duty.folder}/{verb.__name__}-{uuid.uuid4().hex[:8]}"
-        argv = self._argv(hear, folder)
+    def _errand(self, operation: Callable[..., Any], reporter: Reporter, args: tuple[Any, ...]) -> Any:
+        folder = f"{self._lease.folder}/{operation.__name__}-{uuid.uuid4().hex[:8]}"
+        argv = self._argv(reporter, folder)
         with tempfile.TemporaryDirectory() as name:
             arguments = Path(name) / remote_job.ARGUMENTS
-            arguments.write_bytes(remote_job.write_arguments(verb, args))
+            arguments.write_bytes(remote_job.write_arguments(operation, args))
             self._host.put(arguments, f"{folder}/{remote_job.ARGUMENTS}", mode=0o600)
         self._host.start_detached(argv, folder)
-        seen, said = self._follow(folder, hear)
+        seen, said = self._follow(folder, reporter)
         answer = f"{shlex.quote(folder)}/{remote_job.ANSWER}"
         text = self._host.ask(f"[ ! -e {answer} ] || cat {answer}")
         if not text.strip():
             ending = f"exit code {seen.exit_code}" if seen.state == "ended" else "no exit code, so it was killed"
             raise RemoteJobLostError(
-                f"{verb.__name__} ended on {self._host.access} without an answer ({ending}): "
+                f"{operation.__name__} ended on {self._host.access} without an answer ({ending}): "
                 f"{said.strip()[-LAST_CHARS:] or 'it said nothing'}"
             )
-        return remote_job.read_answer(verb, text.encode(), str(self._host.access))
+        return remote_job.read_answer(operation, text.encode(), str(self._host.access))
 
-    def _argv(self, hear: Reporter, folder: str) -> list[str]:
+    def _argv(self, reporter: Reporter, folder: str) -> list[str]:
         """How an errand is started: the environment it needs, and our code before anything that is installed."""
         if self._shipped is None:
-            self._shipped = deploy(self._host, self._duty.python, hear.say, self._sleep)
-            self._host.put_secret_environment(self._duty.environment, f"{self._duty.folder}/secret.env")
-        shell = ["sh", "-c", _RUN.replace("{home}", HOME), f"{self._duty.folder}/secret.env", self._shipped.code]
+            self._shipped = deploy(self._host, self._lease.python, reporter.say, self._sleep)
+            self._host.put_secret_environment(self._lease.environment, f"{self._lease.folder}/secret.env")
+        shell = ["sh", "-c", _RUN.replace("{home}", HOME), f"{self._lease.folder}/secret.env", self._shipped.code]
         # The mark is there before the program is, so that whoever ends the lease finds it at any moment.
         return [
             *shell,
             "env",
-            f"{MARK}={self._duty.lease_id}",
+            f"{MARK}={self._lease.lease_id}",
             self._shipped.python,
             "-m",
             "infra.agent.remote_job",
             folder,
         ]
 
-    def _follow(self, folder: str, hear: Reporter) -> tuple[JobStatus, str]:
+    def _follow(self, folder: str, reporter: Reporter) -> tuple[JobStatus, str]:
         """Pass on what an errand says until it has ended; gives its end and its last words."""
         pause_s, count, rest, last = POLL_FIRST_S, 0, b"", ""
         while True:
@@ -172,7 +180,7 @@ class SshExecutor:
             for line in filter(None, lines):
                 text = line.decode(errors="replace")
                 last = f"{last}\n{text}"[-LAST_CHARS:]
-                remote_job.read_line(text, hear)
+                remote_job.read_line(text, reporter)
             if seen.state != "running" and not seen.log:
                 return seen, last
             if seen.state == "running":
@@ -185,18 +193,18 @@ class SshExecutor:
                 self._host.put(file, f"{DATA}/{place_of(digest)}")
                 self._sent.add(digest)
 
-    def leave(self) -> None:
+    def collect_and_clean(self) -> None:
         """End what still runs, bring home what is left of the night, and remove it and the lease's own files there."""
         self._host.close()
         self._host = self._host.with_patience(LEAVE_PATIENCE_S)  # what costs money is not kept for a few logs
-        end_marked(self._host, self._duty.lease_id)
+        end_marked(self._host, self._lease.lease_id)
         self._bring_home()
-        self._host.ask(f"rm -rf {DATA}/runs/{self._duty.night} {self._duty.folder}")
+        self._host.ask(f"rm -rf {DATA}/runs/{self._lease.night} {self._lease.folder}")
         self._host.close()
 
     def _bring_home(self) -> None:
         """Bring home each whole run folder, and each log and table that has grown."""
-        there, here = f"{DATA}/runs/{self._duty.night}", store.night_folder(self._duty.data, self._duty.night)
+        there, here = f"{DATA}/runs/{self._lease.night}", store.night_folder(self._lease.data, self._lease.night)
         listed = self._host.ask(_LIST.format(folder=there)).splitlines()
         for entry in filter(None, map(_LISTED.fullmatch, listed)):
             target = here / entry["name"]

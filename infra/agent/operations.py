@@ -66,29 +66,29 @@ class PrepareOptions:
     with_lm_eval: bool = False  # the harness's environment is made as well
 
 
-def check_machine(hear: Reporter, asked: Machine, is_rented: bool) -> Fitness:
+def check_machine(reporter: Reporter, asked: Machine, is_rented: bool) -> Fitness:
     """Look whether the machine is what the suite asks for, made so where it is rented; else MachineUnfitError."""
     demand = MachineRequirements(
         folder=str(Settings().data.absolute()), gpu_count=asked.gpu_count, gpu=asked.gpu, is_rented=is_rented
     )
-    return preflight.check_machine(demand, hear.say)
+    return preflight.check_machine(demand, reporter.say)
 
 
-def find_site(hear: Reporter, machine_id: str) -> MachinePaths:
+def find_site(reporter: Reporter, machine_id: str) -> MachinePaths:
     """Make the place for what runs under a lease, and look at the machine."""
-    del hear
+    del reporter
     data = Settings().data.absolute()
     machine = data / "machines" / machine_id
     machine.mkdir(parents=True, exist_ok=True)
     return MachinePaths(data, machine, read_host())
 
 
-def ready_engine(hear: Reporter, engine: Engine, is_rented: bool) -> EngineAt:
+def ready_engine(reporter: Reporter, engine: Engine, is_rented: bool) -> EngineAt:
     """Find the engine that the suite asks for, or install it; on a rented machine docker may be installed for it."""
-    return install.ready_engine(engine, Settings(), hear.say, is_rented=is_rented)
+    return install.ready_engine(engine, Settings(), reporter.say, is_rented=is_rented)
 
 
-def prepare(hear: Reporter, engine: Engine, model: Model, terms: PrepareOptions) -> Prepared:
+def prepare(reporter: Reporter, engine: Engine, model: Model, terms: PrepareOptions) -> Prepared:
     """Put the engine and the weights on the machine, at the same time; the first failure ends the other."""
     settings = Settings()
     asked = preparing.PrepareRequest(
@@ -100,83 +100,85 @@ def prepare(hear: Reporter, engine: Engine, model: Model, terms: PrepareOptions)
         kept=terms.kept,
         with_lm_eval=terms.with_lm_eval,
     )
-    return preparing.prepare(asked, settings, hear.say)
+    return preparing.prepare(asked, settings, reporter.say)
 
 
 def _disk_for_models(terms: PrepareOptions, settings: Settings) -> Path:
     return terms.volume or terms.scratch or settings.data.absolute()
 
 
-def mount_volume(hear: Reporter, label: str) -> Path:
+def mount_volume(reporter: Reporter, label: str) -> Path:
     """Mount the volume with this label, which the cloud has attached, and return where; else MachineUnfitError."""
-    return volume_mount.mount_volume(label, Settings().data.absolute() / "volumes" / label, hear.say)
+    return volume_mount.mount_volume(label, Settings().data.absolute() / "volumes" / label, reporter.say)
 
 
-def list_model(hear: Reporter, model: PreparedModel) -> tuple[CachedFile, ...]:
+def list_model(reporter: Reporter, model: PreparedModel) -> tuple[CachedFile, ...]:
     """Every file of a model that was put there, with its hash."""
-    del hear
+    del reporter
     return list_files(model.path)
 
 
 def keep_model(
-    hear: Reporter, model: PreparedModel, pieces: tuple[Part, ...], seconds: float, lease_id: str
+    reporter: Reporter, model: PreparedModel, pieces: tuple[Part, ...], seconds: float, lease_id: str
 ) -> UploadResult:
     """Upload these pieces of a model within so many seconds; what was not is said, not raised."""
     sent = put_pieces(model.path, pieces, seconds, preparing.hub_of(Settings(), lease_id))
-    hear.say(f"uploaded {sent.bytes / 1e9:.2f} GB of {model.name}")
+    reporter.say(f"uploaded {sent.bytes / 1e9:.2f} GB of {model.name}")
     return sent
 
 
-def calibrate(hear: Reporter, night: NightRecord) -> Calibration:
+def calibrate(reporter: Reporter, night: NightRecord) -> Calibration:
     """Measure the load client's own error on this machine, or find what it was calibrated for."""
     settings = Settings()
-    return calibrate_night(settings.data.absolute(), night, settings.cache, hear.say)
+    return calibrate_night(settings.data.absolute(), night, settings.cache, reporter.say)
 
 
-def bring_up(hear: Reporter, bench: RunContext, run: PlannedRun, engine: EngineAt) -> RunningServer:
+def bring_up(reporter: Reporter, context: RunContext, run: PlannedRun, engine: EngineAt) -> RunningServer:
     """Start a server for this run's scenario and return once it is ready; a ServerStartError has its log's words."""
-    servers = store.night_folder(bench.data, bench.night.night) / "servers"
+    servers = store.night_folder(context.data, context.night.night) / "servers"
     count = len(list(servers.glob(f"{run.scenario.server_id}-*.log")))
     what = ServerRequest(
         engine=engine,
         scenario=run.scenario,
-        model=bench.model.path,
-        machine=bench.machine,
+        model=context.model.path,
+        machine=context.machine,
         log=servers / f"{run.scenario.server_id}-{count}.log",
-        lease_id=bench.lease.lease_id,
+        lease_id=context.lease.lease_id,
         port=Settings().engine_port,
-        ready_timeout_s=bench.night.suite.ready_timeout_s,
+        ready_timeout_s=context.night.suite.ready_timeout_s,
     )
-    return server.bring_up(what, hear.say)
+    return server.bring_up(what, reporter.say)
 
 
-def is_serving(hear: Reporter, running: RunningServer) -> bool:
+def is_serving(reporter: Reporter, running: RunningServer) -> bool:
     """Whether a server still answers."""
-    del hear
+    del reporter
     return server.is_serving(running)
 
 
-def measure(hear: Reporter, bench: RunContext, run: PlannedRun, running: RunningServer | NightbenchError) -> RunRecord:
+def measure(
+    reporter: Reporter, context: RunContext, run: PlannedRun, running: RunningServer | NightbenchError
+) -> RunRecord:
     """Measure one run into its run folder; a failure that we understand is a record as well."""
-    return measuring.measure(bench, run, running, hear.progress)
+    return measuring.measure(context, run, running, reporter.progress)
 
 
-def ask_tasks(hear: Reporter, bench: RunContext, scenario: Scenario, running: RunningServer) -> LmEvalRecord:
+def ask_tasks(reporter: Reporter, context: RunContext, scenario: Scenario, running: RunningServer) -> LmEvalRecord:
     """Ask a server the suite's tasks of lm-eval, into a folder of its own; one that gives no score has a reason."""
-    return lm_eval.ask_tasks(bench, scenario, running, hear.say)
+    return lm_eval.ask_tasks(context, scenario, running, reporter.say)
 
 
-def shut_down(hear: Reporter, running: RunningServer) -> None:
+def shut_down(reporter: Reporter, running: RunningServer) -> None:
     """Stop the server's whole process tree; safe to repeat."""
     server.stop(running)
-    hear.say(f"server {running.pid} is stopped")
+    reporter.say(f"server {running.pid} is stopped")
 
 
 # What a machine can be asked for by name. Nothing else runs on one as an errand.
 OPERATIONS: MappingProxyType[str, Callable[..., Any]] = MappingProxyType(
     {
-        verb.__name__: verb
-        for verb in (
+        operation.__name__: operation
+        for operation in (
             find_site,
             check_machine,
             ready_engine,

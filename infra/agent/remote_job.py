@@ -28,46 +28,48 @@ ARGUMENTS, ANSWER = "arguments.json", "answer.json"
 Verb = Callable[..., Any]
 
 
-def write_arguments(verb: Verb, arguments: tuple[Any, ...]) -> bytes:
+def write_arguments(operation: Verb, arguments: tuple[Any, ...]) -> bytes:
     """What a machine is sent: the verb's name, and each argument by its annotation."""
-    packed = [_pack(hint, value) for hint, value in zip(_hints(verb)[0], arguments, strict=True)]
-    return json.dumps({"verb": verb.__name__, "arguments": packed}).encode()
+    packed = [_pack(hint, value) for hint, value in zip(_hints(operation)[0], arguments, strict=True)]
+    return json.dumps({"verb": operation.__name__, "arguments": packed}).encode()
 
 
 def read_arguments(text: bytes) -> tuple[Verb, list[Any]]:
     """The verb and its arguments; KeyError where there is no such verb, ValidationError where they are not its own."""
     asked = json.loads(text)
-    verb = OPERATIONS[asked["verb"]]
-    return verb, [_unpack(hint, one) for hint, one in zip(_hints(verb)[0], asked["arguments"], strict=True)]
+    operation = OPERATIONS[asked["verb"]]
+    return operation, [_unpack(hint, one) for hint, one in zip(_hints(operation)[0], asked["arguments"], strict=True)]
 
 
-def write_answer(verb: Verb, answer: object) -> bytes:
+def write_answer(operation: Verb, answer: object) -> bytes:
     """What a machine answers: a value of the verb's kind, an error that we understand, or a crash's traceback."""
     if isinstance(answer, BaseException) and not isinstance(answer, NightbenchError):
         said = "".join(traceback.format_exception(answer))
         return json.dumps({"crashed": said}).encode()
-    return json.dumps(_pack(_hints(verb)[1], answer)).encode()
+    return json.dumps(_pack(_hints(operation)[1], answer)).encode()
 
 
-def read_answer(verb: Verb, text: bytes, machine: str) -> Any:
+def read_answer(operation: Verb, text: bytes, machine: str) -> Any:
     """The verb's answer; the error that it ended with is raised here as there, and ErrandCrashedError for a crash."""
     try:
         answer = json.loads(text)
         if "crashed" in answer:
-            raise RemoteJobCrashedError(f"{verb.__name__} crashed on {machine}: {answer['crashed']}")
-        found = _unpack(_hints(verb)[1], answer)
+            raise RemoteJobCrashedError(f"{operation.__name__} crashed on {machine}: {answer['crashed']}")
+        found = _unpack(_hints(operation)[1], answer)
     except (ValueError, KeyError, TypeError) as error:
-        raise RemoteJobCrashedError(f"what {machine} answers to {verb.__name__} cannot be read: {error}") from error
+        raise RemoteJobCrashedError(
+            f"what {machine} answers to {operation.__name__} cannot be read: {error}"
+        ) from error
     if isinstance(found, NightbenchError):
         raise found
     return found
 
 
 @functools.cache
-def _hints(verb: Verb) -> tuple[list[TypeAdapter[Any]], TypeAdapter[Any]]:
+def _hints(operation: Verb) -> tuple[list[TypeAdapter[Any]], TypeAdapter[Any]]:
     """How each argument after the listener is written, and the answer."""
-    hints = get_type_hints(verb)
-    names = list(signature(verb).parameters)[1:]
+    hints = get_type_hints(operation)
+    names = list(signature(operation).parameters)[1:]
     return [_adapter(hints[name]) for name in names], _adapter(hints["return"])
 
 
@@ -101,17 +103,17 @@ def _error(error: str, said: str, stage: str | None) -> NightbenchError:
     return made
 
 
-def read_line(line: str, hear: Reporter) -> None:
+def read_line(line: str, reporter: Reporter) -> None:
     """Pass on one line of an errand's log."""
     try:
         told = json.loads(line)
         if set(told) == {"progress"}:
-            hear.progress(float(told["progress"]))
+            reporter.progress(float(told["progress"]))
             return
         line = str(told["say"])
     except (ValueError, KeyError, TypeError):
         pass  # what a program printed
-    hear.say(line)
+    reporter.say(line)
 
 
 def carry_out(folder: Path) -> int:
@@ -121,14 +123,14 @@ def carry_out(folder: Path) -> int:
         sys.stdout.write(json.dumps(words) + "\n")
         sys.stdout.flush()
 
-    verb, arguments = read_arguments((folder / ARGUMENTS).read_bytes())
+    operation, arguments = read_arguments((folder / ARGUMENTS).read_bytes())
     answer: object
     try:
-        answer = verb(Reporter(lambda line: tell(say=line), lambda share: tell(progress=share)), *arguments)
+        answer = operation(Reporter(lambda line: tell(say=line), lambda share: tell(progress=share)), *arguments)
     except Exception as error:  # noqa: BLE001 - said to whoever asked, who raises it
         answer = error
     aside = folder / f"{ANSWER}.tmp"
-    aside.write_bytes(write_answer(verb, answer))
+    aside.write_bytes(write_answer(operation, answer))
     aside.replace(folder / ANSWER)
     return int(isinstance(answer, Exception) and not isinstance(answer, NightbenchError))
 

@@ -94,7 +94,7 @@ def _follow(process: subprocess.Popen[bytes], layers: "_Layers") -> str:
             for line in lines:
                 words = line.decode(errors="replace").strip()
                 last.append(words)
-                layers.hear(words)
+                layers.reporter(words)
             if not piece:
                 process.wait()
                 return " | ".join([*last, unfinished.decode(errors="replace")]).rstrip(" |")
@@ -110,7 +110,7 @@ class _Layers:
         self._told = time.monotonic()
         say(f"pulling {image}")
 
-    def hear(self, line: str) -> None:
+    def reporter(self, line: str) -> None:
         """One line of docker's."""
         layer, _, state = line.partition(": ")
         if state in ("Pulling fs layer", "Already exists"):

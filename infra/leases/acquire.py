@@ -39,7 +39,7 @@ def take_lease(
     cloud: Cloud,
     ledger: Ledger,
     clock: Clock,
-    wish: LeaseRequest,
+    request: LeaseRequest,
     *,
     night: str,
     say: Say = silent,
@@ -49,7 +49,7 @@ def take_lease(
     Called again by the same process for the same night, it takes up what it began. Raises LeaseError where the cloud
     does not know the kind, where everything is too dear or taken, and where it refuses; nothing is left rented then.
     """
-    taking = _Taking(cloud, ledger, clock, wish, night, say)
+    taking = _Taking(cloud, ledger, clock, request, night, say)
     begun = [lease for lease in ledger.open_leases() if lease.night == night and lease.cloud == cloud.name]
     try:
         for lease in begun:
@@ -68,7 +68,7 @@ class _Taking:
     cloud: Cloud
     ledger: Ledger
     clock: Clock
-    wish: LeaseRequest
+    request: LeaseRequest
     night: str
     say: Say
     patience: ActivationTimeouts = field(default_factory=ActivationTimeouts)
@@ -81,7 +81,7 @@ class _Taking:
 
     def by_plan(self) -> Lease:
         """Go through the plan from round to round until a machine is up or patience ends."""
-        until = self.clock.now() + timedelta(seconds=self.wish.patience_s)
+        until = self.clock.now() + timedelta(seconds=self.request.patience_s)
         pause_s = ROUND_PAUSE_S
         while True:
             if self.one_round():
@@ -94,7 +94,7 @@ class _Taking:
 
     def one_round(self) -> bool:
         """Try each offer of the plan once; whether one gave a machine."""
-        plan = deque(self.affordable(fitting(self.cloud.offers(), self.cloud.regions(), self.wish, self.cloud.name)))
+        plan = deque(self.affordable(fitting(self.cloud.offers(), self.cloud.regions(), self.request, self.cloud.name)))
         tries: Counter[Offer] = Counter()
         while plan:
             offer = plan.popleft()
@@ -120,13 +120,13 @@ class _Taking:
         left = [offer for offer in offers if not self.is_too_dear(offer)]
         if offers and not left:
             cheapest = min(offers, key=lambda offer: offer.usd_per_hour)
-            why = why_too_dear(cheapest, self.wish, self.spent_usd())
+            why = why_too_dear(cheapest, self.request, self.spent_usd())
             raise LeaseError(f"{self.cloud.name}: {why}; nothing is rented, after {self.attempt} tries")
         return left
 
     def is_too_dear(self, offer: Offer) -> bool:
         """Whether earlier attempts have used up what this one may cost."""
-        return bool(self.attempt) and why_too_dear(offer, self.wish, self.spent_usd()) is not None
+        return bool(self.attempt) and why_too_dear(offer, self.request, self.spent_usd()) is not None
 
     def spent_usd(self) -> float:
         """What the machines of earlier attempts may have cost at most, the cloud's minimum included."""
@@ -138,7 +138,7 @@ class _Taking:
 
     def exhausted(self) -> LeaseError:
         """Why there is no machine, in a sentence."""
-        kinds = " or ".join(dict.fromkeys(choice.kind for choice in self.wish.choices))
+        kinds = " or ".join(dict.fromkeys(choice.kind for choice in self.request.choices))
         said = f"; the last try: {self.fates[-1].reason}" if self.fates else ""
         return NoCapacityError(
             f"{self.cloud.name} has no {kinds} to give now, after {self.attempt} tries{said}; nothing is rented: "
@@ -149,11 +149,11 @@ class _Taking:
         """One attempt, written down before and after; None where its machine is up."""
         self.attempt += 1
         self.named = ()
-        expires_at = self.clock.now() + timedelta(minutes=self.wish.minutes)
+        expires_at = self.clock.now() + timedelta(minutes=self.request.minutes)
         name = MachineName(self.lease_id, self.attempt, expires_at, self.cloud.prefix)
         self.ledger.intend(self.lease_id, self.intent(offer, name))
         self.asked.append(str(name))
-        fate = self.create_and_wait(MachineOrder(name, offer, image_for(offer, self.wish)))
+        fate = self.create_and_wait(MachineOrder(name, offer, image_for(offer, self.request)))
         self.end_attempt(fate)
         if fate is not None:
             self.say(f"attempt {self.attempt}, {offer.kind} in {offer.region}: {fate.reason}")
@@ -171,8 +171,8 @@ class _Taking:
             kind=offer.kind,
             region=offer.region,
             is_spot=offer.is_spot,
-            budget_usd=self.wish.budget_usd,
-            image=image_for(offer, self.wish),
+            budget_usd=self.request.budget_usd,
+            image=image_for(offer, self.request),
         )
 
     def create_and_wait(self, order: MachineOrder) -> AttemptFailure | None:
@@ -180,7 +180,7 @@ class _Taking:
         try:
             found = create(self.cloud, self.clock, order)
         except NoCapacityError as error:
-            allowed = self.wish.regions
+            allowed = self.request.regions
             near = [replace(order.offer, region=region) for region in error.regions]
             self.named = tuple(offer for offer in near if not allowed or offer.region in allowed)
             return AttemptFailure("no-capacity", str(error))
@@ -210,7 +210,7 @@ class _Taking:
         offer = replace(offer, usd_per_hour=max(offer.usd_per_hour, found.usd_per_hour or 0.0))
         self.ledger.hold(self.lease_id, found.machine_id, offer.usd_per_hour)
         found = self.keep_one(found)
-        too_dear = why_too_dear(offer, self.wish)
+        too_dear = why_too_dear(offer, self.request)
         up = (
             AttemptFailure("refused", too_dear)
             if too_dear
@@ -240,7 +240,7 @@ class _Taking:
 
     def rid_of(self, targets: list[ReleaseTarget]) -> None:
         """Destroy what is not wanted; raises LeaseError where it stays."""
-        left = destroy(self.cloud, self.clock, targets, patience_s=self.wish.minutes * 60, say=self.say)
+        left = destroy(self.cloud, self.clock, targets, patience_s=self.request.minutes * 60, say=self.say)
         if left:
             raise LeaseError(f"{left[0]} is not wanted and cannot be given back ({left[0].trouble}): nightbench reap")
 

@@ -48,66 +48,66 @@ def wish_of(machine: Machine, *, patience_s: float = 0.0) -> LeaseRequest:
     )
 
 
-def after_spending(wish: LeaseRequest, spent_usd: float) -> LeaseRequest:
+def after_spending(request: LeaseRequest, spent_usd: float) -> LeaseRequest:
     """The wish of a night that has spent this much already: what is left of its budget buys as much less time."""
-    if wish.budget_usd is None or spent_usd <= 0:
-        return wish
-    left = max(0.0, 1.0 - spent_usd / wish.budget_usd)
-    return replace(wish, spent_usd=spent_usd, minutes=wish.minutes * left)
+    if request.budget_usd is None or spent_usd <= 0:
+        return request
+    left = max(0.0, 1.0 - spent_usd / request.budget_usd)
+    return replace(request, spent_usd=spent_usd, minutes=request.minutes * left)
 
 
-def image_for(offer: Offer, wish: LeaseRequest) -> str | None:
+def image_for(offer: Offer, request: LeaseRequest) -> str | None:
     """What a machine of this offer boots; None: what the cloud has for its kind."""
-    if wish.golden is not None and offer.region in wish.golden.regions:
-        return wish.golden.snapshot_id
-    return wish.image
+    if request.golden is not None and offer.region in request.golden.regions:
+        return request.golden.snapshot_id
+    return request.image
 
 
-def fitting(offers: Sequence[Offer], regions: Sequence[str], wish: LeaseRequest, where: str) -> list[Offer]:
+def fitting(offers: Sequence[Offer], regions: Sequence[str], request: LeaseRequest, where: str) -> list[Offer]:
     """The offers that fit a wish and can be had now, in the order in which to try them; empty where all are taken.
 
     Raises LeaseError where the cloud knows none of the kinds, or not a region, or where every one costs too much.
     """
-    wanted = [kind for choice in wish.choices for kind in _kinds(choice.kind, wish.spot)]
+    wanted = [kind for choice in request.choices for kind in _kinds(choice.kind, request.spot)]
     known = [offer for offer in offers if offer.kind in wanted]
     if not known:
         asked = " or ".join(map(repr, dict.fromkeys(wanted)))
         have = ", ".join(sorted({offer.kind for offer in offers})) or "nothing"
         raise LeaseError(f"{where} offers no machine of kind {asked}, only {have}: change machine.kind or --target")
-    _require_regions(regions, wish, where)
-    if all(why_too_dear(offer, wish) for offer in known):
+    _require_regions(regions, request, where)
+    if all(why_too_dear(offer, request) for offer in known):
         cheapest = min(known, key=lambda offer: offer.usd_per_hour)
-        raise LeaseError(f"{where}: {why_too_dear(cheapest, wish)}; nothing was rented")
-    fine = [offer for offer in known if offer.is_available and not why_too_dear(offer, wish)]
+        raise LeaseError(f"{where}: {why_too_dear(cheapest, request)}; nothing was rented")
+    fine = [offer for offer in known if offer.is_available and not why_too_dear(offer, request)]
     return list(dict.fromkeys(
         offer
-        for choice in wish.choices
-        for kind in _kinds(choice.kind, wish.spot)
-        for region in ((choice.region,) if choice.region else wish.regions or (None,))
+        for choice in request.choices
+        for kind in _kinds(choice.kind, request.spot)
+        for region in ((choice.region,) if choice.region else request.regions or (None,))
         for offer in fine
         if offer.kind == kind and region in (None, offer.region)
     ))  # fmt: skip
 
 
-def _require_regions(regions: Sequence[str], wish: LeaseRequest, where: str) -> None:
-    asked = [*wish.regions, *(choice.region for choice in wish.choices if choice.region)]
+def _require_regions(regions: Sequence[str], request: LeaseRequest, where: str) -> None:
+    asked = [*request.regions, *(choice.region for choice in request.choices if choice.region)]
     unknown = [region for region in asked if regions and region not in regions]
     if unknown:
         raise LeaseError(f"{where} has no region {unknown[0]!r}, only {', '.join(sorted(regions))}: change the suite")
 
 
-def why_too_dear(offer: Offer, wish: LeaseRequest, spent_usd: float = 0.0) -> str | None:
+def why_too_dear(offer: Offer, request: LeaseRequest, spent_usd: float = 0.0) -> str | None:
     """Why an offer costs more than the wish allows, as a sentence; None where it does not."""
     price = f"{offer.kind} costs {offer.usd_per_hour:.2f} USD/h"
-    if wish.usd_per_hour_max is not None and offer.usd_per_hour > wish.usd_per_hour_max:
-        return f"{price}, more than machine.usd_per_hour_max = {wish.usd_per_hour_max:.2f}: raise it, or wait"
-    spent_usd += wish.spent_usd
-    most = spent_usd + offer.usd_per_hour * max(wish.minutes, BILLED_MINUTES_MIN) / 60
-    if wish.budget_usd is not None and most > wish.budget_usd:
+    if request.usd_per_hour_max is not None and offer.usd_per_hour > request.usd_per_hour_max:
+        return f"{price}, more than machine.usd_per_hour_max = {request.usd_per_hour_max:.2f}: raise it, or wait"
+    spent_usd += request.spent_usd
+    most = spent_usd + offer.usd_per_hour * max(request.minutes, BILLED_MINUTES_MIN) / 60
+    if request.budget_usd is not None and most > request.budget_usd:
         spent = f" after {spent_usd:.2f} USD spent" if spent_usd else ""
         return (
-            f"{price}, so {wish.minutes:g} minutes cost up to {most:.2f} USD{spent}, more than "
-            f"machine.budget_usd = {wish.budget_usd:.2f}: raise it, or shorten machine.lease_minutes"
+            f"{price}, so {request.minutes:g} minutes cost up to {most:.2f} USD{spent}, more than "
+            f"machine.budget_usd = {request.budget_usd:.2f}: raise it, or shorten machine.lease_minutes"
         )
     return None
 

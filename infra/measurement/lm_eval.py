@@ -33,7 +33,7 @@ Say = Callable[[str], None]
 class _Asking:
     """The tasks and their server, the folder that is written, and until when (of the monotonic clock) there is time."""
 
-    bench: RunContext
+    context: RunContext
     scenario: Scenario
     running: RunningServer
     asked: LmEval
@@ -42,25 +42,25 @@ class _Asking:
     until: float
 
 
-def ask_tasks(bench: RunContext, scenario: Scenario, running: RunningServer, say: Say) -> LmEvalRecord:
+def ask_tasks(context: RunContext, scenario: Scenario, running: RunningServer, say: Say) -> LmEvalRecord:
     """Ask every task of the suite and return the record, which is then on disk; never fails for the harness's sake.
 
     `scenario` is any of this server's. Nothing of the harness is left running. The suite must have tasks.
     """
-    asked = bench.night.suite.quality.lm_eval
+    asked = context.night.suite.quality.lm_eval
     if asked is None:
-        raise LmEvalError(f"the suite {bench.night.suite.name} has no tasks of lm-eval: give it [quality.lm_eval]")
-    partial = store.start_folder(store.lm_eval_folder(bench.data, bench.night.night, scenario.server_id))
+        raise LmEvalError(f"the suite {context.night.suite.name} has no tasks of lm-eval: give it [quality.lm_eval]")
+    partial = store.start_folder(store.lm_eval_folder(context.data, context.night.night, scenario.server_id))
     started_at = datetime.now(UTC)
     try:
         command = ready_lm_eval(Settings(), say)  # building it takes none of the tasks' time
-        here = _Asking(bench, scenario, running, asked, partial, command, time.monotonic() + asked.timeout_s)
+        here = _Asking(context, scenario, running, asked, partial, command, time.monotonic() + asked.timeout_s)
         tasks = tuple(_told(_ask(here, task), say) for task in asked.tasks)
     except NightbenchError as error:
         tasks = tuple(_not_run(task, f"its environment cannot be made: {error}") for task in asked.tasks)
     record = LmEvalRecord(
-        night=bench.night.night,
-        suite=bench.night.suite.name,
+        night=context.night.night,
+        suite=context.night.suite.name,
         server_id=scenario.server_id,
         started_at=started_at,
         ended_at=datetime.now(UTC),
@@ -123,11 +123,11 @@ def _run(here: _Asking, task: str, log: Path, result: Path) -> int:
     Raises LmEvalError where its time is over or the server ended first.
     """
     target = LoadTarget(
-        here.running.base_url, here.scenario.model.name, here.bench.model.path, here.bench.model.vocab_size
+        here.running.base_url, here.scenario.model.name, here.context.model.path, here.context.model.vocab_size
     )
     argv = task_argv(here.command, here.asked, task, target, here.scenario.engine.max_model_len, result)
-    pid_file = here.bench.machine / "lm-eval.pid"
-    environment = {**ENVIRONMENT, detached.MARK: here.bench.lease.lease_id}
+    pid_file = here.context.machine / "lm-eval.pid"
+    environment = {**ENVIRONMENT, detached.MARK: here.context.lease.lease_id}
     folder = Path(here.asked.folder) if here.asked.folder else None  # a task names its data from there
     if folder is not None and not folder.is_dir():
         raise LmEvalError(f"there is no folder {folder} on this host (suite: quality.lm_eval.folder)")

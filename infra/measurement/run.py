@@ -73,27 +73,27 @@ class Stopwatch:
 
 
 def measure(
-    bench: RunContext, run: PlannedRun, running: RunningServer | NightbenchError, progress: Callable[[float], None]
+    context: RunContext, run: PlannedRun, running: RunningServer | NightbenchError, progress: Callable[[float], None]
 ) -> RunRecord:
     """Measure one run on this server and return its record, which is then on disk under its final name.
 
     `running` is the server, or the error that kept it from coming up. Whatever we understand and that goes wrong is a
     record with outcome `failed`; its raw files are kept beside it.
     """
-    partial = store.start_run(bench.data, bench.night.night, run)
+    partial = store.start_run(context.data, context.night.night, run)
     started_at = datetime.now(UTC)
     watch = Stopwatch()
     found: dict[str, Any] = {}
     try:
         if isinstance(running, NightbenchError):
             raise running
-        _measure(bench, datasets.as_at_hand(run, bench.data), running, partial, _Notes(watch, found, progress))
+        _measure(context, datasets.as_at_hand(run, context.data), running, partial, _Notes(watch, found, progress))
         ended = {"outcome": "measured"}
     except NightbenchError as error:
         ended = {"outcome": "failed", "stage": error.stage or "measure", "reason": str(error)}
     record = RunRecord(
-        night=bench.night.night,
-        suite=bench.night.suite.name,
+        night=context.night.night,
+        suite=context.night.suite.name,
         scenario_id=run.scenario.scenario_id,
         server_id=run.scenario.server_id,
         repeat=run.repeat,
@@ -101,12 +101,12 @@ def measure(
         started_at=started_at,
         ended_at=datetime.now(UTC),
         asked=run.scenario,
-        quality=bench.night.suite.quality,
-        host=bench.host,
-        weights=bench.weights,
-        lease=bench.lease,
-        calibration=bench.calibration,
-        lineage=bench.lineage,
+        quality=context.night.suite.quality,
+        host=context.host,
+        weights=context.weights,
+        lease=context.lease,
+        calibration=context.calibration,
+        lineage=context.lineage,
         stage_s=watch.stage_s,
         **ended,
         **found,
@@ -122,13 +122,13 @@ class _Notes:
     progress: Callable[[float], None]
 
 
-def _measure(bench: RunContext, run: PlannedRun, running: RunningServer, partial: Path, notes: _Notes) -> None:
+def _measure(context: RunContext, run: PlannedRun, running: RunningServer, partial: Path, notes: _Notes) -> None:
     log_start = server.log_size(running)
-    seed = prompt_seed(bench.night, run)
+    seed = prompt_seed(context.night, run)
     with notes.watch.stage("look"):
         facts = notes.found["server"] = server.look(running)
     _ask_quality(run, running, notes)
-    what = _drive(bench, run, running, partial, seed)
+    what = _drive(context, run, running, partial, seed)
     argv = driver.driver_argv(what, running)
     load = LoadRun(
         driver=run.scenario.workload.driver,
@@ -172,16 +172,16 @@ def _ask_quality(run: PlannedRun, running: RunningServer, notes: _Notes) -> None
     notes.found["accuracy"] = asked
 
 
-def _drive(bench: RunContext, run: PlannedRun, running: RunningServer, partial: Path, seed: int) -> driver.LoadJob:
-    suite = bench.night.suite
+def _drive(context: RunContext, run: PlannedRun, running: RunningServer, partial: Path, seed: int) -> driver.LoadJob:
+    suite = context.night.suite
     return driver.LoadJob(
         scenario=run.scenario,
-        target=LoadTarget(running.base_url, run.scenario.model.name, bench.model.path, bench.model.vocab_size),
+        target=LoadTarget(running.base_url, run.scenario.model.name, context.model.path, context.model.vocab_size),
         seed=seed,
         request_timeout_s=suite.request_timeout_s,
         run_timeout_s=suite.run_timeout_s,
-        machine=bench.machine,
-        lease_id=bench.lease.lease_id,
+        machine=context.machine,
+        lease_id=context.lease.lease_id,
         run_folder=partial,
-        given=datasets.given(bench.night, run),
+        given=datasets.given(context.night, run),
     )

@@ -123,7 +123,7 @@ class BucketCache:
         for file in files:
             for at, (start, size) in enumerate(cuts(file.size, piece_bytes)):
                 name = f"{self._folder}/{_piece_name(file.name, at)}"
-                yield Part(file.name, start, size, self._bucket.lend(method, name, LENT_S))
+                yield Part(file.name, start, size, self._bucket.presign(method, name, LENT_S))
 
     def _name(self, piece: Part) -> str:
         return _piece_name(piece.file, piece.start // self._piece_bytes)

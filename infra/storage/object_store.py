@@ -171,7 +171,7 @@ class ObjectStore:
             with self._asking(names[at]):
                 self._client.delete_objects(Bucket=self.place.bucket, Delete={"Objects": keys, "Quiet": True})
 
-    def lend(self, method: Literal["get_object", "put_object"], name: str, seconds: float) -> SecretStr:
+    def presign(self, method: Literal["get_object", "put_object"], name: str, seconds: float) -> SecretStr:
         """An address that lets whoever knows it get or put this one object, for so long; nobody is asked."""
         asked = {"Bucket": self.place.bucket, "Key": self._key(name)}
         return SecretStr(self._client.generate_presigned_url(method, Params=asked, ExpiresIn=round(seconds)))

@@ -69,7 +69,7 @@ class Place:
 class Life:
     """What a night wants, how long it works, and when it dies."""
 
-    wish: LeaseRequest
+    request: LeaseRequest
     dies_after: str | None = None
     dies_by: int = signal.SIGKILL
     dies_times: int = 1
@@ -95,7 +95,7 @@ class WanderingClock:
         self._inner.sleep(seconds)
 
 
-def wish(*regions: str, kind: str = "gpu-mi300x1-192gb", minutes: float = LEASE_MINUTES) -> LeaseRequest:
+def lease_request(*regions: str, kind: str = "gpu-mi300x1-192gb", minutes: float = LEASE_MINUTES) -> LeaseRequest:
     """One machine for two hours, where it can be had."""
     return LeaseRequest((Choice(kind),), minutes=minutes, regions=regions or ("atl1", "tor1"), budget_usd=100.0)
 
@@ -165,9 +165,9 @@ def _let_go(keeper: VolumeContext, lease: Lease, volume: Volume | None) -> None:
 def _take(cloud: MortalCloud, ledger: Ledger, clock: Clock, life: Life) -> Lease:
     for _ in range(life.tries - 1):
         with suppress(LeaseError):
-            return take_lease(cloud, ledger, clock, life.wish, night=NIGHT)
+            return take_lease(cloud, ledger, clock, life.request, night=NIGHT)
         clock.sleep(RETRY_S)
-    return take_lease(cloud, ledger, clock, life.wish, night=NIGHT)
+    return take_lease(cloud, ledger, clock, life.request, night=NIGHT)
 
 
 def _prepare(place: Place, lease: Lease, steps: Steps) -> None:

@@ -12,7 +12,7 @@ from bench.errors import LedgerError
 from infra.clock import WallClock
 from infra.leases.ledger_recovery import ledger_or_empty
 from infra.ledger.ledger import Ledger
-from tests.chaos.night import OUTSIDE_FAILED, Life, Place, live, wish
+from tests.chaos.night import OUTSIDE_FAILED, Life, Place, lease_request, live
 from tests.chaos.processes_of_nights import run
 from tests.chaos.world import World, a_world
 from tests.emulators.virtual_clock import EPOCH_S
@@ -30,19 +30,19 @@ def live_with_a_full_disk(place: Place) -> None:
     """No file may grow beyond what the ledger has already: each write fails as on a full disk."""
     room = place.ledger_file.stat().st_size
     resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
-    live(place, Life(wish()))
+    live(place, Life(lease_request()))
 
 
 def live_under_nohup(place: Place) -> None:
     """As nohup starts a night."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    live(place, Life(wish(), dies_after="S7", dies_by=signal.SIGHUP))
+    live(place, Life(lease_request(), dies_after="S7", dies_by=signal.SIGHUP))
 
 
 @pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda sign: str(sign.name))
 @pytest.mark.parametrize("step", ["S1", "S2", "S4", "S8", "S12"])
 def test_a_night_that_is_asked_to_stop_gives_back_by_itself(world: World, step: str, sign: signal.Signals) -> None:
-    run(live, world.place, Life(wish(), dies_after=step, dies_by=sign))
+    run(live, world.place, Life(lease_request(), dies_after=step, dies_by=sign))
 
     if step == "S12":
         world.reap()  # asked in the middle of giving back, which is not begun anew
@@ -50,7 +50,7 @@ def test_a_night_that_is_asked_to_stop_gives_back_by_itself(world: World, step: 
 
 
 def test_a_second_interrupt_leaves_it_to_the_reaper(world: World) -> None:
-    run(live, world.place, Life(wish(), dies_after="S12", dies_by=signal.SIGINT, dies_times=2))
+    run(live, world.place, Life(lease_request(), dies_after="S12", dies_by=signal.SIGINT, dies_times=2))
 
     world.reap()
 
@@ -63,7 +63,7 @@ def test_a_night_that_was_told_to_outlive_its_terminal_does(world: World) -> Non
     assert code == 0
     world.must_be_clean()
     assert world.cloud.ledger()[-1].ended is not None
-    assert (world.clock.now_s() - EPOCH_S) > Life(wish()).work_s
+    assert (world.clock.now_s() - EPOCH_S) > Life(lease_request()).work_s
 
 
 def test_on_a_full_disk_nothing_is_rented(world: World) -> None:
@@ -78,14 +78,14 @@ def test_on_a_full_disk_nothing_is_rented(world: World) -> None:
 def test_where_records_cannot_be_kept_nothing_is_rented(world: World) -> None:
     nowhere = replace(world.place, data=Path("/proc/self/fdinfo/data"))
 
-    run(live, nowhere, Life(wish()))
+    run(live, nowhere, Life(lease_request()))
 
     assert world.cloud.requests("POST", "/v2/droplets") == []
 
 
 @pytest.mark.parametrize("left", [0, 100, 4096, 6000], ids="{} bytes left".format)
 def test_a_ledger_that_was_cut_off_keeps_nobody_from_giving_back(world: World, left: int) -> None:
-    run(live, world.place, Life(wish(), dies_after="S9"))
+    run(live, world.place, Life(lease_request(), dies_after="S9"))
     whole = world.place.ledger_file.read_bytes()
     world.place.ledger_file.write_bytes(whole[:left])
     world.wait_for_the_deadline()
@@ -108,7 +108,7 @@ def test_a_ledger_that_cannot_be_read_for_another_reason_is_not_set_aside(tmp_pa
 
 @pytest.mark.parametrize("by_s", [-HOUR_S, HOUR_S], ids=["back", "forth"])
 def test_a_clock_that_jumps_by_an_hour_leaks_nothing(world: World, by_s: float) -> None:
-    code = run(live, world.place, Life(wish(), clock_off_s=by_s))
+    code = run(live, world.place, Life(lease_request(), clock_off_s=by_s))
 
     assert code == 0
     world.must_be_clean()

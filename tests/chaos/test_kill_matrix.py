@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from infra.ledger.ledger import Ledger
-from tests.chaos.night import Life, live, reap_and_die, reap_beside, wish
+from tests.chaos.night import Life, lease_request, live, reap_and_die, reap_beside
 from tests.chaos.processes_of_nights import KILLED, beside, let_it_catch_up, run, start, wait_for
 from tests.chaos.steps import STEPS
 from tests.chaos.world import PERIOD_S, World, a_world
@@ -55,7 +55,7 @@ def must_be_closed(world: World) -> None:
 @pytest.mark.parametrize("is_lost", [False, True], ids=["ledger-kept", "ledger-lost"])
 @pytest.mark.parametrize("step", STEPS)
 def test_killed_after_a_step_and_reaped(world: World, step: str, is_lost: bool) -> None:
-    code = run(live, world.place, Life(wish(), dies_after=step))
+    code = run(live, world.place, Life(lease_request(), dies_after=step))
 
     end_of_the_night(world, is_lost=is_lost)
 
@@ -68,7 +68,7 @@ def test_killed_after_a_step_and_reaped(world: World, step: str, is_lost: bool) 
 @pytest.mark.parametrize("step", STEPS)
 def test_killed_after_a_step_with_a_reaper_beside_it(world: World, tmp_path: Path, step: str, is_lost: bool) -> None:
     with beside(reap_beside, world.place, PERIOD_S / 4, end=tmp_path / "end"):
-        code = run(live, world.place, Life(wish(), dies_after=step))
+        code = run(live, world.place, Life(lease_request(), dies_after=step))
         if is_lost:
             world.lose_records()
         let_it_catch_up()
@@ -83,7 +83,7 @@ def test_killed_after_a_step_with_a_reaper_beside_it(world: World, tmp_path: Pat
 @pytest.mark.parametrize("is_lost", [False, True], ids=["ledger-kept", "ledger-lost"])
 @pytest.mark.parametrize("step", ON_THE_MACHINE)
 def test_killed_while_a_real_machine_works(real_world: World, step: str, is_lost: bool) -> None:
-    code = run(live, real_world.place, Life(wish(), dies_after=step))
+    code = run(live, real_world.place, Life(lease_request(), dies_after=step))
     (machine,) = real_world.cloud.machines.machines.values()  # type: ignore[attr-defined]
     running = machine.marked()
 
@@ -98,7 +98,7 @@ def test_killed_while_a_real_machine_works(real_world: World, step: str, is_lost
 @pytest.mark.parametrize("is_lost", [False, True], ids=["ledger-kept", "ledger-lost"])
 def test_killed_while_the_answer_to_the_create_is_on_its_way(world: World, is_lost: bool) -> None:
     world.cloud.fault("POST", "/v2/droplets", phase="silence_after")
-    child = start(live, world.place, Life(wish()))
+    child = start(live, world.place, Life(lease_request()))
     while not world.cloud.requests("POST", "/v2/droplets"):
         let_it_catch_up(0.02)
     child.kill()
@@ -114,7 +114,7 @@ def test_a_night_that_nobody_kills_ends_clean_with_two_reapers_beside_it(world: 
     with ExitStack() as stack:
         for number in range(2):
             stack.enter_context(beside(reap_beside, world.place, 600.0, end=tmp_path / f"end-{number}"))
-        code = run(live, world.place, Life(wish()))
+        code = run(live, world.place, Life(lease_request()))
 
     assert code == 0
     world.must_be_clean(COST_MAX_USD)
@@ -127,7 +127,7 @@ def test_a_night_that_nobody_kills_ends_clean_with_two_reapers_beside_it(world: 
 @pytest.mark.parametrize("is_lost", [False, True], ids=["ledger-kept", "ledger-lost"])
 @pytest.mark.parametrize("step", ["S12", "S13"])
 def test_a_reaper_that_is_killed_in_the_middle_leaves_it_to_the_next(world: World, step: str, is_lost: bool) -> None:
-    run(live, world.place, Life(wish(), dies_after="S9"))
+    run(live, world.place, Life(lease_request(), dies_after="S9"))
     if is_lost:
         world.lose_records()
     world.wait_for_the_deadline()

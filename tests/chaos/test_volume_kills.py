@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.night import Life, live, wish
+from tests.chaos.night import Life, lease_request, live
 from tests.chaos.processes_of_nights import KILLED, let_it_catch_up, run, start, wait_for
 from tests.chaos.steps import VOLUME_STEPS
 from tests.chaos.world import World, a_world
 
 COST_MAX_USD = 2.59 * (2.0 + 1.0 + 0.5)
-LIFE = Life(wish("atl1"), volume_gib=20, work_s=600.0)
+LIFE = Life(lease_request("atl1"), volume_gib=20, work_s=600.0)
 MAKE = "/v2/volumes"
 
 
@@ -35,7 +35,7 @@ def end_of_the_night(world: World, *, is_lost: bool) -> None:
 @pytest.mark.parametrize("is_lost", [False, True], ids=["ledger-kept", "ledger-lost"])
 @pytest.mark.parametrize("step", VOLUME_STEPS)
 def test_killed_around_a_volume_the_machine_goes_and_one_volume_is_kept(world: World, step: str, is_lost: bool) -> None:
-    code = run(live, world.place, Life(wish("atl1"), volume_gib=20, work_s=600.0, dies_after=step))
+    code = run(live, world.place, Life(lease_request("atl1"), volume_gib=20, work_s=600.0, dies_after=step))
     end_of_the_night(world, is_lost=is_lost)
     after_the_kill = world.volumes()
 

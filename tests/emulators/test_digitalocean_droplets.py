@@ -32,12 +32,12 @@ def client(cloud: Emulator, token: str | None = None) -> Any:
     )
 
 
-def wish(name: str = "nb-1-a1-x2", size: str = GPU, **more: Any) -> dict[str, Any]:
+def lease_request(name: str = "nb-1-a1-x2", size: str = GPU, **more: Any) -> dict[str, Any]:
     return {"name": name, "size": size, "image": "gpu-amd-base", "region": "atl1", **more}
 
 
 def create(cloud: Emulator, **fields: Any) -> int:
-    answer = client(cloud).droplets.create(body=wish(**fields))
+    answer = client(cloud).droplets.create(body=lease_request(**fields))
     return int(answer["droplet"]["id"])
 
 
@@ -47,14 +47,14 @@ def names(answer: dict[str, Any]) -> list[str]:
 
 def refused(cloud: Emulator, **fields: Any) -> HttpResponseError:
     with pytest.raises(HttpResponseError) as caught:
-        client(cloud).droplets.create(body=wish(**fields))
+        client(cloud).droplets.create(body=lease_request(**fields))
     return caught.value
 
 
 def test_a_create_is_accepted_new_and_becomes_active_with_an_address_after_a_while(
     cloud: Emulator, clock: VirtualClock
 ) -> None:
-    answer = client(cloud).droplets.create(body=wish(tags=["nb"]))
+    answer = client(cloud).droplets.create(body=lease_request(tags=["nb"]))
     assert (answer["droplet"]["status"], answer["droplet"]["networks"]["v4"]) == ("new", [])
 
     clock.sleep(60)
@@ -295,7 +295,7 @@ def test_lists_come_in_pages(cloud: Emulator) -> None:
 
 
 def test_several_droplets_at_once(cloud: Emulator) -> None:
-    body = wish(names=["a", "b"])
+    body = lease_request(names=["a", "b"])
     del body["name"]
 
     answer = client(cloud).droplets.create(body=body)

@@ -95,7 +95,7 @@ class Truth:
     start_s: float
     faults: dict[str, int]
     log: TextIO | None
-    listener: asyncio.Server | None = None
+    reporter: asyncio.Server | None = None
     completions: int = 0
     weighed: int = 0
     running: int = 0
@@ -366,8 +366,8 @@ def broken_event(truth: Truth, number: int) -> bytes | None:
 
 async def half_way(truth: Truth, ask: Ask) -> None:
     """Do what the faults ask for once half of the answer is written."""
-    if truth.faults.get("die_after", 0) == ask.number and truth.listener is not None:
-        truth.listener.close()  # first, or a client quick enough could still connect to a dying process
+    if truth.faults.get("die_after", 0) == ask.number and truth.reporter is not None:
+        truth.reporter.close()  # first, or a client quick enough could still connect to a dying process
         sys.stderr.write(f"{DEAD_LINE}\n")
         sys.stderr.flush()
         os._exit(0)
@@ -615,7 +615,7 @@ async def listen(truth: Truth, stopped: asyncio.Event) -> None:
         task.add_done_callback(conversations.discard)
 
     server = await asyncio.start_server(accept, truth.host, truth.port, backlog=2048, limit=1 << 26)
-    truth.listener = server
+    truth.reporter = server
     port = server.sockets[0].getsockname()[1]
     pid = os.getpid()
     say(f"(APIServer pid={pid}) INFO:     Started server process [{pid}]\n")

@@ -58,22 +58,22 @@ class Wire:
         self._left = count
 
     def _listen(self) -> None:
-        listener = socket.socket()
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(("127.0.0.1", self.port))
-        listener.listen(32)
-        listener.settimeout(0.1)
-        self.port = listener.getsockname()[1]
-        self._listener = listener
+        reporter = socket.socket()
+        reporter.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        reporter.bind(("127.0.0.1", self.port))
+        reporter.listen(32)
+        reporter.settimeout(0.1)
+        self.port = reporter.getsockname()[1]
+        self._listener = reporter
 
     def _accept(self) -> None:
         while not self._ends.is_set():
-            listener = self._listener
-            if listener is None:
+            reporter = self._listener
+            if reporter is None:
                 self._ends.wait(0.05)
                 continue
             with contextlib.suppress(OSError):
-                near, _ = listener.accept()
+                near, _ = reporter.accept()
                 threading.Thread(target=self._serve, args=[near], daemon=True).start()
 
     def _serve(self, near: socket.socket) -> None:

@@ -9,22 +9,22 @@ from infra.measurement.run import RunContext
 from infra.models.models import PreparedModel
 
 
-def model_on(machine: Executor, hear: Reporter, source: str) -> PreparedModel:
+def model_on(machine: Executor, reporter: Reporter, source: str) -> PreparedModel:
     """Put a model on a machine, beside an engine that is there already."""
     engine = Engine(version="0.32.0", max_model_len=4096)
-    return machine.do(
-        operations.prepare, hear, engine, Model(name="m", source=source), PrepareOptions("lease-0001", False)
+    return machine.run(
+        operations.prepare, reporter, engine, Model(name="m", source=source), PrepareOptions("lease-0001", False)
     ).model
 
 
-def make_bench(machine: Executor, hear: Reporter, night: NightRecord, lease_id: str) -> RunContext:
-    site = machine.do(operations.find_site, hear, lease_id)
+def make_context(machine: Executor, reporter: Reporter, night: NightRecord, lease_id: str) -> RunContext:
+    site = machine.run(operations.find_site, reporter, lease_id)
     return RunContext(
         data=site.data,
         night=night,
         machine=site.machine,
         host=site.host,
-        model=model_on(machine, hear, night.suite.model.source),
+        model=model_on(machine, reporter, night.suite.model.source),
         calibration=Calibration(reason="none"),
         lease=LeaseFacts(lease_id=lease_id, cloud="test", machine_id=lease_id, usd_per_hour=0.0),
         lineage=Lineage(nightbench_version="0", git_commit=None, suite_sha256=night.suite_sha256),

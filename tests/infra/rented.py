@@ -27,7 +27,7 @@ HOUR_S = 3600.0
 BUDGET_USD = 20.0
 
 
-def wish(**fields: Any) -> LeaseRequest:
+def lease_request(**fields: Any) -> LeaseRequest:
     return LeaseRequest(**{"choices": (Choice(KIND),), "minutes": 60, "regions": ("atl1",), **fields})
 
 
@@ -87,7 +87,7 @@ class Rig:
 
     def take(self, cloud: DigitalOcean | None = None, **fields: Any) -> Lease:
         night = fields.pop("night", "2026-11-21")
-        asked = wish(**fields)
+        asked = lease_request(**fields)
         return take_lease(cloud or self.cloud, self.ledger, self.clock, asked, night=night, say=self.said.append)
 
     def give_back(self, lease: Lease, cloud: DigitalOcean | None = None, **fields: Any) -> Lease:

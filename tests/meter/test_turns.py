@@ -107,9 +107,9 @@ def _answer(connection: socket.socket, body: str, *, is_last: bool = True) -> No
         assert connection.recv(1) == b""
 
 
-def _serve_two(listener: socket.socket, is_refused: threading.Event) -> None:
+def _serve_two(reporter: socket.socket, is_refused: threading.Event) -> None:
     """Serve two connections: a whole conversation, and the first turn of another once a new connection was refused."""
-    with listener.accept()[0] as first, listener.accept()[0] as second:
+    with reporter.accept()[0] as first, reporter.accept()[0] as second:
         for connection, is_last in ((second, False), (second, True), (first, True)):
             _take_request(connection)
             if connection is first:
@@ -129,9 +129,9 @@ def test_a_connection_that_was_refused_to_nobody_keeps_no_later_turn_waiting(mon
     plan = parse_plan(json.dumps(make_plan(prompts=turns, request_count=4)))
     exchanges = [Exchange(request) for request in prepare(plan, "host:1", "id")]
     link_turns(exchanges)
-    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
-        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        threading.Thread(target=_serve_two, args=(listener, is_refused), daemon=True).start()
+    with closing(socket.create_server(("127.0.0.1", 0))) as reporter:
+        url = f"http://127.0.0.1:{reporter.getsockname()[1]}"
+        threading.Thread(target=_serve_two, args=(reporter, is_refused), daemon=True).start()
         board = replace(Board.open(1), watcher=os.getppid())  # there is no process apart from the watcher here
         wire = Wire(resolve(url, wants_stamps=False), exchanges, ClosedPace(2, 4), 60 * 10**9, board)
 

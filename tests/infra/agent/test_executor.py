@@ -34,7 +34,7 @@ from infra.remote.host import Access
 from infra.remote.ssh_host import SshHost
 from tasks.planning import make_night
 from tests.emulators.sshd import Sshd, make_key, running_machine
-from tests.infra.benches import make_bench, model_on
+from tests.infra.benches import make_context, model_on
 
 LEASE = "lease-0001"
 NO_ENGINE = ("NIGHTBENCH_VLLM_EXECUTABLE", "/bin/false")  # no test here serves anything
@@ -87,8 +87,8 @@ def installers() -> dict[str, str]:
 
 def far(sshd: Sshd, keys: tuple[Path, str], data: Path, python: str | None = sys.executable) -> SshExecutor:
     access = Access(sshd.address, sshd.port, "root", keys[0], sshd.host_public_key)
-    duty = LeaseContext(LEASE, "night", data, python, {"HF_TOKEN": "a secret"})
-    return SshExecutor(SshHost(access, patience_s=20), duty)
+    lease = LeaseContext(LEASE, "night", data, python, {"HF_TOKEN": "a secret"})
+    return SshExecutor(SshHost(access, patience_s=20), lease)
 
 
 @pytest.fixture(params=["local", "ssh"])
@@ -109,11 +109,11 @@ def night_of(tmp_path: Path) -> NightRecord:
 def test_every_machine_gives_values_and_raises_what_went_wrong(machine: Executor) -> None:
     heard = Heard()
 
-    site = machine.do(operations.find_site, heard.listener, "machine-1")
+    site = machine.run(operations.find_site, heard.listener, "machine-1")
     model = model_on(machine, heard.listener, "generated:tiny?seed=0")
     with pytest.raises(ModelError, match="is no model source") as caught:
         model_on(machine, heard.listener, "moon:tiny")
-    machine.leave()
+    machine.collect_and_clean()
 
     assert site.machine == site.data / "machines" / "machine-1"
     assert site.host.cpu_count > 0
@@ -124,14 +124,14 @@ def test_every_machine_gives_values_and_raises_what_went_wrong(machine: Executor
 
 def test_a_bug_on_the_machine_is_a_crash_with_its_traceback(sshd: Sshd, keys: tuple[Path, str], tmp_path: Path) -> None:
     with pytest.raises(RemoteJobCrashedError, match=r"(?s)find_site crashed on root@.*Traceback.*null byte"):
-        far(sshd, keys, tmp_path).do(operations.find_site, Heard().listener, "a\0b")
+        far(sshd, keys, tmp_path).run(operations.find_site, Heard().listener, "a\0b")
 
 
 def test_an_errand_that_is_killed_is_said_with_its_last_words(
     sshd: Sshd, keys: tuple[Path, str], tmp_path: Path
 ) -> None:
     machine = far(sshd, keys, tmp_path)
-    machine.do(operations.find_site, Heard().listener, "m")
+    machine.run(operations.find_site, Heard().listener, "m")
 
     def kill() -> None:
         until = time.monotonic() + 60
@@ -153,7 +153,7 @@ def test_an_errand_that_is_killed_is_said_with_its_last_words(
 
 def test_an_errand_goes_on_while_its_connection_is_cut(sshd: Sshd, keys: tuple[Path, str], tmp_path: Path) -> None:
     machine, heard = far(sshd, keys, tmp_path), Heard()
-    machine.do(operations.find_site, heard.listener, "m")
+    machine.run(operations.find_site, heard.listener, "m")
     cuts = [threading.Timer(after_s, sshd.cut) for after_s in (0.5, 1.5, 2.5)]
     for cut in cuts:
         cut.start()
@@ -173,8 +173,8 @@ def test_every_process_of_an_errand_carries_the_leases_mark_and_none_is_left(
 ) -> None:
     machine = far(sshd, keys, tmp_path)
 
-    seen = machine.do(operations.find_site, Heard().listener, "m")
-    machine.leave()
+    seen = machine.run(operations.find_site, Heard().listener, "m")
+    machine.collect_and_clean()
 
     assert seen.host.hostname
     assert [path.name for path in (sshd.home / "nightbench" / "leases").iterdir()] == []
@@ -187,12 +187,12 @@ def test_a_server_that_will_not_start_leaves_its_log_at_home(
 ) -> None:
     monkeypatch.setenv("NIGHTBENCH_DATA", str(tmp_path / "data"))
     night = night_of(tmp_path)
-    machine, hear = far(sshd, keys, tmp_path / "data"), Heard().listener
+    machine, reporter = far(sshd, keys, tmp_path / "data"), Heard().listener
     engine = EngineAt(Path("/bin/false"), build=None)
-    bench = make_bench(machine, hear, night.model_copy(update={"night": "night"}), LEASE)
+    bench = make_context(machine, reporter, night.model_copy(update={"night": "night"}), LEASE)
 
     with pytest.raises(ServerStartError, match="the server ended before it was ready") as caught:
-        machine.do(operations.bring_up, hear, bench, night.runs[0], engine)
+        machine.run(operations.bring_up, reporter, bench, night.runs[0], engine)
 
     (log,) = (tmp_path / "data" / "runs" / "night" / "servers").glob("*.log")
     assert log.name in str(caught.value)
@@ -203,10 +203,10 @@ def test_files_that_a_suite_names_are_sent_and_found_by_their_content(
 ) -> None:
     monkeypatch.setenv("NIGHTBENCH_DATA", str(tmp_path / "data"))
     night = night_of(tmp_path).model_copy(update={"night": "night"})
-    machine, hear = far(sshd, keys, tmp_path / "data"), Heard().listener
-    bench = make_bench(machine, hear, night, LEASE)
+    machine, reporter = far(sshd, keys, tmp_path / "data"), Heard().listener
+    bench = make_context(machine, reporter, night, LEASE)
 
-    record = machine.do(operations.measure, hear, bench, night.runs[0], ServerStartError("no engine today"))
+    record = machine.run(operations.measure, reporter, bench, night.runs[0], ServerStartError("no engine today"))
 
     there = sshd.home / "nightbench" / "data"
     digest = hashlib.sha256((tmp_path / "arrivals.csv").read_bytes()).hexdigest()
@@ -260,7 +260,7 @@ def test_a_python_without_what_is_needed_is_named(sshd: Sshd, keys: tuple[Path, 
     bare.chmod(0o755)
 
     with pytest.raises(EnvironmentOnMachineError, match="NIGHTBENCH_MACHINE_PYTHON"):
-        far(sshd, keys, tmp_path, str(bare)).do(operations.find_site, Heard().listener, "m")
+        far(sshd, keys, tmp_path, str(bare)).run(operations.find_site, Heard().listener, "m")
 
 
 def test_the_environment_is_built_from_the_lock_where_none_is_named(
@@ -268,8 +268,8 @@ def test_the_environment_is_built_from_the_lock_where_none_is_named(
 ) -> None:
     heard = Heard()
 
-    site = far(sshd, keys, tmp_path, python=None).do(operations.find_site, heard.listener, "m")
-    again = far(sshd, keys, tmp_path, python=None).do(operations.find_site, heard.listener, "m")
+    site = far(sshd, keys, tmp_path, python=None).run(operations.find_site, heard.listener, "m")
+    again = far(sshd, keys, tmp_path, python=None).run(operations.find_site, heard.listener, "m")
 
     assert site == again
     assert len([line for line in heard.lines if line.startswith("building the environment")]) == 1
@@ -301,10 +301,10 @@ def test_every_machine_is_checked_and_gets_engine_and_model_together(
         told.write_text(f"export NIGHTBENCH_VLLM_EXECUTABLE={executable}\n")
     heard, suite = Heard(), night_of(tmp_path).suite
 
-    found = machine.do(operations.check_machine, heard.listener, suite.machine, False)
+    found = machine.run(operations.check_machine, heard.listener, suite.machine, False)
     terms = PrepareOptions("lease-of-test", is_rented=False, scratch=tmp_path / "scratch")
-    prepared = machine.do(operations.prepare, heard.listener, suite.engine, suite.model, terms)
-    machine.leave()
+    prepared = machine.run(operations.prepare, heard.listener, suite.engine, suite.model, terms)
+    machine.collect_and_clean()
 
     assert (found.gpus, found.scratch) == ((), None)
     assert prepared.engine.executable == executable

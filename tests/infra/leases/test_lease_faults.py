@@ -30,7 +30,7 @@ from infra.remote.ssh_keys import fingerprint, keys_of
 from tests.emulators.digitalocean.faults import FOR_EVER
 from tests.emulators.virtual_clock import VirtualClock
 from tests.emulators.wire import Wire
-from tests.infra.rented import DROPLETS, KIND, ONE_DROPLET, Rig, wish
+from tests.infra.rented import DROPLETS, KIND, ONE_DROPLET, Rig, lease_request
 
 BEFORE = ("before", "close", "silence")
 AFTER = ("after", "close_after", "silence_after", "truncated", "empty", "garbage")
@@ -197,7 +197,7 @@ def test_row_8_a_call_that_never_arrived_is_made_again_after_a_look(rig: Rig) ->
 
         rig.before_post = refuse
 
-        lease = take_lease(rig.cloud, rig.ledger, clock, wish(), night="n")
+        lease = take_lease(rig.cloud, rig.ledger, clock, lease_request(), night="n")
 
         assert rig.billing() == [lease.name]
         assert (rig.posts(), lease.attempt, clock.times > 0) == (1, 1, True)
@@ -681,7 +681,7 @@ def test_what_failed_attempts_have_cost_counts_against_the_budget(rig: Rig) -> N
 
 
 def test_what_the_night_has_spent_already_leaves_less_time_and_at_last_none(rig: Rig) -> None:
-    whole = wish(minutes=60, budget_usd=4.0)
+    whole = lease_request(minutes=60, budget_usd=4.0)
 
     half, none = after_spending(whole, 2.0), after_spending(whole, 4.0)
     lease = rig.take(minutes=half.minutes, budget_usd=half.budget_usd, spent_usd=half.spent_usd)

@@ -15,7 +15,7 @@ from infra.leases.reaper import reap
 from infra.ledger.heartbeat import beating
 from infra.ledger.ledger import HEARTBEAT_MAX_AGE
 from tests.emulators.digitalocean.faults import FOR_EVER
-from tests.infra.rented import DROPLETS, HOUR_S, KIND, ONE_DROPLET, Door, Rig, wish
+from tests.infra.rented import DROPLETS, HOUR_S, KIND, ONE_DROPLET, Door, Rig, lease_request
 
 DIED = 9
 PATIENCE_S = 120
@@ -122,7 +122,7 @@ def die_in_the_create_call(door: Door) -> None:
     """Ask for a machine and be gone before the answer is written down."""
     ledger = door.ledger()
     ledger.hold = lambda *_args: os._exit(DIED)  # type: ignore[method-assign]
-    take_lease(door.cloud(), ledger, door.clock, wish(), night="2026-11-21")
+    take_lease(door.cloud(), ledger, door.clock, lease_request(), night="2026-11-21")
 
 
 def test_a_machine_that_shows_up_long_after_its_create_was_lost_is_given_back(rig: Rig) -> None:

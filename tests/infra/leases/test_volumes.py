@@ -34,7 +34,7 @@ def wanted(lease: Lease, **changes: object) -> VolumeRequest:
     return VolumeRequest(**{**fields, "until": lease.expires_at, **changes})  # type: ignore[arg-type]  # fields by name
 
 
-def lend(rig: Rig, lease: Lease, **changes: object) -> Volume:
+def presign(rig: Rig, lease: Lease, **changes: object) -> Volume:
     return lend_volume(keeper(rig), wanted(lease, **changes), rig.said.append)
 
 
@@ -68,7 +68,7 @@ def creates(rig: Rig) -> int:
 
 
 def test_a_volume_is_made_with_a_filesystem_and_attached(rig: Rig, lease: Lease) -> None:
-    volume = lend(rig, lease)
+    volume = presign(rig, lease)
 
     (made,) = volumes(rig)
     name = VolumeName.parse(volume.name)
@@ -80,12 +80,12 @@ def test_a_volume_is_made_with_a_filesystem_and_attached(rig: Rig, lease: Lease)
 
 
 def test_a_volume_is_found_again_by_the_next_night(rig: Rig, lease: Lease) -> None:
-    first = lend(rig, lease)
+    first = presign(rig, lease)
     assert take_back(rig, lease, first)
     rig.give_back(lease)
 
     next_lease = rig.take(night="2026-11-22")
-    second = lend(rig, next_lease)
+    second = presign(rig, next_lease)
 
     assert (second.volume_id, creates(rig)) == (first.volume_id, 1)
     assert holders(rig) == [next_lease.machine_id]
@@ -93,7 +93,7 @@ def test_a_volume_is_found_again_by_the_next_night(rig: Rig, lease: Lease) -> No
 
 
 def test_lending_again_to_the_same_machine_changes_nothing(rig: Rig, lease: Lease) -> None:
-    assert lend(rig, lease).volume_id == lend(rig, lease).volume_id
+    assert presign(rig, lease).volume_id == presign(rig, lease).volume_id
 
     assert (creates(rig), holders(rig)) == (1, [lease.machine_id])
 
@@ -102,40 +102,40 @@ def test_lending_again_to_the_same_machine_changes_nothing(rig: Rig, lease: Leas
     "changes", [{"source": "hf:org/other@" + 40 * "1"}, {"size_gib": 30}], ids=["another model", "too small"]
 )
 def test_a_volume_that_does_not_fit_is_not_taken(rig: Rig, lease: Lease, changes: dict[str, object]) -> None:
-    take_back(rig, lease, lend(rig, lease))
+    take_back(rig, lease, presign(rig, lease))
     rig.clock.sleep(60)
 
-    lend(rig, lease, **changes)
+    presign(rig, lease, **changes)
 
     assert creates(rig) == 2
 
 
 def test_a_volume_that_would_end_before_the_night_is_not_taken(rig: Rig, lease: Lease) -> None:
-    take_back(rig, lease, lend(rig, lease))
+    take_back(rig, lease, presign(rig, lease))
     rig.clock.sleep(60)
 
-    lend(rig, lease, until=rig.clock.now() + timedelta(days=31))
+    presign(rig, lease, until=rig.clock.now() + timedelta(days=31))
 
     assert creates(rig) == 2
 
 
 def test_a_volume_in_another_region_stays_there_and_no_second_one_is_made(rig: Rig, lease: Lease) -> None:
-    take_back(rig, lease, lend(rig, lease))
+    take_back(rig, lease, presign(rig, lease))
     away = rig.take(night="away", regions=("tor1",))
 
     with pytest.raises(LeaseError, match=r"nb-vol-\w+-atl1-x\d+ is in atl1, and the machine is in tor1"):
-        lend(rig, away)
+        presign(rig, away)
 
     assert (creates(rig), holders(rig)) == (1, [None])
     rig.give_back(away)
 
 
 def test_a_volume_that_another_machine_has_stays_there(rig: Rig, lease: Lease) -> None:
-    lend(rig, lease)
+    presign(rig, lease)
     other = rig.take(night="beside")
 
     with pytest.raises(LeaseError, match=f"is attached to machine {lease.machine_id}, and it can be to one only"):
-        lend(rig, other)
+        presign(rig, other)
 
     assert holders(rig) == [lease.machine_id]
     rig.give_back(other)
@@ -145,7 +145,7 @@ def test_a_volume_that_another_machine_has_stays_there(rig: Rig, lease: Lease) -
 def test_row_30_a_lost_answer_makes_no_second_volume(rig: Rig, lease: Lease, phase: str) -> None:
     rig.emulator.fault("POST", "/v2/volumes", phase=phase)
 
-    volume = lend(rig, lease)
+    volume = presign(rig, lease)
 
     assert [one.volume_id for one in volumes(rig)] == [volume.volume_id]
     assert (creates(rig), holders(rig)) == (1, [lease.machine_id])
@@ -156,7 +156,7 @@ def test_row_30_a_call_that_was_lost_on_its_way_is_not_made_again(rig: Rig, leas
     rig.emulator.fault("POST", "/v2/volumes", phase=phase)
 
     with pytest.raises(CloudError, match="block_storage:create"):
-        lend(rig, lease)
+        presign(rig, lease)
 
     assert (creates(rig), volumes(rig)) == (1, [])
 
@@ -164,7 +164,7 @@ def test_row_30_a_call_that_was_lost_on_its_way_is_not_made_again(rig: Rig, leas
 def test_row_30_a_burst_is_waited_out(rig: Rig, lease: Lease) -> None:
     rig.emulator.fault("POST", "/v2/volumes", phase="status", status=429, retry_after=20)
 
-    lend(rig, lease)
+    presign(rig, lease)
 
     assert (creates(rig), holders(rig)) == (2, [lease.machine_id])
 
@@ -173,7 +173,7 @@ def test_row_30_a_refusal_that_pydo_hands_over_as_an_answer_is_one(rig: Rig, lea
     rig.emulator.fault("POST", "/v2/volumes", phase="status", status=400, body=REFUSED)
 
     with pytest.raises(CloudError, match="invalid volume name or size"):
-        lend(rig, lease)
+        presign(rig, lease)
 
     assert volumes(rig) == []
 
@@ -182,7 +182,7 @@ def test_a_name_that_is_taken_is_ours(rig: Rig, lease: Lease) -> None:
     conflict = {"id": "conflict", "message": "a volume with this name exists in this region"}
     rig.emulator.fault("POST", "/v2/volumes", phase="after", status=409, body=conflict)
 
-    volume = lend(rig, lease)
+    volume = presign(rig, lease)
 
     assert [one.volume_id for one in volumes(rig)] == [volume.volume_id]
 
@@ -191,7 +191,7 @@ def test_a_name_that_is_taken_is_ours(rig: Rig, lease: Lease) -> None:
 def test_row_31_a_lost_answer_to_attach_is_outlived(rig: Rig, lease: Lease, phase: str) -> None:
     rig.emulator.fault("POST", ACTIONS, phase=phase)
 
-    lend(rig, lease)
+    presign(rig, lease)
 
     assert holders(rig) == [lease.machine_id]
 
@@ -200,7 +200,7 @@ def test_row_31_another_event_is_waited_for(rig: Rig, lease: Lease) -> None:
     pending = {"id": "unprocessable_entity", "message": "Droplet already has a pending event."}
     rig.emulator.fault("POST", ACTIONS, phase="status", status=422, body=pending, times=3)
 
-    lend(rig, lease)
+    presign(rig, lease)
 
     assert holders(rig) == [lease.machine_id]
 
@@ -208,7 +208,7 @@ def test_row_31_another_event_is_waited_for(rig: Rig, lease: Lease) -> None:
 def test_row_31_an_attach_that_errored_is_tried_again(rig: Rig, lease: Lease) -> None:
     rig.emulator.behaviour.action_fates["attach_volume"].append("errored")
 
-    lend(rig, lease)
+    presign(rig, lease)
 
     assert holders(rig) == [lease.machine_id]
 
@@ -221,7 +221,7 @@ def test_row_31_an_attach_that_never_works_takes_the_new_volume_along_and_not_th
     began = rig.clock.now()
 
     with pytest.raises(CloudError, match="was not attached to machine"):
-        lend(rig, lease)
+        presign(rig, lease)
 
     assert (rig.clock.now() - began).total_seconds() < 240
     assert volumes(rig) == []
@@ -229,17 +229,17 @@ def test_row_31_an_attach_that_never_works_takes_the_new_volume_along_and_not_th
 
 
 def test_row_31_a_volume_with_a_model_on_it_outlives_a_failed_attach(rig: Rig, lease: Lease) -> None:
-    take_back(rig, lease, lend(rig, lease))
+    take_back(rig, lease, presign(rig, lease))
     rig.emulator.behaviour.action_fates["attach_volume"].extend(["errored"] * 50)
 
     with pytest.raises(CloudError, match="was not attached"):
-        lend(rig, lease)
+        presign(rig, lease)
 
     assert holders(rig) == [None]
 
 
 def test_row_32_a_detach_that_hangs_does_not_keep_the_machine(rig: Rig, lease: Lease) -> None:
-    volume = lend(rig, lease)
+    volume = presign(rig, lease)
     rig.emulator.behaviour.action_fates["detach_volume"].append("stuck")
     began = rig.clock.now()
 
@@ -252,7 +252,7 @@ def test_row_32_a_detach_that_hangs_does_not_keep_the_machine(rig: Rig, lease: L
 
 
 def test_row_32_a_cloud_that_does_not_answer_keeps_no_machine(rig: Rig, lease: Lease) -> None:
-    volume = lend(rig, lease)
+    volume = presign(rig, lease)
     faults = [
         rig.emulator.fault(method, r"/v2/volumes.*", phase="before", times=FOR_EVER) for method in ("GET", "POST")
     ]
@@ -267,7 +267,7 @@ def test_row_32_a_cloud_that_does_not_answer_keeps_no_machine(rig: Rig, lease: L
 
 
 def test_deleting_a_machine_leaves_its_volume(rig: Rig, lease: Lease) -> None:
-    lend(rig, lease)
+    presign(rig, lease)
 
     rig.give_back(lease)
 
@@ -275,11 +275,11 @@ def test_deleting_a_machine_leaves_its_volume(rig: Rig, lease: Lease) -> None:
 
 
 def test_a_volume_goes_when_nobody_used_it_for_a_week(rig: Rig, lease: Lease) -> None:
-    take_back(rig, lease, lend(rig, lease))
+    take_back(rig, lease, presign(rig, lease))
     rig.give_back(lease)
     rig.clock.sleep(6 * 24 * 3600)
     again = rig.take(night="again")
-    take_back(rig, again, lend(rig, again))
+    take_back(rig, again, presign(rig, again))
     rig.give_back(again)
 
     rig.clock.sleep(6 * 24 * 3600)
@@ -309,7 +309,7 @@ def test_somebody_elses_volume_is_neither_taken_nor_touched(rig: Rig, lease: Lea
     rig.emulator.plant_volume("their-disk")
     rig.emulator.plant_volume("nb-photos")
 
-    lend(rig, lease)
+    presign(rig, lease)
 
     assert rig.reap().strangers[-1].endswith("named 'nb-photos'")
 
@@ -332,7 +332,7 @@ def test_a_volumes_name_is_on_disk_before_the_cloud_is_asked(rig: Rig, lease: Le
             at_the_call.append(on_record(rig))
 
     rig.emulator.api.before_reply = look
-    volume = lend(rig, lease)
+    volume = presign(rig, lease)
 
     assert at_the_call == [[(volume.name, "intended")]]
     assert on_record(rig) == [(volume.name, "made")]
@@ -353,7 +353,7 @@ def test_a_volume_that_was_asked_for_and_is_not_in_sight_yet_is_waited_for(rig: 
     book(rig).intend("digitalocean", str(name), 20)
     made = rig.cloud.make_volume(name, 20)  # whoever asked died before the answer
 
-    volume = lend(rig, lease)
+    volume = presign(rig, lease)
 
     assert (volume.volume_id, creates(rig), holders(rig)) == (made.volume_id, 1, [lease.machine_id])
     assert on_record(rig) == [(str(name), "made")]
@@ -364,7 +364,7 @@ def test_a_volume_that_was_never_made_is_looked_for_once_and_made(rig: Rig, leas
     book(rig).intend("digitalocean", str(name), 20)
     began = rig.clock.now()
 
-    volume = lend(rig, lease)
+    volume = presign(rig, lease)
 
     assert (rig.clock.now() - began).total_seconds() >= rig.cloud.settle_s
     assert on_record(rig) == [(volume.name, "made")]
@@ -377,7 +377,7 @@ def test_where_nobody_can_say_whether_it_was_made_no_second_one_is(rig: Rig, lea
     fault = rig.emulator.fault("GET", "/v2/volumes", phase="before", nth=2, times=FOR_EVER)
 
     with pytest.raises(CloudError):
-        lend(rig, lease)
+        presign(rig, lease)
     fault.times = 0
 
     assert (creates(rig), on_record(rig)) == (0, [(str(name), "intended")])
@@ -401,7 +401,7 @@ def test_the_reaper_brings_the_record_of_volumes_up_to_date(rig: Rig, lease: Lea
 
 
 def test_a_volume_that_was_removed_is_no_longer_on_record(rig: Rig, lease: Lease) -> None:
-    take_back(rig, lease, lend(rig, lease))
+    take_back(rig, lease, presign(rig, lease))
     rig.give_back(lease)
     rig.clock.sleep(8 * 24 * 3600)
 

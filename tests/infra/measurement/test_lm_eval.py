@@ -103,9 +103,9 @@ def nothing_is_left(what: ServerRequest, running: RunningServer) -> bool:
 
 
 def test_a_task_that_was_asked_leaves_its_results_and_its_log(what: ServerRequest, running: RunningServer) -> None:
-    bench = bench_of(what, LmEval(tasks=("good",)))
+    context = bench_of(what, LmEval(tasks=("good",)))
 
-    record = ask_tasks(bench, what.scenario, running, quiet)
+    record = ask_tasks(context, what.scenario, running, quiet)
 
     assert [(task.task, task.outcome, task.reason) for task in record.tasks] == [("good", "measured", None)]
     assert store.is_whole(folder_of(what))
@@ -120,9 +120,9 @@ def test_a_task_that_was_asked_leaves_its_results_and_its_log(what: ServerReques
 def test_data_that_is_not_there_is_a_reason_and_no_failure_and_takes_no_other_task_with_it(
     what: ServerRequest, running: RunningServer
 ) -> None:
-    bench = bench_of(what, LmEval(tasks=("nodata", "broken", "empty", "good")))
+    context = bench_of(what, LmEval(tasks=("nodata", "broken", "empty", "good")))
 
-    nodata, broken, empty, good = ask_tasks(bench, what.scenario, running, quiet).tasks
+    nodata, broken, empty, good = ask_tasks(context, what.scenario, running, quiet).tasks
 
     assert nodata.outcome == "not-run"
     assert str(nodata.reason).startswith("the data of nodata is not on this host")
@@ -147,9 +147,9 @@ def test_tasks_are_read_from_the_folder_that_the_suite_names(
 
 
 def test_a_folder_that_is_not_there_is_named(what: ServerRequest, running: RunningServer, tmp_path: Path) -> None:
-    bench = bench_of(what, LmEval(tasks=("good",), folder=f"{tmp_path}/nowhere"))
+    context = bench_of(what, LmEval(tasks=("good",), folder=f"{tmp_path}/nowhere"))
 
-    (task,) = ask_tasks(bench, what.scenario, running, quiet).tasks
+    (task,) = ask_tasks(context, what.scenario, running, quiet).tasks
 
     assert task.outcome == "failed"
     assert f"there is no folder {tmp_path}/nowhere" in str(task.reason)
@@ -159,9 +159,9 @@ def test_a_task_that_takes_too_long_is_killed_with_its_children_and_the_next_is_
     what: ServerRequest, running: RunningServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("infra.measurement.lm_eval.END_PATIENCE_S", 0.1)
-    bench = bench_of(what, LmEval(tasks=("endless", "good"), timeout_s=3.0))
+    context = bench_of(what, LmEval(tasks=("endless", "good"), timeout_s=3.0))
 
-    endless, good = ask_tasks(bench, what.scenario, running, quiet).tasks
+    endless, good = ask_tasks(context, what.scenario, running, quiet).tasks
 
     assert (endless.outcome, good.outcome) == ("failed", "not-run")
     assert endless.reason == "not done after 3 s (suite: quality.lm_eval.timeout_s)"
@@ -174,9 +174,9 @@ def test_a_server_that_ends_under_a_task_is_said_and_asked_no_more(
     what: ServerRequest, running: RunningServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SERVER_PID_FILE", str(running.pid_file))
-    bench = bench_of(what, LmEval(tasks=("killer", "good")))
+    context = bench_of(what, LmEval(tasks=("killer", "good")))
 
-    killer, good = ask_tasks(bench, what.scenario, running, quiet).tasks
+    killer, good = ask_tasks(context, what.scenario, running, quiet).tasks
 
     assert killer.outcome == "failed"
     assert "the server ended meanwhile" in str(killer.reason)
