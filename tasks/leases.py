@@ -8,11 +8,11 @@ from bench.record import LeaseAttempt, LeaseReport
 from infra.clock import WallClock
 from infra.leases.ledger_recovery import ledger_or_empty
 from infra.leases.reaper import Reaped, reap
-from infra.leases.release import Say
 from infra.ledger.heartbeat import beating
 from infra.ledger.ledger import Attempt, Lease
 from infra.processes import detached
 from infra.remote.ssh_keys import age_s, forget_keys, leases_with_keys
+from infra.reporting import Say
 from infra.settings import Settings
 from infra.storage import store
 from tasks.places import clouds, lease_keys, ledger, ledger_file, stage_book

@@ -4,7 +4,6 @@ It spares a download and no more. Settings that cannot work are refused before a
 that goes wrong with the bucket ends a night.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -19,6 +18,7 @@ from infra.ledger.ledger import Lease
 from infra.models.bucket_cache import BucketCache
 from infra.models.models import PreparedModel
 from infra.models.parts import CachedModel, FetchResult, Part
+from infra.reporting import Say
 from infra.settings import Settings
 from infra.storage.object_store import ObjectStore, RequestLimits
 from tasks.reaching import machine_of, make_reporter
@@ -27,8 +27,6 @@ from tasks.spending import spending
 
 STAGE = "cache"
 HURRIED = RequestLimits(connect_s=3.0, read_s=10.0, tries=2)  # a machine may be paid for meanwhile
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)

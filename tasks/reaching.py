@@ -10,7 +10,6 @@ from prefect import get_run_logger
 from bench.errors import LeaseError
 from bench.machine.cloud_init import is_ready_command
 from infra.agent.executor import Executor, LeaseContext, LocalExecutor, SshExecutor
-from infra.agent.operations import Reporter
 from infra.clouds.static import is_own, read_access
 from infra.ledger.ledger import Lease
 from infra.measurement.run import RunContext
@@ -18,6 +17,7 @@ from infra.remote.host import Access
 from infra.remote.ssh_host import SshHost
 from infra.remote.ssh_keys import keys_of
 from infra.remote.ssh_shell import wait_until_ready
+from infra.reporting import Reporter
 from infra.settings import Settings
 from tasks.places import lease_keys, ledger
 

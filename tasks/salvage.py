@@ -1,6 +1,5 @@
 """Bring a night's run folders to the bucket that the settings name, and back; nothing where they name none."""
 
-from collections.abc import Callable
 from functools import partial
 
 from prefect import get_run_logger, task
@@ -8,12 +7,11 @@ from prefect.cache_policies import NO_CACHE
 
 from bench.errors import UsageError
 from bench.record import NightRecord
+from infra.reporting import Say
 from infra.settings import Settings
 from infra.storage import store
 from infra.storage.object_store import BucketLocation, ObjectStore
 from infra.storage.upload import fetch_night, missing, read_uploads, salvage
-
-Say = Callable[[str], None]
 
 
 def place_of(settings: Settings) -> BucketLocation | None:

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.clients.client import POOLED, QUIET, Asked, Client, Said, Say, Series, UnreadableError
+from benchmarks.clients.client import POOLED, QUIET, Asked, Client, Said, Series, UnreadableError
 from benchmarks.clients.environment import ensure_environment
+from infra.reporting import Say
 
 NAME, VERSION = "aiperf", "0.13.0"
 FOLDER, RECORDS = "report", "profile_export.jsonl"

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import bare_loop
-from benchmarks.clients.client import POOLED, Asked, Client, Said, Say, Series, UnreadableError
+from benchmarks.clients.client import POOLED, Asked, Client, Said, Series, UnreadableError
+from infra.reporting import Say
 
 NAME, VERSION = "bare loop in Python", "1"
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from bench.client_error.calibration import LoadCell
 from bench.metrics import Floats
+from infra.reporting import Say
 
 POOLED = "pooled gaps"
 MEANS = "per-request means"  # another metric: a mean over a request hides its own tail
@@ -14,8 +15,6 @@ MEANS = "per-request means"  # another metric: a mean over a request hides its o
 # A tool that asks a hub for a tokenizer, or reports home, would be measured while it waits.
 OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
 QUIET = {"TOKENIZERS_PARALLELISM": "false", "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"}
-
-Say = Callable[[str], None]
 
 
 class UnavailableError(Exception):

@@ -7,7 +7,8 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks.clients.client import Say, UnavailableError
+from benchmarks.clients.client import UnavailableError
+from infra.reporting import Say
 
 PATIENCE_S = 900.0
 LAST_CHARACTERS = 400  # of what a failed installer said

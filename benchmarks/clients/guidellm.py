@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from bench.metrics import Floats
-from benchmarks.clients.client import MEANS, OFFLINE, QUIET, Asked, Client, Said, Say, Series, UnreadableError
+from benchmarks.clients.client import MEANS, OFFLINE, QUIET, Asked, Client, Said, Series, UnreadableError
 from benchmarks.clients.environment import TORCH, ensure_environment
+from infra.reporting import Say
 
 NAME, VERSION = "guidellm", "0.8.1"
 RESULT = "result.json"

@@ -8,8 +8,9 @@ import numpy as np
 
 from bench.client_error.calibration import MeterReports, read_report
 from bench.client_error.truth import ClientTimes, middle_of
-from benchmarks.clients.client import POOLED, Asked, Client, Said, Say, Series, UnreadableError
+from benchmarks.clients.client import POOLED, Asked, Client, Said, Series, UnreadableError
 from infra.loadgen.calibration import meter_command
+from infra.reporting import Say
 from meter import METER_VERSION
 
 KERNEL, OWN, WITHOUT = "meter, kernel stamps", "meter, own stamps", "meter, kernel stamps off"

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.clients.client import POOLED, Asked, Client, Said, Say, Series, UnavailableError, UnreadableError
+from benchmarks.clients.client import POOLED, Asked, Client, Said, Series, UnavailableError, UnreadableError
 from benchmarks.clients.environment import ensure_environment
+from infra.reporting import Say
 
 NAME, VERSION = "sglang-bench", "0.5.23"
 RESULT = "result.jsonl"

@@ -4,8 +4,9 @@ from pathlib import Path
 
 from bench.errors import EngineBuildError, NoSpaceError, UnreadableResultError
 from bench.loadgen.vllm_report import read_vllm_bench
-from benchmarks.clients.client import POOLED, Asked, Client, Said, Say, Series, UnavailableError, UnreadableError
+from benchmarks.clients.client import POOLED, Asked, Client, Said, Series, UnavailableError, UnreadableError
 from infra.engines.venv import BUILD, LOCK, ensure_engine
+from infra.reporting import Say
 
 NAME, RESULT = "vllm bench", "result.json"
 

@@ -6,8 +6,9 @@ import zipfile
 from pathlib import Path
 
 from benchmarks.clients import vllm_bench
-from benchmarks.clients.client import Asked, Client, Say, Series, UnavailableError
+from benchmarks.clients.client import Asked, Client, Series, UnavailableError
 from benchmarks.clients.environment import ensure_folder, run_installer
+from infra.reporting import Say
 
 NAME, VERSION = "vllm-rs bench", "0.33.0"
 MEMBER = "vllm/vllm-rs"

@@ -14,11 +14,12 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 from bench.errors import RemoteJobLostError, ServerStartError, TransferError
 from bench.record import PlannedRun
 from infra.agent import remote_job
-from infra.agent.operations import Reporter, ask_tasks, bring_up, calibrate, find_site, measure, shut_down
+from infra.agent.operations import ask_tasks, bring_up, calibrate, find_site, measure, shut_down
 from infra.loadgen.datasets import files_of, place_of
 from infra.processes.detached import MARK
 from infra.remote.deploy import HOME, DeployedCode, deploy
 from infra.remote.host import Host, JobStatus
+from infra.reporting import Reporter
 from infra.storage import store
 
 P = ParamSpec("P")

@@ -27,18 +27,9 @@ from infra.measurement.run import RunContext
 from infra.models.bucket_transfer import put_pieces
 from infra.models.models import PreparedModel, list_files
 from infra.models.parts import CachedFile, CachedModel, Part, UploadResult
+from infra.reporting import Reporter
 from infra.settings import Settings
 from infra.storage import store
-
-Say = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class Reporter:
-    """Who hears what is being done: a line for a person, and the share done of what has an end."""
-
-    say: Say
-    progress: Callable[[float], None]
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ from infra.models.models import PreparedModel, prepare_model
 from infra.models.parts import CachedModel
 from infra.models.transfer_process import Hub
 from infra.processes import cancellation
+from infra.reporting import Say
 from infra.settings import Settings
 
-Say = Callable[[str], None]
 Job = Callable[[], Any]
 
 

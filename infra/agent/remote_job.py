@@ -20,8 +20,9 @@ from pydantic import TypeAdapter
 
 from bench import errors
 from bench.errors import NightbenchError, RemoteJobCrashedError
-from infra.agent.operations import OPERATIONS, Reporter
+from infra.agent.operations import OPERATIONS
 from infra.no_telemetry import quiet_environment
+from infra.reporting import Reporter
 
 ARGUMENTS, ANSWER = "arguments.json", "answer.json"
 

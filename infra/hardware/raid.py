@@ -8,8 +8,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from bench.errors import MachineUnfitError
-from infra.hardware.disks import Disk, Say
+from infra.hardware.disks import Disk
 from infra.processes.command import is_there, run_tool
+from infra.reporting import Say
 
 NAME = "nb-scratch"
 ARRAY = f"/dev/md/{NAME}"

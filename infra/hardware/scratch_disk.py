@@ -11,8 +11,9 @@ from pathlib import Path
 
 from bench.errors import MachineUnfitError
 from infra.hardware import raid
-from infra.hardware.disks import TIMEOUT_S, Disk, Say, list_disks, mount_disk
+from infra.hardware.disks import TIMEOUT_S, Disk, list_disks, mount_disk
 from infra.processes.command import run_tool
+from infra.reporting import Say
 
 LABEL = raid.NAME
 NVME = re.compile(r"nvme\d+n\d+")

@@ -7,8 +7,9 @@ import time
 from pathlib import Path
 
 from bench.errors import MachineUnfitError
-from infra.hardware.disks import Disk, Say, list_disks, mount_disk
+from infra.hardware.disks import Disk, list_disks, mount_disk
 from infra.hardware.scratch_disk import is_whole_machine
+from infra.reporting import Say
 
 APPEARS_S = 30.0  # from the cloud's word that it is attached to its being seen here
 LOOK_EVERY_S = 1.0

@@ -11,7 +11,7 @@ from bench.errors import CloudError, LeaseError, LostReplyError, NotAskedError
 from bench.machine.names import ImageName
 from infra.clock import Clock
 from infra.clouds.cloud import Cloud, Leftover, Snapshot
-from infra.leases.release import Say, silent
+from infra.reporting import Say, silent
 
 Imaging = Literal["none", "running", "done", "failed"]
 Switch = Literal["shutdown", "power_off"]

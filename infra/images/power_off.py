@@ -8,7 +8,7 @@ from datetime import timedelta
 from bench.errors import CloudDeniedError, CloudError, LeaseError
 from infra.clock import Clock
 from infra.images.golden_image import ImageCloud, Switch
-from infra.leases.release import Say, silent
+from infra.reporting import Say, silent
 
 LOOK_EVERY_S = 5.0
 SHUTDOWN_S = 120.0  # for the machine to end by itself; the cloud promises only to have told it

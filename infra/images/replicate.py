@@ -11,7 +11,7 @@ from bench.errors import CloudDeniedError, CloudError, LostReplyError, NotAskedE
 from infra.clock import Clock
 from infra.clouds.cloud import Leftover, Snapshot, quietly
 from infra.images.golden_image import LOOK_EVERY_S, ImageCloud, Imaging
-from infra.leases.release import Say
+from infra.reporting import Say
 
 
 def spread_image(

@@ -26,8 +26,9 @@ from infra.clouds.cloud import Cloud, CloudMachine, MachineOrder, Offer
 from infra.leases.activation import ActivationTimeouts, AttemptFailure, wait_until_up
 from infra.leases.create import create, search
 from infra.leases.offers import BILLED_MINUTES_MIN, LeaseRequest, fitting, image_for, why_too_dear
-from infra.leases.release import ReleaseTarget, Say, destroy, give_back, silent
+from infra.leases.release import ReleaseTarget, destroy, give_back
 from infra.ledger.ledger import Intent, Lease, Ledger
+from infra.reporting import Say, silent
 
 TRIES_PER_OFFER = 2  # in one round, where its machine was promised and never came up
 LOST_MAX = 3  # attempts whose answer was lost and whose machine never appeared

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from bench.errors import LedgerError
 from infra.clock import Clock
-from infra.leases.release import Say
 from infra.ledger.ledger import Ledger
+from infra.reporting import Say
 
 CORRUPT = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 

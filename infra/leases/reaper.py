@@ -12,10 +12,11 @@ from bench.errors import CloudDeniedError, CloudError, LeaseError
 from bench.machine.names import ImageName, MachineName, VolumeName
 from infra.clock import Clock
 from infra.clouds.cloud import Cloud, CloudMachine, Leftover
-from infra.leases.release import PATIENCE_S, ReleaseTarget, Say, destroy, give_back, silent
+from infra.leases.release import PATIENCE_S, ReleaseTarget, destroy, give_back
 from infra.leases.volumes import MAKE_S, VolumeCloud, is_unused
 from infra.ledger.ledger import Lease, Ledger
 from infra.ledger.volumes import VolumeBook
+from infra.reporting import Say, silent
 
 
 @dataclass

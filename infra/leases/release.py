@@ -4,7 +4,7 @@ A machine is gone when it was absent twice, the cloud's settle time apart, by it
 deleted again, whatever the cloud answered, since a "not found" may be a lagging view and a success may be a lie.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -14,16 +14,12 @@ from bench.machine.names import MachineName
 from infra.clock import Clock
 from infra.clouds.cloud import Cloud, look_every_s
 from infra.ledger.ledger import Attempt, Lease, Ledger
+from infra.reporting import Say, silent
 
-Say = Callable[[str], None]
 LOOKS_FOR_GONE = 8  # while a cloud's lists settle: one each 15 s where that takes two minutes
 PAUSE_MAX_S = 120.0  # between two tries at a cloud that does not answer
 ALARM_AFTER = 5  # tries; from then on each failed one is said aloud
 PATIENCE_S = 900.0  # of a caller that others wait for; the lease stays open and the reaper goes on
-
-
-def silent(_text: str) -> None:
-    """Say nothing."""
 
 
 @dataclass

@@ -16,8 +16,8 @@ from bench.machine.names import VolumeName, used_tag
 from infra.clock import Clock
 from infra.clouds.cloud import Cloud, Leftover, look_every_s, quietly
 from infra.leases.create import LOOKS_FOR_NEW
-from infra.leases.release import Say
 from infra.ledger.volumes import VolumeBook, VolumeOnRecord
+from infra.reporting import Say
 
 LIFETIME = timedelta(days=30)
 UNUSED_MAX = timedelta(days=7)  # then it is cheaper to download the model again

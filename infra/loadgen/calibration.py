@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,6 +19,7 @@ from bench.loadgen.drivers import METER_PLAN_VERSION, meter_argv
 from infra.hardware.cpu_affinity import run_on, split_cores
 from infra.hardware.host_facts import read_host
 from infra.loadgen.truth.run import build_server, truth_server
+from infra.reporting import Say
 from infra.storage.store import write_json
 from meter import METER_VERSION
 from meter.bundle import bundle
@@ -53,9 +54,7 @@ def cells(streams: Sequence[int], ttft_ms: float, itl_ms: float, kind: CellOptio
     ]
 
 
-def calibrate(
-    asked: Sequence[LoadCell], cache: Path, say: Callable[[str], None], retry_until: float = -math.inf
-) -> Iterator[Point]:
+def calibrate(asked: Sequence[LoadCell], cache: Path, say: Say, retry_until: float = -math.inf) -> Iterator[Point]:
     """Measure the meter's error in each cell, client and server on cores of their own where there are enough.
 
     Until `retry_until` on the monotonic clock, a cell that did not pass is measured again; each try is a point. Raises

@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,12 +32,12 @@ from infra.loadgen.driver import OFFLINE, driver_version, read_what_came
 from infra.loadgen.truth.run import build_server, truth_server
 from infra.loadgen.vllm_rs import find_vllm_rs
 from infra.models.models import PreparedModel, prepare_model
+from infra.reporting import Say
 from meter.bundle import bundle
 
 TIMEOUT_S = 120.0
 PATIENCE_S = 900.0  # of one client's run
 SEED = 20_261_121
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)

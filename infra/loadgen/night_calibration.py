@@ -1,7 +1,6 @@
 """Calibrate the load client for one night: shortly, on its host, under loads that no run of the night exceeds."""
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -12,6 +11,7 @@ from bench.errors import CalibrationError
 from bench.record import CalibratedLoad, Calibration, NightRecord
 from infra.hardware.host_facts import read_host
 from infra.loadgen.calibration import calibrate, table_of
+from infra.reporting import Say
 from infra.storage import store
 from meter import METER_VERSION
 
@@ -19,7 +19,7 @@ from meter import METER_VERSION
 RETRY_S = 8.0
 
 
-def calibrate_night(data: Path, night: NightRecord, cache: Path, say: Callable[[str], None]) -> Calibration:
+def calibrate_night(data: Path, night: NightRecord, cache: Path, say: Say) -> Calibration:
     """Calibrate for a night, or find what it was calibrated for; where that cannot be done, why.
 
     The table is kept in the night's folder. A night taken up again on the same host, with the same client, uses it

@@ -6,7 +6,6 @@ runs/<night>/lm-eval-<server_id>/0/   record.json, then <task>.json as the harne
 import hashlib
 import shutil
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,12 +20,12 @@ from infra.engines.server import RunningServer
 from infra.measurement.lm_eval_venv import ready_lm_eval
 from infra.measurement.run import RunContext
 from infra.processes import detached
+from infra.reporting import Say
 from infra.settings import Settings
 from infra.storage import store
 
 POLL_S = 0.5
 END_PATIENCE_S = 5.0
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)

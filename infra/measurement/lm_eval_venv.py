@@ -5,8 +5,9 @@ import shutil
 import sys
 from pathlib import Path
 
-from infra.engines.venv import MARKER, Programs, Say, demand_free_space, find_uv, lock_bytes, mark_complete
+from infra.engines.venv import MARKER, Programs, demand_free_space, find_uv, lock_bytes, mark_complete
 from infra.processes.file_lock import alone
+from infra.reporting import Say
 from infra.settings import Settings
 
 LOCK = Path(__file__).resolve().parents[2] / "requirements" / "lm_eval.lock.txt"

@@ -8,7 +8,7 @@ import hashlib
 import os
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
@@ -18,6 +18,7 @@ from infra.models.bucket_transfer import fetch_kept
 from infra.models.parts import CachedModel, FetchResult
 from infra.models.transfer_process import Hub, HubFailure, Job, run_child
 from infra.processes import cancellation
+from infra.reporting import Say
 from infra.storage.store import sha256
 
 HASHERS = 8  # files hashed at a time; hashing frees the interpreter, and a disk array gives more than one core can hash
@@ -28,8 +29,6 @@ PLAIN_HTTP_LIMIT = 50 * 1000**3  # a larger file comes by xet or not at all
 OTHER_WEIGHTS = (".bin", ".pth", ".pt", ".h5", ".msgpack", ".onnx", ".gguf", ".ot")
 LOOK_S = 30.0  # to wait for a list that is in a bucket too
 PERMANENT = ("gated", "bad-token", "no-repo", "no-revision", "disk-full")
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ import hashlib
 import json
 import re
 import shutil
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from infra.models.hub_download import Download, DownloadedModel, hash_files, loo
 from infra.models.parts import CachedFile, CachedModel, FetchResult
 from infra.models.transfer_process import Hub
 from infra.processes.file_lock import alone
+from infra.reporting import Say
 from infra.storage.store import sync
 
 MANIFEST = "MANIFEST.sha256"
@@ -27,7 +27,6 @@ COMMIT = re.compile(r"[0-9a-f]{40}")
 MANIFEST_LINE = re.compile(r"(?P<sha256>[0-9a-f]{64})  (?P<name>[^/].*)")
 SPARE_BYTES = 256 * 1024**2  # left on the disk for logs and results
 
-Say = Callable[[str], None]
 Hashes = dict[str, str]  # relative file name -> sha256
 
 

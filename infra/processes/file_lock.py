@@ -3,16 +3,17 @@
 import contextlib
 import fcntl
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from infra.processes import cancellation
+from infra.reporting import Say
 
 POLL_S = 0.2
 
 
 @contextlib.contextmanager
-def alone(lock_file: Path, say: Callable[[str], None], what: str) -> Iterator[int]:
+def alone(lock_file: Path, say: Say, what: str) -> Iterator[int]:
     """Hold this lock, waiting for whoever has it, and give its file number for programs to inherit.
 
     `what` is what the other one does, for the line that says why we wait. Stopping this work ends the waiting.

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.errors import EnvironmentOnMachineError, RemoteCommandError
-from infra.remote.host import Host, Say
+from infra.remote.host import Host
+from infra.reporting import Say
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("bench", "catalog", "infra", "meter")

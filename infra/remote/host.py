@@ -3,12 +3,12 @@
 Every path on the machine is relative to the home folder of the user that logs in.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol, Self
 
-Say = Callable[[str], None]
+from infra.reporting import Say
 
 
 @dataclass(frozen=True)

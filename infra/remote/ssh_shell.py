@@ -15,8 +15,9 @@ from bench.errors import (
     TransferError,
     UnreachableHostError,
 )
-from infra.remote.host import Access, Ran, Say
+from infra.remote.host import Access, Ran
 from infra.remote.ssh_connection import CONNECT_TIMEOUT_S, SshConnection
+from infra.reporting import Say
 
 STEP_TIMEOUT_S = 60.0
 PATIENCE_S = 120.0  # how long a step that may be repeated is repeated over lost connections

@@ -24,12 +24,13 @@ from infra.leases.acquire import take_lease
 from infra.leases.ledger_recovery import ledger_or_empty
 from infra.leases.offers import Choice, LeaseRequest
 from infra.leases.reaper import Reaped, reap
-from infra.leases.release import give_back, silent, why_silent
+from infra.leases.release import give_back, why_silent
 from infra.leases.volumes import Volume, VolumeContext, VolumeRequest, detach_volume, lend_volume
 from infra.ledger.ledger import Lease, Ledger
 from infra.remote.host import Access
 from infra.remote.ssh_host import SshHost
 from infra.remote.ssh_keys import LeaseKeys, keys_of
+from infra.reporting import silent
 from tests.chaos.steps import MortalBook, MortalCloud, MortalLedger, Steps
 from tests.emulators.virtual_clock import VirtualClock
 

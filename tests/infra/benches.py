@@ -4,9 +4,10 @@ from bench.record import Calibration, LeaseFacts, Lineage, NightRecord
 from bench.suite.suite import Engine, Model
 from infra.agent import operations
 from infra.agent.executor import Executor
-from infra.agent.operations import PrepareOptions, Reporter
+from infra.agent.operations import PrepareOptions
 from infra.measurement.run import RunContext
 from infra.models.models import PreparedModel
+from infra.reporting import Reporter
 
 
 def model_on(machine: Executor, reporter: Reporter, source: str) -> PreparedModel:

@@ -26,12 +26,13 @@ from bench.errors import (
 from bench.record import NightRecord
 from infra.agent import operations, remote_job
 from infra.agent.executor import Executor, LeaseContext, LocalExecutor, SshExecutor
-from infra.agent.operations import PrepareOptions, Reporter
+from infra.agent.operations import PrepareOptions
 from infra.engines.server import EngineAt, RunningServer
 from infra.loadgen.datasets import as_at_hand
 from infra.remote.deploy import ROOT, make_archive
 from infra.remote.host import Access
 from infra.remote.ssh_host import SshHost
+from infra.reporting import Reporter
 from tasks.planning import make_night
 from tests.emulators.sshd import Sshd, make_key, running_machine
 from tests.infra.benches import make_context, model_on
