@@ -75,18 +75,18 @@ def die_holding_a_lease(data: Path) -> None:
     code = f"""
 import os, signal, sys
 from pathlib import Path
-from infra import processes
+from infra.processes import detached
 from infra.clock import WallClock
 from infra.leases.acquire import take_lease
 from infra.ledger.ledger import Ledger
 from infra.clouds.local import LocalCloud
-from infra.leases.offers import Choice, Wish
+from infra.leases.offers import Choice, LeaseRequest
 data = Path({str(data)!r})
 cloud = LocalCloud(data / "machines")
-wish = Wish((Choice("local"),), minutes=10)
+wish = LeaseRequest((Choice("local"),), minutes=10)
 lease = take_lease(cloud, Ledger(data / "ledger.sqlite"), WallClock(), wish, night="2026-01-01")
 pid_file = cloud.folder(lease.lease_id) / "server.pid"
-processes.start_detached({SLEEP!r}, {{processes.MARK: lease.lease_id}}, pid_file, data / "server.log")
+detached.start_detached({SLEEP!r}, {{detached.MARK: lease.lease_id}}, pid_file, data / "server.log")
 while not pid_file.exists() or not pid_file.read_text():
     pass
 os.kill(os.getpid(), signal.SIGKILL)
