@@ -1,4 +1,4 @@
-"""One TCP connection: opened with kernel stamps on, without delay, never blocking once it stands."""
+"""Opens TCP connections: kernel timestamps on, TCP_NODELAY set, non-blocking once connected."""
 
 import errno
 import os
@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 
 from meter.clock import SO_TIMESTAMPNS
 from meter.errors import OutsideWorldError
-from meter.exchange import Exchange
 
 READ_BYTES = 16_384  # one read; what is left is read in the next turn
 CAN_STAMP = sys.platform == "linux"
@@ -25,22 +24,6 @@ class Endpoint:
     family: int
     address: tuple[object, ...]
     is_stamped: bool  # whether the kernel is asked for its own times
-
-
-@dataclass(slots=True, eq=False)
-class Connection:
-    """A socket, what it carries now, and how much it has carried."""
-
-    number: int
-    socket: socket.socket
-    fd: int
-    opened_ns: int  # when it began to connect
-    is_connecting: bool
-    connected_ns: int | None = None
-    port: int | None = None  # ours
-    uses: int = 0  # requests begun on it
-    exchange: Exchange | None = None
-    unsent: memoryview | None = None
 
 
 def resolve(url: str, *, wants_stamps: bool) -> Endpoint:

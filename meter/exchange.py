@@ -1,21 +1,18 @@
-"""One request and what came back, as stored while the clock runs; nothing here is parsed yet."""
+"""One request, the connection that carries it and its answer, as stored during the load; nothing is parsed here."""
 
+import socket
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from meter.clock import Ancillary
 from meter.framing import Framing
 from meter.prepare import PreparedRequest
-
-if TYPE_CHECKING:
-    from meter.connection import Connection
 
 Read = tuple[int, Ancillary, bytes]  # user-space time (monotonic ns), ancillary data with the kernel's, bytes
 
 
 @dataclass(slots=True)
 class Exchange:
-    """One request on its way; times are CLOCK_MONOTONIC nanoseconds, None for what has not happened."""
+    """One request and its answer; times are CLOCK_MONOTONIC nanoseconds, None until they happen."""
 
     request: PreparedRequest
     intended_ns: int | None = None  # open loop only
@@ -27,25 +24,48 @@ class Exchange:
     ended_ns: int | None = None  # the answer was complete, or had failed
     reads: list[Read] = field(default_factory=list)
     framing: Framing = field(default_factory=Framing)
-    failure: str | None = (
-        None  # what the wire saw: connect, send, timeout, truncated, parse, dropped_on_reuse, cancelled
-    )
+    failure: str | None = None  # connect, send, timeout, truncated, parse, dropped_on_reuse or cancelled
     failure_text: str | None = None
-    next_turn: "Exchange | None" = None  # of the same conversation; it may go once this one has ended
+    next_turn: "Exchange | None" = None  # of the same conversation; it is sent after this one has ended
 
     @property
     def is_issued(self) -> bool:
-        """Whether it was tried at all."""
+        """Whether it was sent, or its sending failed."""
         return self.send_start_ns is not None or self.failure is not None
 
     def settle(self) -> None:
-        """Look closely at what the clock left no time for; an answer that only seemed whole has failed."""
+        """Parse the framing that was skipped during the load; fail an answer that only seemed complete."""
         self.framing.settle()
         if self.failure in {None, "timeout"} and self.framing.broken is not None:
             self.fail("parse", self.framing.broken)
         elif self.failure is None and not self.framing.is_complete:
-            self.fail("truncated", "what looked like the end of the answer was none")
+            self.fail("truncated", "the bytes taken for the end of the answer were content")
 
     def fail(self, failure: str, text: str) -> None:
-        """Note why this request got no whole answer."""
+        """Record why this request got no complete answer."""
         self.failure, self.failure_text = failure, text
+
+
+@dataclass(slots=True, eq=False)
+class Connection:
+    """A socket, the exchange it carries now, and how many it has carried."""
+
+    number: int
+    socket: socket.socket
+    fd: int
+    opened_ns: int  # when it began to connect
+    is_connecting: bool
+    connected_ns: int | None = None
+    port: int | None = None  # the local one
+    uses: int = 0  # requests begun on it
+    exchange: Exchange | None = None
+    unsent: memoryview | None = None
+
+
+def class_of_loss(connection: Connection, exchange: Exchange) -> str:
+    """Name the failure of an exchange whose connection was lost."""
+    if exchange.reads:
+        return "truncated"
+    if connection.uses > 1:
+        return "dropped_on_reuse"  # the server closed a connection that it had kept open
+    return "truncated" if connection.unsent is None else "send"

@@ -15,8 +15,8 @@ from time import monotonic_ns
 
 from meter.board import Board
 from meter.clock import Ancillary
-from meter.connection import ANCILLARY_BYTES, READ_BYTES, Connection, Endpoint, open_starting, open_waiting
-from meter.exchange import Exchange
+from meter.connection import ANCILLARY_BYTES, READ_BYTES, Endpoint, open_starting, open_waiting
+from meter.exchange import Connection, Exchange, class_of_loss
 from meter.order import Order
 from meter.pace import Pace, Standing
 from meter.poller import MOST_EVENTS, READABLE, WRITABLE, Poller, open_poller
@@ -154,7 +154,7 @@ class Wire:
         exchange = connection.exchange
         if exchange is not None:
             if not exchange.framing.close():
-                exchange.fail(_class_of_loss(connection, exchange), text)
+                exchange.fail(class_of_loss(connection, exchange), text)
             self._end(connection, exchange, now)
         self._drop(connection)
 
@@ -291,12 +291,3 @@ class Wire:
             with contextlib.suppress(OSError):
                 self._drop(connection)
         self._poller.close()
-
-
-def _class_of_loss(connection: Connection, exchange: Exchange) -> str:
-    """Name what was lost: an answer, a request on its way, or a kept connection the server had given up."""
-    if exchange.reads:
-        return "truncated"
-    if connection.uses > 1:
-        return "dropped_on_reuse"
-    return "truncated" if connection.unsent is None else "send"
