@@ -12,8 +12,8 @@ from bench.errors import BudgetError, HostError, MachineUnfitError, NightbenchEr
 from bench.record import NightRecord, PlannedRun
 from infra.agent.operations import MachinePaths
 from infra.agent.prepare import Prepared
+from infra.clouds.volume_cloud import Volume
 from infra.engines.server import EngineAt, RunningServer
-from infra.leases.volumes import Volume
 from infra.ledger.ledger import Lease
 from infra.measurement.run import RunContext
 from infra.settings import Settings

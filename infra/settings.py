@@ -3,15 +3,23 @@
 import os
 from pathlib import Path
 
-from pydantic import Field, SecretStr
+from pydantic import BaseModel, ConfigDict, Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from bench.machine.names import PREFIX
-from infra.clouds.digitalocean.parsing import PricedSize
 
 
 def _default_cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nightbench"
+
+
+class PricedSize(BaseModel):
+    """A size that no list shows, such as one under contract: what it costs and where it is."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    usd_per_hour: float = Field(ge=0)
+    regions: tuple[str, ...]
 
 
 class Settings(BaseSettings):

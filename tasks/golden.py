@@ -10,8 +10,9 @@ from bench.suite.suite import regions_of
 from infra.agent import operations
 from infra.clock import WallClock
 from infra.clouds.cloud import Snapshot
+from infra.clouds.image_cloud import ImageCloud
 from infra.images.generalize import seal
-from infra.images.golden_image import ImageCloud, find_image, make_image, sweep_images
+from infra.images.golden_image import find_image, make_image, sweep_images
 from infra.images.power_off import power_off
 from infra.images.replicate import spread_image
 from infra.ledger.ledger import Lease

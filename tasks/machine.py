@@ -17,10 +17,10 @@ from infra.agent.operations import MachinePaths, PrepareOptions
 from infra.agent.prepare import Prepared
 from infra.clock import WallClock
 from infra.clouds.cloud import Cloud, Snapshot
+from infra.clouds.volume_cloud import Volume
 from infra.leases.acquire import take_lease
 from infra.leases.offers import after_spending, wish_of
 from infra.leases.release import give_back, why_silent
-from infra.leases.volumes import Volume
 from infra.ledger.ledger import Lease
 from infra.settings import Settings
 from infra.storage import store

@@ -15,10 +15,10 @@ from infra.clock import WallClock
 from infra.clouds.cloud import Cloud
 from infra.clouds.digitalocean.client import Calls, make_client
 from infra.clouds.digitalocean.cloud import AccountSetup, DigitalOcean
+from infra.clouds.image_cloud import ImageCloud
 from infra.clouds.local import LocalCloud
 from infra.clouds.static import StaticCloud, is_own, on_own_host, parse_target, read_access
-from infra.images.golden_image import ImageCloud
-from infra.leases.volumes import VolumeCloud
+from infra.clouds.volume_cloud import VolumeCloud
 from infra.ledger.ledger import Lease, Ledger
 from infra.ledger.stage_costs import StageBook
 from infra.ledger.volumes import VolumeBook

@@ -7,8 +7,9 @@ from bench.errors import NightbenchError
 from bench.machine.names import VolumeName
 from bench.record import NightRecord
 from infra.clock import WallClock
+from infra.clouds.volume_cloud import Volume
 from infra.hardware.volume_mount import unmount_script
-from infra.leases.volumes import Volume, VolumeContext, VolumeRequest, detach_volume, lend_volume
+from infra.leases.volumes import VolumeContext, VolumeRequest, detach_volume, lend_volume
 from infra.ledger.ledger import Lease
 from infra.remote.ssh_host import SshHost
 from infra.settings import Settings

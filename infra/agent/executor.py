@@ -17,6 +17,7 @@ from infra.agent import remote_job
 from infra.agent.operations import ask_tasks, bring_up, calibrate, find_site, measure, shut_down
 from infra.loadgen.datasets import files_of, place_of
 from infra.processes.detached import MARK
+from infra.remote.cleanup import end_marked
 from infra.remote.deploy import HOME, DeployedCode, deploy
 from infra.remote.host import Host, JobStatus
 from infra.reporting import Reporter
@@ -45,18 +46,6 @@ _LIST = """cd {folder} 2>/dev/null || exit 0
 for file in */*/MANIFEST.sha256; do [ ! -e "$file" ] || echo "run ${{file%/*}} 0"; done
 for file in servers/*.log calibration*.json; do [ ! -e "$file" ] || echo "file $file $(stat -c %s "$file")"; done"""
 _LISTED = re.compile(r"(?P<sort>run|file) (?P<name>[\w.-]+(?:/[\w.-]+)?) (?P<size>\d+)")
-
-# A container is no child of ours: ending processes would leave it to docker. Whatever else was started under a lease
-# carries its mark, wherever it has moved itself; grep reads no list of arguments.
-_END_MARKED = """if command -v docker > /dev/null; then
-  docker ps --all --quiet --filter name=^/?nb-{lease_id}- | xargs --no-run-if-empty docker rm --force
-fi
-marked() {{ grep -lzxF {mark} /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3; }}
-kill -TERM $(marked) 2>/dev/null
-i=0; while [ -n "$(marked)" ] && [ $i -lt {tenths} ]; do sleep 0.1; i=$((i+1)); done
-i=0; while [ -n "$(marked)" ] && [ $i -lt 50 ]; do kill -KILL $(marked) 2>/dev/null; sleep 0.1; i=$((i+1)); done
-[ -z "$(marked)" ]"""
-END_PATIENCE_S = 10.0
 
 
 class Executor(Protocol):
@@ -231,13 +220,6 @@ class SshExecutor:
         aside.unlink(missing_ok=True)
         self._host.get(source, aside)
         aside.replace(target)
-
-
-def end_marked(host: Host, lease_id: str) -> None:
-    """End every process of a lease on a machine; none is left when this returns, and it may be repeated."""
-    mark = shlex.quote(f"{MARK}={lease_id}")
-    script = _END_MARKED.format(lease_id=lease_id, mark=mark, tenths=round(END_PATIENCE_S * 10))
-    host.ask(script, timeout_s=12 * END_PATIENCE_S)
 
 
 def _is_as_long(file: Path, size: int) -> bool:

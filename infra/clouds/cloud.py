@@ -17,6 +17,7 @@ T = TypeVar("T")
 Status = Literal["new", "active", "off", "errored"]
 LeftoverSort = Literal["key", "volume", "snapshot"]
 LOOK_EVERY_MIN_S = 0.2
+LOOKS_FOR_NEW = 24  # while a cloud's lists settle: one each 5 s where that takes two minutes
 
 
 @dataclass(frozen=True)

@@ -29,9 +29,9 @@ from bench.errors import (
 )
 from bench.machine.names import PREFIX, MachineName
 from bench.suite.suite import Machine
-from infra.agent.executor import end_marked
 from infra.clock import Clock
 from infra.clouds.cloud import CloudMachine, Leftover, MachineOrder, Offer, Snapshot
+from infra.remote.cleanup import end_marked
 from infra.remote.deploy import HOME
 from infra.remote.host import Access, Host
 

@@ -5,43 +5,17 @@ An image that is not whole when patience ends keeps its short-lived name: the re
 """
 
 from datetime import datetime, timedelta
-from typing import Literal, Protocol
 
 from bench.errors import CloudError, LeaseError, LostReplyError, NotAskedError
 from bench.machine.names import ImageName
 from infra.clock import Clock
 from infra.clouds.cloud import Cloud, Leftover, Snapshot
+from infra.clouds.image_cloud import ImageCloud
 from infra.reporting import Say, silent
 
-Imaging = Literal["none", "running", "done", "failed"]
-Switch = Literal["shutdown", "power_off"]
 LOOK_EVERY_S = 30.0
 LIFETIME = timedelta(days=30)
 KEPT = 3  # the newest, whatever is in them
-
-
-class ImageCloud(Cloud, Protocol):
-    """A cloud that can make images of a machine's disk."""
-
-    def switch(self, machine_id: str, how: Switch) -> None:
-        """Ask once to end what runs on a machine, or to pull its plug; it stays ours, and is billed as before."""
-        ...
-
-    def imaging(self, machine_id: str) -> Imaging:
-        """How the newest making of an image of this machine stands."""
-        ...
-
-    def rename(self, snapshot: Snapshot, name: str) -> None:
-        """Give an image another name; repeating changes nothing."""
-        ...
-
-    def transfer(self, snapshot: Snapshot, region: str) -> None:
-        """Ask once for an image to be in a region as well; it is when `snapshots` says so."""
-        ...
-
-    def transferring(self, snapshot: Snapshot, region: str) -> Imaging:
-        """How the newest transfer of an image to a region stands."""
-        ...
 
 
 def find_image(cloud: Cloud, clock: Clock, content: str) -> Snapshot | None:

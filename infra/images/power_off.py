@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from bench.errors import CloudDeniedError, CloudError, LeaseError
 from infra.clock import Clock
-from infra.images.golden_image import ImageCloud, Switch
+from infra.clouds.image_cloud import ImageCloud, Switch
 from infra.reporting import Say, silent
 
 LOOK_EVERY_S = 5.0

@@ -10,7 +10,8 @@ from datetime import datetime, timedelta
 from bench.errors import CloudDeniedError, CloudError, LostReplyError, NotAskedError
 from infra.clock import Clock
 from infra.clouds.cloud import Leftover, Snapshot, quietly
-from infra.images.golden_image import LOOK_EVERY_S, ImageCloud, Imaging
+from infra.clouds.image_cloud import ImageCloud, Imaging
+from infra.images.golden_image import LOOK_EVERY_S
 from infra.reporting import Say
 
 

@@ -7,8 +7,7 @@ from typing import Literal
 from bench.errors import CloudDeniedError, CloudError
 from bench.record import AttemptOutcome
 from infra.clock import Clock
-from infra.clouds.cloud import Cloud, CloudMachine, look_every_s
-from infra.leases.create import LOOKS_FOR_NEW
+from infra.clouds.cloud import LOOKS_FOR_NEW, Cloud, CloudMachine, look_every_s
 
 USUAL_S = 120.0  # most machines are up by then
 PACE_MAX = 3.0

@@ -2,9 +2,8 @@
 
 from bench.errors import CloudDeniedError, CloudError, LostReplyError, NotAskedError
 from infra.clock import Clock
-from infra.clouds.cloud import Cloud, CloudMachine, MachineOrder, look_every_s
+from infra.clouds.cloud import LOOKS_FOR_NEW, Cloud, CloudMachine, MachineOrder, look_every_s
 
-LOOKS_FOR_NEW = 24  # while a cloud's lists settle: one each 5 s where that takes two minutes
 SENDS_MAX = 6  # of one create call that never arrived
 BLIND_MAX_S = 1800.0  # how long a cloud may be out of reach while we look for a machine
 

@@ -12,8 +12,9 @@ from bench.errors import CloudDeniedError, CloudError, LeaseError
 from bench.machine.names import ImageName, MachineName, VolumeName
 from infra.clock import Clock
 from infra.clouds.cloud import Cloud, CloudMachine, Leftover
+from infra.clouds.volume_cloud import VolumeCloud
 from infra.leases.release import PATIENCE_S, ReleaseTarget, destroy, give_back
-from infra.leases.volumes import MAKE_S, VolumeCloud, is_unused
+from infra.leases.volumes import MAKE_S, is_unused
 from infra.ledger.ledger import Lease, Ledger
 from infra.ledger.volumes import VolumeBook
 from infra.reporting import Say, silent

@@ -9,13 +9,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol, runtime_checkable
 
 from bench.errors import CloudError, CloudRefusedError, LeaseError, LostReplyError, NotAskedError
 from bench.machine.names import VolumeName, used_tag
 from infra.clock import Clock
-from infra.clouds.cloud import Cloud, Leftover, look_every_s, quietly
-from infra.leases.create import LOOKS_FOR_NEW
+from infra.clouds.cloud import LOOKS_FOR_NEW, Leftover, look_every_s, quietly
+from infra.clouds.volume_cloud import Volume, VolumeCloud
 from infra.ledger.volumes import VolumeBook, VolumeOnRecord
 from infra.reporting import Say
 
@@ -25,17 +24,6 @@ MAKE_S = 300.0  # for a volume to be there; the machine it is for is paid meanwh
 ATTACH_S, DETACH_S = 180.0, 30.0
 LOOK_EVERY_S = 5.0
 LOOKS_A_TRY = 3  # at a volume, until the cloud is asked again
-
-
-@dataclass(frozen=True)
-class Volume:
-    """A volume of ours; `machine_id` is the machine that has it now."""
-
-    volume_id: str
-    name: str
-    region: str
-    size_gib: int
-    machine_id: str | None = None
 
 
 @dataclass(frozen=True)
@@ -52,31 +40,6 @@ class VolumeRequest:
     def content(self) -> str:
         """Twelve hex digits that say which model it is: its source names the commit."""
         return hashlib.sha256(self.source.encode()).hexdigest()[:12]
-
-
-@runtime_checkable
-class VolumeCloud(Cloud, Protocol):
-    """A cloud that keeps volumes, each for one machine at a time, in its own region."""
-
-    def volumes(self) -> list[Volume]:
-        """Every volume whose name begins as ours do."""
-        ...
-
-    def make_volume(self, name: VolumeName, size_gib: int) -> Volume:
-        """Ask once for an ext4 volume of this name, with its label."""
-        ...
-
-    def holder(self, volume_id: str) -> str | None:
-        """The machine that has a volume now; asked once."""
-        ...
-
-    def attach(self, volume: Volume, machine_id: str, tag: str) -> None:
-        """Ask once to give a machine a volume, and the volume a tag; it has it when `holder` says so."""
-        ...
-
-    def detach(self, volume: Volume, machine_id: str) -> None:
-        """Ask once to take a volume off a machine."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -20,12 +20,13 @@ from flows.ending import end_well
 from infra.clock import Clock
 from infra.clouds.digitalocean.client import Calls, make_client
 from infra.clouds.digitalocean.cloud import AccountSetup
+from infra.clouds.volume_cloud import Volume
 from infra.leases.acquire import take_lease
 from infra.leases.ledger_recovery import ledger_or_empty
 from infra.leases.offers import Choice, LeaseRequest
 from infra.leases.reaper import Reaped, reap
 from infra.leases.release import give_back, why_silent
-from infra.leases.volumes import Volume, VolumeContext, VolumeRequest, detach_volume, lend_volume
+from infra.leases.volumes import VolumeContext, VolumeRequest, detach_volume, lend_volume
 from infra.ledger.ledger import Lease, Ledger
 from infra.remote.host import Access
 from infra.remote.ssh_host import SshHost

@@ -12,7 +12,7 @@ from bench.machine.names import VolumeName
 from infra.clock import Clock
 from infra.clouds.cloud import CloudMachine, MachineOrder
 from infra.clouds.digitalocean.cloud import DigitalOcean
-from infra.leases.volumes import Volume
+from infra.clouds.volume_cloud import Volume
 from infra.ledger.ledger import Intent, Ledger
 from infra.ledger.volumes import VolumeBook
 

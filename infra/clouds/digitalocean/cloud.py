@@ -23,9 +23,10 @@ from bench.machine.names import PREFIX, MachineName, is_alike
 from infra.clouds.cloud import CloudMachine, Leftover, LeftoverSort, MachineOrder, Offer
 from infra.clouds.digitalocean.client import Calls, page_of
 from infra.clouds.digitalocean.images import ImageCalls
-from infra.clouds.digitalocean.parsing import PricedSize, by_id, leftover_of, machine_of, offers_of
+from infra.clouds.digitalocean.parsing import by_id, leftover_of, machine_of, offers_of
 from infra.clouds.digitalocean.volumes import VolumeCalls
 from infra.remote.ssh_keys import LeaseKeys, fingerprint, keys_of
+from infra.settings import PricedSize
 
 REGISTER_TRIES = 3
 

@@ -6,7 +6,7 @@ from bench.machine.names import is_alike
 from infra.clouds.cloud import Snapshot
 from infra.clouds.digitalocean.client import Calls, page_of
 from infra.clouds.digitalocean.parsing import snapshot_of
-from infra.images.golden_image import Imaging, Switch
+from infra.clouds.image_cloud import Imaging, Switch
 
 IMAGING: dict[str, Imaging] = {"in-progress": "running", "completed": "done", "errored": "failed"}
 

@@ -4,22 +4,12 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
-
 from bench.machine.names import last_used
 from bench.suite.suite import SPOT_ENDING
 from infra.clouds.cloud import CloudMachine, Leftover, LeftoverSort, Offer, Snapshot, Status
+from infra.settings import PricedSize
 
 STATUS: dict[str, Status] = {"new": "new", "active": "active", "off": "off", "archive": "off"}
-
-
-class PricedSize(BaseModel):
-    """A size that no list shows, such as one under contract: what it costs and where it is."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    usd_per_hour: float = Field(ge=0)
-    regions: tuple[str, ...]
 
 
 def offers_of(sizes: Iterable[Mapping[str, Any]], told: Mapping[str, PricedSize]) -> list[Offer]:

@@ -5,7 +5,7 @@ from typing import Any
 
 from bench.machine.names import VolumeName, is_alike
 from infra.clouds.digitalocean.client import Calls, page_of
-from infra.leases.volumes import Volume
+from infra.clouds.volume_cloud import Volume
 
 
 class VolumeCalls:

@@ -7,7 +7,8 @@ import pytest
 
 from bench.errors import CloudError, LeaseError, LedgerError
 from bench.machine.names import VolumeName, last_used
-from infra.leases.volumes import Volume, VolumeContext, VolumeRequest, detach_volume, lend_volume
+from infra.clouds.volume_cloud import Volume
+from infra.leases.volumes import VolumeContext, VolumeRequest, detach_volume, lend_volume
 from infra.ledger.ledger import Lease
 from infra.ledger.volumes import VolumeBook
 from tests.emulators.digitalocean.faults import FOR_EVER

@@ -15,10 +15,10 @@ from infra.clouds import dead_man_switch
 from infra.clouds.cloud import MachineOrder
 from infra.clouds.digitalocean.client import Calls
 from infra.clouds.digitalocean.cloud import DigitalOcean
-from infra.clouds.digitalocean.parsing import PricedSize
 from infra.leases.offers import Choice
 from infra.ledger.ledger import Ledger
 from infra.remote.ssh_keys import fingerprint, forget_keys, keys_of, leases_with_keys
+from infra.settings import PricedSize
 from tests.emulators.virtual_clock import VirtualClock
 from tests.infra.clouds.test_cloud import CloudContract
 from tests.infra.rented import DROPLETS, KIND, ONE_DROPLET, Rig

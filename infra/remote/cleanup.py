@@ -1,0 +1,25 @@
+"""End on a machine whatever was started there under a lease."""
+
+import shlex
+
+from infra.processes.detached import MARK
+from infra.remote.host import Host
+
+# A container is no child of ours: ending processes would leave it to docker. Whatever else was started under a lease
+# carries its mark, wherever it has moved itself; grep reads no list of arguments.
+_END_MARKED = """if command -v docker > /dev/null; then
+  docker ps --all --quiet --filter name=^/?nb-{lease_id}- | xargs --no-run-if-empty docker rm --force
+fi
+marked() {{ grep -lzxF {mark} /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3; }}
+kill -TERM $(marked) 2>/dev/null
+i=0; while [ -n "$(marked)" ] && [ $i -lt {tenths} ]; do sleep 0.1; i=$((i+1)); done
+i=0; while [ -n "$(marked)" ] && [ $i -lt 50 ]; do kill -KILL $(marked) 2>/dev/null; sleep 0.1; i=$((i+1)); done
+[ -z "$(marked)" ]"""
+END_PATIENCE_S = 10.0
+
+
+def end_marked(host: Host, lease_id: str) -> None:
+    """End every process of a lease on a machine; none is left when this returns, and it may be repeated."""
+    mark = shlex.quote(f"{MARK}={lease_id}")
+    script = _END_MARKED.format(lease_id=lease_id, mark=mark, tenths=round(END_PATIENCE_S * 10))
+    host.ask(script, timeout_s=12 * END_PATIENCE_S)
