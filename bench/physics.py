@@ -8,16 +8,11 @@ import math
 import re
 from dataclasses import dataclass
 
+from bench.catalog.precisions import WEIGHT_BYTES
 from bench.catalog.rows import CatalogModel, Gpu
 
 GIB = 1 << 30
 RESERVED_GIB = 2.0  # a GPU: activations, graphs, context
-# Scales included: MXFP4 has 8 bits for 32 weights, NVFP4 8 for 16; INT4 as if its group were 16, where it is unknown.
-# FP4 that does not say of which kind it is has no scales: less than it can be, so that its bounds hold.
-WEIGHT_BYTES = {
-    "fp32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0,
-    "mxfp4": 0.53125, "nvfp4": 0.5625, "fp4": 0.5, "int4": 0.5625,
-}  # fmt: skip
 _WINDOW = re.compile(r"(?:chunked )?(?P<tokens>\d+) on (?P<layers>\d+)/(?P<of>\d+) layers")
 
 

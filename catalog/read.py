@@ -7,10 +7,11 @@ from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
+from bench.catalog.catalog import Catalog
 from bench.catalog.csv_rows import CsvRow
 from bench.catalog.names import Name, Names
 from bench.catalog.published import PastPrice, Published
-from bench.catalog.rows import Catalog, CatalogModel, Gpu, MachineKind, Speed
+from bench.catalog.rows import CatalogModel, Gpu, MachineKind, Speed
 from bench.engines.rules import EngineRule
 
 _Row = TypeVar("_Row", bound=CsvRow)

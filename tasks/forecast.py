@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from bench.catalog.rows import Catalog, MachineKind
+from bench.catalog.catalog import Catalog
+from bench.catalog.rows import MachineKind
 from bench.cost.estimate import Estimate, Fit, HostPlan, estimate_night, estimate_prepare, fit_of, model_bytes
 from bench.cost.host_requirements import SPARE, Need, needs_of
 from bench.cost.lease_cost import bucket_usd_per_month, kept_usd_per_month

@@ -34,7 +34,7 @@ class ClaimedConfig:
     """The configuration that was asked for, as the file or its reader states it."""
 
     model: str | None = None
-    precision: str | None = None  # of the weights, a key of bench.physics.WEIGHT_BYTES where it is known
+    precision: str | None = None  # of the weights, a key of bench.catalog.precisions.WEIGHT_BYTES where known
     kv_precision: str | None = None
     gpu: str | None = None
     gpu_count: int | None = None  # of the whole system

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import ClassVar, TypeVar
 
 from bench.catalog.csv_rows import CsvRow
+from bench.catalog.precisions import WEIGHT_BYTES
 from bench.catalog.rows import CatalogModel, Gpu
 from bench.errors import CatalogError
-from bench.physics import WEIGHT_BYTES
 
 _BETWEEN_WORDS = re.compile(r"[^a-z0-9.]+|(?<!\d)\.|\.(?!\d)")
 _PARTS = re.compile(r"[a-z]+|\d+(?:\.\d+)*")

@@ -1,16 +1,13 @@
-"""What the catalogue says of GPUs, models, sizes and paces: rows of CSV as frozen values.
+"""Rows of the catalogue as frozen values: GPUs, models, machine sizes and speeds.
 
-A cell that is empty is None. Every value has the unit that its name ends with; the sources stand in the files.
+An empty cell is None. Each name ends with its unit; each file names the sources of its rows.
 """
 
 from dataclasses import dataclass
 from datetime import date
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from bench.catalog.csv_rows import Above, Count, CsvRow, Share
-
-if TYPE_CHECKING:
-    from bench.catalog.names import Names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +46,7 @@ class Gpu(CsvRow):
 
 @dataclass(frozen=True, kw_only=True)
 class CatalogModel(CsvRow):
-    """One model: its dimensions, as bench.physics needs them; facts/physics.md has the symbols."""
+    """One model: its dimensions, as bench.physics needs them; the symbols are those of docs/reference/physics.md."""
 
     KEY: ClassVar = ("model",)
 
@@ -119,31 +116,3 @@ class Speed(CsvRow):
     value: Above
     unit: str
     date: date
-
-
-@dataclass(frozen=True)
-class Catalog:
-    """The files that plans are made from."""
-
-    gpus: tuple[Gpu, ...]
-    models: tuple[CatalogModel, ...]
-    sizes: tuple[MachineKind, ...]
-    paces: tuple[Speed, ...]
-    names: "Names"
-
-    def gpu(self, name: str | None) -> Gpu | None:
-        """The GPU of this name; None where the catalogue has none."""
-        return next((row for row in self.gpus if row.gpu == name), None)
-
-    def size(self, cloud: str, kind: str) -> MachineKind | None:
-        """A cloud's kind of machine; None where the catalogue has none."""
-        return next((row for row in self.sizes if (row.cloud, row.kind) == (cloud, kind)), None)
-
-    def model(self, source: str) -> CatalogModel | None:
-        """The model of a suite's source, by the names that audits go by too; None where it is of no repository."""
-        return self.names.model(source) if source.startswith("hf:") else None
-
-    @property
-    def pace(self) -> dict[str, float]:
-        """Every pace's value, by name."""
-        return {row.pace: row.value for row in self.paces}

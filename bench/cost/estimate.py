@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from bench.catalog.rows import Catalog, CatalogModel, MachineKind
+from bench.catalog.catalog import Catalog
+from bench.catalog.rows import CatalogModel, MachineKind
 from bench.engines.config import parse_flags
 from bench.physics import Group, checkpoint_bytes, least_step_s, least_ttft_s, needed_gib, room_gib
 from bench.record import PlannedRun

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bench.catalog.rows import Catalog
+from bench.catalog.catalog import Catalog
 from bench.cost.estimate import model_bytes
 from bench.suite.suite import Suite
 

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from bench.catalog.precisions import WEIGHT_BYTES
 from bench.physics import (
     GIB,
-    WEIGHT_BYTES,
     Group,
     checkpoint_bytes,
     decode_flops,

@@ -8,8 +8,9 @@ from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput, Observ
 from bench.audit.evidence.importer_remarks import REMARKED
 from bench.audit.evidence.rates import input_tok_per_s, output_tok_per_s, total_tok_per_s
 from bench.audit.evidence.roofline import computed_share
+from bench.catalog.precisions import WEIGHT_BYTES
 from bench.metrics import ratio
-from bench.physics import WEIGHT_BYTES, least_flops
+from bench.physics import least_flops
 
 COST, COST_UNIT, PER_USER = "ev_cost_ratio", "ev_cost_unit_ratio", "ev_per_user_times_tpot"
 MTOK, HOUR_S = 1e6, 3600.0

@@ -4,8 +4,9 @@ from dataclasses import dataclass, replace
 
 from bench.audit.claim import Claim, ClaimedConfig
 from bench.audit.evidence.evidence import MissingInput, Subject
+from bench.catalog.precisions import WEIGHT_BYTES
 from bench.catalog.rows import CatalogModel, Gpu
-from bench.physics import WEIGHT_BYTES, Group
+from bench.physics import Group
 
 KV_LEAST_BYTES, KV_MOST_BYTES = 1.0, 2.0  # what engines keep: 8 bits at least, 16 where nothing else is said
 

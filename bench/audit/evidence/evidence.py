@@ -36,7 +36,7 @@ class Subject:
 
     gpu: Gpu | None = None
     model: CatalogModel | None = None
-    precision: str | None = None  # of the weights, a key of bench.physics.WEIGHT_BYTES
+    precision: str | None = None  # of the weights, a key of bench.catalog.precisions.WEIGHT_BYTES
     kv_precision: str | None = None  # of the KV cache, likewise
 
 

@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 
 from bench.audit.claim import Claim, Pair
 from bench.audit.evidence.evidence import Subject
-from bench.physics import WEIGHT_BYTES
+from bench.catalog.precisions import WEIGHT_BYTES
 
 # `70b`, `8x7b`, `a22b`: parameters, standing alone.
 _SIZES = re.compile(r"(?<![a-z0-9.])(?:\d+x)?a?(\d+(?:\.\d+)?)b(?![a-z0-9])")

@@ -6,7 +6,8 @@ from bench.audit.claim import Claim
 from bench.audit.evidence.deployment import Deployment, deployment, unknown
 from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput, Observed, Subject
 from bench.audit.evidence.rates import decoding, mean_context, mean_isl, mean_osl, most_together
-from bench.physics import GIB, WEIGHT_BYTES, checkpoint_bytes, kv_elements
+from bench.catalog.precisions import WEIGHT_BYTES
+from bench.physics import GIB, checkpoint_bytes, kv_elements
 from bench.wording import counted
 
 FIT, FIT_ASKED = "ev_memory_fit", "ev_memory_fit_asked"

@@ -8,7 +8,7 @@ from itertools import pairwise
 from bench.audit.claim import Claim
 from bench.audit.evidence.comparable import ComparableGroup, by_level, throughput
 from bench.audit.evidence.evidence import EvidenceByColumn, Observed
-from bench.physics import WEIGHT_BYTES
+from bench.catalog.precisions import WEIGHT_BYTES
 
 GROWTH, OVER_LINEAR, DIP, FASTER = "ev_load_growth", "ev_over_linear", "ev_throughput_dip", "ev_tpot_drop"
 TP_GAIN, PRECISION_GAIN = "ev_tp_gain", "ev_precision_gain"

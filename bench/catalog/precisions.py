@@ -1,0 +1,8 @@
+"""The precisions that weights are stored in, and how many bytes one weight takes."""
+
+# Scales are included: MXFP4 stores 8 bits for 32 weights, NVFP4 8 bits for 16 weights. The group size of INT4 is often
+# unknown, so 16 is assumed. Plain `fp4` counts no scales: the lowest possible size, so that bounds made of it hold.
+WEIGHT_BYTES = {
+    "fp32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0,
+    "mxfp4": 0.53125, "nvfp4": 0.5625, "fp4": 0.5, "int4": 0.5625,
+}  # fmt: skip
