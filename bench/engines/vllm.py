@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from bench.errors import UsageError
 from bench.suite.suite import Scenario
 
 FINISH_REASONS = ("stop", "length", "abort", "error", "repetition")
@@ -55,32 +54,6 @@ _FAILURES: tuple[tuple[FailureKind, str], ...] = (
 _LOG_PREFIX = re.compile(_PREFIX)
 
 
-Vendor = Literal["amd", "nvidia"]
-LEASE_LABEL = "nightbench.lease"  # on every container of ours, beside its name
-CACHE_INSIDE = "/cache"
-# How a container gets the GPUs of its host, by who made them.
-DEVICES: dict[Vendor, tuple[str, ...]] = {
-    "amd": ("--device", "/dev/kfd", "--device", "/dev/dri", "--group-add", "video"),
-    "nvidia": ("--gpus", "all"),
-}
-
-
-@dataclass(frozen=True)
-class Container:
-    """How an engine runs in a container: by which program, from which image (by digest), under which name.
-
-    `cache` is kept on the host for the next start. The environment is in a file, for it may hold secrets.
-    """
-
-    docker: Path
-    image: str
-    name: str
-    vendor: Vendor | None
-    cache: Path
-    environment_file: Path
-    lease_id: str
-
-
 @dataclass(frozen=True)
 class Failure:
     """Why an engine ended: the class a retry is chosen by, and the log's own words."""
@@ -94,37 +67,6 @@ def argv(executable: Path, scenario: Scenario, model: Path, port: int) -> tuple[
     engine = scenario.engine
     listen = ("--host", "127.0.0.1", "--port", str(port), "--served-model-name", scenario.model.name)
     return (str(executable), "serve", str(model), *listen, "--max-model-len", str(engine.max_model_len), *engine.flags)
-
-
-def container_argv(container: Container, scenario: Scenario, model: Path, port: int) -> tuple[str, ...]:
-    """The command that serves this scenario's model in a container, on the host's own network and loopback.
-
-    The model keeps its path and cannot be written. Nothing is pulled here: the image was, by its digest.
-    """
-    program, *words = argv(Path("vllm"), scenario, model, port)
-    return (
-        *(str(container.docker), "run", "--rm", "--pull", "never", "--name", container.name),
-        *("--label", f"{LEASE_LABEL}={container.lease_id}"),
-        *("--network", "host", "--ipc", "host"),
-        *("--cap-add", "SYS_PTRACE", "--security-opt", "seccomp=unconfined"),
-        *(DEVICES[container.vendor] if container.vendor else ()),
-        *("--volume", f"{model}:{model}:ro", "--volume", f"{container.cache}:{CACHE_INSIDE}"),
-        *("--env-file", str(container.environment_file), "--entrypoint", program, container.image, *words),
-    )
-
-
-def container_environment(scenario: Scenario, lease_id: str) -> dict[str, str]:
-    """What the engine's process gets inside its container: kernels that it compiles are kept for the next start."""
-    home = {"HOME": CACHE_INSIDE, "XDG_CACHE_HOME": CACHE_INSIDE}
-    return {**home, "NIGHTBENCH_LEASE": lease_id, **environment(scenario)}
-
-
-def environment_file(values: Mapping[str, str]) -> str:
-    """The text that `docker run --env-file` reads; UsageError where a value cannot stand in it."""
-    for name, value in values.items():
-        if "\n" in value or "\r" in value:
-            raise UsageError(f"engine.environment.{name} holds a line break, which a container cannot be given")
-    return "".join(f"{name}={value}\n" for name, value in values.items())
 
 
 def environment(scenario: Scenario) -> dict[str, str]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.engines import vllm
+from bench.engines.docker import Container, container_environment, environment_file
 from bench.errors import EngineBuildError, ServerStartError
 from bench.suite.suite import Scenario
 from infra.engines.image_pull import pull
@@ -117,20 +118,20 @@ def _digest_of_image(docker: Path, image: str) -> str | None:
     return fitting[0].partition("@")[2] if fitting else None
 
 
-def container_for(image: ImageAt, scenario: Scenario, machine: Path, lease_id: str, port: int) -> vllm.Container:
+def container_for(image: ImageAt, scenario: Scenario, machine: Path, lease_id: str, port: int) -> Container:
     """Write down a container that is about to be started, and put its environment into a file that only we can read."""
     name = f"nb-{lease_id}-{port}"
-    environment_file = machine / f"server-{port}.env"
+    variables = machine / f"server-{port}.env"
     image.home.mkdir(parents=True, exist_ok=True)
-    text = vllm.environment_file(vllm.container_environment(scenario, lease_id))
-    environment_file.unlink(missing_ok=True)
-    with os.fdopen(os.open(environment_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as sink:
+    text = environment_file(container_environment(vllm.environment(scenario), lease_id))
+    variables.unlink(missing_ok=True)
+    with os.fdopen(os.open(variables, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as sink:
         sink.write(text)
     _record(machine, name).write_text(name)
     # The GPUs of an alternative are not counted by the suite, and this computer's are not given unasked.
     has_gpus = scenario.machine.gpu_count or scenario.machine.kind != "local"
     maker = vendor() if has_gpus else None
-    return vllm.Container(image.docker, image.name, name, maker, image.home, environment_file, lease_id)
+    return Container(image.docker, image.name, name, maker, image.home, variables, lease_id)
 
 
 def _record(machine: Path, name: str) -> Path:

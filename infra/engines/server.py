@@ -11,6 +11,7 @@ from typing import Any
 import psutil
 
 from bench.engines import vllm
+from bench.engines.docker import container_argv
 from bench.errors import PortInUseError, ServerDiedError, ServerStartError
 from bench.record import ServerFacts
 from bench.suite.suite import Scenario
@@ -120,7 +121,8 @@ def _start_in_container(what: ServerRequest, port: int) -> RunningServer:
     engine = what.engine
     image = container.ImageAt(engine.executable, str(engine.image), engine.cache or what.machine / "engine-home")
     told = container.container_for(image, what.scenario, what.machine, what.lease_id, port)
-    argv = vllm.container_argv(told, what.scenario, what.model, port)
+    command = vllm.argv(Path("vllm"), what.scenario, what.model, port)
+    argv = container_argv(told, command, what.model)
     environment = vllm.environment(what.scenario)
     pid_file = what.machine / f"server-{port}.pid"
     pid = detached.start_detached(argv, {detached.MARK: what.lease_id}, pid_file, what.log)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from bench.engines.vllm import Vendor
+from bench.engines.docker import Vendor
 from bench.errors import MachineUnfitError, UnreadableResultError
 from bench.machine import gpu_tools
 from bench.machine.gpu_tools import MIB, GpuProcess, InstalledGpu

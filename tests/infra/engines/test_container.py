@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from bench.engines import vllm
-from bench.errors import EngineBuildError, LoadDriverError, NoSpaceError, ServerStartError, UsageError
+from bench.engines.docker import container_argv
+from bench.errors import EngineBuildError, LoadDriverError, NoSpaceError, ServerStartError
 from bench.loadgen.drivers import LoadTarget
 from bench.suite.suite import Engine, Machine, Model, Scenario, Workload
 from infra.clouds.local import LocalCloud
@@ -322,7 +323,7 @@ def test_the_gpus_are_given_by_who_made_them(tmp_path: Path, monkeypatch: pytest
     image = container.ImageAt(Path("docker"), IMAGE, tmp_path / "home")
 
     told = container.container_for(image, asked, tmp_path, "lease", 8000)
-    argv = vllm.container_argv(told, asked, tmp_path / "model", 8000)
+    argv = container_argv(told, vllm.argv(Path("vllm"), asked, tmp_path / "model", 8000), tmp_path / "model")
 
     text = " ".join(argv)
     assert "--device /dev/kfd --device /dev/dri --group-add video" in text
@@ -340,12 +341,7 @@ def test_nvidia_gpus_are_given_too(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     told = container.container_for(image, asked, tmp_path, "lease", 8000)
 
-    assert "--gpus all" in " ".join(vllm.container_argv(told, asked, tmp_path, 8000))
-
-
-def test_a_line_break_in_the_environment_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"engine\.environment\.X holds a line break"):
-        vllm.environment_file({"X": "a\nb"})
+    assert "--gpus all" in " ".join(container_argv(told, ["vllm"], tmp_path))
 
 
 def test_a_container_ends_when_its_client_is_asked_to(docker: Docker, tmp_path: Path) -> None:
