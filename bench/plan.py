@@ -7,7 +7,8 @@ from pathlib import PurePath
 
 from bench.record import NightRecord, PlannedRun
 from bench.suite.prompts import Prompts
-from bench.suite.suite import Scenario, Suite
+from bench.suite.scenario import Scenario
+from bench.suite.suite import Suite
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,9 @@ from typing import Literal
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from bench.frozen import Frozen
-from bench.suite.suite import LmEval, Quality, Scenario, Suite
+from bench.suite.quality import LmEval, Quality
+from bench.suite.scenario import Scenario
+from bench.suite.suite import Suite
 
 RECORD_VERSION = 1
 # Raised by each entry of METHOD.md: a flag, a warm-up, a formula, anything that changes the numbers.

@@ -18,7 +18,8 @@ from bench.cost.estimate import MEASURE, HostPlan, Stage, estimate_night
 from bench.physics import checkpoint_bytes
 from bench.plan import plan_runs
 from bench.record import PlannedRun
-from bench.suite.suite import Suite, parse_suite
+from bench.suite.parse import parse_suite
+from bench.suite.suite import Suite
 from catalog.read import read_catalog
 from infra.ledger.stage_costs import StageBook
 from tests.emulators.digitalocean import Emulator

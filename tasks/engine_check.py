@@ -6,7 +6,8 @@ from pathlib import Path
 from bench.engines.rules import BrokenRule
 from bench.engines.suite_check import suite_breaks
 from bench.errors import SuiteError
-from bench.suite.suite import Suite, hardware_of
+from bench.suite.machine import hardware_of
+from bench.suite.suite import Suite
 from catalog.read import find_gpu, find_model, read_catalog, read_engine_rules
 
 

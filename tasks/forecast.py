@@ -11,7 +11,8 @@ from bench.cost.host_requirements import SPARE, Need, needs_of
 from bench.cost.lease_cost import bucket_usd_per_month, kept_usd_per_month
 from bench.errors import CloudDeniedError, LeaseError
 from bench.record import NightRecord
-from bench.suite.suite import Machine, Suite, hardware_of
+from bench.suite.machine import Machine, hardware_of
+from bench.suite.suite import Suite
 from catalog.read import read_catalog
 from infra.clouds.cloud import Cloud
 from infra.clouds.static import is_own

@@ -6,7 +6,7 @@ from prefect.cache_policies import NO_CACHE
 from bench.errors import UsageError
 from bench.machine.image_hash import content_of
 from bench.record import NightRecord
-from bench.suite.suite import regions_of
+from bench.suite.machine import regions_of
 from infra.agent import operations
 from infra.clock import WallClock
 from infra.clouds.cloud import Snapshot

@@ -11,7 +11,8 @@ from prefect.client.schemas.objects import State, TaskRun
 from bench.errors import LeaseError, LedgerError, MachineUnfitError, NightbenchError
 from bench.plan import on_kind
 from bench.record import NightRecord
-from bench.suite.suite import Machine, Suite, hardware_of
+from bench.suite.machine import Machine, hardware_of
+from bench.suite.suite import Suite
 from infra.agent import operations
 from infra.agent.operations import MachinePaths, PrepareOptions
 from infra.agent.prepare import Prepared

@@ -12,7 +12,7 @@ from prefect.cache_policies import NO_CACHE
 
 from bench.errors import NightbenchError, ObjectStoreError, UsageError
 from bench.record import NightRecord
-from bench.suite.suite import Model
+from bench.suite.model import Model
 from infra.agent import operations
 from infra.ledger.ledger import Lease
 from infra.models.bucket_cache import BucketCache

@@ -10,7 +10,7 @@ from bench.errors import UsageError
 from bench.machine.cloud_init import DeadMan, HostKey, user_data
 from bench.machine.names import MachineName
 from bench.record import NightRecord
-from bench.suite.suite import Machine
+from bench.suite.machine import Machine
 from infra.clock import WallClock
 from infra.clouds.cloud import Cloud
 from infra.clouds.digitalocean.client import Calls, make_client

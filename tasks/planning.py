@@ -11,8 +11,10 @@ from prefect.cache_policies import NO_CACHE
 from bench.errors import UsageError
 from bench.plan import plan_runs
 from bench.record import NightRecord, PlannedRun
+from bench.suite.parse import parse_suite
 from bench.suite.pins import fill_pins, require_pins
-from bench.suite.suite import Scenario, Suite, parse_suite
+from bench.suite.scenario import Scenario
+from bench.suite.suite import Suite
 from infra.loadgen import datasets
 from infra.settings import Settings
 from infra.storage import store

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from bench.cost.estimate import MEASURE, HostPlan, estimate_night, expected_s
 from bench.cost.lease_cost import NightBudget
 from bench.record import NightRecord, PlannedRun
-from bench.suite.suite import hardware_of
+from bench.suite.machine import hardware_of
 from catalog.read import read_catalog
 from infra.ledger.ledger import Lease, Ledger
 from infra.ledger.stage_costs import UnderWay

@@ -13,7 +13,11 @@ from bench.client_error.truth import ClientTimes, Truth, at_places, nearest_rank
 from bench.errors import UsageError
 from bench.loadgen.report import LoadReport
 from bench.metrics import Floats, output_throughput_tok_per_s
-from bench.suite.suite import Driver, Engine, Machine, Model, Scenario, Workload
+from bench.suite.engine import Engine
+from bench.suite.machine import Machine
+from bench.suite.model import Model
+from bench.suite.scenario import Scenario
+from bench.suite.workload import Driver, Workload
 
 METER = "meter"
 # Of these the meter gives the same metric for every client, from its times a request.

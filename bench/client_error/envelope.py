@@ -13,7 +13,8 @@ import numpy as np
 from bench.client_error.calibration import LoadCell
 from bench.loadgen.report import LoadReport
 from bench.record import Calibration, RunRecord
-from bench.suite.suite import Scenario, Workload
+from bench.suite.scenario import Scenario
+from bench.suite.workload import Workload
 
 # What a stream of a real engine gives is not known before it runs: no engine we drive gives one stream more than this,
 STREAM_TOK_PER_S = 250.0

@@ -15,7 +15,9 @@ from bench.catalog.rows import CatalogModel, MachineKind
 from bench.engines.config import parse_flags
 from bench.physics import Group, checkpoint_bytes, least_step_s, least_ttft_s, needed_gib, room_gib
 from bench.record import PlannedRun
-from bench.suite.suite import Model, Scenario, Suite
+from bench.suite.model import Model
+from bench.suite.scenario import Scenario
+from bench.suite.suite import Suite
 
 MEASURE = "measure"  # the stage that a night is for
 LM_EVAL = "lm-eval"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from bench.suite.suite import Scenario
+from bench.suite.scenario import Scenario
 
 FINISH_REASONS = ("stop", "length", "abort", "error", "repetition")
 READY_LINE = "Application startup complete."

@@ -13,7 +13,8 @@ from bench.loadgen.meter_report import read_meter
 from bench.loadgen.report import LoadReport
 from bench.loadgen.vllm_report import read_vllm_bench
 from bench.plan import ConversationShare
-from bench.suite.suite import Scenario, Workload
+from bench.suite.scenario import Scenario
+from bench.suite.workload import Workload
 
 METER_PLAN_VERSION = 2
 # Ids below are specials and single bytes in the generated tokenizers; real tokenizers keep their specials elsewhere,

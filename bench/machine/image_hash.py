@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 
-from bench.suite.suite import Engine
+from bench.suite.engine import Engine
 
 # Raised when what is done to a machine before its image is made changes, so that older images are not found any more.
 RECIPE = 1

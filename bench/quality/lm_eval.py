@@ -14,7 +14,7 @@ from typing import Any
 
 from bench.errors import UnreadableResultError
 from bench.loadgen.drivers import LoadTarget
-from bench.suite.suite import LmEval
+from bench.suite.quality import LmEval
 
 # Nothing is fetched while a machine is paid for, and no run of somebody else's code is agreed to.
 ENVIRONMENT = {

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bench.errors import SuiteError
-from bench.suite.suite import Suite, line_of
+from bench.suite.parse import line_of
+from bench.suite.suite import Suite
 
 _OPEN = re.compile(r"\{(?P<name>NIGHTBENCH_[A-Z0-9_]+)\}")
 

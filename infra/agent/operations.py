@@ -12,7 +12,10 @@ from typing import Any
 
 from bench.errors import NightbenchError
 from bench.record import Calibration, HostFacts, LmEvalRecord, NightRecord, PlannedRun, RunRecord
-from bench.suite.suite import Engine, Machine, Model, Scenario
+from bench.suite.engine import Engine
+from bench.suite.machine import Machine
+from bench.suite.model import Model
+from bench.suite.scenario import Scenario
 from infra.agent import prepare as preparing
 from infra.agent.prepare import Prepared
 from infra.engines import install, server

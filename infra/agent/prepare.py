@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.errors import EngineBuildError, NoSpaceError
-from bench.suite.suite import Engine
+from bench.suite.engine import Engine
 from infra.engines.install import ready_engine
 from infra.engines.server import EngineAt
 from infra.measurement.lm_eval_venv import ready_lm_eval

@@ -28,7 +28,7 @@ from bench.errors import (
     UsageError,
 )
 from bench.machine.names import PREFIX, MachineName
-from bench.suite.suite import Machine
+from bench.suite.machine import Machine
 from infra.clock import Clock
 from infra.clouds.cloud import CloudMachine, Leftover, MachineOrder, Offer, Snapshot
 from infra.remote.cleanup import end_marked

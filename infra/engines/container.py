@@ -13,7 +13,7 @@ from pathlib import Path
 from bench.engines import vllm
 from bench.engines.docker import Container, container_environment, environment_file
 from bench.errors import EngineBuildError, ServerStartError
-from bench.suite.suite import Scenario
+from bench.suite.scenario import Scenario
 from infra.engines.image_pull import pull
 from infra.hardware.gpus import vendor
 from infra.processes import cancellation

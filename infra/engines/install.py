@@ -1,6 +1,6 @@
 """The engine that a suite asks for, on this machine: in a virtual environment, or in a container."""
 
-from bench.suite.suite import Engine
+from bench.suite.engine import Engine
 from infra.engines.container import ensure_image
 from infra.engines.server import EngineAt
 from infra.engines.venv import LOCK, ensure_engine

@@ -14,7 +14,7 @@ from bench.engines import vllm
 from bench.engines.docker import container_argv
 from bench.errors import PortInUseError, ServerDiedError, ServerStartError
 from bench.record import ServerFacts
-from bench.suite.suite import Scenario
+from bench.suite.scenario import Scenario
 from infra.engines import container
 from infra.processes import detached
 from infra.reporting import Say

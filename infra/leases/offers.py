@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from bench.errors import LeaseError
-from bench.suite.suite import SPOT_ENDING, Machine, Spot
+from bench.suite.machine import SPOT_ENDING, Machine, Spot
 from infra.clouds.cloud import Offer, Snapshot
 
 BILLED_MINUTES_MIN = 5.0  # the highest minimum charge that was seen for a GPU machine

@@ -24,7 +24,9 @@ from bench.client_error.truth import read_truth
 from bench.errors import LoadDriverError
 from bench.loadgen.drivers import LoadTarget, meter_argv, meter_plan, vllm_bench_argv, vllm_rs_bench_argv
 from bench.loadgen.report import LoadReport
-from bench.suite.suite import Driver, Scenario, Suite, Workload
+from bench.suite.scenario import Scenario
+from bench.suite.suite import Suite
+from bench.suite.workload import Driver, Workload
 from infra.engines.server import EngineAt, ServerRequest, bring_up, stop
 from infra.hardware.cpu_affinity import run_on, split_cores
 from infra.loadgen.calibration import FEWEST, WAVES

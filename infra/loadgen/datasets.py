@@ -12,7 +12,8 @@ from bench.errors import SuiteError
 from bench.loadgen.drivers import RunInputs
 from bench.plan import conversation_share
 from bench.record import NightRecord, PlannedRun
-from bench.suite.suite import ScenarioEntry, Suite, line_of
+from bench.suite.parse import line_of
+from bench.suite.suite import ScenarioEntry, Suite
 from bench.suite.trace import read_arrivals
 from meter.errors import UsageError
 from meter.sharegpt import Take, distinct, read_talks

@@ -20,7 +20,7 @@ from bench.loadgen.drivers import (
     vllm_rs_bench_argv,
 )
 from bench.loadgen.report import LoadReport
-from bench.suite.suite import Scenario
+from bench.suite.scenario import Scenario
 from infra.engines.server import RunningServer, explain_end, log_size
 from infra.loadgen.vllm_rs import find_vllm_rs, vllm_rs_version
 from infra.processes import detached

@@ -14,7 +14,8 @@ from bench.errors import LmEvalError, NightbenchError
 from bench.loadgen.drivers import LoadTarget
 from bench.quality.lm_eval import ENVIRONMENT, read_scores, task_argv, why_not
 from bench.record import AskedTask, LmEvalRecord
-from bench.suite.suite import LmEval, Scenario
+from bench.suite.quality import LmEval
+from bench.suite.scenario import Scenario
 from infra.engines import server
 from infra.engines.server import RunningServer
 from infra.measurement.lm_eval_venv import ready_lm_eval

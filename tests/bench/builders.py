@@ -28,7 +28,12 @@ from bench.record import (
     ServerFacts,
 )
 from bench.steady import PARTS, Steady
-from bench.suite.suite import Engine, Machine, Model, Quality, Scenario, Workload
+from bench.suite.engine import Engine
+from bench.suite.machine import Machine
+from bench.suite.model import Model
+from bench.suite.quality import Quality
+from bench.suite.scenario import Scenario
+from bench.suite.workload import Workload
 
 Row = dict[str, float | int | None]
 STARTED_AT = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)

@@ -6,8 +6,11 @@ import pytest
 
 from bench.plan import cells, describe_load, on_kind, plan_runs, prompt_seed
 from bench.record import NightRecord
+from bench.suite.engine import Engine
 from bench.suite.prompts import Prompts
-from bench.suite.suite import Engine, Scenario, ScenarioEntry, Suite, Workload
+from bench.suite.scenario import Scenario
+from bench.suite.suite import ScenarioEntry, Suite
+from bench.suite.workload import Workload
 from tests.bench.builders import OPEN, SCENARIO, STARTED_AT, with_workload
 
 

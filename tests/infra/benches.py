@@ -1,7 +1,8 @@
 """A bench on any machine, made as a night makes it."""
 
 from bench.record import Calibration, LeaseFacts, Lineage, NightRecord
-from bench.suite.suite import Engine, Model
+from bench.suite.engine import Engine
+from bench.suite.model import Model
 from infra.agent import operations
 from infra.agent.executor import Executor
 from infra.agent.operations import PrepareOptions

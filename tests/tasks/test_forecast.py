@@ -7,7 +7,7 @@ import pytest
 
 from bench.errors import CloudDeniedError, LeaseError, SuiteError
 from bench.record import NightRecord
-from bench.suite.suite import Alternative, Machine
+from bench.suite.machine import Alternative, Machine
 from infra.clouds.cloud import Cloud, Offer
 from infra.ledger.volumes import VolumeOnRecord
 from tasks.engine_check import broken_by

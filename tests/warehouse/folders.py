@@ -28,7 +28,12 @@ from bench.record import (
     ServerFacts,
     Weights,
 )
-from bench.suite.suite import Engine, Machine, Model, Quality, Scenario, ScenarioEntry, Suite
+from bench.suite.engine import Engine
+from bench.suite.machine import Machine
+from bench.suite.model import Model
+from bench.suite.quality import Quality
+from bench.suite.scenario import Scenario
+from bench.suite.suite import ScenarioEntry, Suite
 
 STARTED = datetime(2026, 3, 1, 22, 0, tzinfo=UTC)
 QUALITY = Quality(min_duration_s=1.0, min_requests_per_slot=10.0)

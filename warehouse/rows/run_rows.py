@@ -24,7 +24,8 @@ from bench.metrics import P99_MIN_SAMPLES, PERCENTILE_ESTIMATOR, PERCENTILE_MIN_
 from bench.quality.answers import fingerprint, quality_id
 from bench.record import Answers, LeaseReport, NightEnd, NightRecord, PlannedRun, RunRecord, StageCost
 from bench.steady import slope
-from bench.suite.suite import Quality, Scenario
+from bench.suite.quality import Quality
+from bench.suite.scenario import Scenario
 from warehouse.rows.evidence import RunClaim, ask
 from warehouse.rows.run_folder import RunFiles, RunId
 from warehouse.schema.columns import COLUMNS, Table, arrow_schema

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from bench.machine.names import last_used
-from bench.suite.suite import SPOT_ENDING
+from bench.suite.machine import SPOT_ENDING
 from infra.clouds.cloud import CloudMachine, Leftover, LeftoverSort, Offer, Snapshot, Status
 from infra.settings import PricedSize
 

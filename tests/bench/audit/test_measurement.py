@@ -14,7 +14,8 @@ from bench.quality.answers import agreed_share, fall
 from bench.quality.lm_eval import EarlierScore, fall_se
 from bench.record import Accuracy, Answers, CalibratedLoad, Calibration, ServerFacts
 from bench.steady import PARTS
-from bench.suite.suite import Quality, Workload
+from bench.suite.quality import Quality
+from bench.suite.workload import Workload
 from bench.wording import PlainNumber
 from tests.bench.builders import ANSWERS, CALIBRATION, CLOSED, OPEN, Measured, closed_loop, healthy, looks, open_loop
 

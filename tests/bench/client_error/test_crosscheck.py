@@ -4,7 +4,7 @@ import pytest
 
 from bench.client_error.crosscheck import UNITS, ClientRun, Values, driven_by, side_by_side
 from bench.errors import UsageError
-from bench.suite.suite import Workload
+from bench.suite.workload import Workload
 from flows.show import crosscheck
 from tests.bench.builders import CLOSED, SCENARIO, with_workload
 

@@ -18,7 +18,8 @@ from bench.client_error.envelope import (
     night_cells,
 )
 from bench.record import CalibratedLoad
-from bench.suite.suite import Scenario, Workload
+from bench.suite.scenario import Scenario
+from bench.suite.workload import Workload
 from tests.bench.builders import CALIBRATION, CLOSED, OPEN, Measured, closed_loop, healthy, open_loop, with_workload
 
 GOOD = Point(

@@ -8,7 +8,8 @@ import pytest
 from bench.cost.estimate import MEASURE, Estimate, HostPlan, estimate_night, estimate_prepare, fit_of, request_s
 from bench.physics import Group
 from bench.plan import plan_runs
-from bench.suite.suite import Suite, parse_suite
+from bench.suite.parse import parse_suite
+from bench.suite.suite import Suite
 from catalog.read import read_catalog
 
 CATALOG = read_catalog()

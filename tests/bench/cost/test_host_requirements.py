@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from bench.cost.host_requirements import needs_of
-from bench.suite.suite import Suite, parse_suite
+from bench.suite.parse import parse_suite
+from bench.suite.suite import Suite
 from catalog.read import read_catalog
 
 FILE = Path(__file__).parents[3] / "suites" / "llama-3.3-70b-mi300x.toml"

@@ -23,7 +23,8 @@ from bench.loadgen.vllm_report import read_vllm_bench
 from bench.metrics import concurrency_achieved
 from bench.plan import ConversationShare, describe_load
 from bench.suite.prompts import Prompts
-from bench.suite.suite import Scenario, Workload
+from bench.suite.scenario import Scenario
+from bench.suite.workload import Workload
 from tests.bench.builders import OPEN, SCENARIO, with_workload
 
 SAMPLE = Path(__file__).parents[4] / "shared" / "data" / "samples" / "vllm_bench_serve.json"

@@ -7,7 +7,8 @@ import pytest
 from bench.errors import SuiteError, UnreadableResultError
 from bench.loadgen.drivers import LoadTarget
 from bench.quality.lm_eval import EarlierScore, fall_se, read_scores, standard_error, task_argv, why_not
-from bench.suite.suite import LmEval, parse_suite
+from bench.suite.parse import parse_suite
+from bench.suite.quality import LmEval
 
 RESULTS = Path(__file__).parents[2] / "data" / "lm-eval" / "results-0.4.13.json"
 ROOT = Path(__file__).parents[3]

@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from bench.errors import SuiteError
+from bench.suite.parse import parse_suite
 from bench.suite.pins import fill_pins, open_pins, require_pins
-from bench.suite.suite import parse_suite
 
 FILE = Path(__file__).parents[3] / "suites" / "llama-3.3-70b-mi300x.toml"
 TEXT = FILE.read_text()

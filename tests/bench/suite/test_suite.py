@@ -5,8 +5,13 @@ import pytest
 from pydantic import ValidationError
 
 from bench.errors import SuiteError
+from bench.suite.engine import Engine
+from bench.suite.machine import RENTING, Machine
+from bench.suite.model import KEEPING
+from bench.suite.parse import parse_suite
 from bench.suite.prompts import Prompts
-from bench.suite.suite import KEEPING, RENTING, Engine, Machine, Scenario, Workload, parse_suite
+from bench.suite.scenario import Scenario
+from bench.suite.workload import Workload
 from tests.bench.builders import OPEN, SCENARIO, with_workload
 
 SUITE = """\

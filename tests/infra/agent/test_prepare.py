@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bench.errors import EngineBuildError, ModelError
-from bench.suite.suite import Engine
+from bench.suite.engine import Engine
 from infra.agent.prepare import PrepareRequest, prepare, together
 from infra.models.generated import TINY, write_small_model
 from infra.processes import cancellation, detached

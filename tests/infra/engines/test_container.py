@@ -11,7 +11,11 @@ from bench.engines import vllm
 from bench.engines.docker import container_argv
 from bench.errors import EngineBuildError, LoadDriverError, NoSpaceError, ServerStartError
 from bench.loadgen.drivers import LoadTarget
-from bench.suite.suite import Engine, Machine, Model, Scenario, Workload
+from bench.suite.engine import Engine
+from bench.suite.machine import Machine
+from bench.suite.model import Model
+from bench.suite.scenario import Scenario
+from bench.suite.workload import Workload
 from infra.clouds.local import LocalCloud
 from infra.engines import container, image_pull, server
 from infra.engines.install import ready_engine

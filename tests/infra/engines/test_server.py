@@ -7,7 +7,11 @@ from pathlib import Path
 import pytest
 
 from bench.errors import PortInUseError, ServerStartError
-from bench.suite.suite import Engine, Machine, Model, Scenario, Workload
+from bench.suite.engine import Engine
+from bench.suite.machine import Machine
+from bench.suite.model import Model
+from bench.suite.scenario import Scenario
+from bench.suite.workload import Workload
 from infra.engines import server
 from infra.engines.server import EngineAt, ServerRequest
 from infra.processes import detached

@@ -12,7 +12,8 @@ from bench.errors import SuiteError
 from bench.loadgen.drivers import LoadTarget, meter_plan
 from bench.plan import plan_runs, prompt_seed
 from bench.record import NightRecord, PlannedRun
-from bench.suite.suite import Suite, parse_suite
+from bench.suite.parse import parse_suite
+from bench.suite.suite import Suite
 from infra.loadgen.datasets import find_inputs, given, require_conversations
 from meter.plan import Plan, parse_plan
 from meter.prepare import prepare

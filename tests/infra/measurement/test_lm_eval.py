@@ -10,7 +10,8 @@ import pytest
 
 from bench.errors import LmEvalError
 from bench.record import Calibration, LeaseFacts, Lineage, NightRecord
-from bench.suite.suite import LmEval, Quality, ScenarioEntry, Suite
+from bench.suite.quality import LmEval, Quality
+from bench.suite.suite import ScenarioEntry, Suite
 from infra.engines import server
 from infra.engines.server import RunningServer, ServerRequest
 from infra.hardware.host_facts import read_host

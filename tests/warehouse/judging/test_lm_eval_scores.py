@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bench.record import AskedTask, LmEvalRecord, NightRecord
-from bench.suite.suite import LmEval
+from bench.suite.quality import LmEval
 from tests.bench.quality.test_lm_eval import RESULTS
 from tests.warehouse.folders import QUALITY, STARTED, Shape, seal, write_night, write_run
 from warehouse.judging.lm_eval_scores import FIRST, NOT_ASKED, score_rows

@@ -1,0 +1,46 @@
+"""The weights that a suite serves: where they come from and where they are cached."""
+
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from bench.frozen import Frozen
+
+VOLUME_GIB_MAX = 16 * 1024  # the largest volume there is
+BUCKET_MINUTES_MAX = 240  # longer than that, a machine costs more than any download
+
+
+class Model(Frozen):
+    """The weights: `source` says where they come from, `precision` how they are served.
+
+    `cache` is a folder on the machine that outlives it, a mounted volume say; `cache_volume_gib` has the cloud keep one
+    of this size for the model, found again by its name; `cache_bucket_minutes` keeps it in the bucket that the settings
+    name, and is how long a night may spend filling that. They move no number and are in no id.
+    """
+
+    name: str
+    source: str
+    precision: str = "bf16"
+    cache: str | None = Field(default=None, pattern="^/")  # None: the scratch disk, or wherever our data is
+    cache_volume_gib: int | None = Field(default=None, ge=1, le=VOLUME_GIB_MAX)  # None: no volume
+    cache_bucket_minutes: int | None = Field(default=None, ge=0, le=BUCKET_MINUTES_MAX)  # None: no bucket; 0: read only
+
+    @model_validator(mode="after")
+    def _is_kept_in_one_place(self) -> Self:
+        if self.cache_bucket_minutes is not None and (self.cache or self.cache_volume_gib):
+            msg = "a model is kept in one place: give cache_bucket_minutes, cache_volume_gib or cache"
+            raise ValueError(msg)
+        if self.cache_bucket_minutes is not None and not self.source.startswith("hf:"):
+            msg = f"only a hub's models are kept in a bucket, not {self.source}: leave cache_bucket_minutes out"
+            raise ValueError(msg)
+        if self.cache_volume_gib is not None and self.cache is not None:
+            msg = "a model is kept in one place: give cache or cache_volume_gib"
+            raise ValueError(msg)
+        if self.cache_volume_gib is not None and self.source.startswith("path:"):
+            msg = f"the weights of {self.source} stay where they are: leave cache_volume_gib out"
+            raise ValueError(msg)
+        return self
+
+
+# Where the weights are kept between nights.
+KEEPING = frozenset({"cache", "cache_volume_gib", "cache_bucket_minutes"})

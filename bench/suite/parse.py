@@ -1,0 +1,115 @@
+"""Parse a suite file: TOML text to a Suite, or a SuiteError that names file and line."""
+
+import difflib
+import re
+import tomllib
+
+from pydantic import ValidationError
+
+from bench.errors import SuiteError
+from bench.frozen import Frozen
+from bench.suite.engine import Engine
+from bench.suite.machine import Alternative, Machine
+from bench.suite.model import Model
+from bench.suite.prompts import Prompts
+from bench.suite.quality import LmEval, Quality
+from bench.suite.suite import ScenarioEntry, Suite
+from bench.suite.workload import Workload
+
+
+def parse_suite(text: str, where: str) -> Suite:
+    """Parse a suite file's text; `where` is the file's name for the errors.
+
+    Raises SuiteError naming file, line and key: broken TOML, an unknown or missing key, a value of the wrong kind or
+    unit, or a scenario that cannot fit the model's context.
+    """
+    try:
+        raw = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SuiteError(f"{where}: not TOML: {error}") from error
+    try:
+        suite = Suite.model_validate(raw)
+    except ValidationError as error:
+        raise SuiteError(_explain(error, text, where)) from error
+    for index, entry in enumerate(suite.scenarios):
+        needed = entry.context_tokens
+        if needed > suite.engine.max_model_len:
+            line = line_of(text, ("scenarios", index, "isl"))
+            raise SuiteError(
+                f"{where}:{line}: scenario {entry.name!r} needs {_sum_of(entry)} = {needed} tokens of context, "
+                f"but engine.max_model_len is {suite.engine.max_model_len}; shorten it or raise max_model_len"
+            )
+    return suite
+
+
+def _sum_of(work: Workload) -> str:
+    return "isl + osl" if work.prompts.turns is None else f"{work.prompts.turns} turns of isl + osl"
+
+
+def _explain(error: ValidationError, text: str, where: str) -> str:
+    wrong = error.errors()
+    # A misspelt key is both unknown and missing; the first helps more.
+    first = next((one for one in wrong if one["type"] == "extra_forbidden"), wrong[0])
+    path = tuple(first["loc"])
+    line = line_of(text, path)
+    key = ".".join(str(part) for part in path) or "suite"
+    if first["type"] == "extra_forbidden":
+        return f"{where}:{line}: unknown key {key!r}{_suggestion(path)}"
+    if first["type"] == "missing":
+        return f"{where}:{line}: the key {key!r} is missing"
+    said = first["msg"].removeprefix("Value error, ")
+    unit = _unit_hint(str(path[-1])) if path else ""
+    shown = f", got {first['input']!r}" if not isinstance(first["input"], dict) else ""
+    return f"{where}:{line}: {key}: {said}{shown}{unit}"
+
+
+def _suggestion(path: tuple[int | str, ...]) -> str:
+    tables: dict[str, type[Frozen]] = {
+        "machine": Machine,
+        "model": Model,
+        "engine": Engine,
+        "quality": Quality,
+        "scenarios": ScenarioEntry,
+    }
+    table = tables.get(str(path[0]), Suite) if len(path) > 1 else Suite
+    inner: dict[int | str, type[Frozen]] = {"prompts": Prompts, "alternatives": Alternative, "lm_eval": LmEval}
+    table = next((inner[part] for part in path[:-1] if part in inner), table)
+    close = difflib.get_close_matches(str(path[-1]), table.model_fields, n=1, cutoff=0.5)
+    return f"; did you mean {close[0]!r}? Units are part of a key's name" if close else ""
+
+
+def _unit_hint(key: str) -> str:
+    hints = {
+        "_s": "a number of seconds",
+        "_per_s": "a number per second",
+        "_minutes": "a whole number of minutes",
+        "_usd": "a number of US dollars",
+        "_gib": "a whole number of GiB",
+        "usd_per_hour_max": "a number of US dollars an hour",
+    }
+    fitting = [hint for ending, hint in sorted(hints.items(), key=lambda item: len(item[0])) if key.endswith(ending)]
+    return f" ({key} is {fitting[-1]})" if fitting else ""
+
+
+def line_of(text: str, path: tuple[int | str, ...]) -> int:
+    """The line (from 1) where the key at this path stands, or that of the nearest table above it; 1 if none does."""
+    wanted = [str(part) for part in path if isinstance(part, str)]
+    place = next((at for at, part in enumerate(path) if isinstance(part, int)), len(path))
+    repeated = ".".join(map(str, path[:place]))  # the [[table]] that the number counts; none where it is written inline
+    has_headers = re.search(rf"^\s*\[\[\s*{re.escape(repeated)}\s*\]\]", text, re.MULTILINE)
+    nth = path[place] if has_headers and place < len(path) else None
+    table, found, count = "", 1, -1
+    for number, line in enumerate(text.splitlines(), start=1):
+        header = re.match(r"\s*\[+\s*([\w.]+)\s*\]+", line)
+        if header:
+            table = header[1]
+            count += table == repeated
+        is_ours = not table or nth in (None, count)
+        if header and is_ours and table.split(".") in (wanted[:1], wanted[:-1], wanted):
+            found = number
+        key = re.match(r"\s*([\w-]+)\s*=", line)
+        if key and is_ours and [*filter(None, table.split(".")), key[1]] == wanted:
+            return number
+    # A key of an inline table stands on the line of that table's own key.
+    outermost = path[: 2 if len(path) > 1 and isinstance(path[1], int) else 1]
+    return line_of(text, path[:-1]) if len(wanted) > 2 and found == line_of(text, outermost) else found  # noqa: PLR2004

@@ -1,0 +1,37 @@
+"""What a suite requires of a measurement, and the lm-eval tasks that it runs."""
+
+from typing import Annotated
+
+from pydantic import Field, field_validator
+
+from bench.frozen import Frozen
+
+
+class LmEval(Frozen):
+    """Tasks of EleutherAI's lm-evaluation-harness, asked of each server once its loads are over: in no id.
+
+    `folder` is one on the machine, with task files of one's own and their data beside them.
+    """
+
+    tasks: tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w.-]*$")], ...] = Field(strict=False, min_length=1)
+    limit: int | None = Field(default=None, ge=1)  # questions of each task, the first ones; None: all
+    few_shot: int | None = Field(default=None, ge=0)  # examples before each question; None: as the task says
+    folder: str | None = Field(default=None, pattern="^/")
+    concurrency: int = Field(default=8, ge=1)  # requests in flight
+    timeout_s: float = Field(default=1800.0, gt=0)  # of all tasks together
+
+    @field_validator("tasks")
+    @classmethod
+    def _are_distinct(cls, tasks: tuple[str, ...]) -> tuple[str, ...]:
+        if len(set(tasks)) < len(tasks):
+            msg = "a task stands there twice"
+            raise ValueError(msg)
+        return tasks
+
+
+class Quality(Frozen):
+    """What this suite asks of a measurement before it counts; recorded in every row it judges."""
+
+    min_duration_s: float = Field(default=60.0, gt=0)  # audit.md: a shorter window is a warning
+    min_requests_per_slot: float = Field(default=10.0, gt=0)  # InferenceX and MAD use ten
+    lm_eval: LmEval | None = None  # None: not asked

@@ -1,0 +1,51 @@
+"""One point of the matrix, and the ids that decide which measurements are comparable."""
+
+import hashlib
+import json
+from typing import Any, Self
+
+from bench.frozen import Frozen
+from bench.suite.engine import Engine
+from bench.suite.machine import RENTING, Machine, hardware_of
+from bench.suite.model import KEEPING, Model
+from bench.suite.workload import Workload
+
+
+class Scenario(Frozen):
+    """One point of the matrix: everything that can move a number, and its label."""
+
+    name: str
+    machine: Machine
+    model: Model
+    engine: Engine
+    workload: Workload
+
+    @property
+    def scenario_id(self) -> str:
+        """Hash of everything that can move a number; labels and settings at their default are left out of it."""
+        labels: dict[str, Any] = {"name": True, "model": {"name"} | KEEPING, "machine": RENTING}
+        labels["workload"] = {"trace": True, "prompts": {"file"}}  # files count by their content
+        return _digest(self._as_measured().model_dump(mode="json", exclude_defaults=True, exclude=labels))
+
+    @property
+    def server_id(self) -> str:
+        """Hash of what one server process is started with: scenarios that share it are measured on one server."""
+        others: dict[str, Any] = {"name": True, "workload": True, "model": KEEPING, "machine": RENTING}
+        return _digest(self._as_measured().model_dump(mode="json", exclude_defaults=True, exclude=others))
+
+    def on(self, kind: str) -> Self:
+        """The scenario on another kind of machine: another measurement, unless only the way of paying differs."""
+        if hardware_of(kind) == hardware_of(self.machine.kind):
+            return self
+        # Which GPU an alternative has is for the machine to say; how many, for the engine's flags.
+        machine = self.machine.model_copy(update={"kind": kind, "gpu": None})
+        return self.model_copy(update={"machine": machine})
+
+    def _as_measured(self) -> Self:
+        kind = hardware_of(self.machine.kind)
+        return self.model_copy(update={"machine": self.machine.model_copy(update={"kind": kind})})
+
+
+def _digest(value: dict[str, Any]) -> str:
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,0 +1,92 @@
+"""The requests that a scenario sends: lengths, count, arrivals and load driver."""
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from bench.frozen import Frozen
+from bench.suite.prompts import Prompts
+
+Driver = Literal["meter", "vllm-bench", "vllm-rs-bench"]
+Arrivals = Literal["closed", "constant", "poisson", "gamma", "trace"]
+
+
+class Workload(Frozen):
+    """What is asked of the server: `isl` tokens in, `osl` tokens out, `request_count` times after a warm-up.
+
+    Driven by `concurrency` (closed loop), by `request_rate_per_s` or by a `trace` (open loop), never by two of them.
+    """
+
+    isl: int = Field(ge=1)
+    osl: int = Field(ge=1)
+    request_count: int = Field(ge=1)
+    warmup_count: int = Field(default=0, ge=0)
+    concurrency: int | None = Field(default=None, ge=1)
+    request_rate_per_s: float | None = Field(default=None, gt=0)
+    arrivals: Arrivals = "closed"
+    burstiness: float | None = Field(default=None, gt=0)  # the shape of gamma gaps: 1 is Poisson, less is burstier
+    driver: Driver = "meter"
+    workers: int = Field(default=1, ge=1)  # processes that drive the load, a core each
+    prompts: Prompts = Prompts()
+    trace: str | None = None  # a file of arrival times
+    trace_sha256: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")  # found when it is not given
+
+    @property
+    def total_count(self) -> int:
+        """How many requests are sent, warm-up included."""
+        return self.warmup_count + self.request_count
+
+    @property
+    def context_tokens(self) -> int:
+        """What the longest request and its answer need, as far as that can be known."""
+        return (self.isl + self.osl) * (self.prompts.turns or 1)
+
+    @model_validator(mode="after")
+    def _driven_one_way(self) -> Self:
+        is_closed, is_trace = self.arrivals == "closed", self.arrivals == "trace"
+        if is_trace != (self.trace is not None) or (self.trace is None and self.trace_sha256 is not None):
+            msg = "a trace belongs to trace arrivals: give both, or neither"
+            raise ValueError(msg)
+        if is_trace and not (self.concurrency is None and self.request_rate_per_s is None):
+            msg = "trace arrivals are driven by their file: give neither concurrency nor request_rate_per_s"
+            raise ValueError(msg)
+        if is_closed and (self.concurrency is None or self.request_rate_per_s is not None):
+            msg = "a closed loop is driven by concurrency: give concurrency and no request_rate_per_s"
+            raise ValueError(msg)
+        if not (is_closed or is_trace) and (self.request_rate_per_s is None or self.concurrency is not None):
+            msg = f"{self.arrivals} arrivals are driven by request_rate_per_s: give it and no concurrency"
+            raise ValueError(msg)
+        if (self.arrivals == "gamma") != (self.burstiness is not None):
+            msg = "burstiness belongs to gamma arrivals: give both, or neither"
+            raise ValueError(msg)
+        if self.concurrency is not None and self.workers > self.concurrency:
+            msg = f"{self.workers} workers cannot share a concurrency of {self.concurrency}: give fewer"
+            raise ValueError(msg)
+        return self
+
+    @model_validator(mode="after")
+    def _conversations_are_whole(self) -> Self:
+        turns = self.prompts.turns
+        if turns is None:
+            return self
+        if self.arrivals != "closed":
+            msg = "multi-turn prompts need a closed loop, since a turn waits for the answer before it: give concurrency"
+            raise ValueError(msg)
+        if self.request_count % turns or self.warmup_count % turns:
+            msg = f"conversations are whole: request_count and warmup_count must be multiples of turns ({turns})"
+            raise ValueError(msg)
+        if self.total_count // turns < (self.concurrency or 0):
+            msg = f"{self.total_count // turns} conversations cannot keep {self.concurrency} requests in flight"
+            raise ValueError(msg)
+        return self
+
+    @model_validator(mode="after")
+    def _prompts_can_be_sent(self) -> Self:
+        if (self.prompts.prefix_tokens or 0) >= self.isl:
+            msg = f"each prompt needs a part of its own: prefix_tokens must be below isl ({self.isl})"
+            raise ValueError(msg)
+        is_plain = self.prompts.kind == "random" and self.prompts.has_exact_length
+        if self.driver != "meter" and not (is_plain and self.trace is None):
+            msg = f"the {self.driver} driver has random prompts and drawn arrivals only: take the meter for others"
+            raise ValueError(msg)
+        return self
