@@ -10,6 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from bench import evidence_columns as ev
 from bench.audit.evidence.latency import E2EL_TOLERANCE_S, E2EL_TOLERANCE_SHARE
 from bench.audit.reconcile import cached_diff, reconciled, server_counts
 from bench.audit.rules import EVIDENCE_COLUMNS, NIGHT_RULES, NOT_CHECKABLE, Evidence
@@ -69,9 +70,9 @@ def _completeness(record: RunRecord, report: LoadReport, measured: Mapping[str, 
     total = len(report.requests)
     good = int(report.requests.is_ok.sum())
     return {
-        "ev_failure_share": ratio(total - good, total),
-        "ev_answered_share": ratio(total, report.planned_count),
-        "ev_duration_over_required": ratio(measured["duration_s"], record.quality.min_duration_s),
+        ev.FAILURE_SHARE: ratio(total - good, total),
+        ev.ANSWERED_SHARE: ratio(total, report.planned_count),
+        ev.DURATION_OVER_REQUIRED: ratio(measured["duration_s"], record.quality.min_duration_s),
     }
 
 
@@ -87,11 +88,11 @@ def _arithmetic(report: LoadReport, measured: Mapping[str, float | int | None]) 
     # A driver that does not say how many tokens an event has leaves only the number of events.
     events = float((requests.gap_count + 1)[requests.is_ok].sum() if (seen < 0).any() else seen.sum())
     return {
-        "ev_throughput_rel": None if product is None or not tokens else abs(product - tokens) / max(product, tokens),
+        ev.THROUGHPUT_REL: None if product is None or not tokens else abs(product - tokens) / max(product, tokens),
         # Not `residual > allowed`: that would let a good request without its times pass.
-        "ev_e2el_broken_share": float(np.mean(~(residual <= allowed))) if len(residual) else None,
-        "ev_percentile_disorder": _disorder(measured),
-        "ev_chunk_token_ratio": ratio(events, tokens),
+        ev.E2EL_BROKEN_SHARE: float(np.mean(~(residual <= allowed))) if len(residual) else None,
+        ev.PERCENTILE_DISORDER: _disorder(measured),
+        ev.CHUNK_TOKEN_RATIO: ratio(events, tokens),
     }
 
 
@@ -114,15 +115,15 @@ def _queueing(record: RunRecord, report: LoadReport) -> Evidence:
         # A driver that does not keep its schedule leaves only the rate.
         by_rate = (len(requests) - 1) / (work.request_rate_per_s or math.inf)
         asked = float(planned.max() - planned.min()) if len(planned) else by_rate
-        return {"ev_rate_offered_share": ratio(asked, span)}
+        return {ev.RATE_OFFERED_SHARE: ratio(asked, span)}
     achieved = concurrency_achieved(requests)
     share = ratio(achieved, work.concurrency)
     implied = ratio((work.concurrency or 0) * requests.window_s, good)
     median = float(np.nanmedian(requests.e2el_s)) if good else None
     return {
-        "ev_little_over_asked": share,
-        "ev_concurrency_share": share,
-        "ev_implied_over_median_e2el": ratio(implied, median),
+        ev.LITTLE_OVER_ASKED: share,
+        ev.CONCURRENCY_SHARE: share,
+        ev.IMPLIED_OVER_MEDIAN_E2EL: ratio(implied, median),
     }
 
 
@@ -133,9 +134,9 @@ def _asked_found(record: RunRecord, report: LoadReport) -> Evidence:
     conflict = None if found is None else float(release(found) != release(record.asked.engine.version))
     planned = report.planned or PlannedTokens(good * work.isl, good * work.osl, cached_tokens=0)
     return {
-        "ev_osl_ratio": ratio(_counted(requests.output_tokens[requests.is_ok]), planned.output_tokens),
-        "ev_isl_ratio": ratio(_counted(requests.input_tokens[requests.is_ok]), planned.input_tokens),
-        "ev_engine_version_conflict": conflict,
+        ev.OSL_RATIO: ratio(_counted(requests.output_tokens[requests.is_ok]), planned.output_tokens),
+        ev.ISL_RATIO: ratio(_counted(requests.input_tokens[requests.is_ok]), planned.input_tokens),
+        ev.ENGINE_VERSION_CONFLICT: conflict,
     }
 
 
@@ -151,14 +152,14 @@ def release(version: str) -> str:
 def _steady(record: RunRecord, report: LoadReport) -> Evidence:
     steady = report.steady
     delay_ms = None if report.dispatch_delay_p99_s is None else report.dispatch_delay_p99_s * 1e3
-    found: Evidence = {"ev_dispatch_delay_p99_ms": delay_ms}
+    found: Evidence = {ev.DISPATCH_DELAY_P99_MS: delay_ms}
     if steady is None:
         # A client that looks for the window and finds none never had so many requests in flight.
-        return found | ({"ev_steady_live_share": 0.0} if report.tells_steady else {})
+        return found | ({ev.STEADY_LIVE_SHARE: 0.0} if report.tells_steady else {})
     line, asked = slope(steady.part_tokens), record.asked.workload.concurrency or 0
     return found | {
-        "ev_steady_live_share": ratio(min(steady.live_mean + HAND_OVER_STREAMS, asked), asked),
-        "ev_steady_drift_share": None if line is None else line.beyond_noise,
+        ev.STEADY_LIVE_SHARE: ratio(min(steady.live_mean + HAND_OVER_STREAMS, asked), asked),
+        ev.STEADY_DRIFT_SHARE: None if line is None else line.beyond_noise,
     }
 
 
@@ -168,9 +169,9 @@ def _server_view(
     """The server's gauges and its own times of each request, against the client's; None where it told nothing."""
     apart = disagreement(report.steady, live_view(scrapes, report.steady), blind_live(report.requests, deltas or {}))
     return {
-        "ev_scrapes_failed_share": None if scrapes is None else scrapes.failed_share,
-        "ev_live_disagreement_share": ratio(apart, record.asked.workload.concurrency),
-        "ev_cached_tokens_diff": cached_diff(report, deltas),
+        ev.SCRAPES_FAILED_SHARE: None if scrapes is None else scrapes.failed_share,
+        ev.LIVE_DISAGREEMENT_SHARE: ratio(apart, record.asked.workload.concurrency),
+        ev.CACHED_TOKENS_DIFF: cached_diff(report, deltas),
         **_server_times(report),
     }
 
@@ -184,8 +185,8 @@ def _server_times(report: LoadReport) -> Evidence:
     tpot = requests.tpot_s / np.where(times.mean_itl_s > 0, times.mean_itl_s, np.nan)
     tpot = tpot[~np.isnan(tpot)]
     return {
-        "ev_ttft_below_server_share": float(np.mean(over_s < 0)) if len(over_s) else None,
-        "ev_tpot_over_server": float(np.median(tpot)) if len(tpot) else None,
+        ev.TTFT_BELOW_SERVER_SHARE: float(np.mean(over_s < 0)) if len(over_s) else None,
+        ev.TPOT_OVER_SERVER: float(np.median(tpot)) if len(tpot) else None,
     }
 
 
@@ -199,19 +200,17 @@ def _statistics(record: RunRecord, report: LoadReport, measured: Mapping[str, fl
         if measured[f"{metric}_{percentile_name(q)}_ms"] is not None and good < least
     ]
     return {
-        "ev_requests_over_required": ratio(
-            len(requests), (work.concurrency or 0) * record.quality.min_requests_per_slot
-        ),
-        "ev_unsupported_percentiles": float(len(given)),
+        ev.REQUESTS_OVER_REQUIRED: ratio(len(requests), (work.concurrency or 0) * record.quality.min_requests_per_slot),
+        ev.UNSUPPORTED_PERCENTILES: float(len(given)),
     }
 
 
 def _client(record: RunRecord, report: LoadReport) -> Evidence:
     return {
-        "ev_client_lag_over_allowed": _client_lag(report),
-        "ev_client_core_share": report.core_share,
-        "ev_client_merged_late_share": report.merged_late_share,
-        "ev_client_calibrated_share": calibrated_share(record, report),
+        ev.CLIENT_LAG_OVER_ALLOWED: _client_lag(report),
+        ev.CLIENT_CORE_SHARE: report.core_share,
+        ev.CLIENT_MERGED_LATE_SHARE: report.merged_late_share,
+        ev.CLIENT_CALIBRATED_SHARE: calibrated_share(record, report),
     }
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from bench import evidence_columns as ev
 from bench.audit.rules import Evidence
 from bench.loadgen.report import LoadReport
 from bench.metrics import ratio
@@ -24,13 +25,13 @@ def server_counts(report: LoadReport, deltas: Mapping[str, float] | None) -> Evi
     queried = deltas.get("prefix_cache_queries_total")
     hits = deltas.get("prefix_cache_hits_total")
     return {
-        "ev_server_client_tokens_ratio": ratio(served, output),
-        "ev_server_client_prompt_ratio": ratio(deltas.get("prompt_tokens_total"), prompt),
-        "ev_server_client_requests_ratio": ratio(finished, count),
-        "ev_counters_fell": float(sum(delta < 0 for delta in deltas.values())),
-        "ev_server_errors": _ended(deltas, "abort", "error"),
-        "ev_prefix_hit_share": _unplanned_hits(report, hits, queried),
-        "ev_preemptions": deltas.get("num_preemptions_total"),
+        ev.SERVER_CLIENT_TOKENS_RATIO: ratio(served, output),
+        ev.SERVER_CLIENT_PROMPT_RATIO: ratio(deltas.get("prompt_tokens_total"), prompt),
+        ev.SERVER_CLIENT_REQUESTS_RATIO: ratio(finished, count),
+        ev.COUNTERS_FELL: float(sum(delta < 0 for delta in deltas.values())),
+        ev.SERVER_ERRORS: _ended(deltas, "abort", "error"),
+        ev.PREFIX_HIT_SHARE: _unplanned_hits(report, hits, queried),
+        ev.PREEMPTIONS: deltas.get("num_preemptions_total"),
     }
 
 
@@ -54,9 +55,9 @@ def reconciled(record: RunRecord, report: LoadReport, deltas: Mapping[str, float
     seen_output = float(output.sum()) + (report.warmup_output_tokens or 0)
     seen_prompt = float(prompt.sum()) + (report.warmup_input_tokens or 0)
     return {
-        "ev_server_client_tokens_diff": _beyond(deltas.get("generation_tokens_total"), seen_output, owed),
-        "ev_server_client_prompt_diff": _beyond(deltas.get("prompt_tokens_total"), seen_prompt, unread),
-        "ev_server_client_requests_diff": _beyond(
+        ev.SERVER_CLIENT_TOKENS_DIFF: _beyond(deltas.get("generation_tokens_total"), seen_output, owed),
+        ev.SERVER_CLIENT_PROMPT_DIFF: _beyond(deltas.get("prompt_tokens_total"), seen_prompt, unread),
+        ev.SERVER_CLIENT_REQUESTS_DIFF: _beyond(
             _ended(deltas, "stop", "length"), answered, int(failed.sum()) + warm_failed
         ),
     }

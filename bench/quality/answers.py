@@ -13,6 +13,7 @@ from itertools import takewhile
 from statistics import median
 from typing import Any
 
+from bench import evidence_columns as ev
 from bench.errors import UnreadableResultError
 from bench.quality.passage import TEXT
 from bench.record import RunRecord
@@ -124,8 +125,8 @@ def changes(record: RunRecord) -> Mapping[str, float | None]:
         return {}
     before, after = asked.before, asked.after
     return {
-        "ev_logprob_change": _apart(before.logprob_mean, after.logprob_mean),
-        "ev_greedy_agreed_share": agreed_share(before.greedy, after.greedy),
+        ev.LOGPROB_CHANGE: _apart(before.logprob_mean, after.logprob_mean),
+        ev.GREEDY_AGREED_SHARE: agreed_share(before.greedy, after.greedy),
     }
 
 

@@ -11,6 +11,7 @@ from statistics import median
 
 import pyarrow.parquet as pq
 
+from bench import evidence_columns as ev
 from bench.audit.rules import judge
 from bench.audit.rules.answers import ANSWER_RULES
 from bench.quality.answers import GREEDY_TOKENS, Greedy, agreed_share, fall
@@ -84,8 +85,8 @@ def _compared(row: Row, before: Sequence[Sequence[Row]]) -> Row:
     return {
         "logprob_mean_earlier": median(means) if means else None,
         "earlier_night_count": len(means),
-        "ev_logprob_fall": fallen,
-        "ev_greedy_agreed_earlier_share": agreed,
+        ev.LOGPROB_FALL: fallen,
+        ev.GREEDY_AGREED_EARLIER_SHARE: agreed,
         "quality_not_compared": None if fallen is not None else row["quality_not_checked"] or FIRST,
         "greedy_not_compared": None
         if agreed is not None

@@ -10,6 +10,7 @@ from statistics import median
 import pyarrow.parquet as pq
 from pydantic import ValidationError
 
+from bench import evidence_columns as ev
 from bench.audit.rules.answers import WORSE_SE
 from bench.errors import UnreadableResultError
 from bench.quality.lm_eval import EarlierScore, Score, fall_se, read_scores, standard_error
@@ -166,7 +167,7 @@ def _of_server(row: Row, scores: Sequence[Row]) -> Row:
     fallen = [score for score in ours if score["fall_se"] is not None]
     worst = max(fallen, key=lambda score: float(score["fall_se"]), default=None)
     return {
-        "ev_lm_eval_fall_se": worst["fall_se"] if worst else None,
+        ev.LM_EVAL_FALL_SE: worst["fall_se"] if worst else None,
         "lm_eval_worst": _said(worst) if worst else None,
         "lm_eval_not_compared": "; ".join(reasons) or (None if ours else NOT_ASKED),
     }

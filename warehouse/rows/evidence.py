@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from bench import evidence_columns as ev
 from bench.audit.claim import Claim
 from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput, Observed
 from bench.audit.judge import group_exhibits, row_exhibits
@@ -36,7 +37,7 @@ def night_exhibits(row: Mapping[str, Any]) -> EvidenceByColumn:
     """The evidence columns of a measured row; those of rules that are not about such a run are left out."""
     found: EvidenceByColumn = {rule.column: _exhibit(rule, row) for rule in NIGHT_RULES if _applies(rule, row)}
     names = outside_bounds(row)
-    return found | {"ev_impossible_values": Observed(len(names), ", ".join(f"{name} = {row[name]}" for name in names))}
+    return found | {ev.IMPOSSIBLE_VALUES: Observed(len(names), ", ".join(f"{name} = {row[name]}" for name in names))}
 
 
 def _exhibit(rule: Rule, row: Mapping[str, Any]) -> Observed | MissingInput:

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from bench import evidence_columns as ev
 from bench.audit.claim import Claim, Metric
 from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput, Observed, observed
 from bench.audit.evidence.rounding import beyond, half_unit, looseness, rel
@@ -18,11 +19,11 @@ FIRST_GAPS = 5.0  # mean gaps: an exponential first one is longer in one run of 
 def sums(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
     """The arrays against the totals that are stated of them, and their number against what was asked."""
     if not answered.lengths:
-        return {"ev_token_sum_diff": MissingInput("per-request data")}
-    found: EvidenceByColumn = {"ev_array_length_diff": _lengths(claim, answered)}
+        return {ev.TOKEN_SUM_DIFF: MissingInput("per-request data")}
+    found: EvidenceByColumn = {ev.ARRAY_LENGTH_DIFF: _lengths(claim, answered)}
     if answered.series.is_ok is None and claim.said.failed:
-        return found | {"ev_token_sum_diff": MissingInput("which of the requests failed")}
-    of = {"ev_token_sum_diff": "output", "ev_input_sum_diff": "input"}
+        return found | {ev.TOKEN_SUM_DIFF: MissingInput("which of the requests failed")}
+    of = {ev.TOKEN_SUM_DIFF: "output", ev.INPUT_SUM_DIFF: "input"}
     for column, side in of.items():
         tokens = answered.output_tokens if side == "output" else answered.input_tokens
         stated = claim.said.total_output_tokens if side == "output" else claim.said.total_input_tokens
@@ -70,11 +71,11 @@ def rates(claim: Claim) -> EvidenceByColumn:
     """Rates against totals over the duration, rates of a GPU against those of the system, and their sum."""
     stated = list(_rates(claim))
     if claim.said.has_trimmed_rates:
-        return {"ev_trimmed_rate_rel": _worst(stated)}
+        return {ev.TRIMMED_RATE_REL: _worst(stated)}
     output = [rate for rate in stated if rate.name == "output tok/s"]
     rest = [rate for rate in stated if rate.name != "output tok/s"]
-    found: EvidenceByColumn = {"ev_throughput_rel": _worst(output)}
-    return found | ({"ev_derived_rel": _worst(rest)} if rest else {})
+    found: EvidenceByColumn = {ev.THROUGHPUT_REL: _worst(output)}
+    return found | ({ev.DERIVED_REL: _worst(rest)} if rest else {})
 
 
 def _worst(of: list[_Rate]) -> Observed | MissingInput:
@@ -117,9 +118,9 @@ def statistics_again(claim: Claim, answered: SuccessfulRequests) -> EvidenceByCo
     """Every statistic that is stated against the same one of the arrays; the one that is furthest off."""
     found = [each for metric, stated in claim.latency_s.items() for each in _again(answered, metric, dict(stated))]
     if not found:
-        return {"ev_stat_rel": MissingInput("per-request times beside the statistics that are stated")}
+        return {ev.STAT_REL: MissingInput("per-request times beside the statistics that are stated")}
     apart, note = max(found)
-    return {"ev_stat_rel": Observed(apart, note)}
+    return {ev.STAT_REL: Observed(apart, note)}
 
 
 def _again(answered: SuccessfulRequests, metric: Metric, stated: dict[str, float]) -> Iterator[tuple[float, str]]:
@@ -183,8 +184,8 @@ def order(claim: Claim) -> EvidenceByColumn:
     """How many statistics are out of order: a percentile below a lower one, a mean outside, a deviation below zero."""
     wrong = [note for metric, stated in claim.latency_s.items() for note in _disorder(metric, dict(stated))]
     if not wrong and not any(len(stated) > 1 for stated in claim.latency_s.values()):
-        return {"ev_percentile_disorder": MissingInput("two statistics of one latency")}
-    return {"ev_percentile_disorder": Observed(float(len(wrong)), ", ".join(wrong))}
+        return {ev.PERCENTILE_DISORDER: MissingInput("two statistics of one latency")}
+    return {ev.PERCENTILE_DISORDER: Observed(float(len(wrong)), ", ".join(wrong))}
 
 
 def _disorder(metric: Metric, stated: dict[str, float]) -> Iterator[str]:
@@ -212,9 +213,9 @@ def window(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
     longest = _longest(claim, answered)
     if longest is not None and duration:
         note = f"{longest:.6g} s in a window of {duration:.6g} s"
-        found["ev_longest_over_duration"] = Observed(longest / duration, note)
+        found[ev.LONGEST_OVER_DURATION] = Observed(longest / duration, note)
     if duration is None or start is None or e2el is None or not len(start):
-        return found | {"ev_window_rel": MissingInput("when each request was sent and how long it took")}
+        return found | {ev.WINDOW_REL: MissingInput("when each request was sent and how long it took")}
     seen = float(np.nanmax(start + e2el) - np.nanmin(start))
     loose = looseness(duration)
     if seen < duration:
@@ -222,7 +223,7 @@ def window(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
     # A failed request may have been the last.
     apart = 0.0 if seen < duration and claim.said.failed else beyond(seen, duration, loose)
     note = f"first sending to last end {seen:.6g} s, duration {duration:.6g} s"
-    return found | {"ev_window_rel": Observed(apart, note)}
+    return found | {ev.WINDOW_REL: Observed(apart, note)}
 
 
 def _before_first(claim: Claim, answered: SuccessfulRequests) -> float:
@@ -248,4 +249,4 @@ def peak(claim: Claim) -> EvidenceByColumn:
     value = ratio(peak_rate, mean)
     loose = looseness(peak_rate, mean) + (1.0 / mean if mean else 0.0)  # a peak is counted in whole tokens
     note = f"peak {peak_rate:.6g} tok/s, mean {mean or 0:.6g} tok/s"
-    return {"ev_peak_over_mean": observed(None if value is None else value + loose, "the mean output tok/s", note)}
+    return {ev.PEAK_OVER_MEAN: observed(None if value is None else value + loose, "the mean output tok/s", note)}

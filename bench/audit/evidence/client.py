@@ -1,5 +1,6 @@
 """Whether it was the client that was slow."""
 
+from bench import evidence_columns as ev
 from bench.audit.claim import Claim
 from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput, Observed
 from bench.audit.evidence.successful import SuccessfulRequests
@@ -11,6 +12,6 @@ def client(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
     ttft = answered.mean("ttft")
     late = ratio(claim.said.send_delay_p99_s, ttft)
     if late is None:
-        return {"ev_send_delay_over_ttft": MissingInput("how late the client sent")}
+        return {ev.SEND_DELAY_OVER_TTFT: MissingInput("how late the client sent")}
     note = f"p99 of the delay {claim.said.send_delay_p99_s:.6g} s, mean TTFT {ttft:.6g} s"
-    return {"ev_send_delay_over_ttft": Observed(late, note)}
+    return {ev.SEND_DELAY_OVER_TTFT: Observed(late, note)}

@@ -1,19 +1,18 @@
 """Whether the server's own counters tell the same story as the client."""
 
+from bench import evidence_columns as ev
 from bench.audit.claim import Claim, ServerCounters
 from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput, Observed
 from bench.audit.evidence.rounding import beyond, looseness
 from bench.audit.evidence.successful import SuccessfulRequests
 from bench.metrics import ratio
 
-TOKENS = "ev_server_client_tokens_ratio"
-
 
 def client_server(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
     """Counters, latencies, cache and preemptions; one thing is asked for where there is no server's word."""
     server = claim.server
     if server is None:
-        return {TOKENS: MissingInput("the server's counters")}
+        return {ev.SERVER_CLIENT_TOKENS_RATIO: MissingInput("the server's counters")}
     return {
         **_counted(claim, server),
         **_latencies(answered, server),
@@ -25,15 +24,15 @@ def client_server(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColum
 def _counted(claim: Claim, server: ServerCounters) -> EvidenceByColumn:
     said = claim.said
     pairs = {
-        TOKENS: (server.generated_tokens, said.total_output_tokens, 0),
-        "ev_server_client_prompt_ratio": (server.prompt_tokens, said.total_input_tokens, said.completed or 0),
-        "ev_server_client_requests_ratio": (server.requests, said.completed, 0),
+        ev.SERVER_CLIENT_TOKENS_RATIO: (server.generated_tokens, said.total_output_tokens, 0),
+        ev.SERVER_CLIENT_PROMPT_RATIO: (server.prompt_tokens, said.total_input_tokens, said.completed or 0),
+        ev.SERVER_CLIENT_REQUESTS_RATIO: (server.requests, said.completed, 0),
     }
     found: EvidenceByColumn = {}
     for column, (seen, own, free) in pairs.items():
         if seen is not None and own:
             found[column] = _ratio(claim, seen, own, free)
-    return found or {TOKENS: MissingInput("the same count by server and client")}
+    return found or {ev.SERVER_CLIENT_TOKENS_RATIO: MissingInput("the same count by server and client")}
 
 
 def _ratio(claim: Claim, seen: float, own: int, free: int) -> Observed:
@@ -51,12 +50,12 @@ def _latencies(answered: SuccessfulRequests, server: ServerCounters) -> Evidence
     over = ratio(ttft, server.ttft_mean_s)
     if over is not None:
         note = f"mean TTFT {ttft:.6g} s by the client, {server.ttft_mean_s:.6g} s by the server"
-        found["ev_ttft_over_server"] = Observed(over * (1 + looseness(ttft, server.ttft_mean_s)), note)
+        found[ev.TTFT_OVER_SERVER] = Observed(over * (1 + looseness(ttft, server.ttft_mean_s)), note)
     if tpot is not None and server.tpot_mean_s:
         note = f"mean TPOT {tpot:.6g} s by the client, {server.tpot_mean_s:.6g} s by the server"
         loose = looseness(tpot, server.tpot_mean_s)
-        found["ev_client_server_tpot_rel"] = Observed(beyond(tpot, server.tpot_mean_s, loose), note)
-    return found or {"ev_client_server_tpot_rel": MissingInput("mean TTFT or TPOT by server and client")}
+        found[ev.CLIENT_SERVER_TPOT_REL] = Observed(beyond(tpot, server.tpot_mean_s, loose), note)
+    return found or {ev.CLIENT_SERVER_TPOT_REL: MissingInput("mean TTFT or TPOT by server and client")}
 
 
 def _cache(claim: Claim, server: ServerCounters) -> EvidenceByColumn:
@@ -64,14 +63,14 @@ def _cache(claim: Claim, server: ServerCounters) -> EvidenceByColumn:
     asked = claim.asked
     if asked.prefix_caching is not False and not asked.has_distinct_prompts:
         meant = asked.prefix_caching is True or asked.has_distinct_prompts is False
-        return {} if meant else {"ev_prefix_hit_share": MissingInput("whether prompts were to be distinct")}
+        return {} if meant else {ev.PREFIX_HIT_SHARE: MissingInput("whether prompts were to be distinct")}
     share = 0.0 if server.prefix_queries == 0 else ratio(server.prefix_hits, server.prefix_queries)
     if share is None:
-        return {"ev_prefix_hit_share": MissingInput("the server's prefix cache counters")}
+        return {ev.PREFIX_HIT_SHARE: MissingInput("the server's prefix cache counters")}
     return {
-        "ev_prefix_hit_share": Observed(share, f"{server.prefix_hits or 0:.0f} of {server.prefix_queries:.0f} tokens")
+        ev.PREFIX_HIT_SHARE: Observed(share, f"{server.prefix_hits or 0:.0f} of {server.prefix_queries:.0f} tokens")
     }
 
 
 def _preempted(server: ServerCounters) -> EvidenceByColumn:
-    return {} if server.preemptions is None else {"ev_preemptions": Observed(float(server.preemptions))}
+    return {} if server.preemptions is None else {ev.PREEMPTIONS: Observed(float(server.preemptions))}

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from bench import evidence_columns as ev
 from bench.audit.claim import Claim
 from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput, Observed, observed
 from bench.audit.evidence.successful import SuccessfulRequests
@@ -20,20 +21,20 @@ def completeness(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn
         failed = int((~answered.series.is_ok).sum())
     done = None if said.completed is None else said.completed + (failed or 0)
     found: EvidenceByColumn = {
-        "ev_failure_share": observed(
+        ev.FAILURE_SHARE: observed(
             None if failed is None or done is None else ratio(failed, done),
             "how many requests completed and how many failed",
             f"{failed} of {done}",
         ),
-        "ev_answered_share": observed(
+        ev.ANSWERED_SHARE: observed(
             ratio(done, asked.request_count),
             "how many requests were asked for and how many came back",
             f"{done} of {asked.request_count}",
         ),
-        "ev_duration_over_required": _duration(answered),
+        ev.DURATION_OVER_REQUIRED: _duration(answered),
     }
     if failed:
-        found["ev_completed_share"] = observed(
+        found[ev.COMPLETED_SHARE] = observed(
             ratio(said.completed, asked.request_count),
             "how many requests were asked for",
             f"{said.completed} of {asked.request_count}",
@@ -54,14 +55,14 @@ def _nothing(claim: Claim) -> EvidenceByColumn:
     counted = {"requests completed": claim.said.completed, "output tokens": claim.said.total_output_tokens}
     none = [name for name, count in counted.items() if count == 0]
     if not none and all(count is None for count in counted.values()):
-        return {"ev_nothing_measured": MissingInput("how many requests completed and how many tokens came")}
-    return {"ev_nothing_measured": Observed(float(len(none)), " and ".join(f"0 {name}" for name in none))}
+        return {ev.NOTHING_MEASURED: MissingInput("how many requests completed and how many tokens came")}
+    return {ev.NOTHING_MEASURED: Observed(float(len(none)), " and ".join(f"0 {name}" for name in none))}
 
 
 def cancelled(claim: Claim) -> EvidenceByColumn:
     """Whether the client says that it was stopped; nothing where it says nothing."""
     said = claim.said.is_cancelled
-    return {} if said is None else {"ev_cancelled": Observed(float(said))}
+    return {} if said is None else {ev.CANCELLED: Observed(float(said))}
 
 
 def impossible(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
@@ -75,7 +76,7 @@ def impossible(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
     below += [f"{count} of {name}" for name, array in arrays.items() if (count := _outside(array))]
     entries = sum(_outside(array) for array in arrays.values())
     stated = sum(value < 0 for value in named.values())
-    return {"ev_impossible_values": Observed(float(stated + entries), ", ".join(below))}
+    return {ev.IMPOSSIBLE_VALUES: Observed(float(stated + entries), ", ".join(below))}
 
 
 def _numbers(prefix: str, values: dict[str, object]) -> dict[str, float]:

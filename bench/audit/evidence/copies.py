@@ -5,12 +5,12 @@ from collections.abc import Hashable, Iterable, Sequence
 from datetime import UTC, datetime
 from statistics import fmean, median, pstdev
 
+from bench import evidence_columns as ev
 from bench.audit.claim import Claim
 from bench.audit.evidence.comparable import ComparableGroup, numbers_of, throughput
 from bench.audit.evidence.evidence import EvidenceByColumn, Observed
 from bench.audit.evidence.scaling import is_closed
 
-COPIES, UNITS, SPREAD = "ev_stale_copies", "ev_unit_over_siblings", "ev_spread_of_repeats"
 BAND = 3.0  # a number this many times its siblings' is out of their band
 DIGITS_MIN = 5  # of a number that does not come out the same twice by chance
 REPEATS_MIN = 10
@@ -40,7 +40,7 @@ def _copies(claims: Sequence[Claim], found: list[EvidenceByColumn]) -> None:
     for several in _same_bytes(claims):
         _note_twins(claims, several, [claims[at].lineage.file for at in several], twins)
     for at, told in twins.items():
-        found[at][COPIES] = Observed(float(len(told)), "; ".join(sorted(told)[:3]))
+        found[at][ev.STALE_COPIES] = Observed(float(len(told)), "; ".join(sorted(told)[:3]))
 
 
 def _same_bytes(claims: Sequence[Claim]) -> Iterable[list[int]]:
@@ -102,7 +102,7 @@ def _units(claims: Sequence[Claim], found: list[EvidenceByColumn]) -> None:
             if len(others) >= SIBLINGS_MIN and tokens:
                 odd = not _in_band(value, others) and _in_band(value, tokens)
                 note = f"{value:g} TFLOP/s, others {median(others):g}; tokens a second of this model {median(tokens):g}"
-                found[at][UNITS] = Observed(float(odd), note)
+                found[at][ev.UNIT_OVER_SIBLINGS] = Observed(float(odd), note)
 
 
 def _in_band(value: float, others: Sequence[float]) -> bool:
@@ -121,4 +121,4 @@ def _spread(claims: Sequence[Claim], found: list[EvidenceByColumn]) -> None:
                 rates = [throughput(claims[at]) or 0.0 for at in same]
                 spread = Observed(pstdev(rates) / fmean(rates), f"{len(same)} repeats on {len(days)} days")
                 for at in same:
-                    found[at][SPREAD] = spread
+                    found[at][ev.SPREAD_OF_REPEATS] = spread

@@ -3,16 +3,15 @@
 from collections.abc import Mapping
 from decimal import Decimal
 
+from bench import evidence_columns as ev
 from bench.audit.claim import Claim
 from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput, Observed, Subject
-from bench.audit.evidence.importer_remarks import REMARKED
 from bench.audit.evidence.rates import input_tok_per_s, output_tok_per_s, total_tok_per_s
 from bench.audit.evidence.roofline import computed_share
 from bench.catalog.precisions import WEIGHT_BYTES
 from bench.metrics import ratio
 from bench.physics import least_flops
 
-COST, COST_UNIT, PER_USER = "ev_cost_ratio", "ev_cost_unit_ratio", "ev_per_user_times_tpot"
 MTOK, HOUR_S = 1e6, 3600.0
 COST_LOW, COST_HIGH = 0.98, 1.02
 # Per thousand for per million, cents in thousandths, per token: what a unit slips by.
@@ -33,7 +32,7 @@ def cost_identity(claim: Claim, subject: Subject) -> EvidenceByColumn:
         return {}
     if claim.asked.usd_per_hour is None:
         lacking = MissingInput("the price of what is rented is not said: give --usd-per-hour")
-        return {COST: lacking} | _unstated(claim, {})
+        return {ev.COST_RATIO: lacking} | _unstated(claim, {})
     computed = _computed(claim, claim.asked.usd_per_hour)
     if computed:
         return _identity(of_which, computed) | _unstated(claim, computed)
@@ -56,15 +55,15 @@ def _identity(stated: Mapping[str, float], computed: Mapping[str, float]) -> Evi
         return {}
     known = {which: (usd, computed[which]) for which, usd in stated.items() if which in computed}
     if not known:
-        return {COST: MissingInput(f"the throughput of {' or '.join(stated)} tokens is not said")}
+        return {ev.COST_RATIO: MissingInput(f"the throughput of {' or '.join(stated)} tokens is not said")}
     which = max(known, key=lambda name: abs(nearest(*known[name]) - 1))
     usd, own = known[which]
     share = nearest(usd, own)
     note = f"{usd:g} USD a million {which} tokens, where price over throughput makes {own:.4g}"
     slip = next((factor for factor in SLIPS if abs(share / factor - 1) <= SLIP_TOLERANCE), None)
     if slip is None:
-        return {COST: Observed(share, note)}
-    return {COST_UNIT: Observed(share, f"{note}: a unit is off by {slip:g}")}
+        return {ev.COST_RATIO: Observed(share, note)}
+    return {ev.COST_UNIT_RATIO: Observed(share, f"{note}: a unit is off by {slip:g}")}
 
 
 def _beyond_peak(claim: Claim, subject: Subject, usd: float) -> EvidenceByColumn:
@@ -72,17 +71,17 @@ def _beyond_peak(claim: Claim, subject: Subject, usd: float) -> EvidenceByColumn
     gpu, model, price = subject.gpu, subject.model, claim.asked.usd_per_hour
     lacking = MissingInput("the throughput of the tokens that cost this is not said")
     if gpu is None or model is None or price is None or usd <= 0 or computed_share(claim) != 1.0:
-        return {COST: lacking}
+        return {ev.COST_RATIO: lacking}
     # Whatever its precision is.
     peak = max(gpu.flops_per_s(precision) for precision in WEIGHT_BYTES) * (claim.asked.gpu_count or 1)
     rate, most = price / HOUR_S / usd * MTOK, peak / least_flops(model)
     if rate <= most:
-        return {COST: lacking}
+        return {ev.COST_RATIO: lacking}
     note = (
         f"{price:g} USD an hour at {usd:g} USD a million tokens are {rate:.0f} tok/s, more than the {most:.0f} that "
         f"{gpu.gpu} can compute of {model.model}; by a thousand tokens they would be {rate / 1e3:.3g}"
     )
-    return {COST_UNIT: Observed(most / rate, note)}
+    return {ev.COST_UNIT_RATIO: Observed(most / rate, note)}
 
 
 def nearest(stated: float, computed: float) -> float:
@@ -99,7 +98,7 @@ def _unstated(claim: Claim, computed: Mapping[str, float]) -> EvidenceByColumn:
         return {}
     fits = [which for which, own in computed.items() if COST_LOW <= nearest(usd, own) <= COST_HIGH]
     said = f"it fits {' and '.join(fits)} tokens" if fits else "it fits none whose throughput is known"
-    return {REMARKED["cost_denominator_unstated"]: Observed(1.0, f"{usd:g} USD a million tokens: {said}")}
+    return {ev.REMARKED_COST_DENOMINATOR_UNSTATED: Observed(1.0, f"{usd:g} USD a million tokens: {said}")}
 
 
 def token_units(claim: Claim, _subject: Subject) -> EvidenceByColumn:
@@ -108,9 +107,9 @@ def token_units(claim: Claim, _subject: Subject) -> EvidenceByColumn:
     said = claim.said
     if said.unstated_throughput_tok_per_s is not None:
         note = f"{said.unstated_throughput_tok_per_s:g} tokens a second, generated or all"
-        found[REMARKED["tokens_ambiguous"]] = Observed(1.0, note)
+        found[ev.REMARKED_TOKENS_AMBIGUOUS] = Observed(1.0, note)
     if said.per_user_tok_per_s is not None and claim.outcome == "measured":
-        found[PER_USER] = _per_user(claim, said.per_user_tok_per_s)
+        found[ev.PER_USER_TIMES_TPOT] = _per_user(claim, said.per_user_tok_per_s)
     return found
 
 

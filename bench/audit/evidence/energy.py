@@ -1,11 +1,9 @@
 """Power and energy of a run, against each other, the GPU's limits and the tokens."""
 
+from bench import evidence_columns as ev
 from bench.audit.claim import Claim, Device
 from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput, Observed, Subject
 from bench.metrics import ratio
-
-OVER_CAP, UNDER_CAP, ENERGY = "ev_power_over_cap", "ev_power_mean_over_cap", "ev_energy_rel"
-PER_TOKEN, NOT_POSITIVE, UNATTRIBUTED = "ev_energy_per_token_rel", "ev_energy_not_positive", "ev_energy_unattributed"
 
 
 def energy_identities(claim: Claim, subject: Subject) -> EvidenceByColumn:
@@ -23,12 +21,12 @@ def _power(claim: Claim, subject: Subject, device: Device) -> EvidenceByColumn:
         return {}
     cap = device.power_cap_w or (subject.gpu.tdp_w if subject.gpu else None)
     if not cap:
-        return {OVER_CAP: MissingInput("the power cap is not said, and neither is the GPU: give --gpu")}
+        return {ev.POWER_OVER_CAP: MissingInput("the power cap is not said, and neither is the GPU: give --gpu")}
     found: EvidenceByColumn = {
-        OVER_CAP: Observed(highest_w / cap, f"{highest_w:.0f} W of one GPU under a cap of {cap:.0f}")
+        ev.POWER_OVER_CAP: Observed(highest_w / cap, f"{highest_w:.0f} W of one GPU under a cap of {cap:.0f}")
     }
     if mean_w is not None:
-        found[UNDER_CAP] = Observed(mean_w / cap, f"{mean_w:.0f} W of one GPU in the mean under a cap of {cap:.0f}")
+        found[ev.POWER_MEAN_OVER_CAP] = Observed(mean_w / cap, f"mean power of one GPU {mean_w:.0f} W, cap {cap:.0f} W")
     return found
 
 
@@ -45,14 +43,16 @@ def _energies(claim: Claim, device: Device) -> EvidenceByColumn:
     if not known:
         return {}
     bad = [joules for joules in known if joules <= 0]
-    found: EvidenceByColumn = {NOT_POSITIVE: Observed(float(len(bad)), ", ".join(f"{joules:g} J" for joules in bad))}
+    found: EvidenceByColumn = {
+        ev.ENERGY_NOT_POSITIVE: Observed(float(len(bad)), ", ".join(f"{joules:g} J" for joules in bad))
+    }
     if device.energy_scope is None:
-        found[UNATTRIBUTED] = Observed(1.0, "neither the GPUs that were used nor the whole node is named")
+        found[ev.ENERGY_UNATTRIBUTED] = Observed(1.0, "neither the GPUs that were used nor the whole node is named")
     if bad:
         return found
     if stated is not None and counted is not None:
         note = f"{stated:.0f} J by the samples, {counted:.0f} J by the device's own counter"
-        found[ENERGY] = Observed(abs(stated - counted) / max(stated, counted), note)
+        found[ev.ENERGY_REL] = Observed(abs(stated - counted) / max(stated, counted), note)
     return found | _per_token(claim, device, known[0])
 
 
@@ -70,4 +70,4 @@ def _per_token(claim: Claim, device: Device, joules: float) -> EvidenceByColumn:
         own = ratio(joules, count)
         if own and printed:
             rels.append((abs(printed - own) / max(printed, own), f"{printed:g} J a token, and {own:.4g} by the totals"))
-    return {PER_TOKEN: Observed(*max(rels))} if rels else {}
+    return {ev.ENERGY_PER_TOKEN_REL: Observed(*max(rels))} if rels else {}

@@ -1,5 +1,6 @@
 """Everything that a claim is asked of itself: what it says twice must agree."""
 
+from bench import evidence_columns as ev
 from bench.audit.claim import Claim
 from bench.audit.evidence.arithmetic import order, peak, rates, statistics_again, sums, window
 from bench.audit.evidence.client import client
@@ -16,7 +17,7 @@ _OF_BOTH = (
     *(completeness, impossible, sums, statistics_again, window, e2el_identity, sums_of_means, queueing),
     *(first_iteration, offered, chunks, bursts, lengths, client, client_server, tails, intervals),
 )
-_IMPLIED = ("ev_chunk_token_ratio_implied", "ev_tokens_per_chunk")
+_IMPLIED = (ev.CHUNK_TOKEN_RATIO_IMPLIED, ev.TOKENS_PER_CHUNK)
 _OF_CLAIM = (cancelled, rates, order, peak, quality)
 
 
@@ -35,15 +36,15 @@ def identities(claim: Claim, _subject: Subject) -> EvidenceByColumn:
 
 def _without_slip(found: EvidenceByColumn) -> EvidenceByColumn:
     """A latency in another unit is one finding; what only the sums of means say of the stream then says nothing."""
-    slip = found["ev_unit_factor"]
-    if isinstance(slip, Observed) and slip.value != 1.0 and "ev_chunk_token_ratio_implied" in found:
+    slip = found[ev.UNIT_FACTOR]
+    if isinstance(slip, Observed) and slip.value != 1.0 and ev.CHUNK_TOKEN_RATIO_IMPLIED in found:
         return {name: value for name, value in found.items() if name not in _IMPLIED}
     return found
 
 
 def _alone(found: EvidenceByColumn) -> EvidenceByColumn:
     """Where nothing was measured there is nothing else to doubt."""
-    nothing = found["ev_nothing_measured"]
+    nothing = found[ev.NOTHING_MEASURED]
     if isinstance(nothing, Observed) and nothing.value:
-        return {column: found[column] for column in ("ev_nothing_measured", "ev_failure_share", "ev_answered_share")}
+        return {column: found[column] for column in (ev.NOTHING_MEASURED, ev.FAILURE_SHARE, ev.ANSWERED_SHARE)}
     return found

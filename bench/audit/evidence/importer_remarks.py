@@ -2,19 +2,17 @@
 
 from collections import Counter
 
+from bench import evidence_columns as ev
 from bench.audit.claim import Claim
 from bench.audit.evidence.evidence import EvidenceByColumn, Observed, Subject
 
 REMARKED = {
-    code: f"ev_remarked_{code}"
-    for code in (
-        "unreadable_value",
-        "unit_unknown",
-        "failed_not_zero",
-        "meaningless_metric",
-        "tokens_ambiguous",
-        "cost_denominator_unstated",
-    )
+    "unreadable_value": ev.REMARKED_UNREADABLE_VALUE,
+    "unit_unknown": ev.REMARKED_UNIT_UNKNOWN,
+    "failed_not_zero": ev.REMARKED_FAILED_NOT_ZERO,
+    "meaningless_metric": ev.REMARKED_MEANINGLESS_METRIC,
+    "tokens_ambiguous": ev.REMARKED_TOKENS_AMBIGUOUS,
+    "cost_denominator_unstated": ev.REMARKED_COST_DENOMINATOR_UNSTATED,
 }
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bench import evidence_columns as ev
 from bench.audit.claim import Claim, Metric
 from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput, Observed
 from bench.audit.evidence.rounding import half_unit, looseness, rel
@@ -20,7 +21,7 @@ def e2el_identity(_claim: Claim, answered: SuccessfulRequests) -> EvidenceByColu
     """The share of requests whose TTFT and gaps are not their E2EL within 1 ms or 1 %."""
     ttft, e2el, gaps = answered.ttft_s, answered.e2el_s, answered.gap_sum_s
     if ttft is None or e2el is None or gaps is None or not len(e2el):
-        return {"ev_e2el_broken_share": MissingInput("E2EL, TTFT and gaps of each request")}
+        return {ev.E2EL_BROKEN_SHARE: MissingInput("E2EL, TTFT and gaps of each request")}
     residual = np.abs(ttft + gaps - e2el)
     # Not `residual > allowed`: that would let a good request without its times pass.
     broken = ~(residual <= np.maximum(E2EL_TOLERANCE_S, E2EL_TOLERANCE_SHARE * e2el))
@@ -28,13 +29,13 @@ def e2el_identity(_claim: Claim, answered: SuccessfulRequests) -> EvidenceByColu
     note = (
         f"request {worst}: {ttft[worst]:.6g} + {gaps[worst]:.6g} s beside {e2el[worst]:.6g} s" if broken.any() else ""
     )
-    return {"ev_e2el_broken_share": Observed(float(broken.mean()), note)}
+    return {ev.E2EL_BROKEN_SHARE: Observed(float(broken.mean()), note)}
 
 
 def sums_of_means(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
     """E2EL = TTFT + TPOT * (tokens - 1) of means, else of medians; a slip of 1000 is told as one and not twice."""
     slip = _slip(claim, answered)
-    found: EvidenceByColumn = {"ev_unit_factor": slip}
+    found: EvidenceByColumn = {ev.UNIT_FACTOR: slip}
     if isinstance(slip, Observed) and slip.value != 1.0:
         return found
     return found | _tpot(claim, answered)
@@ -44,7 +45,7 @@ def _tpot(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
     e2el, ttft, tpot = (answered.mean(metric) for metric in ("e2el", "ttft", "tpot"))
     osl = answered.mean_osl
     if osl is None or osl <= 1:
-        return {"ev_tpot_rel": MissingInput("mean output tokens, more than one")}
+        return {ev.TPOT_REL: MissingInput("mean output tokens, more than one")}
     if e2el is None or ttft is None or tpot is None:
         return _tpot_of_medians(answered, osl)
     implied = (e2el - ttft) / (osl - 1)
@@ -53,7 +54,7 @@ def _tpot(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
     apart = max(0.0, rel(implied, tpot) - loose)
     note = f"({e2el:.6g} - {ttft:.6g}) / {osl - 1:.6g} = {implied:.6g} s, and {tpot:.6g} s is stated"
     is_exact = answered.has_equal_lengths and answered.tpot_s is None
-    found: EvidenceByColumn = {"ev_tpot_rel" if is_exact else "ev_tpot_loose_rel": Observed(apart, note)}
+    found: EvidenceByColumn = {ev.TPOT_REL if is_exact else ev.TPOT_LOOSE_REL: Observed(apart, note)}
     return found | _outside(claim, implied, loose)
 
 
@@ -64,10 +65,10 @@ def _loose_sum(e2el: float, ttft: float) -> float:
 def _tpot_of_medians(answered: SuccessfulRequests, osl: float) -> EvidenceByColumn:
     e2el, ttft, tpot = (answered.median(metric) for metric in ("e2el", "ttft", "tpot"))
     if e2el is None or ttft is None or tpot is None:
-        return {"ev_tpot_rel": MissingInput("E2EL, TTFT and TPOT of one statistic")}
+        return {ev.TPOT_REL: MissingInput("E2EL, TTFT and TPOT of one statistic")}
     whole = ttft + (osl - 1) * tpot
     note = f"medians: {ttft:.6g} + {osl - 1:.6g} * {tpot:.6g} = {whole:.6g} s, and {e2el:.6g} s is stated"
-    return {"ev_tpot_loose_rel": Observed(rel(whole, e2el), note)}
+    return {ev.TPOT_LOOSE_REL: Observed(rel(whole, e2el), note)}
 
 
 def _outside(claim: Claim, implied: float, loose: float) -> EvidenceByColumn:
@@ -77,7 +78,7 @@ def _outside(claim: Claim, implied: float, loose: float) -> EvidenceByColumn:
         return {}
     beyond = max(least - implied, implied - most, 0.0) / max(abs(implied), 1e-12)
     note = f"{implied:.6g} s by the means, {least:.6g} to {most:.6g} s stated"
-    return {"ev_tpot_outside": Observed(max(0.0, beyond - loose), note)}
+    return {ev.TPOT_OUTSIDE: Observed(max(0.0, beyond - loose), note)}
 
 
 def _slip(claim: Claim, answered: SuccessfulRequests) -> Observed | MissingInput:

@@ -2,6 +2,7 @@
 
 import re
 
+from bench import evidence_columns as ev
 from bench.audit.claim import Claim
 from bench.audit.evidence.deployment import Deployment, deployment, unknown
 from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput, Observed, Subject
@@ -10,10 +11,6 @@ from bench.catalog.precisions import WEIGHT_BYTES
 from bench.physics import GIB, checkpoint_bytes, kv_elements
 from bench.wording import counted
 
-FIT, FIT_ASKED = "ev_memory_fit", "ev_memory_fit_asked"
-WEIGHTS, WEIGHTS_DEVICE = "ev_weight_bytes_ratio", "ev_weight_bytes_ratio_device"
-CONTEXT, NATIVE, CAUSE = "ev_context_over_max", "ev_context_over_native", "ev_cause_contradicted"
-KV_ROOM, KV_ROOM_PREEMPTED = "ev_kv_tokens_over_room", "ev_kv_tokens_over_room_preempted"
 SIZED_LOW, SIZED_HIGH = 0.85, 1.25  # weights found over those of a precision
 _OF_CONTEXT = re.compile(
     r"context|max[_ -]?model[_ -]?len|(?:sequence|prompt|input) (?:length|too long)|too many tokens|too long",
@@ -31,19 +28,19 @@ def memory_needs(claim: Claim, subject: Subject) -> EvidenceByColumn:
 def _fit(claim: Claim, subject: Subject) -> EvidenceByColumn:
     on = deployment(claim, subject)
     if isinstance(on, MissingInput):
-        return {FIT: on}
+        return {ev.MEMORY_FIT: on}
     isl, osl, running = mean_isl(claim), mean_osl(claim), decoding(claim)
     if isl is None or osl is None:
-        return {FIT: _needed(claim, on, 0.0, 0.0)}
+        return {ev.MEMORY_FIT: _needed(claim, on, 0.0, 0.0)}
     if running is not None:
-        return {FIT: _needed(claim, on, running, isl + osl / 2)}
+        return {ev.MEMORY_FIT: _needed(claim, on, running, isl + osl / 2)}
     # How many ran together is not known: one did.
-    found: EvidenceByColumn = {FIT: _needed(claim, on, 1.0, isl + osl)}
+    found: EvidenceByColumn = {ev.MEMORY_FIT: _needed(claim, on, 1.0, isl + osl)}
     asked = most_together(claim)
     # Of requests that were all sent at once, as offline, nobody says that they ran together.
     is_said = claim.asked.concurrency is not None or claim.asked.batch is not None
     if asked is not None and is_said and not shares_prefixes(claim):
-        found[FIT_ASKED] = _needed(claim, on, asked, isl + osl / 2)
+        found[ev.MEMORY_FIT_ASKED] = _needed(claim, on, asked, isl + osl / 2)
     return found
 
 
@@ -70,7 +67,7 @@ def shares_prefixes(claim: Claim) -> bool:
 def _weights(claim: Claim, subject: Subject) -> EvidenceByColumn:
     """Weights as found over those of the claimed precision."""
     found, model, precision = claim.asked.weights_gib, subject.model, subject.precision
-    column = WEIGHTS_DEVICE if claim.asked.weights_source == "device" else WEIGHTS
+    column = ev.WEIGHT_BYTES_RATIO_DEVICE if claim.asked.weights_source == "device" else ev.WEIGHT_BYTES_RATIO
     if found is None:
         return {column: MissingInput("the size of the weights is not said: give --weights-gb")}
     if model is None:
@@ -104,13 +101,15 @@ def _context(claim: Claim, subject: Subject) -> EvidenceByColumn:
     tokens = max(isl + osl, (claim.asked.isl or 0.0) + (claim.asked.osl or 0.0))
     note = f"{tokens:.0f} tokens of prompt and answer"
     found: EvidenceByColumn = {
-        CONTEXT: MissingInput("how long a context the server takes is not said: give --max-model-len")
+        ev.CONTEXT_OVER_MAX: MissingInput("how long a context the server takes is not said: give --max-model-len")
     }
     if limit:
-        found[CONTEXT] = Observed(tokens / limit, f"{note} in a context of {limit}")
+        found[ev.CONTEXT_OVER_MAX] = Observed(tokens / limit, f"{note} in a context of {limit}")
     if subject.model is not None:
         native = subject.model.native_ctx
-        found[NATIVE] = Observed(tokens / native, f"{note}; {subject.model.model} was trained for {native}")
+        found[ev.CONTEXT_OVER_NATIVE] = Observed(
+            tokens / native, f"{note}; {subject.model.model} was trained for {native}"
+        )
     return found | _cause(claim, tokens)
 
 
@@ -120,8 +119,14 @@ def _cause(claim: Claim, tokens: float) -> EvidenceByColumn:
     if claim.outcome != "failed" or cause is None or _OF_CONTEXT.search(cause) is None:
         return {}
     if not limit:
-        return {CAUSE: MissingInput("how long a context the server takes is not said: give --max-model-len")}
-    return {CAUSE: Observed(float(tokens <= limit), f"{cause[:80]!r}, and {tokens:.0f} tokens are asked of {limit}")}
+        return {
+            ev.CAUSE_CONTRADICTED: MissingInput("how long a context the server takes is not said: give --max-model-len")
+        }
+    return {
+        ev.CAUSE_CONTRADICTED: Observed(
+            float(tokens <= limit), f"{cause[:80]!r}, and {tokens:.0f} tokens are asked of {limit}"
+        )
+    }
 
 
 def _kv_room(claim: Claim) -> EvidenceByColumn:
@@ -130,9 +135,13 @@ def _kv_room(claim: Claim) -> EvidenceByColumn:
     if not room or claim.outcome != "measured":
         return {}
     if running is None or context is None:
-        return {KV_ROOM: MissingInput("how many sequences ran together, or how long they were, is not said")}
+        return {
+            ev.KV_TOKENS_OVER_ROOM: MissingInput("how many sequences ran together, or how long they were, is not said")
+        }
     if shares_prefixes(claim):
-        return {KV_ROOM: MissingInput("how much of the KV cache sequences share is not said")}
+        return {ev.KV_TOKENS_OVER_ROOM: MissingInput("how much of the KV cache sequences share is not said")}
     note = f"{counted(running, 'sequence')} of {context:.0f} tokens in room for {room:.0f}"
-    column = KV_ROOM if server is not None and server.preemptions == 0 else KV_ROOM_PREEMPTED
+    column = (
+        ev.KV_TOKENS_OVER_ROOM if server is not None and server.preemptions == 0 else ev.KV_TOKENS_OVER_ROOM_PREEMPTED
+    )
     return {column: Observed(running * context / room, note)}

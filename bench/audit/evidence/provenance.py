@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable
 
+from bench import evidence_columns as ev
 from bench.audit.claim import Claim, ClaimedConfig, Pair
 from bench.audit.evidence.evidence import EvidenceByColumn, Observed, Subject
 from bench.audit.evidence.labels import label_pairs
@@ -10,9 +11,6 @@ from bench.audit.evidence.self_contradictions import said_twice
 from bench.audit.evidence.timestamps import timestamps
 from bench.catalog.rows import Gpu
 
-VERSION, VERSION_SUFFIX = "ev_engine_version_conflict", "ev_engine_version_suffix"
-MODE, ARCH, LABEL, FLAG = "ev_engine_mode_conflicts", "ev_arch_conflicts", "ev_label_conflicts", "ev_flag_conflicts"
-UNPINNED, NOT_MEASURED = "ev_unpinned", "ev_not_measured"
 _RELEASE = re.compile(r"\d+(?:\.\d+)+|\d+")
 _BRANCHES = frozenset({"main", "master", "head", "latest", "dev", "nightly"})
 # What compilers call the GPUs of the catalogue's architectures.
@@ -26,15 +24,15 @@ def provenance_conflicts(claim: Claim, subject: Subject) -> EvidenceByColumn:
     """Conflicts by sort, 0 where all agree; a sort of which the claim says nothing does not apply."""
     pairs = (*claim.pairs, *label_pairs(claim, subject), *said_twice(claim, subject.gpu))
     return {
-        **_conflicts(VERSION, pairs, "engine_version", _same_release),
-        **_conflicts(VERSION_SUFFIX, pairs, "engine_version", _same_build),
-        **_conflicts(MODE, pairs, "engine_mode", _same_words),
-        **_conflicts(ARCH, pairs, "arch", lambda pair: _same_arch(pair, subject.gpu)),
-        **_conflicts(LABEL, pairs, "label", _same_words),
-        **_conflicts(FLAG, pairs, "flag", _same_words),
+        **_conflicts(ev.ENGINE_VERSION_CONFLICT, pairs, "engine_version", _same_release),
+        **_conflicts(ev.ENGINE_VERSION_SUFFIX, pairs, "engine_version", _same_build),
+        **_conflicts(ev.ENGINE_MODE_CONFLICTS, pairs, "engine_mode", _same_words),
+        **_conflicts(ev.ARCH_CONFLICTS, pairs, "arch", lambda pair: _same_arch(pair, subject.gpu)),
+        **_conflicts(ev.LABEL_CONFLICTS, pairs, "label", _same_words),
+        **_conflicts(ev.FLAG_CONFLICTS, pairs, "flag", _same_words),
         **timestamps(claim, pairs),
         **_unpinned(claim.asked),
-        NOT_MEASURED: Observed(float(claim.kind != "measured"), f"it is {claim.kind}"),
+        ev.NOT_MEASURED: Observed(float(claim.kind != "measured"), f"it is {claim.kind}"),
     }
 
 
@@ -121,4 +119,4 @@ def _unpinned(asked: ClaimedConfig) -> EvidenceByColumn:
         loose.append(f"model revision {asked.model_revision!r} is a branch")
     if asked.image is None and asked.model_revision is None:
         return {}
-    return {UNPINNED: Observed(float(len(loose)), "; ".join(loose))}
+    return {ev.UNPINNED: Observed(float(len(loose)), "; ".join(loose))}

@@ -6,6 +6,7 @@ from math import sqrt
 
 import numpy as np
 
+from bench import evidence_columns as ev
 from bench.audit.claim import Claim
 from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput, Observed
 from bench.audit.evidence.rounding import looseness
@@ -34,7 +35,7 @@ def queueing(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
     if claim.asked.batch is not None or (answered.is_open_loop and claim.asked.concurrency is None):
         return {}
     if not claim.asked.concurrency:
-        return {"ev_little_over_asked": MissingInput("the asked concurrency")}
+        return {ev.LITTLE_OVER_ASKED: MissingInput("the asked concurrency")}
     found = _in_flight(claim, answered)
     if not answered.is_closed_loop:
         return {column: value for column, value in found.items() if "little" in column}
@@ -45,13 +46,13 @@ def _in_flight(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
     mean, rate, asked = _mean_e2el(answered), answered.request_rate_per_s, claim.asked.concurrency or 0
     if mean is None or rate is None:
         lacking = MissingInput("mean E2EL and request throughput")
-        return {"ev_little_over_asked": lacking, "ev_concurrency_share": lacking}
+        return {ev.LITTLE_OVER_ASKED: lacking, ev.CONCURRENCY_SHARE: lacking}
     loose = mean.loose + looseness(claim.said.duration_s or claim.said.request_throughput_per_s)
     share = mean.seconds * rate / asked
     note = f"{mean.how} {mean.seconds:.6g} s * {rate:.6g} requests/s = {share * asked:.6g} of {asked}"
-    little, reached = "ev_little_over_asked", "ev_concurrency_share"
+    little, reached = ev.LITTLE_OVER_ASKED, ev.CONCURRENCY_SHARE
     if not mean.is_mean:
-        little, reached = "ev_little_loose_over_asked", "ev_concurrency_loose_share"
+        little, reached = ev.LITTLE_LOOSE_OVER_ASKED, ev.CONCURRENCY_LOOSE_SHARE
     return {little: Observed(share / (1 + loose), note), reached: Observed(share * (1 + loose), note)}
 
 
@@ -88,11 +89,11 @@ def _cold_start(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
     """
     rate, slots = answered.request_rate_per_s, float(claim.asked.concurrency or 0)
     slots = min(slots, claim.asked.request_count or slots)
-    median, column = answered.median("e2el"), "ev_implied_over_median_e2el"
+    median, column = answered.median("e2el"), ev.IMPLIED_OVER_MEDIAN_E2EL
     if median is None:
-        median, column = _median_sum(answered), "ev_implied_over_median_sum"
+        median, column = _median_sum(answered), ev.IMPLIED_OVER_MEDIAN_SUM
     if rate is None or not rate or median is None:
-        return {"ev_implied_over_median_e2el": MissingInput("request throughput and median E2EL")}
+        return {ev.IMPLIED_OVER_MEDIAN_E2EL: MissingInput("request throughput and median E2EL")}
     mean = _mean_e2el(answered)
     if mean is not None and mean.is_mean and mean.seconds * rate < NOT_REACHED * slots:
         slots = mean.seconds * rate
@@ -107,8 +108,8 @@ def _prompts(claim: Claim) -> EvidenceByColumn:
     count, slots = claim.asked.request_count, claim.asked.concurrency or 0
     count = claim.said.completed if count is None else count
     if count is None:
-        return {"ev_requests_over_required": MissingInput("how many requests were asked for")}
-    return {"ev_requests_over_required": Observed(count / (10 * slots), f"{count} requests for {slots} slots")}
+        return {ev.REQUESTS_OVER_REQUIRED: MissingInput("how many requests were asked for")}
+    return {ev.REQUESTS_OVER_REQUIRED: Observed(count / (10 * slots), f"{count} requests for {slots} slots")}
 
 
 def first_iteration(_claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
@@ -118,9 +119,9 @@ def first_iteration(_claim: Claim, answered: SuccessfulRequests) -> EvidenceByCo
         return {}
     rest = float(np.median(times[1:])) if len(times) > 1 else 0.0
     if rest <= 0:
-        return {"ev_first_iteration_over_rest": MissingInput("a second iteration")}
+        return {ev.FIRST_ITERATION_OVER_REST: MissingInput("a second iteration")}
     note = f"first {times[0]:.6g} s, median of the other {len(times) - 1} {rest:.6g} s"
-    return {"ev_first_iteration_over_rest": Observed(float(times[0]) / rest, note)}
+    return {ev.FIRST_ITERATION_OVER_REST: Observed(float(times[0]) / rest, note)}
 
 
 def offered(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
@@ -140,8 +141,8 @@ def _sent(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
         loose = _stray(claim, len(start))
     share = ratio(sent, asked)
     if share is None or sent is None:
-        return {"ev_rate_sent_share": MissingInput("the asked request rate, and when each request was sent")}
-    return {"ev_rate_sent_share": Observed(share * (1 + loose), f"{sent:.6g} of {asked:.6g} requests/s: {how}")}
+        return {ev.RATE_SENT_SHARE: MissingInput("the asked request rate, and when each request was sent")}
+    return {ev.RATE_SENT_SHARE: Observed(share * (1 + loose), f"{sent:.6g} of {asked:.6g} requests/s: {how}")}
 
 
 def _stray(claim: Claim, count: int) -> float:
@@ -155,17 +156,17 @@ def _rising(answered: SuccessfulRequests) -> EvidenceByColumn:
     start, ttft, e2el = answered.start_s, answered.ttft_s, answered.e2el_s
     lacking = MissingInput("when each request was sent and how long it took, of enough requests")
     if start is None or ttft is None or e2el is None or not len(start):
-        return {"ev_rise_share": lacking}
+        return {ev.RISE_SHARE: lacking}
     at = np.argsort(start, kind="stable")
     begun = start[at]
     in_flight = np.arange(len(at)) - np.searchsorted(np.sort(start + e2el), begun)
     early = e2el[at][: max(1, len(at) // PARTS)]
     filled = begun >= begun[0] + float(np.nanmedian(early))  # before that it fills from empty
     if filled.sum() < PARTS * PART_MIN:
-        return {"ev_rise_share": lacking}
+        return {ev.RISE_SHARE: lacking}
     risen = {"TTFT": _rise(ttft[at][filled]), "requests in flight": _rise(in_flight[filled].astype(np.float64))}
     name = max(risen, key=lambda each: risen[each])
-    return {"ev_rise_share": Observed(risen[name], f"{name}, as a share of its mean")}
+    return {ev.RISE_SHARE: Observed(risen[name], f"{name}, as a share of its mean")}
 
 
 def _rise(values: Floats) -> float:

@@ -4,6 +4,7 @@ Each share is of a bound that no run passes. Where an input has a range (the pre
 batch touches, how many sequences run together) the bound that is highest decides what is impossible.
 """
 
+from bench import evidence_columns as ev
 from bench.audit.claim import Claim
 from bench.audit.evidence.deployment import Deployment, deployment
 from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput, Observed, Subject, observed
@@ -29,8 +30,6 @@ from bench.physics import (
 )
 from bench.wording import counted
 
-BANDWIDTH, BANDWIDTH_AMD, BANDWIDTH_EXPERTS = "ev_mbu", "ev_mbu_amd", "ev_mbu_experts"
-COMPUTE, BEST, PREFILL = "ev_mfu", "ev_best_of_rooflines", "ev_prefill_share"
 _LENGTHS = "how long prompts and answers are is not said"
 _RATE = "no throughput is said"
 
@@ -41,7 +40,7 @@ def roofline_shares(claim: Claim, subject: Subject) -> EvidenceByColumn:
         return {}
     found = deployment(claim, subject)
     if isinstance(found, MissingInput):
-        return dict.fromkeys((BANDWIDTH, COMPUTE, PREFILL), found)
+        return dict.fromkeys((ev.MBU, ev.MFU, ev.PREFILL_SHARE), found)
     return {**_bandwidth(claim, found), **_compute(claim, found), **_far_below(claim, found), **_prefill(claim, found)}
 
 
@@ -50,7 +49,7 @@ def _is_served(claim: Claim) -> bool:
 
 
 def _bandwidth(claim: Claim, on: Deployment) -> EvidenceByColumn:
-    column = BANDWIDTH_AMD if on.group.gpu.vendor == "AMD" else BANDWIDTH
+    column = ev.MBU_AMD if on.group.gpu.vendor == "AMD" else ev.MBU
     speculated = _speculated(claim)
     if isinstance(speculated, MissingInput):
         return {column: speculated}
@@ -63,7 +62,7 @@ def _bandwidth(claim: Claim, on: Deployment) -> EvidenceByColumn:
     if on.model.moe_layers and batch and output is not None and context is not None:
         read = decode_step_bytes(on.model, on.group, batch, 0) + batch * _sequence_bytes(on, context)
         share = output / speculated / batch * read / on.bytes_per_s
-        found[BANDWIDTH_EXPERTS] = Observed(share, f"each step of {batch} reads {read / 1e9:.1f} GB if chance has it")
+        found[ev.MBU_EXPERTS] = Observed(share, f"each step of {batch} reads {read / 1e9:.1f} GB if chance has it")
     return found
 
 
@@ -122,11 +121,11 @@ def _speculated(claim: Claim) -> float | MissingInput:
 def _compute(claim: Claim, on: Deployment) -> EvidenceByColumn:
     flops = _flops(claim, on)
     if flops is None:
-        return {COMPUTE: MissingInput(_RATE)}
+        return {ev.MFU: MissingInput(_RATE)}
     note = (
         f"{flops / 1e12:.1f} TFLOP/s of {on.flops_per_s / 1e12:.1f} dense, on {on.gpu_count:.0f} x {on.group.gpu.gpu}"
     )
-    return {COMPUTE: Observed(flops / on.flops_per_s, note)}
+    return {ev.MFU: Observed(flops / on.flops_per_s, note)}
 
 
 def _flops(claim: Claim, on: Deployment) -> float | None:
@@ -174,7 +173,9 @@ def _far_below(claim: Claim, on: Deployment) -> EvidenceByColumn:
     read = decode_step_bytes(on.model, on.at_most, round(together), context)
     mbu = output / on.replicas / together * read / on.group.bytes_per_s
     mfu = flops / on.flops_per_s
-    return {BEST: Observed(max(mbu, mfu), f"{mbu:.1%} of the bandwidth and {mfu:.1%} of the arithmetic")}
+    return {
+        ev.BEST_OF_ROOFLINES: Observed(max(mbu, mfu), f"{mbu:.1%} of the bandwidth and {mfu:.1%} of the arithmetic")
+    }
 
 
 def _prefill(claim: Claim, on: Deployment) -> EvidenceByColumn:
@@ -184,14 +185,14 @@ def _prefill(claim: Claim, on: Deployment) -> EvidenceByColumn:
     if ttft is None:
         return {}
     if isl is None:
-        return {PREFILL: MissingInput("how long prompts are is not said")}
+        return {ev.PREFILL_SHARE: MissingInput("how long prompts are is not said")}
     if fresh is None:
-        return {PREFILL: MissingInput("how many prompt tokens the prefix cache gave is not said")}
+        return {ev.PREFILL_SHARE: MissingInput("how many prompt tokens the prefix cache gave is not said")}
     # Convex in the length: prompts of several lengths take more in the mean than one of the mean length.
     least_s = fresh * prefill_flops(on.model, isl) / on.group.flops_per_s
     share = ratio(least_s, ttft)
     note = f"{isl:.0f} prompt tokens take {1e3 * least_s:.2f} ms at least on {_gpus(on.group)}"
-    return {PREFILL: observed(share, "a time to the first token is 0", note)}
+    return {ev.PREFILL_SHARE: observed(share, "a time to the first token is 0", note)}
 
 
 def _gpus(group: Group) -> str:

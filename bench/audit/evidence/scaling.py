@@ -5,13 +5,12 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from itertools import pairwise
 
+from bench import evidence_columns as ev
 from bench.audit.claim import Claim
 from bench.audit.evidence.comparable import ComparableGroup, by_level, throughput
 from bench.audit.evidence.evidence import EvidenceByColumn, Observed
 from bench.catalog.precisions import WEIGHT_BYTES
 
-GROWTH, OVER_LINEAR, DIP, FASTER = "ev_load_growth", "ev_over_linear", "ev_throughput_dip", "ev_tpot_drop"
-TP_GAIN, PRECISION_GAIN = "ev_tp_gain", "ev_precision_gain"
 GROWTH_MIN = 0.01
 LEVELS_APART = 1.2  # concurrencies that are nearer to each other are not compared
 _PRECISION_WORDS = re.compile(
@@ -78,7 +77,7 @@ def _levels(claims: Sequence[Claim], levels: list[tuple[float, int]], found: lis
         slow, fast = claims[lower].latency("tpot", "mean"), claims[higher].latency("tpot", "mean")
         if slow and fast:
             note = f"{1e3 * slow:.4g} ms a token at {claims[lower].asked.concurrency}, {1e3 * fast:.4g} here"
-            found[higher][FASTER] = Observed(1 - fast / slow, note)
+            found[higher][ev.TPOT_DROP] = Observed(1 - fast / slow, note)
 
 
 def _apart(levels: list[tuple[float, int]]) -> list[tuple[float, int]]:
@@ -101,7 +100,7 @@ def _growth(claims: Sequence[Claim], levels: list[tuple[float, int]], found: lis
         if least is None or growth < least.value:
             least = Observed(growth, note)
         capped = least.value < GROWTH_MIN
-        found[higher][GROWTH] = least if capped else Observed(growth, note)
+        found[higher][ev.LOAD_GROWTH] = least if capped else Observed(growth, note)
 
 
 def _in_flight(claim: Claim) -> float | None:
@@ -119,7 +118,7 @@ def _over_linear(claims: Sequence[Claim], levels: list[tuple[float, int]], found
     for level, at in levels[1:]:
         rate = throughput(claims[at]) or 0.0
         note = f"{rate:.5g} tok/s at {level:.0f}, {alone:.5g} at 1"
-        found[at][OVER_LINEAR] = Observed(rate / alone / level, note)
+        found[at][ev.OVER_LINEAR] = Observed(rate / alone / level, note)
 
 
 def _dips(claims: Sequence[Claim], levels: list[tuple[float, int]], found: list[EvidenceByColumn]) -> None:
@@ -131,7 +130,7 @@ def _dips(claims: Sequence[Claim], levels: list[tuple[float, int]], found: list[
         before, after = highest_before[place - 1], highest_after[place + 1]
         drop = 1 - rates[place] / before if before and after > before else 0.0
         note = f"{rates[place]:.5g} tok/s between {before:.5g} at fewer streams and {after:.5g} at more"
-        found[levels[place][1]][DIP] = Observed(max(0.0, drop), note)
+        found[levels[place][1]][ev.THROUGHPUT_DIP] = Observed(max(0.0, drop), note)
 
 
 def _running_max(values: Iterable[float]) -> list[float]:
@@ -147,7 +146,7 @@ def _tp_gain(claims: Sequence[Claim], levels: list[tuple[float, int]], found: li
         one, other = throughput(claims[lower]), throughput(claims[higher])
         if one and other:
             note = f"{other:.5g} tok/s at TP {more:.0f}, {one:.5g} at TP {fewer:.0f}"
-            found[higher][TP_GAIN] = Observed(other / one / (more / fewer), note)
+            found[higher][ev.TP_GAIN] = Observed(other / one / (more / fewer), note)
 
 
 def _width(claim: Claim) -> float:
@@ -161,4 +160,4 @@ def _precision_gain(claims: Sequence[Claim], levels: list[tuple[float, int]], fo
         if one and other:
             first, second = claims[lower].asked.precision, claims[higher].asked.precision
             note = f"{other:.5g} tok/s in {second}, {one:.5g} in {first}"
-            found[higher][PRECISION_GAIN] = Observed(other / one / (wide / narrow), note)
+            found[higher][ev.PRECISION_GAIN] = Observed(other / one / (wide / narrow), note)

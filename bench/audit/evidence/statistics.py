@@ -6,6 +6,7 @@ from math import ceil, log
 
 import numpy as np
 
+from bench import evidence_columns as ev
 from bench.audit.claim import Claim
 from bench.audit.evidence.arithmetic import quantile
 from bench.audit.evidence.completeness import DURATION_S
@@ -42,10 +43,10 @@ def tails(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
     if count is None and answered.is_good is not None:
         count = int(answered.is_good.sum())
     if count is None:
-        return {"ev_thin_percentiles": MissingInput("how many requests completed")}
+        return {ev.THIN_PERCENTILES: MissingInput("how many requests completed")}
     thin = [f"{metric} {name} needs {least_samples(q)}" for q, metric, name in stated if count < least_samples(q)]
     note = f"{count} requests; {', '.join(thin)}" if thin else ""
-    return {"ev_thin_percentiles": Observed(float(len(thin)), note, _withheld(claim, count))}
+    return {ev.THIN_PERCENTILES: Observed(float(len(thin)), note, _withheld(claim, count))}
 
 
 def _withheld(claim: Claim, count: int) -> tuple[str, ...]:
@@ -71,12 +72,12 @@ def intervals(claim: Claim, _answered: SuccessfulRequests) -> EvidenceByColumn:
         guards.popitem()
     if None in guards.values():
         return {
-            "ev_unguarded_interval": MissingInput(" and ".join(name for name, value in guards.items() if value is None))
+            ev.UNGUARDED_INTERVAL: MissingInput(" and ".join(name for name, value in guards.items() if value is None))
         }
     broken = [name for name, value in guards.items() if value is not None and value < 1]
     note = f"± {said.interval_half_width_share:.1%} without {' and '.join(broken)}" if broken else ""
     withheld = ("interval_half_width_share",) if broken else ()
-    return {"ev_unguarded_interval": Observed(float(len(broken)), note, withheld)}
+    return {ev.UNGUARDED_INTERVAL: Observed(float(len(broken)), note, withheld)}
 
 
 def quality(claim: Claim) -> EvidenceByColumn:
@@ -86,8 +87,8 @@ def quality(claim: Claim) -> EvidenceByColumn:
         return {}
     value = ratio(score, limit)
     if value is None:
-        return {"ev_quality_over_limit": MissingInput("the score of the same server process")}
-    return {"ev_quality_over_limit": Observed(value, f"{score:.6g}, at least {limit:.6g}")}
+        return {ev.QUALITY_OVER_LIMIT: MissingInput("the score of the same server process")}
+    return {ev.QUALITY_OVER_LIMIT: Observed(value, f"{score:.6g}, at least {limit:.6g}")}
 
 
 # What a published table says only in words; where it differs, so may the load.
@@ -107,7 +108,7 @@ def repeats(claims: Sequence[Claim]) -> list[EvidenceByColumn]:
         values = [value for at in members if (value := _throughput(claims[at])) is not None]
         varying = _variation(np.array(values))
         for at in members if varying is not None else ():
-            found[at]["ev_repeat_variation"] = varying  # type: ignore[assignment]
+            found[at][ev.REPEAT_VARIATION] = varying  # type: ignore[assignment]
     return found
 
 

@@ -4,6 +4,7 @@ from math import sqrt
 
 import numpy as np
 
+from bench import evidence_columns as ev
 from bench.audit.claim import Claim
 from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput, Observed
 from bench.audit.evidence.rounding import looseness, rel
@@ -31,14 +32,12 @@ def chunks(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
     if e2el is not None and ttft is not None and osl is not None and osl > 1:
         tpot = (e2el - ttft) / (osl - 1)
     if not gap or not tpot:
-        return {
-            "ev_chunk_token_ratio": MissingInput("gaps and output tokens of each request, or mean ITL and mean TPOT")
-        }
+        return {ev.CHUNK_TOKEN_RATIO: MissingInput("gaps and output tokens of each request, or mean ITL and mean TPOT")}
     per_token = _forgiven(tpot / gap, osl, looseness(gap, tpot))
     note = f"{tpot:.6g} s a token, {gap:.6g} s between events"
     return {
-        "ev_chunk_token_ratio_implied": Observed(per_token, note),
-        "ev_tokens_per_chunk": Observed(1 / per_token, note),
+        ev.CHUNK_TOKEN_RATIO_IMPLIED: Observed(per_token, note),
+        ev.TOKENS_PER_CHUNK: Observed(1 / per_token, note),
     }
 
 
@@ -48,8 +47,8 @@ def _counted(events: int, tokens: int, requests: int) -> EvidenceByColumn:
     unexplained = max(0, missing - requests) - max(0, -missing - requests)
     note = f"{events} events, {tokens} tokens"
     return {
-        "ev_chunk_token_ratio": Observed(1 - unexplained / tokens, note),
-        "ev_tokens_per_chunk": Observed(tokens / max(1, tokens - unexplained), note),
+        ev.CHUNK_TOKEN_RATIO: Observed(1 - unexplained / tokens, note),
+        ev.TOKENS_PER_CHUNK: Observed(tokens / max(1, tokens - unexplained), note),
     }
 
 
@@ -63,9 +62,9 @@ def bursts(_claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
     """The share of gaps that no engine can have made."""
     gaps = answered.gap_s
     if gaps is None or not len(gaps):
-        return {"ev_burst_share": MissingInput("the gaps of each request")}
+        return {ev.BURST_SHARE: MissingInput("the gaps of each request")}
     return {
-        "ev_burst_share": Observed(float(np.mean(gaps < BURST_S)), f"{len(gaps)} gaps, median {np.median(gaps):.3g} s")
+        ev.BURST_SHARE: Observed(float(np.mean(gaps < BURST_S)), f"{len(gaps)} gaps, median {np.median(gaps):.3g} s")
     }
 
 
@@ -73,12 +72,12 @@ def lengths(claim: Claim, _answered: SuccessfulRequests) -> EvidenceByColumn:
     """Observed over asked lengths; where the asked ones were drawn, chance is left out."""
     said, asked, server = claim.said, claim.asked, claim.server
     out = ratio(said.total_output_tokens, said.completed)
-    found: EvidenceByColumn = {"ev_osl_ratio": _length(claim, out, asked.osl, 0.0)}
+    found: EvidenceByColumn = {ev.OSL_RATIO: _length(claim, out, asked.osl, 0.0)}
     prompts = ratio(said.total_input_tokens, said.completed)
     if server is not None and ratio(server.prompt_tokens, server.requests) is not None:
         prompts = ratio(server.prompt_tokens, server.requests)
     # A tokenizer may put one token in front of a prompt.
-    return found | {"ev_isl_ratio": _length(claim, prompts, asked.isl, 1.0)} | _usage(claim)
+    return found | {ev.ISL_RATIO: _length(claim, prompts, asked.isl, 1.0)} | _usage(claim)
 
 
 def _length(claim: Claim, counted: float | None, asked: float | None, free: float) -> Observed | MissingInput:
@@ -104,4 +103,4 @@ def _usage(claim: Claim) -> EvidenceByColumn:
         for name, usage, own, free in pairs
         if usage is not None and own is not None
     ]
-    return {"ev_usage_rel": Observed(*max(known))} if known else {}
+    return {ev.USAGE_REL: Observed(*max(known))} if known else {}

@@ -1,5 +1,6 @@
 """What the telemetry of a run is worth: whether it is there, of the whole window and of the right GPUs."""
 
+from bench import evidence_columns as ev
 from bench.audit.claim import Claim, Device
 from bench.audit.evidence.deployment import Deployment, deployment
 from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput, Observed, Subject
@@ -9,15 +10,6 @@ from bench.metrics import ratio
 from bench.physics import GIB, checkpoint_bytes, kv_elements
 from bench.wording import counted
 
-EMPTY, UNCOVERED, GAP, LONGER = (
-    "ev_telemetry_empty",
-    "ev_telemetry_uncovered_s",
-    "ev_telemetry_gap_periods",
-    "ev_telemetry_over_run",
-)
-BLANK, COUNT, SWAPPED, HOT = "ev_device_blank", "ev_device_count_diff", "ev_edge_over_junction_c", "ev_temp_max_c"
-THROTTLED, ECC, FOREIGN, HELD = "ev_throttled_share", "ev_ecc_errors", "ev_foreign_gib", "ev_memory_used_share"
-
 
 def telemetry_worth(claim: Claim, subject: Subject) -> EvidenceByColumn:
     """Evidence of the samples; nothing where no telemetry was asked for and none is there."""
@@ -26,12 +18,14 @@ def telemetry_worth(claim: Claim, subject: Subject) -> EvidenceByColumn:
         return {}
     found: EvidenceByColumn = {}
     if device.was_asked:
-        found[EMPTY] = _empty(device)
+        found[ev.TELEMETRY_EMPTY] = _empty(device)
     if device.begin_s is not None and device.end_s is not None:
         found |= _window(claim, device.begin_s, device.end_s, device.period_s)
     if device.largest_gap_s is not None and device.period_s:
         periods = device.largest_gap_s / device.period_s
-        found[GAP] = Observed(periods, f"{device.largest_gap_s:g} s without a sample, one every {device.period_s:g} s")
+        found[ev.TELEMETRY_GAP_PERIODS] = Observed(
+            periods, f"{device.largest_gap_s:g} s without a sample, one every {device.period_s:g} s"
+        )
     return found | _devices(claim, device) | _states(device) | _held(claim, subject, device)
 
 
@@ -46,25 +40,25 @@ def _window(claim: Claim, begin_s: float, end_s: float, period_s: float | None) 
     start, end = claim.said.started_at_s, claim.said.ended_at_s
     found: EvidenceByColumn = {}
     if start is None or end is None:
-        found[UNCOVERED] = MissingInput("when the load began and ended is not said")
+        found[ev.TELEMETRY_UNCOVERED_S] = MissingInput("when the load began and ended is not said")
     else:
         missed = max(begin_s - start, end - end_s, 0.0)
         note = f"samples from {begin_s - start:+.1f} s after its start to {end_s - end:+.1f} s after its end"
         # The first and the last sample may be one period away from the edges.
-        found[UNCOVERED] = Observed(max(0.0, missed - (period_s or 0.0)), note)
+        found[ev.TELEMETRY_UNCOVERED_S] = Observed(max(0.0, missed - (period_s or 0.0)), note)
     longer = ratio(end_s - begin_s, claim.said.duration_s)
     if longer is not None:
-        found[LONGER] = Observed(longer, f"{end_s - begin_s:.0f} s of samples")
+        found[ev.TELEMETRY_OVER_RUN] = Observed(longer, f"{end_s - begin_s:.0f} s of samples")
     return found
 
 
 def _devices(claim: Claim, device: Device) -> EvidenceByColumn:
     found: EvidenceByColumn = {}
     if device.blank_count is not None:
-        found[BLANK] = Observed(float(device.blank_count))
+        found[ev.DEVICE_BLANK] = Observed(float(device.blank_count))
     if device.device_count is not None:
         count = claim.asked.gpu_count
-        found[COUNT] = (
+        found[ev.DEVICE_COUNT_DIFF] = (
             MissingInput("how many GPUs the run had is not said")
             if count is None
             else Observed(
@@ -81,11 +75,11 @@ def _states(device: Device) -> EvidenceByColumn:
     if swapped is None and device.temp_edge_max_c is not None and device.temp_junction_max_c is not None:
         swapped = device.temp_edge_max_c - device.temp_junction_max_c
     known = {
-        SWAPPED: swapped,
-        HOT: max(hottest, default=None),
-        THROTTLED: device.throttled_share,
-        ECC: device.ecc_errors,
-        FOREIGN: device.foreign_gib_at_start,
+        ev.EDGE_OVER_JUNCTION_C: swapped,
+        ev.TEMP_MAX_C: max(hottest, default=None),
+        ev.THROTTLED_SHARE: device.throttled_share,
+        ev.ECC_ERRORS: device.ecc_errors,
+        ev.FOREIGN_GIB: device.foreign_gib_at_start,
     }
     return {column: Observed(float(value)) for column, value in known.items() if value is not None}
 
@@ -96,10 +90,10 @@ def _held(claim: Claim, subject: Subject, device: Device) -> EvidenceByColumn:
         return {}
     on = deployment(claim, subject)
     if isinstance(on, MissingInput):
-        return {HELD: on}
+        return {ev.MEMORY_USED_SHARE: on}
     need = _needed_gib(claim, on)
     used = device.used_gib * on.gpu_count
-    return {HELD: Observed(used / need, f"{used:.1f} GiB in use, {need:.1f} GiB of weights and KV")}
+    return {ev.MEMORY_USED_SHARE: Observed(used / need, f"{used:.1f} GiB in use, {need:.1f} GiB of weights and KV")}
 
 
 def _needed_gib(claim: Claim, on: Deployment) -> float:

@@ -5,15 +5,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from bench import evidence_columns as ev
 from bench.audit.claim import Claim, Pair
 from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput, Observed
 
-APART, UNEXPLAINED, BACKWARDS, OUTSIDE = (
-    "ev_timestamps_apart_h",
-    "ev_timestamps_unexplained_s",
-    "ev_end_before_start_s",
-    "ev_duration_outside_window_s",
-)
 DAY_S, HOUR_S = 86_400.0, 3_600.0
 SLACK_S = 600.0  # from a run's end to the writing of its file
 _MS_FROM = 1e11  # larger epochs are milliseconds
@@ -42,13 +37,19 @@ def _pairs(claim: Claim, pairs: Iterable[Pair]) -> EvidenceByColumn:
     read = [(pair, _moment(pair.claimed), _moment(pair.observed)) for pair in own]
     known = [(pair, one, other) for pair, one, other in read if one is not None and other is not None]
     if not known:
-        return {APART: MissingInput(f"{own[0].claimed!r} or {own[0].observed!r} is no date that can be read")}
+        return {
+            ev.TIMESTAMPS_APART_H: MissingInput(
+                f"{own[0].claimed!r} or {own[0].observed!r} is no date that can be read"
+            )
+        }
     apart, pair = max(((_apart_s(one, other), pair) for pair, one, other in known), key=lambda found: found[0])
     note = f"{pair.claimed} and {pair.observed} {f'({pair.where})' if pair.where else ''}".rstrip()
-    found: EvidenceByColumn = {APART: Observed(apart / HOUR_S, note)}
+    found: EvidenceByColumn = {ev.TIMESTAMPS_APART_H: Observed(apart / HOUR_S, note)}
     if apart <= DAY_S:
         hours = " - a whole number of hours: UTC against local time?" if _is_offset(apart) else ""
-        found[UNEXPLAINED] = Observed(max(0.0, apart - (claim.said.duration_s or 0.0) - SLACK_S), note + hours)
+        found[ev.TIMESTAMPS_UNEXPLAINED_S] = Observed(
+            max(0.0, apart - (claim.said.duration_s or 0.0) - SLACK_S), note + hours
+        )
     return found
 
 
@@ -96,9 +97,11 @@ def _clocks(claim: Claim) -> EvidenceByColumn:
     if said.started_at_s is None or said.ended_at_s is None:
         return {}
     span = said.ended_at_s - said.started_at_s
-    found: EvidenceByColumn = {BACKWARDS: Observed(max(0.0, -span), f"from start to end {span:.0f} s")}
+    found: EvidenceByColumn = {ev.END_BEFORE_START_S: Observed(max(0.0, -span), f"from start to end {span:.0f} s")}
     if said.duration_s is not None and span >= 0:
         # Clocks are often told to the second.
         outside = max(0.0, said.duration_s - span - max(2.0, 0.01 * said.duration_s))
-        found[OUTSIDE] = Observed(outside, f"{said.duration_s:.1f} s of load in {span:.1f} s from start to end")
+        found[ev.DURATION_OUTSIDE_WINDOW_S] = Observed(
+            outside, f"{said.duration_s:.1f} s of load in {span:.1f} s from start to end"
+        )
     return found

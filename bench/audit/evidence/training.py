@@ -1,12 +1,12 @@
 """Training throughput against the arithmetic of the GPU, and a unit that is not what it says."""
 
+from bench import evidence_columns as ev
 from bench.audit.claim import Claim
 from bench.audit.evidence.deployment import unknown
 from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput, Observed, Subject
 from bench.catalog.rows import CatalogModel, Gpu
 from bench.physics import training_flops
 
-TRAIN_SHARE, TRAIN_UNIT = "ev_train_mfu", "ev_train_tflops_over_peak"
 SHARE_IF_TOKENS_MAX = 1.0
 
 
@@ -16,29 +16,29 @@ def training_shares(claim: Claim, subject: Subject) -> EvidenceByColumn:
     if claim.outcome != "measured" or (said.train_tflops_per_gpu is None and said.train_tok_per_s_per_gpu is None):
         return {}
     if gpu is None:
-        return {TRAIN_SHARE: unknown("GPU", claim.asked.gpu)}
+        return {ev.TRAIN_MFU: unknown("GPU", claim.asked.gpu)}
     if subject.precision is None:
-        return {TRAIN_SHARE: unknown("precision", claim.asked.precision)}
+        return {ev.TRAIN_MFU: unknown("precision", claim.asked.precision)}
     peak = gpu.flops_per_s(subject.precision) / 1e12
     if said.train_tflops_per_gpu is not None:
         return _tflops(said.train_tflops_per_gpu, peak, subject.model, gpu)
     if subject.model is None:
-        return {TRAIN_SHARE: unknown("model", claim.asked.model)}
-    return {TRAIN_SHARE: _tokens(said.train_tok_per_s_per_gpu or 0.0, peak, subject.model, claim.asked.isl)}
+        return {ev.TRAIN_MFU: unknown("model", claim.asked.model)}
+    return {ev.TRAIN_MFU: _tokens(said.train_tok_per_s_per_gpu or 0.0, peak, subject.model, claim.asked.isl)}
 
 
 def _tflops(stated: float, peak: float, model: CatalogModel | None, gpu: Gpu) -> EvidenceByColumn:
     """Above the peak it may be tokens a second that stand under TFLOP/s: then the unit is named and nothing else."""
     share = Observed(stated / peak, f"{stated:g} of {peak:.1f} dense TFLOP/s of one {gpu.gpu}")
     if stated / peak <= 1.0:
-        return {TRAIN_UNIT: Observed(stated / peak), TRAIN_SHARE: share}
+        return {ev.TRAIN_TFLOPS_OVER_PEAK: Observed(stated / peak), ev.TRAIN_MFU: share}
     if model is None:
-        return {TRAIN_SHARE: share}
+        return {ev.TRAIN_MFU: share}
     as_tokens = training_flops(model, 0.0) * stated / 1e12
     if as_tokens / peak > SHARE_IF_TOKENS_MAX:
-        return {TRAIN_SHARE: share}
+        return {ev.TRAIN_MFU: share}
     note = f"{stated:g} is {stated / peak:.1f} times the peak; as tokens a second a GPU it is {as_tokens:.0f} TFLOP/s"
-    return {TRAIN_UNIT: Observed(stated / peak, note)}
+    return {ev.TRAIN_TFLOPS_OVER_PEAK: Observed(stated / peak, note)}
 
 
 def _tokens(tok_per_s: float, peak: float, model: CatalogModel, length: float | None) -> Observed | MissingInput:

@@ -3,6 +3,7 @@
 None of these is required: a server that tells no log-probabilities is not doubted for it, nor is a first night.
 """
 
+from bench import evidence_columns as ev
 from bench.audit.rules.rule import Rule
 
 # Nats a token. A logit of 16 to 32 in bfloat16 is off by up to 1/16, as a standard deviation 0.036; over 120 tokens the
@@ -19,7 +20,7 @@ _LOST = "the same as of numerics_changed, against the median of the latest sound
 ANSWER_RULES: tuple[Rule, ...] = (
     Rule(
         "numerics_changed",
-        "ev_logprob_change",
+        ev.LOGPROB_CHANGE,
         "quality",
         (0.0, ROUNDING_NATS),
         (0.0, LOST_NATS),
@@ -30,7 +31,7 @@ ANSWER_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "numerics_changed_greedy",
-        "ev_greedy_agreed_share",
+        ev.GREEDY_AGREED_SHARE,
         "quality",
         (ONE_PROMPT_APART, None),
         None,
@@ -41,7 +42,7 @@ ANSWER_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "numerics_changed_since",
-        "ev_greedy_agreed_earlier_share",
+        ev.GREEDY_AGREED_EARLIER_SHARE,
         "quality",
         (ONE_PROMPT_APART, None),
         None,
@@ -52,7 +53,7 @@ ANSWER_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "quality_below",
-        "ev_logprob_fall",
+        ev.LOGPROB_FALL,
         "quality",
         (None, ROUNDING_NATS),
         (None, LOST_NATS),
@@ -67,7 +68,7 @@ ANSWER_RULES: tuple[Rule, ...] = (
 SCORE_RULES: tuple[Rule, ...] = (
     Rule(
         "quality_below_tasks",
-        "ev_lm_eval_fall_se",
+        ev.LM_EVAL_FALL_SE,
         "quality",
         (None, WORSE_SE),
         (None, MUCH_WORSE_SE),

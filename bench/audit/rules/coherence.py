@@ -1,6 +1,7 @@
 """What only several claims together show."""
 
-from bench.audit.evidence import copies, scaling
+from bench import evidence_columns as ev
+from bench.audit.evidence import scaling
 from bench.audit.rules.rule import ZERO, Range, Rule
 
 _SCALING = "scaling of one configuration: more GPUs, streams or narrower weights give at most in proportion"
@@ -9,7 +10,7 @@ _PROPORTION: Range = (None, 1.05)
 COHERENCE_RULES: tuple[Rule, ...] = (
     Rule(
         "concurrency_not_reached",
-        scaling.GROWTH,
+        ev.LOAD_GROWTH,
         "coherence",
         (scaling.GROWTH_MIN, None),
         (scaling.GROWTH_MIN, None),
@@ -19,7 +20,7 @@ COHERENCE_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "scaling_conflict",
-        scaling.OVER_LINEAR,
+        ev.OVER_LINEAR,
         "coherence",
         (None, 1.02),
         (None, 1.10),
@@ -29,7 +30,7 @@ COHERENCE_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "scaling_conflict",
-        scaling.DIP,
+        ev.THROUGHPUT_DIP,
         "coherence",
         (None, 0.10),
         None,
@@ -39,7 +40,7 @@ COHERENCE_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "scaling_conflict",
-        scaling.FASTER,
+        ev.TPOT_DROP,
         "coherence",
         (None, 0.10),
         None,
@@ -49,7 +50,7 @@ COHERENCE_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "tp_scaling",
-        scaling.TP_GAIN,
+        ev.TP_GAIN,
         "coherence",
         _PROPORTION,
         None,
@@ -59,7 +60,7 @@ COHERENCE_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "precision_speedup",
-        scaling.PRECISION_GAIN,
+        ev.PRECISION_GAIN,
         "coherence",
         _PROPORTION,
         None,
@@ -69,7 +70,7 @@ COHERENCE_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "stale_copy",
-        copies.COPIES,
+        ev.STALE_COPIES,
         "coherence",
         ZERO,
         None,
@@ -80,7 +81,7 @@ COHERENCE_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "too_quiet",
-        copies.SPREAD,
+        ev.SPREAD_OF_REPEATS,
         "coherence",
         (0.0005, None),
         None,

@@ -4,6 +4,7 @@ Bounds are those of the project's audit table; where it leaves one open, `origin
 bench.audit.rules.night are judged by its rules, also for other people's files.
 """
 
+from bench import evidence_columns as ev
 from bench.audit.rules.rule import EXACT_ONE, ZERO, Rule
 
 _COMPLETE = "the project's audit table, section 2"
@@ -18,7 +19,7 @@ _MEDIANS = (
 COMPLETENESS_RULES: tuple[Rule, ...] = (
     Rule(
         "incomplete",
-        "ev_completed_share",
+        ev.COMPLETED_SHARE,
         "completeness",
         EXACT_ONE,
         (0.95, 1.0),
@@ -27,7 +28,7 @@ COMPLETENESS_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "zero_output",
-        "ev_nothing_measured",
+        ev.NOTHING_MEASURED,
         "completeness",
         ZERO,
         ZERO,
@@ -37,7 +38,7 @@ COMPLETENESS_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "cancelled",
-        "ev_cancelled",
+        ev.CANCELLED,
         "completeness",
         ZERO,
         ZERO,
@@ -46,7 +47,7 @@ COMPLETENESS_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "impossible_values",
-        "ev_impossible_values",
+        ev.IMPOSSIBLE_VALUES,
         "arithmetic",
         ZERO,
         ZERO,
@@ -57,7 +58,7 @@ COMPLETENESS_RULES: tuple[Rule, ...] = (
 ARITHMETIC_RULES: tuple[Rule, ...] = (
     Rule(
         "sum_mismatch",
-        "ev_token_sum_diff",
+        ev.TOKEN_SUM_DIFF,
         "arithmetic",
         ZERO,
         ZERO,
@@ -66,7 +67,7 @@ ARITHMETIC_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "sum_mismatch",
-        "ev_input_sum_diff",
+        ev.INPUT_SUM_DIFF,
         "arithmetic",
         ZERO,
         ZERO,
@@ -75,7 +76,7 @@ ARITHMETIC_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "sum_mismatch",
-        "ev_array_length_diff",
+        ev.ARRAY_LENGTH_DIFF,
         "arithmetic",
         ZERO,
         ZERO,
@@ -84,7 +85,7 @@ ARITHMETIC_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "derived_mismatch",
-        "ev_derived_rel",
+        ev.DERIVED_REL,
         "arithmetic",
         (0.0, 0.001),
         (0.0, 0.001),
@@ -93,7 +94,7 @@ ARITHMETIC_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "derived_mismatch",
-        "ev_trimmed_rate_rel",
+        ev.TRIMMED_RATE_REL,
         "arithmetic",
         (0.0, 0.01),
         (0.0, 0.05),
@@ -102,7 +103,7 @@ ARITHMETIC_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "stat_mismatch",
-        "ev_stat_rel",
+        ev.STAT_REL,
         "arithmetic",
         (0.0, 0.005),
         (0.0, 0.02),
@@ -111,7 +112,7 @@ ARITHMETIC_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "window_mismatch",
-        "ev_window_rel",
+        ev.WINDOW_REL,
         "arithmetic",
         (0.0, 0.02),
         (0.0, 0.10),
@@ -120,7 +121,7 @@ ARITHMETIC_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "window_mismatch",
-        "ev_longest_over_duration",
+        ev.LONGEST_OVER_DURATION,
         "arithmetic",
         (None, 1.01),
         (None, 1.01),
@@ -129,7 +130,7 @@ ARITHMETIC_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "peak_below_mean",
-        "ev_peak_over_mean",
+        ev.PEAK_OVER_MEAN,
         "arithmetic",
         (1.0, None),
         None,
@@ -140,7 +141,7 @@ ARITHMETIC_RULES: tuple[Rule, ...] = (
 LATENCY_RULES: tuple[Rule, ...] = (
     Rule(
         "tpot_identity",
-        "ev_tpot_rel",
+        ev.TPOT_REL,
         "arithmetic",
         (0.0, 0.02),
         (0.0, 0.10),
@@ -149,7 +150,7 @@ LATENCY_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "tpot_identity",
-        "ev_tpot_loose_rel",
+        ev.TPOT_LOOSE_REL,
         "arithmetic",
         (0.0, 0.25),
         None,
@@ -158,7 +159,7 @@ LATENCY_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "tpot_identity",
-        "ev_tpot_outside",
+        ev.TPOT_OUTSIDE,
         "arithmetic",
         (0.0, 0.001),
         (0.0, 0.001),
@@ -167,7 +168,7 @@ LATENCY_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "unit_suspect",
-        "ev_unit_factor",
+        ev.UNIT_FACTOR,
         "units",
         EXACT_ONE,
         EXACT_ONE,
@@ -176,7 +177,7 @@ LATENCY_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "chunk_token_ratio",
-        "ev_chunk_token_ratio_implied",
+        ev.CHUNK_TOKEN_RATIO_IMPLIED,
         "arithmetic",
         (0.9, 1.1),
         (0.67, 1.5),
@@ -187,7 +188,7 @@ LATENCY_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "chunked_stream",
-        "ev_tokens_per_chunk",
+        ev.TOKENS_PER_CHUNK,
         "arithmetic",
         (None, 1.5),
         (None, 1.5),
@@ -198,7 +199,7 @@ LATENCY_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "bursty_stream",
-        "ev_burst_share",
+        ev.BURST_SHARE,
         "arithmetic",
         (0.0, 0.2),
         None,
@@ -209,7 +210,7 @@ LATENCY_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "usage_mismatch",
-        "ev_usage_rel",
+        ev.USAGE_REL,
         "client-server",
         (0.0, 0.01),
         (0.0, 0.10),
@@ -220,7 +221,7 @@ LATENCY_RULES: tuple[Rule, ...] = (
 QUEUEING_RULES: tuple[Rule, ...] = (
     Rule(
         "little_excess",
-        "ev_little_loose_over_asked",
+        ev.LITTLE_LOOSE_OVER_ASKED,
         "queueing",
         (None, 1.10),
         None,
@@ -229,7 +230,7 @@ QUEUEING_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "concurrency_not_reached",
-        "ev_concurrency_loose_share",
+        ev.CONCURRENCY_LOOSE_SHARE,
         "queueing",
         (0.7, None),
         None,
@@ -238,7 +239,7 @@ QUEUEING_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "cold_start_contamination",
-        "ev_implied_over_median_sum",
+        ev.IMPLIED_OVER_MEDIAN_SUM,
         "queueing",
         (None, 1.5),
         None,
@@ -247,7 +248,7 @@ QUEUEING_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "cold_start_contamination",
-        "ev_first_iteration_over_rest",
+        ev.FIRST_ITERATION_OVER_REST,
         "queueing",
         (None, 1.10),
         (None, 1.5),
@@ -256,7 +257,7 @@ QUEUEING_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "rate_not_offered",
-        "ev_rate_sent_share",
+        ev.RATE_SENT_SHARE,
         "queueing",
         (0.95, None),
         (0.8, None),
@@ -265,7 +266,7 @@ QUEUEING_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "over_saturated",
-        "ev_rise_share",
+        ev.RISE_SHARE,
         "queueing",
         (None, 0.5),
         None,
@@ -274,7 +275,7 @@ QUEUEING_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "client_bound",
-        "ev_send_delay_over_ttft",
+        ev.SEND_DELAY_OVER_TTFT,
         "client",
         (0.0, 0.05),
         None,
@@ -285,7 +286,7 @@ QUEUEING_RULES: tuple[Rule, ...] = (
 SERVER_RULES: tuple[Rule, ...] = (
     Rule(
         "client_server_latency",
-        "ev_ttft_over_server",
+        ev.TTFT_OVER_SERVER,
         "client-server",
         (0.98, None),
         (0.75, None),
@@ -294,7 +295,7 @@ SERVER_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "client_server_latency",
-        "ev_client_server_tpot_rel",
+        ev.CLIENT_SERVER_TPOT_REL,
         "client-server",
         (0.0, 0.10),
         (0.0, 0.25),
@@ -305,7 +306,7 @@ SERVER_RULES: tuple[Rule, ...] = (
 STATISTICS_RULES: tuple[Rule, ...] = (
     Rule(
         "tail_unsupported",
-        "ev_thin_percentiles",
+        ev.THIN_PERCENTILES,
         "statistics",
         ZERO,
         None,
@@ -316,7 +317,7 @@ STATISTICS_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "bias_guard",
-        "ev_unguarded_interval",
+        ev.UNGUARDED_INTERVAL,
         "statistics",
         ZERO,
         None,
@@ -326,7 +327,7 @@ STATISTICS_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "quality_below",
-        "ev_quality_over_limit",
+        ev.QUALITY_OVER_LIMIT,
         "statistics",
         (1.0, None),
         (1.0, None),
@@ -335,7 +336,7 @@ STATISTICS_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "unstable",
-        "ev_repeat_variation",
+        ev.REPEAT_VARIATION,
         "statistics",
         (0.0, 0.05),
         (0.0, 0.15),

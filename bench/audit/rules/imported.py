@@ -1,5 +1,6 @@
 """What an importer may say of a file's own words: values that are none, and metrics that mean nothing."""
 
+from bench import evidence_columns as ev
 from bench.audit.rules.rule import ZERO, Rule
 
 _TABLE = "the project's audit table, sections 2 and 9"
@@ -7,7 +8,7 @@ _TABLE = "the project's audit table, sections 2 and 9"
 IMPORTED_RULES: tuple[Rule, ...] = (
     Rule(
         "unreadable_value",
-        "ev_remarked_unreadable_value",
+        ev.REMARKED_UNREADABLE_VALUE,
         "completeness",
         ZERO,
         None,
@@ -16,7 +17,7 @@ IMPORTED_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "unit_unknown",
-        "ev_remarked_unit_unknown",
+        ev.REMARKED_UNIT_UNKNOWN,
         "units",
         ZERO,
         None,
@@ -26,7 +27,7 @@ IMPORTED_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "failed_not_zero",
-        "ev_remarked_failed_not_zero",
+        ev.REMARKED_FAILED_NOT_ZERO,
         "completeness",
         ZERO,
         ZERO,
@@ -36,7 +37,7 @@ IMPORTED_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "meaningless_metric",
-        "ev_remarked_meaningless_metric",
+        ev.REMARKED_MEANINGLESS_METRIC,
         "units",
         ZERO,
         ZERO,
@@ -46,7 +47,7 @@ IMPORTED_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "tokens_ambiguous",
-        "ev_remarked_tokens_ambiguous",
+        ev.REMARKED_TOKENS_AMBIGUOUS,
         "units",
         ZERO,
         None,
@@ -55,7 +56,7 @@ IMPORTED_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "cost_denominator_unstated",
-        "ev_remarked_cost_denominator_unstated",
+        ev.REMARKED_COST_DENOMINATOR_UNSTATED,
         "money",
         ZERO,
         ZERO,

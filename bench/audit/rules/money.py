@@ -1,6 +1,7 @@
 """What tokens cost, and rates whose unit is not what it is called."""
 
-from bench.audit.evidence import copies, cost
+from bench import evidence_columns as ev
+from bench.audit.evidence import cost
 from bench.audit.rules.rule import ZERO, Rule
 
 _TABLE = "the project's audit table, section 9"
@@ -8,7 +9,7 @@ _TABLE = "the project's audit table, section 9"
 MONEY_RULES: tuple[Rule, ...] = (
     Rule(
         "cost_identity",
-        cost.COST,
+        ev.COST_RATIO,
         "money",
         (cost.COST_LOW, cost.COST_HIGH),
         (cost.COST_LOW, cost.COST_HIGH),
@@ -17,7 +18,7 @@ MONEY_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "cost_unit",
-        cost.COST_UNIT,
+        ev.COST_UNIT_RATIO,
         "money",
         (cost.COST_LOW, cost.COST_HIGH),
         (cost.COST_LOW, cost.COST_HIGH),
@@ -26,7 +27,7 @@ MONEY_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "unit_misuse",
-        cost.PER_USER,
+        ev.PER_USER_TIMES_TPOT,
         "units",
         (0.8, 1.2),
         (0.8, 1.2),
@@ -37,7 +38,7 @@ MONEY_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "unit_suspect",
-        copies.UNITS,
+        ev.UNIT_OVER_SIBLINGS,
         "units",
         ZERO,
         ZERO,

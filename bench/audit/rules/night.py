@@ -4,6 +4,7 @@ The same columns judge other people's files, where they have what a column needs
 audit table, after InferenceX, MAD, aiperf and LoadGen practice.
 """
 
+from bench import evidence_columns as ev
 from bench.audit.rules.answers import ANSWER_RULES, SCORE_RULES
 from bench.audit.rules.rule import EXACT_ONE, ZERO, Range, Rule
 from bench.client_error.limits import CORE_SHARE, MERGED_LATE_SHARE
@@ -29,7 +30,7 @@ DRIFT_SHARE = 0.10  # twice what a quiet host's runs differ by among each other
 NIGHT_RULES: tuple[Rule, ...] = (
     Rule(
         "failure_rate",
-        "ev_failure_share",
+        ev.FAILURE_SHARE,
         "completeness",
         ZERO,
         (0.0, 0.05),
@@ -38,7 +39,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "incomplete",
-        "ev_answered_share",
+        ev.ANSWERED_SHARE,
         "completeness",
         EXACT_ONE,
         (0.95, 1.0),
@@ -47,7 +48,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "duration_short",
-        "ev_duration_over_required",
+        ev.DURATION_OVER_REQUIRED,
         "completeness",
         (1.0, None),
         (1 / 60, None),
@@ -56,7 +57,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "derived_mismatch",
-        "ev_throughput_rel",
+        ev.THROUGHPUT_REL,
         "arithmetic",
         (0.0, 0.001),
         (0.0, 0.001),
@@ -65,7 +66,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "e2el_identity",
-        "ev_e2el_broken_share",
+        ev.E2EL_BROKEN_SHARE,
         "arithmetic",
         (0.0, 0.01),
         (0.0, 0.05),
@@ -77,7 +78,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "percentile_order",
-        "ev_percentile_disorder",
+        ev.PERCENTILE_DISORDER,
         "arithmetic",
         ZERO,
         ZERO,
@@ -86,7 +87,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "little_excess",
-        "ev_little_over_asked",
+        ev.LITTLE_OVER_ASKED,
         "queueing",
         (None, 1.02),
         (None, 1.10),
@@ -96,7 +97,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "concurrency_not_reached",
-        "ev_concurrency_share",
+        ev.CONCURRENCY_SHARE,
         "queueing",
         (0.85, None),
         (0.5, None),
@@ -106,7 +107,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "cold_start_contamination",
-        "ev_implied_over_median_e2el",
+        ev.IMPLIED_OVER_MEDIAN_E2EL,
         "queueing",
         (None, 1.2),
         (None, 2.0),
@@ -116,7 +117,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "live_not_held",
-        "ev_steady_live_share",
+        ev.STEADY_LIVE_SHARE,
         "queueing",
         (0.99, None),
         (0.95, None),
@@ -127,7 +128,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "steady_drift",
-        "ev_steady_drift_share",
+        ev.STEADY_DRIFT_SHARE,
         "queueing",
         (0.0, DRIFT_SHARE),
         None,
@@ -139,7 +140,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "dispatch_late",
-        "ev_dispatch_delay_p99_ms",
+        ev.DISPATCH_DELAY_P99_MS,
         "queueing",
         (None, DISPATCH_MS),
         None,
@@ -150,7 +151,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "rate_not_offered",
-        "ev_rate_offered_share",
+        ev.RATE_OFFERED_SHARE,
         "queueing",
         (0.99, None),
         (0.8, None),
@@ -160,7 +161,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "osl_not_reached",
-        "ev_osl_ratio",
+        ev.OSL_RATIO,
         "asked-found",
         (0.99, 1.01),
         (0.9, 1.1),
@@ -169,7 +170,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "isl_mismatch",
-        "ev_isl_ratio",
+        ev.ISL_RATIO,
         "asked-found",
         (0.99, 1.01),
         (0.9, 1.1),
@@ -179,7 +180,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "engine_version_conflict",
-        "ev_engine_version_conflict",
+        ev.ENGINE_VERSION_CONFLICT,
         "asked-found",
         ZERO,
         ZERO,
@@ -188,7 +189,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "chunk_token_ratio",
-        "ev_chunk_token_ratio",
+        ev.CHUNK_TOKEN_RATIO,
         "arithmetic",
         (0.99, 1.01),
         (0.9, 1.1),
@@ -199,7 +200,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "client_server_mismatch",
-        "ev_server_client_tokens_ratio",
+        ev.SERVER_CLIENT_TOKENS_RATIO,
         "client-server",
         SERVER_PASSING,
         SERVER_TOLERATED,
@@ -208,7 +209,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "client_server_mismatch_prompt",
-        "ev_server_client_prompt_ratio",
+        ev.SERVER_CLIENT_PROMPT_RATIO,
         "client-server",
         SERVER_PASSING,
         SERVER_TOLERATED,
@@ -217,7 +218,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "client_server_mismatch_requests",
-        "ev_server_client_requests_ratio",
+        ev.SERVER_CLIENT_REQUESTS_RATIO,
         "client-server",
         SERVER_PASSING,
         SERVER_TOLERATED,
@@ -226,7 +227,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "token_count_drift",
-        "ev_server_client_tokens_diff",
+        ev.SERVER_CLIENT_TOKENS_DIFF,
         "client-server",
         ZERO,
         ZERO,
@@ -236,7 +237,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "prompt_count_drift",
-        "ev_server_client_prompt_diff",
+        ev.SERVER_CLIENT_PROMPT_DIFF,
         "client-server",
         ZERO,
         ZERO,
@@ -246,7 +247,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "request_count_drift",
-        "ev_server_client_requests_diff",
+        ev.SERVER_CLIENT_REQUESTS_DIFF,
         "client-server",
         ZERO,
         ZERO,
@@ -256,7 +257,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "live_disagreement",
-        "ev_live_disagreement_share",
+        ev.LIVE_DISAGREEMENT_SHARE,
         "client-server",
         (0.0, 0.01),
         (0.0, 0.05),
@@ -268,7 +269,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "server_unwatched",
-        "ev_scrapes_failed_share",
+        ev.SCRAPES_FAILED_SHARE,
         "client-server",
         (0.0, 0.05),
         None,
@@ -278,7 +279,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "ttft_below_server",
-        "ev_ttft_below_server_share",
+        ev.TTFT_BELOW_SERVER_SHARE,
         "client-server",
         ZERO,
         ZERO,
@@ -289,7 +290,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "tpot_disagreement",
-        "ev_tpot_over_server",
+        ev.TPOT_OVER_SERVER,
         "client-server",
         (0.9, 1.1),
         (0.75, 1.25),
@@ -300,7 +301,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "cached_tokens_drift",
-        "ev_cached_tokens_diff",
+        ev.CACHED_TOKENS_DIFF,
         "client-server",
         ZERO,
         None,
@@ -311,7 +312,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "server_restarted",
-        "ev_counters_fell",
+        ev.COUNTERS_FELL,
         "client-server",
         ZERO,
         ZERO,
@@ -320,7 +321,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "server_errors",
-        "ev_server_errors",
+        ev.SERVER_ERRORS,
         "client-server",
         ZERO,
         None,
@@ -329,7 +330,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "prefix_cache_contamination",
-        "ev_prefix_hit_share",
+        ev.PREFIX_HIT_SHARE,
         "client-server",
         (0.0, 0.01),
         (0.0, 0.10),
@@ -339,7 +340,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "preempted",
-        "ev_preemptions",
+        ev.PREEMPTIONS,
         "client-server",
         ZERO,
         None,
@@ -348,7 +349,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "too_few_prompts",
-        "ev_requests_over_required",
+        ev.REQUESTS_OVER_REQUIRED,
         "statistics",
         (1.0, None),
         (0.2, None),
@@ -358,7 +359,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "tail_unsupported",
-        "ev_unsupported_percentiles",
+        ev.UNSUPPORTED_PERCENTILES,
         "statistics",
         ZERO,
         ZERO,
@@ -367,7 +368,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "client_bound",
-        "ev_client_lag_over_allowed",
+        ev.CLIENT_LAG_OVER_ALLOWED,
         "client",
         (0.0, 1.0),
         None,
@@ -378,7 +379,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "client_bound_core",
-        "ev_client_core_share",
+        ev.CLIENT_CORE_SHARE,
         "client",
         (0.0, CORE_SHARE),
         None,
@@ -388,7 +389,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "client_bound_merged",
-        "ev_client_merged_late_share",
+        ev.CLIENT_MERGED_LATE_SHARE,
         "client",
         (0.0, MERGED_LATE_SHARE),
         None,
@@ -399,7 +400,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "client_bound_envelope",
-        "ev_client_calibrated_share",
+        ev.CLIENT_CALIBRATED_SHARE,
         "client",
         (1.0, None),
         None,

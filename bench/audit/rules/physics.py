@@ -1,6 +1,6 @@
 """What no GPU can do: read or compute faster than its peaks, hold more than it has, answer before it can have read."""
 
-from bench.audit.evidence import memory, roofline, training
+from bench import evidence_columns as ev
 from bench.audit.evidence.memory import SIZED_HIGH, SIZED_LOW
 from bench.audit.rules.rule import ZERO, Range, Rule
 
@@ -11,7 +11,7 @@ _ABOVE: Range = (None, 1.0)
 ROOFLINE_RULES: tuple[Rule, ...] = (
     Rule(
         "roofline_bandwidth",
-        roofline.BANDWIDTH,
+        ev.MBU,
         "physics",
         (None, 0.90),
         _ABOVE,
@@ -20,7 +20,7 @@ ROOFLINE_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "roofline_bandwidth",
-        roofline.BANDWIDTH_AMD,
+        ev.MBU_AMD,
         "physics",
         (None, 0.85),
         _ABOVE,
@@ -29,7 +29,7 @@ ROOFLINE_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "roofline_bandwidth",
-        roofline.BANDWIDTH_EXPERTS,
+        ev.MBU_EXPERTS,
         "physics",
         (None, 0.90),
         None,
@@ -38,7 +38,7 @@ ROOFLINE_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "roofline_compute",
-        roofline.COMPUTE,
+        ev.MFU,
         "physics",
         (None, 0.80),
         _ABOVE,
@@ -47,7 +47,7 @@ ROOFLINE_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "roofline_compute",
-        training.TRAIN_SHARE,
+        ev.TRAIN_MFU,
         "physics",
         (None, 0.80),
         _ABOVE,
@@ -56,7 +56,7 @@ ROOFLINE_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "roofline_prefill",
-        roofline.PREFILL,
+        ev.PREFILL_SHARE,
         "physics",
         (None, 0.75),
         _ABOVE,
@@ -65,7 +65,7 @@ ROOFLINE_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "far_below_roofline",
-        roofline.BEST,
+        ev.BEST_OF_ROOFLINES,
         "physics",
         (0.10, None),
         None,
@@ -74,7 +74,7 @@ ROOFLINE_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "unit_suspect",
-        training.TRAIN_UNIT,
+        ev.TRAIN_TFLOPS_OVER_PEAK,
         "units",
         _ABOVE,
         _ABOVE,
@@ -86,7 +86,7 @@ ROOFLINE_RULES: tuple[Rule, ...] = (
 MEMORY_RULES: tuple[Rule, ...] = (
     Rule(
         "memory_fit",
-        memory.FIT,
+        ev.MEMORY_FIT,
         "physics",
         _ABOVE,
         (None, 1.05),
@@ -95,7 +95,7 @@ MEMORY_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "memory_fit",
-        memory.FIT_ASKED,
+        ev.MEMORY_FIT_ASKED,
         "physics",
         (None, 1.05),
         None,
@@ -104,7 +104,7 @@ MEMORY_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "precision_conflict",
-        memory.WEIGHTS,
+        ev.WEIGHT_BYTES_RATIO,
         "feasibility",
         (SIZED_LOW, SIZED_HIGH),
         (SIZED_LOW, SIZED_HIGH),
@@ -113,7 +113,7 @@ MEMORY_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "precision_conflict",
-        memory.WEIGHTS_DEVICE,
+        ev.WEIGHT_BYTES_RATIO_DEVICE,
         "feasibility",
         (SIZED_LOW, SIZED_HIGH),
         None,
@@ -122,7 +122,7 @@ MEMORY_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "ctx_exceeds_max_len",
-        memory.CONTEXT,
+        ev.CONTEXT_OVER_MAX,
         "feasibility",
         _ABOVE,
         _ABOVE,
@@ -131,7 +131,7 @@ MEMORY_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "ctx_exceeds_max_len",
-        memory.NATIVE,
+        ev.CONTEXT_OVER_NATIVE,
         "feasibility",
         _ABOVE,
         None,
@@ -140,7 +140,7 @@ MEMORY_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "status_cause",
-        memory.CAUSE,
+        ev.CAUSE_CONTRADICTED,
         "feasibility",
         ZERO,
         ZERO,
@@ -149,7 +149,7 @@ MEMORY_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "kv_capacity",
-        memory.KV_ROOM,
+        ev.KV_TOKENS_OVER_ROOM,
         "physics",
         _ABOVE,
         _ABOVE,
@@ -158,7 +158,7 @@ MEMORY_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "kv_capacity",
-        memory.KV_ROOM_PREEMPTED,
+        ev.KV_TOKENS_OVER_ROOM_PREEMPTED,
         "physics",
         _ABOVE,
         None,

@@ -1,6 +1,6 @@
 """What a claim says of itself against what was found: versions, modes, GPUs, labels, dates, flags."""
 
-from bench.audit.evidence import provenance, timestamps
+from bench import evidence_columns as ev
 from bench.audit.rules.rule import ZERO, Rule
 
 _TABLE = "the project's audit table, section 7"
@@ -8,7 +8,7 @@ _TABLE = "the project's audit table, section 7"
 PROVENANCE_RULES: tuple[Rule, ...] = (
     Rule(
         "engine_version_conflict",
-        provenance.VERSION_SUFFIX,
+        ev.ENGINE_VERSION_SUFFIX,
         "provenance",
         ZERO,
         None,
@@ -18,7 +18,7 @@ PROVENANCE_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "engine_mode_conflict",
-        provenance.MODE,
+        ev.ENGINE_MODE_CONFLICTS,
         "provenance",
         ZERO,
         ZERO,
@@ -27,7 +27,7 @@ PROVENANCE_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "arch_conflict",
-        provenance.ARCH,
+        ev.ARCH_CONFLICTS,
         "provenance",
         ZERO,
         ZERO,
@@ -36,7 +36,7 @@ PROVENANCE_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "label_conflict",
-        provenance.LABEL,
+        ev.LABEL_CONFLICTS,
         "provenance",
         ZERO,
         ZERO,
@@ -45,7 +45,7 @@ PROVENANCE_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "flag_conflict",
-        provenance.FLAG,
+        ev.FLAG_CONFLICTS,
         "provenance",
         ZERO,
         ZERO,
@@ -54,7 +54,7 @@ PROVENANCE_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "timestamp_conflict",
-        timestamps.APART,
+        ev.TIMESTAMPS_APART_H,
         "provenance",
         (None, 24.0),
         (None, 24.0),
@@ -63,7 +63,7 @@ PROVENANCE_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "timestamp_conflict",
-        timestamps.UNEXPLAINED,
+        ev.TIMESTAMPS_UNEXPLAINED_S,
         "provenance",
         ZERO,
         None,
@@ -72,7 +72,7 @@ PROVENANCE_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "timestamp_conflict",
-        timestamps.BACKWARDS,
+        ev.END_BEFORE_START_S,
         "provenance",
         ZERO,
         ZERO,
@@ -81,7 +81,7 @@ PROVENANCE_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "timestamp_conflict",
-        timestamps.OUTSIDE,
+        ev.DURATION_OUTSIDE_WINDOW_S,
         "provenance",
         ZERO,
         None,
@@ -90,7 +90,7 @@ PROVENANCE_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "revision_unpinned",
-        provenance.UNPINNED,
+        ev.UNPINNED,
         "provenance",
         ZERO,
         None,
@@ -99,7 +99,7 @@ PROVENANCE_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "not_measured",
-        provenance.NOT_MEASURED,
+        ev.NOT_MEASURED,
         "provenance",
         ZERO,
         ZERO,

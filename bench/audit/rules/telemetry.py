@@ -1,6 +1,6 @@
 """What telemetry and energy are worth."""
 
-from bench.audit.evidence import energy, telemetry
+from bench import evidence_columns as ev
 from bench.audit.rules.rule import ZERO, Range, Rule
 
 _TABLE = "the project's audit table, section 10"
@@ -11,7 +11,7 @@ _LONGER_MAX = 5.0
 TELEMETRY_RULES: tuple[Rule, ...] = (
     Rule(
         "telemetry_empty",
-        telemetry.EMPTY,
+        ev.TELEMETRY_EMPTY,
         "telemetry",
         ZERO,
         ZERO,
@@ -22,7 +22,7 @@ TELEMETRY_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "telemetry_window",
-        telemetry.UNCOVERED,
+        ev.TELEMETRY_UNCOVERED_S,
         "telemetry",
         ZERO,
         ZERO,
@@ -33,7 +33,7 @@ TELEMETRY_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "telemetry_window",
-        telemetry.GAP,
+        ev.TELEMETRY_GAP_PERIODS,
         "telemetry",
         _PERIODS,
         _PERIODS,
@@ -44,7 +44,7 @@ TELEMETRY_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "telemetry_window",
-        telemetry.LONGER,
+        ev.TELEMETRY_OVER_RUN,
         "telemetry",
         (None, _LONGER_MAX),
         None,
@@ -53,7 +53,7 @@ TELEMETRY_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "device_blank",
-        telemetry.BLANK,
+        ev.DEVICE_BLANK,
         "telemetry",
         ZERO,
         None,
@@ -62,7 +62,7 @@ TELEMETRY_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "device_count",
-        telemetry.COUNT,
+        ev.DEVICE_COUNT_DIFF,
         "telemetry",
         ZERO,
         ZERO,
@@ -73,7 +73,7 @@ TELEMETRY_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "temp_order",
-        telemetry.SWAPPED,
+        ev.EDGE_OVER_JUNCTION_C,
         "telemetry",
         (None, 2.0),
         (None, 2.0),
@@ -84,7 +84,7 @@ TELEMETRY_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "temp_order",
-        telemetry.HOT,
+        ev.TEMP_MAX_C,
         "telemetry",
         (0.0, 120.0),
         (0.0, 120.0),
@@ -95,7 +95,7 @@ TELEMETRY_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "throttled",
-        telemetry.THROTTLED,
+        ev.THROTTLED_SHARE,
         "telemetry",
         ZERO,
         None,
@@ -104,7 +104,7 @@ TELEMETRY_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "ecc_errors",
-        telemetry.ECC,
+        ev.ECC_ERRORS,
         "telemetry",
         ZERO,
         None,
@@ -113,7 +113,7 @@ TELEMETRY_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "gpu_not_clean",
-        telemetry.FOREIGN,
+        ev.FOREIGN_GIB,
         "telemetry",
         (None, 1.0),
         None,
@@ -122,7 +122,7 @@ TELEMETRY_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "vram_shortfall",
-        telemetry.HELD,
+        ev.MEMORY_USED_SHARE,
         "telemetry",
         (1.0, None),
         (0.95, None),
@@ -133,7 +133,7 @@ TELEMETRY_RULES: tuple[Rule, ...] = (
 ENERGY_RULES: tuple[Rule, ...] = (
     Rule(
         "power_range",
-        energy.OVER_CAP,
+        ev.POWER_OVER_CAP,
         "energy",
         (None, 1.1),
         (None, 1.1),
@@ -144,7 +144,7 @@ ENERGY_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "power_range",
-        energy.UNDER_CAP,
+        ev.POWER_MEAN_OVER_CAP,
         "energy",
         (0.05, None),
         (0.05, None),
@@ -155,7 +155,7 @@ ENERGY_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "energy_accumulator",
-        energy.ENERGY,
+        ev.ENERGY_REL,
         "energy",
         (None, 0.05),
         (None, 0.15),
@@ -166,7 +166,7 @@ ENERGY_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "energy_accumulator",
-        energy.NOT_POSITIVE,
+        ev.ENERGY_NOT_POSITIVE,
         "energy",
         ZERO,
         ZERO,
@@ -177,7 +177,7 @@ ENERGY_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "energy_accumulator",
-        energy.PER_TOKEN,
+        ev.ENERGY_PER_TOKEN_REL,
         "energy",
         (None, 0.01),
         (None, 0.01),
@@ -188,7 +188,7 @@ ENERGY_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "energy_attribution",
-        energy.UNATTRIBUTED,
+        ev.ENERGY_UNATTRIBUTED,
         "energy",
         ZERO,
         None,
