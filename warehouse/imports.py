@@ -24,12 +24,12 @@ from warehouse.lake.database import build_warehouse
 from warehouse.lake.lake import STAGING, PartWriter, one_loader, swap_in, sync_folder, write_json, write_rows, writing
 from warehouse.rows.catalog_subject import subject_of
 from warehouse.rows.claim_request_rows import request_tables
-from warehouse.rows.run_rows import Row
+from warehouse.rows.units import MS_PER_S
 from warehouse.schema.claim_columns import DEVICE_FIELDS, METRICS, STATISTICS
 from warehouse.schema.columns import withdrawn_columns
+from warehouse.schema.row import Row
 
 RAW, ABOUT, BESIDE = "raw", "import.json", "beside"
-_MS = 1e3
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ def _latencies(claim: Claim) -> dict[str, Any]:
     return {
         f"{metric}_{name}_ms": None
         if (value := claim.latency_s.get(metric, {}).get(statistic)) is None
-        else value * _MS
+        else value * MS_PER_S
         for metric in METRICS
         for statistic, name in STATISTICS.items()
     }

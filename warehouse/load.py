@@ -31,19 +31,12 @@ from warehouse.lake.lake import (
 )
 from warehouse.lake.lake import writing as writing_to
 from warehouse.rows.evidence import RunClaim, together
+from warehouse.rows.lease_rows import LeaseRows, lease_rows
+from warehouse.rows.records import read_end, read_night
 from warehouse.rows.run_folder import RunId, night_folder, nights, read_run, run_folders
-from warehouse.rows.run_rows import (
-    LeaseRows,
-    Row,
-    RunRows,
-    lease_rows,
-    not_run_row,
-    place_of,
-    read_end,
-    read_night,
-    run_rows,
-    unreadable_row,
-)
+from warehouse.rows.run_rows import RunRows, run_rows
+from warehouse.rows.unmeasured_rows import not_run_row, place_of, unreadable_row
+from warehouse.schema.row import Row
 
 _Item = TypeVar("_Item")
 _Made = TypeVar("_Made")

@@ -14,7 +14,7 @@ from tasks.leases import report_night
 from tasks.places import ledger, stage_book
 from tasks.planning import make_night
 from tasks.spending import expected_stage_s, spending
-from warehouse.rows.run_rows import lease_rows
+from warehouse.rows.lease_rows import lease_rows
 
 SUITE = Path(__file__).parents[2] / "suites" / "llama-3.3-70b-mi300x.toml"
 KIND = "gpu-mi300x1-192gb"

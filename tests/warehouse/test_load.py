@@ -13,7 +13,8 @@ from tests.warehouse.conftest import NIGHT
 from tests.warehouse.folders import Shape, seal, whole_night, write_night
 from warehouse.lake.query import run_sql
 from warehouse.load import LoadSummary, load_night, rebuild
-from warehouse.schema.columns import MEASURED_NAMES
+from warehouse.schema.measurement_columns import EVIDENCE_COLUMNS
+from warehouse.schema.metric_columns import METRIC_COLUMNS
 
 
 def _hashes(data: Path) -> dict[str, str]:
@@ -40,7 +41,8 @@ def test_failed_and_unstarted_runs_have_nothing_measured(loaded: tuple[Path, Loa
     rows = run_sql(loaded[0], "SELECT * FROM measurements WHERE outcome <> 'measured'").dicts()
 
     assert len(rows) == 2
-    assert [name for row in rows for name in MEASURED_NAMES if row[name] is not None] == []
+    measured = [column.name for column in (*METRIC_COLUMNS, *EVIDENCE_COLUMNS)]
+    assert [name for row in rows for name in measured if row[name] is not None] == []
     assert all(row["reason"] and row["model"] == "tiny" for row in rows)
 
 

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench.engines.config import parse_flags
-from bench.metrics import PERCENTILE_MIN_SAMPLES, percentile_name
+from warehouse.schema.metric_columns import STATISTICS
+from warehouse.schema.row import Row
 
-Row = Mapping[str, Any]
-STATISTICS = ("mean", *(percentile_name(q) for q in PERCENTILE_MIN_SAMPLES))
 _PARALLEL = {"--tensor-parallel-size": "tp", "--pipeline-parallel-size": "pp", "--data-parallel-size": "dp"}
 
 

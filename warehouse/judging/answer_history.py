@@ -17,8 +17,8 @@ from bench.audit.rules.answers import ANSWER_RULES
 from bench.quality.answers import GREEDY_TOKENS, Greedy, agreed_share, fall
 from warehouse.lake.lake import PART, STAGING, partition
 from warehouse.rows.run_folder import nights
-from warehouse.rows.run_rows import Row
 from warehouse.schema.columns import Table
+from warehouse.schema.row import Row
 
 NIGHTS = 5  # the latest ones: one that went astray unseen does not move a median of five
 LOOK_BACK = 100  # nights: a load takes as long in the fifth year as in the first, and who was away longer begins anew

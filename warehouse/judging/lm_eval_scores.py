@@ -18,8 +18,8 @@ from bench.record import AskedTask, LmEvalRecord
 from warehouse.judging.answer_history import NIGHTS, file_of, if_there
 from warehouse.lake.lake import PART, partition
 from warehouse.rows.run_folder import RECORD, lm_eval_folders, nights, read_lm_eval
-from warehouse.rows.run_rows import Row
 from warehouse.schema.columns import COLUMNS
+from warehouse.schema.row import Row
 
 # Scores that are of the same questions, put the same way to the same weights.
 _SERIES = (

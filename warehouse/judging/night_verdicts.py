@@ -19,8 +19,8 @@ from warehouse.judging.expectations import (
     statuses,
 )
 from warehouse.rows.evidence import night_exhibits
-from warehouse.rows.run_rows import Row
 from warehouse.schema.columns import withdrawn_columns
+from warehouse.schema.row import Row
 
 CHECK_ERRORED = "check_errored"
 More = Mapping[str, EvidenceByColumn]

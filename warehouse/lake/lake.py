@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bench.errors import LoadIntoWarehouseError
-from warehouse.rows.run_rows import Row
 from warehouse.schema.columns import COLUMNS, PARTITION, Table, arrow_schema
+from warehouse.schema.row import Row
 
 PART = "part-0.parquet"
 STAGING = ".staging"

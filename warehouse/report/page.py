@@ -15,7 +15,7 @@ from warehouse.lake.query import run_sql
 from warehouse.report.chart import Bar, percentile_chart
 from warehouse.report.style import STYLE
 from warehouse.rows.run_folder import nights
-from warehouse.rows.run_rows import Row
+from warehouse.schema.row import Row
 
 # What was asked beside what was found; the page marks where they differ.
 ASKED_FOUND = (

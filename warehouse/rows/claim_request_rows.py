@@ -13,10 +13,10 @@ import pyarrow as pa
 from bench.audit.claim import Claim, RequestSeries
 from bench.audit.evidence.successful import SuccessfulRequests
 from bench.metrics import Bools, Floats, Ints
+from warehouse.rows.units import MS_PER_S
 from warehouse.schema.columns import arrow_schema
 
 PIECE = 1 << 16  # requests at a time: of a million of them only these are held twice
-_MS = 1e3
 AnyArray = TypeVar("AnyArray", bound=npt.NDArray[Any])
 
 
@@ -67,9 +67,9 @@ def _table(claim_id: str, version: int, begin: int, series: RequestSeries, is_go
         "is_ok": None if series.is_ok is None else pa.array(series.is_ok),
         "error": None if series.error is None else pa.array(series.error, pa.string()),
         "start_s": _numbers(series.start_s),
-        "ttft_ms": _numbers(ttft, _MS),
-        "tpot_ms": _numbers(_tpot(ttft, e2el, series.output_tokens), _MS),
-        "e2el_ms": _numbers(e2el, _MS),
+        "ttft_ms": _numbers(ttft, MS_PER_S),
+        "tpot_ms": _numbers(_tpot(ttft, e2el, series.output_tokens), MS_PER_S),
+        "e2el_ms": _numbers(e2el, MS_PER_S),
         "input_tokens": _counts(series.input_tokens, is_good),
         "output_tokens": _counts(series.output_tokens, is_good),
         "itl_ms": _gaps(series, is_good),
@@ -114,5 +114,5 @@ def _gaps(series: RequestSeries, is_good: Bools) -> pa.Array | None:
     if series.gap_s is None or series.gap_at is None:
         return None
     with np.errstate(over="ignore"):
-        gaps_ms = pa.array((series.gap_s * _MS).astype(np.float32))
+        gaps_ms = pa.array((series.gap_s * MS_PER_S).astype(np.float32))
     return pa.ListArray.from_arrays(pa.array(series.gap_at.astype(np.int32)), gaps_ms, mask=pa.array(~is_good))

@@ -5,7 +5,8 @@ from dataclasses import fields
 from typing import Any, get_args, get_type_hints
 
 from bench.audit.claim import ClaimedConfig, ClaimedTotals, Device, Metric
-from warehouse.schema.column import WITHDRAWN, Column, Type
+from warehouse.schema.column import Column, Type
+from warehouse.schema.shared_columns import WITHDRAWN
 
 CLAIM_IDS = (
     Column("night", "text", "the import: `import-` and the beginning of the file's sha256", nullable=False),

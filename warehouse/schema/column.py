@@ -38,10 +38,3 @@ class Column:
     def duckdb_type(self) -> str:
         """Its type as DuckDB spells it."""
         return _DUCKDB[self.type]
-
-
-WITHDRAWN = Column(
-    "withdrawn",
-    "texts",
-    "columns of this row that a finding about single metrics takes out of every view for comparison",
-)

@@ -16,7 +16,8 @@ from warehouse.judging.night_verdicts import judge as judge_results
 from warehouse.lake.query import run_sql
 from warehouse.load import LoadSummary, load_night
 from warehouse.rows.run_folder import RunId, read_run
-from warehouse.rows.run_rows import Row, run_rows
+from warehouse.rows.run_rows import run_rows
+from warehouse.schema.row import Row
 
 STEP = 1e-6
 EARLIER = {"ev_logprob_fall": 0.0, "ev_greedy_agreed_earlier_share": 1.0}  # as the night before it answered

@@ -6,9 +6,12 @@ import pytest
 from bench.errors import UnreadableResultError
 from tests.warehouse.conftest import NIGHT
 from tests.warehouse.folders import Shape, Told, seal, write_night, write_run
+from warehouse.rows.lease_rows import lease_rows
+from warehouse.rows.measurement_results import usd_per_mtok_output
 from warehouse.rows.run_folder import RunId, read_run
-from warehouse.rows.run_rows import Row, lease_rows, run_rows, usd_per_mtok_output
+from warehouse.rows.run_rows import run_rows
 from warehouse.schema.columns import COLUMNS
+from warehouse.schema.row import Row
 
 GOOD = Told()
 PEER = Shape(driver="vllm-bench", warmup=0)

@@ -1,0 +1,35 @@
+"""A lease report becomes rows of `leases`, `attempts` and `stages`."""
+
+from dataclasses import dataclass
+
+from bench.record import LeaseReport, StageCost
+from warehouse.rows.records import reading
+from warehouse.schema.row import Row
+
+
+@dataclass(frozen=True)
+class LeaseRows:
+    """One rental of a night as rows: itself, each try at it, and each of its stages."""
+
+    lease: Row
+    attempts: list[Row]
+    stages: list[Row]
+
+
+def lease_rows(night: str, text: bytes) -> LeaseRows:
+    """What a night's folder says of one rental."""
+    with reading("the lease"):
+        report = LeaseReport.model_validate_json(text)
+    ids = {"night": night, "lease_id": report.lease_id}
+    own = report.model_dump(exclude={"attempts", "stages"})
+    return LeaseRows(
+        lease={**ids, **own, "attempt_count": len(report.attempts) or None},
+        attempts=[{**ids, "cloud": report.cloud, **attempt.model_dump()} for attempt in report.attempts],
+        stages=[_stage_row(ids, stage) for stage in report.stages],
+    )
+
+
+def _stage_row(ids: Row, stage: StageCost) -> Row:
+    lasted = None if stage.ended_at is None else (stage.ended_at - stage.started_at).total_seconds()
+    run_id = None if stage.run is None else f"{ids['night']}/{stage.run}"
+    return {**ids, **stage.model_dump(exclude={"run"}), "run_id": run_id, "duration_s": lasted}

@@ -1,0 +1,88 @@
+"""What was requested of a run, and the host, server and weights that it found."""
+
+from datetime import datetime
+
+from bench.errors import UnreadableResultError
+from bench.record import RunRecord
+from bench.suite.quality import Quality
+from bench.suite.scenario import Scenario
+from warehouse.schema.row import Row
+
+
+def requested(scenario: Scenario, quality: Quality) -> Row:
+    """The columns of what the suite requests."""
+    work, engine = scenario.workload, scenario.engine
+    return {
+        "scenario": scenario.name,
+        "model": scenario.model.name,
+        "model_source": scenario.model.source,
+        "precision": scenario.model.precision,
+        "engine": engine.name,
+        "engine_version_asked": engine.version,
+        "engine_flags": list(engine.flags),
+        "max_model_len": engine.max_model_len,
+        "prompts": work.prompts.kind,
+        "prompt_form": work.prompts.form,
+        "isl": work.isl,
+        "osl": work.osl,
+        "concurrency_asked": work.concurrency,
+        "request_rate_per_s_asked": work.request_rate_per_s,
+        "arrivals": work.arrivals,
+        "burstiness_asked": work.burstiness,
+        "driver": work.driver,
+        "request_count": work.request_count,
+        "warmup_count": work.warmup_count,
+        "min_duration_s": quality.min_duration_s,
+        "min_requests_per_slot": quality.min_requests_per_slot,
+        "lm_eval_tasks": None if quality.lm_eval is None else list(quality.lm_eval.tasks),
+    }
+
+
+def found(record: RunRecord) -> Row:
+    """The columns of what the run found: host, server, weights, load driver."""
+    row: Row = {}
+    if record.host:
+        row |= record.host.model_dump(include={"kernel", "cpu_model", "cpu_count", "gpu_driver"})
+        row |= {"host": record.host.hostname, "gpus": list(record.host.gpus)}
+    if record.server:
+        row |= record.server.model_dump(include={"engine_build", "kv_cache_tokens", "cold_start_s", "image_digest"})
+        row |= {"engine_version_found": record.server.engine_version}
+    if record.weights:
+        row |= {"model_revision": record.weights.revision, "model_sha256": record.weights.sha256}
+    if record.load:
+        row |= {"driver_version": record.load.driver_version}
+    if record.busy:
+        row |= record.busy.model_dump()
+    return row
+
+
+def of_run(record: RunRecord) -> Row:
+    """What the record says of the run itself."""
+    return {
+        "suite": record.suite,
+        "server_id": record.server_id,
+        "order": record.order,
+        "outcome": record.outcome,
+        "stage": record.stage,
+        "reason": record.reason,
+        "started_at": _utc(record.started_at),
+        "ended_at": _utc(record.ended_at),
+        "usd_per_hour": record.lease.usd_per_hour if record.lease else None,
+        "method_version": record.lineage.method_version,
+        "record_version": record.record_version,
+        "nightbench_version": record.lineage.nightbench_version,
+        "git_commit": record.lineage.git_commit,
+        **_calibration(record),
+    }
+
+
+def _calibration(record: RunRecord) -> Row:
+    if record.calibration is None:
+        return {"calibration_id": None, "not_calibrated": "this night was measured before nights were calibrated"}
+    return {"calibration_id": record.calibration.calibration_id, "not_calibrated": record.calibration.reason}
+
+
+def _utc(moment: datetime) -> datetime:
+    if moment.tzinfo is None:
+        raise UnreadableResultError(f"record.json has a time without a zone: {moment.isoformat()}")
+    return moment

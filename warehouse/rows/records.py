@@ -1,0 +1,66 @@
+"""The files of a night and of a run folder, parsed."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pyarrow as pa
+
+from bench.engines import vllm
+from bench.errors import UnreadableResultError
+from bench.loadgen import drivers
+from bench.loadgen.report import LoadReport
+from bench.record import NightEnd, NightRecord, RunRecord
+from warehouse.rows.run_folder import RunFiles, RunId
+
+
+@contextmanager
+def reading(what: str) -> Iterator[None]:
+    """Turn what parsers raise over foreign bytes into UnreadableResultError."""
+    try:
+        yield
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, pa.ArrowException) as error:
+        first = str(error).split("\n", maxsplit=1)[0]
+        raise UnreadableResultError(f"{what} cannot be read: {type(error).__name__}: {first}") from error
+
+
+def read_record(place: RunId, text: bytes) -> RunRecord:
+    """The record of the run that stands at this place, and no other."""
+    with reading("record.json"):
+        record = RunRecord.model_validate_json(text)
+    found = RunId(record.night, record.scenario_id, record.repeat)
+    if found != place:
+        raise UnreadableResultError(f"record.json is of the run {found.run_id}, not of this folder")
+    return record
+
+
+def read_night(text: bytes) -> NightRecord:
+    """The night as planned."""
+    with reading("night.json"):
+        return NightRecord.model_validate_json(text)
+
+
+def read_end(text: bytes) -> NightEnd:
+    """Why a night ended early."""
+    with reading("end.json"):
+        return NightEnd.model_validate_json(text)
+
+
+def read_report(record: RunRecord, files: RunFiles) -> LoadReport:
+    """The load driver's own report."""
+    names = drivers.report_files(record.asked)
+    # A run without one token event has an empty events.bin, which is no file to speak of.
+    missing = [name for name in names if name not in files.load and not (name == "events.bin" and files.load)]
+    if missing:
+        raise UnreadableResultError(f"load/{missing[0]} is missing")
+    with reading("the driver's report in load/"):
+        return drivers.read_report(record.asked, [files.load.get(name, b"") for name in names])
+
+
+def counter_deltas(files: RunFiles) -> dict[str, float] | None:
+    """How far each of the server's counters moved during the load; None where it was not recorded."""
+    if files.metrics_before is None or files.metrics_after is None:
+        return None
+    with reading("metrics-before.txt or metrics-after.txt"):
+        before, after = (vllm.counters(text.decode()) for text in (files.metrics_before, files.metrics_after))
+    # A text without counters is a server that gave none: nothing to check against.
+    return vllm.counter_deltas(before, after) or None

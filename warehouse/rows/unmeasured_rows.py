@@ -1,0 +1,29 @@
+"""The row of a planned run without a folder, and of a run whose folder cannot be read."""
+
+from bench.record import NightEnd, NightRecord, PlannedRun
+from warehouse.rows.measurement_setup import requested
+from warehouse.rows.row_ids import blank_row
+from warehouse.rows.run_folder import RunId
+from warehouse.schema.row import Row
+
+
+def not_run_row(night: NightRecord, run: PlannedRun, end: NightEnd | None) -> Row:
+    """The row of a planned run that has no folder, and why, where the night said why it ended."""
+    why = end or NightEnd(stage=None, reason="the night was stopped, or is still running")
+    return _planned_row(night, run) | {"outcome": "not-run", "stage": why.stage, "reason": f"not come to: {why.reason}"}
+
+
+def unreadable_row(place: RunId, planned: tuple[NightRecord, PlannedRun] | None, reason: str) -> Row:
+    """The row of a run whose folder cannot be believed: failed at the load, nothing measured."""
+    known = blank_row(place) if planned is None else _planned_row(*planned)
+    return known | {"outcome": "failed", "stage": "load", "reason": reason}
+
+
+def place_of(night: NightRecord, run: PlannedRun) -> RunId:
+    """Where a planned run's folder stands."""
+    return RunId(night.night, run.scenario.scenario_id, run.repeat)
+
+
+def _planned_row(night: NightRecord, run: PlannedRun) -> Row:
+    labels = {"suite": night.suite.name, "order": run.order, "server_id": run.scenario.server_id}
+    return blank_row(place_of(night, run)) | requested(run.scenario, night.suite.quality) | labels
