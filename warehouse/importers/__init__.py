@@ -5,40 +5,46 @@ from collections.abc import Iterator
 from bench.audit.claim import Claim
 from bench.errors import UnknownFormatError
 from warehouse.importers import inference_perf
-from warehouse.importers.aiperf import report, runs
-from warehouse.importers.claims_table import table
+from warehouse.importers.aiperf import report as aiperf
+from warehouse.importers.aiperf import runs as aiperf_runs
+from warehouse.importers.claims_table import table as claims_table
 from warehouse.importers.format import Format
 from warehouse.importers.guidellm import report as guidellm
-from warehouse.importers.inferencex import agg, evals, raw
+from warehouse.importers.inferencex import agg as inferencex_agg
+from warehouse.importers.inferencex import evals as inferencex_evals
+from warehouse.importers.inferencex import raw as inferencex_raw
 from warehouse.importers.llmd import report as llmd
 from warehouse.importers.mad import report as mad
-from warehouse.importers.mlperf import summary
+from warehouse.importers.mlperf import summary as mlperf
 from warehouse.importers.nvidia import report as nvidia
 from warehouse.importers.parsing.document import Document
-from warehouse.importers.telemetry import samples
-from warehouse.importers.vllm import latency, serve, sweep, throughput
+from warehouse.importers.telemetry import samples as telemetry
+from warehouse.importers.vllm import latency as vllm_latency
+from warehouse.importers.vllm import serve as vllm_serve
+from warehouse.importers.vllm import sweep as vllm_sweep
+from warehouse.importers.vllm import throughput as vllm_throughput
 
 # The first that recognises a file reads it: formats that are told by more keys stand before those told by fewer.
 FORMATS: tuple[Format, ...] = (
     guidellm.FORMAT,
-    raw.FORMAT,
-    serve.FORMAT,
-    sweep.FORMAT,
-    throughput.FORMAT,
-    latency.FORMAT,
-    agg.FORMAT,
-    evals.FORMAT,
+    inferencex_raw.FORMAT,
+    vllm_serve.FORMAT,
+    vllm_sweep.FORMAT,
+    vllm_throughput.FORMAT,
+    vllm_latency.FORMAT,
+    inferencex_agg.FORMAT,
+    inferencex_evals.FORMAT,
     nvidia.FORMAT,
-    runs.FORMAT,
-    report.FORMAT,
-    report.RECORDS,
+    aiperf_runs.FORMAT,
+    aiperf.FORMAT,
+    aiperf.RECORDS,
     inference_perf.FORMAT,
     llmd.FORMAT,
-    summary.FORMAT,
-    summary.ROWS,
+    mlperf.FORMAT,
+    mlperf.ROWS,
     *mad.MAD_FORMATS,
-    table.FORMAT,
-    samples.FORMAT,
+    claims_table.FORMAT,
+    telemetry.FORMAT,
 )
 
 
@@ -55,4 +61,4 @@ def read_claims(document: Document) -> Iterator[Claim]:
         known = ", ".join(each.name for each in FORMATS)
         raise UnknownFormatError(f"{document.name} is of no known format; known are: {known}")
     claims = found.read(document, found)
-    return claims if found is samples.FORMAT else samples.with_telemetry(document, claims)
+    return claims if found is telemetry.FORMAT else telemetry.with_telemetry(document, claims)
