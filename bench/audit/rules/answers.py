@@ -19,46 +19,48 @@ _SCORES = "two and three standard errors of the difference; the questions are th
 _LOST = "the same as of numerics_changed, against the median of the latest sound nights with the same weights"
 ANSWER_RULES: tuple[Rule, ...] = (
     Rule(
-        "numerics_changed",
-        ev.LOGPROB_CHANGE,
-        "quality",
-        (0.0, ROUNDING_NATS),
-        (0.0, LOST_NATS),
-        "the mean log-probability of the fixed passage moved by {value:.4f} nats a token during the load",
+        code="numerics_changed",
+        column=ev.LOGPROB_CHANGE,
+        family="quality",
+        passing=(0.0, ROUNDING_NATS),
+        tolerated=(0.0, LOST_NATS),
+        sentence="the mean log-probability of the fixed passage moved by {value:.4f} nats a token during the load",
         is_required=False,
         origin=_ROUNDING,
         lacking="the server's answers before and after the load were not compared: {quality_not_checked}",
     ),
     Rule(
-        "numerics_changed_greedy",
-        ev.GREEDY_AGREED_SHARE,
-        "quality",
-        (ONE_PROMPT_APART, None),
-        None,
-        "after the load the server gave only {value:.0%} of the greedy tokens that it gave before",
+        code="numerics_changed_greedy",
+        column=ev.GREEDY_AGREED_SHARE,
+        family="quality",
+        passing=(ONE_PROMPT_APART, None),
+        tolerated=None,
+        sentence="after the load the server gave only {value:.0%} of the greedy tokens that it gave before",
         is_required=False,
         origin=_GREEDY,
         lacking="the server's answers before and after the load were not compared: {quality_not_checked}",
     ),
     Rule(
-        "numerics_changed_since",
-        ev.GREEDY_AGREED_EARLIER_SHARE,
-        "quality",
-        (ONE_PROMPT_APART, None),
-        None,
-        "only {value:.0%} of the greedy tokens are those of an earlier night on this server and hardware",
+        code="numerics_changed_since",
+        column=ev.GREEDY_AGREED_EARLIER_SHARE,
+        family="quality",
+        passing=(ONE_PROMPT_APART, None),
+        tolerated=None,
+        sentence="only {value:.0%} of the greedy tokens are those of an earlier night on this server and hardware",
         is_required=False,
         origin=_GREEDY,
         lacking="greedy tokens were not compared with an earlier night's: {greedy_not_compared}",
     ),
     Rule(
-        "quality_below",
-        ev.LOGPROB_FALL,
-        "quality",
-        (None, ROUNDING_NATS),
-        (None, LOST_NATS),
-        "the fixed passage has {value:.4f} nats a token less of mean log-probability than in earlier nights: "
-        "the answers got worse, so their speed is not comparable",
+        code="quality_below",
+        column=ev.LOGPROB_FALL,
+        family="quality",
+        passing=(None, ROUNDING_NATS),
+        tolerated=(None, LOST_NATS),
+        sentence=(
+            "the fixed passage has {value:.4f} nats a token less of mean log-probability than in earlier nights: "
+            "the answers got worse, so their speed is not comparable"
+        ),
         is_required=False,
         origin=_LOST,
         lacking="the answers were not compared with an earlier night's: {quality_not_compared}",
@@ -67,13 +69,15 @@ ANSWER_RULES: tuple[Rule, ...] = (
 # Apart from the rules of the fixed questions: a score that fell does not take a night's answers out of their median.
 SCORE_RULES: tuple[Rule, ...] = (
     Rule(
-        "quality_below_tasks",
-        ev.LM_EVAL_FALL_SE,
-        "quality",
-        (None, WORSE_SE),
-        (None, MUCH_WORSE_SE),
-        "a score of lm-eval is {value:.1f} standard errors below that of earlier nights: the answers got worse, so "
-        "their speed is not comparable",
+        code="quality_below_tasks",
+        column=ev.LM_EVAL_FALL_SE,
+        family="quality",
+        passing=(None, WORSE_SE),
+        tolerated=(None, MUCH_WORSE_SE),
+        sentence=(
+            "a score of lm-eval is {value:.1f} standard errors below that of earlier nights: the answers got worse, so "
+            "their speed is not comparable"
+        ),
         is_required=False,
         origin=_SCORES,
         lacking="scores of lm-eval were not compared with an earlier night's: {lm_eval_not_compared}",

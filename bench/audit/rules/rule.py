@@ -19,7 +19,7 @@ EXACT_ONE: Range = (1.0, 1.0)
 ZERO: Range = (0.0, 0.0)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Rule:
     """One reason to doubt a measurement; its column is its key, its code may be that of other rules too.
 
