@@ -5,19 +5,30 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: run test check format bench chaos fuzz engine lock clean
+.PHONY: run test check lint types format bench chaos fuzz engine lock clean
 .DEFAULT_GOAL := run
 
 run: $(STAMP)
 	$(BIN)/nightbench run suites/local.toml --target local
 
-# Two files at a time: most tests wait for a server, an engine or a clock. No test may depend on how fast the host is.
-test: check
-	$(BIN)/pytest --numprocesses 2 --dist loadfile
+# Most tests wait for a server, an engine or a clock, so there are more workers than a laptop has free cores; no test
+# may depend on how fast the host is. Types and imports are checked beside the tests, and reported after them.
+WORKERS ?= 3
+test: lint
+	mkdir -p build
+	@$(MAKE) --no-print-directory types >build/types.txt 2>&1 & types=$$!; \
+	$(BIN)/pytest --numprocesses $(WORKERS) --times build/test-times.json && tests=passed || tests=failed; \
+	wait $$types && types=passed || types=failed; \
+	cat build/types.txt; echo "make test: tests $$tests; types and imports $$types"; \
+	[ $$tests$$types = passedpassed ]
 
-check: $(STAMP)
+check: lint types
+
+lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+
+types: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 

@@ -1,0 +1,51 @@
+"""The order of the tests, and the summary of what they took."""
+
+import time
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+from xdist.remote import Producer  # type: ignore[import-untyped]
+
+from tests.scheduling import LongestFirst, cpu_s, rank, times_of
+
+BEGAN_S = pytest.StashKey[float]()
+CPU_S = pytest.StashKey[float]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--times", metavar="FILE", help="write what each test took as JSON, and show the slowest tests")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[BEGAN_S] = time.monotonic()
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LongestFirst:
+    config.option.loadscopereorder = False
+    return LongestFirst(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=rank)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Note in the report the CPU seconds since the report before it; a report goes from worker to controller whole."""
+    report = yield
+    now_s = cpu_s()
+    vars(report)["cpu_s"] = now_s - item.config.stash.get(CPU_S, now_s)
+    item.config.stash[CPU_S] = now_s
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    path = config.getoption("--times")
+    if path is None:
+        return
+    times = times_of(terminalreporter.stats, config.stash[BEGAN_S])
+    times.write(Path(path))
+    terminalreporter.section(f"times, all of them in {path}")
+    for line in times.lines():
+        terminalreporter.line(line)

@@ -1,0 +1,89 @@
+"""In which order two or more workers run the tests, and where the time went."""
+
+import json
+import resource
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from itertools import chain
+from pathlib import Path
+
+import pytest
+from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
+
+# The folders whose tests take longest stand first, so that no worker begins a long test when the others are done.
+FOLDERS = ("flows", "chaos", "infra", "meter", "emulators", "tasks", "benchmarks")
+SINGLE_TESTS = ("tests/flows/", "tests/chaos/")  # one test here takes as long as a whole file elsewhere
+SHOWN = 10
+
+
+class LongestFirst(LoadScopeScheduling):  # type: ignore[misc]
+    """Hands out single tests of the slow folders and whole files of the others, in the order of the collection."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return nodeid if nodeid.startswith(SINGLE_TESTS) else nodeid.partition("::")[0]
+
+
+def rank(item: pytest.Item) -> int:
+    """Where a test stands in the order: tests with a real engine first, then by folder."""
+    if item.get_closest_marker("e2e"):
+        return -1
+    folder = item.nodeid.split("/")[1]
+    return FOLDERS.index(folder) if folder in FOLDERS else len(FOLDERS)
+
+
+@dataclass(frozen=True)
+class Duration:
+    """What one test took, its fixtures included: on the wall, and of the CPU by it and the programs it waited for."""
+
+    test: str
+    wall_s: float
+    cpu_s: float
+
+
+@dataclass(frozen=True)
+class Times:
+    """What a test run took; `cpu_s` is user time, without processes that were left to themselves."""
+
+    total_s: float
+    cpu_s: float
+    system_s: float
+    tests: int
+    slowest: list[Duration]
+
+    def write(self, path: Path) -> None:
+        """Write them as JSON."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(asdict(self), indent=1) + "\n")
+
+    def lines(self) -> Iterator[str]:
+        """The total and the slowest tests, as they are printed."""
+        cpu = f"{self.cpu_s:.0f} s user CPU, {self.system_s:.0f} s system"
+        yield f"{self.tests} tests: {self.total_s:.0f} s wall, {cpu}"
+        yield "  wall s   CPU s  test"
+        for one in self.slowest[:SHOWN]:
+            yield f"{one.wall_s:8.1f}{one.cpu_s:8.1f}  {one.test}"
+
+
+def cpu_s() -> float:
+    """User seconds of this process and of every child that it has waited for."""
+    return sum(resource.getrusage(who).ru_utime for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+
+
+def system_s() -> float:
+    """System seconds of the same processes."""
+    return sum(resource.getrusage(who).ru_stime for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+
+
+def times_of(stats: Mapping[str, Iterable[object]], began_s: float) -> Times:
+    """Add up the phases of each test; `stats` is the terminal reporter's, `began_s` of the monotonic clock."""
+    walls: dict[str, float] = defaultdict(float)
+    cpus: dict[str, float] = defaultdict(float)
+    for report in chain.from_iterable(stats.values()):
+        if isinstance(report, pytest.TestReport):
+            walls[report.nodeid] += report.duration
+            cpus[report.nodeid] += getattr(report, "cpu_s", 0.0)
+    tests = [Duration(test, round(wall, 2), round(cpus[test], 2)) for test, wall in walls.items()]
+    slowest = sorted(tests, key=lambda one: -one.wall_s)
+    return Times(round(time.monotonic() - began_s, 1), round(cpu_s(), 1), round(system_s(), 1), len(tests), slowest)
