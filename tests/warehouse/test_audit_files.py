@@ -204,7 +204,7 @@ def test_a_context_file_says_what_the_result_does_not(tmp_path: Path) -> None:
 
 def test_the_command_prints_json_that_the_reference_describes() -> None:
     page = (Path(__file__).parents[2] / "docs" / "reference" / "audit-json.md").read_text(encoding="utf-8")
-    from flows.audit import as_values  # noqa: PLC0415
+    from flows.cli.audit import as_values  # noqa: PLC0415
 
     (judged,) = audit([str(SERVE)], AuditOptions()).judged
 

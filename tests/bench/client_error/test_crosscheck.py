@@ -5,7 +5,7 @@ import pytest
 from bench.client_error.crosscheck import UNITS, ClientRun, Values, driven_by, side_by_side
 from bench.errors import UsageError
 from bench.suite.workload import Workload
-from flows.show import crosscheck
+from flows.show.client import show_crosscheck
 from tests.bench.builders import CLOSED, SCENARIO, with_workload
 
 
@@ -33,7 +33,7 @@ def test_what_one_client_does_not_say_is_missing_and_not_nothing() -> None:
 
 
 def test_the_table_says_what_its_words_mean_and_how_many_requests_failed(capsys: pytest.CaptureFixture[str]) -> None:
-    crosscheck([METER, OTHER], as_json=False)
+    show_crosscheck([METER, OTHER], as_json=False)
 
     said = capsys.readouterr().out
     assert all(word in said for word in ("meter_bias", "left: the difference less both biases", "10.000"))

@@ -1,49 +1,55 @@
-"""`nightbench audit`: judge any result file that is known, and say why; needs no server, no warehouse and no GPU."""
+"""`nightbench audit`: judge result files of any supported tool; needs no server, no warehouse and no GPU."""
 
 import json
-from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bench.errors import ToldBesideError, UnreadableResultError, UsageError
-from flows import show
+from bench.errors import UsageError
+from flows.cli.arguments import JsonFlag, examples
+from flows.show import console
 
 if TYPE_CHECKING:
     from bench.audit.claim import ClaimedConfig
     from bench.audit.judge import Finding, Judged
     from bench.audit.rules import Rule
 
+commands = typer.Typer()
 GB, GIB = 1e9, 1 << 30
 
 
-def audit_command(  # noqa: PLR0913, PLR0917 - each option is an argument
+@commands.command(epilog=examples("nightbench audit data/runs", "nightbench audit --explain client_bound"))
+def audit(  # noqa: PLR0913, PLR0917 - each option is an argument
     files: Annotated[
-        list[str] | None, typer.Argument(metavar="FILE|DIR|-...", help="Result files, run folders, or folders of them.")
+        list[str] | None,
+        typer.Argument(metavar="FILE|DIR|-...", help="Result files, run folders, folders of them, or - for stdin."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    only: Annotated[str | None, typer.Option(metavar="CLASS", help="Only the rules of this class.")] = None,
+    as_json: JsonFlag = False,
+    only: Annotated[str | None, typer.Option(metavar="CLASS", help="Apply only the rules of this class.")] = None,
     explain: Annotated[
-        str | None, typer.Option(metavar="CODE", help="Say what a code means, and judge nothing.")
+        str | None, typer.Option(metavar="CODE", help="Explain this finding code and judge nothing.")
     ] = None,
-    use_gx: Annotated[bool, typer.Option("--gx", help="Have great-expectations judge; takes seconds more.")] = False,
-    gpu: Annotated[str | None, typer.Option(help="The GPU, where the file does not say: MI300X, H100, ...")] = None,
-    gpu_count: Annotated[int | None, typer.Option(min=1, help="How many of them.")] = None,
-    model: Annotated[str | None, typer.Option(help="The model, by the name its maker gives it.")] = None,
-    precision: Annotated[str | None, typer.Option(help="Of the weights: bf16, fp8, int4, ...")] = None,
-    tp: Annotated[int | None, typer.Option(min=1, help="GPUs that hold one replica.")] = None,
-    usd_per_hour: Annotated[float | None, typer.Option(min=0, help="Of everything rented.")] = None,
-    max_model_len: Annotated[int | None, typer.Option(min=1, help="Context length that the server was given.")] = None,
+    use_gx: Annotated[
+        bool, typer.Option("--gx", help="Judge with great-expectations; takes a few seconds longer.")
+    ] = False,
+    gpu: Annotated[str | None, typer.Option(help="GPU, if the file does not state it: MI300X, H100, ...")] = None,
+    gpu_count: Annotated[int | None, typer.Option(min=1, help="Number of GPUs.")] = None,
+    model: Annotated[str | None, typer.Option(help="Model, by its maker's name.")] = None,
+    precision: Annotated[str | None, typer.Option(help="Precision of the weights: bf16, fp8, int4, ...")] = None,
+    tp: Annotated[int | None, typer.Option(min=1, help="Tensor parallel size: GPUs per replica.")] = None,
+    usd_per_hour: Annotated[
+        float | None, typer.Option(min=0, help="Price of all rented machines, in USD per hour.")
+    ] = None,
+    max_model_len: Annotated[int | None, typer.Option(min=1, help="Context length of the server, in tokens.")] = None,
     weights_gb: Annotated[
         float | None, typer.Option(min=0, help="Size of the weights as loaded, in 10^9 bytes.")
     ] = None,
 ) -> None:
-    """Judge result files, ours or another tool's: a verdict a row and its findings, worst first, with the arithmetic.
+    """Judge result files, ours or another tool's: one verdict per row, and its findings with their arithmetic.
 
-    What a file does not say is taken from the options, or from a context.toml beside it, and is never guessed.
-    Files may be gzipped. Exits 1 if anything fails.
+    Options, or a context.toml beside the file, add what the file does not state; nothing is guessed. Files may be
+    gzipped. Exits 1 if a rule fails.
     """
     from bench.audit.claim import ClaimedConfig  # noqa: PLC0415
 
@@ -65,51 +71,23 @@ def audit_command(  # noqa: PLR0913, PLR0917 - each option is an argument
     _audit(files, context, only, use_gx=use_gx, as_json=as_json)
 
 
-def import_command(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Result files of other tools.")],
-) -> None:
-    """Load result files of other tools, judged, into the warehouse: tables claims and claim_findings.
-
-    Their bytes are kept by hash; importing a file again changes nothing. What a file does not say may stand in a
-    context.toml beside it. Exits 1 where a file cannot be read.
-    """
-    from infra.settings import Settings  # noqa: PLC0415
-    from warehouse.imports import import_file  # noqa: PLC0415
-
-    is_bad = False
-    for path in files:
-        try:
-            found = import_file(Settings().data, path)
-        except ToldBesideError as error:
-            show.line(str(error))
-            continue
-        except UnreadableResultError as error:
-            show.error(str(error))
-            is_bad = True
-            continue
-        counted = Counter(each.verdict for each in found.judged)
-        told = ", ".join(f"{count} {verdict}" for verdict, count in sorted(counted.items())) or "no claims"
-        show.line(f"{path}: {told}{'' if found.is_new else ' (it was there before)'}")
-    if is_bad:
-        raise typer.Exit(1)
-
-
 def _audit(files: list[str], context: "ClaimedConfig", only: str | None, *, use_gx: bool, as_json: bool) -> None:
     from bench.audit.rules import RULES  # noqa: PLC0415
-    from warehouse.audit import AuditOptions, audit  # noqa: PLC0415
+    from warehouse.audit import AuditOptions  # noqa: PLC0415
+    from warehouse.audit import audit as judge_files  # noqa: PLC0415
 
     families = sorted({rule.family for rule in RULES})
     if only is not None and only not in families:
         raise UsageError(f"--only {only!r} is no class; the classes are: {', '.join(families)}")
-    found = audit(files, AuditOptions(context, only, use_gx))
+    found = judge_files(files, AuditOptions(context, only, use_gx))
     if as_json:
         typer.echo(json.dumps([as_values(each) for each in found.judged], indent=2, allow_nan=False))
     else:
-        show.line("\n".join(line for each in found.judged for line in _lines(each)))
+        console.line("\n".join(line for each in found.judged for line in _lines(each)))
         accepted = sum(each.verdict == "accepted" for each in found.judged)
-        show.line(f"{len(found.judged)} judged, {accepted} accepted")
+        console.line(f"{len(found.judged)} judged, {accepted} accepted")
     for why in found.left_out:
-        show.warn(f"left out: {why}")
+        console.warn(f"left out: {why}")
     if not found.is_clean:
         raise typer.Exit(1)
 
@@ -164,7 +142,7 @@ def _explain(code: str) -> None:
     if not rules:
         close = sorted({rule.code for rule in RULES if code[:4] in rule.code}) or sorted({rule.code for rule in RULES})
         raise UsageError(f"--explain {code!r} is no code; there are: {', '.join(close)}")
-    show.line("\n\n".join("\n".join(_explained(rule)) for rule in rules))
+    console.line("\n\n".join("\n".join(_explained(rule)) for rule in rules))
 
 
 def _explained(rule: "Rule") -> Iterator[str]:

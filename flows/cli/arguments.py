@@ -1,0 +1,31 @@
+"""Arguments, options and examples that several commands share."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from infra.settings import Settings
+
+SuiteArgument = Annotated[Path, typer.Argument(help="Suite file that defines what to measure.")]
+TargetOption = Annotated[str, typer.Option(help="Where to measure: local, digitalocean or ssh:user@host[:port].")]
+PocFlag = Annotated[bool, typer.Option("--poc", help="Run only the first scenario, once.")]
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+NightsArgument = Annotated[list[str] | None, typer.Argument(metavar="[NIGHT]...", help="Nights; default: all.")]
+TtftOption = Annotated[float, typer.Option(min=1, help="Time to first token of the test server, in ms.")]
+ItlOption = Annotated[
+    float, typer.Option(min=1, help="Time between two tokens of the test server, in ms; 20 is 50 tokens per second.")
+]
+
+
+def examples(*calls: str) -> str:
+    """The end of a command's `--help`: calls that work, each on a line of its own. A test runs every one."""
+    return "\n\n".join(("Examples:", *calls))
+
+
+def read_settings() -> "Settings":
+    """Read the settings from the environment, once for a command; what the command calls receives them."""
+    from infra.settings import Settings  # noqa: PLC0415 - pydantic, which an audit does without
+
+    return Settings()

@@ -1,0 +1,62 @@
+"""`nightbench export`: accepted measurements in another tool's format."""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bench.errors import UsageError
+from flows.cli.arguments import NightsArgument, examples, read_settings
+from flows.show import console
+
+commands = typer.Typer()
+
+
+@commands.command(
+    epilog=examples(
+        "nightbench export nvidia-csv 2026-03-01T010000Z --all", "nightbench export llm-d --all --out exported"
+    )
+)
+def export(
+    format_name: Annotated[
+        str, typer.Argument(metavar="FORMAT", help="llm-d, inferencex, nvidia-json, nvidia-csv or pytorch.")
+    ],
+    nights: NightsArgument = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write to this file, or to this folder if there are several; default: print.")
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="Include suspect and rejected measurements.")] = False,
+) -> None:
+    """Write accepted measurements in another tool's format. Failed runs are left out; they never count as zero."""
+    from warehouse import exporters  # noqa: PLC0415 - DuckDB, for this command only
+
+    found = exporters.read_measurements(read_settings().data.absolute(), nights or [], accepted_only=not every)
+    exported = exporters.export(format_name, found)
+    for sentence in exported.left_out:
+        console.warn(sentence)
+    if out is None:
+        _print(exported.files)
+    else:
+        _write(exported.files, out)
+
+
+def _print(files: Mapping[str, str]) -> None:
+    if len(files) > 1:
+        raise UsageError(f"the export has {len(files)} files, one per report: pass a folder with --out")
+    sys.stdout.write(next(iter(files.values())))
+
+
+def _write(files: Mapping[str, str], out: Path) -> None:
+    if len(files) == 1 and not out.is_dir():
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(next(iter(files.values())), encoding="utf-8")
+        console.line(str(out))
+        return
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"{out} is a file and the export has {len(files)} files: pass a folder with --out")
+    out.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (out / name).write_text(text, encoding="utf-8")
+        console.line(str(out / name))

@@ -1,0 +1,129 @@
+"""Commands that plan, run and prepare nights."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bench.errors import ObjectStoreError
+from flows.cli.arguments import JsonFlag, PocFlag, SuiteArgument, TargetOption, examples, read_settings
+from flows.ending import code_of, end_well
+from flows.show import console
+
+if TYPE_CHECKING:
+    from infra.settings import Settings
+    from warehouse.load import LoadSummary
+
+commands = typer.Typer()
+
+
+@commands.command(epilog=examples("nightbench run --poc", "nightbench run --resume 2026-03-01T010000Z"))
+def run(
+    suite: SuiteArgument = Path("suites/local.toml"),
+    target: TargetOption = "local",
+    poc: PocFlag = False,
+    resume: Annotated[
+        str | None, typer.Option(metavar="NIGHT", help="Resume this night: run only its missing runs.")
+    ] = None,
+) -> None:
+    """Run a night: plan, rent, serve, measure, delete the machine, load, judge and report.
+
+    Exits 1 if any run is rejected, failed or was not run.
+    """
+    from tasks.places import known_target  # noqa: PLC0415
+
+    settings = read_settings()
+    if resume is None:
+        from tasks.planning import read_suite  # noqa: PLC0415
+
+        read_suite(suite)  # report an error in the suite before Prefect starts
+    else:
+        from tasks.salvage import find_night  # noqa: PLC0415
+
+        target = find_night(settings, resume, console.progress).target
+    target = known_target(settings, target)
+    end_well()
+    from flows.nightly import nightly  # noqa: PLC0415
+    from flows.show.results import show_night  # noqa: PLC0415
+
+    try:
+        summary = nightly(suite=str(suite), target=target, poc=poc, resume=resume)
+    except (KeyboardInterrupt, SystemExit) as stop:
+        console.error("stopped; what was measured is kept: `nightbench run --resume NIGHT` measures and loads the rest")
+        raise typer.Exit(code_of(stop)) from stop
+    show_night(settings.data, summary.night)
+    _exit_by(settings, summary)
+
+
+def _exit_by(settings: "Settings", summary: "LoadSummary") -> None:
+    """Exit 1 if a result is bad, else 3 if a run is missing in the bucket."""
+    from tasks.salvage import not_uploaded  # noqa: PLC0415
+
+    left = not_uploaded(settings, summary.night)
+    if left:
+        console.warn(f"{len(left)} runs are not uploaded: nightbench upload tries again")
+    if set(summary.verdicts) - {"accepted", "suspect"}:
+        raise typer.Exit(1)
+    if left:
+        raise typer.Exit(ObjectStoreError.exit_code)
+
+
+LLAMA = "suites/llama-3.3-70b-mi300x.toml"
+
+
+@commands.command(
+    epilog=examples("nightbench plan suites/local.toml", f"nightbench plan {LLAMA} --target digitalocean")
+)
+def plan(
+    suite: SuiteArgument,
+    target: TargetOption = "local",
+    poc: PocFlag = False,
+    download_mb_per_s: Annotated[
+        float | None, typer.Option(min=1, help="Download speed of the model from the hub, in MB/s; default: 300.")
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Print the runs of a night in order, with the expected time and cost of each stage. Rents and writes nothing.
+
+    Prices come from the cloud if a token is set, otherwise from the catalogue, with their date. A host of your own is
+    not contacted: the plan lists its requirements, and the night checks them.
+    """
+    from flows.show.plan import show_plan  # noqa: PLC0415
+    from tasks.forecast import forecast  # noqa: PLC0415
+    from tasks.places import clouds, planned_target, why_unreachable  # noqa: PLC0415
+    from tasks.planning import make_night  # noqa: PLC0415
+
+    settings = read_settings()
+    target = planned_target(target)
+    night = make_night(suite, target, poc=poc, is_draft=True)
+    expected = forecast(night, clouds(settings).get(target), download_mb_per_s)
+    why = why_unreachable(settings, target)
+    if why is not None:
+        expected = replace(expected, doubts=(*expected.doubts, f"the night would be refused: {why}"))
+    show_plan(night, expected, as_json=as_json)
+
+
+@commands.command(epilog=examples(f"nightbench prepare {LLAMA}", f"nightbench prepare {LLAMA} --target digitalocean"))
+def prepare(
+    suite: SuiteArgument, target: Annotated[str, typer.Option(help="Cloud that nights will run on.")] = "digitalocean"
+) -> None:
+    """Build the golden image for a suite: a machine image with the software its nights need. Measures nothing.
+
+    Rents one machine for about an hour, unless the image exists; `nightbench plan` prints the cost. Prints the image's
+    name.
+    """
+    from tasks.golden import require_images  # noqa: PLC0415
+    from tasks.planning import read_suite  # noqa: PLC0415
+
+    require_images(read_settings(), target)
+    read_suite(suite)
+    end_well()
+    from flows.prepare import prepare as prepare_flow  # noqa: PLC0415
+
+    try:
+        image = prepare_flow(suite=str(suite), target=target)
+    except (KeyboardInterrupt, SystemExit) as stop:
+        console.error("stopped; the machine is released: `nightbench leases` shows its state and cost")
+        raise typer.Exit(code_of(stop)) from stop
+    console.line(image)

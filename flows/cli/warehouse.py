@@ -1,0 +1,86 @@
+"""Commands that query, rebuild and extend the warehouse, and write reports."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bench.errors import ToldBesideError, UnreadableResultError, UsageError
+from flows.cli.arguments import JsonFlag, examples, read_settings
+from flows.show import console
+
+commands = typer.Typer()
+
+
+@commands.command(epilog=examples('nightbench sql "SHOW TABLES"', 'nightbench sql "FROM results" --csv'))
+def sql(
+    query: Annotated[str, typer.Argument(help='SQL statement, for example "SELECT * FROM results".')],
+    as_json: JsonFlag = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
+) -> None:
+    """Query the warehouse with SQL."""
+    from flows.show.results import show_answer  # noqa: PLC0415
+    from warehouse.lake.query import run_sql  # noqa: PLC0415
+
+    if as_json and as_csv:
+        raise UsageError("--json and --csv exclude each other")
+    found = run_sql(read_settings().data.absolute(), query)
+    show_answer(found, "json" if as_json else "csv" if as_csv else "table")
+
+
+@commands.command(epilog=examples("nightbench rebuild", "nightbench --data data rebuild"))
+def rebuild() -> None:
+    """Rebuild lake and warehouse from the run folders. Queries return the same answers afterwards."""
+    from warehouse.load import rebuild as load_every_night  # noqa: PLC0415
+
+    summaries = load_every_night(read_settings().data.absolute(), lambda night: console.line(f"loaded {night}"))
+    warnings = [warning for summary in summaries for warning in summary.warnings]
+    for warning in warnings:
+        console.warn(warning)
+    if warnings:
+        raise typer.Exit(1)
+
+
+@commands.command(epilog=examples("nightbench report", "nightbench report 2026-03-01T010000Z"))
+def report(night: Annotated[str | None, typer.Argument(help="Night; default: the newest.")] = None) -> None:
+    """Write the report page of a night and print its path."""
+    from infra.storage import store  # noqa: PLC0415
+    from warehouse.report.page import write_report  # noqa: PLC0415
+
+    data = read_settings().data.absolute()
+    known = store.nights(data)
+    if not known:
+        raise UsageError(f"no nights in {data / 'runs'}: run `nightbench run` first, or set --data")
+    console.line(str(write_report(data, night or known[-1])))
+
+
+@commands.command(
+    "import", epilog=examples("nightbench import results/vllm-bench.json", "nightbench import results/*.json")
+)
+def import_files(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Result files of other tools.")],
+) -> None:
+    """Load result files of other tools, judged, into the warehouse tables claims and claim_findings.
+
+    Files are stored by their SHA-256; importing a file again changes nothing. A context.toml beside a file can add what
+    it does not state. Exits 1 if a file cannot be read.
+    """
+    from warehouse.imports import import_file  # noqa: PLC0415
+
+    settings, is_bad = read_settings(), False
+    for path in files:
+        try:
+            found = import_file(settings.data, path)
+        except ToldBesideError as error:
+            console.line(str(error))
+            continue
+        except UnreadableResultError as error:
+            console.error(str(error))
+            is_bad = True
+            continue
+        counted = Counter(each.verdict for each in found.judged)
+        verdicts = ", ".join(f"{count} {verdict}" for verdict, count in sorted(counted.items())) or "no claims"
+        console.line(f"{path}: {verdicts}{'' if found.is_new else ' (already imported)'}")
+    if is_bad:
+        raise typer.Exit(1)

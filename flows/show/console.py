@@ -1,0 +1,62 @@
+"""Lines, tables and JSON on standard output; progress, warnings and errors on standard error."""
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+VERDICT_STYLES = {"accepted": "green", "suspect": "yellow", "rejected": "red", "failed": "red", "not-run": "dim"}
+UNLIMITED_WIDTH = 10_000
+
+
+def _out() -> Console:
+    # A table in a pipe or a file is as wide as it needs to be: cut columns are lost numbers.
+    return Console() if sys.stdout.isatty() else Console(width=UNLIMITED_WIDTH)
+
+
+def line(text: str) -> None:
+    """Print one line; a lone surrogate, which JSON allows and no terminal can show, becomes a `?`."""
+    _out().print(text.encode("utf-8", "replace").decode("utf-8"), highlight=False, markup=False, soft_wrap=True)
+
+
+def progress(text: str) -> None:
+    """Print progress to standard error, so that output in a pipe stays clean."""
+    Console(stderr=True).print(text, style="dim", highlight=False, markup=False, soft_wrap=True)
+
+
+def warn(text: str) -> None:
+    """Print a warning to standard error."""
+    Console(stderr=True).print(f"warning: {text}", style="yellow", highlight=False, markup=False, soft_wrap=True)
+
+
+def error(text: str) -> None:
+    """Print an error to standard error."""
+    Console(stderr=True).print(f"error: {text}", style="red", highlight=False, markup=False, soft_wrap=True)
+
+
+def print_json(value: object) -> None:
+    """Print a value as JSON; what JSON has no form for is printed as text."""
+    sys.stdout.write(json.dumps(value, indent=1, default=str) + "\n")
+
+
+def table(rows: Sequence[dict[str, Any]], title: str | None = None) -> None:
+    """Print rows as a table: numbers right-aligned, a colour per verdict, an empty cell for a missing value."""
+    if not rows:
+        line(f"{title or 'rows'}: none")
+        return
+    grid = Table(title=title, title_justify="left")
+    for name in rows[0]:
+        is_number = any(isinstance(row[name], (int, float)) for row in rows)
+        grid.add_column(name, justify="right" if is_number else "left", no_wrap=is_number)
+    for row in rows:
+        grid.add_row(*(_cell(value) for value in row.values()), style=VERDICT_STYLES.get(str(row.get("verdict"))))
+    _out().print(grid)
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    return f"{value:,.3f}" if isinstance(value, float) else str(value).replace("[", "\\[")

@@ -1,0 +1,86 @@
+"""Prints leases, their stages and costs, and what the reaper did."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from bench.cost.lease_cost import by_stage
+from flows.show.console import error, line, print_json, table, warn
+
+if TYPE_CHECKING:
+    from infra.leases.reaper import Reaped
+    from tasks.lease_views import LeaseView, StoredItem
+
+
+def show_reaped(found: "Reaped") -> None:
+    """Print what a reaper's round gave back, what it left alone, and what it could not give back."""
+    line(f"gave back {', '.join(found.given_back)}" if found.given_back else "nothing to give back")
+    if found.removed:
+        line(f"removed {', '.join(found.removed)}")
+    for stranger in found.strangers:
+        warn(f"{stranger} looks like ours and is not known: look at it, it was left alone")
+    for what, why in found.failed.items():
+        error(f"{what} was not given back: {why}")
+
+
+def show_leases(found: Sequence["LeaseView"], kept: Sequence["StoredItem"], *, as_json: bool) -> None:
+    """Print every lease, what still runs last, what its stages cost, and what they and the storage cost in all."""
+    now = datetime.now(UTC)
+    shown = sorted(found, key=lambda view: (view.lease.state != "released", view.lease.intended_at))
+    if as_json:
+        # A list of leases, as before; what is kept besides them is told where a cloud was asked.
+        print_json([_lease_row(view, now) | _lease_details(view) for view in shown])
+        return
+    table([_lease_row(view, now) for view in shown], "leases")
+    table([row for view in shown for row in _stage_sums(view)], "stages")
+    still_open = sum(view.lease.state != "released" for view in shown)
+    line(f"{still_open} open, {sum(view.lease.usd(now) for view in found):.2f} USD in all")
+    for one in kept:
+        cost = "" if one.usd_per_month is None else f": {one.usd_per_month:.2f} USD a month"
+        line(f"{one.what}{cost}")
+
+
+def _lease_row(view: "LeaseView", now: datetime) -> dict[str, Any]:
+    lease = view.lease
+    return {
+        "lease_id": lease.lease_id,
+        "night": lease.night,
+        "cloud": lease.cloud,
+        "machine": lease.machine_id,
+        "kind": lease.kind or None,
+        "region": lease.region,
+        "spot": lease.is_spot,
+        "attempts": len(view.attempts),
+        "state": f"{lease.state}{', left behind' if lease.state != 'released' and lease.is_orphan() else ''}",
+        "rented_at": lease.rented_at and lease.rented_at.isoformat(timespec="seconds"),
+        "expires_at": lease.expires_at.isoformat(timespec="seconds"),
+        "released_at": lease.released_at and lease.released_at.isoformat(timespec="seconds"),
+        "usd_per_hour": lease.usd_per_hour,
+        "usd": round(lease.usd(now), 4),
+    }
+
+
+def _lease_details(view: "LeaseView") -> dict[str, Any]:
+    return {
+        "stages": [json.loads(stage.model_dump_json()) for stage in view.stages],
+        "tries": [asdict(attempt) for attempt in view.attempts],
+    }
+
+
+def _stage_sums(view: "LeaseView") -> list[dict[str, Any]]:
+    """One row a stage of a lease that cost something; a free one has no costs to tell apart."""
+    if not view.lease.usd_per_hour:
+        return []
+    whole = sum(cost.usd or 0.0 for cost in view.stages) or 1.0
+    return [
+        {
+            "lease_id": view.lease.lease_id,
+            "stage": stage,
+            "minutes": round(seconds / 60, 1),
+            "usd": round(usd, 3),
+            "share": f"{usd / whole:.0%}",
+        }
+        for stage, (seconds, usd) in by_stage(view.stages).items()
+    ]

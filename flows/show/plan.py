@@ -1,0 +1,133 @@
+"""Prints plans: runs, expected time and cost, and warnings."""
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from bench.plan import cells
+from bench.suite.pins import open_pins
+from flows.show.console import line, print_json, table, warn
+
+if TYPE_CHECKING:
+    from bench.cost.estimate import Estimate
+    from bench.record import NightRecord
+    from tasks.forecast import Forecast
+
+
+def show_plan(night: "NightRecord", expected: "Forecast", *, as_json: bool) -> None:
+    """Print a plan: every run in its order, each stage with its minutes and dollars, and what could end it early."""
+    rows = [asdict(cell) for cell in cells(night.runs)]
+    pins = {name: pin.meaning for name, pin in open_pins(night.suite).items()}
+    if as_json:
+        whole = {"suite": night.suite.name, "target": night.target, "runs": rows, "to_be_set": pins}
+        print_json(whole | _forecast_json(expected))
+        return
+    table(rows, f"{night.suite.name} on {night.target}: {len(rows)} runs")
+    if expected.needs:
+        _on_own_host(night, expected)
+    elif expected.price.usd_per_hour == 0:
+        line(f"lease of {night.suite.machine.lease_minutes} minutes, at most 0.00 USD")
+        return
+    else:
+        _forecast(night, expected)
+    for doubt in expected.doubts:
+        warn(doubt)
+    for name, meaning in pins.items():
+        warn(f"{name} is to be set before the night: {meaning}")
+
+
+def _forecast(night: "NightRecord", expected: "Forecast") -> None:
+    price = expected.price.usd_per_hour
+    table(_stage_rows(expected.cold, price), "what it takes, on a fresh machine")
+    line(f"in all: {_sum_of(expected.cold)}")
+    line(f"from a golden snapshot: {_sum_of(expected.warm)}")
+    if expected.prepare is not None:
+        once = f"{expected.prepare.billed_s / 60:.0f} minutes, {expected.prepare.usd:.2f} USD"
+        line(f"the snapshot: {once} once, then {expected.snapshot_usd_per_month:.2f} USD a month")
+    if expected.volume_usd_per_month is not None:
+        size_gib = night.suite.model.cache_volume_gib
+        line(f"the model's volume: {size_gib} GiB, {expected.volume_usd_per_month:.2f} USD a month while it is used")
+    if night.suite.model.cache_bucket_minutes is not None:
+        line(_bucket(night.suite.model.cache_bucket_minutes, expected))
+    _memory(expected)
+    asked = "unknown" if price is None else f"{price:.2f} USD/h"
+    most = "" if expected.usd_max is None else f", at most {expected.usd_max:.2f} USD"
+    line(f"price: {asked}, by {expected.price.said_by}; lease of {night.suite.machine.lease_minutes} minutes{most}")
+
+
+def _on_own_host(night: "NightRecord", expected: "Forecast") -> None:
+    stages = _stage_rows(expected.cold, 0.0)
+    shown = [{name: row[name] for name in ("stage", "scenario", "times", "minutes", "basis")} for row in stages]
+    table(shown, "what it takes, the first night on this host")
+    line(f"in all: {_minutes_of(expected.cold)}")
+    line(f"a later night, with engine and model there: {_minutes_of(expected.warm)}")
+    _memory(expected)
+    title = f"what {night.target} must have; it was not asked, the night looks"
+    table([asdict(need) for need in expected.needs], title)
+    line(f"price: nothing; the host is held for at most {night.suite.machine.lease_minutes} minutes")
+
+
+def _memory(expected: "Forecast") -> None:
+    if expected.fit is not None:
+        line(f"memory: {expected.fit.needed_gib:.0f} GiB of {expected.fit.room_gib:.0f} that the engine may take")
+
+
+def _minutes_of(found: "Estimate") -> str:
+    at_most = "" if found.is_known else "at most "
+    return f"{at_most}{found.billed_s / 60:.0f} minutes, {found.measuring_share:.0%} of them measuring"
+
+
+def _bucket(minutes: int, expected: "Forecast") -> str:
+    """What it costs to keep the model in a bucket, as far as that is known."""
+    month, fill = expected.bucket_usd_per_month, expected.fill_usd_max
+    kept = "at a price that is not known" if month is None else f"{month:.2f} USD a month"
+    filled = "" if fill is None else f", {fill:.2f} USD"
+    return f"the model in the bucket: {kept}; a night that fills it takes at most {minutes} minutes more{filled}"
+
+
+def _sum_of(found: "Estimate") -> str:
+    at_most = "" if found.is_known else "at most "
+    minutes = f"{at_most}{found.billed_s / 60:.0f} billed minutes"
+    return f"{minutes}, {found.usd:.2f} USD, {found.measuring_share:.0%} of them measuring"
+
+
+def _stage_rows(found: "Estimate", usd_per_hour: float | None) -> list[dict[str, Any]]:
+    return [
+        {
+            "stage": stage.name,
+            "scenario": stage.scenario,
+            "times": stage.runs,
+            "minutes": round(stage.seconds / 60, 2),
+            "billed_minutes": round(stage.billed_s / 60, 2),
+            "usd": None if usd_per_hour is None else round(stage.usd(usd_per_hour), 3),
+            "basis": stage.basis if stage.is_known else f"not known: {stage.basis}",
+        }
+        for stage in found.stages
+    ]
+
+
+def _forecast_json(expected: "Forecast") -> dict[str, Any]:
+    price = expected.price
+    nights = {"cold": expected.cold, "warm": expected.warm, "prepare": expected.prepare}
+    return {
+        "usd_per_hour": price.usd_per_hour,
+        "price_said_by": price.said_by,
+        "usd_max": expected.usd_max,
+        "snapshot_usd_per_month": expected.snapshot_usd_per_month,
+        "volume_usd_per_month": expected.volume_usd_per_month,
+        "bucket_usd_per_month": expected.bucket_usd_per_month,
+        "fill_usd_max": expected.fill_usd_max,
+        "fit": expected.fit and asdict(expected.fit) | {"fits": expected.fit.fits},
+        "doubts": expected.doubts,
+        "needs": [asdict(need) for need in expected.needs],
+        "estimates": {
+            name: {
+                "billed_minutes": round(found.billed_s / 60, 2),
+                "usd": None if price.usd_per_hour is None else round(found.usd, 3),
+                "measuring_share": round(found.measuring_share, 4),
+                "is_known": found.is_known,
+                "stages": _stage_rows(found, price.usd_per_hour),
+            }
+            for name, found in nights.items()
+            if found is not None
+        },
+    }

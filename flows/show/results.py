@@ -1,0 +1,36 @@
+"""Prints measurements of a night and answers to queries."""
+
+import csv
+import sys
+from pathlib import Path
+from typing import Literal
+
+from flows.show.console import line, print_json, table
+from warehouse.lake.query import QueryResult, run_sql
+
+RESULTS = """
+SELECT standing.scenario, standing."repeat", standing.verdict, completed AS ok, failed,
+       output_throughput_tok_per_s AS tok_per_s, ttft_p50_ms, tpot_p50_ms, e2el_p50_ms,
+       coalesce(reason, code || ': ' || message) AS reason
+FROM standing LEFT JOIN findings_worst USING (night, run_id)
+WHERE night = ? ORDER BY standing.scenario, standing.scenario_id, standing."repeat"
+"""
+
+
+def show_answer(found: QueryResult, form: Literal["table", "json", "csv"]) -> None:
+    """Print the answer to a query."""
+    rows = found.dicts()
+    if form == "json":
+        print_json(rows)
+    elif form == "csv":
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(found.columns)
+        writer.writerows(found.rows)
+    else:
+        table(rows)
+
+
+def show_night(data: Path, night: str) -> None:
+    """Print a row per run with its verdict and the worst reason for doubt, and the path of the report."""
+    table(run_sql(data.absolute(), RESULTS, (night,)).dicts(), f"night {night}")
+    line(f"report: {data.absolute() / 'reports' / f'{night}.html'}")

@@ -1,0 +1,121 @@
+"""Every example that `--help` shows works, in a folder with one finished night."""
+
+import glob
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import typer.main
+from typer.testing import CliRunner
+
+from bench.machine.names import ImageName
+from bench.suite.machine import regions_of
+from flows.cli import app
+from flows.cli.nights import LLAMA
+from infra.settings import Settings
+from tasks.golden import content_for
+from tasks.planning import make_night
+from tasks.salvage import upload_night
+from tests.emulators.digitalocean import Emulator
+from tests.emulators.s3 import KEYS, Bucket
+from tests.flows.conftest import TRUTH_SERVER, make_house, trust_the_client
+from tests.flows.deployed import ROOT
+from tests.warehouse.folders import whole_night
+from warehouse.load import load_night
+
+pytestmark = pytest.mark.prefect
+NIGHT = "2026-03-01T010000Z"  # the night that the examples name
+BENCH_CLIENT = ROOT / "tests" / "emulators" / "bench_client.py"
+PINS = {"NIGHTBENCH_LLAMA_3_3_70B_REVISION": "a" * 40, "NIGHTBENCH_VLLM_ROCM_DIGEST": f"sha256:{'b' * 64}"}
+PER_COMMAND = 2
+MAY_FIND_SOMETHING_WRONG = {"run", "audit", "doctor"}  # these exit 1 for what this host or that night is
+
+
+def examples_of(command: str) -> list[str]:
+    epilog = typer.main.get_group(app).commands[command].epilog or ""
+    heading, *calls = epilog.split("\n\n")
+    assert heading == "Examples:"
+    return calls
+
+
+COMMANDS = sorted(typer.main.get_group(app).commands)
+EXAMPLES = [(command, call) for command in COMMANDS for call in examples_of(command)]
+
+
+def write_engine(path: Path) -> None:
+    """A `vllm` that serves as the truth server does, and whose `vllm bench` is ours."""
+    python = f'"{sys.executable}" -u'
+    bench = f'[ "$1" = bench ] && {{ shift 2; exec {python} "{BENCH_CLIENT}" "$@"; }}'
+    path.write_text(f'#!/bin/sh\n{bench}\nexec {python} "{TRUTH_SERVER}" "$@"\n')
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, prefect_home: Path) -> Iterator[Path]:
+    """A folder with our suites, one finished night, a result file, and an account and a bucket that answer."""
+    here = tmp_path_factory.mktemp("examples")
+    house = make_house(here, prefect_home)
+    write_engine(here / "vllm")
+    (here / "suites").symlink_to(ROOT / "suites")
+    (here / "results").mkdir()
+    shutil.copy(ROOT / "tests" / "data" / "vllm-bench" / "serve-synthetic.json", here / "results" / "vllm-bench.json")
+    whole_night(house.data, NIGHT)
+    load_night(house.data, NIGHT)
+    with Emulator() as cloud, Bucket() as bucket, pytest.MonkeyPatch.context() as patch:
+        for name, value in {
+            **KEYS,
+            **PINS,
+            "NIGHTBENCH_DATA": str(house.data),
+            "NIGHTBENCH_VLLM_EXECUTABLE": str(here / "vllm"),
+            "NIGHTBENCH_VLLM_RS": str(here / "nowhere"),
+            "NIGHTBENCH_DO_TOKEN": cloud.token,
+            "NIGHTBENCH_DO_ENDPOINT": cloud.url,
+            "NIGHTBENCH_DO_CA": str(cloud.ca),
+            "NIGHTBENCH_DO_SETTLE_S": "0",
+            "NIGHTBENCH_S3_BUCKET": bucket.name,
+            "NIGHTBENCH_S3_ENDPOINT": bucket.endpoint,
+        }.items():
+            patch.setenv(name, value)
+        patch.chdir(here)
+        patch.setattr("flows.cli.nights.end_well", lambda: None)  # this process is pytest's
+        trust_the_client(patch)
+        plant_golden_image(cloud)
+        assert upload_night(Settings(), NIGHT, 60.0) == []
+        yield here
+
+
+def plant_golden_image(cloud: Emulator) -> None:
+    """Let the account have the image that the examples of `prepare` would make, wherever their suite wants it."""
+    night = make_night(ROOT / LLAMA, "digitalocean", poc=True)
+    name = ImageName(content_for(night), datetime.now(UTC) + timedelta(days=1))
+    cloud.plant_snapshot(str(name), foreign=False).regions = list(regions_of(night.suite.machine))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_ends_with_two_examples_of_the_command_each_on_a_line_of_its_own(
+    command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+
+    shown = CliRunner().invoke(app, [command, "--help"]).stdout
+
+    calls = examples_of(command)
+    assert [line.strip() for line in shown.splitlines() if line.strip()][-len(calls) - 1 :] == ["Examples:", *calls]
+    assert len(calls) == PER_COMMAND
+    assert all(call.startswith("nightbench ") and f" {command}" in call for call in calls)
+
+
+@pytest.mark.usefixtures("prefect_api", "folder")
+@pytest.mark.parametrize(("command", "call"), EXAMPLES, ids=[call for _command, call in EXAMPLES])
+def test_an_example_works(command: str, call: str) -> None:
+    _nightbench, *words = shlex.split(call)
+    argv = [path for word in words for path in (glob.glob(word) if "*" in word else [word])]  # noqa: PTH207 - as a shell does
+
+    done = CliRunner().invoke(app, argv)
+
+    assert done.exit_code in ({0, 1} if command in MAY_FIND_SOMETHING_WRONG else {0}), done.output
+    assert done.exception is None or isinstance(done.exception, SystemExit)
+    assert done.output
