@@ -36,8 +36,11 @@ format: $(STAMP)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+# One table of every bar. `make bench BENCH=--quick` leaves out what takes over a minute, `make bench BENCH=audit_speed`
+# runs one benchmark, `make bench BENCH=--record` keeps the values in benchmarks/bars.json.
+BENCH ?=
 bench: $(STAMP)
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks $(BENCH)
 
 # Random nights with random faults, killed at random moments: `make chaos NIGHTS=1000`, `make chaos NIGHTS=1 SEED=42`.
 NIGHTS ?= 100

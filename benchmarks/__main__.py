@@ -1,14 +1,27 @@
-"""`make bench`: every benchmark, one after another."""
+"""`make bench`: one table of every bar of the project. `python -m benchmarks [NAME ...] [--quick] [--record]`."""
 
-from benchmarks import audit_speed, billed_minutes, client_error, night_overhead, warehouse_load
+import sys
 
-for benchmark, arguments in (
-    (warehouse_load, []),
-    (audit_speed, []),
-    (billed_minutes, []),
-    (client_error, ["--capacity"]),
-    (client_error, ["--faults"]),
-    (night_overhead, []),
-):
-    print(f"\n{(benchmark.__doc__ or '').splitlines()[0]} {' '.join(arguments)}".rstrip(), flush=True)
-    benchmark.main(arguments)
+from benchmarks import (
+    audit_speed,
+    billed_minutes,
+    chaos_nights,
+    client_bars,
+    night_overhead,
+    suite_time,
+    warehouse_load,
+)
+from benchmarks.run import run
+
+BENCHMARKS = (
+    warehouse_load.BENCHMARK,
+    audit_speed.BENCHMARK,
+    billed_minutes.BENCHMARK,
+    chaos_nights.BENCHMARK,
+    client_bars.BENCHMARK,
+    night_overhead.BENCHMARK,
+    suite_time.BENCHMARK,
+)
+
+if __name__ == "__main__":
+    sys.exit(run(BENCHMARKS))

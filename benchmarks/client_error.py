@@ -20,9 +20,10 @@ from bench.client_error.calibration import LoadCell
 from benchmarks.client_faults import fault_table
 from benchmarks.client_result import Host, Result, Run, summarise
 from benchmarks.client_run import prepare, run_client
-from benchmarks.client_table import ROWS, as_text, bar_table, cell_tables, fault_cells, ratio_tables
+from benchmarks.client_table import ROWS, bar_table, cell_tables, fault_cells, ratio_tables
 from benchmarks.clients import CLIENTS
 from benchmarks.clients.client import Client
+from benchmarks.table import as_text
 from infra.hardware.host_facts import read_host
 from infra.loadgen.calibration import cells
 

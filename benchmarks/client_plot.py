@@ -14,9 +14,10 @@ import pandas as pd
 import vl_convert
 
 from benchmarks.client_result import FLOOR_MS, Result, Row, Spread, summarise
-from benchmarks.client_table import ROWS, Table, as_markdown, bar_table, cell_tables, fault_cells, ratio_tables
+from benchmarks.client_table import ROWS, bar_table, cell_tables, fault_cells, ratio_tables
 from benchmarks.clients.client import MEANS, POOLED
 from benchmarks.clients.meter import KERNEL
+from benchmarks.table import Table, as_markdown
 
 DOCS = Path(__file__).parents[1] / "docs" / "reference"
 SVG, PAGE = "client-error.svg", "client-error.md"

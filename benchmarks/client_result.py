@@ -2,10 +2,12 @@
 
 import statistics
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict
 
+from benchmarks.bars import Bar
 from benchmarks.clients import CLIENTS
 from benchmarks.clients.meter import KERNEL, OWN, WITHOUT
 
@@ -190,15 +192,15 @@ def ratio(theirs: float | None, ours: float | None) -> float | None:
     return None if theirs is None or not ours else theirs / ours
 
 
-class Bar(Written):
-    """A promise about the meter: a number of one row of one cell, and the most or the least that it may be."""
+@dataclass(frozen=True)
+class CellBar:
+    """A bar on one number of one row of one cell; an error counts with either sign."""
 
-    name: str
+    row: str
     streams: int
     itl_ms: float
     number: str
-    limit: float
-    is_least: bool = False
+    bar: Bar
 
     @property
     def cell(self) -> str:
@@ -206,28 +208,52 @@ class Bar(Written):
         return cell_words(self.streams, self.itl_ms)
 
     def is_met(self, value: float) -> bool:
-        """Whether the promise was kept; an error counts with either sign."""
-        return value >= self.limit if self.is_least else abs(value) <= self.limit
+        """Whether the limit is kept."""
+        return self.bar.is_met(abs(value))
+
+
+HEADINGS = {
+    "itl_p99_error_ms": ("ITL p99 error", "ms", FLOOR_MS),
+    "ttft_mean_error_ms": ("TTFT mean error", "ms", FLOOR_MS),
+    "live_streams": ("live streams", "streams", 0.0),
+    "live_by_client": ("live streams by client", "streams", 0.0),
+    "cpu_us_per_token": ("CPU per token", "µs", 0.0),
+    "load_share": ("share of the planned load", "%", 0.0),
+}
+SLUGS = {KERNEL: "kernel", OWN: "own", WITHOUT: "plain"}
+
+
+def _bar(row: str, streams: int, number: str, limit: float, *, itl_ms: float = 20, is_least: bool = False) -> CellBar:
+    heading, unit, floor = HEADINGS[number]
+    bar = Bar(
+        name=f"client_error.{SLUGS[row]}_{streams}_{number}",
+        what=f"{heading}; {row}; {cell_words(streams, itl_ms)}",
+        unit=unit,
+        limit=limit,
+        direction="at least" if is_least else "at most",
+        floor=floor,
+    )
+    return CellBar(row, streams, itl_ms, number, bar)
 
 
 BARS = (
-    Bar(name=KERNEL, streams=1000, itl_ms=20, number="itl_p99_error_ms", limit=0.05),
-    Bar(name=OWN, streams=1000, itl_ms=20, number="itl_p99_error_ms", limit=0.3),
-    Bar(name=KERNEL, streams=1000, itl_ms=20, number="ttft_mean_error_ms", limit=1.0),
-    Bar(name=OWN, streams=1000, itl_ms=20, number="ttft_mean_error_ms", limit=1.0),
-    Bar(name=KERNEL, streams=100, itl_ms=20, number="ttft_mean_error_ms", limit=0.2),
-    Bar(name=OWN, streams=100, itl_ms=20, number="ttft_mean_error_ms", limit=0.2),
-    Bar(name=KERNEL, streams=1000, itl_ms=20, number="live_streams", limit=990, is_least=True),
-    Bar(name=KERNEL, streams=1000, itl_ms=20, number="live_by_client", limit=990, is_least=True),
-    Bar(name=KERNEL, streams=1000, itl_ms=20, number="cpu_us_per_token", limit=12),
-    Bar(name=WITHOUT, streams=1000, itl_ms=20, number="cpu_us_per_token", limit=10),
-    Bar(name=KERNEL, streams=2000, itl_ms=20, number="load_share", limit=0.99, is_least=True),
-    Bar(name=KERNEL, streams=4000, itl_ms=50, number="load_share", limit=0.99, is_least=True),
+    _bar(KERNEL, 1000, "itl_p99_error_ms", 0.05),
+    _bar(OWN, 1000, "itl_p99_error_ms", 0.3),
+    _bar(KERNEL, 1000, "ttft_mean_error_ms", 1.0),
+    _bar(OWN, 1000, "ttft_mean_error_ms", 1.0),
+    _bar(KERNEL, 100, "ttft_mean_error_ms", 0.2),
+    _bar(OWN, 100, "ttft_mean_error_ms", 0.2),
+    _bar(KERNEL, 1000, "live_streams", 990, is_least=True),
+    _bar(KERNEL, 1000, "live_by_client", 990, is_least=True),
+    _bar(KERNEL, 1000, "cpu_us_per_token", 12),
+    _bar(WITHOUT, 1000, "cpu_us_per_token", 10),
+    _bar(KERNEL, 2000, "load_share", 0.99, is_least=True),
+    _bar(KERNEL, 4000, "load_share", 0.99, itl_ms=50, is_least=True),
 )
 
 
-def judge(rows: Iterable[Row]) -> list[tuple[Bar, float | None]]:
-    """Each bar with the median that it is held against; None where that was not measured."""
+def judge(rows: Iterable[Row]) -> list[tuple[CellBar, float | None]]:
+    """Each bar with the median that it limits; None where that was not measured."""
     found = {(row.name, row.streams, row.itl_ms): row for row in rows}
-    lines = ((bar, found.get((bar.name, bar.streams, bar.itl_ms))) for bar in BARS)
+    lines = ((bar, found.get((bar.row, bar.streams, bar.itl_ms))) for bar in BARS)
     return [(bar, None if row is None else row.median(bar.number)) for bar, row in lines]

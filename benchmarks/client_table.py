@@ -1,17 +1,16 @@
 """The benchmark's tables, for the terminal and for the page."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from benchmarks.client_faults import ROLE_FIRST, TRUTH
-from benchmarks.client_result import Bar, FaultRun, Row, Spread, error_ratio, judge, ratio
+from benchmarks.client_result import CellBar, FaultRun, Row, Spread, error_ratio, judge, ratio
 from benchmarks.clients import CLIENTS
 from benchmarks.clients.client import MEANS
 from benchmarks.clients.meter import KERNEL
+from benchmarks.table import MISSING, Table
 
 ROWS = tuple(name for client in CLIENTS for name in client.rows)
 OURS = tuple(name for client in CLIENTS if client.name.startswith("meter") for name in client.rows)
-MISSING = "-"
 EARLY = 0.9  # of the true TTFT: what is reported to have come before that came without a token
 OTHER_METRIC = "\\*"  # beside an ITL that is a percentile of per-request means
 
@@ -38,16 +37,6 @@ RATIOS = (
 )
 ITL = ("itl_p50_error_ms", "itl_p99_error_ms")
 WORDS = {number: (heading, form, scale) for number, heading, form, scale in COLUMNS}
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table in words: every cell is as it will be read."""
-
-    title: str
-    head: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    notes: tuple[str, ...] = ()
 
 
 def cell_tables(rows: Sequence[Row]) -> tuple[Table, ...]:
@@ -114,22 +103,27 @@ def bar_table(rows: Iterable[Row], faults: Sequence[FaultRun]) -> Table:
 
 
 def _fault_bar(faults: Sequence[FaultRun]) -> tuple[str, ...]:
-    """How many faults the meter's account of is right; one that it could not give is not."""
+    right, count = recognised_faults(faults)
+    what = ("broken answers recognised", "kinds of fault", KERNEL, "all")
+    if not count:
+        return (*what, MISSING, "not measured")
+    return (*what, f"{right} of {count}", "yes" if right == count else "**no**")
+
+
+def recognised_faults(faults: Sequence[FaultRun]) -> tuple[int, int]:
+    """How many kinds of fault the meter accounts for rightly, and of how many; no account counts as wrong."""
     truths = {run.fault: run for run in faults if run.client == TRUTH}
     ours = {run.fault: run for run in faults if run.client == "meter"}
-    right = sum(fault in truths and is_right(run, truths[fault]) for fault, run in ours.items())
-    what = ("broken answers recognised", "kinds of fault", KERNEL, "all")
-    if not ours:
-        return (*what, MISSING, "not measured")
-    return (*what, f"{right} of {len(ours)}", "yes" if right == len(ours) else "**no**")
+    return sum(fault in truths and is_right(run, truths[fault]) for fault, run in ours.items()), len(ours)
 
 
-def _bar(bar: Bar, value: float | None) -> tuple[str, ...]:
-    heading, form, scale = WORDS[bar.number]
-    limit = f"{'≥' if bar.is_least else '≤'} {bar.limit * scale:g}"
+def _bar(cell_bar: CellBar, value: float | None) -> tuple[str, ...]:
+    heading, form, scale = WORDS[cell_bar.number]
+    limit = f"{'≥' if cell_bar.bar.direction == 'at least' else '≤'} {cell_bar.bar.limit * scale:g}"
+    what = (heading, cell_bar.cell, cell_bar.row, limit)
     if value is None:
-        return heading, bar.cell, bar.name, limit, MISSING, "not measured"
-    return heading, bar.cell, bar.name, limit, f"{value * scale:{form}}", "yes" if bar.is_met(value) else "**no**"
+        return (*what, MISSING, "not measured")
+    return (*what, f"{value * scale:{form}}", "yes" if cell_bar.is_met(value) else "**no**")
 
 
 def fault_cells(faults: Sequence[FaultRun]) -> Table:
@@ -163,21 +157,3 @@ def is_right(run: FaultRun, truth: FaultRun) -> bool:
     """
     counts = (run.ok, run.failed, run.output_tokens) == (truth.ok, truth.failed, truth.output_tokens)
     return counts and (run.ttft_mean_ms or 0.0) > EARLY * (truth.ttft_mean_ms or 0.0)
-
-
-def as_text(tables: Iterable[Table]) -> str:
-    """Tables in columns."""
-    return "\n".join(line for table in tables for line in ("", table.title, *_columns(table), *table.notes))
-
-
-def _columns(table: Table) -> list[str]:
-    lines = [tuple(cell.replace("**", "").replace("\\", "") for cell in row) for row in (table.head, *table.rows)]
-    widths = [max(len(line[at]) for line in lines) for at in range(len(table.head))]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
-
-
-def as_markdown(table: Table) -> str:
-    """A table of the page, with its notes below."""
-    rows = (table.head, tuple("---" for _ in table.head), *table.rows)
-    lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
-    return "\n".join([*lines, *(("", *(f"- {note}" for note in table.notes)) if table.notes else ())])

@@ -1,7 +1,8 @@
-"""A night of a million requests with a hundred gaps each, loaded: how long, and in how much memory.
+"""Wall time and peak memory of loading a night of a million requests with a hundred gaps each.
 
-`python -m benchmarks.warehouse_load [--requests N] [--runs N] [--gaps N]`. The load runs in a process of its own, which
-tells its peak memory; the baseline writes the same gaps with plain pyarrow in the same minute.
+`python -m benchmarks.warehouse_load [--requests N] [--runs N] [--gaps N]` prints the details. The load runs in a
+process of its own, which reports its peak memory. The baseline writes as many gaps with plain pyarrow in the same
+minute.
 """
 
 import argparse
@@ -10,15 +11,22 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from benchmarks.bars import Bar, Benchmark, Measured
 from tests.warehouse.folders import Shape, write_night, write_run
 
-BAR_S, BAR_BYTES = 60.0, 2 << 30
+REQUESTS, RUNS, GAPS = 1_000_000, 100, 100
+GIB = 1 << 30
+WALL_S = Bar("warehouse_load.wall_s", f"load of {REQUESTS:,} requests x {GAPS} gaps", "s", 60.0, baseline="pyarrow")
+RATIO = Bar("warehouse_load.ratio", "its wall time over that of pyarrow", "x", 25.0, is_portable=True)
+PEAK_GIB = Bar("warehouse_load.peak_gib", "its peak memory", "GiB", 2.0)
 NIGHT = "2026-03-01"
 LOAD = """
 import json, resource, sys, time
@@ -61,28 +69,56 @@ def baseline_s(folder: Path, requests: int, runs: int, gaps: int) -> float:
     return time.monotonic() - started
 
 
-def main(argv: list[str] | None = None) -> None:
-    """Print wall time and peak memory of loading a night, beside the bars and the baseline."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--requests", type=int, default=1_000_000)
-    parser.add_argument("--runs", type=int, default=100)
-    parser.add_argument("--gaps", type=int, default=100)
-    asked = parser.parse_args(argv)
+@dataclass(frozen=True)
+class Loads:
+    """The first load of a night and the second, which changes nothing, beside the baseline of the same minute."""
+
+    first: dict[str, float]
+    second: dict[str, float]
+    baseline_s: float
+    lake_bytes: int
+
+
+def load_twice(requests: int, runs: int, gaps: int) -> Loads:
+    """Write the night and load it twice, each time in a fresh process."""
     with tempfile.TemporaryDirectory(prefix="nightbench-load-") as name:
         data = Path(name)
-        make_night(data, asked.requests, asked.runs, asked.gaps)
-        baseline = baseline_s(data, asked.requests, asked.runs, asked.gaps)
+        make_night(data, requests, runs, gaps)
+        baseline = baseline_s(data, requests, runs, gaps)
         first, second = load_fresh(data), load_fresh(data)
         lake_bytes = sum(path.stat().st_size for path in (data / "lake").rglob("*.parquet"))
-    print(
-        f"{asked.requests} requests x {asked.gaps} gaps in {asked.runs} run folders; lake {lake_bytes / 2**20:.0f} MiB"
-    )
-    print(f"baseline, pyarrow alone    {baseline:7.1f} s")
-    for label, seen in (("first load", first), ("second load, no change", second)):
+    return Loads(first, second, baseline, lake_bytes)
+
+
+def measure() -> Mapping[str, Measured]:
+    """Load the whole night; the bars are those of the first load."""
+    loads = load_twice(REQUESTS, RUNS, GAPS)
+    wall_s = loads.first["wall_s"]
+    ratio = wall_s / loads.baseline_s
+    return {
+        WALL_S.name: Measured(wall_s, ratio),
+        RATIO.name: Measured(ratio),
+        PEAK_GIB.name: Measured(loads.first["peak_bytes"] / GIB),
+    }
+
+
+BENCHMARK = Benchmark("warehouse_load", (WALL_S, RATIO, PEAK_GIB), measure, is_slow=True)
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Print both loads of a night of any size, for work on the loader."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--requests", type=int, default=REQUESTS)
+    parser.add_argument("--runs", type=int, default=RUNS)
+    parser.add_argument("--gaps", type=int, default=GAPS)
+    size = parser.parse_args(argv)
+    loads = load_twice(size.requests, size.runs, size.gaps)
+    print(f"{size.requests:,} requests x {size.gaps} gaps in {size.runs} runs; lake {loads.lake_bytes / 2**20:.0f} MiB")
+    print(f"baseline, pyarrow alone    {loads.baseline_s:7.1f} s")
+    for label, seen in (("first load", loads.first), ("second load, no change", loads.second)):
         print(
-            f"{label:26} {seen['wall_s']:7.1f} s (bar {BAR_S:.0f} s), {seen['wall_s'] / baseline:.1f} x baseline; "
-            f"CPU {seen['cpu_s']:.1f} s; "
-            f"peak {seen['peak_bytes'] / 2**30:.2f} GiB (bar {BAR_BYTES / 2**30:.0f} GiB); {seen['verdicts']}"
+            f"{label:26} {seen['wall_s']:7.1f} s, {seen['wall_s'] / loads.baseline_s:.1f} x baseline; "
+            f"CPU {seen['cpu_s']:.1f} s; peak {seen['peak_bytes'] / GIB:.2f} GiB; {seen['verdicts']}"
         )
 
 

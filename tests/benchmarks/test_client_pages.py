@@ -6,8 +6,9 @@ from pathlib import Path
 from benchmarks import client_plot
 from benchmarks.client_plot import DOCS, draw, page, points
 from benchmarks.client_result import FLOOR_MS, Result, summarise
-from benchmarks.client_table import ROWS, as_markdown, as_text, bar_table, cell_tables, fault_cells, ratio_tables
+from benchmarks.client_table import ROWS, bar_table, cell_tables, fault_cells, ratio_tables
 from benchmarks.clients.client import MEANS
+from benchmarks.table import as_markdown, as_text
 from tests.benchmarks.results import fault, meter_run, numbers, peer_run, result, run
 
 RUNS = (

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.client_result import BARS, FLOOR_MS, MEASURED, Bar, Result, error_ratio, judge, ratio, summarise
+from benchmarks.client_result import BARS, FLOOR_MS, MEASURED, Result, error_ratio, judge, ratio, summarise
 from benchmarks.client_table import ROWS
 from benchmarks.clients.meter import KERNEL, OWN, WITHOUT
 from tests.benchmarks.results import fault, meter_run, numbers, peer_run, result, run
@@ -76,8 +76,9 @@ def test_what_is_missing_on_one_side_has_no_ratio() -> None:
 
 
 def test_a_bar_on_an_error_holds_for_either_sign_and_a_least_bar_from_below() -> None:
-    most = Bar(name=KERNEL, streams=1, itl_ms=20, number="itl_p99_error_ms", limit=0.05)
-    least = Bar(name=KERNEL, streams=1, itl_ms=20, number="load_share", limit=0.99, is_least=True)
+    bars = {bar.bar.name: bar for bar in BARS}
+    most = bars["client_error.kernel_1000_itl_p99_error_ms"]
+    least = bars["client_error.kernel_2000_load_share"]
 
     assert [most.is_met(value) for value in (0.05, -0.05, 0.051, -0.051)] == [True, True, False, False]
     assert [least.is_met(value) for value in (0.99, 0.98)] == [True, False]
@@ -86,7 +87,7 @@ def test_a_bar_on_an_error_holds_for_either_sign_and_a_least_bar_from_below() ->
 def test_a_bar_whose_cell_was_not_run_is_not_judged() -> None:
     judged = judge(summarise([meter_run(ttft_ms=0.15)], ROWS))
 
-    values = {(bar.name, bar.streams, bar.number): value for bar, value in judged}
+    values = {(bar.row, bar.streams, bar.number): value for bar, value in judged}
     assert len(judged) == len(BARS)
     assert values[KERNEL, 100, "ttft_mean_error_ms"] == 0.15
     assert values[KERNEL, 1000, "ttft_mean_error_ms"] is None
