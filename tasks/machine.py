@@ -108,7 +108,7 @@ def reach(lease: Lease, asked: Machine) -> MachinePaths:
     wait_for_machine(Settings(), lease)
     machine, reporter = machine_of(lease), make_reporter()
     found = machine.run(operations.check_machine, reporter, asked, is_rented(lease))
-    site = machine.run(operations.find_site, reporter, lease.machine_id or lease.lease_id)
+    site = machine.run(operations.prepare_paths, reporter, lease.machine_id or lease.lease_id)
     return replace(site, scratch=Path(found.scratch) if found.scratch else None)
 
 

@@ -29,7 +29,7 @@ def machine_of(lease: Lease) -> Executor:
     """The machine of a lease."""
     settings = Settings()
     if lease.cloud == "local":
-        return LocalExecutor()
+        return LocalExecutor(settings)
     access = access_of(settings, lease)
     context = (lease.lease_id, lease.night, settings.data.absolute(), settings.machine_python)
     return _remote_executor(access, context, settings.ssh_patience_s)

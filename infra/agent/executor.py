@@ -1,4 +1,4 @@
-"""The Machine port: a night asks a machine for its verbs, be that this computer or one at the other end of SSH."""
+"""Executors run the operations of infra/agent/operations.py: on this computer, or on a machine over SSH."""
 
 import re
 import shlex
@@ -9,33 +9,30 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, TypeVarTuple
 
 from bench.errors import RemoteJobLostError, ServerStartError, TransferError
 from bench.record import PlannedRun
 from infra.agent import remote_job
-from infra.agent.operations import ask_tasks, bring_up, calibrate, find_site, measure, shut_down
+from infra.agent.operations import OPERATIONS
 from infra.loadgen.datasets import files_of, place_of
 from infra.processes.detached import MARK
 from infra.remote.cleanup import end_marked
 from infra.remote.deploy import HOME, DeployedCode, deploy
 from infra.remote.host import Host, JobStatus
 from infra.reporting import Reporter
+from infra.settings import Settings
 from infra.storage import store
 
-P = ParamSpec("P")
+Ts = TypeVarTuple("Ts")
 T = TypeVar("T")
 
 DATA = f"{HOME}/data"
 POLL_FIRST_S, POLL_S = 0.2, 1.0
 LAST_CHARS = 1500
-LEAVE_PATIENCE_S = 30.0
-# After these there is something on the machine that belongs into the night's folder here.
-LEAVES_SOMETHING = frozenset(
-    operation.__name__ for operation in (find_site, calibrate, bring_up, measure, ask_tasks, shut_down)
-)
+COLLECT_PATIENCE_S = 30.0
 
-# A host's owner may say things in host.env, an engine of their own say; what we bring comes after it.
+# The owner of a host may set variables in host.env, such as an engine of their own; ours are set after them.
 _RUN = """secret=$0 code=$1; shift
 for file in {home}/host.env "$secret"; do [ ! -e "$file" ] || . "./$file"; done
 export PYTHONPATH="$PWD/$code" NIGHTBENCH_DATA="$PWD/{home}/data"
@@ -49,37 +46,36 @@ _LISTED = re.compile(r"(?P<sort>run|file) (?P<name>[\w.-]+(?:/[\w.-]+)?) (?P<siz
 
 
 class Executor(Protocol):
-    """Does what a night asks for, where the engine runs."""
+    """Runs operations where the engine runs."""
 
-    def run(
-        self, operation: Callable[Concatenate[Reporter, P], T], reporter: Reporter, *args: P.args, **kwargs: P.kwargs
-    ) -> T:
-        """Carry out one of infra.agent.operations; what it raises there is raised here."""
+    def run(self, operation: Callable[[Settings, Reporter, *Ts], T], reporter: Reporter, *args: *Ts) -> T:
+        """Run a declared operation with these values and return its result; its NightbenchError is raised here."""
         ...
 
     def collect_and_clean(self) -> None:
-        """Bring home what is left of the night; what stays behind is only what another night can use again."""
+        """Copy what remains of the night here; on the machine only caches for later nights remain."""
         ...
 
 
 class LocalExecutor:
-    """The computer at hand: a verb is a call, and everything is at home already."""
+    """Runs operations on this computer, by calling them."""
 
-    def run(
-        self, operation: Callable[Concatenate[Reporter, P], T], reporter: Reporter, *args: P.args, **kwargs: P.kwargs
-    ) -> T:
-        """Call it."""
-        return operation(reporter, *args, **kwargs)
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    def run(self, operation: Callable[[Settings, Reporter, *Ts], T], reporter: Reporter, *args: *Ts) -> T:
+        """Call the operation."""
+        return operation(self._settings, reporter, *args)
 
     def collect_and_clean(self) -> None:
-        """There is nothing to bring home."""
+        """Do nothing: every file is on this computer already."""
 
 
 @dataclass(frozen=True)
 class LeaseContext:
-    """For which lease and night a machine works, where its results belong here, and what it is told.
+    """The lease and night that a machine works for, and the data folder here that its results are copied to.
 
-    `python` is an interpreter on the machine that has what the measuring code needs; None: one is made there.
+    `python` is an interpreter on the machine that has every package the code needs; None: one is installed there.
     """
 
     lease_id: str
@@ -90,39 +86,35 @@ class LeaseContext:
 
     @property
     def folder(self) -> str:
-        """Everything on the machine that ends with the lease."""
+        """The folder on the machine that is deleted when the lease ends."""
         return f"{HOME}/leases/{self.lease_id}"
 
 
 class SshExecutor:
-    """A machine over SSH: a verb is an errand, a process of its own there, which a lost connection does not end."""
+    """Runs operations on a machine over SSH, each as a process of its own that survives a lost connection."""
 
     def __init__(self, host: Host, lease: LeaseContext, sleep: Callable[[float], None] = time.sleep) -> None:
         self._host = host
         self._lease = lease
         self._sleep = sleep
-        self._shipped: DeployedCode | None = None
+        self._deployed: DeployedCode | None = None
         self._sent: set[str] = set()
 
-    def run(
-        self, operation: Callable[Concatenate[Reporter, P], T], reporter: Reporter, *args: P.args, **kwargs: P.kwargs
-    ) -> T:
-        """Carry it out there and bring home what came of it."""
-        if kwargs:
-            raise TypeError("an errand's arguments are given by place")
+    def run(self, operation: Callable[[Settings, Reporter, *Ts], T], reporter: Reporter, *args: *Ts) -> T:
+        """Run the operation there, with the settings of that machine, and copy new results here."""
         for run in args:
             if isinstance(run, PlannedRun):
                 self._send_inputs(run)
         try:
-            answer: T = self._errand(operation, reporter, args)
+            result: T = self._run_job(operation, reporter, args)
         except ServerStartError:
-            self._bring_home()  # why it did not start is in its log
+            self._collect()  # the server's log explains the failure
             raise
-        if operation.__name__ in LEAVES_SOMETHING:
-            self._bring_home()
-        return answer
+        if OPERATIONS[operation.__name__].leaves_results:
+            self._collect()
+        return result
 
-    def _errand(self, operation: Callable[..., Any], reporter: Reporter, args: tuple[Any, ...]) -> Any:
+    def _run_job(self, operation: Callable[..., Any], reporter: Reporter, args: tuple[Any, ...]) -> Any:
         folder = f"{self._lease.folder}/{operation.__name__}-{uuid.uuid4().hex[:8]}"
         argv = self._argv(reporter, folder)
         with tempfile.TemporaryDirectory() as name:
@@ -130,50 +122,50 @@ class SshExecutor:
             arguments.write_bytes(remote_job.write_arguments(operation, args))
             self._host.put(arguments, f"{folder}/{remote_job.ARGUMENTS}", mode=0o600)
         self._host.start_detached(argv, folder)
-        seen, said = self._follow(folder, reporter)
+        status, last_lines = self._follow(folder, reporter)
         answer = f"{shlex.quote(folder)}/{remote_job.ANSWER}"
         text = self._host.ask(f"[ ! -e {answer} ] || cat {answer}")
         if not text.strip():
-            ending = f"exit code {seen.exit_code}" if seen.state == "ended" else "no exit code, so it was killed"
+            ending = f"exit code {status.exit_code}" if status.state == "ended" else "no exit code, so it was killed"
             raise RemoteJobLostError(
                 f"{operation.__name__} ended on {self._host.access} without an answer ({ending}): "
-                f"{said.strip()[-LAST_CHARS:] or 'it said nothing'}"
+                f"{last_lines.strip()[-LAST_CHARS:] or 'its log is empty'}"
             )
         return remote_job.read_answer(operation, text.encode(), str(self._host.access))
 
     def _argv(self, reporter: Reporter, folder: str) -> list[str]:
-        """How an errand is started: the environment it needs, and our code before anything that is installed."""
-        if self._shipped is None:
-            self._shipped = deploy(self._host, self._lease.python, reporter.say, self._sleep)
+        """The command line of a remote job; our code comes before any installed package."""
+        if self._deployed is None:
+            self._deployed = deploy(self._host, self._lease.python, reporter.say, self._sleep)
             self._host.put_secret_environment(self._lease.environment, f"{self._lease.folder}/secret.env")
-        shell = ["sh", "-c", _RUN.replace("{home}", HOME), f"{self._lease.folder}/secret.env", self._shipped.code]
-        # The mark is there before the program is, so that whoever ends the lease finds it at any moment.
+        shell = ["sh", "-c", _RUN.replace("{home}", HOME), f"{self._lease.folder}/secret.env", self._deployed.code]
+        # The mark is set before the program starts, so that it can be found and ended at any moment.
         return [
             *shell,
             "env",
             f"{MARK}={self._lease.lease_id}",
-            self._shipped.python,
+            self._deployed.python,
             "-m",
             "infra.agent.remote_job",
             folder,
         ]
 
     def _follow(self, folder: str, reporter: Reporter) -> tuple[JobStatus, str]:
-        """Pass on what an errand says until it has ended; gives its end and its last words."""
+        """Pass the job's log on until the job has ended; returns its last status and the end of its log."""
         pause_s, count, rest, last = POLL_FIRST_S, 0, b"", ""
         while True:
-            seen = self._host.look(folder, count)
-            count += len(seen.log)
-            *lines, rest = (rest + seen.log).split(b"\n")
-            if seen.state != "running" and not seen.log:
+            status = self._host.look(folder, count)
+            count += len(status.log)
+            *lines, rest = (rest + status.log).split(b"\n")
+            if status.state != "running" and not status.log:
                 lines, rest = [*lines, rest], b""
             for line in filter(None, lines):
                 text = line.decode(errors="replace")
                 last = f"{last}\n{text}"[-LAST_CHARS:]
                 remote_job.read_line(text, reporter)
-            if seen.state != "running" and not seen.log:
-                return seen, last
-            if seen.state == "running":
+            if status.state != "running" and not status.log:
+                return status, last
+            if status.state == "running":
                 self._sleep(pause_s)
                 pause_s = min(2 * pause_s, POLL_S)
 
@@ -184,33 +176,33 @@ class SshExecutor:
                 self._sent.add(digest)
 
     def collect_and_clean(self) -> None:
-        """End what still runs, bring home what is left of the night, and remove it and the lease's own files there."""
+        """End the lease's processes, copy what remains of the night, and delete it and the lease's folder there."""
         self._host.close()
-        self._host = self._host.with_patience(LEAVE_PATIENCE_S)  # what costs money is not kept for a few logs
+        self._host = self._host.with_patience(COLLECT_PATIENCE_S)  # a billed machine is not kept for a few logs
         end_marked(self._host, self._lease.lease_id)
-        self._bring_home()
+        self._collect()
         self._host.ask(f"rm -rf {DATA}/runs/{self._lease.night} {self._lease.folder}")
         self._host.close()
 
-    def _bring_home(self) -> None:
-        """Bring home each whole run folder, and each log and table that has grown."""
-        there, here = f"{DATA}/runs/{self._lease.night}", store.night_folder(self._lease.data, self._lease.night)
-        listed = self._host.ask(_LIST.format(folder=there)).splitlines()
+    def _collect(self) -> None:
+        """Copy each whole run folder here, and each log and table that has grown."""
+        remote, local = f"{DATA}/runs/{self._lease.night}", store.night_folder(self._lease.data, self._lease.night)
+        listed = self._host.ask(_LIST.format(folder=remote)).splitlines()
         for entry in filter(None, map(_LISTED.fullmatch, listed)):
-            target = here / entry["name"]
+            target = local / entry["name"]
             if entry["sort"] == "run" and not target.exists():
-                self._fetch_run(f"{there}/{entry['name']}", target)
-            elif entry["sort"] == "file" and not _is_as_long(target, int(entry["size"])):
-                self._fetch_file(f"{there}/{entry['name']}", target)
+                self._fetch_run(f"{remote}/{entry['name']}", target)
+            elif entry["sort"] == "file" and not _has_size(target, int(entry["size"])):
+                self._fetch_file(f"{remote}/{entry['name']}", target)
 
     def _fetch_run(self, source: str, target: Path) -> None:
-        """Bring one run folder home, verified by its own manifest, and remove it there."""
+        """Copy one run folder here, compare it with its manifest, and delete it there."""
         partial = target.with_name(f"{store.PARTIAL}{target.name}")
-        shutil.rmtree(partial, ignore_errors=True)  # what a killed night left of an earlier copy
+        shutil.rmtree(partial, ignore_errors=True)  # from a night that was killed while copying
         self._host.get(source, partial)
         if not store.is_whole(partial):
             shutil.rmtree(partial)
-            raise TransferError(f"the run folder {source} on {self._host.access} is not as it was written there")
+            raise TransferError(f"{source} on {self._host.access} does not match its {store.MANIFEST} after the copy")
         partial.rename(target)
         store.sync(target.parent)
         self._host.ask(f"rm -rf {shlex.quote(source)}")
@@ -222,5 +214,5 @@ class SshExecutor:
         aside.replace(target)
 
 
-def _is_as_long(file: Path, size: int) -> bool:
+def _has_size(file: Path, size: int) -> bool:
     return file.exists() and file.stat().st_size == size

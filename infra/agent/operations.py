@@ -1,14 +1,14 @@
-"""What a machine is asked to do in a night. The same functions run here and on a machine at the other end of SSH.
+"""The operations that a night runs on a machine: the same functions on this computer and, over SSH, on another one.
 
-Each takes who listens first, then values, and returns a value; paths in these values are the machine's own. Where
-things are kept comes from the settings of the process it runs in.
+Each operation takes the settings of the process it runs in, a reporter, and then values; it returns a value. Values
+and results must be types that pydantic can write as JSON. Paths in them are paths on the machine.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from bench.errors import NightbenchError
 from bench.record import Calibration, HostFacts, LmEvalRecord, NightRecord, PlannedRun, RunRecord
@@ -16,8 +16,7 @@ from bench.suite.engine import Engine
 from bench.suite.machine import Machine
 from bench.suite.model import Model
 from bench.suite.scenario import Scenario
-from infra.agent import prepare as preparing
-from infra.agent.prepare import Prepared
+from infra.agent.prepare import Prepared, PrepareRequest, hub_of, prepare_engine_and_model
 from infra.engines import install, server
 from infra.engines.server import EngineAt, RunningServer, ServerRequest
 from infra.hardware import preflight, volume_mount
@@ -25,8 +24,8 @@ from infra.hardware.host_facts import read_host
 from infra.hardware.preflight import Fitness, MachineRequirements
 from infra.loadgen.night_calibration import calibrate_night
 from infra.measurement import lm_eval
-from infra.measurement import run as measuring
 from infra.measurement.run import RunContext
+from infra.measurement.run import measure as measure_run
 from infra.models.bucket_transfer import put_pieces
 from infra.models.models import PreparedModel, list_files
 from infra.models.parts import CachedFile, CachedModel, Part, UploadResult
@@ -34,158 +33,185 @@ from infra.reporting import Reporter
 from infra.settings import Settings
 from infra.storage import store
 
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A declared operation; `leaves_results`: files for the night's folder are on the machine after it."""
+
+    function: Callable[..., Any]
+    leaves_results: bool
+
+
+_declared: dict[str, Operation] = {}
+OPERATIONS = MappingProxyType(_declared)  # by the function's name; a machine runs nothing else
+
+
+@overload
+def operation(function: F) -> F: ...
+
+
+@overload
+def operation(*, leaves_results: bool) -> Callable[[F], F]: ...
+
+
+def operation(function: Callable[..., Any] | None = None, *, leaves_results: bool = False) -> Callable[..., Any]:
+    """Declare a function as an operation, so that it can be run on a machine by its name."""
+
+    def declare(declared: F) -> F:
+        _declared[declared.__name__] = Operation(declared, leaves_results)
+        return declared
+
+    return declare if function is None else declare(function)
+
 
 @dataclass(frozen=True)
 class MachinePaths:
-    """Where a machine keeps a night, and what the machine is."""
+    """Where a machine keeps a night, and the facts of its host."""
 
     data: Path
     machine: Path  # pid files and logs of what runs under one lease
     host: HostFacts
-    scratch: Path | None = None  # a large disk of the machine's own, where it has one
+    scratch: Path | None = None  # a large local disk of the machine, if it has one
 
 
 @dataclass(frozen=True)
 class PrepareOptions:
-    """For which lease a machine is made ready, and what may be done for that.
+    """The lease that a machine is prepared for, where the model goes, and where it may come from.
 
-    `is_rented`: it is ours alone, so docker is installed, settings are changed and an empty disk is formatted.
+    `is_rented`: the machine is ours alone, so docker may be installed on it.
     """
 
     lease_id: str
     is_rented: bool
     scratch: Path | None = None
     volume: Path | None = None  # keeps the model between nights
-    kept: CachedModel | None = None  # the model in a bucket, which is asked before the hub
-    with_lm_eval: bool = False  # the harness's environment is made as well
+    cached_model: CachedModel | None = None  # the model in a bucket, which is tried before the hub
+    with_lm_eval: bool = False  # install the environment of lm-eval as well
 
 
-def check_machine(reporter: Reporter, asked: Machine, is_rented: bool) -> Fitness:
-    """Look whether the machine is what the suite asks for, made so where it is rented; else MachineUnfitError."""
-    demand = MachineRequirements(
-        folder=str(Settings().data.absolute()), gpu_count=asked.gpu_count, gpu=asked.gpu, is_rented=is_rented
+@operation
+def check_machine(settings: Settings, reporter: Reporter, required: Machine, is_rented: bool) -> Fitness:
+    """Check the machine against the suite; on a rented one, change settings and disks to fit. MachineUnfitError."""
+    requirements = MachineRequirements(
+        folder=str(settings.data.absolute()), gpu_count=required.gpu_count, gpu=required.gpu, is_rented=is_rented
     )
-    return preflight.check_machine(demand, reporter.say)
+    return preflight.check_machine(requirements, reporter.say)
 
 
-def find_site(reporter: Reporter, machine_id: str) -> MachinePaths:
-    """Make the place for what runs under a lease, and look at the machine."""
-    del reporter
-    data = Settings().data.absolute()
+@operation(leaves_results=True)
+def prepare_paths(settings: Settings, _reporter: Reporter, machine_id: str) -> MachinePaths:
+    """Create the folder for what runs under a lease, and read the facts of the host."""
+    data = settings.data.absolute()
     machine = data / "machines" / machine_id
     machine.mkdir(parents=True, exist_ok=True)
     return MachinePaths(data, machine, read_host())
 
 
-def ready_engine(reporter: Reporter, engine: Engine, is_rented: bool) -> EngineAt:
-    """Find the engine that the suite asks for, or install it; on a rented machine docker may be installed for it."""
-    return install.ready_engine(engine, Settings(), reporter.say, is_rented=is_rented)
+@operation
+def ready_engine(settings: Settings, reporter: Reporter, engine: Engine, is_rented: bool) -> EngineAt:
+    """Find or install the suite's engine; on a rented machine docker may be installed for it."""
+    return install.ready_engine(engine, settings, reporter.say, is_rented=is_rented)
 
 
-def prepare(reporter: Reporter, engine: Engine, model: Model, terms: PrepareOptions) -> Prepared:
-    """Put the engine and the weights on the machine, at the same time; the first failure ends the other."""
-    settings = Settings()
-    asked = preparing.PrepareRequest(
+@operation
+def prepare(settings: Settings, reporter: Reporter, engine: Engine, model: Model, options: PrepareOptions) -> Prepared:
+    """Install the engine and download the model at the same time; the first failure stops the other."""
+    disk = options.volume or options.scratch or settings.data.absolute()
+    request = PrepareRequest(
         engine=engine,
         source=model.source,
-        models=Path(model.cache) if model.cache else _disk_for_models(terms, settings) / "models",
-        lease_id=terms.lease_id,
-        is_rented=terms.is_rented,
-        kept=terms.kept,
-        with_lm_eval=terms.with_lm_eval,
+        models=Path(model.cache) if model.cache else disk / "models",
+        lease_id=options.lease_id,
+        is_rented=options.is_rented,
+        cached_model=options.cached_model,
+        with_lm_eval=options.with_lm_eval,
     )
-    return preparing.prepare(asked, settings, reporter.say)
+    return prepare_engine_and_model(request, settings, reporter.say)
 
 
-def _disk_for_models(terms: PrepareOptions, settings: Settings) -> Path:
-    return terms.volume or terms.scratch or settings.data.absolute()
+@operation
+def mount_volume(settings: Settings, reporter: Reporter, label: str) -> Path:
+    """Mount the attached volume with this label and return its folder; MachineUnfitError if that fails."""
+    return volume_mount.mount_volume(label, settings.data.absolute() / "volumes" / label, reporter.say)
 
 
-def mount_volume(reporter: Reporter, label: str) -> Path:
-    """Mount the volume with this label, which the cloud has attached, and return where; else MachineUnfitError."""
-    return volume_mount.mount_volume(label, Settings().data.absolute() / "volumes" / label, reporter.say)
-
-
-def list_model(reporter: Reporter, model: PreparedModel) -> tuple[CachedFile, ...]:
-    """Every file of a model that was put there, with its hash."""
-    del reporter
+@operation
+def list_model(_settings: Settings, _reporter: Reporter, model: PreparedModel) -> tuple[CachedFile, ...]:
+    """Every file of a prepared model with its size and SHA-256."""
     return list_files(model.path)
 
 
+@operation
 def keep_model(
-    reporter: Reporter, model: PreparedModel, pieces: tuple[Part, ...], seconds: float, lease_id: str
+    settings: Settings,
+    reporter: Reporter,
+    model: PreparedModel,
+    pieces: tuple[Part, ...],
+    seconds: float,
+    lease_id: str,
 ) -> UploadResult:
-    """Upload these pieces of a model within so many seconds; what was not is said, not raised."""
-    sent = put_pieces(model.path, pieces, seconds, preparing.hub_of(Settings(), lease_id))
-    reporter.say(f"uploaded {sent.bytes / 1e9:.2f} GB of {model.name}")
-    return sent
+    """Upload these pieces of a model within so many seconds; a failure is returned, not raised."""
+    uploaded = put_pieces(model.path, pieces, seconds, hub_of(settings, lease_id))
+    reporter.say(f"uploaded {uploaded.bytes / 1e9:.2f} GB of {model.name}")
+    return uploaded
 
 
-def calibrate(reporter: Reporter, night: NightRecord) -> Calibration:
-    """Measure the load client's own error on this machine, or find what it was calibrated for."""
-    settings = Settings()
+@operation(leaves_results=True)
+def calibrate(settings: Settings, reporter: Reporter, night: NightRecord) -> Calibration:
+    """Measure the load client's own error on this machine, or read the calibration that the night already has."""
     return calibrate_night(settings.data.absolute(), night, settings.cache, reporter.say)
 
 
-def bring_up(reporter: Reporter, context: RunContext, run: PlannedRun, engine: EngineAt) -> RunningServer:
-    """Start a server for this run's scenario and return once it is ready; a ServerStartError has its log's words."""
+@operation(leaves_results=True)
+def bring_up(
+    settings: Settings, reporter: Reporter, context: RunContext, run: PlannedRun, engine: EngineAt
+) -> RunningServer:
+    """Start a server for this run's scenario and return once it is ready; ServerStartError quotes its log."""
     servers = store.night_folder(context.data, context.night.night) / "servers"
     count = len(list(servers.glob(f"{run.scenario.server_id}-*.log")))
-    what = ServerRequest(
+    request = ServerRequest(
         engine=engine,
         scenario=run.scenario,
         model=context.model.path,
         machine=context.machine,
         log=servers / f"{run.scenario.server_id}-{count}.log",
         lease_id=context.lease.lease_id,
-        port=Settings().engine_port,
+        port=settings.engine_port,
         ready_timeout_s=context.night.suite.ready_timeout_s,
     )
-    return server.bring_up(what, reporter.say)
+    return server.bring_up(request, reporter.say)
 
 
-def is_serving(reporter: Reporter, running: RunningServer) -> bool:
-    """Whether a server still answers."""
-    del reporter
+@operation
+def is_serving(_settings: Settings, _reporter: Reporter, running: RunningServer) -> bool:
+    """Whether a server still answers health checks."""
     return server.is_serving(running)
 
 
+@operation(leaves_results=True)
 def measure(
-    reporter: Reporter, context: RunContext, run: PlannedRun, running: RunningServer | NightbenchError
+    _settings: Settings,
+    reporter: Reporter,
+    context: RunContext,
+    run: PlannedRun,
+    running: RunningServer | NightbenchError,
 ) -> RunRecord:
-    """Measure one run into its run folder; a failure that we understand is a record as well."""
-    return measuring.measure(context, run, running, reporter.progress)
+    """Measure one run into its run folder; a NightbenchError becomes a record with outcome `failed`."""
+    return measure_run(context, run, running, reporter.progress)
 
 
-def ask_tasks(reporter: Reporter, context: RunContext, scenario: Scenario, running: RunningServer) -> LmEvalRecord:
-    """Ask a server the suite's tasks of lm-eval, into a folder of its own; one that gives no score has a reason."""
-    return lm_eval.ask_tasks(context, scenario, running, reporter.say)
+@operation(leaves_results=True)
+def ask_tasks(
+    settings: Settings, reporter: Reporter, context: RunContext, scenario: Scenario, running: RunningServer
+) -> LmEvalRecord:
+    """Run the suite's lm-eval tasks against a server, into their own folder; a task without a score has a reason."""
+    return lm_eval.ask_tasks(context, scenario, running, settings, reporter.say)
 
 
-def shut_down(reporter: Reporter, running: RunningServer) -> None:
-    """Stop the server's whole process tree; safe to repeat."""
+@operation(leaves_results=True)
+def shut_down(_settings: Settings, reporter: Reporter, running: RunningServer) -> None:
+    """Stop the server's whole process tree; may be repeated."""
     server.stop(running)
     reporter.say(f"server {running.pid} is stopped")
-
-
-# What a machine can be asked for by name. Nothing else runs on one as an errand.
-OPERATIONS: MappingProxyType[str, Callable[..., Any]] = MappingProxyType(
-    {
-        operation.__name__: operation
-        for operation in (
-            find_site,
-            check_machine,
-            ready_engine,
-            mount_volume,
-            prepare,
-            list_model,
-            keep_model,
-            calibrate,
-            bring_up,
-            is_serving,
-            measure,
-            ask_tasks,
-            shut_down,
-        )
-    }
-)

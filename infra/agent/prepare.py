@@ -1,4 +1,4 @@
-"""Put everything on a machine that a night needs, at the same time where that can be: engine and model side by side."""
+"""Install the engine, download the model and build the environment of lm-eval on a machine, at the same time."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -24,16 +24,16 @@ Job = Callable[[], Any]
 
 @dataclass(frozen=True)
 class JobResults:
-    """What each job gave, and the seconds it took."""
+    """What each job returned, and the seconds it took."""
 
-    answers: dict[str, Any]
+    results: dict[str, Any]
     stage_s: dict[str, float]
 
 
-def together(jobs: Mapping[str, Job]) -> JobResults:
-    """Do these jobs at the same time; the first that fails ends the others and is raised.
+def run_in_parallel(jobs: Mapping[str, Job]) -> JobResults:
+    """Run these jobs at the same time; the first failure stops the others and is raised.
 
-    When this returns or raises, no thread of it and no program that a job waited for is left.
+    When this returns or raises, its threads have ended, and so have the programs that a job waited for.
     """
     stops = {name: cancellation.Stop() for name in jobs}
     stage_s: dict[str, float] = {}
@@ -49,20 +49,20 @@ def together(jobs: Mapping[str, Job]) -> JobResults:
     with ThreadPoolExecutor(max(1, len(jobs)), thread_name_prefix="prepare") as pool:
         running = {pool.submit(one, name): name for name in jobs}
         try:
-            answers = {running[done]: done.result() for done in as_completed(running)}
+            results = {running[done]: done.result() for done in as_completed(running)}
         except BaseException:
             for stop in stops.values():
                 stop.ask()
             raise
-    return JobResults(answers, stage_s)
+    return JobResults(results, stage_s)
 
 
 @dataclass(frozen=True)
 class PrepareRequest:
-    """What a night needs on its machine, and where models go.
+    """What to prepare for a night, and the folder for models.
 
-    `is_rented`: the machine is ours alone, so docker may be installed. `lease_id` marks what is started. `kept` is the
-    model in a bucket.
+    `is_rented`: the machine is ours alone, so docker may be installed on it. `lease_id` marks the processes that are
+    started. `cached_model`: the model in a bucket, which is tried before the hub.
     """
 
     engine: Engine
@@ -70,15 +70,15 @@ class PrepareRequest:
     models: Path
     lease_id: str
     is_rented: bool = False
-    kept: CachedModel | None = None
+    cached_model: CachedModel | None = None
     with_lm_eval: bool = False
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """The engine and the weights on this machine, and how long each took, one beside the other.
+    """The engine and the model on this machine, and how long each took; they were prepared at the same time.
 
-    `stage_s` has `engine` and `model`, and `lm-eval` where that was asked for.
+    `stage_s` has `engine` and `model`, and `lm-eval` where that was requested.
     """
 
     engine: EngineAt
@@ -87,26 +87,26 @@ class Prepared:
 
 
 def hub_of(settings: Settings, lease_id: str) -> Hub:
-    """The hub that these settings name; what is started to ask it bears the lease's mark."""
+    """The hub that these settings name; its processes carry the lease's mark."""
     return Hub(settings.hub_endpoint, lease_id=lease_id, stall_s=settings.hub_stall_s)
 
 
-def prepare(asked: PrepareRequest, settings: Settings, say: Say) -> Prepared:
-    """Install the engine beside the download of the model; repeating it finds both, and verifies the model."""
-    hub = hub_of(settings, asked.lease_id)
+def prepare_engine_and_model(request: PrepareRequest, settings: Settings, say: Say) -> Prepared:
+    """Install the engine while the model is downloaded; a repeated call finds both and verifies the model."""
+    hub = hub_of(settings, request.lease_id)
     jobs: dict[str, Job] = {
-        "engine": lambda: ready_engine(asked.engine, settings, say, is_rented=asked.is_rented),
-        "model": lambda: prepare_model(asked.source, asked.models, say, hub, asked.kept),
+        "engine": lambda: ready_engine(request.engine, settings, say, is_rented=request.is_rented),
+        "model": lambda: prepare_model(request.source, request.models, say, hub, request.cached_model),
     }
-    if asked.with_lm_eval:
+    if request.with_lm_eval:
         jobs["lm-eval"] = lambda: _try_lm_eval(settings, say)
-    done = together(jobs)
-    return Prepared(done.answers["engine"], done.answers["model"], done.stage_s)
+    done = run_in_parallel(jobs)
+    return Prepared(done.results["engine"], done.results["model"], done.stage_s)
 
 
 def _try_lm_eval(settings: Settings, say: Say) -> None:
-    """Make the harness's environment while the model comes; no night ends because it cannot be made."""
+    """Build the environment of lm-eval; a failure does not end the night, since the tasks try again."""
     try:
         ready_lm_eval(settings, say)
     except (EngineBuildError, NoSpaceError) as error:
-        say(f"the environment of lm-eval cannot be made yet: {error}")
+        say(f"the environment of lm-eval could not be built: {error}; the night tries again before its tasks")

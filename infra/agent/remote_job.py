@@ -1,9 +1,10 @@
-"""An errand: one verb carried out on a machine by a process of its own, arguments and answer as JSON in a folder.
+"""Remote job: one operation run on a machine in a process of its own; arguments and answer are JSON files in a folder.
 
-arguments.json  the verb and its arguments                answer.json  what came of it, written last
-log             each line JSON: {"say": ...} or {"progress": ...}; any other line is what a program printed
+arguments.json  {"verb": the operation's name, "arguments": [...]}, written before the process starts
+answer.json     the result, the error or the traceback, written last and in one step
+log             one JSON object a line, {"say": ...} or {"progress": ...}; any other line is a program's own output
 
-Both sides read JSON by the verb's own annotations: nothing that a machine says can run code here.
+Both sides parse the JSON by the operation's own type annotations, so an answer cannot make this side run code.
 """
 
 import functools
@@ -23,62 +24,62 @@ from bench.errors import NightbenchError, RemoteJobCrashedError
 from infra.agent.operations import OPERATIONS
 from infra.no_telemetry import quiet_environment
 from infra.reporting import Reporter
+from infra.settings import Settings
 
 ARGUMENTS, ANSWER = "arguments.json", "answer.json"
+PARAMETERS_BEFORE_VALUES = 2  # settings and reporter, which belong to the process and are not sent
 
-Verb = Callable[..., Any]
+OperationFunction = Callable[..., Any]
 
 
-def write_arguments(operation: Verb, arguments: tuple[Any, ...]) -> bytes:
-    """What a machine is sent: the verb's name, and each argument by its annotation."""
-    packed = [_pack(hint, value) for hint, value in zip(_hints(operation)[0], arguments, strict=True)]
+def write_arguments(operation: OperationFunction, arguments: tuple[Any, ...]) -> bytes:
+    """The content of arguments.json."""
+    packed = [_pack(adapter, value) for adapter, value in zip(_adapters(operation)[0], arguments, strict=True)]
     return json.dumps({"verb": operation.__name__, "arguments": packed}).encode()
 
 
-def read_arguments(text: bytes) -> tuple[Verb, list[Any]]:
-    """The verb and its arguments; KeyError where there is no such verb, ValidationError where they are not its own."""
-    asked = json.loads(text)
-    operation = OPERATIONS[asked["verb"]]
-    return operation, [_unpack(hint, one) for hint, one in zip(_hints(operation)[0], asked["arguments"], strict=True)]
+def read_arguments(text: bytes) -> tuple[OperationFunction, list[Any]]:
+    """The operation and its arguments; KeyError for an unknown operation, ValidationError for a wrong argument."""
+    job = json.loads(text)
+    operation = OPERATIONS[job["verb"]].function
+    packed = zip(_adapters(operation)[0], job["arguments"], strict=True)
+    return operation, [_unpack(adapter, value) for adapter, value in packed]
 
 
-def write_answer(operation: Verb, answer: object) -> bytes:
-    """What a machine answers: a value of the verb's kind, an error that we understand, or a crash's traceback."""
-    if isinstance(answer, BaseException) and not isinstance(answer, NightbenchError):
-        said = "".join(traceback.format_exception(answer))
-        return json.dumps({"crashed": said}).encode()
-    return json.dumps(_pack(_hints(operation)[1], answer)).encode()
+def write_answer(operation: OperationFunction, result: object) -> bytes:
+    """The content of answer.json: a result, a NightbenchError, or the traceback of any other exception."""
+    if isinstance(result, BaseException) and not isinstance(result, NightbenchError):
+        return json.dumps({"crashed": "".join(traceback.format_exception(result))}).encode()
+    return json.dumps(_pack(_adapters(operation)[1], result)).encode()
 
 
-def read_answer(operation: Verb, text: bytes, machine: str) -> Any:
-    """The verb's answer; the error that it ended with is raised here as there, and ErrandCrashedError for a crash."""
+def read_answer(operation: OperationFunction, text: bytes, machine: str) -> Any:
+    """The operation's result; raises its NightbenchError, or RemoteJobCrashedError for any other exception there."""
     try:
         answer = json.loads(text)
         if "crashed" in answer:
             raise RemoteJobCrashedError(f"{operation.__name__} crashed on {machine}: {answer['crashed']}")
-        found = _unpack(_hints(operation)[1], answer)
+        result = _unpack(_adapters(operation)[1], answer)
     except (ValueError, KeyError, TypeError) as error:
-        raise RemoteJobCrashedError(
-            f"what {machine} answers to {operation.__name__} cannot be read: {error}"
-        ) from error
-    if isinstance(found, NightbenchError):
-        raise found
-    return found
+        raise RemoteJobCrashedError(f"{machine}: the answer to {operation.__name__} cannot be read: {error}") from error
+    if isinstance(result, NightbenchError):
+        raise result
+    return result
 
 
 @functools.cache
-def _hints(operation: Verb) -> tuple[list[TypeAdapter[Any]], TypeAdapter[Any]]:
-    """How each argument after the listener is written, and the answer."""
+def _adapters(operation: OperationFunction) -> tuple[list[TypeAdapter[Any]], TypeAdapter[Any]]:
+    """How each argument is written as JSON, and how the result is."""
     hints = get_type_hints(operation)
-    names = list(signature(operation).parameters)[1:]
+    names = list(signature(operation).parameters)[PARAMETERS_BEFORE_VALUES:]
     return [_adapter(hints[name]) for name in names], _adapter(hints["return"])
 
 
 def _adapter(hint: Any) -> TypeAdapter[Any]:
-    """A hint's values as JSON; errors go another way, since they are no values of pydantic's."""
+    """How values of a type are written as JSON; pydantic cannot write errors, so `_pack` does."""
     if get_origin(hint) in (Union, types.UnionType):
-        kept = [one for one in get_args(hint) if not (isinstance(one, type) and issubclass(one, NightbenchError))]
-        hint = functools.reduce(lambda left, right: left | right, kept)
+        members = [one for one in get_args(hint) if not (isinstance(one, type) and issubclass(one, NightbenchError))]
+        hint = functools.reduce(lambda left, right: left | right, members)
     return TypeAdapter(hint)
 
 
@@ -90,56 +91,57 @@ def _pack(adapter: TypeAdapter[Any], value: object) -> dict[str, Any]:
 
 def _unpack(adapter: TypeAdapter[Any], packed: dict[str, Any]) -> Any:
     if "error" in packed:
-        return _error(**packed)
-    # From text again: the strict values of ours take lists for tuples and strings for paths only in JSON.
+        return _rebuild_error(packed["error"], message=str(packed["said"]), stage=packed["stage"])
+    # From text again: strict models accept lists for tuples and strings for paths only in JSON.
     return adapter.validate_json(json.dumps(packed["value"]))
 
 
-def _error(error: str, said: str, stage: str | None) -> NightbenchError:
-    kind = getattr(errors, error, NightbenchError)
+def _rebuild_error(name: str, message: str, stage: str | None) -> NightbenchError:
+    kind = getattr(errors, name, NightbenchError)
     if not (isinstance(kind, type) and issubclass(kind, NightbenchError)):
         kind = NightbenchError
-    made = kind(str(said))
-    made.stage = stage
-    return made
+    error = kind(message)
+    error.stage = stage
+    return error
 
 
 def read_line(line: str, reporter: Reporter) -> None:
-    """Pass on one line of an errand's log."""
+    """Pass one line of a job's log on to a reporter."""
     try:
-        told = json.loads(line)
-        if set(told) == {"progress"}:
-            reporter.progress(float(told["progress"]))
+        entry = json.loads(line)
+        if set(entry) == {"progress"}:
+            reporter.progress(float(entry["progress"]))
             return
-        line = str(told["say"])
+        line = str(entry["say"])
     except (ValueError, KeyError, TypeError):
-        pass  # what a program printed
+        pass  # a program's own output
     reporter.say(line)
 
 
-def carry_out(folder: Path) -> int:
-    """Do what the folder's arguments ask for and leave the answer there; 1 where it crashed."""
+def run_job(folder: Path, settings: Settings) -> int:
+    """Run the operation of the folder's arguments.json and write answer.json; returns 1 if it crashed, else 0."""
 
-    def tell(**words: object) -> None:
-        sys.stdout.write(json.dumps(words) + "\n")
+    def log(**entry: object) -> None:
+        sys.stdout.write(json.dumps(entry) + "\n")
         sys.stdout.flush()
 
     operation, arguments = read_arguments((folder / ARGUMENTS).read_bytes())
-    answer: object
+    reporter = Reporter(lambda line: log(say=line), lambda share: log(progress=share))
+    result: object
     try:
-        answer = operation(Reporter(lambda line: tell(say=line), lambda share: tell(progress=share)), *arguments)
-    except Exception as error:  # noqa: BLE001 - said to whoever asked, who raises it
-        answer = error
+        result = operation(settings, reporter, *arguments)
+    except Exception as error:  # noqa: BLE001 - the answer carries it to the caller, which raises it
+        result = error
     aside = folder / f"{ANSWER}.tmp"
-    aside.write_bytes(write_answer(operation, answer))
+    aside.write_bytes(write_answer(operation, result))
     aside.replace(folder / ANSWER)
-    return int(isinstance(answer, Exception) and not isinstance(answer, NightbenchError))
+    return int(isinstance(result, Exception) and not isinstance(result, NightbenchError))
 
 
 def main() -> int:
     """`python -m infra.agent.remote_job FOLDER`."""
     quiet_environment()
-    return carry_out(Path(sys.argv[1]))
+    return run_job(Path(sys.argv[1]), Settings())
 
 
 if __name__ == "__main__":

@@ -24,6 +24,6 @@ def ready_engine(engine: Engine, settings: Settings, say: Say, *, is_rented: boo
 def own_engine(settings: Settings, say: Say) -> EngineAt:
     """The engine that the settings name, else the one of our own environment, which is built where it is not there."""
     if settings.vllm_executable is not None:
-        return EngineAt(settings.vllm_executable.absolute(), build=None)
+        return EngineAt(settings.vllm_executable.absolute(), build=None, vllm_rs=settings.vllm_rs)
     built = ensure_engine(LOCK, settings.cache, say)
-    return EngineAt(built.vllm, built.build)
+    return EngineAt(built.vllm, built.build, vllm_rs=settings.vllm_rs)

@@ -38,6 +38,7 @@ class EngineAt:
     build: str | None
     image: str | None = None
     cache: Path | None = None
+    vllm_rs: Path | None = None  # the Rust client that the settings name; None: see infra/loadgen/vllm_rs.py
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,7 @@ def ground(engine: EngineAt, cache: Path, say: Say) -> Iterator[CrosscheckSetup]
 def drivers(engine: EngineAt) -> tuple[Driver, ...]:
     """The clients that are here, the meter first; the Rust client only where there is one."""
     try:
-        find_vllm_rs(engine.executable)
+        find_vllm_rs(engine)
     except LoadDriverError:
         return ("meter", "vllm-bench")
     return ("meter", "vllm-bench", "vllm-rs-bench")
@@ -160,7 +160,7 @@ def _argv(engine: EngineAt, scenario: Scenario, target: LoadTarget, work: Path) 
         return vllm_bench_argv(engine.executable, scenario, target, SEED, result)
     if driver == "vllm-rs-bench":
         load.mkdir()
-        return vllm_rs_bench_argv(find_vllm_rs(engine.executable), scenario, target, SEED, result)
+        return vllm_rs_bench_argv(find_vllm_rs(engine), scenario, target, SEED, result)
     plan, meter = work / "plan.json", work / "meter.pyz"
     plan.write_text(json.dumps(meter_plan(scenario, target, SEED, TIMEOUT_S)))
     bundle(meter)

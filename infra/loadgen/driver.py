@@ -57,7 +57,7 @@ def driver_argv(what: LoadJob, server: RunningServer) -> tuple[str, ...]:
         raise LoadDriverError(f"the {driver} driver is part of an engine in a virtual environment: take the meter")
     if driver != "meter":
         build, client = (
-            (vllm_bench_argv, engine) if driver == "vllm-bench" else (vllm_rs_bench_argv, find_vllm_rs(engine))
+            (vllm_bench_argv, engine) if driver == "vllm-bench" else (vllm_rs_bench_argv, find_vllm_rs(server.engine))
         )
         return build(client, what.scenario, what.target, what.seed, load.resolve() / "result.json")
     plan = what.run_folder / "load-plan.json"

@@ -1,4 +1,4 @@
-"""vLLM's Rust client: an executable inside some of vLLM's wheels, and runnable without the rest of them."""
+"""vLLM's Rust client: an executable inside some of vLLM's wheels, which runs without the rest of the wheel."""
 
 import os
 import shutil
@@ -6,38 +6,37 @@ import subprocess
 from pathlib import Path
 
 from bench.errors import LoadDriverError
-from infra.settings import Settings
+from infra.engines.server import EngineAt
 
-PATIENCE_S = 20.0
+TIMEOUT_S = 20.0
 
 
-def find_vllm_rs(engine: Path) -> Path:
-    """The client that NIGHTBENCH_VLLM_RS names, else that of the engine's own package, else the one on PATH.
+def find_vllm_rs(engine: EngineAt) -> Path:
+    """The client that NIGHTBENCH_VLLM_RS names, else the one in the engine's package, else the one on PATH.
 
-    Raises LoadDriverError where there is none.
+    Raises LoadDriverError if there is none, or if the named one cannot be executed.
     """
-    named = Settings().vllm_rs
-    if named is not None:
-        if not os.access(named, os.X_OK):
-            raise LoadDriverError(f"NIGHTBENCH_VLLM_RS names {named}, which cannot be run")
-        return named.absolute()
-    packaged = sorted(engine.parent.parent.glob("lib/python*/site-packages/vllm/vllm-rs"))
+    if engine.vllm_rs is not None:
+        if not os.access(engine.vllm_rs, os.X_OK):
+            raise LoadDriverError(f"NIGHTBENCH_VLLM_RS={engine.vllm_rs} is missing or not executable")
+        return engine.vllm_rs.absolute()
+    packaged = sorted(engine.executable.parent.parent.glob("lib/python*/site-packages/vllm/vllm-rs"))
     found = str(packaged[0]) if packaged else shutil.which("vllm-rs")
     if found is None:
         raise LoadDriverError(
-            "there is no vllm-rs, and this engine's wheel has none: take the file vllm/vllm-rs out of a wheel of "
-            "vLLM 0.33.0 or later, make it executable, and set NIGHTBENCH_VLLM_RS to it or put it on PATH"
+            "vllm-rs was not found, and this engine's wheel does not contain it: extract vllm/vllm-rs from a wheel "
+            "of vLLM 0.33.0 or later, make it executable, and set NIGHTBENCH_VLLM_RS to its path or put it on PATH"
         )
     return Path(found)
 
 
 def vllm_rs_version(executable: Path) -> str | None:
-    """Its version as it says it; None where it does not."""
+    """The version that the client reports; None if it reports none."""
     try:
-        said = subprocess.run(
-            [str(executable), "--version"], capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        done = subprocess.run(
+            [str(executable), "--version"], capture_output=True, text=True, timeout=TIMEOUT_S, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    words = said.stdout.split()
-    return words[-1] if said.returncode == 0 and words else None
+    words = done.stdout.split()
+    return words[-1] if done.returncode == 0 and words else None

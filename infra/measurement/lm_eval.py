@@ -42,7 +42,9 @@ class _Asking:
     until: float
 
 
-def ask_tasks(context: RunContext, scenario: Scenario, running: RunningServer, say: Say) -> LmEvalRecord:
+def ask_tasks(
+    context: RunContext, scenario: Scenario, running: RunningServer, settings: Settings, say: Say
+) -> LmEvalRecord:
     """Ask every task of the suite and return the record, which is then on disk; never fails for the harness's sake.
 
     `scenario` is any of this server's. Nothing of the harness is left running. The suite must have tasks.
@@ -53,7 +55,7 @@ def ask_tasks(context: RunContext, scenario: Scenario, running: RunningServer, s
     partial = store.start_folder(store.lm_eval_folder(context.data, context.night.night, scenario.server_id))
     started_at = datetime.now(UTC)
     try:
-        command = ready_lm_eval(Settings(), say)  # building it takes none of the tasks' time
+        command = ready_lm_eval(settings, say)  # building it takes none of the tasks' time
         here = _Asking(context, scenario, running, asked, partial, command, time.monotonic() + asked.timeout_s)
         tasks = tuple(_told(_ask(here, task), say) for task in asked.tasks)
     except NightbenchError as error:

@@ -40,4 +40,4 @@ def test_without_the_rust_client_its_runs_fail_and_say_where_to_get_it(
     reasons = run_sql(house.data, "SELECT DISTINCT stage, reason FROM failures").dicts()
     assert summary.verdicts == {"failed": 2}
     assert [row["stage"] for row in reasons] == ["load-drive"]
-    assert str(reasons[0]["reason"]).endswith("nowhere, which cannot be run")
+    assert str(reasons[0]["reason"]).endswith("nowhere is missing or not executable")

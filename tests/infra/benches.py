@@ -1,4 +1,4 @@
-"""A bench on any machine, made as a night makes it."""
+"""A run context on any machine, made as a night makes it."""
 
 from bench.record import Calibration, LeaseFacts, Lineage, NightRecord
 from bench.suite.engine import Engine
@@ -12,7 +12,7 @@ from infra.reporting import Reporter
 
 
 def model_on(machine: Executor, reporter: Reporter, source: str) -> PreparedModel:
-    """Put a model on a machine, beside an engine that is there already."""
+    """Prepare a model on a machine that already has its engine."""
     engine = Engine(version="0.32.0", max_model_len=4096)
     return machine.run(
         operations.prepare, reporter, engine, Model(name="m", source=source), PrepareOptions("lease-0001", False)
@@ -20,12 +20,12 @@ def model_on(machine: Executor, reporter: Reporter, source: str) -> PreparedMode
 
 
 def make_context(machine: Executor, reporter: Reporter, night: NightRecord, lease_id: str) -> RunContext:
-    site = machine.run(operations.find_site, reporter, lease_id)
+    paths = machine.run(operations.prepare_paths, reporter, lease_id)
     return RunContext(
-        data=site.data,
+        data=paths.data,
         night=night,
-        machine=site.machine,
-        host=site.host,
+        machine=paths.machine,
+        host=paths.host,
         model=model_on(machine, reporter, night.suite.model.source),
         calibration=Calibration(reason="none"),
         lease=LeaseFacts(lease_id=lease_id, cloud="test", machine_id=lease_id, usd_per_hour=0.0),

@@ -1,4 +1,4 @@
-"""A machine at the other end of SSH does what this computer does: the same verbs, as processes of its own."""
+"""An SshExecutor runs the same operations as a LocalExecutor, each in a process of its own on the machine."""
 
 import hashlib
 import io
@@ -33,12 +33,13 @@ from infra.remote.deploy import ROOT, make_archive
 from infra.remote.host import Access
 from infra.remote.ssh_host import SshHost
 from infra.reporting import Reporter
+from infra.settings import Settings
 from tasks.planning import make_night
 from tests.emulators.sshd import Sshd, make_key, running_machine
 from tests.infra.benches import make_context, model_on
 
 LEASE = "lease-0001"
-NO_ENGINE = ("NIGHTBENCH_VLLM_EXECUTABLE", "/bin/false")  # no test here serves anything
+NO_ENGINE = ("NIGHTBENCH_VLLM_EXECUTABLE", "/bin/false")  # no test here starts a server
 SUITE = """
 name = "machine"
 [model]
@@ -57,15 +58,15 @@ trace = "arrivals.csv"
 """
 
 
-class Heard:
-    """What was said and how far it got."""
+class Recorded:
+    """Lines and shares that were reported."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.shares: list[float] = []
 
     @property
-    def listener(self) -> Reporter:
+    def reporter(self) -> Reporter:
         return Reporter(self.lines.append, self.shares.append)
 
 
@@ -82,7 +83,7 @@ def sshd(tmp_path: Path, keys: tuple[Path, str]) -> Iterator[Sshd]:
 
 
 def installers() -> dict[str, str]:
-    """What this computer tells its installers, which a machine of the same network needs as well."""
+    """The variables of this computer's package installers, which a machine on the same network needs as well."""
     return {name: value for name, value in os.environ.items() if name.startswith(("UV_", "PIP_", "SSL_"))}
 
 
@@ -97,7 +98,7 @@ def machine(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv("NIGHTBENCH_DATA", str(tmp_path / "data"))
     monkeypatch.setenv(*NO_ENGINE)
     if request.param == "local":
-        return LocalExecutor()
+        return LocalExecutor(Settings())
     return far(request.getfixturevalue("sshd"), request.getfixturevalue("keys"), tmp_path / "data")
 
 
@@ -107,36 +108,36 @@ def night_of(tmp_path: Path) -> NightRecord:
     return make_night(tmp_path / "suite.toml", "local", poc=False)
 
 
-def test_every_machine_gives_values_and_raises_what_went_wrong(machine: Executor) -> None:
-    heard = Heard()
+def test_every_executor_returns_results_and_raises_errors(machine: Executor) -> None:
+    recorded = Recorded()
 
-    site = machine.run(operations.find_site, heard.listener, "machine-1")
-    model = model_on(machine, heard.listener, "generated:tiny?seed=0")
+    paths = machine.run(operations.prepare_paths, recorded.reporter, "machine-1")
+    model = model_on(machine, recorded.reporter, "generated:tiny?seed=0")
     with pytest.raises(ModelError, match="is no model source") as caught:
-        model_on(machine, heard.listener, "moon:tiny")
+        model_on(machine, recorded.reporter, "moon:tiny")
     machine.collect_and_clean()
 
-    assert site.machine == site.data / "machines" / "machine-1"
-    assert site.host.cpu_count > 0
-    assert (model.path.parent, model.vocab_size > 0) == (site.data / "models", True)
-    assert f"writing the model tiny to {model.path}" in heard.lines
+    assert paths.machine == paths.data / "machines" / "machine-1"
+    assert paths.host.cpu_count > 0
+    assert (model.path.parent, model.vocab_size > 0) == (paths.data / "models", True)
+    assert f"writing the model tiny to {model.path}" in recorded.lines
     assert (caught.value.stage, caught.value.exit_code) == ("model", 3)
 
 
 def test_a_bug_on_the_machine_is_a_crash_with_its_traceback(sshd: Sshd, keys: tuple[Path, str], tmp_path: Path) -> None:
-    with pytest.raises(RemoteJobCrashedError, match=r"(?s)find_site crashed on root@.*Traceback.*null byte"):
-        far(sshd, keys, tmp_path).run(operations.find_site, Heard().listener, "a\0b")
+    with pytest.raises(RemoteJobCrashedError, match=r"(?s)prepare_paths crashed on root@.*Traceback.*null byte"):
+        far(sshd, keys, tmp_path).run(operations.prepare_paths, Recorded().reporter, "a\0b")
 
 
-def test_an_errand_that_is_killed_is_said_with_its_last_words(
+def test_a_killed_remote_job_is_reported_with_the_end_of_its_log(
     sshd: Sshd, keys: tuple[Path, str], tmp_path: Path
 ) -> None:
     machine = far(sshd, keys, tmp_path)
-    machine.run(operations.find_site, Heard().listener, "m")
+    machine.run(operations.prepare_paths, Recorded().reporter, "m")
 
     def kill() -> None:
         until = time.monotonic() + 60
-        # The file is there a moment before its number is.
+        # The file exists a moment before the pid is in it.
         while (
             not (pids := [file.read_text() for file in sshd.home.glob("nightbench/leases/*/prepare-*/pid")])
             or not pids[0]
@@ -148,52 +149,52 @@ def test_an_errand_that_is_killed_is_said_with_its_last_words(
     killer = threading.Thread(target=kill)
     killer.start()
     with pytest.raises(RemoteJobLostError, match=r"prepare ended on .* without an answer .no exit code, so it was"):
-        model_on(machine, Heard().listener, "generated:small?seed=0")
+        model_on(machine, Recorded().reporter, "generated:small?seed=0")
     killer.join()
 
 
-def test_an_errand_goes_on_while_its_connection_is_cut(sshd: Sshd, keys: tuple[Path, str], tmp_path: Path) -> None:
-    machine, heard = far(sshd, keys, tmp_path), Heard()
-    machine.run(operations.find_site, heard.listener, "m")
+def test_a_remote_job_continues_while_its_connection_is_cut(sshd: Sshd, keys: tuple[Path, str], tmp_path: Path) -> None:
+    machine, recorded = far(sshd, keys, tmp_path), Recorded()
+    machine.run(operations.prepare_paths, recorded.reporter, "m")
     cuts = [threading.Timer(after_s, sshd.cut) for after_s in (0.5, 1.5, 2.5)]
     for cut in cuts:
         cut.start()
 
-    model = model_on(machine, heard.listener, "generated:small?seed=0")
+    model = model_on(machine, recorded.reporter, "generated:small?seed=0")
 
     was_cut = cuts[0].finished.is_set()
     for cut in cuts:
         cut.cancel()
         cut.join()
     assert (was_cut, model.path.is_dir()) == (True, True)
-    assert len([line for line in heard.lines if line.startswith("writing the model")]) == 1
+    assert len([line for line in recorded.lines if line.startswith("writing the model")]) == 1
 
 
-def test_every_process_of_an_errand_carries_the_leases_mark_and_none_is_left(
+def test_every_process_of_a_remote_job_carries_the_leases_mark_and_none_is_left(
     sshd: Sshd, keys: tuple[Path, str], tmp_path: Path
 ) -> None:
     machine = far(sshd, keys, tmp_path)
 
-    seen = machine.run(operations.find_site, Heard().listener, "m")
+    paths = machine.run(operations.prepare_paths, Recorded().reporter, "m")
     machine.collect_and_clean()
 
-    assert seen.host.hostname
+    assert paths.host.hostname
     assert [path.name for path in (sshd.home / "nightbench" / "leases").iterdir()] == []
-    psutil.wait_procs(sshd.marked(), timeout=5)  # the files' own server, which ends with its connection
+    psutil.wait_procs(sshd.marked(), timeout=5)  # sftp-server, which ends with its connection
     assert sshd.marked() == []
 
 
-def test_a_server_that_will_not_start_leaves_its_log_at_home(
+def test_the_log_of_a_server_that_fails_to_start_is_copied_here(
     sshd: Sshd, keys: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NIGHTBENCH_DATA", str(tmp_path / "data"))
     night = night_of(tmp_path)
-    machine, reporter = far(sshd, keys, tmp_path / "data"), Heard().listener
+    machine, reporter = far(sshd, keys, tmp_path / "data"), Recorded().reporter
     engine = EngineAt(Path("/bin/false"), build=None)
-    bench = make_context(machine, reporter, night.model_copy(update={"night": "night"}), LEASE)
+    context = make_context(machine, reporter, night.model_copy(update={"night": "night"}), LEASE)
 
     with pytest.raises(ServerStartError, match="the server ended before it was ready") as caught:
-        machine.run(operations.bring_up, reporter, bench, night.runs[0], engine)
+        machine.run(operations.bring_up, reporter, context, night.runs[0], engine)
 
     (log,) = (tmp_path / "data" / "runs" / "night" / "servers").glob("*.log")
     assert log.name in str(caught.value)
@@ -204,23 +205,23 @@ def test_files_that_a_suite_names_are_sent_and_found_by_their_content(
 ) -> None:
     monkeypatch.setenv("NIGHTBENCH_DATA", str(tmp_path / "data"))
     night = night_of(tmp_path).model_copy(update={"night": "night"})
-    machine, reporter = far(sshd, keys, tmp_path / "data"), Heard().listener
-    bench = make_context(machine, reporter, night, LEASE)
+    machine, reporter = far(sshd, keys, tmp_path / "data"), Recorded().reporter
+    context = make_context(machine, reporter, night, LEASE)
 
-    record = machine.run(operations.measure, reporter, bench, night.runs[0], ServerStartError("no engine today"))
+    record = machine.run(operations.measure, reporter, context, night.runs[0], ServerStartError("no engine today"))
 
-    there = sshd.home / "nightbench" / "data"
+    remote = sshd.home / "nightbench" / "data"
     digest = hashlib.sha256((tmp_path / "arrivals.csv").read_bytes()).hexdigest()
-    assert (there / "inputs" / digest).read_bytes() == (tmp_path / "arrivals.csv").read_bytes()
-    assert as_at_hand(night.runs[0], there).scenario.workload.trace == str(there / "inputs" / digest)
+    assert (remote / "inputs" / digest).read_bytes() == (tmp_path / "arrivals.csv").read_bytes()
+    assert as_at_hand(night.runs[0], remote).scenario.workload.trace == str(remote / "inputs" / digest)
     assert as_at_hand(night.runs[0], tmp_path) == night.runs[0]
     assert (record.outcome, record.stage, record.reason) == ("failed", "server", "no engine today")
     folder = tmp_path / "data" / "runs" / "night" / record.scenario_id / "0"
     assert json.loads((folder / "record.json").read_bytes())["reason"] == "no engine today"
-    assert list(there.glob("runs/night/*/0")) == []
+    assert list(remote.glob("runs/night/*/0")) == []
 
 
-def test_an_error_keeps_its_kind_its_stage_and_its_words() -> None:
+def test_an_error_keeps_its_class_its_stage_and_its_message() -> None:
     error = LoadDriverError("it stalled")
     error.stage = "another"
     arguments = remote_job.write_arguments(operations.is_serving, (running(),))
@@ -233,14 +234,22 @@ def test_an_error_keeps_its_kind_its_stage_and_its_words() -> None:
 
 
 @pytest.mark.parametrize("text", [b"", b"[]", b'{"value": "moon"}', b'{"error": "SystemExit"}', b"\x80\x04"])
-def test_what_a_machine_says_is_only_ever_read_as_the_verbs_answer(text: bytes) -> None:
+def test_an_answer_is_only_ever_parsed_by_the_operations_annotations(text: bytes) -> None:
     with pytest.raises(RemoteJobCrashedError, match="cannot be read"):
         remote_job.read_answer(operations.is_serving, text, "m")
 
 
-def test_a_machine_runs_only_its_verbs() -> None:
+def test_a_machine_runs_only_declared_operations() -> None:
     with pytest.raises(KeyError):
         remote_job.read_arguments(b'{"verb": "system", "arguments": []}')
+
+
+def test_operations_that_leave_results_are_declared_so() -> None:
+    leaving = {name for name, one in operations.OPERATIONS.items() if one.leaves_results}
+
+    assert leaving == {"prepare_paths", "calibrate", "bring_up", "measure", "ask_tasks", "shut_down"}
+    assert len(operations.OPERATIONS) == 13
+    assert operations.OPERATIONS["measure"].function is operations.measure
 
 
 def test_the_archive_is_the_same_for_the_same_code_and_holds_no_flow() -> None:
@@ -261,19 +270,19 @@ def test_a_python_without_what_is_needed_is_named(sshd: Sshd, keys: tuple[Path, 
     bare.chmod(0o755)
 
     with pytest.raises(EnvironmentOnMachineError, match="NIGHTBENCH_MACHINE_PYTHON"):
-        far(sshd, keys, tmp_path, str(bare)).run(operations.find_site, Heard().listener, "m")
+        far(sshd, keys, tmp_path, str(bare)).run(operations.prepare_paths, Recorded().reporter, "m")
 
 
-def test_the_environment_is_built_from_the_lock_where_none_is_named(
+def test_the_environment_is_built_from_the_lock_if_no_python_is_named(
     sshd: Sshd, keys: tuple[Path, str], tmp_path: Path
 ) -> None:
-    heard = Heard()
+    recorded = Recorded()
 
-    site = far(sshd, keys, tmp_path, python=None).run(operations.find_site, heard.listener, "m")
-    again = far(sshd, keys, tmp_path, python=None).run(operations.find_site, heard.listener, "m")
+    paths = far(sshd, keys, tmp_path, python=None).run(operations.prepare_paths, recorded.reporter, "m")
+    again = far(sshd, keys, tmp_path, python=None).run(operations.prepare_paths, recorded.reporter, "m")
 
-    assert site == again
-    assert len([line for line in heard.lines if line.startswith("building the environment")]) == 1
+    assert paths == again
+    assert len([line for line in recorded.lines if line.startswith("building the environment")]) == 1
     assert len(list(sshd.home.glob("nightbench/venv/*/.complete"))) == 1
 
 
@@ -297,14 +306,16 @@ def test_every_machine_is_checked_and_gets_engine_and_model_together(
     executable.touch()
     monkeypatch.setenv("NIGHTBENCH_VLLM_EXECUTABLE", str(executable))
     if isinstance(machine, SshExecutor):
-        told = request.getfixturevalue("sshd").home / "nightbench" / "host.env"
-        told.parent.mkdir(exist_ok=True)
-        told.write_text(f"export NIGHTBENCH_VLLM_EXECUTABLE={executable}\n")
-    heard, suite = Heard(), night_of(tmp_path).suite
+        environment = request.getfixturevalue("sshd").home / "nightbench" / "host.env"
+        environment.parent.mkdir(exist_ok=True)
+        environment.write_text(f"export NIGHTBENCH_VLLM_EXECUTABLE={executable}\n")
+    else:
+        machine = LocalExecutor(Settings())
+    recorded, suite = Recorded(), night_of(tmp_path).suite
 
-    found = machine.run(operations.check_machine, heard.listener, suite.machine, False)
-    terms = PrepareOptions("lease-of-test", is_rented=False, scratch=tmp_path / "scratch")
-    prepared = machine.run(operations.prepare, heard.listener, suite.engine, suite.model, terms)
+    found = machine.run(operations.check_machine, recorded.reporter, suite.machine, False)
+    options = PrepareOptions("lease-of-test", is_rented=False, scratch=tmp_path / "scratch")
+    prepared = machine.run(operations.prepare, recorded.reporter, suite.engine, suite.model, options)
     machine.collect_and_clean()
 
     assert (found.gpus, found.scratch) == ((), None)

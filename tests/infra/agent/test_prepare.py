@@ -10,7 +10,7 @@ import pytest
 
 from bench.errors import EngineBuildError, ModelError
 from bench.suite.engine import Engine
-from infra.agent.prepare import PrepareRequest, prepare, together
+from infra.agent.prepare import PrepareRequest, prepare_engine_and_model, run_in_parallel
 from infra.models.generated import TINY, write_small_model
 from infra.processes import cancellation, detached
 from infra.processes.cancellation import StoppedError
@@ -31,7 +31,7 @@ def quiet(_line: str) -> None:
 def until(is_so: Callable[[], bool]) -> None:
     end = time.monotonic() + 60
     while not is_so():
-        assert time.monotonic() < end, "it never came to be"
+        assert time.monotonic() < end, "not true after 60 s"
         time.sleep(0.02)
 
 
@@ -42,11 +42,11 @@ def no_thread_is_left() -> Iterator[None]:
 
 
 def test_jobs_run_at_the_same_time_and_each_ones_time_is_known() -> None:
-    meet = threading.Barrier(2, timeout=60)  # nobody passes it alone
+    meet = threading.Barrier(2, timeout=60)  # opens only if both jobs run
 
-    done = together({"engine": lambda: meet.wait() * 0 + 1, "model": lambda: meet.wait() * 0 + 2})
+    done = run_in_parallel({"engine": lambda: meet.wait() * 0 + 1, "model": lambda: meet.wait() * 0 + 2})
 
-    assert done.answers == {"engine": 1, "model": 2}
+    assert done.results == {"engine": 1, "model": 2}
     assert set(done.stage_s) == {"engine", "model"}
 
 
@@ -63,7 +63,7 @@ def test_the_first_failure_ends_the_program_that_another_job_waits_for() -> None
         raise ModelError("no such model")
 
     with pytest.raises(ModelError, match="no such model"):
-        together({"engine": slow, "model": fails})
+        run_in_parallel({"engine": slow, "model": fails})
 
     assert time.monotonic() - began < 60
 
@@ -82,12 +82,12 @@ def test_a_program_that_is_started_after_the_failure_ends_at_once() -> None:
 
     began = time.monotonic()
     with pytest.raises(ModelError):
-        together({"engine": late, "model": fails})
+        run_in_parallel({"engine": late, "model": fails})
 
     assert time.monotonic() - began < 60
 
 
-def test_whoever_waits_for_a_lock_is_ended_too(tmp_path: Path) -> None:
+def test_a_job_that_waits_for_a_lock_is_stopped_too(tmp_path: Path) -> None:
     locked = threading.Event()
 
     def waits() -> None:
@@ -99,16 +99,16 @@ def test_whoever_waits_for_a_lock_is_ended_too(tmp_path: Path) -> None:
         raise ModelError("no such model")
 
     with alone(tmp_path / "lock", quiet, "testing"), pytest.raises(ModelError):
-        together({"engine": waits, "model": fails})
+        run_in_parallel({"engine": waits, "model": fails})
 
 
-def test_work_beside_which_nothing_runs_is_never_stopped() -> None:
+def test_a_job_that_runs_alone_is_never_stopped() -> None:
     cancellation.check()
     with subprocess.Popen(["true"]) as program, cancellation.waiting_for(program):
         program.wait()
 
 
-def test_what_is_started_by_stopped_work_is_ended_with_its_session() -> None:
+def test_a_stopped_jobs_process_is_ended_with_its_session() -> None:
     stop = cancellation.Stop()
     argv = ["sh", "-c", "sleep 300 & echo $!; wait"]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, start_new_session=True, text=True) as program:
@@ -141,7 +141,7 @@ def docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Docker:
     return fake
 
 
-def asked(hub: HubEmulator, tmp_path: Path, sha: str | None = None) -> PrepareRequest:
+def request(hub: HubEmulator, tmp_path: Path, sha: str | None = None) -> PrepareRequest:
     return PrepareRequest(ENGINE, f"hf:org/small@{sha or hub.sha}", tmp_path / "models", lease_id=tmp_path.name)
 
 
@@ -149,8 +149,8 @@ def settings(hub: HubEmulator, tmp_path: Path) -> Settings:
     return Settings(cache=tmp_path / "cache", hub_endpoint=hub.url, hub_stall_s=20.0)
 
 
-def test_an_image_and_a_model_come_side_by_side(hub: HubEmulator, docker: Docker, tmp_path: Path) -> None:
-    found = prepare(asked(hub, tmp_path), settings(hub, tmp_path), quiet)
+def test_an_image_and_a_model_are_fetched_at_the_same_time(hub: HubEmulator, docker: Docker, tmp_path: Path) -> None:
+    found = prepare_engine_and_model(request(hub, tmp_path), settings(hub, tmp_path), quiet)
 
     assert found.engine.image == IMAGE
     assert found.model.revision == hub.sha
@@ -158,21 +158,21 @@ def test_an_image_and_a_model_come_side_by_side(hub: HubEmulator, docker: Docker
     assert docker.calls.count(f"pull {IMAGE}") == 1
 
 
-def test_a_model_that_cannot_be_had_ends_the_pull(hub: HubEmulator, docker: Docker, tmp_path: Path) -> None:
+def test_a_model_that_does_not_exist_stops_the_pull(hub: HubEmulator, docker: Docker, tmp_path: Path) -> None:
     docker.breaks("silence")
     began = time.monotonic()
 
     with pytest.raises(ModelError, match="org/small has no commit"):
-        prepare(asked(hub, tmp_path, "0" * 40), settings(hub, tmp_path), quiet)
+        prepare_engine_and_model(request(hub, tmp_path, "0" * 40), settings(hub, tmp_path), quiet)
 
     assert time.monotonic() - began < 45
 
 
-def test_an_image_that_cannot_be_had_ends_the_download(hub: HubEmulator, docker: Docker, tmp_path: Path) -> None:
+def test_an_image_that_does_not_exist_stops_the_download(hub: HubEmulator, docker: Docker, tmp_path: Path) -> None:
     hub.fault("stall", "model.safetensors", after=1000, times=99)
     docker.breaks("manifest unknown")
 
     with pytest.raises(EngineBuildError, match="no such image"):
-        prepare(asked(hub, tmp_path), settings(hub, tmp_path), quiet)
+        prepare_engine_and_model(request(hub, tmp_path), settings(hub, tmp_path), quiet)
 
     assert detached.marked(tmp_path.name) == []

@@ -1,10 +1,12 @@
-"""Where vLLM's Rust client is found, and what is said where it is not."""
+"""Where vLLM's Rust client is found, and the error if there is none."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from bench.errors import LoadDriverError
+from infra.engines.server import EngineAt
 from infra.loadgen.vllm_rs import find_vllm_rs, vllm_rs_version
 
 PACKAGED = "lib/python3.11/site-packages/vllm/vllm-rs"
@@ -18,20 +20,19 @@ def executable(path: Path, says: str = "vllm-rs 0.33.0") -> Path:
 
 
 @pytest.fixture
-def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> EngineAt:
     """An engine's environment without a Rust client, and a PATH that has none."""
-    monkeypatch.delenv("NIGHTBENCH_VLLM_RS", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path / "path"))
-    return executable(tmp_path / "engine" / "bin" / "vllm")
+    return EngineAt(executable(tmp_path / "engine" / "bin" / "vllm"), build=None)
 
 
-def test_where_there_is_none_it_says_where_to_get_one(engine: Path) -> None:
-    with pytest.raises(LoadDriverError, match=r"there is no vllm-rs.*NIGHTBENCH_VLLM_RS"):
+def test_a_missing_client_is_an_error_that_says_where_to_get_one(engine: EngineAt) -> None:
+    with pytest.raises(LoadDriverError, match=r"vllm-rs was not found.*NIGHTBENCH_VLLM_RS"):
         find_vllm_rs(engine)
 
 
-def test_the_one_on_path_is_found_last_that_of_the_engine_before_it_and_the_named_one_first(
-    engine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_named_client_comes_before_the_engines_own_and_that_before_the_one_on_path(
+    engine: EngineAt, tmp_path: Path
 ) -> None:
     on_path = executable(tmp_path / "path" / "vllm-rs")
     assert find_vllm_rs(engine) == on_path
@@ -40,18 +41,16 @@ def test_the_one_on_path_is_found_last_that_of_the_engine_before_it_and_the_name
     assert find_vllm_rs(engine) == packaged
 
     named = executable(tmp_path / "named")
-    monkeypatch.setenv("NIGHTBENCH_VLLM_RS", str(named))
-    assert find_vllm_rs(engine) == named
+    assert find_vllm_rs(replace(engine, vllm_rs=named)) == named
 
 
-def test_a_named_one_that_cannot_be_run_is_said(engine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_named_client_that_is_not_executable_is_an_error(engine: EngineAt, tmp_path: Path) -> None:
     executable(tmp_path / "path" / "vllm-rs")
-    monkeypatch.setenv("NIGHTBENCH_VLLM_RS", str(tmp_path / "nowhere"))
 
-    with pytest.raises(LoadDriverError, match=r"nowhere, which cannot be run"):
-        find_vllm_rs(engine)
+    with pytest.raises(LoadDriverError, match=r"NIGHTBENCH_VLLM_RS=.*/nowhere is missing or not executable"):
+        find_vllm_rs(replace(engine, vllm_rs=tmp_path / "nowhere"))
 
 
-def test_its_version_is_what_it_says(tmp_path: Path) -> None:
+def test_the_version_is_the_one_that_the_client_prints(tmp_path: Path) -> None:
     assert vllm_rs_version(executable(tmp_path / "client")) == "0.33.0"
     assert vllm_rs_version(tmp_path / "nowhere") is None
