@@ -6,12 +6,12 @@ import shutil
 import sys
 from dataclasses import dataclass
 
+from infra.bootstrap import ledger
 from infra.engines.venv import LOCK, engine_place, is_built
 from infra.hardware.host_facts import read_host
 from infra.loadgen.truth.run import find_compiler, server_place
 from infra.settings import Settings
 from infra.storage.store import GIB
-from tasks.places import ledger
 
 PYTHON_MIN, PYTHON_MAX = (3, 11), (3, 13)
 MEMORY_NEEDED_GIB = 4.0  # the small model on CPU with 1 GiB of KV cache takes 2.3, the pipeline most of the rest

@@ -10,6 +10,7 @@ from prefect.flows import Flow
 from bench.cost.estimate import LM_EVAL
 from bench.errors import BudgetError, HostError, MachineUnfitError, NightbenchError
 from bench.record import NightRecord, PlannedRun
+from flows.dead_runs import provably_alive
 from infra.agent.operations import MachinePaths
 from infra.agent.prepare import Prepared
 from infra.clouds.volume_cloud import Volume
@@ -19,7 +20,6 @@ from infra.measurement.run import RunContext
 from infra.settings import Settings
 from tasks.artifacts import NightProgress, show_plan, show_results, start_progress
 from tasks.calibrating import calibrate_client
-from tasks.dead_runs import provably_alive
 from tasks.golden import find_golden
 from tasks.leases import alive, give_back_leftovers
 from tasks.loading import keep_end, load, report

@@ -4,8 +4,8 @@ from prefect import flow, get_run_logger
 from prefect.artifacts import create_table_artifact
 
 from bench.errors import LeaseError
+from flows.dead_runs import end_dead_runs
 from infra.settings import Settings
-from tasks.dead_runs import end_dead_runs
 from tasks.leases import give_back_leftovers
 
 

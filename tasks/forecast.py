@@ -13,12 +13,12 @@ from bench.errors import CloudDeniedError, LeaseError
 from bench.record import NightRecord
 from bench.suite.machine import Machine, hardware_of
 from bench.suite.suite import Suite
+from catalog.engine_check import doubts_of_engine
 from catalog.read import read_catalog
 from infra.clouds.cloud import Cloud
 from infra.clouds.static import is_own
 from infra.leases.offers import fitting, wish_of
 from infra.settings import Settings
-from tasks.engine_check import doubts_of_engine
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from bench.machine.image_hash import content_of
 from bench.record import NightRecord
 from bench.suite.machine import regions_of
 from infra.agent import operations
+from infra.bootstrap import cloud_named, image_cloud, is_rented
 from infra.clock import WallClock
 from infra.clouds.cloud import Snapshot
 from infra.clouds.image_cloud import ImageCloud
@@ -19,7 +20,6 @@ from infra.ledger.ledger import Lease
 from infra.remote.deploy import lock_hashes
 from infra.remote.ssh_host import SshHost
 from infra.settings import Settings
-from tasks.places import cloud_named, image_cloud, is_rented
 from tasks.reaching import access_of, machine_of, make_reporter, wait_for_machine
 
 

@@ -7,6 +7,7 @@ from bench.cost.lease_cost import bucket_usd_per_month, kept_usd_per_month
 from bench.errors import LeaseError, ObjectStoreError
 from bench.record import StageCost
 from catalog.read import read_catalog
+from infra.bootstrap import ledger, stage_book
 from infra.clouds.cloud import Cloud
 from infra.ledger.ledger import Attempt, Lease
 from infra.ledger.volumes import VolumeOnRecord
@@ -14,7 +15,6 @@ from infra.models.bucket_cache import models_kept as models_in
 from infra.settings import Settings
 from infra.storage.object_store import ObjectStore
 from tasks.model_cache import HURRIED
-from tasks.places import ledger, stage_book
 from tasks.salvage import place_of
 
 

@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 
 from bench.record import LeaseAttempt, LeaseReport
+from infra.bootstrap import clouds, lease_keys, ledger, ledger_file, stage_book
 from infra.clock import WallClock
 from infra.leases.ledger_recovery import ledger_or_empty
 from infra.leases.reaper import Reaped, reap
@@ -15,7 +16,6 @@ from infra.remote.ssh_keys import age_s, forget_keys, leases_with_keys
 from infra.reporting import Say
 from infra.settings import Settings
 from infra.storage import store
-from tasks.places import clouds, lease_keys, ledger, ledger_file, stage_book
 
 LOG = logging.getLogger("nightbench")
 FORGOTTEN_AFTER_S = 7 * 24 * 3600.0

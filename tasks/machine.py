@@ -16,6 +16,7 @@ from bench.suite.suite import Suite
 from infra.agent import operations
 from infra.agent.operations import MachinePaths, PrepareOptions
 from infra.agent.prepare import Prepared
+from infra.bootstrap import CLOUDS, cloud_named, is_rented, ledger, wanted_machine
 from infra.clock import WallClock
 from infra.clouds.cloud import Cloud, Snapshot
 from infra.clouds.volume_cloud import Volume
@@ -27,7 +28,6 @@ from infra.settings import Settings
 from infra.storage import store
 from tasks.leases import forget_old_keys, give_back_leftovers, report_lease, report_night
 from tasks.model_cache import look_in_bucket
-from tasks.places import CLOUDS, cloud_named, is_rented, ledger, wanted_machine
 from tasks.planning import missing_runs
 from tasks.reaching import machine_of, make_reporter, wait_for_machine
 from tasks.spending import spent_usd

@@ -15,10 +15,10 @@ from bench.suite.parse import parse_suite
 from bench.suite.pins import fill_pins, require_pins
 from bench.suite.scenario import Scenario
 from bench.suite.suite import Suite
+from catalog.engine_check import require_engine_rules
 from infra.loadgen import datasets
 from infra.settings import Settings
 from infra.storage import store
-from tasks.engine_check import require_engine_rules
 from tasks.model_cache import require_bucket
 
 

@@ -10,6 +10,7 @@ from prefect import get_run_logger
 from bench.errors import LeaseError
 from bench.machine.cloud_init import is_ready_command
 from infra.agent.executor import Executor, LeaseContext, LocalExecutor, SshExecutor
+from infra.bootstrap import lease_keys, ledger
 from infra.clouds.static import is_own, read_access
 from infra.ledger.ledger import Lease
 from infra.measurement.run import RunContext
@@ -19,7 +20,6 @@ from infra.remote.ssh_keys import keys_of
 from infra.remote.ssh_shell import wait_until_ready
 from infra.reporting import Reporter
 from infra.settings import Settings
-from tasks.places import lease_keys, ledger
 
 # What a machine is told of this process's environment. It goes there as a secret, since a token is among it.
 TOLD = ("HF_TOKEN", "NIGHTBENCH_HUB_ENDPOINT", "NIGHTBENCH_HUB_STALL_S")

@@ -9,10 +9,10 @@ from bench.cost.lease_cost import NightBudget
 from bench.record import NightRecord, PlannedRun
 from bench.suite.machine import hardware_of
 from catalog.read import read_catalog
+from infra.bootstrap import ledger, stage_book
 from infra.ledger.ledger import Lease, Ledger
 from infra.ledger.stage_costs import UnderWay
 from infra.settings import Settings
-from tasks.places import ledger, stage_book
 
 
 @contextmanager

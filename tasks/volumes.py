@@ -6,6 +6,7 @@ from prefect.cache_policies import NO_CACHE
 from bench.errors import NightbenchError
 from bench.machine.names import VolumeName
 from bench.record import NightRecord
+from infra.bootstrap import volume_book, volume_cloud
 from infra.clock import WallClock
 from infra.clouds.volume_cloud import Volume
 from infra.hardware.volume_mount import unmount_script
@@ -13,7 +14,6 @@ from infra.leases.volumes import VolumeContext, VolumeRequest, detach_volume, le
 from infra.ledger.ledger import Lease
 from infra.remote.ssh_host import SshHost
 from infra.settings import Settings
-from tasks.places import volume_book, volume_cloud
 from tasks.reaching import access_of
 
 UNMOUNT_S = 30.0  # for a machine that goes anyway

@@ -33,8 +33,8 @@ def reap(
 def leases(as_json: JsonFlag = False) -> None:
     """List current and past leases with the cost of each stage, and stored images, volumes and models."""
     from flows.show.leases import show_leases  # noqa: PLC0415
+    from infra.bootstrap import clouds, volume_book  # noqa: PLC0415
     from tasks.lease_views import lease_views, models_kept, what_is_kept  # noqa: PLC0415
-    from tasks.places import clouds, volume_book  # noqa: PLC0415
 
     settings = read_settings()
     views = lease_views(settings)

@@ -31,7 +31,7 @@ def run(
 
     Exits 1 if any run is rejected, failed or was not run.
     """
-    from tasks.places import known_target  # noqa: PLC0415
+    from infra.bootstrap import known_target  # noqa: PLC0415
 
     settings = read_settings()
     if resume is None:
@@ -90,8 +90,8 @@ def plan(
     not contacted: the plan lists its requirements, and the night checks them.
     """
     from flows.show.plan import show_plan  # noqa: PLC0415
+    from infra.bootstrap import clouds, planned_target, why_unreachable  # noqa: PLC0415
     from tasks.forecast import forecast  # noqa: PLC0415
-    from tasks.places import clouds, planned_target, why_unreachable  # noqa: PLC0415
     from tasks.planning import make_night  # noqa: PLC0415
 
     settings = read_settings()

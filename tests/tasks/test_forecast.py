@@ -8,9 +8,9 @@ import pytest
 from bench.errors import CloudDeniedError, LeaseError, SuiteError
 from bench.record import NightRecord
 from bench.suite.machine import Alternative, Machine
+from catalog.engine_check import broken_by
 from infra.clouds.cloud import Cloud, Offer
 from infra.ledger.volumes import VolumeOnRecord
-from tasks.engine_check import broken_by
 from tasks.forecast import Forecast, forecast
 from tasks.lease_views import what_is_kept
 from tasks.planning import make_night

@@ -7,11 +7,11 @@ import pytest
 
 from bench.errors import BudgetError
 from bench.record import NightRecord
+from infra.bootstrap import ledger, stage_book
 from infra.ledger.ledger import Intent, Lease
 from infra.settings import Settings
 from tasks.lease_views import lease_views
 from tasks.leases import report_night
-from tasks.places import ledger, stage_book
 from tasks.planning import make_night
 from tasks.spending import expected_stage_s, spending
 from warehouse.rows.lease_rows import lease_rows

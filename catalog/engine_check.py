@@ -1,4 +1,4 @@
-"""What a suite's engine will not do on its machine, as the catalogue knows: asked before anything is rented."""
+"""Checks a suite against the catalogue's engine rules before anything is rented."""
 
 from collections.abc import Iterator
 from pathlib import Path

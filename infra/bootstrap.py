@@ -1,4 +1,4 @@
-"""What the settings of this process name: the data folder's ledger, and the clouds."""
+"""Builds what the settings name: clouds, hosts, the ledger and its stage costs, volumes and keys."""
 
 from functools import partial
 from pathlib import Path
