@@ -35,13 +35,13 @@ def run_in_parallel(jobs: Mapping[str, Job]) -> JobResults:
 
     When this returns or raises, its threads have ended, and so have the programs that a job waited for.
     """
-    stops = {name: cancellation.Stop() for name in jobs}
+    tokens = {name: cancellation.CancelToken() for name in jobs}
     stage_s: dict[str, float] = {}
 
     def one(name: str) -> Any:
         began = time.monotonic()
         try:
-            with cancellation.under(stops[name]):
+            with cancellation.cancellable(tokens[name]):
                 return jobs[name]()
         finally:
             stage_s[name] = time.monotonic() - began
@@ -51,8 +51,8 @@ def run_in_parallel(jobs: Mapping[str, Job]) -> JobResults:
         try:
             results = {running[done]: done.result() for done in as_completed(running)}
         except BaseException:
-            for stop in stops.values():
-                stop.ask()
+            for token in tokens.values():
+                token.cancel()
             raise
     return JobResults(results, stage_s)
 

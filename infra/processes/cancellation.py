@@ -1,7 +1,7 @@
-"""Stop work from outside: what runs beside work that failed is not waited for, and leaves no process behind.
+"""Cancel work from outside: work beside other work that failed is not waited for, and leaves no process behind.
 
-Everything slow on a machine waits for a program it started. So stopping work means to end that program and to have the
-work notice; it notices wherever it starts or leaves one, or asks `check`.
+Everything slow on a machine waits for a program it started. Cancelling therefore kills that program. The work itself
+raises CancelledError the next time it starts or leaves a program, or calls `check`.
 """
 
 import contextlib
@@ -16,79 +16,87 @@ from typing import Any
 Process = subprocess.Popen[Any]
 
 
-class StoppedError(Exception):
-    """The work was stopped, because other work beside it failed."""
+class CancelledError(Exception):
+    """The work was cancelled: other work beside it failed, or its time was over."""
 
 
-class Stop:
-    """Asks for the end of one piece of work, and of the programs that it waits for."""
+class CancelToken:
+    """Cancels one piece of work, and kills the programs that it waits for."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._programs: set[Process] = set()
-        self.is_asked = False
+        self.is_cancelled = False
 
-    def ask(self) -> None:
-        """End it now; may be repeated."""
+    def cancel(self) -> None:
+        """Cancel the work now; may be repeated."""
         with self._lock:
-            self.is_asked = True
+            self.is_cancelled = True
             for program in self._programs:
                 _kill(program)
 
+    def check(self) -> None:
+        """Raise CancelledError once the work is cancelled."""
+        if self.is_cancelled:
+            raise CancelledError
+
     def add(self, program: Process) -> None:
-        """A program that the work waits for from now on; it is ended at once where the work was stopped already."""
+        """Add a program that the work waits for; it is killed at once if the work is cancelled already."""
         with self._lock:
             self._programs.add(program)
-            if self.is_asked:
+            if self.is_cancelled:
                 _kill(program)
 
     def remove(self, program: Process) -> None:
-        """A program that has ended."""
+        """Remove a program that has exited."""
         with self._lock:
             self._programs.discard(program)
 
 
 # In a variable of the context and not in every signature: work does not differ by whether something runs beside it.
-_CURRENT: ContextVar[Stop | None] = ContextVar("stop", default=None)
+_CURRENT: ContextVar[CancelToken | None] = ContextVar("cancel_token", default=None)
+
+
+def current() -> CancelToken:
+    """The token of the work that calls this; one that is never cancelled, where the work has none.
+
+    A thread does not inherit it: work that continues in other threads reads it first and passes it on.
+    """
+    return _CURRENT.get() or CancelToken()
 
 
 @contextlib.contextmanager
-def under(stop: Stop) -> Iterator[None]:
-    """Let this stop end what is done in the block."""
-    token = _CURRENT.set(stop)
+def cancellable(token: CancelToken) -> Iterator[None]:
+    """Let this token cancel what is done in the block."""
+    previous = _CURRENT.set(token)
     try:
         check()
         yield
     finally:
-        _CURRENT.reset(token)
+        _CURRENT.reset(previous)
 
 
 def check() -> None:
-    """Raise StoppedError where the end of this work was asked for."""
-    stop = _CURRENT.get()
-    if stop is not None and stop.is_asked:
-        raise StoppedError
+    """Raise CancelledError where this work is cancelled."""
+    current().check()
 
 
 @contextlib.contextmanager
 def waiting_for(program: Process) -> Iterator[None]:
-    """While the block waits for this program, stopping the work ends it; after that the block raises StoppedError."""
-    stop = _CURRENT.get()
-    if stop is None:
-        yield
-        return
-    stop.add(program)
+    """While the block waits for this program, cancelling the work kills it; the block then raises CancelledError."""
+    token = current()
+    token.add(program)
     try:
         yield
     finally:
-        stop.remove(program)
-        check()
+        token.remove(program)
+        token.check()
 
 
 def _kill(program: Process) -> None:
-    """End a program, with its whole session where it leads one."""
+    """Kill a program, with its whole session where it leads one."""
     if program.poll() is not None:
-        return  # its number may be somebody else's by now
+        return  # its pid may belong to another process by now
     with contextlib.suppress(ProcessLookupError):
         if os.getpgid(program.pid) == program.pid:
             os.killpg(program.pid, signal.SIGKILL)

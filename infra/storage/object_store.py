@@ -19,6 +19,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from pydantic import SecretStr
 
 from bench.errors import ObjectStoreError
+from infra.processes import cancellation
 from infra.storage.store import MANIFEST, sha256
 
 PART_BYTES = 16 << 20  # of a large file; S3 takes 10,000 parts, so 160 GB
@@ -92,27 +93,28 @@ class ObjectStore:
                 raise ObjectStoreError(said, is_refusal=code in REFUSALS) from error
             raise ObjectStoreError(f"{what}: {self.place} could not be reached: {_first_line(error)}") from error
 
-    def put_files(self, root: Path, names: Sequence[str], under: str, cancelled: threading.Event | None = None) -> None:
+    def put_files(self, root: Path, names: Sequence[str], under: str) -> None:
         """Upload these files of a folder in this order, each as `under/name`, unless it is there already.
 
-        Stops between two files, or two parts of one, once `cancelled` is set.
+        Raises CancelledError between two files, or two parts of one, once this work is cancelled.
         """
         for name in names:
-            _stop_if(cancelled)
-            self._put(root / name, f"{under}/{name}", cancelled)
+            cancellation.check()
+            self._put(root / name, f"{under}/{name}")
 
-    def put_folder(self, folder: Path, under: str, cancelled: threading.Event | None = None) -> None:
+    def put_folder(self, folder: Path, under: str) -> None:
         """Upload a whole folder, its manifest last: where that stands, the rest does too."""
         names = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
-        self.put_files(folder, sorted(names, key=lambda name: name == MANIFEST), under, cancelled)
+        self.put_files(folder, sorted(names, key=lambda name: name == MANIFEST), under)
 
-    def _put(self, path: Path, name: str, cancelled: threading.Event | None) -> None:
+    def _put(self, path: Path, name: str) -> None:
         size, digest = path.stat().st_size, sha256(path)
         if self._is_there(name, size, digest):
             return
         transfer = TransferConfig(
             multipart_threshold=PART_BYTES, multipart_chunksize=PART_BYTES, max_concurrency=PARTS_AT_ONCE
         )
+        token = cancellation.current()  # the callback runs in threads of the transfer
         with self._asking(str(path)):
             self._client.upload_file(
                 str(path),
@@ -120,7 +122,7 @@ class ObjectStore:
                 self._key(name),
                 ExtraArgs={"Metadata": {DIGEST: digest}},
                 Config=transfer,
-                Callback=lambda _sent: _stop_if(cancelled),
+                Callback=lambda _sent: token.check(),
             )
         if not self._is_there(name, size, digest):
             raise ObjectStoreError(f"{path}: {self.place} took it and has something else now; upload it again")
@@ -195,36 +197,29 @@ class ObjectStore:
         return str(PurePosixPath(self.place.prefix) / name)
 
 
-class CancelledError(Exception):
-    """An upload was told to stop; what is there stays, and the next one goes on from it."""
+def within(grace_s: float, work: Callable[[], None]) -> str | None:
+    """Do this work in another thread for at most `grace_s`; the reason why it was not done, or None where it was.
 
-
-def within(grace_s: float, work: Callable[[threading.Event], None]) -> str | None:
-    """Do this beside us for at most so long; why it was not done, or None where it was.
-
-    What takes longer is told to stop and left behind: whoever waits here pays for a machine meanwhile.
+    Work that takes longer is cancelled and not waited for, since a machine is billed meanwhile. What it has uploaded
+    stays, and the next upload continues from there.
     """
-    cancelled, came = threading.Event(), list[str | None]()
+    token, reasons = cancellation.CancelToken(), list[str | None]()
 
     def run() -> None:
         try:
-            work(cancelled)
-            came.append(None)
-        except CancelledError:
-            came.append("it took too long")
+            with cancellation.cancellable(token):
+                work()
+            reasons.append(None)
+        except cancellation.CancelledError:
+            reasons.append("it took too long")
         except ObjectStoreError as error:
-            came.append(str(error))
+            reasons.append(str(error))
 
     thread = threading.Thread(target=run, daemon=True, name="nightbench upload")
     thread.start()
     thread.join(grace_s)
-    cancelled.set()
-    return came[0] if came else f"it was not done within {grace_s:g} s"
-
-
-def _stop_if(cancelled: threading.Event | None) -> None:
-    if cancelled is not None and cancelled.is_set():
-        raise CancelledError
+    token.cancel()
+    return reasons[0] if reasons else f"it was not done within {grace_s:g} s"
 
 
 def _advice(code: str) -> str:

@@ -6,7 +6,6 @@ folder, costs nothing more while a machine is paid for, and is tried again after
 
 import re
 import shutil
-import threading
 import time
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -66,11 +65,11 @@ def salvage(
     folder, under = store.night_folder(data, night), f"runs/{night}"
     failed: dict[str, str] = {}
 
-    def put(what: Callable[[ObjectStore, threading.Event], None]) -> str | None:
-        return within(max(0.0, until - time.monotonic()), lambda cancelled: what(open_once(), cancelled))
+    def put(what: Callable[[ObjectStore], None]) -> str | None:
+        return within(max(0.0, until - time.monotonic()), lambda: what(open_once()))
 
     for run in missing(data, night, place):
-        why = put(lambda bucket, cancelled, run=run: bucket.put_folder(folder / run, f"{under}/{run}", cancelled))  # type: ignore[misc]  # the run of this round
+        why = put(lambda bucket, run=run: bucket.put_folder(folder / run, f"{under}/{run}"))  # type: ignore[misc]  # the run of this round
         if why is None:
             _note(data, night, place, {run: store.sha256(folder / run / store.MANIFEST)})
         else:
@@ -79,7 +78,7 @@ def salvage(
     if not failed:
         names = [str(path.relative_to(folder)) for pattern in OWN_FILES for path in sorted(folder.glob(pattern))]
         own = [name for name in names if name != "uploads.json"]
-        why = put(lambda bucket, cancelled: bucket.put_files(folder, own, under, cancelled))
+        why = put(lambda bucket: bucket.put_files(folder, own, under))
         failed |= {} if why is None else {"its own files": why}
     return _conclude(data, night, place, failed)
 

@@ -13,7 +13,7 @@ from bench.suite.engine import Engine
 from infra.agent.prepare import PrepareRequest, prepare_engine_and_model, run_in_parallel
 from infra.models.generated import TINY, write_small_model
 from infra.processes import cancellation, detached
-from infra.processes.cancellation import StoppedError
+from infra.processes.cancellation import CancelledError
 from infra.processes.command import run_tool
 from infra.processes.file_lock import alone
 from infra.settings import Settings
@@ -102,25 +102,25 @@ def test_a_job_that_waits_for_a_lock_is_stopped_too(tmp_path: Path) -> None:
         run_in_parallel({"engine": waits, "model": fails})
 
 
-def test_a_job_that_runs_alone_is_never_stopped() -> None:
+def test_work_without_a_cancel_token_is_never_cancelled() -> None:
     cancellation.check()
     with subprocess.Popen(["true"]) as program, cancellation.waiting_for(program):
         program.wait()
 
 
-def test_a_stopped_jobs_process_is_ended_with_its_session() -> None:
-    stop = cancellation.Stop()
+def test_a_program_of_cancelled_work_is_killed_with_its_session() -> None:
+    token = cancellation.CancelToken()
     argv = ["sh", "-c", "sleep 300 & echo $!; wait"]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, start_new_session=True, text=True) as program:
         assert program.stdout is not None
         child = int(program.stdout.readline())
 
         def wait() -> None:
-            with cancellation.under(stop), cancellation.waiting_for(program):
-                stop.ask()
+            with cancellation.cancellable(token), cancellation.waiting_for(program):
+                token.cancel()
                 program.wait(60)
 
-        with pytest.raises(StoppedError):
+        with pytest.raises(CancelledError):
             wait()
 
     until(lambda: not detached.is_alive(child))
