@@ -17,7 +17,7 @@ from bench.suite.scenario import Scenario
 from infra.engines.image_pull import pull
 from infra.hardware.gpus import vendor
 from infra.processes import cancellation
-from infra.processes.command import ProgramResult, is_there, run_tool
+from infra.processes.command import CommandResult, is_there, run_tool
 from infra.reporting import Say
 
 TOOL_TIMEOUT_S = 30.0
@@ -71,7 +71,7 @@ def ensure_docker(say: Say, *, may_install: bool) -> Path:
     return Path("docker")
 
 
-def _docker(*words: str, timeout_s: float = TOOL_TIMEOUT_S) -> ProgramResult:
+def _docker(*words: str, timeout_s: float = TOOL_TIMEOUT_S) -> CommandResult:
     return run_tool(["docker", *words], timeout_s=timeout_s)
 
 
@@ -102,7 +102,7 @@ def _apt(words: list[str], say: Say) -> None:
         time.sleep(LOCK_PAUSE_S)
 
 
-def _inspect_image(docker: Path, image: str) -> ProgramResult:
+def _inspect_image(docker: Path, image: str) -> CommandResult:
     return run_tool([str(docker), "image", "inspect", "--format", "{{json .RepoDigests}}", image], timeout_s=60)
 
 

@@ -9,7 +9,7 @@ from bench.engines.docker import Vendor
 from bench.errors import MachineUnfitError, UnreadableResultError
 from bench.machine import gpu_tools
 from bench.machine.gpu_tools import MIB, GpuProcess, InstalledGpu
-from infra.processes.command import ProgramResult, is_there, run_tool
+from infra.processes.command import CommandResult, is_there, run_tool
 from infra.reporting import Say
 
 TOOL_TIMEOUT_S = 60.0  # a healthy tool takes a second or two; one that asks a wedged GPU never ends
@@ -126,7 +126,7 @@ def _containers(pids: set[int]) -> tuple[str, ...]:
 
 
 def _pids_of(container: str) -> set[int]:
-    top: ProgramResult = run_tool(["docker", "top", container, "-eo", "pid"], timeout_s=DOCKER_TIMEOUT_S)
+    top: CommandResult = run_tool(["docker", "top", container, "-eo", "pid"], timeout_s=DOCKER_TIMEOUT_S)
     return {int(word) for word in top.out.split() if word.isdigit()}
 
 

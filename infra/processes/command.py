@@ -1,7 +1,8 @@
-"""Run a program of the machine's own and read what it says."""
+"""Run a program on this computer and read its output."""
 
 import contextlib
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -11,40 +12,42 @@ from dataclasses import dataclass
 from infra.processes import cancellation
 
 END_PATIENCE_S = 2.0
+NOT_FOUND = 127  # as a shell reports a program that does not exist
 
 
 @dataclass(frozen=True)
-class ProgramResult:
-    """How a tool ended and what it said; `exit_code` is None where it had to be given up."""
+class CommandResult:
+    """A command, here or on another machine, and how it ended; `exit_code` is None where it was killed at a timeout."""
 
-    argv: tuple[str, ...]
+    command: str
     exit_code: int | None
     out: str
     err: str
 
     @property
     def is_good(self) -> bool:
-        """Whether it ended well."""
+        """Whether it exited with 0."""
         return self.exit_code == 0
 
     @property
     def why(self) -> str:
-        """How it failed and in which words, for a sentence."""
-        words = (self.err.strip() or self.out.strip() or "it said nothing").splitlines()
-        ended = "did not end in time" if self.exit_code is None else f"ended with exit code {self.exit_code}"
-        return f"`{' '.join(self.argv)}` {ended}: {' | '.join(words[-3:])[:500]}"
+        """How it failed, with its last lines of output, as a sentence."""
+        lines = (self.err.strip() or self.out.strip() or "it printed nothing").splitlines()
+        ended = "did not exit in time" if self.exit_code is None else f"failed with exit code {self.exit_code}"
+        return f"`{self.command}` {ended}: {' | '.join(lines[-3:])[:500]}"
 
 
 def is_there(name: str) -> bool:
-    """Whether the machine has this program."""
+    """Whether this computer has a program of this name."""
     return shutil.which(name) is not None
 
 
-def run_tool(argv: Sequence[str], *, timeout_s: float) -> ProgramResult:
-    """Run a program to its end; one that hangs is killed, one that is not there fails like any other.
+def run_tool(argv: Sequence[str], *, timeout_s: float) -> CommandResult:
+    """Run a program to its end; one that hangs is killed, and one that does not exist fails like any other.
 
-    A tool that asks a wedged GPU sleeps in the kernel and cannot even be killed: it is left behind then.
+    A tool that queries a wedged GPU sleeps in the kernel and cannot even be killed: it is left behind then.
     """
+    command = shlex.join(argv)
     try:
         process = subprocess.Popen(
             list(argv),
@@ -56,17 +59,17 @@ def run_tool(argv: Sequence[str], *, timeout_s: float) -> ProgramResult:
             start_new_session=True,
         )
     except OSError as error:
-        return ProgramResult(tuple(argv), 127, "", str(error))
+        return CommandResult(command, NOT_FOUND, "", str(error))
     try:
         with cancellation.waiting_for(process):
             out, err = process.communicate(timeout=timeout_s)
     except subprocess.TimeoutExpired:
-        _give_up(process)
-        return ProgramResult(tuple(argv), None, "", f"given up after {timeout_s:g} s")
-    return ProgramResult(tuple(argv), process.returncode, out, err)
+        _kill(process)
+        return CommandResult(command, None, "", f"killed after {timeout_s:g} s")
+    return CommandResult(command, process.returncode, out, err)
 
 
-def _give_up(process: subprocess.Popen[str]) -> None:
+def _kill(process: subprocess.Popen[str]) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     with contextlib.suppress(subprocess.TimeoutExpired):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol, Self
 
+from infra.processes.command import CommandResult
 from infra.reporting import Say
 
 
@@ -30,15 +31,6 @@ class Access:
 
 
 @dataclass(frozen=True)
-class Ran:
-    """What came of a command that really ran."""
-
-    exit_code: int
-    out: str
-    err: str
-
-
-@dataclass(frozen=True)
 class JobStatus:
     """What a detached process is doing: `gone` means that it ended without leaving an exit code, killed say."""
 
@@ -52,7 +44,7 @@ class Host(Protocol):
 
     access: Access
 
-    def run(self, script: str, *, timeout_s: float = ..., stdin: bytes = ..., say: Say | None = None) -> Ran:
+    def run(self, script: str, *, timeout_s: float = ..., stdin: bytes = ..., say: Say | None = None) -> CommandResult:
         """Run a shell script to its end; `say` gets its output line by line. Never repeated by itself."""
         ...
 

@@ -15,7 +15,8 @@ from bench.errors import (
     TransferError,
     UnreachableHostError,
 )
-from infra.remote.host import Access, Ran
+from infra.processes.command import CommandResult
+from infra.remote.host import Access
 from infra.remote.ssh_connection import CONNECT_TIMEOUT_S, SshConnection
 from infra.reporting import Say
 
@@ -37,7 +38,9 @@ class SshShell:
         self._connect_s = connect_s
         self._line: SshConnection | None = None
 
-    def run(self, script: str, *, timeout_s: float = STEP_TIMEOUT_S, stdin: bytes = b"", say: Say | None = None) -> Ran:
+    def run(
+        self, script: str, *, timeout_s: float = STEP_TIMEOUT_S, stdin: bytes = b"", say: Say | None = None
+    ) -> CommandResult:
         """Run a shell script to its end. Raises NotReadyError where something else was run in its place.
 
         A line that only the shell on the machine can put together stands for the script having run, with its exit
@@ -55,7 +58,7 @@ class SshShell:
             raise NotReadyError(
                 f"{self.access} let us in and did not run what it was asked; it said {_last(text) or 'nothing'!r}"
             )
-        return Ran(int(code), out, err.decode(errors="replace"))
+        return CommandResult(_short(script), int(code), out, err.decode(errors="replace"))
 
     def ask(self, script: str, *, timeout_s: float = STEP_TIMEOUT_S) -> str:
         """The output of a script that may be repeated; raises RemoteCommandError in its own words where it fails."""

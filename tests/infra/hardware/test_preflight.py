@@ -80,7 +80,7 @@ def test_a_wedged_gpu_is_given_up_in_time(tools: FakeTools, tmp_path: Path, monk
     tools.says("amd-smi", "", then="/bin/sleep 60")
 
     with pytest.raises(
-        MachineUnfitError, match=r"is wedged: .* did not end in time: given up after 0.3 s; take another"
+        MachineUnfitError, match=r"is wedged: .* did not exit in time: killed after 0.3 s; take another"
     ):
         check(tmp_path)
 
