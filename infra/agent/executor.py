@@ -4,7 +4,6 @@ import re
 import shlex
 import shutil
 import tempfile
-import time
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from bench.errors import RemoteJobLostError, ServerStartError, TransferError
 from bench.record import PlannedRun
 from infra.agent import remote_job
 from infra.agent.operations import OPERATIONS
+from infra.clock import SteadyClock, poll
 from infra.loadgen.datasets import files_of, place_of
 from infra.processes.detached import MARK
 from infra.remote.cleanup import end_marked
@@ -93,10 +93,10 @@ class LeaseContext:
 class SshExecutor:
     """Runs operations on a machine over SSH, each as a process of its own that survives a lost connection."""
 
-    def __init__(self, host: Host, lease: LeaseContext, sleep: Callable[[float], None] = time.sleep) -> None:
+    def __init__(self, host: Host, lease: LeaseContext) -> None:
         self._host = host
         self._lease = lease
-        self._sleep = sleep
+        self._clock = SteadyClock()
         self._deployed: DeployedCode | None = None
         self._sent: set[str] = set()
 
@@ -136,7 +136,7 @@ class SshExecutor:
     def _argv(self, reporter: Reporter, folder: str) -> list[str]:
         """The command line of a remote job; our code comes before any installed package."""
         if self._deployed is None:
-            self._deployed = deploy(self._host, self._lease.python, reporter.say, self._sleep)
+            self._deployed = deploy(self._host, self._lease.python, reporter.say, self._clock)
             self._host.put_secret_environment(self._lease.environment, f"{self._lease.folder}/secret.env")
         shell = ["sh", "-c", _RUN.replace("{home}", HOME), f"{self._lease.folder}/secret.env", self._deployed.code]
         # The mark is set before the program starts, so that it can be found and ended at any moment.
@@ -152,22 +152,22 @@ class SshExecutor:
 
     def _follow(self, folder: str, reporter: Reporter) -> tuple[JobStatus, str]:
         """Pass the job's log on until the job has ended; returns its last status and the end of its log."""
-        pause_s, count, rest, last = POLL_FIRST_S, 0, b"", ""
-        while True:
+        count, rest, last, pause_s = 0, b"", "", POLL_FIRST_S / 2
+
+        def ended() -> JobStatus | None:
+            nonlocal count, rest, last, pause_s
             status = self._host.look(folder, count)
             count += len(status.log)
+            has_ended = status.state != "running" and not status.log
+            pause_s = min(2 * pause_s, POLL_S) if status.state == "running" else 0.0
             *lines, rest = (rest + status.log).split(b"\n")
-            if status.state != "running" and not status.log:
-                lines, rest = [*lines, rest], b""
-            for line in filter(None, lines):
+            for line in filter(None, [*lines, rest] if has_ended else lines):
                 text = line.decode(errors="replace")
                 last = f"{last}\n{text}"[-LAST_CHARS:]
                 remote_job.read_line(text, reporter)
-            if status.state != "running" and not status.log:
-                return status, last
-            if status.state == "running":
-                self._sleep(pause_s)
-                pause_s = min(2 * pause_s, POLL_S)
+            return status if has_ended else None
+
+        return poll(self._clock, lambda: pause_s, ended), last
 
     def _send_inputs(self, run: PlannedRun) -> None:
         for file, digest in files_of(run):

@@ -6,7 +6,6 @@ is written down before it is started, and it is removed by name.
 
 import json
 import os
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from bench.engines import vllm
 from bench.engines.docker import Container, container_environment, environment_file
 from bench.errors import EngineBuildError, ServerStartError
 from bench.suite.scenario import Scenario
+from infra.clock import SteadyClock, poll
 from infra.engines.image_pull import pull
 from infra.hardware.gpus import vendor
 from infra.processes import cancellation
@@ -87,19 +87,23 @@ def _install(say: Say) -> None:
 def _apt(words: list[str], say: Say) -> None:
     """Run apt-get, waiting for whoever has its lock."""
     argv = ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-o", "DPkg::Lock::Timeout=60", "--quiet", *words]
-    until, has_said = time.monotonic() + LOCK_PATIENCE_S, False
-    while True:
-        said = run_tool(argv, timeout_s=APT_TIMEOUT_S)
-        if said.is_good:
-            return
-        is_locked = any(word in said.err for word in LOCK_WORDS)
-        if not is_locked or time.monotonic() > until:
-            raise EngineBuildError(f"docker could not be installed: {said.why}")
-        if not has_said:
-            say("somebody else is installing packages (a first boot does); waiting for it")
-            has_said = True
+    result = run_tool(argv, timeout_s=APT_TIMEOUT_S)
+    if _is_locked(result):
+        say("another process is installing packages (a first boot does); waiting for it")
+
+    def unlocked() -> CommandResult | None:
         cancellation.check()
-        time.sleep(LOCK_PAUSE_S)
+        again = run_tool(argv, timeout_s=APT_TIMEOUT_S)
+        return None if _is_locked(again) else again
+
+    if _is_locked(result):
+        result = poll(SteadyClock(), LOCK_PAUSE_S, unlocked, LOCK_PATIENCE_S) or result
+    if not result.is_good:
+        raise EngineBuildError(f"docker could not be installed: {result.why}")
+
+
+def _is_locked(result: CommandResult) -> bool:
+    return not result.is_good and any(word in result.err for word in LOCK_WORDS)
 
 
 def _inspect_image(docker: Path, image: str) -> CommandResult:

@@ -8,6 +8,7 @@ from collections import deque
 from pathlib import Path
 
 from bench.errors import EngineBuildError, NoSpaceError
+from infra.clock import SteadyClock, poll
 from infra.processes import cancellation
 from infra.reporting import Say
 
@@ -41,7 +42,7 @@ def pull(docker: Path, image: str, say: Say) -> None:
         _raise_permanent(image, words)
         if pause_s:
             say(f"pulling {image} failed ({words}); trying again in {pause_s:g} s")
-            _wait(pause_s)
+            poll(SteadyClock(), min(pause_s, 1.0), cancellation.check, within_s=pause_s)
     hint = "; the registry limits pulls: log this machine in" if any(word in words for word in LIMIT_WORDS) else ""
     raise EngineBuildError(f"the image {image} could not be pulled, {len(PAUSES_S) + 1} times: {words}{hint}")
 
@@ -54,13 +55,6 @@ def _raise_permanent(image: str, words: str) -> None:
     for sign, meaning in PERMANENT:
         if sign in words:
             raise EngineBuildError(f"the image {image} cannot be pulled: {meaning} ({words})")
-
-
-def _wait(seconds: float) -> None:
-    until = time.monotonic() + seconds
-    while (left := until - time.monotonic()) > 0:
-        cancellation.check()
-        time.sleep(min(left, 1.0))
 
 
 def _pull_once(docker: Path, image: str, say: Say) -> str | None:

@@ -15,6 +15,7 @@ from bench.engines.docker import container_argv
 from bench.errors import PortInUseError, ServerDiedError, ServerStartError
 from bench.record import ServerFacts
 from bench.suite.scenario import Scenario
+from infra.clock import SteadyClock, poll
 from infra.engines import container
 from infra.processes import detached
 from infra.reporting import Say
@@ -167,16 +168,18 @@ def _listener(port: int) -> str:
 
 
 def _wait_until_ready(server: RunningServer, what: ServerRequest, began: float) -> None:
-    until = began + what.ready_timeout_s
-    while not (_says_ready(server) and _is_healthy(server)):
+    def is_ready() -> bool:
+        if _says_ready(server) and _is_healthy(server):
+            return True
         if not detached.is_alive(server.pid):
             raise ServerStartError(f"the server ended before it was ready: {explain_end(server)}")
-        if time.monotonic() > until:
-            raise ServerStartError(
-                f"the server was not ready after {what.ready_timeout_s:g} s (suite: ready_timeout_s): "
-                f"{explain_end(server)}"
-            )
-        time.sleep(POLL_S)
+        return False
+
+    left_s = began + what.ready_timeout_s - time.monotonic()
+    if not poll(SteadyClock(), POLL_S, is_ready, left_s):
+        raise ServerStartError(
+            f"the server was not ready after {what.ready_timeout_s:g} s (suite: ready_timeout_s): {explain_end(server)}"
+        )
     _complete_once(server, what.scenario.model.name)
 
 

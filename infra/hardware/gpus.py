@@ -1,6 +1,5 @@
 """The GPUs of this machine: what its own tools see, and whether anybody is using them."""
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -9,6 +8,7 @@ from bench.engines.docker import Vendor
 from bench.errors import MachineUnfitError, UnreadableResultError
 from bench.machine import gpu_tools
 from bench.machine.gpu_tools import MIB, GpuProcess, InstalledGpu
+from infra.clock import SteadyClock, poll
 from infra.processes.command import CommandResult, is_there, run_tool
 from infra.reporting import Say
 
@@ -135,16 +135,18 @@ def demand_clean(patience_s: float, stoppable: Sequence[str], say: Say) -> None:
 
     A killed engine's workers hold its memory for a while, hence the patience.
     """
-    until = time.monotonic() + patience_s
     use = read_use()
     for name in [name for name in use.containers if name in stoppable]:
         say(f"stopping the container {name!r}, which came with the image and holds the GPU")
         run_tool(["docker", "stop", name], timeout_s=DOCKER_TIMEOUT_S)
         use = read_use()
-    while not use.is_clean and time.monotonic() < until:
-        time.sleep(POLL_S)
+
+    def is_clean() -> bool:
+        nonlocal use
         use = read_use()
-    if not use.is_clean:
+        return use.is_clean
+
+    if not use.is_clean and not poll(SteadyClock(), POLL_S, is_clean, patience_s):
         stop = f"docker stop {use.containers[0]}" if use.containers else "end it"
         raise MachineUnfitError(f"the GPUs are in use by {use}, still after {patience_s:g} s: {stop}, and run again")
 

@@ -3,10 +3,10 @@
 It is never formatted: the cloud made its filesystem, and whatever else the disk may be, we leave it alone.
 """
 
-import time
 from pathlib import Path
 
 from bench.errors import MachineUnfitError
+from infra.clock import SteadyClock, poll
 from infra.hardware.disks import Disk, list_disks, mount_disk
 from infra.hardware.scratch_disk import is_whole_machine
 from infra.reporting import Say
@@ -36,14 +36,13 @@ def mount_volume(label: str, folder: Path, say: Say, *, appears_s: float = APPEA
 
 
 def _wait_for(label: str, appears_s: float) -> Disk:
-    until = time.monotonic() + appears_s
-    while True:
-        found = [disk for disk in list_disks() if disk.is_labelled(label)]
-        if found:
-            return found[0]
-        if time.monotonic() >= until:
-            raise MachineUnfitError(f"no disk of this machine holds an ext4 filesystem with the label {label}")
-        time.sleep(LOOK_EVERY_S)
+    def labelled() -> Disk | None:
+        return next((disk for disk in list_disks() if disk.is_labelled(label)), None)
+
+    disk = poll(SteadyClock(), LOOK_EVERY_S, labelled, appears_s)
+    if disk is None:
+        raise MachineUnfitError(f"no disk of this machine holds an ext4 filesystem with the label {label}")
+    return disk
 
 
 def unmount_script(label: str) -> str:

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from bench.errors import CloudError, LeaseError, LostReplyError, NotAskedError
 from bench.machine.names import ImageName
-from infra.clock import Clock
+from infra.clock import Clock, poll, seconds_until
 from infra.clouds.cloud import Cloud, Leftover, Snapshot
 from infra.clouds.image_cloud import ImageCloud
 from infra.reporting import Say, silent
@@ -44,17 +44,15 @@ def make_image(
     raw = ImageName(content, until + timedelta(hours=1), cloud.prefix, is_whole=False)
     _begin(cloud, clock, machine_id, str(raw), until)
     say(f"making image {raw} of machine {machine_id}")
-    while clock.now() < until:
-        made = _made(cloud, machine_id, str(raw))
-        if made is not None:
-            whole = ImageName(content, clock.now() + LIFETIME, cloud.prefix)
-            cloud.rename(made, str(whole))
-            return Snapshot(made.snapshot_id, str(whole), made.regions, made.size_gb, made.created_at)
-        clock.sleep(LOOK_EVERY_S)
-    raise LeaseError(
-        f"image {raw} of machine {machine_id} was not whole after {patience_s / 60:.0f} minutes; nothing waits for it "
-        "any more, and the reaper removes it should it appear: run nightbench prepare again"
-    )
+    made = poll(clock, LOOK_EVERY_S, lambda: _made(cloud, machine_id, str(raw)), seconds_until(until, clock))
+    if made is None:
+        raise LeaseError(
+            f"image {raw} of machine {machine_id} was not complete after {patience_s / 60:.0f} minutes; the reaper "
+            "removes it should it appear later: run nightbench prepare again"
+        )
+    whole = ImageName(content, clock.now() + LIFETIME, cloud.prefix)
+    cloud.rename(made, str(whole))
+    return Snapshot(made.snapshot_id, str(whole), made.regions, made.size_gb, made.created_at)
 
 
 def _begin(cloud: ImageCloud, clock: Clock, machine_id: str, name: str, until: datetime) -> None:

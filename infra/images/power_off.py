@@ -3,10 +3,9 @@
 A machine that is off is billed as before: this is no way to give one back.
 """
 
-from datetime import timedelta
-
-from bench.errors import CloudDeniedError, CloudError, LeaseError
-from infra.clock import Clock
+from bench.errors import LeaseError
+from infra.clock import Clock, poll
+from infra.clouds.cloud import quietly
 from infra.clouds.image_cloud import ImageCloud, Switch
 from infra.reporting import Say, silent
 
@@ -30,18 +29,15 @@ def power_off(cloud: ImageCloud, clock: Clock, machine_id: str, *, say: Say = si
 
 def _is_off_after(cloud: ImageCloud, clock: Clock, machine_id: str, how: Switch, patience_s: float) -> bool:
     """Ask, again where the answer was lost or another event holds the machine, and watch until it is off."""
-    until, was_asked = clock.now() + timedelta(seconds=patience_s), False
-    while clock.now() < until:
-        try:
-            if not was_asked:
-                cloud.switch(machine_id, how)
-                was_asked = True
-            found = cloud.look(machine_id)
-        except CloudDeniedError:
-            raise
-        except CloudError:
-            found = None  # whoever cannot be asked has said nothing; asking for the same twice does no harm
-        if found is not None and found.status == "off":
-            return True
-        clock.sleep(LOOK_EVERY_S)
-    return False
+    was_asked = False
+
+    def is_off() -> bool:
+        nonlocal was_asked
+        if not was_asked:
+            cloud.switch(machine_id, how)
+            was_asked = True
+        found = cloud.look(machine_id)
+        return found is not None and found.status == "off"
+
+    # Where a call fails, the next one repeats it: asking for the same twice does no harm.
+    return bool(poll(clock, LOOK_EVERY_S, lambda: quietly(is_off, otherwise=False), patience_s))

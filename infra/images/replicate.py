@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from bench.errors import CloudDeniedError, CloudError, LostReplyError, NotAskedError
-from infra.clock import Clock
+from infra.clock import Clock, poll, seconds_until
 from infra.clouds.cloud import Leftover, Snapshot, quietly
 from infra.clouds.image_cloud import ImageCloud, Imaging
 from infra.images.golden_image import LOOK_EVERY_S
@@ -25,8 +25,9 @@ def spread_image(
     until = clock.now() + timedelta(seconds=patience_s)
     wanted = [region for region in dict.fromkeys(regions) if region not in image.regions]
     under_way = {region for region in wanted if _is_begun(cloud, clock, image, region, until, say)}
-    while under_way and clock.now() < until:
-        clock.sleep(LOOK_EVERY_S)
+
+    def is_done() -> bool:
+        nonlocal image, under_way
         image = _as_it_is(cloud, image)
         under_way -= set(image.regions)
         failed = {region for region in under_way if _state(cloud, image, region) == "failed"}
@@ -34,6 +35,10 @@ def spread_image(
             say(f"the cloud failed to transfer image {image.name} to {region}; nights there install the software")
             _remove_copies(cloud, image, say)
         under_way -= failed
+        return not under_way
+
+    if under_way:
+        poll(clock, LOOK_EVERY_S, is_done, seconds_until(until, clock))
     for region in sorted(under_way):
         say(f"image {image.name} was not in {region} after {patience_s / 60:.0f} minutes; nobody waits for it any more")
     return image

@@ -6,7 +6,7 @@ from typing import Literal
 
 from bench.errors import CloudDeniedError, CloudError
 from bench.record import AttemptOutcome
-from infra.clock import Clock
+from infra.clock import Clock, poll
 from infra.clouds.cloud import LOOKS_FOR_NEW, Cloud, CloudMachine, look_every_s
 
 USUAL_S = 120.0  # most machines are up by then
@@ -39,11 +39,15 @@ def wait_until_up(
     """
     began = clock.now()
     watch = _Watch(f"machine {found.machine_id}", cloud.settle_s, patience, began, seen_at=began)
-    while True:
+
+    def pause_s() -> float:
+        return look_every_s(cloud, LOOKS_FOR_NEW) * watch.pace(clock.now())
+
+    def judged() -> tuple[CloudMachine | AttemptFailure] | None:
         outcome = watch.judge(_look(cloud, found.machine_id), clock.now())
-        if outcome is not None:
-            return outcome
-        clock.sleep(look_every_s(cloud, LOOKS_FOR_NEW) * watch.pace(clock.now()))
+        return None if outcome is None else (outcome,)
+
+    return poll(clock, pause_s, judged)[0]
 
 
 @dataclass

@@ -1,7 +1,7 @@
 """Asking for one machine, and looking for it where the answer was lost: never asking again instead."""
 
 from bench.errors import CloudDeniedError, CloudError, LostReplyError, NotAskedError
-from infra.clock import Clock
+from infra.clock import Clock, poll, seconds_since
 from infra.clouds.cloud import LOOKS_FOR_NEW, Cloud, CloudMachine, MachineOrder, look_every_s
 
 SENDS_MAX = 6  # of one create call that never arrived
@@ -45,18 +45,18 @@ def search(cloud: Cloud, clock: Clock, name: str) -> CloudMachine | None:
     Raises CloudError where the cloud could not be asked for so long that nobody can say.
     """
     began = clock.now()
-    while True:
-        waited_s = (clock.now() - began).total_seconds()
+
+    def found() -> list[CloudMachine] | None:
+        waited_s = seconds_since(began, clock)
         try:
-            found = cloud.find(name)
+            machines = cloud.find(name)
         except CloudDeniedError:
             raise
         except CloudError:
             if waited_s > cloud.settle_s + BLIND_MAX_S:
                 raise
-        else:
-            if found:
-                return found[0]
-            if waited_s >= cloud.settle_s:
-                return None
-        clock.sleep(look_every_s(cloud, LOOKS_FOR_NEW))
+            return None
+        return machines if machines or waited_s >= cloud.settle_s else None
+
+    machines = poll(clock, look_every_s(cloud, LOOKS_FOR_NEW), found)
+    return machines[0] if machines else None

@@ -7,11 +7,11 @@ deleted again, whatever the cloud answered, since a "not found" may be a lagging
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from bench.errors import CloudDeniedError, CloudError, LeaseError, LedgerError
 from bench.machine.names import MachineName
-from infra.clock import Clock
+from infra.clock import Clock, poll
 from infra.clouds.cloud import Cloud, look_every_s
 from infra.ledger.ledger import Attempt, Lease, Ledger
 from infra.reporting import Say, silent
@@ -58,20 +58,20 @@ def destroy(
 
     Without `patience_s` there is no end to it. Raises CloudDeniedError where the cloud turns us away.
     """
-    left = list(targets)
-    until = None if patience_s is None else clock.now() + timedelta(seconds=patience_s)
+    left, failed = list(targets), list[ReleaseTarget]()
     pause = _Pause(look_every_s(cloud, LOOKS_FOR_GONE))
-    while left:
-        troubled = [target for target in left if not _push(cloud, clock, target)]
-        for target in troubled:
+
+    def all_gone() -> bool:
+        nonlocal left, failed
+        failed = [target for target in left if not _push(cloud, clock, target)]
+        for target in failed:
             if target.tries >= ALARM_AFTER:
                 say(f"ALARM: {cloud.name}: {target} is still not given back after {target.tries} tries: "
                     f"{target.trouble}")  # fmt: skip
         left = [target for target in left if not target.is_gone]
-        if left and until is not None and clock.now() >= until:
-            return left
-        if left:
-            clock.sleep(pause.seconds(has_failed=bool(troubled)))
+        return not left
+
+    poll(clock, lambda: pause.seconds(has_failed=bool(failed)), all_gone, patience_s)
     return left
 
 

@@ -5,6 +5,7 @@ nobody waits for one to give a machine back: deleting the machine detaches it.
 """
 
 import hashlib
+import itertools
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from datetime import datetime, timedelta
 
 from bench.errors import CloudError, CloudRefusedError, LeaseError, LostReplyError, NotAskedError
 from bench.machine.names import VolumeName, used_tag
-from infra.clock import Clock
+from infra.clock import Clock, poll, seconds_since
 from infra.clouds.cloud import LOOKS_FOR_NEW, Leftover, look_every_s, quietly
 from infra.clouds.volume_cloud import Volume, VolumeCloud
 from infra.ledger.volumes import VolumeBook, VolumeOnRecord
@@ -162,13 +163,17 @@ def _ask(cloud: VolumeCloud, clock: Clock, name: VolumeName, size_gib: int) -> V
 
 def _search(cloud: VolumeCloud, clock: Clock, name: str, settle_s: float) -> Volume | None:
     """The volume of this name, looked for until the cloud's lists have settled; CloudError where nobody can say."""
-    until = clock.now() + timedelta(seconds=settle_s)
-    while clock.now() < until:
-        found = quietly(lambda: _named(cloud, name), None)
-        if found is not None:
-            return found
-        clock.sleep(look_every_s(cloud, LOOKS_FOR_NEW))
-    return _named(cloud, name)
+    began = clock.now()
+
+    def found() -> list[Volume] | None:
+        is_last = seconds_since(began, clock) >= settle_s
+        volume = _named(cloud, name) if is_last else quietly(lambda: _named(cloud, name), None)
+        if volume is None:
+            return [] if is_last else None
+        return [volume]
+
+    volumes = poll(clock, look_every_s(cloud, LOOKS_FOR_NEW), found)
+    return volumes[0] if volumes else None
 
 
 def _named(cloud: VolumeCloud, name: str) -> Volume | None:
@@ -203,16 +208,14 @@ def _until(clock: Clock, ask: Callable[[], None], is_so: Callable[[], bool], pat
 
     Raises CloudDeniedError where it turns us away.
     """
-    until, looks = clock.now() + timedelta(seconds=patience_s), 0
-    while True:
-        if looks % LOOKS_A_TRY == 0:
+    looks = itertools.count()
+
+    def is_done() -> bool:
+        if next(looks) % LOOKS_A_TRY == 0:
             quietly(ask, None)
-        if quietly(is_so, otherwise=False):
-            return True
-        if clock.now() >= until:
-            return False
-        clock.sleep(LOOK_EVERY_S)
-        looks += 1
+        return quietly(is_so, otherwise=False)
+
+    return bool(poll(clock, LOOK_EVERY_S, is_done, patience_s))
 
 
 def is_unused(leftover: Leftover, now: datetime) -> bool:

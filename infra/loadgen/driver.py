@@ -21,6 +21,7 @@ from bench.loadgen.drivers import (
 )
 from bench.loadgen.report import LoadReport
 from bench.suite.scenario import Scenario
+from infra.clock import SteadyClock, poll
 from infra.engines.server import RunningServer, explain_end, log_size
 from infra.loadgen.vllm_rs import find_vllm_rs, vllm_rs_version
 from infra.processes import detached
@@ -105,16 +106,20 @@ def drive(argv: tuple[str, ...], what: LoadJob, server: RunningServer, progress:
 
 
 def _watch(what: LoadJob, server: RunningServer, pid_file: Path, progress: Callable[[float], None]) -> int | None:
-    until = time.monotonic() + what.run_timeout_s
     next_progress = 0.0
-    while (code := detached.exit_code(pid_file)) is None and time.monotonic() < until:
-        if not detached.is_alive(server.pid):
-            until = min(until, time.monotonic() + DRIVER_PATIENCE_S)
+
+    def has_ended() -> bool:
+        nonlocal next_progress
         if time.monotonic() >= next_progress:
             progress(_share_done(what.run_folder))
             next_progress = time.monotonic() + 1.0
-        time.sleep(POLL_S)
-    return code
+        return detached.exit_code(pid_file) is not None or not detached.is_alive(server.pid)
+
+    clock = SteadyClock()
+    if not poll(clock, POLL_S, has_ended, what.run_timeout_s):
+        return None
+    # Where the server ended first, the driver notices soon.
+    return poll(clock, POLL_S, lambda: detached.exit_code(pid_file), DRIVER_PATIENCE_S)
 
 
 def _share_done(run_folder: Path) -> float:

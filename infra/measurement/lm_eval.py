@@ -16,6 +16,7 @@ from bench.quality.lm_eval import ENVIRONMENT, read_scores, task_argv, why_not
 from bench.record import AskedTask, LmEvalRecord
 from bench.suite.quality import LmEval
 from bench.suite.scenario import Scenario
+from infra.clock import SteadyClock, poll
 from infra.engines import server
 from infra.engines.server import RunningServer
 from infra.measurement.lm_eval_venv import ready_lm_eval
@@ -143,12 +144,15 @@ def _run(here: _Asking, task: str, log: Path, result: Path) -> int:
 
 
 def _wait(here: _Asking, pid_file: Path) -> int:
-    while (code := detached.exit_code(pid_file)) is None:
-        if not detached.is_alive(here.running.pid):
+    def ended() -> int | None:
+        code = detached.exit_code(pid_file)
+        if code is None and not detached.is_alive(here.running.pid):
             raise LmEvalError(f"the server ended meanwhile: {server.explain_end(here.running)}")
-        if time.monotonic() > here.until:
-            raise LmEvalError(f"not done after {here.asked.timeout_s:g} s (suite: quality.lm_eval.timeout_s)")
-        time.sleep(POLL_S)
+        return code
+
+    code = poll(SteadyClock(), POLL_S, ended, here.until - time.monotonic())
+    if code is None:
+        raise LmEvalError(f"not done after {here.asked.timeout_s:g} s (suite: quality.lm_eval.timeout_s)")
     return code
 
 

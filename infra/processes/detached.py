@@ -7,17 +7,19 @@ unrecorded. A pid file is believed only if that process began when the file was 
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import psutil
+
+from infra.clock import SteadyClock, poll
 
 # The shell writes its own pid and then turns into the program, which so keeps that pid...
 _BECOME = 'echo $$ > "$0" && exec "$@"'
 # ... or waits for it and leaves its exit code in a file, for whoever looks later.
 _WAIT_FOR = 'echo $$ > "$0" && "$@"; code=$?; echo $code > "$0.exit.tmp" && mv "$0.exit.tmp" "$0.exit"'
 PID_FILE_SLACK_S = 5.0
+POLL_S = 0.05
 MARK = "NIGHTBENCH_LEASE"
 OWNER = "NIGHTBENCH_OWNER"  # the process that started this one or its parents, as `pid:when it began`
 
@@ -152,11 +154,12 @@ def end(processes: Sequence[psutil.Process], patience_s: float) -> None:
 
 
 def _wait_for_end(processes: Sequence[psutil.Process], wait_s: float) -> None:
-    until = time.monotonic() + wait_s
-    while any(_is_living(process) for process in processes) and time.monotonic() < until:
+    def have_ended() -> bool:
         for process in processes:
             _collect(process.pid)
-        time.sleep(0.05)
+        return not any(_is_living(process) for process in processes)
+
+    poll(SteadyClock(), POLL_S, have_ended, wait_s)
 
 
 def _collect(pid: int) -> None:

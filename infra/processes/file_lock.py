@@ -2,10 +2,11 @@
 
 import contextlib
 import fcntl
-import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TextIO
 
+from infra.clock import SteadyClock, poll
 from infra.processes import cancellation
 from infra.reporting import Say
 
@@ -19,15 +20,17 @@ def alone(lock_file: Path, say: Say, what: str) -> Iterator[int]:
     `what` is what the other one does, for the line that says why we wait. Stopping this work ends the waiting.
     """
     with lock_file.open("w", encoding="utf-8") as held:
-        has_said = False
-        while True:
-            try:
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                cancellation.check()
-            if not has_said:
-                say(f"another process is {what} (it holds {lock_file}); waiting for it")
-                has_said = True
-            time.sleep(POLL_S)
+        if not _try_lock(held):
+            say(f"another process is {what} (it holds {lock_file}); waiting for it")
+            poll(SteadyClock(), POLL_S, lambda: _try_lock(held))
         yield held.fileno()
+
+
+def _try_lock(file: TextIO) -> bool:
+    """Lock a file unless another process holds it; raises CancelledError where this work is cancelled."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        cancellation.check()
+        return False
+    return True

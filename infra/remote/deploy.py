@@ -7,12 +7,13 @@ import shlex
 import tarfile
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from bench.errors import EnvironmentOnMachineError, RemoteCommandError
-from infra.remote.host import Host
+from infra.clock import Clock, poll
+from infra.remote.host import Host, JobStatus
 from infra.reporting import Say
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,6 +23,7 @@ LM_EVAL_LOCK = "lm_eval.lock.txt"  # built beside them where a suite asks for it
 HOME = "nightbench"  # everything of ours on a machine is in this folder of the user's home
 INSTALL_PATIENCE_S = 1800.0
 CHECK_TIMEOUT_S = 120.0
+POLL_S = 1.0
 
 # The locks hold hashes for these Pythons; a name without a version comes last, since it may be any.
 _INSTALL = """
@@ -50,7 +52,7 @@ class DeployedCode:
     python: str
 
 
-def deploy(host: Host, python: str | None, say: Say, sleep: Callable[[float], None]) -> DeployedCode:
+def deploy(host: Host, python: str | None, say: Say, clock: Clock) -> DeployedCode:
     """Put code and environment on a machine, or find them there; repeating costs one question.
 
     `python` names an interpreter there that has everything. Raises EnvironmentOnMachineError where the environment
@@ -64,7 +66,7 @@ def deploy(host: Host, python: str | None, say: Say, sleep: Callable[[float], No
         return DeployedCode(code, python)
     venv = f"{HOME}/venv/{hashlib.sha256(_locks()).hexdigest()[:16]}"
     if not _is_there(host, f"{venv}/.complete"):
-        _install(host, code, venv, say, sleep)
+        _install(host, code, venv, say, clock)
     return DeployedCode(code, f"{venv}/bin/python")
 
 
@@ -124,23 +126,25 @@ def _require_python(host: Host, python: str) -> None:
         ) from error
 
 
-def _install(host: Host, code: str, venv: str, say: Say, sleep: Callable[[float], None]) -> None:
+def _install(host: Host, code: str, venv: str, say: Say, clock: Clock) -> None:
     """Build the environment by a process that outlives the connection, telling what it says."""
     say(f"building the environment of the measuring code on {host.access}")
     script = _INSTALL.format(venv=venv, code=code, bootstrap=LOCKS[0], machine=LOCKS[1])
     folder = f"{HOME}/install-{uuid.uuid4().hex[:12]}"
     host.start_detached(["sh", "-c", script], folder)
-    said, seen, waited_s = b"", host.look(folder), 0.0
-    while seen.state == "running" and waited_s < INSTALL_PATIENCE_S:
-        said += seen.log
-        sleep(1.0)
-        waited_s += 1.0
-        seen = host.look(folder, len(said))
-    said += seen.log
+    log = bytearray()
+
+    def ended() -> JobStatus | None:
+        status = host.look(folder, len(log))
+        log.extend(status.log)
+        return None if status.state == "running" else status
+
+    status = poll(clock, POLL_S, ended, INSTALL_PATIENCE_S)
     host.end_detached(folder)
-    if (seen.state, seen.exit_code) != ("ended", 0):
+    if status is None or (status.state, status.exit_code) != ("ended", 0):
+        ending = f"it was still running after {INSTALL_PATIENCE_S:g} s" if status is None else status.state
         raise EnvironmentOnMachineError(
             f"the environment of the measuring code cannot be built on {host.access}: "
-            f"{said.decode(errors='replace').strip()[-1500:] or seen.state}"
+            f"{log.decode(errors='replace').strip()[-1500:] or ending}"
         )
     host.ask(f"rm -rf {shlex.quote(folder)}")

@@ -2,7 +2,6 @@
 
 import secrets
 import shlex
-import time
 from collections.abc import Callable
 from typing import Self, TypeVar
 
@@ -15,6 +14,7 @@ from bench.errors import (
     TransferError,
     UnreachableHostError,
 )
+from infra.clock import SteadyClock, retry
 from infra.processes.command import CommandResult
 from infra.remote.host import Access
 from infra.remote.ssh_connection import CONNECT_TIMEOUT_S, SshConnection
@@ -27,6 +27,7 @@ SHOWN_CHARS = 80  # of a script, in an error
 LAST_CHARS = 1500  # of a failed command's words
 
 T = TypeVar("T")
+LOST = (UnreachableHostError, LostConnectionError, SilentHostError)
 
 
 class SshShell:
@@ -89,14 +90,7 @@ class SshShell:
 
     def _steadily(self, step: Callable[[], T]) -> T:
         """Repeat a step over lost connections, until our patience is over; the last reason is raised then."""
-        until = time.monotonic() + self._patience_s
-        while True:
-            try:
-                return step()
-            except (UnreachableHostError, LostConnectionError, SilentHostError, TransferError):
-                if time.monotonic() + RETRY_S > until:
-                    raise
-                time.sleep(RETRY_S)
+        return retry(SteadyClock(), RETRY_S, step, (*LOST, TransferError), self._patience_s)
 
 
 def wait_until_ready(host: SshShell, patience_s: float, is_booted: str = "true") -> None:
@@ -105,22 +99,19 @@ def wait_until_ready(host: SshShell, patience_s: float, is_booted: str = "true")
     A key may be put in place late, so that being refused is believed only after `patience_s`; the last reason is raised
     then. A wrong host key is believed at once: HostKeyError.
     """
-    until = time.monotonic() + patience_s
-    while True:
+    passing = (*LOST, LoginRefusedError, NotReadyError)
+
+    def require_ready() -> None:
         try:
-            _require_ready(host, is_booted)
-        except (UnreachableHostError, LoginRefusedError, NotReadyError, LostConnectionError, SilentHostError):
+            result = host.run(is_booted)
+        except passing:
             host.close()
-            if time.monotonic() > until:
-                raise
-        else:
-            return
-        time.sleep(RETRY_S)
+            raise
+        if not result.is_good:
+            host.close()
+            raise NotReadyError(f"the first boot of {host.access} is not over: `{is_booted}` fails there")
 
-
-def _require_ready(host: SshShell, is_booted: str) -> None:
-    if host.run(is_booted).exit_code != 0:
-        raise NotReadyError(f"the first boot of {host.access} is not over: `{is_booted}` fails there")
+    retry(SteadyClock(), RETRY_S, require_ready, passing, patience_s)
 
 
 class _Output:

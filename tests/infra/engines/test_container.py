@@ -171,7 +171,7 @@ def test_docker_is_installed_on_a_rented_machine_once_the_first_boot_lets_go(
     container.ensure_docker(said.append, may_install=True)
 
     assert said[0] == "installing docker, which this image does not have"
-    assert said[1].startswith("somebody else is installing packages (a first boot does)")
+    assert said[1].startswith("another process is installing packages (a first boot does)")
     assert len(tools.called("apt-get")) == 3
 
 

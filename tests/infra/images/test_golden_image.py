@@ -107,7 +107,7 @@ def test_row_28_a_stuck_image_never_delays_giving_the_machine_back(rig: Rig, lea
 def test_row_28_an_image_that_appears_when_nobody_waits_is_removed(rig: Rig, lease: Lease) -> None:
     rig.emulator.behaviour.late_snapshots = True
 
-    with pytest.raises(LeaseError, match="was not whole after 10 minutes"):
+    with pytest.raises(LeaseError, match="was not complete after 10 minutes"):
         make(rig, lease, patience_s=600.0)
     rig.give_back(lease)
     rig.clock.sleep(2 * 3600)

@@ -1,0 +1,77 @@
+"""Waiting and trying again, on a clock that only sleeping moves."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from infra.clock import SteadyClock, poll, retry
+from tests.emulators.virtual_clock import VirtualClock
+
+
+@pytest.fixture
+def clock(tmp_path: Path) -> VirtualClock:
+    return VirtualClock(tmp_path / "clock", start_s=0.0)
+
+
+def after(calls: int, result: object) -> Callable[[], object | None]:
+    """None until it was called so many times."""
+    left = [calls]
+
+    def until() -> object | None:
+        left[0] -= 1
+        return result if left[0] <= 0 else None
+
+    return until
+
+
+@pytest.mark.parametrize("result", ["found", 0, ""])
+def test_poll_returns_the_first_result_that_is_neither_none_nor_false(clock: VirtualClock, result: object) -> None:
+    assert poll(clock, 5.0, after(3, result), within_s=60.0) == result
+    assert clock.now_s() == 10.0
+
+
+def test_poll_gives_up_after_a_last_call_when_its_time_is_over(clock: VirtualClock) -> None:
+    calls: list[float] = []
+
+    def until() -> bool:
+        calls.append(clock.now_s())
+        return False
+
+    assert poll(clock, 5.0, until, within_s=12.0) is None
+    assert calls == [0.0, 5.0, 10.0, 15.0]
+
+
+def test_poll_calls_at_least_once(clock: VirtualClock) -> None:
+    assert poll(clock, 5.0, lambda: "there", within_s=0.0) == "there"
+
+
+def test_poll_asks_for_each_pause_where_they_grow(clock: VirtualClock) -> None:
+    pauses = iter((1.0, 2.0, 4.0))
+
+    assert poll(clock, lambda: next(pauses), after(4, "there")) == "there"
+    assert clock.now_s() == 7.0
+
+
+def test_retry_returns_the_first_result_and_raises_the_last_error_in_time(clock: VirtualClock) -> None:
+    def fails() -> None:
+        raise ConnectionError(clock.now_s())
+
+    with pytest.raises(ConnectionError, match="10"):
+        retry(clock, 5.0, fails, (ConnectionError,), within_s=12.0)
+
+
+def test_retry_does_not_repeat_another_error(clock: VirtualClock) -> None:
+    def fails() -> None:
+        raise ValueError
+
+    with pytest.raises(ValueError):  # noqa: PT011  ours, two lines above
+        retry(clock, 5.0, fails, (ConnectionError,), within_s=12.0)
+    assert clock.now_s() == 0.0
+
+
+def test_a_steady_clock_never_runs_backwards() -> None:
+    clock = SteadyClock()
+    moments = [clock.now() for _ in range(100)]
+
+    assert moments == sorted(moments)
