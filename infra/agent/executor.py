@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar, TypeVarTuple
 
 from bench.errors import RemoteJobLostError, ServerStartError, TransferError
+from bench.manifest import MANIFEST
 from bench.record import PlannedRun
 from infra.agent import remote_job
 from infra.agent.operations import OPERATIONS
@@ -202,7 +203,7 @@ class SshExecutor:
         self._host.get(source, partial)
         if not store.is_whole(partial):
             shutil.rmtree(partial)
-            raise TransferError(f"{source} on {self._host.access} does not match its {store.MANIFEST} after the copy")
+            raise TransferError(f"{source} on {self._host.access} does not match its {MANIFEST} after the copy")
         partial.rename(target)
         store.sync(target.parent)
         self._host.ask(f"rm -rf {shlex.quote(source)}")

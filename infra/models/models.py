@@ -11,7 +11,8 @@ import shutil
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from bench.errors import ModelError, NoSpaceError
+from bench.errors import ModelError, NoSpaceError, UnreadableResultError
+from bench.manifest import MANIFEST, manifest_text, parse_manifest
 from infra.models.generated import SHAPES, LlamaShape, write_small_model
 from infra.models.hub_download import Download, DownloadedModel, hash_files, look
 from infra.models.parts import CachedFile, CachedModel, FetchResult
@@ -20,11 +21,9 @@ from infra.processes.file_lock import alone
 from infra.reporting import Say
 from infra.storage.store import sync
 
-MANIFEST = "MANIFEST.sha256"
 GENERATED = re.compile(r"generated:(?P<shape>[a-z]+)\?seed=(?P<seed>\d+)")
 FROM_HUB = re.compile(r"hf:(?P<repo>[\w.-]+/[\w.-]+)(?:@(?P<revision>[\w./-]+))?")
 COMMIT = re.compile(r"[0-9a-f]{40}")
-MANIFEST_LINE = re.compile(r"(?P<sha256>[0-9a-f]{64})  (?P<name>[^/].*)")
 SPARE_BYTES = 256 * 1024**2  # left on the disk for logs and results
 
 Hashes = dict[str, str]  # relative file name -> sha256
@@ -111,7 +110,7 @@ def _download(repo: str, sha: str, path: Path, say: Say, hub: Hub, kept: CachedM
     """Bring the model under its final name, whole or not at all; what a killed run had finished is used again."""
     unfinished = path.with_name(f".{path.name}.unfinished")
     brought = Download(repo, sha, unfinished, path.with_name(f".{path.name}.download"), hub, say, kept).run()
-    (unfinished / MANIFEST).write_text(_manifest(brought.hashes), "utf-8")
+    (unfinished / MANIFEST).write_text(manifest_text(brought.hashes), "utf-8")
     # The weights themselves are not forced to the disk, which would take a rented minute: a power cut that tears them
     # is found by their hashes.
     sync(unfinished / MANIFEST)
@@ -132,7 +131,7 @@ def _make(path: Path, shape: LlamaShape, seed: int) -> None:
     shutil.rmtree(unfinished, ignore_errors=True)  # what a killed run left
     _demand_free_space(path.parent, shape)
     write_small_model(unfinished, seed, shape)
-    (unfinished / MANIFEST).write_text(_manifest(_hash_files(unfinished)), "utf-8")
+    (unfinished / MANIFEST).write_text(manifest_text(_hash_files(unfinished)), "utf-8")
     for file in (*unfinished.iterdir(), unfinished):
         sync(file)
     unfinished.replace(path)
@@ -153,13 +152,8 @@ def _hash_files(path: Path) -> Hashes:
     return hash_files(path, [str(file.relative_to(path)) for file in files])
 
 
-def _manifest(hashes: Hashes) -> str:
-    """Give the lines that `sha256sum --check` reads, sorted by file name."""
-    return "".join(f"{sha256}  {name}\n" for name, sha256 in sorted(hashes.items()))
-
-
 def _hash_of(hashes: Hashes) -> str:
-    return hashlib.sha256(_manifest(hashes).encode()).hexdigest()
+    return hashlib.sha256(manifest_text(hashes).encode()).hexdigest()
 
 
 def _verify(path: Path) -> Hashes:
@@ -178,15 +172,13 @@ def _verify(path: Path) -> Hashes:
 
 def _read_manifest(path: Path) -> Hashes:
     try:
-        lines = (path / MANIFEST).read_text("utf-8").splitlines()
+        return parse_manifest((path / MANIFEST).read_text("utf-8"))
     except FileNotFoundError as error:
         raise ModelError(
             f"{path / MANIFEST} is missing, so nothing proves the model; delete {path} and run again"
         ) from error
-    entries = [MANIFEST_LINE.fullmatch(line) for line in lines]
-    if not all(entries):
-        raise ModelError(f"{path / MANIFEST} holds a line that is no hash and name; delete {path} and run again")
-    return {entry["name"]: entry["sha256"] for entry in entries if entry}
+    except UnreadableResultError as error:
+        raise ModelError(f"{path}: {error}; delete {path} and run again") from error
 
 
 def _prepared(name: str, path: Path, revision: str, hashes: Hashes) -> PreparedModel:

@@ -19,8 +19,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 from pydantic import SecretStr
 
 from bench.errors import ObjectStoreError
+from bench.manifest import MANIFEST
 from infra.processes import cancellation
-from infra.storage.store import MANIFEST, sha256
+from infra.storage.store import sha256
 
 PART_BYTES = 16 << 20  # of a large file; S3 takes 10,000 parts, so 160 GB
 PARTS_AT_ONCE = 4

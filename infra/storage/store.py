@@ -18,9 +18,9 @@ from pathlib import Path
 from pydantic import BaseModel, ValidationError
 
 from bench.errors import NoSpaceError, UnreadableResultError, UsageError
+from bench.manifest import MANIFEST, manifest_text, parse_manifest
 from bench.record import LmEvalRecord, NightRecord, PlannedRun, RunRecord
 
-MANIFEST = "MANIFEST.sha256"
 LM_EVAL = "lm-eval-"
 PARTIAL, ABANDONED = ".partial-", ".abandoned-"
 GIB = 1 << 30
@@ -125,8 +125,7 @@ def finish_run(partial: Path, record: RunRecord | LmEvalRecord) -> Path:
     """Write the record and the manifest, sync everything, and give the folder its final name."""
     hashes = file_hashes(partial)
     write_json(partial / "record.json", record.model_copy(update={"file_sha256": hashes}))
-    lines = [f"{digest}  {name}\n" for name, digest in sorted(file_hashes(partial).items())]
-    (partial / MANIFEST).write_text("".join(lines))
+    (partial / MANIFEST).write_text(manifest_text(file_hashes(partial)))
     for path in partial.rglob("*"):
         sync(path)
     final = partial.with_name(partial.name.removeprefix(PARTIAL))
@@ -150,10 +149,9 @@ def sha256(path: Path) -> str:
 def is_whole(folder: Path) -> bool:
     """Whether a run folder holds exactly what its manifest lists."""
     try:
-        lines = (folder / MANIFEST).read_text().splitlines()
-    except OSError:
+        listed = parse_manifest((folder / MANIFEST).read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, UnreadableResultError):
         return False
-    listed = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
     found = {name: digest for name, digest in file_hashes(folder).items() if name != MANIFEST}
     return bool(listed) and listed == found
 

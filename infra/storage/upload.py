@@ -7,13 +7,14 @@ folder, costs nothing more while a machine is paid for, and is tried again after
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from bench.errors import ObjectStoreError, UnreadableResultError
+from bench.manifest import MANIFEST, parse_manifest
 from bench.record import Uploads
 from infra.storage import store
 from infra.storage.object_store import BucketLocation, ObjectStore, within
@@ -21,7 +22,7 @@ from infra.storage.object_store import BucketLocation, ObjectStore, within
 FETCHING = ".fetching-"
 OWN_FILES = ("*.json", "leases/*.json", "servers/*.log")  # of a night, beside its runs
 # Names in a bucket are somebody else's word: only these forms become paths.
-_RUN_MANIFEST = re.compile(rf"(?P<run>[\w-]+/\d+)/{re.escape(store.MANIFEST)}")
+_RUN_MANIFEST = re.compile(rf"(?P<run>[\w-]+/\d+)/{re.escape(MANIFEST)}")
 _OWN_FILE = re.compile(r"((leases|servers)/)?[\w-][\w.-]*\.(json|log)")
 
 
@@ -41,7 +42,7 @@ def read_uploads(data: Path, night: str) -> Uploads:
 def whole_runs(data: Path, night: str) -> list[str]:
     """Every run folder of a night that is whole: scenario_id/repeat."""
     folder = store.night_folder(data, night)
-    manifests = folder.glob(f"*/[0-9]*/{store.MANIFEST}")
+    manifests = folder.glob(f"*/[0-9]*/{MANIFEST}")
     return sorted(str(path.parent.relative_to(folder)) for path in manifests)
 
 
@@ -50,7 +51,7 @@ def missing(data: Path, night: str, place: BucketLocation) -> list[str]:
     known = read_uploads(data, night)
     done = known.runs if known.place == str(place) else {}
     folder = store.night_folder(data, night)
-    return [run for run in whole_runs(data, night) if done.get(run) != store.sha256(folder / run / store.MANIFEST)]
+    return [run for run in whole_runs(data, night) if done.get(run) != store.sha256(folder / run / MANIFEST)]
 
 
 def salvage(
@@ -71,7 +72,7 @@ def salvage(
     for run in missing(data, night, place):
         why = put(lambda bucket, run=run: bucket.put_folder(folder / run, f"{under}/{run}"))  # type: ignore[misc]  # the run of this round
         if why is None:
-            _note(data, night, place, {run: store.sha256(folder / run / store.MANIFEST)})
+            _note(data, night, place, {run: store.sha256(folder / run / MANIFEST)})
         else:
             failed[run] = why
             break  # a bucket that is out of reach is not asked for every run, while somebody pays
@@ -132,11 +133,11 @@ def _fetch_run(bucket: ObjectStore, folder: Path, under: str, run: str, names: l
     shutil.rmtree(aside, ignore_errors=True)
     for name in names:
         bucket.get_file(f"{under}/{name}", _inside(aside, name.removeprefix(f"{run}/")))
-    listed = dict(_manifest_lines(aside / store.MANIFEST))
-    found = {name: digest for name, digest in store.file_hashes(aside).items() if name != store.MANIFEST}
+    listed = parse_manifest((aside / MANIFEST).read_text("utf-8"))
+    found = {name: digest for name, digest in store.file_hashes(aside).items() if name != MANIFEST}
     if listed != found:
         wrong = sorted(name for name in listed | found if listed.get(name) != found.get(name))
-        raise UnreadableResultError(f"{under}/{run}/{wrong[0]} is not as {store.MANIFEST} says; it was not taken over")
+        raise UnreadableResultError(f"{under}/{run}/{wrong[0]} is not as {MANIFEST} says; it was not taken over")
     aside.rename(final)
     store.sync(final.parent)
 
@@ -147,9 +148,3 @@ def _inside(folder: Path, name: str) -> Path:
     if not path.is_relative_to(folder.resolve()):
         raise UnreadableResultError(f"the bucket names a file outside of its run: {name!r}")
     return path
-
-
-def _manifest_lines(path: Path) -> Iterator[tuple[str, str]]:
-    for line in path.read_text("utf-8").splitlines():
-        digest, _, name = line.partition("  ")
-        yield name, digest

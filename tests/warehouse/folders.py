@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bench.engines.vllm import FINISH_REASONS, SAMPLED
+from bench.manifest import MANIFEST, manifest_text
 from bench.record import (
     Accuracy,
     Answers,
@@ -220,9 +221,9 @@ def write_run(data: Path, night: NightRecord, run: PlannedRun, shape: Shape, tol
 
 def seal(folder: Path) -> None:
     """Write the manifest over what is there."""
-    files = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.name != "MANIFEST.sha256"]
-    lines = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.relative_to(folder)}\n" for path in files]
-    (folder / "MANIFEST.sha256").write_text("".join(lines))
+    files = [path for path in folder.rglob("*") if path.is_file() and path.name != MANIFEST]
+    hashes = {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+    (folder / MANIFEST).write_text(manifest_text(hashes))
 
 
 def run_record(night: NightRecord, run: PlannedRun, told: Told = Told()) -> RunRecord:

@@ -4,15 +4,14 @@ import hashlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from bench.errors import UnreadableResultError, UsageError
+from bench.manifest import MANIFEST, parse_manifest
 
-MANIFEST = "MANIFEST.sha256"
 RECORD = "record.json"
 LM_EVAL = "lm-eval-"  # how the folders begin in which servers were asked tasks; no scenario_id does
 _NIGHT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_LINE = re.compile(r"([0-9a-f]{64}) [ *](.+)")
 
 
 @dataclass(frozen=True, order=True)
@@ -116,13 +115,7 @@ def _manifest(folder: Path) -> dict[str, str]:
         text = (folder / MANIFEST).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UnreadableResultError(f"{MANIFEST} cannot be read, so it was not written whole") from error
-    listed: dict[str, str] = {}
-    for line in text.splitlines():
-        match = _LINE.fullmatch(line)
-        if match is None or ".." in PurePosixPath(match[2]).parts or match[2].startswith("/"):
-            raise UnreadableResultError(f"{MANIFEST} has a line that is not a hash and a name: {line!r}")
-        listed[match[2]] = match[1]
-    return listed
+    return parse_manifest(text)
 
 
 def _checked(folder: Path, name: str, digest: str) -> bytes | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from bench.errors import LmEvalError
+from bench.manifest import MANIFEST
 from bench.record import Calibration, LeaseFacts, Lineage, NightRecord
 from bench.suite.quality import LmEval, Quality
 from bench.suite.suite import ScenarioEntry, Suite
@@ -114,7 +115,7 @@ def test_a_task_that_was_asked_leaves_its_results_and_its_log(what: ServerReques
     assert (folder_of(what) / "good.json").read_bytes() == RESULTS.read_bytes()
     assert f"asked {running.base_url}/v1/completions" in (folder_of(what) / "good.log").read_text()
     assert {path.name for path in folder_of(what).iterdir()} == {
-        *("record.json", "good.json", "good.log", store.MANIFEST),
+        *("record.json", "good.json", "good.log", MANIFEST),
     }
     assert not list(what.machine.glob("lm-eval*"))
 

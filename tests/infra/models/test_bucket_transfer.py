@@ -14,11 +14,12 @@ import psutil
 import pytest
 
 from bench.errors import ObjectStoreError
+from bench.manifest import MANIFEST
 from infra.agent import operations, remote_job
 from infra.models.bucket_cache import UNFINISHED_MAX, BucketCache, models_kept
 from infra.models.bucket_transfer import put_pieces
 from infra.models.generated import TINY, write_small_model
-from infra.models.models import MANIFEST, PreparedModel, list_files, prepare_model
+from infra.models.models import PreparedModel, list_files, prepare_model
 from infra.models.parts import CachedModel, Part
 from infra.models.transfer_process import Hub
 from infra.processes import detached

@@ -15,9 +15,10 @@ import pytest
 
 import infra.models.hub_download
 from bench.errors import ModelError, NoSpaceError
+from bench.manifest import MANIFEST
 from infra.models.generated import TINY, write_small_model
 from infra.models.hub_download import HubFile, bytes_under, chosen
-from infra.models.models import MANIFEST, PreparedModel, prepare_model
+from infra.models.models import PreparedModel, prepare_model
 from infra.models.transfer_process import CHILD, Hub
 from infra.processes import detached
 from tests.emulators.hub import HubEmulator

@@ -8,8 +8,9 @@ import pytest
 
 import infra.models.models
 from bench.errors import ModelError, NoSpaceError
+from bench.manifest import MANIFEST
 from infra.models.generated import TINY, write_small_model
-from infra.models.models import MANIFEST, PreparedModel, prepare_model
+from infra.models.models import PreparedModel, prepare_model
 
 TINY_SOURCE = "generated:tiny?seed=0"
 
@@ -88,7 +89,7 @@ def test_a_generated_model_without_a_manifest_is_refused(tmp_path: Path) -> None
 def test_a_manifest_that_is_no_list_of_hashes_is_refused(tmp_path: Path) -> None:
     (_prepare(tmp_path).path / MANIFEST).write_text("no hash here\n", "utf-8")
 
-    with pytest.raises(ModelError, match=r"holds a line that is no hash and name"):
+    with pytest.raises(ModelError, match=r"line 1 is not a SHA-256 and a file name"):
         _prepare(tmp_path)
 
 

@@ -94,7 +94,7 @@ def test_a_manifest_that_points_outside_is_refused(one_run: tuple[Path, Path]) -
     _data, run = one_run
     (run / "MANIFEST.sha256").write_text(f"{'0' * 64}  ../../night.json\n")
 
-    with pytest.raises(UnreadableResultError, match="not a hash and a name"):
+    with pytest.raises(UnreadableResultError, match="not a SHA-256 and a file name"):
         read_run(run)
 
 
