@@ -26,8 +26,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Longest
     return LongestFirst(config, log)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     items.sort(key=rank)
+    config.stash[CPU_S] = cpu_s()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -35,7 +36,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     """Note in the report the CPU seconds since the report before it; a report goes from worker to controller whole."""
     report = yield
     now_s = cpu_s()
-    vars(report)["cpu_s"] = now_s - item.config.stash.get(CPU_S, now_s)
+    vars(report)["cpu_s"] = now_s - item.config.stash[CPU_S]
     item.config.stash[CPU_S] = now_s
     return report
 

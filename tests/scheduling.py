@@ -15,6 +15,7 @@ from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 # The folders whose tests take longest stand first, so that no worker begins a long test when the others are done.
 FOLDERS = ("flows", "chaos", "infra", "meter", "emulators", "tasks", "benchmarks")
 SINGLE_TESTS = ("tests/flows/", "tests/chaos/")  # one test here takes as long as a whole file elsewhere
+ONE_AFTER_ANOTHER = "tests/flows/test_real_engine.py"  # two engines at once would slow each other down
 SHOWN = 10
 
 
@@ -22,7 +23,8 @@ class LongestFirst(LoadScopeScheduling):  # type: ignore[misc]
     """Hands out single tests of the slow folders and whole files of the others, in the order of the collection."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return nodeid if nodeid.startswith(SINGLE_TESTS) else nodeid.partition("::")[0]
+        file = nodeid.partition("::")[0]
+        return nodeid if file.startswith(SINGLE_TESTS) and file != ONE_AFTER_ANOTHER else file
 
 
 def rank(item: pytest.Item) -> int:

@@ -1,23 +1,64 @@
-"""A whole night with the real vLLM on CPU: the main job, as `make run` does it, and the second load driver."""
+"""Nights with the real vLLM on CPU: one that does all there is to do with a running server, and three short ones."""
 
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
-from tests.flows.conftest import ABOUT_SPEED, NightFixture
+from infra.storage.store import is_whole
+from tests.flows.conftest import ABOUT_SPEED, NightFixture, make_house
+from tests.flows.renting import renting
 
 pytestmark = [pytest.mark.e2e, pytest.mark.prefect, pytest.mark.timeout(1500)]
 ROOT = Path(__file__).parents[2]
+FORKING = ROOT / "tests" / "emulators" / "forking_vllm.py"
+LOCAL = ROOT / "suites" / "local.toml"
 SMALLER = {
     "request_count = 48": "request_count = 40",
     "repeats = 2": "repeats = 1",
     "osl = 64\nconcurrency = 4": "osl = 32\nconcurrency = 4",
+    "request_rate_per_s = 1.0": "request_rate_per_s = 2.0",
 }
+SHORT = {
+    "isl = 128\nosl = 64\nconcurrency = 1": "isl = 64\nosl = 16\nconcurrency = 1",
+    "request_count = 24": "request_count = 10",
+}
+QUESTIONS = f"""
+[quality.lm_eval]
+tasks = ["nightbench_colours", "gsm8k"]
+folder = "{ROOT / "tests" / "data" / "lm-eval" / "tasks"}"
+limit = 5
+timeout_s = 600
+
+"""
+BY_VLLM_BENCH = """
+[[scenarios]]
+name = "by-vllm-bench"
+isl = 128
+osl = 64
+concurrency = 1
+request_count = 24
+warmup_count = 2
+driver = "vllm-bench"
+"""
+
+
+def local_suite(changes: dict[str, str]) -> str:
+    text = LOCAL.read_text()
+    for long, short in changes.items():
+        assert long in text
+        text = text.replace(long, short)
+    return text
+
+
+def rows(house: NightFixture, sql: str) -> list[dict[str, object]]:
+    found: list[dict[str, object]] = json.loads(house.cli("sql", sql, "--json").stdout)
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -28,54 +69,92 @@ def engine() -> str:
     return built.stdout.strip()
 
 
+@pytest.fixture(scope="module")
+def quick_engine(engine: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same engine, which is up in half the time: one process less, and each forked from the one before it.
+
+    It would spin on every core and be slowed by any neighbour, so it is given one thread.
+    """
+    script = tmp_path_factory.mktemp("engine") / "vllm"
+    settings = "VLLM_ENABLE_V1_MULTIPROCESSING=0 OMP_NUM_THREADS=1"
+    script.write_text(f'#!/bin/sh\n{settings} exec "{Path(engine).with_name("python")}" "{FORKING}" "$@"\n')
+    script.chmod(0o755)
+    return script
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a whole night left."""
+
+    house: NightFixture
+    ran: "subprocess.CompletedProcess[str]"
+    leftovers: list[str]
+
+
+@pytest.fixture(scope="module")
+def finished(
+    tmp_path_factory: pytest.TempPathFactory, quick_engine: Path, prefect_home: Path, server_url: str
+) -> Finished:
+    """One night for all tests that read what it left: both drivers, every form of load, and lm-eval afterwards.
+
+    Its host has nobody's data sets.
+    """
+    house = make_house(tmp_path_factory.mktemp("real"), prefect_home)
+    house.environment["PREFECT_API_URL"] = server_url
+    house.environment["NIGHTBENCH_VLLM_EXECUTABLE"] = str(quick_engine)
+    house.environment["HF_HOME"] = str(house.data / "hf")
+    head, scenarios, rest = local_suite(SMALLER).partition("[[scenarios]]\n")
+    house.suite.write_text(head + QUESTIONS.lstrip() + scenarios + rest + BY_VLLM_BENCH)
+    ran = house.cli("run", str(house.suite))
+    return Finished(house, ran, house.leftovers())
+
+
 @pytest.fixture
 def real(served: NightFixture, engine: str) -> Iterator[NightFixture]:
+    """A house whose nights start the engine as users do."""
     served.environment["NIGHTBENCH_VLLM_EXECUTABLE"] = engine
-    text = (ROOT / "suites" / "local.toml").read_text()
-    for long, short in SMALLER.items():
-        assert long in text
-        text = text.replace(long, short)
-    served.suite.write_text(text)
+    served.suite.write_text(local_suite(SHORT))
     yield served
     assert served.leftovers() == []
 
 
-def results(house: NightFixture, columns: str) -> list[dict[str, object]]:
-    asked = house.cli("sql", f"SELECT {columns} FROM measurements ORDER BY scenario", "--json")
-    found: list[dict[str, object]] = json.loads(asked.stdout)
-    return found
+def test_a_night_on_the_real_engine_ends_well_and_leaves_nothing(finished: Finished) -> None:
+    assert finished.ran.returncode == 0, finished.ran.stderr
+    assert finished.leftovers == []
 
 
-def test_a_night_on_the_real_engine_is_measured_counted_and_audited(real: NightFixture) -> None:
-    done = real.cli("run", str(real.suite))
-
-    rows = results(real, "scenario, outcome, engine_version_found, completed, server_generation_tokens, ev_isl_ratio")
-    assert [row["scenario"] for row in rows] == ["four-streams", "poisson", "single-stream"], done.stderr
-    assert {row["outcome"] for row in rows} == {"measured"}
-    assert {str(row["engine_version_found"]).split("+")[0] for row in rows} == {"0.32.0"}
+def test_a_night_on_the_real_engine_is_measured_counted_and_audited(finished: Finished) -> None:
+    house = finished.house
+    counts = "completed, server_generation_tokens, ev_isl_ratio"
+    found = rows(
+        house,
+        f"SELECT scenario, outcome, engine_version_found, {counts} FROM measurements WHERE driver = 'meter'"
+        " ORDER BY scenario",
+    )
+    assert [row["scenario"] for row in found] == ["four-streams", "poisson", "single-stream"], finished.ran.stderr
+    assert {row["outcome"] for row in found} == {"measured"}
+    assert {str(row["engine_version_found"]).split("+")[0] for row in found} == {"0.32.0"}
     # (measured + warm-up requests) x output length, to the token, as the server itself counted them.
-    assert [row["server_generation_tokens"] for row in rows] == [44 * 32, 32 * 32, 26 * 64]
-    assert {row["ev_isl_ratio"] for row in rows} == {1.0}
+    assert [row["server_generation_tokens"] for row in found] == [44 * 32, 32 * 32, 26 * 64]
+    assert {row["ev_isl_ratio"] for row in found} == {1.0}
     # The same questions before and after the load: an engine that is deterministic when it is alone answers alike.
     answers = "logprob_mean_before, logprob_mean_after, greedy_fingerprint_before, greedy_fingerprint_after"
-    for row in results(real, f"{answers}, logprob_token_count"):
+    asked = rows(house, f"SELECT {answers}, logprob_token_count FROM measurements WHERE driver = 'meter'")
+    assert len(asked) == 3
+    for row in asked:
         assert row["logprob_mean_before"] == row["logprob_mean_after"] is not None
         assert row["greedy_fingerprint_before"] == row["greedy_fingerprint_after"] is not None
         assert row["logprob_token_count"] == 127  # a vocabulary without English words: the passage is cut to 128
-    asked = real.cli("sql", "SELECT DISTINCT code FROM findings WHERE severity <> 'info'", "--json")
-    assert {row["code"] for row in json.loads(asked.stdout)} <= ABOUT_SPEED
+    by_meter = "run_id IN (SELECT run_id FROM measurements WHERE driver = 'meter')"
+    doubts = rows(house, f"SELECT DISTINCT code FROM findings WHERE severity <> 'info' AND {by_meter}")
+    assert {row["code"] for row in doubts} <= ABOUT_SPEED
 
 
-def test_vllm_bench_drives_the_same_night(real: NightFixture) -> None:
-    text = real.suite.read_text()
-    real.suite.write_text(text.replace("warmup_count = 2", 'warmup_count = 2\ndriver = "vllm-bench"', 1))
-
-    real.cli("run", str(real.suite), "--poc")
-
+def test_vllm_bench_drives_the_same_night(finished: Finished) -> None:
     columns = (
         "driver, driver_version, outcome, completed, ev_osl_ratio, ev_server_client_tokens_ratio, client_lag_p99_ms"
     )
-    assert results(real, columns) == [
+    assert rows(finished.house, f"SELECT {columns} FROM measurements WHERE driver = 'vllm-bench'") == [
         {
             "driver": "vllm-bench",
             "driver_version": "0.32.0",
@@ -88,6 +167,47 @@ def test_vllm_bench_drives_the_same_night(real: NightFixture) -> None:
     ]
 
 
+def test_a_server_is_asked_after_its_loads_and_what_has_no_data_is_a_reason(finished: Finished) -> None:
+    house = finished.house
+    acc, norm, gsm8k = rows(house, "SELECT * FROM quality_scores ORDER BY task DESC, metric")
+    assert [acc["metric"], norm["metric"]] == ["acc", "acc_norm"]
+    for score in (acc, norm):
+        assert score["value"] in (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+        assert (score["outcome"], score["sample_count"], score["sample_total"]) == ("measured", 5, 6)
+        assert (score["task_version"], score["harness_version"]) == ("1.0", "0.4.13")
+    assert (gsm8k["outcome"], gsm8k["value"]) == ("not-run", None)
+    assert "the data of gsm8k is not on this host" in str(gsm8k["reason"])
+    measured = rows(house, "SELECT * FROM measurements")
+    assert {row["outcome"] for row in measured} == {"measured"}
+    assert {row["quality_id"] for row in measured} == {acc["quality_id"]}
+    assert acc["quality_id"] is not None
+    assert max(str(row["ended_at"]) for row in measured) < str(acc["started_at"])
+    (folder,) = house.data.glob("runs/*/lm-eval-*/0")
+    assert is_whole(folder)
+    assert {"nightbench_colours.json", "nightbench_colours.log", "gsm8k.log"} <= {
+        path.name for path in folder.iterdir()
+    }
+    (stage,) = rows(house, "SELECT stage FROM stages WHERE stage = 'lm-eval'")
+    assert stage
+
+
+def test_the_real_engine_runs_on_a_rented_machine_as_the_local_suite_starts_it(
+    real: NightFixture, engine: str, tmp_path: Path
+) -> None:
+    with renting(tmp_path, real) as account:
+        account.install(engine)
+        real.suite.write_text(local_suite(SHORT))
+        sizes = account.emulator.state.sizes
+        sizes["local"] = replace(sizes["s-2vcpu-4gb"], slug="local", regions=("atl1",))  # what that suite asks for
+
+        done = real.cli("run", str(real.suite), "--target", "digitalocean", "--poc")
+
+        (row,) = rows(real, "SELECT scenario, outcome, ev_isl_ratio, engine_version_found FROM measurements")
+        assert (row["scenario"], row["outcome"], row["ev_isl_ratio"]) == ("single-stream", "measured", 1.0), done.stderr
+        assert str(row["engine_version_found"]).split("+")[0] == "0.32.0"
+        account.judge()
+
+
 def test_an_engine_told_nonsense_says_so_in_its_own_words(real: NightFixture) -> None:
     text = real.suite.read_text()
     real.suite.write_text(text.replace("max_model_len = 4096", "max_model_len = 65536"))
@@ -95,7 +215,8 @@ def test_an_engine_told_nonsense_says_so_in_its_own_words(real: NightFixture) ->
     done = real.cli("run", str(real.suite), "--poc")
 
     assert done.returncode == 1
-    assert "User-specified max_model_len (65536) is greater than" in str(results(real, "reason"))
+    (failed,) = rows(real, "SELECT reason FROM measurements")
+    assert "User-specified max_model_len (65536) is greater than" in str(failed["reason"])
 
 
 def test_the_engines_environment_is_never_built_twice(engine: str) -> None:

@@ -1,11 +1,8 @@
 """Whole nights on rented machines: the emulated cloud's, which are real sshds, with the truth server as the engine."""
 
 import json
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +10,6 @@ import pytest
 from flows.nightly import nightly
 from flows.prepare import prepare
 from tests.flows.conftest import NightFixture
-from tests.flows.deployed import ROOT
 from tests.flows.renting import KIND, OTHER_KIND, Account, renting
 from warehouse.lake.query import run_sql
 
@@ -183,23 +179,4 @@ def test_an_account_that_cannot_rent_is_a_sentence_and_nothing_is_rented(
     assert done.returncode == 3, done.stderr
     assert [line for line in done.stderr.splitlines() if line.startswith("error: ") and said in line], done.stderr
     assert account.emulator.living("nb") == []
-    account.judge()
-
-
-@pytest.mark.usefixtures("served")
-@pytest.mark.e2e
-@pytest.mark.timeout(1800)
-def test_the_local_suite_runs_on_digitalocean_with_the_real_engine(account: Account) -> None:
-    argv = [sys.executable, "-m", "infra.engines.venv"]
-    built = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=True, timeout=1200)
-    account.install(built.stdout.strip())
-    sizes = account.emulator.state.sizes
-    sizes["local"] = replace(sizes["s-2vcpu-4gb"], slug="local", regions=("atl1",))  # what that suite asks for
-
-    done = account.house.cli("run", "suites/local.toml", "--target", "digitalocean", timeout_s=1500)
-
-    rows = run_sql(account.house.data, "SELECT scenario, outcome, ev_isl_ratio, engine_version_found FROM measurements")
-    assert sorted({row[0] for row in rows.rows}) == ["four-streams", "poisson", "single-stream"], done.stderr
-    assert [row[1:3] for row in map(tuple, rows.rows)] == [("measured", 1.0)] * 6
-    assert {row[3].split("+")[0] for row in rows.rows} == {"0.32.0"}
     account.judge()
