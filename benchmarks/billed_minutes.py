@@ -89,7 +89,7 @@ def ours(work: Work, *, has_snapshot: bool, lost_after: int | None = None) -> Bi
             if runs is not parts[-1]:
                 rig.emulator.reclaim(int(lease.machine_id or 0))
                 rig.emulator.settle()
-            rig.give_back(lease)
+            rig.release_lease(lease)
             for cost in book.costs(rig.ledger.lease(lease.lease_id)):
                 lasted = ((cost.ended_at or rig.clock.now()) - cost.started_at).total_seconds()
                 spent[cost.stage] = spent.get(cost.stage, 0.0) + lasted

@@ -14,7 +14,7 @@ from prefect.client.schemas.objects import StateType
 from prefect.exceptions import ObjectNotFound
 from prefect.states import Crashed
 
-from infra.processes.liveness import dead, forget, living
+from infra.processes.liveness import dead_names, liveness_lock, remove_lock
 from infra.settings import Settings
 
 UNENDED = (StateType.RUNNING, StateType.CANCELLING)
@@ -24,7 +24,7 @@ UNENDED = (StateType.RUNNING, StateType.CANCELLING)
 def provably_alive() -> Iterator[None]:
     """Let a reaper see, for as long as the block lasts, that the process of this flow run lives."""
     run_id = runtime.flow_run.id
-    with living(Settings().data.absolute(), str(run_id)):
+    with liveness_lock(Settings().data.absolute(), str(run_id)):
         yield
 
 
@@ -32,9 +32,9 @@ def end_dead_runs() -> list[str]:
     """Mark every run crashed that is proven dead, and return their names; what it holds is the next one's then."""
     data = Settings().data.absolute()
     found = []
-    for run_id in dead(data):
+    for run_id in dead_names(data):
         name = _end(run_id)
-        forget(data, run_id)
+        remove_lock(data, run_id)
         found += [name] if name else []
     return found
 

@@ -21,9 +21,9 @@ def reap(everything: bool = False) -> list[str]:
     """
     log = get_run_logger()
     reaped = give_back_leftovers(Settings(), everything=everything, say=log.error)
-    gone = reaped.given_back
+    gone = reaped.released
     log.info("gave back %d machines: %s", len(gone), ", ".join(gone) or "none")
-    for stranger in reaped.strangers:
+    for stranger in reaped.unrecognized:
         log.warning("looks like ours and is not known, so it was left alone: %s", stranger)
     create_table_artifact([{"machine_id": name} for name in gone], key="reaped", description="Machines given back")
     for name in end_dead_runs():

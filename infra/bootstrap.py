@@ -17,7 +17,7 @@ from infra.clouds.digitalocean.client import Calls, make_client
 from infra.clouds.digitalocean.cloud import AccountSetup, DigitalOcean
 from infra.clouds.image_cloud import ImageCloud
 from infra.clouds.local import LocalCloud
-from infra.clouds.static import StaticCloud, is_own, on_own_host, parse_target, read_access
+from infra.clouds.static import StaticCloud, is_own, machine_on_own_host, parse_target, read_access
 from infra.clouds.volume_cloud import VolumeCloud
 from infra.ledger.ledger import Lease, Ledger
 from infra.ledger.stage_costs import StageBook
@@ -127,7 +127,7 @@ def _unknown(target: str) -> str:
 
 def wanted_machine(night: NightRecord) -> Machine:
     """What the suite asks for of the night's target."""
-    return on_own_host(night.suite.machine) if is_own(night.target) else night.suite.machine
+    return machine_on_own_host(night.suite.machine) if is_own(night.target) else night.suite.machine
 
 
 def is_rented(lease: Lease) -> bool:
@@ -156,7 +156,7 @@ def _digitalocean(settings: Settings, token: SecretStr) -> Cloud:
         read_timeout_s=settings.do_read_timeout_s,
     )
     account = AccountSetup(
-        prefix=settings.prefix, settle_s=settings.do_settle_s, image=settings.do_image, told=settings.do_sizes
+        prefix=settings.prefix, settle_s=settings.do_settle_s, image=settings.do_image, priced_sizes=settings.do_sizes
     )
     calls = Calls(account.name, WallClock())
     return DigitalOcean(client, calls, lease_keys(settings), partial(first_boot, settings), account)

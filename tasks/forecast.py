@@ -17,7 +17,7 @@ from catalog.engine_check import doubts_of_engine
 from catalog.read import read_catalog
 from infra.clouds.cloud import Cloud
 from infra.clouds.static import is_own
-from infra.leases.offers import fitting, wish_of
+from infra.leases.offers import fitting, lease_request_of
 from infra.settings import Settings
 
 
@@ -154,7 +154,9 @@ def _doubts_of_bucket(suite: Suite) -> Iterator[str]:
 def _price(machine: Machine, cloud: Cloud | None, size: MachineKind | None) -> Price:
     if cloud is None:
         return _price_on_record(machine, size, "no token is set to ask with")
-    request = replace(wish_of(machine), usd_per_hour_max=None, budget_usd=None)  # what is too dear is told, not hidden
+    request = replace(
+        lease_request_of(machine), usd_per_hour_max=None, budget_usd=None
+    )  # what is too dear is told, not hidden
     try:
         fine = fitting(cloud.offers(), cloud.regions(), request, cloud.name)
     except CloudDeniedError:

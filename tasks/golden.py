@@ -12,10 +12,10 @@ from infra.bootstrap import cloud_named, image_cloud, is_rented
 from infra.clock import WallClock
 from infra.clouds.cloud import Snapshot
 from infra.clouds.image_cloud import ImageCloud
-from infra.images.generalize import seal
+from infra.images.generalize import generalize
 from infra.images.golden_image import find_image, make_image, sweep_images
 from infra.images.power_off import power_off
-from infra.images.replicate import spread_image
+from infra.images.replicate import replicate_image
 from infra.ledger.ledger import Lease
 from infra.remote.deploy import lock_hashes
 from infra.remote.ssh_host import SshHost
@@ -60,7 +60,7 @@ def take_snapshot(lease: Lease, night: NightRecord) -> Snapshot:
     cloud = _required(settings, night.target)
     machine_id = lease.machine_id or lease.lease_id
     host = SshHost(access_of(settings, lease))
-    seal(host)
+    generalize(host)
     host.close()
     power_off(cloud, clock, machine_id, say=say)
     return make_image(cloud, clock, machine_id, content_for(night), patience_s=settings.image_patience_s, say=say)
@@ -70,7 +70,7 @@ def take_snapshot(lease: Lease, night: NightRecord) -> Snapshot:
 def spread(night: NightRecord, image: Snapshot) -> Snapshot:
     """Have the image in every region that the suite names; nothing is rented meanwhile, and what fails is only said."""
     settings, log = Settings(), get_run_logger()
-    found = spread_image(
+    found = replicate_image(
         _required(settings, night.target),
         WallClock(),
         image,

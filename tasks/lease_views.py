@@ -10,7 +10,7 @@ from catalog.read import read_catalog
 from infra.bootstrap import ledger, stage_book
 from infra.clouds.cloud import Cloud
 from infra.ledger.ledger import Attempt, Lease
-from infra.ledger.volumes import VolumeOnRecord
+from infra.ledger.volumes import RecordedVolume
 from infra.models.bucket_cache import models_kept as models_in
 from infra.settings import Settings
 from infra.storage.object_store import ObjectStore
@@ -41,14 +41,14 @@ def lease_views(settings: Settings) -> list[LeaseView]:
     return [LeaseView(lease, tuple(book.attempts(lease.lease_id)), stages.costs(lease)) for lease in book.leases()]
 
 
-def what_is_kept(clouds: Mapping[str, Cloud], on_record: Sequence[VolumeOnRecord] = ()) -> list[StoredItem]:
+def what_is_kept(clouds: Mapping[str, Cloud], on_record: Sequence[RecordedVolume] = ()) -> list[StoredItem]:
     """The snapshots and volumes that each cloud keeps for us, and the volumes on record that none of them shows."""
     seen: set[str] = set()
     found = [kept for cloud in clouds.values() for kept in _kept_at(cloud, seen)]
     return [*found, *_out_of_sight([one for one in on_record if one.name not in seen])]
 
 
-def _out_of_sight(volumes: Sequence[VolumeOnRecord]) -> Iterator[StoredItem]:
+def _out_of_sight(volumes: Sequence[RecordedVolume]) -> Iterator[StoredItem]:
     for one in volumes:
         usd = kept_usd_per_month(one.size_gib, 0.0, read_catalog().pace)
         known = "is on record" if one.state == "made" else "was asked for and never answered"

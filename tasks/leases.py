@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from bench.record import LeaseAttempt, LeaseReport
 from infra.bootstrap import clouds, lease_keys, ledger, ledger_file, stage_book
 from infra.clock import WallClock
-from infra.leases.ledger_recovery import ledger_or_empty
+from infra.leases.ledger_recovery import open_ledger
 from infra.leases.reaper import Reaped, reap
-from infra.ledger.heartbeat import beating
+from infra.ledger.heartbeat import keep_heartbeat
 from infra.ledger.ledger import Attempt, Lease
 from infra.processes import detached
 from infra.remote.ssh_keys import age_s, forget_keys, leases_with_keys
@@ -23,7 +23,7 @@ FORGOTTEN_AFTER_S = 7 * 24 * 3600.0
 
 def alive(lease: Lease) -> AbstractContextManager[None]:
     """Let reapers on other computers see that this lease is in use, for as long as the block lasts."""
-    return beating(ledger(Settings()), lease.lease_id)
+    return keep_heartbeat(ledger(Settings()), lease.lease_id)
 
 
 def report_lease(settings: Settings, lease: Lease) -> None:
@@ -85,7 +85,7 @@ def _attempt(attempt: Attempt) -> LeaseAttempt:
 
 def give_back_leftovers(settings: Settings, *, everything: bool = False, say: Say = LOG.error) -> Reaped:
     """Give back every machine that a dead night left, and end what else it left running; say what came of it."""
-    book = ledger_or_empty(ledger_file(settings), WallClock(), say)
+    book = open_ledger(ledger_file(settings), WallClock(), say)
     left = [lease.lease_id for lease in book.open_leases()]
     reaped = reap(clouds(settings), book, WallClock(), everything=everything, say=say)
     for what, why in reaped.failed.items():

@@ -21,8 +21,8 @@ from infra.clock import WallClock
 from infra.clouds.cloud import Cloud, Snapshot
 from infra.clouds.volume_cloud import Volume
 from infra.leases.acquire import take_lease
-from infra.leases.offers import after_spending, wish_of
-from infra.leases.release import give_back, why_silent
+from infra.leases.offers import after_spending, lease_request_of
+from infra.leases.release import explain_loss, release_lease
 from infra.ledger.ledger import Lease
 from infra.settings import Settings
 from infra.storage import store
@@ -56,12 +56,12 @@ def provision(night: NightRecord, golden: Snapshot | None) -> Lease:
     book = ledger(settings)
     log = get_run_logger()
     reaped = give_back_leftovers(settings, say=log.warning)
-    for machine_id in reaped.given_back:
+    for machine_id in reaped.released:
         log.warning("gave back %s, left behind by an earlier night", machine_id)
     if night.target in reaped.failed_clouds:
         raise LeaseError(f"nothing is rented while an earlier machine is not given back: {reaped.why()}")
     cloud = cloud_named(settings, night.target)
-    request = replace(wish_of(wanted_machine(night), patience_s=settings.capacity_wait_s), golden=golden)
+    request = replace(lease_request_of(wanted_machine(night), patience_s=settings.capacity_wait_s), golden=golden)
     request = after_spending(request, spent_usd(book, night))
     try:
         lease = take_lease(cloud, book, WallClock(), request, night=night.night, say=log.warning)
@@ -80,7 +80,7 @@ def teardown(lease: Lease, volume: Volume | None = None) -> None:
     try:
         bring_home(cloud, lease, volume)
     finally:
-        gone = give_back(cloud, ledger(settings), WallClock(), lease, say=log.error)
+        gone = release_lease(cloud, ledger(settings), WallClock(), lease, say=log.error)
         report_lease(settings, gone)
         forget_old_keys(settings)
     log.info("gave back %s after %.2f USD", gone.machine_id, gone.usd(datetime.now(UTC)))
@@ -89,7 +89,7 @@ def teardown(lease: Lease, volume: Volume | None = None) -> None:
 def bring_home(cloud: Cloud, lease: Lease, volume: Volume | None) -> None:
     """Bring home what a machine still holds of the night, and its volume; nobody waits for one that is off, or gone."""
     log = get_run_logger()
-    silence = why_silent(cloud, WallClock(), lease) if is_rented(lease) else None
+    silence = explain_loss(cloud, WallClock(), lease) if is_rented(lease) else None
     if silence is not None:
         log.info("%s: there is nothing to bring home", silence)
         return

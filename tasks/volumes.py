@@ -10,7 +10,7 @@ from infra.bootstrap import volume_book, volume_cloud
 from infra.clock import WallClock
 from infra.clouds.volume_cloud import Volume
 from infra.hardware.volume_mount import unmount_script
-from infra.leases.volumes import VolumeContext, VolumeRequest, detach_volume, lend_volume
+from infra.leases.volumes import VolumeContext, VolumeRequest, acquire_volume, detach_volume
 from infra.ledger.ledger import Lease
 from infra.remote.ssh_host import SshHost
 from infra.settings import Settings
@@ -32,7 +32,7 @@ def attach_volume(night: NightRecord, lease: Lease) -> Volume | None:
         return None
     wanted = VolumeRequest(night.suite.model.source, size_gib, lease.machine_id, lease.region, lease.expires_at)
     try:
-        volume = lend_volume(VolumeContext(cloud, volume_book(settings), WallClock()), wanted, log.info)
+        volume = acquire_volume(VolumeContext(cloud, volume_book(settings), WallClock()), wanted, log.info)
     except NightbenchError as error:
         log.warning("the model goes to the machine's own disk: %s", error)
         return None
@@ -48,7 +48,7 @@ def let_go(lease: Lease, volume: Volume) -> None:
         return
     host = SshHost(access_of(settings, lease), patience_s=UNMOUNT_S, connect_s=UNMOUNT_S)
     try:
-        host.ask(unmount_script(label_of(volume, cloud.prefix)), timeout_s=UNMOUNT_S)
+        host.output_of(unmount_script(label_of(volume, cloud.prefix)), timeout_s=UNMOUNT_S)
         is_off = detach_volume(cloud, WallClock(), volume, lease.machine_id)
     except NightbenchError as error:
         log.warning("volume %s is taken off with its machine: %s", volume.name, error)

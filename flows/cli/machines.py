@@ -38,5 +38,5 @@ def leases(as_json: JsonFlag = False) -> None:
 
     settings = read_settings()
     views = lease_views(settings)
-    stored = [*what_is_kept(clouds(settings), volume_book(settings).kept()), *models_kept(settings)]
+    stored = [*what_is_kept(clouds(settings), volume_book(settings).open_volumes()), *models_kept(settings)]
     show_leases(views, stored, as_json=as_json)

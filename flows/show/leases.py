@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 def show_reaped(found: "Reaped") -> None:
     """Print what a reaper's round gave back, what it left alone, and what it could not give back."""
-    line(f"gave back {', '.join(found.given_back)}" if found.given_back else "nothing to give back")
+    line(f"gave back {', '.join(found.released)}" if found.released else "nothing to give back")
     if found.removed:
         line(f"removed {', '.join(found.removed)}")
-    for stranger in found.strangers:
+    for stranger in found.unrecognized:
         warn(f"{stranger} looks like ours and is not known: look at it, it was left alone")
     for what, why in found.failed.items():
         error(f"{what} was not given back: {why}")

@@ -125,7 +125,7 @@ class SshExecutor:
         self._host.start_detached(argv, folder)
         status, last_lines = self._follow(folder, reporter)
         answer = f"{shlex.quote(folder)}/{remote_job.ANSWER}"
-        text = self._host.ask(f"[ ! -e {answer} ] || cat {answer}")
+        text = self._host.output_of(f"[ ! -e {answer} ] || cat {answer}")
         if not text.strip():
             ending = f"exit code {status.exit_code}" if status.state == "ended" else "no exit code, so it was killed"
             raise RemoteJobLostError(
@@ -157,7 +157,7 @@ class SshExecutor:
 
         def ended() -> JobStatus | None:
             nonlocal count, rest, last, pause_s
-            status = self._host.look(folder, count)
+            status = self._host.job_status(folder, count)
             count += len(status.log)
             has_ended = status.state != "running" and not status.log
             pause_s = min(2 * pause_s, POLL_S) if status.state == "running" else 0.0
@@ -182,13 +182,13 @@ class SshExecutor:
         self._host = self._host.with_patience(COLLECT_PATIENCE_S)  # a billed machine is not kept for a few logs
         end_marked(self._host, self._lease.lease_id)
         self._collect()
-        self._host.ask(f"rm -rf {DATA}/runs/{self._lease.night} {self._lease.folder}")
+        self._host.output_of(f"rm -rf {DATA}/runs/{self._lease.night} {self._lease.folder}")
         self._host.close()
 
     def _collect(self) -> None:
         """Copy each whole run folder here, and each log and table that has grown."""
         remote, local = f"{DATA}/runs/{self._lease.night}", store.night_folder(self._lease.data, self._lease.night)
-        listed = self._host.ask(_LIST.format(folder=remote)).splitlines()
+        listed = self._host.output_of(_LIST.format(folder=remote)).splitlines()
         for entry in filter(None, map(_LISTED.fullmatch, listed)):
             target = local / entry["name"]
             if entry["sort"] == "run" and not target.exists():
@@ -206,7 +206,7 @@ class SshExecutor:
             raise TransferError(f"{source} on {self._host.access} does not match its {MANIFEST} after the copy")
         partial.rename(target)
         store.sync(target.parent)
-        self._host.ask(f"rm -rf {shlex.quote(source)}")
+        self._host.output_of(f"rm -rf {shlex.quote(source)}")
 
     def _fetch_file(self, source: str, target: Path) -> None:
         aside = target.with_name(f".{target.name}.arriving")

@@ -105,7 +105,7 @@ class Cloud(Protocol):
         """
         ...
 
-    def look(self, machine_id: str) -> CloudMachine | None:
+    def find_by_id(self, machine_id: str) -> CloudMachine | None:
         """One machine by its id; None where the cloud does not know it now, which early and late proves nothing."""
         ...
 
@@ -143,7 +143,7 @@ def look_every_s(cloud: Cloud, looks: int) -> float:
     return max(LOOK_EVERY_MIN_S, cloud.settle_s / looks)
 
 
-def quietly(call: Callable[[], T], otherwise: T) -> T:
+def answer_or(call: Callable[[], T], otherwise: T) -> T:
     """What a cloud answers; `otherwise` where it cannot be asked, which says nothing. Raises where it turns us away."""
     try:
         return call()

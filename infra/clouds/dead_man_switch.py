@@ -35,22 +35,22 @@ class Instructions:
     ca: str | None
 
 
-def is_due(deadline_file: Path, told: Instructions, clock_s: float, awake_s: float, lifetime_s: float) -> bool:
+def is_due(deadline_file: Path, instructions: Instructions, clock_s: float, awake_s: float, lifetime_s: float) -> bool:
     """Whether the time is over: by the clock, or by how long we have been awake, or because nobody can say."""
     try:
         deadline = int(deadline_file.read_text())
     except (OSError, ValueError):
         return True
-    return clock_s >= deadline or awake_s >= lifetime_s + (deadline - told.deadline)
+    return clock_s >= deadline or awake_s >= lifetime_s + (deadline - instructions.deadline)
 
 
-def machine_ids(told: Instructions) -> list[int]:
+def machine_ids(instructions: Instructions) -> list[int]:
     """Every machine that bears our name; where the cloud lists none, our own id as its metadata says it."""
-    path = f"/v2/droplets?name={quote(told.machine_name)}"
+    path = f"/v2/droplets?name={quote(instructions.machine_name)}"
     # The plain list hides machines with GPUs.
-    named = {number for query in (f"{path}&type=gpus", path) for number in _listed(told, query)}
+    named = {number for query in (f"{path}&type=gpus", path) for number in _listed(instructions, query)}
     # A machine that was made from an image of ours could find this program on its disk: it has another name.
-    if named or _metadata("hostname") != told.machine_name:
+    if named or _metadata("hostname") != instructions.machine_name:
         return sorted(named)
     return [int(_metadata("id"))]
 
@@ -65,30 +65,32 @@ def _metadata(field: str) -> str:
         connection.close()
 
 
-def _listed(told: Instructions, path: str) -> list[int]:
-    status, body = _ask(told, "GET", path)
+def _listed(instructions: Instructions, path: str) -> list[int]:
+    status, body = _ask(instructions, "GET", path)
     if status != http.client.OK:
         return []
     droplets = json.loads(body).get("droplets", [])
-    return [int(one["id"]) for one in droplets if one.get("name") == told.machine_name]
+    return [int(one["id"]) for one in droplets if one.get("name") == instructions.machine_name]
 
 
-def _ask(told: Instructions, method: str, path: str) -> tuple[int, bytes]:
-    place = urlsplit(told.endpoint)
-    context = ssl.create_default_context(cadata=told.ca)
+def _ask(instructions: Instructions, method: str, path: str) -> tuple[int, bytes]:
+    place = urlsplit(instructions.endpoint)
+    context = ssl.create_default_context(cadata=instructions.ca)
     connection = http.client.HTTPSConnection(place.hostname or "", place.port, timeout=TIMEOUT_S, context=context)
     try:
-        connection.request(method, place.path.rstrip("/") + path, headers={"Authorization": f"Bearer {told.token}"})
+        connection.request(
+            method, place.path.rstrip("/") + path, headers={"Authorization": f"Bearer {instructions.token}"}
+        )
         answer = connection.getresponse()
         return answer.status, answer.read()
     finally:
         connection.close()
 
 
-def delete_once(told: Instructions) -> bool:
+def delete_once(instructions: Instructions) -> bool:
     """Ask the cloud to delete this machine; whether it said yes. That we still run tells that it is not done yet."""
     try:
-        statuses = [_ask(told, "DELETE", f"/v2/droplets/{number}")[0] for number in machine_ids(told)]
+        statuses = [_ask(instructions, "DELETE", f"/v2/droplets/{number}")[0] for number in machine_ids(instructions)]
     except (OSError, ValueError, http.client.HTTPException) as error:
         say(f"could not delete this machine: {error!r}")
         return False
@@ -102,7 +104,7 @@ def say(line: str) -> None:
     sys.stdout.flush()
 
 
-def read_told(path: Path) -> Instructions:
+def read_instructions(path: Path) -> Instructions:
     """What the first boot left for us."""
     value: dict[str, Any] = json.loads(path.read_text())
     return Instructions(**value)
@@ -110,14 +112,14 @@ def read_told(path: Path) -> Instructions:
 
 def main(argv: list[str]) -> None:
     """Wait for the deadline, then delete this machine again and again until it is gone, and we with it."""
-    told, deadline_file = read_told(Path(argv[1])), Path(argv[2])
+    instructions, deadline_file = read_instructions(Path(argv[1])), Path(argv[2])
     began = time.monotonic()
-    lifetime_s = told.deadline - time.time()
+    lifetime_s = instructions.deadline - time.time()
     say(f"this machine is deleted in {lifetime_s:.0f} s")
-    while not is_due(deadline_file, told, time.time(), time.monotonic() - began, lifetime_s):
+    while not is_due(deadline_file, instructions, time.time(), time.monotonic() - began, lifetime_s):
         time.sleep(LOOK_S)
     while True:
-        delete_once(told)
+        delete_once(instructions)
         time.sleep(AGAIN_S)
 
 

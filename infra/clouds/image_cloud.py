@@ -4,18 +4,18 @@ from typing import Literal, Protocol
 
 from infra.clouds.cloud import Cloud, Snapshot
 
-Imaging = Literal["none", "running", "done", "failed"]
-Switch = Literal["shutdown", "power_off"]
+ActionState = Literal["none", "running", "done", "failed"]
+SwitchOff = Literal["shutdown", "power_off"]
 
 
 class ImageCloud(Cloud, Protocol):
     """A cloud that can make images of a machine's disk."""
 
-    def switch(self, machine_id: str, how: Switch) -> None:
+    def switch_off(self, machine_id: str, how: SwitchOff) -> None:
         """Ask once to end what runs on a machine, or to pull its plug; it stays ours, and is billed as before."""
         ...
 
-    def imaging(self, machine_id: str) -> Imaging:
+    def image_state(self, machine_id: str) -> ActionState:
         """How the newest making of an image of this machine stands."""
         ...
 
@@ -27,6 +27,6 @@ class ImageCloud(Cloud, Protocol):
         """Ask once for an image to be in a region as well; it is when `snapshots` says so."""
         ...
 
-    def transferring(self, snapshot: Snapshot, region: str) -> Imaging:
+    def transfer_state(self, snapshot: Snapshot, region: str) -> ActionState:
         """How the newest transfer of an image to a region stands."""
         ...

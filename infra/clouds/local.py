@@ -40,7 +40,7 @@ class LocalCloud:
         """Where a machine keeps its pid files and logs."""
         return self._machines / machine_id
 
-    def look(self, machine_id: str) -> CloudMachine | None:
+    def find_by_id(self, machine_id: str) -> CloudMachine | None:
         """A machine whose folder is there."""
         return self._found(machine_id) if self.folder(machine_id).is_dir() else None
 

@@ -94,7 +94,7 @@ def _known_key(own: OwnHost, file: Path) -> str:
     )
 
 
-def on_own_host(machine: Machine) -> Machine:
+def machine_on_own_host(machine: Machine) -> Machine:
     """What a suite's [machine] table asks for where there is nothing to choose: only the lease's length counts."""
     return Machine(kind=KIND, lease_minutes=machine.lease_minutes)
 
@@ -143,7 +143,7 @@ class StaticCloud:
                 _end(host, held)
             # The shell makes the file or fails: of two who are first, one is.
             text = shlex.quote(json.dumps(words))
-            host.ask(f"mkdir -p {HOME} && set -C && {{ echo {text} > {LEASE}; }} 2>/dev/null || true")
+            host.output_of(f"mkdir -p {HOME} && set -C && {{ echo {text} > {LEASE}; }} 2>/dev/null || true")
             held = _read_lease(host)
         if held is None or held["name"] != words["name"]:
             who = "somebody" if held is None else f"lease {held['name']}, taken by {held['holder']} at {held['since']}"
@@ -163,7 +163,7 @@ class StaticCloud:
         began = datetime.fromisoformat(since)
         return CloudMachine(name, name, address=address, kind=KIND, usd_per_hour=0.0, created_at=began)
 
-    def look(self, machine_id: str) -> CloudMachine | None:
+    def find_by_id(self, machine_id: str) -> CloudMachine | None:
         """The lease of this name, while it holds the host."""
         return next((found for found in self.find_ours() if found.machine_id == machine_id), None)
 
@@ -202,7 +202,7 @@ class StaticCloud:
 
 def _read_lease(host: Host) -> dict[str, Any] | None:
     """Who holds a host; None where nobody does. A file that cannot be read is a holder whom nobody knows."""
-    text = host.ask(f"[ ! -e {LEASE} ] || cat {LEASE}").strip()
+    text = host.output_of(f"[ ! -e {LEASE} ] || cat {LEASE}").strip()
     if not text:
         return None
     unread = f"somebody whose {LEASE} cannot be read"
@@ -220,8 +220,8 @@ def _end(host: Host, held: dict[str, Any]) -> None:
     lease_id, name = str(held["lease_id"]), str(held["name"])
     if re.fullmatch(r"[\w-]+", lease_id) and re.fullmatch(r"[\w-]+", name):  # what stands in a file may be anything
         end_marked(host, lease_id)
-        host.ask(f"rm -rf {HOME}/leases/{lease_id} {HOME}/data/machines/{name}")
-    host.ask(f"rm -f {LEASE}")
+        host.output_of(f"rm -rf {HOME}/leases/{lease_id} {HOME}/data/machines/{name}")
+    host.output_of(f"rm -f {LEASE}")
 
 
 def _whoever_asks() -> str:

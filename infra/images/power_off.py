@@ -1,12 +1,12 @@
-"""Switch a rented machine off before its disk is copied: what a running machine has not written yet is in no image.
+"""SwitchOff a rented machine off before its disk is copied: what a running machine has not written yet is in no image.
 
 A machine that is off is billed as before: this is no way to give one back.
 """
 
 from bench.errors import LeaseError
 from infra.clock import Clock, poll
-from infra.clouds.cloud import quietly
-from infra.clouds.image_cloud import ImageCloud, Switch
+from infra.clouds.cloud import answer_or
+from infra.clouds.image_cloud import ImageCloud, SwitchOff
 from infra.reporting import Say, silent
 
 LOOK_EVERY_S = 5.0
@@ -19,7 +19,7 @@ def power_off(cloud: ImageCloud, clock: Clock, machine_id: str, *, say: Say = si
 
     Raises LeaseError where it stays on; it can be given back all the same.
     """
-    steps: tuple[tuple[Switch, float], ...] = (("shutdown", SHUTDOWN_S), ("power_off", POWER_OFF_S))
+    steps: tuple[tuple[SwitchOff, float], ...] = (("shutdown", SHUTDOWN_S), ("power_off", POWER_OFF_S))
     for how, patience_s in steps:
         if _is_off_after(cloud, clock, machine_id, how, patience_s):
             return
@@ -27,17 +27,17 @@ def power_off(cloud: ImageCloud, clock: Clock, machine_id: str, *, say: Say = si
     raise LeaseError(f"machine {machine_id} cannot be switched off, so no image is made of it: run nightbench prepare")
 
 
-def _is_off_after(cloud: ImageCloud, clock: Clock, machine_id: str, how: Switch, patience_s: float) -> bool:
+def _is_off_after(cloud: ImageCloud, clock: Clock, machine_id: str, how: SwitchOff, patience_s: float) -> bool:
     """Ask, again where the answer was lost or another event holds the machine, and watch until it is off."""
     was_asked = False
 
     def is_off() -> bool:
         nonlocal was_asked
         if not was_asked:
-            cloud.switch(machine_id, how)
+            cloud.switch_off(machine_id, how)
             was_asked = True
-        found = cloud.look(machine_id)
+        found = cloud.find_by_id(machine_id)
         return found is not None and found.status == "off"
 
     # Where a call fails, the next one repeats it: asking for the same twice does no harm.
-    return bool(poll(clock, LOOK_EVERY_S, lambda: quietly(is_off, otherwise=False), patience_s))
+    return bool(poll(clock, LOOK_EVERY_S, lambda: answer_or(is_off, otherwise=False), patience_s))

@@ -9,13 +9,13 @@ from datetime import datetime, timedelta
 
 from bench.errors import CloudDeniedError, CloudError, LostReplyError, NotAskedError
 from infra.clock import Clock, poll, seconds_until
-from infra.clouds.cloud import Leftover, Snapshot, quietly
-from infra.clouds.image_cloud import ImageCloud, Imaging
+from infra.clouds.cloud import Leftover, Snapshot, answer_or
+from infra.clouds.image_cloud import ActionState, ImageCloud
 from infra.images.golden_image import LOOK_EVERY_S
 from infra.reporting import Say
 
 
-def spread_image(
+def replicate_image(
     cloud: ImageCloud, clock: Clock, image: Snapshot, regions: Iterable[str], *, patience_s: float, say: Say
 ) -> Snapshot:
     """Transfer an image to every one of these regions; the image with those that it has reached when patience ends.
@@ -70,14 +70,14 @@ def _begin(cloud: ImageCloud, clock: Clock, image: Snapshot, region: str, until:
             return None
 
 
-def _state(cloud: ImageCloud, image: Snapshot, region: str) -> Imaging:
+def _state(cloud: ImageCloud, image: Snapshot, region: str) -> ActionState:
     """How the newest transfer stands; a cloud that cannot be asked has said nothing."""
-    return quietly(lambda: cloud.transferring(image, region), "none")
+    return answer_or(lambda: cloud.transfer_state(image, region), "none")
 
 
 def _as_it_is(cloud: ImageCloud, image: Snapshot) -> Snapshot:
     """The image as the cloud shows it now, or as it was seen last."""
-    seen: list[Snapshot] = quietly(cloud.snapshots, [])
+    seen: list[Snapshot] = answer_or(cloud.snapshots, [])
     return next((one for one in seen if one.snapshot_id == image.snapshot_id), image)
 
 

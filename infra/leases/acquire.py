@@ -26,7 +26,7 @@ from infra.clouds.cloud import Cloud, CloudMachine, MachineOrder, Offer
 from infra.leases.activation import ActivationTimeouts, AttemptFailure, wait_until_up
 from infra.leases.create import create, search
 from infra.leases.offers import BILLED_MINUTES_MIN, LeaseRequest, fitting, image_for, why_too_dear
-from infra.leases.release import ReleaseTarget, destroy, give_back
+from infra.leases.release import ReleaseTarget, destroy, release_lease
 from infra.ledger.ledger import Intent, Lease, Ledger
 from infra.reporting import Say, silent
 
@@ -50,20 +50,20 @@ def take_lease(
     Called again by the same process for the same night, it takes up what it began. Raises LeaseError where the cloud
     does not know the kind, where everything is too dear or taken, and where it refuses; nothing is left rented then.
     """
-    taking = _Taking(cloud, ledger, clock, request, night, say)
+    acquisition = _Acquisition(cloud, ledger, clock, request, night, say)
     begun = [lease for lease in ledger.open_leases() if lease.night == night and lease.cloud == cloud.name]
     try:
         for lease in begun:
-            if lease.is_own() and lease.state in ("intended", "held") and taking.take_up(lease):
+            if lease.is_own() and lease.state in ("intended", "held") and acquisition.take_up(lease):
                 return ledger.lease(lease.lease_id)
-        return taking.by_plan()
+        return acquisition.by_plan()
     except BaseException:
-        taking.undo()
+        acquisition.undo()
         raise
 
 
 @dataclass
-class _Taking:
+class _Acquisition:
     """One lease in the making."""
 
     cloud: Cloud
@@ -72,12 +72,12 @@ class _Taking:
     request: LeaseRequest
     night: str
     say: Say
-    patience: ActivationTimeouts = field(default_factory=ActivationTimeouts)
+    timeouts: ActivationTimeouts = field(default_factory=ActivationTimeouts)
     lease_id: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
     attempt: int = 0
     lost: int = 0
-    fates: list[AttemptFailure] = field(default_factory=list)
-    asked: list[str] = field(default_factory=list)  # the names under which a machine was asked for
+    failures: list[AttemptFailure] = field(default_factory=list)
+    requested_names: list[str] = field(default_factory=list)  # the names under which a machine was asked for
     named: tuple[Offer, ...] = ()  # what the cloud named itself when it last had no capacity
 
     def by_plan(self) -> Lease:
@@ -101,14 +101,14 @@ class _Taking:
             offer = plan.popleft()
             if tries[offer] >= TRIES_PER_OFFER or self.is_too_dear(offer):
                 continue
-            fate = self.try_offer(offer)
-            if fate is None:
+            failure = self.try_offer(offer)
+            if failure is None:
                 return True
-            self.fates.append(fate)
-            if fate.outcome in ("no-capacity", "refused"):
+            self.failures.append(failure)
+            if failure.outcome in ("no-capacity", "refused"):
                 tries[offer] = TRIES_PER_OFFER
                 plan.extendleft(reversed([near for near in self.named if not tries[near]]))
-            elif fate.outcome == "unanswered":
+            elif failure.outcome == "unanswered":
                 self.lost += 1
                 plan.appendleft(offer)
             else:
@@ -140,7 +140,7 @@ class _Taking:
     def exhausted(self) -> LeaseError:
         """Why there is no machine, in a sentence."""
         kinds = " or ".join(dict.fromkeys(choice.kind for choice in self.request.choices))
-        said = f"; the last try: {self.fates[-1].reason}" if self.fates else ""
+        said = f"; the last try: {self.failures[-1].reason}" if self.failures else ""
         return NoCapacityError(
             f"{self.cloud.name} has no {kinds} to give now, after {self.attempt} tries{said}; nothing is rented: "
             "try later, or add regions or alternatives to the suite's [machine]"
@@ -153,12 +153,12 @@ class _Taking:
         expires_at = self.clock.now() + timedelta(minutes=self.request.minutes)
         name = MachineName(self.lease_id, self.attempt, expires_at, self.cloud.prefix)
         self.ledger.intend(self.lease_id, self.intent(offer, name))
-        self.asked.append(str(name))
-        fate = self.create_and_wait(MachineOrder(name, offer, image_for(offer, self.request)))
-        self.end_attempt(fate)
-        if fate is not None:
-            self.say(f"attempt {self.attempt}, {offer.kind} in {offer.region}: {fate.reason}")
-        return fate
+        self.requested_names.append(str(name))
+        failure = self.create_and_wait(MachineOrder(name, offer, image_for(offer, self.request)))
+        self.end_attempt(failure)
+        if failure is not None:
+            self.say(f"attempt {self.attempt}, {offer.kind} in {offer.region}: {failure.reason}")
+        return failure
 
     def intent(self, offer: Offer, name: MachineName) -> Intent:
         """What is written down before the call."""
@@ -210,22 +210,22 @@ class _Taking:
         # Of the price that was offered and the one that was given, the higher is believed.
         offer = replace(offer, usd_per_hour=max(offer.usd_per_hour, found.usd_per_hour or 0.0))
         self.ledger.hold(self.lease_id, found.machine_id, offer.usd_per_hour)
-        found = self.keep_one(found)
+        found = self.delete_duplicates(found)
         too_dear = why_too_dear(offer, self.request)
         up = (
             AttemptFailure("refused", too_dear)
             if too_dear
-            else wait_until_up(self.cloud, self.clock, found, self.patience)
+            else wait_until_up(self.cloud, self.clock, found, self.timeouts)
         )
         if isinstance(up, AttemptFailure):
             gone = ReleaseTarget({found.machine_id}, found.name)
-            self.rid_of([gone])
+            self.delete_unwanted([gone])
             return replace(up, gone_at=gone.absent_since)
-        self.keep_one(up, is_up=True)
-        self.ledger.reach(self.lease_id, up.address)
+        self.delete_duplicates(up, is_up=True)
+        self.ledger.set_address(self.lease_id, up.address)
         return None
 
-    def keep_one(self, found: CloudMachine, *, is_up: bool = False) -> CloudMachine:
+    def delete_duplicates(self, found: CloudMachine, *, is_up: bool = False) -> CloudMachine:
         """Of the machines that bear this one's name keep the one with the lowest id, or the one that is up already."""
         with suppress(CloudError):  # a look that fails now is repeated when the machine is up, and when it goes
             same = self.cloud.find(found.name)
@@ -235,11 +235,11 @@ class _Taking:
                 said = f"keeping {kept.machine_id}, deleting {', '.join(others)}"
                 self.say(f"more than one machine is named {found.name}: {said}")
                 self.ledger.hold(self.lease_id, kept.machine_id)
-                self.rid_of([ReleaseTarget({machine_id}, None) for machine_id in others])
+                self.delete_unwanted([ReleaseTarget({machine_id}, None) for machine_id in others])
             return kept
         return found
 
-    def rid_of(self, targets: list[ReleaseTarget]) -> None:
+    def delete_unwanted(self, targets: list[ReleaseTarget]) -> None:
         """Destroy what is not wanted; raises LeaseError where it stays."""
         left = destroy(self.cloud, self.clock, targets, patience_s=self.request.minutes * 60, say=self.say)
         if left:
@@ -252,25 +252,25 @@ class _Taking:
             return True
         found = search(self.cloud, self.clock, lease.name or "")
         offer = Offer(lease.kind or "", lease.usd_per_hour, lease.region, lease.is_spot)
-        fate = self.hold_and_wait(found, offer) if found else AttemptFailure("unanswered", "it never appeared")
-        self.end_attempt(fate)
-        return fate is None
+        failure = self.hold_and_wait(found, offer) if found else AttemptFailure("unanswered", "it never appeared")
+        self.end_attempt(failure)
+        return failure is None
 
-    def end_attempt(self, fate: AttemptFailure | None) -> None:
+    def end_attempt(self, failure: AttemptFailure | None) -> None:
         """Write down what came of the attempt."""
-        if fate is None:
+        if failure is None:
             self.ledger.end_attempt(self.lease_id, "rented")
         else:
-            self.ledger.end_attempt(self.lease_id, fate.outcome, fate.reason, fate.gone_at)
+            self.ledger.end_attempt(self.lease_id, failure.outcome, failure.reason, failure.gone_at)
 
     def undo(self) -> None:
-        """Give back whatever a failed or interrupted taking may have rented; what fails here is the reaper's."""
+        """Give back whatever a failed or interrupted acquisition may have rented; what fails here is the reaper's."""
         try:
             self.undo_by_ledger()
         except (KeyError, LedgerError):
             # Without a ledger, or one that was begun anew, there still are the names: each may be a machine.
             with suppress(LeaseError):
-                asked = [ReleaseTarget(set(), name) for name in self.asked]
+                asked = [ReleaseTarget(set(), name) for name in self.requested_names]
                 destroy(self.cloud, self.clock, asked, patience_s=UNDO_PATIENCE_S, say=self.say)
         except LeaseError:
             return  # it stays open for the reaper
@@ -280,9 +280,9 @@ class _Taking:
         lease = self.ledger.lease(self.lease_id)
         tries = self.ledger.attempts(self.lease_id)
         if lease.machine_id is None and all(one.outcome in ("no-capacity", "refused", "over-limit") for one in tries):
-            self.ledger.release(self.lease_id)
+            self.ledger.mark_released(self.lease_id)
         else:
-            give_back(self.cloud, self.ledger, self.clock, self.lease_id, patience_s=UNDO_PATIENCE_S, say=self.say)
+            release_lease(self.cloud, self.ledger, self.clock, self.lease_id, patience_s=UNDO_PATIENCE_S, say=self.say)
 
 
 def _hours(began: datetime | None, ended: datetime) -> float:

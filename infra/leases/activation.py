@@ -31,14 +31,14 @@ class AttemptFailure:
 
 
 def wait_until_up(
-    cloud: Cloud, clock: Clock, found: CloudMachine, patience: ActivationTimeouts
+    cloud: Cloud, clock: Clock, found: CloudMachine, timeouts: ActivationTimeouts
 ) -> CloudMachine | AttemptFailure:
     """The machine once it is active and has an address, or why it never was.
 
     Early on, "not found" proves nothing: it is believed when it has lasted as long as the cloud's lists may lag.
     """
     began = clock.now()
-    watch = _Watch(f"machine {found.machine_id}", cloud.settle_s, patience, began, seen_at=began)
+    watch = _Watch(f"machine {found.machine_id}", cloud.settle_s, timeouts, began, seen_at=began)
 
     def pause_s() -> float:
         return look_every_s(cloud, LOOKS_FOR_NEW) * watch.pace(clock.now())
@@ -56,7 +56,7 @@ class _Watch:
 
     what: str
     settle_s: float
-    patience: ActivationTimeouts
+    timeouts: ActivationTimeouts
     began: datetime
     seen_at: datetime
     active_at: datetime | None = None
@@ -83,11 +83,11 @@ class _Watch:
 
     def is_late(self, now: datetime) -> AttemptFailure | None:
         """Why there is no more waiting, where there is none."""
-        if self.active_at is None and (now - self.began).total_seconds() > self.patience.boot_s:
-            return AttemptFailure("stuck", f"{self.what} was not up within {self.patience.boot_s:.0f} s")
-        if self.active_at is not None and (now - self.active_at).total_seconds() > self.patience.address_s:
+        if self.active_at is None and (now - self.began).total_seconds() > self.timeouts.boot_s:
+            return AttemptFailure("stuck", f"{self.what} was not up within {self.timeouts.boot_s:.0f} s")
+        if self.active_at is not None and (now - self.active_at).total_seconds() > self.timeouts.address_s:
             return AttemptFailure(
-                "stuck", f"{self.what} had no public address {self.patience.address_s:.0f} s after its boot"
+                "stuck", f"{self.what} had no public address {self.timeouts.address_s:.0f} s after its boot"
             )
         return None
 
@@ -95,7 +95,7 @@ class _Watch:
 def _look(cloud: Cloud, machine_id: str) -> CloudMachine | Literal["absent", "unknown"]:
     """One look; a cloud that cannot be asked has said nothing."""
     try:
-        return cloud.look(machine_id) or "absent"
+        return cloud.find_by_id(machine_id) or "absent"
     except CloudDeniedError:
         raise
     except CloudError:

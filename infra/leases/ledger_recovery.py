@@ -12,7 +12,7 @@ from infra.reporting import Say
 CORRUPT = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
-def ledger_or_empty(path: Path, clock: Clock, say: Say) -> Ledger:
+def open_ledger(path: Path, clock: Clock, say: Say) -> Ledger:
     """The ledger of this file; a file that was cut off or overwritten is kept beside it, and said aloud.
 
     Raises LedgerError where it cannot be used for another reason, such as a full disk: it may be whole then.

@@ -34,7 +34,7 @@ class LeaseRequest:
     patience_s: float = 0.0  # how long to wait for capacity, from round to round through the whole plan
 
 
-def wish_of(machine: Machine, *, patience_s: float = 0.0) -> LeaseRequest:
+def lease_request_of(machine: Machine, *, patience_s: float = 0.0) -> LeaseRequest:
     """What a suite's [machine] table asks for."""
     return LeaseRequest(
         choices=(Choice(machine.kind), *(Choice(other.kind, other.region) for other in machine.alternatives)),

@@ -13,7 +13,7 @@ from bench.machine.names import ImageName, MachineName, VolumeName
 from infra.clock import Clock
 from infra.clouds.cloud import Cloud, CloudMachine, Leftover
 from infra.clouds.volume_cloud import VolumeCloud
-from infra.leases.release import PATIENCE_S, ReleaseTarget, destroy, give_back
+from infra.leases.release import PATIENCE_S, ReleaseTarget, destroy, release_lease
 from infra.leases.volumes import MAKE_S, is_unused
 from infra.ledger.ledger import Lease, Ledger
 from infra.ledger.volumes import VolumeBook
@@ -24,9 +24,9 @@ from infra.reporting import Say, silent
 class Reaped:
     """What came of a reaper's round."""
 
-    given_back: list[str] = field(default_factory=list)  # ids of machines, or of leases that had none
+    released: list[str] = field(default_factory=list)  # ids of machines, or of leases that had none
     removed: list[str] = field(default_factory=list)  # names of keys, volumes and snapshots
-    strangers: list[str] = field(default_factory=list)  # what looks like ours and is not known to be: for a person
+    unrecognized: list[str] = field(default_factory=list)  # what looks like ours and is not known to be: for a person
     failed: dict[str, str] = field(default_factory=dict)  # what could not be given back, and why
     failed_clouds: set[str] = field(default_factory=set)
 
@@ -82,9 +82,9 @@ class _Round:
         machines = self.find_ours()
         leases = {lease.lease_id: lease for lease in self.ledger.leases() if lease.cloud == self.cloud.name}
         for lease in leases.values():
-            if lease.state != "released" and self.is_over(lease):
-                self.give_back(lease)
-        self.destroy([found for found in machines if self.is_doomed(found, leases)])
+            if lease.state != "released" and self.should_release(lease):
+                self.release_lease(lease)
+        self.destroy([found for found in machines if self.should_delete(found, leases)])
         self.sweep(leases)
 
     def find_ours(self) -> list[CloudMachine]:
@@ -97,34 +97,34 @@ class _Round:
             self.fail(self.cloud.name, str(error))
             return []
 
-    def is_over(self, lease: Lease) -> bool:
+    def should_release(self, lease: Lease) -> bool:
         """Whether a lease is to be ended now."""
         now = self.clock.now()
         return self.everything or lease.state == "releasing" or lease.is_overdue(now) or lease.is_orphan(now)
 
-    def give_back(self, lease: Lease) -> None:
+    def release_lease(self, lease: Lease) -> None:
         """Give one lease back; what fails is noted, and the next one has its turn."""
         try:
-            gone = give_back(
+            gone = release_lease(
                 self.cloud, self.ledger, self.clock, lease.lease_id, patience_s=self.patience_s, say=self.say
             )
         except LeaseError as error:
             self.fail(lease.machine_id or lease.lease_id, str(error))
         else:
-            self.done.given_back.append(gone.machine_id or gone.lease_id)
+            self.done.released.append(gone.machine_id or gone.lease_id)
 
     def fail(self, what: str, why: str) -> None:
         """Note what could not be given back."""
         self.done.failed[what] = why
         self.done.failed_clouds.add(self.cloud.name)
 
-    def is_doomed(self, found: CloudMachine, leases: Mapping[str, Lease]) -> bool:
+    def should_delete(self, found: CloudMachine, leases: Mapping[str, Lease]) -> bool:
         """Whether a machine that was found is to be destroyed for its own sake."""
-        if found.machine_id in self.done.given_back:
+        if found.machine_id in self.done.released:
             return False
         name = MachineName.parse(found.name, self.cloud.prefix)
         if name is None:
-            self.done.strangers.append(f"{self.cloud.name} machine {found.machine_id} named {found.name!r}")
+            self.done.unrecognized.append(f"{self.cloud.name} machine {found.machine_id} named {found.name!r}")
             return False
         if self.everything or (self.cloud.is_shared and name.is_past(self.clock.now())):
             return True
@@ -143,7 +143,7 @@ class _Round:
             for target in targets:
                 target.trouble = f"it goes on costing: {error}"
             left = [target for target in targets if not target.is_gone]
-        self.done.given_back += [found.machine_id for found, target in zip(machines, targets, strict=True)
+        self.done.released += [found.machine_id for found, target in zip(machines, targets, strict=True)
                                  if target.is_gone]  # fmt: skip
         for target in left:
             self.fail(str(target), target.trouble)
@@ -151,9 +151,9 @@ class _Round:
     def sweep(self, leases: Mapping[str, Lease]) -> None:
         """Remove keys, volumes and snapshots past their time, and those of leases that are over."""
         for leftover in self.cloud.leftovers():
-            over = self.is_swept(leftover, leases, self.clock.now())
+            over = self.should_remove(leftover, leases, self.clock.now())
             if over is None:
-                self.done.strangers.append(f"{self.cloud.name} {leftover.sort} {leftover.leftover_id} named "
+                self.done.unrecognized.append(f"{self.cloud.name} {leftover.sort} {leftover.leftover_id} named "
                                            f"{leftover.name!r}")  # fmt: skip
             elif over:
                 self.remove(leftover)
@@ -162,7 +162,7 @@ class _Round:
     def forget_volumes(self) -> None:
         """Close the record of every volume that was asked for long ago and that the cloud does not have."""
         book = VolumeBook(self.ledger.path, self.clock)
-        known = book.kept(self.cloud.name)
+        known = book.open_volumes(self.cloud.name)
         if not known or not isinstance(self.cloud, VolumeCloud):
             return
         try:
@@ -171,11 +171,11 @@ class _Round:
             return  # nobody can say; the next round asks again
         for one in known:
             if one.name in there:
-                book.made(one.cloud, one.name, there[one.name])
+                book.mark_made(one.cloud, one.name, there[one.name])
             elif (self.clock.now() - one.intended_at).total_seconds() > self.cloud.settle_s + MAKE_S:
-                book.over(one.cloud, one.name)
+                book.mark_gone(one.cloud, one.name)
 
-    def is_swept(self, leftover: Leftover, leases: Mapping[str, Lease], now: datetime) -> bool | None:
+    def should_remove(self, leftover: Leftover, leases: Mapping[str, Lease], now: datetime) -> bool | None:
         """Whether a key, volume or snapshot is to go; None where its name is not built as ours are."""
         if (image := ImageName.parse(leftover.name, self.cloud.prefix)) is not None:
             return image.is_past(now)

@@ -100,11 +100,11 @@ def _push(cloud: Cloud, clock: Clock, target: ReleaseTarget) -> bool:
 
 def _seen(cloud: Cloud, target: ReleaseTarget) -> set[str]:
     by_name = cloud.find(target.name) if target.name else []
-    by_id = [cloud.look(machine_id) for machine_id in sorted(target.machine_ids)]
+    by_id = [cloud.find_by_id(machine_id) for machine_id in sorted(target.machine_ids)]
     return {found.machine_id for found in (*by_name, *by_id) if found is not None}
 
 
-def why_silent(cloud: Cloud, clock: Clock, lease: Lease) -> str | None:
+def explain_loss(cloud: Cloud, clock: Clock, lease: Lease) -> str | None:
     """Why a rented machine has nothing to say any more, as a sentence; None where it may have.
 
     It is off, or gone: unknown by its id twice, and in no list. A cloud that cannot be asked has said nothing.
@@ -112,18 +112,18 @@ def why_silent(cloud: Cloud, clock: Clock, lease: Lease) -> str | None:
     if lease.machine_id is None:
         return f"lease {lease.lease_id} has no machine"
     try:
-        found = cloud.look(lease.machine_id)
+        found = cloud.find_by_id(lease.machine_id)
         if found is not None:
             return f"machine {lease.machine_id} is switched off" if found.status == "off" else None
         clock.sleep(look_every_s(cloud, LOOKS_FOR_GONE))
-        is_gone = cloud.look(lease.machine_id) is None and not (lease.name and cloud.find(lease.name))
+        is_gone = cloud.find_by_id(lease.machine_id) is None and not (lease.name and cloud.find(lease.name))
     except CloudError:
         return None
     said = f"machine {lease.machine_id} is gone, though nobody gave it back: reclaimed, or deleted by hand"
     return said if is_gone else None
 
 
-def give_back(
+def release_lease(
     cloud: Cloud,
     ledger: Ledger,
     clock: Clock,
@@ -141,7 +141,7 @@ def give_back(
     lease_id = lease if isinstance(lease, str) else lease.lease_id
     lease = _read_again(ledger, lease)
     with suppress(LedgerError):
-        ledger.releasing(lease_id)
+        ledger.mark_releasing(lease_id)
     targets = targets_of(ledger, lease)
     try:
         left = destroy(cloud, clock, targets, patience_s=patience_s, say=say)
@@ -153,9 +153,9 @@ def give_back(
             "run nightbench reap, and look at the cloud's own console"
         )
     gone_at = max(target.absent_since or clock.now() for target in targets)
-    ledger.gone(lease_id, gone_at)
+    ledger.mark_gone(lease_id, gone_at)
     sweep(cloud, clock, lease_id)
-    ledger.release(lease_id)
+    ledger.mark_released(lease_id)
     return _read_again(ledger, replace(lease, state="released", released_at=gone_at))
 
 

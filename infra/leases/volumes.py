@@ -14,9 +14,9 @@ from datetime import datetime, timedelta
 from bench.errors import CloudError, CloudRefusedError, LeaseError, LostReplyError, NotAskedError
 from bench.machine.names import VolumeName, used_tag
 from infra.clock import Clock, poll, seconds_since
-from infra.clouds.cloud import LOOKS_FOR_NEW, Leftover, look_every_s, quietly
+from infra.clouds.cloud import LOOKS_FOR_NEW, Leftover, answer_or, look_every_s
 from infra.clouds.volume_cloud import Volume, VolumeCloud
-from infra.ledger.volumes import VolumeBook, VolumeOnRecord
+from infra.ledger.volumes import RecordedVolume, VolumeBook
 from infra.reporting import Say
 
 LIFETIME = timedelta(days=30)
@@ -52,7 +52,7 @@ class VolumeContext:
     clock: Clock
 
 
-def lend_volume(keeper: VolumeContext, wanted: VolumeRequest, say: Say) -> Volume:
+def acquire_volume(keeper: VolumeContext, wanted: VolumeRequest, say: Say) -> Volume:
     """Attach the model's volume to a machine: the one there is, or a new one; may be repeated.
 
     Raises LeaseError where it is in another region, with another machine, or cannot be had in time. One that was made
@@ -73,7 +73,7 @@ def lend_volume(keeper: VolumeContext, wanted: VolumeRequest, say: Say) -> Volum
         if is_new:
             with suppress(LeaseError):  # it is swept, then
                 cloud.remove(Leftover("volume", volume.volume_id, volume.name))
-                keeper.book.over(cloud.name, volume.name)
+                keeper.book.mark_gone(cloud.name, volume.name)
         raise
     return volume
 
@@ -83,21 +83,21 @@ def _recall(keeper: VolumeContext, wanted: VolumeRequest) -> bool:
 
     Whoever asked may have died before the answer, and the cloud's lists lag. Raises CloudError where nobody can say.
     """
-    return any(_is_there(keeper, one) for one in keeper.book.kept(keeper.cloud.name) if _is_alike(one, wanted))
+    return any(_is_there(keeper, one) for one in keeper.book.open_volumes(keeper.cloud.name) if _is_alike(one, wanted))
 
 
-def _is_alike(one: VolumeOnRecord, wanted: VolumeRequest) -> bool:
+def _is_alike(one: RecordedVolume, wanted: VolumeRequest) -> bool:
     name = VolumeName.parse(one.name, one.name.partition("-")[0])
     return name is not None and (name.content, name.region) == (wanted.content, wanted.region)
 
 
-def _is_there(keeper: VolumeContext, one: VolumeOnRecord) -> bool:
+def _is_there(keeper: VolumeContext, one: RecordedVolume) -> bool:
     age_s = (keeper.clock.now() - one.intended_at).total_seconds()
     found = _search(keeper.cloud, keeper.clock, one.name, max(0.0, keeper.cloud.settle_s - age_s))
     if found is None:
-        keeper.book.over(one.cloud, one.name)
+        keeper.book.mark_gone(one.cloud, one.name)
     else:
-        keeper.book.made(one.cloud, one.name, found.volume_id)
+        keeper.book.mark_made(one.cloud, one.name, found.volume_id)
     return found is not None
 
 
@@ -135,9 +135,9 @@ def make_volume(keeper: VolumeContext, name: VolumeName, size_gib: int) -> Volum
     try:
         volume = _ask(cloud, keeper.clock, name, size_gib)
     except (NotAskedError, CloudRefusedError):
-        book.over(cloud.name, str(name))
+        book.mark_gone(cloud.name, str(name))
         raise
-    book.made(cloud.name, str(name), volume.volume_id)
+    book.mark_made(cloud.name, str(name), volume.volume_id)
     return volume
 
 
@@ -167,7 +167,7 @@ def _search(cloud: VolumeCloud, clock: Clock, name: str, settle_s: float) -> Vol
 
     def found() -> list[Volume] | None:
         is_last = seconds_since(began, clock) >= settle_s
-        volume = _named(cloud, name) if is_last else quietly(lambda: _named(cloud, name), None)
+        volume = _named(cloud, name) if is_last else answer_or(lambda: _named(cloud, name), None)
         if volume is None:
             return [] if is_last else None
         return [volume]
@@ -212,8 +212,8 @@ def _until(clock: Clock, ask: Callable[[], None], is_so: Callable[[], bool], pat
 
     def is_done() -> bool:
         if next(looks) % LOOKS_A_TRY == 0:
-            quietly(ask, None)
-        return quietly(is_so, otherwise=False)
+            answer_or(ask, None)
+        return answer_or(is_so, otherwise=False)
 
     return bool(poll(clock, LOOK_EVERY_S, is_done, patience_s))
 

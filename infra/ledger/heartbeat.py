@@ -11,14 +11,14 @@ EVERY_S = 60.0
 
 
 @contextmanager
-def beating(ledger: Ledger, lease_id: str, every_s: float = EVERY_S) -> Iterator[None]:
-    """Keep a lease's heart beating from a thread of its own; a ledger that is busy for once is tried again."""
+def keep_heartbeat(ledger: Ledger, lease_id: str, every_s: float = EVERY_S) -> Iterator[None]:
+    """Keep a lease's heart keep_heartbeat from a thread of its own; a ledger that is busy for once is tried again."""
     is_over = threading.Event()
 
     def beat() -> None:
         while not is_over.wait(every_s):
             with suppress(LedgerError):
-                ledger.touch(lease_id)
+                ledger.record_heartbeat(lease_id)
 
     heart = threading.Thread(target=beat, name=f"heart of {lease_id}", daemon=True)
     heart.start()

@@ -158,7 +158,7 @@ class Ledger:
             connection.execute(HOLD_LEASE, values)
             connection.execute(HOLD_ATTEMPT, values)
 
-    def reach(self, lease_id: str, address: str | None) -> None:
+    def set_address(self, lease_id: str, address: str | None) -> None:
         """Write down that the machine is up, and where."""
         with self._open() as connection:
             connection.execute("UPDATE leases SET address = ? WHERE lease_id = ?", (address, lease_id))
@@ -182,19 +182,19 @@ class Ledger:
                     (lease.usd(at or self._clock.now()), lease_id),
                 )
 
-    def touch(self, lease_id: str) -> None:
+    def record_heartbeat(self, lease_id: str) -> None:
         """Say that the night which holds this lease is alive."""
         with self._open() as connection:
             connection.execute("UPDATE leases SET heartbeat_at = ? WHERE lease_id = ?", (self._now(), lease_id))
 
-    def releasing(self, lease_id: str) -> None:
+    def mark_releasing(self, lease_id: str) -> None:
         """Write down that the machine is being given back; only `release` ends that."""
         with self._open() as connection:
             connection.execute(
                 "UPDATE leases SET state = 'releasing' WHERE lease_id = ? AND state <> 'released'", (lease_id,)
             )
 
-    def gone(self, lease_id: str, at: datetime) -> None:
+    def mark_gone(self, lease_id: str, at: datetime) -> None:
         """Write down since when the machine costs nothing, though something of the lease may be left to remove."""
         with self._open() as connection:
             connection.execute(
@@ -202,7 +202,7 @@ class Ledger:
                 (at.isoformat(), lease_id),
             )
 
-    def release(self, lease_id: str) -> None:
+    def mark_released(self, lease_id: str) -> None:
         """Write down that nothing of the lease is left; the first time counts, repeating changes nothing."""
         with self._open() as connection:
             connection.execute(

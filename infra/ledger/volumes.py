@@ -31,7 +31,7 @@ CREATE TABLE IF NOT EXISTS volumes (
 
 
 @dataclass(frozen=True)
-class VolumeOnRecord:
+class RecordedVolume:
     """A volume that was asked for and is not known to be gone; its id is None until the cloud answered."""
 
     cloud: str
@@ -68,7 +68,7 @@ class VolumeBook:
                 values,
             )
 
-    def made(self, cloud: str, name: str, volume_id: str) -> None:
+    def mark_made(self, cloud: str, name: str, volume_id: str) -> None:
         """Write down that the cloud has it."""
         with self._open() as connection:
             connection.execute(
@@ -76,7 +76,7 @@ class VolumeBook:
                 (volume_id, cloud, name),
             )
 
-    def over(self, cloud: str, name: str) -> None:
+    def mark_gone(self, cloud: str, name: str) -> None:
         """Write down that it is gone, or never was."""
         with self._open() as connection:
             connection.execute(
@@ -84,7 +84,7 @@ class VolumeBook:
                 (self._clock.now().isoformat(), cloud, name),
             )
 
-    def kept(self, cloud: str | None = None) -> list[VolumeOnRecord]:
+    def open_volumes(self, cloud: str | None = None) -> list[RecordedVolume]:
         """Every volume that is not known to be gone, or those of one cloud, oldest first."""
         with self._open() as connection:
             rows = connection.execute(
@@ -95,5 +95,5 @@ class VolumeBook:
         return [_on_record(*row) for row in rows]
 
 
-def _on_record(cloud: str, name: str, size_gib: int, state: State, volume_id: str | None, at: str) -> VolumeOnRecord:
-    return VolumeOnRecord(cloud, name, size_gib, state, volume_id, datetime.fromisoformat(at))
+def _on_record(cloud: str, name: str, size_gib: int, state: State, volume_id: str | None, at: str) -> RecordedVolume:
+    return RecordedVolume(cloud, name, size_gib, state, volume_id, datetime.fromisoformat(at))

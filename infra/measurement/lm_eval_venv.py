@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from infra.engines.venv import MARKER, Programs, demand_free_space, find_uv, lock_bytes, mark_complete
-from infra.processes.file_lock import alone
+from infra.processes.file_lock import exclusive_lock
 from infra.reporting import Say
 from infra.settings import Settings
 
@@ -34,7 +34,7 @@ def ensure_lm_eval(lock: Path, cache: Path, say: Say) -> Path:
     if (folder / MARKER).exists():
         return command
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with alone(folder.with_name(folder.name + ".lock"), say, "building the environment of lm-eval") as held:
+    with exclusive_lock(folder.with_name(folder.name + ".lock"), say, "building the environment of lm-eval") as held:
         if not (folder / MARKER).exists():
             version = _build(folder, lock, Programs(held, say))
             mark_complete(folder, {"lock_sha256": lock_sha256, "lm_eval_version": version})

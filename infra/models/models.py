@@ -17,7 +17,7 @@ from infra.models.generated import SHAPES, LlamaShape, write_small_model
 from infra.models.hub_download import Download, DownloadedModel, hash_files, look
 from infra.models.parts import CachedFile, CachedModel, FetchResult
 from infra.models.transfer_process import Hub
-from infra.processes.file_lock import alone
+from infra.processes.file_lock import exclusive_lock
 from infra.reporting import Say
 from infra.storage.store import sync
 
@@ -78,7 +78,7 @@ def _generated(source: str, shape_name: str, seed: int, models_dir: Path, say: S
         raise ModelError(f"{source} names no shape we generate; known are {', '.join(sorted(SHAPES))}")
     path = models_dir.absolute() / f"{shape_name}-seed-{seed}"
     models_dir.mkdir(parents=True, exist_ok=True)
-    with alone(path.with_name(f".{path.name}.lock"), say, f"putting {path.name} there"):
+    with exclusive_lock(path.with_name(f".{path.name}.lock"), say, f"putting {path.name} there"):
         if not path.exists():
             say(f"writing the model {shape_name} to {path}")
             _make(path, shape, seed)
@@ -99,7 +99,7 @@ def _from_hub(
             f"as it is now it is hf:{repo}@{now}"
         )
     path = models_dir.absolute() / f"{repo.replace('/', '--')}-{revision[:12]}"
-    with alone(path.with_name(f".{path.name}.lock"), say, f"putting {path.name} there"):
+    with exclusive_lock(path.with_name(f".{path.name}.lock"), say, f"putting {path.name} there"):
         if path.exists():
             return _prepared(repo, path, revision, _verify(path))
         found = _download(repo, revision, path, say, hub, kept)

@@ -14,7 +14,7 @@ POLL_S = 0.2
 
 
 @contextlib.contextmanager
-def alone(lock_file: Path, say: Say, what: str) -> Iterator[int]:
+def exclusive_lock(lock_file: Path, say: Say, what: str) -> Iterator[int]:
     """Hold this lock, waiting for whoever has it, and give its file number for programs to inherit.
 
     `what` is what the other one does, for the line that says why we wait. Stopping this work ends the waiting.

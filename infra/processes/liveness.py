@@ -10,7 +10,7 @@ FOLDER = "living"
 
 
 @contextmanager
-def living(data: Path, name: str) -> Iterator[None]:
+def liveness_lock(data: Path, name: str) -> Iterator[None]:
     """Hold a lock of this name while the block lasts; a folder that cannot be written keeps nobody from working.
 
     The file comes to its place already locked, so that nobody finds it free while its process lives.
@@ -30,12 +30,12 @@ def living(data: Path, name: str) -> Iterator[None]:
             file.close()
 
 
-def dead(data: Path) -> list[str]:
+def dead_names(data: Path) -> list[str]:
     """The names whose processes died without saying so. `forget` them once that is told."""
     return [path.name for path in sorted((data / FOLDER).glob("[!.]*")) if _is_free(path)]
 
 
-def forget(data: Path, name: str) -> None:
+def remove_lock(data: Path, name: str) -> None:
     """Remove a dead one's file."""
     (data / FOLDER / name).unlink(missing_ok=True)
 

@@ -22,4 +22,4 @@ def end_marked(host: Host, lease_id: str) -> None:
     """End every process of a lease on a machine; none is left when this returns, and it may be repeated."""
     mark = shlex.quote(f"{MARK}={lease_id}")
     script = _END_MARKED.format(lease_id=lease_id, mark=mark, tenths=round(END_PATIENCE_S * 10))
-    host.ask(script, timeout_s=12 * END_PATIENCE_S)
+    host.output_of(script, timeout_s=12 * END_PATIENCE_S)

@@ -100,7 +100,7 @@ def _locks() -> bytes:
 
 
 def _is_there(host: Host, path: str) -> bool:
-    return host.ask(f"if [ -e {shlex.quote(path)} ]; then echo yes; fi").strip() == "yes"
+    return host.output_of(f"if [ -e {shlex.quote(path)} ]; then echo yes; fi").strip() == "yes"
 
 
 def _put_code(host: Host, archive: bytes, code: str, say: Say) -> None:
@@ -111,7 +111,7 @@ def _put_code(host: Host, archive: bytes, code: str, say: Say) -> None:
         file.write(archive)
         file.flush()
         host.put(Path(file.name), f"{code}.tar.gz")
-    host.ask(
+    host.output_of(
         f"rm -rf {code}.unpacked && mkdir {code}.unpacked && tar -xzf {code}.tar.gz -C {code}.unpacked && "
         f"{{ mv -T {code}.unpacked {code} || [ -d {code} ]; }} && rm -f {code}.tar.gz"
     )
@@ -119,7 +119,7 @@ def _put_code(host: Host, archive: bytes, code: str, say: Say) -> None:
 
 def _require_python(host: Host, python: str) -> None:
     try:
-        host.ask(f"{shlex.quote(python)} -c {shlex.quote(_NEEDED)}", timeout_s=CHECK_TIMEOUT_S)
+        host.output_of(f"{shlex.quote(python)} -c {shlex.quote(_NEEDED)}", timeout_s=CHECK_TIMEOUT_S)
     except RemoteCommandError as error:
         raise EnvironmentOnMachineError(
             f"{python} on {host.access} lacks what is needed (NIGHTBENCH_MACHINE_PYTHON): {error}"
@@ -135,7 +135,7 @@ def _install(host: Host, code: str, venv: str, say: Say, clock: Clock) -> None:
     log = bytearray()
 
     def ended() -> JobStatus | None:
-        status = host.look(folder, len(log))
+        status = host.job_status(folder, len(log))
         log.extend(status.log)
         return None if status.state == "running" else status
 
@@ -147,4 +147,4 @@ def _install(host: Host, code: str, venv: str, say: Say, clock: Clock) -> None:
             f"the environment of the measuring code cannot be built on {host.access}: "
             f"{log.decode(errors='replace').strip()[-1500:] or ending}"
         )
-    host.ask(f"rm -rf {shlex.quote(folder)}")
+    host.output_of(f"rm -rf {shlex.quote(folder)}")

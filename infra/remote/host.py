@@ -36,7 +36,7 @@ class JobStatus:
 
     state: Literal["running", "ended", "gone"]
     exit_code: int | None
-    log: bytes  # what was logged from the asked byte on, at most LOOK_BYTES
+    log: bytes  # what was logged from the asked byte on, at most LOG_BYTES
 
 
 class Host(Protocol):
@@ -48,7 +48,7 @@ class Host(Protocol):
         """Run a shell script to its end; `say` gets its output line by line. Never repeated by itself."""
         ...
 
-    def ask(self, script: str, *, timeout_s: float = ...) -> str:
+    def output_of(self, script: str, *, timeout_s: float = ...) -> str:
         """The output of a script that may be repeated, and is over lost connections; RemoteCommandError if it fails."""
         ...
 
@@ -71,7 +71,7 @@ class Host(Protocol):
         """
         ...
 
-    def look(self, folder: str, log_from: int = 0) -> JobStatus:
+    def job_status(self, folder: str, log_from: int = 0) -> JobStatus:
         """Say what the program that was started in this folder is doing, by whatever connection it was started."""
         ...
 

@@ -15,7 +15,7 @@ from infra.remote.ssh_shell import STEP_TIMEOUT_S, SshShell
 from infra.storage.store import sha256
 
 TRANSFER_FLOOR_BYTES_PER_S = 200_000  # a step that moves a file may take so long beside STEP_TIMEOUT_S
-LOOK_BYTES = 1 << 18
+LOG_BYTES = 1 << 18
 
 # The child takes the pid file or leaves: two starts of one folder, after a lost answer say, make one process.
 _DETACH = """mkdir -p {folder} && cd {folder} || exit 1
@@ -25,7 +25,7 @@ cd "$HOME"; [ -z "$environment" ] || . "$environment"
 "$@"; code=$?
 echo $code > "$folder/exit.tmp" && mv "$folder/exit.tmp" "$folder/exit"' sh "$PWD" {words} >> log 2>&1 < /dev/null &
 i=0; while [ ! -s pid ] && [ $i -lt 100 ]; do sleep 0.05; i=$((i+1)); done; [ -s pid ]"""
-_LOOK = """cd {folder} 2>/dev/null || { echo gone; exit 0; }
+_STATUS = """cd {folder} 2>/dev/null || { echo gone; exit 0; }
 if [ -s exit ]; then echo "ended $(cat exit)"
 elif [ -s pid ] && kill -0 "-$(cat pid)" 2>/dev/null; then echo running
 elif [ -s exit ]; then echo "ended $(cat exit)"
@@ -44,15 +44,15 @@ class SshHost(SshShell):
     def put(self, source: Path, target: str, *, mode: int = 0o644) -> None:
         """Put a file or a folder there, whole or not at all; an old one of that name is replaced. May be repeated."""
         if not source.is_dir():
-            self._steadily(lambda: self._put_file(source, target, mode))
+            self._with_retries(lambda: self._put_file(source, target, mode))
             return
         with tempfile.TemporaryDirectory(prefix="nightbench-put-") as name:
             archive = Path(name) / "folder.tar"
             with tarfile.open(archive, "w") as tar:
                 tar.add(source, ".")
-            self._steadily(lambda: self._put_file(archive, f"{target}.tar", mode))
+            self._with_retries(lambda: self._put_file(archive, f"{target}.tar", mode))
         partial = shlex.quote(f"{target}.partial")
-        self.ask(
+        self.output_of(
             f"rm -rf {partial} && mkdir {partial} && tar -xf {shlex.quote(target)}.tar -C {partial} && "
             f"rm -rf {shlex.quote(target)} && mv -T {partial} {shlex.quote(target)} && rm -f {shlex.quote(target)}.tar",
             timeout_s=STEP_TIMEOUT_S + _bytes_below(source) / TRANSFER_FLOOR_BYTES_PER_S,
@@ -73,12 +73,14 @@ class SshHost(SshShell):
             raise TransferError(f"{target} is already there; what comes from {self.access} does not replace it")
         target.parent.mkdir(parents=True, exist_ok=True)
         name, beside = shlex.quote(source), target.with_name(f".{target.name}.partial")
-        kind = self.ask(f"if [ -d {name} ]; then echo folder; elif [ -e {name} ]; then echo file; else echo none; fi")
+        kind = self.output_of(
+            f"if [ -d {name} ]; then echo folder; elif [ -e {name} ]; then echo file; else echo none; fi"
+        )
         try:
             if kind.strip() == "folder":
                 self._get_folder(source, beside)
             elif kind.strip() == "file":
-                self._steadily(lambda: self._get_file(source, beside))
+                self._with_retries(lambda: self._get_file(source, beside))
             else:
                 raise TransferError(f"there is no {source} on {self.access}")
             beside.rename(target)
@@ -89,13 +91,13 @@ class SshHost(SshShell):
         archive = f"{source}.tar.partial"
         local = target.with_name(f"{target.name}.tar")
         try:
-            self.ask(f"tar -cf {shlex.quote(archive)} -C {shlex.quote(source)} .", timeout_s=10 * STEP_TIMEOUT_S)
-            self._steadily(lambda: self._get_file(archive, local))
+            self.output_of(f"tar -cf {shlex.quote(archive)} -C {shlex.quote(source)} .", timeout_s=10 * STEP_TIMEOUT_S)
+            self._with_retries(lambda: self._get_file(archive, local))
             with tarfile.open(local) as tar:
                 tar.extractall(target, filter="data")
         finally:
             local.unlink(missing_ok=True)
-        self.ask(f"rm -f {shlex.quote(archive)}")
+        self.output_of(f"rm -f {shlex.quote(archive)}")
 
     def _get_file(self, source: str, target: Path) -> None:
         size = int(self._checked(f"stat -c %s {shlex.quote(source)}"))
@@ -117,28 +119,28 @@ class SshHost(SshShell):
         name, partial = shlex.quote(target), shlex.quote(f"{target}.partial")
         folder = shlex.quote(str(PurePosixPath(target).parent))
         script = f"umask 077 && mkdir -p {folder} && rm -f {partial} && cat > {partial} && sha256sum < {partial}"
-        said = self._steadily(lambda: self._checked(script, stdin=text))
+        said = self._with_retries(lambda: self._checked(script, stdin=text))
         if said.split()[:1] != [hashlib.sha256(text).hexdigest()]:
             raise TransferError(f"{target} did not arrive on {self.access} as it was sent")
-        self.ask(f"mv -T {partial} {name} || [ -e {name} ]")
+        self.output_of(f"mv -T {partial} {name} || [ -e {name} ]")
 
     def start_detached(self, argv: Sequence[str], folder: str, *, environment_file: str | None = None) -> None:
         """Start a program that outlives the connection; where the folder has a pid already, nothing is started."""
         words = shlex.join([environment_file or "", *argv])
-        self.ask(_DETACH.replace("{folder}", shlex.quote(folder)).replace("{words}", words))
+        self.output_of(_DETACH.replace("{folder}", shlex.quote(folder)).replace("{words}", words))
 
-    def look(self, folder: str, log_from: int = 0) -> JobStatus:
+    def job_status(self, folder: str, log_from: int = 0) -> JobStatus:
         """Say what the program of this folder is doing, and what it logged from this byte on."""
-        script = _LOOK.replace("{folder}", shlex.quote(folder)).replace("{first}", str(log_from + 1))
-        return _read_look(self.ask(script.replace("{count}", str(LOOK_BYTES))))
+        script = _STATUS.replace("{folder}", shlex.quote(folder)).replace("{first}", str(log_from + 1))
+        return _read_status(self.output_of(script.replace("{count}", str(LOG_BYTES))))
 
     def end_detached(self, folder: str, patience_s: float = 15.0) -> None:
         """End the program of this folder with its whole process group; one that has ended is no error."""
         script = _END.replace("{folder}", shlex.quote(folder)).replace("{tenths}", str(round(patience_s * 10)))
-        self.ask(script, timeout_s=STEP_TIMEOUT_S + patience_s)
+        self.output_of(script, timeout_s=STEP_TIMEOUT_S + patience_s)
 
 
-def _read_look(text: str) -> JobStatus:
+def _read_status(text: str) -> JobStatus:
     head, _, log = text.partition("\n")
     state, _, code = head.partition(" ")
     logged = base64.b64decode(log)

@@ -61,9 +61,9 @@ class SshShell:
             )
         return CommandResult(_short(script), int(code), out, err.decode(errors="replace"))
 
-    def ask(self, script: str, *, timeout_s: float = STEP_TIMEOUT_S) -> str:
+    def output_of(self, script: str, *, timeout_s: float = STEP_TIMEOUT_S) -> str:
         """The output of a script that may be repeated; raises RemoteCommandError in its own words where it fails."""
-        return self._steadily(lambda: self._checked(script, timeout_s))
+        return self._with_retries(lambda: self._checked(script, timeout_s))
 
     def _checked(self, script: str, timeout_s: float = STEP_TIMEOUT_S, stdin: bytes = b"") -> str:
         ran = self.run(script, timeout_s=timeout_s, stdin=stdin)
@@ -88,7 +88,7 @@ class SshShell:
             self._line = SshConnection(self.access, self._connect_s)
         return self._line
 
-    def _steadily(self, step: Callable[[], T]) -> T:
+    def _with_retries(self, step: Callable[[], T]) -> T:
         """Repeat a step over lost connections, until our patience is over; the last reason is raised then."""
         return retry(SteadyClock(), RETRY_S, step, (*LOST, TransferError), self._patience_s)
 

@@ -22,11 +22,11 @@ from infra.clouds.digitalocean.client import Calls, make_client
 from infra.clouds.digitalocean.cloud import AccountSetup
 from infra.clouds.volume_cloud import Volume
 from infra.leases.acquire import take_lease
-from infra.leases.ledger_recovery import ledger_or_empty
+from infra.leases.ledger_recovery import open_ledger
 from infra.leases.offers import Choice, LeaseRequest
 from infra.leases.reaper import Reaped, reap
-from infra.leases.release import give_back, why_silent
-from infra.leases.volumes import VolumeContext, VolumeRequest, detach_volume, lend_volume
+from infra.leases.release import explain_loss, release_lease
+from infra.leases.volumes import VolumeContext, VolumeRequest, acquire_volume, detach_volume
 from infra.ledger.ledger import Lease, Ledger
 from infra.remote.host import Access
 from infra.remote.ssh_host import SshHost
@@ -142,7 +142,7 @@ def _live(place: Place, life: Life, steps: Steps) -> None:
         _work(cloud, ledger, clock, lease, (life, steps))
         _let_go(keeper, lease, volume)
     finally:
-        give_back(cloud, ledger, clock, lease.lease_id)
+        release_lease(cloud, ledger, clock, lease.lease_id)
 
 
 def _lend(keeper: VolumeContext, lease: Lease, life: Life, steps: Steps) -> Volume | None:
@@ -151,7 +151,7 @@ def _lend(keeper: VolumeContext, lease: Lease, life: Life, steps: Steps) -> Volu
         return None
     wanted = VolumeRequest(SOURCE, life.volume_gib, lease.machine_id, lease.region, lease.expires_at)
     try:
-        volume = lend_volume(keeper, wanted, silent)
+        volume = acquire_volume(keeper, wanted, silent)
     except NightbenchError:
         return None
     steps.after("V5")
@@ -212,8 +212,8 @@ def _work(cloud: MortalCloud, ledger: Ledger, clock: Clock, lease: Lease, told: 
         until = clock.now() + timedelta(seconds=life.work_s / 5)
         while clock.now() < until:
             clock.sleep(5 * MINUTE_S)
-            ledger.touch(lease.lease_id)
-            if clock.now() > lease.expires_at or why_silent(cloud, clock, lease):
+            ledger.record_heartbeat(lease.lease_id)
+            if clock.now() > lease.expires_at or explain_loss(cloud, clock, lease):
                 return
         steps.after(step)
 
@@ -223,7 +223,7 @@ def reap_once(place: Place, seed: int = 0, steps: Steps | None = None) -> Reaped
     clock = VirtualClock(place.clock)
     steps = steps or Steps(None)
     cloud = cloud_at(place, clock, steps, seed)
-    ledger_or_empty(place.ledger_file, clock, silent)
+    open_ledger(place.ledger_file, clock, silent)
     return reap({cloud.name: cloud}, MortalLedger(steps, place.ledger_file, clock), clock)
 
 

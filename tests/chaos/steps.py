@@ -101,8 +101,8 @@ class MortalBook(VolumeBook):
         super().intend(cloud, name, size_gib)
         self._steps.after("V1")
 
-    def made(self, cloud: str, name: str, volume_id: str) -> None:
-        super().made(cloud, name, volume_id)
+    def mark_made(self, cloud: str, name: str, volume_id: str) -> None:
+        super().mark_made(cloud, name, volume_id)
         self._steps.after("V3")
 
 
@@ -121,14 +121,14 @@ class MortalLedger(Ledger):
         super().hold(lease_id, machine_id, usd_per_hour)
         self._steps.after("S3")
 
-    def reach(self, lease_id: str, address: str | None) -> None:
-        super().reach(lease_id, address)
+    def set_address(self, lease_id: str, address: str | None) -> None:
+        super().set_address(lease_id, address)
         self._steps.after("S4")
 
-    def gone(self, lease_id: str, at: datetime) -> None:
+    def mark_gone(self, lease_id: str, at: datetime) -> None:
         self._steps.after("S13")
-        super().gone(lease_id, at)
+        super().mark_gone(lease_id, at)
 
-    def release(self, lease_id: str) -> None:
-        super().release(lease_id)
+    def mark_released(self, lease_id: str) -> None:
+        super().mark_released(lease_id)
         self._steps.after("S14")

@@ -10,7 +10,7 @@ import pytest
 
 from bench.errors import LedgerError
 from infra.clock import WallClock
-from infra.leases.ledger_recovery import ledger_or_empty
+from infra.leases.ledger_recovery import open_ledger
 from infra.ledger.ledger import Ledger
 from tests.chaos.night import OUTSIDE_FAILED, Life, Place, lease_request, live
 from tests.chaos.processes_of_nights import run
@@ -101,7 +101,7 @@ def test_a_ledger_that_cannot_be_read_for_another_reason_is_not_set_aside(tmp_pa
     (tmp_path / "ledger.sqlite").mkdir()
 
     with pytest.raises(LedgerError):
-        ledger_or_empty(tmp_path / "ledger.sqlite", WallClock(), print)
+        open_ledger(tmp_path / "ledger.sqlite", WallClock(), print)
 
     assert (tmp_path / "ledger.sqlite").is_dir()
 

@@ -4,13 +4,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from infra.processes.liveness import FOLDER, dead, forget, living
+from infra.processes.liveness import FOLDER, dead_names, liveness_lock, remove_lock
 
 HOLDS = """\
 import sys, time
 from pathlib import Path
-from infra.processes.liveness import living
-with living(Path(sys.argv[1]), sys.argv[2]):
+from infra.processes.liveness import liveness_lock
+with liveness_lock(Path(sys.argv[1]), sys.argv[2]):
     print("alive", flush=True)
     time.sleep(600)
 """
@@ -21,16 +21,16 @@ def test_who_is_killed_is_dead_and_who_lives_is_not(tmp_path: Path) -> None:
     with subprocess.Popen(argv, cwd=Path(__file__).parents[2], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "alive\n"
-        while_it_lived = dead(tmp_path)
+        while_it_lived = dead_names(tmp_path)
         process.kill()
 
-    assert (while_it_lived, dead(tmp_path)) == ([], ["night"])
-    forget(tmp_path, "night")
-    assert dead(tmp_path) == []
+    assert (while_it_lived, dead_names(tmp_path)) == ([], ["night"])
+    remove_lock(tmp_path, "night")
+    assert dead_names(tmp_path) == []
 
 
 def test_who_ends_leaves_nothing(tmp_path: Path) -> None:
-    with living(tmp_path, "night"):
+    with liveness_lock(tmp_path, "night"):
         assert [path.name for path in (tmp_path / FOLDER).iterdir()] == ["night"]
 
     assert list((tmp_path / FOLDER).iterdir()) == []
@@ -39,7 +39,7 @@ def test_who_ends_leaves_nothing(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_written_keeps_nobody_from_working(tmp_path: Path) -> None:
     (tmp_path / FOLDER).write_text("a file")
 
-    with living(tmp_path, "night"):
+    with liveness_lock(tmp_path, "night"):
         pass
 
-    assert dead(tmp_path) == []
+    assert dead_names(tmp_path) == []

@@ -15,7 +15,7 @@ from infra.clouds.digitalocean.cloud import AccountSetup, DigitalOcean
 from infra.leases.acquire import take_lease
 from infra.leases.offers import Choice, LeaseRequest
 from infra.leases.reaper import Reaped, reap
-from infra.leases.release import give_back, why_silent
+from infra.leases.release import explain_loss, release_lease
 from infra.ledger.ledger import Lease, Ledger
 from infra.remote.ssh_keys import LeaseKeys
 from tests.emulators.digitalocean import Emulator
@@ -90,16 +90,18 @@ class Rig:
         asked = lease_request(**fields)
         return take_lease(cloud or self.cloud, self.ledger, self.clock, asked, night=night, say=self.said.append)
 
-    def give_back(self, lease: Lease, cloud: DigitalOcean | None = None, **fields: Any) -> Lease:
-        return give_back(cloud or self.cloud, self.ledger, self.clock, lease.lease_id, say=self.said.append, **fields)
+    def release_lease(self, lease: Lease, cloud: DigitalOcean | None = None, **fields: Any) -> Lease:
+        return release_lease(
+            cloud or self.cloud, self.ledger, self.clock, lease.lease_id, say=self.said.append, **fields
+        )
 
     def reap(self, **fields: Any) -> Reaped:
         clouds = {"digitalocean": fields.pop("cloud", self.cloud)}
         ledger = fields.pop("ledger", self.ledger)
         return reap(clouds, ledger, self.clock, say=self.said.append, **fields)
 
-    def why_silent(self, lease: Lease) -> str | None:
-        return why_silent(self.cloud, self.clock, lease)
+    def explain_loss(self, lease: Lease) -> str | None:
+        return explain_loss(self.cloud, self.clock, lease)
 
     def move_to_another_host(self, lease: Lease) -> None:
         """Let the ledger say that somebody elsewhere holds this lease."""

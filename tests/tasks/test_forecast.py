@@ -10,7 +10,7 @@ from bench.record import NightRecord
 from bench.suite.machine import Alternative, Machine
 from catalog.engine_check import broken_by
 from infra.clouds.cloud import Cloud, Offer
-from infra.ledger.volumes import VolumeOnRecord
+from infra.ledger.volumes import RecordedVolume
 from tasks.forecast import Forecast, forecast
 from tasks.lease_views import what_is_kept
 from tasks.planning import make_night
@@ -250,8 +250,8 @@ def test_a_volume_that_was_asked_for_and_that_no_cloud_shows_is_counted(tmp_path
     clock = VirtualClock(tmp_path / "clock")
     with Emulator(clock) as emulator:
         emulator.plant_volume("nb-vol-1-atl1-x1", size_gib=160, foreign=False)
-        shown = VolumeOnRecord("digitalocean", "nb-vol-1-atl1-x1", 160, "made", "1", clock.now())
-        lost = VolumeOnRecord("digitalocean", "nb-vol-2-atl1-x1", 50, "intended", None, clock.now())
+        shown = RecordedVolume("digitalocean", "nb-vol-1-atl1-x1", 160, "made", "1", clock.now())
+        lost = RecordedVolume("digitalocean", "nb-vol-2-atl1-x1", 50, "intended", None, clock.now())
 
         kept = what_is_kept({"digitalocean": Rig(emulator, clock, tmp_path).cloud}, [shown, lost])
 

@@ -121,7 +121,7 @@ def test_a_lease_that_never_came_to_a_machine_is_told_too(settings: Settings) ->
     book = ledger(settings)
     book.intend("l-9", Intent(night.night, "digitalocean", 2.59, datetime.now(UTC), "nb-l-9-a1-x1", kind=KIND))
     book.end_attempt("l-9", "no-capacity", "422: Size is not available in this region.")
-    book.release("l-9")
+    book.mark_released("l-9")
 
     report_night(settings, night.night)
 
@@ -137,7 +137,7 @@ def test_every_lease_is_shown_with_its_stages(settings: Settings) -> None:
     lease = _rent(settings, night)
     with spending(night, lease.lease_id, "model"):
         pass
-    ledger(settings).release("l-1")
+    ledger(settings).mark_released("l-1")
 
     (view,) = lease_views(settings)
 

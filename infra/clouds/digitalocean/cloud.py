@@ -39,7 +39,7 @@ class AccountSetup:
     prefix: str = PREFIX
     settle_s: float = 120.0
     image: str = "gpu-amd-base"  # what a machine boots where the suite does not say
-    told: Mapping[str, PricedSize] = field(default_factory=dict)  # sizes that no list shows
+    priced_sizes: Mapping[str, PricedSize] = field(default_factory=dict)  # sizes that no list shows
 
 
 class DigitalOcean(ImageCalls, VolumeCalls):
@@ -67,7 +67,7 @@ class DigitalOcean(ImageCalls, VolumeCalls):
     def offers(self) -> list[Offer]:
         """Every size in every region that has it, at the price it has now."""
         sizes = self._calls.pages("sizes:read", lambda page: self._client.sizes.list(**page_of(page)), "sizes")
-        return offers_of(sizes, self._account.told)
+        return offers_of(sizes, self._account.priced_sizes)
 
     def regions(self) -> list[str]:
         """The slug of every region."""
@@ -123,7 +123,7 @@ class DigitalOcean(ImageCalls, VolumeCalls):
             return False
         return True
 
-    def look(self, machine_id: str) -> CloudMachine | None:
+    def find_by_id(self, machine_id: str) -> CloudMachine | None:
         """A droplet by its id; one whose creation failed is `errored`, though its own status never says so."""
         try:
             droplet = self._calls.repeat("droplet:read", lambda: self._client.droplets.get(int(machine_id)), "droplet")

@@ -6,9 +6,9 @@ from bench.machine.names import is_alike
 from infra.clouds.cloud import Snapshot
 from infra.clouds.digitalocean.client import Calls, page_of
 from infra.clouds.digitalocean.parsing import snapshot_of
-from infra.clouds.image_cloud import Imaging, Switch
+from infra.clouds.image_cloud import ActionState, SwitchOff
 
-IMAGING: dict[str, Imaging] = {"in-progress": "running", "completed": "done", "errored": "failed"}
+ACTION_STATES: dict[str, ActionState] = {"in-progress": "running", "completed": "done", "errored": "failed"}
 
 
 class ImageCalls:
@@ -22,7 +22,7 @@ class ImageCalls:
         """One POST; whether a lost one had its effect is for the caller to find out by the snapshot's name."""
         self._act(machine_id, {"type": "snapshot", "name": name})
 
-    def switch(self, machine_id: str, how: Switch) -> None:
+    def switch_off(self, machine_id: str, how: SwitchOff) -> None:
         """One POST; asking for what is so already does no harm."""
         self._act(machine_id, {"type": how})
 
@@ -31,7 +31,7 @@ class ImageCalls:
             "droplet:update", lambda: self._client.droplet_actions.post(int(machine_id), body=body), "action"
         )
 
-    def imaging(self, machine_id: str) -> Imaging:
+    def image_state(self, machine_id: str) -> ActionState:
         """How the newest making of an image of this machine stands."""
         actions = self._calls.pages(
             "droplet:read", lambda page: self._client.droplet_actions.list(int(machine_id), **page_of(page)), "actions"
@@ -64,7 +64,7 @@ class ImageCalls:
             "action",
         )
 
-    def transferring(self, snapshot: Snapshot, region: str) -> Imaging:
+    def transfer_state(self, snapshot: Snapshot, region: str) -> ActionState:
         """How the newest transfer of this image to a region stands."""
         # pydo cannot ask this list for another page; the newest come first.
         actions = self._calls.repeat(
@@ -79,6 +79,6 @@ def _shown(answer: Any) -> Any:
     return {"action": answer} if is_bare else answer
 
 
-def _newest(actions: list[dict[str, Any]]) -> Imaging:
+def _newest(actions: list[dict[str, Any]]) -> ActionState:
     newest = max(actions, key=lambda one: int(one["id"]), default=None)
-    return "none" if newest is None else IMAGING.get(newest["status"], "running")
+    return "none" if newest is None else ACTION_STATES.get(newest["status"], "running")

@@ -12,19 +12,19 @@ from infra.settings import PricedSize
 STATUS: dict[str, Status] = {"new": "new", "active": "active", "off": "off", "archive": "off"}
 
 
-def offers_of(sizes: Iterable[Mapping[str, Any]], told: Mapping[str, PricedSize]) -> list[Offer]:
+def offers_of(sizes: Iterable[Mapping[str, Any]], priced_sizes: Mapping[str, PricedSize]) -> list[Offer]:
     """An offer for each size and region, cheapest first; a size without a region is one that cannot be had now."""
     found = [
         Offer(size["slug"], size["price_hourly"], region, size["slug"].endswith(SPOT_ENDING), is_available=True)
         if region and size["available"]
         else Offer(size["slug"], size["price_hourly"], None, size["slug"].endswith(SPOT_ENDING), is_available=False)
         for size in sizes
-        if size["slug"] not in told
+        if size["slug"] not in priced_sizes
         for region in size["regions"] or (None,)
     ]
     extra = [
         Offer(slug, size.usd_per_hour, region, slug.endswith(SPOT_ENDING))
-        for slug, size in told.items()
+        for slug, size in priced_sizes.items()
         for region in size.regions
     ]
     return sorted(dict.fromkeys([*found, *extra]), key=lambda offer: offer.usd_per_hour)

@@ -15,7 +15,7 @@ from infra.models.generated import TINY, write_small_model
 from infra.processes import cancellation, detached
 from infra.processes.cancellation import CancelledError
 from infra.processes.command import run_tool
-from infra.processes.file_lock import alone
+from infra.processes.file_lock import exclusive_lock
 from infra.settings import Settings
 from tests.emulators.hub import HubEmulator
 from tests.infra.docker import IMAGE, Docker
@@ -91,14 +91,14 @@ def test_a_job_that_waits_for_a_lock_is_stopped_too(tmp_path: Path) -> None:
     locked = threading.Event()
 
     def waits() -> None:
-        with alone(tmp_path / "lock", lambda _line: locked.set(), "building"):
+        with exclusive_lock(tmp_path / "lock", lambda _line: locked.set(), "building"):
             pytest.fail("somebody else has it")
 
     def fails() -> None:
         assert locked.wait(60)
         raise ModelError("no such model")
 
-    with alone(tmp_path / "lock", quiet, "testing"), pytest.raises(ModelError):
+    with exclusive_lock(tmp_path / "lock", quiet, "testing"), pytest.raises(ModelError):
         run_in_parallel({"engine": waits, "model": fails})
 
 

@@ -15,7 +15,7 @@ from infra.clouds.local import LocalCloud
 from infra.leases.acquire import take_lease
 from infra.leases.offers import Choice, LeaseRequest
 from infra.leases.reaper import reap
-from infra.leases.release import give_back
+from infra.leases.release import release_lease
 from infra.ledger.ledger import Intent, Lease, Ledger
 from infra.processes import detached
 
@@ -61,7 +61,7 @@ def ids(cloud: Cloud) -> list[str]:
 
 
 def reaped(cloud: Cloud, ledger: Ledger, *, everything: bool = False) -> list[str]:
-    return reap({cloud.name: cloud}, ledger, WallClock(), everything=everything).given_back
+    return reap({cloud.name: cloud}, ledger, WallClock(), everything=everything).released
 
 
 def run_on(cloud: LocalCloud, lease: Lease) -> int:
@@ -117,7 +117,7 @@ class CloudContract:
         lease = self.take(cloud, ledger, clock)
 
         assert [found.machine_id for found in cloud.find(str(lease.name))] == [lease.machine_id]
-        assert cloud.look(str(lease.machine_id)) is not None
+        assert cloud.find_by_id(str(lease.machine_id)) is not None
 
     def test_taking_a_lease_again_in_one_night_takes_up_the_first(
         self, cloud: Cloud, ledger: Ledger, clock: Clock
@@ -137,16 +137,16 @@ class CloudContract:
     def test_a_released_machine_is_not_found(self, cloud: Cloud, ledger: Ledger, clock: Clock) -> None:
         lease = self.take(cloud, ledger, clock)
 
-        gone = give_back(cloud, ledger, clock, lease.lease_id)
+        gone = release_lease(cloud, ledger, clock, lease.lease_id)
 
         assert (cloud.find_ours(), gone.state) == ([], "released")
 
     def test_giving_back_twice_changes_nothing(self, cloud: Cloud, ledger: Ledger, clock: Clock) -> None:
         lease = self.take(cloud, ledger, clock)
 
-        first = give_back(cloud, ledger, clock, lease.lease_id)
+        first = release_lease(cloud, ledger, clock, lease.lease_id)
 
-        assert give_back(cloud, ledger, clock, lease.lease_id) == first
+        assert release_lease(cloud, ledger, clock, lease.lease_id) == first
 
     def test_releasing_a_machine_that_is_gone_is_not_an_error(self, cloud: Cloud) -> None:
         cloud.release("never-was")
@@ -155,7 +155,7 @@ class CloudContract:
         assert cloud.find_ours() == []
 
     def test_a_machine_that_never_was_is_not_seen(self, cloud: Cloud) -> None:
-        assert cloud.look("4711") is None
+        assert cloud.find_by_id("4711") is None
         assert cloud.find("nb-01k9x-a1-x5") == []
 
     def test_a_kind_that_is_not_offered_rents_nothing(self, cloud: Cloud, ledger: Ledger, clock: Clock) -> None:
@@ -229,7 +229,7 @@ def test_a_machine_that_is_still_there_is_not_called_released(tmp_path: Path, le
     lease = lease_on(cloud, ledger)
 
     with pytest.raises(LeaseError, match="still there after its release"):
-        give_back(cloud, ledger, SteppingClock(), lease.lease_id)
+        release_lease(cloud, ledger, SteppingClock(), lease.lease_id)
 
     assert [open_lease.state for open_lease in ledger.open_leases()] == ["releasing"]
     assert [open_lease.lease_id for open_lease in ledger.open_leases()] == [lease.lease_id]
@@ -239,7 +239,7 @@ def test_releasing_a_machine_ends_what_runs_on_it(cloud: LocalCloud, ledger: Led
     lease = lease_on(cloud, ledger)
     pid = run_on(cloud, lease)
 
-    give_back(cloud, ledger, WallClock(), lease.lease_id)
+    release_lease(cloud, ledger, WallClock(), lease.lease_id)
 
     assert not detached.is_alive(pid)
 
@@ -249,10 +249,10 @@ def test_the_reaper_ends_what_a_killed_process_left_running(tmp_path: Path, clou
     orphan = ledger.open_leases()[0]
     left_running = detached.marked(orphan.lease_id)
 
-    given_back = reaped(cloud, ledger)
+    released = reaped(cloud, ledger)
 
     assert len(left_running) == 1
-    assert given_back == [orphan.machine_id]
+    assert released == [orphan.machine_id]
     assert (detached.marked(orphan.lease_id), ledger.open_leases()) == ([], [])
 
 
@@ -285,7 +285,7 @@ def test_a_lease_costs_until_its_release_and_no_longer(ledger: Ledger) -> None:
     now = datetime.now(UTC)
     ledger.intend("a", intent(usd_per_hour=2.0))
     ledger.hold("a", "machine")
-    ledger.release("a")
+    ledger.mark_released("a")
 
     lease = ledger.lease("a")
 
@@ -302,10 +302,10 @@ def test_an_open_lease_costs_by_the_hour(ledger: Ledger) -> None:
 
 def test_a_release_keeps_its_first_time(ledger: Ledger) -> None:
     ledger.intend("a", intent())
-    ledger.release("a")
+    ledger.mark_released("a")
     first = ledger.lease("a").released_at
 
-    ledger.release("a")
+    ledger.mark_released("a")
 
     assert ledger.lease("a").released_at == first
 
@@ -329,7 +329,7 @@ def test_a_ledger_of_an_older_version_keeps_its_leases(tmp_path: Path) -> None:
         older.execute("INSERT INTO leases VALUES ('a','n','local','a','held',1,1,1,?,?,?,NULL)", (when, when, when))
 
     ledger = Ledger(path)
-    ledger.releasing("a")
+    ledger.mark_releasing("a")
 
     assert [(lease.machine_id, lease.state, lease.attempt) for lease in ledger.leases()] == [("a", "releasing", 1)]
 

@@ -58,7 +58,7 @@ def test_renting_again_under_the_same_name_finds_the_same(access: Access) -> Non
 
     first, second = cloud.rent(wanted), cloud.rent(wanted)
 
-    assert first == second == cloud.look(first.machine_id)
+    assert first == second == cloud.find_by_id(first.machine_id)
     assert cloud.find(first.name) == cloud.find_ours() == [first]
 
 
@@ -68,7 +68,7 @@ def test_releasing_ends_everything_of_the_lease_and_nothing_else(sshd: Sshd, acc
     stubborn = "trap '' TERM; while :; do sleep 0.2; done"
     host.start_detached(["env", f"{MARK}=aaa", "sh", "-c", stubborn], "nightbench/leases/aaa/job")
     host.start_detached(["env", f"{MARK}=aaaa", "sleep", "60"], "nightbench/other")
-    host.ask(f"mkdir -p nightbench/data/machines/{found.machine_id} nightbench/data/models")
+    host.output_of(f"mkdir -p nightbench/data/machines/{found.machine_id} nightbench/data/models")
 
     cloud.release("nb-another-a1-x1")
     held = cloud.find_ours()
@@ -77,7 +77,7 @@ def test_releasing_ends_everything_of_the_lease_and_nothing_else(sshd: Sshd, acc
 
     assert held == [found]
     assert marked("aaa") == []
-    assert host.look("nightbench/other").state == "running"
+    assert host.job_status("nightbench/other").state == "running"
     left = sorted(str(path.relative_to(sshd.home)) for path in (sshd.home / "nightbench").glob("*/*"))
     assert [name for name in left if "other" not in name] == ["nightbench/data/machines", "nightbench/data/models"]
 
@@ -89,7 +89,7 @@ def test_a_lease_past_its_time_holds_nothing(access: Access) -> None:
 
     cloud.rent(order(cloud, "new"))
 
-    assert host.look("nightbench/job").state == "ended"
+    assert host.job_status("nightbench/job").state == "ended"
     assert [found.name[:6] for found in cloud.find_ours()] == ["nb-new"]
 
 

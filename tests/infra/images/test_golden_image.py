@@ -19,7 +19,7 @@ PATIENCE_S = 2 * 3600.0
 @pytest.fixture
 def lease(rig: Rig) -> Iterator[Lease]:
     yield (lease := rig.take(minutes=240))
-    rig.give_back(lease)
+    rig.release_lease(lease)
 
 
 def snapshot_names(rig: Rig) -> list[str]:
@@ -72,7 +72,7 @@ def test_an_image_of_other_content_is_not_taken_for_it(rig: Rig, lease: Lease) -
 
 def test_an_image_that_is_past_its_time_is_not_found_and_goes(rig: Rig, lease: Lease) -> None:
     make(rig, lease)
-    rig.give_back(lease)
+    rig.release_lease(lease)
     rig.clock.sleep(31 * 24 * 3600)
 
     assert find_image(rig.cloud, rig.clock, "0af3") is None
@@ -101,7 +101,7 @@ def test_row_28_a_stuck_image_never_delays_giving_the_machine_back(rig: Rig, lea
         make(rig, lease, patience_s=1800.0)
 
     assert (rig.clock.now() - began).total_seconds() < 2000
-    assert rig.give_back(lease).state == "released"
+    assert rig.release_lease(lease).state == "released"
 
 
 def test_row_28_an_image_that_appears_when_nobody_waits_is_removed(rig: Rig, lease: Lease) -> None:
@@ -109,7 +109,7 @@ def test_row_28_an_image_that_appears_when_nobody_waits_is_removed(rig: Rig, lea
 
     with pytest.raises(LeaseError, match="was not complete after 10 minutes"):
         make(rig, lease, patience_s=600.0)
-    rig.give_back(lease)
+    rig.release_lease(lease)
     rig.clock.sleep(2 * 3600)
     rig.emulator.settle()
 
@@ -148,7 +148,7 @@ def test_row_33_a_volume_of_a_lease_goes_after_its_machine(rig: Rig, lease: Leas
     body = {"id": "conflict", "message": "The volume is still attached."}
     rig.emulator.fault("DELETE", r"/v2/volumes/[^/]+", phase="status", status=409, body=body, times=2)
 
-    rig.give_back(lease)
+    rig.release_lease(lease)
 
     assert [volume.name for volume in rig.emulator.state.volumes.values()] == ["somebody-elses-volume"]
 
@@ -159,7 +159,7 @@ def test_row_33_a_volume_that_stays_keeps_the_lease_open_for_the_reaper(rig: Rig
     fault = rig.emulator.fault("DELETE", r"/v2/volumes/[^/]+", phase="status", status=409, body=body, times=FOR_EVER)
 
     with pytest.raises(LeaseError, match="cannot be removed"):
-        rig.give_back(lease)
+        rig.release_lease(lease)
 
     row = rig.ledger.lease(lease.lease_id)
     assert (row.state, row.released_at is not None) == ("releasing", True)

@@ -16,11 +16,11 @@ ACTIONS = ONE_DROPLET + "/actions"
 @pytest.fixture
 def lease(rig: Rig) -> Iterator[Lease]:
     yield (lease := rig.take())
-    rig.give_back(lease)
+    rig.release_lease(lease)
 
 
 def status(rig: Rig, lease: Lease) -> str:
-    found = rig.cloud.look(str(lease.machine_id))
+    found = rig.cloud.find_by_id(str(lease.machine_id))
     return "gone" if found is None else found.status
 
 
@@ -32,7 +32,7 @@ def test_a_machine_is_asked_to_shut_down_and_is_off(rig: Rig, lease: Lease) -> N
     power_off(rig.cloud, rig.clock, str(lease.machine_id))
 
     assert (status(rig, lease), asked_for(rig)) == ("off", 1)
-    assert rig.why_silent(lease) == f"machine {lease.machine_id} is switched off"
+    assert rig.explain_loss(lease) == f"machine {lease.machine_id} is switched off"
 
 
 def test_row_25_a_machine_that_does_not_shut_down_has_its_plug_pulled(rig: Rig, lease: Lease) -> None:

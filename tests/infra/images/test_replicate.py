@@ -9,7 +9,7 @@ from bench.errors import CloudDeniedError
 from bench.machine.names import ImageName
 from infra.clouds.cloud import Snapshot
 from infra.images.golden_image import find_image, sweep_images
-from infra.images.replicate import spread_image
+from infra.images.replicate import replicate_image
 from tests.infra.rented import Rig
 
 ACTIONS = r"/v2/images/\d+/actions"
@@ -31,7 +31,7 @@ def found(rig: Rig) -> Snapshot:
 
 def spread(rig: Rig, image: Snapshot, *regions: str) -> tuple[str, ...]:
     cloud, clock, say = rig.cloud, rig.clock, rig.said.append
-    return spread_image(cloud, clock, image, regions, patience_s=PATIENCE_S, say=say).regions
+    return replicate_image(cloud, clock, image, regions, patience_s=PATIENCE_S, say=say).regions
 
 
 def asked(rig: Rig) -> int:
@@ -49,7 +49,7 @@ def test_a_night_boots_the_image_in_every_region_it_has_reached(rig: Rig, image:
 
     (droplet,) = rig.emulator.living("nb")
     assert (droplet.region, str(droplet.image.image_id), lease.image) == ("tor1", image.snapshot_id, image.snapshot_id)
-    rig.give_back(lease)
+    rig.release_lease(lease)
 
 
 def test_an_image_that_is_everywhere_is_not_sent_again(rig: Rig, image: Snapshot) -> None:
@@ -92,7 +92,7 @@ def test_row_29_a_stuck_transfer_keeps_nobody_waiting_for_longer_than_our_patien
     assert rig.said[-1].endswith("was not in tor1 after 120 minutes; nobody waits for it any more")
     lease = rig.take(regions=("tor1",), golden=found(rig), image="gpu-amd-base")
     assert lease.image == "gpu-amd-base"
-    rig.give_back(lease)
+    rig.release_lease(lease)
 
 
 def test_row_29_a_transfer_that_goes_on_is_not_asked_for_again(rig: Rig, image: Snapshot) -> None:
@@ -131,4 +131,4 @@ def test_a_token_that_may_not_is_told_so(rig: Rig, image: Snapshot) -> None:
     cloud = rig.cloud_with(rig.emulator.add_token("image:read", "snapshot:read"))
 
     with pytest.raises(CloudDeniedError, match="lacks the scope image:update"):
-        spread_image(cloud, rig.clock, image, ["tor1"], patience_s=PATIENCE_S, say=rig.said.append)
+        replicate_image(cloud, rig.clock, image, ["tor1"], patience_s=PATIENCE_S, say=rig.said.append)

@@ -24,7 +24,7 @@ from bench.errors import (
 from bench.machine.names import MachineName
 from infra.leases.acquire import take_lease
 from infra.leases.offers import Choice, after_spending
-from infra.leases.release import give_back
+from infra.leases.release import release_lease
 from infra.ledger.ledger import Ledger
 from infra.remote.ssh_keys import fingerprint, keys_of
 from tests.emulators.digitalocean.faults import FOR_EVER
@@ -159,7 +159,7 @@ def test_row_7_a_key_whose_answer_was_lost_is_one_key(rig: Rig, phase: str) -> N
     lease = rig.take()
 
     assert [key.name for key in rig.emulator.state.keys.values()] == [lease.name]
-    rig.give_back(lease)
+    rig.release_lease(lease)
     assert rig.emulator.state.keys == {}
 
 
@@ -170,7 +170,7 @@ def test_row_7_a_key_that_is_in_use_already_is_taken(rig: Rig) -> None:
     rig.before_post = plant
     first = rig.take()
     # The same lease asks again under a new attempt: its key is known by now.
-    rig.give_back(first)
+    rig.release_lease(first)
     rig.emulator.fate("vanishes")
 
     second = rig.take()
@@ -428,7 +428,7 @@ def test_row_23_a_cloud_that_does_not_answer_is_no_proof_of_death(rig: Rig, phas
     lease = rig.take()
     fault = rig.emulator.fault("GET", ONE_DROPLET, phase=phase, times=FOR_EVER)
 
-    assert rig.why_silent(lease) is None
+    assert rig.explain_loss(lease) is None
     fault.times = 0
 
 
@@ -436,15 +436,15 @@ def test_row_24_a_machine_that_was_taken_away_is_known_to_be_lost(rig: Rig) -> N
     lease = rig.take()
     rig.emulator.reclaim(int(lease.machine_id or 0))
 
-    assert str(rig.why_silent(lease)).endswith("gone, though nobody gave it back: reclaimed, or deleted by hand")
-    assert rig.give_back(lease).state == "released"
+    assert str(rig.explain_loss(lease)).endswith("gone, though nobody gave it back: reclaimed, or deleted by hand")
+    assert rig.release_lease(lease).state == "released"
 
 
 def test_row_24_one_not_found_is_no_proof_of_death(rig: Rig) -> None:
     lease = rig.take()
     rig.emulator.hide("get", 10)
 
-    assert rig.why_silent(lease) is None
+    assert rig.explain_loss(lease) is None
 
 
 def test_row_24_the_reaper_closes_the_books_on_a_machine_that_is_gone(rig: Rig) -> None:
@@ -466,7 +466,7 @@ def test_row_26_a_machine_that_is_busy_is_deleted_all_the_same(rig: Rig) -> None
     lease = rig.take()
     rig.cloud.snapshot(str(lease.machine_id), "nb-img-0af3-x5")
 
-    gone = rig.give_back(lease)
+    gone = rig.release_lease(lease)
 
     assert (gone.state, rig.billing()) == ("released", [])
 
@@ -479,7 +479,7 @@ def test_row_34_deleting_is_never_given_up(rig: Rig, phase: str, times: int) -> 
     lease = rig.take()
     rig.emulator.fault("DELETE", ONE_DROPLET, phase=phase, times=times)
 
-    gone = rig.give_back(lease, patience_s=None)
+    gone = rig.release_lease(lease, patience_s=None)
 
     assert (gone.state, rig.billing()) == ("released", [])
 
@@ -489,12 +489,12 @@ def test_row_34_a_bounded_try_leaves_the_rest_to_the_reaper(rig: Rig) -> None:
     fault = rig.emulator.fault("DELETE", ONE_DROPLET, phase="before", times=FOR_EVER)
 
     with pytest.raises(LeaseError, match="goes on costing: run nightbench reap"):
-        rig.give_back(lease, patience_s=600)
+        rig.release_lease(lease, patience_s=600)
 
     assert rig.ledger.lease(lease.lease_id).state == "releasing"
     assert any(line.startswith("ALARM") for line in rig.said)
     fault.times = 0
-    assert rig.reap().given_back == [lease.machine_id]
+    assert rig.reap().released == [lease.machine_id]
 
 
 @pytest.mark.parametrize("phase", ["after", "close_after", "silence_after"])
@@ -502,14 +502,14 @@ def test_row_35_a_machine_whose_deletion_was_not_confirmed_is_gone_after_a_look(
     lease = rig.take()
     rig.emulator.fault("DELETE", ONE_DROPLET, phase=phase)
 
-    assert rig.give_back(lease).state == "released"
+    assert rig.release_lease(lease).state == "released"
 
 
 def test_row_36_a_machine_that_is_still_listed_is_deleted_again(rig: Rig) -> None:
     lease = rig.take()
     rig.emulator.fault("DELETE", ONE_DROPLET, phase="lie", times=3)
 
-    gone = rig.give_back(lease)
+    gone = rig.release_lease(lease)
 
     assert (gone.state, rig.billing()) == ("released", [])
     assert len([one for one in rig.emulator.requests("DELETE") if one.path.startswith(DROPLETS)]) > 3
@@ -521,7 +521,7 @@ def test_row_36_as_long_as_any_view_shows_it_a_machine_is_not_called_released(ri
     rig.emulator.behaviour.gone_lag[view] = 5000
 
     with pytest.raises(LeaseError, match="still shows"):
-        rig.give_back(lease, patience_s=300)
+        rig.release_lease(lease, patience_s=300)
 
     assert rig.ledger.lease(lease.lease_id).state == "releasing"
 
@@ -531,7 +531,7 @@ def test_row_36_a_cloud_that_lies_for_ever_is_never_believed(rig: Rig) -> None:
     fault = rig.emulator.fault("DELETE", ONE_DROPLET, phase="lie", times=FOR_EVER)
 
     with pytest.raises(LeaseError, match="is still there after its release"):
-        rig.give_back(lease)
+        rig.release_lease(lease)
 
     assert rig.ledger.lease(lease.lease_id).state == "releasing"
     fault.times = 0
@@ -543,7 +543,7 @@ def test_row_37_a_token_revoked_in_the_middle_is_an_alarm(rig: Rig, status: int)
     fault = rig.emulator.fault("DELETE", ONE_DROPLET, phase="status", status=status, times=FOR_EVER)
 
     with pytest.raises(CloudDeniedError, match=f"MACHINE {lease.machine_id} GOES ON COSTING"):
-        rig.give_back(lease)
+        rig.release_lease(lease)
 
     assert rig.ledger.lease(lease.lease_id).state == "releasing"
     assert rig.reap().failed != {}
@@ -557,7 +557,7 @@ def test_row_38_a_not_found_that_lies_is_not_believed(rig: Rig) -> None:
     for view in ("get", "list", "name_list", "tag_list"):
         rig.emulator.hide(view, 60)
 
-    gone = rig.give_back(lease)
+    gone = rig.release_lease(lease)
 
     assert (gone.state, rig.billing()) == ("released", [])
 
@@ -566,11 +566,11 @@ def test_row_39_nothing_is_deleted_by_its_tag(rig: Rig) -> None:
     lease = rig.take()
     rig.emulator.plant_droplet("somebody-elses-too", tags=["nb", f"nb-run:{lease.lease_id}"])
 
-    rig.give_back(lease)
+    rig.release_lease(lease)
     reaped = rig.reap(everything=True)
 
-    assert len(reaped.strangers) == 1
-    assert "somebody-elses-too" in reaped.strangers[0]
+    assert len(reaped.unrecognized) == 1
+    assert "somebody-elses-too" in reaped.unrecognized[0]
 
 
 @pytest.mark.parametrize("path", [r"/v2/tags.*", r"/v2/projects.*", r"/v2/firewalls.*"])
@@ -578,20 +578,20 @@ def test_row_40_calls_beside_the_point_delay_nothing(rig: Rig, path: str) -> Non
     for method in ("GET", "POST", "DELETE"):
         rig.emulator.fault(method, path, phase="before", times=FOR_EVER)
 
-    assert rig.give_back(rig.take()).state == "released"
+    assert rig.release_lease(rig.take()).state == "released"
 
 
 def test_row_40_a_list_by_tag_that_fails_keeps_nobody_from_finding(rig: Rig) -> None:
     rig.emulator.behaviour.gpus_in_tag_list = False
     rig.emulator.lag["tags"] = 1e6
 
-    assert rig.give_back(rig.take()).state == "released"
+    assert rig.release_lease(rig.take()).state == "released"
 
 
 def test_row_41_the_bill_is_not_asked(rig: Rig) -> None:
     rig.emulator.fault("GET", r"/v2/customers.*", phase="before", times=FOR_EVER)
 
-    assert rig.give_back(rig.take()).state == "released"
+    assert rig.release_lease(rig.take()).state == "released"
 
 
 # The ledger itself.
@@ -614,7 +614,7 @@ def test_a_ledger_that_breaks_later_keeps_nobody_from_giving_back(rig: Rig) -> N
     (rig.folder / "ledger.sqlite").write_bytes(b"no database")
 
     with pytest.raises(LedgerError):
-        give_back(rig.cloud, rig.ledger, rig.clock, lease)
+        release_lease(rig.cloud, rig.ledger, rig.clock, lease)
 
     assert rig.billing() == []
 
@@ -624,7 +624,7 @@ def test_a_ledger_that_is_lost_in_the_middle_keeps_nobody_from_giving_back(rig: 
     (rig.folder / "ledger.sqlite").unlink()
     anew = Ledger(rig.folder / "ledger.sqlite", rig.clock)
 
-    gone = give_back(rig.cloud, anew, rig.clock, lease)
+    gone = release_lease(rig.cloud, anew, rig.clock, lease)
 
     assert (gone.state, gone.released_at is not None, rig.billing()) == ("released", True, [])
 
@@ -690,4 +690,4 @@ def test_what_the_night_has_spent_already_leaves_less_time_and_at_last_none(rig:
     assert (lease.expires_at - rig.clock.now()).total_seconds() <= 1800
     with pytest.raises(LeaseError, match=r"after 4\.00 USD spent, more than machine\.budget_usd = 4\.00"):
         rig.take(night="next", minutes=none.minutes, budget_usd=none.budget_usd, spent_usd=none.spent_usd)
-    rig.give_back(lease)
+    rig.release_lease(lease)

@@ -12,7 +12,7 @@ import pytest
 from bench.machine.names import ImageName, MachineName
 from infra.leases.acquire import take_lease
 from infra.leases.reaper import reap
-from infra.ledger.heartbeat import beating
+from infra.ledger.heartbeat import keep_heartbeat
 from infra.ledger.ledger import HEARTBEAT_MAX_AGE
 from tests.emulators.digitalocean.faults import FOR_EVER
 from tests.infra.rented import DROPLETS, HOUR_S, KIND, ONE_DROPLET, Door, Rig, lease_request
@@ -40,14 +40,14 @@ def test_without_any_record_a_machine_past_its_names_time_is_given_back(rig: Rig
 
     reaped = rig.reap(ledger=rig.lost_ledger())
 
-    assert reaped.given_back == [lease.machine_id]
+    assert reaped.released == [lease.machine_id]
     assert rig.billing() == []
 
 
 def test_without_any_record_a_machine_within_its_time_is_left_alone(rig: Rig) -> None:
     lease = rig.take()
 
-    assert rig.reap(ledger=rig.lost_ledger()).given_back == []
+    assert rig.reap(ledger=rig.lost_ledger()).released == []
     assert rig.billing() == [lease.name]
 
 
@@ -55,7 +55,7 @@ def test_without_any_record_a_machine_within_its_time_is_left_alone(rig: Rig) ->
 def test_a_deadline_that_cannot_be_read_means_destroy(rig: Rig, end: str) -> None:
     machine_id = plant(rig, f"nb-01k9x-a1-x{end}")
 
-    assert rig.reap().given_back == [machine_id]
+    assert rig.reap().released == [machine_id]
 
 
 @pytest.mark.parametrize("name", ["nb-web", "nb-01k9x", "NB-a1"])
@@ -64,8 +64,8 @@ def test_what_looks_like_ours_and_is_not_known_is_reported_and_left_alone(rig: R
 
     reaped = rig.reap(everything=True)
 
-    assert reaped.given_back == []
-    assert [name in line for line in reaped.strangers] == [True]
+    assert reaped.released == []
+    assert [name in line for line in reaped.unrecognized] == [True]
     rig.emulator.state.droplets.popitem()
     rig.emulator.state.bill.intervals.pop()
 
@@ -75,7 +75,7 @@ def test_a_machine_with_our_tag_and_another_name_is_reported_and_left_alone(rig:
 
     reaped = rig.reap(everything=True)
 
-    assert (reaped.given_back, len(reaped.strangers)) == ([], 1)
+    assert (reaped.released, len(reaped.unrecognized)) == ([], 1)
 
 
 def test_another_prefix_is_another_house(rig: Rig) -> None:
@@ -83,29 +83,29 @@ def test_another_prefix_is_another_house(rig: Rig) -> None:
 
     reaped = rig.reap(cloud=rig.cloud_with(prefix="ci"), ledger=rig.lost_ledger(), everything=True)
 
-    assert (reaped.given_back, reaped.strangers) == ([], [])
+    assert (reaped.released, reaped.unrecognized) == ([], [])
     assert rig.billing() == [lease.name]
 
 
 def test_everything_means_what_a_living_night_holds_too(rig: Rig) -> None:
     lease = rig.take()
 
-    assert rig.reap(everything=True).given_back == [lease.machine_id]
+    assert rig.reap(everything=True).released == [lease.machine_id]
 
 
 def test_a_living_night_is_left_alone_until_its_time_is_over(rig: Rig) -> None:
     lease = rig.take()
 
-    assert rig.reap().given_back == []
+    assert rig.reap().released == []
     rig.clock.sleep(HOUR_S + 1)
-    assert rig.reap().given_back == [lease.machine_id]
+    assert rig.reap().released == [lease.machine_id]
 
 
 def test_a_machine_of_a_lease_that_is_over_is_given_back(rig: Rig) -> None:
     lease = rig.take()
-    rig.ledger.release(lease.lease_id)
+    rig.ledger.mark_released(lease.lease_id)
 
-    assert rig.reap().given_back == [lease.machine_id]
+    assert rig.reap().released == [lease.machine_id]
 
 
 def test_an_intent_whose_process_died_is_looked_for_and_ended(rig: Rig) -> None:
@@ -145,7 +145,7 @@ def test_a_machine_that_shows_up_late_goes_with_its_lease_at_the_latest(rig: Rig
     lease = rig.take()
     rig.clock.sleep(500)
 
-    rig.give_back(lease)
+    rig.release_lease(lease)
 
     assert rig.billing() == []
 
@@ -168,12 +168,12 @@ def test_a_night_on_another_host_lives_as_long_as_its_heart_beats(rig: Rig) -> N
     rig.move_to_another_host(lease)
 
     rig.clock.sleep(HEARTBEAT_MAX_AGE.total_seconds() - 60)
-    rig.ledger.touch(lease.lease_id)
+    rig.ledger.record_heartbeat(lease.lease_id)
     rig.clock.sleep(HEARTBEAT_MAX_AGE.total_seconds() - 60)
-    assert rig.reap().given_back == []
+    assert rig.reap().released == []
 
     rig.clock.sleep(120)
-    assert rig.reap().given_back == [lease.machine_id]
+    assert rig.reap().released == [lease.machine_id]
 
 
 def test_a_living_night_says_so_again_and_again(rig: Rig) -> None:
@@ -181,7 +181,7 @@ def test_a_living_night_says_so_again_and_again(rig: Rig) -> None:
     rig.clock.sleep(600)
     began = rig.clock.now()
 
-    with beating(rig.ledger, lease.lease_id, every_s=0.02):
+    with keep_heartbeat(rig.ledger, lease.lease_id, every_s=0.02):
         until = time.monotonic() + PATIENCE_S
         while rig.ledger.lease(lease.lease_id).heartbeat_at != began and time.monotonic() < until:
             time.sleep(0.02)
@@ -191,25 +191,25 @@ def test_a_living_night_says_so_again_and_again(rig: Rig) -> None:
 
 def test_a_machine_that_cannot_be_given_back_is_said_and_the_next_one_has_its_turn(rig: Rig) -> None:
     lease = rig.take()
-    rig.ledger.release(lease.lease_id)
+    rig.ledger.mark_released(lease.lease_id)
     second = plant(rig, str(MachineName("01k9x", 1, rig.clock.now() - timedelta(hours=1))))
     fault = rig.emulator.fault("DELETE", f"/v2/droplets/{lease.machine_id}", phase="before", times=FOR_EVER)
 
     reaped = rig.reap(patience_s=600)
 
-    assert reaped.given_back == [second]
+    assert reaped.released == [second]
     assert [str(lease.machine_id) in what for what in reaped.failed] == [True]
     fault.times = 0
 
 
 def test_leases_on_record_are_given_back_though_no_list_answers(rig: Rig) -> None:
     lease = rig.take()
-    rig.ledger.releasing(lease.lease_id)
+    rig.ledger.mark_releasing(lease.lease_id)
     fault = rig.emulator.fault("GET", DROPLETS, phase="before", times=7)
 
     reaped = rig.reap()
 
-    assert reaped.given_back == [lease.machine_id]
+    assert reaped.released == [lease.machine_id]
     assert fault.matches > 6
 
 
@@ -236,7 +236,7 @@ def test_stray_keys_volumes_and_images_go_when_their_time_is_over(rig: Rig) -> N
 
     assert sorted(reaped.removed) == sorted([name, name, image])
     assert [key.name for key in rig.emulator.state.keys.values()] == ["laptop"]
-    assert ["nb-notes" in line for line in reaped.strangers] == [True]
+    assert ["nb-notes" in line for line in reaped.unrecognized] == [True]
 
 
 def test_the_key_of_a_living_lease_stays_though_its_first_attempt_is_long_over(rig: Rig) -> None:
@@ -258,16 +258,16 @@ def test_a_token_that_may_not_see_volumes_reaps_machines_all_the_same(rig: Rig) 
 
     reaped = rig.reap(cloud=cloud)
 
-    assert (reaped.given_back, reaped.failed) == ([lease.machine_id], {})
+    assert (reaped.released, reaped.failed) == ([lease.machine_id], {})
 
 
 def test_a_clock_that_jumps_back_delays_the_reaper_and_no_more(rig: Rig) -> None:
     lease = rig.take()
     rig.clock.jump(-HOUR_S)
-    assert rig.reap().given_back == []
+    assert rig.reap().released == []
 
     rig.clock.sleep(2 * HOUR_S + 1)
-    assert rig.reap().given_back == [lease.machine_id]
+    assert rig.reap().released == [lease.machine_id]
 
 
 def test_a_reaper_that_dies_in_mid_delete_is_followed_by_another(rig: Rig) -> None:
@@ -284,5 +284,5 @@ def test_a_reaper_that_dies_in_mid_delete_is_followed_by_another(rig: Rig) -> No
 def die_while_reaping(door: Door) -> None:
     """Delete a machine and be gone before the look that would tell whether it is."""
     cloud = door.cloud()
-    cloud.look = lambda _machine_id: os._exit(DIED)  # type: ignore[assignment, method-assign]
+    cloud.find_by_id = lambda _machine_id: os._exit(DIED)  # type: ignore[assignment, method-assign]
     reap({"digitalocean": cloud}, door.ledger(), door.clock)

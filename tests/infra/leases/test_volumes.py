@@ -8,7 +8,7 @@ import pytest
 from bench.errors import CloudError, LeaseError, LedgerError
 from bench.machine.names import VolumeName, last_used
 from infra.clouds.volume_cloud import Volume
-from infra.leases.volumes import VolumeContext, VolumeRequest, detach_volume, lend_volume
+from infra.leases.volumes import VolumeContext, VolumeRequest, acquire_volume, detach_volume
 from infra.ledger.ledger import Lease
 from infra.ledger.volumes import VolumeBook
 from tests.emulators.digitalocean.faults import FOR_EVER
@@ -26,7 +26,7 @@ REFUSED = {"id": "bad_request", "message": "invalid volume name or size"}
 @pytest.fixture
 def lease(rig: Rig) -> Iterator[Lease]:
     yield (lease := rig.take(minutes=240))
-    rig.give_back(lease)
+    rig.release_lease(lease)
     rig.clock.sleep(40 * 24 * 3600)  # whatever is kept on purpose is past its time then
 
 
@@ -36,7 +36,7 @@ def wanted(lease: Lease, **changes: object) -> VolumeRequest:
 
 
 def presign(rig: Rig, lease: Lease, **changes: object) -> Volume:
-    return lend_volume(keeper(rig), wanted(lease, **changes), rig.said.append)
+    return acquire_volume(keeper(rig), wanted(lease, **changes), rig.said.append)
 
 
 def book(rig: Rig) -> VolumeBook:
@@ -48,7 +48,7 @@ def keeper(rig: Rig) -> VolumeContext:
 
 
 def on_record(rig: Rig) -> list[tuple[str, str]]:
-    return [(one.name, one.state) for one in book(rig).kept()]
+    return [(one.name, one.state) for one in book(rig).open_volumes()]
 
 
 def take_back(rig: Rig, lease: Lease, volume: Volume) -> bool:
@@ -83,14 +83,14 @@ def test_a_volume_is_made_with_a_filesystem_and_attached(rig: Rig, lease: Lease)
 def test_a_volume_is_found_again_by_the_next_night(rig: Rig, lease: Lease) -> None:
     first = presign(rig, lease)
     assert take_back(rig, lease, first)
-    rig.give_back(lease)
+    rig.release_lease(lease)
 
     next_lease = rig.take(night="2026-11-22")
     second = presign(rig, next_lease)
 
     assert (second.volume_id, creates(rig)) == (first.volume_id, 1)
     assert holders(rig) == [next_lease.machine_id]
-    rig.give_back(next_lease)
+    rig.release_lease(next_lease)
 
 
 def test_lending_again_to_the_same_machine_changes_nothing(rig: Rig, lease: Lease) -> None:
@@ -128,7 +128,7 @@ def test_a_volume_in_another_region_stays_there_and_no_second_one_is_made(rig: R
         presign(rig, away)
 
     assert (creates(rig), holders(rig)) == (1, [None])
-    rig.give_back(away)
+    rig.release_lease(away)
 
 
 def test_a_volume_that_another_machine_has_stays_there(rig: Rig, lease: Lease) -> None:
@@ -139,7 +139,7 @@ def test_a_volume_that_another_machine_has_stays_there(rig: Rig, lease: Lease) -
         presign(rig, other)
 
     assert holders(rig) == [lease.machine_id]
-    rig.give_back(other)
+    rig.release_lease(other)
 
 
 @pytest.mark.parametrize("phase", AFTER)
@@ -226,7 +226,7 @@ def test_row_31_an_attach_that_never_works_takes_the_new_volume_along_and_not_th
 
     assert (rig.clock.now() - began).total_seconds() < 240
     assert volumes(rig) == []
-    assert rig.give_back(lease).state == "released"
+    assert rig.release_lease(lease).state == "released"
 
 
 def test_row_31_a_volume_with_a_model_on_it_outlives_a_failed_attach(rig: Rig, lease: Lease) -> None:
@@ -246,7 +246,7 @@ def test_row_32_a_detach_that_hangs_does_not_keep_the_machine(rig: Rig, lease: L
 
     assert not take_back(rig, lease, volume)
     assert (rig.clock.now() - began).total_seconds() < 60
-    assert rig.give_back(lease).state == "released"
+    assert rig.release_lease(lease).state == "released"
 
     assert rig.billing() == []
     assert holders(rig) == [None]
@@ -264,24 +264,24 @@ def test_row_32_a_cloud_that_does_not_answer_keeps_no_machine(rig: Rig, lease: L
     assert (rig.clock.now() - began).total_seconds() < 60
     for fault in faults:
         fault.times = 0
-    assert rig.give_back(lease).state == "released"
+    assert rig.release_lease(lease).state == "released"
 
 
 def test_deleting_a_machine_leaves_its_volume(rig: Rig, lease: Lease) -> None:
     presign(rig, lease)
 
-    rig.give_back(lease)
+    rig.release_lease(lease)
 
     assert holders(rig) == [None]
 
 
 def test_a_volume_goes_when_nobody_used_it_for_a_week(rig: Rig, lease: Lease) -> None:
     take_back(rig, lease, presign(rig, lease))
-    rig.give_back(lease)
+    rig.release_lease(lease)
     rig.clock.sleep(6 * 24 * 3600)
     again = rig.take(night="again")
     take_back(rig, again, presign(rig, again))
-    rig.give_back(again)
+    rig.release_lease(again)
 
     rig.clock.sleep(6 * 24 * 3600)
     assert rig.reap().removed == []
@@ -300,7 +300,7 @@ def test_a_volume_past_its_time_goes_once_no_machine_has_it(rig: Rig, lease: Lea
 
     reaped = rig.reap()
     assert (reaped.removed, reaped.failed) == ([], {})
-    rig.give_back(lease)
+    rig.release_lease(lease)
     rig.reap()
 
     assert volumes(rig) == []
@@ -312,7 +312,7 @@ def test_somebody_elses_volume_is_neither_taken_nor_touched(rig: Rig, lease: Lea
 
     presign(rig, lease)
 
-    assert rig.reap().strangers[-1].endswith("named 'nb-photos'")
+    assert rig.reap().unrecognized[-1].endswith("named 'nb-photos'")
 
 
 def test_a_token_that_may_not_attach_is_told_so_at_once(rig: Rig, lease: Lease) -> None:
@@ -320,7 +320,7 @@ def test_a_token_that_may_not_attach_is_told_so_at_once(rig: Rig, lease: Lease) 
     began = rig.clock.now()
 
     with pytest.raises(CloudError, match="lacks the scope block_storage_action:create"):
-        lend_volume(VolumeContext(cloud, book(rig), rig.clock), wanted(lease), rig.said.append)
+        acquire_volume(VolumeContext(cloud, book(rig), rig.clock), wanted(lease), rig.said.append)
 
     assert (rig.clock.now() - began).total_seconds() < 30
 
@@ -343,7 +343,7 @@ def test_without_a_ledger_no_volume_is_asked_for(rig: Rig, lease: Lease) -> None
     nowhere = VolumeContext(rig.cloud, VolumeBook(rig.folder / "no-folder" / "ledger.sqlite", rig.clock), rig.clock)
 
     with pytest.raises(LedgerError, match="no volume is made without it"):
-        lend_volume(nowhere, wanted(lease), rig.said.append)
+        acquire_volume(nowhere, wanted(lease), rig.said.append)
 
     assert creates(rig) == 0
 
@@ -403,7 +403,7 @@ def test_the_reaper_brings_the_record_of_volumes_up_to_date(rig: Rig, lease: Lea
 
 def test_a_volume_that_was_removed_is_no_longer_on_record(rig: Rig, lease: Lease) -> None:
     take_back(rig, lease, presign(rig, lease))
-    rig.give_back(lease)
+    rig.release_lease(lease)
     rig.clock.sleep(8 * 24 * 3600)
 
     rig.reap()

@@ -46,7 +46,7 @@ def test_a_lease_tells_what_each_stage_cost(tmp_path: Path, ledger: Ledger, cloc
     with stages.stage("l-1", "measure", "abc/0"):
         clock.sleep(1500)
     clock.sleep(300)
-    ledger.release("l-1")
+    ledger.mark_released("l-1")
 
     found = stages.costs(ledger.lease("l-1"))
 

@@ -101,7 +101,7 @@ def test_output_is_passed_on_while_the_script_runs(far: Far) -> None:
 
 def test_a_failing_question_is_an_error_in_its_own_words(far: Far) -> None:
     with pytest.raises(RemoteCommandError, match="ended with 2: no such disk"):
-        far.host().ask("echo no such disk >&2; exit 2")
+        far.host().output_of("echo no such disk >&2; exit 2")
 
 
 def test_a_first_boot_that_answers_everything_is_not_ready(far: Far) -> None:
@@ -185,12 +185,12 @@ def test_a_cut_in_mid_command_is_a_lost_connection_and_the_next_step_connects_ag
     with cut_once_it_runs(far), pytest.raises(LostConnectionError, match="broke during `touch begun; sleep 60`"):
         host.run("touch begun; sleep 60")
 
-    assert host.ask("echo there") == "there\n"
+    assert host.output_of("echo there") == "there\n"
 
 
 def test_a_question_is_asked_again_over_a_cut(far: Far) -> None:
     with cut_once_it_runs(far):
-        assert far.host().ask("touch begun; sleep 2; echo answer") == "answer\n"
+        assert far.host().output_of("touch begun; sleep 2; echo answer") == "answer\n"
 
 
 def test_files_and_folders_arrive_as_they_were(far: Far, tmp_path: Path) -> None:
@@ -254,9 +254,9 @@ def test_a_secret_reaches_a_process_and_nobody_else(far: Far, caplog: pytest.Log
     host.put_secret_environment({"HF_TOKEN": f"{SECRET} it's"}, "nightbench/secret.env")
     argv = ["sh", "-c", 'echo "${HF_TOKEN%% *}" | sha256sum; cat /proc/*/cmdline | tr "\\0" " "']
     host.start_detached(argv, "nightbench/job", environment_file="nightbench/secret.env")
-    until(lambda: host.look("nightbench/job").state == "ended")
+    until(lambda: host.job_status("nightbench/job").state == "ended")
 
-    seen = host.look("nightbench/job").log.decode()
+    seen = host.job_status("nightbench/job").log.decode()
     assert seen.startswith(hashlib.sha256(f"{SECRET}\n".encode()).hexdigest())
     assert SECRET not in seen
     assert stat.S_IMODE((far.machine.home / "nightbench" / "secret.env").stat().st_mode) == 0o600
@@ -266,13 +266,13 @@ def test_a_secret_reaches_a_process_and_nobody_else(far: Far, caplog: pytest.Log
 def test_a_detached_process_outlives_its_connection_and_is_found_again(far: Far) -> None:
     host = far.host()
     host.start_detached(["sh", "-c", "echo begun; sleep 3; echo done; exit 5"], "nightbench/job")
-    before = host.look("nightbench/job")
+    before = host.job_status("nightbench/job")
 
     far.machine.cut()
     lost = SshHost(far.access)
-    during = lost.look("nightbench/job", log_from=len(before.log))
-    until(lambda: lost.look("nightbench/job").state != "running")
-    after = lost.look("nightbench/job")
+    during = lost.job_status("nightbench/job", log_from=len(before.log))
+    until(lambda: lost.job_status("nightbench/job").state != "running")
+    after = lost.job_status("nightbench/job")
 
     assert (before.state, during.state) == ("running", "running")
     assert (after.state, after.exit_code, after.log) == ("ended", 5, b"begun\ndone\n")
@@ -283,9 +283,9 @@ def test_starting_twice_starts_once(far: Far) -> None:
     for _ in range(3):
         host.start_detached(["sh", "-c", "echo begun; sleep 20"], "nightbench/job")
 
-    assert host.look("nightbench/job").log == b"begun\n"
+    assert host.job_status("nightbench/job").log == b"begun\n"
     host.end_detached("nightbench/job")
-    until(lambda: host.look("nightbench/job").state != "running")
+    until(lambda: host.job_status("nightbench/job").state != "running")
     host.end_detached("nightbench/job")
 
 
@@ -295,9 +295,9 @@ def test_a_killed_process_is_gone_and_not_ended(far: Far) -> None:
     leader = int((far.machine.home / "nightbench" / "job" / "pid").read_text())
 
     os.killpg(leader, signal.SIGKILL)
-    until(lambda: host.look("nightbench/job").state == "gone")
+    until(lambda: host.job_status("nightbench/job").state == "gone")
 
-    assert host.look("nightbench/never-started").state == "gone"
+    assert host.job_status("nightbench/never-started").state == "gone"
 
 
 def test_every_error_of_a_machine_has_a_stage_and_exit_code_3() -> None:

@@ -206,7 +206,7 @@ def test_more_calls_than_a_minute_allows_are_slowed_down_and_all_answered(rig: R
     began = rig.clock.now()
 
     for _ in range(300):
-        assert rig.cloud.look("1") is None
+        assert rig.cloud.find_by_id("1") is None
 
     assert (rig.clock.now() - began).total_seconds() >= 10
     assert rig.emulator.requests("GET", "/v2/droplets/1")[-1].status == 404
