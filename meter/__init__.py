@@ -1,4 +1,4 @@
-"""The meter: drives load at one server and takes the times; standard library only, imports nothing of ours."""
+"""The load client: sends requests to one server and records times; standard library only, imports nothing of ours."""
 
 METER_VERSION = "0.2.0"
 METER_PLAN_VERSION = 2

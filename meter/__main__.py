@@ -11,7 +11,7 @@ from meter.errors import MeterError, UsageError
 USAGE = "Usage: meter run PLAN.json OUT_FOLDER, or meter --version."
 
 
-def _obey(arguments: Sequence[str]) -> int:
+def _run_command(arguments: Sequence[str]) -> int:
     match list(arguments):
         case ["run", plan, folder]:
             return run(Path(plan), Path(folder))
@@ -23,9 +23,9 @@ def _obey(arguments: Sequence[str]) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what the arguments say and return the exit code; a failure is one sentence on standard error."""
+    """Run the command and return its exit code; print a failure as one sentence on standard error."""
     try:
-        return _obey(sys.argv[1:] if arguments is None else arguments)
+        return _run_command(sys.argv[1:] if arguments is None else arguments)
     except MeterError as error:
         sys.stderr.write(f"{error}\n")
         return error.exit_code

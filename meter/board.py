@@ -1,6 +1,6 @@
-"""A few words of shared memory between the process that watches and the processes that work.
+"""Shared memory between the watching process and its workers.
 
-Each word has one writer, and is eight bytes, which a 64-bit host writes at once.
+Each word is eight bytes and has one writer; a 64-bit host writes it atomically.
 """
 
 import mmap
@@ -30,16 +30,16 @@ class Board:
         return self.words[_ORIGIN]
 
     def start(self, origin_ns: int) -> None:
-        """Let everybody begin at this moment."""
+        """Set the moment at which every worker begins."""
         self.words[_ORIGIN] = origin_ns
 
     @property
     def stopped_by(self) -> int:
-        """Signal number that asks to stop; 0 while none does."""
+        """Number of the signal that stops the run; 0 until one arrives."""
         return self.words[_STOP]
 
     def stop(self, number: int) -> None:
-        """Ask everybody to stop; the first reason stays."""
+        """Stop every worker; the first signal number is kept."""
         self.words[_STOP] = self.words[_STOP] or number
 
     @property
@@ -48,7 +48,7 @@ class Board:
         return all(self.words[_WORDS : _WORDS + self.workers])
 
     def ready(self, worker: int) -> None:
-        """Say that this worker has its connections."""
+        """Mark this worker as connected."""
         self.words[_WORDS + worker] = 1
 
     @property
@@ -56,11 +56,11 @@ class Board:
         """Requests that have ended, of all workers."""
         return sum(self.words[_WORDS + self.workers :])
 
-    def tell(self, worker: int, ended: int) -> None:
-        """Say how many requests this worker has ended."""
+    def report_ended(self, worker: int, ended: int) -> None:
+        """Set how many requests of this worker have ended."""
         self.words[_WORDS + self.workers + worker] = ended
 
     @property
     def is_orphan(self) -> bool:
-        """Whether the watcher has died; asked by a worker."""
+        """Whether the watching process has died; called by a worker."""
         return os.getppid() != self.watcher

@@ -1,9 +1,9 @@
-"""The meter as one file, the same bytes each time, so that a host can run it with nothing but Python."""
+"""Bundles the meter into one file, reproducible byte for byte; a host needs only Python to run it."""
 
 import zipfile
 from pathlib import Path
 
-FIRST_DAY_OF_ZIP = (1980, 1, 1, 0, 0, 0)  # the oldest time the format can say
+FIRST_DAY_OF_ZIP = (1980, 1, 1, 0, 0, 0)  # the oldest date that zip can store
 _START = b"from meter.__main__ import main\n\nraise SystemExit(main())\n"
 _SHEBANG = b"#!/usr/bin/env python3\n"
 

@@ -27,7 +27,7 @@ class Endpoint:
 
 
 def resolve(url: str, *, wants_stamps: bool) -> Endpoint:
-    """Look the server's address up; raises OutsideWorldError when its name is not known."""
+    """Resolve the server's address; raises OutsideWorldError if its name is unknown."""
     parts = urlsplit(url)
     try:
         found = socket.getaddrinfo(parts.hostname, parts.port or 80, type=socket.SOCK_STREAM)
@@ -46,7 +46,7 @@ def _new_socket(endpoint: Endpoint) -> socket.socket:
 
 
 def open_waiting(endpoint: Endpoint) -> socket.socket:
-    """Connect and wait for it, before the clock starts; raises OutsideWorldError when nobody answers."""
+    """Connect and wait for it, before the clock starts; raises OutsideWorldError if the server does not answer."""
     sock = None
     try:
         sock = _new_socket(endpoint)
@@ -61,9 +61,11 @@ def open_waiting(endpoint: Endpoint) -> socket.socket:
 
 
 def why_not(endpoint: Endpoint, error: OSError) -> str:
-    """Say why a connection could not be opened, and what to do about it."""
+    """Explain why a connection could not be opened, and what to do."""
     if error.errno == errno.EADDRNOTAVAIL:
-        return f"No local port is left for a connection to {endpoint.url}: wait for old ones to close, or use fewer."
+        return (
+            f"No local port is free for a connection to {endpoint.url}: wait until old connections close, or use fewer."
+        )
     return f"The server {endpoint.url} does not answer: {error}. Is it running there?"
 
 

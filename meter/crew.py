@@ -1,6 +1,6 @@
 """The processes that drive the load, one a core: each with its own connections and its share of the requests.
 
-All read one monotonic clock and begin at one moment, so that putting their parts together is exact.
+All read one monotonic clock and begin at one moment, so merging their parts is exact.
 """
 
 import gc
@@ -15,7 +15,7 @@ from meter.clock import NS, Offset, has_stepped, read_offset
 from meter.connection import Endpoint
 from meter.exchange import Exchange
 from meter.forks import fork_each, gather
-from meter.health import Appetite, worker_health
+from meter.health import ResourceUsage, worker_health
 from meter.pace import LEAD_NS, ClosedPace, OpenPace, Pace
 from meter.plan import Plan
 from meter.record import Origin, Part, Reader, merge
@@ -28,7 +28,7 @@ WAIT_S = 0.0005  # for the origin, which is set once and well ahead
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What every worker knows before it is forked."""
+    """What every worker has from before the fork."""
 
     plan: Plan
     endpoint: Endpoint
@@ -50,8 +50,8 @@ class Done:
     health: dict[str, Any]
 
 
-def work_out(work: Work, worker: int) -> Done | None:
-    """Be one worker: connect, wait for the common moment, drive, and read what came. None when it was called off."""
+def run_worker(work: Work, worker: int) -> Done | None:
+    """Run one worker: connect, wait for the common start, drive, parse. None if stopped before the start."""
     cores = _pin(worker, work.plan.workers)
     share = work.share(worker)
     wire = Wire(work.endpoint, share, ClosedPace(1, 0), round(work.plan.timeout_s * NS), work.board, worker)
@@ -65,15 +65,15 @@ def work_out(work: Work, worker: int) -> Done | None:
         return None
     time.sleep(max(work.board.origin_ns - time.monotonic_ns(), 0) / NS)
     wire.pace = _pace(work, share, streams)
-    before = Appetite.now()
+    before = ResourceUsage.now()
     wire.run()
-    health = worker_health(worker, before, Appetite.now(), len(wire.turns.back_ns))
+    health = worker_health(worker, before, ResourceUsage.now(), len(wire.turns.back_ns))
     _unpin(cores)
     return Done(_read(work, worker, wire, len(cores)), health)
 
 
 def _freeze_memory() -> None:
-    """Let no collection of garbage come between; the process ends with its work, so none is needed later."""
+    """Switch garbage collection off; the process exits after its work, so memory is freed then."""
     gc.collect()
     gc.freeze()
     gc.disable()
@@ -81,12 +81,12 @@ def _freeze_memory() -> None:
 
 def _streams(plan: Plan, worker: int) -> int | None:
     """Give this worker's part of a closed loop's streams; None in an open loop."""
-    asked = plan.load.concurrency
-    return None if asked is None else len(range(worker, asked, plan.workers))
+    concurrency = plan.load.concurrency
+    return None if concurrency is None else len(range(worker, concurrency, plan.workers))
 
 
 def _pace(work: Work, share: Sequence[Exchange], streams: int | None) -> Pace:
-    """Choose the loop; the times of an open one already stand in the exchanges, from the origin on."""
+    """Choose the loop; add the origin to the planned times of an open one."""
     if streams is not None:
         return ClosedPace(streams, len(share))
     for exchange in share:
@@ -95,14 +95,14 @@ def _pace(work: Work, share: Sequence[Exchange], streams: int | None) -> Pace:
 
 
 def intend(plan: Plan, exchanges: Sequence[Exchange]) -> None:
-    """Write into each exchange of an open loop when it is meant to be sent, from the origin on."""
+    """Set when each exchange of an open loop is to be sent, relative to the origin."""
     if plan.load.concurrency is None:
         for exchange, at in zip(exchanges, arrivals_ns(plan.load, plan.total_count, plan.prompts.seed), strict=True):
             exchange.intended_ns = GRACE_NS + at
 
 
 def _read(work: Work, worker: int, wire: Wire, cores: int) -> Part:
-    """Read the answers on as many cores as are this worker's to use now that the clock has stopped."""
+    """Parse the answers after the load, on this worker's share of the cores."""
     offset = None if has_stepped(work.before, read_offset()) else work.before
     reader = Reader(work.plan, Origin(work.board.origin_ns, offset), worker, wire.turns)
     issued = [exchange for exchange in wire.exchanges if exchange.is_issued]

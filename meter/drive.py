@@ -1,4 +1,4 @@
-"""One run from plan to folder: prepare, look around, drive, and only then read what came back."""
+"""One run from plan to output folder: prepare, check the host, drive the load, then parse the answers."""
 
 import platform
 import signal
@@ -15,12 +15,12 @@ from meter import METER_RECORD_VERSION, METER_VERSION
 from meter.board import Board
 from meter.clock import NS, Offset, has_stepped, read_offset
 from meter.connection import resolve
-from meter.crew import Done, Work, intend, work_out
+from meter.crew import Done, Work, intend, run_worker
 from meter.errors import MeterError, OutsideWorldError, StoppedError
 from meter.exchange import Exchange
 from meter.forks import fork_each, gather
 from meter.health import client_health
-from meter.limits import check_disk, check_ports, make_room
+from meter.limits import check_disk, check_ports, raise_open_files
 from meter.order import link_turns
 from meter.plan import Plan, read_plan
 from meter.prepare import prepare
@@ -35,7 +35,7 @@ PROGRESS_S = 1.0
 
 @dataclass(slots=True)
 class Course:
-    """What the run was, beside its exchanges."""
+    """What a run was, apart from its exchanges."""
 
     plan: Plan
     board: Board
@@ -45,12 +45,14 @@ class Course:
 
     @property
     def ended_by(self) -> str | None:
-        """Why the run is not what was planned; None where it is."""
+        """Why the run is incomplete; None if it is complete."""
         if self.board.stopped_by:
             return f"stopped by {signal.Signals(self.board.stopped_by).name}"
         if has_stepped(self.before, self.after):
             step_ms = (self.after.real_minus_mono_ns - self.before.real_minus_mono_ns) / 1e6
-            return f"the wall clock was set by {step_ms:+.3f} ms during the run, so the kernel's times cannot be placed"
+            return (
+                f"the wall clock was set by {step_ms:+.3f} ms during the run, so kernel timestamps cannot be converted"
+            )
         return None
 
 
@@ -61,7 +63,7 @@ def run(plan_path: Path, folder: Path) -> int:
     exchanges = [Exchange(request) for request in prepare(plan, urlsplit(plan.url).netloc, uuid.uuid4().hex[:8])]
     claim(folder)
     check_disk(folder, report_bytes(plan))
-    _look_around(plan)
+    _check_host(plan)
     check_speaks_openai(plan)
     intend(plan, exchanges)
     link_turns(exchanges)
@@ -72,30 +74,30 @@ def run(plan_path: Path, folder: Path) -> int:
     return _end(course)
 
 
-def _look_around(plan: Plan) -> None:
-    """Refuse what this host cannot do, before anything is sent."""
+def _check_host(plan: Plan) -> None:
+    """Check this host's limits before anything is sent."""
     streams = plan.load.concurrency
-    make_room(-(-(streams or plan.total_count) // plan.workers), needs_all=streams is not None)
+    raise_open_files(-(-(streams or plan.total_count) // plan.workers), needs_all=streams is not None)
     if streams is not None:
         check_ports(streams)
 
 
 def _drive(work: Work, folder: Path) -> tuple[Course, Part]:
-    """Fork the workers, start them together, watch them, and put together what they bring."""
+    """Fork the workers, start them together, watch them, and merge their parts."""
     board = work.board
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda found, _frame: board.stop(found))
-    told_s = 0.0
+    reported_s = 0.0
 
-    def look_around() -> None:
-        nonlocal told_s
+    def on_tick() -> None:
+        nonlocal reported_s
         if not board.origin_ns and board.is_ready:
             board.start(time.monotonic_ns() + HEAD_START_NS)
-        if time.monotonic() - told_s >= PROGRESS_S:
-            told_s = time.monotonic()
+        if time.monotonic() - reported_s >= PROGRESS_S:
+            reported_s = time.monotonic()
             write_progress(folder, board.ended, work.plan.total_count)
 
-    found = gather(fork_each(work.plan.workers, lambda worker: _or_stop(work, worker)), look_around)
+    found = gather(fork_each(work.plan.workers, lambda worker: _or_stop(work, worker)), on_tick)
     for error in found:
         if isinstance(error, MeterError):
             raise error
@@ -108,16 +110,16 @@ def _drive(work: Work, folder: Path) -> tuple[Course, Part]:
 
 
 def _or_stop(work: Work, worker: int) -> Done | None:
-    """Be a worker; one that cannot begin calls the others off."""
+    """Run one worker; if it fails, stop the others."""
     try:
-        return work_out(work, worker)
+        return run_worker(work, worker)
     except MeterError:
         work.board.stop(signal.SIGABRT)
         raise
 
 
 def _mark(part: Part, plan: Plan, course: Course) -> Window | None:
-    """Find the steady window, and write into each row where it stands."""
+    """Find the steady window, and mark each row as before, inside or after it."""
     concurrency = plan.load.concurrency
     ended_ns = time.monotonic_ns() - course.board.origin_ns
     window = None if concurrency is None else steady_window(part.rows, concurrency, ended_ns)
@@ -131,7 +133,9 @@ def _end(course: Course) -> int:
     if course.board.stopped_by:
         return 128 + course.board.stopped_by
     if course.ended_by is not None:
-        raise OutsideWorldError(f"The run is marked incomplete: {course.ended_by}. What was measured is kept.")
+        raise OutsideWorldError(
+            f"The run is marked incomplete: {course.ended_by}. The requests measured so far are kept."
+        )
     return 0
 
 

@@ -1,8 +1,8 @@
-"""The ways in which a run cannot begin or go on, each with its exit code."""
+"""Errors that stop a run, each with its exit code."""
 
 
 class MeterError(Exception):
-    """A run that cannot go on; the text is one sentence for the person who started it."""
+    """The run cannot go on; the message is one sentence for the user."""
 
     exit_code = 1
 
@@ -14,13 +14,13 @@ class UsageError(MeterError):
 
 
 class OutsideWorldError(MeterError):
-    """The server, the network or this host's limits stand in the way."""
+    """The server, the network or a limit of this host prevents the run."""
 
     exit_code = 3
 
 
 class StoppedError(MeterError):
-    """A signal came before anything was sent."""
+    """A signal arrived before anything was sent."""
 
     def __init__(self, number: int) -> None:
         super().__init__("Stopped before anything was sent.")

@@ -50,7 +50,7 @@ class Events:
             yield column.tobytes()
 
     def describe(self) -> dict[str, object]:
-        """Say in meter.json what the file holds, so that a reader need not know it beforehand."""
+        """Describe the file for meter.json, so that a reader can parse it without this code."""
         return {
             "count": len(self),
             "columns": [[name, written] for name, _code, written in _COLUMNS],

@@ -14,11 +14,11 @@ from typing import Any
 from meter.errors import MeterError
 
 _PIPE_BYTES = 1 << 20
-TICK_S = 0.05  # how often whoever waits for them may look around
+TICK_S = 0.05  # how often the waiting parent runs its callback
 
 
 class PartFailedError(MeterError):
-    """A forked process ended without its value; its own words stand on standard error."""
+    """A forked process exited without sending its value; its traceback is on standard error."""
 
     exit_code = 1
 
@@ -33,7 +33,7 @@ class Fork:
 
 
 def fork_each(count: int, task: Callable[[int], Any]) -> list[Fork]:
-    """Start `count` children; child i does task(i) and sends what it returns to whoever gathers."""
+    """Start `count` children; child i runs task(i) and sends the returned value to gather()."""
     sys.stdout.flush()
     sys.stderr.flush()
     forks: list[Fork] = []
@@ -43,17 +43,17 @@ def fork_each(count: int, task: Callable[[int], Any]) -> list[Fork]:
         if pid == 0:
             for inherited in (reader, *(fork.pipe for fork in forks)):
                 os.close(inherited)
-            _obey(task, number, writer)
+            _run_child(task, number, writer)
         os.close(writer)
         forks.append(Fork(pid, reader))
     return forks
 
 
-def _obey(task: Callable[[int], Any], number: int, writer: int) -> None:
-    """Be a child, to the end of the process."""
+def _run_child(task: Callable[[int], Any], number: int, writer: int) -> None:
+    """Run the task in the child process, send its value, and exit."""
     code = 1
     try:
-        for ignored in (signal.SIGINT, signal.SIGTERM):  # whoever forked us hears them, and tells us
+        for ignored in (signal.SIGINT, signal.SIGTERM):  # the parent receives them and stops us
             signal.signal(ignored, signal.SIG_IGN)
         try:
             value: Any = task(number)
@@ -69,15 +69,15 @@ def _obey(task: Callable[[int], Any], number: int, writer: int) -> None:
         os._exit(code)
 
 
-def gather(forks: list[Fork], look_around: Callable[[], None] = lambda: None) -> list[Any]:
-    """Wait for every child and return what each has sent, in their order; a MeterError that one sent is a value too.
+def gather(forks: list[Fork], on_tick: Callable[[], None] = lambda: None) -> list[Any]:
+    """Wait for every child and return their values in order; a MeterError raised in a child is a value too.
 
-    `look_around` is called at least each TICK_S. Raises PartFailedError where a child ended without its value. However
-    it ends, no child is left.
+    Calls `on_tick` at least every TICK_S. Raises PartFailedError if a child exits without a value. No child outlives
+    this call.
     """
     try:
-        for _ in _until_silent(forks):
-            look_around()
+        for _ in _read_until_closed(forks):
+            on_tick()
         values = [_value(fork) for fork in forks]
     finally:
         for fork in forks:
@@ -90,16 +90,16 @@ def gather(forks: list[Fork], look_around: Callable[[], None] = lambda: None) ->
     return values
 
 
-def _until_silent(forks: list[Fork]) -> Iterator[None]:
+def _read_until_closed(forks: list[Fork]) -> Iterator[None]:
     """Read all pipes to their end, and yield between the reads."""
-    talking = {fork.pipe: fork for fork in forks}
-    while talking:
-        ready, _none, _no_more = select.select(list(talking), [], [], TICK_S)
+    open_pipes = {fork.pipe: fork for fork in forks}
+    while open_pipes:
+        ready, _none, _no_more = select.select(list(open_pipes), [], [], TICK_S)
         for pipe in ready:
-            said = os.read(pipe, _PIPE_BYTES)
-            talking[pipe].sent += said
-            if not said:
-                del talking[pipe]
+            received = os.read(pipe, _PIPE_BYTES)
+            open_pipes[pipe].sent += received
+            if not received:
+                del open_pipes[pipe]
         yield
 
 
@@ -107,4 +107,6 @@ def _value(fork: Fork) -> Any:
     try:
         return pickle.loads(bytes(fork.sent))  # noqa: S301 -- from our own child
     except (EOFError, pickle.UnpicklingError) as error:
-        raise PartFailedError(f"A process of the meter ({fork.pid}) ended before it had said everything.") from error
+        raise PartFailedError(
+            f"Meter process {fork.pid} exited before it sent its whole result; its traceback is above."
+        ) from error

@@ -1,4 +1,4 @@
-"""Where an HTTP/1.1 answer ends, told read by read, and which of its bytes are body.
+"""Where an HTTP/1.1 answer ends, decided read by read, and which of its bytes are body.
 
 Walking through the chunks of a stream costs more than receiving them. While the clock runs, the reads of a chunked body
 are only looked at for the answer's last bytes; `settle` walks through them afterwards, and whoever was taken in by
@@ -45,7 +45,7 @@ class Framing:
         self.segments: list[tuple[int, int]] = []  # body bytes, as ranges of offsets from the answer's first byte
         self.is_complete = False
         self.keeps_alive = False
-        self.broken: str | None = None  # what is not HTTP, in words
+        self.broken: str | None = None  # why this is not HTTP
         self._pending = b""  # bytes that could not be understood yet; nearly always empty
         self._offset = 0  # of the first pending byte
         self._left = 0  # body bytes to come in this chunk, or in this answer
@@ -68,7 +68,7 @@ class Framing:
         return self.settle()
 
     def settle(self) -> bool:
-        """Walk through what was skipped; True if the answer is complete or cannot be HTTP."""
+        """Parse what was skipped; True if the answer is complete or cannot be HTTP."""
         if self._skipped is not None:
             skipped, self._skipped = b"".join(self._skipped), None
             self.is_complete = False
@@ -94,7 +94,7 @@ class Framing:
         self._offset += at
 
     def _complete(self) -> None:
-        """End the answer; bytes nobody asked for make the connection useless."""
+        """End the answer; extra bytes after it mean that the connection cannot be reused."""
         self.is_complete = True
         self.keeps_alive = self.keeps_alive and not self._pending
 
@@ -183,4 +183,4 @@ class Framing:
             self._advance(trailer.end())
             self._complete()
         elif len(self._pending) > HEAD_LIMIT:
-            self.broken = "a trailer without end"
+            self.broken = f"the trailer is longer than {HEAD_LIMIT} bytes"

@@ -1,4 +1,4 @@
-"""How well the meter itself did: its lag behind the kernel, its lateness, its appetite."""
+"""How the meter itself performed: lag behind the kernel, lateness, CPU use."""
 
 import os
 import resource
@@ -16,18 +16,18 @@ SCHEDSTAT = Path("/proc/self/schedstat")
 
 
 @dataclass(frozen=True, slots=True)
-class Appetite:
-    """What this process has used so far; the differences of two are what a stretch of work has cost."""
+class ResourceUsage:
+    """What this process has used so far; subtract two to get the use in between."""
 
     at_s: float
     cpu_s: float
-    waited_s: float | None  # runnable and not running; None where the kernel does not say
-    switches: int  # by its own will: it slept
+    waited_s: float | None  # runnable and not running; None if the kernel does not report it
+    switches: int  # voluntary: it slept
     preemptions: int
 
     @classmethod
-    def now(cls) -> "Appetite":
-        """Read it."""
+    def now(cls) -> "ResourceUsage":
+        """Read the current totals."""
         used = resource.getrusage(resource.RUSAGE_SELF)
         return cls(time.monotonic(), used.ru_utime + used.ru_stime, _waited_s(), used.ru_nvcsw, used.ru_nivcsw)
 
@@ -39,8 +39,8 @@ def _waited_s() -> float | None:
         return None
 
 
-def worker_health(worker: int, before: Appetite, after: Appetite, turns: int) -> dict[str, Any]:
-    """Write what one worker took between two moments, and the cores it might run on."""
+def worker_health(worker: int, before: ResourceUsage, after: ResourceUsage, turns: int) -> dict[str, Any]:
+    """Describe one worker: resources used between two moments, and the cores it may run on."""
     is_known = before.waited_s is not None and after.waited_s is not None
     return {
         "worker": worker,

@@ -1,4 +1,4 @@
-"""Random pictures as data URLs: PNG by the standard library, no two alike."""
+"""Random images as data URLs: PNG written with the standard library, all different."""
 
 import base64
 import hashlib
@@ -6,15 +6,15 @@ import struct
 import zlib
 from collections.abc import Iterator
 
-from meter.asked import BLOCK_PIXELS, Prompts
+from meter.prompt_spec import BLOCK_PIXELS, Prompts
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 RGB, EIGHT_BITS = 2, 8
-AS_IT_IS, AS_ABOVE = b"\0", b"\2"  # a line's filter: its own bytes, or its difference from the line above
+UNFILTERED, UP = b"\0", b"\2"  # PNG line filters 0 (None) and 2 (Up)
 
 
 def image_urls(prompts: Prompts, count: int) -> Iterator[list[str]]:
-    """Give each of `count` prompts its pictures."""
+    """Yield the images of each of `count` prompts."""
     seen: set[bytes] = set()
     number = 0
     for _ in range(count):
@@ -38,7 +38,7 @@ def noise(width: int, height: int, seed: str) -> bytes:
         row = colours[3 * across * block : 3 * across * (block + 1)]
         line = b"".join(row[at : at + 3] * BLOCK_PIXELS for at in range(0, len(row), 3))[: 3 * width]
         repeats = min(BLOCK_PIXELS, height - block * BLOCK_PIXELS) - 1
-        lines += AS_IT_IS + line + (AS_ABOVE + bytes(3 * width)) * repeats
+        lines += UNFILTERED + line + (UP + bytes(3 * width)) * repeats
     header = struct.pack(">IIBBBBB", width, height, EIGHT_BITS, RGB, 0, 0, 0)
     return SIGNATURE + _chunk(b"IHDR", header) + _chunk(b"IDAT", zlib.compress(bytes(lines))) + _chunk(b"IEND", b"")
 

@@ -1,4 +1,4 @@
-"""Which request goes next: the conversation's next turn once the one before it has ended, else a new beginning."""
+"""Which request goes next: the next turn of a conversation whose last turn has ended, else a new conversation."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -8,9 +8,9 @@ from meter.exchange import Exchange
 
 
 class Order:
-    """The requests that may be sent, the turn that has waited longest for a slot before any that begins anew.
+    """The requests that may be sent: first the waiting turns, in order of waiting, then new conversations.
 
-    A slot that ends a turn takes up the next one in the same moment, so each slot goes through its conversation.
+    A slot that ends a turn takes the next one at once, so each slot goes through its conversation.
     """
 
     def __init__(self, exchanges: Sequence[Exchange]) -> None:
@@ -18,15 +18,15 @@ class Order:
         self._next_turns: deque[Exchange] = deque()
 
     def __bool__(self) -> bool:
-        """Say whether there is one."""
+        """Whether a request may be sent."""
         return bool(self._next_turns or self._beginnings)
 
     def take(self) -> Exchange:
-        """Take it out."""
+        """Remove and return the next request."""
         return self._next_turns.popleft() if self._next_turns else self._beginnings.popleft()
 
     def end(self, exchange: Exchange) -> bool:
-        """Let the turn after this one be taken; say whether there is one."""
+        """Make the turn after this one available; return whether there is one."""
         if exchange.next_turn is None:
             return False
         self._next_turns.append(exchange.next_turn)
@@ -34,7 +34,7 @@ class Order:
 
 
 def link_turns(exchanges: Sequence[Exchange]) -> None:
-    """Tell each turn of a conversation which one comes after it; all turns of one stand side by side."""
+    """Link each turn of a conversation to the next one; the turns of one conversation are neighbours."""
     for earlier, later in pairwise(exchanges):
         if later.request.prompt.turn:
             earlier.next_turn = later

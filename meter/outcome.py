@@ -1,4 +1,4 @@
-"""Whether a request succeeded: every mark of success must be there, and a failure has one name."""
+"""Whether a request succeeded: every sign of success must be present, and a failure has one class."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ Verdict = tuple[str, str | None]  # outcome, and for a failure its text
 
 
 def judge(exchange: Exchange, answer: Answer, output_tokens: int, extra_body: dict[str, Any]) -> Verdict:
-    """Name the outcome. What the server said goes before how the connection ended."""
+    """Name the outcome. An error that the server reports has precedence over how the connection ended."""
     status = exchange.framing.status
     if status is not None and status not in _SUCCESS:
         return "http", f"HTTP {status}: {body_excerpt(answer)}"

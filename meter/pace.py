@@ -13,8 +13,8 @@ SPIN_NS = 2_000_000  # open loop: poll() counts in milliseconds, so the last two
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """How things stand at one moment, in numbers."""
+class PaceState:
+    """Requests and connections at one moment."""
 
     now_ns: int
     issued: int
@@ -24,18 +24,18 @@ class Standing:
 
 
 class Pace(Protocol):
-    """The difference between the two kinds of loop."""
+    """What differs between a closed and an open loop."""
 
     most_connections: int  # with so many, none is missing
 
     def due(self, now_ns: int) -> int:
         """Count the requests that may have been sent by now."""
 
-    def missing(self, standing: Standing) -> int:
+    def missing(self, standing: PaceState) -> int:
         """Count the connections to open now."""
 
     def wait_s(self, now_ns: int) -> float:
-        """Say how long the loop may sleep."""
+        """Return how long the loop may sleep."""
 
 
 class ClosedPace:
@@ -49,7 +49,7 @@ class ClosedPace:
         """Every request may go; only slots are scarce."""
         return self._total
 
-    def missing(self, standing: Standing) -> int:
+    def missing(self, standing: PaceState) -> int:
         """Replace lost connections, while there is something to send on them."""
         slots = self.most_connections - standing.connections
         return min(slots, self._total - standing.issued - standing.idle - standing.connecting)
@@ -70,7 +70,7 @@ class OpenPace:
         """Count the requests whose time has come."""
         return bisect_right(self._intended_ns, now_ns)
 
-    def missing(self, standing: Standing) -> int:
+    def missing(self, standing: PaceState) -> int:
         """One connection for each request that is due or soon will be, and has none."""
         soon = bisect_right(self._intended_ns, standing.now_ns + LEAD_NS)
         return soon - standing.issued - standing.idle - standing.connecting

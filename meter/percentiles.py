@@ -1,4 +1,4 @@
-"""The few statistics the meter gives about itself; those of a result are the reader's business."""
+"""The statistics of the meter about itself; those of a result are computed by the reader."""
 
 import math
 from collections.abc import Sequence
@@ -14,6 +14,6 @@ def nearest_rank(values: Sequence[int], share: float) -> int | None:
 
 
 def percentile_ms(values_ns: Sequence[int], share: float) -> float | None:
-    """The same of nanoseconds, in milliseconds."""
+    """Nearest-rank percentile of nanoseconds, in milliseconds."""
     found = nearest_rank(values_ns, share)
     return None if found is None else found / NS_PER_MS

@@ -9,12 +9,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from meter import METER_PLAN_VERSION
-from meter.asked import Prompts, check_room, read_prompts
 from meter.errors import UsageError
+from meter.prompt_spec import Prompts, check_room, read_prompts
 from meter.rules import COUNT, COUNT_OR_0, FLAG, OBJECT, POSITIVE, TEXT, Rule, check, one_of
 
 # The meter writes these body keys itself.
-OURS = frozenset(
+RESERVED = frozenset(
     {"model", "prompt", "messages", "max_tokens", "max_completion_tokens", "stream", "stream_options"},
 )
 
@@ -24,7 +24,7 @@ class Load:
     """How requests are offered: `closed` keeps `concurrency` in flight; the others send at times fixed beforehand.
 
     `constant`, `poisson` and `gamma` offer `rate_per_s`, the last with gaps of this `burstiness` (the shape of their
-    distribution: 1 is Poisson, less comes in bursts, more is more even). `trace` sends at `arrivals_s`.
+    distribution: 1 is Poisson, lower is more bursty, higher is more even). `trace` sends at `arrivals_s`.
     """
 
     kind: str
@@ -76,7 +76,7 @@ def _is_ascending(times: list[Any]) -> bool:
     return all(earlier <= later for earlier, later in pairwise(times))
 
 
-_ARRIVALS = Rule((list,), _is_ascending, "a list of seconds from 0 up, none before the one ahead of it")
+_ARRIVALS = Rule((list,), _is_ascending, "a list of seconds from 0 up, in ascending order")
 _LOADS = {
     "closed": {"concurrency": COUNT},
     "constant": {"rate_per_s": POSITIVE},
@@ -110,12 +110,12 @@ _PLAN = {
     "timeout_s": POSITIVE,
     "workers": COUNT,
     "kernel_stamps": FLAG,
-    "extra_body": Rule((dict,), OURS.isdisjoint, f"an object without the keys {', '.join(sorted(OURS))}"),
+    "extra_body": Rule((dict,), RESERVED.isdisjoint, f"an object without the keys {', '.join(sorted(RESERVED))}"),
 }
 
 
 def _check_turns(plan: Plan) -> None:
-    """A turn waits for the answer to the one before it, so conversations are whole and each has a slot of its own."""
+    """Check that conversations are complete and each has its own slot, as a turn waits for the answer before it."""
     turns = plan.prompts.turns
     if plan.prompts.kind == "multi-turn" and plan.load.concurrency is None:
         raise UsageError(
@@ -130,7 +130,7 @@ def _check_turns(plan: Plan) -> None:
 
 
 def _check_trace(plan: Plan) -> None:
-    """A trace says when each request goes, warm-up included."""
+    """Check that a trace has a time for each request, warm-up included."""
     arrivals_s = plan.load.arrivals_s
     if arrivals_s is not None and len(arrivals_s) != plan.total_count:
         raise UsageError(
@@ -154,7 +154,9 @@ def parse_plan(text: str) -> Plan:
     _check_turns(plan)
     _check_trace(plan)
     if plan.load.concurrency is not None and plan.load.concurrency < plan.workers:
-        raise UsageError(f"The plan's {plan.workers} workers cannot share {plan.load.concurrency} streams.")
+        raise UsageError(
+            f"The plan's {plan.workers} workers cannot share {plan.load.concurrency} streams: use fewer workers."
+        )
     return plan
 
 

@@ -1,4 +1,4 @@
-"""Which sockets are ready: epoll where there is one, `selectors` elsewhere, behind the same few methods."""
+"""Which sockets are ready: epoll if the system has it, else `selectors`, with the same methods."""
 
 import select
 import selectors
@@ -25,11 +25,11 @@ class Poller(Protocol):
         """Wait for at most so long; each ready descriptor comes once, with its mask."""
 
     def close(self) -> None:
-        """Let go of the kernel's object."""
+        """Close the kernel's object."""
 
 
 class SelectorPoller:
-    """The same by the standard library's portable selectors."""
+    """A poller on the standard library's portable selectors."""
 
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()
@@ -52,7 +52,7 @@ class SelectorPoller:
         return [(key.fd, _mask(events)) for key, events in ready]
 
     def close(self) -> None:
-        """Let go of the kernel's object."""
+        """Close the kernel's object."""
         self._selector.close()
 
 

@@ -1,4 +1,4 @@
-"""Requests written out beforehand: head, body and id in one bytes object, so that sending is one call."""
+"""Requests serialized before the load: head, body and id in one bytes object, sent with one call."""
 
 import hashlib
 import json
@@ -49,6 +49,6 @@ def prepare(plan: Plan, host: str, run_id: str) -> list[PreparedRequest]:
         request_id = f"meter-{run_id}-{index:06d}"
         body = _body(plan, prompt)
         payload = _payload(plan, host, request_id, body)
-        asked = replace(prompt, parts={})  # they stand in the payload, in a tenth of the memory
-        requests.append(PreparedRequest(index, phase, request_id, payload, hashlib.sha256(body).hexdigest(), asked))
+        stored = replace(prompt, parts={})  # the payload holds them in a tenth of the memory
+        requests.append(PreparedRequest(index, phase, request_id, payload, hashlib.sha256(body).hexdigest(), stored))
     return requests

@@ -1,4 +1,4 @@
-"""One question before the load: whether the server speaks the OpenAI API, and serves the model."""
+"""A check before the load: the server speaks the OpenAI API and serves the model."""
 
 import http.client
 import json
@@ -12,16 +12,16 @@ PATH = "/v1/models"
 
 
 def check_speaks_openai(plan: Plan) -> None:
-    """Ask for the list of models; raises OutsideWorldError with what came instead, or which models there are."""
+    """Request the list of models; raises OutsideWorldError with the answer, or with the models that are served."""
     status, body = _ask(plan.url)
     try:
         served = [model["id"] for model in json.loads(body)["data"]] if status == http.client.OK else None
     except (ValueError, KeyError, TypeError):
         served = None
     if served is None:
-        said = body[:200].decode(errors="replace").strip()
+        excerpt = body[:200].decode(errors="replace").strip()
         raise OutsideWorldError(
-            f"The server {plan.url} does not speak the OpenAI API: GET {PATH} gave HTTP {status}: {said}"
+            f"The server {plan.url} does not speak the OpenAI API: GET {PATH} returned HTTP {status}: {excerpt}"
         )
     if plan.model not in served:
         raise OutsideWorldError(f"The server {plan.url} does not serve {plan.model!r}; it serves {', '.join(served)}.")

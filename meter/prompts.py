@@ -1,13 +1,13 @@
-"""What each request asks, no two alike, the same for the same seed."""
+"""The prompts of a plan: all different, and the same for the same seed."""
 
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from meter.asked import Prompts
 from meter.images import image_urls
-from meter.sharegpt import Talk, take_talks
+from meter.prompt_spec import Prompts
+from meter.sharegpt import Conversation, select_conversations
 from meter.words import WORDS
 
 Symbols = tuple[int, ...]  # places in the vocabulary: of ids, or of words
@@ -16,7 +16,7 @@ ROLES = ("user", "assistant")  # in turns, as in a chat
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What one request asks; None is what there is not, or what nobody can know without the engine's tokenizer."""
+    """The prompt of one request; None where a field does not apply, or needs the engine's tokenizer."""
 
     parts: dict[str, Any]  # the members of the body that hold it
     prompt_id: str
@@ -33,14 +33,16 @@ def make_prompts(prompts: Prompts, count: int, output_tokens: int) -> list[Promp
     Raises UsageError where a file of conversations is unreadable or too short.
     """
     if prompts.kind == "sharegpt":
-        return [_recorded(prompts, talk, output_tokens) for talk in take_talks(prompts, count)]
+        return [
+            _recorded(prompts, conversation, output_tokens) for conversation in select_conversations(prompts, count)
+        ]
     draw = Drawing(prompts)
     if prompts.kind == "images":
         pictures = image_urls(prompts, count)
         return [_with_images(prompts, draw.distinct(), next(pictures), output_tokens, at) for at in range(count)]
     if prompts.kind == "multi-turn":
-        talks = range(count // prompts.turns)
-        return [prompt for talk in talks for prompt in _conversation(prompts, draw, talk, output_tokens)]
+        numbers = range(count // prompts.turns)
+        return [prompt for number in numbers for prompt in _conversation(prompts, draw, number, output_tokens)]
     return list(_grouped(prompts, draw, count, output_tokens))
 
 
@@ -55,11 +57,11 @@ class Drawing:
         self._seen: set[Symbols] = set()
 
     def any(self, length: int) -> Symbols:
-        """Draw so many symbols."""
+        """Draw `length` symbols."""
         return tuple(int(self._random() * self._symbols) for _ in range(length))
 
     def distinct(self, length: int | None = None) -> Symbols:
-        """Draw symbols that were not drawn before; by default so many as a prompt has of its own."""
+        """Draw symbols that were not drawn before; by default as many as a prompt has outside its prefix."""
         while True:
             drawn = self.any(length or self._own_tokens)
             if drawn not in self._seen:
@@ -68,7 +70,7 @@ class Drawing:
 
 
 def _grouped(prompts: Prompts, draw: Drawing, count: int, output_tokens: int) -> Iterator[Prompt]:
-    """Give the groups their turns one after another, each prompt its group's prefix and a part of its own."""
+    """Yield prompts of each group in turn: the group's prefix and a part of its own."""
     is_exact, has_prefix = prompts.form == "tokens", prompts.prefix_tokens > 0
     prefixes = [draw.distinct(prompts.prefix_tokens) if has_prefix else () for _ in range(prompts.groups)]
     for index in range(count):
@@ -83,33 +85,33 @@ def _grouped(prompts: Prompts, draw: Drawing, count: int, output_tokens: int) ->
         )
 
 
-def _conversation(prompts: Prompts, draw: Drawing, talk: int, output_tokens: int) -> Iterator[Prompt]:
-    """Give the prompts of one conversation, each all that was said before and a new turn.
+def _conversation(prompts: Prompts, draw: Drawing, number: int, output_tokens: int) -> Iterator[Prompt]:
+    """Yield the prompts of one conversation: each holds all earlier turns and a new one.
 
-    What the assistant said is drawn like everything else, in the length that is asked for: prompts are written before
-    the clock starts, so the server's own answers cannot be in them.
+    The assistant's turns are random too, in the requested length: prompts are written before the load starts, so they
+    cannot hold the server's own answers.
     """
     is_exact = prompts.form == "tokens"
-    said: list[Symbols] = []
+    history: list[Symbols] = []
     before = 0  # tokens of the prompt before, all of them at the beginning of this one
     for turn in range(prompts.turns):
-        said.append(draw.any(prompts.input_tokens) if said else draw.distinct())
-        length = sum(map(len, said))
+        history.append(draw.any(prompts.input_tokens) if history else draw.distinct())
+        length = sum(map(len, history))
         yield Prompt(
-            parts=_parts(prompts, said),
-            prompt_id=f"{prompts.seed}.{talk}.{turn}",
+            parts=_parts(prompts, history),
+            prompt_id=f"{prompts.seed}.{number}.{turn}",
             output_tokens=output_tokens,
             tokens=length if is_exact else None,
             cached_tokens=before if is_exact else None,
-            conversation=talk,
+            conversation=number,
             turn=turn,
         )
         before = length
-        said.append(draw.any(output_tokens))
+        history.append(draw.any(output_tokens))
 
 
 def _parts(prompts: Prompts, turns: list[Symbols]) -> dict[str, Any]:
-    """Write the user's and the assistant's turns in the form that the plan asks for."""
+    """Write the turns of user and assistant in the form of the plan."""
     if prompts.form == "chat":
         messages = [{"role": ROLES[at % 2], "content": _words(turn)} for at, turn in enumerate(turns)]
         return {"messages": messages}
@@ -128,8 +130,12 @@ def _with_images(prompts: Prompts, drawn: Symbols, urls: list[str], output_token
     return Prompt(parts, f"{prompts.seed}.{index}", output_tokens, tokens=None, cached_tokens=None)
 
 
-def _recorded(prompts: Prompts, talk: Talk, output_tokens: int) -> Prompt:
+def _recorded(prompts: Prompts, conversation: Conversation, output_tokens: int) -> Prompt:
     is_chat = prompts.form == "chat"
-    parts = {"messages": [{"role": ROLES[0], "content": talk.prompt}]} if is_chat else {"prompt": talk.prompt}
-    wanted = output_tokens if prompts.output == "asked" else min(talk.answer_tokens, output_tokens)
-    return Prompt(parts, talk.talk_id, wanted, tokens=None, cached_tokens=None)
+    parts = (
+        {"messages": [{"role": ROLES[0], "content": conversation.prompt}]}
+        if is_chat
+        else {"prompt": conversation.prompt}
+    )
+    wanted = output_tokens if prompts.output == "asked" else min(conversation.answer_tokens, output_tokens)
+    return Prompt(parts, conversation.conversation_id, wanted, tokens=None, cached_tokens=None)

@@ -1,4 +1,4 @@
-"""Requests as the record tells them: times in nanoseconds since the origin, None for what is missing."""
+"""Requests as written to the record: times in nanoseconds since the origin, None for missing values."""
 
 from array import array
 from collections import Counter
@@ -45,10 +45,10 @@ class Part:
     lags_ns: "array[int]" = field(default_factory=lambda: array("q"))  # kernel to us, of each read with a stamp
     reads: int = 0
     token_events: int = 0
-    merged_late: int = 0  # token events whose own times were lost because we were away
+    merged_late: int = 0  # token events without a time of their own, because the loop was busy
 
     def first(self, count: int) -> "Part":
-        """The same with the rows and events of its first requests only; what is counted of all stays."""
+        """A copy with the rows and events of the first requests only; totals stay."""
         fewer = replace(self, rows=self.rows[:count], events=Events())
         fewer.events.take(self.events, 0, sum(row["event_count"] for row in fewer.rows))
         return fewer
@@ -135,7 +135,7 @@ class Reader:
         return {name: self.origin.since(at_ns) for name, at_ns in moments.items()}
 
     def _lateness(self, exchange: Exchange, answer: Answer, stamps: Sequence[int | None], part: Part) -> Row:
-        """Say how late we were for this answer, and count it for the part."""
+        """Return how late this answer was read, and count it for the part."""
         lags = [
             at - self.origin.monotonic_ns - stamp
             for (at, _ancillary, _data), stamp in zip(exchange.reads, stamps, strict=True)

@@ -17,16 +17,16 @@ SPARE_BYTES = 1 << 16
 
 
 def claim(folder: Path) -> None:
-    """Make the output folder; raises UsageError when it holds anything, since a record is written once."""
+    """Create the output folder; raises UsageError if it is not empty, since a record is written once."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         is_taken = any(folder.iterdir())
     except (FileExistsError, NotADirectoryError) as error:
         raise UsageError(f"The output folder {folder} is not a folder.") from error
     except OSError as error:
-        raise OutsideWorldError(f"The output folder {folder} cannot be made: {error}.") from error
+        raise OutsideWorldError(f"The output folder {folder} cannot be created: {error}.") from error
     if is_taken:
-        raise UsageError(f"The output folder {folder} is not empty; give the name of a new one.")
+        raise UsageError(f"The output folder {folder} is not empty: name a new one.")
 
 
 def write_whole(path: Path, parts: Iterable[bytes]) -> None:
@@ -44,13 +44,13 @@ def write_whole(path: Path, parts: Iterable[bytes]) -> None:
 
 
 def report_bytes(plan: Plan) -> int:
-    """The most that the report of this plan may take on the disk, roughly; a plan that holds a trace is in it again."""
+    """The approximate upper limit of the report's size; it includes the plan, and so its trace."""
     events = plan.output_tokens + OTHER_EVENTS
     return plan.total_count * (ROW_BYTES + events * EVENT_BYTES) + 2 * len(json.dumps(plan.raw)) + SPARE_BYTES
 
 
 def write_report(folder: Path, part: Part, summarise: Callable[[Part], dict[str, Any]]) -> None:
-    """Write the events by column, the requests, then meter.json; who finds that one finds everything.
+    """Write the events by column, the requests, then meter.json, whose presence means the report is complete.
 
     Raises OutsideWorldError where the disk is full or broken; as many of the first requests as fit are then kept, and
     their meter.json says that they are not all.
@@ -71,7 +71,7 @@ def _write(folder: Path, part: Part, summary: dict[str, Any]) -> None:
 
 
 def _write_what_fits(folder: Path, part: Part, summarise: Callable[[Part], dict[str, Any]], text: str) -> int:
-    """Try with half of the requests, then half of these; gives how many were kept."""
+    """Try again with half of the requests, then half of those; return how many were kept."""
     count = len(part.rows) // 2
     while count:
         fewer = part.first(count)
@@ -85,7 +85,7 @@ def _write_what_fits(folder: Path, part: Part, summarise: Callable[[Part], dict[
 
 
 def write_progress(folder: Path, done: int, planned: int) -> None:
-    """Say how far the run is, where the disk still takes it; a run does not end for want of its progress."""
+    """Write how far the run is; ignore a full disk, as progress is not worth failing a run."""
     beside = folder / ".progress.json.partial"
     with contextlib.suppress(OSError):
         beside.write_text(f'{{"done":{done},"planned":{planned}}}\n', encoding="utf-8")

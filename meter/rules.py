@@ -1,4 +1,4 @@
-"""What a key of the plan may hold, and the one sentence for each way of being wrong."""
+"""What each key of the plan may hold, and the error for each kind of mistake."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -24,7 +24,7 @@ def one_of(*values: object, is_optional: bool = False) -> Rule:
     return Rule((str, int), lambda value: value in values, want, is_optional)
 
 
-TEXT = Rule((str,), bool, "a text that is not empty")
+TEXT = Rule((str,), bool, "a string that is not empty")
 COUNT = Rule((int,), lambda value: value >= 1, "a whole number of 1 or more")
 COUNT_OR_0 = Rule((int,), lambda value: value >= 0, "a whole number of 0 or more")
 POSITIVE = Rule((int, float), lambda value: 0 < value < float("inf"), "a number above 0")
@@ -37,9 +37,11 @@ def check(rules: Mapping[str, Rule], found: Mapping[str, Any], where: str) -> No
     missing = [key for key, rule in rules.items() if key not in found and not rule.is_optional]
     unknown = [key for key in found if key not in rules]
     if missing:
-        raise UsageError(f"The plan lacks the key {where}{missing[0]}.")
+        raise UsageError(f"The plan has no key {where}{missing[0]}: add it.")
     if unknown:
-        raise UsageError(f"The plan has an unknown key {where}{unknown[0]}; known are {', '.join(sorted(rules))}.")
+        raise UsageError(
+            f"The plan has an unknown key {where}{unknown[0]}; the known keys are {', '.join(sorted(rules))}."
+        )
     for key, value in found.items():
         _check_value(rules[key], value, f"{where}{key}")
 

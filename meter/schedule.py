@@ -1,4 +1,4 @@
-"""When an open loop means to send: arrival times fixed before the first request."""
+"""Arrival times of an open loop, fixed before the first request."""
 
 import math
 import random
@@ -29,7 +29,7 @@ def arrivals_ns(load: Load, count: int, seed: int) -> list[int]:
 
 
 def _exponential(draw: Callable[[], float]) -> float:
-    """A gap of mean 1 between events that know nothing of each other."""
+    """A gap of mean 1 between independent events (exponential)."""
     return -math.log(1.0 - draw())
 
 

@@ -1,4 +1,4 @@
-"""Recorded conversations in the ShareGPT shape: the first thing a person said, and how long the answer was.
+"""Recorded conversations in the ShareGPT format: the first prompt of the user, and the length of the answer.
 
 A file is JSON, one list of conversations, or JSONL, one in each line. A conversation is an object with an `id`, if it
 has one, and `conversations`, a list of turns with `from` (human or user; gpt or assistant) and `value`.
@@ -12,18 +12,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from meter.asked import Prompts
 from meter.errors import UsageError
+from meter.prompt_spec import Prompts
 
 BYTES_PER_TOKEN = 4  # the usual guess for text without a tokenizer at hand
 PERSON, MACHINE = {"human", "user"}, {"gpt", "assistant"}
 
 
 @dataclass(frozen=True, slots=True)
-class Talk:
+class Conversation:
     """The beginning of one conversation."""
 
-    talk_id: str  # its own id, else its line in the file
+    conversation_id: str  # its own id, else its line in the file
     prompt: str
     answer: str
 
@@ -43,8 +43,8 @@ def _about(text: str) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Take:
-    """Which conversations of a file are one run's: every `shares`-th of a drawn order, where short enough."""
+class Selection:
+    """Which conversations of a file one run takes: every `shares`-th of a random order, if short enough."""
 
     longest_tokens: int
     order_seed: int
@@ -52,11 +52,11 @@ class Take:
     shares: int = 1
     may_repeat: bool = False
 
-    def of(self, talks: Sequence[Talk], count: int, where: str) -> list[Talk]:
-        """Take `count` of them; raises UsageError where there are too few, unless they may repeat."""
+    def apply(self, conversations: Sequence[Conversation], count: int, where: str) -> list[Conversation]:
+        """Take `count` of them; raises UsageError if there are too few and they may not repeat."""
         draw = random.Random(f"conversations {self.order_seed}").random  # noqa: S311 -- load, not secrets
-        order = sorted(range(len(talks)), key=lambda _place: draw())[self.share :: self.shares]
-        ours = [talks[place] for place in order if talks[place].prompt_tokens <= self.longest_tokens]
+        order = sorted(range(len(conversations)), key=lambda _place: draw())[self.share :: self.shares]
+        ours = [conversations[place] for place in order if conversations[place].prompt_tokens <= self.longest_tokens]
         if not ours or (len(ours) < count and not self.may_repeat):
             share = f" in share {self.share} of {self.shares}" if self.shares > 1 else ""
             raise UsageError(
@@ -66,15 +66,15 @@ class Take:
         return [ours[place % len(ours)] for place in range(count)]
 
 
-def take_talks(prompts: Prompts, count: int) -> list[Talk]:
-    """Take this run's conversations from the plan's file; raises UsageError where that is unreadable or too short."""
+def select_conversations(prompts: Prompts, count: int) -> list[Conversation]:
+    """Select this run's conversations from the plan's file; raises UsageError if it is unreadable or too short."""
     path = Path(prompts.path)
     content = _read(path)
     if prompts.sha256 not in (None, hashlib.sha256(content).hexdigest()):
-        raise UsageError(f"{path} is not the file that the plan was made for: its SHA-256 is another.")
+        raise UsageError(f"{path}: SHA-256 mismatch with the plan: expected {prompts.sha256}.")
     seed = prompts.seed if prompts.order_seed is None else prompts.order_seed
-    take = Take(prompts.input_tokens, seed, prompts.share, prompts.shares, prompts.repeat)
-    return take.of(distinct(read_talks(content, str(path))), count, str(path))
+    selection = Selection(prompts.input_tokens, seed, prompts.share, prompts.shares, prompts.repeat)
+    return selection.apply(distinct(read_conversations(content, str(path))), count, str(path))
 
 
 def _read(path: Path) -> bytes:
@@ -84,16 +84,16 @@ def _read(path: Path) -> bytes:
         raise UsageError(f"The conversations {path} cannot be read: {error}.") from error
 
 
-def distinct(talks: Iterator[Talk]) -> list[Talk]:
+def distinct(conversations: Iterator[Conversation]) -> list[Conversation]:
     """Keep those that begin with a person's prompt, each prompt once."""
-    kept: dict[str, Talk] = {}
-    for talk in talks:
-        if talk.prompt.strip():
-            kept.setdefault(talk.prompt, talk)
+    kept: dict[str, Conversation] = {}
+    for conversation in conversations:
+        if conversation.prompt.strip():
+            kept.setdefault(conversation.prompt, conversation)
     return list(kept.values())
 
 
-def read_talks(content: bytes, where: str) -> Iterator[Talk]:
+def read_conversations(content: bytes, where: str) -> Iterator[Conversation]:
     """Read each conversation of a file; raises UsageError with file and line where one is not what it should be."""
     try:
         text = content.decode("utf-8-sig")
@@ -102,7 +102,7 @@ def read_talks(content: bytes, where: str) -> Iterator[Talk]:
         raise UsageError(f"{where}:{line}: not UTF-8.") from error
     rows = _json_rows(text, where) if text.lstrip().startswith("[") else _jsonl_rows(text, where)
     for line, row in rows:
-        yield _talk(row, line, where)
+        yield _conversation(row, line, where)
 
 
 def _jsonl_rows(text: str, where: str) -> Iterator[tuple[int, Any]]:
@@ -136,13 +136,13 @@ def _past(text: str, position: int, characters: str) -> int:
     return position
 
 
-def _talk(row: Any, line: int, where: str) -> Talk:
+def _conversation(row: Any, line: int, where: str) -> Conversation:
     turns = row.get("conversations") if isinstance(row, dict) else None
     if not isinstance(turns, list):
-        raise UsageError(f'{where}:{line}: no conversation: an object with a list "conversations" is wanted.')
+        raise UsageError(f'{where}:{line}: not a conversation: an object with a list "conversations" is required.')
     for turn in turns:
         if not (isinstance(turn, dict) and isinstance(turn.get("from"), str) and isinstance(turn.get("value"), str)):
             raise UsageError(f'{where}:{line}: a turn needs the texts "from" and "value".')
     first = next((at for at, turn in enumerate(turns) if turn["from"] in PERSON), len(turns))
     reply = turns[first + 1]["value"] if first + 1 < len(turns) and turns[first + 1]["from"] in MACHINE else ""
-    return Talk(str(row.get("id", line)), turns[first]["value"] if first < len(turns) else "", reply)
+    return Conversation(str(row.get("id", line)), turns[first]["value"] if first < len(turns) else "", reply)

@@ -1,4 +1,4 @@
-"""What came back, read after the clock has stopped: events, tokens, and the time of each."""
+"""Answers parsed after the load: events, tokens, and the time of each."""
 
 import hashlib
 import json
@@ -26,12 +26,12 @@ class Event:
 
 @dataclass(slots=True)
 class Answer:
-    """One answer in parts; None is what was not there."""
+    """One answer in parts; None for what was missing."""
 
     headers_at_ns: int | None = None
     body: bytes = b""
     events: list[Event] = field(default_factory=list)
-    tokens_by: str | None = None  # how tokens were told: "ids", "usage" (running counts), or "events" (one an event)
+    tokens_by: str | None = None  # how tokens were counted: "ids", "usage" (running counts), or "events" (one an event)
     text: str = ""  # of every channel
     finish_reason: str | None = None
     stop_reason: str | int | None = None
@@ -39,12 +39,12 @@ class Answer:
     server_metrics: dict[str, Any] | None = None  # the server's own times of this request
     response_id: str | None = None
     error: str | None = None  # an error object inside a 2xx answer
-    unreadable: str | None = None  # the first event that is not what it should be
+    unreadable: str | None = None  # the first event that cannot be parsed
     is_done: bool = False  # [DONE] was seen
 
     @property
     def token_events(self) -> list[Event]:
-        """The events that brought tokens, of whatever channel."""
+        """The events with tokens, of any channel."""
         return [event for event in self.events if event.tokens]
 
     @property
@@ -54,7 +54,7 @@ class Answer:
 
     @property
     def cached_tokens(self) -> int | None:
-        """How much of the prompt the server took from its prefix cache; None when it does not say."""
+        """How much of the prompt the server took from its prefix cache; None if it does not report it."""
         details = (self.usage or {}).get("prompt_tokens_details")
         return _count(details, "cached_tokens")
 
@@ -65,7 +65,7 @@ def _count(counts: object, key: str) -> int | None:
 
 
 def usage_count(answer: Answer, key: str) -> int | None:
-    """Read one of the server's own counts; None when it did not give it."""
+    """Read one of the server's own counts; None if it did not report it."""
     return _count(answer.usage, key)
 
 
@@ -86,7 +86,7 @@ def split_events(body: bytes) -> Iterator[tuple[int, bytes | None]]:
 
 
 def read_answer(exchange: Exchange) -> Answer:
-    """Settle and parse one answer; never raises, what cannot be read is noted in the answer."""
+    """Parse one answer; never raises: what cannot be parsed is recorded in the answer."""
     answer = Answer()
     exchange.settle()
     framing = exchange.framing
@@ -108,7 +108,7 @@ def read_answer(exchange: Exchange) -> Answer:
 
 
 def _take_plain_body(answer: Answer) -> None:
-    """Look for an error object in a body that is no event stream."""
+    """Find an error object in a body that is not an event stream."""
     try:
         whole = json.loads(answer.body)
     except ValueError:
@@ -118,7 +118,7 @@ def _take_plain_body(answer: Answer) -> None:
 
 
 def _take_event(answer: Answer, data: bytes) -> tuple[str, int]:
-    """Take in one event; gives its kind and its tokens."""
+    """Add one event; return its kind and its tokens."""
     if data.strip() == b"[DONE]":
         answer.is_done = True
         return "done", 0
@@ -151,7 +151,7 @@ def _take_chunk(answer: Answer, chunk: dict[str, Any]) -> tuple[str, int]:
 
 
 def _take_choice(answer: Answer, choice: dict[str, Any]) -> tuple[str, int]:
-    """Take in what one choice adds; completions say it in the choice, chats in its delta."""
+    """Add the content of one choice; completions have it in the choice, chats in its delta."""
     said = choice.get("delta", choice)
     text, thought = (
         said.get("text") or said.get("content") or "",

@@ -21,11 +21,11 @@ class Window:
     rule: str = RULE
 
     def describe(self) -> dict[str, Any]:
-        """Write it for meter.json."""
+        """Return the window as meter.json holds it."""
         return asdict(self)
 
     def name(self, row: dict[str, Any]) -> str | None:
-        """Say where a request stands: sent before the window, ended in it, or still going on when it closed."""
+        """Place a request: "ramp" if sent before the window, "steady" if ended in it, else "drain"."""
         if row["phase"] != "measured" or row["send_start_ns"] is None:
             return None
         if row["send_start_ns"] < self.begin_ns:

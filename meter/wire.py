@@ -1,7 +1,7 @@
-"""The hot loop: wait, stamp, store, hand the slot over. Nothing is parsed, printed or collected here.
+"""The hot loop: wait, stamp, store, give the slot to the next request. Nothing is parsed or printed here.
 
-A slot goes to the next request in the same turn, and before any other socket is served, so that the number in
-flight does not sag; see docs/reference/meter.md for what each time means.
+A slot goes to the next request in the same turn, before any other socket is served, so that the number in flight
+stays constant; docs/reference/meter.md defines each time.
 """
 
 import contextlib
@@ -18,12 +18,12 @@ from meter.clock import Ancillary
 from meter.connection import ANCILLARY_BYTES, READ_BYTES, Endpoint, open_starting, open_waiting
 from meter.exchange import Connection, Exchange, class_of_loss
 from meter.order import Order
-from meter.pace import Pace, Standing
+from meter.pace import Pace, PaceState
 from meter.poller import MOST_EVENTS, READABLE, WRITABLE, Poller, open_poller
 from meter.turns import Turns
 
 PROGRESS_NS = 1_000_000_000
-LOOK_NS = 5_000_000
+CHECK_NS = 5_000_000
 NO_ANCILLARY: Ancillary = []
 
 
@@ -41,8 +41,8 @@ class Wire:
     ended: int = 0
     _due: int = 0
     _opened: int = 0
-    _told_ns: int = 0
-    _look_ns: int = 0
+    _reported_ns: int = 0
+    _checked_ns: int = 0
     _failed_spare_at: int | None = None  # how many requests were due when a spare connection was refused
     turns: Turns = field(default_factory=Turns)
     _free_slots: deque[int] = field(default_factory=deque)  # since when, the longest free first
@@ -58,11 +58,11 @@ class Wire:
         self._order = Order(self.exchanges)
 
     def connect_first(self, count: int) -> None:
-        """Open so many connections and wait for them; raises OutsideWorldError when nobody answers."""
+        """Open so many connections and wait for them; raises OutsideWorldError if the server does not answer."""
         for _ in range(count):
             began_ns = monotonic_ns()
             connection = self._adopt(open_waiting(self.endpoint), began_ns, is_connecting=False)
-            self._stand(connection)
+            self._mark_connected(connection)
             self._idle.append(connection)
 
     def run(self) -> None:
@@ -83,7 +83,7 @@ class Wire:
                 called_ns = self._turn(monotonic_ns())
         finally:
             self._abandon()
-            self.board.tell(self.worker, self.ended)
+            self.board.report_ended(self.worker, self.ended)
 
     def _serve(self, connection: Connection, mask: int) -> None:
         if connection.is_connecting:
@@ -114,7 +114,7 @@ class Wire:
             self._answered(connection, exchange, now)
 
     def _answered(self, connection: Connection, exchange: Exchange, now: int) -> None:
-        """Hand the slot over, if the connection can carry another request."""
+        """Give the slot to the next request, if the connection can carry another one."""
         framing = exchange.framing
         if framing.broken is not None:
             exchange.fail("parse", framing.broken)
@@ -130,7 +130,7 @@ class Wire:
         return self.issued < self._due and bool(self._order)
 
     def _take(self) -> Exchange:
-        """Take the next request, and note since when its slot was free."""
+        """Take the next request, and record since when its slot was free."""
         exchange = self._order.take()
         self.issued += 1
         if exchange.intended_ns is None and self._free_slots:
@@ -190,26 +190,26 @@ class Wire:
             self._poller.modify(connection.fd, READABLE)
 
     def _turn(self, now: int) -> int:
-        """Do what time asks for: send what is due, open what will be needed. Gives `now` back."""
+        """Send what is due and open the connections that will be needed. Returns `now`."""
         self._due = self.pace.due(now)
         while self._idle and self._may_issue():
             self._issue(self._idle.pop())
         if self.issued < len(self.exchanges) and len(self._connections) < self.pace.most_connections:
             self._open_missing(now)
-        if now >= self._look_ns:
-            self._look_ns = now + LOOK_NS
-            self._look(now)
+        if now >= self._checked_ns:
+            self._checked_ns = now + CHECK_NS
+            self._check_timeouts(now)
         return now
 
-    def _look(self, now: int) -> None:
-        """Do what need not be done in every turn: give up what is late, and say how far we are."""
+    def _check_timeouts(self, now: int) -> None:
+        """Do what need not be done in every turn: time out late requests, and report progress."""
         while self._started and self._is_over(self._started[0], now):
             self._started.popleft()
         for connection in [late for late in self._connecting.values() if now - late.opened_ns > self.timeout_ns]:
             self._refused(connection, now, "no connection in time")
-        if now - self._told_ns >= PROGRESS_NS:
-            self._told_ns = now
-            self.board.tell(self.worker, self.ended)
+        if now - self._reported_ns >= PROGRESS_NS:
+            self._reported_ns = now
+            self.board.report_ended(self.worker, self.ended)
             if self.board.is_orphan:
                 self.board.stop(signal.SIGTERM)
 
@@ -217,13 +217,13 @@ class Wire:
         """Whether the oldest request has ended; makes it end if its time is up."""
         connection, exchange = started
         if exchange.ended_ns is None and now - (exchange.send_start_ns or now) >= self.timeout_ns:
-            exchange.fail("timeout", f"no whole answer within {self.timeout_ns / 1e9:g} s")
+            exchange.fail("timeout", f"no complete answer within {self.timeout_ns / 1e9:g} s")
             self._end(connection, exchange, now)
             self._drop(connection)
         return exchange.ended_ns is not None
 
     def _open_missing(self, now: int) -> None:
-        standing = Standing(now, self.issued, len(self._connections), len(self._idle), len(self._connecting))
+        standing = PaceState(now, self.issued, len(self._connections), len(self._idle), len(self._connecting))
         for _ in range(self.pace.missing(standing)):
             if self._failed_spare_at == self._due:
                 return  # refused before anything needed it; the next request that falls due tries again
@@ -235,8 +235,8 @@ class Wire:
                 connection = self._adopt(sock, monotonic_ns(), is_connecting=True)
                 self._connecting[connection.fd] = connection
 
-    def _stand(self, connection: Connection) -> None:
-        """Note that a connection stands."""
+    def _mark_connected(self, connection: Connection) -> None:
+        """Record that a connection is established."""
         connection.is_connecting = False
         connection.connected_ns, connection.port = monotonic_ns(), connection.socket.getsockname()[1]
 
@@ -253,7 +253,7 @@ class Wire:
             self._refused(connection, monotonic_ns(), os.strerror(code))
             return
         del self._connecting[connection.fd]
-        self._stand(connection)
+        self._mark_connected(connection)
         self._poller.modify(connection.fd, READABLE)
         if self._may_issue():
             self._issue(connection)
@@ -265,7 +265,7 @@ class Wire:
         self._cannot_connect(now, text)
 
     def _cannot_connect(self, now: int, text: str) -> None:
-        """Let the next due request fail for want of a connection; with none due, try again later."""
+        """Fail the next due request with the connection error; if none is due, try again later."""
         if not self._may_issue():
             self._failed_spare_at = self._due
             return
@@ -275,7 +275,7 @@ class Wire:
         self._free_slots.append(now)
 
     def _drop(self, connection: Connection) -> None:
-        """Close a connection and forget it everywhere."""
+        """Close a connection and remove it everywhere."""
         self._poller.unregister(connection.fd)
         del self._connections[connection.fd]
         self._connecting.pop(connection.fd, None)

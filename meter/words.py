@@ -1,4 +1,4 @@
-"""Common words, for prompts as text: without a tokenizer at hand, about one token each in most vocabularies."""
+"""Common words for text prompts: about one token each in most vocabularies."""
 
 _TEXT = """\
 about act add after again air also always an and answer any are as ask at back be been before between big book both

@@ -16,7 +16,7 @@ from bench.suite.parse import line_of
 from bench.suite.suite import ScenarioEntry, Suite
 from bench.suite.trace import read_arrivals
 from meter.errors import UsageError
-from meter.sharegpt import Take, distinct, read_talks
+from meter.sharegpt import Selection, distinct, read_conversations
 
 
 def find_inputs(suite: Suite, path: Path, text: str) -> Suite:
@@ -64,23 +64,23 @@ def _decoded(content: bytes, file: Path) -> str:
 
 def require_conversations(night: NightRecord) -> None:
     """Raise SuiteError where a file of conversations is unreadable or too short for the runs of this night."""
-    talks: dict[str, Any] = {}
+    conversations: dict[str, Any] = {}
     for run in night.runs:
         work, file = run.scenario.workload, run.scenario.workload.prompts.file
         if file is not None:
             try:
-                if file not in talks:
-                    talks[file] = distinct(read_talks(_open(Path(file), None, file)[1], file))
-                _take(night, run).of(talks[file], work.total_count, file)
+                if file not in conversations:
+                    conversations[file] = distinct(read_conversations(_open(Path(file), None, file)[1], file))
+                _selection(night, run).apply(conversations[file], work.total_count, file)
             except UsageError as error:
                 hint = "shorten the night, or say prompts.repeat or prompts.seed"
                 raise SuiteError(f"scenario {run.scenario.name!r}, repeat {run.repeat}: {error} ({hint})") from error
 
 
-def _take(night: NightRecord, run: PlannedRun) -> Take:
+def _selection(night: NightRecord, run: PlannedRun) -> Selection:
     share = conversation_share(night, run)
     prompts = run.scenario.workload.prompts
-    return Take(run.scenario.workload.isl, share.order_seed, share.share, share.shares, prompts.repeat)
+    return Selection(run.scenario.workload.isl, share.order_seed, share.share, share.shares, prompts.repeat)
 
 
 def files_of(run: PlannedRun) -> Iterator[tuple[Path, str]]:

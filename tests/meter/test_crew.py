@@ -98,7 +98,7 @@ def break_down(_number: int) -> None:
 def test_a_part_that_dies_is_an_error_and_leaves_no_process(task: Callable[[int], None]) -> None:
     forks = fork_each(2, task)
 
-    with pytest.raises(PartFailedError, match="ended before it had said everything"):
+    with pytest.raises(PartFailedError, match="exited before it sent its whole result"):
         gather(forks)
 
     for fork in forks:
@@ -112,8 +112,8 @@ def test_the_board_keeps_the_first_reason_to_stop_and_adds_up_what_has_ended() -
     board.stop(signal.SIGTERM)
     board.stop(signal.SIGINT)
     board.ready(1)
-    board.tell(0, 4)
-    board.tell(1, 5)
+    board.report_ended(0, 4)
+    board.report_ended(1, 5)
 
     assert (board.stopped_by, board.ended, board.is_ready) == (signal.SIGTERM, 9, False)
     board.ready(0)

@@ -262,7 +262,7 @@ def test_a_broken_chunk_is_named_even_where_time_ran_out_first() -> None:
     exchange.framing = after_first_chunk()
 
     assert not exchange.framing.feed(b"garbage" * 9)
-    exchange.fail("timeout", "no whole answer within 1 s")
+    exchange.fail("timeout", "no complete answer within 1 s")
     exchange.settle()
 
     assert exchange.failure == "parse"

@@ -23,7 +23,7 @@ from meter.clock import Offset
 from meter.connection import Endpoint, why_not
 from meter.drive import Course
 from meter.errors import OutsideWorldError
-from meter.limits import check_disk, check_ports, make_room
+from meter.limits import check_disk, check_ports, raise_open_files
 from meter.plan import parse_plan
 from meter.record import Part
 from meter.report import report_bytes, write_report
@@ -54,8 +54,8 @@ def http(status: str, body: str) -> bytes:
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (http("404 Not Found", "nothing here"), "does not speak the OpenAI API: GET /v1/models gave HTTP 404"),
-        (http("200 OK", "<html>welcome</html>"), "gave HTTP 200: <html>welcome</html>"),
+        (http("404 Not Found", "nothing here"), "does not speak the OpenAI API: GET /v1/models returned HTTP 404"),
+        (http("200 OK", "<html>welcome</html>"), "returned HTTP 200: <html>welcome</html>"),
         (http("200 OK", '{"data": [{"id": "large"}]}'), "does not serve 'small'; it serves large"),
         (b"SSH-2.0-OpenSSH_9.2\r\n", "does not speak HTTP"),
         (b"", "does not speak HTTP"),
@@ -93,7 +93,7 @@ def test_where_ports_are_not_known_nothing_is_refused(tmp_path: Path) -> None:
 def test_a_connection_without_a_local_port_says_so() -> None:
     endpoint = Endpoint("http://127.0.0.1:9", socket.AF_INET, ("127.0.0.1", 9), is_stamped=False)
 
-    assert why_not(endpoint, OSError(errno.EADDRNOTAVAIL, "x")).startswith("No local port is left")
+    assert why_not(endpoint, OSError(errno.EADDRNOTAVAIL, "x")).startswith("No local port is free")
     assert "does not answer" in why_not(endpoint, OSError(errno.ECONNREFUSED, "x"))
 
 
@@ -116,7 +116,7 @@ def exit_by(code: Callable[[], None]) -> None:
 
 def low_limit(streams: int, *, needs_all: bool) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (64, 200))
-    make_room(streams, needs_all=needs_all)
+    raise_open_files(streams, needs_all=needs_all)
     assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == 200
 
 
@@ -130,7 +130,7 @@ def test_an_open_loop_takes_as_many_files_as_there_are() -> None:
 
 
 def test_a_report_that_may_not_fit_is_refused_before_the_load(tmp_path: Path) -> None:
-    with pytest.raises(OutsideWorldError, match=r"may take .* MB; the disk of .* has"):
+    with pytest.raises(OutsideWorldError, match=r"may need .* MB; the disk of .* has"):
         check_disk(tmp_path, 1 << 62)
 
 

@@ -28,9 +28,9 @@ from tests.meter.conftest import PLAN, RunMeter, make_plan
         ({"load": []}, "load must be an object"),
         ({"load": {"kind": "burst"}}, "load"),
         ({"load": {"kind": "closed", "concurrency": 0}}, "load.concurrency must be"),
-        ({"load": {"kind": "closed", "rate_per_s": 1}}, "lacks the key load.concurrency"),
+        ({"load": {"kind": "closed", "rate_per_s": 1}}, "has no key load.concurrency"),
         ({"load": {"kind": "poisson", "rate_per_s": 1, "concurrency": 2}}, "unknown key load.concurrency"),
-        ({"load": {"kind": "gamma", "rate_per_s": 1}}, "lacks the key load.burstiness"),
+        ({"load": {"kind": "gamma", "rate_per_s": 1}}, "has no key load.burstiness"),
         ({"load": {"kind": "gamma", "rate_per_s": 1, "burstiness": 0}}, "load.burstiness must be a number above 0"),
         ({"load": {"kind": "poisson", "rate_per_s": 1, "burstiness": 2}}, "unknown key load.burstiness"),
         ({"load": {"kind": "trace", "arrivals_s": [0.0, 1.0]}}, "has 2 times for 6 requests"),
@@ -55,7 +55,7 @@ def test_a_wrong_plan_is_refused_by_name(changes: dict[str, object], words: str)
 def test_every_key_is_required(key: str) -> None:
     plan = {name: value for name, value in PLAN.items() if name != key}
 
-    with pytest.raises(UsageError, match=f"lacks the key {key}"):
+    with pytest.raises(UsageError, match=f"has no key {key}"):
         parse_plan(json.dumps(plan))
 
 

@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from meter.asked import Prompts
 from meter.errors import UsageError
 from meter.images import image_urls, noise
 from meter.plan import parse_plan
 from meter.prepare import prepare
+from meter.prompt_spec import Prompts
 from meter.prompts import Prompt, make_prompts
 from meter.words import WORDS
 from tests.meter.conftest import PLAN, RunMeter, StartTruth, make_plan
@@ -51,24 +51,24 @@ def _text_of(prompt: Prompt) -> str:
         ({**PLAN["prompts"], "token_low": 20_000}, "token_high must be above"),
         ({**PLAN["prompts"], "token_high": 265}, "only 1 exist"),
         ({**PLAN["prompts"], "kind": "rand"}, "prompts.kind must be"),
-        ({"input_tokens": 16}, "lacks the key prompts.kind"),
+        ({"input_tokens": 16}, "has no key prompts.kind"),
         ({**PLAN["prompts"], "form": "xml"}, 'prompts.form must be "tokens" or "text" or "chat", not "xml"'),
         ({**PLAN["prompts"], "form": "text"}, "unknown key prompts.token_low"),
         ({**PLAN["prompts"], "groups": 2}, "unknown key prompts.groups"),
         ({**TEXT, "input_tokens": 0}, "prompts.input_tokens must be a whole number of 1 or more"),
-        ({**TEXT, "kind": "shared-prefix", "groups": 2}, "lacks the key prompts.prefix_tokens"),
+        ({**TEXT, "kind": "shared-prefix", "groups": 2}, "has no key prompts.prefix_tokens"),
         ({**TEXT, "kind": "shared-prefix", "groups": 2, "prefix_tokens": 16}, "prefix_tokens must be below"),
         ({**TEXT, "kind": "shared-prefix", "groups": 257, "prefix_tokens": 1}, "257 distinct prefixes, but only 256"),
-        ({**PLAN["prompts"], "kind": "multi-turn"}, "lacks the key prompts.turns"),
+        ({**PLAN["prompts"], "kind": "multi-turn"}, "has no key prompts.turns"),
         ({**PLAN["prompts"], "kind": "multi-turn", "turns": 4}, "must be multiples of prompts.turns (4)"),
         ({**PLAN["prompts"], "kind": "multi-turn", "turns": 6}, "1 conversations cannot keep 2 requests in flight"),
         ({**TEXT, "kind": "images", "width": 8, "height": 8, "images": 1}, 'prompts.form must be "chat"'),
-        ({**TEXT, "kind": "images", "form": "chat", "width": 8, "height": 8}, "lacks the key prompts.images"),
+        ({**TEXT, "kind": "images", "form": "chat", "width": 8, "height": 8}, "has no key prompts.images"),
         (
             {**TEXT, "kind": "images", "form": "chat", "width": 1, "height": 1, "images": 1 << 24},
             "distinct images, but only",
         ),
-        ({**TEXT, "kind": "sharegpt"}, "lacks the key prompts.path"),
+        ({**TEXT, "kind": "sharegpt"}, "has no key prompts.path"),
         ({**TEXT, "kind": "sharegpt", "path": "x", "sha256": "abc"}, "prompts.sha256 must be a SHA-256"),
         ({**TEXT, "kind": "sharegpt", "path": "x", "share": 2, "shares": 2}, "prompts.share must be below"),
         ({**TEXT, "kind": "sharegpt", "path": "x", "repeat": 1}, "prompts.repeat must be true or false"),
@@ -329,7 +329,7 @@ def test_too_few_conversations_are_refused_unless_they_may_repeat(talks: Path) -
 
 
 def test_another_file_than_the_planned_one_is_refused(talks: Path) -> None:
-    with pytest.raises(UsageError, match="is not the file that the plan was made for"):
+    with pytest.raises(UsageError, match="SHA-256 mismatch with the plan"):
         make_prompts(_recorded(talks, sha256="0" * 64), 1, 8)
 
 
@@ -337,9 +337,9 @@ def test_another_file_than_the_planned_one_is_refused(talks: Path) -> None:
     ("content", "words"),
     [
         ('{"conversations": []}\n{oops\n', "talks:2: not JSON"),
-        ('{"conversations": []}\n\n[1]\n', "talks:3: no conversation"),
+        ('{"conversations": []}\n\n[1]\n', "talks:3: not a conversation"),
         ('{"conversations": []}\n{"conversations": [{"from": "human"}]}\n', 'talks:2: a turn needs the texts "from"'),
-        ('[{"conversations": []},\n\n{"conversations": 3}]', "talks:3: no conversation"),
+        ('[{"conversations": []},\n\n{"conversations": 3}]', "talks:3: not a conversation"),
         ('[{"conversations": []},\n{"conversations": []', "talks:2: not JSON"),
         ('[\n{"conversations": []}', "talks:2: not JSON"),
         (b'{"conversations": []}\n\xff\n', "talks:2: not UTF-8"),

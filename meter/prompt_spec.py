@@ -1,4 +1,4 @@
-"""The plan's `prompts`: which kinds there are, and what each of them needs."""
+"""The plan's `prompts` object: the kinds of prompts and the keys of each kind."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,14 +10,14 @@ from meter.words import WORDS
 FORMS = ("tokens", "text", "chat")
 BLOCK_PIXELS = 8  # an image's noise comes in squares of one colour: it still compresses, and is never the same
 SHA256_LENGTH = 64
-MANY = 64  # from so many tokens on the number of different prompts is past counting
+MANY = 64  # from this many tokens on, the number of different prompts is large enough not to be computed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompts:
-    """What to ask. `form` says how a prompt is sent: as token ids, as text, or as chat messages.
+    """Which prompts to send. `form` is how: as token ids, as text, or as chat messages.
 
-    A kind that does not know a field has its neutral value: a random prompt is one of one turn and without a prefix.
+    A field that a kind does not use has a neutral value: a random prompt has one turn and no prefix.
     """
 
     kind: str
@@ -26,7 +26,7 @@ class Prompts:
     form: str = "tokens"
     token_low: int = 0  # token_low <= id < token_high
     token_high: int = 0
-    groups: int = 1  # so many different prefixes
+    groups: int = 1  # number of different prefixes
     prefix_tokens: int = 0  # the part of input_tokens that a group shares
     turns: int = 1  # of the person, in each conversation
     width: int = 0  # pixels
@@ -35,8 +35,8 @@ class Prompts:
     path: str = ""  # the file of conversations
     sha256: str | None = None  # of that file; None: any
     order_seed: int | None = None  # draws the order in which conversations are taken; None: `seed` does
-    share: int = 0  # which part of that order is ours: from 0,
-    shares: int = 1  # of so many; the others are other runs'
+    share: int = 0  # which part of that order this run takes, from 0
+    shares: int = 1  # how many parts there are; other runs take the others
     output: str = "asked"  # or "recorded": the answer's length in the file, at most `output_tokens`
     repeat: bool = False  # whether a conversation may be taken twice where there are too few
 
@@ -69,7 +69,7 @@ _KINDS: dict[str, dict[str, Rule]] = {
 
 
 def read_prompts(raw: dict[str, Any]) -> Prompts:
-    """Check the plan's `prompts` key by key; ids are asked for only where prompts are sent as ids."""
+    """Check the plan's `prompts` key by key; token ids are required only if prompts are sent as ids."""
     check({"kind": one_of(*_KINDS)}, {key: raw[key] for key in raw if key == "kind"}, "prompts.")
     own = _KINDS[raw["kind"]]
     has_ids = own["form"] is _FORM and raw.get("form") not in FORMS[1:]
@@ -78,7 +78,7 @@ def read_prompts(raw: dict[str, Any]) -> Prompts:
 
 
 def check_room(prompts: Prompts, count: int) -> None:
-    """Refuse a plan that asks for more distinct prompts, prefixes or images than exist; a file is counted later."""
+    """Refuse a plan that needs more distinct prompts, prefixes or images than exist; a file is counted later."""
     if prompts.share >= prompts.shares:
         raise UsageError(f"The plan's prompts.share must be below prompts.shares ({prompts.shares}).")
     if prompts.path:
@@ -99,7 +99,9 @@ def check_room(prompts: Prompts, count: int) -> None:
         _check_enough(1 << 24, blocks, prompts.images * count, "images")
 
 
-def _check_enough(choices: int, places: int, wanted: int, what: str) -> None:
+def _check_enough(choices: int, places: int, wanted: int, noun: str) -> None:
     exist = choices ** min(places, MANY)
     if exist < wanted:
-        raise UsageError(f"The plan asks for {wanted} distinct {what}, but only {exist} exist.")
+        raise UsageError(
+            f"The plan needs {wanted} distinct {noun}, but only {exist} exist: make them longer or send fewer."
+        )
