@@ -31,6 +31,13 @@ HOSTS = tuple(
 )
 HOMES = re.compile("/" + r"(?:home/[a-z_][\w.-]*|Users/\w[\w.-]*|root)/")
 FORBIDDEN = re.compile("|".join([*map(re.escape, HOSTS), HOMES.pattern]))
+INLINE_CODE = re.compile(r"`([^`\n]+)`")
+PATH = re.compile(r"[\w-]+(?:/[\w.*-]+)+/?(?::\w+)?")  # placeholders such as <night> are not ours
+BARE_FILE = re.compile(r"\w+\.(?:py|sql)")
+MODULE = re.compile(r"\bpython -m ([\w.]+)")
+MAP_ROW = re.compile(r"^\| \[([\w/]+)\]\(\1\) \| (\S.*\S) \|$", re.MULTILINE)
+MOST_PICTURE_BYTES = 150_000
+HAS_ROOMS = ("bench", "infra", "warehouse")
 DATA = ROOT / "tests" / "data"  # real output, kept as it was
 
 
@@ -42,6 +49,10 @@ def texts() -> Iterator[tuple[Path, str]]:
         path = ROOT / name
         if path.is_file():
             yield path, path.read_text("utf-8", errors="ignore")
+
+
+ROOMS = {path.relative_to(ROOT).parts[0] for path, _ in texts() if path.parent != ROOT}
+NAMES = {path.name for path, _ in texts()}
 
 
 def pages() -> list[Path]:
@@ -57,6 +68,34 @@ def commands(text: str) -> set[str]:
 def broken_links(page: Path, text: str) -> list[str]:
     targets = [target for target in LINK.findall(text) if not ELSEWHERE.match(target)]
     return [target for target in targets if not (page.parent / target.split("#", maxsplit=1)[0]).exists()]
+
+
+def stale_paths(text: str) -> list[str]:
+    """Files and modules of ours that a page names in backticks, or runs by `-m`, and that do not exist."""
+    spans = INLINE_CODE.findall(re.sub(r"```.*?```", "", text, flags=re.DOTALL))
+    paths = [span for span in spans if PATH.fullmatch(span) and span.split("/")[0] in ROOMS]
+    files = [span for span in spans if BARE_FILE.fullmatch(span) and span not in NAMES]
+    modules = [name for name in MODULE.findall(text) if name.split(".")[0] in ROOMS]
+    missing = [path for path in paths if not any(ROOT.glob(path.split(":")[0].rstrip("/")))]
+    return [*missing, *files, *(name for name in modules if not _is_module(ROOT / name.replace(".", "/")))]
+
+
+def _is_module(path: Path) -> bool:
+    return path.with_suffix(".py").is_file() or (path / "__main__.py").is_file()
+
+
+def folders_to_map() -> set[str]:
+    """Each top-level folder, and each folder inside the three that have rooms."""
+    parents = {path.relative_to(ROOT).parent for path, _ in texts()}
+    folders = {ancestor.as_posix() for parent in parents for ancestor in (parent, *parent.parents)}
+    rooms = tuple(f"{name}/" for name in HAS_ROOMS)
+    return {name for name in folders if not name.startswith(".") and ("/" not in name or name.startswith(rooms))}
+
+
+def map_rows(text: str) -> dict[str, str]:
+    """The folders of the README's map, each with its line."""
+    _, _, house = text.partition("\n## Map of the house\n")
+    return dict(MAP_ROW.findall(house))
 
 
 def traces(text: str) -> list[str]:
@@ -105,3 +144,52 @@ def test_no_file_names_a_package_host_or_a_home_folder() -> None:
 @pytest.mark.parametrize("trace", [*HOSTS, "/" + "root/x", "/" + "home/ann/x", "/" + "Users/ann/x"])
 def test_a_trace_is_seen(trace: str) -> None:
     assert traces(f"see {trace} there")
+
+
+def test_no_page_names_a_file_or_a_module_that_does_not_exist() -> None:
+    stale = {str(page.relative_to(ROOT)): stale_paths(page.read_text("utf-8")) for page in pages()}
+
+    assert {page: paths for page, paths in stale.items() if paths} == {}
+
+
+@pytest.mark.parametrize("path", ["infra/nowhere.py", "bench/nowhere/", "nowhere.py", "tests/*.nothing"])
+def test_a_stale_path_is_seen(path: str) -> None:
+    assert stale_paths(f"see `{path}`, `infra/clock.py`, `bench/`, `clock.py` and `runs/x`") == [path]
+
+
+def test_a_stale_module_is_seen() -> None:
+    assert stale_paths("`python -m infra.nowhere`, `python -m benchmarks`, `python -m pip`") == ["infra.nowhere"]
+
+
+def test_the_readme_maps_every_folder_and_no_other() -> None:
+    mapped = map_rows((ROOT / "README.md").read_text("utf-8"))
+
+    assert set(mapped) == folders_to_map()
+
+
+def test_each_folder_of_the_map_has_a_line_of_its_own() -> None:
+    lines = list(map_rows((ROOT / "README.md").read_text("utf-8")).values())
+
+    assert len(set(lines)) == len(lines)
+
+
+def test_the_index_of_the_documents_lists_every_page() -> None:
+    index = ROOT / "docs" / "README.md"
+    linked = {(index.parent / target).resolve() for target in LINK.findall(index.read_text("utf-8"))}
+    documents = {page for page in pages() if index.parent in page.parents} - {index}
+
+    assert {page for page in documents if page.parent.name != "adr"} <= linked
+
+
+def test_the_index_of_the_decisions_lists_every_decision() -> None:
+    index = ROOT / "docs" / "adr" / "README.md"
+    linked = {(index.parent / target).resolve() for target in LINK.findall(index.read_text("utf-8"))}
+
+    assert {page for page in pages() if page.parent == index.parent} - {index} <= linked
+
+
+def test_each_picture_is_small() -> None:
+    sizes = {path.name: path.stat().st_size for path in (ROOT / "docs" / "images").iterdir()}
+
+    assert sizes
+    assert max(sizes.values()) < MOST_PICTURE_BYTES
