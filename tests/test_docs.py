@@ -37,7 +37,7 @@ BARE_FILE = re.compile(r"\w+\.(?:py|sql)")
 MODULE = re.compile(r"\bpython -m ([\w.]+)")
 MAP_ROW = re.compile(r"^\| \[([\w/]+)\]\(\1\) \| (\S.*\S) \|$", re.MULTILINE)
 MOST_PICTURE_BYTES = 150_000
-HAS_ROOMS = ("bench", "infra", "warehouse")
+HAS_ROOMS = ("bench", "flows", "infra", "warehouse")
 DATA = ROOT / "tests" / "data"  # real output, kept as it was
 
 
@@ -85,7 +85,7 @@ def _is_module(path: Path) -> bool:
 
 
 def folders_to_map() -> set[str]:
-    """Each top-level folder, and each folder inside the three that have rooms."""
+    """Each top-level folder, and each folder inside those that have rooms."""
     parents = {path.relative_to(ROOT).parent for path, _ in texts()}
     folders = {ancestor.as_posix() for parent in parents for ancestor in (parent, *parent.parents)}
     rooms = tuple(f"{name}/" for name in HAS_ROOMS)

@@ -67,7 +67,7 @@ def test_every_command_of_the_tour_works_and_shows_what_the_readme_says(
     environment = {**house.environment, "PREFECT_API_URL": server_url}
     del environment["NIGHTBENCH_DATA"]
     commands = tour()
-    shown = {}
+    shown: dict[str, str] = {}
 
     for command in commands:
         done = type_in(command, checkout, environment)
