@@ -12,19 +12,30 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "findings.md"
 _HEAD = """# Findings
 
 Generated from `bench/audit/rules/` by `python -m warehouse.report.findings_page`. `nightbench audit --explain CODE`
-prints the same text.
+prints the same text for one code.
 
-A finding is what one rule says of one measurement: **PASS** inside what passes, **WARN** outside, **FAIL** outside what
-is tolerated, **NOT-CHECKABLE** where an input is missing, which is named and never guessed. A rule that does not
-concern a measurement says nothing. Several rules may share a code: weaker evidence has bounds of its own.
+A rule judges one measurement and produces a finding:
 
-The verdict follows from the worst finding: a FAIL of the row or of its group makes it `rejected`, a WARN or a required
-rule that is not checkable `suspect`, else it is `accepted`; a code that says that nothing was measured makes it
-`failed`. A FAIL of scope *metric* takes only the named columns out of the views and leaves the row to the other rules.
+| status | when |
+|---|---|
+| PASS | the evidence is inside *passes* |
+| WARN | it is outside *passes* and inside *warns up to* |
+| FAIL | it is outside both |
+| NOT-CHECKABLE | an input is missing; the finding names it, and no rule guesses one |
+
+A rule that does not apply to a measurement produces no finding. Several rules may share a code: each has bounds for
+its own evidence, wider ones where the evidence is weaker.
+
+The verdict of a measurement follows from its worst finding of scope *row* or *group*: FAIL makes it `rejected`;
+WARN, or a required rule that is NOT-CHECKABLE, makes it `suspect`; otherwise it is `accepted`. FAIL of a rule
+marked *failed run* makes it `failed`. FAIL of scope *metric* removes only the named columns from the views.
 Comparisons read `accepted` only.
 
-Codes without bounds: `unreadable`, `unknown_format` and, of run folders, the stage at which a run ended; each is a FAIL
-with a sentence. In the lake there are also `not_checkable` and `check_errored`.
+Three codes have no bounds: `unreadable`, `unknown_format` and, for run folders, the stage at which a run ended.
+Each is a FAIL with a message. The lake also has `not_checkable` and `check_errored`.
+
+In a message, `{value}` stands for the evidence. [rule-sources.md](rule-sources.md) describes the tools, files and
+formulas that the last column names.
 """
 
 
@@ -37,15 +48,15 @@ def page() -> str:
 
 
 def _chapter(family: str, rules: Iterator[Rule]) -> Iterator[str]:
-    yield f"\n## {family}\n\n| code | scope | evidence | passes | does not fail | says | bounds from |\n"
+    yield f"\n## {family}\n\n| code | scope | evidence | passes | warns up to | message | source of the bounds |\n"
     yield "|---|---|---|---|---|---|---|\n"
     for rule in rules:
-        tolerated = "any" if rule.tolerated is None else told_range(rule.tolerated)
-        failed = "; then nothing was measured" if rule.means_failed else ""
-        said = f"{shown(rule.sentence)}{failed}".replace("|", "\\|")
-        where = f"{rule.scope}: {', '.join(rule.withdraws)}" if rule.withdraws else rule.scope
-        yield f"| `{rule.code}` | {where} | `{rule.column}` | {told_range(rule.passing)} | {tolerated} "
-        yield f"| {said} | {rule.origin} |\n"
+        tolerated = "any value" if rule.tolerated is None else told_range(rule.tolerated)
+        failed = " (failed run)" if rule.means_failed else ""
+        message = f"{shown(rule.sentence)}{failed}".replace("|", "\\|")
+        scope = f"{rule.scope}: {', '.join(rule.withdraws)}" if rule.withdraws else rule.scope
+        yield f"| `{rule.code}` | {scope} | `{rule.column}` | {told_range(rule.passing)} | {tolerated} "
+        yield f"| {message} | {rule.origin} |\n"
 
 
 if __name__ == "__main__":

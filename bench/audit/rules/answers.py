@@ -1,22 +1,18 @@
-"""What a server's answers to the fixed questions are asked: whether the same weights still say the same.
+"""Whether the answers to the fixed questions changed: during the load, or since earlier nights.
 
-None of these is required: a server that tells no log-probabilities is not doubted for it, nor is a first night.
+None of these rules is required: a server without log-probabilities and a first night have nothing to compare.
 """
 
 from bench import evidence_columns as ev
 from bench.audit.rules.rule import Rule
 
-# Nats a token. A logit of 16 to 32 in bfloat16 is off by up to 1/16, as a standard deviation 0.036; over 120 tokens the
-# mean is off by 0.0033, and this is three times as much. Float32 and bfloat16 of our small model differ by 0.0002.
+# Nats per token. A logit of 16 to 32 in bfloat16 is off by up to 1/16, a standard deviation of 0.036. The mean over 120
+# tokens is off by 0.0033; this is three times as much. Float32 and bfloat16 of our small model differ by 0.0002.
 ROUNDING_NATS = 0.01
-LOST_NATS = 0.05  # perplexity 5 % higher: what is quicker at this price is another model
-ONE_PROMPT_APART = 0.75  # where two tokens are all but equally likely rounding decides, and one prompt of four may part
-_ROUNDING = "three standard errors of bfloat16 rounding over the passage; 5 % of perplexity is another model"
-_GREEDY = "one of the four fixed prompts may part where two tokens are all but equally likely"
-WORSE_SE = 2.0  # of both scores: one in forty where other questions are drawn each night, and they are the same
+LOST_NATS = 0.05  # 5 % more perplexity: a model that is faster at this price is another model
+ONE_PROMPT_APART = 0.75  # rounding decides between two equally likely tokens, so one prompt of four may differ
+WORSE_SE = 2.0  # of both scores: one in forty by chance if each night drew other questions; the questions are the same
 MUCH_WORSE_SE = 3.0  # one in seven hundred
-_SCORES = "two and three standard errors of the difference; the questions are the same, so chance moves it by less"
-_LOST = "the same as of numerics_changed, against the median of the latest sound nights with the same weights"
 ANSWER_RULES: tuple[Rule, ...] = (
     Rule(
         code="numerics_changed",
@@ -24,10 +20,15 @@ ANSWER_RULES: tuple[Rule, ...] = (
         family="quality",
         passing=(0.0, ROUNDING_NATS),
         tolerated=(0.0, LOST_NATS),
-        sentence="the mean log-probability of the fixed passage moved by {value:.4f} nats a token during the load",
+        sentence=(
+            "the mean log-probability of the fixed passage changed by {value:.4f} nats per token during the load"
+        ),
         is_required=False,
-        origin=_ROUNDING,
-        lacking="the server's answers before and after the load were not compared: {quality_not_checked}",
+        origin=(
+            "three standard errors of bfloat16 rounding over the passage (0.01); 0.05 is 5 % of perplexity, "
+            "another model"
+        ),
+        lacking="answers before and after the load were not compared: {quality_not_checked}",
     ),
     Rule(
         code="numerics_changed_greedy",
@@ -35,10 +36,10 @@ ANSWER_RULES: tuple[Rule, ...] = (
         family="quality",
         passing=(ONE_PROMPT_APART, None),
         tolerated=None,
-        sentence="after the load the server gave only {value:.0%} of the greedy tokens that it gave before",
+        sentence="after the load the server repeated only {value:.0%} of its greedy tokens from before",
         is_required=False,
-        origin=_GREEDY,
-        lacking="the server's answers before and after the load were not compared: {quality_not_checked}",
+        origin="one of the four fixed prompts may differ where two tokens are about equally likely",
+        lacking="answers before and after the load were not compared: {quality_not_checked}",
     ),
     Rule(
         code="numerics_changed_since",
@@ -46,10 +47,10 @@ ANSWER_RULES: tuple[Rule, ...] = (
         family="quality",
         passing=(ONE_PROMPT_APART, None),
         tolerated=None,
-        sentence="only {value:.0%} of the greedy tokens are those of an earlier night on this server and hardware",
+        sentence="only {value:.0%} of the greedy tokens match an earlier night on this server and hardware",
         is_required=False,
-        origin=_GREEDY,
-        lacking="greedy tokens were not compared with an earlier night's: {greedy_not_compared}",
+        origin="one of the four fixed prompts may differ where two tokens are about equally likely",
+        lacking="greedy tokens were not compared with an earlier night: {greedy_not_compared}",
     ),
     Rule(
         code="quality_below",
@@ -58,12 +59,12 @@ ANSWER_RULES: tuple[Rule, ...] = (
         passing=(None, ROUNDING_NATS),
         tolerated=(None, LOST_NATS),
         sentence=(
-            "the fixed passage has {value:.4f} nats a token less of mean log-probability than in earlier nights: "
-            "the answers got worse, so their speed is not comparable"
+            "the fixed passage has {value:.4f} nats per token less mean log-probability than in earlier "
+            "nights: the answers got worse, so their speed is not comparable"
         ),
         is_required=False,
-        origin=_LOST,
-        lacking="the answers were not compared with an earlier night's: {quality_not_compared}",
+        origin=("the bounds of numerics_changed, against the median of the latest sound nights with the same weights"),
+        lacking="answers were not compared with an earlier night: {quality_not_compared}",
     ),
 )
 # Apart from the rules of the fixed questions: a score that fell does not take a night's answers out of their median.
@@ -75,12 +76,15 @@ SCORE_RULES: tuple[Rule, ...] = (
         passing=(None, WORSE_SE),
         tolerated=(None, MUCH_WORSE_SE),
         sentence=(
-            "a score of lm-eval is {value:.1f} standard errors below that of earlier nights: the answers got worse, so "
-            "their speed is not comparable"
+            "a score of lm-eval is {value:.1f} standard errors below earlier nights: the answers got worse, "
+            "so their speed is not comparable"
         ),
         is_required=False,
-        origin=_SCORES,
-        lacking="scores of lm-eval were not compared with an earlier night's: {lm_eval_not_compared}",
+        origin=(
+            "two and three standard errors of the difference, one in forty and one in seven hundred by "
+            "chance; the same questions vary by less"
+        ),
+        lacking="scores of lm-eval were not compared with an earlier night: {lm_eval_not_compared}",
         only_where="lm_eval_tasks",
         noted_in="lm_eval_worst",
     ),

@@ -1,10 +1,9 @@
-"""What only several claims together show."""
+"""Doubts that only several claims together raise: scaling, copies and repeats."""
 
 from bench import evidence_columns as ev
 from bench.audit.evidence import scaling
 from bench.audit.rules.rule import ZERO, Range, Rule
 
-_SCALING = "scaling of one configuration: more GPUs, streams or narrower weights give at most in proportion"
 _PROPORTION: Range = (None, 1.05)
 
 COHERENCE_RULES: tuple[Rule, ...] = (
@@ -14,9 +13,12 @@ COHERENCE_RULES: tuple[Rule, ...] = (
         family="coherence",
         passing=(scaling.GROWTH_MIN, None),
         tolerated=(scaling.GROWTH_MIN, None),
-        sentence="more concurrency was asked and the load did not grow: it differs by {value:.2%}",
+        sentence="the load differs by {value:.2%} although more concurrency was requested",
         scope="group",
-        origin="the project's audit table, section 4: by Little's law throughput times latency is what is in flight",
+        origin=(
+            "Little's law: request throughput times mean latency is the mean number in flight; equal "
+            "throughput at equal latency means that the load did not grow"
+        ),
     ),
     Rule(
         code="scaling_conflict",
@@ -24,9 +26,12 @@ COHERENCE_RULES: tuple[Rule, ...] = (
         family="coherence",
         passing=(None, 1.02),
         tolerated=(None, 1.10),
-        sentence="each stream has {value:.2f} times the throughput of one alone",
+        sentence="each stream has {value:.2f} times the throughput of one stream alone",
         scope="group",
-        origin=f"{_SCALING}; 2 % for noise, and a first run that was cold explains some more",
+        origin=(
+            "more GPUs, streams or narrower weights speed up one configuration at most in proportion; 2 % "
+            "for noise, and a cold first run explains a little more"
+        ),
     ),
     Rule(
         code="scaling_conflict",
@@ -34,9 +39,9 @@ COHERENCE_RULES: tuple[Rule, ...] = (
         family="coherence",
         passing=(None, 0.10),
         tolerated=None,
-        sentence="throughput falls by {value:.0%} with more streams and rises again with still more",
+        sentence=("throughput falls by {value:.0%} at higher concurrency and rises again at a still higher one"),
         scope="group",
-        origin="throughput falls only when it is saturated",
+        origin="throughput falls with concurrency only after saturation; 10 % for noise",
     ),
     Rule(
         code="scaling_conflict",
@@ -44,9 +49,9 @@ COHERENCE_RULES: tuple[Rule, ...] = (
         family="coherence",
         passing=(None, 0.10),
         tolerated=None,
-        sentence="a token takes {value:.0%} less time among more streams",
+        sentence="mean time per token is {value:.0%} shorter at a higher concurrency",
         scope="group",
-        origin="a larger batch reads and computes more; a tenth for noise and for a first run that was cold",
+        origin="a larger batch reads and computes more per step; 10 % for noise and a cold first run",
     ),
     Rule(
         code="tp_scaling",
@@ -55,11 +60,13 @@ COHERENCE_RULES: tuple[Rule, ...] = (
         passing=_PROPORTION,
         tolerated=None,
         sentence=(
-            "each GPU gives {value:.2f} times what one of fewer GPUs does: only a KV cache that was "
-            "too small explains it"
+            "each GPU delivers {value:.2f} times what it delivers in a smaller group; only a KV cache that "
+            "was too small explains more than 1"
         ),
         scope="group",
-        origin=_SCALING,
+        origin=(
+            "more GPUs, streams or narrower weights speed up one configuration at most in proportion; 5 % for noise"
+        ),
     ),
     Rule(
         code="precision_speedup",
@@ -67,9 +74,11 @@ COHERENCE_RULES: tuple[Rule, ...] = (
         family="coherence",
         passing=_PROPORTION,
         tolerated=None,
-        sentence="{value:.2f} times what half the bytes and twice the arithmetic give",
+        sentence="the speed-up is {value:.2f} times what half the bytes and twice the compute allow",
         scope="group",
-        origin=_SCALING,
+        origin=(
+            "more GPUs, streams or narrower weights speed up one configuration at most in proportion; 5 % for noise"
+        ),
     ),
     Rule(
         code="stale_copy",
@@ -78,11 +87,11 @@ COHERENCE_RULES: tuple[Rule, ...] = (
         passing=ZERO,
         tolerated=None,
         sentence=(
-            "{value:#measurement of another version or date has|measurements of another version or date have} "
-            "a number that is the same"
+            "{value:#measurement of another version or date has|measurements of another version or date "
+            "have} the same number"
         ),
         scope="group",
-        origin="the project's audit table, section 7; numbers of five digits and more",
+        origin="two measurements do not agree in all of five digits or more",
     ),
     Rule(
         code="too_quiet",
@@ -90,8 +99,8 @@ COHERENCE_RULES: tuple[Rule, ...] = (
         family="coherence",
         passing=(0.0005, None),
         tolerated=None,
-        sentence="repeats differ by {value:.4%}: quieter than any machine",
+        sentence="repeats differ by {value:.4%}, less than any machine varies",
         scope="group",
-        origin="ten repeats and more on as many days",
+        origin=("chosen by Nightbench: a coefficient of variation below 0.05 % over ten repeats on as many days"),
     ),
 )

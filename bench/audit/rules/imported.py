@@ -1,9 +1,7 @@
-"""What an importer may say of a file's own words: values that are none, and metrics that mean nothing."""
+"""What an importer may remark on a file: unreadable values, unknown units and metrics without meaning."""
 
 from bench import evidence_columns as ev
 from bench.audit.rules.rule import ZERO, Rule
-
-_TABLE = "the project's audit table, sections 2 and 9"
 
 IMPORTED_RULES: tuple[Rule, ...] = (
     Rule(
@@ -13,7 +11,7 @@ IMPORTED_RULES: tuple[Rule, ...] = (
         passing=ZERO,
         tolerated=None,
         sentence="{value:#value|values} could not be read",
-        origin="a value of the wrong type, NaN or infinity says nothing; what was read still counts",
+        origin=("definition: a value of the wrong type, NaN or infinity is missing; the readable values still count"),
     ),
     Rule(
         code="unit_unknown",
@@ -21,9 +19,9 @@ IMPORTED_RULES: tuple[Rule, ...] = (
         family="units",
         passing=ZERO,
         tolerated=None,
-        sentence="{value:#value has|values have} a unit that nothing tells",
+        sentence="{value:#value has|values have} an unknown unit",
         scope="metric",
-        origin=_TABLE,
+        origin="definition: without a unit a value cannot be compared",
     ),
     Rule(
         code="failed_not_zero",
@@ -32,11 +30,10 @@ IMPORTED_RULES: tuple[Rule, ...] = (
         passing=ZERO,
         tolerated=ZERO,
         sentence=(
-            "{value:#metric that can only be positive is|metrics that can only be positive are} 0: a "
-            "failure, not a speed"
+            "{value:#metric that must be positive is|metrics that must be positive are} 0: a failure, not a speed"
         ),
         means_failed=True,
-        origin=_TABLE,
+        origin="definition: a failed run has no speed, and 0 is one",
     ),
     Rule(
         code="meaningless_metric",
@@ -44,9 +41,12 @@ IMPORTED_RULES: tuple[Rule, ...] = (
         family="units",
         passing=ZERO,
         tolerated=ZERO,
-        sentence="{value:#metric means nothing and is|metrics mean nothing and are} left out",
+        sentence="{value:#metric has no meaning and is|metrics have no meaning and are} left out",
         scope="metric",
-        origin=_TABLE,
+        origin=(
+            "definition: a statistic of a transformed statistic has no meaning, such as 1 / std or a mean of"
+            " percentiles"
+        ),
     ),
     Rule(
         code="tokens_ambiguous",
@@ -54,8 +54,8 @@ IMPORTED_RULES: tuple[Rule, ...] = (
         family="units",
         passing=ZERO,
         tolerated=None,
-        sentence="{value:#throughput says|throughputs say} tokens and not which",
-        origin=_TABLE,
+        sentence="{value:#throughput does|throughputs do} not name the tokens that it counts",
+        origin="definition: generated and total tokens per second are different metrics",
     ),
     Rule(
         code="cost_denominator_unstated",
@@ -63,9 +63,9 @@ IMPORTED_RULES: tuple[Rule, ...] = (
         family="money",
         passing=ZERO,
         tolerated=ZERO,
-        sentence="{value:#cost a token does|costs a token do} not say of which tokens",
+        sentence="{value:#cost per token does|costs per token do} not name the tokens that it counts",
         scope="metric",
         withdraws=("usd_per_mtok",),
-        origin=_TABLE,
+        origin="definition: costs of input, output and total tokens are different metrics",
     ),
 )

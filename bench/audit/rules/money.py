@@ -1,10 +1,8 @@
-"""What tokens cost, and rates whose unit is not what it is called."""
+"""Whether the stated cost follows from price and throughput, and whether rates have the unit of their names."""
 
 from bench import evidence_columns as ev
 from bench.audit.evidence import cost
 from bench.audit.rules.rule import ZERO, Rule
-
-_TABLE = "the project's audit table, section 9"
 
 MONEY_RULES: tuple[Rule, ...] = (
     Rule(
@@ -13,8 +11,8 @@ MONEY_RULES: tuple[Rule, ...] = (
         family="money",
         passing=(cost.COST_LOW, cost.COST_HIGH),
         tolerated=(cost.COST_LOW, cost.COST_HIGH),
-        sentence="a token costs {value:.3g} times what price and throughput make",
-        origin=_TABLE,
+        sentence="stated cost is {value:.3g} times price over throughput",
+        origin=("cost per million tokens = price per hour / (tokens per second x 3600) x 10^6; 2 % for rounding"),
     ),
     Rule(
         code="cost_unit",
@@ -22,8 +20,11 @@ MONEY_RULES: tuple[Rule, ...] = (
         family="money",
         passing=(cost.COST_LOW, cost.COST_HIGH),
         tolerated=(cost.COST_LOW, cost.COST_HIGH),
-        sentence="a token costs {value:.3g} times what price and throughput make",
-        origin=_TABLE,
+        sentence="stated cost is {value:.3g} times price over throughput",
+        origin=(
+            "cost per million tokens = price per hour / (tokens per second x 3600) x 10^6; 2 % for rounding."
+            " A factor near 1000 is a cost per thousand tokens"
+        ),
     ),
     Rule(
         code="unit_misuse",
@@ -31,10 +32,10 @@ MONEY_RULES: tuple[Rule, ...] = (
         family="units",
         passing=(0.8, 1.2),
         tolerated=(0.8, 1.2),
-        sentence="tokens a second a user are {value:.2f} times what the time a token takes makes",
+        sentence="tokens per second per user are {value:.2f} times 1 / TPOT",
         scope="metric",
         withdraws=("per_user_tok_per_s",),
-        origin=_TABLE,
+        origin="definition: tokens per second per user = 1 / TPOT; 20 % for means against medians",
     ),
     Rule(
         code="unit_suspect",
@@ -43,12 +44,11 @@ MONEY_RULES: tuple[Rule, ...] = (
         passing=ZERO,
         tolerated=ZERO,
         sentence=(
-            "{value:#number is out of the band of its own model's others|"
-            "numbers are out of the band of their own model's others} "
-            "and in that of another unit"
+            "{value:#number is|numbers are} outside the range of the model's other numbers and inside that "
+            "of another unit"
         ),
         scope="metric",
         withdraws=("train_tflops_per_gpu",),
-        origin=_TABLE,
+        origin="chosen by Nightbench: a factor of the median of the model's other results",
     ),
 )

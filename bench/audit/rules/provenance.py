@@ -1,9 +1,7 @@
-"""What a claim says of itself against what was found: versions, modes, GPUs, labels, dates, flags."""
+"""The claimed versions, modes, GPUs, labels, dates and flags against those that ran."""
 
 from bench import evidence_columns as ev
 from bench.audit.rules.rule import ZERO, Rule
-
-_TABLE = "the project's audit table, section 7"
 
 PROVENANCE_RULES: tuple[Rule, ...] = (
     Rule(
@@ -12,11 +10,8 @@ PROVENANCE_RULES: tuple[Rule, ...] = (
         family="provenance",
         passing=ZERO,
         tolerated=None,
-        sentence=(
-            "{value:#version of the engine is of the same release and another build|"
-            "versions of the engine are of one release and other builds}"
-        ),
-        origin=f"{_TABLE}: a development suffix only warns",
+        sentence="{value:#engine version is|engine versions are} another build of the same release",
+        origin="definition: what ran must be what is claimed; a development suffix only warns",
     ),
     Rule(
         code="engine_mode_conflict",
@@ -24,8 +19,8 @@ PROVENANCE_RULES: tuple[Rule, ...] = (
         family="provenance",
         passing=ZERO,
         tolerated=ZERO,
-        sentence="{value:#mode of the engine is|modes of the engine are} not what was claimed",
-        origin=_TABLE,
+        sentence="{value:#engine mode differs|engine modes differ} from the claim",
+        origin="definition: what ran must be what is claimed",
     ),
     Rule(
         code="arch_conflict",
@@ -33,8 +28,8 @@ PROVENANCE_RULES: tuple[Rule, ...] = (
         family="provenance",
         passing=ZERO,
         tolerated=ZERO,
-        sentence="{value:#GPU architecture is|GPU architectures are} not what was claimed",
-        origin=_TABLE,
+        sentence="{value:#GPU architecture differs|GPU architectures differ} from the claim",
+        origin="definition: what ran must be what is claimed",
     ),
     Rule(
         code="label_conflict",
@@ -42,8 +37,8 @@ PROVENANCE_RULES: tuple[Rule, ...] = (
         family="provenance",
         passing=ZERO,
         tolerated=ZERO,
-        sentence="{value:#pair of names of one thing disagrees|pairs of names of one thing disagree}",
-        origin=_TABLE,
+        sentence=("{value:#pair of names of the same thing disagrees|pairs of names of the same thing disagree}"),
+        origin="definition: what ran must be what is claimed",
     ),
     Rule(
         code="flag_conflict",
@@ -51,8 +46,8 @@ PROVENANCE_RULES: tuple[Rule, ...] = (
         family="provenance",
         passing=ZERO,
         tolerated=ZERO,
-        sentence="{value:#setting that moves numbers is|settings that move numbers are} not what was asked",
-        origin=_TABLE,
+        sentence=("{value:#setting that changes results differs|settings that change results differ} from the request"),
+        origin="definition: what ran must be what is claimed",
     ),
     Rule(
         code="timestamp_conflict",
@@ -61,7 +56,7 @@ PROVENANCE_RULES: tuple[Rule, ...] = (
         passing=(None, 24.0),
         tolerated=(None, 24.0),
         sentence="two dates of one measurement are {value:.1f} hours apart",
-        origin=_TABLE,
+        origin="chosen by Nightbench: one measurement lies within one day",
     ),
     Rule(
         code="timestamp_conflict",
@@ -70,7 +65,10 @@ PROVENANCE_RULES: tuple[Rule, ...] = (
         passing=ZERO,
         tolerated=None,
         sentence="two times of one measurement are {value:.0f} s further apart than it lasted",
-        origin=f"{_TABLE}: its duration and ten minutes",
+        origin=(
+            "chosen by Nightbench: a name often holds the start and a field the end, so the duration and ten"
+            " minutes are allowed"
+        ),
     ),
     Rule(
         code="timestamp_conflict",
@@ -78,8 +76,8 @@ PROVENANCE_RULES: tuple[Rule, ...] = (
         family="provenance",
         passing=ZERO,
         tolerated=ZERO,
-        sentence="it ends {value:.0f} s before it starts",
-        origin=_TABLE,
+        sentence="the measurement ends {value:.0f} s before it starts",
+        origin="arithmetic: an end is not before its start",
     ),
     Rule(
         code="timestamp_conflict",
@@ -87,8 +85,8 @@ PROVENANCE_RULES: tuple[Rule, ...] = (
         family="provenance",
         passing=ZERO,
         tolerated=None,
-        sentence="it lasted {value:.0f} s longer than from its start to its end",
-        origin="arithmetic: what is measured lies between start and end; 2 s or 1 % for clocks told to the second",
+        sentence="the load lasted {value:.0f} s longer than from its start to its end",
+        origin="arithmetic: the load lies between start and end; 2 s or 1 % for clocks of whole seconds",
     ),
     Rule(
         code="revision_unpinned",
@@ -96,8 +94,8 @@ PROVENANCE_RULES: tuple[Rule, ...] = (
         family="provenance",
         passing=ZERO,
         tolerated=None,
-        sentence="{value:#thing it names can be another|things it names can be others} tomorrow",
-        origin=_TABLE,
+        sentence="{value:#reference is not pinned and|references are not pinned and} can change",
+        origin=("an image tag without a digest, or a branch of a model, names something else after its next push"),
     ),
     Rule(
         code="not_measured",
@@ -105,7 +103,7 @@ PROVENANCE_RULES: tuple[Rule, ...] = (
         family="provenance",
         passing=ZERO,
         tolerated=ZERO,
-        sentence="it was not measured and can be no baseline",
-        origin=_TABLE,
+        sentence="the value was not measured and cannot be a baseline",
+        origin="definition: projections and estimates are no measurements",
     ),
 )

@@ -1,9 +1,8 @@
-"""What telemetry and energy are worth."""
+"""Whether the telemetry covers the run and its GPUs, and whether its energy adds up."""
 
 from bench import evidence_columns as ev
 from bench.audit.rules.rule import ZERO, Range, Rule
 
-_TABLE = "the project's audit table, section 10"
 _POWER = ("power", "energy", "joules")
 _PERIODS: Range = (None, 3.0)
 _LONGER_MAX = 5.0
@@ -15,10 +14,10 @@ TELEMETRY_RULES: tuple[Rule, ...] = (
         family="telemetry",
         passing=ZERO,
         tolerated=ZERO,
-        sentence="telemetry was asked for and has no samples",
+        sentence="telemetry was requested and has no samples",
         scope="metric",
         withdraws=_POWER,
-        origin=_TABLE,
+        origin="definition: without samples there is no power and no energy",
     ),
     Rule(
         code="telemetry_window",
@@ -26,10 +25,10 @@ TELEMETRY_RULES: tuple[Rule, ...] = (
         family="telemetry",
         passing=ZERO,
         tolerated=ZERO,
-        sentence="{value:.1f} s of the load are outside the samples",
+        sentence="{value:.1f} s of the load have no telemetry",
         scope="metric",
         withdraws=_POWER,
-        origin=f"{_TABLE}; one period is forgiven at each edge",
+        origin="definition: samples must cover the load; one sampling period is allowed at each edge",
     ),
     Rule(
         code="telemetry_window",
@@ -37,10 +36,10 @@ TELEMETRY_RULES: tuple[Rule, ...] = (
         family="telemetry",
         passing=_PERIODS,
         tolerated=_PERIODS,
-        sentence="{value:.1f} periods went by without a sample",
+        sentence="{value:.1f} sampling periods passed without a sample",
         scope="metric",
         withdraws=_POWER,
-        origin=_TABLE,
+        origin="chosen by Nightbench: beyond three periods the mean power is not known",
     ),
     Rule(
         code="telemetry_window",
@@ -48,8 +47,8 @@ TELEMETRY_RULES: tuple[Rule, ...] = (
         family="telemetry",
         passing=(None, _LONGER_MAX),
         tolerated=None,
-        sentence="the samples go on for {value:.1f} times the load: cut them before they are averaged",
-        origin=f"{_TABLE}: far longer than the run",
+        sentence="the samples cover {value:.1f} times the load: cut them before averaging",
+        origin="chosen by Nightbench: samples of idle time lower the mean power",
     ),
     Rule(
         code="device_blank",
@@ -57,8 +56,8 @@ TELEMETRY_RULES: tuple[Rule, ...] = (
         family="telemetry",
         passing=ZERO,
         tolerated=None,
-        sentence="{value:#sample names no device and is|samples name no device and are} left out",
-        origin=_TABLE,
+        sentence="{value:#sample without a device is|samples without a device are} left out",
+        origin="definition: a sample counts for the device that it names",
     ),
     Rule(
         code="device_count",
@@ -66,10 +65,10 @@ TELEMETRY_RULES: tuple[Rule, ...] = (
         family="telemetry",
         passing=ZERO,
         tolerated=ZERO,
-        sentence="the samples are of {value:#device|devices} more or fewer than the run had GPUs",
+        sentence="telemetry has {value:#device|devices} more or fewer than the run has GPUs",
         scope="metric",
         withdraws=_POWER,
-        origin=_TABLE,
+        origin="definition: the energy of a run is that of its own GPUs",
     ),
     Rule(
         code="temp_order",
@@ -77,10 +76,10 @@ TELEMETRY_RULES: tuple[Rule, ...] = (
         family="telemetry",
         passing=(None, 2.0),
         tolerated=(None, 2.0),
-        sentence="the edge is {value:.0f} C hotter than the junction: the labels are swapped",
+        sentence="the edge is {value:.0f} C hotter than the junction; above 2 C the labels are swapped",
         scope="metric",
         withdraws=("temp",),
-        origin=_TABLE,
+        origin="the junction is the hottest spot of a GPU; 2 C for the sensors",
     ),
     Rule(
         code="temp_order",
@@ -88,10 +87,10 @@ TELEMETRY_RULES: tuple[Rule, ...] = (
         family="telemetry",
         passing=(0.0, 120.0),
         tolerated=(0.0, 120.0),
-        sentence="{value:.0f} C is no temperature of a GPU that runs",
+        sentence="the temperature reached {value:.0f} C; a running GPU has 0 to 120 C",
         scope="metric",
         withdraws=("temp",),
-        origin=_TABLE,
+        origin="GPUs throttle below 120 C and do not run below 0 C",
     ),
     Rule(
         code="throttled",
@@ -99,8 +98,8 @@ TELEMETRY_RULES: tuple[Rule, ...] = (
         family="telemetry",
         passing=ZERO,
         tolerated=None,
-        sentence="throttled in {value:.1%} of the samples",
-        origin=_TABLE,
+        sentence="the GPU throttled in {value:.1%} of the samples",
+        origin="a throttled GPU runs below the clocks of its peak, so the result depends on its cooling",
     ),
     Rule(
         code="ecc_errors",
@@ -109,7 +108,7 @@ TELEMETRY_RULES: tuple[Rule, ...] = (
         passing=ZERO,
         tolerated=None,
         sentence="{value:#memory error|memory errors} could not be corrected",
-        origin=_TABLE,
+        origin="uncorrectable ECC errors are a defect of the GPU",
     ),
     Rule(
         code="gpu_not_clean",
@@ -117,8 +116,8 @@ TELEMETRY_RULES: tuple[Rule, ...] = (
         family="telemetry",
         passing=(None, 1.0),
         tolerated=None,
-        sentence="{value:.1f} GiB were in use before the run by others",
-        origin=f"{_TABLE}; a GiB is left to the driver",
+        sentence="other processes held {value:.1f} GiB of GPU memory before the run",
+        origin="another process on the GPU takes memory and bandwidth; 1 GiB is the driver's own",
     ),
     Rule(
         code="vram_shortfall",
@@ -126,8 +125,8 @@ TELEMETRY_RULES: tuple[Rule, ...] = (
         family="telemetry",
         passing=(1.0, None),
         tolerated=(0.95, None),
-        sentence="memory in use is {value:.2f} times what weights and KV take",
-        origin=f"{_TABLE}; 5 % for how a device counts",
+        sentence="memory in use is {value:.2f} times the weights and KV cache",
+        origin=("weights and KV cache are in memory while the server runs; 5 % for the way a device counts"),
     ),
 )
 ENERGY_RULES: tuple[Rule, ...] = (
@@ -137,10 +136,10 @@ ENERGY_RULES: tuple[Rule, ...] = (
         family="energy",
         passing=(None, 1.1),
         tolerated=(None, 1.1),
-        sentence="power of {value:.2f} times the cap",
+        sentence="power reached {value:.2f} times the power cap",
         scope="metric",
         withdraws=_POWER,
-        origin=_TABLE,
+        origin="chosen by Nightbench: 10 % for the sensor and for short peaks",
     ),
     Rule(
         code="power_range",
@@ -148,10 +147,10 @@ ENERGY_RULES: tuple[Rule, ...] = (
         family="energy",
         passing=(0.05, None),
         tolerated=(0.05, None),
-        sentence="mean power of {value:.1%} of the cap is less than half of what an idle GPU draws",
+        sentence="mean power is {value:.1%} of the power cap; an idle GPU draws about 10 %",
         scope="metric",
         withdraws=_POWER,
-        origin=f"{_TABLE}; idle GPUs of the catalogue draw a tenth of their cap or more",
+        origin="half of the power of an idle GPU: an idle MI300X draws 120 to 155 W of its 750 W",
     ),
     Rule(
         code="energy_accumulator",
@@ -159,10 +158,10 @@ ENERGY_RULES: tuple[Rule, ...] = (
         family="energy",
         passing=(None, 0.05),
         tolerated=(None, 0.15),
-        sentence="the samples and the device's counter differ by {value:.1%}",
+        sentence="the samples and the device's energy counter differ by {value:.1%}",
         scope="metric",
         withdraws=_POWER,
-        origin=_TABLE,
+        origin="chosen by Nightbench: 5 % for sampling, and 15 % for a counter that updates slowly",
     ),
     Rule(
         code="energy_accumulator",
@@ -170,10 +169,10 @@ ENERGY_RULES: tuple[Rule, ...] = (
         family="energy",
         passing=ZERO,
         tolerated=ZERO,
-        sentence="{value:#energy is|energies are} zero or less",
+        sentence="{value:#energy is|energies are} zero or negative",
         scope="metric",
         withdraws=_POWER,
-        origin=_TABLE,
+        origin="physics: a running GPU takes energy",
     ),
     Rule(
         code="energy_accumulator",
@@ -181,7 +180,7 @@ ENERGY_RULES: tuple[Rule, ...] = (
         family="energy",
         passing=(None, 0.01),
         tolerated=(None, 0.01),
-        sentence="energy a token is off by {value:.1%}",
+        sentence="energy per token differs by {value:.1%} from energy over tokens",
         scope="metric",
         withdraws=_POWER,
         origin="arithmetic: energy over tokens; 1 % for rounding",
@@ -192,7 +191,7 @@ ENERGY_RULES: tuple[Rule, ...] = (
         family="energy",
         passing=ZERO,
         tolerated=None,
-        sentence="it is not said what the energy is of",
-        origin=_TABLE,
+        sentence="the energy's scope is unknown: the GPUs of the run, or the whole node",
+        origin=("definition: GPUs of the run and whole node are two metrics; idle GPUs of a node draw power too"),
     ),
 )

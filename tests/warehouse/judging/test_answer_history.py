@@ -111,7 +111,7 @@ def test_a_faster_night_is_doubted_by_how_much_worse_its_answers_are(lived: Path
 def test_a_rejected_night_says_what_was_lost(lived: Path) -> None:
     status, message = finding(lived, TWO, "broken", "quality_below")
 
-    assert (status, "0.0600 nats a token less" in message) == ("FAIL", True)
+    assert (status, "0.0600 nats per token less" in message) == ("FAIL", True)
 
 
 def test_a_rejected_night_is_no_measure_for_the_next(lived: Path) -> None:

@@ -125,7 +125,7 @@ def test_a_value_that_cannot_be_rejects_its_row_and_is_named(good_rows: dict[str
     judged = judge_night([row])
 
     messages = [finding["message"] for finding in judged.findings if finding["status"] == "FAIL"]
-    assert messages == ["1 value cannot be: ttft_p50_ms = -1.0"]
+    assert messages == ["1 value is impossible: ttft_p50_ms = -1.0"]
     assert judged.verdicts[row["run_id"]] == "rejected"
 
 

@@ -1,0 +1,23 @@
+"""What judges a run of our own: the client's times, the server's counters and what the suite requests.
+
+The same columns judge files of other tools where these have what a column needs.
+"""
+
+from bench.audit.rules.answers import ANSWER_RULES, SCORE_RULES
+from bench.audit.rules.night.client import CLIENT_RULES, STATISTICS_RULES
+from bench.audit.rules.night.load import LOAD_RULES
+from bench.audit.rules.night.numbers import NUMBER_RULES
+from bench.audit.rules.night.requested import REQUESTED_RULES
+from bench.audit.rules.night.server import SERVER_RULES
+from bench.audit.rules.rule import Rule
+
+NIGHT_RULES: tuple[Rule, ...] = (
+    *NUMBER_RULES,
+    *LOAD_RULES,
+    *REQUESTED_RULES,
+    *SERVER_RULES,
+    *STATISTICS_RULES,
+    *CLIENT_RULES,
+    *ANSWER_RULES,
+    *SCORE_RULES,
+)
