@@ -5,8 +5,10 @@ those of request i at `gap_s[gap_at[i]:gap_at[i + 1]]`. Times are seconds on one
 """
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +16,7 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+AnyArray = TypeVar("AnyArray", Floats, Ints)
 
 # A two-sided distribution-free 95 % interval for a percentile q exists from ln(0.025) / ln(q) samples on.
 P90_MIN_SAMPLES, P95_MIN_SAMPLES, P99_MIN_SAMPLES, P999_MIN_SAMPLES = 36, 72, 368, 3688
@@ -75,7 +78,7 @@ class Requests:
     @cached_property
     def ok_gap_s(self) -> Floats:
         """The gaps between neighbouring token events of all good requests, pooled."""
-        return self.gap_s[np.repeat(self.is_ok, self.gap_count)]
+        return self._of_good(self.gap_s)
 
     @cached_property
     def itl_s(self) -> Floats:
@@ -84,6 +87,8 @@ class Requests:
         A gap before an event of k tokens counts as k tokens that took a k-th of it each, as SGLang counts them.
         """
         tokens = self.ok_gap_tokens
+        if (tokens == 1).all():
+            return self.ok_gap_s
         if (tokens == UNKNOWN).any():
             return np.empty(0)
         return np.repeat(self.ok_gap_s / np.maximum(tokens, 1), tokens)
@@ -91,7 +96,12 @@ class Requests:
     @cached_property
     def ok_gap_tokens(self) -> Ints:
         """The tokens of the event that ends each gap, of all good requests, pooled; -1 where unknown."""
-        return self.gap_tokens[np.repeat(self.is_ok, self.gap_count)]
+        return self._of_good(self.gap_tokens)
+
+    @cached_property
+    def ok_gap_median_s(self) -> float:
+        """The median of the gaps of all good requests; 0 of none."""
+        return float(np.median(self.ok_gap_s)) if len(self.ok_gap_s) else 0.0
 
     @cached_property
     def latencies_s(self) -> dict[str, Floats]:
@@ -103,6 +113,9 @@ class Requests:
             "itl_event": self.ok_gap_s,
             "e2el": self.e2el_s,
         }
+
+    def _of_good(self, of_gaps: AnyArray) -> AnyArray:
+        return of_gaps if self.is_ok.all() else of_gaps[np.repeat(self.is_ok, self.gap_count)]
 
     @cached_property
     def gap_count(self) -> Ints:
@@ -132,21 +145,36 @@ def percentile_name(q: float) -> str:
 
 
 def percentile_s(values: Floats, q: float, samples: int) -> float | None:
-    """The q-th percentile by linear interpolation; None where too few requests stand behind it.
+    """The q-th percentile; see `percentiles_s`."""
+    return percentiles_s(values, samples, (q,))[q]
+
+
+def percentiles_s(
+    values: Floats, samples: int, quantiles: Iterable[float] = tuple(PERCENTILE_MIN_SAMPLES)
+) -> dict[float, float | None]:
+    """Percentiles by linear interpolation; None for each that has too few requests behind it.
 
     PERCENTILE_MIN_SAMPLES says how many. `samples` counts requests, also for pooled gaps: the gaps of one request are
     not independent of each other.
     """
-    clean = values[~np.isnan(values)]
-    if samples < PERCENTILE_MIN_SAMPLES[q] or len(clean) == 0:
-        return None
-    return float(np.percentile(clean, q))
+    clean = known(values)
+    found: dict[float, float | None] = dict.fromkeys(quantiles)
+    enough = [q for q in found if samples >= PERCENTILE_MIN_SAMPLES[q] and len(clean)]
+    if enough:  # all at once: the values are then put in order once
+        found |= zip(enough, np.percentile(clean, enough).tolist(), strict=True)
+    return found
 
 
 def mean_s(values: Floats) -> float | None:
     """The mean of what is there; None where nothing is."""
-    clean = values[~np.isnan(values)]
+    clean = known(values)
     return float(np.mean(clean)) if len(clean) else None
+
+
+def known(values: Floats) -> Floats:
+    """The values without those that are NaN."""
+    is_unknown = np.isnan(values)
+    return values[~is_unknown] if is_unknown.any() else values
 
 
 def concurrency_achieved(requests: Requests) -> float | None:

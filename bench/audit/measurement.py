@@ -219,6 +219,4 @@ def _client_lag(report: LoadReport) -> float | None:
         return 0.0  # every token has the kernel's own time: ours is in no number
     if report.lag_p99_s is None:
         return None
-    gaps = report.requests.ok_gap_s
-    median = float(np.median(gaps)) if len(gaps) else 0.0
-    return report.lag_p99_s / max(LAG_TOLERANCE_S, LAG_TOLERANCE_SHARE * median)
+    return report.lag_p99_s / max(LAG_TOLERANCE_S, LAG_TOLERANCE_SHARE * report.requests.ok_gap_median_s)

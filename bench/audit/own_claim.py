@@ -86,7 +86,6 @@ def _latencies(row: Mapping[str, Any]) -> dict[Metric, dict[str, float]]:
 
 def _series(requests: Requests) -> RequestSeries:
     good = requests.is_ok
-    kept = np.repeat(good, requests.gap_count)
     counts = requests.gap_count[good]
     return RequestSeries(
         input_tokens=_counted(requests.input_tokens[good]),
@@ -94,7 +93,7 @@ def _series(requests: Requests) -> RequestSeries:
         start_s=requests.send_s[good],
         ttft_s=requests.ttft_s[good],
         e2el_s=requests.e2el_s[good],
-        gap_s=requests.gap_s[kept],
+        gap_s=requests.ok_gap_s,
         gap_at=np.concatenate(([0], np.cumsum(counts))).astype(np.int64),
         has_event_tokens=bool((requests.event_tokens[good] >= 0).all()),
     )

@@ -81,9 +81,19 @@ def read_meter(header: bytes, rows: bytes, events: bytes) -> LoadReport:
     Raises UnreadableResultError naming the part that is broken.
     """
     try:
-        return _meter_report(json.loads(header), [json.loads(line) for line in rows.splitlines()], events)
+        return _meter_report(json.loads(header), _parse_lines(rows.splitlines()), events)
     except (ValueError, KeyError, TypeError, IndexError) as error:
         raise UnreadableResultError(f"the meter's report cannot be read: {error!r}") from error
+
+
+def _parse_lines(lines: Sequence[bytes]) -> list[dict[str, Any]]:
+    """The value of each line; one call for all of them takes half the time and shares the names of the fields."""
+    try:
+        rows: list[dict[str, Any]] = json.loads(b"[" + b",".join(lines) + b"]")
+    except ValueError:
+        rows = []
+    # The error of a broken line is about that line.
+    return rows if len(rows) == len(lines) else [json.loads(line) for line in lines]
 
 
 def _meter_report(head: dict[str, Any], every: Sequence[dict[str, Any]], events: bytes) -> LoadReport:
@@ -166,8 +176,9 @@ def _meter_requests(rows: Sequence[dict[str, Any]], events: Events) -> Requests:
     first, count = events.at[:-1], np.diff(events.at)
     gap_count = np.maximum(count - 1, 0)
     gap_at = np.concatenate(([0], np.cumsum(gap_count)))
-    # Position of each gap's earlier event: the request's first event plus the gap's place in the request.
-    earlier = np.repeat(first - gap_at[:-1], gap_count) + np.arange(gap_at[-1])
+    # Between neighbouring events there is a gap, unless the later one is the first of its request.
+    is_gap = np.ones(max(len(at_s) - 1, 0), dtype=np.bool_)
+    is_gap[first[(count > 0) & (first > 0)] - 1] = False
     running = np.concatenate(([0], np.cumsum(events.tokens, dtype=np.int64)))
     return Requests(
         index=_ints(rows, "index"),
@@ -181,9 +192,9 @@ def _meter_requests(rows: Sequence[dict[str, Any]], events: Events) -> Requests:
         is_ok=np.array([row["outcome"] == "ok" for row in rows], dtype=np.bool_),
         outcome=tuple(row["outcome"] for row in rows),
         error=tuple(row["error"] for row in rows),
-        gap_s=at_s[earlier + 1] - at_s[earlier],
+        gap_s=np.diff(at_s)[is_gap],
         gap_at=gap_at,
-        gap_tokens=events.tokens[earlier + 1],
+        gap_tokens=events.tokens[1:][is_gap],
         event_tokens=running[first + count] - running[first],
     )
 

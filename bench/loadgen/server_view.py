@@ -82,10 +82,8 @@ def blind_live(requests: Requests, deltas: Mapping[str, float]) -> float | None:
     prefill_s = deltas.get("request_prefill_time_seconds_sum")
     if not prefills or prefill_s is None or not requests.window_s > 0:
         return None
-    gaps = requests.ok_gap_s
-    step_s = float(np.median(gaps)) if len(gaps) else 0.0
     rate_per_s = int(requests.is_ok.sum()) / requests.window_s
-    return rate_per_s * (prefill_s / prefills + step_s + FRONT_END_S)
+    return rate_per_s * (prefill_s / prefills + requests.ok_gap_median_s + FRONT_END_S)
 
 
 def disagreement(steady: Steady | None, view: LiveView | None, blind: float | None) -> float | None:

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from bench.bootstrap import ratio_interval, tail_interval
+from bench.bootstrap import REPLICATES, SEED, ratio_interval, tail_interval
+from bench.metrics import Floats, Ints
 
 
 def test_the_interval_of_a_tail_holds_the_tail_and_is_the_same_every_time() -> None:
@@ -57,3 +58,23 @@ def test_nothing_has_no_interval() -> None:
     assert tail_interval(empty, np.empty(0, dtype=np.int64), 99) is None
     assert ratio_interval(empty, empty) is None
     assert ratio_interval(np.zeros(3), np.ones(3)) is None
+
+
+@pytest.mark.parametrize("spread", [0.0, 1.0, 2.0])
+def test_the_tail_is_that_of_every_value_put_in_order(spread: float) -> None:
+    # Requests that differ by so much, and values that tie: the short cut over the largest values must not show.
+    draw = np.random.default_rng(3)
+    request = np.sort(draw.integers(50, size=3000))
+    values = np.round(draw.exponential(1.0, 3000) + spread * draw.normal(size=50)[request], 2)
+
+    assert tail_interval(values, request, 99) == _tail_of_everything(values, request, 99)
+
+
+def _tail_of_everything(values: Floats, request: Ints, q: float) -> tuple[float, float]:
+    draw, per_request, order, found = np.random.default_rng(SEED), np.bincount(request), np.argsort(values)[::-1], []
+    for _ in range(REPLICATES):
+        drawn = np.bincount(draw.integers(len(per_request), size=len(per_request)), minlength=len(per_request))
+        place = np.searchsorted(np.cumsum(drawn[request[order]]), (1 - q / 100) * (drawn @ per_request), side="right")
+        found.append(values[order[place]])
+    low, high = np.percentile(found, (2.5, 97.5))
+    return float(low), float(high)

@@ -8,7 +8,7 @@ from bench import bootstrap, metrics
 from bench.engines import vllm
 from bench.loadgen.report import LoadReport
 from bench.loadgen.server_view import Scrapes, blind_live, live_view, ttft_over_server_s
-from bench.metrics import P99_MIN_SAMPLES, PERCENTILE_ESTIMATOR, PERCENTILE_MIN_SAMPLES, Requests, percentile_name
+from bench.metrics import P99_MIN_SAMPLES, PERCENTILE_ESTIMATOR, Requests, percentile_name
 from bench.quality.answers import fingerprint, quality_id
 from bench.record import Answers, RunRecord
 from bench.steady import slope
@@ -76,12 +76,22 @@ def _milliseconds(seconds: float | None) -> float | None:
 def _latencies(requests: Requests) -> Row:
     samples = int(requests.is_ok.sum())
     row: Row = {"percentile_estimator": PERCENTILE_ESTIMATOR}
+    of_array: dict[int, Row] = {}  # where each event holds one token, `itl` and `itl_event` are the same array
     for metric, times in requests.latencies_s.items():
-        row[f"{metric}_mean_ms"] = _milliseconds(metrics.mean_s(times))
-        row[f"{metric}_sample_count"] = int((~np.isnan(times)).sum())
-        for q in PERCENTILE_MIN_SAMPLES:
-            row[f"{metric}_{percentile_name(q)}_ms"] = _milliseconds(metrics.percentile_s(times, q, samples))
+        if id(times) not in of_array:
+            of_array[id(times)] = _statistics(times, samples)
+        row |= {f"{metric}_{name}": value for name, value in of_array[id(times)].items()}
     return row
+
+
+def _statistics(times_s: metrics.Floats, samples: int) -> Row:
+    """Mean, count and percentiles of one latency, by the end of their column's name."""
+    percentiles = metrics.percentiles_s(times_s, samples)
+    return {
+        "mean_ms": _milliseconds(metrics.mean_s(times_s)),
+        "sample_count": len(metrics.known(times_s)),
+        **{f"{percentile_name(q)}_ms": _milliseconds(value) for q, value in percentiles.items()},
+    }
 
 
 def steady_window(report: LoadReport) -> Row:

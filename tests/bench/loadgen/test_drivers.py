@@ -607,3 +607,18 @@ def test_an_error_inside_a_stream_is_a_success_to_the_rust_client_and_shows_as_m
 
     assert requests.output_tokens.tolist() == [8, 8, 8, 0, 8, 8, 8, 0]
     assert (requests.gap_count + 1)[requests.is_ok].tolist() == [8, 8, 4, 8, 4, 8]
+
+
+def test_two_rows_on_one_line_are_unreadable() -> None:
+    header, rows, events = _parts()
+
+    with pytest.raises(UnreadableResultError, match="Extra data"):
+        read_meter(header, rows.strip().replace(b"\n", b","), events)
+
+
+def test_the_error_of_a_broken_row_is_about_its_own_line() -> None:
+    header, rows, events = _parts()
+    first, *rest = rows.splitlines()
+
+    with pytest.raises(UnreadableResultError, match=f"line 1 column {len(first)}"):
+        read_meter(header, b"\n".join((first[:-1], *rest)), events)
