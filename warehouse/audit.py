@@ -9,7 +9,7 @@ from itertools import repeat
 
 from bench.audit.claim import ClaimedConfig
 from bench.audit.evidence.evidence import EvidenceByColumn
-from bench.audit.judge import Finding, Judged, group_exhibits, judge_claim
+from bench.audit.judge import Finding, Judged, group_evidence, judge_claim
 from bench.audit.rules import BY_COLUMN, Status
 from warehouse.audit_inputs import AuditInput, LeftOut, cases_at
 
@@ -33,7 +33,7 @@ class Audit:
     @property
     def is_clean(self) -> bool:
         """Whether nothing fails."""
-        return not any(finding.outcome == "FAIL" for each in self.judged for finding in each.findings)
+        return not any(finding.status == "FAIL" for each in self.judged for finding in each.findings)
 
 
 def audit(paths: Sequence[str], terms: AuditOptions) -> Audit:
@@ -43,9 +43,9 @@ def audit(paths: Sequence[str], terms: AuditOptions) -> Audit:
     """
     found = [each for path in paths for each in cases_at(path, terms.context)]
     cases = [each for each in found if isinstance(each, AuditInput)]
-    groups = group_exhibits([case.claim for case in cases])
+    groups = group_evidence([case.claim for case in cases])
     whole = [
-        replace(case, exhibits=_asked_for(more | case.exhibits, terms))
+        replace(case, evidence=_asked_for(more | case.evidence, terms))
         for case, more in zip(cases, groups, strict=True)
     ]
     spoken = _by_gx(whole) if terms.use_gx else repeat(None, len(whole))
@@ -53,20 +53,20 @@ def audit(paths: Sequence[str], terms: AuditOptions) -> Audit:
     return Audit(judged, tuple(each.why for each in found if isinstance(each, LeftOut)))
 
 
-def _asked_for(exhibits: EvidenceByColumn, terms: AuditOptions) -> EvidenceByColumn:
-    return {column: value for column, value in exhibits.items() if terms.only in (None, BY_COLUMN[column].family)}
+def _asked_for(evidence: EvidenceByColumn, terms: AuditOptions) -> EvidenceByColumn:
+    return {column: value for column, value in evidence.items() if terms.only in (None, BY_COLUMN[column].family)}
 
 
 def _by_gx(cases: Sequence[AuditInput]) -> Sequence[Mapping[str, Status]]:
     """What great-expectations says of every rule, case by case."""
     from warehouse.judging.expectations import said_of_each  # noqa: PLC0415 - seconds to import
 
-    return said_of_each([case.exhibits for case in cases])
+    return said_of_each([case.evidence for case in cases])
 
 
 def _judged(case: AuditInput, said: Mapping[str, Status] | None) -> Judged:
     if case.broken is None:
-        return judge_claim(case.claim, case.exhibits, said, case.required)
+        return judge_claim(case.claim, case.evidence, said, case.required)
     code, why = case.broken
-    finding = Finding(code, "reading", "row", "", "FAIL", None, None, None, why)
+    finding = Finding(code=code, family="reading", scope="row", column="", status="FAIL", message=why)
     return Judged(case.claim, "not-run" if case.claim.outcome == "not-run" else "failed", (finding,))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bench.audit.claim import Claim, ClaimedConfig, ClaimSource
 from bench.audit.evidence.evidence import EvidenceByColumn
-from bench.audit.judge import row_exhibits
+from bench.audit.judge import row_evidence
 from bench.audit.rules import REQUIRED
 from bench.errors import ToldBesideError, UnknownFormatError, UnreadableResultError, UsageError
 from warehouse.context import context_of
@@ -29,7 +29,7 @@ class AuditInput:
     """
 
     claim: Claim
-    exhibits: EvidenceByColumn
+    evidence: EvidenceByColumn
     required: frozenset[str] | None = None  # columns; None: what the claim's format says
     broken: tuple[str, str] | None = None
 
@@ -100,7 +100,7 @@ def _named(name: str, read: Callable[[], bytes], folder: Path | None, context: C
         document = read_document(name, read(), *_beside(folder))
         for claim in read_claims(document):
             known = claim.with_context(context)
-            yield AuditInput(replace(known, series=None), row_exhibits(known, subject_of(known)))
+            yield AuditInput(replace(known, series=None), row_evidence(known, subject_of(known)))
     except (UnknownFormatError, ToldBesideError):
         raise
     except UnreadableResultError as error:
@@ -122,7 +122,7 @@ def _beside(folder: Path | None) -> tuple[Callable[[str], bytes | None], tuple[s
 
 def _of_run(folder: Path) -> AuditInput:
     """A run folder of ours, under its path: two data folders may hold runs of the same id."""
-    from warehouse.rows.evidence import night_exhibits  # noqa: PLC0415 - only our own runs need Parquet
+    from warehouse.rows.evidence import night_evidence  # noqa: PLC0415 - only our own runs need Parquet
     from warehouse.rows.run_rows import run_rows  # noqa: PLC0415
 
     scenario, name = folder.absolute().parent, folder.name
@@ -137,7 +137,7 @@ def _of_run(folder: Path) -> AuditInput:
             str(folder), row["stage"] or row["outcome"], row["reason"] or "it gives no reason", row["outcome"]
         )
     claim = replace(rows.asked.claim, lineage=replace(rows.asked.claim.lineage, file=str(folder)))
-    return AuditInput(claim, rows.asked.exhibits | night_exhibits(row), REQUIRED)
+    return AuditInput(claim, rows.asked.evidence | night_evidence(row), REQUIRED)
 
 
 def _broken(file: str, code: str, why: str, outcome: str = "failed") -> AuditInput:

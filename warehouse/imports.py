@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.audit.claim import Claim, ClaimedConfig, ClaimedTotals
-from bench.audit.judge import Finding, Judged, group_exhibits, judge_claim, row_exhibits
-from bench.audit.rules import BY_COLUMN
+from bench.audit.judge import Judged, group_evidence, judge_claim, row_evidence
 from bench.errors import UnreadableResultError
 from warehouse.context import context_of
 from warehouse.importers import read_claims
@@ -24,6 +23,7 @@ from warehouse.lake.database import build_warehouse
 from warehouse.lake.lake import STAGING, PartWriter, one_loader, swap_in, sync_folder, write_json, write_rows, writing
 from warehouse.rows.catalog_subject import subject_of
 from warehouse.rows.claim_request_rows import request_tables
+from warehouse.rows.finding_row import finding_row
 from warehouse.rows.units import MS_PER_S
 from warehouse.schema.claim_columns import DEVICE_FIELDS, METRICS, STATISTICS
 from warehouse.schema.columns import withdrawn_columns
@@ -157,11 +157,11 @@ def _told(document: Document, context: ClaimedConfig, requests: PartWriter) -> I
 def _judge(told: Iterator[Claim]) -> tuple[Judged, ...]:
     """These claims, judged by great-expectations; what several show together is looked for among them."""
     claims: list[Claim] = []
-    exhibits = []
+    evidence = []
     for claim in told:
-        exhibits.append(row_exhibits(claim, subject_of(claim)))
+        evidence.append(row_evidence(claim, subject_of(claim)))
         claims.append(replace(claim, series=None))
-    whole = [own | more for own, more in zip(exhibits, group_exhibits(claims), strict=True)]
+    whole = [own | more for own, more in zip(evidence, group_evidence(claims), strict=True)]
     return tuple(
         judge_claim(claim, each, said) for claim, each, said in zip(claims, whole, said_of_each(whole), strict=True)
     )
@@ -201,17 +201,4 @@ def _latencies(claim: Claim) -> dict[str, Any]:
 def _finding_rows(partition: str, judged: Sequence[Judged]) -> Iterator[Row]:
     for at, each in enumerate(judged):
         for finding in each.findings:
-            yield {"night": partition, "claim_id": f"{partition}/{at}", **_finding_row(finding)}
-
-
-def _finding_row(finding: Finding) -> Row:
-    rule = BY_COLUMN[finding.column]
-    tolerated_low, tolerated_high = rule.tolerated or (None, None)
-    return {
-        **{name: getattr(finding, name) for name in ("code", "family", "severity", "scope", "observed", "message")},
-        "status": finding.outcome,
-        "passing_low": rule.passing[0],
-        "passing_high": rule.passing[1],
-        "tolerated_low": tolerated_low,
-        "tolerated_high": tolerated_high,
-    }
+            yield {"night": partition, "claim_id": f"{partition}/{at}", **finding_row(finding)}

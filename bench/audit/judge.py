@@ -18,28 +18,31 @@ SEVERITY = {"FAIL": "critical", "WARN": "warning", "NOT-CHECKABLE": "info", "PAS
 _WORST_FIRST: tuple[Status, ...] = ("FAIL", "WARN", "NOT-CHECKABLE", "PASS")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Finding:
-    """What one rule says of one claim.
+    """What one rule found in one claim.
 
-    `bound` is the limit that was passed, or that is nearest where none was; `margin` is observed over bound, None where
-    that is no number. `message` is a sentence for a person.
+    `bound` is the limit that was exceeded, or the nearest one. `message` is a sentence for a person.
     """
 
     code: str
     family: str
     scope: Scope
     column: str
-    outcome: Status
-    observed: float | None
-    bound: float | None
-    margin: float | None
+    status: Status
+    observed: float | None = None
+    bound: float | None = None
     message: str
 
     @property
     def severity(self) -> str:
         """`critical`, `warning` or `info`."""
-        return SEVERITY[self.outcome]
+        return SEVERITY[self.status]
+
+    @property
+    def margin(self) -> float | None:
+        """Observed over bound; None where either is unknown or the bound is 0."""
+        return self.observed / self.bound if self.bound and self.observed is not None else None
 
 
 @dataclass(frozen=True)
@@ -52,12 +55,12 @@ class Judged:
     withdrawn: tuple[str, ...] = ()
 
 
-def row_exhibits(claim: Claim, subject: Subject) -> EvidenceByColumn:
+def row_evidence(claim: Claim, subject: Subject) -> EvidenceByColumn:
     """The evidence that one claim gives alone; afterwards its series is no longer needed."""
     return {column: value for each in ROW_EVIDENCE for column, value in each(claim, subject).items()}
 
 
-def group_exhibits(claims: Sequence[Claim]) -> list[EvidenceByColumn]:
+def group_evidence(claims: Sequence[Claim]) -> list[EvidenceByColumn]:
     """The evidence that only several claims together give, claim by claim; their series are not looked at."""
     found: list[EvidenceByColumn] = [{} for _ in claims]
     for group in GROUP_EVIDENCE:
@@ -68,16 +71,16 @@ def group_exhibits(claims: Sequence[Claim]) -> list[EvidenceByColumn]:
 
 def judge_claims(claims: Sequence[Claim], subject_of: Callable[[Claim], Subject]) -> list[Judged]:
     """A verdict for each claim, in their order."""
-    together = group_exhibits(claims)
+    together = group_evidence(claims)
     return [
-        judge_claim(claim, row_exhibits(claim, subject_of(claim)) | more)
+        judge_claim(claim, row_evidence(claim, subject_of(claim)) | more)
         for claim, more in zip(claims, together, strict=True)
     ]
 
 
 def judge_claim(
     claim: Claim,
-    exhibits: EvidenceByColumn,
+    evidence: EvidenceByColumn,
     statuses: Mapping[str, Status] | None = None,
     required: Collection[str] | None = None,
 ) -> Judged:
@@ -85,29 +88,29 @@ def judge_claim(
 
     `statuses`, by column, may be those of another judge; `required` are columns, else what the claim's format can give.
     """
-    statuses = status_of_each(exhibits) if statuses is None else statuses
+    statuses = status_of_each(evidence) if statuses is None else statuses
     if required is None:
         required = {column for column in statuses if BY_COLUMN[column].code in claim.required}
-    findings = [_finding(BY_COLUMN[column], exhibits[column], status) for column, status in statuses.items()]
-    ordered = sorted(findings, key=lambda finding: _WORST_FIRST.index(finding.outcome))
-    return Judged(claim, _verdict(claim, statuses, required), tuple(ordered), withdrawn_of(exhibits, statuses))
+    findings = [finding_of(BY_COLUMN[column], evidence[column], status) for column, status in statuses.items()]
+    ordered = sorted(findings, key=lambda finding: _WORST_FIRST.index(finding.status))
+    return Judged(claim, _verdict(claim, statuses, required), tuple(ordered), withdrawn_of(evidence, statuses))
 
 
-def status_of_each(exhibits: EvidenceByColumn) -> dict[str, Status]:
+def status_of_each(evidence: EvidenceByColumn) -> dict[str, Status]:
     """What each rule says, by column, in the order of the rules."""
     return {
         column: judge(rule, value.value if isinstance(value, Observed) else None)
         for column, rule in BY_COLUMN.items()
-        if (value := exhibits.get(column)) is not None
+        if (value := evidence.get(column)) is not None
     }
 
 
-def withdrawn_of(exhibits: EvidenceByColumn, statuses: Mapping[str, Status]) -> tuple[str, ...]:
+def withdrawn_of(evidence: EvidenceByColumn, statuses: Mapping[str, Status]) -> tuple[str, ...]:
     """How the columns begin that findings about single metrics take out of every view for comparison."""
     found = {
         beginning
         for column, status in statuses.items()
-        for beginning in (*_failed(BY_COLUMN[column], status), *_withheld(exhibits[column]))
+        for beginning in (*_failed(BY_COLUMN[column], status), *_withheld(evidence[column]))
     }
     return tuple(sorted(found))
 
@@ -116,8 +119,8 @@ def _failed(rule: Rule, status: Status) -> tuple[str, ...]:
     return rule.withdraws if rule.scope == "metric" and status == "FAIL" else ()
 
 
-def _withheld(exhibit: Observed | MissingInput) -> tuple[str, ...]:
-    return exhibit.withholds if isinstance(exhibit, Observed) else ()
+def _withheld(evidence: Observed | MissingInput) -> tuple[str, ...]:
+    return evidence.withholds if isinstance(evidence, Observed) else ()
 
 
 def _verdict(claim: Claim, statuses: Mapping[str, Status], required: Collection[str]) -> Verdict:
@@ -128,21 +131,29 @@ def _verdict(claim: Claim, statuses: Mapping[str, Status], required: Collection[
     return verdict(statuses, required)
 
 
-def _finding(rule: Rule, exhibit: Observed | MissingInput, status: Status) -> Finding:
-    if isinstance(exhibit, MissingInput):
-        said = f"not checkable: {exhibit.what}"
-        return Finding(rule.code, rule.family, rule.scope, rule.column, status, None, None, None, said)
-    bound = nearest_bound(rule, exhibit.value)
-    margin = exhibit.value / bound if bound else None
+def finding_of(rule: Rule, evidence: Observed | MissingInput, status: Status) -> Finding:
+    """What a rule found in its evidence, with the sentence for a person."""
+    observed = bound = None
+    if isinstance(evidence, MissingInput):
+        message = f"not checkable: {evidence.what}"
+    else:
+        observed, bound, message = evidence.value, nearest_bound(rule, evidence.value), sentence_of(rule, evidence)
     return Finding(
-        rule.code, rule.family, rule.scope, rule.column, status, exhibit.value, bound, margin, said_of(rule, exhibit)
+        code=rule.code,
+        family=rule.family,
+        scope=rule.scope,
+        column=rule.column,
+        status=status,
+        observed=observed,
+        bound=bound,
+        message=message,
     )
 
 
-def said_of(rule: Rule, exhibit: Observed) -> str:
+def sentence_of(rule: Rule, evidence: Observed) -> str:
     """The finding's sentence, with the arithmetic behind it."""
-    said = rule.sentence.format(value=PlainNumber(exhibit.value))
-    return written_out(f"{said}: {exhibit.note}" if exhibit.note else said)
+    said = rule.sentence.format(value=PlainNumber(evidence.value))
+    return written_out(f"{said}: {evidence.note}" if evidence.note else said)
 
 
 def nearest_bound(rule: Rule, value: float) -> float | None:

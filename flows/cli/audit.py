@@ -108,7 +108,7 @@ def _finding_values(finding: "Finding") -> dict[str, Any]:
         "class": finding.family,
         "severity": finding.severity,
         "scope": finding.scope,
-        "outcome": finding.outcome,
+        "outcome": finding.status,
         "observed": finding.observed,
         "bound": finding.bound,
         "margin": finding.margin,
@@ -120,9 +120,9 @@ def _lines(judged: "Judged") -> Iterator[str]:
     lineage = judged.claim.lineage
     yield " ".join(part for part in (f"{judged.verdict:9}", lineage.file, lineage.place, judged.claim.label) if part)
     for finding in judged.findings:
-        if finding.outcome in ("FAIL", "WARN"):
-            yield f"  {finding.outcome:5} {finding.code}: {finding.message}{_arithmetic(finding)}"
-    unclear = sorted({finding.code for finding in judged.findings if finding.outcome == "NOT-CHECKABLE"})
+        if finding.status in ("FAIL", "WARN"):
+            yield f"  {finding.status:5} {finding.code}: {finding.message}{_arithmetic(finding)}"
+    unclear = sorted({finding.code for finding in judged.findings if finding.status == "NOT-CHECKABLE"})
     if unclear:
         yield f"  not checkable: {', '.join(unclear)}"
 

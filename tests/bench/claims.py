@@ -70,10 +70,10 @@ def findings(*claims: Claim) -> list[Finding]:
 
 def found(*claims: Claim) -> dict[str, str]:
     """Which codes fail or warn, the worst of each."""
-    bad = [finding for finding in findings(*claims) if finding.outcome in ("FAIL", "WARN")]
-    return {finding.code: finding.outcome for finding in sorted(bad, key=lambda each: each.outcome == "FAIL")}
+    bad = [finding for finding in findings(*claims) if finding.status in ("FAIL", "WARN")]
+    return {finding.code: finding.status for finding in sorted(bad, key=lambda each: each.status == "FAIL")}
 
 
 def missing(claim: Claim) -> dict[str, str]:
     """What each code that is not checkable lacks."""
-    return {each.code: each.message for each in findings(claim) if each.outcome == "NOT-CHECKABLE"}
+    return {each.code: each.message for each in findings(claim) if each.status == "NOT-CHECKABLE"}

@@ -3,7 +3,7 @@
 import pytest
 
 from bench.audit.evidence.evidence import Observed
-from bench.audit.judge import said_of
+from bench.audit.judge import sentence_of
 from bench.audit.rules import RULES, Rule
 from bench.wording import counted, shown, written_out
 
@@ -30,7 +30,7 @@ def test_one_is_not_several() -> None:
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.column)
 def test_every_sentence_reads_well_of_one_and_of_several(rule: Rule) -> None:
-    said = [said_of(rule, Observed(value)) for value in (1.0, 3.0, 1234.5, 1e-5)]
+    said = [sentence_of(rule, Observed(value)) for value in (1.0, 3.0, 1234.5, 1e-5)]
 
     assert not [text for text in said if "{" in text or "|" in text or "#" in text or "e+" in text or "e-0" in text]
     if "#" in rule.sentence:

@@ -25,7 +25,7 @@ def test_the_worst_finding_comes_first(loaded: tuple[Path, LoadSummary]) -> None
     suspect = next(run for run in judged if run.verdict == "suspect")
     assert suspect.findings[0].code == "failure_rate"
     failed = next(run for run in judged if run.verdict == "failed")
-    assert [(f.outcome, f.code, f.message) for f in failed.findings] == [("FAIL", "server", "<b>out of memory</b>")]
+    assert [(f.status, f.code, f.message) for f in failed.findings] == [("FAIL", "server", "<b>out of memory</b>")]
 
 
 def test_a_spoiled_folder_is_judged_failed(one_run: tuple[Path, Path]) -> None:

@@ -35,7 +35,7 @@ GOOD = _files(DATA / "good")
 
 
 def _codes(found: Audit) -> set[str]:
-    return {f.code for each in found.judged for f in each.findings if f.outcome in ("WARN", "FAIL")}
+    return {f.code for each in found.judged for f in each.findings if f.status in ("WARN", "FAIL")}
 
 
 @pytest.mark.parametrize("path", BAD, ids=lambda path: path.name)
@@ -62,7 +62,7 @@ def test_great_expectations_says_of_every_file_what_the_audit_says() -> None:
 
 
 def _told(judged: Judged) -> tuple[str, str, list[tuple[str, str]]]:
-    return judged.claim.lineage.file, judged.verdict, [(each.column, each.outcome) for each in judged.findings]
+    return judged.claim.lineage.file, judged.verdict, [(each.column, each.status) for each in judged.findings]
 
 
 # What a sample of a real tool is too small for: true, and no false alarm.
@@ -76,7 +76,7 @@ TOO_SMALL = {"duration_short", "too_few_prompts", "tail_unsupported"}
 def test_a_real_file_raises_no_false_alarm(name: str) -> None:
     found = audit([str(SAMPLES / name)], AuditOptions())
 
-    assert {f.code for each in found.judged for f in each.findings if f.outcome == "FAIL"} <= TOO_SMALL
+    assert {f.code for each in found.judged for f in each.findings if f.status == "FAIL"} <= TOO_SMALL
 
 
 BROKEN: dict[str, tuple[bytes, str]] = {

@@ -58,7 +58,7 @@ def test_each_run_of_several_is_held_against_its_own_records(tmp_path: Path) -> 
 
     found = audit([str(tmp_path)], AuditOptions())
 
-    failed = [{f.code for f in each.findings if f.outcome == "FAIL"} for each in found.judged]
+    failed = [{f.code for f in each.findings if f.status == "FAIL"} for each in found.judged]
     assert [each.claim.lineage.format for each in found.judged] == ["aiperf-runs", "aiperf", "aiperf"]
     assert "stat_mismatch" not in failed[1]
     assert "stat_mismatch" in failed[2]

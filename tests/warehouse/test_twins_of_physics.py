@@ -26,7 +26,7 @@ def _spoken(path: Path) -> set[str]:
     context = context_of(path, ClaimedConfig())
     claims = [each.with_context(context) for each in read_claims(read_document(path.name, path.read_bytes()))]
     judged = judge_claims(claims, subject_of)
-    return {each.code for one in judged for each in one.findings if each.outcome in ("FAIL", "WARN")}
+    return {each.code for one in judged for each in one.findings if each.status in ("FAIL", "WARN")}
 
 
 @pytest.mark.parametrize("path", RESULTS, ids=lambda path: f"{path.parent.name}/{path.name}")

@@ -28,7 +28,7 @@ class EvidenceRow:
     """One row to be checked: its id and its evidence."""
 
     run_id: str
-    exhibits: EvidenceByColumn
+    evidence: EvidenceByColumn
     lacking_count: float | None = None  # of required inputs, where that is counted
 
 
@@ -83,8 +83,8 @@ def frame_of(cases: Sequence[EvidenceRow]) -> "pd.DataFrame":
 
 
 def _value(case: EvidenceRow, rule: Rule) -> float | None:
-    exhibit = case.exhibits.get(rule.column)
-    return exhibit.value if isinstance(exhibit, Observed) else None
+    evidence = case.evidence.get(rule.column)
+    return evidence.value if isinstance(evidence, Observed) else None
 
 
 def validate(frame: "pd.DataFrame") -> tuple[ExpectationResult, ...]:
@@ -181,11 +181,11 @@ def status_of(case: EvidenceRow, rule: Rule, failed: Failed) -> Status:
 
 def statuses(case: EvidenceRow, failed: Failed) -> dict[str, Status]:
     """What it said of every rule that is asked of this row, by column, in the order of the rules."""
-    return {rule.column: status_of(case, rule, failed) for rule in RULES if rule.column in case.exhibits}
+    return {rule.column: status_of(case, rule, failed) for rule in RULES if rule.column in case.evidence}
 
 
-def said_of_each(exhibits: Sequence[EvidenceByColumn]) -> list[dict[str, Status]]:
+def said_of_each(evidence: Sequence[EvidenceByColumn]) -> list[dict[str, Status]]:
     """What great-expectations says of the evidence of each claim, as `statuses` does."""
-    sheet = [EvidenceRow(str(at), each) for at, each in enumerate(exhibits)]
+    sheet = [EvidenceRow(str(at), each) for at, each in enumerate(evidence)]
     failed = failed_of(validate(frame_of(sheet)))
     return [statuses(case, failed) for case in sheet]

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput
-from bench.audit.judge import SEVERITY, said_of, withdrawn_of
+from bench.audit.evidence.evidence import EvidenceByColumn, Observed
+from bench.audit.judge import Finding, finding_of, withdrawn_of
 from bench.audit.rules import BY_COLUMN, NOT_CHECKABLE, REQUIRED, Status, Verdict, verdict
 from bench.wording import counted
 from warehouse.judging.expectations import (
@@ -18,7 +18,8 @@ from warehouse.judging.expectations import (
     read,
     statuses,
 )
-from warehouse.rows.evidence import night_exhibits
+from warehouse.rows.evidence import night_evidence
+from warehouse.rows.finding_row import finding_row
 from warehouse.schema.columns import withdrawn_columns
 from warehouse.schema.row import Row
 
@@ -58,7 +59,7 @@ def cases_of(rows: Sequence[Row], more: More) -> list[EvidenceRow]:
 
 
 def _case(row: Row, more: More) -> EvidenceRow:
-    return EvidenceRow(row["run_id"], {**more.get(row["run_id"], {}), **night_exhibits(row)}, row[NOT_CHECKABLE])
+    return EvidenceRow(row["run_id"], {**more.get(row["run_id"], {}), **night_evidence(row)}, row[NOT_CHECKABLE])
 
 
 def judge(rows: Sequence[Row], results: Sequence[ExpectationResult], more: More | None = None) -> Judgement:
@@ -76,7 +77,7 @@ def judge(rows: Sequence[Row], results: Sequence[ExpectationResult], more: More 
         case = _case(row, more or {})
         found = {**dict(_findings_of(row, case, failed)), **_broken_checks(row, broken)}
         verdicts[row["run_id"]] = verdict({column: finding["status"] for column, finding in found.items()})
-        beginnings = withdrawn_of(case.exhibits, statuses(case, failed))
+        beginnings = withdrawn_of(case.evidence, statuses(case, failed))
         withdrawn[row["run_id"]] = withdrawn_columns("measurements", row, beginnings)
         findings += found.values()
     return Judgement(verdicts, withdrawn, findings, _validation(results))
@@ -92,44 +93,54 @@ def _that_saw(result: ExpectationResult, row_count: int) -> ExpectationResult:
 def _findings_of(row: Row, case: EvidenceRow, failed: Failed) -> Iterator[tuple[str, Row]]:
     """Every finding of a row, by the column it is about."""
     for column, status in statuses(case, failed).items():
-        yield column, _rule_finding(row, column, case.exhibits, status)
+        yield column, _rule_finding(row, column, case.evidence, status)
     if row["run_id"] in failed.get((NOT_CHECKABLE, "passing"), ()):
-        lacking = counted(row[NOT_CHECKABLE], "required check lacks", "required checks lack")
-        said = f"{lacking} what is compared"
-        yield NOT_CHECKABLE, _finding(row, ("not_checkable", "completeness", "WARN"), row[NOT_CHECKABLE], said)
+        yield NOT_CHECKABLE, _unclear(row)
 
 
-def _rule_finding(row: Row, column: str, exhibits: EvidenceByColumn, status: Status) -> Row:
-    rule, exhibit = BY_COLUMN[column], exhibits[column]
-    if isinstance(exhibit, MissingInput):
-        finding = _finding(row, (rule.code, rule.family, status), None, f"not checkable: {exhibit.what}")
-    elif status == "NOT-CHECKABLE":
-        finding = _finding(row, (rule.code, rule.family, status), exhibit.value, f"not checkable: {column} broke")
-    else:
-        finding = _finding(row, (rule.code, rule.family, status), exhibit.value, said_of(rule, exhibit))
-    low, high = rule.passing
-    tolerated_low, tolerated_high = rule.tolerated or (None, None)
-    limits = {"passing_low": low, "passing_high": high}
+def _rule_finding(row: Row, column: str, evidence: EvidenceByColumn, status: Status) -> Row:
+    finding = finding_of(BY_COLUMN[column], evidence[column], status)
+    if status == "NOT-CHECKABLE" and isinstance(evidence[column], Observed):
+        finding = replace(finding, message=f"not checkable: the check of {column} failed")
+    more = {}
     if status == "NOT-CHECKABLE" and column in REQUIRED:
-        finding["severity"] = "warning"  # others were only asked where they could be
-    scope = {"scope": rule.scope}
-    return finding | scope | limits | {"tolerated_low": tolerated_low, "tolerated_high": tolerated_high}
+        more["severity"] = "warning"  # other rules apply only where their input may exist
+    return _ids(row) | finding_row(finding) | more
+
+
+def _unclear(row: Row) -> Row:
+    said = counted(row[NOT_CHECKABLE], "required check lacks its input", "required checks lack their input")
+    return _ids(row) | finding_row(
+        Finding(
+            code="not_checkable",
+            family="completeness",
+            scope="row",
+            column=NOT_CHECKABLE,
+            status="WARN",
+            observed=row[NOT_CHECKABLE],
+            message=said,
+        )
+    )
 
 
 def _broken_checks(row: Row, broken: Sequence[ExpectationResult]) -> dict[str, Row]:
     if not broken:
         return {}
     names = ", ".join(f"{r.check.code} ({r.check.bound}): {r.error or 'failed'}" for r in broken)
-    said = f"checks could not be made: {names}"
-    return {CHECK_ERRORED: _finding(row, (CHECK_ERRORED, "check", "FAIL"), float(len(broken)), said)}
+    finding = Finding(
+        code=CHECK_ERRORED,
+        family="check",
+        scope="row",
+        column=CHECK_ERRORED,
+        status="FAIL",
+        observed=float(len(broken)),
+        message=f"checks failed to run: {names}",
+    )
+    return {CHECK_ERRORED: _ids(row) | finding_row(finding)}
 
 
-def _finding(row: Row, what: tuple[str, str, Status], observed: float | None, message: str) -> Row:
-    code, family, status = what
-    ids = {name: row[name] for name in ("night", "run_id", "scenario_id", "repeat")}
-    limits = dict.fromkeys(("passing_low", "passing_high", "tolerated_low", "tolerated_high"))
-    said = {"code": code, "family": family, "severity": SEVERITY[status], "scope": "row", "status": status}
-    return {**ids, **said, "observed": observed, **limits, "message": message}
+def _ids(row: Row) -> Row:
+    return {name: row[name] for name in ("night", "run_id", "scenario_id", "repeat")}
 
 
 def _validation(results: Sequence[ExpectationResult]) -> dict[str, Any]:

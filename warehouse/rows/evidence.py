@@ -8,7 +8,7 @@ from typing import Any
 from bench import evidence_columns as ev
 from bench.audit.claim import Claim
 from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput, Observed
-from bench.audit.judge import group_exhibits, row_exhibits
+from bench.audit.judge import group_evidence, row_evidence
 from bench.audit.rules import NIGHT_RULES, Rule
 from warehouse.rows.catalog_subject import subject_of
 from warehouse.schema.columns import outside_bounds
@@ -19,28 +19,28 @@ class RunClaim:
     """A measured run as a claim without its series, and the evidence that it gives alone."""
 
     claim: Claim
-    exhibits: EvidenceByColumn
+    evidence: EvidenceByColumn
 
 
 def ask(claim: Claim) -> RunClaim:
     """Compute what one run shows alone; its series is let go."""
-    return RunClaim(replace(claim, series=None), row_exhibits(claim, subject_of(claim)))
+    return RunClaim(replace(claim, series=None), row_evidence(claim, subject_of(claim)))
 
 
 def together(asked: Sequence[RunClaim]) -> dict[str, EvidenceByColumn]:
     """The evidence of a night's runs by run id, that which only several of them show included."""
-    groups = group_exhibits([each.claim for each in asked])
-    return {each.claim.lineage.file: each.exhibits | group for each, group in zip(asked, groups, strict=True)}
+    groups = group_evidence([each.claim for each in asked])
+    return {each.claim.lineage.file: each.evidence | group for each, group in zip(asked, groups, strict=True)}
 
 
-def night_exhibits(row: Mapping[str, Any]) -> EvidenceByColumn:
+def night_evidence(row: Mapping[str, Any]) -> EvidenceByColumn:
     """The evidence columns of a measured row; those of rules that are not about such a run are left out."""
-    found: EvidenceByColumn = {rule.column: _exhibit(rule, row) for rule in NIGHT_RULES if _applies(rule, row)}
+    found: EvidenceByColumn = {rule.column: _evidence_of(rule, row) for rule in NIGHT_RULES if _applies(rule, row)}
     names = outside_bounds(row)
     return found | {ev.IMPOSSIBLE_VALUES: Observed(len(names), ", ".join(f"{name} = {row[name]}" for name in names))}
 
 
-def _exhibit(rule: Rule, row: Mapping[str, Any]) -> Observed | MissingInput:
+def _evidence_of(rule: Rule, row: Mapping[str, Any]) -> Observed | MissingInput:
     value = row[rule.column]
     if value is not None and not math.isnan(value):
         return Observed(float(value), (row[rule.noted_in] or "") if rule.noted_in else "")

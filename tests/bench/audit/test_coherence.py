@@ -34,7 +34,7 @@ def test_a_sweep_that_saturates_has_no_findings() -> None:
 def test_a_load_that_did_not_grow_fails_at_its_level_and_above() -> None:
     capped = [*SWEEP, _level(128, 5210.0, e2el_s=64 * 500 / 5210.0), _level(256, 5190.0, e2el_s=64 * 500 / 5190.0)]
 
-    bad = [each for each in findings(*capped) if each.outcome == "FAIL"]
+    bad = [each for each in findings(*capped) if each.status == "FAIL"]
 
     assert {each.code for each in bad} == {"concurrency_not_reached"}
     assert len(bad) == 2

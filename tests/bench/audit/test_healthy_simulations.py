@@ -20,7 +20,7 @@ OWN = {rule.column for rule in (*ROOFLINE_RULES, *MEMORY_RULES, *PROVENANCE_RULE
 def test_no_rule_speaks_of_a_healthy_measurement(load: Load) -> None:
     found = findings(claim_of(simulate(load)))
 
-    assert [each for each in found if each.column in OWN and each.outcome != "PASS"] == []
+    assert [each for each in found if each.column in OWN and each.status != "PASS"] == []
     assert {each.code for each in found} >= {"roofline_compute", "memory_fit", "precision_conflict", "roofline_prefill"}
 
 
@@ -32,5 +32,5 @@ def test_no_rule_speaks_of_a_healthy_sweep() -> None:
     found = findings(*(claim_of(simulate(load)) for load in (*sweep, *more, *narrower)))
 
     of_groups = {each.column for each in found if BY_COLUMN[each.column].scope == "group"}
-    assert [each for each in found if each.column in OWN and each.outcome in ("WARN", "FAIL")] == []
+    assert [each for each in found if each.column in OWN and each.status in ("WARN", "FAIL")] == []
     assert of_groups >= {"ev_load_growth", "ev_over_linear", "ev_tp_gain", "ev_precision_gain", "ev_tpot_drop"}

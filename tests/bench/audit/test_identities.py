@@ -49,17 +49,17 @@ def _judged(*claims: Claim) -> list[Judged]:
 def _doubts(claim: Claim) -> list[str]:
     """Everything that is not passed, with its sentence."""
     found = _judged(claim)[0].findings
-    return [f"{each.outcome} {each.code}: {each.message}" for each in found if each.outcome in ("WARN", "FAIL")]
+    return [f"{each.status} {each.code}: {each.message}" for each in found if each.status in ("WARN", "FAIL")]
 
 
 def _fired(claim: Claim) -> dict[str, str]:
     """The worst outcome of each code that is not passed."""
     found = _judged(claim)[0].findings
-    return {each.code: each.outcome for each in reversed(found) if each.outcome in ("WARN", "FAIL")}
+    return {each.code: each.status for each in reversed(found) if each.status in ("WARN", "FAIL")}
 
 
 def _columns(claim: Claim) -> set[str]:
-    return {each.column for each in _judged(claim)[0].findings if each.outcome in ("WARN", "FAIL")}
+    return {each.column for each in _judged(claim)[0].findings if each.status in ("WARN", "FAIL")}
 
 
 def printed(claim: Claim) -> Claim:
@@ -444,7 +444,7 @@ def test_repeats_that_differ_are_unstable_together(slower: float, outcome: str) 
 
     judged = _judged(*(claim_of(simulate(run), has_series=False) for run in runs))
 
-    found = [[each.outcome for each in one.findings if each.code == "unstable"] for one in judged]
+    found = [[each.status for each in one.findings if each.code == "unstable"] for one in judged]
     assert found == [[outcome]] * 3
 
 

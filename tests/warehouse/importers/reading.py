@@ -42,8 +42,8 @@ def sample(name: str) -> Path:
 def alarms(claims: list[Claim]) -> list[str]:
     """What is WARN or FAIL of these, as a person reads it."""
     return [
-        f"{finding.outcome} {finding.code}: {finding.message}"
+        f"{finding.status} {finding.code}: {finding.message}"
         for judged in judge_claims(claims, lambda _claim: Subject())
         for finding in judged.findings
-        if finding.outcome in ("WARN", "FAIL")
+        if finding.status in ("WARN", "FAIL")
     ]

@@ -29,7 +29,7 @@ def test_the_price_is_asked_for_where_it_is_not_said() -> None:
 
 
 def _said(claim: Claim, code: str) -> str:
-    return next(each.message for each in findings(claim) if each.code == code and each.outcome in ("FAIL", "WARN"))
+    return next(each.message for each in findings(claim) if each.code == code and each.status in ("FAIL", "WARN"))
 
 
 def test_a_cost_of_tokens_that_it_does_not_name_is_told_which_it_fits() -> None:

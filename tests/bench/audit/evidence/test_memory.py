@@ -37,7 +37,7 @@ def test_sequences_that_are_decoded_together_must_fit() -> None:
 def test_weights_of_another_precision_are_named_with_their_size() -> None:
     claim = changed({"precision": "fp8", "weights_gib": 16.1e9 / (1 << 30)})
 
-    said = {each.code: each.message for each in findings(claim) if each.outcome == "FAIL"}
+    said = {each.code: each.message for each in findings(claim) if each.status == "FAIL"}
 
     assert "weights of 16.1 GB are BF16-sized; FP8 would be 9.1 GB" in said["precision_conflict"]
 
