@@ -10,6 +10,7 @@ import typer.main
 
 from bench.record import METHOD_VERSION
 from flows.cli import app
+from tests.draw_places import draw
 
 ROOT = Path(__file__).parents[1]
 LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -171,6 +172,13 @@ def test_each_folder_of_the_map_has_a_line_of_its_own() -> None:
     lines = list(map_rows((ROOT / "README.md").read_text("utf-8")).values())
 
     assert len(set(lines)) == len(lines)
+
+
+def test_modules_drawn_to_try_the_map_are_the_same_for_a_seed_and_stand_in_it() -> None:
+    mapped = map_rows((ROOT / "README.md").read_text("utf-8"))
+
+    assert draw(7, 10) == draw(7, 10) != draw(8, 10)
+    assert {Path(name).parent.as_posix() for name in draw(7, 10)} <= set(mapped)
 
 
 def test_the_index_of_the_documents_lists_every_page() -> None:
