@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bench.errors import UnreadableResultError
-from bench.metrics import Ints
+from bench.metrics import Bools, Ints
 
 NO_STAMP_NS = np.iinfo(np.int64).min
 
@@ -63,13 +63,14 @@ def read_events(head: dict[str, Any], rows: Sequence[dict[str, Any]], events: by
     if count.sum() != found or not np.array_equal(first, np.cumsum(count) - count):
         raise UnreadableResultError(f"events.bin holds {found} events, requests.jsonl promises {count.sum()}")
     has_tokens = columns["event_tokens"] > 0
-    kernel_ns = columns["event_kernel_ns"][has_tokens]
+    chosen: Bools | slice = slice(None) if has_tokens.all() else has_tokens
+    kernel_ns = columns["event_kernel_ns"][chosen]
     before = np.concatenate(([0], np.cumsum(has_tokens, dtype=np.int64)))
     return Events(
         at=np.concatenate((before[first], before[-1:])),
-        user_ns=columns["event_at_ns"][has_tokens],
+        user_ns=columns["event_at_ns"][chosen],
         kernel_ns=None if (kernel_ns == NO_STAMP_NS).any() else kernel_ns,
-        tokens=columns["event_tokens"][has_tokens].astype(np.int64),
+        tokens=columns["event_tokens"][chosen].astype(np.int64),
         first={row["index"]: place for place, row in enumerate(rows)},
     )
 

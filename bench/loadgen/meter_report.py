@@ -36,8 +36,9 @@ def read_steady(head: Row, rows: Sequence[Row], event_s: Floats, event_at: Ints,
     if said is None:
         return None
     begin_s, end_s = said["begin_ns"] * NS, said["end_ns"] * NS
-    is_ok = np.repeat(np.array([row["outcome"] == "ok" for row in rows], dtype=np.bool_), np.diff(event_at))
-    parts = part_tokens(event_s[is_ok], tokens[is_ok], begin_s, end_s)
+    is_ok = np.array([row["outcome"] == "ok" for row in rows], dtype=np.bool_)
+    chosen = slice(None) if is_ok.all() else np.repeat(is_ok, np.diff(event_at))
+    parts = part_tokens(event_s[chosen], tokens[chosen], begin_s, end_s)
     return Steady(begin_s, end_s, float(said["live_mean"]), parts)
 
 
