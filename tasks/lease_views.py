@@ -11,7 +11,7 @@ from infra.bootstrap import ledger, stage_book
 from infra.clouds.cloud import Cloud
 from infra.ledger.ledger import Attempt, Lease
 from infra.ledger.volumes import RecordedVolume
-from infra.models.bucket_cache import models_kept as models_in
+from infra.models.bucket_cache import cached_models
 from infra.settings import Settings
 from infra.storage.object_store import ObjectStore
 from tasks.model_cache import HURRIED
@@ -83,7 +83,7 @@ def models_kept(settings: Settings) -> list[StoredItem]:
     if place is None:
         return []
     try:
-        found = models_in(ObjectStore(place, HURRIED))
+        found = cached_models(ObjectStore(place, HURRIED))
     except ObjectStoreError as error:
         return [StoredItem(f"what the bucket keeps is not known: {error}", None)]
     pace = read_catalog().pace

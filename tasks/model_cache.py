@@ -37,9 +37,9 @@ class BucketLookup:
     why: str | None = None
 
     def explain(self, model: PreparedModel) -> PreparedModel:
-        """A model that came from the hub, with the reason why."""
-        is_from_hub = model.came is not None and not model.came.given
-        return replace(model, came=FetchResult(why=self.why)) if self.why and is_from_hub else model
+        """The model, with the reason if it was downloaded from the hub."""
+        is_from_hub = model.fetched is not None and not model.fetched.given
+        return replace(model, fetched=FetchResult(why=self.why)) if self.why and is_from_hub else model
 
 
 def require_bucket(model: Model) -> None:
@@ -91,10 +91,10 @@ def fill_bucket(night: NightRecord, lease: Lease, model: PreparedModel) -> None:
     try:
         shelf = _shelf(Settings(), night.suite.model)
         files = machine_of(lease).run(operations.list_model, make_reporter(), model)
-        damaged = model.came.damaged if model.came else ()
+        damaged = model.fetched.damaged if model.fetched else ()
         if damaged or not shelf.has(files):
             with spending(night, lease.lease_id, STAGE, most_s=minutes * 60.0):
-                upload_model(lease, model, shelf.lacking(files, damaged), minutes * 60.0)
+                upload_model(lease, model, shelf.start_upload(files, damaged), minutes * 60.0)
                 shelf.finish(files)
             log.info("the next night finds the model in %s", place_of(Settings()))
         for commit in shelf.sweep(datetime.now(UTC)):

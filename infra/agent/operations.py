@@ -26,7 +26,7 @@ from infra.loadgen.night_calibration import calibrate_night
 from infra.measurement import lm_eval
 from infra.measurement.run import RunContext
 from infra.measurement.run import measure as measure_run
-from infra.models.bucket_transfer import put_pieces
+from infra.models.bucket_transfer import upload_parts
 from infra.models.models import PreparedModel, list_files
 from infra.models.parts import CachedFile, CachedModel, Part, UploadResult
 from infra.reporting import Reporter
@@ -87,7 +87,7 @@ class PrepareOptions:
     is_rented: bool
     scratch: Path | None = None
     volume: Path | None = None  # keeps the model between nights
-    cached_model: CachedModel | None = None  # the model in a bucket, which is tried before the hub
+    cached: CachedModel | None = None  # the model in a bucket, which is tried before the hub
     with_lm_eval: bool = False  # install the environment of lm-eval as well
 
 
@@ -125,7 +125,7 @@ def prepare(settings: Settings, reporter: Reporter, engine: Engine, model: Model
         models=Path(model.cache) if model.cache else disk / "models",
         lease_id=options.lease_id,
         is_rented=options.is_rented,
-        cached_model=options.cached_model,
+        cached=options.cached,
         with_lm_eval=options.with_lm_eval,
     )
     return prepare_engine_and_model(request, settings, reporter.say)
@@ -148,12 +148,12 @@ def keep_model(
     settings: Settings,
     reporter: Reporter,
     model: PreparedModel,
-    pieces: tuple[Part, ...],
+    parts: tuple[Part, ...],
     seconds: float,
     lease_id: str,
 ) -> UploadResult:
-    """Upload these pieces of a model within so many seconds; a failure is returned, not raised."""
-    uploaded = put_pieces(model.path, pieces, seconds, hub_of(settings, lease_id))
+    """Upload these parts of a model within so many seconds; a failure is returned, not raised."""
+    uploaded = upload_parts(model.path, parts, seconds, hub_of(settings, lease_id))
     reporter.say(f"uploaded {uploaded.bytes / 1e9:.2f} GB of {model.name}")
     return uploaded
 

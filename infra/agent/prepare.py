@@ -62,7 +62,7 @@ class PrepareRequest:
     """What to prepare for a night, and the folder for models.
 
     `is_rented`: the machine is ours alone, so docker may be installed on it. `lease_id` marks the processes that are
-    started. `cached_model`: the model in a bucket, which is tried before the hub.
+    started. `cached`: the model in a bucket, which is tried before the hub.
     """
 
     engine: Engine
@@ -70,7 +70,7 @@ class PrepareRequest:
     models: Path
     lease_id: str
     is_rented: bool = False
-    cached_model: CachedModel | None = None
+    cached: CachedModel | None = None
     with_lm_eval: bool = False
 
 
@@ -96,7 +96,7 @@ def prepare_engine_and_model(request: PrepareRequest, settings: Settings, say: S
     hub = hub_of(settings, request.lease_id)
     jobs: dict[str, Job] = {
         "engine": lambda: ready_engine(request.engine, settings, say, is_rented=request.is_rented),
-        "model": lambda: prepare_model(request.source, request.models, say, hub, request.cached_model),
+        "model": lambda: prepare_model(request.source, request.models, say, hub, request.cached),
     }
     if request.with_lm_eval:
         jobs["lm-eval"] = lambda: _try_lm_eval(settings, say)

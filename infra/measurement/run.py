@@ -52,7 +52,7 @@ class RunContext:
     @property
     def weights(self) -> Weights:
         """The model as found."""
-        origin = self.model.came.told if self.model.came else None
+        origin = self.model.fetched.origin if self.model.fetched else None
         return Weights(revision=self.model.revision, sha256=self.model.sha256, bytes=self.model.bytes, origin=origin)
 
 

@@ -1,7 +1,7 @@
-"""A model's way from and to a bucket, on the machine: by a process that may be killed, watched as a download is.
+"""Transfer a model between a machine and a bucket, in a child process that is killed if it stalls.
 
-A bucket spares a download and no more: nothing here raises for its sake, and what it gives is held against the hub's
-hashes like anything else that comes.
+A failure of the bucket raises nothing here: the hub has the model as well, and what the bucket gives is compared with
+the hub's hashes like any other download.
 """
 
 import time
@@ -9,17 +9,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from infra.models.child_protocol import Job, TransferFailure
+from infra.models.files import bytes_under, size_of
 from infra.models.parts import CachedModel, FetchResult, Part, UploadResult
-from infra.models.transfer_process import Hub, HubFailure, Job, run_child
+from infra.models.transfer_process import Hub, Transfer, run_child
 
-CHILD = Path(__file__).with_name("bucket_child.py")
-
-Wanted = Mapping[str, tuple[int, str | None]]  # the size of a file and its sha256, where the hub says it
+Wanted = Mapping[str, tuple[int, str | None]]  # a file's size, and its SHA-256 if the hub lists it
 
 
-def fetch_kept(kept: CachedModel, wanted: Wanted, folder: Path, aside: Path, hub: Hub) -> FetchResult:
-    """Fetch the wanted files that the bucket has into a folder, and say which came whole and why others did not."""
-    listed = {file.name: file for file in kept.files}
+def download_cached(cached: CachedModel, wanted: Wanted, folder: Path, aside: Path, hub: Hub) -> FetchResult:
+    """Download the wanted files that the bucket has into a folder; returns which are whole, and why others are not."""
+    listed = {file.name: file for file in cached.files}
     unlike = [
         name
         for name, (size, sha256) in wanted.items()
@@ -27,53 +27,43 @@ def fetch_kept(kept: CachedModel, wanted: Wanted, folder: Path, aside: Path, hub
     ]
     names = [name for name in wanted if name in listed and name not in unlike]
     arriving = aside / "arriving"
-    files = [{"name": name, "pieces": [_told(one) for one in kept.pieces if one.file == name]} for name in names]
-    job: Job = {"verb": "get", "files": files, "arriving": str(arriving), "folder": str(folder), "tries": hub.tries}
-    damaged, why = dict.fromkeys(unlike, "the bucket's list says another hash or size than the hub's"), None
+    files = [{"name": name, "parts": [_as_job(one) for one in cached.parts if one.file == name]} for name in names]
+    values: Job = {"files": files, "arriving": str(arriving), "folder": str(folder), "tries": hub.tries}
+    damaged, why = dict.fromkeys(unlike, "the bucket lists another hash or size than the hub"), None
     try:
-        answer = run_child(job, aside, hub, lambda: _bytes(arriving) + _bytes(folder), program=CHILD)
-        damaged |= {str(name): str(said) for name, said in answer["damaged"].items()}
-        why = answer["why"]
-    except HubFailure as failure:
+        transfer = Transfer("bucket_child", "get", values)
+        result = run_child(transfer, aside, hub, lambda: bytes_under(arriving) + bytes_under(folder))
+        damaged |= {str(name): str(reason) for name, reason in result["damaged"].items()}
+        why = result["why"]
+    except TransferFailure as failure:
         why = str(failure)
-    given = tuple(name for name in names if name not in damaged and _size(folder / name) == listed[name].size)
+    given = tuple(name for name in names if name not in damaged and size_of(folder / name) == listed[name].size)
     if why is None and damaged:
-        why = "; ".join(f"{name}: {said}" for name, said in damaged.items())
+        why = "; ".join(f"{name}: {reason}" for name, reason in damaged.items())
     if why is None and len(given) < len(wanted):
         why = "it does not have every file"
     return FetchResult(given, tuple(damaged), why)
 
 
-def put_pieces(folder: Path, pieces: Sequence[Part], seconds: float, hub: Hub) -> UploadResult:
-    """Put these pieces of a folder's files where their addresses lead, within so many seconds."""
+def upload_parts(folder: Path, parts: Sequence[Part], seconds: float, hub: Hub) -> UploadResult:
+    """Upload these parts of a folder's files to their URLs within so many seconds."""
     until = time.monotonic() + seconds
-    with TemporaryDirectory(prefix="nightbench-keeping-") as name:
+    with TemporaryDirectory(prefix="nightbench-upload-") as name:
         sent = Path(name) / "sent"
 
-        def moved() -> int:
+        def bytes_sent() -> int:
             if time.monotonic() > until:
-                raise HubFailure("too-slow", f"it was not done within {seconds:g} s")
+                raise TransferFailure("too-slow", f"the upload did not finish within {seconds:g} s")
             return int(sent.read_text("utf-8") or 0) if sent.exists() else 0
 
-        told = [_told(one) for one in pieces]
-        job: Job = {"verb": "put", "pieces": told, "folder": str(folder), "sent": str(sent), "tries": hub.tries}
+        jobs = [_as_job(one) for one in parts]
+        values: Job = {"parts": jobs, "folder": str(folder), "sent": str(sent), "tries": hub.tries}
         try:
-            answer = run_child(job, Path(name), hub, moved, program=CHILD)
-        except HubFailure as failure:
-            return UploadResult(0, failure.said)
-    return UploadResult(int(answer["bytes"]), answer["why"])
+            result = run_child(Transfer("bucket_child", "put", values), Path(name), hub, bytes_sent)
+        except TransferFailure as failure:
+            return UploadResult(0, failure.message)
+    return UploadResult(int(result["bytes"]), result["why"])
 
 
-def _told(piece: Part) -> Job:
-    return {"file": piece.file, "start": piece.start, "size": piece.size, "url": piece.url.get_secret_value()}
-
-
-def _bytes(folder: Path) -> int:
-    return sum(_size(path) or 0 for path in folder.rglob("*")) if folder.exists() else 0
-
-
-def _size(path: Path) -> int | None:
-    try:
-        return path.stat().st_size if path.is_file() else None
-    except OSError:
-        return None
+def _as_job(part: Part) -> Job:
+    return {"file": part.file, "start": part.start, "size": part.size, "url": part.url.get_secret_value()}

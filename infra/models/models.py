@@ -1,7 +1,7 @@
-"""Put a model's weights in place and prove that they are whole.
+"""Prepare a model's files on this host, and verify them.
 
-A model we generate goes the same way as one that is downloaded: put together in a temporary folder beside, listed with
-hashes in `MANIFEST.sha256`, and renamed to its final name only when it is complete.
+A generated model and a downloaded one take the same steps: written to a temporary folder, listed with their hashes in
+`MANIFEST.sha256`, and renamed to the final name once complete.
 """
 
 import hashlib
@@ -13,8 +13,10 @@ from pathlib import Path
 
 from bench.errors import ModelError, NoSpaceError, UnreadableResultError
 from bench.manifest import MANIFEST, manifest_text, parse_manifest
+from infra.models.files import hash_files
 from infra.models.generated import SHAPES, LlamaShape, write_small_model
-from infra.models.hub_download import Download, DownloadedModel, hash_files, look
+from infra.models.hub_download import Download, DownloadedModel
+from infra.models.hub_listing import read_listing
 from infra.models.parts import CachedFile, CachedModel, FetchResult
 from infra.models.transfer_process import Hub
 from infra.processes.file_lock import exclusive_lock
@@ -31,7 +33,7 @@ Hashes = dict[str, str]  # relative file name -> sha256
 
 @dataclass(frozen=True)
 class PreparedModel:
-    """Weights on this host, verified."""
+    """A model on this host, verified."""
 
     name: str
     path: Path
@@ -40,17 +42,17 @@ class PreparedModel:
     bytes: int
     vocab_size: int
     weights_bytes: int
-    came: FetchResult | None = field(default=None, compare=False)  # None: it was there
+    fetched: FetchResult | None = field(default=None, compare=False)  # None: it was on disk already
 
 
 def prepare_model(
-    source: str, models_dir: Path, say: Say, hub: Hub | None = None, kept: CachedModel | None = None
+    source: str, models_dir: Path, say: Say, hub: Hub | None = None, cached: CachedModel | None = None
 ) -> PreparedModel:
-    """Make or download the model of this source or find it there, and verify every byte; repeating it only verifies.
+    """Generate, download or find the model of this source, and verify every byte; a repeated call only verifies.
 
     Sources: "hf:org/name@<commit>", "generated:small?seed=0", "generated:tiny?seed=0", "path:/some/folder". A model
-    that was whole and is corrupt now is refused, never repaired in silence: something damaged it, and somebody should
-    know. `hub` says where downloads come from and how patient they are, `kept` which bucket has the model as well.
+    that was whole and is corrupt now is an error, never repaired in silence: the cause of the damage may return.
+    `hub`: where to download from, and when to give up; `cached`: the model in a bucket, which is tried before the hub.
     """
     kind, _, rest = source.partition(":")
     if kind == "path" and rest:
@@ -58,16 +60,16 @@ def prepare_model(
     if generated := GENERATED.fullmatch(source):
         return _generated(source, generated["shape"], int(generated["seed"]), models_dir, say)
     if named := FROM_HUB.fullmatch(source):
-        return _from_hub(named["repo"], named["revision"], models_dir, say, hub or Hub(), kept)
+        return _from_hub(named["repo"], named["revision"], models_dir, say, hub or Hub(), cached)
     raise ModelError(
-        f"{source!r} is no model source; known are hf:org/name@<commit>, generated:small?seed=0 and path:/some/folder"
+        f"unknown model source {source!r}: use hf:org/name@<commit>, generated:small?seed=0 or path:/some/folder"
     )
 
 
 def _model_in_place(path: Path) -> PreparedModel:
-    """Somebody else's folder: verified where it has a manifest, hashed as it is where it has none."""
+    """The user's own folder: verified if it has a manifest, else hashed as it is."""
     if not (path / "config.json").is_file():
-        raise ModelError(f"{path} is no model folder: it has no config.json")
+        raise ModelError(f"{path} has no config.json, so it is not a model's folder")
     hashes = _verify(path) if (path / MANIFEST).exists() else _hash_files(path)
     return _prepared(path.name, path, f"path-{_hash_of(hashes)[:16]}", hashes)
 
@@ -75,10 +77,10 @@ def _model_in_place(path: Path) -> PreparedModel:
 def _generated(source: str, shape_name: str, seed: int, models_dir: Path, say: Say) -> PreparedModel:
     shape = SHAPES.get(shape_name)
     if shape is None:
-        raise ModelError(f"{source} names no shape we generate; known are {', '.join(sorted(SHAPES))}")
+        raise ModelError(f"unknown shape in {source}: use one of {', '.join(sorted(SHAPES))}")
     path = models_dir.absolute() / f"{shape_name}-seed-{seed}"
     models_dir.mkdir(parents=True, exist_ok=True)
-    with exclusive_lock(path.with_name(f".{path.name}.lock"), say, f"putting {path.name} there"):
+    with exclusive_lock(path.with_name(f".{path.name}.lock"), say, f"preparing {path.name}"):
         if not path.exists():
             say(f"writing the model {shape_name} to {path}")
             _make(path, shape, seed)
@@ -87,40 +89,39 @@ def _generated(source: str, shape_name: str, seed: int, models_dir: Path, say: S
 
 
 def _from_hub(
-    repo: str, revision: str | None, models_dir: Path, say: Say, hub: Hub, kept: CachedModel | None
+    repo: str, revision: str | None, models_dir: Path, say: Say, hub: Hub, cached: CachedModel | None
 ) -> PreparedModel:
     models_dir.mkdir(parents=True, exist_ok=True)
     if revision is None or not COMMIT.fullmatch(revision):
         aside = models_dir.absolute() / f".{repo.replace('/', '--')}.look"
-        now = look(repo, revision or "main", aside, hub).sha
+        newest = read_listing(repo, revision or "main", aside, hub).sha
         shutil.rmtree(aside, ignore_errors=True)
         raise ModelError(
-            f"hf:{repo}{'@' + revision if revision else ''} names no commit, so tomorrow it may be another model; "
-            f"as it is now it is hf:{repo}@{now}"
+            f"hf:{repo}{'@' + revision if revision else ''} names no commit, so its files may change; "
+            f"its newest commit is hf:{repo}@{newest}"
         )
     path = models_dir.absolute() / f"{repo.replace('/', '--')}-{revision[:12]}"
-    with exclusive_lock(path.with_name(f".{path.name}.lock"), say, f"putting {path.name} there"):
+    with exclusive_lock(path.with_name(f".{path.name}.lock"), say, f"preparing {path.name}"):
         if path.exists():
             return _prepared(repo, path, revision, _verify(path))
-        found = _download(repo, revision, path, say, hub, kept)
-    return replace(_prepared(repo, path, revision, found.hashes), came=found.came)
+        found = _download(repo, revision, path, say, hub, cached)
+    return replace(_prepared(repo, path, revision, found.hashes), fetched=found.fetched)
 
 
-def _download(repo: str, sha: str, path: Path, say: Say, hub: Hub, kept: CachedModel | None) -> DownloadedModel:
-    """Bring the model under its final name, whole or not at all; what a killed run had finished is used again."""
+def _download(repo: str, sha: str, path: Path, say: Say, hub: Hub, cached: CachedModel | None) -> DownloadedModel:
+    """Download the model to its final name, whole or not at all; files that a killed run completed are used again."""
     unfinished = path.with_name(f".{path.name}.unfinished")
-    brought = Download(repo, sha, unfinished, path.with_name(f".{path.name}.download"), hub, say, kept).run()
-    (unfinished / MANIFEST).write_text(manifest_text(brought.hashes), "utf-8")
-    # The weights themselves are not forced to the disk, which would take a rented minute: a power cut that tears them
-    # is found by their hashes.
+    downloaded = Download(repo, sha, unfinished, path.with_name(f".{path.name}.download"), hub, say, cached).run()
+    (unfinished / MANIFEST).write_text(manifest_text(downloaded.hashes), "utf-8")
+    # The weights are not synced, which would take a minute of a rented machine: the hashes show what a power cut tore.
     sync(unfinished / MANIFEST)
     unfinished.replace(path)
     sync(path.parent)
-    return brought
+    return downloaded
 
 
 def list_files(path: Path) -> tuple[CachedFile, ...]:
-    """Every file of a model that is in place, with the hash it was verified by."""
+    """Every file of a prepared model with its size and the SHA-256 in its manifest."""
     listed = sorted(_read_manifest(path).items())
     return tuple(CachedFile(name, (path / name).stat().st_size, digest) for name, digest in listed)
 
@@ -128,8 +129,8 @@ def list_files(path: Path) -> tuple[CachedFile, ...]:
 def _make(path: Path, shape: LlamaShape, seed: int) -> None:
     """Write the model under its final name, whole or not at all."""
     unfinished = path.with_name(f".{path.name}.unfinished")
-    shutil.rmtree(unfinished, ignore_errors=True)  # what a killed run left
-    _demand_free_space(path.parent, shape)
+    shutil.rmtree(unfinished, ignore_errors=True)  # of a killed run
+    _require_free_space(path.parent, shape)
     write_small_model(unfinished, seed, shape)
     (unfinished / MANIFEST).write_text(manifest_text(_hash_files(unfinished)), "utf-8")
     for file in (*unfinished.iterdir(), unfinished):
@@ -138,12 +139,12 @@ def _make(path: Path, shape: LlamaShape, seed: int) -> None:
     sync(path.parent)
 
 
-def _demand_free_space(folder: Path, shape: LlamaShape) -> None:
+def _require_free_space(folder: Path, shape: LlamaShape) -> None:
     needed = shape.weights_bytes + SPARE_BYTES
     free = shutil.disk_usage(folder).free
     if free < needed:
         raise NoSpaceError(
-            f"the model needs {needed / 1e6:.0f} MB free in {folder}, which has {free / 1e6:.0f} MB; make room there"
+            f"the model needs {needed / 1e6:.0f} MB in {folder}, which has {free / 1e6:.0f} MB free; make room there"
         )
 
 
@@ -157,14 +158,14 @@ def _hash_of(hashes: Hashes) -> str:
 
 
 def _verify(path: Path) -> Hashes:
-    """Compare every listed file with its hash; files that are not listed are refused too: an engine might read them."""
+    """Compare every file with its hash; a file that is not listed is an error too, since an engine might read it."""
     expected = _read_manifest(path)
     found = _hash_files(path)
     for name in sorted(expected | found):
         if expected.get(name) != found.get(name):
             raise ModelError(
-                f"{path / name} is not the file that was put there: {MANIFEST} says "
-                f"{expected.get(name, 'no such file')}, found {found.get(name, 'no file')}; "
+                f"{path / name}: SHA-256 mismatch: {MANIFEST} lists {expected.get(name, 'no such file')}, "
+                f"found {found.get(name, 'no file')}; "
                 f"delete the folder {path} and run again"
             )
     return expected
@@ -175,7 +176,7 @@ def _read_manifest(path: Path) -> Hashes:
         return parse_manifest((path / MANIFEST).read_text("utf-8"))
     except FileNotFoundError as error:
         raise ModelError(
-            f"{path / MANIFEST} is missing, so nothing proves the model; delete {path} and run again"
+            f"{path / MANIFEST} is missing, so the model cannot be verified; delete {path} and run again"
         ) from error
     except UnreadableResultError as error:
         raise ModelError(f"{path}: {error}; delete {path} and run again") from error
@@ -199,4 +200,4 @@ def _vocab_size(path: Path) -> int:
         config = json.loads((path / "config.json").read_text("utf-8"))
         return int(config.get("vocab_size") or config["text_config"]["vocab_size"])
     except (ValueError, KeyError, TypeError) as error:
-        raise ModelError(f"{path / 'config.json'} does not say its vocab_size") from error
+        raise ModelError(f"{path / 'config.json'} has no vocab_size") from error

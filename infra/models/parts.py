@@ -1,7 +1,7 @@
-"""A model in a bucket: its files, in pieces of one object each, and the addresses that a machine is lent for them.
+"""A model in a bucket: its files, in parts of one object each, and the presigned URL of each part.
 
-A machine never sees a key. It is lent one address a piece, good for a while and for nothing else; such an address is a
-secret as well, and shows itself to nobody but the program that uses it.
+A machine never gets the bucket's keys. It gets one presigned URL a part, which expires and allows nothing else; such a
+URL is a secret as well, and no repr or log shows it.
 """
 
 from collections.abc import Iterator
@@ -10,15 +10,15 @@ from typing import Annotated
 
 from pydantic import PlainSerializer, SecretStr
 
-# An object that is put in one go is there whole or not at all, so no half upload is ever left to be billed in silence.
-PIECE_BYTES = 512 << 20  # S3 takes 5 GiB in one go; a piece that fails is sent again
+# Each part is put in one request, so it exists whole or not at all: no unfinished multipart upload is billed.
+PART_BYTES = 512 << 20  # S3 takes 5 GiB in one request; a part that fails is sent again
 
 SecretUrl = Annotated[SecretStr, PlainSerializer(lambda url: url.get_secret_value(), return_type=str, when_used="json")]
 
 
 @dataclass(frozen=True)
 class CachedFile:
-    """One file of a model; its hash was compared with the hub's when the file came from there."""
+    """One file of a model; its hash was compared with the hub's when the file was downloaded."""
 
     name: str
     size: int
@@ -27,7 +27,7 @@ class CachedFile:
 
 @dataclass(frozen=True)
 class Part:
-    """`size` bytes of a file from `start` on, and the address that gives them or takes them."""
+    """`size` bytes of a file from `start` on, and the URL to download them from or upload them to."""
 
     file: str
     start: int
@@ -37,23 +37,23 @@ class Part:
 
 @dataclass(frozen=True)
 class CachedModel:
-    """A whole model in a bucket, lent to a machine; the pieces of each file in their order."""
+    """A whole model in a bucket, with a URL for each part; the parts of each file are in order."""
 
     files: tuple[CachedFile, ...]
-    pieces: tuple[Part, ...]
+    parts: tuple[Part, ...]
 
 
 @dataclass(frozen=True)
 class FetchResult:
-    """Which files of a model a bucket gave, which it has in another form than the hub, and why it gave no more."""
+    """Which files of a model a bucket gave, which of its files differ from the hub's, and why it gave no more."""
 
     given: tuple[str, ...] = ()
     damaged: tuple[str, ...] = ()
     why: str | None = None
 
     @property
-    def told(self) -> str:
-        """Where the model came from, as its record says it."""
+    def origin(self) -> str:
+        """Where the model came from, as its record states it."""
         if not self.given:
             return f"from the hub: {self.why}" if self.why else "from the hub"
         if self.damaged or self.why:
@@ -63,13 +63,13 @@ class FetchResult:
 
 @dataclass(frozen=True)
 class UploadResult:
-    """What was uploaded, and why not the rest; None where all of it was."""
+    """How many bytes were uploaded, and why the rest was not; None if all were."""
 
     bytes: int
     why: str | None = None
 
 
-def cuts(size: int, piece_bytes: int = PIECE_BYTES) -> Iterator[tuple[int, int]]:
-    """Where each piece of a file of this size begins, and its size; an empty file has none."""
-    for start in range(0, size, piece_bytes):
-        yield start, min(piece_bytes, size - start)
+def cut(size: int, part_bytes: int = PART_BYTES) -> Iterator[tuple[int, int]]:
+    """The start and the size of each part of a file of this size; an empty file has none."""
+    for start in range(0, size, part_bytes):
+        yield start, min(part_bytes, size - start)

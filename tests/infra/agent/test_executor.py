@@ -113,7 +113,7 @@ def test_every_executor_returns_results_and_raises_errors(machine: Executor) -> 
 
     paths = machine.run(operations.prepare_paths, recorded.reporter, "machine-1")
     model = model_on(machine, recorded.reporter, "generated:tiny?seed=0")
-    with pytest.raises(ModelError, match="is no model source") as caught:
+    with pytest.raises(ModelError, match="unknown model source") as caught:
         model_on(machine, recorded.reporter, "moon:tiny")
     machine.collect_and_clean()
 

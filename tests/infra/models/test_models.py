@@ -68,14 +68,14 @@ def test_a_missing_file_is_refused_by_name(tmp_path: Path) -> None:
     tokenizer = _prepare(tmp_path).path / "tokenizer.json"
     tokenizer.unlink()
 
-    with pytest.raises(ModelError, match=r"tokenizer\.json .*found no file"):
+    with pytest.raises(ModelError, match=r"tokenizer\.json: .*found no file"):
         _prepare(tmp_path)
 
 
-def test_a_file_that_nobody_listed_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_not_in_the_manifest_is_refused(tmp_path: Path) -> None:
     (_prepare(tmp_path).path / "added_tokens.json").write_text("{}", "utf-8")
 
-    with pytest.raises(ModelError, match=r"added_tokens\.json .*says no such file"):
+    with pytest.raises(ModelError, match=r"added_tokens\.json: .*lists no such file"):
         _prepare(tmp_path)
 
 
@@ -145,10 +145,10 @@ def test_a_folder_of_somebody_else_is_hashed_as_it_is(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "reason"),
     [
-        ("hf:name-without-its-owner", "no model source"),
-        ("generated:huge?seed=0", "known are small, tiny"),
-        ("generated:small", "no model source"),
-        ("path:", "no model source"),
+        ("hf:name-without-its-owner", "unknown model source"),
+        ("generated:huge?seed=0", "use one of small, tiny"),
+        ("generated:small", "unknown model source"),
+        ("path:", "unknown model source"),
         ("path:/nowhere/at/all", "no config.json"),
     ],
 )

@@ -1,0 +1,45 @@
+"""Sizes and hashes of a model's files."""
+
+import hashlib
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from infra.processes import cancellation
+from infra.storage.store import sha256
+
+HASHERS = 8  # files hashed at a time; hashing frees the interpreter, and a disk array gives more than one core can hash
+
+
+def size_of(path: Path) -> int | None:
+    """The size of a file; None if it is missing or is no file."""
+    try:
+        return path.stat().st_size if path.is_file() else None
+    except OSError:
+        return None
+
+
+def bytes_under(folder: Path) -> int:
+    """The bytes of every file below a folder; a file that is deleted meanwhile counts 0."""
+    return sum(size_of(Path(where) / name) or 0 for where, _folders, names in os.walk(folder) for name in names)
+
+
+def hash_files(folder: Path, names: Sequence[str]) -> dict[str, str]:
+    """The SHA-256 of each named file, several at a time."""
+    with ThreadPoolExecutor(HASHERS) as pool:
+        hashes = {}
+        try:
+            for name, digest in zip(names, pool.map(lambda name: sha256(folder / name), names), strict=True):
+                cancellation.check()
+                hashes[name] = digest
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+        return hashes
+
+
+def git_sha1(path: Path) -> str:
+    """Git's hash of a file's content, which the hub lists for files that are small enough to be in git."""
+    content = path.read_bytes()
+    return hashlib.sha1(b"blob %d\x00" % len(content) + content, usedforsecurity=False).hexdigest()
