@@ -196,11 +196,14 @@ class Answers(StoredValue):
 
 
 class Accuracy(StoredValue):
-    """The answers of a server before and after a run's load; `passage` is the version of what was asked."""
+    """The answers of a server before its first and after its last load; `passage` is the version of the questions.
+
+    Only the record of the last run on a server has `after`. Records of before 2026-11-22 have both, around each load.
+    """
 
     passage: str
     before: Answers
-    after: Answers | None = None  # None: the load failed
+    after: Answers | None = None  # None: not asked after this run, or the server had ended
 
 
 class RunRecord(StoredValue):

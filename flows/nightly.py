@@ -139,7 +139,7 @@ def measure_runs(context: RunContext, engine: EngineAt, artifact: UUID) -> None:
     progress = NightProgress(context.night, done=len(context.night.runs) - len(runs), artifact=artifact)
     running: RunningServer | NightbenchError | None = None
     server_id = None
-    for run in runs:
+    for run, following in zip(runs, [*runs[1:], None], strict=True):
         fits = run.scenario.server_id == server_id
         if isinstance(running, RunningServer) and not (fits and is_serving(context, running)):
             shut_down(context, running)
@@ -148,7 +148,8 @@ def measure_runs(context: RunContext, engine: EngineAt, artifact: UUID) -> None:
             with spending(context.night, context.lease.lease_id, "serve"):
                 running, server_id = try_server(context, run, engine), run.scenario.server_id
         with spending(context.night, context.lease.lease_id, "measure", run):
-            measure(context, run, running, progress.within_run)
+            is_last = following is None or following.scenario.server_id != server_id
+            measure(context, run, running, is_last, progress.within_run)
         upload_runs(context.night.night, is_paid_for=True)
         progress.run_is_over()
     if isinstance(running, RunningServer):

@@ -74,10 +74,17 @@ def bring_up(context: RunContext, run: PlannedRun, engine: EngineAt) -> RunningS
 
 @task(task_run_name="measure {run.scenario.name} #{run.repeat}", cache_policy=NO_CACHE, persist_result=False)
 def measure(
-    context: RunContext, run: PlannedRun, running: RunningServer | NightbenchError, progress: Callable[[float], None]
+    context: RunContext,
+    run: PlannedRun,
+    running: RunningServer | NightbenchError,
+    is_last: bool,
+    progress: Callable[[float], None],
 ) -> RunRecord:
-    """Measure one run; never retried, a second try would hide the instability we are here to see."""
-    record = machine_under(context).run(operations.measure, make_reporter(progress), context, run, running)
+    """Measure one run; never retried, a second try would hide the instability we are here to see.
+
+    `is_last`: no other run of this night follows on the same server.
+    """
+    record = machine_under(context).run(operations.measure, make_reporter(progress), context, run, running, is_last)
     say = get_run_logger().info if record.outcome == "measured" else get_run_logger().error
     say(
         "%s #%d (%s): %s %s",

@@ -1,14 +1,14 @@
 """Whether the same weights still give the same answers: what is asked, how it is read, and how it compares.
 
 Speed is bought with kernels, and a kernel that is quick and wrong looks well in every other column. So each server is
-asked the same before and after its load, one request at a time: alone in its batch, a request has one shape, and the
-same additions in the same order.
+asked the same before its first and after its last load, one request at a time: alone in its batch, a request has one
+shape, and the same additions in the same order.
 """
 
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from statistics import median
 from typing import Any
@@ -16,10 +16,11 @@ from typing import Any
 from bench import evidence_columns as ev
 from bench.errors import UnreadableResultError
 from bench.quality.passage import TEXT
-from bench.record import RunRecord
+from bench.record import Answers, RunRecord
 
 Greedy = Sequence[Sequence[int]]  # the token ids that followed each prompt
 Body = dict[str, Any]
+ServerProcess = tuple[str | None, int, float]  # its lease, its process id and its cold start in seconds
 
 GREEDY_TOKENS = 16
 # A vocabulary without English words spells the passage out: what comes before its last tokens is cut off.
@@ -116,6 +117,33 @@ def numeric_settings(flags: Sequence[str]) -> Iterator[str]:
         if name in NUMERIC_FLAGS:
             follower = "" if equals or at + 1 == len(flags) or flags[at + 1].startswith("-") else f"={flags[at + 1]}"
             yield flag + follower
+
+
+def last_answers(records: Iterable[RunRecord]) -> dict[ServerProcess, Answers]:
+    """The answers of each server process of a night after its last load; only one of its records has them."""
+    found: dict[ServerProcess, Answers] = {}
+    for record in sorted(records, key=lambda record: record.order):
+        process = _process(record)
+        if process is not None and record.accuracy is not None and record.accuracy.after is not None:
+            found[process] = record.accuracy.after
+    return found
+
+
+def with_last_answers(record: RunRecord, last: Mapping[ServerProcess, Answers]) -> RunRecord:
+    """The record with its server's answers after its last load, where it has no later answers of its own.
+
+    What changed between the two may have changed before any of the server's runs, so it counts for all of them.
+    """
+    process, accuracy = _process(record), record.accuracy
+    if process is None or process not in last or accuracy is None or accuracy.after is not None:
+        return record
+    return record.model_copy(update={"accuracy": accuracy.model_copy(update={"after": last[process]})})
+
+
+def _process(record: RunRecord) -> ServerProcess | None:
+    if record.server is None:
+        return None
+    return (record.lease.lease_id if record.lease else None, record.server.pid, record.server.cold_start_s)
 
 
 def changes(record: RunRecord) -> Mapping[str, float | None]:

@@ -5,7 +5,7 @@ and results must be types that pydantic can write as JSON. Paths in them are pat
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar, overload
@@ -24,6 +24,7 @@ from infra.hardware.host_facts import read_host
 from infra.hardware.preflight import Fitness, MachineRequirements
 from infra.loadgen.night_calibration import calibrate_night
 from infra.measurement import lm_eval
+from infra.measurement.answers import ask
 from infra.measurement.run import RunContext
 from infra.measurement.run import measure as measure_run
 from infra.models.bucket_transfer import upload_parts
@@ -168,7 +169,7 @@ def calibrate(settings: Settings, reporter: Reporter, night: NightRecord) -> Cal
 def bring_up(
     settings: Settings, reporter: Reporter, context: RunContext, run: PlannedRun, engine: EngineAt
 ) -> RunningServer:
-    """Start a server for this run's scenario and return once it is ready; ServerStartError quotes its log."""
+    """Start a server for this run's scenario and ask it the fixed questions; ServerStartError quotes its log."""
     servers = store.night_folder(context.data, context.night.night) / "servers"
     count = len(list(servers.glob(f"{run.scenario.server_id}-*.log")))
     request = ServerRequest(
@@ -181,7 +182,8 @@ def bring_up(
         port=settings.engine_port,
         ready_timeout_s=context.night.suite.ready_timeout_s,
     )
-    return server.bring_up(request, reporter.say)
+    running = server.bring_up(request, reporter.say)
+    return replace(running, answers=ask(running, run.scenario.model.name))
 
 
 @operation
@@ -197,9 +199,13 @@ def measure(
     context: RunContext,
     run: PlannedRun,
     running: RunningServer | NightbenchError,
+    is_last: bool,
 ) -> RunRecord:
-    """Measure one run into its run folder; a NightbenchError becomes a record with outcome `failed`."""
-    return measure_run(context, run, running, reporter.progress)
+    """Measure one run into its run folder; a NightbenchError becomes a record with outcome `failed`.
+
+    After the last run on a server it is asked the fixed questions again.
+    """
+    return measure_run(context, run, running, reporter.progress, is_last=is_last)
 
 
 @operation(leaves_results=True)

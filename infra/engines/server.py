@@ -13,7 +13,7 @@ import psutil
 from bench.engines import vllm
 from bench.engines.docker import container_argv
 from bench.errors import PortInUseError, ServerDiedError, ServerStartError
-from bench.record import ServerFacts
+from bench.record import Answers, ServerFacts
 from bench.suite.scenario import Scenario
 from infra.clock import SteadyClock, poll
 from infra.engines import container
@@ -57,6 +57,7 @@ class RunningServer:
     container: str | None = None  # its name; `pid` is then docker's client, which ends when the container does
     image_digest: str | None = None  # of what the container really runs
     session: int | None = None  # of the engine itself, where it is not the one that `pid` leads
+    answers: Answers | None = None  # to the fixed questions, before its first load; None: not asked
 
     @property
     def engine_session(self) -> int:

@@ -15,6 +15,7 @@ from bench.plan import prompt_seed
 from bench.quality.passage import VERSION
 from bench.record import (
     Accuracy,
+    Answers,
     Busy,
     Calibration,
     HostFacts,
@@ -31,7 +32,7 @@ from infra.engines.metrics_scraper import FILE, TIMEOUT_S, Scraper, write_scrape
 from infra.engines.server import RunningServer
 from infra.hardware.telemetry import Sampler, write_samples
 from infra.loadgen import datasets, driver
-from infra.measurement import answers as accuracy
+from infra.measurement.answers import ask
 from infra.models.models import PreparedModel
 from infra.storage import store
 
@@ -73,12 +74,17 @@ class Stopwatch:
 
 
 def measure(
-    context: RunContext, run: PlannedRun, running: RunningServer | NightbenchError, progress: Callable[[float], None]
+    context: RunContext,
+    run: PlannedRun,
+    running: RunningServer | NightbenchError,
+    progress: Callable[[float], None],
+    *,
+    is_last: bool,
 ) -> RunRecord:
     """Measure one run on this server and return its record, which is then on disk under its final name.
 
-    `running` is the server, or the error that kept it from coming up. Whatever we understand and that goes wrong is a
-    record with outcome `failed`; its raw files are kept beside it.
+    `running` is the server, or the error with which it did not start. A NightbenchError becomes a record with outcome
+    `failed`, with its raw files beside it. After the last run on a server it is asked the fixed questions again.
     """
     partial = store.start_run(context.data, context.night.night, run)
     started_at = datetime.now(UTC)
@@ -91,6 +97,9 @@ def measure(
         ended = {"outcome": "measured"}
     except NightbenchError as error:
         ended = {"outcome": "failed", "stage": error.stage or "measure", "reason": str(error)}
+    if isinstance(running, RunningServer) and running.answers is not None:
+        with watch.stage("quality"):
+            found["accuracy"] = _accuracy(run, running, running.answers, is_last=is_last)
     record = RunRecord(
         night=context.night.night,
         suite=context.night.suite.name,
@@ -127,7 +136,6 @@ def _measure(context: RunContext, run: PlannedRun, running: RunningServer, parti
     seed = prompt_seed(context.night, run)
     with notes.watch.stage("look"):
         facts = notes.found["server"] = server.look(running)
-    _ask_quality(run, running, notes)
     what = _drive(context, run, running, partial, seed)
     argv = driver.driver_argv(what, running)
     load = LoadRun(
@@ -157,19 +165,17 @@ def _measure(context: RunContext, run: PlannedRun, running: RunningServer, parti
             load_average_after=os.getloadavg()[0],
             steal_share=sampler.steal_share,
         )
-    _ask_quality(run, running, notes)
     driver.read_what_came(run.scenario, partial / "load")
 
 
-def _ask_quality(run: PlannedRun, running: RunningServer, notes: _Notes) -> None:
-    """Ask what is asked before and after each load; the counters of the load are read between the two."""
-    with notes.watch.stage("quality"):
-        answers = accuracy.ask(running, run.scenario.model.name)
-    before = notes.found.get("accuracy")
-    asked = (
-        Accuracy(passage=VERSION, before=answers) if before is None else before.model_copy(update={"after": answers})
-    )
-    notes.found["accuracy"] = asked
+def _accuracy(run: PlannedRun, running: RunningServer, before: Answers, *, is_last: bool) -> Accuracy:
+    """The server's answers before its first load and, with its last run, after its last load.
+
+    They stand apart from the load, whose counters are read in between. A load that failed is asked after too: the
+    answers count for the earlier runs on this server.
+    """
+    after = ask(running, run.scenario.model.name) if is_last and server.is_serving(running) else None
+    return Accuracy(passage=VERSION, before=before, after=after)
 
 
 def _drive(context: RunContext, run: PlannedRun, running: RunningServer, partial: Path, seed: int) -> driver.LoadJob:

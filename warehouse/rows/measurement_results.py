@@ -15,6 +15,8 @@ from bench.steady import slope
 from warehouse.rows.units import MS_PER_S, S_PER_HOUR, TOKENS_PER_MTOK
 from warehouse.schema.row import Row
 
+NOT_ASKED_AGAIN = "the server was not asked again after its last load: it had ended, or the night ended early"
+
 
 def measured(report: LoadReport, deltas: Mapping[str, float] | None, usd_per_hour: float | None) -> Row:
     """The columns of the load driver's and the server's counts, and of latencies and throughput."""
@@ -169,6 +171,6 @@ def answers(record: RunRecord) -> Row:
         "greedy_fingerprint_before": fingerprint(before.greedy),
         "greedy_fingerprint_after": fingerprint(after.greedy),
         "greedy_tokens": [token for tokens in before.greedy for token in tokens] or None,
-        "quality_not_checked": before.lacking or after.lacking,
+        "quality_not_checked": before.lacking or (NOT_ASKED_AGAIN if asked.after is None else after.lacking),
         **dict.fromkeys(("quality_not_compared", "greedy_not_compared"), "no earlier night was looked at"),
     }

@@ -110,6 +110,15 @@ def read_run(folder: Path) -> RunFiles:
     )
 
 
+def read_record_of(folder: Path) -> bytes:
+    """The record of a run folder, and no other file of it; raises UnreadableResultError as read_run does."""
+    digest = _manifest(folder).get(RECORD)
+    record = None if digest is None else _checked(folder, RECORD, digest)
+    if record is None:
+        raise UnreadableResultError(f"{MANIFEST} does not list {RECORD}")
+    return record
+
+
 def _manifest(folder: Path) -> dict[str, str]:
     try:
         text = (folder / MANIFEST).read_text(encoding="utf-8")

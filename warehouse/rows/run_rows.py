@@ -1,12 +1,15 @@
 """A run folder becomes rows; pure."""
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from bench.audit import measurement as audit
 from bench.audit.own_claim import claim_of
+from bench.quality.answers import ServerProcess, with_last_answers
+from bench.record import Answers
 from warehouse.rows.evidence import RunClaim, ask
 from warehouse.rows.measurement_results import answers, intervals, measured, server_view, steady_window
 from warehouse.rows.measurement_setup import found, of_run, requested
@@ -29,12 +32,13 @@ class RunRows:
     asked: RunClaim | None = None  # what the run is asked beside what stands in its row; None where it was not measured
 
 
-def run_rows(place: RunId, files: RunFiles) -> RunRows:
+def run_rows(place: RunId, files: RunFiles, last: Mapping[ServerProcess, Answers] | None = None) -> RunRows:
     """The rows of one run; nothing is measured in the row of a run that failed.
 
+    `last` are the answers of its night's servers after their last loads, since one run in several holds them.
     Raises UnreadableResultError naming the file that is not what it claims to be.
     """
-    record = read_record(place, files.record)
+    record = with_last_answers(read_record(place, files.record), last or {})
     row = blank_row(place) | requested(record.asked, record.quality) | found(record) | of_run(record)
     telemetry = None if files.telemetry is None else telemetry_table(place, files.telemetry)
     if record.outcome != "measured":

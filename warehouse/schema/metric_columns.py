@@ -39,22 +39,24 @@ _ANSWERS = (
         Column(
             f"logprob_mean_{when}",
             "number",
-            f"mean log-probability of the passage's tokens {when} the load",
+            f"mean log-probability of the passage's tokens {place}",
             "nats",
             low=-1000,  # further down than any number: the server gave none
             high=0,
         )
-        for when in ("before", "after")
+        for when, place in (("before", "before the server's first load"), ("after", "after the server's last load"))
     ),
     Column("logprob_mean_earlier", "number", "median of that over the nights that it was compared with", "nats"),
     Column("earlier_night_count", "integer", "how many nights these are", low=0),
-    Column("greedy_fingerprint_before", "text", "hash of the greedy tokens of the fixed prompts, before the load"),
-    Column("greedy_fingerprint_after", "text", "hash of them after the load"),
-    Column("greedy_tokens", "counts", "these tokens before the load: the ids after each prompt, one after the other"),
+    Column(
+        "greedy_fingerprint_before", "text", "hash of the greedy tokens of the fixed prompts, before the first load"
+    ),
+    Column("greedy_fingerprint_after", "text", "hash of them after the server's last load"),
+    Column("greedy_tokens", "counts", "these tokens before the first load: the ids after each prompt, in order"),
     Column(
         "quality_id", "text", "hash of what decides over answers (weights, precision, flags): equal, so must they be"
     ),
-    Column("quality_not_checked", "text", "why answers before and after the load were not compared"),
+    Column("quality_not_checked", "text", "why the answers before the first and after the last load were not compared"),
     Column("quality_not_compared", "text", "why the passage was not compared with earlier nights"),
     Column("greedy_not_compared", "text", "why the greedy tokens were not compared with an earlier night"),
     Column("lm_eval_worst", "text", "the score that fell most against earlier nights, and from what"),

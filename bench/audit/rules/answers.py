@@ -1,4 +1,4 @@
-"""Whether the answers to the fixed questions changed: during the load, or since earlier nights.
+"""Whether the answers to the fixed questions changed: while the server ran, or since earlier nights.
 
 None of these rules is required: a server without log-probabilities and a first night have nothing to compare.
 """
@@ -21,14 +21,15 @@ ANSWER_RULES: tuple[Rule, ...] = (
         passing=(0.0, ROUNDING_NATS),
         tolerated=(0.0, LOST_NATS),
         sentence=(
-            "the mean log-probability of the fixed passage changed by {value:.4f} nats per token during the load"
+            "the mean log-probability of the fixed passage changed by {value:.4f} nats per token "
+            "between the server's first and its last load"
         ),
         is_required=False,
         origin=(
             "three standard errors of bfloat16 rounding over the passage (0.01); 0.05 is 5 % of perplexity, "
             "another model"
         ),
-        lacking="answers before and after the load were not compared: {quality_not_checked}",
+        lacking="answers before the first and after the last load were not compared: {quality_not_checked}",
     ),
     Rule(
         code="numerics_changed_greedy",
@@ -36,10 +37,10 @@ ANSWER_RULES: tuple[Rule, ...] = (
         family="quality",
         passing=(ONE_PROMPT_APART, None),
         tolerated=None,
-        sentence="after the load the server repeated only {value:.0%} of its greedy tokens from before",
+        sentence="after its last load the server repeated only {value:.0%} of its greedy tokens from before the first",
         is_required=False,
         origin="one of the four fixed prompts may differ where two tokens are about equally likely",
-        lacking="answers before and after the load were not compared: {quality_not_checked}",
+        lacking="answers before the first and after the last load were not compared: {quality_not_checked}",
     ),
     Rule(
         code="numerics_changed_since",

@@ -13,15 +13,18 @@ from bench.quality.answers import (
     agreed_share,
     ask_greedy,
     ask_passage,
+    changes,
     fall,
     fingerprint,
+    last_answers,
     numeric_settings,
     quality_id,
     read_greedy,
     read_logprobs,
+    with_last_answers,
 )
-from bench.record import RunRecord, Weights
-from tests.bench.builders import run_record
+from bench.record import Accuracy, Answers, LeaseFacts, RunRecord, Weights
+from tests.bench.builders import ANSWERS, run_record
 
 # vLLM 0.32.0 on CPU, asked with prompt_logprobs = 0 and return_token_ids (the middle of its prompt was cut out).
 CHOICE = {
@@ -183,3 +186,56 @@ def test_other_numbers_or_another_passage_are_another_series(change: Callable[[R
 def test_a_run_whose_server_was_not_asked_is_in_no_series() -> None:
     assert _series(lambda record: record.model_copy(update={"accuracy": None})) is None
     assert _series(lambda record: record.model_copy(update={"weights": None})) is None
+
+
+def _on_server(order: int, after: Answers | None, **server: object) -> RunRecord:
+    record = run_record()
+    assert record.server is not None
+    return record.model_copy(
+        update={
+            "order": order,
+            "server": record.server.model_copy(update=server),
+            "accuracy": Accuracy(passage="1", before=ANSWERS, after=after),
+        }
+    )
+
+
+def test_the_answers_after_the_last_load_count_for_every_run_of_the_same_server_process() -> None:
+    broken = ANSWERS.model_copy(update={"logprob_mean": -2.2})
+    first, second = _on_server(0, None), _on_server(1, None)
+    last = _on_server(2, broken).model_copy(update={"outcome": "failed"})
+
+    found = last_answers([last, first, second])
+
+    assert [changes(with_last_answers(run, found))["ev_logprob_change"] for run in (first, second, last)] == [
+        pytest.approx(0.2)
+    ] * 3
+
+
+@pytest.mark.parametrize("server", [{"pid": 9}, {"cold_start_s": 9.0}])
+def test_the_answers_of_another_server_process_count_for_none(server: dict[str, object]) -> None:
+    first, other = _on_server(0, None), _on_server(1, ANSWERS, **server)
+
+    assert with_last_answers(first, last_answers([first, other])) == first
+
+
+def test_answers_of_another_lease_count_for_none() -> None:
+    lease = LeaseFacts(lease_id="two", cloud="test", machine_id="m", usd_per_hour=1.0)
+    first, other = _on_server(0, None), _on_server(1, ANSWERS).model_copy(update={"lease": lease})
+
+    assert with_last_answers(first, last_answers([first, other])) == first
+
+
+def test_a_record_with_answers_of_its_own_after_its_load_keeps_them() -> None:
+    first, last = _on_server(0, ANSWERS), _on_server(1, ANSWERS.model_copy(update={"logprob_mean": -3.0}))
+
+    assert with_last_answers(first, last_answers([first, last])) == first
+
+
+def test_a_record_without_answers_or_without_a_server_stays_as_it_is() -> None:
+    found = last_answers([_on_server(0, ANSWERS)])
+    never = _on_server(1, None).model_copy(update={"accuracy": None})
+    unserved = _on_server(1, None).model_copy(update={"server": None})
+
+    assert [with_last_answers(record, found) for record in (never, unserved)] == [never, unserved]
+    assert last_answers([never, unserved]) == {}

@@ -208,7 +208,9 @@ def test_files_that_a_suite_names_are_sent_and_found_by_their_content(
     machine, reporter = far(sshd, keys, tmp_path / "data"), Recorded().reporter
     context = make_context(machine, reporter, night, LEASE)
 
-    record = machine.run(operations.measure, reporter, context, night.runs[0], ServerStartError("no engine today"))
+    record = machine.run(
+        operations.measure, reporter, context, night.runs[0], ServerStartError("no engine today"), True
+    )
 
     remote = sshd.home / "nightbench" / "data"
     digest = hashlib.sha256((tmp_path / "arrivals.csv").read_bytes()).hexdigest()
