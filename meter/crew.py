@@ -113,7 +113,7 @@ def _read(work: Work, worker: int, wire: Wire, cores: int) -> Part:
 
 
 def _pin(worker: int, workers: int) -> set[int]:
-    """Keep a worker on a core of its own where this process has as many; gives all that it has.
+    """Pin a worker to a core of its own if this process has enough; return all cores that it may use.
 
     The last cores, since the first ones serve the interrupts of most hosts.
     """

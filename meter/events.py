@@ -5,7 +5,7 @@ from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-NO_TIME = -(2**63)  # where there is no null
+NO_TIME = -(2**63)  # stands for null: columns are integers
 KINDS = ("role", "content", "reasoning", "tool", "finish", "usage", "done", "comment", "error")
 _COLUMNS = (
     ("event_at_ns", "q", "<i8"),
@@ -32,7 +32,7 @@ class Events:
         return len(self.columns["event_kind"])
 
     def append(self, *values: int) -> None:
-        """Add an event; the values stand in the order of the columns."""
+        """Add an event; the values are in the order of the columns."""
         for column, value in zip(self.columns.values(), values, strict=True):
             column.append(value)
 

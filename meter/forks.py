@@ -82,7 +82,7 @@ def gather(forks: list[Fork], on_tick: Callable[[], None] = lambda: None) -> lis
     finally:
         for fork in forks:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(fork.pid, signal.SIGKILL)  # nothing, where it has ended
+                os.kill(fork.pid, signal.SIGKILL)  # has no effect if it has exited
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(fork.pid, 0)
             with contextlib.suppress(OSError):

@@ -26,7 +26,7 @@ class PaceState:
 class Pace(Protocol):
     """What differs between a closed and an open loop."""
 
-    most_connections: int  # with so many, none is missing
+    most_connections: int  # never open more than these
 
     def due(self, now_ns: int) -> int:
         """Count the requests that may have been sent by now."""

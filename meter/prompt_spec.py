@@ -38,7 +38,7 @@ class Prompts:
     share: int = 0  # which part of that order this run takes, from 0
     shares: int = 1  # how many parts there are; other runs take the others
     output: str = "asked"  # or "recorded": the answer's length in the file, at most `output_tokens`
-    repeat: bool = False  # whether a conversation may be taken twice where there are too few
+    repeat: bool = False  # whether a conversation may be used twice if there are too few
 
     @property
     def symbols(self) -> int:

@@ -16,7 +16,7 @@ ROLES = ("user", "assistant")  # in turns, as in a chat
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """The prompt of one request; None where a field does not apply, or needs the engine's tokenizer."""
+    """The prompt of one request; None if a field does not apply, or needs the engine's tokenizer."""
 
     parts: dict[str, Any]  # the members of the body that hold it
     prompt_id: str
@@ -28,7 +28,7 @@ class Prompt:
 
 
 def make_prompts(prompts: Prompts, count: int, output_tokens: int) -> list[Prompt]:
-    """Draw `count` prompts, distinct unless `repeat` allows otherwise; the plan has checked that so many exist.
+    """Draw `count` prompts, distinct unless `repeat` allows otherwise; the plan has checked that enough exist.
 
     Raises UsageError where a file of conversations is unreadable or too short.
     """
@@ -47,7 +47,7 @@ def make_prompts(prompts: Prompts, count: int, output_tokens: int) -> list[Promp
 
 
 class Drawing:
-    """Draws symbols one after another; distinct() never gives the same ones twice."""
+    """Draws random symbols; distinct() never returns the same ones twice."""
 
     def __init__(self, prompts: Prompts) -> None:
         # random() is the one method whose sequence Python promises to keep between versions.

@@ -64,7 +64,7 @@ class Reader:
     turns: Turns
 
     def read(self, exchanges: Iterable[Exchange]) -> Part:
-        """Read these answers; each row says which events of the part are its own."""
+        """Read these answers; each row holds the range of its events in the part."""
         part = Part()
         for exchange in exchanges:
             self._describe(exchange, part)

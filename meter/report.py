@@ -1,4 +1,4 @@
-"""The output folder: each file appears whole or not at all, and meter.json comes last."""
+"""The output folder: each file is written atomically, meter.json last."""
 
 import contextlib
 import json

@@ -33,7 +33,7 @@ OBJECT = Rule((dict,), lambda _value: True, "an object")
 
 
 def check(rules: Mapping[str, Rule], found: Mapping[str, Any], where: str) -> None:
-    """Refuse a missing key, an unknown key and a bad value, in that order; `where` stands before each key's name."""
+    """Refuse a missing key, an unknown key and a bad value, in that order; `where` is the prefix of each key's name."""
     missing = [key for key, rule in rules.items() if key not in found and not rule.is_optional]
     unknown = [key for key in found if key not in rules]
     if missing:

@@ -94,7 +94,7 @@ def distinct(conversations: Iterator[Conversation]) -> list[Conversation]:
 
 
 def read_conversations(content: bytes, where: str) -> Iterator[Conversation]:
-    """Read each conversation of a file; raises UsageError with file and line where one is not what it should be."""
+    """Read each conversation of a file; raises UsageError with file and line if one is malformed."""
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

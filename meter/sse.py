@@ -49,7 +49,7 @@ class Answer:
 
     @property
     def output_sha256(self) -> str | None:
-        """Hash of the whole text; None when none came."""
+        """Hash of the whole text; None without text."""
         return hashlib.sha256(self.text.encode()).hexdigest() if self.text else None
 
     @property

@@ -35,9 +35,9 @@ class Window:
 
 
 def steady_window(rows: Sequence[dict[str, Any]], asked: int, ended_ns: int) -> Window | None:
-    """Find it from the rows of all requests, warm-up included; None where so many streams were never live.
+    """Find the window from the rows of all requests, warm-up included; None if too few streams were ever live.
 
-    A stream is live from the sending of its request to the end of the answer, or to `ended_ns` where there is none.
+    A stream is live from the sending of its request to the end of the answer, or to `ended_ns` without one.
     """
     spans = [
         (row["send_start_ns"], ended_ns if row["done_at_ns"] is None else row["done_at_ns"])

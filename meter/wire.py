@@ -58,7 +58,7 @@ class Wire:
         self._order = Order(self.exchanges)
 
     def connect_first(self, count: int) -> None:
-        """Open so many connections and wait for them; raises OutsideWorldError if the server does not answer."""
+        """Open `count` connections and wait for them; raises OutsideWorldError if the server does not answer."""
         for _ in range(count):
             began_ns = monotonic_ns()
             connection = self._adopt(open_waiting(self.endpoint), began_ns, is_connecting=False)
@@ -66,7 +66,7 @@ class Wire:
             self._idle.append(connection)
 
     def run(self) -> None:
-        """Send everything and collect every answer, or stop early once the board says so."""
+        """Send everything and collect every answer, or stop early once the board is stopped."""
         try:
             called_ns = self._turn(monotonic_ns())
             while self.ended < len(self.exchanges) and not self.board.stopped_by:

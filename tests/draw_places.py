@@ -14,21 +14,21 @@ ROOT = Path(__file__).parents[1]
 WITH_ROOMS = ("bench", "infra", "warehouse")
 
 
-def places() -> dict[str, str]:
-    """Each module inside a room, with the first line of its docstring."""
-    modules = sorted(path for name in WITH_ROOMS for path in (ROOT / name).rglob("*.py") if path.name != "__init__.py")
-    found = {path.relative_to(ROOT).as_posix(): _first_line(path) for path in modules}
-    return {name: line for name, line in found.items() if line and name.count("/") > 1}
+def places() -> list[str]:
+    """Each module inside a room."""
+    modules = [path for name in WITH_ROOMS for path in (ROOT / name).rglob("*.py") if path.name != "__init__.py"]
+    names = [path.relative_to(ROOT).as_posix() for path in modules]
+    return sorted(name for name in names if name.count("/") > 1)
 
 
-def _first_line(path: Path) -> str:
-    return (ast.get_docstring(ast.parse(path.read_text("utf-8"))) or "").partition("\n")[0]
-
-
-def draw(seed: int, count: int) -> dict[str, str]:
+def draw(seed: int, count: int) -> list[str]:
     """So many of these modules, the same for the same seed."""
-    drawn = random.Random(seed).sample(sorted(places().items()), count)
-    return dict(drawn)
+    return random.Random(seed).sample(places(), count)
+
+
+def description(name: str) -> str:
+    """The first line of a module's docstring."""
+    return (ast.get_docstring(ast.parse((ROOT / name).read_text("utf-8"))) or "").partition("\n")[0]
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -38,8 +38,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--count", type=int, default=10)
     parser.add_argument("--answers", action="store_true")
     options = parser.parse_args(argv)
-    for name, line in draw(options.seed, options.count).items():
-        sys.stdout.write(f"{line}\n    {name}\n" if options.answers else f"{line}\n")
+    for name in draw(options.seed, options.count):
+        sys.stdout.write(f"{description(name)}\n" + (f"    {name}\n" if options.answers else ""))
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 import re
 import subprocess
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -10,6 +10,7 @@ import typer.main
 
 from bench.record import METHOD_VERSION
 from flows.cli import app
+from infra.settings import Settings
 from tests.draw_places import draw
 
 ROOT = Path(__file__).parents[1]
@@ -36,20 +37,20 @@ INLINE_CODE = re.compile(r"`([^`\n]+)`")
 PATH = re.compile(r"[\w-]+(?:/[\w.*-]+)+/?(?::\w+)?")  # placeholders such as <night> are not ours
 BARE_FILE = re.compile(r"\w+\.(?:py|sql)")
 MODULE = re.compile(r"\bpython -m ([\w.]+)")
+SETTING = re.compile(r"\bNIGHTBENCH_[A-Z0-9_]*[A-Z0-9]\b(?!_?…)")
 MAP_ROW = re.compile(r"^\| \[([\w/]+)\]\(\1\) \| (\S.*\S) \|$", re.MULTILINE)
 MOST_PICTURE_BYTES = 150_000
 HAS_ROOMS = ("bench", "flows", "infra", "warehouse")
 DATA = ROOT / "tests" / "data"  # real output, kept as it was
 
 
-def texts() -> Iterator[tuple[Path, str]]:
+@cache
+def texts() -> tuple[tuple[Path, str], ...]:
     """Every text file that is or would be in git."""
     argv = ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
-    for name in filter(None, listed.split("\0")):
-        path = ROOT / name
-        if path.is_file():
-            yield path, path.read_text("utf-8", errors="ignore")
+    paths = [ROOT / name for name in listed.split("\0") if name]
+    return tuple((path, path.read_text("utf-8", errors="ignore")) for path in paths if path.is_file())
 
 
 ROOMS = {path.relative_to(ROOT).parts[0] for path, _ in texts() if path.parent != ROOT}
@@ -160,6 +161,19 @@ def test_a_stale_path_is_seen(path: str) -> None:
 
 def test_a_stale_module_is_seen() -> None:
     assert stale_paths("`python -m infra.nowhere`, `python -m benchmarks`, `python -m pip`") == ["infra.nowhere"]
+
+
+def test_every_setting_that_a_page_names_exists() -> None:
+    named = {name for page in pages() for name in SETTING.findall(page.read_text("utf-8"))}
+    settings = {f"NIGHTBENCH_{field.upper()}" for field in Settings.model_fields}
+    read = [
+        text
+        for path, text in texts()
+        if path.suffix in {".yaml", ".toml"} or path.parent == ROOT / "infra" / "processes"
+    ]
+    elsewhere = {name for text in read for name in SETTING.findall(text)}
+
+    assert named - settings - elsewhere == set()
 
 
 def test_the_readme_maps_every_folder_and_no_other() -> None:

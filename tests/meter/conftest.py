@@ -72,7 +72,7 @@ class Report:
 
     @property
     def columns(self) -> dict[str, Sequence[int]]:
-        """events.bin, read by what meter.json says of it."""
+        """events.bin, parsed by its description in meter.json."""
         said = self.summary["events"]
         codes = {"<i8": "q", "<i4": "i", "|u1": "B"}
         packed = "<" + "".join(f"{said['count']}{codes[kind]}" for _name, kind in said["columns"])
@@ -81,7 +81,7 @@ class Report:
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """The requests with their token events, which stand by column in events.bin, and the kinds of all events."""
+        """The requests with their token events, stored by column in events.bin, and the kinds of all events."""
         kinds = self.summary["events"]["kinds"]
         return [row | _events(row, self.columns, kinds) for row in self.requests]
 
@@ -108,7 +108,7 @@ def make_plan(**changes: object) -> dict[str, Any]:
 
 
 def answer_models(server: socket.socket) -> None:
-    """Say that we serve "small", as the meter asks before a load, and close that connection."""
+    """Answer the meter's check before a load: the model "small" is served. Then close the connection."""
     connection, _peer = server.accept()
     with closing(connection):
         connection.recv(65_536)

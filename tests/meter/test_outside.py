@@ -1,4 +1,4 @@
-"""What stands in the way is said in one sentence before anything is sent, and what was measured is kept."""
+"""What prevents a run is one sentence before anything is sent; what was measured is kept."""
 
 import errno
 import json
@@ -98,7 +98,7 @@ def test_a_connection_without_a_local_port_says_so() -> None:
 
 
 def in_a_process(code: Callable[[], None]) -> int:
-    """Run this where its limits die with it; gives the exit code."""
+    """Run this in a child process with limits of its own; return the exit code."""
     # Not forked: what ran before in this process may have left threads, and locks that they hold.
     child = multiprocessing.get_context("spawn").Process(target=exit_by, args=[code])
     child.start()

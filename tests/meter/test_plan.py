@@ -79,7 +79,7 @@ def test_a_wrong_plan_exits_with_2_and_one_line(run_meter: RunMeter) -> None:
 
 def test_a_server_that_does_not_answer_exits_with_3(run_meter: RunMeter) -> None:
     with closing(socket.socket()) as bound:
-        bound.bind(("127.0.0.1", 0))  # bound but not listening: nobody else can answer there
+        bound.bind(("127.0.0.1", 0))  # bound but not listening: no other process can answer there
 
         report = run_meter(f"http://127.0.0.1:{bound.getsockname()[1]}")
 

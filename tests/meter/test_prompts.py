@@ -1,4 +1,4 @@
-"""Prompts are what the plan asks: of their kind and form, no two alike, the same for the same seed."""
+"""Prompts follow the plan: of their kind and form, all different, the same for the same seed."""
 
 import base64
 import binascii

@@ -1,4 +1,4 @@
-"""The output folder is whole: finished, stopped early, or from the one-file meter."""
+"""The output folder is complete: after a finished run, a stopped one, and from the one-file meter."""
 
 import hashlib
 import json
