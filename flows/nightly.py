@@ -1,4 +1,8 @@
-"""The night: plan, rent a machine, calibrate, measure every scenario on it, give it back, load, judge, report."""
+"""The night: plan, rent a machine, calibrate, measure every scenario, release the machine, load, judge, report.
+
+Each flow and hook reads the settings at its entry and hands them to what it calls; a task reads its own, in
+tasks/task.py. They are never a parameter of a flow or task: Prefect may record parameters, and settings hold secrets.
+"""
 
 from pathlib import Path
 from uuid import UUID
@@ -9,26 +13,29 @@ from prefect.flows import Flow
 
 from bench.cost.estimate import LM_EVAL
 from bench.errors import BudgetError, HostError, MachineUnfitError, NightbenchError
-from bench.record import NightRecord, PlannedRun
-from flows.dead_runs import provably_alive
+from bench.record import NightEnd, NightRecord, PlannedRun
+from flows.dead_runs import hold_liveness_lock
 from infra.agent.operations import MachinePaths
 from infra.agent.prepare import Prepared
+from infra.bootstrap import clouds, ledger, ledger_file
 from infra.clouds.volume_cloud import Volume
 from infra.engines.server import EngineAt, RunningServer
+from infra.leases import leftovers
+from infra.leases.stage_budget import record_stage
+from infra.ledger.heartbeat import keep_heartbeat
 from infra.ledger.ledger import Lease
 from infra.measurement.run import RunContext
 from infra.settings import Settings
+from infra.storage import store
 from tasks.artifacts import NightProgress, show_plan, show_results, start_progress
 from tasks.calibrating import calibrate_client
 from tasks.golden import find_golden
-from tasks.leases import alive, give_back_leftovers
-from tasks.loading import keep_end, load, report
+from tasks.loading import load, report
 from tasks.machine import as_rented, can_be_replaced, prepare_machine, provision, reach, teardown
-from tasks.measuring import ask_tasks, bring_up, has_tasks, is_serving, make_context, measure, shut_down
+from tasks.measuring import bring_up, has_tasks, is_serving, lineage_of, make_context, measure, run_lm_eval, shut_down
 from tasks.model_cache import fill_bucket
-from tasks.planning import missing_runs, plan_night
-from tasks.salvage import upload_runs
-from tasks.spending import spending
+from tasks.planning import plan_night
+from tasks.upload import upload_runs
 from tasks.volumes import attach_volume
 from warehouse.load import LoadSummary
 
@@ -36,9 +43,10 @@ MACHINES_MAX = 3  # that one night may rent, one after another
 
 
 def release_leftovers(flow: Flow[..., object], flow_run: FlowRun, state: State[object]) -> None:
-    """Give back what a dead night left behind; Prefect passes the three by these names."""
+    """Release what a dead night left rented; Prefect passes the three arguments by these names."""
     del flow, flow_run, state
-    give_back_leftovers(Settings())
+    settings = Settings()
+    leftovers.release_leftovers(settings.data, ledger_file(settings), clouds(settings))
 
 
 @flow(
@@ -51,29 +59,30 @@ def release_leftovers(flow: Flow[..., object], flow_run: FlowRun, state: State[o
 def nightly(
     suite: str = "suites/local.toml", target: str = "local", poc: bool = False, resume: str | None = None
 ) -> LoadSummary:
-    """Run a whole night and return what was loaded; what could be measured is loaded even if the machine failed.
+    """Run a whole night and return what was loaded; runs that were measured are loaded even if the machine failed.
 
-    Prefect's form for a custom run shows these words, and reads them from nowhere else.
+    Prefect's form for a custom run shows this text.
 
     Args:
-        suite: The suite file that says what to measure
-        target: Where to measure it: local, digitalocean, or ssh:user@host for a host of your own
-        poc: Only the first scenario, once
-        resume: A night to take up again: runs only what it is missing
+        suite: Suite file that defines what to measure
+        target: Where to measure: local, digitalocean or ssh:user@host for a host of your own
+        poc: Run only the first scenario, once
+        resume: Night to resume: only its missing runs are run
 
     """
+    settings = Settings()
     night = plan_night(Path(suite), target, poc=poc, resume=resume)
-    with provably_alive():
-        return run_night(night)
+    with hold_liveness_lock(settings.data):
+        return run_night(settings, night)
 
 
-def run_night(night: NightRecord) -> LoadSummary:
-    """Measure, load, judge and report what the night is missing; raise what ended it early once that is done."""
+def run_night(settings: Settings, night: NightRecord) -> LoadSummary:
+    """Measure, load, judge and report the missing runs of a night; then raise the error that ended it early, if any."""
     show_plan(night)
-    missing = len(missing_runs(night))
+    missing = len(store.missing_runs(settings.data, night))
     progress = start_progress(night, missing)
-    failure = try_machines(night, progress) if missing else None  # a whole night rents nothing
-    upload_runs(night.night, is_paid_for=False)
+    failure = try_machines(settings, night, progress) if missing else None  # a complete night rents nothing
+    upload_runs(settings, night.night, is_machine_rented=False)
     summary = load(night.night)
     show_results(night.night, report(night.night))
     if failure is not None:
@@ -81,10 +90,10 @@ def run_night(night: NightRecord) -> LoadSummary:
     return summary
 
 
-def try_machines(night: NightRecord, progress: UUID) -> BaseException | None:
-    """Measure what the night is missing; return what ended it early, having written that down.
+def try_machines(settings: Settings, night: NightRecord, progress: UUID) -> BaseException | None:
+    """Run the missing runs of a night; record and return the error that ended it early, if any.
 
-    A rented machine that vanished, or was never fit, is followed by another, which measures only what is missing.
+    If a rented machine disappears or is unfit, another is rented and only the missing runs are run.
     """
     for _ in range(MACHINES_MAX):
         outcome = benchmark_machine(night, progress, return_state=True).result(raise_on_failure=False)
@@ -92,85 +101,99 @@ def try_machines(night: NightRecord, progress: UUID) -> BaseException | None:
             break
     if not isinstance(outcome, BaseException):
         return None
-    keep_end(night.night, outcome)
+    record_failure(settings, night.night, outcome)
     return outcome
+
+
+def record_failure(settings: Settings, night: str, error: BaseException) -> None:
+    """Write why a night failed into its folder: the reason of every run that was not run."""
+    is_ours = isinstance(error, NightbenchError)
+    reason = str(error) if is_ours else f"{type(error).__name__}: {error}"
+    end = NightEnd(stage=error.stage if isinstance(error, NightbenchError) else None, reason=reason)
+    store.write_json(store.end_file(settings.data, night), end)
 
 
 @flow(name="benchmark-machine", flow_run_name="machine for {night.night}", validate_parameters=False)
 def benchmark_machine(night: NightRecord, progress: UUID) -> None:
-    """Rent one machine, measure every missing run on it, and always give it back."""
+    """Rent one machine, run every missing run on it, and always release it."""
+    settings = Settings()
     golden = find_golden(night)
     lease = provision(night, golden)
     volume = None
     try:
-        with alive(lease):
-            night = as_rented(night, lease)
-            with spending(night, lease.lease_id, "boot"):
-                site = reach(lease, night.suite.machine)
+        with keep_heartbeat(ledger(settings), lease.lease_id):
+            night = as_rented(settings, night, lease)
+            with record_stage(ledger_file(settings), night, lease.lease_id, "boot"):
+                paths = reach(lease, night.suite.machine)
                 volume = attach_volume(night, lease)
-            prepared = prepare_in_parallel(night, lease, site, volume)
-            fill_bucket(night, lease, prepared.model)
-            with spending(night, lease.lease_id, "calibrate"):
+            prepared = prepare_in_parallel(settings, night, lease, paths, volume)
+            fill_bucket(settings, night, lease, prepared.model)
+            with record_stage(ledger_file(settings), night, lease.lease_id, "calibrate"):
                 calibration = calibrate_client(night, lease)
-            context = make_context(night, lease, site, prepared.model, calibration, golden)
-            measure_runs(context, prepared.engine, progress)
+            lineage = lineage_of(settings, night, lease, golden)
+            context = make_context(night, lease, paths, prepared.model, calibration, lineage)
+            measure_runs(settings, context, prepared.engine, progress)
     finally:
         teardown(lease, volume)
 
 
-def prepare_in_parallel(night: NightRecord, lease: Lease, site: MachinePaths, volume: Volume | None) -> Prepared:
-    """Put engine and model on the machine at the same time; each is a stage with a cost of its own."""
+def prepare_in_parallel(
+    settings: Settings, night: NightRecord, lease: Lease, paths: MachinePaths, volume: Volume | None
+) -> Prepared:
+    """Install the engine while the model downloads; each is a stage with a cost of its own."""
+    file = ledger_file(settings)
     with (
-        spending(night, lease.lease_id, "software") as software,
-        spending(night, lease.lease_id, "model") as model,
+        record_stage(file, night, lease.lease_id, "software") as software,
+        record_stage(file, night, lease.lease_id, "model") as model,
     ):
-        prepared = prepare_machine(lease, site, night.suite, volume)
+        prepared = prepare_machine(lease, paths, night.suite, volume)
         software.lasted(prepared.stage_s["engine"])
         model.lasted(prepared.stage_s["model"])
     return prepared
 
 
-def measure_runs(context: RunContext, engine: EngineAt, artifact: UUID) -> None:
-    """Measure every missing run of the night in its order, each on a living server that fits it.
+def measure_runs(settings: Settings, context: RunContext, engine: EngineAt, artifact: UUID) -> None:
+    """Run every missing run of the night in order, each on a running server with its configuration.
 
-    A server that will not start fails every run that needs it; one that dies under a run is started again for the next.
+    A server that does not start fails every run that needs it; one that exits during a run is restarted for the next.
     """
-    runs = missing_runs(context.night)
-    progress = NightProgress(context.night, done=len(context.night.runs) - len(runs), artifact=artifact)
+    night, lease_id, file = context.night, context.lease.lease_id, ledger_file(settings)
+    runs = store.missing_runs(settings.data, night)
+    progress = NightProgress(night, done=len(night.runs) - len(runs), artifact=artifact)
     running: RunningServer | NightbenchError | None = None
     server_id = None
     for run, following in zip(runs, [*runs[1:], None], strict=True):
         fits = run.scenario.server_id == server_id
-        if isinstance(running, RunningServer) and not (fits and is_serving(context, running)):
+        if isinstance(running, RunningServer) and not (fits and is_serving(settings, context, running)):
             shut_down(context, running)
             running = None
         if running is None or not fits:
-            with spending(context.night, context.lease.lease_id, "serve"):
+            with record_stage(file, night, lease_id, "serve"):
                 running, server_id = try_server(context, run, engine), run.scenario.server_id
-        with spending(context.night, context.lease.lease_id, "measure", run):
+        with record_stage(file, night, lease_id, "measure", run):
             is_last = following is None or following.scenario.server_id != server_id
             measure(context, run, running, is_last, progress.within_run)
-        upload_runs(context.night.night, is_paid_for=True)
+        upload_runs(settings, night.night, is_machine_rented=True)
         progress.run_is_over()
     if isinstance(running, RunningServer):
-        ask_its_tasks(context, runs[-1], running)
+        evaluate(settings, context, runs[-1], running)
         shut_down(context, running)
 
 
-def ask_its_tasks(context: RunContext, run: PlannedRun, running: RunningServer) -> None:
-    """Ask what only shows in the answers, of the very process that was measured and after all of it was."""
-    if not has_tasks(context, run):
+def evaluate(settings: Settings, context: RunContext, run: PlannedRun, running: RunningServer) -> None:
+    """Run the suite's lm-eval tasks against the server process that was measured, after its last run."""
+    if not has_tasks(settings, context, run):
         return
     try:
-        with spending(context.night, context.lease.lease_id, LM_EVAL):
-            ask_tasks(context, run, running)
-    except BudgetError as error:  # everything is measured: the night does not end for this
+        with record_stage(ledger_file(settings), context.night, context.lease.lease_id, LM_EVAL):
+            run_lm_eval(context, run, running)
+    except BudgetError as error:  # every run is measured, so the night goes on
         get_run_logger().warning("lm-eval was not run: %s", error)
-    upload_runs(context.night.night, is_paid_for=True)
+    upload_runs(settings, context.night.night, is_machine_rented=True)
 
 
 def try_server(context: RunContext, run: PlannedRun, engine: EngineAt) -> RunningServer | NightbenchError:
-    """The server for a run, or the error that kept it from coming up; anything we do not understand is raised."""
+    """The server for a run, or the error why it did not start; any other exception is raised."""
     state = bring_up(context, run, engine, return_state=True)
     outcome = state.result(raise_on_failure=False)
     if isinstance(outcome, (RunningServer, NightbenchError)):

@@ -1,4 +1,4 @@
-"""Prepare: rent a machine, install what nights need, make the golden image, give it back; measure nothing."""
+"""Prepare: rent a machine, install what nights need, build the golden image, release the machine."""
 
 from pathlib import Path
 
@@ -7,12 +7,14 @@ from prefect.artifacts import create_table_artifact
 
 from bench.record import NightRecord
 from flows.nightly import release_leftovers
+from infra.bootstrap import ledger, ledger_file
 from infra.clouds.cloud import Snapshot
+from infra.leases.stage_budget import record_stage
+from infra.ledger.heartbeat import keep_heartbeat
+from infra.settings import Settings
 from tasks.golden import find_golden, install, spread, sweep, take_snapshot
-from tasks.leases import alive
 from tasks.machine import provision, teardown
 from tasks.planning import plan_preparation
-from tasks.spending import spending
 
 
 @flow(
@@ -23,29 +25,30 @@ from tasks.spending import spending
     on_failure=[release_leftovers],
 )
 def prepare(suite: str, target: str = "digitalocean") -> str:
-    """Return the name of the golden image for a suite's software, which is made where there is none yet.
+    """Return the name of the golden image with a suite's software, which is built if there is none yet.
 
     Args:
-        suite: The suite file that says what will be measured
-        target: Where it will be measured
+        suite: Suite file of the nights
+        target: Cloud that the nights run on
 
     """
     night = plan_preparation(Path(suite), target)
     image = spread(night, find_golden(night) or make_golden(night))
     sweep(night)
     rows = [{"name": image.name, "regions": ", ".join(image.regions), "size_gb": image.size_gb}]
-    create_table_artifact(rows, key="golden-image", description="What nights with this software boot")
+    create_table_artifact(rows, key="golden-image", description="Image that nights with this software boot")
     return image.name
 
 
 def make_golden(night: NightRecord) -> Snapshot:
-    """Rent a machine, make its image, and give it back whatever comes of that."""
+    """Rent a machine, build its image, and always release the machine."""
+    settings = Settings()
     lease = provision(night, None)
     try:
-        with alive(lease):
-            with spending(night, lease.lease_id, "software"):
+        with keep_heartbeat(ledger(settings), lease.lease_id):
+            with record_stage(ledger_file(settings), night, lease.lease_id, "software"):
                 install(lease, night)
-            with spending(night, lease.lease_id, "snapshot"):
+            with record_stage(ledger_file(settings), night, lease.lease_id, "snapshot"):
                 return take_snapshot(lease, night)
     finally:
         teardown(lease)

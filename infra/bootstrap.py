@@ -1,16 +1,18 @@
 """Builds what the settings name: clouds, hosts, the ledger and its stage costs, volumes and keys."""
 
-from functools import partial
+import os
+from functools import lru_cache, partial
 from pathlib import Path
 
 from pydantic import SecretStr
 
 import infra.clouds.dead_man_switch
-from bench.errors import UsageError
-from bench.machine.cloud_init import DeadMan, HostKey, user_data
+from bench.errors import LeaseError, UsageError
+from bench.machine.cloud_init import DeadMan, HostKey, is_ready_command, user_data
 from bench.machine.names import MachineName
 from bench.record import NightRecord
 from bench.suite.machine import Machine
+from infra.agent.executor import Executor, LeaseContext, LocalExecutor, SshExecutor
 from infra.clock import WallClock
 from infra.clouds.cloud import Cloud
 from infra.clouds.digitalocean.client import Calls, make_client
@@ -19,19 +21,25 @@ from infra.clouds.image_cloud import ImageCloud
 from infra.clouds.local import LocalCloud
 from infra.clouds.static import StaticCloud, is_own, machine_on_own_host, parse_target, read_access
 from infra.clouds.volume_cloud import VolumeCloud
+from infra.leases.leftovers import keys_folder
 from infra.ledger.ledger import Lease, Ledger
 from infra.ledger.stage_costs import StageBook
 from infra.ledger.volumes import VolumeBook
+from infra.measurement.run import RunContext
+from infra.remote.host import Access
 from infra.remote.ssh_host import SshHost
-from infra.remote.ssh_keys import LeaseKeys
+from infra.remote.ssh_keys import LeaseKeys, keys_of
+from infra.remote.ssh_shell import wait_until_ready
 from infra.settings import Settings
 
 CLOUDS = ("local", "digitalocean")
-OWN_PATIENCE_S = 30.0  # of one question to a host of one's own; whoever asks repeats it
+OWN_PATIENCE_S = 30.0  # for one command on a host of your own; the caller repeats it
+# The environment variables of this process that a machine gets. They travel as a secret, because one is a token.
+FORWARDED = ("HF_TOKEN", "NIGHTBENCH_HUB_ENDPOINT", "NIGHTBENCH_HUB_STALL_S")
 
 
 def ledger_file(settings: Settings) -> Path:
-    """Where the ledger of the data folder lies."""
+    """The path of the data folder's ledger."""
     return settings.data / "ledger.sqlite"
 
 
@@ -41,17 +49,17 @@ def ledger(settings: Settings) -> Ledger:
 
 
 def stage_book(settings: Settings) -> StageBook:
-    """When each stage of each lease began and ended."""
-    return StageBook(settings.data / "ledger.sqlite")
+    """The times of each stage of each lease."""
+    return StageBook(ledger_file(settings))
 
 
 def volume_book(settings: Settings) -> VolumeBook:
-    """Which volumes were asked for."""
+    """The volumes that were requested."""
     return VolumeBook(ledger_file(settings))
 
 
 def clouds(settings: Settings) -> dict[str, Cloud]:
-    """Every cloud we can rent from now, by name: this computer, those whose token is set, and hosts that we hold."""
+    """Every cloud that can be rented from, by name: this computer, clouds with a token, and own hosts with a lease."""
     found: dict[str, Cloud] = {"local": LocalCloud(settings.data / "machines")}
     if settings.do_token is not None and settings.do_token.get_secret_value():
         found["digitalocean"] = _digitalocean(settings, settings.do_token)
@@ -59,20 +67,20 @@ def clouds(settings: Settings) -> dict[str, Cloud]:
 
 
 def _own_held(settings: Settings) -> set[str]:
-    """The hosts of one's own that the ledger says we hold; looking makes no ledger."""
-    if not (settings.data / "ledger.sqlite").exists():
+    """The own hosts with an open lease; a missing ledger is not created."""
+    if not ledger_file(settings).exists():
         return set()
     return {lease.cloud for lease in ledger(settings).open_leases() if is_own(lease.cloud)}
 
 
 def cloud_named(settings: Settings, name: str) -> Cloud:
-    """One cloud; UsageError where it is not set up."""
+    """One cloud; UsageError if it is not set up."""
     if is_own(name):
         return _own_host(settings, name)
     found = clouds(settings)
     if name in CLOUDS and name not in found:
         raise UsageError(
-            f"there is no token for {name}: set NIGHTBENCH_DO_TOKEN (its scopes: docs/how-to/rent-a-gpu.md)"
+            f"no token for {name}: set NIGHTBENCH_DO_TOKEN (docs/how-to/rent-a-gpu.md lists the scopes it needs)"
         )
     if name not in found:
         raise UsageError(_unknown(name))
@@ -80,19 +88,19 @@ def cloud_named(settings: Settings, name: str) -> Cloud:
 
 
 def image_cloud(settings: Settings, target: str) -> ImageCloud | None:
-    """The cloud of a target that machine images can be made at; None where its machines boot what they have."""
+    """The cloud of a target, if it can make machine images; else None."""
     cloud = None if is_own(target) else cloud_named(settings, target)
     return cloud if isinstance(cloud, DigitalOcean) else None
 
 
 def volume_cloud(settings: Settings, name: str) -> VolumeCloud | None:
-    """The cloud of a lease, where it keeps volumes."""
+    """The cloud of a lease, if it has volumes; else None."""
     cloud = None if is_own(name) else cloud_named(settings, name)
     return cloud if isinstance(cloud, DigitalOcean) else None
 
 
 def known_target(settings: Settings, target: str) -> str:
-    """A target in its one spelling; UsageError, with what to do, where nothing could be measured there."""
+    """A target in its canonical form; UsageError, with the remedy, if nothing can be measured there."""
     if not is_own(target):
         cloud_named(settings, target)
         return target
@@ -102,7 +110,7 @@ def known_target(settings: Settings, target: str) -> str:
 
 
 def planned_target(target: str) -> str:
-    """A target in its one spelling, for a plan, which needs neither token nor key; UsageError where it names none."""
+    """A target in its canonical form, without the token or key that a plan does not need; UsageError if unknown."""
     if is_own(target):
         return str(parse_target(target))
     if target not in CLOUDS:
@@ -111,7 +119,7 @@ def planned_target(target: str) -> str:
 
 
 def why_unreachable(settings: Settings, target: str) -> str | None:
-    """Why a night would not try to reach a host of one's own; None where it would. The host is asked nothing."""
+    """Why a night would not connect to a host of one's own; None if it would. The host is not contacted."""
     if not is_own(target):
         return None
     try:
@@ -122,16 +130,16 @@ def why_unreachable(settings: Settings, target: str) -> str | None:
 
 
 def _unknown(target: str) -> str:
-    return f"--target {target!r} is not known; it can be: {', '.join(CLOUDS)}, ssh:user@host[:port]"
+    return f"--target {target!r} is unknown: use {', '.join(CLOUDS)} or ssh:user@host[:port]"
 
 
 def wanted_machine(night: NightRecord) -> Machine:
-    """What the suite asks for of the night's target."""
+    """The machine that the suite requests of the night's target."""
     return machine_on_own_host(night.suite.machine) if is_own(night.target) else night.suite.machine
 
 
 def is_rented(lease: Lease) -> bool:
-    """Whether a lease's machine is ours alone, to be changed as we like, and gone afterwards."""
+    """Whether a lease's machine is rented: ours alone, free to change, and deleted afterwards."""
     return lease.cloud != "local" and not is_own(lease.cloud)
 
 
@@ -140,11 +148,6 @@ def _own_host(settings: Settings, target: str) -> Cloud:
         return SshHost(read_access(target, settings.ssh_key, settings.ssh_known_hosts), patience_s=OWN_PATIENCE_S)
 
     return StaticCloud(target, reach, WallClock(), settings.prefix)
-
-
-def lease_keys(settings: Settings) -> Path:
-    """Where the keys of open leases lie."""
-    return settings.data.absolute() / "keys"
 
 
 def _digitalocean(settings: Settings, token: SecretStr) -> Cloud:
@@ -159,11 +162,11 @@ def _digitalocean(settings: Settings, token: SecretStr) -> Cloud:
         prefix=settings.prefix, settle_s=settings.do_settle_s, image=settings.do_image, priced_sizes=settings.do_sizes
     )
     calls = Calls(account.name, WallClock())
-    return DigitalOcean(client, calls, lease_keys(settings), partial(first_boot, settings), account)
+    return DigitalOcean(client, calls, keys_folder(settings.data), partial(first_boot, settings), account)
 
 
 def first_boot(settings: Settings, name: MachineName, keys: LeaseKeys) -> str:
-    """What a machine is told for its first boot: its own key, and how to end itself where the settings want that."""
+    """The user data of a machine's first boot: its host key, and its dead man's switch if the settings enable it."""
     token = settings.do_dead_man_token
     dead_man = None
     if token is not None and token.get_secret_value() and name.expires_at is not None:
@@ -176,3 +179,42 @@ def first_boot(settings: Settings, name: MachineName, keys: LeaseKeys) -> str:
             ca=settings.do_ca.read_text() if settings.do_ca else None,
         )
     return user_data(HostKey(keys.host_private.read_text(), keys.host_public), dead_man=dead_man)
+
+
+def executor_of(settings: Settings, lease: Lease) -> Executor:
+    """What runs operations on the machine of a lease."""
+    if lease.cloud == "local":
+        return LocalExecutor(settings)
+    context = (lease.lease_id, lease.night, settings.data.absolute(), settings.machine_python)
+    return _remote_executor(access_of(settings, lease), context, settings.ssh_patience_s)
+
+
+def executor_for(settings: Settings, context: RunContext) -> Executor:
+    """What runs operations on the machine that a run's context names."""
+    return executor_of(settings, ledger(settings).lease(context.lease.lease_id))
+
+
+@lru_cache(maxsize=4)
+def _remote_executor(access: Access, context: tuple[str, str, Path, str | None], patience_s: float) -> SshExecutor:
+    """An executor over SSH, cached with its connection for the next operation."""
+    forwarded = {name: os.environ[name] for name in FORWARDED if os.environ.get(name)}
+    return SshExecutor(SshHost(access, patience_s=patience_s), LeaseContext(*context, forwarded))
+
+
+def access_of(settings: Settings, lease: Lease) -> Access:
+    """How to reach a lease's machine over SSH; LeaseError if it has no address yet."""
+    if is_own(lease.cloud):
+        return read_access(lease.cloud, settings.ssh_key, settings.ssh_known_hosts)
+    if lease.address is None:
+        raise LeaseError(f"machine {lease.machine_id} of lease {lease.lease_id} has no address yet")
+    keys = keys_of(keys_folder(settings.data), lease.lease_id)
+    return Access(lease.address, settings.do_ssh_port, settings.do_ssh_user, keys.client_private, keys.host_public)
+
+
+def wait_for_machine(settings: Settings, lease: Lease) -> None:
+    """Wait until a machine runs commands and its first boot is complete; raise the last error after the time limit."""
+    if lease.cloud != "local":
+        access = access_of(settings, lease)
+        # A host of one's own booted long ago.
+        is_booted = "true" if is_own(lease.cloud) else is_ready_command(access.host_public_key)
+        wait_until_ready(SshHost(access), settings.ssh_ready_s, is_booted)

@@ -6,23 +6,22 @@ from pathlib import Path
 from uuid import UUID
 
 import httpx
-from prefect import task
 from prefect.artifacts import (
     create_link_artifact,
     create_progress_artifact,
     create_table_artifact,
     update_progress_artifact,
 )
-from prefect.cache_policies import NO_CACHE
 from prefect.exceptions import PrefectException
 
 from bench.plan import cells
 from bench.record import NightRecord
 from infra.settings import Settings
+from tasks.task import night_task
 from warehouse.lake.query import run_sql
 
 LOG = logging.getLogger("nightbench")
-# As many columns as the UI shows without scrolling, and the sentence that may be long at the end.
+# As many columns as the UI shows without scrolling; the long sentence comes last.
 RESULTS = """
 SELECT scenario, "repeat", verdict, completed, failed, output_throughput_tok_per_s AS tok_per_s,
        ttft_p50_ms, tpot_p50_ms, e2el_p50_ms, reason
@@ -31,15 +30,16 @@ FROM results WHERE night = ? ORDER BY scenario, scenario_id, "repeat"
 FINDINGS = 'SELECT scenario, "repeat", severity, code, doubts, message FROM findings_worst WHERE night = ?'
 
 
-@task(task_run_name="show plan", cache_policy=NO_CACHE)
-def show_plan(night: NightRecord) -> None:
+@night_task("show plan")
+def show_plan(settings: Settings, night: NightRecord) -> None:
     """Publish the plan as a table."""
+    del settings
     rows = [asdict(cell) for cell in cells(night.runs)]
     create_table_artifact(rows, key="plan", description=f"Plan of night {night.night}, suite {night.suite.name}")
 
 
 def start_progress(night: NightRecord, missing: int) -> UUID:
-    """Put the night's progress bar on the page of the flow run that calls this; a resumed night begins further on."""
+    """Create the night's progress bar in the flow run that calls this; a resumed night starts at its finished share."""
     done_percent = 100 * (1 - missing / len(night.runs))
     description = f"Runs of night {night.night}"
     return UUID(str(create_progress_artifact(done_percent, key="progress", description=description)))
@@ -48,7 +48,7 @@ def start_progress(night: NightRecord, missing: int) -> UUID:
 class NightProgress:
     """One live progress bar for the night: finished runs plus the share done of the one in progress.
 
-    It is there to be looked at: where Prefect's API cannot be reached it stands still, and the night goes on.
+    It is for display only: if Prefect's API does not respond, it stops and the night goes on.
     """
 
     def __init__(self, night: NightRecord, done: int, artifact: UUID) -> None:
@@ -69,7 +69,7 @@ class NightProgress:
             update_progress_artifact(self._id, self._percent(min(share, 1.0)))
         except (httpx.HTTPError, PrefectException) as error:
             self.is_lost = True
-            LOG.warning("the night's progress is no longer shown: %s", error)
+            LOG.warning("the progress bar is no longer updated: %s", error)
 
     def run_is_over(self) -> None:
         """Count one more finished run."""
@@ -77,15 +77,15 @@ class NightProgress:
         self.within_run(0.0)
 
 
-@task(task_run_name="show results", cache_policy=NO_CACHE)
-def show_results(night: str, page: Path) -> None:
-    """Publish results, findings and the report's link."""
-    data = Settings().data.absolute()
+@night_task("show results")
+def show_results(settings: Settings, night: str, page: Path) -> None:
+    """Publish results, findings and a link to the report."""
+    data = settings.data.absolute()
     for key, sql in (("results", RESULTS), ("findings", FINDINGS)):
         found = run_sql(data, sql, (night,)).dicts()
         rows = [{name: _shown(value) for name, value in row.items()} for row in found]
         create_table_artifact(rows, key=key, description=f"{key.capitalize()} of night {night}")
-    # Browsers do not follow a link from a web page to a local file, so the path is there to be copied.
+    # Browsers do not open a local file from a web page, so the description holds the path to copy.
     create_link_artifact(page.as_uri(), link_text=f"Report of night {night}", key="report", description=str(page))
 
 

@@ -1,18 +1,21 @@
-"""Calibrate the load client before a night's server comes up."""
+"""Calibrate the load client before a night's server starts."""
 
-from prefect import get_run_logger, task
-from prefect.cache_policies import NO_CACHE
+from prefect import get_run_logger
 
 from bench.record import Calibration, NightRecord
 from infra.agent import operations
+from infra.bootstrap import executor_of
 from infra.ledger.ledger import Lease
-from tasks.reaching import machine_of, make_reporter
+from infra.reporting import Reporter
+from infra.settings import Settings
+from tasks.task import night_task
 
 
-@task(task_run_name="calibrate", cache_policy=NO_CACHE, persist_result=False)
-def calibrate_client(night: NightRecord, lease: Lease) -> Calibration:
-    """Measure the load client's own error on the machine; where it cannot be, the night goes on without."""
-    found = machine_of(lease).run(operations.calibrate, make_reporter(), night)
+@night_task("calibrate")
+def calibrate_client(settings: Settings, night: NightRecord, lease: Lease) -> Calibration:
+    """Measure the load client's own error on the machine; if that fails, the night goes on without."""
+    log = get_run_logger()
+    found = executor_of(settings, lease).run(operations.calibrate, Reporter(log.info), night)
     if found.calibration_id is None:
-        get_run_logger().warning("no run of this night can be accepted, its client is not calibrated: %s", found.reason)
+        log.warning("the load client is not calibrated, so no run of this night can be accepted: %s", found.reason)
     return found

@@ -5,22 +5,23 @@ from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
-from prefect import get_run_logger, task
-from prefect.cache_policies import NO_CACHE
+from prefect import get_run_logger
 
 from bench.errors import NightbenchError
 from bench.plan import describe_load
 from bench.record import Calibration, LeaseFacts, Lineage, NightRecord, PlannedRun, RunRecord
 from infra.agent import operations
 from infra.agent.operations import MachinePaths
+from infra.bootstrap import executor_for
 from infra.clouds.cloud import Snapshot
 from infra.engines.server import EngineAt, RunningServer
 from infra.ledger.ledger import Lease
 from infra.measurement.run import RunContext
 from infra.models.models import PreparedModel
+from infra.reporting import Reporter
 from infra.settings import Settings
 from infra.storage import store
-from tasks.reaching import machine_under, make_reporter
+from tasks.task import night_task
 
 ROOT = Path(__file__).parent.parent
 
@@ -28,17 +29,17 @@ ROOT = Path(__file__).parent.parent
 def make_context(
     night: NightRecord,
     lease: Lease,
-    site: MachinePaths,
+    paths: MachinePaths,
     model: PreparedModel,
     calibration: Calibration,
-    golden: Snapshot | None,
+    lineage: Lineage,
 ) -> RunContext:
-    """Everything that stays the same for the runs on one machine; its paths are the machine's."""
+    """What all runs on one machine share; the paths are on that machine."""
     return RunContext(
-        data=site.data,
+        data=paths.data,
         night=night,
-        machine=site.machine,
-        host=site.host,
+        machine=paths.machine,
+        host=paths.host,
         model=model,
         calibration=calibration,
         lease=LeaseFacts(
@@ -47,45 +48,55 @@ def make_context(
             machine_id=lease.machine_id or lease.lease_id,
             usd_per_hour=lease.usd_per_hour,
         ),
-        lineage=Lineage(
-            nightbench_version=version("nightbench"),
-            git_commit=Settings().git_commit or _git_commit(),
-            suite_sha256=night.suite_sha256,
-            snapshot=golden.name if golden is not None and lease.image == golden.snapshot_id else None,
-        ),
+        lineage=lineage,
+    )
+
+
+def lineage_of(settings: Settings, night: NightRecord, lease: Lease, golden: Snapshot | None) -> Lineage:
+    """The code, suite and golden image that the runs on one machine come from."""
+    return Lineage(
+        nightbench_version=version("nightbench"),
+        git_commit=settings.git_commit or _git_commit(),
+        suite_sha256=night.suite_sha256,
+        snapshot=golden.name if golden is not None and lease.image == golden.snapshot_id else None,
     )
 
 
 def _git_commit() -> str | None:
-    """The commit this code is at; None where it is not a git checkout."""
+    """The commit of this code; None if it is not a git checkout."""
     argv = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=40"]
     try:
-        asked = subprocess.run(argv, capture_output=True, text=True, timeout=10, check=False)
+        described = subprocess.run(argv, capture_output=True, text=True, timeout=10, check=False)
     except FileNotFoundError:
         return None
-    return asked.stdout.strip() or None
+    return described.stdout.strip() or None
 
 
-@task(task_run_name="server for {run.scenario.name}", cache_policy=NO_CACHE, persist_result=False)
-def bring_up(context: RunContext, run: PlannedRun, engine: EngineAt) -> RunningServer:
-    """Start a server for this run's scenario; not retried, a server that will not start is a result."""
-    return machine_under(context).run(operations.bring_up, make_reporter(), context, run, engine)
+@night_task("server for {run.scenario.name}")
+def bring_up(settings: Settings, context: RunContext, run: PlannedRun, engine: EngineAt) -> RunningServer:
+    """Start a server for this run's scenario; not retried, because a server that does not start is a result."""
+    return executor_for(settings, context).run(
+        operations.bring_up, Reporter(get_run_logger().info), context, run, engine
+    )
 
 
-@task(task_run_name="measure {run.scenario.name} #{run.repeat}", cache_policy=NO_CACHE, persist_result=False)
+@night_task("measure {run.scenario.name} #{run.repeat}")
 def measure(
+    settings: Settings,
     context: RunContext,
     run: PlannedRun,
     running: RunningServer | NightbenchError,
     is_last: bool,
     progress: Callable[[float], None],
 ) -> RunRecord:
-    """Measure one run; never retried, a second try would hide the instability we are here to see.
+    """Measure one run; never retried, because a second try would hide instability.
 
     `is_last`: no other run of this night follows on the same server.
     """
-    record = machine_under(context).run(operations.measure, make_reporter(progress), context, run, running, is_last)
-    say = get_run_logger().info if record.outcome == "measured" else get_run_logger().error
+    log = get_run_logger()
+    executor, reporter = executor_for(settings, context), Reporter(log.info, progress)
+    record = executor.run(operations.measure, reporter, context, run, running, is_last)
+    say = log.info if record.outcome == "measured" else log.error
     say(
         "%s #%d (%s): %s %s",
         run.scenario.name,
@@ -97,32 +108,34 @@ def measure(
     return record
 
 
-@task(task_run_name="lm-eval on {run.scenario.server_id}", cache_policy=NO_CACHE, persist_result=False)
-def ask_tasks(context: RunContext, run: PlannedRun, running: RunningServer) -> None:
-    """Ask the server of this run the suite's tasks, once a night; no trouble with it ends a night that is measured."""
+@night_task("lm-eval on {run.scenario.server_id}")
+def run_lm_eval(settings: Settings, context: RunContext, run: PlannedRun, running: RunningServer) -> None:
+    """Run the suite's lm-eval tasks against the server of this run; an error is logged and does not end the night."""
     log = get_run_logger()
     try:
-        record = machine_under(context).run(operations.ask_tasks, make_reporter(), context, run.scenario, running)
+        record = executor_for(settings, context).run(
+            operations.ask_tasks, Reporter(get_run_logger().info), context, run.scenario, running
+        )
     except NightbenchError as error:
-        log.error("lm-eval was not run: %s", error)  # noqa: TRY400 - a sentence for a person; there is nothing to trace
+        log.error("lm-eval was not run: %s", error)  # noqa: TRY400 - the sentence names the cause; a trace adds nothing
         return
-    for task_asked in record.tasks:
-        say = log.info if task_asked.outcome == "measured" else log.warning
-        say("lm-eval, %s: %s %s", task_asked.task, task_asked.outcome, task_asked.reason or "")
+    for task_record in record.tasks:
+        say = log.info if task_record.outcome == "measured" else log.warning
+        say("lm-eval, %s: %s %s", task_record.task, task_record.outcome, task_record.reason or "")
 
 
-def has_tasks(context: RunContext, run: PlannedRun) -> bool:
-    """Whether the server of this run is still to be asked tasks in this night."""
-    folder = store.lm_eval_folder(Settings().data, context.night.night, run.scenario.server_id)
+def has_tasks(settings: Settings, context: RunContext, run: PlannedRun) -> bool:
+    """Whether lm-eval tasks are still to be run against the server of this run."""
+    folder = store.lm_eval_folder(settings.data, context.night.night, run.scenario.server_id)
     return context.night.suite.quality.lm_eval is not None and not folder.exists()
 
 
-@task(task_run_name="stop server", cache_policy=NO_CACHE, persist_result=False, retries=2, retry_delay_seconds=1)
-def shut_down(context: RunContext, running: RunningServer) -> None:
+@night_task("stop server", retries=2, retry_delay_s=1)
+def shut_down(settings: Settings, context: RunContext, running: RunningServer) -> None:
     """Stop the server's whole process tree; safe to repeat."""
-    machine_under(context).run(operations.shut_down, make_reporter(), running)
+    executor_for(settings, context).run(operations.shut_down, Reporter(get_run_logger().info), running)
 
 
-def is_serving(context: RunContext, running: RunningServer) -> bool:
-    """Whether a server still answers."""
-    return machine_under(context).run(operations.is_serving, make_reporter(), running)
+def is_serving(settings: Settings, context: RunContext, running: RunningServer) -> bool:
+    """Whether a server still responds."""
+    return executor_for(settings, context).run(operations.is_serving, Reporter(get_run_logger().info), running)

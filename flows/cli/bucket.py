@@ -15,10 +15,10 @@ commands = typer.Typer()
 def upload(nights: NightsArgument = None) -> None:
     """Upload the run folders that the bucket lacks. Exits 3 if some are still missing there."""
     from infra.storage import store  # noqa: PLC0415
-    from tasks.salvage import require_place, upload_night  # noqa: PLC0415
+    from infra.storage.bucket import require_bucket_location, upload_night  # noqa: PLC0415
 
     settings = read_settings()
-    require_place(settings)
+    require_bucket_location(settings)
     requested, failed = nights or store.nights(settings.data), False
     if not requested:
         console.line(f"nothing to upload: {settings.data / 'runs'} has no nights")
@@ -40,11 +40,10 @@ def fetch(
     ] = None,
 ) -> None:
     """Download nights from the bucket; files that exist here are kept. Run `nightbench rebuild` afterwards."""
-    from tasks.salvage import fetch as fetch_night  # noqa: PLC0415
-    from tasks.salvage import nights_there  # noqa: PLC0415
+    from infra.storage import bucket  # noqa: PLC0415
 
     settings = read_settings()
     for night in nights or []:
-        console.line(f"{night}: {fetch_night(settings, night)} runs fetched")
+        console.line(f"{night}: {bucket.fetch(settings, night)} runs fetched")
     if not nights:
-        console.line("\n".join(nights_there(settings)) or "the bucket has no nights")
+        console.line("\n".join(bucket.nights_in_bucket(settings)) or "the bucket has no nights")

@@ -64,7 +64,7 @@ def crosscheck(
     from flows.show.client import show_crosscheck  # noqa: PLC0415
     from infra.engines.install import own_engine  # noqa: PLC0415
     from infra.loadgen import crosscheck as checking  # noqa: PLC0415
-    from tasks.planning import pick_scenario  # noqa: PLC0415
+    from infra.loadgen.suite_file import pick_scenario  # noqa: PLC0415
 
     if (suite is None) != (scenario is None) or (suite is not None and streams is not None):
         raise UsageError("give --streams for the truth server, or --suite and --scenario for a real engine")

@@ -21,9 +21,13 @@ def reap(
     could not be deleted.
     """
     from flows.show.leases import show_reaped  # noqa: PLC0415
-    from tasks.leases import give_back_leftovers  # noqa: PLC0415
+    from infra.bootstrap import clouds, ledger_file  # noqa: PLC0415
+    from infra.leases.leftovers import release_leftovers  # noqa: PLC0415
 
-    reaped = give_back_leftovers(read_settings(), everything=everything, say=console.progress)
+    settings = read_settings()
+    reaped = release_leftovers(
+        settings.data, ledger_file(settings), clouds(settings), everything=everything, say=console.progress
+    )
     show_reaped(reaped)
     if reaped.failed:
         raise typer.Exit(LeaseError.exit_code)
@@ -33,10 +37,14 @@ def reap(
 def leases(as_json: JsonFlag = False) -> None:
     """List current and past leases with the cost of each stage, and stored images, volumes and models."""
     from flows.show.leases import show_leases  # noqa: PLC0415
-    from infra.bootstrap import clouds, volume_book  # noqa: PLC0415
-    from tasks.lease_views import lease_views, models_kept, what_is_kept  # noqa: PLC0415
+    from infra.bootstrap import clouds, ledger, stage_book, volume_book  # noqa: PLC0415
+    from infra.leases.listing import lease_views, stored_items, stored_models  # noqa: PLC0415
+    from infra.storage.bucket import bucket_location  # noqa: PLC0415
 
     settings = read_settings()
-    views = lease_views(settings)
-    stored = [*what_is_kept(clouds(settings), volume_book(settings).open_volumes()), *models_kept(settings)]
+    views = lease_views(ledger(settings), stage_book(settings))
+    stored = stored_items(clouds(settings), volume_book(settings).open_volumes())
+    location = bucket_location(settings)
+    if location is not None:
+        stored += stored_models(location)
     show_leases(views, stored, as_json=as_json)

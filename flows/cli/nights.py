@@ -35,11 +35,11 @@ def run(
 
     settings = read_settings()
     if resume is None:
-        from tasks.planning import read_suite  # noqa: PLC0415
+        from infra.loadgen.suite_file import read_suite  # noqa: PLC0415
 
         read_suite(suite)  # report an error in the suite before Prefect starts
     else:
-        from tasks.salvage import find_night  # noqa: PLC0415
+        from infra.storage.bucket import find_night  # noqa: PLC0415
 
         target = find_night(settings, resume, console.progress).target
     target = known_target(settings, target)
@@ -58,9 +58,9 @@ def run(
 
 def _exit_by(settings: "Settings", summary: "LoadSummary") -> None:
     """Exit 1 if a result is bad, else 3 if a run is missing in the bucket."""
-    from tasks.salvage import not_uploaded  # noqa: PLC0415
+    from infra.storage.bucket import runs_not_uploaded  # noqa: PLC0415
 
-    left = not_uploaded(settings, summary.night)
+    left = runs_not_uploaded(settings, summary.night)
     if left:
         console.warn(f"{len(left)} runs are not uploaded: nightbench upload tries again")
     if set(summary.verdicts) - {"accepted", "suspect"}:
@@ -91,13 +91,13 @@ def plan(
     """
     from flows.show.plan import show_plan  # noqa: PLC0415
     from infra.bootstrap import clouds, planned_target, why_unreachable  # noqa: PLC0415
-    from tasks.forecast import forecast  # noqa: PLC0415
-    from tasks.planning import make_night  # noqa: PLC0415
+    from infra.leases.forecast import forecast  # noqa: PLC0415
+    from infra.loadgen.suite_file import make_night  # noqa: PLC0415
 
     settings = read_settings()
     target = planned_target(target)
     night = make_night(suite, target, poc=poc, is_draft=True)
-    expected = forecast(night, clouds(settings).get(target), download_mb_per_s)
+    expected = forecast(settings, night, clouds(settings).get(target), download_mb_per_s)
     why = why_unreachable(settings, target)
     if why is not None:
         expected = replace(expected, doubts=(*expected.doubts, f"the night would be refused: {why}"))
@@ -113,8 +113,8 @@ def prepare(
     Rents one machine for about an hour, unless the image exists; `nightbench plan` prints the cost. Prints the image's
     name.
     """
+    from infra.loadgen.suite_file import read_suite  # noqa: PLC0415
     from tasks.golden import require_images  # noqa: PLC0415
-    from tasks.planning import read_suite  # noqa: PLC0415
 
     require_images(read_settings(), target)
     read_suite(suite)

@@ -10,8 +10,8 @@ from bench.cost.lease_cost import by_stage
 from flows.show.console import error, line, print_json, table, warn
 
 if TYPE_CHECKING:
+    from infra.leases.listing import LeaseView, StoredItem
     from infra.leases.reaper import Reaped
-    from tasks.lease_views import LeaseView, StoredItem
 
 
 def show_reaped(found: "Reaped") -> None:
@@ -39,7 +39,7 @@ def show_leases(found: Sequence["LeaseView"], kept: Sequence["StoredItem"], *, a
     line(f"{still_open} open, {sum(view.lease.usd(now) for view in found):.2f} USD in all")
     for one in kept:
         cost = "" if one.usd_per_month is None else f": {one.usd_per_month:.2f} USD a month"
-        line(f"{one.what}{cost}")
+        line(f"{one.description}{cost}")
 
 
 def _lease_row(view: "LeaseView", now: datetime) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from flows.show.console import line, print_json, table, warn
 
 if TYPE_CHECKING:
     from bench.cost.estimate import Estimate
+    from bench.cost.forecast import Forecast
     from bench.record import NightRecord
-    from tasks.forecast import Forecast
 
 
 def show_plan(night: "NightRecord", expected: "Forecast", *, as_json: bool) -> None:
@@ -51,7 +51,7 @@ def _forecast(night: "NightRecord", expected: "Forecast") -> None:
     _memory(expected)
     asked = "unknown" if price is None else f"{price:.2f} USD/h"
     most = "" if expected.usd_max is None else f", at most {expected.usd_max:.2f} USD"
-    line(f"price: {asked}, by {expected.price.said_by}; lease of {night.suite.machine.lease_minutes} minutes{most}")
+    line(f"price: {asked}, by {expected.price.source}; lease of {night.suite.machine.lease_minutes} minutes{most}")
 
 
 def _on_own_host(night: "NightRecord", expected: "Forecast") -> None:
@@ -110,7 +110,7 @@ def _forecast_json(expected: "Forecast") -> dict[str, Any]:
     nights = {"cold": expected.cold, "warm": expected.warm, "prepare": expected.prepare}
     return {
         "usd_per_hour": price.usd_per_hour,
-        "price_said_by": price.said_by,
+        "price_said_by": price.source,
         "usd_max": expected.usd_max,
         "snapshot_usd_per_month": expected.snapshot_usd_per_month,
         "volume_usd_per_month": expected.volume_usd_per_month,

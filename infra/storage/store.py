@@ -170,3 +170,8 @@ def sync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def missing_runs(data: Path, night: NightRecord) -> list[PlannedRun]:
+    """The runs of a night that have no run folder yet, in their order."""
+    return [run for run in night.runs if not run_folder(data, night.night, run).exists()]

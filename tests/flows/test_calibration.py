@@ -10,9 +10,9 @@ from bench.client_error.calibration import CalibrationTable
 from bench.record import Calibration, RunRecord
 from flows.nightly import nightly
 from infra.loadgen.night_calibration import calibrate_night
+from infra.loadgen.suite_file import make_night
 from infra.settings import Settings
 from infra.storage import store
-from tasks.planning import make_night
 from tests.flows.conftest import NightFixture
 from warehouse.lake.query import run_sql
 from warehouse.load import LoadSummary

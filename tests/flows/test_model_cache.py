@@ -13,9 +13,10 @@ import boto3
 import pytest
 
 from flows.nightly import nightly
+from infra.leases.listing import stored_models
 from infra.models.generated import TINY, write_small_model
 from infra.settings import Settings
-from tasks.lease_views import models_kept
+from infra.storage.bucket import require_bucket_location
 from tests.emulators.hub import HubEmulator
 from tests.emulators.s3 import KEYS, Bucket
 from tests.flows.conftest import NightFixture
@@ -100,9 +101,10 @@ def test_the_first_night_fills_the_bucket_and_the_second_never_asks_the_hub_for_
     filled = run_sql(street.house.data, "SELECT count(*), sum(usd) > 0 FROM stages WHERE stage = 'cache'").rows
     assert list(map(tuple, filled)) == [(1, True)]  # only the night that filled it paid for that
     account.judge()
-    (kept,) = models_kept(Settings())
-    assert kept.what.startswith(f"s3://nights/nightbench at {street.bucket.endpoint} keeps org--small/{street.hub.sha}")
-    assert kept.usd_per_month is None  # of this bucket nobody knows a price
+    (stored,) = stored_models(require_bucket_location(Settings()))
+    location = f"s3://nights/nightbench at {street.bucket.endpoint}"
+    assert stored.description.startswith(f"{location} stores org--small/{street.hub.sha}")
+    assert stored.usd_per_month is None  # the catalogue has no price of this bucket
     said = [caplog.text.encode()]
     said += [path.read_bytes() for path in street.house.data.rglob("*") if path.is_file()]
     said += [path.read_bytes() for path in (tmp_path / "droplets").rglob("*") if path.is_file()]
@@ -121,7 +123,7 @@ def test_a_bucket_that_vanishes_costs_a_sentence_in_the_record(
 
     assert sum(summary.verdicts.values()) == 2
     assert all(origin and "could not be reached" in origin for origin in street.origins())
-    assert "the model is not kept in the bucket: " in caplog.text
+    assert "the model is not cached in the bucket: " in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ from flows.nightly import nightly
 from infra.clouds.cloud import Offer
 from infra.clouds.local import LocalCloud
 from infra.ledger.ledger import Ledger
+from infra.loadgen.suite_file import make_night
 from infra.storage import store
 from tasks.artifacts import NightProgress
-from tasks.planning import make_night
 from tests.flows.conftest import ABOUT_SPEED, NightFixture, live_in, make_house, trust_the_client
 from warehouse.lake.query import run_sql
 from warehouse.load import LoadSummary, load_night

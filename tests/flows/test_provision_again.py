@@ -12,11 +12,10 @@ from prefect import flow
 
 from bench.record import NightRecord
 from infra.agent.operations import MachinePaths
+from infra.leases.lease_reports import report_night
 from infra.ledger.ledger import Lease
-from infra.settings import Settings
-from tasks.leases import report_night
+from infra.loadgen.suite_file import make_night
 from tasks.machine import provision, reach, teardown
-from tasks.planning import make_night
 from tests.flows.conftest import NightFixture
 from tests.flows.renting import Account, renting
 
@@ -39,10 +38,10 @@ def no_room_for_the_report(_account: Account, monkeypatch: pytest.MonkeyPatch) -
     """The machine is up and in the ledger; what the night's folder should say of it cannot be written, once."""
     failures = iter([full_disk()])
 
-    def write(settings: Settings, night: str) -> None:
+    def write(data: Path, ledger_file: Path, night: str) -> None:
         for failure in failures:
             raise failure
-        report_night(settings, night)
+        report_night(data, ledger_file, night)
 
     monkeypatch.setattr("tasks.machine.report_night", write)
 

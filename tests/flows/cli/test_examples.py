@@ -16,10 +16,10 @@ from bench.machine.names import ImageName
 from bench.suite.machine import regions_of
 from flows.cli import app
 from flows.cli.nights import LLAMA
+from infra.loadgen.suite_file import make_night
 from infra.settings import Settings
+from infra.storage.bucket import upload_night
 from tasks.golden import content_for
-from tasks.planning import make_night
-from tasks.salvage import upload_night
 from tests.emulators.digitalocean import Emulator
 from tests.emulators.s3 import KEYS, Bucket
 from tests.flows.conftest import TRUTH_SERVER, make_house, trust_the_client
@@ -90,7 +90,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, prefect_home: Path) -> Iter
 def plant_golden_image(cloud: Emulator) -> None:
     """Let the account have the image that the examples of `prepare` would make, wherever their suite wants it."""
     night = make_night(ROOT / LLAMA, "digitalocean", poc=True)
-    name = ImageName(content_for(night), datetime.now(UTC) + timedelta(days=1))
+    name = ImageName(content_for(Settings(), night), datetime.now(UTC) + timedelta(days=1))
     cloud.plant_snapshot(str(name), foreign=False).regions = list(regions_of(night.suite.machine))
 
 

@@ -29,12 +29,12 @@ from infra.agent.executor import Executor, LeaseContext, LocalExecutor, SshExecu
 from infra.agent.operations import PrepareOptions
 from infra.engines.server import EngineAt, RunningServer
 from infra.loadgen.datasets import as_at_hand
+from infra.loadgen.suite_file import make_night
 from infra.remote.deploy import ROOT, make_archive
 from infra.remote.host import Access
 from infra.remote.ssh_host import SshHost
 from infra.reporting import Reporter
 from infra.settings import Settings
-from tasks.planning import make_night
 from tests.emulators.sshd import Sshd, make_key, running_machine
 from tests.infra.benches import make_context, model_on
 

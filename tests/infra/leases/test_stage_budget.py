@@ -7,16 +7,16 @@ import pytest
 
 from bench.errors import BudgetError
 from bench.record import NightRecord
-from infra.bootstrap import ledger, stage_book
+from infra.bootstrap import ledger, ledger_file, stage_book
+from infra.leases.lease_reports import report_night
+from infra.leases.listing import lease_views
+from infra.leases.stage_budget import expected_stage_s, record_stage
 from infra.ledger.ledger import Intent, Lease
+from infra.loadgen.suite_file import make_night
 from infra.settings import Settings
-from tasks.lease_views import lease_views
-from tasks.leases import report_night
-from tasks.planning import make_night
-from tasks.spending import expected_stage_s, spending
 from warehouse.rows.lease_rows import lease_rows
 
-SUITE = Path(__file__).parents[2] / "suites" / "llama-3.3-70b-mi300x.toml"
+SUITE = Path(__file__).parents[3] / "suites" / "llama-3.3-70b-mi300x.toml"
 KIND = "gpu-mi300x1-192gb"
 
 
@@ -45,7 +45,7 @@ def test_a_stage_that_the_budget_allows_is_begun_and_kept(settings: Settings) ->
     night = _night(12.0)
     lease = _rent(settings, night)
 
-    with spending(night, lease.lease_id, "measure", night.runs[0]):
+    with record_stage(ledger_file(settings), night, lease.lease_id, "measure", night.runs[0]):
         pass
 
     (span,) = stage_book(settings).spans("l-1")
@@ -59,7 +59,7 @@ def test_a_run_that_would_pass_the_budget_is_not_begun(settings: Settings) -> No
 
     begun = []
     with pytest.raises(BudgetError, match=r"measure of 20000-in-2000-out #0 was not begun"):  # noqa: SIM117
-        with spending(night, lease.lease_id, "measure", night.runs[0]):
+        with record_stage(ledger_file(settings), night, lease.lease_id, "measure", night.runs[0]):
             begun.append(1)
 
     assert (begun, stage_book(settings).spans("l-1")) == ([], [])
@@ -69,12 +69,15 @@ def test_what_an_earlier_machine_of_the_night_has_cost_counts(settings: Settings
     night = _night(2.0)
     _rent(settings, night, "l-0")
     lease = _rent(settings, night)
-    with spending(night, lease.lease_id, "model"):
+    with record_stage(ledger_file(settings), night, lease.lease_id, "model"):
         pass
 
     ledger(settings).hold("l-0", "machine-of-l-0", usd_per_hour=1e6)
 
-    with pytest.raises(BudgetError, match="was not begun"), spending(night, lease.lease_id, "model"):
+    with (
+        pytest.raises(BudgetError, match="was not begun"),
+        record_stage(ledger_file(settings), night, lease.lease_id, "model"),
+    ):
         pass
 
 
@@ -82,7 +85,7 @@ def test_without_a_budget_everything_is_begun(settings: Settings) -> None:
     night = _night(None)
     lease = _rent(settings, night)
 
-    with spending(night, lease.lease_id, "measure", night.runs[0]):
+    with record_stage(ledger_file(settings), night, lease.lease_id, "measure", night.runs[0]):
         pass
 
     assert len(stage_book(settings).spans("l-1")) == 1
@@ -92,24 +95,24 @@ def test_a_run_is_expected_to_take_what_was_estimated_until_one_like_it_was_seen
     night = _night(12.0)
     lease = _rent(settings, night)
     run = night.runs[0]
-    estimated = expected_stage_s(settings, night, lease, "measure", run)
-    with spending(night, lease.lease_id, "measure", run):
+    estimated = expected_stage_s(ledger_file(settings), night, lease, "measure", run)
+    with record_stage(ledger_file(settings), night, lease.lease_id, "measure", run):
         pass
 
-    seen = expected_stage_s(settings, night, lease, "measure", run)
+    seen = expected_stage_s(ledger_file(settings), night, lease, "measure", run)
 
     assert 11 * 60 < estimated < 13 * 60
     assert seen < 5
-    assert expected_stage_s(settings, night, lease, "measure", night.runs[1]) > 10 * 60
+    assert expected_stage_s(ledger_file(settings), night, lease, "measure", night.runs[1]) > 10 * 60
 
 
 def test_the_nights_folder_tells_attempts_and_stages(settings: Settings) -> None:
     night = _night(12.0)
     lease = _rent(settings, night)
-    with spending(night, lease.lease_id, "model"):
+    with record_stage(ledger_file(settings), night, lease.lease_id, "model"):
         pass
 
-    report_night(settings, night.night)
+    report_night(settings.data, ledger_file(settings), night.night)
 
     rows = lease_rows(night.night, (settings.data / "runs" / night.night / "leases" / "l-1.json").read_bytes())
     assert (rows.lease["kind"], rows.lease["attempt_count"], rows.attempts[0]["outcome"]) == (KIND, 1, "rented")
@@ -123,7 +126,7 @@ def test_a_lease_that_never_came_to_a_machine_is_told_too(settings: Settings) ->
     book.end_attempt("l-9", "no-capacity", "422: Size is not available in this region.")
     book.mark_released("l-9")
 
-    report_night(settings, night.night)
+    report_night(settings.data, ledger_file(settings), night.night)
 
     rows = lease_rows(night.night, (settings.data / "runs" / night.night / "leases" / "l-9.json").read_bytes())
     assert [(row["outcome"], row["reason"]) for row in rows.attempts] == [
@@ -135,11 +138,11 @@ def test_a_lease_that_never_came_to_a_machine_is_told_too(settings: Settings) ->
 def test_every_lease_is_shown_with_its_stages(settings: Settings) -> None:
     night = _night(12.0)
     lease = _rent(settings, night)
-    with spending(night, lease.lease_id, "model"):
+    with record_stage(ledger_file(settings), night, lease.lease_id, "model"):
         pass
     ledger(settings).mark_released("l-1")
 
-    (view,) = lease_views(settings)
+    (view,) = lease_views(ledger(settings), stage_book(settings))
 
     assert [stage.stage for stage in view.stages] == ["boot", "model", "release"]
     assert sum(stage.usd or 0 for stage in view.stages) == pytest.approx(view.lease.usd(datetime.now(UTC)))

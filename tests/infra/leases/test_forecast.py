@@ -5,20 +5,22 @@ from pathlib import Path
 
 import pytest
 
+from bench.cost.forecast import Forecast
 from bench.errors import CloudDeniedError, LeaseError, SuiteError
 from bench.record import NightRecord
 from bench.suite.machine import Alternative, Machine
 from catalog.engine_check import broken_by
 from infra.clouds.cloud import Cloud, Offer
+from infra.leases.forecast import forecast
+from infra.leases.listing import stored_items
 from infra.ledger.volumes import RecordedVolume
-from tasks.forecast import Forecast, forecast
-from tasks.lease_views import what_is_kept
-from tasks.planning import make_night
+from infra.loadgen.suite_file import make_night
+from infra.settings import Settings
 from tests.emulators.digitalocean import Emulator
 from tests.emulators.virtual_clock import VirtualClock
 from tests.infra.rented import Rig
 
-SUITE = Path(__file__).parents[2] / "suites" / "llama-3.3-70b-mi300x.toml"
+SUITE = Path(__file__).parents[3] / "suites" / "llama-3.3-70b-mi300x.toml"
 
 
 @dataclass(frozen=True)
@@ -47,23 +49,23 @@ def _night(**machine: object) -> NightRecord:
 
 def _forecast(night: NightRecord, usd_per_hour: float | None) -> Forecast:
     market: Cloud = Market(usd_per_hour)  # type: ignore[assignment]  # a plan asks for nothing but offers
-    return forecast(night, market)
+    return forecast(Settings(), night, market)
 
 
 def test_the_price_is_the_clouds_own_where_it_can_be_asked() -> None:
     found = _forecast(_night(), 2.75)
 
     assert (found.price.usd_per_hour, found.doubts) == (2.75, ())
-    assert found.price.said_by.startswith("digitalocean for gpu-mi300x1-192gb in tor1, ")
+    assert found.price.source.startswith("digitalocean for gpu-mi300x1-192gb in tor1, ")
     assert found.cold.usd == pytest.approx(found.cold.billed_s / 3600 * 2.75)
     assert found.usd_max == pytest.approx(2.75 * 270 / 60)
 
 
 def test_without_a_token_the_price_is_the_catalogues_and_says_its_day() -> None:
-    found = forecast(_night(), None)
+    found = forecast(Settings(), _night(), None)
 
-    assert (found.price.usd_per_hour, found.price.said_by) == (2.59, "the catalogue, 2026-10-01")
-    assert found.doubts == ("the price is not of today: no token is set to ask with",)
+    assert (found.price.usd_per_hour, found.price.source) == (2.59, "the catalogue, 2026-10-01")
+    assert found.doubts == ("the price may be out of date: no cloud token is set",)
 
 
 def _suite_with(flags: str, folder: Path) -> Path:
@@ -79,7 +81,7 @@ def _suite_with(flags: str, folder: Path) -> Path:
 def test_a_suite_that_its_engine_would_not_serve_is_told_in_the_plan_and_refused_as_a_night(tmp_path: Path) -> None:
     suite = _suite_with('"--dtype", "float16", "-tp", "3",', tmp_path)
 
-    doubts = forecast(make_night(suite, "digitalocean", poc=False, is_draft=True), None).doubts
+    doubts = forecast(Settings(), make_night(suite, "digitalocean", poc=False, is_draft=True), None).doubts
     assert [doubt for doubt in doubts if doubt.startswith("the night would be refused: 64 attention heads on 3 GPUs")]
     with pytest.raises(SuiteError, match=r"suite\.toml: the engine would fail: 64 attention heads on 3 GPUs: .* GPU"):
         make_night(suite, "digitalocean", poc=False)
@@ -99,7 +101,7 @@ def test_a_suite_that_only_may_fail_is_told_and_not_refused(tmp_path: Path) -> N
     night = make_night(suite, "digitalocean", poc=False)
     on_a_small_gpu = night.suite.model_copy(update={"machine": Machine(kind="own", gpu="MI210", gpu_count=1)})
 
-    doubts = forecast(night.model_copy(update={"suite": on_a_small_gpu}), None).doubts
+    doubts = forecast(Settings(), night.model_copy(update={"suite": on_a_small_gpu}), None).doubts
 
     assert [doubt for doubt in doubts if doubt.startswith("FP8 on MI210: this GPU has no FP8 arithmetic")]
 
@@ -109,7 +111,7 @@ def test_what_only_an_alternative_cannot_do_is_told_with_its_name() -> None:
     engine = night.suite.engine.model_copy(update={"flags": (*night.suite.engine.flags, "-tp", "8")})
     suite = night.suite.model_copy(update={"engine": engine})
 
-    doubts = forecast(night.model_copy(update={"suite": suite}), None).doubts
+    doubts = forecast(Settings(), night.model_copy(update={"suite": suite}), None).doubts
 
     about_ranks = [doubt for doubt in doubts if "ranks" in doubt]
     assert len(about_ranks) == 1
@@ -124,8 +126,8 @@ def test_a_cloud_that_cannot_be_asked_is_a_doubt_and_no_error() -> None:
     ("machine", "doubt"),
     [
         ({"usd_per_hour_max": 2.0}, "nothing would be rented"),
-        ({"budget_usd": 5.0}, "ends the night early: the estimate is 8."),
-        ({"lease_minutes": 60}, "machine.lease_minutes = 60 ends the night early: the estimate is 197"),
+        ({"budget_usd": 5.0}, "would end the night early: the estimate is 8."),
+        ({"lease_minutes": 60}, "machine.lease_minutes = 60 would end the night early: the estimate is 197 minutes"),
     ],
 )
 def test_what_would_end_the_night_early_is_said_before(machine: dict[str, object], doubt: str) -> None:
@@ -134,11 +136,11 @@ def test_what_would_end_the_night_early_is_said_before(machine: dict[str, object
 
 def _on_own_host(**changes: object) -> Forecast:
     night = make_night(SUITE, "ssh:ann@gpu1:22", poc=False, is_draft=True)
-    return forecast(night.model_copy(update={"suite": night.suite.model_copy(update=changes)}), None)
+    return forecast(Settings(), night.model_copy(update={"suite": night.suite.model_copy(update=changes)}), None)
 
 
 def test_a_host_of_ones_own_costs_nothing_boots_nothing_and_has_needs() -> None:
-    found, rented = _on_own_host(), forecast(_night(), None)
+    found, rented = _on_own_host(), forecast(Settings(), _night(), None)
 
     assert (found.price.usd_per_hour, found.usd_max, found.prepare, found.doubts) == (0.0, 0.0, None, ())
     assert {stage.name for stage in rented.cold.stages} - {stage.name for stage in found.cold.stages} == {
@@ -163,7 +165,10 @@ def test_what_only_a_cloud_has_is_a_doubt_on_a_host_of_ones_own() -> None:
 
     doubts = _on_own_host(model=suite.model.model_copy(update={"cache_volume_gib": 200}), engine=engine).doubts
 
-    assert ["model.cache_volume_gib is for clouds" in doubts[0], "served on the CPU" in doubts[1]] == [True, True]
+    assert ["model.cache_volume_gib applies to clouds only" in doubts[0], "served on the CPU" in doubts[1]] == [
+        True,
+        True,
+    ]
 
 
 def _keeping(volume_gib: int) -> NightRecord:
@@ -192,7 +197,7 @@ def test_a_bucket_for_the_model_has_its_price_where_that_is_known(monkeypatch: p
 
     assert at_spaces.bucket_usd_per_month == pytest.approx(131.4 * 0.02, rel=0.01)
     assert at_spaces.fill_usd_max == pytest.approx(1.3)
-    assert at_spaces.doubts[0].startswith("model.cache_bucket_minutes needs a bucket: set NIGHTBENCH_S3_BUCKET")
+    assert at_spaces.doubts[0].startswith("the night would be refused: model.cache_bucket_minutes needs a bucket")
     monkeypatch.setenv("NIGHTBENCH_S3_ENDPOINT", "https://elsewhere.example")
     assert _forecast(night, 2.6).bucket_usd_per_month is None
 
@@ -200,7 +205,7 @@ def test_a_bucket_for_the_model_has_its_price_where_that_is_known(monkeypatch: p
 def test_a_volume_that_the_weights_do_not_fit_is_a_doubt() -> None:
     (doubt,) = _forecast(_keeping(100), 2.59).doubts
 
-    assert doubt.startswith("model.cache_volume_gib = 100 is too small: the weights take 131 GiB")
+    assert doubt.startswith("model.cache_volume_gib = 100 is too small: the weights need 131 GiB")
 
 
 def test_a_kind_that_the_cloud_does_not_know_is_a_doubt_with_the_next_step() -> None:
@@ -208,10 +213,10 @@ def test_a_kind_that_the_cloud_does_not_know_is_a_doubt_with_the_next_step() -> 
 
 
 def test_a_machine_that_nobody_prices_has_no_costs() -> None:
-    found = forecast(_night(kind="gpu-l40sx1-48gb"), None)
+    found = forecast(Settings(), _night(kind="gpu-l40sx1-48gb"), None)
 
     assert (found.price.usd_per_hour, found.usd_max, found.prepare) == (None, None, None)
-    assert any("does not fit the memory" in doubt for doubt in found.doubts)
+    assert any("does not fit the GPU memory" in doubt for doubt in found.doubts)
 
 
 def test_a_real_client_asks_the_emulated_cloud_for_its_price(tmp_path: Path) -> None:
@@ -220,7 +225,7 @@ def test_a_real_client_asks_the_emulated_cloud_for_its_price(tmp_path: Path) -> 
         emulator.sell("gpu-mi300x1-192gb", usd_per_hour=2.22)
         rig = Rig(emulator, clock, tmp_path)
 
-        found = forecast(_night(), rig.cloud)
+        found = forecast(Settings(), _night(), rig.cloud)
 
         assert found.price.usd_per_hour == 2.22
         assert emulator.requests("POST") == []
@@ -232,16 +237,16 @@ def test_a_token_that_is_turned_away_is_an_error_with_the_next_step(tmp_path: Pa
         rig = Rig(emulator, clock, tmp_path)
 
         with pytest.raises(CloudDeniedError, match="token"):
-            forecast(_night(), rig.cloud_with(token="dop_v1_" + "0" * 64))
+            forecast(Settings(), _night(), rig.cloud_with(token="dop_v1_" + "0" * 64))
 
 
-def test_what_is_kept_at_a_cloud_is_priced_by_the_month(tmp_path: Path) -> None:
+def test_what_a_cloud_stores_is_priced_by_the_month(tmp_path: Path) -> None:
     clock = VirtualClock(tmp_path / "clock")
     with Emulator(clock) as emulator:
         emulator.plant_snapshot("nb-golden-1", size_gb=50.0, foreign=False)
         emulator.plant_volume("nb-cache", size_gib=160, foreign=False)
 
-        kept = what_is_kept({"digitalocean": Rig(emulator, clock, tmp_path).cloud})
+        kept = stored_items({"digitalocean": Rig(emulator, clock, tmp_path).cloud})
 
         assert [round(one.usd_per_month or 0, 6) for one in kept] == [3.0, 16.0]
 
@@ -253,10 +258,10 @@ def test_a_volume_that_was_asked_for_and_that_no_cloud_shows_is_counted(tmp_path
         shown = RecordedVolume("digitalocean", "nb-vol-1-atl1-x1", 160, "made", "1", clock.now())
         lost = RecordedVolume("digitalocean", "nb-vol-2-atl1-x1", 50, "intended", None, clock.now())
 
-        kept = what_is_kept({"digitalocean": Rig(emulator, clock, tmp_path).cloud}, [shown, lost])
+        kept = stored_items({"digitalocean": Rig(emulator, clock, tmp_path).cloud}, [shown, lost])
 
-    assert [(one.what.split()[-1], round(one.usd_per_month or 0, 6)) for one in kept] == [
+    assert [(one.description.split()[-1], round(one.usd_per_month or 0, 6)) for one in kept] == [
         ("nb-vol-1-atl1-x1", 16.0),
         ("now", 5.0),
     ]
-    assert "volume nb-vol-2-atl1-x1 was asked for and never answered since" in kept[1].what
+    assert "volume nb-vol-2-atl1-x1: requested, without a reply, at" in kept[1].description

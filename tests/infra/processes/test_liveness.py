@@ -18,7 +18,7 @@ with liveness_lock(Path(sys.argv[1]), sys.argv[2]):
 
 def test_who_is_killed_is_dead_and_who_lives_is_not(tmp_path: Path) -> None:
     argv = [sys.executable, "-c", HOLDS, str(tmp_path), "night"]
-    with subprocess.Popen(argv, cwd=Path(__file__).parents[2], stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(argv, cwd=Path(__file__).parents[3], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "alive\n"
         while_it_lived = dead_names(tmp_path)

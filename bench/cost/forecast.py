@@ -1,0 +1,154 @@
+"""What a night is expected to take and cost, and what makes that doubtful."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from bench.catalog.catalog import Catalog
+from bench.catalog.rows import MachineKind
+from bench.cost.estimate import Estimate, Fit, HostPlan, estimate_night, estimate_prepare, fit_of, model_bytes
+from bench.cost.host_requirements import SPARE, Need, needs_of
+from bench.cost.lease_cost import bucket_usd_per_month, kept_usd_per_month
+from bench.record import NightRecord
+from bench.suite.suite import Suite
+
+
+@dataclass(frozen=True)
+class Price:
+    """What an hour costs and where the price comes from; None if no price is known."""
+
+    usd_per_hour: float | None
+    source: str
+    doubt: str | None = None
+
+
+@dataclass(frozen=True)
+class Assumptions:
+    """What the settings and the caller add to an estimate."""
+
+    has_bucket: bool = False
+    bucket_endpoint: str | None = None  # None: Amazon's
+    download_bytes_per_s: float | None = None  # None: the catalogue's pace
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """The expected time and cost of a night, on a fresh machine and on one booted from the golden image.
+
+    On a host of one's own, `warm` is a later night there, with engine and model in place.
+    """
+
+    price: Price
+    cold: Estimate
+    warm: Estimate
+    prepare: Estimate | None  # None if nothing is rented
+    snapshot_usd_per_month: float
+    volume_usd_per_month: float | None  # None if the suite caches no model on a volume
+    bucket_usd_per_month: float | None  # None if the suite caches no model in a bucket, or its price is unknown
+    fill_usd_max: float | None  # the most that filling the bucket adds to a night
+    fit: Fit | None  # None if the catalogue lacks the model or the machine
+    usd_max: float | None  # cost of the whole lease
+    doubts: tuple[str, ...]
+    needs: tuple[Need, ...] = ()  # requirements on a host of one's own; a rented machine is prepared
+
+
+def forecast_rented(
+    night: NightRecord, size: MachineKind | None, price: Price, catalog: Catalog, assumed: Assumptions
+) -> Forecast:
+    """Estimate a night on a rented machine of this size; `size` is None if the catalogue lacks it."""
+    machine = night.suite.machine
+    site = HostPlan(price.usd_per_hour or 0.0, size, download_bytes_per_s=assumed.download_bytes_per_s)
+    cold, warm = (
+        estimate_night(night.suite, night.runs, replace(site, has_snapshot=has), catalog) for has in (False, True)
+    )
+    fit = fit_of(night.suite, night.runs, site, catalog)
+    volume_gib, fill_minutes = night.suite.model.cache_volume_gib, night.suite.model.cache_bucket_minutes
+    return Forecast(
+        price=price,
+        cold=cold,
+        warm=warm,
+        prepare=estimate_prepare(site, catalog) if price.usd_per_hour else None,
+        snapshot_usd_per_month=kept_usd_per_month(0.0, catalog.pace["snapshot_gb"], catalog.pace),
+        volume_usd_per_month=None if volume_gib is None else kept_usd_per_month(volume_gib, 0.0, catalog.pace),
+        bucket_usd_per_month=_bucket_usd(night.suite, catalog, assumed),
+        fill_usd_max=fill_minutes / 60 * price.usd_per_hour if fill_minutes and price.usd_per_hour else None,
+        fit=fit,
+        usd_max=None if price.usd_per_hour is None else price.usd_per_hour * machine.lease_minutes / 60,
+        doubts=(
+            *_doubts(night.suite, price, cold, fit),
+            *_doubts_of_volume(night.suite, catalog),
+            *_doubts_of_bucket(night.suite, assumed),
+        ),
+    )
+
+
+def forecast_own_host(night: NightRecord, catalog: Catalog, assumed: Assumptions) -> Forecast:
+    """Estimate a night on a host of one's own: no price, no boot, no snapshot, no volume."""
+    suite = night.suite
+    fresh = HostPlan(0.0, download_bytes_per_s=assumed.download_bytes_per_s, is_own=True)
+    ready = replace(fresh, has_snapshot=True, has_model=True)
+    cold, warm = (estimate_night(suite, night.runs, site, catalog) for site in (fresh, ready))
+    price, fit = Price(0.0, "your own host"), fit_of(suite, night.runs, fresh, catalog)
+    return Forecast(
+        price=price,
+        cold=cold,
+        warm=warm,
+        prepare=None,
+        snapshot_usd_per_month=0.0,
+        volume_usd_per_month=None,
+        bucket_usd_per_month=_bucket_usd(suite, catalog, assumed),
+        fill_usd_max=None,
+        fit=fit,
+        usd_max=0.0,
+        doubts=(
+            *_doubts(suite, price, cold, fit),
+            *_doubts_of_own_host(suite),
+            *_doubts_of_bucket(suite, assumed),
+        ),
+        needs=needs_of(suite, catalog),
+    )
+
+
+def _doubts_of_own_host(suite: Suite) -> Iterator[str]:
+    if suite.model.cache_volume_gib is not None:
+        yield "model.cache_volume_gib applies to clouds only: the model is stored on the host's own disk"
+    if suite.machine.gpu_count and suite.engine.image is None:
+        yield (
+            "the suite sets no engine.image, so the model would be served on the CPU: set engine.image, or "
+            "NIGHTBENCH_VLLM_EXECUTABLE in nightbench/host.env on the host"
+        )
+
+
+def _doubts_of_volume(suite: Suite, catalog: Catalog) -> Iterator[str]:
+    size, weights = suite.model.cache_volume_gib, model_bytes(suite, catalog)
+    if size is not None and weights is not None and weights * SPARE > size * 1024**3:
+        yield (
+            f"model.cache_volume_gib = {size} is too small: the weights need {weights / 1024**3:.0f} GiB plus "
+            "spare space, and the night would fail while copying them"
+        )
+
+
+def _bucket_usd(suite: Suite, catalog: Catalog, assumed: Assumptions) -> float | None:
+    weights = model_bytes(suite, catalog)
+    if suite.model.cache_bucket_minutes is None or weights is None:
+        return None
+    return bucket_usd_per_month(weights, assumed.bucket_endpoint, catalog.pace)
+
+
+def _doubts_of_bucket(suite: Suite, assumed: Assumptions) -> Iterator[str]:
+    if suite.model.cache_bucket_minutes is not None and not assumed.has_bucket:
+        yield "the night would be refused: model.cache_bucket_minutes needs a bucket, set NIGHTBENCH_S3_BUCKET"
+
+
+def _doubts(suite: Suite, price: Price, estimate: Estimate, fit: Fit | None) -> Iterator[str]:
+    machine = suite.machine
+    if price.doubt:
+        yield price.doubt
+    if machine.usd_per_hour_max is not None and (price.usd_per_hour or 0) > machine.usd_per_hour_max:
+        yield f"the price exceeds machine.usd_per_hour_max = {machine.usd_per_hour_max:.2f}: nothing would be rented"
+    early, minutes = "would end the night early: the estimate is", estimate.billed_s / 60
+    if machine.budget_usd is not None and estimate.usd > machine.budget_usd:
+        yield f"machine.budget_usd = {machine.budget_usd:.2f} {early} {estimate.usd:.2f} USD"
+    if estimate.is_known and minutes > machine.lease_minutes:
+        yield f"machine.lease_minutes = {machine.lease_minutes} {early} {minutes:.0f} minutes"
+    if fit is not None and not fit.fits:
+        yield f"the load does not fit the GPU memory: it needs {fit.needed_gib:.0f} GiB of {fit.room_gib:.0f} GiB"

@@ -1,0 +1,51 @@
+"""Releases what nights that died left behind: machines, keys and processes."""
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+
+from infra.clock import WallClock
+from infra.clouds.cloud import Cloud
+from infra.leases.lease_reports import report_lease
+from infra.leases.ledger_recovery import open_ledger
+from infra.leases.reaper import Reaped, reap
+from infra.ledger.ledger import Ledger
+from infra.processes import detached
+from infra.remote.ssh_keys import age_s, forget_keys, leases_with_keys
+from infra.reporting import Say
+
+LOG = logging.getLogger("nightbench")
+UNKNOWN_KEYS_MAX_S = 7 * 24 * 3600.0
+
+
+def release_leftovers(
+    data: Path, ledger_file: Path, clouds: Mapping[str, Cloud], *, everything: bool = False, say: Say = LOG.error
+) -> Reaped:
+    """Release every machine that a dead night left rented, end its processes, and delete its keys."""
+    book = open_ledger(ledger_file, WallClock(), say)
+    open_before = [lease.lease_id for lease in book.open_leases()]
+    reaped = reap(clouds, book, WallClock(), everything=everything, say=say)
+    for machine, why in reaped.failed.items():
+        say(f"ALARM: {machine} was not released and is still billed: {why}")
+    for lease_id in open_before:
+        report_lease(data, ledger_file, book.lease(lease_id))
+    delete_old_keys(data, ledger_file)
+    detached.end(detached.orphans(), patience_s=10.0)
+    return reaped
+
+
+def keys_folder(data: Path) -> Path:
+    """The folder of the SSH keys of open leases."""
+    return data.absolute() / "keys"
+
+
+def delete_old_keys(data: Path, ledger_file: Path) -> None:
+    """Delete the keys of released leases, and keys older than a week whose lease the ledger lacks."""
+    # A lease is in the ledger before its keys are made, so keys are listed before leases.
+    folder, now = keys_folder(data), WallClock().now()
+    with_keys = leases_with_keys(folder)
+    leases = {lease.lease_id: lease for lease in Ledger(ledger_file).leases()}
+    # A lost ledger may have listed a night that still runs and needs its keys.
+    unknown = {lease_id for lease_id in with_keys - leases.keys() if age_s(folder, lease_id, now) > UNKNOWN_KEYS_MAX_S}
+    released = {lease_id for lease_id in with_keys & leases.keys() if leases[lease_id].state == "released"}
+    forget_keys(folder, unknown | released)

@@ -1,0 +1,74 @@
+"""Begins a night's stages within its budget, and records their time in the ledger."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bench.cost.estimate import MEASURE, HostPlan, estimate_night, expected_s
+from bench.cost.lease_cost import NightBudget
+from bench.record import NightRecord, PlannedRun
+from bench.suite.machine import hardware_of
+from catalog.read import read_catalog
+from infra.ledger.ledger import Lease, Ledger
+from infra.ledger.stage_costs import StageBook, UnderWay
+
+
+@contextmanager
+def record_stage(
+    ledger_file: Path,
+    night: NightRecord,
+    lease_id: str,
+    stage: str,
+    run: PlannedRun | None = None,
+    max_s: float | None = None,
+) -> Iterator[UnderWay]:
+    """Begin a stage if the budget allows it, and record when it begins and ends; `max_s` is its longest time, if known.
+
+    Raises BudgetError, with nothing begun, if the stage and the release of the machine after it would exceed the
+    night's budget. Releasing a machine is not a stage: nothing may refuse it.
+    """
+    lease = Ledger(ledger_file).lease(lease_id)
+    seconds = expected_stage_s(ledger_file, night, lease, stage, run) if max_s is None else max_s
+    title = stage if run is None else f"{stage} of {run.scenario.name} #{run.repeat}"
+    _budget(ledger_file, night, lease).require(title, seconds)
+    name = None if run is None else f"{run.scenario.scenario_id}/{run.repeat}"
+    with StageBook(ledger_file).stage(lease_id, stage, name) as under_way:
+        yield under_way
+
+
+def expected_stage_s(
+    ledger_file: Path, night: NightRecord, lease: Lease, stage: str, run: PlannedRun | None = None
+) -> float:
+    """The expected time of a stage: that of the longest of its kind on this lease, or else as estimated."""
+    spans = StageBook(ledger_file).spans(lease.lease_id)
+    alike = run.scenario.scenario_id if run else None
+    seen = [
+        (span.ended_at - span.started_at).total_seconds()
+        for span in spans
+        if span.ended_at and span.stage == stage and (span.run or "").partition("/")[0] == (alike or "")
+    ]
+    if seen:
+        return max(seen)
+    catalog = read_catalog()
+    size = catalog.size(lease.cloud, hardware_of(lease.kind or "")) if lease.kind else None
+    found = expected_s(estimate_night(night.suite, night.runs, HostPlan(lease.usd_per_hour, size), catalog))
+    return found.get(run.scenario.name if run and stage == MEASURE else stage, 0.0)
+
+
+def _budget(ledger_file: Path, night: NightRecord, lease: Lease) -> NightBudget:
+    """The budget of a night; the costs of its earlier machines count."""
+    pace = read_catalog().pace
+    return NightBudget(
+        usd_per_hour=lease.usd_per_hour,
+        spent_usd=spent_usd(Ledger(ledger_file), night),
+        budget_usd=night.suite.machine.budget_usd if lease.usd_per_hour else None,
+        reserve_s=pace["teardown_reserve_s"],
+        minimum_s=pace["gpu_minimum_s"],
+    )
+
+
+def spent_usd(book: Ledger, night: NightRecord) -> float:
+    """What all machines of a night have cost until now."""
+    now = datetime.now(UTC)
+    return sum(lease.usd(now) for lease in book.leases() if lease.night == night.night)

@@ -1,0 +1,65 @@
+"""Reads suite files, and drafts the night that a suite defines."""
+
+import hashlib
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bench.errors import UsageError
+from bench.plan import plan_runs
+from bench.record import NightRecord
+from bench.suite.parse import parse_suite
+from bench.suite.pins import fill_pins, require_pins
+from bench.suite.scenario import Scenario
+from bench.suite.suite import Suite
+from catalog.engine_check import require_engine_rules
+from infra.loadgen import datasets
+
+
+def read_suite(path: Path, *, is_draft: bool = False) -> tuple[Suite, str]:
+    """A suite and the SHA-256 of its file; UsageError if the file cannot be read, SuiteError if it is wrong.
+
+    The files that the suite names are read too: it then holds their absolute paths and SHA-256. Open pins are filled
+    from the environment; only a draft may keep one open.
+    """
+    try:
+        raw = path.read_bytes()
+        text = raw.decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"the suite {path} cannot be read: {error}") from error
+    suite = fill_pins(parse_suite(text, str(path)), os.environ, text, str(path))
+    if not is_draft:
+        require_pins(suite, text, str(path))
+    suite = datasets.find_inputs(suite, path, text)
+    return suite, hashlib.sha256(raw).hexdigest()
+
+
+def pick_scenario(path: Path, name: str) -> tuple[Suite, Scenario]:
+    """A suite and one of its scenarios; UsageError, with the names of all, if it has none of this name."""
+    suite, _digest = read_suite(path)
+    found = {scenario.name: scenario for scenario in suite.expand()}
+    if name not in found:
+        raise UsageError(f"{path} has no scenario {name!r}; it has: {', '.join(found)}")
+    return suite, found[name]
+
+
+def make_night(suite: Path, target: str, *, poc: bool, is_draft: bool = False) -> NightRecord:
+    """A night that starts now; nothing is written.
+
+    Only a draft, which is printed and not run, may have open pins and break its engine's rules: otherwise SuiteError.
+    """
+    parsed, digest = read_suite(suite, is_draft=is_draft)
+    if not is_draft:
+        require_engine_rules(parsed, target, suite)
+    started_at = datetime.now(UTC)
+    night = NightRecord(
+        night=f"{started_at:%Y-%m-%dT%H%M%S}Z",
+        target=target,
+        started_at=started_at,
+        suite=parsed,
+        suite_sha256=digest,
+        seed=parsed.seed,
+        runs=plan_runs(parsed, poc=poc),
+    )
+    datasets.require_conversations(night)
+    return night

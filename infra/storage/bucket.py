@@ -1,0 +1,56 @@
+"""Copies nights to the bucket that the settings name, and back."""
+
+from functools import partial
+
+from bench.errors import UsageError
+from bench.record import NightRecord
+from infra.reporting import Say
+from infra.settings import Settings
+from infra.storage import store
+from infra.storage.object_store import BucketLocation, ObjectStore
+from infra.storage.upload import fetch_night, missing, salvage
+
+
+def bucket_location(settings: Settings) -> BucketLocation | None:
+    """The bucket of the settings; None if they name none."""
+    if not settings.s3_bucket:
+        return None
+    return BucketLocation(settings.s3_bucket, settings.s3_endpoint, settings.s3_prefix)
+
+
+def upload_night(settings: Settings, night: str, grace_s: float) -> list[str]:
+    """Upload the runs of a night that the bucket lacks, within `grace_s` seconds; return a sentence per failure."""
+    location = require_bucket_location(settings)
+    return salvage(partial(ObjectStore, location), location, settings.data, night, grace_s)
+
+
+def runs_not_uploaded(settings: Settings, night: str) -> list[str]:
+    """The runs of a night that are here and not in the bucket; none if the settings name no bucket."""
+    location = bucket_location(settings)
+    return [] if location is None else missing(settings.data, night, location)
+
+
+def nights_in_bucket(settings: Settings) -> list[str]:
+    """Every night in the bucket."""
+    return ObjectStore(require_bucket_location(settings)).folders("runs")
+
+
+def fetch(settings: Settings, night: str) -> int:
+    """Download the runs of a night that are missing here; return their number."""
+    return fetch_night(ObjectStore(require_bucket_location(settings)), settings.data, night)
+
+
+def find_night(settings: Settings, night: str, say: Say) -> NightRecord:
+    """The plan of a night, downloaded from the bucket if it is not here; UsageError if the bucket lacks it too."""
+    is_here = (store.night_folder(settings.data, night) / "night.json").exists()
+    if not is_here and bucket_location(settings) is not None:
+        say(f"fetched {fetch(settings, night)} runs of night {night} from the bucket")
+    return store.read_night(settings.data, night)
+
+
+def require_bucket_location(settings: Settings) -> BucketLocation:
+    """The bucket of the settings; UsageError if they name none."""
+    location = bucket_location(settings)
+    if location is None:
+        raise UsageError("no bucket is set: set NIGHTBENCH_S3_BUCKET, and NIGHTBENCH_S3_ENDPOINT if it is not on AWS")
+    return location
