@@ -1,7 +1,6 @@
-"""The Cloud port: what can be rented, renting it, finding it again, and giving it back.
+"""The Cloud port: list offers, rent a machine, find it again, and release it.
 
-No method repeats a call that may have had its effect: infra.leases.acquire decides what a lost
-answer means.
+No method repeats a call that may have had its effect: infra.leases.acquire decides what a lost reply means.
 """
 
 from collections.abc import Callable
@@ -22,32 +21,32 @@ LOOKS_FOR_NEW = 24  # while a cloud's lists settle: one each 5 s where that take
 
 @dataclass(frozen=True)
 class Offer:
-    """A kind of machine, at a place, at today's price; not available where the cloud has none left to give."""
+    """A kind of machine in a region at today's price; not available while the cloud has no capacity for it."""
 
     kind: str
     usd_per_hour: float
-    region: str | None = None  # None: the cloud has no regions, or has this kind nowhere now
+    region: str | None = None  # None: the cloud has no regions, or no region has this kind now
     is_spot: bool = False
     is_available: bool = True
 
 
 @dataclass(frozen=True)
 class MachineOrder:
-    """One try at renting one machine."""
+    """One attempt to rent one machine."""
 
     name: MachineName
     offer: Offer
-    image: str | None = None  # an image's slug, or a snapshot's id; None: the cloud's own choice for this kind
+    image: str | None = None  # an image's slug, or a snapshot's id; None: the cloud's default for this kind
 
 
 @dataclass(frozen=True)
 class CloudMachine:
-    """A machine as the cloud describes it; what it did not say is None."""
+    """A machine as the cloud describes it; a value that the cloud did not state is None."""
 
     machine_id: str
     name: str
     tags: tuple[str, ...] = ()
-    status: Status = "active"  # "errored": the cloud gave up making it
+    status: Status = "active"  # "errored": the cloud failed to create it
     address: str | None = None
     kind: str | None = None
     region: str | None = None
@@ -57,7 +56,7 @@ class CloudMachine:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A disk image that we made."""
+    """A disk image that we created."""
 
     snapshot_id: str
     name: str
@@ -68,83 +67,83 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Leftover:
-    """Something besides machines that we made at the cloud: an ssh key, a volume, a snapshot."""
+    """Something other than a machine that we created at the cloud: an SSH key, a volume, a snapshot."""
 
     sort: LeftoverSort
     leftover_id: str
     name: str
-    size_gib: float | None = None  # of what is billed by its size
-    is_held: bool = False  # a volume that a machine has
-    used_at: datetime | None = None  # when a volume was last attached, or else made
+    size_gib: float | None = None  # None for a key, which is not billed
+    is_attached: bool = False  # whether a volume is attached to a machine
+    used_at: datetime | None = None  # when a volume was last attached, or else created
 
 
 class Cloud(Protocol):
-    """Rent machines and give them back.
+    """Rents machines and releases them.
 
-    Every method may raise CloudError where the cloud cannot be asked, and CloudDeniedError where it turns us away.
+    Every method may raise CloudError where the cloud does not answer, and CloudDeniedError where it denies access.
     """
 
     name: str
-    settle_s: float  # how long a list may lag behind the truth: "gone" is said after this long, not before
-    is_shared: bool  # whether others rent in the same account, so that a machine we have no record of may be theirs
-    prefix: str  # what the names of our machines begin with
+    settle_s: float  # how long a list may lag: a machine counts as gone only after it was absent for so long
+    is_shared: bool  # whether others rent in the same account, so that a machine without a record may be theirs
+    prefix: str  # the prefix of our machines' names
 
     def offers(self) -> list[Offer]:
-        """What could be rented now, cheapest first, one for each kind and region."""
+        """What can be rented now, cheapest first, one offer for each kind and region."""
         ...
 
     def regions(self) -> list[str]:
-        """Every place there is; empty where the cloud has none to choose from."""
+        """Every region; empty where the cloud has none to choose from."""
         ...
 
     def rent(self, order: MachineOrder) -> CloudMachine:
-        """Ask once for one machine of this name.
+        """Request one machine of this name, once.
 
         Raises NoCapacityError, CloudLimitError or CloudRefusedError where nothing was rented, NotAskedError where the
-        call never arrived, and LostReplyError where nobody knows.
+        call never arrived, and LostReplyError where it is unknown whether a machine was rented.
         """
         ...
 
     def find_by_id(self, machine_id: str) -> CloudMachine | None:
-        """One machine by its id; None where the cloud does not know it now, which early and late proves nothing."""
+        """One machine by its id; None where the cloud does not list it now, which proves nothing while lists lag."""
         ...
 
     def find(self, name: str) -> list[CloudMachine]:
-        """Every machine of this name, in the union of all lists; lowest id first."""
+        """Every machine of this name in any list of the cloud; lowest id first."""
         ...
 
     def find_ours(self) -> list[CloudMachine]:
-        """Every machine whose name or tag looks like ours, found without any record of ours."""
+        """Every machine whose name or tag looks like ours, found without the ledger."""
         ...
 
     def release(self, machine_id: str) -> None:
-        """Ask once to stop paying for a machine and everything on it; one that is gone is not an error."""
+        """Request once that a machine is deleted with everything on it; one that is gone is no error."""
         ...
 
     def leftovers(self) -> list[Leftover]:
-        """Every key, volume and snapshot whose name begins as ours do."""
+        """Every key, volume and snapshot whose name has our prefix."""
         ...
 
     def remove(self, leftover: Leftover) -> None:
-        """Ask once to remove it; one that is gone is not an error."""
+        """Request once that it is deleted; one that is gone is no error."""
         ...
 
     def snapshot(self, machine_id: str, name: str) -> None:
-        """Begin to make an image of a machine's disk; it appears in `snapshots` under this name once it is whole."""
+        """Start an image of a machine's disk; `snapshots` lists it under this name once it is complete."""
         ...
 
     def snapshots(self) -> list[Snapshot]:
-        """Every image of ours, oldest first."""
+        """Every image that has our prefix, oldest first."""
         ...
 
 
 def look_every_s(cloud: Cloud, looks: int) -> float:
-    """How often to look at a cloud, to have looked so many times by when its lists have settled."""
+    """The pause between looks at a cloud that makes so many of them while its lists settle."""
     return max(LOOK_EVERY_MIN_S, cloud.settle_s / looks)
 
 
 def answer_or(call: Callable[[], T], otherwise: T) -> T:
-    """What a cloud answers; `otherwise` where it cannot be asked, which says nothing. Raises where it turns us away."""
+    """What a cloud answers, or `otherwise` where it does not answer. Raises CloudDeniedError where it denies access."""
     try:
         return call()
     except CloudDeniedError:

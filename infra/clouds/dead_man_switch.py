@@ -1,9 +1,9 @@
-"""Delete the machine this runs on at its deadline: put there by its first boot, alone on it, standard library only.
+"""Delete the machine this runs on at its deadline. The first boot installs it; standard library only.
 
     dead_man.py CONFIGURATION DEADLINE
 
-The deadline file holds epoch seconds and is read again and again, so a lease is extended by writing it. One that cannot
-be read means now. A clock that is set back does not help: the machine's uptime counts too. It never gives up.
+The deadline file holds epoch seconds and is read every LOOK_S, so writing it extends a lease. A file that cannot be
+read means now. A clock that is set back changes nothing: the uptime counts too. Failed deletions are repeated.
 """
 
 import http.client
@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 LOOK_S = 15.0  # between two looks at the deadline
-AGAIN_S = 20.0  # between two tries to delete
+AGAIN_S = 20.0  # between two attempts to delete
 TIMEOUT_S = 30.0
 METADATA_HOST, METADATA_PATH = "169.254.169.254", "/metadata/v1"
 METADATA_TIMEOUT_S = 5.0
@@ -26,7 +26,7 @@ GONE = (204, 404)
 
 @dataclass(frozen=True)
 class Instructions:
-    """What the first boot left for us."""
+    """The configuration that the first boot has written."""
 
     endpoint: str
     token: str
@@ -36,7 +36,7 @@ class Instructions:
 
 
 def is_due(deadline_file: Path, instructions: Instructions, clock_s: float, awake_s: float, lifetime_s: float) -> bool:
-    """Whether the time is over: by the clock, or by how long we have been awake, or because nobody can say."""
+    """Whether the deadline has passed: by the clock, by the uptime, or because the file cannot be read."""
     try:
         deadline = int(deadline_file.read_text())
     except (OSError, ValueError):
@@ -45,18 +45,18 @@ def is_due(deadline_file: Path, instructions: Instructions, clock_s: float, awak
 
 
 def machine_ids(instructions: Instructions) -> list[int]:
-    """Every machine that bears our name; where the cloud lists none, our own id as its metadata says it."""
+    """Every machine of our name; where the cloud lists none, our own id by its metadata service."""
     path = f"/v2/droplets?name={quote(instructions.machine_name)}"
     # The plain list hides machines with GPUs.
     named = {number for query in (f"{path}&type=gpus", path) for number in _listed(instructions, query)}
-    # A machine that was made from an image of ours could find this program on its disk: it has another name.
+    # A machine that was created from our image may have this program on its disk: it has another name.
     if named or _metadata("hostname") != instructions.machine_name:
         return sorted(named)
     return [int(_metadata("id"))]
 
 
 def _metadata(field: str) -> str:
-    """What the cloud tells a machine about itself."""
+    """One field of the cloud's metadata service for this machine."""
     connection = http.client.HTTPConnection(METADATA_HOST, timeout=METADATA_TIMEOUT_S)
     try:
         connection.request("GET", f"{METADATA_PATH}/{field}")
@@ -88,34 +88,34 @@ def _ask(instructions: Instructions, method: str, path: str) -> tuple[int, bytes
 
 
 def delete_once(instructions: Instructions) -> bool:
-    """Ask the cloud to delete this machine; whether it said yes. That we still run tells that it is not done yet."""
+    """Request once that the cloud deletes this machine; whether it accepted. It is not deleted while this runs."""
     try:
         statuses = [_ask(instructions, "DELETE", f"/v2/droplets/{number}")[0] for number in machine_ids(instructions)]
     except (OSError, ValueError, http.client.HTTPException) as error:
         say(f"could not delete this machine: {error!r}")
         return False
-    say(f"asked for this machine to be deleted: {statuses or 'nobody knows it'}")
+    say(f"requested the deletion of this machine: {statuses or 'the cloud lists no machine of its name'}")
     return bool(statuses) and all(status in GONE for status in statuses)
 
 
 def say(line: str) -> None:
-    """One line for the log."""
+    """Write one line to the log."""
     sys.stdout.write(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {line}\n")
     sys.stdout.flush()
 
 
 def read_instructions(path: Path) -> Instructions:
-    """What the first boot left for us."""
+    """Read the configuration that the first boot has written."""
     value: dict[str, Any] = json.loads(path.read_text())
     return Instructions(**value)
 
 
 def main(argv: list[str]) -> None:
-    """Wait for the deadline, then delete this machine again and again until it is gone, and we with it."""
+    """Wait for the deadline, then request the deletion of this machine until it is deleted."""
     instructions, deadline_file = read_instructions(Path(argv[1])), Path(argv[2])
     began = time.monotonic()
     lifetime_s = instructions.deadline - time.time()
-    say(f"this machine is deleted in {lifetime_s:.0f} s")
+    say(f"this machine will be deleted in {lifetime_s:.0f} s")
     while not is_due(deadline_file, instructions, time.time(), time.monotonic() - began, lifetime_s):
         time.sleep(LOOK_S)
     while True:

@@ -1,4 +1,4 @@
-"""The port of a cloud that can make images of a machine's disk."""
+"""The port of a cloud that can create images of a machine's disk."""
 
 from typing import Literal, Protocol
 
@@ -9,14 +9,14 @@ SwitchOff = Literal["shutdown", "power_off"]
 
 
 class ImageCloud(Cloud, Protocol):
-    """A cloud that can make images of a machine's disk."""
+    """A cloud that can create images of a machine's disk."""
 
     def switch_off(self, machine_id: str, how: SwitchOff) -> None:
-        """Ask once to end what runs on a machine, or to pull its plug; it stays ours, and is billed as before."""
+        """Request once that a machine shuts down, or loses its power; it stays rented and is billed as before."""
         ...
 
     def image_state(self, machine_id: str) -> ActionState:
-        """How the newest making of an image of this machine stands."""
+        """The state of the newest image action of this machine."""
         ...
 
     def rename(self, snapshot: Snapshot, name: str) -> None:
@@ -24,9 +24,9 @@ class ImageCloud(Cloud, Protocol):
         ...
 
     def transfer(self, snapshot: Snapshot, region: str) -> None:
-        """Ask once for an image to be in a region as well; it is when `snapshots` says so."""
+        """Request once that an image is copied to another region; it is there once `snapshots` lists the region."""
         ...
 
     def transfer_state(self, snapshot: Snapshot, region: str) -> ActionState:
-        """How the newest transfer of an image to a region stands."""
+        """The state of the newest transfer of an image to a region."""
         ...

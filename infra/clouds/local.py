@@ -1,4 +1,4 @@
-"""A cloud that is the computer at hand: a machine is a folder, at 0 USD an hour; releasing it ends its processes."""
+"""The cloud that is this computer: a machine is a folder and costs 0 USD/h; releasing it ends its processes."""
 
 import shutil
 from pathlib import Path
@@ -13,7 +13,7 @@ STOP_PATIENCE_S = 15.0
 
 
 class LocalCloud:
-    """Machines are folders under `machines/`, each with the pid files and logs of what runs on it."""
+    """Machines are folders under `machines/`, each with the pid files and logs of its processes."""
 
     name = "local"
     settle_s = 0.0
@@ -24,44 +24,44 @@ class LocalCloud:
         self._machines = machines
 
     def offers(self) -> list[Offer]:
-        """One kind, free of charge."""
+        """One kind, at no cost."""
         return [Offer(kind="local", usd_per_hour=0.0)]
 
     def regions(self) -> list[str]:
-        """None: it is here."""
+        """None: this computer has no regions."""
         return []
 
     def rent(self, order: MachineOrder) -> CloudMachine:
-        """Make the machine's folder; its id is the lease's."""
+        """Create the machine's folder; its id is the lease's."""
         self.folder(order.name.lease_id).mkdir(parents=True, exist_ok=True)
         return self._found(order.name.lease_id)
 
     def folder(self, machine_id: str) -> Path:
-        """Where a machine keeps its pid files and logs."""
+        """The folder with a machine's pid files and logs."""
         return self._machines / machine_id
 
     def find_by_id(self, machine_id: str) -> CloudMachine | None:
-        """A machine whose folder is there."""
+        """A machine whose folder exists."""
         return self._found(machine_id) if self.folder(machine_id).is_dir() else None
 
     def find(self, name: str) -> list[CloudMachine]:
-        """The machine of the lease that the name speaks of; there is one at most."""
-        asked = MachineName.parse(name)
-        return [found for found in self.find_ours() if asked is not None and found.machine_id == asked.lease_id]
+        """The machine of the lease in this name, if it exists."""
+        wanted = MachineName.parse(name)
+        return [found for found in self.find_ours() if wanted is not None and found.machine_id == wanted.lease_id]
 
     def find_ours(self) -> list[CloudMachine]:
-        """Every machine folder there is."""
+        """Every machine folder."""
         return [self._found(entry.name) for entry in sorted(self._machines.glob("*")) if entry.is_dir()]
 
     def _found(self, machine_id: str) -> CloudMachine:
-        # A folder says nothing of its deadline; whoever holds it stands in the ledger, which lies beside it.
+        # A folder's name holds no deadline; the ledger beside it does.
         name = str(MachineName(machine_id, 1, None))
         return CloudMachine(machine_id, name, status="active", address="127.0.0.1", kind="local", usd_per_hour=0.0)
 
     def release(self, machine_id: str) -> None:
-        """End every process of the machine, whole sessions first, then whatever left its session; remove the folder."""
+        """End every process of the machine, sessions first, then processes that left theirs; delete the folder."""
         folder = self.folder(machine_id)
-        container.remove_all(folder)  # no child of ours: ending processes would leave it to docker
+        container.remove_all(folder)  # a container is docker's child: ending our processes would not end it
         for pid_file in sorted(folder.glob("*.pid")):
             session = detached.session_of(pid_file)
             if session is not None:
@@ -70,15 +70,17 @@ class LocalCloud:
         shutil.rmtree(folder, ignore_errors=True)
 
     def leftovers(self) -> list[Leftover]:
-        """Nothing but machines is made here."""
+        """None: only machines are created here."""
         return []
 
     def remove(self, leftover: Leftover) -> None:
-        """There is none."""
+        """Do nothing: there is no leftover."""
 
     def snapshot(self, machine_id: str, name: str) -> None:
-        """Refuse: this computer's disk is nobody's image."""
-        raise CloudRefusedError(f"machine {machine_id} is this computer, of which no image {name} can be made")
+        """Raise CloudRefusedError: this computer's disk is not copied."""
+        raise CloudRefusedError(
+            f"image {name} cannot be created: machine {machine_id} is this computer; use --target digitalocean"
+        )
 
     def snapshots(self) -> list[Snapshot]:
         """None."""

@@ -1,6 +1,6 @@
-"""Machines that are yours already: nothing is made or destroyed, and one lease at a time holds one.
+"""Your own hosts as a cloud: nothing is created or deleted, and one lease at a time holds a host.
 
-A machine's host key is known from your known_hosts before it is met; a machine that is not in there is refused.
+A host's key must be in your known_hosts file before the first connection.
 """
 
 import getpass
@@ -35,7 +35,7 @@ from infra.remote.cleanup import end_marked
 from infra.remote.deploy import HOME
 from infra.remote.host import Access, Host
 
-KIND = "own"  # the one kind of machine that such a host offers
+KIND = "own"  # the only kind of machine that such a host offers
 LEASE = f"{HOME}/lease.json"
 KEY_NAMES = ("id_ed25519", "id_ecdsa", "id_rsa")
 KEY_TYPES = ("ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521", "ssh-rsa")
@@ -45,39 +45,39 @@ _TARGET = re.compile(r"ssh:(?P<user>[\w.-]+)@(?P<host>[\w.-]+|\[[0-9a-fA-F:.]+\]
 
 @dataclass(frozen=True)
 class OwnHost:
-    """A host of one's own, as a target names it."""
+    """Your own host, as a target names it."""
 
     user: str
     address: str
     port: int
 
     def __str__(self) -> str:
-        """The target, one spelling for each host."""
+        """The target in its full form, the same for every spelling of it."""
         address = f"[{self.address}]" if ":" in self.address else self.address
         return f"ssh:{self.user}@{address}:{self.port}"
 
 
 def is_own(target: str) -> bool:
-    """Whether a target means a host of one's own."""
+    """Whether a target is your own host."""
     return target.startswith("ssh:")
 
 
 def parse_target(target: str) -> OwnHost:
-    """Read `ssh:user@host[:port]`; UsageError where it is built otherwise."""
+    """Parse `ssh:user@host[:port]`; UsageError where it has another form."""
     found = _TARGET.fullmatch(target)
     if found is None or not 0 < int(found["port"] or SSH_PORT) < 1 << 16:
-        raise UsageError(f"--target {target!r} is not built as ssh:user@host or ssh:user@host:port")
+        raise UsageError(f"--target {target!r} must have the form ssh:user@host or ssh:user@host:port")
     return OwnHost(found["user"], found["host"].strip("[]"), int(found["port"] or SSH_PORT))
 
 
 def read_access(target: str, key: Path | None, known_hosts: Path | None) -> Access:
-    """How a host of one's own is reached; UsageError where no key is there, or the host's own key is not known."""
+    """How to reach your own host; UsageError where no private key is found or the host key is unknown."""
     own, home = parse_target(target), Path.home() / ".ssh"
     keys = [key] if key is not None else [home / name for name in KEY_NAMES]
     private = next((path for path in keys if path.is_file()), None)
     if private is None:
         tried = ", ".join(map(str, keys))
-        raise UsageError(f"there is no SSH key at {tried}: set NIGHTBENCH_SSH_KEY to the private key for {target}")
+        raise UsageError(f"no SSH key found at {tried}: set NIGHTBENCH_SSH_KEY to the private key for {target}")
     return Access(own.address, own.port, own.user, private, _known_key(own, known_hosts or home / "known_hosts"))
 
 
@@ -89,21 +89,21 @@ def _known_key(own: OwnHost, file: Path) -> str:
             return f"{kind} {known[kind].get_base64()}"
     scan = f"ssh-keyscan -p {own.port} -t ed25519 {own.address}"
     raise UsageError(
-        f"the host key of {name} is not in {file}, and none is taken on first sight: see it with `{scan}`, compare it "
-        "with what the host itself says (ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub), and add that line"
+        f"the host key of {name} is not in {file}: print it with `{scan}`, compare it with the output of "
+        f"`ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub` on the host, and add the line to {file}"
     )
 
 
 def machine_on_own_host(machine: Machine) -> Machine:
-    """What a suite's [machine] table asks for where there is nothing to choose: only the lease's length counts."""
+    """A suite's [machine] table for your own host, where only the length of the lease counts."""
     return Machine(kind=KIND, lease_minutes=machine.lease_minutes)
 
 
 class StaticCloud:
-    """One host of one's own. Its lease file is the record of who holds it, made in one step by whoever is first."""
+    """Your own host. A lease file on it, created atomically by the first lease, records which lease holds it."""
 
     settle_s = 0.0
-    is_shared = True  # another data folder's lease on the same host is not ours to end
+    is_shared = True  # a lease of another data folder on the same host must not be ended
 
     def __init__(self, target: str, reach: Callable[[], Host], clock: Clock, prefix: str = PREFIX) -> None:
         self.name = target
@@ -113,7 +113,7 @@ class StaticCloud:
 
     @contextmanager
     def _host(self) -> Iterator[Host]:
-        """The host for one question; its errors are a cloud's."""
+        """A connection to the host, whose errors are raised as those of a cloud."""
         try:
             with closing(self._reach()) as host:
                 yield host
@@ -123,33 +123,33 @@ class StaticCloud:
             raise CloudError(str(error)) from error
 
     def offers(self) -> list[Offer]:
-        """The host itself, free of charge."""
+        """The host itself, at no cost."""
         return [Offer(kind=KIND, usd_per_hour=0.0)]
 
     def regions(self) -> list[str]:
-        """None: it is where it is."""
+        """None: a host has no regions."""
         return []
 
     def rent(self, order: MachineOrder) -> CloudMachine:
-        """Take the host for this lease; CloudRefusedError names who holds it where somebody does.
+        """Take the host for this lease; CloudRefusedError names the lease that holds it.
 
-        A lease that is past its time holds nothing: what it left running is ended first.
+        A lease that has expired holds nothing: its processes are ended first.
         """
         since = self._clock.now().isoformat()
-        words = {"name": str(order.name), "lease_id": order.name.lease_id, "holder": _whoever_asks(), "since": since}
+        lease = {"name": str(order.name), "lease_id": order.name.lease_id, "holder": _this_process(), "since": since}
         with self._host() as host:
             held = _read_lease(host)
-            if held is not None and held["name"] != words["name"] and self._is_past(held):
+            if held is not None and held["name"] != lease["name"] and self._is_past(held):
                 _end(host, held)
-            # The shell makes the file or fails: of two who are first, one is.
-            text = shlex.quote(json.dumps(words))
+            # The shell creates the file or fails: of two at the same time, one succeeds.
+            text = shlex.quote(json.dumps(lease))
             host.output_of(f"mkdir -p {HOME} && set -C && {{ echo {text} > {LEASE}; }} 2>/dev/null || true")
             held = _read_lease(host)
-        if held is None or held["name"] != words["name"]:
-            who = "somebody" if held is None else f"lease {held['name']}, taken by {held['holder']} at {held['since']}"
+        if held is None or held["name"] != lease["name"]:
+            by = f"lease {held['name']}, taken by {held['holder']} at {held['since']}" if held else "an unknown lease"
             raise CloudRefusedError(
-                f"{self.name} is held by {who}: wait until that night is over, or, where it is dead, "
-                "say `nightbench reap` on the computer that began it"
+                f"{self.name} is held by {by}: wait until that night has ended; if its process has died, run "
+                "`nightbench reap` on the computer that started it"
             )
         return self._found(held)
 
@@ -168,32 +168,34 @@ class StaticCloud:
         return next((found for found in self.find_ours() if found.machine_id == machine_id), None)
 
     def find(self, name: str) -> list[CloudMachine]:
-        """The same, as a list of one or none."""
+        """The lease of this name, as a list of one or none."""
         return [found for found in self.find_ours() if found.name == name]
 
     def find_ours(self) -> list[CloudMachine]:
-        """Whatever holds the host now."""
+        """The lease that holds the host now."""
         with self._host() as host:
             held = _read_lease(host)
         return [] if held is None else [self._found(held)]
 
     def release(self, machine_id: str) -> None:
-        """End everything of this lease on the host and let it go; another lease's is left alone."""
+        """End every process of this lease on the host and free the host; another lease is left alone."""
         with self._host() as host:
             held = _read_lease(host)
             if held is not None and held["name"] == machine_id:
                 _end(host, held)
 
     def leftovers(self) -> list[Leftover]:
-        """Nothing is made besides."""
+        """None: nothing else is created on a host."""
         return []
 
     def remove(self, leftover: Leftover) -> None:
-        """There is none."""
+        """Do nothing: there is no leftover."""
 
     def snapshot(self, machine_id: str, name: str) -> None:
-        """Refuse: a host of one's own is kept as it is."""
-        raise CloudRefusedError(f"{machine_id} on {self.name} is your own host, of which no image {name} is made")
+        """Raise CloudRefusedError: the disk of your own host is not copied."""
+        raise CloudRefusedError(
+            f"image {name} of {machine_id} cannot be created: {self.name} is your own host; use --target digitalocean"
+        )
 
     def snapshots(self) -> list[Snapshot]:
         """None."""
@@ -201,28 +203,28 @@ class StaticCloud:
 
 
 def _read_lease(host: Host) -> dict[str, Any] | None:
-    """Who holds a host; None where nobody does. A file that cannot be read is a holder whom nobody knows."""
+    """The lease that holds a host; None where it is free. A file that cannot be read counts as an unknown holder."""
     text = host.output_of(f"[ ! -e {LEASE} ] || cat {LEASE}").strip()
     if not text:
         return None
-    unread = f"somebody whose {LEASE} cannot be read"
-    nobody = {"name": "?", "lease_id": "", "holder": unread, "since": "1970-01-01T00:00:00+00:00"}
+    unread = f"an unknown process ({LEASE} on the host cannot be read)"
+    unknown = {"name": "?", "lease_id": "", "holder": unread, "since": "1970-01-01T00:00:00+00:00"}
     try:
-        found = {**nobody, **json.loads(text)}
+        found = {**unknown, **json.loads(text)}
         datetime.fromisoformat(found["since"])
     except (ValueError, TypeError):
-        return nobody
+        return unknown
     return found
 
 
 def _end(host: Host, held: dict[str, Any]) -> None:
-    """End a lease's processes, remove its files, and let go of the host last, so that a broken release is repeated."""
+    """End a lease's processes, delete its files, and free the host last, so that a failed release is repeated."""
     lease_id, name = str(held["lease_id"]), str(held["name"])
-    if re.fullmatch(r"[\w-]+", lease_id) and re.fullmatch(r"[\w-]+", name):  # what stands in a file may be anything
+    if re.fullmatch(r"[\w-]+", lease_id) and re.fullmatch(r"[\w-]+", name):  # the file may hold anything
         end_marked(host, lease_id)
         host.output_of(f"rm -rf {HOME}/leases/{lease_id} {HOME}/data/machines/{name}")
     host.output_of(f"rm -f {LEASE}")
 
 
-def _whoever_asks() -> str:
+def _this_process() -> str:
     return f"{getpass.getuser()} on {socket.gethostname()}, process {os.getpid()}"

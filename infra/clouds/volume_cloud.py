@@ -9,7 +9,7 @@ from infra.clouds.cloud import Cloud
 
 @dataclass(frozen=True)
 class Volume:
-    """A volume of ours; `machine_id` is the machine that has it now."""
+    """A volume of ours; `machine_id` is the machine that it is attached to."""
 
     volume_id: str
     name: str
@@ -20,24 +20,24 @@ class Volume:
 
 @runtime_checkable
 class VolumeCloud(Cloud, Protocol):
-    """A cloud that keeps volumes, each for one machine at a time, in its own region."""
+    """A cloud that keeps volumes; each belongs to one region and is attached to one machine at a time."""
 
     def volumes(self) -> list[Volume]:
-        """Every volume whose name begins as ours do."""
+        """Every volume whose name has our prefix."""
         ...
 
     def make_volume(self, name: VolumeName, size_gib: int) -> Volume:
-        """Ask once for an ext4 volume of this name, with its label."""
+        """Request once an ext4 volume of this name, with its label."""
         ...
 
     def holder(self, volume_id: str) -> str | None:
-        """The machine that has a volume now; asked once."""
+        """The machine that a volume is attached to; one call."""
         ...
 
     def attach(self, volume: Volume, machine_id: str, tag: str) -> None:
-        """Ask once to give a machine a volume, and the volume a tag; it has it when `holder` says so."""
+        """Request once that a volume is attached and tagged; it is attached once `holder` returns the machine."""
         ...
 
     def detach(self, volume: Volume, machine_id: str) -> None:
-        """Ask once to take a volume off a machine."""
+        """Request once that a volume is detached."""
         ...

@@ -1,1 +1,1 @@
-"""Rent a machine and give it back: every step is in the ledger before it is taken."""
+"""Rent a machine and release it: every step is written to the ledger before it is taken."""

@@ -1,7 +1,7 @@
-"""Taking a lease: a machine is written down before it is asked for, and what nobody confirmed is looked for.
+"""Take a lease: each attempt is written to the ledger before its call, and a lost reply is resolved by a search.
 
-A lost answer is never met by asking again: the machine is searched by its name until the cloud's lists have settled,
-and taken if it is there. Only then does a new attempt begin, under a new name.
+A call whose reply was lost is never repeated. The machine is searched by its name until the cloud's lists have settled,
+and used if it is found. Only then does a new attempt begin, under a new name.
 """
 
 import uuid
@@ -30,8 +30,8 @@ from infra.leases.release import ReleaseTarget, destroy, release_lease
 from infra.ledger.ledger import Intent, Lease, Ledger
 from infra.reporting import Say, silent
 
-TRIES_PER_OFFER = 2  # in one round, where its machine was promised and never came up
-LOST_MAX = 3  # attempts whose answer was lost and whose machine never appeared
+TRIES_PER_OFFER = 2  # in one round, where its machine was created and did not become active
+LOST_MAX = 3  # attempts whose reply was lost and whose machine never appeared
 ROUND_PAUSE_S, ROUND_PAUSE_MAX_S = 30.0, 600.0
 UNDO_PATIENCE_S = 300.0
 
@@ -45,10 +45,10 @@ def take_lease(
     night: str,
     say: Say = silent,
 ) -> Lease:
-    """Rent the first machine of the plan that can be had, and return it once it is up and has an address.
+    """Rent the first available machine of the plan, and return its lease once it is active and has an address.
 
-    Called again by the same process for the same night, it takes up what it began. Raises LeaseError where the cloud
-    does not know the kind, where everything is too dear or taken, and where it refuses; nothing is left rented then.
+    Called again by the same process for the same night, it continues the lease it began. Raises LeaseError where the
+    cloud does not know the kind, where no offer is affordable or available, and where it refuses; nothing stays rented.
     """
     acquisition = _Acquisition(cloud, ledger, clock, request, night, say)
     begun = [lease for lease in ledger.open_leases() if lease.night == night and lease.cloud == cloud.name]
@@ -64,7 +64,7 @@ def take_lease(
 
 @dataclass
 class _Acquisition:
-    """One lease in the making."""
+    """A lease that is being taken."""
 
     cloud: Cloud
     ledger: Ledger
@@ -77,11 +77,11 @@ class _Acquisition:
     attempt: int = 0
     lost: int = 0
     failures: list[AttemptFailure] = field(default_factory=list)
-    requested_names: list[str] = field(default_factory=list)  # the names under which a machine was asked for
-    named: tuple[Offer, ...] = ()  # what the cloud named itself when it last had no capacity
+    requested_names: list[str] = field(default_factory=list)  # of the machines that were requested
+    suggested: tuple[Offer, ...] = ()  # by the cloud, when it last had no capacity
 
     def by_plan(self) -> Lease:
-        """Go through the plan from round to round until a machine is up or patience ends."""
+        """Repeat the plan's rounds until a machine is active or the time is over."""
         until = self.clock.now() + timedelta(seconds=self.request.patience_s)
         pause_s = ROUND_PAUSE_S
         while True:
@@ -89,12 +89,12 @@ class _Acquisition:
                 return self.ledger.lease(self.lease_id)
             if self.clock.now() + timedelta(seconds=pause_s) > until:
                 raise self.exhausted()
-            self.say(f"{self.cloud.name} has no such machine now; asking again in {pause_s:.0f} s")
+            self.say(f"{self.cloud.name} has no such machine now; trying again in {pause_s:.0f} s")
             self.clock.sleep(pause_s)
             pause_s = min(2 * pause_s, ROUND_PAUSE_MAX_S)
 
     def one_round(self) -> bool:
-        """Try each offer of the plan once; whether one gave a machine."""
+        """Try each offer of the plan once; whether one resulted in a machine."""
         plan = deque(self.affordable(fitting(self.cloud.offers(), self.cloud.regions(), self.request, self.cloud.name)))
         tries: Counter[Offer] = Counter()
         while plan:
@@ -107,30 +107,30 @@ class _Acquisition:
             self.failures.append(failure)
             if failure.outcome in ("no-capacity", "refused"):
                 tries[offer] = TRIES_PER_OFFER
-                plan.extendleft(reversed([near for near in self.named if not tries[near]]))
+                plan.extendleft(reversed([offer for offer in self.suggested if not tries[offer]]))
             elif failure.outcome == "unanswered":
                 self.lost += 1
                 plan.appendleft(offer)
             else:
                 tries[offer] += 1
-                plan.append(offer)  # its machine may have had bad luck; but the others come first
+                plan.append(offer)  # the failure may be of this one machine; but other offers come first
         return False
 
     def affordable(self, offers: list[Offer]) -> list[Offer]:
-        """The offers that the budget still allows; LeaseError where it allows none any more."""
+        """The offers that the budget still allows; LeaseError where it allows none."""
         left = [offer for offer in offers if not self.is_too_dear(offer)]
         if offers and not left:
             cheapest = min(offers, key=lambda offer: offer.usd_per_hour)
             why = why_too_dear(cheapest, self.request, self.spent_usd())
-            raise LeaseError(f"{self.cloud.name}: {why}; nothing is rented, after {self.attempt} tries")
+            raise LeaseError(f"{self.cloud.name}: {why}; nothing is rented after {self.attempt} attempts")
         return left
 
     def is_too_dear(self, offer: Offer) -> bool:
-        """Whether earlier attempts have used up what this one may cost."""
+        """Whether earlier attempts have used up the budget for this offer."""
         return bool(self.attempt) and why_too_dear(offer, self.request, self.spent_usd()) is not None
 
     def spent_usd(self) -> float:
-        """What the machines of earlier attempts may have cost at most, the cloud's minimum included."""
+        """The most that machines of earlier attempts can have cost, with the cloud's minimum charge."""
         tries = [one for one in self.ledger.attempts(self.lease_id) if one.rented_at is not None]
         return sum(
             one.usd_per_hour * max(_hours(one.rented_at, one.ended_at or self.clock.now()), BILLED_MINUTES_MIN / 60)
@@ -138,18 +138,18 @@ class _Acquisition:
         )
 
     def exhausted(self) -> LeaseError:
-        """Why there is no machine, in a sentence."""
+        """The error for a plan that resulted in no machine."""
         kinds = " or ".join(dict.fromkeys(choice.kind for choice in self.request.choices))
-        said = f"; the last try: {self.failures[-1].reason}" if self.failures else ""
+        last = f"; the last attempt failed: {self.failures[-1].reason}" if self.failures else ""
         return NoCapacityError(
-            f"{self.cloud.name} has no {kinds} to give now, after {self.attempt} tries{said}; nothing is rented: "
-            "try later, or add regions or alternatives to the suite's [machine]"
+            f"{self.cloud.name} has no {kinds} available now, after {self.attempt} attempts{last}; nothing is rented: "
+            "try again later, or add regions or alternatives to the suite's [machine]"
         )
 
     def try_offer(self, offer: Offer) -> AttemptFailure | None:
-        """One attempt, written down before and after; None where its machine is up."""
+        """Make one attempt, written to the ledger before and after; None where its machine is active."""
         self.attempt += 1
-        self.named = ()
+        self.suggested = ()
         expires_at = self.clock.now() + timedelta(minutes=self.request.minutes)
         name = MachineName(self.lease_id, self.attempt, expires_at, self.cloud.prefix)
         self.ledger.intend(self.lease_id, self.intent(offer, name))
@@ -161,7 +161,7 @@ class _Acquisition:
         return failure
 
     def intent(self, offer: Offer, name: MachineName) -> Intent:
-        """What is written down before the call."""
+        """What is written to the ledger before the call."""
         return Intent(
             night=self.night,
             cloud=self.cloud.name,
@@ -177,13 +177,13 @@ class _Acquisition:
         )
 
     def create_and_wait(self, order: MachineOrder) -> AttemptFailure | None:
-        """Ask for the machine, hold it, and wait until it is up."""
+        """Request the machine, record it, and wait until it is active."""
         try:
             found = create(self.cloud, self.clock, order)
         except NoCapacityError as error:
             allowed = self.request.regions
             near = [replace(order.offer, region=region) for region in error.regions]
-            self.named = tuple(offer for offer in near if not allowed or offer.region in allowed)
+            self.suggested = tuple(offer for offer in near if not allowed or offer.region in allowed)
             return AttemptFailure("no-capacity", str(error))
         except LostReplyError as error:
             if self.lost + 1 >= LOST_MAX:
@@ -191,23 +191,23 @@ class _Acquisition:
             return AttemptFailure("unanswered", str(error))
         except CloudLimitError as error:
             self.ledger.end_attempt(self.lease_id, "over-limit", str(error))
-            raise CloudLimitError(f"{error}; {self.our_own()}") from error
+            raise CloudLimitError(f"{error}; {self.our_machines()}") from error
         except (CloudDeniedError, CloudRefusedError) as error:
             self.ledger.end_attempt(self.lease_id, "refused", str(error))
             raise
         return self.hold_and_wait(found, order.offer)
 
-    def our_own(self) -> str:
-        """What of the account's machines is ours, as a sentence."""
+    def our_machines(self) -> str:
+        """Which of the account's machines are ours, as a sentence."""
         try:
             names = ", ".join(found.name for found in self.cloud.find_ours())
         except CloudError:
-            return "which of its machines are ours could not be seen"
-        return f"ours are {names}" if names else "none of its machines is ours"
+            return "its machines could not be listed"
+        return f"machines of Nightbench: {names}" if names else "none of its machines belongs to Nightbench"
 
     def hold_and_wait(self, found: CloudMachine, offer: Offer) -> AttemptFailure | None:
-        """Hold a machine and wait until it is up; one that does not come up, or costs too much, is given back."""
-        # Of the price that was offered and the one that was given, the higher is believed.
+        """Record a machine and wait until it is active; one that fails, or costs too much, is released."""
+        # Of the offered price and the machine's price, the higher one counts.
         offer = replace(offer, usd_per_hour=max(offer.usd_per_hour, found.usd_per_hour or 0.0))
         self.ledger.hold(self.lease_id, found.machine_id, offer.usd_per_hour)
         found = self.delete_duplicates(found)
@@ -226,57 +226,59 @@ class _Acquisition:
         return None
 
     def delete_duplicates(self, found: CloudMachine, *, is_up: bool = False) -> CloudMachine:
-        """Of the machines that bear this one's name keep the one with the lowest id, or the one that is up already."""
-        with suppress(CloudError):  # a look that fails now is repeated when the machine is up, and when it goes
+        """Of all machines of this name, keep the one with the lowest id, or the one that is active; delete the rest."""
+        with suppress(CloudError):  # repeated when the machine is active, and when it is released
             same = self.cloud.find(found.name)
             kept = found if is_up or not same else same[0]
             others = [one.machine_id for one in same if one.machine_id != kept.machine_id]
             if others:
-                said = f"keeping {kept.machine_id}, deleting {', '.join(others)}"
-                self.say(f"more than one machine is named {found.name}: {said}")
+                what = f"keeping {kept.machine_id}, deleting {', '.join(others)}"
+                self.say(f"more than one machine is named {found.name}: {what}")
                 self.ledger.hold(self.lease_id, kept.machine_id)
                 self.delete_unwanted([ReleaseTarget({machine_id}, None) for machine_id in others])
             return kept
         return found
 
     def delete_unwanted(self, targets: list[ReleaseTarget]) -> None:
-        """Destroy what is not wanted; raises LeaseError where it stays."""
+        """Delete machines that are not needed; raises LeaseError where one stays."""
         left = destroy(self.cloud, self.clock, targets, patience_s=self.request.minutes * 60, say=self.say)
         if left:
-            raise LeaseError(f"{left[0]} is not wanted and cannot be given back ({left[0].trouble}): nightbench reap")
+            raise LeaseError(f"{left[0]} could not be released ({left[0].trouble}): run nightbench reap")
 
     def take_up(self, lease: Lease) -> bool:
-        """Go on with a lease this process began: find its machine, or give the lease up; whether it is up now."""
+        """Continue a lease that this process began: find its machine, or end the attempt; whether it is active now."""
         self.lease_id, self.attempt = lease.lease_id, lease.attempt
         if lease.state == "held" and lease.address is not None:
             return True
         found = search(self.cloud, self.clock, lease.name or "")
         offer = Offer(lease.kind or "", lease.usd_per_hour, lease.region, lease.is_spot)
-        failure = self.hold_and_wait(found, offer) if found else AttemptFailure("unanswered", "it never appeared")
+        failure = (
+            self.hold_and_wait(found, offer) if found else AttemptFailure("unanswered", "its machine never appeared")
+        )
         self.end_attempt(failure)
         return failure is None
 
     def end_attempt(self, failure: AttemptFailure | None) -> None:
-        """Write down what came of the attempt."""
+        """Write the attempt's outcome to the ledger."""
         if failure is None:
             self.ledger.end_attempt(self.lease_id, "rented")
         else:
             self.ledger.end_attempt(self.lease_id, failure.outcome, failure.reason, failure.gone_at)
 
     def undo(self) -> None:
-        """Give back whatever a failed or interrupted acquisition may have rented; what fails here is the reaper's."""
+        """Release whatever a failed or interrupted attempt may have rented; the reaper repeats what fails here."""
         try:
             self.undo_by_ledger()
         except (KeyError, LedgerError):
-            # Without a ledger, or one that was begun anew, there still are the names: each may be a machine.
+            # Without a ledger, or with a new one, the names are still known: each may be a machine.
             with suppress(LeaseError):
-                asked = [ReleaseTarget(set(), name) for name in self.requested_names]
-                destroy(self.cloud, self.clock, asked, patience_s=UNDO_PATIENCE_S, say=self.say)
+                targets = [ReleaseTarget(set(), name) for name in self.requested_names]
+                destroy(self.cloud, self.clock, targets, patience_s=UNDO_PATIENCE_S, say=self.say)
         except LeaseError:
-            return  # it stays open for the reaper
+            return  # the lease stays open for the reaper
 
     def undo_by_ledger(self) -> None:
-        """Give the lease back, or close it where the cloud said no each time: then there is nothing to look for."""
+        """Release the lease, or close it where the cloud refused each attempt: then no machine can exist."""
         lease = self.ledger.lease(self.lease_id)
         tries = self.ledger.attempts(self.lease_id)
         if lease.machine_id is None and all(one.outcome in ("no-capacity", "refused", "over-limit") for one in tries):

@@ -1,4 +1,4 @@
-"""Waiting for a machine that was promised: until it is active and has an address, or will not be."""
+"""Wait for a new machine until it is active and has an address, or has failed."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,13 +9,13 @@ from bench.record import AttemptOutcome
 from infra.clock import Clock, poll
 from infra.clouds.cloud import LOOKS_FOR_NEW, Cloud, CloudMachine, look_every_s
 
-USUAL_S = 120.0  # most machines are up by then
+USUAL_S = 120.0  # most machines are active by then
 PACE_MAX = 3.0
 
 
 @dataclass(frozen=True)
 class ActivationTimeouts:
-    """How long a machine may take to come up, from the call on."""
+    """How long a machine may take to become active, from the call on."""
 
     boot_s: float = 1200.0
     address_s: float = 300.0  # from active on
@@ -23,7 +23,7 @@ class ActivationTimeouts:
 
 @dataclass(frozen=True)
 class AttemptFailure:
-    """Why an attempt gave no machine, and since when one that it had is out of sight."""
+    """Why an attempt resulted in no machine, and since when a machine that it had is gone."""
 
     outcome: AttemptOutcome
     reason: str
@@ -33,9 +33,9 @@ class AttemptFailure:
 def wait_until_up(
     cloud: Cloud, clock: Clock, found: CloudMachine, timeouts: ActivationTimeouts
 ) -> CloudMachine | AttemptFailure:
-    """The machine once it is active and has an address, or why it never was.
+    """The machine once it is active and has an address, or why it failed.
 
-    Early on, "not found" proves nothing: it is believed when it has lasted as long as the cloud's lists may lag.
+    "Not found" counts only once it has lasted as long as the cloud's lists may lag.
     """
     began = clock.now()
     watch = _Watch(f"machine {found.machine_id}", cloud.settle_s, timeouts, began, seen_at=began)
@@ -52,7 +52,7 @@ def wait_until_up(
 
 @dataclass
 class _Watch:
-    """What was seen of a machine that is coming up."""
+    """What is known of a machine that is starting."""
 
     what: str
     settle_s: float
@@ -64,36 +64,36 @@ class _Watch:
     def judge(
         self, look: CloudMachine | Literal["absent", "unknown"], now: datetime
     ) -> CloudMachine | AttemptFailure | None:
-        """The machine if it is up, its fate if it will not be; None while nobody knows."""
+        """The machine if it is active, its failure if it has failed; None while that is open."""
         if isinstance(look, CloudMachine):
             self.seen_at = now
             if look.status == "errored":
-                return AttemptFailure("vanished", f"the cloud could not place {self.what}")
+                return AttemptFailure("vanished", f"the cloud failed to create {self.what}")
             if look.status == "active":
                 self.active_at = self.active_at or now
                 if look.address is not None:
                     return look
         elif look == "absent" and (now - self.seen_at).total_seconds() > self.settle_s:
-            return AttemptFailure("vanished", f"{self.what} was promised and is not there")
+            return AttemptFailure("vanished", f"{self.what} was created and has disappeared")
         return self.is_late(now)
 
     def pace(self, now: datetime) -> float:
-        """How much more seldom to look at a machine that takes longer than most."""
+        """The factor by which pauses grow for a machine that takes longer than most."""
         return min(PACE_MAX, max(1.0, (now - self.began).total_seconds() / USUAL_S))
 
     def is_late(self, now: datetime) -> AttemptFailure | None:
-        """Why there is no more waiting, where there is none."""
+        """The failure of a machine that has exceeded its time; None while it has not."""
         if self.active_at is None and (now - self.began).total_seconds() > self.timeouts.boot_s:
-            return AttemptFailure("stuck", f"{self.what} was not up within {self.timeouts.boot_s:.0f} s")
+            return AttemptFailure("stuck", f"{self.what} was not active within {self.timeouts.boot_s:.0f} s")
         if self.active_at is not None and (now - self.active_at).total_seconds() > self.timeouts.address_s:
             return AttemptFailure(
-                "stuck", f"{self.what} had no public address {self.timeouts.address_s:.0f} s after its boot"
+                "stuck", f"{self.what} had no public address {self.timeouts.address_s:.0f} s after it became active"
             )
         return None
 
 
 def _look(cloud: Cloud, machine_id: str) -> CloudMachine | Literal["absent", "unknown"]:
-    """One look; a cloud that cannot be asked has said nothing."""
+    """Look once; "unknown" where the cloud does not answer."""
     try:
         return cloud.find_by_id(machine_id) or "absent"
     except CloudDeniedError:

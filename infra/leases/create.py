@@ -1,15 +1,15 @@
-"""Asking for one machine, and looking for it where the answer was lost: never asking again instead."""
+"""Request one machine, and search for it where the reply was lost: such a request is never repeated."""
 
 from bench.errors import CloudDeniedError, CloudError, LostReplyError, NotAskedError
 from infra.clock import Clock, poll, seconds_since
 from infra.clouds.cloud import LOOKS_FOR_NEW, Cloud, CloudMachine, MachineOrder, look_every_s
 
 SENDS_MAX = 6  # of one create call that never arrived
-BLIND_MAX_S = 1800.0  # how long a cloud may be out of reach while we look for a machine
+BLIND_MAX_S = 1800.0  # how long a cloud may be unreachable while a machine is searched
 
 
 def create(cloud: Cloud, clock: Clock, order: MachineOrder) -> CloudMachine:
-    """Ask for one machine; a call that never arrived is made again, a lost answer is resolved by looking.
+    """Request one machine; a call that never arrived is repeated, a lost reply is resolved by a search.
 
     Raises what Cloud.rent raises; LostReplyError means that no machine of this name has appeared.
     """
@@ -28,21 +28,21 @@ def create(cloud: Cloud, clock: Clock, order: MachineOrder) -> CloudMachine:
             if adopted is None:
                 raise
             return adopted
-    raise CloudError(f"{cloud.name} could not be asked for a machine ({trouble}); nothing was rented: try later")
+    raise CloudError(f"{cloud.name} could not be reached to rent a machine ({trouble}); nothing was rented: try later")
 
 
 def _adopted(cloud: Cloud, clock: Clock, name: str, lost: LostReplyError) -> CloudMachine | None:
-    """The machine whose answer was lost; a cloud that turns us away now leaves the question open."""
+    """The machine whose reply was lost; LostReplyError where the cloud now denies access, since it stays unknown."""
     try:
         return search(cloud, clock, name)
     except CloudDeniedError as error:
-        raise LostReplyError(f"{lost}; and it cannot be looked for: {error}") from error
+        raise LostReplyError(f"{lost}; and its machine cannot be searched: {error}") from error
 
 
 def search(cloud: Cloud, clock: Clock, name: str) -> CloudMachine | None:
-    """The machine of this name, looked for until the cloud's lists have settled; the lowest id where there are more.
+    """The machine of this name, searched until the cloud's lists have settled; the lowest id where there are more.
 
-    Raises CloudError where the cloud could not be asked for so long that nobody can say.
+    Raises CloudError where the cloud did not answer for BLIND_MAX_S, so that it stays unknown.
     """
     began = clock.now()
 

@@ -1,4 +1,4 @@
-"""A ledger that is no longer one: set aside, and an empty one in its place, since giving back needs no record."""
+"""Replace a corrupt ledger by an empty one, since releasing machines needs no record."""
 
 import sqlite3
 from contextlib import suppress
@@ -13,9 +13,9 @@ CORRUPT = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
 def open_ledger(path: Path, clock: Clock, say: Say) -> Ledger:
-    """The ledger of this file; a file that was cut off or overwritten is kept beside it, and said aloud.
+    """The ledger of this file; a corrupt file is renamed and reported, and an empty ledger takes its place.
 
-    Raises LedgerError where it cannot be used for another reason, such as a full disk: it may be whole then.
+    Raises LedgerError where it cannot be used for another reason, such as a full disk: it may be intact then.
     """
     try:
         ledger = Ledger(path, clock)
@@ -24,8 +24,8 @@ def open_ledger(path: Path, clock: Clock, say: Say) -> Ledger:
         if getattr(error.__cause__, "sqlite_errorcode", None) not in CORRUPT:
             raise
         aside = path.with_name(f"{path.name}.broken-{int(clock.now().timestamp())}")
-        with suppress(FileNotFoundError):  # somebody beside us was faster
+        with suppress(FileNotFoundError):  # another process renamed it first
             path.rename(aside)
-        say(f"ALARM: {error}; it is kept as {aside.name}, and what it knew is found again by name at the cloud")
+        say(f"ALARM: {error}; the file is kept as {aside.name}, and its machines are found by name at the cloud")
         return Ledger(path, clock)
     return ledger

@@ -1,4 +1,4 @@
-"""What a night would like to rent, and the offers that fit it in the order in which they are tried."""
+"""The lease request of a night, and the offers that match it in the order in which they are tried."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -7,7 +7,7 @@ from bench.errors import LeaseError
 from bench.suite.machine import SPOT_ENDING, Machine, Spot
 from infra.clouds.cloud import Offer, Snapshot
 
-BILLED_MINUTES_MIN = 5.0  # the highest minimum charge that was seen for a GPU machine
+BILLED_MINUTES_MIN = 5.0  # the highest minimum charge known for a GPU machine
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class LeaseRequest:
-    """What to rent: any of these kinds, the first one most gladly, for so long and for no more than this."""
+    """What to rent: one of these kinds, in order of preference, for this time and at most this price."""
 
     choices: tuple[Choice, ...]
     minutes: float
@@ -30,12 +30,12 @@ class LeaseRequest:
     golden: Snapshot | None = None  # booted in place of `image` wherever it is
     usd_per_hour_max: float | None = None
     budget_usd: float | None = None
-    spent_usd: float = 0.0  # of the budget, by what the night rented before
-    patience_s: float = 0.0  # how long to wait for capacity, from round to round through the whole plan
+    spent_usd: float = 0.0  # of the budget, by earlier leases of the night
+    patience_s: float = 0.0  # how long to wait for capacity, all rounds of the plan together
 
 
 def lease_request_of(machine: Machine, *, patience_s: float = 0.0) -> LeaseRequest:
-    """What a suite's [machine] table asks for."""
+    """The lease request of a suite's [machine] table."""
     return LeaseRequest(
         choices=(Choice(machine.kind), *(Choice(other.kind, other.region) for other in machine.alternatives)),
         minutes=machine.lease_minutes,
@@ -49,7 +49,7 @@ def lease_request_of(machine: Machine, *, patience_s: float = 0.0) -> LeaseReque
 
 
 def after_spending(request: LeaseRequest, spent_usd: float) -> LeaseRequest:
-    """The wish of a night that has spent this much already: what is left of its budget buys as much less time."""
+    """The request of a night that has spent this much: its minutes shrink with the rest of its budget."""
     if request.budget_usd is None or spent_usd <= 0:
         return request
     left = max(0.0, 1.0 - spent_usd / request.budget_usd)
@@ -57,23 +57,23 @@ def after_spending(request: LeaseRequest, spent_usd: float) -> LeaseRequest:
 
 
 def image_for(offer: Offer, request: LeaseRequest) -> str | None:
-    """What a machine of this offer boots; None: what the cloud has for its kind."""
+    """The image that a machine of this offer boots; None: the cloud's default for its kind."""
     if request.golden is not None and offer.region in request.golden.regions:
         return request.golden.snapshot_id
     return request.image
 
 
 def fitting(offers: Sequence[Offer], regions: Sequence[str], request: LeaseRequest, where: str) -> list[Offer]:
-    """The offers that fit a wish and can be had now, in the order in which to try them; empty where all are taken.
+    """The available offers that match a request, in the order in which to try them; empty without capacity.
 
-    Raises LeaseError where the cloud knows none of the kinds, or not a region, or where every one costs too much.
+    Raises LeaseError where the cloud knows none of the kinds, or not a region, or where every offer costs too much.
     """
     wanted = [kind for choice in request.choices for kind in _kinds(choice.kind, request.spot)]
     known = [offer for offer in offers if offer.kind in wanted]
     if not known:
-        asked = " or ".join(map(repr, dict.fromkeys(wanted)))
-        have = ", ".join(sorted({offer.kind for offer in offers})) or "nothing"
-        raise LeaseError(f"{where} offers no machine of kind {asked}, only {have}: change machine.kind or --target")
+        kinds = " or ".join(map(repr, dict.fromkeys(wanted)))
+        offered = ", ".join(sorted({offer.kind for offer in offers})) or "nothing"
+        raise LeaseError(f"{where} offers no machine of kind {kinds}, only {offered}: change machine.kind or --target")
     _require_regions(regions, request, where)
     if all(why_too_dear(offer, request) for offer in known):
         cheapest = min(known, key=lambda offer: offer.usd_per_hour)
@@ -90,14 +90,15 @@ def fitting(offers: Sequence[Offer], regions: Sequence[str], request: LeaseReque
 
 
 def _require_regions(regions: Sequence[str], request: LeaseRequest, where: str) -> None:
-    asked = [*request.regions, *(choice.region for choice in request.choices if choice.region)]
-    unknown = [region for region in asked if regions and region not in regions]
+    requested = [*request.regions, *(choice.region for choice in request.choices if choice.region)]
+    unknown = [region for region in requested if regions and region not in regions]
     if unknown:
-        raise LeaseError(f"{where} has no region {unknown[0]!r}, only {', '.join(sorted(regions))}: change the suite")
+        known = ", ".join(sorted(regions))
+        raise LeaseError(f"{where} has no region {unknown[0]!r}, only {known}: change machine.regions in the suite")
 
 
 def why_too_dear(offer: Offer, request: LeaseRequest, spent_usd: float = 0.0) -> str | None:
-    """Why an offer costs more than the wish allows, as a sentence; None where it does not."""
+    """Why an offer costs more than the request allows, as a sentence; None where it does not."""
     price = f"{offer.kind} costs {offer.usd_per_hour:.2f} USD/h"
     if request.usd_per_hour_max is not None and offer.usd_per_hour > request.usd_per_hour_max:
         return f"{price}, more than machine.usd_per_hour_max = {request.usd_per_hour_max:.2f}: raise it, or wait"
@@ -113,7 +114,7 @@ def why_too_dear(offer: Offer, request: LeaseRequest, spent_usd: float = 0.0) ->
 
 
 def _kinds(kind: str, spot: Spot) -> tuple[str, ...]:
-    """A kind and its spot twin, as the policy wants them; whoever names a spot kind means it."""
+    """A kind and its spot variant, by the spot policy; a kind that is spot already stays alone."""
     if kind.endswith(SPOT_ENDING) or spot == "never":
         return (kind,)
     return (kind + SPOT_ENDING,) if spot == "only" else (kind + SPOT_ENDING, kind)

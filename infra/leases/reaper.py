@@ -1,7 +1,7 @@
-"""The reaper: finds what is ours by name and tag, with or without records, and gives back what should be gone.
+"""The reaper: finds our machines by name and tag, with or without records, and releases what has expired.
 
-It may run beside a living night and beside itself: deleting twice harms nobody, and what a living night holds is left
-alone until its time is over.
+It may run beside a running night and beside another reaper: deleting twice does no harm, and what a running night holds
+is left alone until its lease expires.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from infra.clock import Clock
 from infra.clouds.cloud import Cloud, CloudMachine, Leftover
 from infra.clouds.volume_cloud import VolumeCloud
 from infra.leases.release import PATIENCE_S, ReleaseTarget, destroy, release_lease
-from infra.leases.volumes import MAKE_S, is_unused
+from infra.leases.volumes import CREATE_S, is_unused
 from infra.ledger.ledger import Lease, Ledger
 from infra.ledger.volumes import VolumeBook
 from infra.reporting import Say, silent
@@ -22,16 +22,16 @@ from infra.reporting import Say, silent
 
 @dataclass
 class Reaped:
-    """What came of a reaper's round."""
+    """The result of a reaper's round."""
 
     released: list[str] = field(default_factory=list)  # ids of machines, or of leases that had none
     removed: list[str] = field(default_factory=list)  # names of keys, volumes and snapshots
-    unrecognized: list[str] = field(default_factory=list)  # what looks like ours and is not known to be: for a person
-    failed: dict[str, str] = field(default_factory=dict)  # what could not be given back, and why
+    unrecognized: list[str] = field(default_factory=list)  # what may be ours: a person has to decide
+    failed: dict[str, str] = field(default_factory=dict)  # what could not be released, and why
     failed_clouds: set[str] = field(default_factory=set)
 
     def why(self) -> str:
-        """What could not be given back, as a sentence."""
+        """What could not be released, as a sentence."""
         return "; ".join(f"{what}: {why}" for what, why in self.failed.items())
 
 
@@ -44,9 +44,9 @@ def reap(
     patience_s: float = PATIENCE_S,
     say: Say = silent,
 ) -> Reaped:
-    """Give back every lease whose owner is dead or whose time is over, and every machine of ours past its name's time.
+    """Release every lease whose process has exited or that has expired, and every machine of ours past its deadline.
 
-    `everything` also ends what a living night holds. One cloud's trouble keeps nobody from the next.
+    `everything` also ends what a running night holds. Where one cloud fails, the next one still has its turn.
     """
     done = Reaped()
     for cloud in clouds.values():
@@ -59,7 +59,7 @@ def reap(
     for lease in ledger.open_leases():
         if lease.cloud not in clouds and (everything or lease.is_orphan(clock.now()) or lease.is_overdue(clock.now())):
             done.failed[lease.machine_id or lease.lease_id] = (
-                f"nobody here can reach its cloud {lease.cloud!r}: set that cloud's token, or give it back by hand"
+                f"no token is set for its cloud {lease.cloud!r}: set it, or delete the machine in the cloud's console"
             )
     return done
 
@@ -77,8 +77,8 @@ class _Round:
     done: Reaped
 
     def run(self) -> None:
-        """Leases first, then machines that no open lease speaks of, then keys, volumes and snapshots."""
-        # Machines before records: whoever rents writes first, so a machine seen here has its record by now.
+        """Release leases first, then machines of no open lease, then keys, volumes and snapshots."""
+        # Machines are listed before the ledger is read: a record is written before its machine is requested.
         machines = self.find_ours()
         leases = {lease.lease_id: lease for lease in self.ledger.leases() if lease.cloud == self.cloud.name}
         for lease in leases.values():
@@ -88,7 +88,7 @@ class _Round:
         self.sweep(leases)
 
     def find_ours(self) -> list[CloudMachine]:
-        """What the cloud shows of ours; where it cannot say, the leases on record still have their turn."""
+        """Our machines as the cloud lists them; where it does not answer, recorded leases still have their turn."""
         try:
             return self.cloud.find_ours()
         except CloudDeniedError:
@@ -98,12 +98,12 @@ class _Round:
             return []
 
     def should_release(self, lease: Lease) -> bool:
-        """Whether a lease is to be ended now."""
+        """Whether a lease has to be released now."""
         now = self.clock.now()
         return self.everything or lease.state == "releasing" or lease.is_overdue(now) or lease.is_orphan(now)
 
     def release_lease(self, lease: Lease) -> None:
-        """Give one lease back; what fails is noted, and the next one has its turn."""
+        """Release one lease; a failure is recorded, and the next one has its turn."""
         try:
             gone = release_lease(
                 self.cloud, self.ledger, self.clock, lease.lease_id, patience_s=self.patience_s, say=self.say
@@ -114,12 +114,12 @@ class _Round:
             self.done.released.append(gone.machine_id or gone.lease_id)
 
     def fail(self, what: str, why: str) -> None:
-        """Note what could not be given back."""
+        """Record what could not be released."""
         self.done.failed[what] = why
         self.done.failed_clouds.add(self.cloud.name)
 
     def should_delete(self, found: CloudMachine, leases: Mapping[str, Lease]) -> bool:
-        """Whether a machine that was found is to be destroyed for its own sake."""
+        """Whether a listed machine has to be deleted, apart from the release of its lease."""
         if found.machine_id in self.done.released:
             return False
         name = MachineName.parse(found.name, self.cloud.prefix)
@@ -131,17 +131,17 @@ class _Round:
         lease = leases.get(name.lease_id)
         if lease is None:
             return not self.cloud.is_shared
-        # A machine of an earlier attempt was given up by whoever rents; it appeared too late.
+        # A machine of an earlier attempt appeared too late: its night has moved on.
         return lease.state == "released" or name.attempt < lease.attempt
 
     def destroy(self, machines: Sequence[CloudMachine]) -> None:
-        """Destroy machines of which no open lease speaks."""
+        """Delete machines of no open lease."""
         targets = [ReleaseTarget({found.machine_id}, found.name) for found in machines]
         try:
             left = destroy(self.cloud, self.clock, targets, patience_s=self.patience_s, say=self.say)
         except CloudDeniedError as error:
             for target in targets:
-                target.trouble = f"it goes on costing: {error}"
+                target.trouble = f"it is still billed: {error}"
             left = [target for target in targets if not target.is_gone]
         self.done.released += [found.machine_id for found, target in zip(machines, targets, strict=True)
                                  if target.is_gone]  # fmt: skip
@@ -149,7 +149,7 @@ class _Round:
             self.fail(str(target), target.trouble)
 
     def sweep(self, leases: Mapping[str, Lease]) -> None:
-        """Remove keys, volumes and snapshots past their time, and those of leases that are over."""
+        """Delete expired keys, volumes and snapshots, and those of released leases."""
         for leftover in self.cloud.leftovers():
             over = self.should_remove(leftover, leases, self.clock.now())
             if over is None:
@@ -160,7 +160,7 @@ class _Round:
         self.forget_volumes()
 
     def forget_volumes(self) -> None:
-        """Close the record of every volume that was asked for long ago and that the cloud does not have."""
+        """Close the record of every volume that was requested long ago and that the cloud does not list."""
         book = VolumeBook(self.ledger.path, self.clock)
         known = book.open_volumes(self.cloud.name)
         if not known or not isinstance(self.cloud, VolumeCloud):
@@ -168,31 +168,31 @@ class _Round:
         try:
             there = {one.name: one.volume_id for one in self.cloud.volumes()}
         except CloudError:
-            return  # nobody can say; the next round asks again
+            return  # unknown; the next round repeats it
         for one in known:
             if one.name in there:
                 book.mark_made(one.cloud, one.name, there[one.name])
-            elif (self.clock.now() - one.intended_at).total_seconds() > self.cloud.settle_s + MAKE_S:
+            elif (self.clock.now() - one.intended_at).total_seconds() > self.cloud.settle_s + CREATE_S:
                 book.mark_gone(one.cloud, one.name)
 
     def should_remove(self, leftover: Leftover, leases: Mapping[str, Lease], now: datetime) -> bool | None:
-        """Whether a key, volume or snapshot is to go; None where its name is not built as ours are."""
+        """Whether a key, volume or snapshot has to be deleted; None where its name does not have our form."""
         if (image := ImageName.parse(leftover.name, self.cloud.prefix)) is not None:
             return image.is_past(now)
         if (volume := VolumeName.parse(leftover.name, self.cloud.prefix)) is not None:
-            # What a machine has goes after it: no night's disk is pulled from under it.
-            return not leftover.is_held and (volume.is_past(now) or is_unused(leftover, now))
+            # An attached volume is deleted after its machine: a night may be using it.
+            return not leftover.is_attached and (volume.is_past(now) or is_unused(leftover, now))
         name = MachineName.parse(leftover.name, self.cloud.prefix)
         if name is None:
             return None
         lease = leases.get(name.lease_id)
         if lease is not None and not self.everything:
-            # A lease's key is older than its last attempt; it goes when the lease does, and not before.
+            # A lease's key is older than its last attempt; it is deleted with the lease, and not before.
             return lease.state == "released"
         return name.is_past(now) or self.everything
 
     def remove(self, leftover: Leftover) -> None:
-        """Remove one of them; what fails is noted."""
+        """Delete one of them; a failure is recorded."""
         try:
             self.cloud.remove(leftover)
         except CloudError as error:

@@ -1,7 +1,7 @@
-"""Giving machines back: deleting until they are seen to be gone, and only then saying so.
+"""Release machines: delete them until they are gone, and only then record that.
 
-A machine is gone when it was absent twice, the cloud's settle time apart, by its id and in every list. Until then it is
-deleted again, whatever the cloud answered, since a "not found" may be a lagging view and a success may be a lie.
+A machine is gone when it was absent twice, the cloud's settle time apart, by its id and in every list. Until then the
+deletion is repeated, whatever the cloud replied: "not found" may come from a lagging list, and a success may be wrong.
 """
 
 from collections.abc import Iterable
@@ -17,31 +17,31 @@ from infra.ledger.ledger import Attempt, Lease, Ledger
 from infra.reporting import Say, silent
 
 LOOKS_FOR_GONE = 8  # while a cloud's lists settle: one each 15 s where that takes two minutes
-PAUSE_MAX_S = 120.0  # between two tries at a cloud that does not answer
-ALARM_AFTER = 5  # tries; from then on each failed one is said aloud
-PATIENCE_S = 900.0  # of a caller that others wait for; the lease stays open and the reaper goes on
+PAUSE_MAX_S = 120.0  # between two attempts at a cloud that does not answer
+ALARM_AFTER = 5  # failed attempts; each further one is reported
+PATIENCE_S = 900.0  # then the lease stays open and the reaper continues
 
 
 @dataclass
 class ReleaseTarget:
-    """A machine to be rid of, by its id, its name, or both, and what is known of its end."""
+    """A machine to delete, by its id, its name, or both, and the state of its deletion."""
 
     machine_ids: set[str]
     name: str | None
     absent_since: datetime | None = None
     is_gone: bool = False
     tries: int = 0
-    trouble: str = "it was not looked for"
+    trouble: str = "no deletion was requested yet"
 
     def __str__(self) -> str:
-        """What to call it in a sentence."""
+        """How a sentence names it."""
         ids = ", ".join(sorted(self.machine_ids))
         return " ".join(filter(None, (ids and f"machine {ids}", self.name and f"named {self.name}")))
 
 
 @dataclass
 class _Pause:
-    """How long to wait before the next round; longer and longer while the cloud does not answer."""
+    """The pause before the next round, which grows while the cloud does not answer."""
 
     look_every_s: float
     failed_in_row: int = 0
@@ -54,9 +54,9 @@ class _Pause:
 def destroy(
     cloud: Cloud, clock: Clock, targets: Iterable[ReleaseTarget], *, patience_s: float | None = None, say: Say = silent
 ) -> list[ReleaseTarget]:
-    """Delete machines until each is seen to be gone; return those that are not when patience ends.
+    """Delete machines until each is gone; return those that are not when the time is over.
 
-    Without `patience_s` there is no end to it. Raises CloudDeniedError where the cloud turns us away.
+    Without `patience_s` there is no time limit. Raises CloudDeniedError where the cloud denies access.
     """
     left, failed = list(targets), list[ReleaseTarget]()
     pause = _Pause(look_every_s(cloud, LOOKS_FOR_GONE))
@@ -66,8 +66,8 @@ def destroy(
         failed = [target for target in left if not _push(cloud, clock, target)]
         for target in failed:
             if target.tries >= ALARM_AFTER:
-                say(f"ALARM: {cloud.name}: {target} is still not given back after {target.tries} tries: "
-                    f"{target.trouble}")  # fmt: skip
+                say(f"ALARM: {cloud.name}: {target} is not released after {target.tries} attempts and is still "
+                    f"billed: {target.trouble}")  # fmt: skip
         left = [target for target in left if not target.is_gone]
         return not left
 
@@ -76,7 +76,7 @@ def destroy(
 
 
 def _push(cloud: Cloud, clock: Clock, target: ReleaseTarget) -> bool:
-    """Delete once and look once; False where that failed or the machine is still there."""
+    """Delete once and look once; False where that failed or the machine still exists."""
     target.tries += 1
     try:
         for machine_id in sorted(target.machine_ids):
@@ -88,13 +88,13 @@ def _push(cloud: Cloud, clock: Clock, target: ReleaseTarget) -> bool:
         target.trouble = str(error)
         return False
     if seen:
-        # What came to light by its name is deleted at once: every look may be the last before patience ends.
+        # A machine found by its name is deleted at once: every look may be the last before the time is over.
         fresh, target.machine_ids = seen - target.machine_ids, target.machine_ids | seen
         target.absent_since, target.trouble = None, f"{cloud.name} still shows {', '.join(sorted(seen))}"
         return _push(cloud, clock, target) if fresh else False
     target.absent_since = target.absent_since or clock.now()
     target.is_gone = (clock.now() - target.absent_since).total_seconds() >= cloud.settle_s
-    target.trouble = "it is out of sight, but not for long enough to be called gone"
+    target.trouble = f"it is no longer listed, but not for {cloud.settle_s:g} s yet"
     return True
 
 
@@ -105,9 +105,9 @@ def _seen(cloud: Cloud, target: ReleaseTarget) -> set[str]:
 
 
 def explain_loss(cloud: Cloud, clock: Clock, lease: Lease) -> str | None:
-    """Why a rented machine has nothing to say any more, as a sentence; None where it may have.
+    """Why a rented machine cannot be reached any more, as a sentence: it is off or gone; None where it may be running.
 
-    It is off, or gone: unknown by its id twice, and in no list. A cloud that cannot be asked has said nothing.
+    It is gone where it is unknown by its id twice and in no list. A cloud that does not answer proves nothing.
     """
     if lease.machine_id is None:
         return f"lease {lease.lease_id} has no machine"
@@ -119,8 +119,8 @@ def explain_loss(cloud: Cloud, clock: Clock, lease: Lease) -> str | None:
         is_gone = cloud.find_by_id(lease.machine_id) is None and not (lease.name and cloud.find(lease.name))
     except CloudError:
         return None
-    said = f"machine {lease.machine_id} is gone, though nobody gave it back: reclaimed, or deleted by hand"
-    return said if is_gone else None
+    gone = f"machine {lease.machine_id} is gone and was not released by us: the cloud reclaimed it, or it was deleted"
+    return gone if is_gone else None
 
 
 def release_lease(
@@ -132,11 +132,11 @@ def release_lease(
     patience_s: float | None = PATIENCE_S,
     say: Say = silent,
 ) -> Lease:
-    """Release a lease's machines and all that came with them, look whether they are gone, and only then say so.
+    """Delete a lease's machines, keys and volumes, and record the release once they are gone; may be repeated.
 
-    May be repeated. Raises LeaseError where something is still there when patience ends: the lease stays `releasing`,
-    and `nightbench reap` goes on. A ledger that cannot be written delays nothing, and where the lease itself is passed
-    in place of its id, nor does one that cannot be read.
+    Raises LeaseError where something still exists when the time is over: the lease stays `releasing`, and `nightbench
+    reap` continues. A ledger that cannot be written does not delay this; nor does one that cannot be read, where the
+    lease itself is passed instead of its id.
     """
     lease_id = lease if isinstance(lease, str) else lease.lease_id
     lease = _read_again(ledger, lease)
@@ -146,11 +146,11 @@ def release_lease(
     try:
         left = destroy(cloud, clock, targets, patience_s=patience_s, say=say)
     except CloudDeniedError as error:
-        raise CloudDeniedError(f"{error}; MACHINE {lease.machine_id or lease.name} GOES ON COSTING") from error
+        raise CloudDeniedError(f"{error}; MACHINE {lease.machine_id or lease.name} IS STILL BILLED") from error
     if left:
         raise LeaseError(
-            f"{left[0]} of lease {lease_id} is still there after its release ({left[0].trouble}) and goes on costing: "
-            "run nightbench reap, and look at the cloud's own console"
+            f"{left[0]} of lease {lease_id} still exists after its release ({left[0].trouble}) and is still billed: "
+            "run nightbench reap, and check the cloud's console"
         )
     gone_at = max(target.absent_since or clock.now() for target in targets)
     ledger.mark_gone(lease_id, gone_at)
@@ -160,17 +160,17 @@ def release_lease(
 
 
 def _read_again(ledger: Ledger, lease: Lease | str) -> Lease:
-    """A lease as the ledger has it now, or as it was when we last saw it."""
+    """A lease as the ledger has it now, or as it was when it was last read."""
     if isinstance(lease, str):
         return ledger.lease(lease)
     try:
         return ledger.lease(lease.lease_id)
     except (KeyError, LedgerError):
-        return lease  # the ledger broke, or was lost and begun anew, while the machine was in use
+        return lease  # the ledger was damaged or lost while the machine was in use
 
 
 def targets_of(ledger: Ledger, lease: Lease) -> list[ReleaseTarget]:
-    """Whatever a lease may have rented: its machine, and every try of which nobody knows how it ended."""
+    """Whatever a lease may have rented: its machine, and that of every attempt with an unknown outcome."""
     known = {lease.machine_id} if lease.machine_id else set() if lease.name else {lease.lease_id}
     tries: list[Attempt] = []
     with suppress(LedgerError):
@@ -182,7 +182,7 @@ def targets_of(ledger: Ledger, lease: Lease) -> list[ReleaseTarget]:
 
 
 def sweep(cloud: Cloud, clock: Clock, lease_id: str, tries: int = 4) -> None:
-    """Remove the keys and volumes of a lease whose machine is gone; raises LeaseError where one stays."""
+    """Delete the keys and volumes of a lease whose machine is gone; raises LeaseError where one stays."""
     trouble: CloudError | None = None
     for number in range(tries):
         try:
@@ -196,7 +196,7 @@ def sweep(cloud: Cloud, clock: Clock, lease_id: str, tries: int = 4) -> None:
             clock.sleep(look_every_s(cloud, LOOKS_FOR_GONE) * 2**number)
         else:
             return
-    raise LeaseError(f"what lease {lease_id} left besides its machine cannot be removed ({trouble}): nightbench reap")
+    raise LeaseError(f"the keys and volumes of lease {lease_id} cannot be deleted ({trouble}): run nightbench reap")
 
 
 def _is_of(name: str, lease_id: str, prefix: str) -> bool:

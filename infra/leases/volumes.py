@@ -1,7 +1,7 @@
-"""Volumes that keep a model between nights: found again by name, made once, attached where the machine stands.
+"""Volumes that keep a model between nights: found by name, created once, attached to the night's machine.
 
-A volume spares a download and no more. Whatever goes wrong with one, the night goes on with the scratch disk, and
-nobody waits for one to give a machine back: deleting the machine detaches it.
+A volume only saves a download. Where one fails, the night uses the scratch disk. Releasing a machine never waits for
+its volume: deleting the machine detaches it.
 """
 
 import hashlib
@@ -21,15 +21,15 @@ from infra.reporting import Say
 
 LIFETIME = timedelta(days=30)
 UNUSED_MAX = timedelta(days=7)  # then it is cheaper to download the model again
-MAKE_S = 300.0  # for a volume to be there; the machine it is for is paid meanwhile
+CREATE_S = 300.0  # for a volume to exist; its machine is billed meanwhile
 ATTACH_S, DETACH_S = 180.0, 30.0
 LOOK_EVERY_S = 5.0
-LOOKS_A_TRY = 3  # at a volume, until the cloud is asked again
+LOOKS_PER_REQUEST = 3  # at a volume, before a request is repeated
 
 
 @dataclass(frozen=True)
 class VolumeRequest:
-    """What a night wants to keep its model in, beside which machine, and until when it needs it."""
+    """The volume that a night needs for its model: how large, for which machine, and until when."""
 
     source: str
     size_gib: int
@@ -39,13 +39,13 @@ class VolumeRequest:
 
     @property
     def content(self) -> str:
-        """Twelve hex digits that say which model it is: its source names the commit."""
+        """Twelve hex digits that identify the model, whose source names the commit."""
         return hashlib.sha256(self.source.encode()).hexdigest()[:12]
 
 
 @dataclass(frozen=True)
 class VolumeContext:
-    """The cloud that keeps volumes, what was asked of it, and the time."""
+    """The cloud that keeps volumes, the record of volumes requested from it, and the time."""
 
     cloud: VolumeCloud
     book: VolumeBook
@@ -53,10 +53,10 @@ class VolumeContext:
 
 
 def acquire_volume(keeper: VolumeContext, wanted: VolumeRequest, say: Say) -> Volume:
-    """Attach the model's volume to a machine: the one there is, or a new one; may be repeated.
+    """Attach the model's volume to a machine, an existing one or a new one; may be repeated.
 
-    Raises LeaseError where it is in another region, with another machine, or cannot be had in time. One that was made
-    for this and cannot be attached is removed again.
+    Raises LeaseError where it is in another region, attached to another machine, or not ready in time. A new volume
+    that cannot be attached is deleted again.
     """
     cloud, clock = keeper.cloud, keeper.clock
     volume = _find(cloud, wanted)
@@ -65,13 +65,13 @@ def acquire_volume(keeper: VolumeContext, wanted: VolumeRequest, say: Say) -> Vo
     is_new = volume is None
     if volume is None:
         name = VolumeName(wanted.content, wanted.region, clock.now() + LIFETIME, cloud.prefix)
-        say(f"making the volume {name} of {wanted.size_gib} GiB for the model")
-        volume = make_volume(keeper, name, wanted.size_gib)
+        say(f"creating the volume {name} of {wanted.size_gib} GiB for the model")
+        volume = create_volume(keeper, name, wanted.size_gib)
     try:
         _attach(cloud, clock, volume, wanted.machine_id)
     except CloudError:
         if is_new:
-            with suppress(LeaseError):  # it is swept, then
+            with suppress(LeaseError):  # the reaper repeats it
                 cloud.remove(Leftover("volume", volume.volume_id, volume.name))
                 keeper.book.mark_gone(cloud.name, volume.name)
         raise
@@ -79,9 +79,10 @@ def acquire_volume(keeper: VolumeContext, wanted: VolumeRequest, say: Say) -> Vo
 
 
 def _recall(keeper: VolumeContext, wanted: VolumeRequest) -> bool:
-    """Look for what was asked for and is not in sight: whether one of them is there after all.
+    """Search for volumes that were requested and are not listed; whether one of them exists after all.
 
-    Whoever asked may have died before the answer, and the cloud's lists lag. Raises CloudError where nobody can say.
+    The process that requested one may have died before the reply, and the cloud's lists lag. Raises CloudError where it
+    stays unknown.
     """
     return any(_is_there(keeper, one) for one in keeper.book.open_volumes(keeper.cloud.name) if _is_alike(one, wanted))
 
@@ -102,7 +103,7 @@ def _is_there(keeper: VolumeContext, one: RecordedVolume) -> bool:
 
 
 def _find(cloud: VolumeCloud, wanted: VolumeRequest) -> Volume | None:
-    """The volume with this model that lives longest; None where there is none. LeaseError where it cannot be had."""
+    """The volume with this model that expires last; None without one. LeaseError where it cannot be attached."""
     named = [(VolumeName.parse(one.name, cloud.prefix), one) for one in cloud.volumes()]
     fitting = {
         one: name.expires_at
@@ -115,20 +116,18 @@ def _find(cloud: VolumeCloud, wanted: VolumeRequest) -> Volume | None:
     if free:
         return max(free, key=lambda one: fitting[one])
     if here:
-        raise LeaseError(
-            f"volume {here[0].name} is attached to machine {here[0].machine_id}, and it can be to one only"
-        )
+        raise LeaseError(f"volume {here[0].name} is already attached to another machine, {here[0].machine_id}")
     if fitting:
         there = next(iter(fitting))
         raise LeaseError(f"volume {there.name} is in {there.region}, and the machine is in {wanted.region}")
     return None
 
 
-def make_volume(keeper: VolumeContext, name: VolumeName, size_gib: int) -> Volume:
-    """Ask for one volume; a call that never arrived is made again, a lost answer is resolved by looking.
+def create_volume(keeper: VolumeContext, name: VolumeName, size_gib: int) -> Volume:
+    """Request one volume; a call that never arrived is repeated, a lost reply is resolved by a search.
 
-    Its name is written down before the call. Raises CloudError where there is no volume: one that appears after all is
-    found by its name, or swept.
+    Its name is recorded before the call. Raises CloudError where there is no volume: one that appears later is found by
+    its name, or deleted by the reaper.
     """
     cloud, book = keeper.cloud, keeper.book
     book.intend(cloud.name, str(name), size_gib)
@@ -142,7 +141,7 @@ def make_volume(keeper: VolumeContext, name: VolumeName, size_gib: int) -> Volum
 
 
 def _ask(cloud: VolumeCloud, clock: Clock, name: VolumeName, size_gib: int) -> Volume:
-    until = clock.now() + timedelta(seconds=MAKE_S)
+    until = clock.now() + timedelta(seconds=CREATE_S)
     while True:
         try:
             return cloud.make_volume(name, size_gib)
@@ -152,7 +151,7 @@ def _ask(cloud: VolumeCloud, clock: Clock, name: VolumeName, size_gib: int) -> V
             clock.sleep(error.wait_s)
             found = _named(cloud, str(name))
         except (LostReplyError, CloudRefusedError) as error:
-            # A name that is taken is refused; and it is ours alone, so an earlier answer was the lost one.
+            # A name that is in use is refused; the name is only ours, so the reply to an earlier request was lost.
             settle_s = cloud.settle_s if isinstance(error, LostReplyError) else 0.0
             found = _search(cloud, clock, str(name), settle_s)
             if found is None:
@@ -162,7 +161,7 @@ def _ask(cloud: VolumeCloud, clock: Clock, name: VolumeName, size_gib: int) -> V
 
 
 def _search(cloud: VolumeCloud, clock: Clock, name: str, settle_s: float) -> Volume | None:
-    """The volume of this name, looked for until the cloud's lists have settled; CloudError where nobody can say."""
+    """The volume of this name, searched until the cloud's lists have settled; CloudError where it stays unknown."""
     began = clock.now()
 
     def found() -> list[Volume] | None:
@@ -181,21 +180,21 @@ def _named(cloud: VolumeCloud, name: str) -> Volume | None:
 
 
 def _attach(cloud: VolumeCloud, clock: Clock, volume: Volume, machine_id: str) -> None:
-    """Attach a volume; asking again does no harm, since it can be attached to one machine only, and once."""
+    """Attach a volume; repeating the request does no harm, since a volume is attached to one machine at most."""
     tag = used_tag(clock.now(), cloud.prefix)
-    is_there = _until(
+    is_attached = _request_until(
         clock,
         lambda: cloud.attach(volume, machine_id, tag),
         lambda: cloud.holder(volume.volume_id) == machine_id,
         ATTACH_S,
     )
-    if not is_there:
+    if not is_attached:
         raise CloudError(f"volume {volume.name} was not attached to machine {machine_id} within {ATTACH_S:.0f} s")
 
 
 def detach_volume(cloud: VolumeCloud, clock: Clock, volume: Volume, machine_id: str) -> bool:
-    """Take a volume off a machine, soon or not at all: the machine is going, and that detaches it as well."""
-    return _until(
+    """Detach a volume; whether it was detached within DETACH_S. Deleting the machine detaches it as well."""
+    return _request_until(
         clock,
         lambda: cloud.detach(volume, machine_id),
         lambda: cloud.holder(volume.volume_id) is None,
@@ -203,21 +202,21 @@ def detach_volume(cloud: VolumeCloud, clock: Clock, volume: Volume, machine_id: 
     )
 
 
-def _until(clock: Clock, ask: Callable[[], None], is_so: Callable[[], bool], patience_s: float) -> bool:
-    """Ask until it is so, or patience ends; a cloud that cannot be asked, or has another event under way, may be soon.
+def _request_until(clock: Clock, request: Callable[[], None], is_so: Callable[[], bool], patience_s: float) -> bool:
+    """Repeat a request until it has its effect, or the time is over; a failed request or look is repeated too.
 
-    Raises CloudDeniedError where it turns us away.
+    Raises CloudDeniedError where the cloud denies access.
     """
     looks = itertools.count()
 
     def is_done() -> bool:
-        if next(looks) % LOOKS_A_TRY == 0:
-            answer_or(ask, None)
+        if next(looks) % LOOKS_PER_REQUEST == 0:
+            answer_or(request, None)
         return answer_or(is_so, otherwise=False)
 
     return bool(poll(clock, LOOK_EVERY_S, is_done, patience_s))
 
 
 def is_unused(leftover: Leftover, now: datetime) -> bool:
-    """Whether a volume was not attached for so long that it costs more than it spares."""
+    """Whether a volume was unused for so long that it costs more than a download."""
     return leftover.used_at is not None and now - leftover.used_at > UNUSED_MAX

@@ -60,7 +60,7 @@ def test_every_command_explains_itself(house: NightFixture, command: str) -> Non
         (["run", "no-such-suite.toml"], "no-such-suite.toml cannot be read"),
         (["run", "--target", "moon"], "--target 'moon' is not known"),
         (["plan", "suites/local.toml", "--target", "moon"], "--target 'moon' is not known"),
-        (["plan", "suites/local.toml", "--target", "ssh:ann"], "'ssh:ann' is not built as ssh:user@host"),
+        (["plan", "suites/local.toml", "--target", "ssh:ann"], "'ssh:ann' must have the form ssh:user@host"),
         (["run", "--resume", "no-such-night"], "there is no night 'no-such-night'"),
         (["sql", "SELECT 1", "--json", "--csv"], "exclude each other"),
         (["sql", "SELECT 1"], "there is no data folder"),
@@ -141,7 +141,7 @@ def test_a_plan_for_a_host_of_ones_own_asks_it_nothing_and_says_what_it_must_hav
     assert done.returncode == 0
     assert "what ssh:ann@gpu.invalid:22 must have; it was not asked" in done.stdout
     assert "price: nothing; the host is held for at most 270 minutes" in done.stdout
-    assert "the night would be refused: there is no SSH key at" in done.stderr
+    assert "the night would be refused: no SSH key found at" in done.stderr
     assert (told["usd_per_hour"], len(told["needs"]), told["doubts"][-1][:26]) == (0.0, 5, "the night would be refused")
     assert not house.data.exists()
 

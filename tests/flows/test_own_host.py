@@ -135,8 +135,8 @@ def test_a_night_killed_with_9_holds_the_host_until_it_is_reaped(house: NightFix
 @pytest.mark.parametrize(
     ("target", "said"),
     [
-        ("ssh:root", "is not built as ssh:user@host"),
-        ("ssh:root@127.0.0.8:22", "none is taken on first sight: see it with `ssh-keyscan"),
+        ("ssh:root", "must have the form ssh:user@host"),
+        ("ssh:root@127.0.0.8:22", "print it with `ssh-keyscan"),
     ],
 )
 def test_a_host_that_cannot_be_trusted_is_said_before_anything_starts(

@@ -90,7 +90,7 @@ def test_a_wrong_token_is_said_in_a_sentence_and_is_not_shown(shell: Shell, toke
     done = shell.reap(NIGHTBENCH_DO_TOKEN=token)
 
     assert done.returncode == 3
-    assert "The token is wrong or revoked: make a new one and set NIGHTBENCH_DO_TOKEN" in done.stderr
+    assert "The token is wrong or revoked: create one and set NIGHTBENCH_DO_TOKEN" in done.stderr
     assert "Traceback" not in done.stderr
     assert token.strip() not in (done.stdout + done.stderr) or not token.strip()
 
@@ -109,4 +109,4 @@ def test_without_a_token_a_lease_at_that_cloud_is_not_forgotten(shell: Shell) ->
     done = shell.reap(NIGHTBENCH_DO_TOKEN="")
 
     assert done.returncode == 3
-    assert "01k9x was not given back: nobody here can reach its cloud 'digitalocean'" in done.stderr
+    assert "01k9x was not given back: no token is set for its cloud 'digitalocean'" in done.stderr

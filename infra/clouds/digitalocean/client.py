@@ -1,7 +1,7 @@
-"""One call to DigitalOcean at a time: every failure becomes one of ours, and only what is harmless is repeated.
+"""Calls to DigitalOcean: every failure is raised as one of our errors, and only harmless calls are repeated.
 
-pydo by itself repeats a POST, raises nothing on a 404, and takes `timeout` for something else; so its retries are off,
-and every answer goes through `unwrap`.
+pydo by itself repeats a POST, raises nothing on a 404, and takes `timeout` for something else. Its retries are
+therefore off, and every reply goes through `_unwrap`.
 """
 
 import secrets
@@ -41,7 +41,7 @@ BUSY_WAIT_S = 5.0
 UNAUTHORIZED, FORBIDDEN, NOT_FOUND, UNPROCESSABLE, TOO_MANY, SERVER_ERROR = 401, 403, 404, 422, 429, 500
 NO_CAPACITY = ("not available", "unavailable", "capacity", "sold out", "out of stock")
 OVER_LIMIT = ("limit", "quota")
-# What pydo hands over as a plain answer where it does not raise.
+# Errors that pydo returns as a reply instead of raising them.
 STATUS_OF_ID = {
     "not_found": NOT_FOUND,
     "unauthorized": UNAUTHORIZED,
@@ -57,7 +57,7 @@ STATUS_OF_ID = {
 def make_client(
     token: SecretStr, endpoint: str, ca: Path | None, *, connect_timeout_s: float = 10.0, read_timeout_s: float = 60.0
 ) -> Client:
-    """A pydo client that repeats nothing, waits for no silent server for long, and logs no header."""
+    """A pydo client that repeats nothing, has short timeouts, and logs no header."""
     return Client(
         token.get_secret_value(),
         endpoint=endpoint,
@@ -70,7 +70,7 @@ def make_client(
 
 
 class Calls:
-    """Calls to one account. `what` is the scope that a call needs, which also says what it does: droplet:create."""
+    """Calls to one account. `what` is the scope that a call needs, which also names what it does: droplet:create."""
 
     def __init__(
         self,
@@ -82,25 +82,25 @@ class Calls:
     ) -> None:
         self._cloud = cloud
         self._clock = clock
-        self._patience_s = patience_s  # how long one repeated call may wait for its turn, all waits together
-        self._jitter = jitter  # from 0 to 1, so that many who were turned away do not come back together
+        self._patience_s = patience_s  # the most that one repeated call may wait, all its pauses together
+        self._jitter = jitter  # from 0 to 1, so that many throttled clients do not return together
 
     def once(self, what: str, call: Callable[[], Any], key: str | None = None) -> Any:
-        """Make a call once; what its answer holds under `key`, or None for an answer that should hold nothing."""
+        """Make a call once; returns what its reply holds under `key`, or None for a reply that should be empty."""
         try:
             answer = call()
         except AzureError as error:
             raise self._ours(what, error) from error
         except ValueError as error:
-            raise LostReplyError(f"{self._cloud}: the answer to {what} cannot be read: {error}") from error
+            raise LostReplyError(f"{self._cloud}: the reply to {what} cannot be read: {error}") from error
         return self._unwrap(what, answer, key)
 
     def repeat(self, what: str, call: Callable[[], Any], key: str | None = None) -> Any:
-        """Make a call that may be made again, until it is answered; bounded, with growing pauses.
+        """Make a call that may be repeated, until it has a reply; bounded, with growing pauses.
 
-        Raises CloudError when patience ends, CloudDeniedError and CloudUnknownError at once.
+        Raises CloudError when the time is over, CloudDeniedError and CloudUnknownError at once.
         """
-        waited_s, trouble = 0.0, "it was not asked"
+        waited_s, trouble = 0.0, "the call was not sent"
         for number in range(TRIES_MAX):
             try:
                 return self.once(what, call, key)
@@ -113,54 +113,61 @@ class Calls:
             if number == TRIES_MAX - 1 or waited_s > self._patience_s:
                 break
             self._clock.sleep(wait_s)
-        raise CloudError(f"{self._cloud} does not answer {what} ({trouble}): try later")
+        raise CloudError(f"{self._cloud} does not answer {what} ({trouble}): try again later")
 
     def pages(self, what: str, call: Callable[[int], Any], key: str) -> list[dict[str, Any]]:
-        """Everything a list holds, page after page; `call` takes the number of a page, from 1."""
+        """Every row of a list, page after page; `call` takes the number of a page, from 1."""
         rows: list[dict[str, Any]] = []
         page = 1
         has_next = True
         while has_next:
             answers: list[Any] = []
-            rows += self.repeat(what, partial(_kept, call, page, answers), key)
+            rows += self.repeat(what, partial(_collect, call, page, answers), key)
             has_next = bool(((answers[-1].get("links") or {}).get("pages") or {}).get("next"))
             page += 1
         return rows
 
     def _unwrap(self, what: str, answer: Any, key: str | None) -> Any:
-        """The part of an answer that was asked for; pydo returns some errors as if they were answers."""
+        """The requested part of a reply; pydo returns some errors as if they were replies."""
         if isinstance(answer, dict) and key is not None and key in answer:
             return answer[key]
         if isinstance(answer, dict) and "id" in answer and "message" in answer:
             raise self._refusal(what, STATUS_OF_ID.get(answer["id"], 400), answer, {})
         if key is None and not answer:
             return None
-        raise LostReplyError(f"{self._cloud}: the answer to {what} does not hold {key or 'what it should'}")
+        raise LostReplyError(f"{self._cloud}: the reply to {what} does not have the expected {key or 'empty body'}")
 
     def _ours(self, what: str, error: AzureError) -> CloudError:
-        """A foreign failure in our words: first of all, whether the call may have had its effect."""
+        """A failure of the library as one of our errors, by whether the call may have had its effect."""
         if isinstance(error, ServiceRequestError):
             return self._never_sent(what, str(error))
         if isinstance(error, HttpResponseError) and not isinstance(error, DecodeError) and error.response is not None:
             status = UNAUTHORIZED if isinstance(error, ClientAuthenticationError) else int(error.status_code or 0)
-            response: Any = error.response  # typed as what it is not
+            response: Any = error.response  # its annotation is wrong
             return self._refusal(what, status, _body(response), dict(response.headers))
-        return LostReplyError(f"{self._cloud}: the answer to {what} was lost ({type(error).__name__})")
+        return LostReplyError(f"{self._cloud}: the reply to {what} was lost ({type(error).__name__})")
 
     def _never_sent(self, what: str, said: str) -> CloudError:
         if "CERTIFICATE_VERIFY_FAILED" in said:
-            return CloudRefusedError(f"{self._cloud}: its certificate is not trusted: check the endpoint and the CA")
+            return CloudRefusedError(
+                f"{self._cloud}: its certificate is not trusted: check NIGHTBENCH_DO_ENDPOINT and NIGHTBENCH_DO_CA"
+            )
         if "non-TLS" in said:
-            return CloudRefusedError(f"{self._cloud}: its endpoint must begin with https://, or the token would leak")
+            return CloudRefusedError(
+                f"{self._cloud}: NIGHTBENCH_DO_ENDPOINT must begin with https://, since the token is sent to it"
+            )
         return NotAskedError(f"{self._cloud} cannot be reached for {what} ({said[:200]})")
 
     def _refusal(self, what: str, status: int, body: dict[str, Any], headers: dict[str, str]) -> CloudError:
-        """What a status other than success means."""
+        """The error for a status other than success."""
         said = f"{self._cloud} answers {what} with {status}: {body.get('message', 'no reason given')}"
         if status == UNAUTHORIZED:
-            return CloudDeniedError(f"{said} The token is wrong or revoked: make a new one and set NIGHTBENCH_DO_TOKEN")
+            return CloudDeniedError(f"{said} The token is wrong or revoked: create one and set NIGHTBENCH_DO_TOKEN")
         if status == FORBIDDEN:
-            return CloudDeniedError(f"{said} The token lacks the scope {what}: make one that has it", is_scope=True)
+            return CloudDeniedError(
+                f"{said} The token lacks the scope {what}: create one that has it and set NIGHTBENCH_DO_TOKEN",
+                is_scope=True,
+            )
         if status == NOT_FOUND:
             return CloudUnknownError(said)
         if status == TOO_MANY:
@@ -170,7 +177,7 @@ class Calls:
         return _classified(said, body)
 
     def _turn_in_s(self, headers: dict[str, str]) -> float:
-        """When to come back: as the cloud says, else when the oldest of our calls is forgotten."""
+        """How long to wait: as the cloud states, else until the oldest of our calls no longer counts."""
         if _is_number(headers.get("retry-after")):
             return max(1.0, float(headers["retry-after"]))
         if _is_number(headers.get("ratelimit-reset")):
@@ -179,12 +186,12 @@ class Calls:
 
 
 def page_of(number: int) -> dict[str, int]:
-    """What to ask a list for its page of this number, from 1."""
+    """The query for a list's page of this number, from 1."""
     return {"per_page": PER_PAGE, "page": number}
 
 
 def _classified(said: str, body: dict[str, Any]) -> CloudError:
-    """One status stands for many reasons, told apart by their words; words nobody knows are taken for final."""
+    """The error for a status with many reasons, which only its message tells apart; an unknown one is final."""
     words = said.lower()
     if "pending event" in words or "in progress" in words:
         return NotAskedError(said, BUSY_WAIT_S)
@@ -192,13 +199,13 @@ def _classified(said: str, body: dict[str, Any]) -> CloudError:
     if any(phrase in words for phrase in NO_CAPACITY):
         return NoCapacityError(said, tuple(attributes.get("available_regions") or ()))
     if any(phrase in words for phrase in OVER_LIMIT):
-        advice = "give back what runs (nightbench leases), or ask the cloud for a higher limit"
-        return CloudLimitError(f"{said}: {advice}; GPU machines have one of their own, 0 for a new account")
+        advice = "release running machines (nightbench leases lists them), or ask the cloud for a higher limit"
+        return CloudLimitError(f"{said}: {advice}; GPU machines have their own limit, 0 for a new account")
     return CloudRefusedError(said)
 
 
-def _kept(call: Callable[[int], Any], page: int, answers: list[Any]) -> Any:
-    """A page's whole answer, kept aside because its rows do not say whether there are more."""
+def _collect(call: Callable[[int], Any], page: int, answers: list[Any]) -> Any:
+    """A page's reply, also appended to `answers`: its rows alone do not show whether there is another page."""
     answers.append(call(page))
     return answers[-1]
 

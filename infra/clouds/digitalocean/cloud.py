@@ -1,7 +1,7 @@
-"""DigitalOcean, and every cloud that speaks its API: droplets by pydo, found again in the union of all its views.
+"""DigitalOcean, and every cloud with its API: droplets by pydo, found again in the union of all its lists.
 
-The plain list hides machines with a GPU, the one by tag lags behind, and tags themselves are applied late: so a machine
-is looked for in each, by its name.
+The plain list hides machines with a GPU, the list by tag lags, and tags are applied late. A machine is therefore
+searched by its name in each list.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -33,17 +33,17 @@ REGISTER_TRIES = 3
 
 @dataclass(frozen=True)
 class AccountSetup:
-    """What we call an account, and how it differs from others."""
+    """An account's name and the settings in which it differs from others."""
 
     name: str = "digitalocean"
     prefix: str = PREFIX
     settle_s: float = 120.0
-    image: str = "gpu-amd-base"  # what a machine boots where the suite does not say
+    image: str = "gpu-amd-base"  # boots where the suite names no image
     priced_sizes: Mapping[str, PricedSize] = field(default_factory=dict)  # sizes that no list shows
 
 
 class DigitalOcean(ImageCalls, VolumeCalls):
-    """One account's machines; `first_boot` makes a machine's user_data from its name and keys."""
+    """One account's machines; `first_boot` builds a machine's user_data from its name and keys."""
 
     is_shared = True
 
@@ -59,13 +59,13 @@ class DigitalOcean(ImageCalls, VolumeCalls):
         self.prefix = account.prefix
         self.settle_s = account.settle_s
         self._account = account
-        self._client: Any = client  # what pydo's own annotations say of ids and pages is not so
+        self._client: Any = client  # pydo's annotations of ids and pages are wrong
         self._calls = calls
         self._keys = keys
         self._first_boot = first_boot
 
     def offers(self) -> list[Offer]:
-        """Every size in every region that has it, at the price it has now."""
+        """Every size in every region that has it, at its current price."""
         sizes = self._calls.pages("sizes:read", lambda page: self._client.sizes.list(**page_of(page)), "sizes")
         return offers_of(sizes, self._account.priced_sizes)
 
@@ -75,7 +75,7 @@ class DigitalOcean(ImageCalls, VolumeCalls):
         return [row["slug"] for row in rows]
 
     def rent(self, order: MachineOrder) -> CloudMachine:
-        """One POST, after the lease's key is known to the account; nothing is asked twice."""
+        """Send one POST, after the lease's key is registered; nothing is sent twice."""
         keys = keys_of(self._keys, order.name.lease_id)
         self._register(str(order.name), keys)
         image = order.image or self._account.image
@@ -88,7 +88,7 @@ class DigitalOcean(ImageCalls, VolumeCalls):
             "tags": list(order.name.tags),
             "user_data": self._first_boot(order.name, keys),
             "monitoring": True,
-            "with_droplet_agent": False,  # the console's agent would be one more that may log in
+            "with_droplet_agent": False,  # the console's agent could log in too
             "ipv6": False,
             "backups": False,
         }
@@ -96,10 +96,10 @@ class DigitalOcean(ImageCalls, VolumeCalls):
         try:
             return machine_of(droplet)
         except (AttributeError, KeyError, TypeError) as error:
-            raise LostReplyError(f"{self.name}: the answer to droplet:create shows no droplet") from error
+            raise LostReplyError(f"{self.name}: the reply to droplet:create has no droplet") from error
 
     def _register(self, name: str, keys: LeaseKeys) -> None:
-        """Let the account know the lease's key; one that it knows already is fine, whoever's answer was lost."""
+        """Register the lease's key with the account; one that is registered already is no error."""
         mark = fingerprint(keys.client_public)
         body = {"name": name, "public_key": keys.client_public}
         trouble = ""
@@ -114,7 +114,7 @@ class DigitalOcean(ImageCalls, VolumeCalls):
                     raise
             else:
                 return
-        raise NotAskedError(f"{self.name} did not take the lease's ssh key ({trouble})")
+        raise NotAskedError(f"{self.name} did not register the SSH key of {name} ({trouble})")
 
     def _knows_key(self, mark: str) -> bool:
         try:
@@ -124,7 +124,7 @@ class DigitalOcean(ImageCalls, VolumeCalls):
         return True
 
     def find_by_id(self, machine_id: str) -> CloudMachine | None:
-        """A droplet by its id; one whose creation failed is `errored`, though its own status never says so."""
+        """A droplet by its id; one whose creation failed is `errored`, which its own status never shows."""
         try:
             droplet = self._calls.repeat("droplet:read", lambda: self._client.droplets.get(int(machine_id)), "droplet")
         except CloudUnknownError:
@@ -135,7 +135,7 @@ class DigitalOcean(ImageCalls, VolumeCalls):
         return found
 
     def _has_failed(self, machine_id: str) -> bool:
-        """Whether the action that was to create a droplet ended in an error; not being able to say is no."""
+        """Whether the action that creates a droplet ended in an error; False where that is unknown."""
         try:
             actions = self._calls.pages(
                 "droplet:read",
@@ -147,7 +147,7 @@ class DigitalOcean(ImageCalls, VolumeCalls):
         return any(one.get("type") == "create" and one.get("status") == "errored" for one in actions)
 
     def find(self, name: str) -> list[CloudMachine]:
-        """Every droplet of this name in any view; lowest id first."""
+        """Every droplet of this name in any list; lowest id first."""
         lease = MachineName.parse(name, self.prefix)
         tag = None if lease is None else lease.tags[1]
         views: list[dict[str, str]] = [{"name": name, "type": "gpus"}, {"name": name}, {"type": "gpus"}]
@@ -155,7 +155,7 @@ class DigitalOcean(ImageCalls, VolumeCalls):
         found, trouble = self._union(views, lambda one: one.name.lower() == name.lower())
         if trouble is not None and not found:
             raise trouble
-        return found  # seen in one view is seen, whatever the others say
+        return found  # a droplet in one list exists, whatever the others show
 
     def find_ours(self) -> list[CloudMachine]:
         """Every droplet whose name or tags look like ours."""
@@ -168,7 +168,7 @@ class DigitalOcean(ImageCalls, VolumeCalls):
     def _union(
         self, views: Iterable[dict[str, str]], keep: Callable[[CloudMachine], bool]
     ) -> tuple[list[CloudMachine], CloudError | None]:
-        """What any view shows, and what kept us from one; a failing list by tag does not count: names are enough."""
+        """The droplets of every list, and the error of one that failed, except the list by tag: names are enough."""
         found: list[CloudMachine] = []
         trouble: CloudError | None = None
         for view in views:
@@ -185,16 +185,16 @@ class DigitalOcean(ImageCalls, VolumeCalls):
                                  "droplets")  # fmt: skip
 
     def release(self, machine_id: str) -> None:
-        """One plain DELETE: the one that takes associated resources along would take golden snapshots too."""
+        """Send one plain DELETE: the one with associated resources would delete golden images too."""
         if not machine_id.isdecimal():
-            return  # no droplet was ever called so
+            return  # no droplet has such an id
         try:
             self._calls.repeat("droplet:delete", lambda: self._client.droplets.destroy(int(machine_id)))
         except CloudUnknownError:
             return
 
     def leftovers(self) -> list[Leftover]:
-        """Keys, volumes and snapshots; where the token may not list a sort, it cannot have made one either."""
+        """Keys, volumes and snapshots; what the token may not list, it cannot have created either."""
         sorts: dict[LeftoverSort, tuple[str, Callable[[int], Any], str]] = {
             "key": ("ssh_key:read", lambda page: self._client.ssh_keys.list(**page_of(page)), "ssh_keys"),
             "volume": ("block_storage:read", lambda page: self._client.volumes.list(**page_of(page)), "volumes"),
@@ -212,7 +212,7 @@ class DigitalOcean(ImageCalls, VolumeCalls):
         return [one for one in found if is_alike(one.name, (), self.prefix)]
 
     def remove(self, leftover: Leftover) -> None:
-        """One DELETE, of what is named."""
+        """Send one DELETE."""
         ids = leftover.leftover_id
         calls: dict[LeftoverSort, tuple[str, Callable[[], Any]]] = {
             "key": ("ssh_key:delete", lambda: self._client.ssh_keys.delete(ids)),

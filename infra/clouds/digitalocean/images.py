@@ -12,18 +12,18 @@ ACTION_STATES: dict[str, ActionState] = {"in-progress": "running", "completed": 
 
 
 class ImageCalls:
-    """The part of an account that makes images and keeps them."""
+    """The part of an account that creates and keeps images."""
 
     _client: Any
     _calls: Calls
     prefix: str
 
     def snapshot(self, machine_id: str, name: str) -> None:
-        """One POST; whether a lost one had its effect is for the caller to find out by the snapshot's name."""
+        """Send one POST; after a lost reply the caller searches for the snapshot by its name."""
         self._act(machine_id, {"type": "snapshot", "name": name})
 
     def switch_off(self, machine_id: str, how: SwitchOff) -> None:
-        """One POST; asking for what is so already does no harm."""
+        """Send one POST; repeating it does no harm."""
         self._act(machine_id, {"type": how})
 
     def _act(self, machine_id: str, body: dict[str, str]) -> None:
@@ -32,21 +32,21 @@ class ImageCalls:
         )
 
     def image_state(self, machine_id: str) -> ActionState:
-        """How the newest making of an image of this machine stands."""
+        """The state of the newest snapshot action of this machine."""
         actions = self._calls.pages(
             "droplet:read", lambda page: self._client.droplet_actions.list(int(machine_id), **page_of(page)), "actions"
         )
         return _newest([one for one in actions if one.get("type") == "snapshot"])
 
     def rename(self, snapshot: Snapshot, name: str) -> None:
-        """Give a snapshot another name; repeating changes nothing."""
+        """Rename a snapshot; repeating changes nothing."""
         body = {"name": name}
         self._calls.repeat(
             "image:update", lambda: self._client.images.update(int(snapshot.snapshot_id), body=body), "image"
         )
 
     def snapshots(self) -> list[Snapshot]:
-        """Every droplet snapshot whose name begins as ours do, oldest first."""
+        """Every droplet snapshot whose name has our prefix, oldest first."""
         rows = self._calls.pages(
             "snapshot:read",
             lambda page: self._client.snapshots.list(resource_type="droplet", **page_of(page)),
@@ -56,7 +56,7 @@ class ImageCalls:
         return sorted(found, key=lambda one: (one.created_at is not None, one.created_at, one.snapshot_id))
 
     def transfer(self, snapshot: Snapshot, region: str) -> None:
-        """One POST; the image is in the region when `snapshots` says so."""
+        """Send one POST; the image is in the region once `snapshots` lists the region."""
         body = {"type": "transfer", "region": region}
         self._calls.once(
             "image:update",
@@ -65,8 +65,8 @@ class ImageCalls:
         )
 
     def transfer_state(self, snapshot: Snapshot, region: str) -> ActionState:
-        """How the newest transfer of this image to a region stands."""
-        # pydo cannot ask this list for another page; the newest come first.
+        """The state of the newest transfer of this image to a region."""
+        # pydo cannot request another page of this list; the newest come first.
         actions = self._calls.repeat(
             "image:read", lambda: self._client.image_actions.list(int(snapshot.snapshot_id)), "actions"
         )
@@ -74,7 +74,7 @@ class ImageCalls:
 
 
 def _shown(answer: Any) -> Any:
-    """An answer with its action under `action`: the API's description shows it bare, other clients find it so."""
+    """A reply with its action under `action`: the API's description shows it bare, and other clients receive it so."""
     is_bare = isinstance(answer, dict) and "status" in answer and "action" not in answer
     return {"action": answer} if is_bare else answer
 

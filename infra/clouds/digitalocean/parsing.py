@@ -1,4 +1,4 @@
-"""DigitalOcean's words for sizes, droplets and snapshots, read as ours. Pure; what is missing is None."""
+"""Parses DigitalOcean's sizes, droplets and snapshots. Pure; what is missing is None."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -13,7 +13,7 @@ STATUS: dict[str, Status] = {"new": "new", "active": "active", "off": "off", "ar
 
 
 def offers_of(sizes: Iterable[Mapping[str, Any]], priced_sizes: Mapping[str, PricedSize]) -> list[Offer]:
-    """An offer for each size and region, cheapest first; a size without a region is one that cannot be had now."""
+    """An offer for each size and region, cheapest first; a size without a region is not available now."""
     found = [
         Offer(size["slug"], size["price_hourly"], region, size["slug"].endswith(SPOT_ENDING), is_available=True)
         if region and size["available"]
@@ -53,26 +53,26 @@ def snapshot_of(row: Mapping[str, Any]) -> Snapshot:
 
 
 def leftover_of(sort: LeftoverSort, row: Mapping[str, Any], prefix: str) -> Leftover:
-    """A key, a volume or a snapshot, as its list shows it."""
+    """A key, a volume or a snapshot from its list."""
     used_at = last_used(tuple(row.get("tags") or ()), prefix) or _moment(row.get("created_at"))
     return Leftover(
         sort,
         str(row["id"]),
         str(row["name"]),
         row.get("size_gigabytes"),
-        is_held=bool(row.get("droplet_ids")),
+        is_attached=bool(row.get("droplet_ids")),
         used_at=used_at,
     )
 
 
 def by_id(machines: Iterable[CloudMachine]) -> list[CloudMachine]:
-    """Each machine once, lowest id first; of two views, the one that says more."""
-    said_most: dict[str, CloudMachine] = {}
+    """Each machine once, lowest id first; of two rows, the one with more tags."""
+    most_tags: dict[str, CloudMachine] = {}
     for machine in machines:
-        known = said_most.get(machine.machine_id)
+        known = most_tags.get(machine.machine_id)
         if known is None or len(machine.tags) > len(known.tags):
-            said_most[machine.machine_id] = machine
-    return sorted(said_most.values(), key=lambda machine: int(machine.machine_id))
+            most_tags[machine.machine_id] = machine
+    return sorted(most_tags.values(), key=lambda machine: int(machine.machine_id))
 
 
 def _public_address(droplet: Mapping[str, Any]) -> str | None:

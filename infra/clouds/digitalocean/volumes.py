@@ -9,21 +9,21 @@ from infra.clouds.volume_cloud import Volume
 
 
 class VolumeCalls:
-    """The part of an account that keeps volumes; nothing here is asked twice but lists."""
+    """The part of an account that keeps volumes; only lists are requested twice."""
 
     _client: Any
     _calls: Calls
     prefix: str
 
     def volumes(self) -> list[Volume]:
-        """Every volume whose name begins as ours do."""
+        """Every volume whose name has our prefix."""
         rows = self._calls.pages(
             "block_storage:read", lambda page: self._client.volumes.list(**page_of(page)), "volumes"
         )
         return [volume_of(row) for row in rows if is_alike(str(row["name"]), (), self.prefix)]
 
     def make_volume(self, name: VolumeName, size_gib: int) -> Volume:
-        """One POST; the filesystem is made there, so that no machine ever formats a disk with a model on it."""
+        """Send one POST; the cloud makes the filesystem, so that no machine ever formats a disk with a model on it."""
         body = {
             "name": str(name),
             "region": name.region,
@@ -35,23 +35,23 @@ class VolumeCalls:
         return volume_of(row)
 
     def holder(self, volume_id: str) -> str | None:
-        """The droplet that has a volume now."""
+        """The droplet that a volume is attached to."""
         row = self._calls.once("block_storage:read", lambda: self._client.volumes.get(volume_id), "volume")
         return volume_of(row).machine_id
 
     def attach(self, volume: Volume, machine_id: str, tag: str) -> None:
-        """One POST; the tag is made where it is not there yet."""
+        """Send one POST; a missing tag is created."""
         self._act_on(volume, {"type": "attach", "droplet_id": int(machine_id), "tags": [tag]})
 
     def detach(self, volume: Volume, machine_id: str) -> None:
-        """One POST."""
+        """Send one POST."""
         self._act_on(volume, {"type": "detach", "droplet_id": int(machine_id)})
 
     def _act_on(self, volume: Volume, body: dict[str, Any]) -> None:
-        asked = {**body, "region": volume.region}
+        request = {**body, "region": volume.region}
         self._calls.once(
             "block_storage_action:create",
-            lambda: self._client.volume_actions.post_by_id(volume.volume_id, body=asked),
+            lambda: self._client.volume_actions.post_by_id(volume.volume_id, body=request),
             "action",
         )
 

@@ -228,7 +228,7 @@ def test_a_machine_that_is_still_there_is_not_called_released(tmp_path: Path, le
     cloud = StubbornCloud(tmp_path / "machines")
     lease = lease_on(cloud, ledger)
 
-    with pytest.raises(LeaseError, match="still there after its release"):
+    with pytest.raises(LeaseError, match="still exists after its release"):
         release_lease(cloud, ledger, SteppingClock(), lease.lease_id)
 
     assert [open_lease.state for open_lease in ledger.open_leases()] == ["releasing"]

@@ -114,8 +114,8 @@ def test_a_host_that_is_away_and_a_host_that_is_another_are_told_apart(sshd: Ssh
 
 
 @pytest.mark.parametrize("target", ["ssh:", "ssh:host", "ssh:me@", "ssh:me@host:0", "ssh:me@host:99999", "ssh:me@h:x"])
-def test_a_target_that_is_built_otherwise_is_said(target: str) -> None:
-    with pytest.raises(UsageError, match="is not built as ssh:user@host"):
+def test_a_target_of_another_form_is_refused(target: str) -> None:
+    with pytest.raises(UsageError, match="must have the form ssh:user@host"):
         parse_target(target)
 
 
@@ -140,11 +140,11 @@ def test_the_host_key_is_read_from_known_hosts(tmp_path: Path, is_hashed: bool) 
     assert (access.host_public_key, str(access)) == (key, "me@gpu1:2222")
 
 
-def test_a_host_nobody_knows_is_refused_with_what_to_do(tmp_path: Path) -> None:
+def test_a_host_with_an_unknown_key_is_refused_with_the_next_step(tmp_path: Path) -> None:
     make_key(tmp_path / "client")
     (tmp_path / "known_hosts").write_text(f"gpu1 {make_key(tmp_path / 'host')}\n")
 
-    with pytest.raises(UsageError, match=r"none is taken on first sight: see it with `ssh-keyscan -p 2222 .* gpu1`"):
+    with pytest.raises(UsageError, match=r"print it with `ssh-keyscan -p 2222 .* gpu1`"):
         read_access("ssh:me@gpu1:2222", tmp_path / "client", tmp_path / "known_hosts")
 
 

@@ -135,7 +135,7 @@ def test_a_volume_that_another_machine_has_stays_there(rig: Rig, lease: Lease) -
     presign(rig, lease)
     other = rig.take(night="beside")
 
-    with pytest.raises(LeaseError, match=f"is attached to machine {lease.machine_id}, and it can be to one only"):
+    with pytest.raises(LeaseError, match=f"is already attached to another machine, {lease.machine_id}"):
         presign(rig, other)
 
     assert holders(rig) == [lease.machine_id]

@@ -58,10 +58,10 @@ def test_offers_are_sorted_by_price_and_spot_ones_say_so(rig: Rig) -> None:
     assert {one.kind.endswith("-spot") for one in offers if one.is_spot} == {True}
 
 
-def test_a_size_that_is_told_is_an_offer_at_its_told_price(rig: Rig) -> None:
-    told = {"gpu-mi325x1-256gb-contracted": PricedSize(usd_per_hour=2.1, regions=("tor1",))}
+def test_a_size_from_the_settings_is_an_offer_at_its_price(rig: Rig) -> None:
+    priced = {"gpu-mi325x1-256gb-contracted": PricedSize(usd_per_hour=2.1, regions=("tor1",))}
 
-    found = [one for one in rig.cloud_with(told=told).offers() if one.kind in told]
+    found = [one for one in rig.cloud_with(priced_sizes=priced).offers() if one.kind in priced]
 
     assert [(one.usd_per_hour, one.region, one.is_available) for one in found] == [(2.1, "tor1", True)]
 
@@ -248,7 +248,7 @@ def test_a_machine_deletes_itself_with_a_token_that_can_do_nothing_else(rig: Rig
     killer.kill()
     killer.wait()
 
-    assert "asked for this machine to be deleted: [204]" in lines[1]
+    assert "requested the deletion of this machine: [204]" in lines[1]
     assert (rig.billing(), len(rig.emulator.living())) == ([], foreign)
 
 
