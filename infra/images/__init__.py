@@ -1,1 +1,1 @@
-"""Golden images: a machine with the software on it, kept as a snapshot."""
+"""Golden images: snapshots of a machine's disk with the software installed."""

@@ -1,7 +1,7 @@
-"""Golden images: software on a disk, made once, found again by the hash of what is in it, and swept when it is old.
+"""Golden images: a disk with the software, created once, found by the hash of its content, and deleted when it is old.
 
-Making one takes about a minute for each gigabyte. A lost answer is resolved by looking at the machine's own actions.
-An image that is not whole when patience ends keeps its short-lived name: the reaper removes it whenever it appears.
+Creating one takes about a minute for each gigabyte. A lost reply is resolved by the machine's list of actions. An image
+that is not complete in time keeps its raw name, which expires: the reaper deletes it whenever it appears.
 """
 
 from datetime import datetime, timedelta
@@ -15,11 +15,11 @@ from infra.reporting import Say, silent
 
 LOOK_EVERY_S = 30.0
 LIFETIME = timedelta(days=30)
-KEPT = 3  # the newest, whatever is in them
+KEPT = 3  # the newest, whatever their content
 
 
 def find_image(cloud: Cloud, clock: Clock, content: str) -> Snapshot | None:
-    """The image of this content that lives longest; None where there is none, or none that was seen to be whole."""
+    """The complete image of this content that expires last; None where there is none."""
     named = [(ImageName.parse(snapshot.name, cloud.prefix), snapshot) for snapshot in cloud.snapshots()]
     fitting = [
         (name.expires_at, snapshot)
@@ -33,9 +33,9 @@ def find_image(cloud: Cloud, clock: Clock, content: str) -> Snapshot | None:
 def make_image(
     cloud: ImageCloud, clock: Clock, machine_id: str, content: str, *, patience_s: float, say: Say = silent
 ) -> Snapshot:
-    """The image of this content: the one there is, or a new one of this machine.
+    """The image of this content: an existing one, or a new one of this machine.
 
-    Raises LeaseError where it failed or did not come to an end in time; the machine can be given back all the same.
+    Raises LeaseError where it failed or was not complete in time; the machine can be released all the same.
     """
     known = find_image(cloud, clock, content)
     if known is not None:
@@ -43,7 +43,7 @@ def make_image(
     until = clock.now() + timedelta(seconds=patience_s)
     raw = ImageName(content, until + timedelta(hours=1), cloud.prefix, is_whole=False)
     _begin(cloud, clock, machine_id, str(raw), until)
-    say(f"making image {raw} of machine {machine_id}")
+    say(f"creating image {raw} of machine {machine_id}")
     made = poll(clock, LOOK_EVERY_S, lambda: _made(cloud, machine_id, str(raw)), seconds_until(until, clock))
     if made is None:
         raise LeaseError(
@@ -56,7 +56,7 @@ def make_image(
 
 
 def _begin(cloud: ImageCloud, clock: Clock, machine_id: str, name: str, until: datetime) -> None:
-    """Ask for the image until the machine's actions show that it is being made; never while they do."""
+    """Request the image until the machine's actions show it; never again once they do."""
     while True:
         try:
             return cloud.snapshot(machine_id, name)
@@ -64,25 +64,27 @@ def _begin(cloud: ImageCloud, clock: Clock, machine_id: str, name: str, until: d
             trouble = error
         clock.sleep(LOOK_EVERY_S)
         if clock.now() >= until:
-            raise CloudError(f"image {name} could not be begun ({trouble}): run nightbench prepare again")
+            raise CloudError(f"image {name} could not be started ({trouble}): run nightbench prepare again")
         if cloud.image_state(machine_id) in ("running", "done"):
             return None
 
 
 def _made(cloud: ImageCloud, machine_id: str, name: str) -> Snapshot | None:
-    """The image once it is whole; a cloud that cannot be asked has said nothing."""
+    """The image once it is complete; None before, and where the cloud does not answer."""
     try:
         state = cloud.image_state(machine_id)
         found = [snapshot for snapshot in cloud.snapshots() if snapshot.name == name]
     except CloudError:
         return None
     if state == "failed":
-        raise LeaseError(f"the cloud failed to make image {name} of machine {machine_id}: run nightbench prepare again")
+        raise LeaseError(
+            f"the cloud failed to create image {name} of machine {machine_id}: run nightbench prepare again"
+        )
     return found[0] if found and state == "done" else None
 
 
 def sweep_images(cloud: Cloud, *, kept: int = KEPT) -> list[str]:
-    """Remove all but the newest images, whatever is in them; return the names of those that went."""
+    """Delete all but the newest images, whatever their content; return the names of the deleted ones."""
     whole = [one for one in cloud.snapshots() if (name := ImageName.parse(one.name, cloud.prefix)) and name.is_whole]
     old = whole[:-kept] if kept else whole
     for snapshot in old:

@@ -1,7 +1,7 @@
-"""A golden image in more than one region: copied there beforehand, so that a night boots it wherever there is capacity.
+"""Copy a golden image to more regions beforehand, so that a night boots it in any region that has capacity.
 
-No machine is rented while images travel, and no night waits for one: where an image has not arrived, nights install the
-software as before.
+No machine is rented during a transfer, and no night waits for one: in a region without the image, a night installs the
+software itself.
 """
 
 from collections.abc import Iterable
@@ -18,9 +18,9 @@ from infra.reporting import Say
 def replicate_image(
     cloud: ImageCloud, clock: Clock, image: Snapshot, regions: Iterable[str], *, patience_s: float, say: Say
 ) -> Snapshot:
-    """Transfer an image to every one of these regions; the image with those that it has reached when patience ends.
+    """Transfer an image to each of these regions; returns it with the regions that it has when the time is over.
 
-    A transfer that fails is said aloud, and what it left under the image's name is removed.
+    A transfer that fails is reported, and what it left under the image's name is deleted.
     """
     until = clock.now() + timedelta(seconds=patience_s)
     wanted = [region for region in dict.fromkeys(regions) if region not in image.regions]
@@ -32,7 +32,7 @@ def replicate_image(
         under_way -= set(image.regions)
         failed = {region for region in under_way if _state(cloud, image, region) == "failed"}
         for region in sorted(failed):
-            say(f"the cloud failed to transfer image {image.name} to {region}; nights there install the software")
+            say(f"the cloud failed to transfer image {image.name} to {region}: nights there install the software")
             _remove_copies(cloud, image, say)
         under_way -= failed
         return not under_way
@@ -40,7 +40,8 @@ def replicate_image(
     if under_way:
         poll(clock, LOOK_EVERY_S, is_done, seconds_until(until, clock))
     for region in sorted(under_way):
-        say(f"image {image.name} was not in {region} after {patience_s / 60:.0f} minutes; nobody waits for it any more")
+        say(f"image {image.name} was not in {region} after {patience_s / 60:.0f} minutes: nights there install the "
+            "software until it is")  # fmt: skip
     return image
 
 
@@ -56,7 +57,7 @@ def _is_begun(cloud: ImageCloud, clock: Clock, image: Snapshot, region: str, unt
 
 
 def _begin(cloud: ImageCloud, clock: Clock, image: Snapshot, region: str, until: datetime) -> None:
-    """Ask for a transfer until the image's actions show it, and never while they do."""
+    """Request a transfer until the image's actions show it; never again once they do."""
     if _state(cloud, image, region) == "running":
         return None
     while True:
@@ -71,21 +72,21 @@ def _begin(cloud: ImageCloud, clock: Clock, image: Snapshot, region: str, until:
 
 
 def _state(cloud: ImageCloud, image: Snapshot, region: str) -> ActionState:
-    """How the newest transfer stands; a cloud that cannot be asked has said nothing."""
+    """The state of the newest transfer; "none" where the cloud does not answer."""
     return answer_or(lambda: cloud.transfer_state(image, region), "none")
 
 
 def _as_it_is(cloud: ImageCloud, image: Snapshot) -> Snapshot:
-    """The image as the cloud shows it now, or as it was seen last."""
+    """The image as the cloud lists it now, or as it was listed last."""
     seen: list[Snapshot] = answer_or(cloud.snapshots, [])
     return next((one for one in seen if one.snapshot_id == image.snapshot_id), image)
 
 
 def _remove_copies(cloud: ImageCloud, image: Snapshot, say: Say) -> None:
-    """Remove what bears the image's name and is not it: a night might boot it."""
+    """Delete other images of this name: a night might boot one."""
     try:
         copies = [one for one in cloud.snapshots() if one.name == image.name and one.snapshot_id != image.snapshot_id]
         for copy in copies:
             cloud.remove(Leftover("snapshot", copy.snapshot_id, copy.name))
     except CloudError as error:
-        say(f"what a failed transfer left of image {image.name} is not removed: {error}")
+        say(f"the incomplete copy of image {image.name} that a failed transfer left could not be deleted: {error}")

@@ -1,4 +1,4 @@
-"""The ledger's file. Several books have their tables in it; each opens it in this one way, for one transaction."""
+"""Transactions on the ledger's file, which holds the tables of leases, stages and volumes."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -12,12 +12,12 @@ from bench.errors import LedgerError
 def transaction(path: Path, refused: str) -> Iterator[sqlite3.Connection]:
     """A transaction that is on disk when the block ends.
 
-    Raises LedgerError where the file cannot be used; `refused` says what is then not done.
+    Raises LedgerError where the file cannot be used; `refused` states what is then not done.
     """
     try:
         connection = sqlite3.connect(path, timeout=30)
         connection.row_factory = sqlite3.Row
-        connection.execute("PRAGMA synchronous = EXTRA")  # the folder too is synced before a write returns
+        connection.execute("PRAGMA synchronous = EXTRA")  # syncs the folder too before a write returns
         try:
             with connection:
                 yield connection
@@ -30,6 +30,6 @@ def transaction(path: Path, refused: str) -> Iterator[sqlite3.Connection]:
 def unusable(path: Path, error: Exception, refused: str) -> LedgerError:
     """The error of a ledger that cannot be used, with what to do next."""
     return LedgerError(
-        f"the ledger {path} cannot be used ({error}); {refused}: free some space, make the folder writable, or point "
-        "--data at another disk"
+        f"the ledger {path} cannot be used ({error}); {refused}: free some disk space, make the folder writable, or "
+        "choose another folder with --data"
     )

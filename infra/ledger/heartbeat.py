@@ -1,4 +1,4 @@
-"""A night's heartbeat: says in the ledger that it is alive, for reapers on other hosts, who cannot see its process."""
+"""A night's heartbeat in the ledger, which shows reapers on other hosts that its process is running."""
 
 import threading
 from collections.abc import Iterator
@@ -12,18 +12,18 @@ EVERY_S = 60.0
 
 @contextmanager
 def keep_heartbeat(ledger: Ledger, lease_id: str, every_s: float = EVERY_S) -> Iterator[None]:
-    """Keep a lease's heart keep_heartbeat from a thread of its own; a ledger that is busy for once is tried again."""
+    """Record a lease's heartbeat from a thread during the block; a failed write is repeated with the next one."""
     is_over = threading.Event()
 
-    def beat() -> None:
+    def record() -> None:
         while not is_over.wait(every_s):
             with suppress(LedgerError):
                 ledger.record_heartbeat(lease_id)
 
-    heart = threading.Thread(target=beat, name=f"heart of {lease_id}", daemon=True)
-    heart.start()
+    thread = threading.Thread(target=record, name=f"heartbeat of {lease_id}", daemon=True)
+    thread.start()
     try:
         yield
     finally:
         is_over.set()
-        heart.join()
+        thread.join()

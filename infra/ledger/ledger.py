@@ -1,4 +1,4 @@
-"""What we meant to rent, what we rent, what we gave back: one SQLite file, written and synced before each call."""
+"""The ledger of leases: what we are about to rent, have rented and have released, written before each call."""
 
 import os
 import socket
@@ -17,14 +17,14 @@ from infra.ledger.database import transaction, unusable
 from infra.ledger.schema import BEGIN_ATTEMPT, HOLD_ATTEMPT, HOLD_LEASE, INTEND, bring_up_to_date, values_of
 
 State = Literal["intended", "held", "releasing", "released"]
-# A night on another host is alive while its heartbeat is younger than this; it beats every minute or so.
+# A night on another host counts as running while its heartbeat is younger than this; it is recorded every minute.
 HEARTBEAT_MAX_AGE = timedelta(minutes=15)
 REFUSED = "nothing is rented without it"
 
 
 @dataclass(frozen=True)
 class Intent:
-    """What is about to be asked of a cloud."""
+    """A machine that is about to be requested."""
 
     night: str
     cloud: str
@@ -41,7 +41,7 @@ class Intent:
 
 @dataclass(frozen=True)
 class Lease:
-    """One rental. `machine_id` is None until the cloud answered, `address` until it can be reached; times are UTC."""
+    """One lease. `machine_id` is None until the cloud replied, `address` until the machine is active; times are UTC."""
 
     lease_id: str
     night: str
@@ -56,9 +56,9 @@ class Lease:
     state: State
     usd_per_hour: float
     budget_usd: float | None
-    image: str | None  # what it booted: the suite's image, or a golden snapshot's id; None: the cloud's own choice
-    earlier_usd: float  # what the lease's machines before this one have cost
-    owner_host: str | None  # None: written before hosts were kept, so on this one
+    image: str | None  # that it booted: the suite's image, or a golden image's id; None: the cloud's default
+    earlier_usd: float  # the cost of the lease's earlier machines
+    owner_host: str | None  # None: written before hosts were recorded, so on this one
     owner_pid: int
     owner_began_at: float
     heartbeat_at: datetime | None
@@ -68,9 +68,9 @@ class Lease:
     released_at: datetime | None
 
     def is_orphan(self, now: datetime | None = None) -> bool:
-        """Whether the process that took this lease is gone; its pid may belong to somebody else by now.
+        """Whether the process that took this lease has exited; its pid may belong to another process by now.
 
-        Of a process on another host only its heartbeat is known.
+        Of a process on another host only the heartbeat is known.
         """
         if self.owner_host not in (None, socket.gethostname()):
             now = now or WallClock().now()
@@ -81,15 +81,15 @@ class Lease:
             return True
 
     def is_own(self) -> bool:
-        """Whether this very process took it."""
+        """Whether this process took it."""
         return self.owner_pid == os.getpid() and not self.is_orphan()
 
     def is_overdue(self, now: datetime) -> bool:
-        """Whether this lease should have been given back by now."""
+        """Whether this lease has expired."""
         return now > self.expires_at
 
     def usd(self, now: datetime) -> float:
-        """What it has cost until now, or until its release; machines of earlier attempts count."""
+        """Its cost until now, or until its release, with the machines of earlier attempts."""
         if self.rented_at is None:
             return self.earlier_usd
         hours = ((self.released_at or now) - self.rented_at).total_seconds() / 3600
@@ -98,7 +98,7 @@ class Lease:
 
 @dataclass(frozen=True)
 class Attempt:
-    """One try at renting: where, at what price, and what came of it; `outcome` is None while nobody knows."""
+    """One attempt to rent: where, at what price, and its outcome, which is None while it is unknown."""
 
     lease_id: str
     attempt: int
@@ -133,7 +133,7 @@ class Ledger:
 
     @property
     def path(self) -> Path:
-        """The file; other tables of it have books of their own."""
+        """The ledger's file, which also holds the tables of stages and volumes."""
         return self._path
 
     def _open(self) -> AbstractContextManager[sqlite3.Connection]:
@@ -143,7 +143,7 @@ class Ledger:
         return self._clock.now().isoformat()
 
     def intend(self, lease_id: str, intent: Intent) -> None:
-        """Write down that this process is about to ask for a machine; a further attempt replaces what was intended."""
+        """Record that this process is about to request a machine; a further attempt replaces the last one."""
         now = self._now()
         values = {**asdict(intent), "expires_at": intent.expires_at.isoformat(), "lease_id": lease_id, "now": now}
         owner = {"host": socket.gethostname(), "pid": os.getpid(), "began": psutil.Process().create_time()}
@@ -152,23 +152,23 @@ class Ledger:
             connection.execute(BEGIN_ATTEMPT, values)
 
     def hold(self, lease_id: str, machine_id: str, usd_per_hour: float | None = None) -> None:
-        """Write down that the cloud gave us this machine, at this price where it differs from what was offered."""
+        """Record the machine that the cloud created, and its price where it differs from the offer."""
         with self._open() as connection:
             values = {"machine_id": machine_id, "now": self._now(), "usd_per_hour": usd_per_hour, "lease_id": lease_id}
             connection.execute(HOLD_LEASE, values)
             connection.execute(HOLD_ATTEMPT, values)
 
     def set_address(self, lease_id: str, address: str | None) -> None:
-        """Write down that the machine is up, and where."""
+        """Record the address of a machine that is active."""
         with self._open() as connection:
             connection.execute("UPDATE leases SET address = ? WHERE lease_id = ?", (address, lease_id))
 
     def end_attempt(
         self, lease_id: str, outcome: AttemptOutcome, reason: str | None = None, at: datetime | None = None
     ) -> None:
-        """Write down what came of the lease's last attempt.
+        """Record the outcome of the lease's last attempt.
 
-        What its machine has cost until `at`, or until now, stays on the lease's account.
+        The cost of its machine until `at`, or until now, stays part of the lease's cost.
         """
         lease = self.lease(lease_id)
         with self._open() as connection:
@@ -183,19 +183,19 @@ class Ledger:
                 )
 
     def record_heartbeat(self, lease_id: str) -> None:
-        """Say that the night which holds this lease is alive."""
+        """Record that the night which holds this lease is running."""
         with self._open() as connection:
             connection.execute("UPDATE leases SET heartbeat_at = ? WHERE lease_id = ?", (self._now(), lease_id))
 
     def mark_releasing(self, lease_id: str) -> None:
-        """Write down that the machine is being given back; only `release` ends that."""
+        """Record that the machine is being released; only `mark_released` ends this state."""
         with self._open() as connection:
             connection.execute(
                 "UPDATE leases SET state = 'releasing' WHERE lease_id = ? AND state <> 'released'", (lease_id,)
             )
 
     def mark_gone(self, lease_id: str, at: datetime) -> None:
-        """Write down since when the machine costs nothing, though something of the lease may be left to remove."""
+        """Record since when the machine is no longer billed, though keys or volumes may be left to delete."""
         with self._open() as connection:
             connection.execute(
                 "UPDATE leases SET released_at = coalesce(released_at, ?) WHERE lease_id = ?",
@@ -203,7 +203,7 @@ class Ledger:
             )
 
     def mark_released(self, lease_id: str) -> None:
-        """Write down that nothing of the lease is left; the first time counts, repeating changes nothing."""
+        """Record that nothing of the lease is left; the first time counts, repeating changes nothing."""
         with self._open() as connection:
             connection.execute(
                 "UPDATE leases SET state = 'released', released_at = coalesce(released_at, ?) WHERE lease_id = ?",
@@ -211,13 +211,13 @@ class Ledger:
             )
 
     def leases(self) -> list[Lease]:
-        """Every lease there ever was, oldest first."""
+        """Every lease, oldest first."""
         with self._open() as connection:
             rows = connection.execute("SELECT * FROM leases ORDER BY intended_at").fetchall()
         return [Lease(**values_of(row)) for row in rows]
 
     def open_leases(self) -> list[Lease]:
-        """What is not known to be given back."""
+        """Every lease that is not recorded as released."""
         return [lease for lease in self.leases() if lease.state != "released"]
 
     def lease(self, lease_id: str) -> Lease:
@@ -228,7 +228,7 @@ class Ledger:
         return found[0]
 
     def attempts(self, lease_id: str | None = None) -> list[Attempt]:
-        """Every try at renting, or those of one lease, oldest first: what could be had where, and when."""
+        """Every attempt to rent, or those of one lease, oldest first: a history of capacity."""
         with self._open() as connection:
             rows = connection.execute(
                 "SELECT * FROM attempts WHERE ? IS NULL OR lease_id = ? ORDER BY began_at, attempt",

@@ -1,4 +1,4 @@
-"""The tables of the ledger's file: what they hold, how a rental is written into them, and those of older files."""
+"""The ledger's tables of leases and attempts, their statements, and the migration of older files."""
 
 import sqlite3
 from datetime import datetime
@@ -71,11 +71,11 @@ UPDATE attempts SET machine_id = :machine_id, rented_at = coalesce(rented_at, :n
   usd_per_hour = coalesce(:usd_per_hour, usd_per_hour)
 WHERE lease_id = :lease_id AND attempt = (SELECT attempt FROM leases WHERE lease_id = :lease_id)
 """
-MOMENTS = {"heartbeat_at", "intended_at", "rented_at", "expires_at", "released_at", "began_at", "ended_at"}
+TIMESTAMPS = {"heartbeat_at", "intended_at", "rented_at", "expires_at", "released_at", "began_at", "ended_at"}
 
 
 def bring_up_to_date(connection: sqlite3.Connection) -> None:
-    """Make the tables, or those of an older ledger anew with everything that was in them."""
+    """Create the tables; those of an older ledger are migrated with all their rows."""
     columns = [row["name"] for row in connection.execute("PRAGMA table_info(leases)")]
     if columns and "image" not in columns:
         names = ", ".join(columns)
@@ -88,8 +88,8 @@ def bring_up_to_date(connection: sqlite3.Connection) -> None:
 
 
 def values_of(row: sqlite3.Row) -> dict[str, Any]:
-    """A row of either table, its moments as datetimes."""
+    """A row of either table, its timestamps as datetimes."""
     values = {name: row[name] for name in row.keys()}  # noqa: SIM118  iterating over a Row gives its values
-    for name in MOMENTS & values.keys():
+    for name in TIMESTAMPS & values.keys():
         values[name] = values[name] and datetime.fromisoformat(values[name])
     return {**values, "is_spot": bool(values["is_spot"])}

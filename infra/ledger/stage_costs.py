@@ -1,4 +1,4 @@
-"""When each stage of a lease began and ended: a table of the ledger's file, written as it happens."""
+"""The start and end of each stage of a lease, in a table of the ledger's file, and the cost of each stage."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -28,13 +28,13 @@ CREATE TABLE IF NOT EXISTS stages (
 
 @dataclass
 class UnderWay:
-    """A stage that has begun; one of several in one block may have ended before the block does."""
+    """A stage that has begun; it may end before its block does."""
 
     began_at: datetime
     ended_at: datetime | None = None
 
     def lasted(self, seconds: float) -> None:
-        """Say how long it really took."""
+        """Set how long the stage took."""
         self.ended_at = self.began_at + timedelta(seconds=seconds)
 
 
@@ -48,16 +48,16 @@ class StageBook:
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
-        with transaction(self._path, "nothing is begun whose cost cannot be kept") as connection:
+        with transaction(self._path, "no stage is started without it") as connection:
             connection.execute(_SCHEMA)
             yield connection
 
     @contextmanager
     def stage(self, lease_id: str, stage: str, run: str | None = None) -> Iterator[UnderWay]:
-        """Keep when this block begins and ends; stages may run beside each other, and say that they ended sooner.
+        """Record the start and the end of this block; stages may overlap, and may end before their block.
 
-        Raises LedgerError before the block where its begin cannot be written. An end that cannot be written is left
-        out, since what the block did is worth more: the stage then seems to last as long as its lease.
+        Raises LedgerError before the block where its start cannot be written. An end that cannot be written is ignored,
+        since the block's result matters more: the stage then seems to last as long as its lease.
         """
         with self._open() as connection:
             began = self._clock.now()
@@ -75,7 +75,7 @@ class StageBook:
                 connection.execute("UPDATE stages SET ended_at = ? WHERE number = ?", (ended_at, number))
 
     def spans(self, lease_id: str) -> list[Span]:
-        """Every stage of a lease, in the order of their begin."""
+        """Every stage of a lease, in the order of their start."""
         with self._open() as connection:
             rows = connection.execute(
                 "SELECT stage, run, started_at, ended_at FROM stages WHERE lease_id = ? ORDER BY number", (lease_id,)
@@ -83,7 +83,7 @@ class StageBook:
         return [Span(stage, run, _moment(began), ended and _moment(ended)) for stage, run, began, ended in rows]
 
     def costs(self, lease: Lease, now: datetime | None = None) -> tuple[StageCost, ...]:
-        """What each stage of a lease cost; none of one whose machine never came."""
+        """The cost of each stage of a lease; empty where no machine was rented."""
         if lease.rented_at is None:
             return ()
         rental = Rental(lease.usd_per_hour, lease.rented_at, lease.released_at)

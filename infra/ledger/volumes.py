@@ -1,7 +1,7 @@
-"""The volumes we asked a cloud for: a table of the ledger's file, written and synced before each call.
+"""The volumes that were requested, in a table of the ledger's file, written and synced before each call.
 
-A volume is found by its name, which says when it was asked for. So the name is on disk before the cloud hears it: where
-the answer is lost with whoever asked, the next one knows what to look for, and makes no second volume.
+A volume is found by its name. The name is on disk before the request is sent: where the reply and the process are lost,
+the next night searches for that name and creates no second volume.
 """
 
 import sqlite3
@@ -32,7 +32,7 @@ CREATE TABLE IF NOT EXISTS volumes (
 
 @dataclass(frozen=True)
 class RecordedVolume:
-    """A volume that was asked for and is not known to be gone; its id is None until the cloud answered."""
+    """A volume that was requested and is not recorded as gone; its id is None until the cloud replied."""
 
     cloud: str
     name: str
@@ -54,12 +54,12 @@ class VolumeBook:
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
-        with transaction(self._path, "no volume is made without it") as connection:
+        with transaction(self._path, "no volume is created without it") as connection:
             connection.execute(_SCHEMA)
             yield connection
 
     def intend(self, cloud: str, name: str, size_gib: int) -> None:
-        """Write down that this volume is about to be asked for."""
+        """Record that this volume is about to be requested."""
         values = (cloud, name, size_gib, self._clock.now().isoformat())
         with self._open() as connection:
             connection.execute(
@@ -69,7 +69,7 @@ class VolumeBook:
             )
 
     def mark_made(self, cloud: str, name: str, volume_id: str) -> None:
-        """Write down that the cloud has it."""
+        """Record that the cloud has created it."""
         with self._open() as connection:
             connection.execute(
                 "UPDATE volumes SET state = 'made', volume_id = ? WHERE cloud = ? AND name = ? AND state <> 'over'",
@@ -77,7 +77,7 @@ class VolumeBook:
             )
 
     def mark_gone(self, cloud: str, name: str) -> None:
-        """Write down that it is gone, or never was."""
+        """Record that it is gone, or was never created."""
         with self._open() as connection:
             connection.execute(
                 "UPDATE volumes SET state = 'over', ended_at = coalesce(ended_at, ?) WHERE cloud = ? AND name = ?",
@@ -85,7 +85,7 @@ class VolumeBook:
             )
 
     def open_volumes(self, cloud: str | None = None) -> list[RecordedVolume]:
-        """Every volume that is not known to be gone, or those of one cloud, oldest first."""
+        """Every volume that is not recorded as gone, or those of one cloud, oldest first."""
         with self._open() as connection:
             rows = connection.execute(
                 "SELECT cloud, name, size_gib, state, volume_id, intended_at FROM volumes "

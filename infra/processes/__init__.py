@@ -1,1 +1,1 @@
-"""Processes that we start: detached, cancelled, locked, and known to be alive."""
+"""Processes that we start: run, detached, cancelled, locked, and watched for liveness."""

@@ -1,7 +1,7 @@
-"""Processes that outlive the one that started them: started under a session of their own, found again, ended whole.
+"""Detached processes, which survive the process that started them: start them in a session, find and end them.
 
-A detached process writes its own pid to a pid file before it becomes the program, so no moment exists in which it runs
-unrecorded. A pid file is believed only if that process began when the file was written: pids are used again.
+A detached process writes its own pid to a pid file before it becomes the program, so it never runs unrecorded. A pid
+file counts only if its process began when the file was written: pids are reused.
 """
 
 import os
@@ -14,14 +14,14 @@ import psutil
 
 from infra.clock import SteadyClock, poll
 
-# The shell writes its own pid and then turns into the program, which so keeps that pid...
+# The shell writes its own pid and then becomes the program, which therefore has that pid...
 _BECOME = 'echo $$ > "$0" && exec "$@"'
-# ... or waits for it and leaves its exit code in a file, for whoever looks later.
+# ... or waits for the program and leaves its exit code in a file.
 _WAIT_FOR = 'echo $$ > "$0" && "$@"; code=$?; echo $code > "$0.exit.tmp" && mv "$0.exit.tmp" "$0.exit"'
 PID_FILE_SLACK_S = 5.0
 POLL_S = 0.05
 MARK = "NIGHTBENCH_LEASE"
-OWNER = "NIGHTBENCH_OWNER"  # the process that started this one or its parents, as `pid:when it began`
+OWNER = "NIGHTBENCH_OWNER"  # the process that started this one or its parents, as `pid:start time`
 
 
 def start_detached(
@@ -35,8 +35,8 @@ def start_detached(
 ) -> int:
     """Start a program in a session of its own, its output appended to `log`; return its session id.
 
-    It survives its parent. `environment` is added to ours. With `keep_exit_code`, `exit_code` tells how it ended.
-    With `cwd` it runs in another folder than ours, and files are named by whole paths.
+    It survives its parent. `environment` is added to ours. With `keep_exit_code`, `exit_code` returns how it ended.
+    With `cwd` it runs in another folder than ours, so all paths must be absolute.
     """
     script = _WAIT_FOR if keep_exit_code else _BECOME
     exit_file(pid_file).unlink(missing_ok=True)
@@ -54,12 +54,12 @@ def start_detached(
 
 
 def exit_file(pid_file: Path) -> Path:
-    """Where a detached program's exit code is left."""
+    """The file with a detached program's exit code."""
     return pid_file.with_name(pid_file.name + ".exit")
 
 
 def exit_code(pid_file: Path) -> int | None:
-    """The exit code a detached program left behind; None while it runs, or where it was killed with its shell."""
+    """The exit code of a detached program; None while it runs, or where it was killed with its shell."""
     try:
         return int(exit_file(pid_file).read_text())
     except (FileNotFoundError, ValueError):
@@ -67,7 +67,7 @@ def exit_code(pid_file: Path) -> int | None:
 
 
 def session_of(pid_file: Path) -> int | None:
-    """The session a pid file speaks of, or None where it is gone, unreadable, or its pid is now somebody else's."""
+    """The session of a pid file; None where the file is missing or unreadable, or its pid is another process's now."""
     try:
         pid = int(pid_file.read_text())
         written_at = pid_file.stat().st_mtime
@@ -76,13 +76,13 @@ def session_of(pid_file: Path) -> int | None:
     try:
         began_at = psutil.Process(pid).create_time()
     except psutil.NoSuchProcess:
-        # The leader is dead. While any process is left in its session, the kernel gives its number to nobody else.
+        # The leader has exited. While a process is left in its session, the kernel does not reuse the number.
         return pid
     return pid if abs(began_at - written_at) < PID_FILE_SLACK_S else None
 
 
 def members(session: int) -> list[psutil.Process]:
-    """Every living process of a session; zombies are not living."""
+    """Every running process of a session, without zombies."""
     found = []
     for process in psutil.process_iter():
         try:
@@ -94,7 +94,7 @@ def members(session: int) -> list[psutil.Process]:
 
 
 def marked(mark: str) -> list[psutil.Process]:
-    """Every living process whose environment carries this lease's mark, wherever it has moved itself."""
+    """Every running process whose environment has this lease's mark, whatever session it is in."""
     found = []
     for process in psutil.process_iter():
         try:
@@ -106,12 +106,12 @@ def marked(mark: str) -> list[psutil.Process]:
 
 
 def own_children() -> None:
-    """Mark everything this process starts from now on as its own, so that `orphans` finds it when we are gone."""
+    """Mark every process that this one starts from now on, so that `orphans` finds it once this one has exited."""
     os.environ[OWNER] = f"{os.getpid()}:{psutil.Process().create_time()}"
 
 
 def orphans() -> list[psutil.Process]:
-    """Every living process whose owner, by its mark, is dead: the API that Prefect started for a killed night, say."""
+    """Every running process whose owner, by its mark, has exited, such as the Prefect API of a killed night."""
     found = []
     for process in psutil.process_iter():
         try:
@@ -139,9 +139,9 @@ def _is_living(process: psutil.Process) -> bool:
 
 
 def end(processes: Sequence[psutil.Process], patience_s: float) -> None:
-    """Ask these processes to end, wait, then kill those that did not; returns when none is left.
+    """Terminate these processes, wait, then kill those that still run; returns when none is left.
 
-    Nothing is raised for one that is gone already, so this may be repeated.
+    A process that has exited is no error, so this may be repeated.
     """
     for sign, wait_s in ((signal.SIGTERM, patience_s), (signal.SIGKILL, 10.0)):
         living = [process for process in processes if _is_living(process)]
@@ -163,7 +163,7 @@ def _wait_for_end(processes: Sequence[psutil.Process], wait_s: float) -> None:
 
 
 def _collect(pid: int) -> None:
-    """Take the exit status of a child of ours, so that it does not stay behind as a zombie."""
+    """Collect the exit status of a child of ours, so that it does not stay a zombie."""
     try:
         os.waitpid(pid, os.WNOHANG)
     except ChildProcessError:
@@ -171,7 +171,7 @@ def _collect(pid: int) -> None:
 
 
 def end_session(session: int, patience_s: float) -> None:
-    """End a session's whole process tree; its leader is asked first, so that it can end its children itself."""
+    """End a session's whole process tree; its leader is terminated first, so that it can end its children itself."""
     leader = [process for process in members(session) if process.pid == session]
     end(leader, patience_s)
     end(members(session), patience_s=1.0)
@@ -179,7 +179,7 @@ def end_session(session: int, patience_s: float) -> None:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process lives; a zombie does not."""
+    """Whether a process is running; a zombie is not."""
     _collect(pid)
     try:
         return _is_living(psutil.Process(pid))

@@ -1,4 +1,4 @@
-"""Do something that only one process may do at a time; the kernel frees the lock when its holders die."""
+"""An exclusive lock between processes, which the kernel frees when its holders exit."""
 
 import contextlib
 import fcntl
@@ -15,9 +15,9 @@ POLL_S = 0.2
 
 @contextlib.contextmanager
 def exclusive_lock(lock_file: Path, say: Say, what: str) -> Iterator[int]:
-    """Hold this lock, waiting for whoever has it, and give its file number for programs to inherit.
+    """Hold this lock, after waiting for its holder, and yield its file descriptor for programs to inherit.
 
-    `what` is what the other one does, for the line that says why we wait. Stopping this work ends the waiting.
+    `what` is what the holder does, for the line that reports the wait. Cancelling this work ends the wait.
     """
     with lock_file.open("w", encoding="utf-8") as held:
         if not _try_lock(held):

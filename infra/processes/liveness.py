@@ -1,4 +1,4 @@
-"""A sign of life that nobody renews: a file that its process holds locked, and that the kernel frees when it dies."""
+"""Liveness lock: a file that its process keeps locked, and that the kernel frees when the process exits."""
 
 import fcntl
 import os
@@ -11,17 +11,17 @@ FOLDER = "living"
 
 @contextmanager
 def liveness_lock(data: Path, name: str) -> Iterator[None]:
-    """Hold a lock of this name while the block lasts; a folder that cannot be written keeps nobody from working.
+    """Hold a lock of this name during the block; a folder that cannot be written is ignored.
 
-    The file comes to its place already locked, so that nobody finds it free while its process lives.
+    The file is renamed to its place after it is locked, so that it is never free while its process runs.
     """
     file = None
     with suppress(OSError):
         (data / FOLDER).mkdir(parents=True, exist_ok=True)
-        being_made = data / FOLDER / f".{name}.{os.getpid()}"
-        file = being_made.open("w", encoding="utf-8")
+        partial = data / FOLDER / f".{name}.{os.getpid()}"
+        file = partial.open("w", encoding="utf-8")
         fcntl.flock(file, fcntl.LOCK_EX)
-        being_made.rename(data / FOLDER / name)
+        partial.rename(data / FOLDER / name)
     try:
         yield
     finally:
@@ -31,12 +31,12 @@ def liveness_lock(data: Path, name: str) -> Iterator[None]:
 
 
 def dead_names(data: Path) -> list[str]:
-    """The names whose processes died without saying so. `forget` them once that is told."""
+    """The names whose processes exited without removing their lock; call `remove_lock` once that is handled."""
     return [path.name for path in sorted((data / FOLDER).glob("[!.]*")) if _is_free(path)]
 
 
 def remove_lock(data: Path, name: str) -> None:
-    """Remove a dead one's file."""
+    """Delete the lock of a process that has exited."""
     (data / FOLDER / name).unlink(missing_ok=True)
 
 

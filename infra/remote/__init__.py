@@ -1,1 +1,1 @@
-"""A host over SSH: connections, keys, commands, and the code that is copied there."""
+"""Hosts over SSH: connections, keys, commands, files, detached processes, and the code that is deployed there."""

@@ -1,12 +1,12 @@
-"""End on a machine whatever was started there under a lease."""
+"""End every process on a machine that was started under a lease."""
 
 import shlex
 
 from infra.processes.detached import MARK
 from infra.remote.host import Host
 
-# A container is no child of ours: ending processes would leave it to docker. Whatever else was started under a lease
-# carries its mark, wherever it has moved itself; grep reads no list of arguments.
+# A container is docker's child: ending our processes would not end it. Every other process of a lease has the lease's
+# mark in its environment, whatever session it is in. grep shows no arguments of processes, which may hold secrets.
 _END_MARKED = """if command -v docker > /dev/null; then
   docker ps --all --quiet --filter name=^/?nb-{lease_id}- | xargs --no-run-if-empty docker rm --force
 fi

@@ -1,4 +1,4 @@
-"""Put the measuring half of this code on a machine, named by its hash, and an environment that it runs in."""
+"""Copy the measuring code to a machine, into a folder named by its hash, and build a Python environment for it."""
 
 import gzip
 import hashlib
@@ -19,13 +19,13 @@ from infra.reporting import Say
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("bench", "catalog", "infra", "meter")
 LOCKS = ("bootstrap.lock.txt", "machine.lock.txt", "engine.lock.txt")
-LM_EVAL_LOCK = "lm_eval.lock.txt"  # built beside them where a suite asks for it, and in no golden image
-HOME = "nightbench"  # everything of ours on a machine is in this folder of the user's home
+LM_EVAL_LOCK = "lm_eval.lock.txt"  # an environment of its own, where a suite needs it; in no golden image
+HOME = "nightbench"  # the folder, in the user's home, of everything that we put on a machine
 INSTALL_PATIENCE_S = 1800.0
 CHECK_TIMEOUT_S = 120.0
 POLL_S = 1.0
 
-# The locks hold hashes for these Pythons; a name without a version comes last, since it may be any.
+# The lock files have hashes for these Pythons; a name without a version comes last, since it may be any.
 _INSTALL = """
 set -e
 venv=$HOME/{venv} requirements=$HOME/{code}/requirements
@@ -35,8 +35,8 @@ for name in python3.12 python3.11 python3.13 python3; do
   "$found" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' && break
   found=
 done
-[ -n "$found" ] || {{ echo "there is no Python 3.11, 3.12 or 3.13 on this machine; install one"; exit 1; }}
-"$found" -m venv "$venv" || {{ echo "no virtual environment can be made with $found; install python3-venv"; exit 1; }}
+[ -n "$found" ] || {{ echo "no Python 3.11, 3.12 or 3.13 found on this machine: install one"; exit 1; }}
+"$found" -m venv "$venv" || {{ echo "$found cannot create a virtual environment: install python3-venv"; exit 1; }}
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes -r "$requirements/{bootstrap}"
 "$venv/bin/uv" pip install --python "$venv/bin/python" --compile-bytecode --require-hashes -r "$requirements/{machine}"
 touch "$venv/.complete"
@@ -46,17 +46,17 @@ _NEEDED = "import huggingface_hub, numpy, psutil, pyarrow, pydantic, pydantic_se
 
 @dataclass(frozen=True)
 class DeployedCode:
-    """Where the code is on a machine and what runs it, both to be named in a shell."""
+    """Where the code is on a machine and the interpreter that runs it, both quoted for a shell."""
 
     code: str
     python: str
 
 
 def deploy(host: Host, python: str | None, say: Say, clock: Clock) -> DeployedCode:
-    """Put code and environment on a machine, or find them there; repeating costs one question.
+    """Deploy code and environment on a machine, unless they are there already; a repetition costs one command.
 
-    `python` names an interpreter there that has everything. Raises EnvironmentOnMachineError where the environment
-    cannot be made, in the installer's own words.
+    `python` names an interpreter there that has all packages. Raises EnvironmentOnMachineError with the installer's
+    output where the environment cannot be built.
     """
     archive = make_archive()
     code = f"{HOME}/code/{hashlib.sha256(archive).hexdigest()[:16]}"
@@ -71,7 +71,7 @@ def deploy(host: Host, python: str | None, say: Say, clock: Clock) -> DeployedCo
 
 
 def make_archive() -> bytes:
-    """The measuring half as a compressed tar file: the same bytes for the same code."""
+    """The measuring code as a compressed tar file: the same bytes for the same code."""
     plain = io.BytesIO()
     with tarfile.open(fileobj=plain, mode="w") as tar:
         for path in _files():
@@ -91,7 +91,7 @@ def _files() -> Iterator[Path]:
 
 
 def lock_hashes() -> dict[str, str]:
-    """The sha256 of each lock that an environment on a machine is built from, by its name."""
+    """The SHA-256 of each lock file that an environment on a machine is built from, by its name."""
     return {lock: hashlib.sha256((ROOT / "requirements" / lock).read_bytes()).hexdigest() for lock in LOCKS}
 
 
@@ -106,7 +106,7 @@ def _is_there(host: Host, path: str) -> bool:
 def _put_code(host: Host, archive: bytes, code: str, say: Say) -> None:
     if _is_there(host, code):
         return
-    say(f"putting the measuring code ({len(archive) / 1e3:.0f} kB) on {host.access}")
+    say(f"copying the measuring code ({len(archive) / 1e3:.0f} kB) to {host.access}")
     with tempfile.NamedTemporaryFile(suffix=".tar.gz") as file:
         file.write(archive)
         file.flush()
@@ -122,12 +122,12 @@ def _require_python(host: Host, python: str) -> None:
         host.output_of(f"{shlex.quote(python)} -c {shlex.quote(_NEEDED)}", timeout_s=CHECK_TIMEOUT_S)
     except RemoteCommandError as error:
         raise EnvironmentOnMachineError(
-            f"{python} on {host.access} lacks what is needed (NIGHTBENCH_MACHINE_PYTHON): {error}"
+            f"{python} on {host.access} (NIGHTBENCH_MACHINE_PYTHON) lacks a package of the measuring code: {error}"
         ) from error
 
 
 def _install(host: Host, code: str, venv: str, say: Say, clock: Clock) -> None:
-    """Build the environment by a process that outlives the connection, telling what it says."""
+    """Build the environment in a process that survives a lost connection."""
     say(f"building the environment of the measuring code on {host.access}")
     script = _INSTALL.format(venv=venv, code=code, bootstrap=LOCKS[0], machine=LOCKS[1])
     folder = f"{HOME}/install-{uuid.uuid4().hex[:12]}"

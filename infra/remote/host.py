@@ -1,4 +1,4 @@
-"""The Host port: what is asked of a machine that is not the computer we run on, and how such a machine is reached.
+"""The Host port: commands and files on another machine, and how to reach it.
 
 Every path on the machine is relative to the home folder of the user that logs in.
 """
@@ -14,9 +14,9 @@ from infra.reporting import Say
 
 @dataclass(frozen=True)
 class Access:
-    """How to reach a machine, and who it must prove to be.
+    """How to reach a machine, and the host key that it must have.
 
-    `host_public_key` is its host key as `ssh-ed25519 AAAA...`, known before the first contact.
+    `host_public_key` has the form `ssh-ed25519 AAAA...` and is known before the first connection.
     """
 
     address: str
@@ -26,63 +26,63 @@ class Access:
     host_public_key: str
 
     def __str__(self) -> str:
-        """The machine as a person would name it."""
+        """The machine as user@address:port."""
         return f"{self.user}@{self.address}:{self.port}"
 
 
 @dataclass(frozen=True)
 class JobStatus:
-    """What a detached process is doing: `gone` means that it ended without leaving an exit code, killed say."""
+    """The state of a detached process: `gone` means that it ended without an exit code, for example when killed."""
 
     state: Literal["running", "ended", "gone"]
     exit_code: int | None
-    log: bytes  # what was logged from the asked byte on, at most LOG_BYTES
+    log: bytes  # from the requested byte on, at most LOG_BYTES
 
 
 class Host(Protocol):
-    """Run commands and move files on a machine. Everything here is bounded in time; errors are HostErrors."""
+    """Runs commands and copies files on a machine. Every method has a time limit; errors are HostErrors."""
 
     access: Access
 
     def run(self, script: str, *, timeout_s: float = ..., stdin: bytes = ..., say: Say | None = None) -> CommandResult:
-        """Run a shell script to its end; `say` gets its output line by line. Never repeated by itself."""
+        """Run a shell script to its end; `say` receives its output line by line. Never repeated automatically."""
         ...
 
     def output_of(self, script: str, *, timeout_s: float = ...) -> str:
-        """The output of a script that may be repeated, and is over lost connections; RemoteCommandError if it fails."""
+        """The output of a script, which is repeated after a lost connection; RemoteCommandError if it fails."""
         ...
 
     def put(self, source: Path, target: str, *, mode: int = ...) -> None:
-        """Put a file or a folder there, size and SHA-256 compared: whole or not at all. May be repeated."""
+        """Upload a file or a folder, completely or not at all; size and SHA-256 are compared. May be repeated."""
         ...
 
     def get(self, source: str, target: Path) -> None:
-        """Get a file or a folder from there, size and SHA-256 compared: whole or not at all. May be repeated."""
+        """Download a file or a folder, completely or not at all; size and SHA-256 are compared. May be repeated."""
         ...
 
     def put_secret_environment(self, values: Mapping[str, str], target: str) -> None:
-        """Write a file for a shell to read these variables from, mode 600 from its first byte, never in an argv."""
+        """Write these variables to a file for a shell to source: mode 600 from its first byte, never in an argv."""
         ...
 
     def start_detached(self, argv: Sequence[str], folder: str, *, environment_file: str | None = None) -> None:
-        """Start a program that outlives the connection; its pid, log and exit code are files in this folder.
+        """Start a program that survives the connection; its pid, log and exit code are files in this folder.
 
-        May be repeated: where the folder holds a pid already, nothing is started.
+        May be repeated: where the folder has a pid file already, nothing is started.
         """
         ...
 
     def job_status(self, folder: str, log_from: int = 0) -> JobStatus:
-        """Say what the program that was started in this folder is doing, by whatever connection it was started."""
+        """The state of the program that was started in this folder, over any connection."""
         ...
 
     def end_detached(self, folder: str, patience_s: float = ...) -> None:
-        """End the program of this folder with its whole session; one that has ended is no error."""
+        """End the program of this folder with its process group; one that has ended is no error."""
         ...
 
     def with_patience(self, patience_s: float) -> Self:
-        """The same machine by a connection of its own, given up on sooner or later."""
+        """The same machine over another connection, with another time limit for lost connections."""
         ...
 
     def close(self) -> None:
-        """Hang up; the next call connects again."""
+        """Disconnect; the next call connects again."""
         ...

@@ -1,4 +1,4 @@
-"""One connection to a machine, by fabric: its host key pinned, every step bounded, every failure named."""
+"""One SSH connection, by fabric: host key pinned, each step with a time limit, each failure one of our errors."""
 
 import logging
 import socket
@@ -29,12 +29,12 @@ from bench.errors import (
 from infra.remote.host import Access
 
 CONNECT_TIMEOUT_S = 15
-KEEPALIVE_S = 10  # routers forget what is silent for minutes; an answer that fails to come ends the connection
-UNANSWERED_MS = 45_000  # TCP gives up on a peer that acknowledges nothing for so long
+KEEPALIVE_S = 10  # routers drop a connection that is silent for minutes; a missing reply closes the connection
+UNANSWERED_MS = 45_000  # TCP closes a connection whose peer acknowledges nothing for so long
 CHUNK = 1 << 16
-NO_STATUS = -1  # paramiko's word for a channel that was closed before its command ended
+NO_STATUS = -1  # paramiko's value for a channel that was closed before its command ended
 
-# Its threads log whole tracebacks of what we catch and name.
+# Its threads log whole tracebacks of errors that we catch.
 logging.getLogger("paramiko").setLevel(logging.CRITICAL)
 
 
@@ -42,7 +42,7 @@ class SshConnection:
     """An open connection to one machine. Not for two threads at once."""
 
     def __init__(self, access: Access, connect_timeout_s: float = CONNECT_TIMEOUT_S) -> None:
-        """Connect; raises HostKeyError, LoginRefusedError or UnreachableHostError, the last also for a mute server."""
+        """Connect; raises HostKeyError, LoginRefusedError or UnreachableHostError, also for a server that is silent."""
         self._access = access
         self._connection = _connection(access, connect_timeout_s)
         try:
@@ -57,7 +57,7 @@ class SshConnection:
 
     @property
     def transport(self) -> Transport:
-        """The connection below the channels."""
+        """The transport that carries the channels."""
         transport = self._connection.transport
         if not isinstance(transport, Transport):
             raise LostConnectionError(f"{self._access} is not connected")
@@ -65,17 +65,17 @@ class SshConnection:
 
     @property
     def is_open(self) -> bool:
-        """Whether the connection stands, as far as is known here."""
+        """Whether the connection is open, as far as this side knows."""
         return bool(self._connection.is_connected)
 
     def close(self) -> None:
-        """Hang up."""
-        # The transport first: closing a channel says goodbye, which waits for ever where the other side reads nothing.
+        """Disconnect."""
+        # The transport first: closing a channel sends a message, which blocks for ever where the peer reads nothing.
         self._connection.client.close()
         self._connection.close()
 
     def execute(self, command: str, stdin: bytes, each_chunk: Callable[[bytes], None]) -> bytes:
-        """Run a command inside a step; its output is given chunk by chunk as it comes, and its stderr returned."""
+        """Run a command inside a step; `each_chunk` receives its output as it arrives, and its stderr is returned."""
         channel = self._connection.create_session()
         try:
             channel.exec_command(command)
@@ -91,14 +91,14 @@ class SshConnection:
             channel.close()
 
     def files(self) -> SFTPClient:
-        """The machine's files, for use inside a step."""
+        """An SFTP client for use inside a step."""
         return self._connection.sftp()
 
     @contextmanager
     def step(self, what: str, timeout_s: float) -> Iterator[None]:
-        """Bound a step: paramiko waits for ever in places, so that hanging up is what ends it.
+        """Limit the time of a step by closing the connection, since paramiko waits for ever in places.
 
-        Raises SilentHostError where the time ran out and LostConnectionError where the connection broke.
+        Raises SilentHostError where the time was over and LostConnectionError where the connection broke.
         """
         ran_out = threading.Event()
 
@@ -122,18 +122,18 @@ class SshConnection:
             raise self._named(what, timeout_s, None, is_silent=True)
 
     def _is_about_a_file(self, error: BaseException) -> bool:
-        """Whether the machine or this computer refused a file, while the connection stands."""
+        """Whether the machine or this computer refused a file, while the connection is open."""
         is_broken = isinstance(error, (ConnectionError, TimeoutError)) or str(error) == "Socket is closed"
         return isinstance(error, OSError) and not is_broken and self.is_open
 
     def _named(self, what: str, timeout_s: float, error: BaseException | None, *, is_silent: bool) -> HostError:
         if is_silent:
-            return SilentHostError(f"{self._access} said nothing more within {timeout_s:g} s of {what}")
+            return SilentHostError(f"{self._access} did not finish {what} within {timeout_s:g} s")
         return LostConnectionError(f"the connection to {self._access} broke during {what}: {_said(error)}")
 
 
 def _connection(access: Access, connect_timeout_s: float) -> fabric.Connection:
-    """A connection that reads no configuration of the user's, no agent, and no key but ours."""
+    """A connection without the user's SSH configuration, agent and keys."""
     config = fabric.Config(ssh_config=SSHConfig(), lazy=True)
     connection = fabric.Connection(
         access.address,
@@ -155,11 +155,11 @@ def _connection(access: Access, connect_timeout_s: float) -> fabric.Connection:
 
 
 def _pin(client: SSHClient, access: Access) -> None:
-    """Let the client know this host key and no other; a server with any other is refused before anything is sent."""
+    """Accept this host key and no other; a server with another one is refused before anything is sent."""
     name = access.address if access.port == 22 else f"[{access.address}]:{access.port}"  # noqa: PLR2004
     entry = HostKeyEntry.from_line(f"{name} {access.host_public_key}")
     if entry is None or entry.key is None:
-        raise HostKeyError(f"the host key that is known for {access} cannot be read: {access.host_public_key[:60]!r}")
+        raise HostKeyError(f"the known host key of {access} cannot be read: {access.host_public_key[:60]!r}")
     client.get_host_keys().add(name, entry.key.get_name(), entry.key)
 
 
@@ -168,16 +168,16 @@ def _open(connection: fabric.Connection, access: Access, timeout_s: float) -> No
         connection.open()
     except BadHostKeyException as error:
         raise HostKeyError(
-            f"{access} is not the machine we know: it shows the host key {error.key.fingerprint}, "
-            f"and {error.expected_key.fingerprint} is known for it; nothing was sent to it. Release it, or find out "
-            "who answers there before you change the known key"
+            f"host key mismatch for {access}: it has {error.key.fingerprint}, and {error.expected_key.fingerprint} is "
+            "known for it; nothing was sent. Release the machine, or check which machine answers there before you "
+            "change the known key"
         ) from error
     except AuthenticationException as error:
         raise LoginRefusedError(
-            f"{access} does not let the key {access.private_key} in; was its public part put on the machine?"
+            f"{access} refused the key {access.private_key}: add its public part to ~/.ssh/authorized_keys there"
         ) from error
     except NoValidConnectionsError as error:
-        raise UnreachableHostError(f"{access} refuses connections, or is not there") from error
+        raise UnreachableHostError(f"{access} refuses connections, or does not exist") from error
     except (SSHException, EOFError, OSError) as error:
         raise UnreachableHostError(f"{access} cannot be reached within {timeout_s:g} s: {_said(error)}") from error
 

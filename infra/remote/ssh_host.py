@@ -1,4 +1,4 @@
-"""A machine over SSH: beside its shell, files that arrive whole and processes that outlive the connection."""
+"""A machine over SSH: file transfers that are complete or undone, and processes that survive the connection."""
 
 import base64
 import hashlib
@@ -14,10 +14,10 @@ from infra.remote.host import JobStatus
 from infra.remote.ssh_shell import STEP_TIMEOUT_S, SshShell
 from infra.storage.store import sha256
 
-TRANSFER_FLOOR_BYTES_PER_S = 200_000  # a step that moves a file may take so long beside STEP_TIMEOUT_S
+TRANSFER_FLOOR_BYTES_PER_S = 200_000  # the slowest transfer that is waited for, after STEP_TIMEOUT_S
 LOG_BYTES = 1 << 18
 
-# The child takes the pid file or leaves: two starts of one folder, after a lost answer say, make one process.
+# The child creates the pid file or exits: two starts in one folder, after a lost reply say, result in one process.
 _DETACH = """mkdir -p {folder} && cd {folder} || exit 1
 setsid sh -c 'folder=$1; environment=$2; shift 2
 set -C; { echo $$ > pid; } 2>/dev/null || exit 0; set +C
@@ -39,10 +39,10 @@ kill -KILL "-$pid" 2>/dev/null; exit 0"""
 
 
 class SshHost(SshShell):
-    """A machine over SSH, as infra.remote.host.Host says."""
+    """A machine over SSH, which implements infra.remote.host.Host."""
 
     def put(self, source: Path, target: str, *, mode: int = 0o644) -> None:
-        """Put a file or a folder there, whole or not at all; an old one of that name is replaced. May be repeated."""
+        """Upload a file or a folder, completely or not at all; one of that name is replaced. May be repeated."""
         if not source.is_dir():
             self._with_retries(lambda: self._put_file(source, target, mode))
             return
@@ -62,15 +62,15 @@ class SshHost(SshShell):
         size, partial = source.stat().st_size, f"{target}.partial"
         self._checked(f"mkdir -p {shlex.quote(str(PurePosixPath(target).parent))}")
         line = self._connected()
-        with line.step(f"putting {source.name} there", _transfer_s(size)):
+        with line.step(f"the upload of {source.name}", _transfer_s(size)):
             line.files().put(str(source), partial, confirm=False)
         self._demand_same(source, partial)
         self._checked(f"chmod {mode:o} {shlex.quote(partial)} && mv -T {shlex.quote(partial)} {shlex.quote(target)}")
 
     def get(self, source: str, target: Path) -> None:
-        """Get a file or a folder from there, whole or not at all; where the name is taken here it is refused."""
+        """Download a file or a folder, completely or not at all; TransferError where the target exists already."""
         if target.exists():
-            raise TransferError(f"{target} is already there; what comes from {self.access} does not replace it")
+            raise TransferError(f"{target} exists already; {source} of {self.access} was not downloaded over it")
         target.parent.mkdir(parents=True, exist_ok=True)
         name, beside = shlex.quote(source), target.with_name(f".{target.name}.partial")
         kind = self.output_of(
@@ -82,7 +82,7 @@ class SshHost(SshShell):
             elif kind.strip() == "file":
                 self._with_retries(lambda: self._get_file(source, beside))
             else:
-                raise TransferError(f"there is no {source} on {self.access}")
+                raise TransferError(f"{source} does not exist on {self.access}")
             beside.rename(target)
         finally:
             shutil.rmtree(beside) if beside.is_dir() else beside.unlink(missing_ok=True)
@@ -102,7 +102,7 @@ class SshHost(SshShell):
     def _get_file(self, source: str, target: Path) -> None:
         size = int(self._checked(f"stat -c %s {shlex.quote(source)}"))
         line = self._connected()
-        with line.step(f"getting {source}", _transfer_s(size)):
+        with line.step(f"the download of {source}", _transfer_s(size)):
             line.files().get(source, str(target))
         self._demand_same(target, source)
 
@@ -111,26 +111,26 @@ class SshHost(SshShell):
         size = here.stat().st_size
         said = self._checked(f"stat -c %s {shlex.quote(there)} && sha256sum < {shlex.quote(there)}", _transfer_s(size))
         if said.split()[:2] != [str(size), sha256(here)]:
-            raise TransferError(f"{there} on {self.access} and {here} are not the same after they were moved")
+            raise TransferError(f"size or SHA-256 mismatch after the transfer: {there} on {self.access} and {here}")
 
     def put_secret_environment(self, values: Mapping[str, str], target: str) -> None:
-        """Write a file for a shell to read, mode 600 from its first byte; the values travel as a command's input."""
+        """Write a file for a shell to source, mode 600 from its first byte; the values are sent as stdin."""
         text = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in values.items()).encode()
         name, partial = shlex.quote(target), shlex.quote(f"{target}.partial")
         folder = shlex.quote(str(PurePosixPath(target).parent))
         script = f"umask 077 && mkdir -p {folder} && rm -f {partial} && cat > {partial} && sha256sum < {partial}"
         said = self._with_retries(lambda: self._checked(script, stdin=text))
         if said.split()[:1] != [hashlib.sha256(text).hexdigest()]:
-            raise TransferError(f"{target} did not arrive on {self.access} as it was sent")
+            raise TransferError(f"SHA-256 mismatch after the transfer: {target} on {self.access}")
         self.output_of(f"mv -T {partial} {name} || [ -e {name} ]")
 
     def start_detached(self, argv: Sequence[str], folder: str, *, environment_file: str | None = None) -> None:
-        """Start a program that outlives the connection; where the folder has a pid already, nothing is started."""
+        """Start a program that survives the connection; where the folder has a pid file already, nothing is started."""
         words = shlex.join([environment_file or "", *argv])
         self.output_of(_DETACH.replace("{folder}", shlex.quote(folder)).replace("{words}", words))
 
     def job_status(self, folder: str, log_from: int = 0) -> JobStatus:
-        """Say what the program of this folder is doing, and what it logged from this byte on."""
+        """The state of the program of this folder, and its log from this byte on."""
         script = _STATUS.replace("{folder}", shlex.quote(folder)).replace("{first}", str(log_from + 1))
         return _read_status(self.output_of(script.replace("{count}", str(LOG_BYTES))))
 
@@ -150,7 +150,7 @@ def _read_status(text: str) -> JobStatus:
 
 
 def _transfer_s(size: int) -> float:
-    """How long moving so many bytes may take."""
+    """How long the transfer of so many bytes may take."""
     return STEP_TIMEOUT_S + size / TRANSFER_FLOOR_BYTES_PER_S
 
 

@@ -1,7 +1,7 @@
-"""The keys of one lease: one that lets us in, and the machine's own, made here so that it is known before we meet.
+"""The SSH keys of a lease: our login key, and the machine's host key, made here so that it is known beforehand.
 
 data/keys/<lease_id>/client        our private key; its public part is registered with the cloud
-data/keys/<lease_id>/host          the machine's private key, handed to it at its first boot
+data/keys/<lease_id>/host          the machine's private host key, installed by its first boot
 data/keys/<lease_id>/*.pub         the public parts
 """
 
@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 @dataclass(frozen=True)
 class LeaseKeys:
-    """Where a lease's private keys lie, and the public ones as OpenSSH writes them, without a comment."""
+    """The files of a lease's private keys, and its public keys in OpenSSH's format, without a comment."""
 
     client_private: Path
     client_public: str
@@ -29,7 +29,7 @@ class LeaseKeys:
 
 
 def keys_of(folder: Path, lease_id: str) -> LeaseKeys:
-    """The keys of a lease, made where there are none yet; on disk, for our eyes only, when this returns."""
+    """The keys of a lease, created where there are none yet; on disk, readable by this user only, when this returns."""
     place = folder / lease_id
     place.mkdir(parents=True, exist_ok=True, mode=0o700)
     for name in ("client", "host"):
@@ -44,19 +44,19 @@ def keys_of(folder: Path, lease_id: str) -> LeaseKeys:
 
 
 def fingerprint(public_key: str) -> str:
-    """A public key's MD5 fingerprint, by which clouds know it: no secret and no safeguard."""
+    """A public key's MD5 fingerprint, the id of a key at clouds; nothing relies on its strength."""
     raw = base64.b64decode(public_key.split()[1])
     digest = hashlib.md5(raw, usedforsecurity=False).hexdigest()
     return ":".join(digest[index : index + 2] for index in range(0, len(digest), 2))
 
 
 def leases_with_keys(folder: Path) -> set[str]:
-    """The leases whose keys lie here."""
+    """The leases that have keys in this folder."""
     return {place.name for place in folder.glob("*")}
 
 
 def age_s(folder: Path, lease_id: str, now: datetime) -> float:
-    """How long ago a lease's keys were made; 0 where they are gone."""
+    """The age of a lease's keys; 0 where they are gone."""
     try:
         return now.timestamp() - (folder / lease_id).stat().st_mtime
     except FileNotFoundError:
@@ -64,13 +64,13 @@ def age_s(folder: Path, lease_id: str, now: datetime) -> float:
 
 
 def forget_keys(folder: Path, lease_ids: Iterable[str]) -> None:
-    """Remove the keys of these leases; what is gone already is no error."""
+    """Delete the keys of these leases; keys that are gone are no error."""
     for lease_id in lease_ids:
         shutil.rmtree(folder / lease_id, ignore_errors=True)
 
 
 def _make(private: Path) -> None:
-    """Write one ed25519 pair; the public part last, so that a pair is whole when that is there."""
+    """Write one ed25519 key pair; the public part last, so that a pair is complete once that exists."""
     key = Ed25519PrivateKey.generate()
     private.unlink(missing_ok=True)
     _write(private, key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()))

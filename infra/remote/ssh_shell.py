@@ -1,4 +1,4 @@
-"""A machine's shell over SSH: scripts that are proven to have run, repeated over lost connections where that may be."""
+"""A machine's shell over SSH: scripts that are proven to have run, and repetition after lost connections."""
 
 import secrets
 import shlex
@@ -21,17 +21,17 @@ from infra.remote.ssh_connection import CONNECT_TIMEOUT_S, SshConnection
 from infra.reporting import Say
 
 STEP_TIMEOUT_S = 60.0
-PATIENCE_S = 120.0  # how long a step that may be repeated is repeated over lost connections
+PATIENCE_S = 120.0  # how long a step is repeated after lost connections
 RETRY_S = 1.0
 SHOWN_CHARS = 80  # of a script, in an error
-LAST_CHARS = 1500  # of a failed command's words
+LAST_CHARS = 1500  # of a failed command's output
 
 T = TypeVar("T")
 LOST = (UnreachableHostError, LostConnectionError, SilentHostError)
 
 
 class SshShell:
-    """A machine over SSH. It connects when it is first asked, and again whenever the connection is gone."""
+    """A machine over SSH. The first call connects, and any later call whose connection is gone."""
 
     def __init__(self, access: Access, *, patience_s: float = PATIENCE_S, connect_s: float = CONNECT_TIMEOUT_S) -> None:
         self.access = access
@@ -42,10 +42,10 @@ class SshShell:
     def run(
         self, script: str, *, timeout_s: float = STEP_TIMEOUT_S, stdin: bytes = b"", say: Say | None = None
     ) -> CommandResult:
-        """Run a shell script to its end. Raises NotReadyError where something else was run in its place.
+        """Run a shell script to its end. Raises NotReadyError where another command was run in its place.
 
-        A line that only the shell on the machine can put together stands for the script having run, with its exit
-        code: sshd's own exit code is also 0 where a first boot answers everything with a sentence.
+        A line that only the machine's shell can compose proves that the script ran, and holds its exit code: sshd's
+        exit code is also 0 while a first boot replaces every command by a message.
         """
         head, tail = secrets.token_hex(8), secrets.token_hex(8)
         whole = f"(\n{script}\n)\nprintf '\\n%s%s %d\\n' {head} {tail} $?"
@@ -57,29 +57,31 @@ class SshShell:
         out, found, code = text.rpartition(f"\n{head}{tail} ")
         if not found:
             raise NotReadyError(
-                f"{self.access} let us in and did not run what it was asked; it said {_last(text) or 'nothing'!r}"
+                f"{self.access} accepted the login but did not run the command; its output: {_last(text) or 'none'!r}"
             )
         return CommandResult(_short(script), int(code), out, err.decode(errors="replace"))
 
     def output_of(self, script: str, *, timeout_s: float = STEP_TIMEOUT_S) -> str:
-        """The output of a script that may be repeated; raises RemoteCommandError in its own words where it fails."""
+        """The output of a script that may be repeated; raises RemoteCommandError with its output where it fails."""
         return self._with_retries(lambda: self._checked(script, timeout_s))
 
     def _checked(self, script: str, timeout_s: float = STEP_TIMEOUT_S, stdin: bytes = b"") -> str:
         ran = self.run(script, timeout_s=timeout_s, stdin=stdin)
         if ran.exit_code != 0:
-            said = _last(ran.err) or _last(ran.out) or "it said nothing"
-            raise RemoteCommandError(f"`{_short(script)}` on {self.access} ended with {ran.exit_code}: {said}")
+            last = _last(ran.err) or _last(ran.out) or "it printed nothing"
+            raise RemoteCommandError(
+                f"`{_short(script)}` on {self.access} failed with exit code {ran.exit_code}: {last}"
+            )
         return ran.out
 
     def close(self) -> None:
-        """Hang up; the next call connects again."""
+        """Disconnect; the next call connects again."""
         if self._line is not None:
             self._line.close()
             self._line = None
 
     def with_patience(self, patience_s: float) -> Self:
-        """The same machine, given up on sooner or later."""
+        """The same machine, with another time limit for lost connections."""
         return type(self)(self.access, patience_s=patience_s, connect_s=min(self._connect_s, patience_s))
 
     def _connected(self) -> SshConnection:
@@ -89,15 +91,15 @@ class SshShell:
         return self._line
 
     def _with_retries(self, step: Callable[[], T]) -> T:
-        """Repeat a step over lost connections, until our patience is over; the last reason is raised then."""
+        """Repeat a step after lost connections until the time is over; the last error is raised then."""
         return retry(SteadyClock(), RETRY_S, step, (*LOST, TransferError), self._patience_s)
 
 
 def wait_until_ready(host: SshShell, patience_s: float, is_booted: str = "true") -> None:
-    """Wait until a machine runs what it is asked and, where a command tells that its first boot is over, that does.
+    """Wait until a machine runs commands, and until `is_booted` exits with 0, which ends its first boot.
 
-    A key may be put in place late, so that being refused is believed only after `patience_s`; the last reason is raised
-    then. A wrong host key is believed at once: HostKeyError.
+    Its key may be installed late, so a refused login is repeated until `patience_s` is over; the last error is raised
+    then. A wrong host key raises HostKeyError at once.
     """
     passing = (*LOST, LoginRefusedError, NotReadyError)
 
@@ -109,13 +111,13 @@ def wait_until_ready(host: SshShell, patience_s: float, is_booted: str = "true")
             raise
         if not result.is_good:
             host.close()
-            raise NotReadyError(f"the first boot of {host.access} is not over: `{is_booted}` fails there")
+            raise NotReadyError(f"the first boot of {host.access} has not finished: `{is_booted}` fails there")
 
     retry(SteadyClock(), RETRY_S, require_ready, passing, patience_s)
 
 
 class _Output:
-    """What a command prints, passed on line by line and kept; the sentinel's line is passed on to nobody."""
+    """A command's output, passed on line by line and stored; the sentinel's line is not passed on."""
 
     def __init__(self, say: Say | None) -> None:
         self._say = say

@@ -41,7 +41,7 @@ def live_under_nohup(place: Place) -> None:
 
 @pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda sign: str(sign.name))
 @pytest.mark.parametrize("step", ["S1", "S2", "S4", "S8", "S12"])
-def test_a_night_that_is_asked_to_stop_gives_back_by_itself(world: World, step: str, sign: signal.Signals) -> None:
+def test_an_interrupted_night_releases_its_machine_itself(world: World, step: str, sign: signal.Signals) -> None:
     run(live, world.place, Life(lease_request(), dies_after=step, dies_by=sign))
 
     if step == "S12":
@@ -49,7 +49,7 @@ def test_a_night_that_is_asked_to_stop_gives_back_by_itself(world: World, step: 
     world.must_be_clean()
 
 
-def test_a_second_interrupt_leaves_it_to_the_reaper(world: World) -> None:
+def test_after_a_second_interrupt_the_reaper_releases_the_machine(world: World) -> None:
     run(live, world.place, Life(lease_request(), dies_after="S12", dies_by=signal.SIGINT, dies_times=2))
 
     world.reap()
@@ -57,7 +57,7 @@ def test_a_second_interrupt_leaves_it_to_the_reaper(world: World) -> None:
     world.must_be_clean()
 
 
-def test_a_night_that_was_told_to_outlive_its_terminal_does(world: World) -> None:
+def test_a_night_survives_its_terminal(world: World) -> None:
     code = run(live_under_nohup, world.place)
 
     assert code == 0
@@ -75,7 +75,7 @@ def test_on_a_full_disk_nothing_is_rented(world: World) -> None:
     assert world.cloud.requests("POST", "/v2/droplets") == []
 
 
-def test_where_records_cannot_be_kept_nothing_is_rented(world: World) -> None:
+def test_where_records_cannot_be_written_nothing_is_rented(world: World) -> None:
     nowhere = replace(world.place, data=Path("/proc/self/fdinfo/data"))
 
     run(live, nowhere, Life(lease_request()))
@@ -84,7 +84,7 @@ def test_where_records_cannot_be_kept_nothing_is_rented(world: World) -> None:
 
 
 @pytest.mark.parametrize("left", [0, 100, 4096, 6000], ids="{} bytes left".format)
-def test_a_ledger_that_was_cut_off_keeps_nobody_from_giving_back(world: World, left: int) -> None:
+def test_a_truncated_ledger_does_not_prevent_the_release(world: World, left: int) -> None:
     run(live, world.place, Life(lease_request(), dies_after="S9"))
     whole = world.place.ledger_file.read_bytes()
     world.place.ledger_file.write_bytes(whole[:left])
@@ -97,7 +97,7 @@ def test_a_ledger_that_was_cut_off_keeps_nobody_from_giving_back(world: World, l
     assert [one.stat().st_size for one in aside] == ([left] if left else [])  # an empty file is an empty ledger
 
 
-def test_a_ledger_that_cannot_be_read_for_another_reason_is_not_set_aside(tmp_path: Path) -> None:
+def test_a_ledger_that_is_unreadable_for_another_reason_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "ledger.sqlite").mkdir()
 
     with pytest.raises(LedgerError):

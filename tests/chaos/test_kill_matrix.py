@@ -54,7 +54,7 @@ def must_be_closed(world: World) -> None:
 
 @pytest.mark.parametrize("is_lost", [False, True], ids=["ledger-kept", "ledger-lost"])
 @pytest.mark.parametrize("step", STEPS)
-def test_killed_after_a_step_and_reaped(world: World, step: str, is_lost: bool) -> None:
+def test_a_night_killed_after_a_step_is_reaped(world: World, step: str, is_lost: bool) -> None:
     code = run(live, world.place, Life(lease_request(), dies_after=step))
 
     end_of_the_night(world, is_lost=is_lost)
@@ -66,7 +66,9 @@ def test_killed_after_a_step_and_reaped(world: World, step: str, is_lost: bool) 
 
 @pytest.mark.parametrize("is_lost", [False, True], ids=["ledger-kept", "ledger-lost"])
 @pytest.mark.parametrize("step", STEPS)
-def test_killed_after_a_step_with_a_reaper_beside_it(world: World, tmp_path: Path, step: str, is_lost: bool) -> None:
+def test_a_night_killed_after_a_step_beside_a_reaper_leaves_nothing(
+    world: World, tmp_path: Path, step: str, is_lost: bool
+) -> None:
     with beside(reap_beside, world.place, PERIOD_S / 4, end=tmp_path / "end"):
         code = run(live, world.place, Life(lease_request(), dies_after=step))
         if is_lost:
@@ -82,7 +84,7 @@ def test_killed_after_a_step_with_a_reaper_beside_it(world: World, tmp_path: Pat
 
 @pytest.mark.parametrize("is_lost", [False, True], ids=["ledger-kept", "ledger-lost"])
 @pytest.mark.parametrize("step", ON_THE_MACHINE)
-def test_killed_while_a_real_machine_works(real_world: World, step: str, is_lost: bool) -> None:
+def test_a_night_killed_while_its_machine_works_leaves_nothing(real_world: World, step: str, is_lost: bool) -> None:
     code = run(live, real_world.place, Life(lease_request(), dies_after=step))
     (machine,) = real_world.cloud.machines.machines.values()  # type: ignore[attr-defined]
     running = machine.marked()
@@ -96,7 +98,7 @@ def test_killed_while_a_real_machine_works(real_world: World, step: str, is_lost
 
 
 @pytest.mark.parametrize("is_lost", [False, True], ids=["ledger-kept", "ledger-lost"])
-def test_killed_while_the_answer_to_the_create_is_on_its_way(world: World, is_lost: bool) -> None:
+def test_a_night_killed_before_the_create_reply_leaves_nothing(world: World, is_lost: bool) -> None:
     world.cloud.fault("POST", "/v2/droplets", phase="silence_after")
     child = start(live, world.place, Life(lease_request()))
     while not world.cloud.requests("POST", "/v2/droplets"):
@@ -110,7 +112,7 @@ def test_killed_while_the_answer_to_the_create_is_on_its_way(world: World, is_lo
     world.must_be_clean(COST_MAX_USD)
 
 
-def test_a_night_that_nobody_kills_ends_clean_with_two_reapers_beside_it(world: World, tmp_path: Path) -> None:
+def test_a_night_beside_two_reapers_ends_clean(world: World, tmp_path: Path) -> None:
     with ExitStack() as stack:
         for number in range(2):
             stack.enter_context(beside(reap_beside, world.place, 600.0, end=tmp_path / f"end-{number}"))
@@ -126,7 +128,7 @@ def test_a_night_that_nobody_kills_ends_clean_with_two_reapers_beside_it(world: 
 
 @pytest.mark.parametrize("is_lost", [False, True], ids=["ledger-kept", "ledger-lost"])
 @pytest.mark.parametrize("step", ["S12", "S13"])
-def test_a_reaper_that_is_killed_in_the_middle_leaves_it_to_the_next(world: World, step: str, is_lost: bool) -> None:
+def test_the_next_reaper_continues_after_a_killed_one(world: World, step: str, is_lost: bool) -> None:
     run(live, world.place, Life(lease_request(), dies_after="S9"))
     if is_lost:
         world.lose_records()

@@ -26,7 +26,7 @@ def is_killed_at_work(seed: int) -> bool:
     return quiet and weather.life.dies_by == signal.SIGKILL and weather.life.dies_after in {"S5", "S6", "S7"}
 
 
-def test_a_leak_is_told_with_its_seed_and_exit_code_1() -> None:
+def test_a_leak_is_reported_with_its_seed_and_exit_code_1() -> None:
     seed = next(seed for seed in range(10_000) if is_killed_at_work(seed))
 
     ended = subprocess.run(

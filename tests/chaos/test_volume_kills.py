@@ -34,7 +34,9 @@ def end_of_the_night(world: World, *, is_lost: bool) -> None:
 
 @pytest.mark.parametrize("is_lost", [False, True], ids=["ledger-kept", "ledger-lost"])
 @pytest.mark.parametrize("step", VOLUME_STEPS)
-def test_killed_around_a_volume_the_machine_goes_and_one_volume_is_kept(world: World, step: str, is_lost: bool) -> None:
+def test_a_night_killed_around_a_volume_leaves_one_volume_and_no_machine(
+    world: World, step: str, is_lost: bool
+) -> None:
     code = run(live, world.place, Life(lease_request("atl1"), volume_gib=20, work_s=600.0, dies_after=step))
     end_of_the_night(world, is_lost=is_lost)
     after_the_kill = world.volumes()
@@ -49,7 +51,7 @@ def test_killed_around_a_volume_the_machine_goes_and_one_volume_is_kept(world: W
     world.must_forget_volumes()
 
 
-def test_the_next_night_finds_a_volume_whose_answer_died_with_whoever_asked(world: World) -> None:
+def test_the_next_night_finds_a_volume_whose_reply_was_lost_with_its_process(world: World) -> None:
     world.cloud.fault("POST", MAKE, phase="silence_after")
     child = start(live, world.place, LIFE)
     while not world.cloud.requests("POST", MAKE):

@@ -119,15 +119,13 @@ class CloudContract:
         assert [found.machine_id for found in cloud.find(str(lease.name))] == [lease.machine_id]
         assert cloud.find_by_id(str(lease.machine_id)) is not None
 
-    def test_taking_a_lease_again_in_one_night_takes_up_the_first(
+    def test_taking_a_lease_again_in_one_night_continues_the_first(
         self, cloud: Cloud, ledger: Ledger, clock: Clock
     ) -> None:
         assert self.take(cloud, ledger, clock) == self.take(cloud, ledger, clock)
         assert len(cloud.find_ours()) == 1
 
-    def test_a_lease_says_what_was_rented_and_where_it_can_be_reached(
-        self, cloud: Cloud, ledger: Ledger, clock: Clock
-    ) -> None:
+    def test_a_lease_has_the_machine_and_its_address(self, cloud: Cloud, ledger: Ledger, clock: Clock) -> None:
         lease = self.take(cloud, ledger, clock)
 
         assert (lease.kind, lease.state, lease.attempt) == (self.kind, "held", 1)
@@ -141,7 +139,7 @@ class CloudContract:
 
         assert (cloud.find_ours(), gone.state) == ([], "released")
 
-    def test_giving_back_twice_changes_nothing(self, cloud: Cloud, ledger: Ledger, clock: Clock) -> None:
+    def test_releasing_a_lease_twice_changes_nothing(self, cloud: Cloud, ledger: Ledger, clock: Clock) -> None:
         lease = self.take(cloud, ledger, clock)
 
         first = release_lease(cloud, ledger, clock, lease.lease_id)
@@ -154,7 +152,7 @@ class CloudContract:
 
         assert cloud.find_ours() == []
 
-    def test_a_machine_that_never_was_is_not_seen(self, cloud: Cloud) -> None:
+    def test_an_unknown_machine_is_not_found(self, cloud: Cloud) -> None:
         assert cloud.find_by_id("4711") is None
         assert cloud.find("nb-01k9x-a1-x5") == []
 
@@ -198,7 +196,7 @@ class StubbornCloud(LocalCloud):
         del machine_id
 
 
-def test_a_lease_is_written_down_before_its_machine_exists(tmp_path: Path, ledger: Ledger) -> None:
+def test_a_lease_is_recorded_before_its_machine_is_requested(tmp_path: Path, ledger: Ledger) -> None:
     cloud = BrokenCloud(tmp_path / "machines", ledger)
 
     with pytest.raises(KeyError):
@@ -207,7 +205,7 @@ def test_a_lease_is_written_down_before_its_machine_exists(tmp_path: Path, ledge
     assert cloud.open_in_the_call == ["intended"]
 
 
-def test_a_taking_that_fails_half_way_gives_its_machine_back(tmp_path: Path, ledger: Ledger) -> None:
+def test_a_lease_that_fails_half_way_releases_its_machine(tmp_path: Path, ledger: Ledger) -> None:
     cloud = BrokenCloud(tmp_path / "machines", ledger)
 
     with pytest.raises(KeyError):
@@ -216,7 +214,7 @@ def test_a_taking_that_fails_half_way_gives_its_machine_back(tmp_path: Path, led
     assert (cloud.find_ours(), ledger.open_leases()) == ([], [])
 
 
-def test_a_machine_whose_reply_was_lost_is_found_and_taken(tmp_path: Path, ledger: Ledger) -> None:
+def test_a_machine_whose_reply_was_lost_is_found_and_used(tmp_path: Path, ledger: Ledger) -> None:
     cloud = MuteCloud(tmp_path / "machines")
 
     lease = lease_on(cloud, ledger)
@@ -224,7 +222,7 @@ def test_a_machine_whose_reply_was_lost_is_found_and_taken(tmp_path: Path, ledge
     assert ids(cloud) == [lease.machine_id]
 
 
-def test_a_machine_that_is_still_there_is_not_called_released(tmp_path: Path, ledger: Ledger) -> None:
+def test_a_lease_is_not_released_while_its_machine_exists(tmp_path: Path, ledger: Ledger) -> None:
     cloud = StubbornCloud(tmp_path / "machines")
     lease = lease_on(cloud, ledger)
 
@@ -235,7 +233,7 @@ def test_a_machine_that_is_still_there_is_not_called_released(tmp_path: Path, le
     assert [open_lease.lease_id for open_lease in ledger.open_leases()] == [lease.lease_id]
 
 
-def test_releasing_a_machine_ends_what_runs_on_it(cloud: LocalCloud, ledger: Ledger) -> None:
+def test_releasing_a_machine_ends_its_processes(cloud: LocalCloud, ledger: Ledger) -> None:
     lease = lease_on(cloud, ledger)
     pid = run_on(cloud, lease)
 
@@ -244,7 +242,7 @@ def test_releasing_a_machine_ends_what_runs_on_it(cloud: LocalCloud, ledger: Led
     assert not detached.is_alive(pid)
 
 
-def test_the_reaper_ends_what_a_killed_process_left_running(tmp_path: Path, cloud: LocalCloud, ledger: Ledger) -> None:
+def test_the_reaper_ends_processes_of_a_killed_night(tmp_path: Path, cloud: LocalCloud, ledger: Ledger) -> None:
     die_holding_a_lease(tmp_path)
     orphan = ledger.open_leases()[0]
     left_running = detached.marked(orphan.lease_id)
@@ -256,26 +254,26 @@ def test_the_reaper_ends_what_a_killed_process_left_running(tmp_path: Path, clou
     assert (detached.marked(orphan.lease_id), ledger.open_leases()) == ([], [])
 
 
-def test_the_reaper_leaves_a_living_night_alone(cloud: LocalCloud, ledger: Ledger) -> None:
+def test_the_reaper_leaves_a_running_night_alone(cloud: LocalCloud, ledger: Ledger) -> None:
     lease = lease_on(cloud, ledger)
 
     assert reaped(cloud, ledger) == []
     assert ids(cloud) == [lease.machine_id]
 
 
-def test_the_reaper_takes_everything_when_told(cloud: LocalCloud, ledger: Ledger) -> None:
+def test_the_reaper_releases_everything_on_request(cloud: LocalCloud, ledger: Ledger) -> None:
     lease = lease_on(cloud, ledger)
 
     assert reaped(cloud, ledger, everything=True) == [lease.machine_id]
 
 
-def test_the_reaper_gives_back_what_is_past_its_time(cloud: LocalCloud, ledger: Ledger) -> None:
+def test_the_reaper_releases_expired_leases(cloud: LocalCloud, ledger: Ledger) -> None:
     lease = lease_on(cloud, ledger, minutes=-1)
 
     assert reaped(cloud, ledger) == [lease.machine_id]
 
 
-def test_a_machine_nobody_has_on_record_is_given_back(cloud: LocalCloud, ledger: Ledger) -> None:
+def test_a_machine_without_a_record_is_released(cloud: LocalCloud, ledger: Ledger) -> None:
     cloud.rent(MachineOrder(MachineName("forgotten", 1, None), cloud.offers()[0]))
 
     assert reaped(cloud, ledger) == ["forgotten"]
@@ -300,7 +298,7 @@ def test_an_open_lease_costs_by_the_hour(ledger: Ledger) -> None:
     assert ledger.lease("a").usd(now + timedelta(hours=5)) == pytest.approx(10.0, abs=0.01)
 
 
-def test_a_release_keeps_its_first_time(ledger: Ledger) -> None:
+def test_a_repeated_release_keeps_the_first_time(ledger: Ledger) -> None:
     ledger.intend("a", intent())
     ledger.mark_released("a")
     first = ledger.lease("a").released_at

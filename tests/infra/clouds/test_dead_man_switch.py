@@ -44,7 +44,7 @@ def test_a_deadline_that_cannot_be_read_means_now(deadline: Path, content: str |
     assert is_due(deadline, TOLD, clock_s=0, awake_s=0, lifetime_s=500)
 
 
-def test_a_clock_that_is_set_back_does_not_help(deadline: Path) -> None:
+def test_a_clock_that_is_set_back_does_not_move_the_deadline(deadline: Path) -> None:
     assert is_due(deadline, TOLD, clock_s=0, awake_s=501, lifetime_s=500)
 
 
@@ -125,11 +125,11 @@ def test_a_delete_that_fails_is_not_a_success(cloud: _Cloud, tmp_path: Path) -> 
     assert not dead_man_switch.delete_once(told)
 
 
-def test_a_cloud_that_cannot_be_reached_is_no_crash() -> None:
+def test_an_unreachable_cloud_does_not_crash_it() -> None:
     assert not dead_man_switch.delete_once(TOLD)
 
 
-def test_the_program_runs_alone_and_never_gives_up(cloud: _Cloud, tmp_path: Path) -> None:
+def test_the_program_runs_without_our_code_and_repeats_the_deletion(cloud: _Cloud, tmp_path: Path) -> None:
     program = tmp_path / "dead-man.py"
     program.write_text(PROGRAM.read_text().replace("AGAIN_S = 20.0", "AGAIN_S = 0.1"))
     (tmp_path / "told.json").write_text(json.dumps(_told(cloud, tmp_path, int(time.time()) - 1)))

@@ -40,7 +40,7 @@ def order(cloud: StaticCloud, lease_id: str, hours: float = 1.0) -> MachineOrder
     return MachineOrder(MachineName(lease_id, 1, datetime.now(UTC) + timedelta(hours=hours)), offer)
 
 
-def test_a_host_is_held_by_one_lease_at_a_time_and_says_by_whose(access: Access) -> None:
+def test_a_host_is_held_by_one_lease_at_a_time_and_the_error_names_it(access: Access) -> None:
     cloud = cloud_of(access)
     first = cloud.rent(order(cloud, "aaa"))
 
@@ -82,7 +82,7 @@ def test_releasing_ends_everything_of_the_lease_and_nothing_else(sshd: Sshd, acc
     assert [name for name in left if "other" not in name] == ["nightbench/data/machines", "nightbench/data/models"]
 
 
-def test_a_lease_past_its_time_holds_nothing(access: Access) -> None:
+def test_an_expired_lease_does_not_hold_the_host(access: Access) -> None:
     cloud, host = cloud_of(access), SshHost(access)
     cloud.rent(order(cloud, "old", hours=-1))
     host.start_detached(["env", f"{MARK}=old", "sleep", "60"], "nightbench/job")
@@ -93,7 +93,7 @@ def test_a_lease_past_its_time_holds_nothing(access: Access) -> None:
     assert [found.name[:6] for found in cloud.find_ours()] == ["nb-new"]
 
 
-def test_a_lease_file_that_nobody_can_read_still_holds_the_host(sshd: Sshd, access: Access) -> None:
+def test_an_unreadable_lease_file_still_holds_the_host(sshd: Sshd, access: Access) -> None:
     cloud = cloud_of(access)
     (sshd.home / "nightbench").mkdir()
     (sshd.home / "nightbench" / "lease.json").write_text("{")
@@ -102,14 +102,14 @@ def test_a_lease_file_that_nobody_can_read_still_holds_the_host(sshd: Sshd, acce
         cloud.rent(order(cloud, "aaa"))
 
 
-def test_a_host_that_is_away_and_a_host_that_is_another_are_told_apart(sshd: Sshd, access: Access) -> None:
+def test_an_unreachable_host_and_a_wrong_host_key_raise_different_errors(sshd: Sshd, access: Access) -> None:
     sshd.stop()
     with pytest.raises(CloudError, match="refuses connections"):
         cloud_of(access).find_ours()
 
     sshd.host_public_key = make_key(sshd.folder / "host_key")
     sshd.start()
-    with pytest.raises(CloudDeniedError, match="is not the machine we know"):
+    with pytest.raises(CloudDeniedError, match="host key mismatch"):
         cloud_of(access).find_ours()
 
 
@@ -123,7 +123,7 @@ def test_a_target_of_another_form_is_refused(target: str) -> None:
     ("target", "named"),
     [("ssh:me@host", "ssh:me@host:22"), ("ssh:me@10.0.0.1:2222", "ssh:me@10.0.0.1:2222"), ("ssh:a@[::1]", None)],
 )
-def test_a_host_has_one_spelling(target: str, named: str | None) -> None:
+def test_a_target_has_one_full_form(target: str, named: str | None) -> None:
     assert str(parse_target(target)) == (named or "ssh:a@[::1]:22")
 
 
@@ -148,6 +148,6 @@ def test_a_host_with_an_unknown_key_is_refused_with_the_next_step(tmp_path: Path
         read_access("ssh:me@gpu1:2222", tmp_path / "client", tmp_path / "known_hosts")
 
 
-def test_a_key_that_is_not_there_is_said(tmp_path: Path) -> None:
+def test_a_missing_ssh_key_is_reported(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="NIGHTBENCH_SSH_KEY"):
         read_access("ssh:me@gpu1", tmp_path / "nowhere", tmp_path / "known_hosts")

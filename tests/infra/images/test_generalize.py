@@ -41,7 +41,7 @@ def test_only_software_is_left(home: Path) -> None:
     assert files(home) == {"nightbench/venv/a/bin/python", "nightbench/cache/engines/b"}
 
 
-def test_a_scratch_disk_is_taken_off_and_nothing_on_it_is_touched(home: Path, tmp_path: Path) -> None:
+def test_a_scratch_disk_is_unmounted_and_its_files_stay(home: Path, tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     (disk / "models").mkdir(parents=True)
     (disk / "models" / "weights").write_text("x")

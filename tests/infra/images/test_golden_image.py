@@ -35,7 +35,7 @@ def clean_up(rig: Rig) -> None:
     sweep_images(rig.cloud, kept=0)
 
 
-def test_an_image_is_made_once_and_found_again(rig: Rig, lease: Lease) -> None:
+def test_an_image_is_created_once_and_found_again(rig: Rig, lease: Lease) -> None:
     name = make(rig, lease)
 
     assert snapshot_names(rig) == [name]
@@ -63,14 +63,14 @@ def test_a_machine_boots_the_golden_image_where_it_is_and_the_suites_elsewhere(r
     clean_up(rig)
 
 
-def test_an_image_of_other_content_is_not_taken_for_it(rig: Rig, lease: Lease) -> None:
+def test_an_image_of_other_content_is_not_used(rig: Rig, lease: Lease) -> None:
     make(rig, lease)
 
     assert find_image(rig.cloud, rig.clock, "beef") is None
     clean_up(rig)
 
 
-def test_an_image_that_is_past_its_time_is_not_found_and_goes(rig: Rig, lease: Lease) -> None:
+def test_an_expired_image_is_not_found_and_is_deleted(rig: Rig, lease: Lease) -> None:
     make(rig, lease)
     rig.release_lease(lease)
     rig.clock.sleep(31 * 24 * 3600)
@@ -81,7 +81,7 @@ def test_an_image_that_is_past_its_time_is_not_found_and_goes(rig: Rig, lease: L
 
 
 @pytest.mark.parametrize("phase", ["before", "close", "after", "close_after", "silence_after", "garbage"])
-def test_row_27_a_lost_answer_makes_no_second_image(rig: Rig, lease: Lease, phase: str) -> None:
+def test_row_27_a_lost_reply_creates_no_second_image(rig: Rig, lease: Lease, phase: str) -> None:
     rig.emulator.fault("POST", ACTIONS, phase=phase)
 
     name = make(rig, lease)
@@ -93,7 +93,7 @@ def test_row_27_a_lost_answer_makes_no_second_image(rig: Rig, lease: Lease, phas
 
 
 @pytest.mark.parametrize("fate", ["stuck", "errored"])
-def test_row_28_a_stuck_image_never_delays_giving_the_machine_back(rig: Rig, lease: Lease, fate: str) -> None:
+def test_row_28_a_stuck_image_never_delays_the_release(rig: Rig, lease: Lease, fate: str) -> None:
     rig.emulator.behaviour.action_fates["snapshot"].append(fate)
     began = rig.clock.now()
 
@@ -104,7 +104,7 @@ def test_row_28_a_stuck_image_never_delays_giving_the_machine_back(rig: Rig, lea
     assert rig.release_lease(lease).state == "released"
 
 
-def test_row_28_an_image_that_appears_when_nobody_waits_is_removed(rig: Rig, lease: Lease) -> None:
+def test_row_28_an_image_that_appears_after_the_timeout_is_deleted(rig: Rig, lease: Lease) -> None:
     rig.emulator.behaviour.late_snapshots = True
 
     with pytest.raises(LeaseError, match="was not complete after 10 minutes"):
@@ -128,7 +128,7 @@ def test_a_view_that_fails_for_a_while_is_waited_out(rig: Rig, lease: Lease) -> 
     clean_up(rig)
 
 
-def test_old_images_are_swept_and_foreign_ones_are_not(rig: Rig) -> None:
+def test_old_images_are_deleted_and_foreign_ones_are_not(rig: Rig) -> None:
     rig.emulator.plant_snapshot("somebody-elses-image")
     far = rig.clock.now() + timedelta(days=9)
     for content in ("aa", "bb", "cc"):
@@ -142,7 +142,7 @@ def test_old_images_are_swept_and_foreign_ones_are_not(rig: Rig) -> None:
     clean_up(rig)
 
 
-def test_row_33_a_volume_of_a_lease_goes_after_its_machine(rig: Rig, lease: Lease) -> None:
+def test_row_33_a_volume_of_a_lease_is_deleted_after_its_machine(rig: Rig, lease: Lease) -> None:
     rig.emulator.plant_volume(str(lease.name), foreign=False)
     rig.emulator.plant_volume("somebody-elses-volume")
     body = {"id": "conflict", "message": "The volume is still attached."}
@@ -158,7 +158,7 @@ def test_row_33_a_volume_that_stays_keeps_the_lease_open_for_the_reaper(rig: Rig
     body = {"id": "conflict", "message": "The volume is still attached."}
     fault = rig.emulator.fault("DELETE", r"/v2/volumes/[^/]+", phase="status", status=409, body=body, times=FOR_EVER)
 
-    with pytest.raises(LeaseError, match="cannot be removed"):
+    with pytest.raises(LeaseError, match="cannot be deleted"):
         rig.release_lease(lease)
 
     row = rig.ledger.lease(lease.lease_id)

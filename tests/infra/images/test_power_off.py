@@ -28,14 +28,14 @@ def asked_for(rig: Rig) -> int:
     return sum(request.method == "POST" and "/actions" in request.path for request in rig.emulator.requests())
 
 
-def test_a_machine_is_asked_to_shut_down_and_is_off(rig: Rig, lease: Lease) -> None:
+def test_a_machine_is_shut_down(rig: Rig, lease: Lease) -> None:
     power_off(rig.cloud, rig.clock, str(lease.machine_id))
 
     assert (status(rig, lease), asked_for(rig)) == ("off", 1)
     assert rig.explain_loss(lease) == f"machine {lease.machine_id} is switched off"
 
 
-def test_row_25_a_machine_that_does_not_shut_down_has_its_plug_pulled(rig: Rig, lease: Lease) -> None:
+def test_row_25_a_machine_that_does_not_shut_down_is_powered_off(rig: Rig, lease: Lease) -> None:
     rig.emulator.behaviour.ignores_shutdown = True
 
     power_off(rig.cloud, rig.clock, str(lease.machine_id), say=rig.said.append)
@@ -45,7 +45,7 @@ def test_row_25_a_machine_that_does_not_shut_down_has_its_plug_pulled(rig: Rig, 
 
 
 @pytest.mark.parametrize("phase", ["before", "close", "after", "close_after", "silence_after"])
-def test_row_26_a_lost_answer_or_another_event_is_outlived(rig: Rig, lease: Lease, phase: str) -> None:
+def test_row_26_a_lost_reply_or_another_event_is_retried(rig: Rig, lease: Lease, phase: str) -> None:
     rig.emulator.fault("POST", ACTIONS, phase=phase)
 
     power_off(rig.cloud, rig.clock, str(lease.machine_id))
@@ -53,7 +53,7 @@ def test_row_26_a_lost_answer_or_another_event_is_outlived(rig: Rig, lease: Leas
     assert status(rig, lease) == "off"
 
 
-def test_a_machine_that_stays_on_is_said_to_and_can_be_given_back(rig: Rig, lease: Lease) -> None:
+def test_a_machine_that_stays_on_is_reported_and_can_be_released(rig: Rig, lease: Lease) -> None:
     rig.emulator.fault("POST", ACTIONS, phase="before", times=FOR_EVER)
 
     with pytest.raises(LeaseError, match="cannot be switched off"):

@@ -52,7 +52,7 @@ def test_a_night_boots_the_image_in_every_region_it_has_reached(rig: Rig, image:
     rig.release_lease(lease)
 
 
-def test_an_image_that_is_everywhere_is_not_sent_again(rig: Rig, image: Snapshot) -> None:
+def test_an_image_in_every_region_is_not_transferred_again(rig: Rig, image: Snapshot) -> None:
     spread(rig, image, "tor1")
 
     assert spread(rig, found(rig), "atl1", "tor1") == ("atl1", "tor1")
@@ -60,7 +60,7 @@ def test_an_image_that_is_everywhere_is_not_sent_again(rig: Rig, image: Snapshot
 
 
 @pytest.mark.parametrize("phase", ["before", "close", "after", "close_after", "silence_after", "garbage"])
-def test_row_29_a_lost_answer_starts_no_second_transfer_while_one_runs(rig: Rig, image: Snapshot, phase: str) -> None:
+def test_row_29_a_lost_reply_starts_no_second_transfer(rig: Rig, image: Snapshot, phase: str) -> None:
     rig.emulator.fault("POST", ACTIONS, phase=phase)
 
     assert spread(rig, image, "tor1") == ("atl1", "tor1")
@@ -69,7 +69,7 @@ def test_row_29_a_lost_answer_starts_no_second_transfer_while_one_runs(rig: Rig,
 
 
 @pytest.mark.parametrize("leaves_copies", [False, True], ids=["nothing left", "a copy left"])
-def test_row_29_a_transfer_that_errors_is_said_and_its_copies_are_deleted(
+def test_row_29_a_failed_transfer_is_reported_and_its_copies_are_deleted(
     rig: Rig, image: Snapshot, leaves_copies: bool
 ) -> None:
     rig.emulator.behaviour.leaves_copies = leaves_copies
@@ -82,7 +82,7 @@ def test_row_29_a_transfer_that_errors_is_said_and_its_copies_are_deleted(
     assert found(rig).snapshot_id == image.snapshot_id
 
 
-def test_row_29_a_stuck_transfer_keeps_nobody_waiting_for_longer_than_our_patience(rig: Rig, image: Snapshot) -> None:
+def test_row_29_a_stuck_transfer_is_waited_for_until_the_timeout(rig: Rig, image: Snapshot) -> None:
     rig.emulator.behaviour.action_fates["transfer"].append("stuck")
     began = rig.clock.now()
 
@@ -95,7 +95,7 @@ def test_row_29_a_stuck_transfer_keeps_nobody_waiting_for_longer_than_our_patien
     rig.release_lease(lease)
 
 
-def test_row_29_a_transfer_that_goes_on_is_not_asked_for_again(rig: Rig, image: Snapshot) -> None:
+def test_row_29_a_running_transfer_is_not_requested_again(rig: Rig, image: Snapshot) -> None:
     rig.emulator.behaviour.action_fates["transfer"].append("stuck")
     spread(rig, image, "tor1")
 
@@ -104,7 +104,7 @@ def test_row_29_a_transfer_that_goes_on_is_not_asked_for_again(rig: Rig, image: 
     assert asked(rig) == 1
 
 
-def test_a_region_that_is_none_is_said_and_the_others_are_reached(rig: Rig, image: Snapshot) -> None:
+def test_an_unknown_region_is_reported_and_the_others_are_reached(rig: Rig, image: Snapshot) -> None:
     assert spread(rig, image, "moon1", "tor1") == ("atl1", "tor1")
 
     assert any("cannot be transferred to moon1" in words for words in rig.said)
@@ -117,7 +117,7 @@ def test_a_view_that_fails_for_a_while_is_waited_out(rig: Rig, image: Snapshot) 
     assert spread(rig, image, "tor1") == ("atl1", "tor1")
 
 
-def test_an_action_that_is_shown_bare_is_an_answer_too(rig: Rig, image: Snapshot) -> None:
+def test_a_bare_action_is_a_valid_reply(rig: Rig, image: Snapshot) -> None:
     bare = {"id": 1, "status": "in-progress", "type": "transfer"}
     rig.emulator.fault("POST", ACTIONS, phase="after", status=201, body=bare)
     began = rig.clock.now()
@@ -127,7 +127,7 @@ def test_an_action_that_is_shown_bare_is_an_answer_too(rig: Rig, image: Snapshot
     assert (rig.clock.now() - began).total_seconds() < 5
 
 
-def test_a_token_that_may_not_is_told_so(rig: Rig, image: Snapshot) -> None:
+def test_a_token_that_may_not_transfer_images_fails(rig: Rig, image: Snapshot) -> None:
     cloud = rig.cloud_with(rig.emulator.add_token("image:read", "snapshot:read"))
 
     with pytest.raises(CloudDeniedError, match="lacks the scope image:update"):

@@ -67,7 +67,7 @@ def test_row_1_a_read_that_fails_is_repeated(rig: Rig, path: str, phase: str) ->
 
 
 @pytest.mark.parametrize("path", READS)
-def test_row_1_a_read_that_goes_on_failing_ends_before_anything_is_rented(rig: Rig, path: str) -> None:
+def test_row_1_a_read_that_keeps_failing_rents_nothing(rig: Rig, path: str) -> None:
     rig.emulator.fault("GET", path, phase="before", times=FOR_EVER)
 
     with pytest.raises(CloudError, match="does not answer"):
@@ -77,7 +77,7 @@ def test_row_1_a_read_that_goes_on_failing_ends_before_anything_is_rented(rig: R
 
 
 @pytest.mark.parametrize(("status", "said"), [(401, "wrong or revoked"), (403, "lacks the scope sizes:read")])
-def test_row_2_a_token_that_is_turned_away_is_not_tried_again(rig: Rig, status: int, said: str) -> None:
+def test_row_2_a_rejected_token_is_not_retried(rig: Rig, status: int, said: str) -> None:
     rig.emulator.fault("GET", "/v2/sizes", phase="status", status=status, times=FOR_EVER)
 
     with pytest.raises(CloudDeniedError, match=said):
@@ -86,7 +86,7 @@ def test_row_2_a_token_that_is_turned_away_is_not_tried_again(rig: Rig, status: 
     assert len(rig.emulator.requests()) == 1
 
 
-def test_row_3_a_burst_waits_as_long_as_the_cloud_says(rig: Rig) -> None:
+def test_row_3_a_throttled_call_waits_as_long_as_the_cloud_states(rig: Rig) -> None:
     rig.emulator.fault("GET", "/v2/sizes", phase="status", status=429, retry_after=40)
     began = rig.clock.now()
 
@@ -125,7 +125,7 @@ def test_row_4_a_size_that_is_not_available_is_no_offer(rig: Rig) -> None:
     assert rig.posts() == 0
 
 
-def test_row_5_a_size_nobody_lists_is_rented_only_where_it_is_told(rig: Rig) -> None:
+def test_row_5_an_unlisted_size_is_rented_only_where_settings_price_it(rig: Rig) -> None:
     kind = "gpu-mi325x1-256gb-contracted"
 
     with pytest.raises(LeaseError, match=f"offers no machine of kind '{kind}'"):
@@ -142,7 +142,7 @@ def test_row_5_a_size_nobody_lists_is_rented_only_where_it_is_told(rig: Rig) -> 
         ({"budget_usd": 0.0}, "more than machine.budget_usd = 0.00"),
     ],
 )
-def test_row_6_what_is_too_dear_is_not_asked_for(rig: Rig, limit: dict[str, Any], said: str) -> None:
+def test_row_6_an_offer_over_the_price_limit_is_not_requested(rig: Rig, limit: dict[str, Any], said: str) -> None:
     with pytest.raises(LeaseError, match=said):
         rig.take(**limit)
 
@@ -153,7 +153,7 @@ def test_row_6_what_is_too_dear_is_not_asked_for(rig: Rig, limit: dict[str, Any]
 
 
 @pytest.mark.parametrize("phase", [*BEFORE, *AFTER])
-def test_row_7_a_key_whose_answer_was_lost_is_one_key(rig: Rig, phase: str) -> None:
+def test_row_7_a_lost_reply_registers_one_key(rig: Rig, phase: str) -> None:
     rig.emulator.fault("POST", KEYS, phase=phase)
 
     lease = rig.take()
@@ -163,7 +163,7 @@ def test_row_7_a_key_whose_answer_was_lost_is_one_key(rig: Rig, phase: str) -> N
     assert rig.emulator.state.keys == {}
 
 
-def test_row_7_a_key_that_is_in_use_already_is_taken(rig: Rig) -> None:
+def test_row_7_a_key_that_is_registered_already_is_used(rig: Rig) -> None:
     def plant(name: MachineName) -> None:
         assert fingerprint(keys_of(rig.folder / "keys", name.lease_id).client_public)
 
@@ -183,7 +183,7 @@ def test_row_7_a_key_that_is_in_use_already_is_taken(rig: Rig) -> None:
 # Rows 8 to 17: asking for a machine.
 
 
-def test_row_8_a_call_that_never_arrived_is_made_again_after_a_look(rig: Rig) -> None:
+def test_row_8_a_call_that_never_arrived_is_repeated_after_a_search(rig: Rig) -> None:
     with Wire(("127.0.0.1", urlsplit(rig.emulator.url).port or 0)) as wire:
         rig.endpoint = f"https://127.0.0.1:{wire.port}"
         clock = Reconnecting(rig.clock, wire)
@@ -207,7 +207,7 @@ def test_row_8_a_call_that_never_arrived_is_made_again_after_a_look(rig: Rig) ->
 
 @pytest.mark.parametrize("phase", AFTER)
 @pytest.mark.parametrize("lag_s", [0.0, 90.0])
-def test_rows_9_10_16_a_machine_whose_answer_was_lost_is_found_and_not_asked_for_again(
+def test_rows_9_10_16_a_machine_whose_reply_was_lost_is_found_and_not_requested_again(
     rig: Rig, phase: str, lag_s: float
 ) -> None:
     rig.emulator.lag.update(list=lag_s, name_list=lag_s, tag_list=lag_s)
@@ -219,7 +219,7 @@ def test_rows_9_10_16_a_machine_whose_answer_was_lost_is_found_and_not_asked_for
     assert (rig.posts(), lease.attempt, rig.outcomes()) == (1, 1, ["rented"])
 
 
-def test_row_9_a_machine_in_one_view_only_is_found(rig: Rig) -> None:
+def test_row_9_a_machine_in_one_list_only_is_found(rig: Rig) -> None:
     for view in ("list", "name_list"):
         rig.emulator.hide(view, 1000)
     rig.emulator.fault("POST", DROPLETS, phase="close_after")
@@ -230,7 +230,7 @@ def test_row_9_a_machine_in_one_view_only_is_found(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize("phase", BEFORE)
-def test_row_11_what_never_appears_is_tried_again_under_another_name(rig: Rig, phase: str) -> None:
+def test_row_11_a_machine_that_never_appears_is_requested_under_another_name(rig: Rig, phase: str) -> None:
     rig.emulator.fault("POST", DROPLETS, phase=phase)
     began = rig.clock.now()
 
@@ -241,7 +241,7 @@ def test_row_11_what_never_appears_is_tried_again_under_another_name(rig: Rig, p
     assert len({attempt.name for attempt in rig.ledger.attempts()}) == 2
 
 
-def test_row_11_a_cloud_that_never_answers_a_create_is_not_asked_for_ever(rig: Rig) -> None:
+def test_row_11_creates_without_a_reply_end_after_three_attempts(rig: Rig) -> None:
     rig.emulator.fault("POST", DROPLETS, phase="before", times=FOR_EVER)
 
     with pytest.raises(LostReplyError):
@@ -251,7 +251,7 @@ def test_row_11_a_cloud_that_never_answers_a_create_is_not_asked_for_ever(rig: R
     assert rig.ledger.open_leases() == []
 
 
-def test_row_12_a_create_that_was_turned_away_is_repeated_after_a_look(rig: Rig) -> None:
+def test_row_12_a_throttled_create_is_repeated_after_a_search(rig: Rig) -> None:
     rig.emulator.fault("POST", DROPLETS, phase="status", status=429, retry_after=30)
 
     lease = rig.take()
@@ -262,7 +262,7 @@ def test_row_12_a_create_that_was_turned_away_is_repeated_after_a_look(rig: Rig)
     assert (rig.posts(), lease.attempt) == (2, 1)
 
 
-def test_row_13_without_capacity_the_next_of_the_plan_is_tried(rig: Rig) -> None:
+def test_row_13_without_capacity_the_next_offer_is_tried(rig: Rig) -> None:
     rig.emulator.behaviour.says_where = False
     rig.emulator.capacity[KIND, "atl1"] = 0
     rig.emulator.capacity[KIND, "tor1"] = 0
@@ -277,7 +277,7 @@ def test_row_13_without_capacity_the_next_of_the_plan_is_tried(rig: Rig) -> None
     assert lease.region == "nyc2"
 
 
-def test_row_13_where_the_cloud_names_a_region_it_is_tried_next(rig: Rig) -> None:
+def test_row_13_a_region_that_the_cloud_suggests_is_tried_next(rig: Rig) -> None:
     rig.emulator.capacity[KIND, "atl1"] = 0
     rig.emulator.capacity[KIND, "tor1"] = 0
 
@@ -287,7 +287,7 @@ def test_row_13_where_the_cloud_names_a_region_it_is_tried_next(rig: Rig) -> Non
     assert lease.region == "nyc2"
 
 
-def test_row_13_capacity_is_waited_for_as_long_as_patience_lasts(rig: Rig) -> None:
+def test_row_13_capacity_is_waited_for_until_the_timeout(rig: Rig) -> None:
     rig.emulator.capacity[KIND, "atl1"] = 0
     rig.emulator.state.at(rig.clock.now_s() + 100, lambda _at: rig.emulator.capacity.update({(KIND, "atl1"): 1}))
 
@@ -306,7 +306,7 @@ def test_row_13_without_any_capacity_nothing_is_left_behind(rig: Rig) -> None:
     assert (rig.outcomes(), rig.ledger.open_leases()) == (["no-capacity"], [])
 
 
-def test_row_13_a_spot_machine_is_taken_first_where_that_is_wanted(rig: Rig) -> None:
+def test_row_13_a_spot_machine_is_tried_first_where_the_suite_prefers_it(rig: Rig) -> None:
     kind = "gpu-mi350x1-288gb"
     rig.emulator.capacity[f"{kind}-spot", "ric1"] = 0
 
@@ -316,7 +316,7 @@ def test_row_13_a_spot_machine_is_taken_first_where_that_is_wanted(rig: Rig) -> 
     assert [(one.kind, one.is_spot) for one in rig.ledger.attempts()] == [(f"{kind}-spot", True)]
 
 
-def test_row_14_an_account_that_may_rent_no_more_is_told_so_once(rig: Rig) -> None:
+def test_row_14_an_account_limit_is_reported_after_one_call(rig: Rig) -> None:
     rig.emulator.behaviour.gpu_limit = 0
 
     with pytest.raises(CloudLimitError, match="ask the cloud for a higher limit"):
@@ -333,7 +333,7 @@ def test_row_14_our_own_machines_are_named_where_the_limit_is_reached(rig: Rig) 
         rig.take(night="another")
 
 
-def test_row_15_words_nobody_knows_are_final(rig: Rig) -> None:
+def test_row_15_an_unknown_refusal_is_final(rig: Rig) -> None:
     body = {"id": "unprocessable_entity", "message": "Mercury is in retrograde."}
     rig.emulator.fault("POST", DROPLETS, phase="status", status=422, body=body, times=FOR_EVER)
 
@@ -359,7 +359,7 @@ def test_row_17_of_two_machines_of_one_name_the_first_stays(rig: Rig, phase: str
     assert any("more than one machine" in line for line in rig.said)
 
 
-def test_row_17_a_twin_that_appears_late_is_not_kept_in_place_of_the_machine_that_is_up(rig: Rig) -> None:
+def test_row_17_a_late_duplicate_does_not_replace_the_active_machine(rig: Rig) -> None:
     def plant(name: MachineName) -> None:
         rig.emulator.plant_droplet(str(name), foreign=False)
 
@@ -387,7 +387,7 @@ def test_row_18_a_machine_that_is_not_found_at_first_is_waited_for(rig: Rig, lag
 
 
 @pytest.mark.parametrize("fate", ["vanishes", "errored", "stuck", "no address"])
-def test_rows_19_to_21_a_machine_that_never_comes_up_is_given_back_and_another_taken(rig: Rig, fate: str) -> None:
+def test_rows_19_to_21_a_machine_that_never_becomes_active_is_released_and_another_rented(rig: Rig, fate: str) -> None:
     rig.emulator.fate(fate)
 
     lease = rig.take()
@@ -396,7 +396,7 @@ def test_rows_19_to_21_a_machine_that_never_comes_up_is_given_back_and_another_t
     assert (rig.billing(), lease.attempt) == ([lease.name], 2)
 
 
-def test_rows_19_to_21_what_a_failed_machine_cost_stays_on_the_leases_account(rig: Rig) -> None:
+def test_rows_19_to_21_the_cost_of_a_failed_machine_counts_for_the_lease(rig: Rig) -> None:
     rig.emulator.fate("stuck")
 
     lease = rig.take()
@@ -405,7 +405,7 @@ def test_rows_19_to_21_what_a_failed_machine_cost_stays_on_the_leases_account(ri
     assert lease.usd(rig.clock.now()) <= rig.emulator.usd("nb") + 0.05
 
 
-def test_row_22_a_machine_is_found_whichever_views_know_it(rig: Rig) -> None:
+def test_row_22_a_machine_is_found_whichever_lists_have_it(rig: Rig) -> None:
     rig.take()
     for view in ("tag_list", "name_list"):
         rig.emulator.hide(view, 1e6)
@@ -424,7 +424,7 @@ def test_row_22_all_pages_of_a_list_are_read(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize("phase", BEFORE)
-def test_row_23_a_cloud_that_does_not_answer_is_no_proof_of_death(rig: Rig, phase: str) -> None:
+def test_row_23_a_silent_cloud_does_not_prove_a_machine_gone(rig: Rig, phase: str) -> None:
     lease = rig.take()
     fault = rig.emulator.fault("GET", ONE_DROPLET, phase=phase, times=FOR_EVER)
 
@@ -432,7 +432,7 @@ def test_row_23_a_cloud_that_does_not_answer_is_no_proof_of_death(rig: Rig, phas
     fault.times = 0
 
 
-def test_row_24_a_machine_that_was_taken_away_is_known_to_be_lost(rig: Rig) -> None:
+def test_row_24_a_reclaimed_machine_is_reported_as_gone(rig: Rig) -> None:
     lease = rig.take()
     rig.emulator.reclaim(int(lease.machine_id or 0))
 
@@ -440,14 +440,14 @@ def test_row_24_a_machine_that_was_taken_away_is_known_to_be_lost(rig: Rig) -> N
     assert rig.release_lease(lease).state == "released"
 
 
-def test_row_24_one_not_found_is_no_proof_of_death(rig: Rig) -> None:
+def test_row_24_one_not_found_does_not_prove_a_machine_gone(rig: Rig) -> None:
     lease = rig.take()
     rig.emulator.hide("get", 10)
 
     assert rig.explain_loss(lease) is None
 
 
-def test_row_24_the_reaper_closes_the_books_on_a_machine_that_is_gone(rig: Rig) -> None:
+def test_row_24_the_reaper_closes_the_lease_of_a_machine_that_is_gone(rig: Rig) -> None:
     lease = rig.take()
     rig.emulator.reclaim(int(lease.machine_id or 0))
     rig.clock.sleep(3700)
@@ -473,7 +473,7 @@ def test_row_26_a_machine_that_is_busy_is_deleted_all_the_same(rig: Rig) -> None
 
 @pytest.mark.parametrize("phase", BEFORE)
 @pytest.mark.parametrize("times", [1, 20])
-def test_row_34_deleting_is_never_given_up(rig: Rig, phase: str, times: int) -> None:
+def test_row_34_deleting_without_a_timeout_never_stops(rig: Rig, phase: str, times: int) -> None:
     if (phase, times) == ("silence", 20):
         times = 8  # each one is waited for in earnest
     lease = rig.take()
@@ -484,7 +484,7 @@ def test_row_34_deleting_is_never_given_up(rig: Rig, phase: str, times: int) -> 
     assert (gone.state, rig.billing()) == ("released", [])
 
 
-def test_row_34_a_bounded_try_leaves_the_rest_to_the_reaper(rig: Rig) -> None:
+def test_row_34_after_the_timeout_the_reaper_continues(rig: Rig) -> None:
     lease = rig.take()
     fault = rig.emulator.fault("DELETE", ONE_DROPLET, phase="before", times=FOR_EVER)
 
@@ -498,7 +498,7 @@ def test_row_34_a_bounded_try_leaves_the_rest_to_the_reaper(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize("phase", ["after", "close_after", "silence_after"])
-def test_row_35_a_machine_whose_deletion_was_not_confirmed_is_gone_after_a_look(rig: Rig, phase: str) -> None:
+def test_row_35_an_unconfirmed_deletion_is_confirmed_by_a_look(rig: Rig, phase: str) -> None:
     lease = rig.take()
     rig.emulator.fault("DELETE", ONE_DROPLET, phase=phase)
 
@@ -516,7 +516,7 @@ def test_row_36_a_machine_that_is_still_listed_is_deleted_again(rig: Rig) -> Non
 
 
 @pytest.mark.parametrize("view", ["get", "list", "tag_list", "name_list"])
-def test_row_36_as_long_as_any_view_shows_it_a_machine_is_not_called_released(rig: Rig, view: str) -> None:
+def test_row_36_a_machine_in_any_list_is_not_recorded_as_released(rig: Rig, view: str) -> None:
     lease = rig.take()
     rig.emulator.behaviour.gone_lag[view] = 5000
 
@@ -526,11 +526,11 @@ def test_row_36_as_long_as_any_view_shows_it_a_machine_is_not_called_released(ri
     assert rig.ledger.lease(lease.lease_id).state == "releasing"
 
 
-def test_row_36_a_cloud_that_lies_for_ever_is_never_believed(rig: Rig) -> None:
+def test_row_36_a_false_success_is_never_accepted(rig: Rig) -> None:
     lease = rig.take()
     fault = rig.emulator.fault("DELETE", ONE_DROPLET, phase="lie", times=FOR_EVER)
 
-    with pytest.raises(LeaseError, match="is still exists after its release"):
+    with pytest.raises(LeaseError, match="still exists after its release"):
         rig.release_lease(lease)
 
     assert rig.ledger.lease(lease.lease_id).state == "releasing"
@@ -538,7 +538,9 @@ def test_row_36_a_cloud_that_lies_for_ever_is_never_believed(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize("status", [401, 403])
-def test_row_37_a_token_revoked_in_the_middle_is_an_alarm(rig: Rig, status: int) -> None:
+def test_row_37_a_token_revoked_before_the_release_raises_an_error_that_names_the_machine(
+    rig: Rig, status: int
+) -> None:
     lease = rig.take()
     fault = rig.emulator.fault("DELETE", ONE_DROPLET, phase="status", status=status, times=FOR_EVER)
 
@@ -550,7 +552,7 @@ def test_row_37_a_token_revoked_in_the_middle_is_an_alarm(rig: Rig, status: int)
     fault.times = 0
 
 
-def test_row_38_a_not_found_that_lies_is_not_believed(rig: Rig) -> None:
+def test_row_38_a_false_not_found_is_not_accepted(rig: Rig) -> None:
     lease = rig.take()
     not_found = {"id": "not_found", "message": "The resource you requested could not be found."}
     rig.emulator.fault("DELETE", ONE_DROPLET, phase="status", status=404, body=not_found, times=2)
@@ -574,21 +576,21 @@ def test_row_39_nothing_is_deleted_by_its_tag(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize("path", [r"/v2/tags.*", r"/v2/projects.*", r"/v2/firewalls.*"])
-def test_row_40_calls_beside_the_point_delay_nothing(rig: Rig, path: str) -> None:
+def test_row_40_failures_of_unneeded_calls_delay_nothing(rig: Rig, path: str) -> None:
     for method in ("GET", "POST", "DELETE"):
         rig.emulator.fault(method, path, phase="before", times=FOR_EVER)
 
     assert rig.release_lease(rig.take()).state == "released"
 
 
-def test_row_40_a_list_by_tag_that_fails_keeps_nobody_from_finding(rig: Rig) -> None:
+def test_row_40_a_failing_list_by_tag_does_not_hide_machines(rig: Rig) -> None:
     rig.emulator.behaviour.gpus_in_tag_list = False
     rig.emulator.lag["tags"] = 1e6
 
     assert rig.release_lease(rig.take()).state == "released"
 
 
-def test_row_41_the_bill_is_not_asked(rig: Rig) -> None:
+def test_row_41_the_billing_api_is_not_called(rig: Rig) -> None:
     rig.emulator.fault("GET", r"/v2/customers.*", phase="before", times=FOR_EVER)
 
     assert rig.release_lease(rig.take()).state == "released"
@@ -609,7 +611,7 @@ def test_a_ledger_that_breaks_after_the_create_call_leaves_no_machine(rig: Rig) 
     assert (rig.posts(), rig.billing()) == (1, [])
 
 
-def test_a_ledger_that_breaks_later_keeps_nobody_from_giving_back(rig: Rig) -> None:
+def test_a_ledger_that_breaks_later_does_not_prevent_the_release(rig: Rig) -> None:
     lease = rig.take()
     (rig.folder / "ledger.sqlite").write_bytes(b"no database")
 
@@ -619,7 +621,7 @@ def test_a_ledger_that_breaks_later_keeps_nobody_from_giving_back(rig: Rig) -> N
     assert rig.billing() == []
 
 
-def test_a_ledger_that_is_lost_in_the_middle_keeps_nobody_from_giving_back(rig: Rig) -> None:
+def test_a_lost_ledger_does_not_prevent_the_release(rig: Rig) -> None:
     lease = rig.take()
     (rig.folder / "ledger.sqlite").unlink()
     anew = Ledger(rig.folder / "ledger.sqlite", rig.clock)
@@ -652,7 +654,7 @@ def test_a_folder_that_cannot_be_written_rents_nothing(rig: Rig) -> None:
 # Money.
 
 
-def test_of_two_prices_the_higher_is_the_leases(rig: Rig) -> None:
+def test_of_two_prices_the_higher_one_counts(rig: Rig) -> None:
     def raise_price(_name: MachineName) -> None:
         rig.emulator.sell(KIND, usd_per_hour=3.80)
 
@@ -661,7 +663,7 @@ def test_of_two_prices_the_higher_is_the_leases(rig: Rig) -> None:
     assert rig.take().usd_per_hour == 3.80
 
 
-def test_a_machine_that_turns_out_to_cost_more_than_the_ceiling_is_given_back(rig: Rig) -> None:
+def test_a_machine_that_costs_more_than_the_limit_is_released(rig: Rig) -> None:
     rig.before_post = lambda _name: rig.emulator.sell(KIND, usd_per_hour=3.80)
 
     with pytest.raises(LeaseError, match=r"more than machine\.usd_per_hour_max = 3\.00"):
@@ -680,7 +682,7 @@ def test_what_failed_attempts_have_cost_counts_against_the_budget(rig: Rig) -> N
     assert rig.emulator.usd("nb") < 4.0
 
 
-def test_what_the_night_has_spent_already_leaves_less_time_and_at_last_none(rig: Rig) -> None:
+def test_earlier_spending_shortens_the_lease_to_nothing(rig: Rig) -> None:
     whole = lease_request(minutes=60, budget_usd=4.0)
 
     half, none = after_spending(whole, 2.0), after_spending(whole, 4.0)

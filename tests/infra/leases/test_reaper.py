@@ -34,7 +34,7 @@ def plant(rig: Rig, name: str) -> str:
     return str(rig.emulator.plant_droplet(name, foreign=False).droplet_id)
 
 
-def test_without_any_record_a_machine_past_its_names_time_is_given_back(rig: Rig) -> None:
+def test_a_machine_without_a_record_is_released_after_its_deadline(rig: Rig) -> None:
     lease = rig.take()
     rig.clock.sleep(HOUR_S + 1)
 
@@ -44,7 +44,7 @@ def test_without_any_record_a_machine_past_its_names_time_is_given_back(rig: Rig
     assert rig.billing() == []
 
 
-def test_without_any_record_a_machine_within_its_time_is_left_alone(rig: Rig) -> None:
+def test_a_machine_without_a_record_is_left_alone_before_its_deadline(rig: Rig) -> None:
     lease = rig.take()
 
     assert rig.reap(ledger=rig.lost_ledger()).released == []
@@ -52,14 +52,14 @@ def test_without_any_record_a_machine_within_its_time_is_left_alone(rig: Rig) ->
 
 
 @pytest.mark.parametrize("end", ["soon", "", "17952.5"])
-def test_a_deadline_that_cannot_be_read_means_destroy(rig: Rig, end: str) -> None:
+def test_a_machine_with_an_unreadable_deadline_is_deleted(rig: Rig, end: str) -> None:
     machine_id = plant(rig, f"nb-01k9x-a1-x{end}")
 
     assert rig.reap().released == [machine_id]
 
 
 @pytest.mark.parametrize("name", ["nb-web", "nb-01k9x", "NB-a1"])
-def test_what_looks_like_ours_and_is_not_known_is_reported_and_left_alone(rig: Rig, name: str) -> None:
+def test_a_machine_with_a_similar_name_is_reported_and_left_alone(rig: Rig, name: str) -> None:
     rig.emulator.plant_droplet(name)
 
     reaped = rig.reap(everything=True)
@@ -78,7 +78,7 @@ def test_a_machine_with_our_tag_and_another_name_is_reported_and_left_alone(rig:
     assert (reaped.released, len(reaped.unrecognized)) == ([], 1)
 
 
-def test_another_prefix_is_another_house(rig: Rig) -> None:
+def test_machines_of_another_prefix_are_ignored(rig: Rig) -> None:
     lease = rig.take()
 
     reaped = rig.reap(cloud=rig.cloud_with(prefix="ci"), ledger=rig.lost_ledger(), everything=True)
@@ -87,13 +87,13 @@ def test_another_prefix_is_another_house(rig: Rig) -> None:
     assert rig.billing() == [lease.name]
 
 
-def test_everything_means_what_a_living_night_holds_too(rig: Rig) -> None:
+def test_everything_includes_machines_of_a_running_night(rig: Rig) -> None:
     lease = rig.take()
 
     assert rig.reap(everything=True).released == [lease.machine_id]
 
 
-def test_a_living_night_is_left_alone_until_its_time_is_over(rig: Rig) -> None:
+def test_a_running_night_is_left_alone_until_its_lease_expires(rig: Rig) -> None:
     lease = rig.take()
 
     assert rig.reap().released == []
@@ -101,14 +101,14 @@ def test_a_living_night_is_left_alone_until_its_time_is_over(rig: Rig) -> None:
     assert rig.reap().released == [lease.machine_id]
 
 
-def test_a_machine_of_a_lease_that_is_over_is_given_back(rig: Rig) -> None:
+def test_a_machine_of_a_released_lease_is_deleted(rig: Rig) -> None:
     lease = rig.take()
     rig.ledger.mark_released(lease.lease_id)
 
     assert rig.reap().released == [lease.machine_id]
 
 
-def test_an_intent_whose_process_died_is_looked_for_and_ended(rig: Rig) -> None:
+def test_an_intended_lease_of_a_dead_process_is_searched_and_closed(rig: Rig) -> None:
     assert dies(die_in_the_create_call, rig)
     orphan = rig.ledger.open_leases()[0]
 
@@ -125,7 +125,7 @@ def die_in_the_create_call(door: Door) -> None:
     take_lease(door.cloud(), ledger, door.clock, lease_request(), night="2026-11-21")
 
 
-def test_a_machine_that_shows_up_long_after_its_create_was_lost_is_given_back(rig: Rig) -> None:
+def test_a_machine_that_appears_long_after_a_lost_reply_is_deleted(rig: Rig) -> None:
     for view in ("list", "name_list", "tag_list"):
         rig.emulator.hide(view, 500)
     rig.emulator.fault("POST", DROPLETS, phase="close_after")
@@ -138,7 +138,7 @@ def test_a_machine_that_shows_up_long_after_its_create_was_lost_is_given_back(ri
     assert (len(late), rig.billing()) == (1, [lease.name])
 
 
-def test_a_machine_that_shows_up_late_goes_with_its_lease_at_the_latest(rig: Rig) -> None:
+def test_a_machine_that_appears_late_is_deleted_with_its_lease(rig: Rig) -> None:
     for view in ("list", "name_list", "tag_list"):
         rig.emulator.hide(view, 500)
     rig.emulator.fault("POST", DROPLETS, phase="close_after")
@@ -163,7 +163,7 @@ def test_two_reapers_at_once_do_no_harm(rig: Rig) -> None:
     assert (rig.ledger.lease(lease.lease_id).state, rig.billing()) == ("released", [])
 
 
-def test_a_night_on_another_host_lives_as_long_as_its_heart_beats(rig: Rig) -> None:
+def test_a_night_on_another_host_counts_as_running_while_its_heartbeat_is_recent(rig: Rig) -> None:
     lease = rig.take()
     rig.move_to_another_host(lease)
 
@@ -176,7 +176,7 @@ def test_a_night_on_another_host_lives_as_long_as_its_heart_beats(rig: Rig) -> N
     assert rig.reap().released == [lease.machine_id]
 
 
-def test_a_living_night_says_so_again_and_again(rig: Rig) -> None:
+def test_a_running_night_records_its_heartbeat_repeatedly(rig: Rig) -> None:
     lease = rig.take()
     rig.clock.sleep(600)
     began = rig.clock.now()
@@ -189,7 +189,7 @@ def test_a_living_night_says_so_again_and_again(rig: Rig) -> None:
     assert rig.ledger.lease(lease.lease_id).heartbeat_at == began
 
 
-def test_a_machine_that_cannot_be_given_back_is_said_and_the_next_one_has_its_turn(rig: Rig) -> None:
+def test_a_failed_release_is_reported_and_the_next_machine_is_released(rig: Rig) -> None:
     lease = rig.take()
     rig.ledger.mark_released(lease.lease_id)
     second = plant(rig, str(MachineName("01k9x", 1, rig.clock.now() - timedelta(hours=1))))
@@ -202,7 +202,7 @@ def test_a_machine_that_cannot_be_given_back_is_said_and_the_next_one_has_its_tu
     fault.times = 0
 
 
-def test_leases_on_record_are_given_back_though_no_list_answers(rig: Rig) -> None:
+def test_recorded_leases_are_released_though_no_list_answers(rig: Rig) -> None:
     lease = rig.take()
     rig.ledger.mark_releasing(lease.lease_id)
     fault = rig.emulator.fault("GET", DROPLETS, phase="before", times=7)
@@ -213,16 +213,16 @@ def test_leases_on_record_are_given_back_though_no_list_answers(rig: Rig) -> Non
     assert fault.matches > 6
 
 
-def test_a_lease_of_a_cloud_nobody_can_reach_is_said(rig: Rig) -> None:
+def test_a_lease_of_a_cloud_without_a_token_is_reported(rig: Rig) -> None:
     lease = rig.take(minutes=1)
     rig.clock.sleep(90)
 
     reaped = reap({}, rig.ledger, rig.clock)  # without the clouds of the rig
 
-    assert "set that cloud's token" in reaped.failed[str(lease.machine_id)]
+    assert "no token is set for its cloud" in reaped.failed[str(lease.machine_id)]
 
 
-def test_stray_keys_volumes_and_images_go_when_their_time_is_over(rig: Rig) -> None:
+def test_expired_keys_volumes_and_images_are_deleted(rig: Rig) -> None:
     public = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f"
     past = rig.clock.now() - timedelta(minutes=1)
     name, image = str(MachineName("01k9x", 1, past)), str(ImageName("0af3", past))
@@ -239,7 +239,7 @@ def test_stray_keys_volumes_and_images_go_when_their_time_is_over(rig: Rig) -> N
     assert ["nb-notes" in line for line in reaped.unrecognized] == [True]
 
 
-def test_the_key_of_a_living_lease_stays_though_its_first_attempt_is_long_over(rig: Rig) -> None:
+def test_the_key_of_an_open_lease_stays_though_its_first_attempt_has_expired(rig: Rig) -> None:
     rig.emulator.capacity[KIND, "atl1"] = 0
     rig.emulator.later(900, lambda: rig.emulator.capacity.update({(KIND, "atl1"): 1}))
     lease = rig.take(minutes=10, patience_s=3600)
@@ -250,7 +250,7 @@ def test_the_key_of_a_living_lease_stays_though_its_first_attempt_is_long_over(r
     assert (reaped.removed, len(rig.emulator.state.keys)) == ([], 1)
 
 
-def test_a_token_that_may_not_see_volumes_reaps_machines_all_the_same(rig: Rig) -> None:
+def test_a_token_that_may_not_list_volumes_still_releases_machines(rig: Rig) -> None:
     lease = rig.take()
     rig.clock.sleep(HOUR_S + 1)
     scopes = ("droplet:read", "droplet:delete", "ssh_key:read", "ssh_key:delete")
@@ -261,7 +261,7 @@ def test_a_token_that_may_not_see_volumes_reaps_machines_all_the_same(rig: Rig) 
     assert (reaped.released, reaped.failed) == ([lease.machine_id], {})
 
 
-def test_a_clock_that_jumps_back_delays_the_reaper_and_no_more(rig: Rig) -> None:
+def test_a_clock_that_jumps_back_only_delays_the_reaper(rig: Rig) -> None:
     lease = rig.take()
     rig.clock.jump(-HOUR_S)
     assert rig.reap().released == []
@@ -270,7 +270,7 @@ def test_a_clock_that_jumps_back_delays_the_reaper_and_no_more(rig: Rig) -> None
     assert rig.reap().released == [lease.machine_id]
 
 
-def test_a_reaper_that_dies_in_mid_delete_is_followed_by_another(rig: Rig) -> None:
+def test_the_next_reaper_continues_after_one_that_died(rig: Rig) -> None:
     lease = rig.take()
     rig.clock.sleep(HOUR_S + 1)
     rig.emulator.fault("GET", ONE_DROPLET, phase="before", times=3)

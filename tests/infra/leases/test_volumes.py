@@ -68,7 +68,7 @@ def creates(rig: Rig) -> int:
     return len(rig.emulator.requests("POST", "/v2/volumes"))
 
 
-def test_a_volume_is_made_with_a_filesystem_and_attached(rig: Rig, lease: Lease) -> None:
+def test_a_volume_is_created_with_a_filesystem_and_attached(rig: Rig, lease: Lease) -> None:
     volume = presign(rig, lease)
 
     (made,) = volumes(rig)
@@ -93,7 +93,7 @@ def test_a_volume_is_found_again_by_the_next_night(rig: Rig, lease: Lease) -> No
     rig.release_lease(next_lease)
 
 
-def test_lending_again_to_the_same_machine_changes_nothing(rig: Rig, lease: Lease) -> None:
+def test_attaching_again_to_the_same_machine_changes_nothing(rig: Rig, lease: Lease) -> None:
     assert presign(rig, lease).volume_id == presign(rig, lease).volume_id
 
     assert (creates(rig), holders(rig)) == (1, [lease.machine_id])
@@ -102,7 +102,7 @@ def test_lending_again_to_the_same_machine_changes_nothing(rig: Rig, lease: Leas
 @pytest.mark.parametrize(
     "changes", [{"source": "hf:org/other@" + 40 * "1"}, {"size_gib": 30}], ids=["another model", "too small"]
 )
-def test_a_volume_that_does_not_fit_is_not_taken(rig: Rig, lease: Lease, changes: dict[str, object]) -> None:
+def test_a_volume_that_is_too_small_is_not_used(rig: Rig, lease: Lease, changes: dict[str, object]) -> None:
     take_back(rig, lease, presign(rig, lease))
     rig.clock.sleep(60)
 
@@ -111,7 +111,7 @@ def test_a_volume_that_does_not_fit_is_not_taken(rig: Rig, lease: Lease, changes
     assert creates(rig) == 2
 
 
-def test_a_volume_that_would_end_before_the_night_is_not_taken(rig: Rig, lease: Lease) -> None:
+def test_a_volume_that_expires_before_the_night_ends_is_not_used(rig: Rig, lease: Lease) -> None:
     take_back(rig, lease, presign(rig, lease))
     rig.clock.sleep(60)
 
@@ -120,7 +120,7 @@ def test_a_volume_that_would_end_before_the_night_is_not_taken(rig: Rig, lease: 
     assert creates(rig) == 2
 
 
-def test_a_volume_in_another_region_stays_there_and_no_second_one_is_made(rig: Rig, lease: Lease) -> None:
+def test_a_volume_in_another_region_stays_there_and_no_second_one_is_created(rig: Rig, lease: Lease) -> None:
     take_back(rig, lease, presign(rig, lease))
     away = rig.take(night="away", regions=("tor1",))
 
@@ -131,7 +131,7 @@ def test_a_volume_in_another_region_stays_there_and_no_second_one_is_made(rig: R
     rig.release_lease(away)
 
 
-def test_a_volume_that_another_machine_has_stays_there(rig: Rig, lease: Lease) -> None:
+def test_a_volume_attached_to_another_machine_stays_there(rig: Rig, lease: Lease) -> None:
     presign(rig, lease)
     other = rig.take(night="beside")
 
@@ -143,7 +143,7 @@ def test_a_volume_that_another_machine_has_stays_there(rig: Rig, lease: Lease) -
 
 
 @pytest.mark.parametrize("phase", AFTER)
-def test_row_30_a_lost_answer_makes_no_second_volume(rig: Rig, lease: Lease, phase: str) -> None:
+def test_row_30_a_lost_reply_creates_no_second_volume(rig: Rig, lease: Lease, phase: str) -> None:
     rig.emulator.fault("POST", "/v2/volumes", phase=phase)
 
     volume = presign(rig, lease)
@@ -153,7 +153,7 @@ def test_row_30_a_lost_answer_makes_no_second_volume(rig: Rig, lease: Lease, pha
 
 
 @pytest.mark.parametrize("phase", BEFORE)
-def test_row_30_a_call_that_was_lost_on_its_way_is_not_made_again(rig: Rig, lease: Lease, phase: str) -> None:
+def test_row_30_a_lost_request_is_not_repeated(rig: Rig, lease: Lease, phase: str) -> None:
     rig.emulator.fault("POST", "/v2/volumes", phase=phase)
 
     with pytest.raises(CloudError, match="block_storage:create"):
@@ -162,7 +162,7 @@ def test_row_30_a_call_that_was_lost_on_its_way_is_not_made_again(rig: Rig, leas
     assert (creates(rig), volumes(rig)) == (1, [])
 
 
-def test_row_30_a_burst_is_waited_out(rig: Rig, lease: Lease) -> None:
+def test_row_30_a_throttled_call_waits(rig: Rig, lease: Lease) -> None:
     rig.emulator.fault("POST", "/v2/volumes", phase="status", status=429, retry_after=20)
 
     presign(rig, lease)
@@ -170,7 +170,7 @@ def test_row_30_a_burst_is_waited_out(rig: Rig, lease: Lease) -> None:
     assert (creates(rig), holders(rig)) == (2, [lease.machine_id])
 
 
-def test_row_30_a_refusal_that_pydo_hands_over_as_an_answer_is_one(rig: Rig, lease: Lease) -> None:
+def test_row_30_a_refusal_that_pydo_returns_as_a_reply_is_raised(rig: Rig, lease: Lease) -> None:
     rig.emulator.fault("POST", "/v2/volumes", phase="status", status=400, body=REFUSED)
 
     with pytest.raises(CloudError, match="invalid volume name or size"):
@@ -179,7 +179,7 @@ def test_row_30_a_refusal_that_pydo_hands_over_as_an_answer_is_one(rig: Rig, lea
     assert volumes(rig) == []
 
 
-def test_a_name_that_is_taken_is_ours(rig: Rig, lease: Lease) -> None:
+def test_a_volume_name_in_use_is_our_own_volume(rig: Rig, lease: Lease) -> None:
     conflict = {"id": "conflict", "message": "a volume with this name exists in this region"}
     rig.emulator.fault("POST", "/v2/volumes", phase="after", status=409, body=conflict)
 
@@ -189,7 +189,7 @@ def test_a_name_that_is_taken_is_ours(rig: Rig, lease: Lease) -> None:
 
 
 @pytest.mark.parametrize("phase", [*BEFORE, *AFTER])
-def test_row_31_a_lost_answer_to_attach_is_outlived(rig: Rig, lease: Lease, phase: str) -> None:
+def test_row_31_a_lost_reply_to_attach_does_no_harm(rig: Rig, lease: Lease, phase: str) -> None:
     rig.emulator.fault("POST", ACTIONS, phase=phase)
 
     presign(rig, lease)
@@ -215,7 +215,7 @@ def test_row_31_an_attach_that_errored_is_tried_again(rig: Rig, lease: Lease) ->
 
 
 @pytest.mark.parametrize("fate", ["stuck", "errored"])
-def test_row_31_an_attach_that_never_works_takes_the_new_volume_along_and_not_the_night(
+def test_row_31_a_new_volume_that_cannot_be_attached_is_deleted_and_the_night_continues(
     rig: Rig, lease: Lease, fate: str
 ) -> None:
     rig.emulator.behaviour.action_fates["attach_volume"].extend([fate] * 50)
@@ -229,7 +229,7 @@ def test_row_31_an_attach_that_never_works_takes_the_new_volume_along_and_not_th
     assert rig.release_lease(lease).state == "released"
 
 
-def test_row_31_a_volume_with_a_model_on_it_outlives_a_failed_attach(rig: Rig, lease: Lease) -> None:
+def test_row_31_a_volume_with_a_model_is_kept_after_a_failed_attach(rig: Rig, lease: Lease) -> None:
     take_back(rig, lease, presign(rig, lease))
     rig.emulator.behaviour.action_fates["attach_volume"].extend(["errored"] * 50)
 
@@ -239,7 +239,7 @@ def test_row_31_a_volume_with_a_model_on_it_outlives_a_failed_attach(rig: Rig, l
     assert holders(rig) == [None]
 
 
-def test_row_32_a_detach_that_hangs_does_not_keep_the_machine(rig: Rig, lease: Lease) -> None:
+def test_row_32_a_detach_that_hangs_does_not_delay_the_release(rig: Rig, lease: Lease) -> None:
     volume = presign(rig, lease)
     rig.emulator.behaviour.action_fates["detach_volume"].append("stuck")
     began = rig.clock.now()
@@ -252,7 +252,7 @@ def test_row_32_a_detach_that_hangs_does_not_keep_the_machine(rig: Rig, lease: L
     assert holders(rig) == [None]
 
 
-def test_row_32_a_cloud_that_does_not_answer_keeps_no_machine(rig: Rig, lease: Lease) -> None:
+def test_row_32_a_silent_cloud_does_not_delay_the_release(rig: Rig, lease: Lease) -> None:
     volume = presign(rig, lease)
     faults = [
         rig.emulator.fault(method, r"/v2/volumes.*", phase="before", times=FOR_EVER) for method in ("GET", "POST")
@@ -275,7 +275,7 @@ def test_deleting_a_machine_leaves_its_volume(rig: Rig, lease: Lease) -> None:
     assert holders(rig) == [None]
 
 
-def test_a_volume_goes_when_nobody_used_it_for_a_week(rig: Rig, lease: Lease) -> None:
+def test_a_volume_unused_for_a_week_is_deleted(rig: Rig, lease: Lease) -> None:
     take_back(rig, lease, presign(rig, lease))
     rig.release_lease(lease)
     rig.clock.sleep(6 * 24 * 3600)
@@ -292,7 +292,7 @@ def test_a_volume_goes_when_nobody_used_it_for_a_week(rig: Rig, lease: Lease) ->
     assert volumes(rig) == []
 
 
-def test_a_volume_past_its_time_goes_once_no_machine_has_it(rig: Rig, lease: Lease) -> None:
+def test_an_expired_volume_is_deleted_once_it_is_detached(rig: Rig, lease: Lease) -> None:
     name = VolumeName("0af3", "atl1", rig.clock.now() + timedelta(hours=1))
     planted = rig.emulator.plant_volume(str(name), foreign=False)
     planted.droplet_id = int(str(lease.machine_id))
@@ -306,7 +306,7 @@ def test_a_volume_past_its_time_goes_once_no_machine_has_it(rig: Rig, lease: Lea
     assert volumes(rig) == []
 
 
-def test_somebody_elses_volume_is_neither_taken_nor_touched(rig: Rig, lease: Lease) -> None:
+def test_a_foreign_volume_is_neither_used_nor_changed(rig: Rig, lease: Lease) -> None:
     rig.emulator.plant_volume("their-disk")
     rig.emulator.plant_volume("nb-photos")
 
@@ -315,7 +315,7 @@ def test_somebody_elses_volume_is_neither_taken_nor_touched(rig: Rig, lease: Lea
     assert rig.reap().unrecognized[-1].endswith("named 'nb-photos'")
 
 
-def test_a_token_that_may_not_attach_is_told_so_at_once(rig: Rig, lease: Lease) -> None:
+def test_a_token_that_may_not_attach_fails_at_once(rig: Rig, lease: Lease) -> None:
     cloud = rig.cloud_with(rig.emulator.add_token("block_storage:read", "block_storage:create"))
     began = rig.clock.now()
 
@@ -325,7 +325,7 @@ def test_a_token_that_may_not_attach_is_told_so_at_once(rig: Rig, lease: Lease) 
     assert (rig.clock.now() - began).total_seconds() < 30
 
 
-def test_a_volumes_name_is_on_disk_before_the_cloud_is_asked(rig: Rig, lease: Lease) -> None:
+def test_a_volumes_name_is_recorded_before_its_request(rig: Rig, lease: Lease) -> None:
     at_the_call: list[list[tuple[str, str]]] = []
 
     def look(request: Request) -> None:
@@ -339,16 +339,16 @@ def test_a_volumes_name_is_on_disk_before_the_cloud_is_asked(rig: Rig, lease: Le
     assert on_record(rig) == [(volume.name, "made")]
 
 
-def test_without_a_ledger_no_volume_is_asked_for(rig: Rig, lease: Lease) -> None:
+def test_without_a_ledger_no_volume_is_requested(rig: Rig, lease: Lease) -> None:
     nowhere = VolumeContext(rig.cloud, VolumeBook(rig.folder / "no-folder" / "ledger.sqlite", rig.clock), rig.clock)
 
-    with pytest.raises(LedgerError, match="no volume is made without it"):
+    with pytest.raises(LedgerError, match="no volume is created without it"):
         acquire_volume(nowhere, wanted(lease), rig.said.append)
 
     assert creates(rig) == 0
 
 
-def test_a_volume_that_was_asked_for_and_is_not_in_sight_yet_is_waited_for(rig: Rig, lease: Lease) -> None:
+def test_a_requested_volume_that_is_not_listed_yet_is_waited_for(rig: Rig, lease: Lease) -> None:
     rig.emulator.lag["volume_list"] = 60.0
     name = VolumeName(wanted(lease).content, str(lease.region), rig.clock.now() + timedelta(days=30))
     book(rig).intend("digitalocean", str(name), 20)
@@ -360,7 +360,7 @@ def test_a_volume_that_was_asked_for_and_is_not_in_sight_yet_is_waited_for(rig: 
     assert on_record(rig) == [(str(name), "made")]
 
 
-def test_a_volume_that_was_never_made_is_looked_for_once_and_made(rig: Rig, lease: Lease) -> None:
+def test_a_volume_that_was_never_created_is_searched_once_and_created(rig: Rig, lease: Lease) -> None:
     name = VolumeName(wanted(lease).content, str(lease.region), rig.clock.now() + timedelta(days=29))
     book(rig).intend("digitalocean", str(name), 20)
     began = rig.clock.now()
@@ -372,7 +372,7 @@ def test_a_volume_that_was_never_made_is_looked_for_once_and_made(rig: Rig, leas
     assert creates(rig) == 1
 
 
-def test_where_nobody_can_say_whether_it_was_made_no_second_one_is(rig: Rig, lease: Lease) -> None:
+def test_while_it_is_unknown_whether_a_volume_exists_no_second_one_is_created(rig: Rig, lease: Lease) -> None:
     name = VolumeName(wanted(lease).content, str(lease.region), rig.clock.now() + timedelta(days=29))
     book(rig).intend("digitalocean", str(name), 20)
     fault = rig.emulator.fault("GET", "/v2/volumes", phase="before", nth=2, times=FOR_EVER)
@@ -401,7 +401,7 @@ def test_the_reaper_brings_the_record_of_volumes_up_to_date(rig: Rig, lease: Lea
     assert lease.machine_id in [str(one.droplet_id) for one in rig.emulator.living("nb")]
 
 
-def test_a_volume_that_was_removed_is_no_longer_on_record(rig: Rig, lease: Lease) -> None:
+def test_a_deleted_volume_is_no_longer_on_record(rig: Rig, lease: Lease) -> None:
     take_back(rig, lease, presign(rig, lease))
     rig.release_lease(lease)
     rig.clock.sleep(8 * 24 * 3600)

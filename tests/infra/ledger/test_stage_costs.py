@@ -38,7 +38,7 @@ def ledger(tmp_path: Path, clock: Hands) -> Ledger:
     return book
 
 
-def test_a_lease_tells_what_each_stage_cost(tmp_path: Path, ledger: Ledger, clock: Hands) -> None:
+def test_a_lease_has_the_cost_of_each_stage(tmp_path: Path, ledger: Ledger, clock: Hands) -> None:
     stages = StageBook(tmp_path / "ledger.sqlite", clock)
     clock.sleep(600)
     with stages.stage("l-1", "model"):
@@ -77,19 +77,19 @@ def test_a_lease_without_a_machine_has_no_stages(tmp_path: Path, clock: Hands) -
     assert StageBook(tmp_path / "ledger.sqlite", clock).costs(book.lease("l-2")) == ()
 
 
-def test_a_ledger_that_cannot_be_written_begins_nothing(tmp_path: Path, ledger: Ledger) -> None:
+def test_without_a_ledger_no_stage_starts(tmp_path: Path, ledger: Ledger) -> None:
     del ledger
     path = tmp_path / "ledger.sqlite"
     path.write_bytes(b"no ledger at all" * 100)
 
     begun = []
-    with pytest.raises(LedgerError, match="nothing is begun"), StageBook(path).stage("l-1", "model"):
+    with pytest.raises(LedgerError, match="no stage is started"), StageBook(path).stage("l-1", "model"):
         begun.append(1)
 
     assert begun == []
 
 
-def test_an_end_that_cannot_be_written_does_not_undo_what_was_done(tmp_path: Path, ledger: Ledger) -> None:
+def test_a_stage_end_that_cannot_be_written_is_ignored(tmp_path: Path, ledger: Ledger) -> None:
     path = tmp_path / "ledger.sqlite"
     stages = StageBook(path)
 

@@ -68,14 +68,14 @@ def test_children_of_a_leader_that_was_killed_are_still_found(pid_file: Path) ->
     assert len(detached.members(pid)) == 1
 
 
-def test_a_pid_that_belongs_to_somebody_else_by_now_is_nobodys_session(pid_file: Path) -> None:
+def test_a_reused_pid_is_no_session(pid_file: Path) -> None:
     pid_file.write_text(f"{os.getpid()}\n")
     os.utime(pid_file, (0, psutil.Process().create_time() + 3600))
 
     assert detached.session_of(pid_file) is None
 
 
-def test_an_empty_pid_file_is_nobodys_session(pid_file: Path) -> None:
+def test_an_empty_pid_file_is_no_session(pid_file: Path) -> None:
     pid_file.write_text("")
 
     assert detached.session_of(pid_file) is None
@@ -106,7 +106,7 @@ def test_a_running_program_has_no_exit_code(pid_file: Path) -> None:
     assert detached.exit_code(pid_file) is None
 
 
-def test_an_exit_code_of_an_earlier_program_is_not_believed(pid_file: Path) -> None:
+def test_the_exit_code_of_an_earlier_program_is_ignored(pid_file: Path) -> None:
     detached.exit_file(pid_file).write_text("0\n")
 
     start(pid_file, "import time; time.sleep(300)", keep_exit_code=True)

@@ -45,13 +45,13 @@ def order(rig: Rig, kind: str = KIND, region: str = "atl1") -> MachineOrder:
     return MachineOrder(MachineName("01k9x", 1, rig.clock.now()), offer)
 
 
-def test_prices_are_those_of_today(rig: Rig) -> None:
+def test_offers_have_current_prices(rig: Rig) -> None:
     rig.emulator.sell(KIND, usd_per_hour=1.99)
 
     assert {one.usd_per_hour for one in rig.cloud.offers() if one.kind == KIND} == {1.99}
 
 
-def test_offers_are_sorted_by_price_and_spot_ones_say_so(rig: Rig) -> None:
+def test_offers_are_sorted_by_price_and_spot_ones_are_marked(rig: Rig) -> None:
     offers = rig.cloud.offers()
 
     assert [one.usd_per_hour for one in offers] == sorted(one.usd_per_hour for one in offers)
@@ -66,7 +66,7 @@ def test_a_size_from_the_settings_is_an_offer_at_its_price(rig: Rig) -> None:
     assert [(one.usd_per_hour, one.region, one.is_available) for one in found] == [(2.1, "tor1", True)]
 
 
-def test_a_machine_boots_with_its_name_tags_key_and_first_words(rig: Rig) -> None:
+def test_a_machine_is_created_with_its_name_tags_key_and_user_data(rig: Rig) -> None:
     lease = rig.take()
 
     droplet = rig.emulator.living("nb")[0]
@@ -79,7 +79,7 @@ def test_a_machine_boots_with_its_name_tags_key_and_first_words(rig: Rig) -> Non
     assert registered == [fingerprint(keys.client_public)]
 
 
-def test_private_keys_are_for_our_eyes_only_and_go_with_their_lease(tmp_path: Path) -> None:
+def test_private_keys_have_mode_600_and_are_deleted_with_their_lease(tmp_path: Path) -> None:
     keys = keys_of(tmp_path / "keys", "01k9x")
     modes = {path.stat().st_mode & 0o777 for path in (tmp_path / "keys" / "01k9x").iterdir()}
 
@@ -89,7 +89,7 @@ def test_private_keys_are_for_our_eyes_only_and_go_with_their_lease(tmp_path: Pa
     assert list((tmp_path / "keys").iterdir()) == []
 
 
-def test_a_pair_that_was_never_finished_is_made_anew(tmp_path: Path) -> None:
+def test_an_incomplete_key_pair_is_created_again(tmp_path: Path) -> None:
     keys_of(tmp_path, "01k9x")
     (tmp_path / "01k9x" / "host.pub").unlink()
 
@@ -98,7 +98,7 @@ def test_a_pair_that_was_never_finished_is_made_anew(tmp_path: Path) -> None:
     assert keys.host_public.startswith("ssh-ed25519 ")
 
 
-def test_a_machine_knows_the_address_by_which_it_can_be_reached(rig: Rig) -> None:
+def test_a_rented_machine_has_its_public_address(rig: Rig) -> None:
     address = rig.take().address
 
     assert address == rig.emulator.living("nb")[0].address
@@ -120,7 +120,7 @@ def test_a_create_call_is_one_post(rig: Rig) -> None:
     assert rig.posts() == 1
 
 
-def test_a_silent_cloud_is_waited_for_no_longer_than_was_said(rig: Rig) -> None:
+def test_a_silent_cloud_is_waited_for_until_the_timeout(rig: Rig) -> None:
     rig.emulator.fault("POST", DROPLETS, phase="silence")
     began = time.monotonic()
 
@@ -138,7 +138,9 @@ def test_a_silent_cloud_is_waited_for_no_longer_than_was_said(rig: Rig) -> None:
         ({"regions": ("atl9",)}, "has no region 'atl9', only"),
     ],
 )
-def test_what_does_not_exist_is_named_and_nothing_is_rented(rig: Rig, fields: dict[str, object], said: str) -> None:
+def test_an_unknown_kind_or_region_is_named_and_nothing_is_rented(
+    rig: Rig, fields: dict[str, object], said: str
+) -> None:
     with pytest.raises(LeaseError, match=said):
         rig.take(None, **fields)
 
@@ -146,7 +148,7 @@ def test_what_does_not_exist_is_named_and_nothing_is_rented(rig: Rig, fields: di
     assert rig.ledger.open_leases() == []
 
 
-def test_an_image_that_needs_a_larger_disk_is_refused_in_the_clouds_words(rig: Rig) -> None:
+def test_an_image_that_needs_a_larger_disk_is_refused_with_the_clouds_message(rig: Rig) -> None:
     with pytest.raises(CloudRefusedError, match="requires a larger disk"):
         rig.take(choices=(Choice("s-1vcpu-1gb"),), image="gpu-amd-base")
 
@@ -161,7 +163,7 @@ def test_a_token_that_may_not_create_rents_nothing_and_leaves_no_lease_open(rig:
     assert (rig.outcomes(), rig.ledger.open_leases()) == (["refused"], [])
 
 
-def test_no_token_is_in_what_is_logged_or_raised(rig: Rig, caplog: pytest.LogCaptureFixture) -> None:
+def test_no_token_is_in_logs_or_errors(rig: Rig, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     rig.emulator.fault("GET", "/v2/sizes", phase="status", status=401)
 
@@ -180,7 +182,7 @@ def test_an_endpoint_without_tls_is_refused_before_the_token_leaves(rig: Rig) ->
     rig.endpoint = ""
 
 
-def test_a_certificate_nobody_vouches_for_is_said_plainly(rig: Rig, tmp_path: Path) -> None:
+def test_an_untrusted_certificate_is_reported(rig: Rig, tmp_path: Path) -> None:
     import trustme  # noqa: PLC0415  only here
 
     other = tmp_path / "other.pem"
@@ -252,21 +254,21 @@ def test_a_machine_deletes_itself_with_a_token_that_can_do_nothing_else(rig: Rig
     assert (rig.billing(), len(rig.emulator.living())) == ([], foreign)
 
 
-def test_a_failing_view_hides_nothing_the_others_show(rig: Rig) -> None:
+def test_a_failing_list_hides_no_machine_of_the_others(rig: Rig) -> None:
     lease = rig.take()
     rig.emulator.fault("GET", DROPLETS, phase="status", status=403, times=1)
 
     assert [one.machine_id for one in rig.cloud.find(str(lease.name))] == [lease.machine_id]
 
 
-def test_absence_is_not_said_where_a_view_failed(rig: Rig) -> None:
+def test_a_failing_list_is_an_error_where_no_other_has_the_machine(rig: Rig) -> None:
     rig.emulator.fault("GET", DROPLETS, phase="status", status=403, times=1)
 
     with pytest.raises(CloudError):
         rig.cloud.find("nb-01k9x-a1-x5")
 
 
-def test_an_action_that_cannot_be_seen_is_no_failure(rig: Rig) -> None:
+def test_an_unreadable_action_is_no_failure(rig: Rig) -> None:
     rig.emulator.fault("GET", ONE_DROPLET + "/actions", phase="before", times=12)
 
     assert rig.take().state == "held"
