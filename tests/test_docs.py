@@ -119,13 +119,13 @@ def test_no_other_page_names_a_command_that_does_not_exist() -> None:
     assert named <= the_commands()
 
 
-def test_every_relative_link_leads_somewhere() -> None:
+def test_every_relative_link_has_a_target() -> None:
     broken = {str(page.relative_to(ROOT)): broken_links(page, page.read_text("utf-8")) for page in pages()}
 
     assert {page: links for page, links in broken.items() if links} == {}
 
 
-def test_a_link_to_nothing_is_seen() -> None:
+def test_a_broken_link_is_detected() -> None:
     assert broken_links(ROOT / "README.md", "[a](README.md#x) [b](docs/nowhere.md) [c](mailto:x)") == [
         "docs/nowhere.md"
     ]
@@ -144,7 +144,7 @@ def test_no_file_names_a_package_host_or_a_home_folder() -> None:
 
 
 @pytest.mark.parametrize("trace", [*HOSTS, "/" + "root/x", "/" + "home/ann/x", "/" + "Users/ann/x"])
-def test_a_trace_is_seen(trace: str) -> None:
+def test_a_package_host_or_home_folder_is_detected(trace: str) -> None:
     assert traces(f"see {trace} there")
 
 
@@ -155,11 +155,11 @@ def test_no_page_names_a_file_or_a_module_that_does_not_exist() -> None:
 
 
 @pytest.mark.parametrize("path", ["infra/nowhere.py", "bench/nowhere/", "nowhere.py", "tests/*.nothing"])
-def test_a_stale_path_is_seen(path: str) -> None:
+def test_a_stale_path_is_detected(path: str) -> None:
     assert stale_paths(f"see `{path}`, `infra/clock.py`, `bench/`, `clock.py` and `runs/x`") == [path]
 
 
-def test_a_stale_module_is_seen() -> None:
+def test_a_stale_module_is_detected() -> None:
     assert stale_paths("`python -m infra.nowhere`, `python -m benchmarks`, `python -m pip`") == ["infra.nowhere"]
 
 
@@ -188,7 +188,7 @@ def test_each_folder_of_the_map_has_a_line_of_its_own() -> None:
     assert len(set(lines)) == len(lines)
 
 
-def test_modules_drawn_to_try_the_map_are_the_same_for_a_seed_and_stand_in_it() -> None:
+def test_drawn_modules_depend_only_on_the_seed_and_are_in_the_map() -> None:
     mapped = map_rows((ROOT / "README.md").read_text("utf-8"))
 
     assert draw(7, 10) == draw(7, 10) != draw(8, 10)

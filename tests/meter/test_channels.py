@@ -38,7 +38,7 @@ def test_the_first_token_is_not_the_role(start_truth: StartTruth, run_meter: Run
         assert row["first_event_at_ns"] < row["first_token_at_ns"]
 
 
-def test_the_first_token_may_be_a_thought_and_the_answer_has_a_time_of_its_own(
+def test_the_first_token_may_be_reasoning_and_the_answer_has_its_own_time(
     start_truth: StartTruth, run_meter: RunMeter
 ) -> None:
     truth = start_truth("reasoning:5")
@@ -54,7 +54,7 @@ def test_the_first_token_may_be_a_thought_and_the_answer_has_a_time_of_its_own(
 
 
 @pytest.mark.parametrize("changes", [CHAT, {**CHAT, "path": PLAN["path"], "prompts": PLAN["prompts"]}])
-def test_a_finish_that_comes_apart_is_no_token(
+def test_a_finish_reason_in_an_event_of_its_own_is_not_a_token(
     start_truth: StartTruth, run_meter: RunMeter, changes: dict[str, Any]
 ) -> None:
     truth = start_truth("finish_apart")
@@ -67,7 +67,7 @@ def test_a_finish_that_comes_apart_is_no_token(
         assert sum(row["event_tokens"]) == 8
 
 
-def test_a_comment_is_no_token(start_truth: StartTruth, run_meter: RunMeter) -> None:
+def test_a_comment_is_not_a_token(start_truth: StartTruth, run_meter: RunMeter) -> None:
     truth = start_truth("ping,role_first", ttft_ms=ROOMY_MS)
 
     report = run_meter(truth.url, request_count=2)
@@ -77,7 +77,7 @@ def test_a_comment_is_no_token(start_truth: StartTruth, run_meter: RunMeter) -> 
         assert row["first_token_at_ns"] - row["send_start_ns"] >= ROOMY_MS * 1e6
 
 
-def test_running_counts_tell_the_tokens_of_an_event_without_ids(start_truth: StartTruth, run_meter: RunMeter) -> None:
+def test_running_counts_give_the_tokens_of_an_event_without_ids(start_truth: StartTruth, run_meter: RunMeter) -> None:
     truth = start_truth("usage_running,tokens_per_event:3")
 
     report = run_meter(truth.url, extra_body={"ignore_eos": True})

@@ -29,7 +29,9 @@ def test_workers_share_the_requests_and_lose_none(start_truth: StartTruth, run_m
     ]
 
 
-def test_workers_together_keep_exactly_the_asked_number_in_flight(start_truth: StartTruth, run_meter: RunMeter) -> None:
+def test_workers_together_keep_exactly_the_requested_number_in_flight(
+    start_truth: StartTruth, run_meter: RunMeter
+) -> None:
     truth = start_truth(ttft_ms=20)
 
     run_meter(truth.url, workers=3, load={"kind": "closed", "concurrency": 5}, request_count=20, warmup_count=5)
@@ -74,7 +76,7 @@ def test_a_forked_part_sends_back_its_value() -> None:
     assert gather(fork_each(3, lambda number: number * 10)) == [0, 10, 20]
 
 
-def test_a_failure_we_understand_comes_back_as_a_value() -> None:
+def test_a_meter_error_in_a_child_comes_back_as_a_value() -> None:
     def fail(number: int) -> int:
         if number == 1:
             raise OutsideWorldError("no road")
@@ -95,7 +97,7 @@ def break_down(_number: int) -> None:
 
 
 @pytest.mark.parametrize("task", [die_by_signal, break_down])
-def test_a_part_that_dies_is_an_error_and_leaves_no_process(task: Callable[[int], None]) -> None:
+def test_a_worker_that_exits_early_is_an_error_and_leaves_no_process(task: Callable[[int], None]) -> None:
     forks = fork_each(2, task)
 
     with pytest.raises(PartFailedError, match="exited before it sent its whole result"):

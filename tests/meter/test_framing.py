@@ -161,14 +161,14 @@ def test_an_informational_answer_comes_before_the_real_one() -> None:
         b"HTTP/1.1 200 OK\r\nX: " + b"x" * 70_000,
     ],
 )
-def test_what_is_not_http_is_said_to_be_broken(raw: bytes) -> None:
+def test_bytes_that_are_not_http_are_marked_as_broken(raw: bytes) -> None:
     framing = Framing()
 
     assert framing.feed(raw)
     assert framing.broken is not None
 
 
-def test_bytes_after_the_end_make_a_connection_useless() -> None:
+def test_a_connection_with_bytes_after_the_end_is_not_reused() -> None:
     framing = Framing()
 
     assert framing.feed(HEAD + in_chunks(BODY, 50) + b"HTTP/1.1 408 Slow\r\n")
@@ -176,14 +176,14 @@ def test_bytes_after_the_end_make_a_connection_useless() -> None:
     assert not framing.keeps_alive
 
 
-def test_a_server_that_says_close_is_not_reused() -> None:
+def test_a_connection_that_the_server_closes_is_not_reused() -> None:
     framing = Framing()
     framing.feed(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
 
     assert not framing.keeps_alive
 
 
-def test_an_unfinished_event_is_no_event() -> None:
+def test_an_unfinished_event_is_ignored() -> None:
     assert list(split_events(b"data: a\n\ndata: b\n")) == [(8, b"a")]
 
 
@@ -211,7 +211,7 @@ def test_an_error_in_a_plain_200_is_an_error_inside_a_200() -> None:
     assert judge(exchange, read_answer(exchange), 2, {})[0] == "sse_error"
 
 
-def test_a_page_that_is_no_stream_cannot_be_parsed() -> None:
+def test_a_page_that_is_not_a_stream_cannot_be_parsed() -> None:
     exchange = receive(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", [])
 
     assert judge(exchange, read_answer(exchange), 2, {}) == ("parse", "no event stream: hello")
@@ -239,14 +239,14 @@ def test_every_last_chunk_ends_an_answer_however_it_is_cut(last: bytes, cut: int
     assert (framing.is_complete, framing.keeps_alive, framing.broken) == (True, True, None)
 
 
-def test_an_end_with_more_behind_it_makes_a_connection_useless_in_any_read() -> None:
+def test_an_end_followed_by_more_bytes_prevents_reuse_however_it_is_cut() -> None:
     framing = after_first_chunk()
 
     assert framing.feed(b"ld\r\n0\r\n\r\nHTTP/1.1 408 Slow\r\n")
     assert (framing.is_complete, framing.keeps_alive) == (True, False)
 
 
-def test_what_only_looked_like_an_end_is_found_out_afterwards() -> None:
+def test_content_that_looks_like_an_end_is_detected_after_the_load() -> None:
     exchange = Exchange(REQUEST)
     exchange.framing = after_first_chunk()
 

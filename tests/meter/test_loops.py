@@ -12,7 +12,7 @@ from tests.meter.conftest import RunMeter, StartTruth
 POISSON = Load("poisson", rate_per_s=2.0)
 
 
-def test_a_closed_loop_never_has_more_in_flight_than_asked_and_reaches_it(
+def test_a_closed_loop_reaches_the_requested_number_in_flight_and_never_exceeds_it(
     start_truth: StartTruth, run_meter: RunMeter
 ) -> None:
     truth = start_truth()
@@ -24,7 +24,9 @@ def test_a_closed_loop_never_has_more_in_flight_than_asked_and_reaches_it(
     assert running[:4] == [1, 2, 3, 4]
 
 
-def test_a_slot_is_handed_over_before_anything_else_happens(start_truth: StartTruth, run_meter: RunMeter) -> None:
+def test_a_slot_goes_to_the_next_request_before_anything_else_happens(
+    start_truth: StartTruth, run_meter: RunMeter
+) -> None:
     truth = start_truth()
 
     report = run_meter(truth.url, load={"kind": "closed", "concurrency": 3}, request_count=12, warmup_count=3)

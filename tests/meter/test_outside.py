@@ -71,7 +71,7 @@ def test_a_server_of_another_kind_is_refused_in_one_sentence(answer: bytes, word
     assert list(report.folder.iterdir()) == []
 
 
-def test_nobody_there_is_said_with_the_address(run_meter: RunMeter) -> None:
+def test_a_server_that_does_not_answer_is_named_with_its_address(run_meter: RunMeter) -> None:
     report = run_meter("http://127.0.0.1:1")
 
     assert report.exit_code == 3
@@ -86,7 +86,7 @@ def test_more_streams_than_local_ports_are_refused_with_the_range(tmp_path: Path
         check_ports(11, tmp_path / "range")
 
 
-def test_where_ports_are_not_known_nothing_is_refused(tmp_path: Path) -> None:
+def test_an_unknown_port_range_refuses_nothing(tmp_path: Path) -> None:
     check_ports(10**9, tmp_path / "missing")
 
 
@@ -134,7 +134,7 @@ def test_a_report_that_may_not_fit_is_refused_before_the_load(tmp_path: Path) ->
         check_disk(tmp_path, 1 << 62)
 
 
-def test_the_room_asked_for_is_more_than_a_report_takes(start_truth: StartTruth, run_meter: RunMeter) -> None:
+def test_the_estimated_report_size_is_above_the_real_one(start_truth: StartTruth, run_meter: RunMeter) -> None:
     truth = start_truth()
 
     report = run_meter(truth.url)
@@ -157,7 +157,7 @@ def write_into_a_small_file_limit(folder: Path) -> None:
     write_report(folder, part_of(100), lambda part: {"issued": len(part.rows), "complete": True})
 
 
-def test_a_disk_that_is_full_after_all_keeps_as_many_requests_as_fit(tmp_path: Path) -> None:
+def test_a_disk_that_fills_up_keeps_as_many_requests_as_fit(tmp_path: Path) -> None:
     code = in_a_process(partial(write_into_a_small_file_limit, tmp_path))
 
     summary = json.loads((tmp_path / "meter.json").read_text())
@@ -175,7 +175,7 @@ def course(step_ns: int, stopped_by: int = 0) -> Course:
     return Course(plan, board, Offset(10**18, 100), Offset(10**18 + step_ns, 100))
 
 
-def test_a_wall_clock_that_was_set_marks_the_run_incomplete_and_says_by_how_much() -> None:
+def test_a_wall_clock_that_was_set_marks_the_run_incomplete_with_the_step() -> None:
     assert course(200).ended_by is None
     assert "the wall clock was set by +5.000 ms" in (course(5_000_000).ended_by or "")
     assert course(5_000_000, stopped_by=15).ended_by == "stopped by SIGTERM"
@@ -196,7 +196,7 @@ def test_without_kernel_stamps_there_are_none_and_nothing_else_is_missing(
     assert all(len(row["event_at_ns"]) == 8 for row in report.rows)
 
 
-def test_a_worker_whose_watcher_was_killed_ends_by_itself(start_truth: StartTruth, start_meter: Any) -> None:
+def test_a_worker_whose_parent_was_killed_exits(start_truth: StartTruth, start_meter: Any) -> None:
     truth = start_truth(ttft_ms=100_000)
     process: subprocess.Popen[str] = start_meter(truth.url, load={"kind": "closed", "concurrency": 1}, workers=1)
     while '"received"' not in truth.log_path.read_text():
@@ -209,7 +209,7 @@ def test_a_worker_whose_watcher_was_killed_ends_by_itself(start_truth: StartTrut
     assert psutil.wait_procs([worker], timeout=30)[1] == []
 
 
-def test_a_slot_that_fell_free_is_taken_at_once(start_truth: StartTruth, run_meter: RunMeter) -> None:
+def test_a_free_slot_is_taken_at_once(start_truth: StartTruth, run_meter: RunMeter) -> None:
     truth = start_truth()
 
     report = run_meter(truth.url, load={"kind": "closed", "concurrency": 2}, request_count=8)

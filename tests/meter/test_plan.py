@@ -88,7 +88,7 @@ def test_a_server_that_does_not_answer_exits_with_3(run_meter: RunMeter) -> None
     assert report.stderr.count("\n") == 1
 
 
-def test_a_folder_that_holds_something_is_refused_and_left_alone(run_meter: RunMeter, tmp_path: Path) -> None:
+def test_a_folder_that_is_not_empty_is_refused_and_not_changed(run_meter: RunMeter, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "precious.txt").write_text("x")
 

@@ -127,7 +127,7 @@ def test_a_text_has_a_common_word_for_each_token_and_no_exact_length(form: str) 
     assert {prompt.tokens for prompt in made} == {None}
 
 
-def test_only_as_ids_or_plain_text_is_nothing_known_to_be_shared() -> None:
+def test_only_token_ids_and_plain_text_are_known_to_share_nothing() -> None:
     # A chat template begins every prompt alike.
     plans = [replace(RANDOM, form=form) for form in ("tokens", "text", "chat")]
 
@@ -158,7 +158,7 @@ def test_a_shared_prefix_as_chat_is_the_beginning_of_one_message() -> None:
     assert made[1].cached_tokens is None
 
 
-def test_a_turn_is_all_that_was_said_before_and_something_new() -> None:
+def test_a_turn_holds_all_earlier_turns_and_new_text() -> None:
     made = make_prompts(TURNS, 6, 5)
 
     assert [(prompt.conversation, prompt.turn) for prompt in made] == [(at // 3, at % 3) for at in range(6)]
@@ -212,7 +212,7 @@ def _pixels(png: bytes) -> tuple[int, int, list[bytes]]:
     return width, height, lines
 
 
-def test_an_image_is_a_png_of_the_size_asked_in_squares_of_one_colour() -> None:
+def test_an_image_is_a_png_of_the_requested_size_in_squares_of_one_colour() -> None:
     width, height, lines = _pixels(noise(20, 11, "seed"))
 
     assert (width, height) == (20, 11)
@@ -239,7 +239,7 @@ def test_another_seed_gives_other_images() -> None:
     assert not first & second
 
 
-def test_a_request_carries_what_the_plan_asks_and_its_own_id() -> None:
+def test_a_request_has_the_content_of_the_plan_and_its_own_id() -> None:
     plan = parse_plan(json.dumps(make_plan(warmup_count=1)))
 
     requests = prepare(plan, "host:1", "abc")
@@ -305,7 +305,7 @@ def test_a_conversation_without_an_id_is_known_by_its_line(talks: Path) -> None:
     assert str(line) in {prompt.prompt_id for prompt in make_prompts(_recorded(talks), 3, 8)}
 
 
-def test_recorded_answers_say_how_much_is_asked_up_to_the_plans_limit(talks: Path) -> None:
+def test_recorded_answers_set_the_requested_length_up_to_the_plans_limit(talks: Path) -> None:
     asked = {limit: make_prompts(_recorded(talks, output="recorded"), 3, limit) for limit in (8, 100)}
 
     lengths = {limit: {p.prompt_id: p.output_tokens for p in made}["a"] for limit, made in asked.items()}
@@ -328,7 +328,7 @@ def test_too_few_conversations_are_refused_unless_they_may_repeat(talks: Path) -
     assert len(make_prompts(_recorded(talks, repeat=True), 4, 8)) == 4
 
 
-def test_another_file_than_the_planned_one_is_refused(talks: Path) -> None:
+def test_a_file_with_another_sha256_is_refused(talks: Path) -> None:
     with pytest.raises(UsageError, match="SHA-256 mismatch with the plan"):
         make_prompts(_recorded(talks, sha256="0" * 64), 1, 8)
 
@@ -345,7 +345,7 @@ def test_another_file_than_the_planned_one_is_refused(talks: Path) -> None:
         (b'{"conversations": []}\n\xff\n', "talks:2: not UTF-8"),
     ],
 )
-def test_what_cannot_be_read_is_named_by_file_and_line(tmp_path: Path, content: str | bytes, words: str) -> None:
+def test_a_malformed_conversation_is_named_by_file_and_line(tmp_path: Path, content: str | bytes, words: str) -> None:
     path = tmp_path / "talks"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
 
@@ -395,7 +395,7 @@ def test_a_chat_is_answered_with_or_without_images(
     assert {(row["prompt_tokens_planned"], row["cached_tokens_planned"]) for row in report.rows} == {(None, None)}
 
 
-def test_a_broken_conversation_is_said_before_anything_else_is_done(tmp_path: Path, run_meter: RunMeter) -> None:
+def test_a_malformed_conversation_is_reported_before_anything_is_sent(tmp_path: Path, run_meter: RunMeter) -> None:
     path = tmp_path / "talks.jsonl"
     path.write_text('{"conversations": []}\n{oops\n')
 

@@ -60,9 +60,7 @@ def test_a_record_holds_every_documented_field(start_truth: StartTruth, run_mete
     assert json.loads((report.folder / "progress.json").read_text()) == {"done": 8, "planned": 8}
 
 
-def test_the_events_of_the_requests_stand_one_after_another_in_one_file(
-    start_truth: StartTruth, run_meter: RunMeter
-) -> None:
+def test_the_events_of_all_requests_are_in_one_file_in_order(start_truth: StartTruth, run_meter: RunMeter) -> None:
     truth = start_truth("cut:2,tokens_per_event:3")
 
     report = run_meter(truth.url)
@@ -109,7 +107,7 @@ def test_every_field_is_in_the_reference() -> None:
     assert [name for name in FIELDS if f"`{name}`" not in reference] == []
 
 
-def test_the_summary_says_what_ran_and_how_well(start_truth: StartTruth, run_meter: RunMeter) -> None:
+def test_the_summary_holds_versions_counts_and_the_clients_health(start_truth: StartTruth, run_meter: RunMeter) -> None:
     truth = start_truth()
 
     report = run_meter(truth.url, warmup_count=2)
@@ -137,7 +135,7 @@ def test_every_read_carries_a_kernel_stamp_on_linux(start_truth: StartTruth, run
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_a_stopped_run_writes_what_it_has_and_says_so(
+def test_a_stopped_run_writes_what_it_has_and_is_marked_incomplete(
     start_meter: StartMeter, tmp_path: Path, number: signal.Signals, code: int
 ) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
@@ -175,7 +173,7 @@ def test_the_bundle_runs_with_nothing_but_python(start_truth: StartTruth, tmp_pa
     assert json.loads((tmp_path / "out" / "meter.json").read_text())["ok"] == 2
 
 
-def test_wrong_usage_says_how_to_use_it(tmp_path: Path) -> None:
+def test_wrong_usage_prints_the_usage(tmp_path: Path) -> None:
     bundle(tmp_path / "meter.pyz")
 
     argv = [sys.executable, "-I", str(tmp_path / "meter.pyz"), "walk"]

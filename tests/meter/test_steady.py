@@ -51,7 +51,7 @@ def test_nothing_measured_has_no_window() -> None:
     assert steady_window(rows((0, 10), (0, 10), warmup=2), 2, 10) is None
 
 
-def test_an_answer_that_never_came_is_live_to_the_end() -> None:
+def test_a_request_without_an_answer_is_live_to_the_end() -> None:
     found = steady_window(rows((0, None), (0, 80)), 2, 100)
 
     assert found is not None
@@ -70,7 +70,9 @@ def test_the_mean_is_never_above_what_was_live_at_once(spans: list[tuple[int, in
         assert 0 < found.live_mean <= most
 
 
-def test_every_measured_request_of_a_closed_loop_stands_somewhere(start_truth: StartTruth, run_meter: RunMeter) -> None:
+def test_every_measured_request_of_a_closed_loop_is_in_ramp_steady_or_drain(
+    start_truth: StartTruth, run_meter: RunMeter
+) -> None:
     truth = start_truth()
 
     report = run_meter(truth.url, load={"kind": "closed", "concurrency": 3}, request_count=12, warmup_count=3)
@@ -92,14 +94,14 @@ def test_an_open_loop_has_no_steady_window(start_truth: StartTruth, run_meter: R
     assert {row["window"] for row in report.rows} == {None}
 
 
-def test_what_the_loop_waited_for_is_not_late() -> None:
+def test_events_that_poll_waited_for_are_not_late() -> None:
     turns = Turns()
     turns.note(called_ns=0, back_ns=20_000_000, events=1)
 
     assert turns.most_late_ns(20_010_000) == 10_000
 
 
-def test_what_was_there_at_once_may_be_as_old_as_the_last_look() -> None:
+def test_events_found_at_once_may_be_as_old_as_the_last_poll() -> None:
     turns = Turns()
     turns.note(called_ns=0, back_ns=20_000_000, events=1)
     turns.note(called_ns=45_000_000, back_ns=45_010_000, events=3)
@@ -108,7 +110,7 @@ def test_what_was_there_at_once_may_be_as_old_as_the_last_look() -> None:
     assert turns.most_late_ns(20_010_000) == 10_000
 
 
-def test_a_crowded_poll_takes_its_time_without_having_waited() -> None:
+def test_a_poll_with_many_events_takes_time_without_waiting() -> None:
     turns = Turns()
     turns.note(called_ns=0, back_ns=20_000_000, events=1)
     turns.note(called_ns=25_000_000, back_ns=26_000_000, events=4000)

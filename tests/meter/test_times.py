@@ -118,7 +118,9 @@ def test_server_and_meter_agree_on_every_count(start_truth: StartTruth, run_mete
         assert row["cached_tokens"] == 0
 
 
-def test_cached_tokens_are_missing_when_the_server_does_not_tell(start_truth: StartTruth, run_meter: RunMeter) -> None:
+def test_cached_tokens_are_null_if_the_server_does_not_report_them(
+    start_truth: StartTruth, run_meter: RunMeter
+) -> None:
     truth = start_truth()
 
     report = run_meter(truth.url, request_count=1)

@@ -59,14 +59,14 @@ def test_a_slot_goes_through_its_conversation_before_it_takes_another(
     assert {row["connection"] for row in sent} == {0, 1}
 
 
-def test_the_turns_of_a_conversation_are_one_workers(start_truth: StartTruth, run_meter: RunMeter) -> None:
+def test_one_worker_sends_all_turns_of_a_conversation(start_truth: StartTruth, run_meter: RunMeter) -> None:
     report = run_meter(start_truth().url, **TALKS, workers=2)
 
     assert report.outcomes == ["ok"] * 18
     assert [{row["worker"] for row in talk} for talk in _conversations(report)] == [{0}, {1}] * 3
 
 
-def test_a_server_finds_the_prompt_before_in_its_cache(start_truth: StartTruth, run_meter: RunMeter) -> None:
+def test_a_server_finds_the_previous_prompt_in_its_cache(start_truth: StartTruth, run_meter: RunMeter) -> None:
     truth = start_truth("", "--enable-prompt-tokens-details")
 
     report = run_meter(truth.url, **TALKS)
@@ -117,7 +117,7 @@ def _serve_two(reporter: socket.socket, is_refused: threading.Event) -> None:
             _answer(connection, "no event stream", is_last=is_last)
 
 
-def test_a_connection_that_was_refused_to_nobody_keeps_no_later_turn_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refused_spare_connection_does_not_delay_a_later_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     is_refused = threading.Event()
 
     def refuse(_endpoint: Endpoint) -> NoReturn:
