@@ -1,4 +1,4 @@
-"""What a column of the lake is: its type, unit, meaning and bounds."""
+"""A column of the lake: name, type, unit, meaning and bounds."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -19,7 +19,7 @@ _DUCKDB: dict[Type, str] = {
 
 @dataclass(frozen=True)
 class Column:
-    """One column; `low` and `high` bound what is possible at all, not what is good."""
+    """One column; `low` and `high` bound the possible values, not the good ones."""
 
     name: str
     type: Type
@@ -31,10 +31,10 @@ class Column:
 
     @property
     def is_withdrawable(self) -> bool:
-        """Whether a finding about single metrics can take it out of the views: a number, and no key or evidence."""
+        """Whether a finding about single metrics can remove it from the views: a number, not a key or evidence."""
         return self.nullable and self.type in ("integer", "number") and not self.name.startswith("ev_")
 
     @property
     def duckdb_type(self) -> str:
-        """Its type as DuckDB spells it."""
+        """The name of its type in DuckDB."""
         return _DUCKDB[self.type]

@@ -1,4 +1,4 @@
-"""The columns of `measurements` that hold what was measured; NULL in the row of any other run."""
+"""The columns of `measurements` that hold measured values; NULL in the row of a run that was not measured."""
 
 from collections.abc import Iterator
 
@@ -8,9 +8,9 @@ from warehouse.schema.column import Column
 
 _METRICS = {
     "ttft": "time to first token: request sent to first token",
-    "tpot": "mean time per output token after the first, by request",
-    "itl": "time between tokens, of all requests: a gap before k tokens counts as k of a k-th",
-    "itl_event": "gaps between neighbouring token events, of all requests",
+    "tpot": "mean time per output token after the first, per request",
+    "itl": "inter-token latency, pooled over requests: a gap before k tokens counts k times with a k-th of its length",
+    "itl_event": "gaps between consecutive token events, pooled over requests",
     "e2el": "end-to-end latency: request sent to last token",
 }
 
@@ -21,96 +21,131 @@ def _latencies() -> Iterator[Column]:
     for metric, meaning in _METRICS.items():
         for statistic in STATISTICS:
             yield Column(f"{metric}_{statistic}_ms", "number", f"{statistic} of {meaning}", "ms", low=0)
-        yield Column(f"{metric}_sample_count", "integer", f"values behind the statistics of `{metric}`", low=0)
+        yield Column(
+            f"{metric}_sample_count", "integer", f"number of values behind the statistics of `{metric}`", low=0
+        )
 
 
 def _intervals() -> Iterator[Column]:
     for name, unit in (("ttft_p99", "ms"), ("itl_p99", "ms"), ("output_throughput", "tok_per_s")):
         for end in ("low", "high"):
-            said = f"{end}er end of the 95 % interval of `{name}_{unit}`, resampled by request"
+            said = f"{end}er end of the 95 % bootstrap interval of `{name}_{unit}`, resampled by request"
             yield Column(f"{name}_{end}_{unit}", "number", said, unit.replace("_per_", "/"), low=0)
 
 
 # Read by warehouse/judging/answer_history.py out of the nights before.
 _ANSWERS = (
-    Column("logprob_passage", "text", "version of the fixed passage and prompts that the server was asked"),
-    Column("logprob_token_count", "integer", "tokens of the passage that were weighed", "tokens", low=1),
+    Column("logprob_passage", "text", "version of the fixed passage and prompts that the server answered"),
+    Column("logprob_token_count", "integer", "number of tokens of the passage that were scored", "tokens", low=1),
     *(
         Column(
             f"logprob_mean_{when}",
             "number",
             f"mean log-probability of the passage's tokens {place}",
             "nats",
-            low=-1000,  # further down than any number: the server gave none
+            low=-1000,  # lower than any real value: the server reported none
             high=0,
         )
         for when, place in (("before", "before the server's first load"), ("after", "after the server's last load"))
     ),
-    Column("logprob_mean_earlier", "number", "median of that over the nights that it was compared with", "nats"),
-    Column("earlier_night_count", "integer", "how many nights these are", low=0),
+    Column(
+        "logprob_mean_earlier", "number", "median of that value over the earlier nights it was compared with", "nats"
+    ),
+    Column("earlier_night_count", "integer", "number of those earlier nights", low=0),
     Column(
         "greedy_fingerprint_before", "text", "hash of the greedy tokens of the fixed prompts, before the first load"
     ),
-    Column("greedy_fingerprint_after", "text", "hash of them after the server's last load"),
-    Column("greedy_tokens", "counts", "these tokens before the first load: the ids after each prompt, in order"),
+    Column("greedy_fingerprint_after", "text", "hash of the same tokens after the server's last load"),
+    Column("greedy_tokens", "counts", "greedy token ids before the first load, concatenated over the prompts"),
     Column(
-        "quality_id", "text", "hash of what decides over answers (weights, precision, flags): equal, so must they be"
+        "quality_id",
+        "text",
+        "hash of what determines the answers (weights, precision, flags); equal ids must give equal answers",
     ),
-    Column("quality_not_checked", "text", "why the answers before the first and after the last load were not compared"),
-    Column("quality_not_compared", "text", "why the passage was not compared with earlier nights"),
-    Column("greedy_not_compared", "text", "why the greedy tokens were not compared with an earlier night"),
-    Column("lm_eval_worst", "text", "the score that fell most against earlier nights, and from what"),
-    Column("lm_eval_not_compared", "text", "why a score of lm-eval was not compared with earlier nights"),
+    Column(
+        "quality_not_checked", "text", "reason why answers before the first and after the last load were not compared"
+    ),
+    Column("quality_not_compared", "text", "reason why the passage was not compared with earlier nights"),
+    Column("greedy_not_compared", "text", "reason why the greedy tokens were not compared with an earlier night"),
+    Column("lm_eval_worst", "text", "the score that fell most against earlier nights, with both values"),
+    Column("lm_eval_not_compared", "text", "reason why an lm-eval score was not compared with earlier nights"),
 )
 
 METRIC_COLUMNS = (
-    Column("completed", "integer", "requests answered", low=0),
+    Column("completed", "integer", "requests that completed", low=0),
     Column("failed", "integer", "requests that failed", low=0),
-    Column("duration_s", "number", "first send to last token of the answered requests", "s", low=0),
-    Column("total_input_tokens", "integer", "prompt tokens of the answered requests", "tokens", low=0),
-    Column("total_output_tokens", "integer", "output tokens of the answered requests", "tokens", low=0),
-    Column("request_throughput_per_s", "number", "answered requests over the window", "1/s", low=0),
-    Column("output_throughput_tok_per_s", "number", "their output tokens over the window", "tok/s", low=0),
-    Column("concurrency_achieved", "number", "mean requests in flight, by Little's law", low=0),
-    *_latencies(),
-    Column("percentile_estimator", "text", "how all percentiles are taken: see METHOD.md"),
-    *_intervals(),
-    Column("tokens_per_event", "number", "mean tokens of a stream event", low=0),
+    Column("duration_s", "number", "time from the first send to the last token of completed requests", "s", low=0),
+    Column("total_input_tokens", "integer", "prompt tokens of completed requests", "tokens", low=0),
+    Column("total_output_tokens", "integer", "output tokens of completed requests", "tokens", low=0),
+    Column("request_throughput_per_s", "number", "completed requests over the duration", "1/s", low=0),
     Column(
-        "steady_begin_s", "number", "begin of the steady window on the client's clock; NULL where there is none", "s"
+        "output_throughput_tok_per_s", "number", "output tokens of completed requests over the duration", "tok/s", low=0
     ),
+    Column("concurrency_achieved", "number", "mean number of requests in flight, by Little's law", low=0),
+    *_latencies(),
+    Column("percentile_estimator", "text", "estimator of all percentiles, see METHOD.md"),
+    *_intervals(),
+    Column("tokens_per_event", "number", "mean number of tokens per stream event", low=0),
+    Column("steady_begin_s", "number", "start of the steady window on the client's clock; NULL without one", "s"),
     Column("steady_duration_s", "number", "length of the steady window", "s", low=0),
-    Column("steady_output_throughput_tok_per_s", "number", "output tokens that arrived in it, over it", "tok/s", low=0),
-    Column("steady_slope_share", "number", "change of throughput from its begin to its end, over its mean"),
+    Column(
+        "steady_output_throughput_tok_per_s",
+        "number",
+        "output tokens that arrived in the steady window, over its length",
+        "tok/s",
+        low=0,
+    ),
+    Column(
+        "steady_slope_share", "number", "change of throughput from start to end of the steady window, over its mean"
+    ),
     Column("steady_slope_se_share", "number", "standard error of that change", low=0),
     Column("ramp_count", "integer", "requests sent before the steady window", low=0),
-    Column("steady_count", "integer", "requests sent and ended inside it", low=0),
-    Column("drain_count", "integer", "requests sent inside it or later and ended after it", low=0),
-    Column("live_mean", "number", "requests in flight in the steady window, by the client's stamps", low=0),
+    Column("steady_count", "integer", "requests sent and finished inside the steady window", low=0),
+    Column("drain_count", "integer", "requests sent in the steady window or later and finished after it", low=0),
     Column(
-        "server_live_mean", "number", "the same by the server: running and waiting, mean of the samples in it", low=0
+        "live_mean",
+        "number",
+        "mean number of requests in flight in the steady window, by the client's timestamps",
+        low=0,
+    ),
+    Column(
+        "server_live_mean",
+        "number",
+        "the same by the server: running plus waiting, mean of the samples in the steady window",
+        low=0,
     ),
     Column("server_live_se", "number", "standard error of that mean", low=0),
-    Column("server_live_sample_count", "integer", "samples behind that mean", low=0),
-    Column("server_blind_live", "number", "live requests that the server's gauges cannot show on average", low=0),
-    Column("scrape_took_p50_ms", "number", "median time the server took to tell its counters", "ms", low=0),
+    Column("server_live_sample_count", "integer", "number of samples behind that mean", low=0),
     Column(
-        "ttft_over_server_p50_ms", "number", "median of TTFT less the server's own queue and first token time", "ms"
+        "server_blind_live", "number", "mean number of requests in flight that the server's gauges cannot show", low=0
     ),
-    Column("dispatch_delay_p99_ms", "number", "p99 of due to sent (open loop)", "ms"),
-    Column("slot_refill_p99_ms", "number", "p99 of slot free to sent (closed loop)", "ms"),
+    Column("scrape_took_p50_ms", "number", "median response time of the server's metrics endpoint", "ms", low=0),
+    Column(
+        "ttft_over_server_p50_ms", "number", "median of TTFT minus the server's own queue and first-token time", "ms"
+    ),
+    Column("dispatch_delay_p99_ms", "number", "p99 of the delay from due to sent (open loop)", "ms"),
+    Column("slot_refill_p99_ms", "number", "p99 of the delay from a free slot to the next send (closed loop)", "ms"),
     # No bounds on counters: one that fell is judged by server_restarted.
-    Column("server_generation_tokens", "integer", "how far the server's count of output tokens moved", "tokens"),
-    Column("server_prompt_tokens", "integer", "how far the server's count of prompt tokens moved", "tokens"),
-    Column("server_preemptions", "integer", "how far the server's count of preemptions moved"),
+    Column("server_generation_tokens", "integer", "increase of the server's output token counter", "tokens"),
+    Column("server_prompt_tokens", "integer", "increase of the server's prompt token counter", "tokens"),
+    Column("server_preemptions", "integer", "increase of the server's preemption counter"),
     *(
-        Column(f"server_finished_{why}", "integer", f"requests the server says it finished with `{why}`")
+        Column(
+            f"server_finished_{why}", "integer", f"increase of the server's counter of requests finished with `{why}`"
+        )
         for why in FINISH_REASONS
     ),
-    Column("server_prefix_cache_queries", "integer", "prompt tokens looked up in the prefix cache", "tokens"),
-    Column("server_prefix_cache_hits", "integer", "prompt tokens found in the prefix cache", "tokens"),
-    Column("client_lag_p99_ms", "number", "p99 of the client's reading after the kernel had the data", "ms"),
-    Column("kernel_stamp_share", "number", "reads with a kernel time stamp", "share", low=0, high=1),
+    Column(
+        "server_prefix_cache_queries",
+        "integer",
+        "prompt tokens that the server looked up in its prefix cache",
+        "tokens",
+    ),
+    Column("server_prefix_cache_hits", "integer", "prompt tokens that the server found in its prefix cache", "tokens"),
+    Column(
+        "client_lag_p99_ms", "number", "p99 of the delay from the kernel receiving data to the client reading it", "ms"
+    ),
+    Column("kernel_stamp_share", "number", "share of reads with a kernel timestamp", "share", low=0, high=1),
     *_ANSWERS,
-    Column("usd_per_mtok_output", "number", "price of a million output tokens at this throughput", "USD", low=0),
+    Column("usd_per_mtok_output", "number", "price per million output tokens at this throughput", "USD", low=0),
 )

@@ -1,4 +1,4 @@
-"""The columns of `telemetry` and `server_samples`: one row a sample taken during a run."""
+"""The columns of `telemetry` and `server_samples`: one row per sample."""
 
 from bench.engines.vllm import SAMPLED
 from warehouse.schema.column import Column
@@ -6,20 +6,20 @@ from warehouse.schema.shared_columns import IDS
 
 TELEMETRY_COLUMNS = (
     *IDS,
-    Column("at", "moment", "when it was sampled"),
-    Column("cpu_share", "number", "processor time in use", "share"),
-    Column("load_average_1m", "number", "load average of one minute"),
+    Column("at", "moment", "time of the sample"),
+    Column("cpu_share", "number", "share of processor time in use", "share"),
+    Column("load_average_1m", "number", "1-minute load average"),
     Column("memory_used_bytes", "integer", "memory in use", "bytes"),
-    Column("steal_share", "number", "CPU time taken by the hypervisor", "share"),
+    Column("steal_share", "number", "share of CPU time taken by the hypervisor", "share"),
     Column("engine_rss_bytes", "integer", "resident memory of the engine's processes", "bytes"),
-    Column("engine_cpu_s", "number", "processor time of the engine's processes so far", "s"),
+    Column("engine_cpu_s", "number", "total processor time of the engine's processes", "s"),
 )
 
 SERVER_SAMPLE_COLUMNS = (
     *IDS,
-    Column("at", "moment", "when it was asked"),
-    Column("at_s", "number", "the middle of asking and answer on the client's clock; NULL where it has none", "s"),
-    Column("took_ms", "number", "how long the server took to answer", "ms", low=0),
-    Column("error", "text", "why the server gave no counters; all of them are NULL then"),
+    Column("at", "moment", "time of the request for metrics"),
+    Column("at_s", "number", "midpoint of request and response on the client's clock; NULL if unknown", "s"),
+    Column("took_ms", "number", "response time of the server", "ms", low=0),
+    Column("error", "text", "reason why the server returned no counters; they are all NULL then"),
     *(Column(ours, "number", f"`vllm:{theirs}`, summed over its labels") for ours, theirs in SAMPLED.items()),
 )
