@@ -1,10 +1,9 @@
 """Numbers that others have printed, and prices that were asked for an hour: what the audit of claims looks up."""
 
 from dataclasses import dataclass
-from datetime import date
 from typing import ClassVar
 
-from bench.catalog.csv_rows import Above, Count, CsvRow
+from bench.catalog.csv_rows import Above, Count, CsvRow, Day
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +47,6 @@ class PastPrice(CsvRow):
     gpu: str
     gpu_count: Count
     usd_per_hour: Above  # of the whole machine
-    seen_from: date
-    seen_until: date
+    seen_from: Day
+    seen_until: Day
     terms: str | None  # None: on demand, for anybody

@@ -4,10 +4,9 @@ An empty cell is None. Each name ends with its unit; each file names the sources
 """
 
 from dataclasses import dataclass
-from datetime import date
 from typing import ClassVar
 
-from bench.catalog.csv_rows import Above, Count, CsvRow, Share
+from bench.catalog.csv_rows import Above, Count, CsvRow, Day, Flag, Share
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +69,7 @@ class CatalogModel(CsvRow):
     mla_nope: Count | None
     mla_v: Count | None
     vocab: Count
-    tied: bool
+    tied: Flag
     native_ctx: Count
     attn_window: str | None
     kv_elems_per_token: Count
@@ -96,14 +95,14 @@ class MachineKind(CsvRow):
     kind: str
     gpu: str
     gpu_count: Count
-    is_spot: bool
+    is_spot: Flag
     vram_gib: Above
     ram_gib: Above | None
     vcpus: Count | None
     boot_gib: Above | None
     scratch_gib: Above | None
     usd_per_hour: Above | None
-    price_date: date | None
+    price_date: Day | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,4 +114,4 @@ class Speed(CsvRow):
     pace: str
     value: Above
     unit: str
-    date: date
+    date: Day

@@ -19,17 +19,17 @@ FIRST_GAPS = 5.0  # mean gaps: an exponential first one is longer in one run of 
 def sums(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
     """The arrays against the totals that are stated of them, and their number against what was asked."""
     if not answered.lengths:
-        return {ev.TOKEN_SUM_DIFF: MissingInput("per-request data")}
+        return {ev.TOKEN_SUM_DIFF: MissingInput("the data of each request is missing")}
     found: EvidenceByColumn = {ev.ARRAY_LENGTH_DIFF: _lengths(claim, answered)}
     if answered.series.is_ok is None and claim.said.failed:
-        return found | {ev.TOKEN_SUM_DIFF: MissingInput("which of the requests failed")}
+        return found | {ev.TOKEN_SUM_DIFF: MissingInput("the file does not name the failed requests")}
     of = {ev.TOKEN_SUM_DIFF: "output", ev.INPUT_SUM_DIFF: "input"}
     for column, side in of.items():
         tokens = answered.output_tokens if side == "output" else answered.input_tokens
         stated = claim.said.total_output_tokens if side == "output" else claim.said.total_input_tokens
         if tokens is not None and stated is not None:
             counted = int(tokens.sum())
-            found[column] = Observed(float(counted - stated), f"{counted} {side} tokens in the array, {stated} in all")
+            found[column] = Observed(float(counted - stated), f"{counted} {side} tokens in the array, {stated} stated")
     return found
 
 
@@ -39,12 +39,14 @@ def _lengths(claim: Claim, answered: SuccessfulRequests) -> Observed | MissingIn
     tried = completed + failed if completed is not None and failed else None
     right = [count for count in (claim.asked.request_count, completed, tried) if count is not None]
     if not right:
-        return MissingInput("how many requests were asked for")
+        return MissingInput("the planned number of requests is unknown")
     off = {name: min((length - count for count in right), key=abs) for name, length in answered.lengths.items()}
     if not any(off.values()) and not answered.is_even:
-        return Observed(float(max(answered.lengths.values()) - min(answered.lengths.values())), "arrays disagree")
+        return Observed(
+            float(max(answered.lengths.values()) - min(answered.lengths.values())), "the arrays have different lengths"
+        )
     name = max(off, key=lambda each: abs(off[each]))
-    return Observed(float(off[name]), f"{answered.lengths[name]} entries of {name}, {right[0]} requests asked for")
+    return Observed(float(off[name]), f"{answered.lengths[name]} entries of {name}, {right[0]} requests")
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class _Rate:
 
     @property
     def note(self) -> str:
-        return f"{self.name} {self.stated:.6g} stated, {self.expected:.6g} by the rest, {rel(*self.both):.2%} apart"
+        return f"{self.name} {self.stated:.6g} stated, {self.expected:.6g} computed, {rel(*self.both):.2%} apart"
 
     @property
     def both(self) -> tuple[float, float]:
@@ -80,7 +82,7 @@ def rates(claim: Claim) -> EvidenceByColumn:
 
 def _worst(of: list[_Rate]) -> Observed | MissingInput:
     if not of:
-        return MissingInput("the duration, a total, and the rate that is stated of them")
+        return MissingInput("the duration, a total or a stated rate is missing")
     worst = max(of, key=lambda each: each.apart)
     return Observed(worst.apart, worst.note)
 
@@ -98,8 +100,8 @@ def _rates(claim: Claim) -> Iterator[_Rate]:
         if rate is not None and count and said.duration_s:
             yield _Rate(name, rate, count / said.duration_s, looseness(rate, said.duration_s))
     of_a_gpu = (
-        ("output tok/s a GPU", said.output_per_gpu_tok_per_s, said.output_throughput_tok_per_s),
-        ("total tok/s a GPU", said.total_per_gpu_tok_per_s, said.total_throughput_tok_per_s),
+        ("output tok/s per GPU", said.output_per_gpu_tok_per_s, said.output_throughput_tok_per_s),
+        ("total tok/s per GPU", said.total_per_gpu_tok_per_s, said.total_throughput_tok_per_s),
     )
     for name, rate, system in of_a_gpu:
         if rate is not None and system is not None and gpus:
@@ -118,7 +120,7 @@ def statistics_again(claim: Claim, answered: SuccessfulRequests) -> EvidenceByCo
     """Every statistic that is stated against the same one of the arrays; the one that is furthest off."""
     found = [each for metric, stated in claim.latency_s.items() for each in _again(answered, metric, dict(stated))]
     if not found:
-        return {ev.STAT_REL: MissingInput("per-request times beside the statistics that are stated")}
+        return {ev.STAT_REL: MissingInput("stated statistics or the times of each request are missing")}
     apart, note = max(found)
     return {ev.STAT_REL: Observed(apart, note)}
 
@@ -135,7 +137,7 @@ def _again(answered: SuccessfulRequests, metric: Metric, stated: dict[str, float
             continue
         nearest = min(values, key=lambda value: abs(value - stated[name]))
         apart = beyond(stated[name], nearest, half / max(abs(nearest), half) if half else 0.0)
-        yield apart, f"{metric} {name} {stated[name]:.6g} s stated, {nearest:.6g} s in the arrays"
+        yield apart, f"{metric} {name} {stated[name]:.6g} s stated, {nearest:.6g} s computed from the requests"
 
 
 def _moments(answered: SuccessfulRequests, metric: Metric, samples: Floats) -> dict[str, tuple[float, ...]]:
@@ -184,7 +186,7 @@ def order(claim: Claim) -> EvidenceByColumn:
     """How many statistics are out of order: a percentile below a lower one, a mean outside, a deviation below zero."""
     wrong = [note for metric, stated in claim.latency_s.items() for note in _disorder(metric, dict(stated))]
     if not wrong and not any(len(stated) > 1 for stated in claim.latency_s.values()):
-        return {ev.PERCENTILE_DISORDER: MissingInput("two statistics of one latency")}
+        return {ev.PERCENTILE_DISORDER: MissingInput("no latency has two statistics")}
     return {ev.PERCENTILE_DISORDER: Observed(float(len(wrong)), ", ".join(wrong))}
 
 
@@ -195,11 +197,11 @@ def _disorder(metric: Metric, stated: dict[str, float]) -> Iterator[str]:
         if _is_above(stated[lower], stated[higher]):
             yield f"{metric} {lower} {stated[lower]:.6g} s > {higher} {stated[higher]:.6g} s"
     if "mean" in stated and "min" in stated and _is_above(stated["min"], stated["mean"]):
-        yield f"{metric} mean {stated['mean']:.6g} s is below the least, {stated['min']:.6g} s"
+        yield f"{metric} mean {stated['mean']:.6g} s is below the minimum {stated['min']:.6g} s"
     if "mean" in stated and "max" in stated and _is_above(stated["mean"], stated["max"]):
-        yield f"{metric} mean {stated['mean']:.6g} s is above the largest, {stated['max']:.6g} s"
+        yield f"{metric} mean {stated['mean']:.6g} s is above the maximum {stated['max']:.6g} s"
     if stated.get("std", 0.0) < 0:
-        yield f"{metric} std {stated['std']:.6g} s is below zero"
+        yield f"{metric} std {stated['std']:.6g} s is negative"
 
 
 def _is_above(one: float, other: float) -> bool:
@@ -215,14 +217,14 @@ def window(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
         note = f"{longest:.6g} s in a window of {duration:.6g} s"
         found[ev.LONGEST_OVER_DURATION] = Observed(longest / duration, note)
     if duration is None or start is None or e2el is None or not len(start):
-        return found | {ev.WINDOW_REL: MissingInput("when each request was sent and how long it took")}
+        return found | {ev.WINDOW_REL: MissingInput("the send time or latency of each request is missing")}
     seen = float(np.nanmax(start + e2el) - np.nanmin(start))
     loose = looseness(duration)
     if seen < duration:
         loose += _before_first(claim, answered) / duration
     # A failed request may have been the last.
     apart = 0.0 if seen < duration and claim.said.failed else beyond(seen, duration, loose)
-    note = f"first sending to last end {seen:.6g} s, duration {duration:.6g} s"
+    note = f"first send to last end {seen:.6g} s, duration {duration:.6g} s"
     return found | {ev.WINDOW_REL: Observed(apart, note)}
 
 
@@ -249,4 +251,6 @@ def peak(claim: Claim) -> EvidenceByColumn:
     value = ratio(peak_rate, mean)
     loose = looseness(peak_rate, mean) + (1.0 / mean if mean else 0.0)  # a peak is counted in whole tokens
     note = f"peak {peak_rate:.6g} tok/s, mean {mean or 0:.6g} tok/s"
-    return {ev.PEAK_OVER_MEAN: observed(None if value is None else value + loose, "the mean output tok/s", note)}
+    return {
+        ev.PEAK_OVER_MEAN: observed(None if value is None else value + loose, "the mean output tok/s is missing", note)
+    }

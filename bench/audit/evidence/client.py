@@ -12,6 +12,6 @@ def client(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
     ttft = answered.mean("ttft")
     late = ratio(claim.said.send_delay_p99_s, ttft)
     if late is None:
-        return {ev.SEND_DELAY_OVER_TTFT: MissingInput("how late the client sent")}
-    note = f"p99 of the delay {claim.said.send_delay_p99_s:.6g} s, mean TTFT {ttft:.6g} s"
+        return {ev.SEND_DELAY_OVER_TTFT: MissingInput("the send delay is unknown")}
+    note = f"p99 send delay {claim.said.send_delay_p99_s:.6g} s, mean TTFT {ttft:.6g} s"
     return {ev.SEND_DELAY_OVER_TTFT: Observed(late, note)}

@@ -12,7 +12,7 @@ def client_server(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColum
     """Counters, latencies, cache and preemptions; one thing is asked for where there is no server's word."""
     server = claim.server
     if server is None:
-        return {ev.SERVER_CLIENT_TOKENS_RATIO: MissingInput("the server's counters")}
+        return {ev.SERVER_CLIENT_TOKENS_RATIO: MissingInput("the server's counters are missing")}
     return {
         **_counted(claim, server),
         **_latencies(answered, server),
@@ -32,7 +32,7 @@ def _counted(claim: Claim, server: ServerCounters) -> EvidenceByColumn:
     for column, (seen, own, free) in pairs.items():
         if seen is not None and own:
             found[column] = _ratio(claim, seen, own, free)
-    return found or {ev.SERVER_CLIENT_TOKENS_RATIO: MissingInput("the same count by server and client")}
+    return found or {ev.SERVER_CLIENT_TOKENS_RATIO: MissingInput("server and client have no count in common")}
 
 
 def _ratio(claim: Claim, seen: float, own: int, free: int) -> Observed:
@@ -41,7 +41,7 @@ def _ratio(claim: Claim, seen: float, own: int, free: int) -> Observed:
     value = min((seen / own, seen / own / warm), key=lambda each: abs(each - 1))
     if value > 1:
         value = max(1.0, value - free / own)
-    return Observed(value, f"{seen:.0f} by the server, {own} by the client")
+    return Observed(value, f"server {seen:.0f}, client {own}")
 
 
 def _latencies(answered: SuccessfulRequests, server: ServerCounters) -> EvidenceByColumn:
@@ -49,13 +49,15 @@ def _latencies(answered: SuccessfulRequests, server: ServerCounters) -> Evidence
     found: EvidenceByColumn = {}
     over = ratio(ttft, server.ttft_mean_s)
     if over is not None:
-        note = f"mean TTFT {ttft:.6g} s by the client, {server.ttft_mean_s:.6g} s by the server"
+        note = f"mean TTFT {ttft:.6g} s at the client, {server.ttft_mean_s:.6g} s at the server"
         found[ev.TTFT_OVER_SERVER] = Observed(over * (1 + looseness(ttft, server.ttft_mean_s)), note)
     if tpot is not None and server.tpot_mean_s:
-        note = f"mean TPOT {tpot:.6g} s by the client, {server.tpot_mean_s:.6g} s by the server"
+        note = f"mean TPOT {tpot:.6g} s at the client, {server.tpot_mean_s:.6g} s at the server"
         loose = looseness(tpot, server.tpot_mean_s)
         found[ev.CLIENT_SERVER_TPOT_REL] = Observed(beyond(tpot, server.tpot_mean_s, loose), note)
-    return found or {ev.CLIENT_SERVER_TPOT_REL: MissingInput("mean TTFT or TPOT by server and client")}
+    return found or {
+        ev.CLIENT_SERVER_TPOT_REL: MissingInput("the server's or the client's mean TTFT or TPOT is missing")
+    }
 
 
 def _cache(claim: Claim, server: ServerCounters) -> EvidenceByColumn:
@@ -63,10 +65,10 @@ def _cache(claim: Claim, server: ServerCounters) -> EvidenceByColumn:
     asked = claim.asked
     if asked.prefix_caching is not False and not asked.has_distinct_prompts:
         meant = asked.prefix_caching is True or asked.has_distinct_prompts is False
-        return {} if meant else {ev.PREFIX_HIT_SHARE: MissingInput("whether prompts were to be distinct")}
+        return {} if meant else {ev.PREFIX_HIT_SHARE: MissingInput("it is unknown whether the prompts were distinct")}
     share = 0.0 if server.prefix_queries == 0 else ratio(server.prefix_hits, server.prefix_queries)
     if share is None:
-        return {ev.PREFIX_HIT_SHARE: MissingInput("the server's prefix cache counters")}
+        return {ev.PREFIX_HIT_SHARE: MissingInput("the server's prefix cache counters are missing")}
     return {
         ev.PREFIX_HIT_SHARE: Observed(share, f"{server.prefix_hits or 0:.0f} of {server.prefix_queries:.0f} tokens")
     }

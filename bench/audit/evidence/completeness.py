@@ -14,7 +14,7 @@ DURATION_S = 60.0  # a measured window; LoadGen asks for ten times that
 
 
 def completeness(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
-    """Failures, what was left out, what was never measured, and how long it was looked at."""
+    """Shares of failed, answered and completed requests, and the length of the window."""
     said, asked = claim.said, claim.asked
     failed = said.failed
     if failed is None and answered.series.is_ok is not None:
@@ -23,12 +23,12 @@ def completeness(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn
     found: EvidenceByColumn = {
         ev.FAILURE_SHARE: observed(
             None if failed is None or done is None else ratio(failed, done),
-            "how many requests completed and how many failed",
+            "the numbers of completed and failed requests are unknown",
             f"{failed} of {done}",
         ),
         ev.ANSWERED_SHARE: observed(
             ratio(done, asked.request_count),
-            "how many requests were asked for and how many came back",
+            "the numbers of planned and answered requests are unknown",
             f"{done} of {asked.request_count}",
         ),
         ev.DURATION_OVER_REQUIRED: _duration(answered),
@@ -36,7 +36,7 @@ def completeness(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn
     if failed:
         found[ev.COMPLETED_SHARE] = observed(
             ratio(said.completed, asked.request_count),
-            "how many requests were asked for",
+            "the planned number of requests is unknown",
             f"{said.completed} of {asked.request_count}",
         )
     return found | _nothing(claim)
@@ -47,7 +47,7 @@ def _duration(answered: SuccessfulRequests) -> Observed | MissingInput:
     if duration is None and iterations is not None:
         duration = float(iterations.sum())
     return observed(
-        ratio(duration, DURATION_S), "how long it was measured", f"{duration or 0:.6g} s of {DURATION_S:g} s"
+        ratio(duration, DURATION_S), "the duration is unknown", f"{duration or 0:.6g} s of {DURATION_S:g} s"
     )
 
 
@@ -55,12 +55,12 @@ def _nothing(claim: Claim) -> EvidenceByColumn:
     counted = {"requests completed": claim.said.completed, "output tokens": claim.said.total_output_tokens}
     none = [name for name, count in counted.items() if count == 0]
     if not none and all(count is None for count in counted.values()):
-        return {ev.NOTHING_MEASURED: MissingInput("how many requests completed and how many tokens came")}
+        return {ev.NOTHING_MEASURED: MissingInput("the numbers of completed requests and output tokens are unknown")}
     return {ev.NOTHING_MEASURED: Observed(float(len(none)), " and ".join(f"0 {name}" for name in none))}
 
 
 def cancelled(claim: Claim) -> EvidenceByColumn:
-    """Whether the client says that it was stopped; nothing where it says nothing."""
+    """Whether the client reports a cancelled run; empty where it reports neither."""
     said = claim.said.is_cancelled
     return {} if said is None else {ev.CANCELLED: Observed(float(said))}
 

@@ -64,7 +64,7 @@ def _note_twins(
     first, second = list(others)[:2]
     for at, own in zip(several, editions, strict=True):
         other = others[second if own == first else first]
-        twins[at].add(f"the same to all digits as {claims[other].lineage.file} {claims[other].lineage.place}".rstrip())
+        twins[at].add(f"equal in all digits to {claims[other].lineage.file} {claims[other].lineage.place}".rstrip())
 
 
 def _configuration(claim: Claim) -> Hashable:
@@ -101,7 +101,9 @@ def _units(claims: Sequence[Claim], found: list[EvidenceByColumn]) -> None:
             others = [other for place, other in tflops.items() if place != at]
             if len(others) >= SIBLINGS_MIN and tokens:
                 odd = not _in_band(value, others) and _in_band(value, tokens)
-                note = f"{value:g} TFLOP/s, others {median(others):g}; tokens a second of this model {median(tokens):g}"
+                note = (
+                    f"{value:g} TFLOP/s, others {median(others):g}; tokens per second of this model {median(tokens):g}"
+                )
                 found[at][ev.UNIT_OVER_SIBLINGS] = Observed(float(odd), note)
 
 

@@ -31,7 +31,7 @@ def cost_identity(claim: Claim, subject: Subject) -> EvidenceByColumn:
     if claim.outcome != "measured" or (not of_which and said.usd_per_mtok_unstated is None):
         return {}
     if claim.asked.usd_per_hour is None:
-        lacking = MissingInput("the price of what is rented is not said: give --usd-per-hour")
+        lacking = MissingInput("the rental price is unknown: pass --usd-per-hour")
         return {ev.COST_RATIO: lacking} | _unstated(claim, {})
     computed = _computed(claim, claim.asked.usd_per_hour)
     if computed:
@@ -55,11 +55,11 @@ def _identity(stated: Mapping[str, float], computed: Mapping[str, float]) -> Evi
         return {}
     known = {which: (usd, computed[which]) for which, usd in stated.items() if which in computed}
     if not known:
-        return {ev.COST_RATIO: MissingInput(f"the throughput of {' or '.join(stated)} tokens is not said")}
+        return {ev.COST_RATIO: MissingInput(f"the throughput of {' or '.join(stated)} tokens is unknown")}
     which = max(known, key=lambda name: abs(nearest(*known[name]) - 1))
     usd, own = known[which]
     share = nearest(usd, own)
-    note = f"{usd:g} USD a million {which} tokens, where price over throughput makes {own:.4g}"
+    note = f"{usd:g} USD per million {which} tokens stated, {own:.4g} from price over throughput"
     slip = next((factor for factor in SLIPS if abs(share / factor - 1) <= SLIP_TOLERANCE), None)
     if slip is None:
         return {ev.COST_RATIO: Observed(share, note)}
@@ -69,7 +69,7 @@ def _identity(stated: Mapping[str, float], computed: Mapping[str, float]) -> Evi
 def _beyond_peak(claim: Claim, subject: Subject, usd: float) -> EvidenceByColumn:
     """Where no throughput is said: the cost over the least that price and peak arithmetic allow, if below that."""
     gpu, model, price = subject.gpu, subject.model, claim.asked.usd_per_hour
-    lacking = MissingInput("the throughput of the tokens that cost this is not said")
+    lacking = MissingInput("the throughput of these tokens is unknown")
     if gpu is None or model is None or price is None or usd <= 0 or computed_share(claim) != 1.0:
         return {ev.COST_RATIO: lacking}
     # Whatever its precision is.
@@ -78,8 +78,8 @@ def _beyond_peak(claim: Claim, subject: Subject, usd: float) -> EvidenceByColumn
     if rate <= most:
         return {ev.COST_RATIO: lacking}
     note = (
-        f"{price:g} USD an hour at {usd:g} USD a million tokens are {rate:.0f} tok/s, more than the {most:.0f} that "
-        f"{gpu.gpu} can compute of {model.model}; by a thousand tokens they would be {rate / 1e3:.3g}"
+        f"{price:g} USD/h at {usd:g} USD per million tokens is {rate:.0f} tok/s, above the {most:.0f} tok/s that "
+        f"{gpu.gpu} can compute for {model.model}; per thousand tokens it would be {rate / 1e3:.3g} tok/s"
     )
     return {ev.COST_UNIT_RATIO: Observed(most / rate, note)}
 
@@ -97,8 +97,8 @@ def _unstated(claim: Claim, computed: Mapping[str, float]) -> EvidenceByColumn:
     if usd is None:
         return {}
     fits = [which for which, own in computed.items() if COST_LOW <= nearest(usd, own) <= COST_HIGH]
-    said = f"it fits {' and '.join(fits)} tokens" if fits else "it fits none whose throughput is known"
-    return {ev.REMARKED_COST_DENOMINATOR_UNSTATED: Observed(1.0, f"{usd:g} USD a million tokens: {said}")}
+    said = f"it fits {' and '.join(fits)} tokens" if fits else "it fits no known throughput"
+    return {ev.REMARKED_COST_DENOMINATOR_UNSTATED: Observed(1.0, f"{usd:g} USD per million tokens: {said}")}
 
 
 def token_units(claim: Claim, _subject: Subject) -> EvidenceByColumn:
@@ -106,7 +106,7 @@ def token_units(claim: Claim, _subject: Subject) -> EvidenceByColumn:
     found: EvidenceByColumn = {}
     said = claim.said
     if said.unstated_throughput_tok_per_s is not None:
-        note = f"{said.unstated_throughput_tok_per_s:g} tokens a second, generated or all"
+        note = f"{said.unstated_throughput_tok_per_s:g} tokens per second, generated or total"
         found[ev.REMARKED_TOKENS_AMBIGUOUS] = Observed(1.0, note)
     if said.per_user_tok_per_s is not None and claim.outcome == "measured":
         found[ev.PER_USER_TIMES_TPOT] = _per_user(claim, said.per_user_tok_per_s)
@@ -117,9 +117,9 @@ def _per_user(claim: Claim, stated: float) -> Observed | MissingInput:
     """Tokens a second a user times the time a token takes: 1, by the mean or by the median."""
     paces = [pace for pace in (claim.latency("tpot", "mean"), claim.latency("tpot", "median")) if pace]
     if not paces:
-        return MissingInput("the time per output token is not said")
+        return MissingInput("TPOT is unknown")
     product = min((stated * pace for pace in paces), key=lambda value: abs(value - 1))
     share = ratio(output_tok_per_s(claim), claim.asked.concurrency)
     shared = share is not None and abs(share / stated - 1) <= COST_HIGH - 1
-    why = f"; {share:.4g} is the throughput over the concurrency" if shared else ""
-    return Observed(product, f"{stated:g} tok/s a user, where a token takes {1e3 * min(paces):.4g} ms{why}")
+    why = f"; {share:.4g} is throughput over concurrency" if shared else ""
+    return Observed(product, f"{stated:g} tok/s per user stated, TPOT {1e3 * min(paces):.4g} ms{why}")

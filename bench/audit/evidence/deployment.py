@@ -75,15 +75,15 @@ def known_inputs(claim: Claim, subject: Subject) -> tuple[CatalogModel, Gpu, str
 
 def unknown(what: str, said: str | None) -> MissingInput:
     """What is said when the catalogue has none of what a claim says, or it says none."""
-    why = "is not said" if said is None else f"is {said!r}, which the catalogue does not know"
-    return MissingInput(f"the {what} {why}: give --{what.lower()}")
+    why = "is unknown" if said is None else f"{said!r} is not in the catalogue"
+    return MissingInput(f"the {what} {why}: pass --{what.lower()}")
 
 
 def group_sizes(asked: ClaimedConfig) -> tuple[int, float] | MissingInput:
     """GPUs of one group, and how many groups there are."""
     tensor = asked.tp_size or (1 if asked.gpu_count == 1 else None)
     if tensor is None:
-        return MissingInput("how many GPUs hold one copy of the model is not said: give --tp")
+        return MissingInput("the number of GPUs per copy of the model is unknown: pass --tp")
     size = max(tensor * (asked.pp_size or 1), asked.ep_size or 1)
     count = asked.gpu_count or size * (asked.dp_size or 1)
     return size, max(1.0, count / size)

@@ -21,9 +21,9 @@ def _power(claim: Claim, subject: Subject, device: Device) -> EvidenceByColumn:
         return {}
     cap = device.power_cap_w or (subject.gpu.tdp_w if subject.gpu else None)
     if not cap:
-        return {ev.POWER_OVER_CAP: MissingInput("the power cap is not said, and neither is the GPU: give --gpu")}
+        return {ev.POWER_OVER_CAP: MissingInput("the power cap and the GPU are unknown: pass --gpu")}
     found: EvidenceByColumn = {
-        ev.POWER_OVER_CAP: Observed(highest_w / cap, f"{highest_w:.0f} W of one GPU under a cap of {cap:.0f}")
+        ev.POWER_OVER_CAP: Observed(highest_w / cap, f"{highest_w:.0f} W of one GPU, cap {cap:.0f} W")
     }
     if mean_w is not None:
         found[ev.POWER_MEAN_OVER_CAP] = Observed(mean_w / cap, f"mean power of one GPU {mean_w:.0f} W, cap {cap:.0f} W")
@@ -47,11 +47,11 @@ def _energies(claim: Claim, device: Device) -> EvidenceByColumn:
         ev.ENERGY_NOT_POSITIVE: Observed(float(len(bad)), ", ".join(f"{joules:g} J" for joules in bad))
     }
     if device.energy_scope is None:
-        found[ev.ENERGY_UNATTRIBUTED] = Observed(1.0, "neither the GPUs that were used nor the whole node is named")
+        found[ev.ENERGY_UNATTRIBUTED] = Observed(1.0, "the file names neither the GPUs of the run nor the whole node")
     if bad:
         return found
     if stated is not None and counted is not None:
-        note = f"{stated:.0f} J by the samples, {counted:.0f} J by the device's own counter"
+        note = f"{stated:.0f} J from the samples, {counted:.0f} J from the device's counter"
         found[ev.ENERGY_REL] = Observed(abs(stated - counted) / max(stated, counted), note)
     return found | _per_token(claim, device, known[0])
 
@@ -69,5 +69,7 @@ def _per_token(claim: Claim, device: Device, joules: float) -> EvidenceByColumn:
     ):
         own = ratio(joules, count)
         if own and printed:
-            rels.append((abs(printed - own) / max(printed, own), f"{printed:g} J a token, and {own:.4g} by the totals"))
+            rels.append(
+                (abs(printed - own) / max(printed, own), f"{printed:g} J per token stated, {own:.4g} from the totals")
+            )
     return {ev.ENERGY_PER_TOKEN_REL: Observed(*max(rels))} if rels else {}

@@ -21,14 +21,12 @@ def e2el_identity(_claim: Claim, answered: SuccessfulRequests) -> EvidenceByColu
     """The share of requests whose TTFT and gaps are not their E2EL within 1 ms or 1 %."""
     ttft, e2el, gaps = answered.ttft_s, answered.e2el_s, answered.gap_sum_s
     if ttft is None or e2el is None or gaps is None or not len(e2el):
-        return {ev.E2EL_BROKEN_SHARE: MissingInput("E2EL, TTFT and gaps of each request")}
+        return {ev.E2EL_BROKEN_SHARE: MissingInput("E2EL, TTFT or the gaps of each request are missing")}
     residual = np.abs(ttft + gaps - e2el)
     # Not `residual > allowed`: that would let a good request without its times pass.
     broken = ~(residual <= np.maximum(E2EL_TOLERANCE_S, E2EL_TOLERANCE_SHARE * e2el))
     worst = int(np.nanargmax(np.where(np.isnan(residual), 0.0, residual)))
-    note = (
-        f"request {worst}: {ttft[worst]:.6g} + {gaps[worst]:.6g} s beside {e2el[worst]:.6g} s" if broken.any() else ""
-    )
+    note = f"request {worst}: {ttft[worst]:.6g} + {gaps[worst]:.6g} s, E2EL {e2el[worst]:.6g} s" if broken.any() else ""
     return {ev.E2EL_BROKEN_SHARE: Observed(float(broken.mean()), note)}
 
 
@@ -45,14 +43,14 @@ def _tpot(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
     e2el, ttft, tpot = (answered.mean(metric) for metric in ("e2el", "ttft", "tpot"))
     osl = answered.mean_osl
     if osl is None or osl <= 1:
-        return {ev.TPOT_REL: MissingInput("mean output tokens, more than one")}
+        return {ev.TPOT_REL: MissingInput("mean output tokens are unknown, or not above one")}
     if e2el is None or ttft is None or tpot is None:
         return _tpot_of_medians(answered, osl)
     implied = (e2el - ttft) / (osl - 1)
     # A stream may end with an event that brings no token; E2EL then holds one gap more.
     loose = 1 / (osl - 1) + looseness(tpot) + _loose_sum(e2el, ttft)
     apart = max(0.0, rel(implied, tpot) - loose)
-    note = f"({e2el:.6g} - {ttft:.6g}) / {osl - 1:.6g} = {implied:.6g} s, and {tpot:.6g} s is stated"
+    note = f"({e2el:.6g} - {ttft:.6g}) / {osl - 1:.6g} = {implied:.6g} s, {tpot:.6g} s stated"
     is_exact = answered.has_equal_lengths and answered.tpot_s is None
     found: EvidenceByColumn = {ev.TPOT_REL if is_exact else ev.TPOT_LOOSE_REL: Observed(apart, note)}
     return found | _outside(claim, implied, loose)
@@ -65,9 +63,9 @@ def _loose_sum(e2el: float, ttft: float) -> float:
 def _tpot_of_medians(answered: SuccessfulRequests, osl: float) -> EvidenceByColumn:
     e2el, ttft, tpot = (answered.median(metric) for metric in ("e2el", "ttft", "tpot"))
     if e2el is None or ttft is None or tpot is None:
-        return {ev.TPOT_REL: MissingInput("E2EL, TTFT and TPOT of one statistic")}
+        return {ev.TPOT_REL: MissingInput("no statistic has E2EL, TTFT and TPOT")}
     whole = ttft + (osl - 1) * tpot
-    note = f"medians: {ttft:.6g} + {osl - 1:.6g} * {tpot:.6g} = {whole:.6g} s, and {e2el:.6g} s is stated"
+    note = f"medians: {ttft:.6g} + {osl - 1:.6g} * {tpot:.6g} = {whole:.6g} s, {e2el:.6g} s stated"
     return {ev.TPOT_LOOSE_REL: Observed(rel(whole, e2el), note)}
 
 
@@ -77,7 +75,7 @@ def _outside(claim: Claim, implied: float, loose: float) -> EvidenceByColumn:
     if least is None or most is None:
         return {}
     beyond = max(least - implied, implied - most, 0.0) / max(abs(implied), 1e-12)
-    note = f"{implied:.6g} s by the means, {least:.6g} to {most:.6g} s stated"
+    note = f"{implied:.6g} s from the means, {least:.6g} to {most:.6g} s stated"
     return {ev.TPOT_OUTSIDE: Observed(max(0.0, beyond - loose), note)}
 
 
@@ -85,9 +83,9 @@ def _slip(claim: Claim, answered: SuccessfulRequests) -> Observed | MissingInput
     """What one latency must be multiplied by for its identity to hold; 1 where it holds, or where nothing helps."""
     sides = [*_sums(answered), *_of_batches(claim, answered), *_restated(claim, answered)]
     if not sides:
-        return MissingInput("E2EL and TPOT of one statistic, and the mean output tokens")
+        return MissingInput("E2EL and TPOT of one statistic, or the mean output tokens, are missing")
     found = [
-        (by, f"{side.note}, and they agree when {name} is multiplied by {by:g}")
+        (by, f"{side.note}; they agree once {name} is multiplied by {by:g}")
         for side in sides
         for name, by in side.slips
     ]

@@ -34,10 +34,10 @@ def _fit(claim: Claim, subject: Subject) -> EvidenceByColumn:
         return {ev.MEMORY_FIT: _needed(claim, on, 0.0, 0.0)}
     if running is not None:
         return {ev.MEMORY_FIT: _needed(claim, on, running, isl + osl / 2)}
-    # How many ran together is not known: one did.
+    # The number of running requests is unknown: at least one ran.
     found: EvidenceByColumn = {ev.MEMORY_FIT: _needed(claim, on, 1.0, isl + osl)}
     asked = most_together(claim)
-    # Of requests that were all sent at once, as offline, nobody says that they ran together.
+    # Requests that are all sent at once (offline) do not all run at once.
     is_said = claim.asked.concurrency is not None or claim.asked.batch is not None
     if asked is not None and is_said and not shares_prefixes(claim):
         found[ev.MEMORY_FIT_ASKED] = _needed(claim, on, asked, isl + osl / 2)
@@ -50,10 +50,10 @@ def _needed(claim: Claim, on: Deployment, sequences: float, context: float) -> O
     weights_gib = (weights or checkpoint_bytes(on.model, on.group.precision) / GIB) * on.replicas
     held = 0.0 if shares_prefixes(claim) else sequences * kv_elements(on.model, context)
     kv_gib = held * on.group.kv_bytes * on.kv_copies / GIB
-    # Where it is not said how much of the memory the engine takes, it is all of it.
+    # Unknown utilization counts as all of the memory.
     room = on.gpu_count * on.group.gpu.mem_gib_device * (claim.asked.gpu_memory_utilization or 1.0)
     kv = f" and {kv_gib:.1f} GiB of KV for {counted(sequences, 'sequence')} of {context:.0f} tokens" if held else ""
-    where = f"{on.gpu_count:.0f} x {on.group.gpu.gpu}, which take {room:.1f} GiB"
+    where = f"{on.gpu_count:.0f} x {on.group.gpu.gpu} with {room:.1f} GiB"
     note = f"weights of {weights_gib:.1f} GiB{kv} on {where}"
     return Observed((weights_gib + kv_gib) / room, note)
 
@@ -69,7 +69,7 @@ def _weights(claim: Claim, subject: Subject) -> EvidenceByColumn:
     found, model, precision = claim.asked.weights_gib, subject.model, subject.precision
     column = ev.WEIGHT_BYTES_RATIO_DEVICE if claim.asked.weights_source == "device" else ev.WEIGHT_BYTES_RATIO
     if found is None:
-        return {column: MissingInput("the size of the weights is not said: give --weights-gb")}
+        return {column: MissingInput("the size of the weights is unknown: pass --weights-gb")}
     if model is None:
         return {column: unknown("model", claim.asked.model)}
     if precision is None:
@@ -90,7 +90,7 @@ def _sized(size: float, expected: float, precision: str, params: int) -> str:
     near = min(WEIGHT_BYTES, key=lambda name: abs(size / (params * WEIGHT_BYTES[name]) - 1))
     if SIZED_LOW <= size / (params * WEIGHT_BYTES[near]) <= SIZED_HIGH:
         return f"weights of {size / 1e9:.1f} GB are {near.upper()}-sized; {would}"
-    return f"weights of {size / 1e9:.1f} GB are of no precision that is known; {would}"
+    return f"weights of {size / 1e9:.1f} GB fit no known precision; {would}"
 
 
 def _context(claim: Claim, subject: Subject) -> EvidenceByColumn:
@@ -99,16 +99,16 @@ def _context(claim: Claim, subject: Subject) -> EvidenceByColumn:
         return {}
     # What was asked for, where more was asked than came: a prompt that is refused leaves none.
     tokens = max(isl + osl, (claim.asked.isl or 0.0) + (claim.asked.osl or 0.0))
-    note = f"{tokens:.0f} tokens of prompt and answer"
+    note = f"{tokens:.0f} tokens per request"
     found: EvidenceByColumn = {
-        ev.CONTEXT_OVER_MAX: MissingInput("how long a context the server takes is not said: give --max-model-len")
+        ev.CONTEXT_OVER_MAX: MissingInput("the maximum context of the server is unknown: pass --max-model-len")
     }
     if limit:
-        found[ev.CONTEXT_OVER_MAX] = Observed(tokens / limit, f"{note} in a context of {limit}")
+        found[ev.CONTEXT_OVER_MAX] = Observed(tokens / limit, f"{note}, maximum context {limit}")
     if subject.model is not None:
         native = subject.model.native_ctx
         found[ev.CONTEXT_OVER_NATIVE] = Observed(
-            tokens / native, f"{note}; {subject.model.model} was trained for {native}"
+            tokens / native, f"{note}; native context of {subject.model.model} {native}"
         )
     return found | _cause(claim, tokens)
 
@@ -120,11 +120,11 @@ def _cause(claim: Claim, tokens: float) -> EvidenceByColumn:
         return {}
     if not limit:
         return {
-            ev.CAUSE_CONTRADICTED: MissingInput("how long a context the server takes is not said: give --max-model-len")
+            ev.CAUSE_CONTRADICTED: MissingInput("the maximum context of the server is unknown: pass --max-model-len")
         }
     return {
         ev.CAUSE_CONTRADICTED: Observed(
-            float(tokens <= limit), f"{cause[:80]!r}, and {tokens:.0f} tokens are asked of {limit}"
+            float(tokens <= limit), f"{cause[:80]!r}, but only {tokens:.0f} of {limit} tokens were requested"
         )
     }
 
@@ -135,12 +135,10 @@ def _kv_room(claim: Claim) -> EvidenceByColumn:
     if not room or claim.outcome != "measured":
         return {}
     if running is None or context is None:
-        return {
-            ev.KV_TOKENS_OVER_ROOM: MissingInput("how many sequences ran together, or how long they were, is not said")
-        }
+        return {ev.KV_TOKENS_OVER_ROOM: MissingInput("the number or length of running sequences is unknown")}
     if shares_prefixes(claim):
-        return {ev.KV_TOKENS_OVER_ROOM: MissingInput("how much of the KV cache sequences share is not said")}
-    note = f"{counted(running, 'sequence')} of {context:.0f} tokens in room for {room:.0f}"
+        return {ev.KV_TOKENS_OVER_ROOM: MissingInput("the shared part of the KV cache is unknown")}
+    note = f"{counted(running, 'sequence')} of {context:.0f} tokens each, capacity {room:.0f} tokens"
     column = (
         ev.KV_TOKENS_OVER_ROOM if server is not None and server.preemptions == 0 else ev.KV_TOKENS_OVER_ROOM_PREEMPTED
     )

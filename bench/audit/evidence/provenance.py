@@ -32,7 +32,7 @@ def provenance_conflicts(claim: Claim, subject: Subject) -> EvidenceByColumn:
         **_conflicts(ev.FLAG_CONFLICTS, pairs, "flag", _same_words),
         **timestamps(claim, pairs),
         **_unpinned(claim.asked),
-        ev.NOT_MEASURED: Observed(float(claim.kind != "measured"), f"it is {claim.kind}"),
+        ev.NOT_MEASURED: Observed(float(claim.kind != "measured"), f"the value is {claim.kind}"),
     }
 
 
@@ -66,7 +66,7 @@ def _release(version: str) -> list[int]:
 
 
 def _same_build(pair: Pair) -> bool:
-    """Whether all of both versions agrees; where the releases differ that is said already."""
+    """Whether all of both versions agrees; different releases are another finding."""
     if not _same_release(pair):
         return True
     claimed, observed = (_suffix(version) for version in (pair.claimed, pair.observed))
@@ -111,7 +111,7 @@ def _same_arch(pair: Pair, gpu: Gpu | None) -> bool:
 
 
 def _unpinned(asked: ClaimedConfig) -> EvidenceByColumn:
-    """How much of what the claim names can be another thing tomorrow; of what it does not name nothing is said."""
+    """How many references of the claim are not pinned; references that it lacks do not count."""
     loose = []
     if asked.image is not None and "@sha256:" not in asked.image:
         loose.append(f"image {asked.image!r} without a digest")

@@ -35,7 +35,7 @@ def queueing(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
     if claim.asked.batch is not None or (answered.is_open_loop and claim.asked.concurrency is None):
         return {}
     if not claim.asked.concurrency:
-        return {ev.LITTLE_OVER_ASKED: MissingInput("the asked concurrency")}
+        return {ev.LITTLE_OVER_ASKED: MissingInput("the requested concurrency is unknown")}
     found = _in_flight(claim, answered)
     if not answered.is_closed_loop:
         return {column: value for column, value in found.items() if "little" in column}
@@ -45,7 +45,7 @@ def queueing(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
 def _in_flight(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
     mean, rate, asked = _mean_e2el(answered), answered.request_rate_per_s, claim.asked.concurrency or 0
     if mean is None or rate is None:
-        lacking = MissingInput("mean E2EL and request throughput")
+        lacking = MissingInput("mean E2EL or request throughput is unknown")
         return {ev.LITTLE_OVER_ASKED: lacking, ev.CONCURRENCY_SHARE: lacking}
     loose = mean.loose + looseness(claim.said.duration_s or claim.said.request_throughput_per_s)
     share = mean.seconds * rate / asked
@@ -93,13 +93,13 @@ def _cold_start(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
     if median is None:
         median, column = _median_sum(answered), ev.IMPLIED_OVER_MEDIAN_SUM
     if rate is None or not rate or median is None:
-        return {ev.IMPLIED_OVER_MEDIAN_E2EL: MissingInput("request throughput and median E2EL")}
+        return {ev.IMPLIED_OVER_MEDIAN_E2EL: MissingInput("request throughput or median E2EL is unknown")}
     mean = _mean_e2el(answered)
     if mean is not None and mean.is_mean and mean.seconds * rate < NOT_REACHED * slots:
         slots = mean.seconds * rate
     value = ratio(slots / rate, median)
     if value is None:
-        return {column: MissingInput("a median E2EL above zero")}
+        return {column: MissingInput("the median E2EL is 0")}
     note = f"{slots:.6g} / {rate:.6g} requests/s = {slots / rate:.6g} s, median {median:.6g} s"
     return {column: Observed(value / (1 + looseness(median)), note)}
 
@@ -108,7 +108,7 @@ def _prompts(claim: Claim) -> EvidenceByColumn:
     count, slots = claim.asked.request_count, claim.asked.concurrency or 0
     count = claim.said.completed if count is None else count
     if count is None:
-        return {ev.REQUESTS_OVER_REQUIRED: MissingInput("how many requests were asked for")}
+        return {ev.REQUESTS_OVER_REQUIRED: MissingInput("the planned number of requests is unknown")}
     return {ev.REQUESTS_OVER_REQUIRED: Observed(count / (10 * slots), f"{count} requests for {slots} slots")}
 
 
@@ -119,7 +119,7 @@ def first_iteration(_claim: Claim, answered: SuccessfulRequests) -> EvidenceByCo
         return {}
     rest = float(np.median(times[1:])) if len(times) > 1 else 0.0
     if rest <= 0:
-        return {ev.FIRST_ITERATION_OVER_REST: MissingInput("a second iteration")}
+        return {ev.FIRST_ITERATION_OVER_REST: MissingInput("there is no second iteration")}
     note = f"first {times[0]:.6g} s, median of the other {len(times) - 1} {rest:.6g} s"
     return {ev.FIRST_ITERATION_OVER_REST: Observed(float(times[0]) / rest, note)}
 
@@ -132,7 +132,7 @@ def offered(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
 
 
 def _sent(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
-    asked, sent, how = claim.asked.request_rate_per_s, claim.said.request_rate_sent_per_s, "as stated"
+    asked, sent, how = claim.asked.request_rate_per_s, claim.said.request_rate_sent_per_s, "stated"
     loose = looseness(sent, asked)
     start = answered.start_s
     if sent is None and start is not None and len(start) > 1:
@@ -141,7 +141,7 @@ def _sent(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
         loose = _stray(claim, len(start))
     share = ratio(sent, asked)
     if share is None or sent is None:
-        return {ev.RATE_SENT_SHARE: MissingInput("the asked request rate, and when each request was sent")}
+        return {ev.RATE_SENT_SHARE: MissingInput("the requested rate or the send times are unknown")}
     return {ev.RATE_SENT_SHARE: Observed(share * (1 + loose), f"{sent:.6g} of {asked:.6g} requests/s: {how}")}
 
 
@@ -154,7 +154,7 @@ def _stray(claim: Claim, count: int) -> float:
 def _rising(answered: SuccessfulRequests) -> EvidenceByColumn:
     """How much TTFT and the number in flight rose through the window, by the lower end of its 95 % interval."""
     start, ttft, e2el = answered.start_s, answered.ttft_s, answered.e2el_s
-    lacking = MissingInput("when each request was sent and how long it took, of enough requests")
+    lacking = MissingInput("the send times and latencies of enough requests are missing")
     if start is None or ttft is None or e2el is None or not len(start):
         return {ev.RISE_SHARE: lacking}
     at = np.argsort(start, kind="stable")

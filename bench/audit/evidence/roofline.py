@@ -30,8 +30,8 @@ from bench.physics import (
 )
 from bench.wording import counted
 
-_LENGTHS = "how long prompts and answers are is not said"
-_RATE = "no throughput is said"
+_LENGTHS = "the lengths of prompts and answers are unknown"
+_RATE = "the throughput is unknown"
 
 
 def roofline_shares(claim: Claim, subject: Subject) -> EvidenceByColumn:
@@ -62,7 +62,9 @@ def _bandwidth(claim: Claim, on: Deployment) -> EvidenceByColumn:
     if on.model.moe_layers and batch and output is not None and context is not None:
         read = decode_step_bytes(on.model, on.group, batch, 0) + batch * _sequence_bytes(on, context)
         share = output / speculated / batch * read / on.bytes_per_s
-        found[ev.MBU_EXPERTS] = Observed(share, f"each step of {batch} reads {read / 1e9:.1f} GB if chance has it")
+        found[ev.MBU_EXPERTS] = Observed(
+            share, f"each step of {batch} reads {read / 1e9:.1f} GB with evenly chosen experts"
+        )
     return found
 
 
@@ -82,7 +84,7 @@ def _read_for_rate(claim: Claim, on: Deployment, speculated: float) -> Observed 
     read = _least_weights(on) + batch * per_sequence
     share = output / speculated / on.replicas / batch * read / on.group.bytes_per_s
     note = (
-        f"{output:.1f} tok/s of {counted(batch, 'sequence')} a step read {read / 1e9:.2f} GB a step, "
+        f"{output:.1f} tok/s with {counted(batch, 'sequence')} per step read {read / 1e9:.2f} GB per step, "
         f"{share * on.bytes_per_s / 1e12:.2f} TB/s of {on.bytes_per_s / 1e12:.2f}"
     )
     return Observed(share, note)
@@ -96,7 +98,7 @@ def _read_for_pace(claim: Claim, on: Deployment, speculated: float) -> Observed 
         return MissingInput(_LENGTHS)
     read = _least_weights(on) + _sequence_bytes(on, isl)
     share = read / on.group.bytes_per_s / (tpot * speculated)
-    return Observed(share, f"{read / 1e9:.2f} GB in {1e3 * tpot:.2f} ms a token, on {_gpus(on.group)}")
+    return Observed(share, f"{read / 1e9:.2f} GB in {1e3 * tpot:.2f} ms per token on {_gpus(on.group)}")
 
 
 def _least_weights(on: Deployment) -> float:
@@ -114,7 +116,7 @@ def _speculated(claim: Claim) -> float | MissingInput:
     if asked.spec_tokens_per_step is not None:
         return asked.spec_tokens_per_step
     if asked.is_speculative:
-        return MissingInput("how many tokens a step of its speculative decoding gives is not said")
+        return MissingInput("the tokens per step of speculative decoding are unknown")
     return 1.0
 
 
@@ -173,9 +175,7 @@ def _far_below(claim: Claim, on: Deployment) -> EvidenceByColumn:
     read = decode_step_bytes(on.model, on.at_most, round(together), context)
     mbu = output / on.replicas / together * read / on.group.bytes_per_s
     mfu = flops / on.flops_per_s
-    return {
-        ev.BEST_OF_ROOFLINES: Observed(max(mbu, mfu), f"{mbu:.1%} of the bandwidth and {mfu:.1%} of the arithmetic")
-    }
+    return {ev.BEST_OF_ROOFLINES: Observed(max(mbu, mfu), f"{mbu:.1%} of peak bandwidth, {mfu:.1%} of peak compute")}
 
 
 def _prefill(claim: Claim, on: Deployment) -> EvidenceByColumn:
@@ -185,14 +185,14 @@ def _prefill(claim: Claim, on: Deployment) -> EvidenceByColumn:
     if ttft is None:
         return {}
     if isl is None:
-        return {ev.PREFILL_SHARE: MissingInput("how long prompts are is not said")}
+        return {ev.PREFILL_SHARE: MissingInput("the prompt length is unknown")}
     if fresh is None:
-        return {ev.PREFILL_SHARE: MissingInput("how many prompt tokens the prefix cache gave is not said")}
+        return {ev.PREFILL_SHARE: MissingInput("the prefix cache's share of the prompt tokens is unknown")}
     # Convex in the length: prompts of several lengths take more in the mean than one of the mean length.
     least_s = fresh * prefill_flops(on.model, isl) / on.group.flops_per_s
     share = ratio(least_s, ttft)
-    note = f"{isl:.0f} prompt tokens take {1e3 * least_s:.2f} ms at least on {_gpus(on.group)}"
-    return {ev.PREFILL_SHARE: observed(share, "a time to the first token is 0", note)}
+    note = f"{isl:.0f} prompt tokens need at least {1e3 * least_s:.2f} ms on {_gpus(on.group)}"
+    return {ev.PREFILL_SHARE: observed(share, "the TTFT is 0", note)}
 
 
 def _gpus(group: Group) -> str:

@@ -76,7 +76,7 @@ def _levels(claims: Sequence[Claim], levels: list[tuple[float, int]], found: lis
     for (_, lower), (_, higher) in pairwise(apart):
         slow, fast = claims[lower].latency("tpot", "mean"), claims[higher].latency("tpot", "mean")
         if slow and fast:
-            note = f"{1e3 * slow:.4g} ms a token at {claims[lower].asked.concurrency}, {1e3 * fast:.4g} here"
+            note = f"{1e3 * slow:.4g} ms per token at {claims[lower].asked.concurrency}, {1e3 * fast:.4g} here"
             found[higher][ev.TPOT_DROP] = Observed(1 - fast / slow, note)
 
 
@@ -129,7 +129,7 @@ def _dips(claims: Sequence[Claim], levels: list[tuple[float, int]], found: list[
     for place in range(1, len(levels) - 1):
         before, after = highest_before[place - 1], highest_after[place + 1]
         drop = 1 - rates[place] / before if before and after > before else 0.0
-        note = f"{rates[place]:.5g} tok/s between {before:.5g} at fewer streams and {after:.5g} at more"
+        note = f"{rates[place]:.5g} tok/s, but {before:.5g} with fewer streams and {after:.5g} with more"
         found[levels[place][1]][ev.THROUGHPUT_DIP] = Observed(max(0.0, drop), note)
 
 

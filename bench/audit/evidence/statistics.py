@@ -43,8 +43,10 @@ def tails(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
     if count is None and answered.is_good is not None:
         count = int(answered.is_good.sum())
     if count is None:
-        return {ev.THIN_PERCENTILES: MissingInput("how many requests completed")}
-    thin = [f"{metric} {name} needs {least_samples(q)}" for q, metric, name in stated if count < least_samples(q)]
+        return {ev.THIN_PERCENTILES: MissingInput("the number of completed requests is unknown")}
+    thin = [
+        f"{metric} {name} needs {least_samples(q)} requests" for q, metric, name in stated if count < least_samples(q)
+    ]
     note = f"{count} requests; {', '.join(thin)}" if thin else ""
     return {ev.THIN_PERCENTILES: Observed(float(len(thin)), note, _withheld(claim, count))}
 
@@ -66,13 +68,15 @@ def intervals(claim: Claim, _answered: SuccessfulRequests) -> EvidenceByColumn:
     said, asked = claim.said, claim.asked
     guards = {
         f"a window of {DURATION_S:g} s": ratio(said.duration_s, DURATION_S),
-        f"{PER_SLOT} requests a slot": ratio(asked.request_count, (asked.concurrency or 0) * PER_SLOT),
+        f"{PER_SLOT} requests per slot": ratio(asked.request_count, (asked.concurrency or 0) * PER_SLOT),
     }
     if asked.concurrency is None:
         guards.popitem()
     if None in guards.values():
         return {
-            ev.UNGUARDED_INTERVAL: MissingInput(" and ".join(name for name, value in guards.items() if value is None))
+            ev.UNGUARDED_INTERVAL: MissingInput(
+                f"unknown: {' and '.join(name for name, value in guards.items() if value is None)}"
+            )
         }
     broken = [name for name, value in guards.items() if value is not None and value < 1]
     note = f"± {said.interval_half_width_share:.1%} without {' and '.join(broken)}" if broken else ""
@@ -87,7 +91,7 @@ def quality(claim: Claim) -> EvidenceByColumn:
         return {}
     value = ratio(score, limit)
     if value is None:
-        return {ev.QUALITY_OVER_LIMIT: MissingInput("the score of the same server process")}
+        return {ev.QUALITY_OVER_LIMIT: MissingInput("the score of the same server process is missing")}
     return {ev.QUALITY_OVER_LIMIT: Observed(value, f"{score:.6g}, at least {limit:.6g}")}
 
 
@@ -137,4 +141,4 @@ def _variation(values: np.ndarray) -> Observed | None:
     spread = float(values.std(ddof=1))
     t = T_975.get(len(values), 2.0)
     half = t * spread / len(values) ** 0.5
-    return Observed(spread / mean, f"{len(values)} repeats, {mean:.6g} ± {half:.3g} by a 95 % interval")
+    return Observed(spread / mean, f"{len(values)} repeats, {mean:.6g} ± {half:.3g} (95 % interval)")

@@ -32,9 +32,11 @@ def chunks(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
     if e2el is not None and ttft is not None and osl is not None and osl > 1:
         tpot = (e2el - ttft) / (osl - 1)
     if not gap or not tpot:
-        return {ev.CHUNK_TOKEN_RATIO: MissingInput("gaps and output tokens of each request, or mean ITL and mean TPOT")}
+        return {
+            ev.CHUNK_TOKEN_RATIO: MissingInput("gaps and tokens of each request, or mean ITL and TPOT, are missing")
+        }
     per_token = _forgiven(tpot / gap, osl, looseness(gap, tpot))
-    note = f"{tpot:.6g} s a token, {gap:.6g} s between events"
+    note = f"{tpot:.6g} s per token, {gap:.6g} s between events"
     return {
         ev.CHUNK_TOKEN_RATIO_IMPLIED: Observed(per_token, note),
         ev.TOKENS_PER_CHUNK: Observed(1 / per_token, note),
@@ -59,10 +61,10 @@ def _forgiven(per_token: float, osl: float | None, loose: float) -> float:
 
 
 def bursts(_claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
-    """The share of gaps that no engine can have made."""
+    """The share of gaps that are too short for any engine."""
     gaps = answered.gap_s
     if gaps is None or not len(gaps):
-        return {ev.BURST_SHARE: MissingInput("the gaps of each request")}
+        return {ev.BURST_SHARE: MissingInput("the gaps of each request are missing")}
     return {
         ev.BURST_SHARE: Observed(float(np.mean(gaps < BURST_S)), f"{len(gaps)} gaps, median {np.median(gaps):.3g} s")
     }
@@ -82,8 +84,8 @@ def lengths(claim: Claim, _answered: SuccessfulRequests) -> EvidenceByColumn:
 
 def _length(claim: Claim, counted: float | None, asked: float | None, free: float) -> Observed | MissingInput:
     if counted is None or not asked:
-        return MissingInput("the length that was asked for, and tokens and requests")
-    note = f"{counted:.6g} tokens a request, {asked:.6g} asked for"
+        return MissingInput("the requested length, the tokens or the requests are unknown")
+    note = f"{counted:.6g} tokens per request, {asked:.6g} requested"
     if claim.asked.has_fixed_lengths is False:
         free += STANDARD_ERRORS * SPREAD * asked / sqrt(max(1, claim.said.completed or 1))
     over = max(0.0, counted - asked - free) - max(0.0, asked - counted - free)
@@ -99,7 +101,10 @@ def _usage(claim: Claim) -> EvidenceByColumn:
         ("prompt", said.usage_input_tokens, said.total_input_tokens, one_each),
     )
     known = [
-        (max(0.0, rel(usage, own) - free / max(usage, own, 1)), f"{name} tokens: {usage} by usage, {own} by the client")
+        (
+            max(0.0, rel(usage, own) - free / max(usage, own, 1)),
+            f"{name} tokens: {usage} in the server's usage, {own} by the client",
+        )
         for name, usage, own, free in pairs
         if usage is not None and own is not None
     ]

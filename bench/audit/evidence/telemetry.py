@@ -24,14 +24,14 @@ def telemetry_worth(claim: Claim, subject: Subject) -> EvidenceByColumn:
     if device.largest_gap_s is not None and device.period_s:
         periods = device.largest_gap_s / device.period_s
         found[ev.TELEMETRY_GAP_PERIODS] = Observed(
-            periods, f"{device.largest_gap_s:g} s without a sample, one every {device.period_s:g} s"
+            periods, f"{device.largest_gap_s:g} s without a sample, sampling period {device.period_s:g} s"
         )
     return found | _devices(claim, device) | _states(device) | _held(claim, subject, device)
 
 
 def _empty(device: Device) -> Observed | MissingInput:
     if device.sample_count is None:
-        return MissingInput("how many samples the telemetry has is not said")
+        return MissingInput("the number of telemetry samples is unknown")
     return Observed(float(device.sample_count == 0), f"{device.sample_count} samples")
 
 
@@ -40,10 +40,10 @@ def _window(claim: Claim, begin_s: float, end_s: float, period_s: float | None) 
     start, end = claim.said.started_at_s, claim.said.ended_at_s
     found: EvidenceByColumn = {}
     if start is None or end is None:
-        found[ev.TELEMETRY_UNCOVERED_S] = MissingInput("when the load began and ended is not said")
+        found[ev.TELEMETRY_UNCOVERED_S] = MissingInput("the start and end of the load are unknown")
     else:
         missed = max(begin_s - start, end - end_s, 0.0)
-        note = f"samples from {begin_s - start:+.1f} s after its start to {end_s - end:+.1f} s after its end"
+        note = f"samples from {begin_s - start:+.1f} s after the start to {end_s - end:+.1f} s after the end"
         # The first and the last sample may be one period away from the edges.
         found[ev.TELEMETRY_UNCOVERED_S] = Observed(max(0.0, missed - (period_s or 0.0)), note)
     longer = ratio(end_s - begin_s, claim.said.duration_s)
@@ -59,7 +59,7 @@ def _devices(claim: Claim, device: Device) -> EvidenceByColumn:
     if device.device_count is not None:
         count = claim.asked.gpu_count
         found[ev.DEVICE_COUNT_DIFF] = (
-            MissingInput("how many GPUs the run had is not said")
+            MissingInput("the number of GPUs is unknown")
             if count is None
             else Observed(
                 abs(device.device_count - count), f"{counted(device.device_count, 'device')}, {counted(count, 'GPU')}"

@@ -37,11 +37,7 @@ def _pairs(claim: Claim, pairs: Iterable[Pair]) -> EvidenceByColumn:
     read = [(pair, _moment(pair.claimed), _moment(pair.observed)) for pair in own]
     known = [(pair, one, other) for pair, one, other in read if one is not None and other is not None]
     if not known:
-        return {
-            ev.TIMESTAMPS_APART_H: MissingInput(
-                f"{own[0].claimed!r} or {own[0].observed!r} is no date that can be read"
-            )
-        }
+        return {ev.TIMESTAMPS_APART_H: MissingInput(f"unreadable date: {own[0].claimed!r} or {own[0].observed!r}")}
     apart, pair = max(((_apart_s(one, other), pair) for pair, one, other in known), key=lambda found: found[0])
     note = f"{pair.claimed} and {pair.observed} {f'({pair.where})' if pair.where else ''}".rstrip()
     found: EvidenceByColumn = {ev.TIMESTAMPS_APART_H: Observed(apart / HOUR_S, note)}

@@ -37,10 +37,12 @@ def _tflops(stated: float, peak: float, model: CatalogModel | None, gpu: Gpu) ->
     as_tokens = training_flops(model, 0.0) * stated / 1e12
     if as_tokens / peak > SHARE_IF_TOKENS_MAX:
         return {ev.TRAIN_MFU: share}
-    note = f"{stated:g} is {stated / peak:.1f} times the peak; as tokens a second a GPU it is {as_tokens:.0f} TFLOP/s"
+    note = (
+        f"{stated:g} is {stated / peak:.1f} times the peak; as tokens per second per GPU it is {as_tokens:.0f} TFLOP/s"
+    )
     return {ev.TRAIN_TFLOPS_OVER_PEAK: Observed(stated / peak, note)}
 
 
 def _tokens(tok_per_s: float, peak: float, model: CatalogModel, length: float | None) -> Observed | MissingInput:
     tflops = training_flops(model, length or 0.0) * tok_per_s / 1e12
-    return Observed(tflops / peak, f"{tok_per_s:g} tok/s a GPU are {tflops:.0f} of {peak:.1f} dense TFLOP/s")
+    return Observed(tflops / peak, f"{tok_per_s:g} tok/s per GPU are {tflops:.0f} of {peak:.1f} dense TFLOP/s")

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 import pytest
 
-from bench.catalog.csv_rows import Above, Count, CsvRow, Share
+from bench.catalog.csv_rows import Above, Count, CsvRow, Day, Flag, Share
 from bench.errors import CatalogError
 
 
@@ -15,11 +15,11 @@ class Fruit(CsvRow):
     KEY: ClassVar = ("name", "ripe_on")
 
     name: str
-    ripe_on: date | None
+    ripe_on: Day | None
     mass_g: Above
     seeds: Count | None
     water: Share | None
-    is_sweet: bool
+    is_sweet: Flag
     grade: Literal["A", "B"] | None = None
 
 
@@ -42,15 +42,17 @@ def test_a_row_has_the_types_of_its_fields_and_an_empty_cell_is_none() -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("apple,,heavy,5,,True,,x", "fruit.csv:2: column 'mass_g' is 'heavy': give a number"),
-        ("apple,,0,5,,True,,x", "fruit.csv:2: column 'mass_g' is 0: give a number above 0"),
-        ("apple,,nan,5,,True,,x", "fruit.csv:2: column 'mass_g' is 'nan': give a number"),
-        ("apple,,inf,5,,True,,x", "fruit.csv:2: column 'mass_g' is 'inf': give a number"),
-        ("apple,,1,5.5,,True,,x", "fruit.csv:2: column 'seeds' is '5.5': give a whole number"),
-        ("apple,,1,-1,,True,,x", "fruit.csv:2: column 'seeds' is -1: give a whole number at least 0"),
-        ("apple,,1,5,86,True,,x", "fruit.csv:2: column 'water' is 86: give a number above 0 and at most 1"),
+        ("apple,,heavy,5,,True,,x", "fruit.csv:2: column 'mass_g' is 'heavy': give a number above 0"),
+        ("apple,,0,5,,True,,x", "fruit.csv:2: column 'mass_g' is '0': give a number above 0"),
+        ("apple,,nan,5,,True,,x", "fruit.csv:2: column 'mass_g' is 'nan': give a number above 0"),
+        ("apple,,inf,5,,True,,x", "fruit.csv:2: column 'mass_g' is 'inf': give a number above 0"),
+        ("apple,,1,5.5,,True,,x", "fruit.csv:2: column 'seeds' is '5.5': give a whole number at least 0"),
+        ("apple,,1,-1,,True,,x", "fruit.csv:2: column 'seeds' is '-1': give a whole number at least 0"),
+        ("apple,,1,5,86,True,,x", "fruit.csv:2: column 'water' is '86': give a number above 0 and at most 1"),
         ("apple,,1,5,,yes,,x", "fruit.csv:2: column 'is_sweet' is 'yes': give True or False"),
         ("apple,1.9.26,1,5,,True,,x", "fruit.csv:2: column 'ripe_on' is '1.9.26': give a date as 2026-11-22"),
+        ("apple,20260901,1,5,,1,,x", "fruit.csv:2: column 'is_sweet' is '1': give True or False"),
+        ("apple,1788220800,1,5,,True,,x", "fruit.csv:2: column 'ripe_on' is '1788220800': give a date as 2026-11-22"),
         ("apple,,1,5,,True,C,x", "fruit.csv:2: column 'grade' is 'C': give one of A, B"),
         ("apple,,1,5,,True,,", "fruit.csv:2: column 'source' is empty: give a text"),
         ("apple,,1,5,True,,x", "fruit.csv:2: 7 cells under 8 columns"),

@@ -56,7 +56,7 @@ def test_a_cost_that_would_need_more_than_the_gpu_can_compute_is_off_by_its_unit
     dear = changed(seventy, silent | {"usd_per_mtok_output": 1.7}, latency_s={})
 
     assert found(claim) == {"cost_unit": "FAIL"}
-    assert "by a thousand tokens they would be 32.7" in _said(claim, "cost_unit")
+    assert "per thousand tokens it would be 32.7 tok/s" in _said(claim, "cost_unit")
     assert found(dear) == {}
 
 
