@@ -120,6 +120,6 @@ def _per_user(claim: Claim, stated: float) -> Observed | MissingInput:
         return MissingInput("TPOT is unknown")
     product = min((stated * pace for pace in paces), key=lambda value: abs(value - 1))
     share = ratio(output_tok_per_s(claim), claim.asked.concurrency)
-    shared = share is not None and abs(share / stated - 1) <= COST_HIGH - 1
+    shared = share is not None and abs(share - stated) <= (COST_HIGH - 1) * stated
     why = f"; {share:.4g} is throughput over concurrency" if shared else ""
     return Observed(product, f"{stated:g} tok/s per user stated, TPOT {1e3 * min(paces):.4g} ms{why}")

@@ -75,5 +75,5 @@ def test_what_is_missing_is_named() -> None:
     no_clock = changed(None, {"started_at_s": None, "ended_at_s": None}, device=GOOD)
 
     assert "--gpu" in missing(unknown)["power_range"]
-    assert "began" in missing(no_clock)["telemetry_window"]
+    assert "start and end of the load" in missing(no_clock)["telemetry_window"]
     assert "samples" in missing(changed(device=replace(GOOD, sample_count=None)))["telemetry_empty"]

@@ -63,7 +63,11 @@ def test_a_cost_that_would_need_more_than_the_gpu_can_compute_is_off_by_its_unit
 def test_throughput_over_concurrency_is_no_speed_of_a_user() -> None:
     assert found(changed(None, {"per_user_tok_per_s": 142.0})) == {}
     assert found(changed(None, {"per_user_tok_per_s": 100.0})) == {"unit_misuse": "FAIL"}
-    assert "time per output token" in missing(changed(None, {"per_user_tok_per_s": 142.0}, latency_s={}))["unit_misuse"]
+    assert "TPOT is unknown" in missing(changed(None, {"per_user_tok_per_s": 142.0}, latency_s={}))["unit_misuse"]
+
+
+def test_a_speed_of_a_user_that_is_0_is_found_and_no_crash() -> None:
+    assert found(changed(None, {"per_user_tok_per_s": 0.0})) == {"unit_misuse": "FAIL"}
 
 
 def test_tokens_that_are_not_said_which_are_doubted() -> None:
