@@ -8,8 +8,7 @@ import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from datetime import date
-from functools import cache
-from typing import Annotated, Any, ClassVar, Literal, Self, get_args, get_origin, get_type_hints
+from typing import Annotated, ClassVar, Literal, Self, get_args, get_origin, get_type_hints
 
 from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
@@ -48,7 +47,7 @@ class CsvRow:
     @classmethod
     def table(cls, text: str, where: str) -> tuple[Self, ...]:
         """Every row of a file's text, in its order; `where` is the file's name for CatalogError."""
-        adapter: TypeAdapter[Self] = _adapter(cls)
+        adapter = TypeAdapter(cls)  # built here, in milliseconds: only the rows that are read need one
         rows: dict[tuple[object, ...], Self] = {}
         for line, cells in _lines(text, where, [field.name for field in fields(cls)]):
             try:
@@ -63,11 +62,6 @@ class CsvRow:
                 )
             rows[key] = row
         return tuple(rows.values())
-
-
-@cache  # building one takes milliseconds, so only the types of rows that are read have one
-def _adapter(row: type[CsvRow]) -> TypeAdapter[Any]:
-    return TypeAdapter(row)
 
 
 def _lines(text: str, where: str, names: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
