@@ -9,7 +9,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.engines import vllm
+from bench.engines.by_name import ENGINES
 from bench.engines.docker import Container, container_environment, environment_file
 from bench.errors import EngineBuildError, ServerStartError
 from bench.suite.scenario import Scenario
@@ -127,7 +127,7 @@ def container_for(image: ImageAt, scenario: Scenario, machine: Path, lease_id: s
     name = f"nb-{lease_id}-{port}"
     variables = machine / f"server-{port}.env"
     image.home.mkdir(parents=True, exist_ok=True)
-    text = environment_file(container_environment(vllm.environment(scenario), lease_id))
+    text = environment_file(container_environment(ENGINES[scenario.engine.name].environment(scenario), lease_id))
     variables.unlink(missing_ok=True)
     with os.fdopen(os.open(variables, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as sink:
         sink.write(text)

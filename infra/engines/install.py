@@ -17,7 +17,7 @@ def ready_engine(engine: Engine, settings: Settings, say: Say, *, is_rented: boo
         # Kernels that one image compiled are of no use to another.
         homes = settings.cache.absolute() / "engine-homes"
         image = ensure_image(engine.image, homes, say, may_install=is_rented)
-        return EngineAt(image.docker, build=None, image=image.name, cache=image.home)
+        return EngineAt(image.docker, build=None, image=image.name, cache=image.home, name=engine.name)
     return own_engine(settings, say)
 
 

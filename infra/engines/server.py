@@ -10,7 +10,7 @@ from typing import Any
 
 import psutil
 
-from bench.engines import vllm
+from bench.engines.by_name import ENGINES, EXECUTABLES, EngineModule
 from bench.engines.docker import container_argv
 from bench.errors import PortInUseError, ServerDiedError, ServerStartError
 from bench.record import Answers, ServerFacts
@@ -39,7 +39,13 @@ class EngineAt:
     build: str | None
     image: str | None = None
     cache: Path | None = None
+    name: str = "vllm"  # of bench/engines/by_name.py
     vllm_rs: Path | None = None  # the Rust client that the settings name; None: see infra/loadgen/vllm_rs.py
+
+    @property
+    def module(self) -> EngineModule:
+        """What Nightbench knows of this engine."""
+        return ENGINES[self.name]
 
 
 @dataclass(frozen=True)
@@ -111,8 +117,8 @@ def bring_up(what: ServerRequest, say: Say) -> RunningServer:
 
 
 def _start(what: ServerRequest, port: int) -> RunningServer:
-    argv = vllm.argv(what.engine.executable, what.scenario, what.model, port)
-    environment = vllm.environment(what.scenario)
+    argv = what.engine.module.argv(what.engine.executable, what.scenario, what.model, port)
+    environment = what.engine.module.environment(what.scenario)
     pid_file = what.machine / f"server-{port}.pid"
     mark = {detached.MARK: what.lease_id}
     pid = detached.start_detached(argv, {**environment, **mark}, pid_file, what.log)
@@ -124,9 +130,9 @@ def _start_in_container(what: ServerRequest, port: int) -> RunningServer:
     engine = what.engine
     image = container.ImageAt(engine.executable, str(engine.image), engine.cache or what.machine / "engine-home")
     told = container.container_for(image, what.scenario, what.machine, what.lease_id, port)
-    command = vllm.argv(Path("vllm"), what.scenario, what.model, port)
+    command = engine.module.argv(EXECUTABLES[engine.name], what.scenario, what.model, port)
     argv = container_argv(told, command, what.model)
-    environment = vllm.environment(what.scenario)
+    environment = what.engine.module.environment(what.scenario)
     pid_file = what.machine / f"server-{port}.pid"
     pid = detached.start_detached(argv, {detached.MARK: what.lease_id}, pid_file, what.log)
     return RunningServer(pid, port, pid_file, what.log, argv, environment, what.engine, 0.0, container=told.name)
@@ -185,7 +191,7 @@ def _wait_until_ready(server: RunningServer, what: ServerRequest, began: float) 
 
 
 def _says_ready(server: RunningServer) -> bool:
-    return vllm.READY_LINE in read_log(server)
+    return server.engine.module.READY_LINE in read_log(server)
 
 
 def _is_healthy(server: RunningServer) -> bool:
@@ -240,7 +246,7 @@ def log_size(server: RunningServer) -> int:
 def explain_end(server: RunningServer, start: int = 0) -> str:
     """Why the server ended, in its log's own words: the root cause, else the last lines."""
     log = read_log(server, start)
-    failure = vllm.find_failure(log)
+    failure = server.engine.module.find_failure(log)
     if failure is not None:
         return f"{failure.line} [{failure.kind}; whole log: {server.log}]"
     tail = [line for line in log.splitlines() if line.strip()][-LOG_TAIL_LINES:]
@@ -277,7 +283,7 @@ def look(server: RunningServer) -> ServerFacts:
         engine_build=server.engine.build,
         served_model=models[0].get("id"),
         max_model_len=models[0].get("max_model_len"),
-        kv_cache_tokens=vllm.kv_cache_tokens(read_log(server)),
+        kv_cache_tokens=server.engine.module.kv_cache_tokens(read_log(server)),
         argv=server.argv,
         environment=server.environment,
         pid=server.pid,

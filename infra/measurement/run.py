@@ -149,7 +149,7 @@ def _measure(context: RunContext, run: PlannedRun, running: RunningServer, parti
     (partial / "metrics-before.txt").write_text(server.metrics(running))
     busy_before = os.getloadavg()[0]
     sampler = Sampler(running.engine_session)
-    scraper = Scraper(lambda: server.scrape(running, TIMEOUT_S))
+    scraper = Scraper(lambda: server.scrape(running, TIMEOUT_S), running.engine.module.sample)
     try:
         with notes.watch.stage("load"), sampler, scraper:
             code = driver.drive(argv, what, running, notes.progress)

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bench.engines.vllm import FINISH_REASONS, SAMPLED
+from bench.engines.by_name import FINISH_REASONS, SAMPLED_NAMES
 from bench.manifest import MANIFEST, manifest_text
 from bench.record import (
     Accuracy,
@@ -459,7 +459,7 @@ def write_server_samples(path: Path, seconds: int = 12) -> None:
     """Two looks a second at a server with the load of four streams, then one that failed."""
     beats = np.arange(seconds * 2)
     asked = ORIGIN_NS + (beats * 500 + 100) * MS_NS
-    counters = {name: [float(at) for at in beats] + [None] for name in SAMPLED}
+    counters = {name: [float(at) for at in beats] + [None] for name in SAMPLED_NAMES}
     live = {"requests_running": [4.0] * len(beats) + [None], "requests_waiting": [0.0] * len(beats) + [None]}
     columns = {
         "at": pa.array(

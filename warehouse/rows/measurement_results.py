@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from bench import bootstrap, metrics
-from bench.engines import vllm
+from bench.engines.by_name import FINISH_REASONS
 from bench.loadgen.report import LoadReport
 from bench.loadgen.server_view import Scrapes, blind_live, live_view, ttft_over_server_s
 from bench.metrics import P99_MIN_SAMPLES, PERCENTILE_ESTIMATOR, Requests, percentile_name
@@ -61,7 +61,7 @@ def _counted_by_server(deltas: Mapping[str, float] | None) -> Row:
         "server_preemptions": "num_preemptions_total",
         "server_prefix_cache_queries": "prefix_cache_queries_total",
         "server_prefix_cache_hits": "prefix_cache_hits_total",
-        **{f"server_finished_{why}": f"request_success_total.{why}" for why in vllm.FINISH_REASONS},
+        **{f"server_finished_{why}": f"request_success_total.{why}" for why in FINISH_REASONS},
     }
     return {column: _moved(deltas, name) for column, name in moved.items()}
 

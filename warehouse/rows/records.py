@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 
-from bench.engines import vllm
+from bench.engines.by_name import ENGINES
 from bench.errors import UnreadableResultError
 from bench.loadgen import drivers
 from bench.loadgen.report import LoadReport
@@ -56,11 +56,12 @@ def read_report(record: RunRecord, files: RunFiles) -> LoadReport:
         return drivers.read_report(record.asked, [files.load.get(name, b"") for name in names])
 
 
-def counter_deltas(files: RunFiles) -> dict[str, float] | None:
+def counter_deltas(files: RunFiles, engine: str) -> dict[str, float] | None:
     """How far each of the server's counters moved during the load; None where it was not recorded."""
     if files.metrics_before is None or files.metrics_after is None:
         return None
     with reading("metrics-before.txt or metrics-after.txt"):
-        before, after = (vllm.counters(text.decode()) for text in (files.metrics_before, files.metrics_after))
+        module = ENGINES[engine]
+        before, after = (module.counters(text.decode()) for text in (files.metrics_before, files.metrics_after))
     # A text without counters is a server that gave none: nothing to check against.
-    return vllm.counter_deltas(before, after) or None
+    return module.counter_deltas(before, after) or None

@@ -44,7 +44,7 @@ def run_rows(place: RunId, files: RunFiles, last: Mapping[ServerProcess, Answers
     if record.outcome != "measured":
         return RunRows(row, telemetry=telemetry, server_samples=server_samples_table(place, files, None))
     report = read_report(record, files)
-    deltas = counter_deltas(files)
+    deltas = counter_deltas(files, record.asked.engine.name)
     samples = server_samples_table(place, files, report.origin_s)
     with reading("the driver's report"):
         scrapes = scrapes_of(samples)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from bench.engines.vllm import FINISH_REASONS
+from bench.engines.by_name import FINISH_REASONS
 from bench.metrics import PERCENTILE_MIN_SAMPLES, percentile_name
 from warehouse.schema.column import Column
 

@@ -1,8 +1,14 @@
 """The columns of `telemetry` and `server_samples`: one row per sample."""
 
-from bench.engines.vllm import SAMPLED
+from bench.engines.by_name import ENGINES, SAMPLED_NAMES
 from warehouse.schema.column import Column
 from warehouse.schema.shared_columns import IDS
+
+
+def _metrics(ours: str) -> str:
+    """The metric of each engine that a column has."""
+    return " or ".join(f"`{name}:{module.SAMPLED[ours]}`" for name, module in ENGINES.items() if ours in module.SAMPLED)
+
 
 TELEMETRY_COLUMNS = (
     *IDS,
@@ -21,5 +27,5 @@ SERVER_SAMPLE_COLUMNS = (
     Column("at_s", "number", "midpoint of request and response on the client's clock; NULL if unknown", "s"),
     Column("took_ms", "number", "response time of the server", "ms", low=0),
     Column("error", "text", "reason why the server returned no counters; they are all NULL then"),
-    *(Column(ours, "number", f"`vllm:{theirs}`, summed over its labels") for ours, theirs in SAMPLED.items()),
+    *(Column(name, "number", f"{_metrics(name)}, summed over its labels") for name in SAMPLED_NAMES),
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.engines import vllm
+from bench.engines.by_name import ENGINES
 from bench.engines.docker import container_argv
 from bench.errors import EngineBuildError, LoadDriverError, NoSpaceError, ServerStartError
 from bench.loadgen.drivers import LoadTarget
@@ -327,7 +327,7 @@ def test_the_gpus_are_given_by_who_made_them(tmp_path: Path, monkeypatch: pytest
     image = container.ImageAt(Path("docker"), IMAGE, tmp_path / "home")
 
     told = container.container_for(image, asked, tmp_path, "lease", 8000)
-    argv = container_argv(told, vllm.argv(Path("vllm"), asked, tmp_path / "model", 8000), tmp_path / "model")
+    argv = container_argv(told, ENGINES["vllm"].argv(Path("vllm"), asked, tmp_path / "model", 8000), tmp_path / "model")
 
     text = " ".join(argv)
     assert "--device /dev/kfd --device /dev/dri --group-add video" in text

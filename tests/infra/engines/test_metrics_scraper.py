@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from bench.engines.vllm import SAMPLED
+from bench.engines.by_name import ENGINES, SAMPLED_NAMES
 from infra.engines.metrics_scraper import Scraper, scrape_once, write_scrapes
 
 PAGE = 'vllm:num_requests_running{engine="0"} 3.0\nvllm:num_requests_waiting{engine="0"} 1.0\n'
+SAMPLE = ENGINES["vllm"].sample
 
 
 def _refusing(error: Exception) -> Callable[[], str]:
@@ -19,8 +20,8 @@ def _refusing(error: Exception) -> Callable[[], str]:
     return read
 
 
-def test_a_scrape_holds_what_the_server_says_and_nothing_it_does_not() -> None:
-    row = scrape_once(lambda: PAGE)
+def test_a_scrape_has_the_servers_metrics_and_none_for_missing_ones() -> None:
+    row = scrape_once(lambda: PAGE, SAMPLE)
 
     assert (row["requests_running"], row["requests_waiting"], row["error"]) == (3.0, 1.0, None)
     assert row["generation_tokens"] is None
@@ -29,20 +30,20 @@ def test_a_scrape_holds_what_the_server_says_and_nothing_it_does_not() -> None:
 def test_a_scrape_is_stamped_on_the_monotonic_clock_around_the_question() -> None:
     before = time.monotonic_ns()
 
-    row = scrape_once(lambda: PAGE)
+    row = scrape_once(lambda: PAGE, SAMPLE)
 
     assert before <= row["asked_ns"] <= row["answered_ns"] <= time.monotonic_ns()
 
 
 def test_a_scrape_that_fails_says_why_and_holds_no_number() -> None:
-    row = scrape_once(_refusing(TimeoutError("timed out")))
+    row = scrape_once(_refusing(TimeoutError("timed out")), SAMPLE)
 
     assert (row["error"], row["answered_ns"]) == ("timed out", None)
-    assert {row[name] for name in SAMPLED} == {None}
+    assert {row[name] for name in SAMPLED_NAMES} == {None}
 
 
 def test_an_error_without_words_is_named_by_its_kind() -> None:
-    assert scrape_once(_refusing(ConnectionResetError()))["error"] == "ConnectionResetError"
+    assert scrape_once(_refusing(ConnectionResetError()), SAMPLE)["error"] == "ConnectionResetError"
 
 
 def test_the_server_is_asked_again_and_again_and_no_more_once_the_load_is_over() -> None:
@@ -54,7 +55,7 @@ def test_the_server_is_asked_again_and_again_and_no_more_once_the_load_is_over()
             third.set()
         return PAGE
 
-    with Scraper(read, period_s=0.001) as scraper:
+    with Scraper(read, SAMPLE, period_s=0.001) as scraper:
         assert third.wait(30)
 
     count = len(scraper.scrapes)
@@ -72,14 +73,14 @@ def test_a_failure_in_between_stops_nothing() -> None:
         second.set()
         return PAGE
 
-    with Scraper(read, period_s=0.001) as scraper:
+    with Scraper(read, SAMPLE, period_s=0.001) as scraper:
         assert second.wait(30)
 
     assert [row["error"] for row in scraper.scrapes[:2]] == ["slow", None]
 
 
 def test_scrapes_come_back_from_their_file_as_they_were(tmp_path: Path) -> None:
-    rows = [scrape_once(lambda: PAGE), scrape_once(_refusing(OSError("gone")))]
+    rows = [scrape_once(lambda: PAGE, SAMPLE), scrape_once(_refusing(OSError("gone")), SAMPLE)]
 
     write_scrapes(rows, tmp_path / "s.parquet")
 
@@ -93,4 +94,4 @@ def test_no_scrape_at_all_is_an_empty_file_with_every_column(tmp_path: Path) -> 
 
     found = pq.read_table(tmp_path / "s.parquet")
     assert len(found) == 0
-    assert set(SAMPLED) <= set(found.column_names)
+    assert set(SAMPLED_NAMES) <= set(found.column_names)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from bench.engines import vllm
+from bench.engines.by_name import ENGINES
 from bench.quality import passage
 from bench.quality.answers import GREEDY_TOKENS, NOT_A_NUMBER
 from infra.engines import server
@@ -36,11 +36,12 @@ def test_a_server_asked_twice_says_the_same(running: RunningServer) -> None:
 
 
 def test_the_server_counts_what_it_is_asked_like_any_other_request(running: RunningServer) -> None:
-    before = vllm.counters(server.metrics(running))
+    engine = ENGINES["vllm"]
+    before = engine.counters(server.metrics(running))
 
     answers.ask(running, MODEL)
 
-    deltas = vllm.counter_deltas(before, vllm.counters(server.metrics(running)))
+    deltas = engine.counter_deltas(before, engine.counters(server.metrics(running)))
     assert deltas["request_success_total"] == QUESTIONS
     assert deltas["generation_tokens_total"] == 1 + len(passage.PROMPTS) * GREEDY_TOKENS
 

@@ -1,0 +1,63 @@
+"""The engines that a suite can name: `ENGINES[engine.name]` is the module with everything that differs between them."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Protocol
+
+from bench.engines import vllm
+from bench.suite.scenario import Scenario
+
+
+class EngineModule(Protocol):
+    """What a module of an engine has; bench/engines/vllm.py is the first."""
+
+    @property
+    def READY_LINE(self) -> str:  # noqa: N802 - a constant of the module
+        """The log line of a server that has started."""
+        ...
+
+    @property
+    def FINISH_REASONS(self) -> tuple[str, ...]:  # noqa: N802 - a constant of the module
+        """Why a request can finish, as the engine's counters label it."""
+        ...
+
+    @property
+    def SAMPLED(self) -> Mapping[str, str]:  # noqa: N802 - a constant of the module
+        """The metrics that are sampled during a load: our name of each, and the engine's."""
+        ...
+
+    def argv(self, executable: Path, scenario: Scenario, model: Path, port: int) -> tuple[str, ...]:
+        """The command that serves this scenario's model on loopback."""
+        ...
+
+    def environment(self, scenario: Scenario) -> dict[str, str]:
+        """The variables that are set for the engine's process."""
+        ...
+
+    def find_failure(self, log: str) -> vllm.Failure | None:
+        """The root cause that a log shows, or None."""
+        ...
+
+    def kv_cache_tokens(self, log: str) -> int | None:
+        """How many tokens the KV cache holds, as the log states; None if it does not."""
+        ...
+
+    def counters(self, metrics: str) -> dict[str, float]:
+        """The engine's counters and gauges in a Prometheus text, summed over their labels."""
+        ...
+
+    def counter_deltas(self, before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, float]:
+        """How far each counter moved."""
+        ...
+
+    def sample(self, metrics: str) -> dict[str, float | None]:
+        """The values of SAMPLED in a Prometheus text; None for a missing metric."""
+        ...
+
+
+ENGINES: Mapping[str, EngineModule] = MappingProxyType({"vllm": vllm})
+EXECUTABLES = MappingProxyType({"vllm": Path("vllm")})  # in the engine's image
+# The columns of every engine, each once.
+FINISH_REASONS = tuple(dict.fromkeys(reason for engine in ENGINES.values() for reason in engine.FINISH_REASONS))
+SAMPLED_NAMES = tuple(dict.fromkeys(name for engine in ENGINES.values() for name in engine.SAMPLED))
