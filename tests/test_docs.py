@@ -38,6 +38,8 @@ PATH = re.compile(r"[\w-]+(?:/[\w.*-]+)+/?(?::\w+)?")  # placeholders such as <n
 BARE_FILE = re.compile(r"\w+\.(?:py|sql)")
 MODULE = re.compile(r"\bpython -m ([\w.]+)")
 SETTING = re.compile(r"\bNIGHTBENCH_[A-Z0-9_]*[A-Z0-9]\b(?!_?…)")
+MAKE = re.compile(r"(?:^|`)make ([a-z]+)\b", re.MULTILINE)
+TARGET = re.compile(r"^([a-z]+):", re.MULTILINE)
 MAP_ROW = re.compile(r"^\| \[([\w/]+)\]\(\1\) \| (\S.*\S) \|$", re.MULTILINE)
 MOST_PICTURE_BYTES = 150_000
 HAS_ROOMS = ("bench", "flows", "infra", "warehouse")
@@ -61,10 +63,15 @@ def pages() -> list[Path]:
     return [path for path, _ in texts() if path.suffix == ".md" and DATA not in path.parents]
 
 
+def code_of(text: str) -> list[str]:
+    """The code blocks and code spans of a page."""
+    found: list[str] = re.findall(r"```.*?```|`[^`\n]+`", text, re.DOTALL)
+    return found
+
+
 def commands(text: str) -> set[str]:
     """The commands of ours that a page names, in code spans and code blocks."""
-    code = re.findall(r"```.*?```|`[^`\n]+`", text, re.DOTALL)
-    return {name for span in code for name in COMMAND.findall(span)}
+    return {name for span in code_of(text) for name in COMMAND.findall(span)}
 
 
 def broken_links(page: Path, text: str) -> list[str]:
@@ -161,6 +168,14 @@ def test_a_stale_path_is_detected(path: str) -> None:
 
 def test_a_stale_module_is_detected() -> None:
     assert stale_paths("`python -m infra.nowhere`, `python -m benchmarks`, `python -m pip`") == ["infra.nowhere"]
+
+
+def test_every_make_target_that_a_page_names_exists() -> None:
+    named = {name for page in pages() for span in code_of(page.read_text("utf-8")) for name in MAKE.findall(span)}
+    targets = set(TARGET.findall((ROOT / "Makefile").read_text("utf-8")))
+
+    assert {"run", "test", "bench"} <= named
+    assert named <= targets
 
 
 def test_every_setting_that_a_page_names_exists() -> None:
