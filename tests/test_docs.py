@@ -191,6 +191,12 @@ def test_every_setting_that_a_page_names_exists() -> None:
     assert named - settings - elsewhere == set()
 
 
+def test_the_reference_lists_every_setting_and_no_other() -> None:
+    listed = set(SETTING.findall((ROOT / "docs" / "reference" / "settings.md").read_text("utf-8")))
+
+    assert listed == {f"NIGHTBENCH_{field.upper()}" for field in Settings.model_fields}
+
+
 def test_the_readme_maps_every_folder_and_no_other() -> None:
     mapped = map_rows((ROOT / "README.md").read_text("utf-8"))
 
