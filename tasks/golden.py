@@ -12,7 +12,7 @@ from infra.clock import WallClock
 from infra.clouds.cloud import Snapshot
 from infra.clouds.image_cloud import ImageCloud
 from infra.images.generalize import generalize
-from infra.images.golden_image import find_image, make_image, sweep_images
+from infra.images.golden_image import delete_old_images, find_image, make_image
 from infra.images.power_off import power_off
 from infra.images.replicate import replicate_image
 from infra.ledger.ledger import Lease
@@ -87,7 +87,7 @@ def spread(settings: Settings, night: NightRecord, image: Snapshot) -> Snapshot:
 @night_task("delete old images")
 def sweep(settings: Settings, night: NightRecord) -> list[str]:
     """Delete all but the newest images; return the names of the deleted ones."""
-    gone = sweep_images(_required(settings, night.target))
+    gone = delete_old_images(_required(settings, night.target))
     get_run_logger().info("deleted old images: %s", ", ".join(gone) or "none")
     return gone
 

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 def show_reaped(found: "Reaped") -> None:
-    """Print what a reaper's round gave back, what it left alone, and what it could not give back."""
-    line(f"gave back {', '.join(found.released)}" if found.released else "nothing to give back")
+    """Print what the reaper released, what it left alone, and what it could not release."""
+    line(f"released {', '.join(found.released)}" if found.released else "nothing to release")
     if found.removed:
-        line(f"removed {', '.join(found.removed)}")
-    for stranger in found.unrecognized:
-        warn(f"{stranger} looks like ours and is not known: look at it, it was left alone")
+        line(f"deleted {', '.join(found.removed)}")
+    for unknown in found.unrecognized:
+        warn(f"{unknown} looks like ours, but its lease is unknown; it was left alone: check it in the cloud's console")
     for what, why in found.failed.items():
-        error(f"{what} was not given back: {why}")
+        error(f"{what} was not released: {why}")
 
 
 def show_leases(found: Sequence["LeaseView"], kept: Sequence["StoredItem"], *, as_json: bool) -> None:

@@ -15,7 +15,7 @@ from infra.reporting import Say, silent
 
 LOOK_EVERY_S = 30.0
 LIFETIME = timedelta(days=30)
-KEPT = 3  # the newest, whatever their content
+KEEP = 3  # the newest, whatever their content
 
 
 def find_image(cloud: Cloud, clock: Clock, content: str) -> Snapshot | None:
@@ -83,10 +83,10 @@ def _made(cloud: ImageCloud, machine_id: str, name: str) -> Snapshot | None:
     return found[0] if found and state == "done" else None
 
 
-def sweep_images(cloud: Cloud, *, kept: int = KEPT) -> list[str]:
+def delete_old_images(cloud: Cloud, *, keep: int = KEEP) -> list[str]:
     """Delete all but the newest images, whatever their content; return the names of the deleted ones."""
     whole = [one for one in cloud.snapshots() if (name := ImageName.parse(one.name, cloud.prefix)) and name.is_whole]
-    old = whole[:-kept] if kept else whole
+    old = whole[:-keep] if keep else whole
     for snapshot in old:
         cloud.remove(Leftover("snapshot", snapshot.snapshot_id, snapshot.name))
     return [snapshot.name for snapshot in old]

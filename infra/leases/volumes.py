@@ -52,39 +52,41 @@ class VolumeContext:
     clock: Clock
 
 
-def acquire_volume(keeper: VolumeContext, wanted: VolumeRequest, say: Say) -> Volume:
+def acquire_volume(context: VolumeContext, wanted: VolumeRequest, say: Say) -> Volume:
     """Attach the model's volume to a machine, an existing one or a new one; may be repeated.
 
     Raises LeaseError where it is in another region, attached to another machine, or not ready in time. A new volume
     that cannot be attached is deleted again.
     """
-    cloud, clock = keeper.cloud, keeper.clock
+    cloud, clock = context.cloud, context.clock
     volume = _find(cloud, wanted)
-    if volume is None and _recall(keeper, wanted):
+    if volume is None and _recall(context, wanted):
         volume = _find(cloud, wanted)
     is_new = volume is None
     if volume is None:
         name = VolumeName(wanted.content, wanted.region, clock.now() + LIFETIME, cloud.prefix)
         say(f"creating the volume {name} of {wanted.size_gib} GiB for the model")
-        volume = create_volume(keeper, name, wanted.size_gib)
+        volume = create_volume(context, name, wanted.size_gib)
     try:
         _attach(cloud, clock, volume, wanted.machine_id)
     except CloudError:
         if is_new:
             with suppress(LeaseError):  # the reaper repeats it
                 cloud.remove(Leftover("volume", volume.volume_id, volume.name))
-                keeper.book.mark_gone(cloud.name, volume.name)
+                context.book.mark_gone(cloud.name, volume.name)
         raise
     return volume
 
 
-def _recall(keeper: VolumeContext, wanted: VolumeRequest) -> bool:
+def _recall(context: VolumeContext, wanted: VolumeRequest) -> bool:
     """Search for volumes that were requested and are not listed; whether one of them exists after all.
 
     The process that requested one may have died before the reply, and the cloud's lists lag. Raises CloudError where it
     stays unknown.
     """
-    return any(_is_there(keeper, one) for one in keeper.book.open_volumes(keeper.cloud.name) if _is_alike(one, wanted))
+    return any(
+        _is_there(context, one) for one in context.book.open_volumes(context.cloud.name) if _is_alike(one, wanted)
+    )
 
 
 def _is_alike(one: RecordedVolume, wanted: VolumeRequest) -> bool:
@@ -92,13 +94,13 @@ def _is_alike(one: RecordedVolume, wanted: VolumeRequest) -> bool:
     return name is not None and (name.content, name.region) == (wanted.content, wanted.region)
 
 
-def _is_there(keeper: VolumeContext, one: RecordedVolume) -> bool:
-    age_s = (keeper.clock.now() - one.intended_at).total_seconds()
-    found = _search(keeper.cloud, keeper.clock, one.name, max(0.0, keeper.cloud.settle_s - age_s))
+def _is_there(context: VolumeContext, one: RecordedVolume) -> bool:
+    age_s = (context.clock.now() - one.intended_at).total_seconds()
+    found = _search(context.cloud, context.clock, one.name, max(0.0, context.cloud.settle_s - age_s))
     if found is None:
-        keeper.book.mark_gone(one.cloud, one.name)
+        context.book.mark_gone(one.cloud, one.name)
     else:
-        keeper.book.mark_made(one.cloud, one.name, found.volume_id)
+        context.book.mark_made(one.cloud, one.name, found.volume_id)
     return found is not None
 
 
@@ -123,16 +125,16 @@ def _find(cloud: VolumeCloud, wanted: VolumeRequest) -> Volume | None:
     return None
 
 
-def create_volume(keeper: VolumeContext, name: VolumeName, size_gib: int) -> Volume:
+def create_volume(context: VolumeContext, name: VolumeName, size_gib: int) -> Volume:
     """Request one volume; a call that never arrived is repeated, a lost reply is resolved by a search.
 
     Its name is recorded before the call. Raises CloudError where there is no volume: one that appears later is found by
     its name, or deleted by the reaper.
     """
-    cloud, book = keeper.cloud, keeper.book
+    cloud, book = context.cloud, context.book
     book.intend(cloud.name, str(name), size_gib)
     try:
-        volume = _ask(cloud, keeper.clock, name, size_gib)
+        volume = _ask(cloud, context.clock, name, size_gib)
     except (NotAskedError, CloudRefusedError):
         book.mark_gone(cloud.name, str(name))
         raise

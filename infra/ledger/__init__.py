@@ -1,1 +1,1 @@
-"""What is rented, written down before it is asked for, so that it is found again whatever dies."""
+"""The ledger: every lease, stage and volume, recorded before its request, so that a crash loses none of them."""

@@ -102,7 +102,7 @@ def marked(mark: str) -> list[psutil.Process]:
                 found.append(process)
         except (OSError, psutil.Error):
             continue
-    return [process for process in found if _is_living(process)]
+    return [process for process in found if _is_running(process)]
 
 
 def own_children() -> None:
@@ -118,7 +118,7 @@ def orphans() -> list[psutil.Process]:
             owner = process.environ().get(OWNER)
         except (OSError, psutil.Error):
             continue
-        if owner is not None and not _is_owner_alive(owner) and _is_living(process):
+        if owner is not None and not _is_owner_alive(owner) and _is_running(process):
             found.append(process)
     return found
 
@@ -131,7 +131,7 @@ def _is_owner_alive(owner: str) -> bool:
         return False
 
 
-def _is_living(process: psutil.Process) -> bool:
+def _is_running(process: psutil.Process) -> bool:
     try:
         return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
@@ -143,21 +143,21 @@ def end(processes: Sequence[psutil.Process], patience_s: float) -> None:
 
     A process that has exited is no error, so this may be repeated.
     """
-    for sign, wait_s in ((signal.SIGTERM, patience_s), (signal.SIGKILL, 10.0)):
-        living = [process for process in processes if _is_living(process)]
-        for process in living:
+    for signal_number, wait_s in ((signal.SIGTERM, patience_s), (signal.SIGKILL, 10.0)):
+        running = [process for process in processes if _is_running(process)]
+        for process in running:
             try:
-                process.send_signal(sign)
+                process.send_signal(signal_number)
             except psutil.NoSuchProcess:
                 continue
-        _wait_for_end(living, wait_s)
+        _wait_for_end(running, wait_s)
 
 
 def _wait_for_end(processes: Sequence[psutil.Process], wait_s: float) -> None:
     def have_ended() -> bool:
         for process in processes:
             _collect(process.pid)
-        return not any(_is_living(process) for process in processes)
+        return not any(_is_running(process) for process in processes)
 
     poll(SteadyClock(), POLL_S, have_ended, wait_s)
 
@@ -182,6 +182,6 @@ def is_alive(pid: int) -> bool:
     """Whether a process is running; a zombie is not."""
     _collect(pid)
     try:
-        return _is_living(psutil.Process(pid))
+        return _is_running(psutil.Process(pid))
     except psutil.NoSuchProcess:
         return False

@@ -109,8 +109,10 @@ class SshHost(SshShell):
     def _demand_same(self, here: Path, there: str) -> None:
         """Raise TransferError where size or SHA-256 of the two differ."""
         size = here.stat().st_size
-        said = self._checked(f"stat -c %s {shlex.quote(there)} && sha256sum < {shlex.quote(there)}", _transfer_s(size))
-        if said.split()[:2] != [str(size), sha256(here)]:
+        output = self._checked(
+            f"stat -c %s {shlex.quote(there)} && sha256sum < {shlex.quote(there)}", _transfer_s(size)
+        )
+        if output.split()[:2] != [str(size), sha256(here)]:
             raise TransferError(f"size or SHA-256 mismatch after the transfer: {there} on {self.access} and {here}")
 
     def put_secret_environment(self, values: Mapping[str, str], target: str) -> None:
@@ -119,8 +121,8 @@ class SshHost(SshShell):
         name, partial = shlex.quote(target), shlex.quote(f"{target}.partial")
         folder = shlex.quote(str(PurePosixPath(target).parent))
         script = f"umask 077 && mkdir -p {folder} && rm -f {partial} && cat > {partial} && sha256sum < {partial}"
-        said = self._with_retries(lambda: self._checked(script, stdin=text))
-        if said.split()[:1] != [hashlib.sha256(text).hexdigest()]:
+        output = self._with_retries(lambda: self._checked(script, stdin=text))
+        if output.split()[:1] != [hashlib.sha256(text).hexdigest()]:
             raise TransferError(f"SHA-256 mismatch after the transfer: {target} on {self.access}")
         self.output_of(f"mv -T {partial} {name} || [ -e {name} ]")
 

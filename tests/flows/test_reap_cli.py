@@ -60,7 +60,7 @@ def past_name() -> str:
 def test_with_nothing_there_is_nothing_to_give_back(shell: Shell) -> None:
     done = shell.reap()
 
-    assert (done.returncode, done.stdout) == (0, "nothing to give back\n")
+    assert (done.returncode, done.stdout) == (0, "nothing to release\n")
 
 
 def test_without_any_record_what_is_past_its_time_is_given_back(shell: Shell) -> None:
@@ -69,8 +69,8 @@ def test_without_any_record_what_is_past_its_time_is_given_back(shell: Shell) ->
 
     done = shell.reap()
 
-    assert (done.returncode, done.stdout) == (0, f"gave back {machine.droplet_id}\n")
-    assert "'nb-web' looks like ours and is not known" in done.stderr
+    assert (done.returncode, done.stdout) == (0, f"released {machine.droplet_id}\n")
+    assert "'nb-web' looks like ours, but its lease is unknown" in done.stderr
     assert [one.name for one in shell.emulator.living()] == ["somebody-elses", "nb-web"]
 
 
@@ -109,4 +109,4 @@ def test_without_a_token_a_lease_at_that_cloud_is_not_forgotten(shell: Shell) ->
     done = shell.reap(NIGHTBENCH_DO_TOKEN="")
 
     assert done.returncode == 3
-    assert "01k9x was not given back: no token is set for its cloud 'digitalocean'" in done.stderr
+    assert "01k9x was not released: no token is set for its cloud 'digitalocean'" in done.stderr

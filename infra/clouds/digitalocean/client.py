@@ -147,34 +147,34 @@ class Calls:
             return self._refusal(what, status, _body(response), dict(response.headers))
         return LostReplyError(f"{self._cloud}: the reply to {what} was lost ({type(error).__name__})")
 
-    def _never_sent(self, what: str, said: str) -> CloudError:
-        if "CERTIFICATE_VERIFY_FAILED" in said:
+    def _never_sent(self, what: str, message: str) -> CloudError:
+        if "CERTIFICATE_VERIFY_FAILED" in message:
             return CloudRefusedError(
                 f"{self._cloud}: its certificate is not trusted: check NIGHTBENCH_DO_ENDPOINT and NIGHTBENCH_DO_CA"
             )
-        if "non-TLS" in said:
+        if "non-TLS" in message:
             return CloudRefusedError(
                 f"{self._cloud}: NIGHTBENCH_DO_ENDPOINT must begin with https://, since the token is sent to it"
             )
-        return NotAskedError(f"{self._cloud} cannot be reached for {what} ({said[:200]})")
+        return NotAskedError(f"{self._cloud} cannot be reached for {what} ({message[:200]})")
 
     def _refusal(self, what: str, status: int, body: dict[str, Any], headers: dict[str, str]) -> CloudError:
         """The error for a status other than success."""
-        said = f"{self._cloud} answers {what} with {status}: {body.get('message', 'no reason given')}"
+        message = f"{self._cloud} answers {what} with {status}: {body.get('message', 'no reason given')}"
         if status == UNAUTHORIZED:
-            return CloudDeniedError(f"{said} The token is wrong or revoked: create one and set NIGHTBENCH_DO_TOKEN")
+            return CloudDeniedError(f"{message} The token is wrong or revoked: create one and set NIGHTBENCH_DO_TOKEN")
         if status == FORBIDDEN:
             return CloudDeniedError(
-                f"{said} The token lacks the scope {what}: create one that has it and set NIGHTBENCH_DO_TOKEN",
+                f"{message} The token lacks the scope {what}: create one that has it and set NIGHTBENCH_DO_TOKEN",
                 is_scope=True,
             )
         if status == NOT_FOUND:
-            return CloudUnknownError(said)
+            return CloudUnknownError(message)
         if status == TOO_MANY:
-            return NotAskedError(said, self._turn_in_s({name.lower(): value for name, value in headers.items()}))
+            return NotAskedError(message, self._turn_in_s({name.lower(): value for name, value in headers.items()}))
         if status >= SERVER_ERROR:
-            return LostReplyError(said)
-        return _classified(said, body)
+            return LostReplyError(message)
+        return _classified(message, body)
 
     def _turn_in_s(self, headers: dict[str, str]) -> float:
         """How long to wait: as the cloud states, else until the oldest of our calls no longer counts."""
@@ -190,18 +190,18 @@ def page_of(number: int) -> dict[str, int]:
     return {"per_page": PER_PAGE, "page": number}
 
 
-def _classified(said: str, body: dict[str, Any]) -> CloudError:
+def _classified(message: str, body: dict[str, Any]) -> CloudError:
     """The error for a status with many reasons, which only its message tells apart; an unknown one is final."""
-    words = said.lower()
-    if "pending event" in words or "in progress" in words:
-        return NotAskedError(said, BUSY_WAIT_S)
+    lowered = message.lower()
+    if "pending event" in lowered or "in progress" in lowered:
+        return NotAskedError(message, BUSY_WAIT_S)
     attributes = body.get("error_attributes") or {}
-    if any(phrase in words for phrase in NO_CAPACITY):
-        return NoCapacityError(said, tuple(attributes.get("available_regions") or ()))
-    if any(phrase in words for phrase in OVER_LIMIT):
+    if any(phrase in lowered for phrase in NO_CAPACITY):
+        return NoCapacityError(message, tuple(attributes.get("available_regions") or ()))
+    if any(phrase in lowered for phrase in OVER_LIMIT):
         advice = "release running machines (nightbench leases lists them), or ask the cloud for a higher limit"
-        return CloudLimitError(f"{said}: {advice}; GPU machines have their own limit, 0 for a new account")
-    return CloudRefusedError(said)
+        return CloudLimitError(f"{message}: {advice}; GPU machines have their own limit, 0 for a new account")
+    return CloudRefusedError(message)
 
 
 def _collect(call: Callable[[int], Any], page: int, answers: list[Any]) -> Any:

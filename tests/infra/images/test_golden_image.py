@@ -7,7 +7,7 @@ import pytest
 
 from bench.errors import LeaseError
 from bench.machine.names import ImageName
-from infra.images.golden_image import find_image, make_image, sweep_images
+from infra.images.golden_image import delete_old_images, find_image, make_image
 from infra.ledger.ledger import Lease
 from tests.emulators.digitalocean.faults import FOR_EVER
 from tests.infra.rented import ONE_DROPLET, Rig
@@ -32,7 +32,7 @@ def make(rig: Rig, lease: Lease, patience_s: float = PATIENCE_S) -> str:
 
 def clean_up(rig: Rig) -> None:
     rig.emulator.settle()
-    sweep_images(rig.cloud, kept=0)
+    delete_old_images(rig.cloud, keep=0)
 
 
 def test_an_image_is_created_once_and_found_again(rig: Rig, lease: Lease) -> None:
@@ -135,7 +135,7 @@ def test_old_images_are_deleted_and_foreign_ones_are_not(rig: Rig) -> None:
         rig.emulator.plant_snapshot(str(ImageName(content, far)), foreign=False)
         rig.clock.sleep(60)
 
-    gone = sweep_images(rig.cloud, kept=1)
+    gone = delete_old_images(rig.cloud, keep=1)
 
     assert gone == [str(ImageName(content, far)) for content in ("aa", "bb")]
     assert snapshot_names(rig) == [str(ImageName("cc", far))]

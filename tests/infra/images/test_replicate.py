@@ -8,7 +8,7 @@ import pytest
 from bench.errors import CloudDeniedError
 from bench.machine.names import ImageName
 from infra.clouds.cloud import Snapshot
-from infra.images.golden_image import find_image, sweep_images
+from infra.images.golden_image import delete_old_images, find_image
 from infra.images.replicate import replicate_image
 from tests.infra.rented import Rig
 
@@ -20,7 +20,7 @@ PATIENCE_S = 7200.0
 def image(rig: Rig) -> Iterator[Snapshot]:
     rig.emulator.plant_snapshot(str(ImageName("0af3", rig.clock.now() + timedelta(days=30))), foreign=False)
     yield found(rig)
-    sweep_images(rig.cloud, kept=0)
+    delete_old_images(rig.cloud, keep=0)
 
 
 def found(rig: Rig) -> Snapshot:
