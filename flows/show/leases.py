@@ -20,7 +20,7 @@ def show_reaped(found: "Reaped") -> None:
     if found.removed:
         line(f"deleted {', '.join(found.removed)}")
     for unknown in found.unrecognized:
-        warn(f"{unknown} looks like ours, but its lease is unknown; it was left alone: check it in the cloud's console")
+        warn(f"{unknown} has our prefix but not our name format, so it was kept: check it in the cloud's console")
     for what, why in found.failed.items():
         error(f"{what} was not released: {why}")
 

@@ -1,1 +1,1 @@
-"""Nights that are killed, robbed of their records and lied to; the emulator's bill says whether anything leaked."""
+"""Nights that are killed, lose their records and get false replies; the emulator's bill shows whether one leaked."""

@@ -1,4 +1,4 @@
-"""Run random nights and say which of them leaked: `python -m tests.chaos NIGHTS [--seed S]`; exit code 1 if any did.
+"""Run random nights and report which of them leaked: `python -m tests.chaos NIGHTS [--seed S]`; exit code 1 if any did.
 
 Seeds are S, S+1, ...; without --seed the first is drawn. `python -m tests.chaos 1 --seed S` repeats one night. With
 --without-reaper a killed night must be seen to leak, or the bill is not looked at.
@@ -17,7 +17,7 @@ from tests.chaos.storm import forecast, outcome
 
 
 def main() -> int:
-    """Print one line for each breach and one for the whole; return the exit code."""
+    """Print one line for each leak and a summary; return the exit code."""
     asked = _arguments()
     first = secrets.randbelow(10**9) if asked.seed is None else asked.seed
     seeds = range(first, first + asked.nights)

@@ -1,4 +1,4 @@
-"""One night's life, and one reaper's round, by the real lease code: each fit to be run in a process of its own."""
+"""One night and one round of the reaper, with the real lease code; each can run in a process of its own."""
 
 import getpass
 import random
@@ -45,7 +45,7 @@ OUTSIDE_FAILED = 3
 
 @dataclass(frozen=True)
 class Place:
-    """Where a night happens: the cloud, the clock, the data folder, and where its machines listen if they are real."""
+    """The surroundings of a night: the cloud, the clock, the data folder, and the SSH port of real machines."""
 
     url: str
     ca: Path
@@ -55,7 +55,7 @@ class Place:
     ssh_port: int | None = None
 
     def of(self, token: str) -> "Place":
-        """The same place, for somebody with a token of their own."""
+        """The same place with another token."""
         return replace(self, token=token)
 
     @property
@@ -69,7 +69,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Life:
-    """What a night wants, how long it works, and when it dies."""
+    """What a night rents, how long it works, and when it is killed."""
 
     request: LeaseRequest
     dies_after: str | None = None
@@ -84,7 +84,7 @@ class Life:
 
 
 class WanderingClock:
-    """A computer's clock that somebody corrects while it runs; waiting is not affected."""
+    """A computer's clock that is corrected while it runs; waiting is not affected."""
 
     def __init__(self, inner: Clock) -> None:
         self._inner = inner
@@ -98,12 +98,12 @@ class WanderingClock:
 
 
 def lease_request(*regions: str, kind: str = "gpu-mi300x1-192gb", minutes: float = LEASE_MINUTES) -> LeaseRequest:
-    """One machine for two hours, where it can be had."""
+    """A request for one machine for two hours."""
     return LeaseRequest((Choice(kind),), minutes=minutes, regions=regions or ("atl1", "tor1"), budget_usd=100.0)
 
 
 def cloud_at(place: Place, clock: Clock, steps: Steps, seed: int = 0) -> MortalCloud:
-    """The cloud by the client that is used for the real one; silence is noticed soon."""
+    """The cloud with the real client and short timeouts."""
     client = make_client(SecretStr(place.token), place.url, place.ca, connect_timeout_s=5.0, read_timeout_s=0.5)
     calls = Calls("digitalocean", clock, jitter=random.Random(seed).random)
     return MortalCloud(steps, client, calls, place.keys, _first_boot, AccountSetup())
@@ -115,7 +115,7 @@ def _first_boot(name: MachineName, keys: LeaseKeys) -> str:
 
 
 def live(place: Place, life: Life) -> None:
-    """Rent, work, give back; dies on the way if it is to. Ends the process with what a night would say."""
+    """Rent, work and release, unless killed on the way; exits with a night's exit code."""
     end_well()
     try:
         _live(place, life, Steps(life.dies_after, life.dies_by, life.dies_times))
@@ -146,7 +146,7 @@ def _live(place: Place, life: Life, steps: Steps) -> None:
 
 
 def _lend(keeper: VolumeContext, lease: Lease, life: Life, steps: Steps) -> Volume | None:
-    """The model's volume, where the night wants one and can have it; else it goes on without."""
+    """The model's volume, where the night wants one and it is available; else None."""
     if life.volume_gib is None or lease.machine_id is None or lease.region is None:
         return None
     wanted = VolumeRequest(SOURCE, life.volume_gib, lease.machine_id, lease.region, lease.expires_at)
@@ -173,7 +173,7 @@ def _take(cloud: MortalCloud, ledger: Ledger, clock: Clock, life: Life) -> Lease
 
 
 def _prepare(place: Place, lease: Lease, steps: Steps) -> None:
-    """Wait until the machine is armed and answers; then something runs on it that must end with it."""
+    """Wait until the machine is ready; then start a process on it that must end with it."""
     if place.ssh_port is None:
         steps.after("S5")
         steps.after("S6")
@@ -204,7 +204,7 @@ def _wait_until(holds: Callable[[], bool], patience_s: float = 30.0) -> None:
 
 
 def _work(cloud: MortalCloud, ledger: Ledger, clock: Clock, lease: Lease, told: tuple[Life, Steps]) -> None:
-    """What takes the time: five steps, a heartbeat each minute, a look whether the machine still stands."""
+    """Work in five steps, with heartbeats, and a check whether the machine still exists."""
     life, steps = told
     if life.snapshot is not None and lease.machine_id is not None:
         cloud.snapshot(lease.machine_id, life.snapshot)
@@ -219,7 +219,7 @@ def _work(cloud: MortalCloud, ledger: Ledger, clock: Clock, lease: Lease, told: 
 
 
 def reap_once(place: Place, seed: int = 0, steps: Steps | None = None) -> Reaped:
-    """One round of the reaper, with whatever records there are."""
+    """One round of the reaper, with the records that are left."""
     clock = VirtualClock(place.clock)
     steps = steps or Steps(None)
     cloud = cloud_at(place, clock, steps, seed)
@@ -228,7 +228,7 @@ def reap_once(place: Place, seed: int = 0, steps: Steps | None = None) -> Reaped
 
 
 def reap_and_die(place: Place, step: str) -> None:
-    """A reaper that is killed in the middle of its own work."""
+    """A reaper that is killed during its round."""
     reap_once(place, steps=Steps(step))
 
 

@@ -1,4 +1,4 @@
-"""Children that are forked from a small process with everything imported, and the emulator they all talk to."""
+"""Child processes, forked from a small process with everything imported, and the emulator that they share."""
 
 import multiprocessing
 import signal
@@ -20,7 +20,7 @@ def _context() -> ForkServerContext:
 
 
 def start(what: Callable[..., None], *arguments: Any) -> BaseProcess:
-    """Run something in a process of its own; forked where there are no threads, so that a kill is all there is."""
+    """Run a function in a forked process without threads, which can be killed at any moment."""
     child = _context().Process(target=what, args=arguments, daemon=False)
     child.start()
     return child
@@ -37,13 +37,13 @@ def wait_for(child: BaseProcess) -> int:
 
 
 def run(what: Callable[..., None], *arguments: Any) -> int:
-    """Run something in a process of its own to its end."""
+    """Run a function in a process of its own to its end."""
     return wait_for(start(what, *arguments))
 
 
 @contextmanager
 def beside(what: Callable[..., None], *arguments: Any, end: Path) -> Iterator[BaseProcess]:
-    """Something that runs until the file `end` is there."""
+    """A process that runs until the file `end` exists."""
     child = start(what, *arguments, end)
     try:
         yield child
@@ -53,7 +53,7 @@ def beside(what: Callable[..., None], *arguments: Any, end: Path) -> Iterator[Ba
 
 
 def let_it_catch_up(seconds: float = 0.1) -> None:
-    """Give processes beside us a moment of real time."""
+    """Give other processes a moment of real time."""
     time.sleep(seconds)
 
 

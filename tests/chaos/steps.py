@@ -1,4 +1,4 @@
-"""The steps of a night's life, and the real parts of it with a moment to die at after each."""
+"""The steps of a night, and the real cloud, ledger and volume record that can be killed after each step."""
 
 import os
 import signal
@@ -46,14 +46,14 @@ VOLUME_STEPS = {
 
 @dataclass
 class Steps:
-    """When to die, and by which signal; a signal that asks is given a moment to be heard."""
+    """After which step to send which signal to this process; a signal that can be handled is given a moment."""
 
     dies_after: str | None
     dies_by: int = signal.SIGKILL
     times: int = 1  # an impatient person presses Ctrl-C again
 
     def after(self, step: str) -> None:
-        """Say that a step is done."""
+        """Record that a step is done, and send the signal if it is due."""
         if step == self.dies_after and self.times:
             self.times -= 1
             os.kill(os.getpid(), self.dies_by)
@@ -61,7 +61,7 @@ class Steps:
 
 
 class MortalCloud(DigitalOcean):
-    """DigitalOcean by pydo, with the steps that belong to it."""
+    """DigitalOcean by pydo, with its steps."""
 
     def __init__(self, steps: Steps, *parts: Any) -> None:
         super().__init__(*parts)
@@ -91,7 +91,7 @@ class MortalCloud(DigitalOcean):
 
 
 class MortalBook(VolumeBook):
-    """The volumes on record, with the steps that belong to them."""
+    """The record of volumes, with its steps."""
 
     def __init__(self, steps: Steps, path: Path, clock: Clock) -> None:
         super().__init__(path, clock)
@@ -107,7 +107,7 @@ class MortalBook(VolumeBook):
 
 
 class MortalLedger(Ledger):
-    """The ledger, with the steps that belong to it."""
+    """The ledger, with its steps."""
 
     def __init__(self, steps: Steps, path: Path, clock: Clock) -> None:
         super().__init__(path, clock)

@@ -1,4 +1,4 @@
-"""One random night: everything that can go wrong, drawn from one seed, and the question whether anything leaked."""
+"""One random night: its faults, all drawn from one seed, and the check whether anything leaked."""
 
 import itertools
 import random
@@ -26,8 +26,8 @@ MI300X, SPOT = "gpu-mi300x1-192gb", "gpu-mi355x1-288gb-spot"
 USD_PER_HOUR_MAX = 2.97
 BUDGET_USD = 12.0
 BEFORE_AND_AFTER = ("before", "after", "close", "close_after", "silence_after", "truncated", "empty", "garbage")
-# What may be struck, by which phases. A delete may be answered and not done, which nothing but looking can tell.
-# The create stands there often: it is the one call that costs money.
+# The calls that may fail, and in which phases. A delete may succeed without an effect, which only a look can show.
+# The create is listed several times: it is the one call that costs money.
 TARGETS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     *(("POST", "/v2/droplets", BEFORE_AND_AFTER),) * 4,
     ("DELETE", r"/v2/droplets/\d+", ("before", "after", "close", "close_after", "silence_after", "lie")),
@@ -48,7 +48,7 @@ VOLUME_TARGETS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     *(("POST", r"/v2/volumes/[^/]+/actions", BEFORE_AND_AFTER),) * 2,
     ("DELETE", r"/v2/volumes/[^/]+", ("before", "after", "close", "close_after", "silence_after", "lie")),
 )
-# Faults that are told from the outside only by their answers.
+# Faults that consist of a reply.
 ANSWERS: dict[str, dict[str, Any]] = {
     "missing": {"phase": "status", "status": 404},
     "nothing": {"phase": "status", "status": 200, "body": {"droplets": [], "links": {}, "meta": {"total": 0}}},
@@ -58,7 +58,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Weather:
-    """What a seed means."""
+    """Everything that is drawn from a seed."""
 
     seed: int
     life: Life
@@ -108,7 +108,7 @@ def forecast(seed: int) -> Weather:
 
 
 def _with_volume(drawn: Weather, dice: random.Random) -> Weather:
-    """The same night with its model on a volume, which has storms of its own."""
+    """The same night with its model on a volume, which has faults of its own."""
     faults = tuple(_fault(dice, VOLUME_TARGETS) for _ in range(dice.choice((0, 1, 2, 4))))
     dies_after = dice.choice((drawn.life.dies_after, *VOLUME_STEPS))
     return replace(
@@ -129,7 +129,7 @@ def _fault(dice: random.Random, targets: Sequence[tuple[str, str, tuple[str, ...
 
 
 def _life(dice: random.Random, seed: int) -> Life:
-    # No date can be read in this name, so it is to go as soon as somebody sees it.
+    # This name has no readable date, so the first reaper deletes it.
     unwanted = str(ImageName("0badc0de", None))
     kinds = dice.choice(((MI300X,), (MI300X, "gpu-mi325x1-256gb"), (SPOT, MI300X)))
     wanted = LeaseRequest(
@@ -153,7 +153,7 @@ def _life(dice: random.Random, seed: int) -> Life:
 
 
 def blow(seed: int, *, has_reaper: bool = True) -> str | None:
-    """Live through the night of a seed; what leaked, as a sentence, or None."""
+    """Run the night of a seed; returns what leaked, as a sentence, or None."""
     weather = forecast(seed) if has_reaper else replace(forecast(seed), reapers=0)
     with tempfile.TemporaryDirectory(prefix="chaos-") as folder, a_world(Path(folder) / "night") as world:
         _set(world, weather)
@@ -164,7 +164,7 @@ def blow(seed: int, *, has_reaper: bool = True) -> str | None:
 
 
 def outcome(seed: int, *, has_reaper: bool = True) -> tuple[int, str | None]:
-    """A seed and what leaked; a night that breaks the harness is a breach too, and the next one goes on."""
+    """A seed and what leaked; a night that fails in the test code counts as a leak too, and the next one runs."""
     try:
         return seed, blow(seed, has_reaper=has_reaper)
     except Exception:  # noqa: BLE001 - whatever it is, it is told with its seed
@@ -188,7 +188,7 @@ def _set(world: World, weather: Weather) -> None:
 
 
 def _night(world: World, weather: Weather) -> None:
-    """The night with its reapers beside it; its own token may end before it does."""
+    """The night beside its reapers; its token may be revoked before it ends."""
     token = world.cloud.add_token("*")
     if weather.token_ends_after_s is not None:
         world.cloud.later(weather.token_ends_after_s, lambda: world.cloud.revoke(token))
@@ -209,7 +209,7 @@ def _night(world: World, weather: Weather) -> None:
 
 
 def _killer(night: BaseProcess, token: str, at_call: int | None) -> Callable[[Request], None] | None:
-    """What kills a night with -9 at one of its calls; between any two of them, that is, and not only after steps."""
+    """A hook that kills a night with SIGKILL at one of its calls, and not only after a step."""
     if at_call is None:
         return None
     calls = itertools.count(1)
@@ -222,7 +222,7 @@ def _killer(night: BaseProcess, token: str, at_call: int | None) -> Callable[[Re
 
 
 def _morning(world: World, weather: Weather) -> None:
-    """Reapers' rounds, an hour apart: with the faults until the last deadline, and then once when all is quiet."""
+    """Rounds of the reaper, an hour apart: with faults until the last deadline, and then once without."""
     if weather.reaper_dies_after is not None:
         run(reap_and_die, world.place, weather.reaper_dies_after)
     deadline = world.deadline()
@@ -232,7 +232,7 @@ def _morning(world: World, weather: Weather) -> None:
     world.cloud.api.plan.faults.clear()
     _reap(world, weather.seed)
     if weather.life.snapshot is not None:
-        # A partial snapshot may show up hours after its machine is gone; a later round finds it by its name.
+        # A partial snapshot may appear hours after its machine is gone; a later round finds it by its name.
         world.clock.sleep(PERIOD_S)
         _reap(world, weather.seed)
 
@@ -246,7 +246,7 @@ def _reap(world: World, seed: int) -> None:
 
 
 def _verdict(world: World) -> str | None:
-    # The budget binds the lease; a reaper may come a period later, and takes a while itself.
+    # The budget limits the lease; the reaper may run a period later, and needs time itself.
     most_usd = BUDGET_USD + (PERIOD_S + ROUND_S) / 3600 * USD_PER_HOUR_MAX
     try:
         kept = world.volumes()

@@ -1,4 +1,4 @@
-"""Signals that ask, disks that are full, records that cannot be read, clocks that jump."""
+"""Interrupts, full disks, unreadable records, and clocks that jump."""
 
 import resource
 import signal
@@ -27,14 +27,14 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 
 def live_with_a_full_disk(place: Place) -> None:
-    """No file may grow beyond what the ledger has already: each write fails as on a full disk."""
+    """Limit file sizes to that of the ledger: each write fails as on a full disk."""
     room = place.ledger_file.stat().st_size
     resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
     live(place, Life(lease_request()))
 
 
 def live_under_nohup(place: Place) -> None:
-    """As nohup starts a night."""
+    """Ignore SIGHUP, as nohup does."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     live(place, Life(lease_request(), dies_after="S7", dies_by=signal.SIGHUP))
 

@@ -1,4 +1,4 @@
-"""Kill -9 after each step of a night, records kept or lost, the reaper alone or beside it: nothing goes on billing."""
+"""SIGKILL after each step of a night, with and without records, with a reaper after or beside it: nothing leaks."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -18,7 +18,7 @@ from tests.emulators.virtual_clock import VirtualClock
 
 ON_THE_MACHINE = ("S6", "S8", "S11")  # where the machine itself is real, and something runs on it
 USD_PER_HOUR = 2.59
-# The lease, a reaper's period, and a round of it; what is paid at most whatever dies.
+# The lease, a reaper's period, and a round of it: the most that is billed, whatever is killed.
 COST_MAX_USD = USD_PER_HOUR * (2.0 + 1.0 + 0.5)
 
 
@@ -40,7 +40,7 @@ def real_world(tmp_path: Path) -> Iterator[World]:
 
 
 def end_of_the_night(world: World, *, is_lost: bool) -> None:
-    """One reaper's round: at once where the records tell that the night is dead, else when its names say so."""
+    """One round of the reaper: at once where records show a dead night, else after the deadlines in names."""
     if is_lost:
         world.lose_records()
         world.wait_for_the_deadline()

@@ -1,4 +1,4 @@
-"""The killer inside: nobody is left outside, and the machine deletes itself at its deadline."""
+"""The dead man's switch: without any other process, the machine deletes itself at its deadline."""
 
 import time
 from collections.abc import Callable

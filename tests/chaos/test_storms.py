@@ -1,4 +1,4 @@
-"""A few random nights in which everything goes wrong; `make chaos NIGHTS=1000` runs many."""
+"""A few random nights with many faults; `make chaos NIGHTS=1000` runs many."""
 
 import signal
 import subprocess

@@ -1,4 +1,4 @@
-"""Kill -9 around each call that makes or attaches a model's volume: the next night finds it, and nobody makes two."""
+"""SIGKILL around each call that creates or attaches a model's volume: the next night finds it and creates no second."""
 
 from collections.abc import Iterator
 from pathlib import Path

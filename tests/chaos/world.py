@@ -1,4 +1,4 @@
-"""A cloud full of other people's things, a night in it, and the question whether anything of the night is left."""
+"""A cloud with foreign machines, a night in it, and the check whether anything of the night is left."""
 
 import contextlib
 import shutil
@@ -22,18 +22,18 @@ FOREIGN_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEQXn8Sgy2Hd0lZEBcTpFCBUGuTdN
 
 @dataclass
 class World:
-    """An emulator, its clock, and where the night keeps its records."""
+    """An emulator, its clock, and the folder of the night's records."""
 
     cloud: Emulator
     clock: VirtualClock
     place: Place
 
     def lose_records(self) -> None:
-        """The disk of the computer we run on is gone."""
+        """Delete every record of this computer."""
         shutil.rmtree(self.place.data, ignore_errors=True)
 
     def deadline(self) -> datetime | None:
-        """The latest moment at which anything the night ever rented should be gone, by the names on the bill."""
+        """The latest deadline of anything the night rented, by the names on the bill."""
         names = [MachineName.parse(one.name) for one in self.cloud.ledger() if not one.foreign]
         ends = [name.expires_at for name in names if name is not None and name.expires_at is not None]
         keys = [MachineName.parse(key.name) for key in self.cloud.state.keys.values()]
@@ -41,29 +41,29 @@ class World:
         return max(ends, default=None)
 
     def volumes(self) -> list[str]:
-        """The names of our volumes that bill now; they are kept on purpose, and no two bear one name."""
+        """The names of our volumes that are billed now; they are kept on purpose, and no two have the same name."""
         names = [one.name for one in self.cloud.state.volumes.values() if VolumeName.parse(one.name) is not None]
         assert len(names) == len(set(names)), names
         return names
 
     def must_forget_volumes(self) -> None:
-        """Raise AssertionError where a volume that nobody uses is kept for longer than a week, or a reaper's round."""
+        """Raise AssertionError where an unused volume exists for longer than a week and a reaper's period."""
         self.clock.sleep(UNUSED_MAX.total_seconds() + PERIOD_S)
         self.reap()
         self.must_be_clean()
 
     def wait_for_the_deadline(self) -> None:
-        """Let the time come at which everything of the night should be gone."""
+        """Move the clock past every deadline of the night."""
         deadline = self.deadline()
         if deadline is not None:
             self.clock.sleep((deadline - self.clock.now()).total_seconds() + 1)
 
     def reap(self) -> None:
-        """One round; afterwards its own words are no matter, only the bill is."""
+        """Run one round of the reaper; its result is ignored, only the bill counts."""
         reap_once(self.place)
 
     def must_be_clean(self, budget_usd: float | None = None, kept: tuple[str, ...] = ()) -> None:
-        """Raise AssertionError where something of ours bills or is left, or something foreign was touched."""
+        """Raise AssertionError where something of ours is billed or left, or something foreign was changed."""
         self.cloud.invariant("nb", kept=kept, budget_usd=budget_usd)
         foreign = [one for one in self.cloud.ledger() if one.foreign]
         assert all(one.ended is None for one in foreign)
@@ -71,7 +71,7 @@ class World:
 
 @contextmanager
 def a_world(folder: Path, *, droplets: Machines | None = None, ssh_port: int | None = None) -> Iterator[World]:
-    """A cloud whose lists lag, and in which others live who use our tag and our prefix."""
+    """A cloud whose lists lag, and that others share who use our tag and our prefix."""
     folder.mkdir(parents=True, exist_ok=True)
     clock = VirtualClock(folder / "clock")
     with contextlib.ExitStack() as stack:

@@ -70,7 +70,7 @@ def test_without_any_record_what_is_past_its_time_is_given_back(shell: Shell) ->
     done = shell.reap()
 
     assert (done.returncode, done.stdout) == (0, f"released {machine.droplet_id}\n")
-    assert "'nb-web' looks like ours, but its lease is unknown" in done.stderr
+    assert "'nb-web' has our prefix but not our name format" in done.stderr
     assert [one.name for one in shell.emulator.living()] == ["somebody-elses", "nb-web"]
 
 

@@ -1,4 +1,4 @@
-"""An emulated DigitalOcean with our whole side of it: real pydo over TLS, the ledger, and a clock both share."""
+"""An emulated DigitalOcean and our side of it: real pydo over TLS, the ledger, and one clock for both."""
 
 import sqlite3
 from collections.abc import Callable
@@ -33,7 +33,7 @@ def lease_request(**fields: Any) -> LeaseRequest:
 
 @dataclass(frozen=True)
 class Door:
-    """All that another process needs to rent at the same account, by the same clock and ledger."""
+    """What another process needs to rent from the same account, with the same clock and ledger."""
 
     token: str
     url: str
@@ -56,13 +56,13 @@ def first_boot(_name: MachineName, keys: LeaseKeys) -> str:
 
 @dataclass
 class Rig:
-    """One account and one controller; `before_post` is called with a machine's name just before it is asked for."""
+    """One account and one controller; `before_post` is called with a machine's name just before its request."""
 
     emulator: Emulator
     clock: VirtualClock
     folder: Path
     endpoint: str = ""
-    read_timeout_s: float = 10.0  # only where silence is the point is it worth being impatient
+    read_timeout_s: float = 10.0  # shorter only in tests of a silent cloud
     before_post: Callable[[MachineName], None] = lambda _name: None
     said: list[str] = field(default_factory=list)
 
@@ -87,8 +87,8 @@ class Rig:
 
     def take(self, cloud: DigitalOcean | None = None, **fields: Any) -> Lease:
         night = fields.pop("night", "2026-11-21")
-        asked = lease_request(**fields)
-        return take_lease(cloud or self.cloud, self.ledger, self.clock, asked, night=night, say=self.said.append)
+        request = lease_request(**fields)
+        return take_lease(cloud or self.cloud, self.ledger, self.clock, request, night=night, say=self.said.append)
 
     def release_lease(self, lease: Lease, cloud: DigitalOcean | None = None, **fields: Any) -> Lease:
         return release_lease(
@@ -104,7 +104,7 @@ class Rig:
         return explain_loss(self.cloud, self.clock, lease)
 
     def move_to_another_host(self, lease: Lease) -> None:
-        """Let the ledger say that somebody elsewhere holds this lease."""
+        """Record another host as the owner of this lease."""
         with sqlite3.connect(self.folder / "ledger.sqlite") as file:
             file.execute("UPDATE leases SET owner_host = 'elsewhere' WHERE lease_id = ?", [lease.lease_id])
 
@@ -112,17 +112,17 @@ class Rig:
         return Ledger(self.folder / "another" / "ledger.sqlite", self.clock)
 
     def quiet_down(self) -> None:
-        """Let a reaper that knows nothing look once everything is past its time."""
+        """Run a reaper without records once every deadline has passed."""
         self.clock.sleep(HOUR_S + HOUR_S)
         reaped = self.reap(ledger=self.lost_ledger())
         assert reaped.failed == {}
 
     def posts(self) -> int:
-        """How often a droplet was asked for."""
+        """How often a droplet was requested."""
         return len(self.emulator.requests("POST", DROPLETS))
 
     def billing(self) -> list[str]:
-        """The names of the droplets that bill now."""
+        """The names of the droplets that are billed now."""
         return [droplet.name for droplet in self.emulator.living("nb")]
 
     def outcomes(self) -> list[str | None]:

@@ -23,7 +23,7 @@ SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 
 
 class SteppingClock:
-    """A clock on which only waiting makes time pass."""
+    """A clock that only sleeping moves."""
 
     def __init__(self) -> None:
         self.time = datetime(2026, 1, 1, tzinfo=UTC)
@@ -95,7 +95,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 class CloudContract:
-    """What every cloud must keep; one subclass each, with fixtures of its own where it needs them."""
+    """The contract of every cloud; one subclass for each, with fixtures of its own where it needs them."""
 
     kind = "local"
 
@@ -168,7 +168,7 @@ class TestLocalCloud(CloudContract):
 
 
 class MuteCloud(LocalCloud):
-    """A cloud whose answer to `rent` is lost after the machine was made."""
+    """A cloud whose reply to `rent` is lost after the machine was created."""
 
     def rent(self, order: MachineOrder) -> CloudMachine:
         super().rent(order)
@@ -176,7 +176,7 @@ class MuteCloud(LocalCloud):
 
 
 class BrokenCloud(LocalCloud):
-    """A cloud that makes the machine and then fails as nobody foresaw."""
+    """A cloud that creates the machine and then fails unexpectedly."""
 
     def __init__(self, machines: Path, ledger: Ledger) -> None:
         super().__init__(machines)
@@ -190,7 +190,7 @@ class BrokenCloud(LocalCloud):
 
 
 class StubbornCloud(LocalCloud):
-    """A cloud that says it released a machine and did not."""
+    """A cloud that reports a release and keeps the machine."""
 
     def release(self, machine_id: str) -> None:
         del machine_id

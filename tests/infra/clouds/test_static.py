@@ -1,4 +1,4 @@
-"""A host of one's own as a cloud: held by one lease at a time, known before it is met, and left as it was found."""
+"""Your own host as a cloud: held by one lease at a time, with a known host key, and left as it was found."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What an image is made from holds software and nothing of the machine, the lease, or anybody's."""
+"""A generalized machine has the software, and no keys, secrets or data of its machine or lease."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ from infra.images.generalize import generalize_script
 
 
 def run_sealed(home: Path, before: str = "") -> subprocess.CompletedProcess[str]:
-    """Seal a folder as if it were a machine's home, in a mount namespace of its own."""
+    """Generalize a folder as if it were a machine's home, in a mount namespace of its own."""
     argv = ["unshare", "--mount", "sh", "-c", f'{before}\nsh -c "$SEAL"; code=$?; cat /proc/mounts; exit $code']
     environment = {**os.environ, "HOME": str(home), "SEAL": generalize_script()}
     return subprocess.run(argv, cwd=home, env=environment, capture_output=True, text=True, check=False, timeout=60)

@@ -1,4 +1,4 @@
-"""Golden images: one is made, found again, and never paid for when something went wrong."""
+"""Golden images: created once, found again, and deleted where something failed."""
 
 from collections.abc import Iterator
 from datetime import timedelta

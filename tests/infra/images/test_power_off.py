@@ -1,4 +1,4 @@
-"""A machine is off before its disk is copied: rows 25 and 26 of the fault table."""
+"""A machine is switched off before its disk is copied: rows 25 and 26 of the fault table."""
 
 from collections.abc import Iterator
 

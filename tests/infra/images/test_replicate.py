@@ -1,4 +1,4 @@
-"""Row 29: a golden image travels to the regions that a suite names, and nothing waits for one that gets stuck."""
+"""Row 29: a golden image is transferred to the suite's regions, and a stuck transfer delays nothing."""
 
 from collections.abc import Iterator
 from datetime import timedelta

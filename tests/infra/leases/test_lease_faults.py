@@ -1,4 +1,4 @@
-"""The fault table: each row is a way in which a cloud lets us down, and what must be true all the same.
+"""The fault table: each row is a way in which a cloud fails, and what must be true all the same.
 
 Whatever a test does here, its fixture ends with a reaper that knows nothing, and with the emulator's own account of
 what bills: nothing of ours may be left, and nothing of anybody else's may have been touched.
@@ -39,7 +39,7 @@ KEYS, ONE_KEY = "/v2/account/keys", r"/v2/account/keys/[^/]+"
 
 
 class Reconnecting:
-    """A clock on which a refused wire works again once somebody waits."""
+    """A clock whose sleep repairs a wire that refuses connections."""
 
     def __init__(self, clock: VirtualClock, wire: Wire) -> None:
         self.clock, self.wire, self.times = clock, wire, 0
@@ -149,7 +149,7 @@ def test_row_6_an_offer_over_the_price_limit_is_not_requested(rig: Rig, limit: d
     assert (rig.posts(), rig.ledger.leases()) == (0, [])
 
 
-# Row 7: the ssh key.
+# Row 7: the SSH key.
 
 
 @pytest.mark.parametrize("phase", [*BEFORE, *AFTER])
@@ -169,7 +169,7 @@ def test_row_7_a_key_that_is_registered_already_is_used(rig: Rig) -> None:
 
     rig.before_post = plant
     first = rig.take()
-    # The same lease asks again under a new attempt: its key is known by now.
+    # The lease makes a new attempt: its key is registered by now.
     rig.release_lease(first)
     rig.emulator.fate("vanishes")
 
@@ -180,7 +180,7 @@ def test_row_7_a_key_that_is_registered_already_is_used(rig: Rig) -> None:
     assert second.attempt == 2
 
 
-# Rows 8 to 17: asking for a machine.
+# Rows 8 to 17: requesting a machine.
 
 
 def test_row_8_a_call_that_never_arrived_is_repeated_after_a_search(rig: Rig) -> None:
@@ -374,7 +374,7 @@ def test_row_17_a_late_duplicate_does_not_replace_the_active_machine(rig: Rig) -
     ]
 
 
-# Rows 18 to 24: after the 202.
+# Rows 18 to 24: after the request was accepted (202).
 
 
 @pytest.mark.parametrize("lag_s", [20.0, 100.0])
@@ -457,7 +457,7 @@ def test_row_24_the_reaper_closes_the_lease_of_a_machine_that_is_gone(rig: Rig) 
     assert rig.ledger.open_leases() == []
 
 
-# Row 26 and rows 34 to 40: giving back.
+# Row 26 and rows 34 to 40: the release.
 
 
 def test_row_26_a_machine_that_is_busy_is_deleted_all_the_same(rig: Rig) -> None:
@@ -596,7 +596,7 @@ def test_row_41_the_billing_api_is_not_called(rig: Rig) -> None:
     assert rig.release_lease(rig.take()).state == "released"
 
 
-# The ledger itself.
+# Failures of the ledger.
 
 
 def test_a_ledger_that_breaks_after_the_create_call_leaves_no_machine(rig: Rig) -> None:
@@ -651,7 +651,7 @@ def test_a_folder_that_cannot_be_written_rents_nothing(rig: Rig) -> None:
         Ledger(rig.folder / "a-file" / "ledger.sqlite")
 
 
-# Money.
+# Prices and budgets.
 
 
 def test_of_two_prices_the_higher_one_counts(rig: Rig) -> None:

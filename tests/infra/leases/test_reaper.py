@@ -1,4 +1,4 @@
-"""The reaper: with records and without, alone and beside others, it ends what should be gone and nothing else."""
+"""The reaper: with and without records, alone and beside others, it releases what has expired and nothing else."""
 
 import multiprocessing
 import os
@@ -22,7 +22,7 @@ PATIENCE_S = 120
 
 
 def dies(work: Callable[[Door], None], rig: Rig) -> bool:
-    """Let a process of its own do this at the rig's account, and see whether it dies of it as it should."""
+    """Run this in a process of its own with the rig's account, and check that it dies as intended."""
     # Not forked: this process has threads, and any of their locks may be held at that moment.
     child = multiprocessing.get_context("spawn").Process(target=work, args=[rig.door()])
     child.start()
@@ -119,7 +119,7 @@ def test_an_intended_lease_of_a_dead_process_is_searched_and_closed(rig: Rig) ->
 
 
 def die_in_the_create_call(door: Door) -> None:
-    """Ask for a machine and be gone before the answer is written down."""
+    """Request a machine and exit before the reply is recorded."""
     ledger = door.ledger()
     ledger.hold = lambda *_args: os._exit(DIED)  # type: ignore[method-assign]
     take_lease(door.cloud(), ledger, door.clock, lease_request(), night="2026-11-21")
@@ -156,7 +156,7 @@ def test_two_reapers_at_once_do_no_harm(rig: Rig) -> None:
     other = Rig(rig.emulator, rig.clock, rig.folder)  # with a client and a ledger of its own
 
     with ThreadPoolExecutor(2) as both:
-        # The clock is theirs together: while one waits for an answer, the other's pauses use up its patience.
+        # They share the clock: while one waits for a reply, the pauses of the other use up its time.
         rounds = [both.submit(one.reap, patience_s=24 * HOUR_S) for one in (rig, other)]
 
     assert [one.result().failed for one in rounds] == [{}, {}]
@@ -282,7 +282,7 @@ def test_the_next_reaper_continues_after_one_that_died(rig: Rig) -> None:
 
 
 def die_while_reaping(door: Door) -> None:
-    """Delete a machine and be gone before the look that would tell whether it is."""
+    """Delete a machine and exit before the look that would confirm it."""
     cloud = door.cloud()
     cloud.find_by_id = lambda _machine_id: os._exit(DIED)  # type: ignore[assignment, method-assign]
     reap({"digitalocean": cloud}, door.ledger(), door.clock)

@@ -1,4 +1,4 @@
-"""Volumes for models: one is made, found again, lent and taken back, and never keeps a machine or the night waiting."""
+"""Volumes for models: created, found again, attached and detached, without ever delaying a machine's release."""
 
 from collections.abc import Iterator
 from datetime import timedelta

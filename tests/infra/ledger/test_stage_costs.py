@@ -13,7 +13,7 @@ START = datetime(2026, 11, 21, 1, 0, tzinfo=UTC)
 
 
 class Hands:
-    """A clock that goes where it is put."""
+    """A clock that is set by the test."""
 
     def __init__(self) -> None:
         self.at = START

@@ -1,4 +1,4 @@
-"""Who dies leaves a lock that is free: the proof by which a flow run is called dead, and nothing else is."""
+"""A process that exits frees its liveness lock, which alone proves that a flow run is dead."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Machines over SSH: a real sshd at the other end, through a wire that fails as real ones do."""
+"""Machines over SSH: a real sshd, through a wire that can fail."""
 
 import hashlib
 import logging
@@ -68,7 +68,7 @@ def until(is_so: Callable[[], bool], patience_s: float = 60.0) -> None:
 
 @contextmanager
 def cut_once_it_runs(far: Far) -> Iterator[None]:
-    """Cut the connection when the script in the block has made the file `begun`, and not while it is connecting."""
+    """Cut the connection once the script in the block has created the file `begun`, and not while it connects."""
 
     def cut() -> None:
         until((far.machine.home / "begun").exists)

@@ -1,4 +1,4 @@
-"""DigitalOcean by pydo: what every cloud must keep, and what is this one's own."""
+"""DigitalOcean by pydo: the contract of every cloud, and what only this one has."""
 
 import json
 import logging
