@@ -213,7 +213,7 @@ def ask_tasks(
     settings: Settings, reporter: Reporter, context: RunContext, scenario: Scenario, running: RunningServer
 ) -> LmEvalRecord:
     """Run the suite's lm-eval tasks against a server, into their own folder; a task without a score has a reason."""
-    return lm_eval.ask_tasks(context, scenario, running, settings, reporter.say)
+    return lm_eval.run_tasks(context, scenario, running, settings, reporter.say)
 
 
 @operation(leaves_results=True)

@@ -1,1 +1,1 @@
-"""One measured run into its run folder, and what its answers are worth."""
+"""Measure one run into its run folder, and check the answers of its server."""

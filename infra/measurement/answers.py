@@ -1,4 +1,4 @@
-"""Ask a running server the fixed questions of bench/quality/passage.py, one at a time, while no other load runs."""
+"""Send a running server the fixed questions of bench/quality/passage.py, one at a time and without other load."""
 
 import http.client
 from typing import Any
@@ -13,21 +13,21 @@ from infra.engines.server import RunningServer
 
 
 def ask(running: RunningServer, model: str) -> Answers:
-    """What the server answers now. Never fails: what it does not tell is missing, and why is said.
+    """The server's answers now. Never raises: a missing answer is None, and `lacking` has the reason.
 
-    A server that refuses one question is asked the next; one that does not answer at all is left alone.
+    After a refused question the next one is sent; after a connection error or a timeout, none.
     """
     found: dict[str, Any] = {}
-    lacking: list[str] = []
+    reasons: list[str] = []
     for read in (_passage, _greedy):
         try:
             found |= read(running, model)
         except UnreadableResultError as error:
-            lacking.append(str(error))
+            reasons.append(str(error))
         except OSError as error:
-            lacking.append(f"the server does not answer ({error})")
+            reasons.append(f"the server does not answer ({error})")
             break
-    return Answers(**found, lacking="; ".join(lacking) or None)
+    return Answers(**found, lacking="; ".join(reasons) or None)
 
 
 def _passage(running: RunningServer, model: str) -> dict[str, Any]:
@@ -43,5 +43,5 @@ def _greedy(running: RunningServer, model: str) -> dict[str, Any]:
 def _answer(running: RunningServer, body: Body) -> str:
     status, text = server.complete(running, body)
     if status != http.client.OK:
-        raise UnreadableResultError(f"the server answered {status}: {text[:300]}")
+        raise UnreadableResultError(f"the server answered with HTTP status {status}: {text[:300]}")
     return text

@@ -1,5 +1,6 @@
-"""Ask a server the tasks of EleutherAI's harness, once its loads are over; what cannot be asked is a reason, no score.
+"""Run the tasks of EleutherAI's lm-evaluation-harness against a server, after its loads.
 
+A task that cannot run has a reason and no score. Files of a server:
 runs/<night>/lm-eval-<server_id>/0/   record.json, then <task>.json as the harness wrote it, and <task>.log
 """
 
@@ -31,51 +32,54 @@ END_PATIENCE_S = 5.0
 
 
 @dataclass(frozen=True)
-class _Asking:
-    """The tasks and their server, the folder that is written, and until when (of the monotonic clock) there is time."""
+class _Job:
+    """The tasks, their server, the folder for results, and the deadline on the monotonic clock."""
 
     context: RunContext
     scenario: Scenario
     running: RunningServer
-    asked: LmEval
+    settings: LmEval
     folder: Path
     command: Path
-    until: float
+    deadline: float
 
 
-def ask_tasks(
+def run_tasks(
     context: RunContext, scenario: Scenario, running: RunningServer, settings: Settings, say: Say
 ) -> LmEvalRecord:
-    """Ask every task of the suite and return the record, which is then on disk; never fails for the harness's sake.
+    """Run every task of the suite and return the record, which is then on disk. A failed task is part of the record.
 
-    `scenario` is any of this server's. Nothing of the harness is left running. The suite must have tasks.
+    `scenario` is any scenario of this server. No process of the harness is left. Raises LmEvalError for a suite
+    without tasks.
     """
-    asked = context.night.suite.quality.lm_eval
-    if asked is None:
-        raise LmEvalError(f"the suite {context.night.suite.name} has no tasks of lm-eval: give it [quality.lm_eval]")
+    requested = context.night.suite.quality.lm_eval
+    if requested is None:
+        raise LmEvalError(f"the suite {context.night.suite.name} has no lm-eval tasks: add [quality.lm_eval]")
     partial = store.start_folder(store.lm_eval_folder(context.data, context.night.night, scenario.server_id))
     started_at = datetime.now(UTC)
     try:
-        command = ready_lm_eval(settings, say)  # building it takes none of the tasks' time
-        here = _Asking(context, scenario, running, asked, partial, command, time.monotonic() + asked.timeout_s)
-        tasks = tuple(_told(_ask(here, task), say) for task in asked.tasks)
+        command = ready_lm_eval(settings, say)  # its build does not count towards timeout_s
+        deadline = time.monotonic() + requested.timeout_s
+        job = _Job(context, scenario, running, requested, partial, command, deadline)
+        tasks = tuple(_reported(_run_task(job, task), say) for task in requested.tasks)
     except NightbenchError as error:
-        tasks = tuple(_not_run(task, f"its environment cannot be made: {error}") for task in asked.tasks)
+        reason = f"the environment of lm-eval could not be built: {error}"
+        tasks = tuple(_not_run(task, reason) for task in requested.tasks)
     record = LmEvalRecord(
         night=context.night.night,
         suite=context.night.suite.name,
         server_id=scenario.server_id,
         started_at=started_at,
         ended_at=datetime.now(UTC),
-        asked=asked,
+        asked=requested,
         tasks=tasks,
-        folder_sha256=content_of(asked.folder),
+        folder_sha256=content_of(requested.folder),
     )
     store.finish_run(partial, record)
     return record
 
 
-def _told(done: AskedTask, say: Say) -> AskedTask:
+def _reported(done: AskedTask, say: Say) -> AskedTask:
     say(f"lm-eval, {done.task}: {done.outcome}" + (f", {done.reason}" if done.reason else ""))
     return done
 
@@ -84,23 +88,24 @@ def _not_run(task: str, reason: str) -> AskedTask:
     return AskedTask(task=task, outcome="not-run", reason=reason)
 
 
-def _ask(here: _Asking, task: str) -> AskedTask:
-    """Ask one task: how it ended, whatever happened."""
-    if time.monotonic() >= here.until:
-        return _not_run(task, f"no time was left of {here.asked.timeout_s:g} s (suite: quality.lm_eval.timeout_s)")
-    if not server.is_serving(here.running):
-        return _not_run(task, "the server does not answer any more")
+def _run_task(job: _Job, task: str) -> AskedTask:
+    """Run one task and return its outcome."""
+    if time.monotonic() >= job.deadline:
+        reason = f"the earlier tasks took all of quality.lm_eval.timeout_s ({job.settings.timeout_s:g} s)"
+        return _not_run(task, reason)
+    if not server.is_serving(job.running):
+        return _not_run(task, "the server no longer answers")
     began = time.monotonic()
-    log, out = here.folder / f"{task}.log", here.folder / "out"
+    log, out = job.folder / f"{task}.log", job.folder / "out"
     try:
-        code = _run(here, task, log, out / "results.json")
+        code = _run(job, task, log, out / "results.json")
         if code != 0:
-            return _gave_up(here, task, log, code)
+            return _failed(job, task, log, code)
         written = sorted(out.glob("results_*.json"))
         if not written:
-            raise LmEvalError("the harness ended well and wrote no results")
-        written[-1].rename(here.folder / f"{task}.json")
-        read_scores((here.folder / f"{task}.json").read_bytes())
+            raise LmEvalError("lm-eval exited with 0 but wrote no results")
+        written[-1].rename(job.folder / f"{task}.json")
+        read_scores((job.folder / f"{task}.json").read_bytes())
     except (NightbenchError, OSError) as error:
         return AskedTask(task=task, outcome="failed", reason=str(error), duration_s=time.monotonic() - began)
     finally:
@@ -108,56 +113,57 @@ def _ask(here: _Asking, task: str) -> AskedTask:
     return AskedTask(task=task, outcome="measured", duration_s=time.monotonic() - began)
 
 
-def _gave_up(here: _Asking, task: str, log: Path, code: int) -> AskedTask:
+def _failed(job: _Job, task: str, log: Path, code: int) -> AskedTask:
+    """The outcome `not-run` of a task whose data is missing; raises LmEvalError for any other failure."""
     is_data, why = why_not(log.read_text(errors="replace"), code)
     if not is_data:
-        raise LmEvalError(f"the harness gave up ({why})")
+        raise LmEvalError(f"lm-eval failed ({why})")
     return _not_run(
         task,
-        f"the data of {task} is not on this host ({why}); fetch it there once with the network "
-        f"({here.command} run --model dummy --limit 1 --tasks {task}), or put tasks and data into a "
-        "folder there and name it in the suite: quality.lm_eval.folder",
+        f"the data of {task} is not on this host ({why}); download it there once "
+        f"({job.command} run --model dummy --limit 1 --tasks {task}), or put tasks and data into a folder on the host "
+        "and set quality.lm_eval.folder in the suite",
     )
 
 
-def _run(here: _Asking, task: str, log: Path, result: Path) -> int:
-    """Run the harness to its end and give its exit code; its whole process tree has ended when this returns.
+def _run(job: _Job, task: str, log: Path, result: Path) -> int:
+    """Run the harness and return its exit code; its whole process tree has exited when this returns.
 
-    Raises LmEvalError where its time is over or the server ended first.
+    Raises LmEvalError at the deadline, and if the server exits first.
     """
     target = LoadTarget(
-        here.running.base_url, here.scenario.model.name, here.context.model.path, here.context.model.vocab_size
+        job.running.base_url, job.scenario.model.name, job.context.model.path, job.context.model.vocab_size
     )
-    argv = task_argv(here.command, here.asked, task, target, here.scenario.engine.max_model_len, result)
-    pid_file = here.context.machine / "lm-eval.pid"
-    environment = {**ENVIRONMENT, detached.MARK: here.context.lease.lease_id}
-    folder = Path(here.asked.folder) if here.asked.folder else None  # a task names its data from there
+    argv = task_argv(job.command, job.settings, task, target, job.scenario.engine.max_model_len, result)
+    pid_file = job.context.machine / "lm-eval.pid"
+    environment = {**ENVIRONMENT, detached.MARK: job.context.lease.lease_id}
+    folder = Path(job.settings.folder) if job.settings.folder else None  # a task's data paths start there
     if folder is not None and not folder.is_dir():
-        raise LmEvalError(f"there is no folder {folder} on this host (suite: quality.lm_eval.folder)")
+        raise LmEvalError(f"the folder {folder} does not exist on this host (suite: quality.lm_eval.folder)")
     session = detached.start_detached(argv, environment, pid_file, log, keep_exit_code=True, cwd=folder)
     try:
-        return _wait(here, pid_file)
+        return _wait(job, pid_file)
     finally:
         detached.end_session(session, END_PATIENCE_S)
         pid_file.unlink(missing_ok=True)
         detached.exit_file(pid_file).unlink(missing_ok=True)
 
 
-def _wait(here: _Asking, pid_file: Path) -> int:
-    def ended() -> int | None:
+def _wait(job: _Job, pid_file: Path) -> int:
+    def exited() -> int | None:
         code = detached.exit_code(pid_file)
-        if code is None and not detached.is_alive(here.running.pid):
-            raise LmEvalError(f"the server ended meanwhile: {server.explain_end(here.running)}")
+        if code is None and not detached.is_alive(job.running.pid):
+            raise LmEvalError(f"the server exited during the task: {server.explain_end(job.running)}")
         return code
 
-    code = poll(SteadyClock(), POLL_S, ended, here.until - time.monotonic())
+    code = poll(SteadyClock(), POLL_S, exited, job.deadline - time.monotonic())
     if code is None:
-        raise LmEvalError(f"not done after {here.asked.timeout_s:g} s (suite: quality.lm_eval.timeout_s)")
+        raise LmEvalError(f"not finished after {job.settings.timeout_s:g} s (suite: quality.lm_eval.timeout_s)")
     return code
 
 
 def content_of(folder: str | None) -> str | None:
-    """A hash over the names and the content of every file of a folder; None of none."""
+    """The SHA-256 over the names and contents of all files of a folder; None without a folder."""
     if folder is None or not Path(folder).is_dir():
         return None
     lines = (f"{digest}  {name}\n" for name, digest in sorted(store.file_hashes(Path(folder)).items()))

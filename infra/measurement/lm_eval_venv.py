@@ -1,4 +1,4 @@
-"""The harness's own environment, built where a suite asks for its tasks: beside the engine's, once for each lock."""
+"""The virtual environment of lm-evaluation-harness, built once for each lock file, beside the engine's."""
 
 import hashlib
 import shutil
@@ -16,9 +16,9 @@ _VERSION = "import importlib.metadata as found; print(found.version('lm_eval'))"
 
 
 def ready_lm_eval(settings: Settings, say: Say) -> Path:
-    """The harness's command: the one that the settings name, else that of our own environment, built if need be.
+    """The path of `lm-eval`: from the settings, else from our own environment, which is built if it is missing.
 
-    Raises EngineBuildError or NoSpaceError where it cannot be built; a build that died is started over.
+    Raises EngineBuildError or NoSpaceError if the build fails; an interrupted build is started over.
     """
     if settings.lm_eval is not None:
         return settings.lm_eval.absolute()
@@ -26,7 +26,7 @@ def ready_lm_eval(settings: Settings, say: Say) -> Path:
 
 
 def ensure_lm_eval(lock: Path, cache: Path, say: Say) -> Path:
-    """Build the environment that this lock describes, or find it built; two callers at once build one."""
+    """The path of `lm-eval` in the environment of this lock file, built if missing; two callers build it once."""
     lock_sha256 = hashlib.sha256(lock_bytes(lock)).hexdigest()
     python_tag = f"cp{sys.version_info.major}{sys.version_info.minor}"
     folder = cache.absolute() / "engines" / f"lm-eval-{lock_sha256[:16]}-{python_tag}"
@@ -34,7 +34,7 @@ def ensure_lm_eval(lock: Path, cache: Path, say: Say) -> Path:
     if (folder / MARKER).exists():
         return command
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with exclusive_lock(folder.with_name(folder.name + ".lock"), say, "building the environment of lm-eval") as held:
+    with exclusive_lock(folder.with_name(folder.name + ".lock"), say, "building the lm-eval environment") as held:
         if not (folder / MARKER).exists():
             version = _build(folder, lock, Programs(held, say))
             mark_complete(folder, {"lock_sha256": lock_sha256, "lm_eval_version": version})
@@ -42,12 +42,12 @@ def ensure_lm_eval(lock: Path, cache: Path, say: Say) -> Path:
 
 
 def _build(folder: Path, lock: Path, programs: Programs) -> str:
-    """Build it from nothing and return the harness's version."""
+    """Build the environment in an empty folder and return the version of lm-eval."""
     shutil.rmtree(folder, ignore_errors=True)
     demand_free_space(folder.parent, FREE_BYTES_NEEDED, "lm-eval")
     uv, python = find_uv(), str(folder / "bin" / "python")
-    programs.say(f"building the environment of lm-eval {folder} (0.7 GB, some minutes the first time)")
+    programs.say(f"building the lm-eval environment {folder} (0.7 GB, a few minutes)")
     programs.run([uv, "venv", "--python", sys.executable, str(folder)])
-    # Byte code of what is imported is made on the first import; that of all 10,000 files takes longer than a task.
+    # No --compile-bytecode: for all 10,000 files it takes longer than a task; an import compiles what it needs.
     programs.run([uv, "pip", "install", "--python", python, "--require-hashes", "--no-deps", "-r", str(lock)])
     return programs.run([python, "-c", _VERSION])

@@ -1,4 +1,4 @@
-"""Measure one run: counters, load, counters, into a run folder; a failure is a record with its stage and reason."""
+"""Measure one run into a run folder: counters, load, counters. A failed run is a record with its stage and reason."""
 
 import os
 import time
@@ -39,7 +39,7 @@ from infra.storage import store
 
 @dataclass(frozen=True)
 class RunContext:
-    """What is the same for every run on one machine."""
+    """Values that all runs on one machine share; its paths are the machine's."""
 
     data: Path
     night: NightRecord
@@ -52,7 +52,7 @@ class RunContext:
 
     @property
     def weights(self) -> Weights:
-        """The model as found."""
+        """The model as found on the machine."""
         origin = self.model.fetched.origin if self.model.fetched else None
         return Weights(revision=self.model.revision, sha256=self.model.sha256, bytes=self.model.bytes, origin=origin)
 
@@ -65,7 +65,7 @@ class Stopwatch:
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Count the time of this block towards a stage, also when it fails."""
+        """Add the time of this block to a stage, also when it raises."""
         began = time.monotonic()
         try:
             yield
@@ -126,6 +126,8 @@ def measure(
 
 @dataclass(frozen=True)
 class _Notes:
+    """Where a run notes its stages, the fields of its record, and its progress from 0 to 1."""
+
     watch: Stopwatch
     found: dict[str, Any]
     progress: Callable[[float], None]
@@ -136,8 +138,8 @@ def _measure(context: RunContext, run: PlannedRun, running: RunningServer, parti
     seed = prompt_seed(context.night, run)
     with notes.watch.stage("look"):
         facts = notes.found["server"] = server.look(running)
-    what = _drive(context, run, running, partial, seed)
-    argv = driver.driver_argv(what, running)
+    job = _load_job(context, run, running, partial, seed)
+    argv = driver.driver_argv(job, running)
     load = LoadRun(
         driver=run.scenario.workload.driver,
         driver_version=driver.driver_version(run.scenario, facts.engine_version, argv),
@@ -152,7 +154,7 @@ def _measure(context: RunContext, run: PlannedRun, running: RunningServer, parti
     scraper = Scraper(lambda: server.scrape(running, TIMEOUT_S), running.engine.module.sample)
     try:
         with notes.watch.stage("load"), sampler, scraper:
-            code = driver.drive(argv, what, running, notes.progress)
+            code = driver.drive(argv, job, running, notes.progress)
         notes.found["load"] = load.model_copy(update={"exit_code": code})
         (partial / "metrics-after.txt").write_text(server.metrics(running))
     finally:
@@ -171,14 +173,14 @@ def _measure(context: RunContext, run: PlannedRun, running: RunningServer, parti
 def _accuracy(run: PlannedRun, running: RunningServer, before: Answers, *, is_last: bool) -> Accuracy:
     """The server's answers before its first load and, with its last run, after its last load.
 
-    They stand apart from the load, whose counters are read in between. A load that failed is asked after too: the
-    answers count for the earlier runs on this server.
+    The load's counters are read before, so these questions are not in them. A failed last load does not prevent the
+    questions, since their answers count for the earlier runs on this server.
     """
     after = ask(running, run.scenario.model.name) if is_last and server.is_serving(running) else None
     return Accuracy(passage=VERSION, before=before, after=after)
 
 
-def _drive(context: RunContext, run: PlannedRun, running: RunningServer, partial: Path, seed: int) -> driver.LoadJob:
+def _load_job(context: RunContext, run: PlannedRun, running: RunningServer, partial: Path, seed: int) -> driver.LoadJob:
     suite = context.night.suite
     return driver.LoadJob(
         scenario=run.scenario,

@@ -16,7 +16,7 @@ from bench.suite.suite import ScenarioEntry, Suite
 from infra.engines import server
 from infra.engines.server import RunningServer, ServerRequest
 from infra.hardware.host_facts import read_host
-from infra.measurement.lm_eval import ask_tasks
+from infra.measurement.lm_eval import run_tasks
 from infra.measurement.run import RunContext
 from infra.models.models import PreparedModel
 from infra.processes import detached
@@ -108,7 +108,7 @@ def nothing_is_left(what: ServerRequest, running: RunningServer) -> bool:
 def test_a_task_that_was_asked_leaves_its_results_and_its_log(what: ServerRequest, running: RunningServer) -> None:
     context = bench_of(what, LmEval(tasks=("good",)))
 
-    record = ask_tasks(context, what.scenario, running, Settings(), quiet)
+    record = run_tasks(context, what.scenario, running, Settings(), quiet)
 
     assert [(task.task, task.outcome, task.reason) for task in record.tasks] == [("good", "measured", None)]
     assert store.is_whole(folder_of(what))
@@ -125,7 +125,7 @@ def test_data_that_is_not_there_is_a_reason_and_no_failure_and_takes_no_other_ta
 ) -> None:
     context = bench_of(what, LmEval(tasks=("nodata", "broken", "empty", "good")))
 
-    nodata, broken, empty, good = ask_tasks(context, what.scenario, running, Settings(), quiet).tasks
+    nodata, broken, empty, good = run_tasks(context, what.scenario, running, Settings(), quiet).tasks
 
     assert nodata.outcome == "not-run"
     assert str(nodata.reason).startswith("the data of nodata is not on this host")
@@ -141,7 +141,7 @@ def test_tasks_are_read_from_the_folder_that_the_suite_names(
     (tmp_path / "tasks").mkdir()
     (tmp_path / "tasks" / "good.yaml").write_text("task: good\n")
 
-    record = ask_tasks(
+    record = run_tasks(
         bench_of(what, LmEval(tasks=("good",), folder=f"{tmp_path}/tasks")), what.scenario, running, Settings(), quiet
     )
 
@@ -152,10 +152,10 @@ def test_tasks_are_read_from_the_folder_that_the_suite_names(
 def test_a_folder_that_is_not_there_is_named(what: ServerRequest, running: RunningServer, tmp_path: Path) -> None:
     context = bench_of(what, LmEval(tasks=("good",), folder=f"{tmp_path}/nowhere"))
 
-    (task,) = ask_tasks(context, what.scenario, running, Settings(), quiet).tasks
+    (task,) = run_tasks(context, what.scenario, running, Settings(), quiet).tasks
 
     assert task.outcome == "failed"
-    assert f"there is no folder {tmp_path}/nowhere" in str(task.reason)
+    assert f"the folder {tmp_path}/nowhere does not exist" in str(task.reason)
 
 
 def test_a_task_that_takes_too_long_is_killed_with_its_children_and_the_next_is_not_begun(
@@ -164,11 +164,11 @@ def test_a_task_that_takes_too_long_is_killed_with_its_children_and_the_next_is_
     monkeypatch.setattr("infra.measurement.lm_eval.END_PATIENCE_S", 0.1)
     context = bench_of(what, LmEval(tasks=("endless", "good"), timeout_s=3.0))
 
-    endless, good = ask_tasks(context, what.scenario, running, Settings(), quiet).tasks
+    endless, good = run_tasks(context, what.scenario, running, Settings(), quiet).tasks
 
     assert (endless.outcome, good.outcome) == ("failed", "not-run")
-    assert endless.reason == "not done after 3 s (suite: quality.lm_eval.timeout_s)"
-    assert "no time was left of 3 s" in str(good.reason)
+    assert endless.reason == "not finished after 3 s (suite: quality.lm_eval.timeout_s)"
+    assert good.reason == "the earlier tasks took all of quality.lm_eval.timeout_s (3 s)"
     assert nothing_is_left(what, running)
     assert server.is_serving(running)
 
@@ -179,11 +179,11 @@ def test_a_server_that_ends_under_a_task_is_said_and_asked_no_more(
     monkeypatch.setenv("SERVER_PID_FILE", str(running.pid_file))
     context = bench_of(what, LmEval(tasks=("killer", "good")))
 
-    killer, good = ask_tasks(context, what.scenario, running, Settings(), quiet).tasks
+    killer, good = run_tasks(context, what.scenario, running, Settings(), quiet).tasks
 
     assert killer.outcome == "failed"
-    assert "the server ended meanwhile" in str(killer.reason)
-    assert (good.outcome, good.reason) == ("not-run", "the server does not answer any more")
+    assert "the server exited during the task" in str(killer.reason)
+    assert (good.outcome, good.reason) == ("not-run", "the server no longer answers")
     assert nothing_is_left(what, running)
 
 
@@ -191,7 +191,7 @@ def test_a_server_that_is_gone_is_not_asked(what: ServerRequest, running: Runnin
     os.killpg(running.pid, signal.SIGKILL)
     detached.end_session(running.pid, patience_s=5)
 
-    (task,) = ask_tasks(bench_of(what, LmEval(tasks=("good",))), what.scenario, running, Settings(), quiet).tasks
+    (task,) = run_tasks(bench_of(what, LmEval(tasks=("good",))), what.scenario, running, Settings(), quiet).tasks
 
     assert (task.outcome, task.duration_s) == ("not-run", None)
 
@@ -203,7 +203,7 @@ def test_a_harness_that_cannot_be_installed_is_a_reason(
     monkeypatch.setenv("NIGHTBENCH_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr("infra.measurement.lm_eval_venv.FREE_BYTES_NEEDED", 1 << 60)
 
-    (task,) = ask_tasks(bench_of(what, LmEval(tasks=("good",))), what.scenario, running, Settings(), quiet).tasks
+    (task,) = run_tasks(bench_of(what, LmEval(tasks=("good",))), what.scenario, running, Settings(), quiet).tasks
 
     assert task.outcome == "not-run"
     assert "lm-eval needs" in str(task.reason)
@@ -211,5 +211,5 @@ def test_a_harness_that_cannot_be_installed_is_a_reason(
 
 
 def test_a_suite_without_tasks_has_nothing_to_ask(what: ServerRequest, running: RunningServer) -> None:
-    with pytest.raises(LmEvalError, match="has no tasks"):
-        ask_tasks(bench_of(what, None), what.scenario, running, Settings(), quiet)
+    with pytest.raises(LmEvalError, match="has no lm-eval tasks"):
+        run_tasks(bench_of(what, None), what.scenario, running, Settings(), quiet)
