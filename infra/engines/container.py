@@ -1,7 +1,7 @@
-"""Engines in containers: docker on this machine, the image by its digest, and containers that never stay behind.
+"""Engines in containers: install docker, pull the image by its digest, and start and remove containers.
 
-A container is no child of ours: it belongs to docker's daemon and survives the program that asked for it. So its name
-is written down before it is started, and it is removed by name.
+A container belongs to docker's daemon and survives the process that started it. So its name is written to a file
+before the start, and it is removed by name.
 """
 
 import json
@@ -21,9 +21,9 @@ from infra.processes.command import CommandResult, is_there, run_tool
 from infra.reporting import Say
 
 TOOL_TIMEOUT_S = 30.0
-REMOVE_TIMEOUT_S = 60.0  # docker waits for the kernel to let the processes go
+REMOVE_TIMEOUT_S = 60.0  # docker waits until the kernel has ended the processes
 APT_TIMEOUT_S = 900.0
-# A first boot upgrades packages by itself and holds the lock for minutes; it is waited for, never killed.
+# A first boot upgrades packages and holds apt's lock for minutes; wait for it, never kill it.
 LOCK_PATIENCE_S = 900.0
 LOCK_PAUSE_S = 1.0
 LOCK_WORDS = ("Could not get lock", "Unable to acquire the dpkg frontend lock", "Unable to lock")
@@ -32,7 +32,7 @@ RECORD_ENDING = ".container"
 
 @dataclass(frozen=True)
 class ImageAt:
-    """An image on this machine: the docker that has it, its name with its digest, and a home for what it compiles."""
+    """An image on this machine: its docker, its name with the digest, and a folder for its compiled kernels."""
 
     docker: Path
     name: str
@@ -40,34 +40,34 @@ class ImageAt:
 
 
 def ensure_image(image: str, homes: Path, say: Say, *, may_install: bool) -> ImageAt:
-    """Have docker and this image (`repository@sha256:...`) here; repeating it costs a moment.
+    """Install docker and pull this image (`repository@sha256:...`) unless they are here already.
 
-    Raises EngineBuildError in docker's own words, NoSpaceError where the disk is full. Docker itself is installed
-    only with `may_install`: a rented machine is ours to change, another is not.
+    Raises EngineBuildError with docker's message, NoSpaceError if the disk is full. `may_install`: whether docker may
+    be installed, as on a rented machine.
     """
     docker = ensure_docker(say, may_install=may_install)
     if not _inspect_image(docker, image).is_good:
         pull(docker, image, say)
     digest = _digest_of_image(docker, image)
     if digest is None or not image.endswith(digest):
-        raise EngineBuildError(f"docker has {digest or 'nothing'} under the name {image}: remove that image and repeat")
+        raise EngineBuildError(f"{image}: docker has {digest or 'no digest'} for it: remove the image and try again")
     return ImageAt(docker, image, homes / digest.partition(":")[2][:16])
 
 
 def ensure_docker(say: Say, *, may_install: bool) -> Path:
-    """The docker program, with a daemon that answers."""
+    """The docker program, once its daemon responds."""
     if not is_there("docker"):
         if not may_install:
             raise EngineBuildError(
-                'there is no docker on this machine: install it, or say install = "venv" in the suite\'s [engine]'
+                'docker is not installed on this machine: install it, or set install = "venv" in the suite\'s [engine]'
             )
         _install(say)
-    asked = _docker("version", "--format", "{{.Server.Version}}")
-    if not asked.is_good and may_install and is_there("systemctl"):
+    version = _docker("version", "--format", "{{.Server.Version}}")
+    if not version.is_good and may_install and is_there("systemctl"):
         run_tool(["systemctl", "start", "docker"], timeout_s=TOOL_TIMEOUT_S)
-        asked = _docker("version", "--format", "{{.Server.Version}}")
-    if not asked.is_good:
-        raise EngineBuildError(f"docker does not answer on this machine: {asked.why}; start it, or join its group")
+        version = _docker("version", "--format", "{{.Server.Version}}")
+    if not version.is_good:
+        raise EngineBuildError(f"docker does not respond: {version.why}; start its daemon, or join the group docker")
     return Path("docker")
 
 
@@ -76,16 +76,16 @@ def _docker(*words: str, timeout_s: float = TOOL_TIMEOUT_S) -> CommandResult:
 
 
 def _install(say: Say) -> None:
-    say("installing docker, which this image does not have")
+    say("installing docker, which this machine does not have")
     try:
         _apt(["update"], say)
     except EngineBuildError as error:
-        say(f"{error}; trying with the list of packages that is there")  # one bad source of many fails it all
+        say(f"{error}; trying with the present list of packages")  # one bad source fails the whole update
     _apt(["install", "--yes", "--no-install-recommends", "docker.io"], say)
 
 
 def _apt(words: list[str], say: Say) -> None:
-    """Run apt-get, waiting for whoever has its lock."""
+    """Run apt-get, and wait while another process holds its lock."""
     argv = ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-o", "DPkg::Lock::Timeout=60", "--quiet", *words]
     result = run_tool(argv, timeout_s=APT_TIMEOUT_S)
     if _is_locked(result):
@@ -112,18 +112,18 @@ def _inspect_image(docker: Path, image: str) -> CommandResult:
 
 def _digest_of_image(docker: Path, image: str) -> str | None:
     """The digest under which docker has an image, as `sha256:...`."""
-    said = _inspect_image(docker, image)
+    inspected = _inspect_image(docker, image)
     try:
-        known = [str(one) for one in json.loads(said.out) or []] if said.is_good else []
+        known = [str(one) for one in json.loads(inspected.out) or []] if inspected.is_good else []
     except ValueError:
         return None
-    # An image may be known under several names; the one that was asked for counts.
+    # An image may have several names; the requested one counts.
     fitting = [one for one in known if one == image] or known
     return fitting[0].partition("@")[2] if fitting else None
 
 
 def container_for(image: ImageAt, scenario: Scenario, machine: Path, lease_id: str, port: int) -> Container:
-    """Write down a container that is about to be started, and put its environment into a file that only we can read."""
+    """Record a container before its start, and write its environment to a file with mode 600."""
     name = f"nb-{lease_id}-{port}"
     variables = machine / f"server-{port}.env"
     image.home.mkdir(parents=True, exist_ok=True)
@@ -132,7 +132,7 @@ def container_for(image: ImageAt, scenario: Scenario, machine: Path, lease_id: s
     with os.fdopen(os.open(variables, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as sink:
         sink.write(text)
     _record(machine, name).write_text(name)
-    # The GPUs of an alternative are not counted by the suite, and this computer's are not given unasked.
+    # The suite does not count the GPUs of an alternative machine, and this computer's need a gpu_count.
     has_gpus = scenario.machine.gpu_count or scenario.machine.kind != "local"
     maker = vendor() if has_gpus else None
     return Container(image.docker, image.name, name, maker, image.home, variables, lease_id)
@@ -143,40 +143,40 @@ def _record(machine: Path, name: str) -> Path:
 
 
 def digest_of(name: str) -> str | None:
-    """The digest of the image that a container really runs."""
-    said = _docker("inspect", "--format", "{{.Image}}", name)
-    return _digest_of_image(Path("docker"), said.out.strip()) if said.is_good else None
+    """The digest of the image that a container runs."""
+    inspected = _docker("inspect", "--format", "{{.Image}}", name)
+    return _digest_of_image(Path("docker"), inspected.out.strip()) if inspected.is_good else None
 
 
-def demand_digest(name: str, asked: str) -> str:
-    """The digest of what runs; ServerStartError where it is not what was asked for."""
+def require_digest(name: str, image: str) -> str:
+    """The digest of the image that a container runs; ServerStartError if it is not that of `image`."""
     found = digest_of(name)
-    if found is None or not asked.endswith(found):
-        raise ServerStartError(f"the container {name} runs {found or 'an unknown image'}, and {asked} was asked for")
+    if found is None or not image.endswith(found):
+        raise ServerStartError(f"the container {name} runs {found or 'an unknown image'} instead of {image}")
     return found
 
 
 def main_pid(name: str) -> int | None:
-    """The engine's own process on this machine, which leads a session of its own; None where there is none."""
-    said = _docker("inspect", "--format", "{{.State.Pid}}", name)
-    pid = said.out.strip()
-    return int(pid) if said.is_good and pid.isdigit() and int(pid) > 0 else None
+    """The pid of the engine in a container, which leads a session of its own; None if it does not run."""
+    inspected = _docker("inspect", "--format", "{{.State.Pid}}", name)
+    pid = inspected.out.strip()
+    return int(pid) if inspected.is_good and pid.isdigit() and int(pid) > 0 else None
 
 
 def remove(machine: Path, name: str) -> None:
-    """End a container and remove it; may be repeated, and one that is gone is no error.
+    """Stop and remove a container; may be repeated, and one that does not exist is no error.
 
-    Raises EngineBuildError where docker keeps it: a container that holds the GPU spoils whatever comes next.
+    Raises EngineBuildError if docker fails to remove it: a container that holds the GPU would spoil the next run.
     """
-    said = _docker("rm", "--force", name, timeout_s=REMOVE_TIMEOUT_S)
-    if not said.is_good and "No such container" not in said.err and _docker("inspect", name).is_good:
-        raise EngineBuildError(f"the container {name} could not be removed: {said.why}; docker rm --force {name}")
+    removed = _docker("rm", "--force", name, timeout_s=REMOVE_TIMEOUT_S)
+    if not removed.is_good and "No such container" not in removed.err and _docker("inspect", name).is_good:
+        raise EngineBuildError(f"the container {name} could not be removed: {removed.why}; docker rm --force {name}")
     for port_file in machine.glob(f"server-{name.rpartition('-')[2]}.env"):
         port_file.unlink(missing_ok=True)
     _record(machine, name).unlink(missing_ok=True)
 
 
 def remove_all(machine: Path) -> None:
-    """Remove every container that was written down in a machine's folder, started or not."""
+    """Remove every container that is recorded in a machine's folder, started or not."""
     for record in sorted(machine.glob(f"*{RECORD_ENDING}")):
         remove(machine, record.name.removesuffix(RECORD_ENDING))

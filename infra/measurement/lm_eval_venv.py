@@ -5,7 +5,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from infra.engines.venv import MARKER, Programs, demand_free_space, find_uv, lock_bytes, mark_complete
+from infra.engines.venv import MARKER, Programs, find_uv, lock_bytes, mark_complete, require_free_space
 from infra.processes.file_lock import exclusive_lock
 from infra.reporting import Say
 from infra.settings import Settings
@@ -44,7 +44,7 @@ def ensure_lm_eval(lock: Path, cache: Path, say: Say) -> Path:
 def _build(folder: Path, lock: Path, programs: Programs) -> str:
     """Build the environment in an empty folder and return the version of lm-eval."""
     shutil.rmtree(folder, ignore_errors=True)
-    demand_free_space(folder.parent, FREE_BYTES_NEEDED, "lm-eval")
+    require_free_space(folder.parent, FREE_BYTES_NEEDED, "lm-eval")
     uv, python = find_uv(), str(folder / "bin" / "python")
     programs.say(f"building the lm-eval environment {folder} (0.7 GB, a few minutes)")
     programs.run([uv, "venv", "--python", sys.executable, str(folder)])

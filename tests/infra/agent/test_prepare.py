@@ -172,7 +172,7 @@ def test_an_image_that_does_not_exist_stops_the_download(hub: HubEmulator, docke
     hub.fault("stall", "model.safetensors", after=1000, times=99)
     docker.breaks("manifest unknown")
 
-    with pytest.raises(EngineBuildError, match="no such image"):
+    with pytest.raises(EngineBuildError, match="it does not exist: check its name"):
         prepare_engine_and_model(request(hub, tmp_path), settings(hub, tmp_path), quiet)
 
     assert detached.marked(tmp_path.name) == []

@@ -83,8 +83,8 @@ def test_an_image_is_pulled_once_and_told(docker: Docker, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("fault", "error", "words"),
     [
-        ("manifest unknown", EngineBuildError, "no such image: check its name and digest"),
-        ("no space left on device", NoSpaceError, "the disk of docker filled up"),
+        ("manifest unknown", EngineBuildError, "it does not exist: check its name and digest"),
+        ("no space left on device", NoSpaceError, "docker's disk is full"),
     ],
 )
 def test_a_pull_that_cannot_work_is_not_repeated(
@@ -111,7 +111,7 @@ def test_a_pull_that_was_cut_off_is_repeated(docker: Docker, tmp_path: Path) -> 
 def test_a_registry_that_limits_pulls_is_named_in_the_end(docker: Docker, tmp_path: Path) -> None:
     docker.breaks(*["toomanyrequests"] * 9)
 
-    with pytest.raises(EngineBuildError, match=r"4 times: .*the registry limits pulls: log this machine in"):
+    with pytest.raises(EngineBuildError, match=r"in 4 tries: .*the registry limits pulls: run docker login here"):
         ready_engine(scenario().engine, settings(tmp_path), quiet, is_rented=False)
 
 
@@ -124,14 +124,14 @@ def test_a_pull_without_a_word_is_ended_and_repeated(
 
     ready_engine(scenario().engine, settings(tmp_path), said.append, is_rented=False)
 
-    assert [line for line in said if "no word from docker for 1 s" in line]
+    assert [line for line in said if "no output from docker for 1 s" in line]
 
 
 def test_an_image_of_another_digest_is_refused(docker: Docker, tmp_path: Path) -> None:
     ready_engine(scenario().engine, settings(tmp_path), quiet, is_rented=False)
     docker.breaks("other digest", "other digest")
 
-    with pytest.raises(EngineBuildError, match=f"docker has sha256:{'9' * 64} under the name {IMAGE}"):
+    with pytest.raises(EngineBuildError, match=f"{IMAGE}: docker has sha256:{'9' * 64} for it"):
         container.ensure_image(IMAGE, tmp_path, quiet, may_install=False)
 
 
@@ -141,18 +141,18 @@ def test_no_docker_is_named_and_not_installed_on_a_machine_that_is_not_ours(
     tools = FakeTools(tmp_path / "bin")
     monkeypatch.setenv("PATH", str(tools.folder))
 
-    with pytest.raises(EngineBuildError, match=r"there is no docker on this machine: install it, or say install"):
+    with pytest.raises(EngineBuildError, match=r"docker is not installed on this machine: install it, or set install"):
         ready_engine(scenario().engine, settings(tmp_path), quiet, is_rented=False)
 
 
 def test_a_daemon_that_does_not_answer_is_quoted(docker: Docker, tmp_path: Path) -> None:
     (docker.state / "no daemon").touch()
 
-    with pytest.raises(EngineBuildError, match=r"does not answer on this machine: .*Is the docker daemon running\?"):
+    with pytest.raises(EngineBuildError, match=r"docker does not respond: .*Is the docker daemon running\?"):
         ready_engine(scenario().engine, settings(tmp_path), quiet, is_rented=False)
 
 
-def test_docker_is_installed_on_a_rented_machine_once_the_first_boot_lets_go(
+def test_docker_is_installed_on_a_rented_machine_after_its_first_boot(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(container, "LOCK_PAUSE_S", 0.01)
@@ -170,12 +170,14 @@ def test_docker_is_installed_on_a_rented_machine_once_the_first_boot_lets_go(
 
     container.ensure_docker(said.append, may_install=True)
 
-    assert said[0] == "installing docker, which this image does not have"
+    assert said[0] == "installing docker, which this machine does not have"
     assert said[1].startswith("another process is installing packages (a first boot does)")
     assert len(tools.called("apt-get")) == 3
 
 
-def test_one_bad_source_of_packages_does_not_keep_docker_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_docker_is_installed_although_one_source_of_packages_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tools = FakeTools(tmp_path / "bin")
     monkeypatch.setenv("PATH", f"{tools.folder}:/usr/bin:/bin")
     monkeypatch.setattr(container, "is_there", lambda _name: False)
@@ -186,7 +188,7 @@ def test_one_bad_source_of_packages_does_not_keep_docker_away(tmp_path: Path, mo
 
     container.ensure_docker(said.append, may_install=True)
 
-    assert said[1].endswith("Release file.; trying with the list of packages that is there")
+    assert said[1].endswith("Release file.; trying with the present list of packages")
 
 
 def test_an_install_that_fails_is_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -262,7 +262,7 @@ def test_a_mac_is_told_what_to_do_instead(workshop: Workshop, monkeypatch: pytes
     monkeypatch.setattr("platform.system", lambda: "Darwin")
     monkeypatch.setattr("platform.machine", lambda: "arm64")
 
-    with pytest.raises(EngineBuildError, match=r"this is Darwin arm64; run Nightbench in a Linux container"):
+    with pytest.raises(EngineBuildError, match=r"not for Darwin arm64; run Nightbench in a Linux container"):
         workshop.ensure()
 
 
@@ -277,7 +277,7 @@ def test_uv_is_looked_for_on_the_path_and_missed_by_name(workshop: Workshop, mon
     (workshop.folder / "bin" / "uv").unlink()
     monkeypatch.setenv("PATH", "")
 
-    with pytest.raises(EngineBuildError, match="no uv beside"):
+    with pytest.raises(EngineBuildError, match="uv is not beside"):
         workshop.ensure()
 
 
