@@ -1,4 +1,4 @@
-"""How long a night will take and what it will cost: arithmetic over the catalogue's paces, stage by stage.
+"""How long a night takes and what it costs: arithmetic over the catalogue's speeds, stage by stage.
 
 A load takes what its bytes and operations take at the shares of the peaks that the catalogue states. Nothing here is
 measured: an estimate says on what it rests, and a stage of which nothing is known takes as long as it is allowed to.
@@ -48,7 +48,7 @@ class Stage:
     is_known: bool = True  # False: only a bound
 
     def usd(self, usd_per_hour: float) -> float:
-        """What it adds to the bill."""
+        """The stage's cost."""
         return self.billed_s / 3600 * usd_per_hour
 
 
@@ -77,7 +77,7 @@ class Estimate:
 
     @property
     def is_known(self) -> bool:
-        """Whether every stage could be worked out."""
+        """Whether every stage is known."""
         return all(stage.is_known for stage in self.stages)
 
 
@@ -90,14 +90,14 @@ class Fit:
 
     @property
     def fits(self) -> bool:
-        """Whether it does."""
+        """Whether they fit."""
         return self.needed_gib <= self.room_gib
 
 
 def estimate_night(suite: Suite, runs: Sequence[PlannedRun], site: HostPlan, catalog: Catalog) -> Estimate:
     """Every stage from the first billed second to the last; runs of one scenario are one stage."""
     pace = catalog.pace
-    boot = Stage("boot", pace["boot_s"], pace["boot_s"], "until a command really runs")
+    boot = Stage("boot", pace["boot_s"], pace["boot_s"], "until the first command runs")
     bring_up = (
         *(() if site.is_own else (boot,)),
         *_beside(_software(pace, site), _download(suite.model, _is_quantised(suite), site, catalog)),
@@ -115,13 +115,13 @@ def expected_s(estimate: Estimate) -> dict[str, float]:
 
 
 def estimate_prepare(site: HostPlan, catalog: Catalog) -> Estimate:
-    """What making the golden snapshot takes: a machine, its software, and the snapshot of it."""
+    """What building the golden snapshot takes: a machine, its software, and the snapshot of it."""
     pace = catalog.pace
     snapshot_s = pace["snapshot_gb"] * pace["snapshot_s_per_gb"]
     stages = (
-        Stage("boot", pace["boot_s"], pace["boot_s"], "until a command really runs"),
+        Stage("boot", pace["boot_s"], pace["boot_s"], "until the first command runs"),
         _software(pace, replace(site, has_snapshot=False)),
-        Stage("snapshot", snapshot_s, snapshot_s, f"{pace['snapshot_gb']:g} GB, {pace['snapshot_s_per_gb']:g} s each"),
+        Stage("snapshot", snapshot_s, snapshot_s, f"{pace['snapshot_gb']:g} GB at {pace['snapshot_s_per_gb']:g} s/GB"),
         Stage("release", pace["release_s"], pace["release_s"], "until the delete is accepted"),
     )
     return Estimate(stages, site.usd_per_hour, pace["gpu_minimum_s"])
@@ -152,8 +152,8 @@ def request_s(scenario: Scenario, model: CatalogModel, group: Group, pace: Mappi
 
 def _software(pace: Mapping[str, float], site: HostPlan) -> Stage:
     if site.has_snapshot:
-        return Stage("software", 0.0, 0.0, "there already" if site.is_own else "in the snapshot")
-    return Stage("software", pace["software_s"], pace["software_s"], "engine and driver tools installed or pulled")
+        return Stage("software", 0.0, 0.0, "already installed" if site.is_own else "in the snapshot")
+    return Stage("software", pace["software_s"], pace["software_s"], "install or pull the engine and driver tools")
 
 
 def _download(model: Model, is_quantised: bool, site: HostPlan, catalog: Catalog) -> Stage:
@@ -164,7 +164,7 @@ def _download(model: Model, is_quantised: bool, site: HostPlan, catalog: Catalog
     rate = site.download_bytes_per_s or pace["download_bytes_per_s"]
     fetch_s = 0.0 if site.has_model else size / rate
     seconds = fetch_s + size / pace["verify_bytes_per_s"]
-    fetched = "there already," if site.has_model else f"at {rate / 1e6:.0f} MB/s, then"
+    fetched = "already there," if site.has_model else f"downloaded at {rate / 1e6:.0f} MB/s,"
     basis = f"{size / 1e9:.0f} GB {fetched} verified at {pace['verify_bytes_per_s'] / 1e6:.0f} MB/s"
     return Stage("model", seconds, seconds, basis)
 
@@ -174,7 +174,7 @@ def _beside(one: Stage, other: Stage) -> tuple[Stage, Stage]:
     shorter, longer = sorted((one, other), key=lambda stage: stage.seconds)
     if not shorter.seconds:
         return one, other
-    told = replace(shorter, billed_s=0.0, basis=f"{shorter.basis}; beside the {longer.name}")
+    told = replace(shorter, billed_s=0.0, basis=f"{shorter.basis}; in parallel with {longer.name}")
     return (told, other) if shorter is one else (one, told)
 
 
@@ -190,10 +190,10 @@ def _servers(suite: Suite, runs: Sequence[PlannedRun], site: HostPlan, catalog: 
     loaded = size or 0.0
     starts = len({run.scenario.server_id for run in runs})
     seconds = loaded / pace["weights_load_bytes_per_s"] + pace["engine_init_s"]
-    basis = f"{loaded / 1e9:.0f} GB of weights read, then profiling and graphs"
+    basis = f"{loaded / 1e9:.0f} GB of weights read, then profiling and graph capture"
     if suite.engine.environment.get("VLLM_ROCM_USE_AITER") == "1" and not site.has_snapshot:
         seconds += pace["jit_build_s"] / starts
-        basis += ", kernels built once"
+        basis += ", kernels compiled once"
     total = starts * seconds
     return (Stage("serve", total, total, basis, runs=starts, is_known=size is not None),)
 
@@ -208,11 +208,11 @@ def _loads(suite: Suite, runs: Sequence[PlannedRun], site: HostPlan, catalog: Ca
         spent = counts[name] * seconds
         stages.append(Stage(MEASURE, spent, spent, basis, name, counts[name], is_known))
     rest = len(runs) * pace["run_overhead_s"]
-    return (*stages, Stage("keep", rest, rest, "counters, hashes, run folders fetched", runs=len(runs)))
+    return (*stages, Stage("keep", rest, rest, "counters, hashes, fetching run folders", runs=len(runs)))
 
 
 def _tasks(suite: Suite, runs: Sequence[PlannedRun]) -> tuple[Stage, ...]:
-    """What each server is asked after its loads; how long a question takes is the task's secret."""
+    """The lm-eval tasks of each server; only their timeout is known."""
     asked = suite.quality.lm_eval
     if asked is None:
         return ()
@@ -225,11 +225,11 @@ def _tasks(suite: Suite, runs: Sequence[PlannedRun]) -> tuple[Stage, ...]:
 def _load_s(suite: Suite, scenario: Scenario, site: HostPlan, catalog: Catalog) -> tuple[float, str, bool]:
     known, work = _known(suite, site, catalog), scenario.workload
     if known is None or work.arrivals == "trace":
-        why = "a recorded trace" if work.arrivals == "trace" else "model or machine are not in the catalogue"
+        why = "recorded trace" if work.arrivals == "trace" else "model or machine is not in the catalogue"
         return suite.run_timeout_s, f"{why}: at most run_timeout_s", False
     one = request_s(scenario, *known, catalog.pace)
     if work.request_rate_per_s is not None:
-        return work.total_count / work.request_rate_per_s + one, f"{work.request_rate_per_s:g} requests a second", True
+        return work.total_count / work.request_rate_per_s + one, f"{work.request_rate_per_s:g} requests/s", True
     waves = math.ceil(work.total_count / (work.concurrency or 1))
     rate = (work.concurrency or 1) * work.osl / one
     return waves * one, f"{work.total_count} requests at {rate:.0f} tok/s", True

@@ -1,4 +1,4 @@
-"""What a suite asks of a host that nobody rents for it, in words: told in a plan, found out when a night begins."""
+"""What a suite requires of a host that is not rented, in words: shown by a plan, checked when a night starts."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ SPARE = 1.05  # a download asks for so much of its size free
 
 @dataclass(frozen=True)
 class Need:
-    """One thing that the host must have, and what of the suite asks for it."""
+    """One requirement of the host, and the suite's key that requires it."""
 
     what: str
     needed: str
@@ -20,7 +20,7 @@ class Need:
 
 
 def needs_of(suite: Suite, catalog: Catalog) -> tuple[Need, ...]:
-    """Everything, what a night looks at first first."""
+    """Every requirement, in the order in which a night checks them."""
     return (*_gpus(suite), *_engine(suite), *_room(suite, catalog), _client())
 
 
@@ -28,16 +28,16 @@ def _gpus(suite: Suite) -> Iterator[Need]:
     machine = suite.machine
     if machine.gpu_count:
         gpu = machine.gpu or "of any kind"
-        yield Need("GPUs", f"{machine.gpu_count} x {gpu}, with no other process on them", "machine.gpu, gpu_count")
+        yield Need("GPUs", f"{machine.gpu_count} x {gpu}, and no other process uses them", "machine.gpu, gpu_count")
 
 
 def _engine(suite: Suite) -> Iterator[Need]:
     engine = suite.engine
     if engine.image is not None:
-        yield Need("docker", f"its daemon answers this user; {engine.image} is pulled", "engine.image")
+        yield Need("docker", f"the daemon must answer this user; {engine.image} is pulled", "engine.image")
         return
-    named = "the engine that NIGHTBENCH_VLLM_EXECUTABLE names in nightbench/host.env"
-    otherwise = "its CPU build is of no use to a GPU" if suite.machine.gpu_count else "else its CPU build is installed"
+    named = "the executable that NIGHTBENCH_VLLM_EXECUTABLE names in nightbench/host.env"
+    otherwise = "its CPU build cannot use a GPU" if suite.machine.gpu_count else "otherwise its CPU build is installed"
     yield Need(f"{engine.name} {engine.version}", f"{named}; {otherwise}", "engine.version")
 
 
@@ -46,11 +46,11 @@ def _room(suite: Suite, catalog: Catalog) -> Iterator[Need]:
     where = suite.model.cache or "nightbench/data/models of the user's home"
     size = model_bytes(suite, catalog)
     if kind == "path":
-        yield Need("model", f"its folder is there: {rest}", "model.source")
+        yield Need("model", f"the folder {rest} must exist", "model.source")
     elif kind == "hf":
-        free = "room for the weights" if size is None else f"{size * SPARE / 1e9:.0f} GB free"
+        free = "space for the weights" if size is None else f"{size * SPARE / 1e9:.0f} GB free"
         yield Need("disk", f"{free} in {where}", "model.source" if suite.model.cache is None else "model.cache")
-        yield Need("network", "it reaches the model hub, unless the weights are there", "model.source")
+        yield Need("network", "the model hub must be reachable, unless the weights are cached", "model.source")
 
 
 def _client() -> Need:

@@ -1,4 +1,4 @@
-"""What each rule of an engine looks at: what was found where it is broken, None where it is kept or cannot be told."""
+"""The check of each engine rule: what breaks it, or None where it holds or an input is unknown."""
 
 import re
 from collections.abc import Callable
@@ -42,9 +42,7 @@ def _fp8_block(config: EngineConfig) -> str | None:
     cut = [width for width in _cut_widths(config) if width % config.tp_size or width // config.tp_size % block]
     if not cut:
         return None
-    return (
-        f"an MLP of width {cut[0]} on {config.tp_size} GPUs is {cut[0] / config.tp_size:g} each, in blocks of {block}"
-    )
+    return f"an MLP of width {cut[0]} on {config.tp_size} GPUs is {cut[0] / config.tp_size:g} each, not n x {block}"
 
 
 def _is_makers_fp8(config: EngineConfig, model: CatalogModel) -> bool:
@@ -84,7 +82,7 @@ def _mla_heads_per_gpu(config: EngineConfig) -> str | None:
     model = _aiter_mla(config)
     if model is None or model.n_heads / config.tp_size in AITER_MLA_HEADS:
         return None
-    return f"{model.n_heads} heads on {config.tp_size} GPUs are {model.n_heads / config.tp_size:g} each"
+    return f"{model.n_heads} heads on {config.tp_size} GPUs: {model.n_heads / config.tp_size:g} each"
 
 
 def _mla_kv_offload(config: EngineConfig) -> str | None:
@@ -117,7 +115,7 @@ def _context_length(config: EngineConfig) -> str | None:
     is_allowed = config.environment.get("VLLM_ALLOW_LONG_MAX_MODEL_LEN") == "1"
     if model is None or asked is None or is_extended or is_allowed or asked <= model.native_ctx:
         return None
-    return f"max_model_len = {asked}, and {model.model} has {model.native_ctx}"
+    return f"max_model_len = {asked}, native context of {model.model} {model.native_ctx}"
 
 
 def _gpus_for_ranks(config: EngineConfig) -> str | None:
@@ -134,7 +132,7 @@ def _gpt_oss_attention(config: EngineConfig) -> str | None:
     asked, given = config.environment, config.flags.get("--attention-backend")
     is_unified = "1" in (asked.get(name) for name in UNIFIED_ATTENTION)
     is_right = given == "ROCM_AITER_UNIFIED_ATTN" or (is_unified and asked.get("VLLM_ROCM_USE_AITER_MHA") == "0")
-    return "gpt-oss with another attention" if _is_gpt_oss_by_aiter(config) and not is_right else None
+    return "gpt-oss with another attention backend" if _is_gpt_oss_by_aiter(config) and not is_right else None
 
 
 def _gpt_oss_block_size(config: EngineConfig) -> str | None:

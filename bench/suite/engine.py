@@ -6,14 +6,14 @@ from pydantic import Field, model_validator
 
 from bench.frozen import Frozen
 
-# name@sha256:digest; or the digest is left open, under the name of what will say it (see bench/suite/pins.py).
+# name@sha256:digest. The digest may be an open pin, {NIGHTBENCH_...}; see bench/suite/pins.py.
 IMAGE = r"^[a-z0-9][\w./:-]*@(sha256:[0-9a-f]{64}|\{NIGHTBENCH_[A-Z0-9_]+\})$"
 
 
 class Engine(Frozen):
-    """The server software and everything told to it.
+    """The server software and its options.
 
-    `flags` go to its argv as they stand; `environment` is set for it and for nothing else.
+    `flags` are appended to its argv unchanged; `environment` is set for its process only.
     """
 
     name: Literal["vllm"] = "vllm"
@@ -27,6 +27,6 @@ class Engine(Frozen):
     @model_validator(mode="after")
     def _container_has_an_image(self) -> Self:
         if (self.install == "container") != (self.image is not None):
-            msg = 'an image belongs to a container: give both install = "container" and image, or neither'
+            msg = 'a container needs an image: give both install = "container" and image, or neither'
             raise ValueError(msg)
         return self

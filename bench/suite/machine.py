@@ -12,7 +12,7 @@ SPOT_ENDING = "-spot"  # a spot size is the same machine under another price
 
 
 class Alternative(Frozen):
-    """What to rent where the machine that was asked for cannot be had; no region means any of the suite's."""
+    """What to rent when the requested machine is not available; without a region, any region of the suite."""
 
     kind: str = Field(min_length=1)
     region: str | None = Field(default=None, min_length=1)
@@ -21,13 +21,13 @@ class Alternative(Frozen):
 class Machine(Frozen):
     """Where the suite runs; on the local target `kind` is `local` and nothing is rented.
 
-    What stands below `image` says where, for how long and at what price to rent: it moves no number and is in no id.
+    The fields below `image` say where, for how long and at what price to rent. They change no result and are in no id.
     """
 
     kind: str = Field(default="local", min_length=1)
     gpu: str | None = None
     gpu_count: int = Field(default=0, ge=0)
-    image: str | None = Field(default=None, min_length=1)  # what it boots: drivers come with it
+    image: str | None = Field(default=None, min_length=1)  # the boot image, which includes the drivers
     alternatives: tuple[Alternative, ...] = Field(default=(), strict=False)  # tried in this order
     regions: tuple[str, ...] = Field(default=(), strict=False)  # tried in this order; none means wherever it is offered
     spot: Spot = "never"  # never, before its on-demand price, or nothing else
@@ -39,28 +39,28 @@ class Machine(Frozen):
     @classmethod
     def _pays_for_something(cls, usd: float | None) -> float | None:
         if usd == 0:
-            msg = "0 rents nothing: say what it may cost, or leave the key out for no limit"
+            msg = "0 rents nothing: give a limit in US dollars, or leave the key out for no limit"
             raise ValueError(msg)
         return usd
 
     @model_validator(mode="after")
     def _is_for_rent(self) -> Self:
         if self.kind == "local" and (self.alternatives or self.spot != "never"):
-            msg = "this computer has no alternatives and no spot price: name the kind of machine to rent"
+            msg = "alternatives and spot need a rented machine: set machine.kind to the kind to rent"
             raise ValueError(msg)
         return self
 
 
 def regions_of(machine: Machine) -> tuple[str, ...]:
-    """Every region that a suite names, in the order in which they are tried."""
+    """Every region that a suite names, in the order of trying."""
     named = (*machine.regions, *(other.region for other in machine.alternatives if other.region))
     return tuple(dict.fromkeys(named))
 
 
-# What says where, for how long and at what price to rent.
+# The fields that say where, for how long and at what price to rent.
 RENTING = frozenset({"alternatives", "regions", "spot", "usd_per_hour_max", "budget_usd", "lease_minutes"})
 
 
 def hardware_of(kind: str) -> str:
-    """The kind of machine that a size is, whichever way it is paid."""
+    """The kind of machine without its way of paying: `gpu-x-spot` is `gpu-x`."""
     return kind.removesuffix(SPOT_ENDING)

@@ -13,9 +13,9 @@ BUCKET_MINUTES_MAX = 240  # longer than that, a machine costs more than any down
 class Model(Frozen):
     """The weights: `source` says where they come from, `precision` how they are served.
 
-    `cache` is a folder on the machine that outlives it, a mounted volume say; `cache_volume_gib` has the cloud keep one
-    of this size for the model, found again by its name; `cache_bucket_minutes` keeps it in the bucket that the settings
-    name, and is how long a night may spend filling that. They move no number and are in no id.
+    `cache` is a folder that outlives the machine, such as a mounted volume. `cache_volume_gib` makes the cloud keep a
+    volume of this size, found again by its name. `cache_bucket_minutes` caches the model in the bucket of the settings
+    and limits the minutes that a night uploads. These fields change no result and are in no id.
     """
 
     name: str
@@ -28,19 +28,19 @@ class Model(Frozen):
     @model_validator(mode="after")
     def _is_kept_in_one_place(self) -> Self:
         if self.cache_bucket_minutes is not None and (self.cache or self.cache_volume_gib):
-            msg = "a model is kept in one place: give cache_bucket_minutes, cache_volume_gib or cache"
+            msg = "a model has one cache: give one of cache_bucket_minutes, cache_volume_gib and cache"
             raise ValueError(msg)
         if self.cache_bucket_minutes is not None and not self.source.startswith("hf:"):
-            msg = f"only a hub's models are kept in a bucket, not {self.source}: leave cache_bucket_minutes out"
+            msg = f"a bucket caches models of the hub only, not {self.source}: leave cache_bucket_minutes out"
             raise ValueError(msg)
         if self.cache_volume_gib is not None and self.cache is not None:
-            msg = "a model is kept in one place: give cache or cache_volume_gib"
+            msg = "a model has one cache: give cache or cache_volume_gib"
             raise ValueError(msg)
         if self.cache_volume_gib is not None and self.source.startswith("path:"):
-            msg = f"the weights of {self.source} stay where they are: leave cache_volume_gib out"
+            msg = f"the weights of {self.source} are read in place: leave cache_volume_gib out"
             raise ValueError(msg)
         return self
 
 
-# Where the weights are kept between nights.
+# The fields that say where the weights are cached between nights.
 KEEPING = frozenset({"cache", "cache_volume_gib", "cache_bucket_minutes"})

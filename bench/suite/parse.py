@@ -57,10 +57,10 @@ def _explain(error: ValidationError, text: str, where: str) -> str:
         return f"{where}:{line}: unknown key {key!r}{_suggestion(path)}"
     if first["type"] == "missing":
         return f"{where}:{line}: the key {key!r} is missing"
-    said = first["msg"].removeprefix("Value error, ")
+    message = first["msg"].removeprefix("Value error, ")
     unit = _unit_hint(str(path[-1])) if path else ""
     shown = f", got {first['input']!r}" if not isinstance(first["input"], dict) else ""
-    return f"{where}:{line}: {key}: {said}{shown}{unit}"
+    return f"{where}:{line}: {key}: {message}{shown}{unit}"
 
 
 def _suggestion(path: tuple[int | str, ...]) -> str:
@@ -75,7 +75,7 @@ def _suggestion(path: tuple[int | str, ...]) -> str:
     inner: dict[int | str, type[Frozen]] = {"prompts": Prompts, "alternatives": Alternative, "lm_eval": LmEval}
     table = next((inner[part] for part in path[:-1] if part in inner), table)
     close = difflib.get_close_matches(str(path[-1]), table.model_fields, n=1, cutoff=0.5)
-    return f"; did you mean {close[0]!r}? Units are part of a key's name" if close else ""
+    return f"; did you mean {close[0]!r}? A key ends with its unit" if close else ""
 
 
 def _unit_hint(key: str) -> str:
@@ -85,14 +85,14 @@ def _unit_hint(key: str) -> str:
         "_minutes": "a whole number of minutes",
         "_usd": "a number of US dollars",
         "_gib": "a whole number of GiB",
-        "usd_per_hour_max": "a number of US dollars an hour",
+        "usd_per_hour_max": "a number of US dollars per hour",
     }
     fitting = [hint for ending, hint in sorted(hints.items(), key=lambda item: len(item[0])) if key.endswith(ending)]
     return f" ({key} is {fitting[-1]})" if fitting else ""
 
 
 def line_of(text: str, path: tuple[int | str, ...]) -> int:
-    """The line (from 1) where the key at this path stands, or that of the nearest table above it; 1 if none does."""
+    """The line (from 1) of the key at this path, else of the nearest table above it, else 1."""
     wanted = [str(part) for part in path if isinstance(part, str)]
     place = next((at for at, part in enumerate(path) if isinstance(part, int)), len(path))
     repeated = ".".join(map(str, path[:place]))  # the [[table]] that the number counts; none where it is written inline

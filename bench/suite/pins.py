@@ -1,7 +1,7 @@
-"""Pins that a suite leaves open, `{NIGHTBENCH_…}` in place of a commit or a digest, and filling them from outside.
+"""Open pins of a suite, `{NIGHTBENCH_...}` in place of a commit or a digest, filled from the environment.
 
-What is measured must never move by itself, and a suite that is shared cannot know every commit: whoever starts a series
-says it once. A night keeps the filled suite, and the ids of its scenarios follow what was filled in.
+A shared suite cannot know every commit, and a series must not change by itself. So the environment names the commit
+once. A night stores the filled suite, and its scenario ids depend on the filled values.
 """
 
 import re
@@ -17,7 +17,7 @@ _OPEN = re.compile(r"\{(?P<name>NIGHTBENCH_[A-Z0-9_]+)\}")
 
 @dataclass(frozen=True)
 class Pin:
-    """One value that a suite may leave open: where it stands, and how it looks."""
+    """A value that a suite may leave open: its key and its form."""
 
     table: str
     key: str
@@ -34,7 +34,7 @@ PINS = (
 def fill_pins(suite: Suite, environment: Mapping[str, str], text: str, where: str) -> Suite:
     """The suite with every open pin that the environment has a value for; the others stay open.
 
-    Raises SuiteError with the suite's line where a value does not look like what it should be.
+    Raises SuiteError with the suite's line where a value has the wrong form.
     """
     for pin in PINS:
         table = getattr(suite, pin.table)
@@ -45,7 +45,7 @@ def fill_pins(suite: Suite, environment: Mapping[str, str], text: str, where: st
         if not pin.form.fullmatch(value):
             line = line_of(text, (pin.table, pin.key))
             raise SuiteError(
-                f"{where}:{line}: {pin.table}.{pin.key}: {found['name']} is {value!r}, which is not {pin.meaning}"
+                f"{where}:{line}: {pin.table}.{pin.key}: {found['name']} is {value!r}: set it to {pin.meaning}"
             )
         filled = getattr(table, pin.key).replace(found[0], value)
         suite = suite.model_copy(update={pin.table: table.model_copy(update={pin.key: filled})})
@@ -53,16 +53,16 @@ def fill_pins(suite: Suite, environment: Mapping[str, str], text: str, where: st
 
 
 def open_pins(suite: Suite) -> dict[str, Pin]:
-    """Every pin that is still open, by the name of what will say it."""
+    """Every open pin, by the name of its environment variable."""
     found = {pin: _OPEN.search(getattr(getattr(suite, pin.table), pin.key) or "") for pin in PINS}
     return {match["name"]: pin for pin, match in found.items() if match}
 
 
 def require_pins(suite: Suite, text: str, where: str) -> None:
-    """Raise SuiteError with line and next step where a pin is open: what is measured would be anybody's guess."""
+    """Raise SuiteError with line and next step where a pin is open."""
     for name, pin in open_pins(suite).items():
         line = line_of(text, (pin.table, pin.key))
         raise SuiteError(
-            f"{where}:{line}: {pin.table}.{pin.key} is left open: set {name} to {pin.meaning}, "
+            f"{where}:{line}: {pin.table}.{pin.key} is an open pin: set {name} to {pin.meaning}, "
             f"or write it in place of {{{name}}}"
         )

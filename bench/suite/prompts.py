@@ -1,4 +1,4 @@
-"""What a scenario asks: the kind of its prompts, how they are sent, and which of them may ever come twice."""
+"""The prompts of a scenario: their kind, how they are sent, and which of them repeat."""
 
 from typing import Literal, Self
 
@@ -9,7 +9,7 @@ from bench.frozen import Frozen
 PromptKind = Literal["random", "shared-prefix", "multi-turn", "images", "sharegpt"]
 Form = Literal["tokens", "text", "chat"]
 
-# What each kind must say, and what it may say.
+# The keys that each kind requires, and those that it allows.
 _NEEDED: dict[PromptKind, tuple[str, ...]] = {
     "random": (),
     "shared-prefix": ("groups", "prefix_tokens"),
@@ -22,7 +22,7 @@ _FORMS: dict[PromptKind, tuple[Form, ...]] = {"images": ("chat",), "sharegpt": (
 
 
 class Prompts(Frozen):
-    """What to ask; random token ids when nothing is said. Keys that a kind does not have stay at their default."""
+    """The prompts; random token ids by default. Keys that a kind does not have keep their default."""
 
     kind: PromptKind = "random"
     form: Form = "tokens"
@@ -40,12 +40,12 @@ class Prompts(Frozen):
 
     @property
     def has_exact_length(self) -> bool:
-        """Whether it is known beforehand how many tokens the server will count."""
+        """Whether the number of tokens that the server counts is known beforehand."""
         return self.form == "tokens"
 
     @property
     def own_keys(self) -> dict[str, str | int | bool]:
-        """What this kind says of itself, by its own keys."""
+        """The values of this kind's own keys."""
         names = (*_NEEDED[self.kind], *_ALLOWED.get(self.kind, ()))
         values = {name: getattr(self, name) for name in names}
         return {name: value for name, value in values.items() if value is not None}
@@ -64,6 +64,6 @@ class Prompts(Frozen):
             raise ValueError(msg)
         if self.form not in _FORMS.get(self.kind, (self.form,)):
             forms = " or ".join(f'"{form}"' for form in _FORMS[self.kind])
-            msg = f"{self.kind} prompts are sent as {forms}: give form"
+            msg = f"{self.kind} prompts are sent as {forms}: set form"
             raise ValueError(msg)
         return self

@@ -8,9 +8,9 @@ from bench.frozen import Frozen
 
 
 class LmEval(Frozen):
-    """Tasks of EleutherAI's lm-evaluation-harness, asked of each server once its loads are over: in no id.
+    """Tasks of EleutherAI's lm-evaluation-harness, run on each server after its loads; they are in no id.
 
-    `folder` is one on the machine, with task files of one's own and their data beside them.
+    `folder` is a folder on the machine with your own task files and their data.
     """
 
     tasks: tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w.-]*$")], ...] = Field(strict=False, min_length=1)
@@ -24,14 +24,14 @@ class LmEval(Frozen):
     @classmethod
     def _are_distinct(cls, tasks: tuple[str, ...]) -> tuple[str, ...]:
         if len(set(tasks)) < len(tasks):
-            msg = "a task stands there twice"
+            msg = "a task is listed twice: remove one"
             raise ValueError(msg)
         return tasks
 
 
 class Quality(Frozen):
-    """What this suite asks of a measurement before it counts; recorded in every row it judges."""
+    """What this suite requires of a measurement; recorded in each row that it judges."""
 
-    min_duration_s: float = Field(default=60.0, gt=0)  # audit.md: a shorter window is a warning
+    min_duration_s: float = Field(default=60.0, gt=0)  # a shorter window is a warning: duration_short
     min_requests_per_slot: float = Field(default=10.0, gt=0)  # InferenceX and MAD use ten
-    lm_eval: LmEval | None = None  # None: not asked
+    lm_eval: LmEval | None = None  # None: no tasks

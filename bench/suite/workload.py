@@ -12,9 +12,9 @@ Arrivals = Literal["closed", "constant", "poisson", "gamma", "trace"]
 
 
 class Workload(Frozen):
-    """What is asked of the server: `isl` tokens in, `osl` tokens out, `request_count` times after a warm-up.
+    """The load: `request_count` requests of `isl` tokens in and `osl` tokens out, after a warm-up.
 
-    Driven by `concurrency` (closed loop), by `request_rate_per_s` or by a `trace` (open loop), never by two of them.
+    Exactly one of `concurrency` (closed loop), `request_rate_per_s` and `trace` (open loops) drives it.
     """
 
     isl: int = Field(ge=1)
@@ -38,29 +38,29 @@ class Workload(Frozen):
 
     @property
     def context_tokens(self) -> int:
-        """What the longest request and its answer need, as far as that can be known."""
+        """Tokens of context that the longest request and its answer need, as far as known."""
         return (self.isl + self.osl) * (self.prompts.turns or 1)
 
     @model_validator(mode="after")
     def _driven_one_way(self) -> Self:
         is_closed, is_trace = self.arrivals == "closed", self.arrivals == "trace"
         if is_trace != (self.trace is not None) or (self.trace is None and self.trace_sha256 is not None):
-            msg = "a trace belongs to trace arrivals: give both, or neither"
+            msg = 'trace needs arrivals = "trace": give both, or neither'
             raise ValueError(msg)
         if is_trace and not (self.concurrency is None and self.request_rate_per_s is None):
-            msg = "trace arrivals are driven by their file: give neither concurrency nor request_rate_per_s"
+            msg = "the trace file sets the arrivals: leave concurrency and request_rate_per_s out"
             raise ValueError(msg)
         if is_closed and (self.concurrency is None or self.request_rate_per_s is not None):
-            msg = "a closed loop is driven by concurrency: give concurrency and no request_rate_per_s"
+            msg = "a closed loop needs concurrency: give concurrency and no request_rate_per_s"
             raise ValueError(msg)
         if not (is_closed or is_trace) and (self.request_rate_per_s is None or self.concurrency is not None):
-            msg = f"{self.arrivals} arrivals are driven by request_rate_per_s: give it and no concurrency"
+            msg = f"{self.arrivals} arrivals need request_rate_per_s: give it and no concurrency"
             raise ValueError(msg)
         if (self.arrivals == "gamma") != (self.burstiness is not None):
-            msg = "burstiness belongs to gamma arrivals: give both, or neither"
+            msg = 'burstiness needs arrivals = "gamma": give both, or neither'
             raise ValueError(msg)
         if self.concurrency is not None and self.workers > self.concurrency:
-            msg = f"{self.workers} workers cannot share a concurrency of {self.concurrency}: give fewer"
+            msg = f"{self.workers} workers are more than the concurrency of {self.concurrency}: give fewer"
             raise ValueError(msg)
         return self
 
@@ -70,10 +70,10 @@ class Workload(Frozen):
         if turns is None:
             return self
         if self.arrivals != "closed":
-            msg = "multi-turn prompts need a closed loop, since a turn waits for the answer before it: give concurrency"
+            msg = "multi-turn prompts need a closed loop, since a turn waits for the previous answer: give concurrency"
             raise ValueError(msg)
         if self.request_count % turns or self.warmup_count % turns:
-            msg = f"conversations are whole: request_count and warmup_count must be multiples of turns ({turns})"
+            msg = f"request_count and warmup_count must be multiples of turns ({turns})"
             raise ValueError(msg)
         if self.total_count // turns < (self.concurrency or 0):
             msg = f"{self.total_count // turns} conversations cannot keep {self.concurrency} requests in flight"
@@ -83,10 +83,10 @@ class Workload(Frozen):
     @model_validator(mode="after")
     def _prompts_can_be_sent(self) -> Self:
         if (self.prompts.prefix_tokens or 0) >= self.isl:
-            msg = f"each prompt needs a part of its own: prefix_tokens must be below isl ({self.isl})"
+            msg = f"prefix_tokens must be below isl ({self.isl}), so that each prompt has tokens of its own"
             raise ValueError(msg)
         is_plain = self.prompts.kind == "random" and self.prompts.has_exact_length
         if self.driver != "meter" and not (is_plain and self.trace is None):
-            msg = f"the {self.driver} driver has random prompts and drawn arrivals only: take the meter for others"
+            msg = f'the {self.driver} driver supports random prompts without a trace only: set driver = "meter"'
             raise ValueError(msg)
         return self

@@ -150,7 +150,7 @@ def test_a_night_with_an_open_pin_is_refused_before_anything_begins(house: Night
     done = house.cli("run", str(LLAMA))
 
     assert done.returncode == 2
-    assert "model.source is left open: set NIGHTBENCH_LLAMA_3_3_70B_REVISION to the 40 hex digits" in done.stderr
+    assert "model.source is an open pin: set NIGHTBENCH_LLAMA_3_3_70B_REVISION to the 40 hex digits" in done.stderr
     assert not house.data.exists()
 
 

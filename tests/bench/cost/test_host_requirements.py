@@ -40,8 +40,8 @@ def test_a_suite_for_the_cpu_needs_neither_gpus_nor_room() -> None:
     ("changes", "what", "needed"),
     [
         ({"cache": "/models"}, "disk", "148 GB free in /models"),
-        ({"source": "hf:nobody/unheard-of@main"}, "disk", "room for the weights in"),
-        ({"source": "path:/models/llama"}, "model", "its folder is there: /models/llama"),
+        ({"source": "hf:nobody/unheard-of@main"}, "disk", "space for the weights in"),
+        ({"source": "path:/models/llama"}, "model", "the folder /models/llama must exist"),
     ],
 )
 def test_where_the_model_is_from_says_what_the_disk_must_have(changes: dict[str, Any], what: str, needed: str) -> None:

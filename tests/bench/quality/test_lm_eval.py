@@ -126,7 +126,7 @@ def test_all_right_and_all_wrong_are_not_certain() -> None:
     ("keys", "said"),
     [
         ("tasks = []", "at least 1 item"),
-        ('tasks = ["a", "a"]', "a task stands there twice"),
+        ('tasks = ["a", "a"]', "a task is listed twice"),
         ('tasks = ["a b"]', "quality.lm_eval.tasks.0"),
         ('tasks = ["a"]\nfolder = "tasks"', "quality.lm_eval.folder"),
         ('tasks = ["a"]\nlimits = 5', "did you mean 'limit'"),

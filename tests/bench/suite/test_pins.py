@@ -21,7 +21,9 @@ def test_an_open_pin_is_named_with_its_line_and_what_to_do() -> None:
     with pytest.raises(SuiteError) as caught:
         require_pins(SUITE, TEXT, "llama.toml")
 
-    assert str(caught.value).startswith(f"llama.toml:{_line('source')}: model.source is left open: set {REVISION} to ")
+    assert str(caught.value).startswith(
+        f"llama.toml:{_line('source')}: model.source is an open pin: set {REVISION} to "
+    )
 
 
 def test_a_filled_suite_has_nothing_open() -> None:
@@ -51,7 +53,7 @@ def test_a_value_that_can_move_is_refused_at_the_line_that_asks_for_it(name: str
         fill_pins(SUITE, {name: value}, TEXT, "llama.toml")
 
     assert str(caught.value).startswith(f"llama.toml:{_line(start)}: ")
-    assert f"{name} is {value!r}, which is not " in str(caught.value)
+    assert f"{name} is {value!r}: set it to " in str(caught.value)
 
 
 def test_a_suite_without_open_pins_is_left_as_it_is() -> None:

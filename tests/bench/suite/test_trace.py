@@ -19,13 +19,13 @@ def test_arrivals_are_counted_from_the_first_and_only_as_many_as_are_asked(text:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("arrival\n1\n", "trace:1: a trace needs the column arrival_s"),
-        ("", "trace:1: a trace needs the column arrival_s"),
-        ("arrival_s\n1\nsoon\n", "trace:3: arrival_s must be a number of seconds from 0 up, not 'soon'"),
+        ("arrival\n1\n", "trace:1: the column arrival_s is missing"),
+        ("", "trace:1: the column arrival_s is missing"),
+        ("arrival_s\n1\nsoon\n", "trace:3: arrival_s must be a number of seconds, at least 0, not 'soon'"),
         ("arrival_s\n-1\n", "trace:2: arrival_s must be"),
         ("arrival_s\nnan\n", "trace:2: arrival_s must be"),
-        ("arrival_s\n2\n1\n", "trace:3: 1 s lies before the arrival above it, at 2 s"),
-        ("arrival_s\n1\n2\n", "trace: has 2 arrivals, but 3 requests are asked for, warm-up included"),
+        ("arrival_s\n2\n1\n", "trace:3: 1 s is before the previous arrival at 2 s"),
+        ("arrival_s\n1\n2\n", "trace: has 2 arrivals, but the scenario sends 3 requests, warm-up included"),
         ('{"arrival_s": 1}\n{"arrival_s": true}\n', "trace:2: arrival_s must be"),
         ('{"arrival_s": 1}\n{oops\n', "trace:2: not JSON"),
         ('{"arrival_s": 1}\n[2]\n', "trace:2: arrival_s must be"),
