@@ -206,8 +206,8 @@ def test_a_broken_rule_is_told_in_a_sentence() -> None:
     (broken,) = (one for one in broken_rules(config(tp_size=3), RULES.values()) if one.rule.rule == "heads_per_gpu")
 
     assert broken.sentence == (
-        "64 attention heads on 3 GPUs: the tensor-parallel size must divide the number of attention heads: a head cannot "
-        "be split (heads_per_gpu)"
+        "64 attention heads on 3 GPUs: the tensor-parallel size must divide the number of attention heads: "
+        "a head cannot be split (heads_per_gpu)"
     )
 
 
