@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: run test check lint types format bench chaos fuzz engine lock clean
+.PHONY: run test check lint types format bench soak chaos fuzz engine lock clean
 .DEFAULT_GOAL := run
 
 run: $(STAMP)
@@ -41,6 +41,13 @@ format: $(STAMP)
 BENCH ?=
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks $(BENCH)
+
+# Every test, with all combinations of the matrices of which `make test` runs one case for each pair of values (kills of a
+# night, storms), and then 500 random nights: about an hour.
+soak: $(STAMP)
+	mkdir -p build
+	SOAK=1 $(BIN)/pytest --numprocesses $(WORKERS) --times build/soak-times.json
+	$(BIN)/python -m tests.chaos 500
 
 # Random nights with random faults, killed at random moments: `make chaos NIGHTS=1000`, `make chaos NIGHTS=1 SEED=42`.
 NIGHTS ?= 100

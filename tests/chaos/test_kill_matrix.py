@@ -15,11 +15,18 @@ from tests.chaos.world import PERIOD_S, World, a_world
 from tests.emulators.digitalocean.sshd_droplets import SshdDroplets
 from tests.emulators.sshd import NoServerError
 from tests.emulators.virtual_clock import VirtualClock
+from tests.pairs import every_pair
 
 ON_THE_MACHINE = ("S6", "S8", "S11")  # where the machine itself is real, and something runs on it
 USD_PER_HOUR = 2.59
 # The lease, a reaper's period, and a round of it: the most that is billed, whatever is killed.
 COST_MAX_USD = USD_PER_HOUR * (2.0 + 1.0 + 0.5)
+
+
+# When it dies, whether its records are lost, and whether a reaper works beside it.
+MATRIX = every_pair(STEPS, (False, True), (False, True))
+ALONE = [(step, is_lost) for step, is_lost, is_beside in MATRIX if not is_beside]
+BESIDE = [(step, is_lost) for step, is_lost, is_beside in MATRIX if is_beside]
 
 
 @pytest.fixture
@@ -52,8 +59,7 @@ def must_be_closed(world: World) -> None:
     assert ledger.open_leases() == []
 
 
-@pytest.mark.parametrize("is_lost", [False, True], ids=["ledger-kept", "ledger-lost"])
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize(("step", "is_lost"), ALONE)
 def test_a_night_killed_after_a_step_is_reaped(world: World, step: str, is_lost: bool) -> None:
     code = run(live, world.place, Life(lease_request(), dies_after=step))
 
@@ -64,8 +70,7 @@ def test_a_night_killed_after_a_step_is_reaped(world: World, step: str, is_lost:
     must_be_closed(world)
 
 
-@pytest.mark.parametrize("is_lost", [False, True], ids=["ledger-kept", "ledger-lost"])
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize(("step", "is_lost"), BESIDE)
 def test_a_night_killed_after_a_step_beside_a_reaper_leaves_nothing(
     world: World, tmp_path: Path, step: str, is_lost: bool
 ) -> None:

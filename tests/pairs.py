@@ -1,0 +1,39 @@
+"""Fewer cases of a large matrix: every pair of values at least once; all combinations in `make soak`."""
+
+import itertools
+import os
+from collections.abc import Iterable
+from typing import Any
+
+IS_SOAK = os.environ.get("SOAK") == "1"
+
+Pair = tuple[int, Any, int, Any]
+
+
+def every_pair(*factors: Iterable[Any]) -> list[tuple[Any, ...]]:
+    """Cases in which each value of each factor meets each value of every other; the same ones every time.
+
+    Most faults need one value or two, which is what makes this enough between two soaks.
+    """
+    cases = list(itertools.product(*map(tuple, factors)))
+    return cases if IS_SOAK else _fewest(cases)
+
+
+def a_sample(cases: Iterable[Any], count: int) -> list[Any]:
+    """The first `count` cases, and all of them in a soak."""
+    return list(cases) if IS_SOAK else list(itertools.islice(cases, count))
+
+
+def _fewest(cases: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Take the case that has most pairs not seen yet, until every pair was seen."""
+    unseen = {pair for case in cases for pair in _pairs_of(case)}
+    taken = []
+    while unseen:
+        best = max(cases, key=lambda case: len(unseen & _pairs_of(case)))
+        unseen -= _pairs_of(best)
+        taken.append(best)
+    return sorted(taken, key=cases.index)
+
+
+def _pairs_of(case: tuple[Any, ...]) -> set[Pair]:
+    return {(i, case[i], j, case[j]) for i, j in itertools.combinations(range(len(case)), 2)}
