@@ -1,10 +1,13 @@
 """A data folder, a suite of small scenarios, and the truth server in the engine's place."""
 
+import io
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +16,9 @@ from prefect.context import SettingsContext
 from prefect.settings import PREFECT_API_URL, PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 
 from bench.record import CalibratedLoad, Calibration, NightRecord
+from flows.cli import main
 from flows.ending import hush_at_exit
+from flows.nightly import nightly
 from infra.hardware.host_facts import read_host
 from infra.ledger.ledger import Ledger
 from infra.processes import detached
@@ -108,6 +113,23 @@ class NightFixture:
         out, err = process.communicate(timeout=timeout_s)
         return subprocess.CompletedProcess(argv, process.returncode, out, err)
 
+    def call(self, *argv: str) -> "subprocess.CompletedProcess[str]":
+        """The command line inside this process: for commands that start nothing."""
+        out, err, before = io.StringIO(), io.StringIO(), dict(os.environ)
+        code: object = 0
+        with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+            patch.setattr(sys, "argv", ["nightbench", *argv])
+            try:
+                os.environ.update(self.environment)
+                main()
+            except SystemExit as ended:
+                code = ended.code
+            finally:
+                os.environ.clear()
+                os.environ.update(before)
+        assert isinstance(code, int)
+        return subprocess.CompletedProcess(argv, code, out.getvalue(), err.getvalue())
+
     def leftovers(self) -> list[str]:
         """Whatever a night must not leave behind: processes, machines, open leases, half-written files."""
         ledger = Ledger(self.data / "ledger.sqlite")
@@ -191,6 +213,26 @@ def prefect_api(server_url: str) -> Iterator[None]:
     ):
         patch.setattr("prefect.context.GLOBAL_SETTINGS_CONTEXT", SettingsContext.get())
         yield
+
+
+@pytest.fixture(scope="session")
+def past(tmp_path_factory: pytest.TempPathFactory, prefect_home: Path, prefect_api: None) -> NightFixture:
+    """A house after one healthy night, for all tests that only read what it left."""
+    del prefect_api
+    made = make_house(tmp_path_factory.mktemp("past"), prefect_home)
+    with pytest.MonkeyPatch.context() as patch:
+        live_in(made, patch)
+        trust_the_client(patch)
+        nightly(suite=str(made.suite), target="local")
+    return made
+
+
+@pytest.fixture
+def after_a_night(past: NightFixture, tmp_path: Path) -> NightFixture:
+    """A copy of that house, for tests that break something in it."""
+    data = tmp_path / "data"
+    shutil.copytree(past.data, data, symlinks=True)
+    return replace(past, data=data, environment={**past.environment, "NIGHTBENCH_DATA": str(data)})
 
 
 @pytest.fixture

@@ -73,6 +73,6 @@ def test_a_client_that_fails_is_named_with_its_own_words(house: NightFixture) ->
     ],
 )
 def test_a_wrong_call_exits_2_and_says_why(house: NightFixture, argv: list[str], said: str) -> None:
-    done = house.cli("crosscheck", *argv)
+    done = house.call("crosscheck", *argv)
 
     assert (done.returncode, said in done.stderr) == (2, True)

@@ -2,7 +2,6 @@
 
 import json
 import socket
-from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -17,7 +16,7 @@ from infra.ledger.ledger import Ledger
 from infra.loadgen.suite_file import make_night
 from infra.storage import store
 from tasks.artifacts import NightProgress
-from tests.flows.conftest import ABOUT_SPEED, NightFixture, live_in, make_house, trust_the_client
+from tests.flows.conftest import ABOUT_SPEED, NightFixture
 from warehouse.lake.query import run_sql
 from warehouse.load import LoadSummary, load_night
 
@@ -29,18 +28,6 @@ MEASURED = {"accepted", "suspect"}  # which of the two, the noise of this host d
 
 def night(house: NightFixture, resume: str | None = None) -> LoadSummary:
     return nightly(suite=str(house.suite), target="local", resume=resume)
-
-
-@pytest.fixture(scope="module")
-def past(tmp_path_factory: pytest.TempPathFactory, prefect_home: Path, prefect_api: None) -> NightFixture:
-    """A house after one healthy night, for all tests that only read what it left."""
-    del prefect_api
-    made = make_house(tmp_path_factory.mktemp("past"), prefect_home)
-    with pytest.MonkeyPatch.context() as patch:
-        live_in(made, patch)
-        trust_the_client(patch)
-        night(made)
-    return made
 
 
 def ask(house: NightFixture, sql: str) -> list[tuple[object, ...]]:

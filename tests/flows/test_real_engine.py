@@ -57,7 +57,7 @@ def local_suite(changes: dict[str, str]) -> str:
 
 
 def rows(house: NightFixture, sql: str) -> list[dict[str, object]]:
-    found: list[dict[str, object]] = json.loads(house.cli("sql", sql, "--json").stdout)
+    found: list[dict[str, object]] = json.loads(house.call("sql", sql, "--json").stdout)
     return found
 
 

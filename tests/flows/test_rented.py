@@ -47,8 +47,8 @@ def test_a_night_on_a_rented_machine_ends_with_rows_and_gives_it_back(account: A
 def test_a_machine_that_vanishes_costs_one_scenario_and_another_measures_the_rest(
     account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("NIGHTBENCH_SSH_PATIENCE_S", "15")
-    account.write_suite(repeats=2, ttft_ms=300)
+    monkeypatch.setenv("NIGHTBENCH_SSH_PATIENCE_S", "10")
+    account.write_suite(repeats=2, ttft_ms=100)
 
     is_over = threading.Event()
 
@@ -76,10 +76,14 @@ def test_a_machine_that_vanishes_costs_one_scenario_and_another_measures_the_res
 
 
 @pytest.mark.usefixtures("prefect_api", "calibrated")
-def test_where_another_kind_is_rented_its_runs_are_other_scenarios(account: Account) -> None:
+def test_where_another_kind_is_rented_its_runs_are_other_scenarios_and_its_model_stays_on_a_volume(
+    account: Account, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    suite = account.house.suite
+    suite.write_text(suite.read_text().replace("\n[engine]", "cache_volume_gib = 20\n\n[engine]", 1))
     account.emulator.capacity[(KIND, "atl1")] = 0
 
-    summary = nightly(suite=str(account.house.suite), target="digitalocean")
+    summary = nightly(suite=str(suite), target="digitalocean")
 
     assert set(summary.verdicts) <= {"accepted", "suspect"}
     assert sum(summary.verdicts.values()) == 2
@@ -87,7 +91,12 @@ def test_where_another_kind_is_rented_its_runs_are_other_scenarios(account: Acco
     assert {run["scenario"]["machine"]["kind"] for run in planned["runs"]} == {OTHER_KIND}
     tries = run_sql(account.house.data, "SELECT kind, outcome FROM attempts ORDER BY attempt").rows
     assert list(map(tuple, tries)) == [(KIND, "no-capacity"), (OTHER_KIND, "rented")]
-    account.judge()
+    (volume,) = account.emulator.state.volumes.values()
+    (manifest,) = (tmp_path / "droplets" / "volumes" / volume.volume_id).glob("models/*/MANIFEST.sha256")
+    assert manifest.parent.name == "tiny-seed-0"
+    assert volume.droplet_id is None
+    assert f"volume {volume.name} is detached" in caplog.text
+    account.judge(volume.name)
 
 
 @pytest.mark.usefixtures("prefect_api", "calibrated")
@@ -112,24 +121,6 @@ def test_a_golden_image_is_made_once_holds_no_secret_and_is_what_the_night_boots
     assert sum(summary.verdicts.values()) == 2
     assert {record["lineage"]["snapshot"] for record in account.records()} == {name}
     assert [image.name for image in account.emulator.state.images.values() if image.name.startswith("nb-")] == [name]
-
-
-@pytest.mark.usefixtures("prefect_api", "calibrated")
-def test_a_model_is_kept_on_a_volume_that_outlives_the_machine(
-    account: Account, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    suite = account.house.suite
-    suite.write_text(suite.read_text().replace("\n[engine]", "cache_volume_gib = 20\n\n[engine]", 1))
-
-    summary = nightly(suite=str(suite), target="digitalocean")
-
-    assert sum(summary.verdicts.values()) == 2
-    (volume,) = account.emulator.state.volumes.values()
-    (kept,) = (tmp_path / "droplets" / "volumes" / volume.volume_id).glob("models/*/MANIFEST.sha256")
-    assert kept.parent.name == "tiny-seed-0"
-    assert volume.droplet_id is None
-    assert f"volume {volume.name} is detached" in caplog.text
-    account.judge(volume.name)
 
 
 def wrong_token(account: Account) -> None:
