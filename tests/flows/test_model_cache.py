@@ -12,6 +12,7 @@ from typing import Any
 import boto3
 import pytest
 
+from bench.errors import NightbenchError
 from flows.nightly import nightly
 from infra.leases.listing import stored_models
 from infra.models.generated import TINY, write_small_model
@@ -126,29 +127,29 @@ def test_a_bucket_that_vanishes_costs_a_sentence_in_the_record(
     assert "the model is not cached in the bucket: " in caplog.text
 
 
+@pytest.mark.usefixtures("prefect_api")
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"NIGHTBENCH_S3_BUCKET": ""}, "no bucket is set: NIGHTBENCH_S3_BUCKET"),
+        ({"NIGHTBENCH_S3_BUCKET": ""}, "no bucket is set: set NIGHTBENCH_S3_BUCKET"),
         ({"NIGHTBENCH_S3_BUCKET": "none-such"}, "there is no such bucket: make it"),
         ({"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}, "there are no keys"),
         ({"denied": "yes"}, "the keys are wrong or may not write there"),
     ],
 )
 def test_a_bucket_that_cannot_be_used_is_a_sentence_before_anything_is_rented(
-    street: Street, account: Account, tmp_path: Path, wrong: dict[str, str], said: str
+    street: Street, account: Account, monkeypatch: pytest.MonkeyPatch, wrong: dict[str, str], said: str
 ) -> None:
     if "denied" in wrong:
         street.bucket.fault("denied", method="GET")
     else:
-        street.house.environment.update(wrong)
-    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
-        street.house.environment[name] = str(tmp_path / "none")
+        for name, value in wrong.items():
+            monkeypatch.setenv(name, value)
 
-    done = street.house.cli("run", str(street.house.suite), "--target", "digitalocean")
+    with pytest.raises(NightbenchError, match=said) as refused:
+        nightly(suite=str(street.house.suite), target="digitalocean")
 
-    assert done.returncode == 2, done.stderr
-    assert [line for line in done.stderr.splitlines() if line.startswith("error: ") and said in line], done.stderr
+    assert refused.value.exit_code == 2
     assert account.names() == []
 
 

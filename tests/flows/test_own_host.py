@@ -142,7 +142,7 @@ def test_a_night_killed_with_9_holds_the_host_until_it_is_reaped(house: NightFix
 def test_a_host_that_cannot_be_trusted_is_said_before_anything_starts(
     house: NightFixture, own: Own, target: str, said: str
 ) -> None:
-    done = house.cli("run", str(house.suite), "--target", target)
+    done = house.call("run", str(house.suite), "--target", target)
 
     assert (done.returncode, said in done.stderr) == (2, True), (own, done.stderr)
     assert not house.data.exists()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.errors import NightbenchError
 from flows.nightly import nightly
 from flows.prepare import prepare
 from tests.flows.conftest import NightFixture
@@ -150,7 +151,7 @@ def no_quota(account: Account) -> None:
     account.emulator.behaviour.gpu_limit = 0
 
 
-@pytest.mark.usefixtures("served")
+@pytest.mark.usefixtures("prefect_api")
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
@@ -161,13 +162,14 @@ def no_quota(account: Account) -> None:
     ],
 )
 def test_an_account_that_cannot_rent_is_a_sentence_and_nothing_is_rented(
-    account: Account, wrong: Callable[[Account], None], said: str
+    account: Account, monkeypatch: pytest.MonkeyPatch, wrong: Callable[[Account], None], said: str
 ) -> None:
     wrong(account)
+    monkeypatch.setenv("NIGHTBENCH_DO_TOKEN", account.house.environment["NIGHTBENCH_DO_TOKEN"])
 
-    done = account.house.cli("run", str(account.house.suite), "--target", "digitalocean")
+    with pytest.raises(NightbenchError, match=said) as refused:
+        nightly(suite=str(account.house.suite), target="digitalocean")
 
-    assert done.returncode == 3, done.stderr
-    assert [line for line in done.stderr.splitlines() if line.startswith("error: ") and said in line], done.stderr
+    assert refused.value.exit_code == 3
     assert account.emulator.living("nb") == []
     account.judge()
