@@ -1,45 +1,45 @@
-"""Every error we raise on purpose: one class for each thing a reader would do differently.
+"""Every expected error: one class for each thing that a reader would do differently.
 
-`exit_code` follows the command line's promise: 1 found something wrong, 2 wrong usage, 3 the outside world failed.
+`exit_code`: 1 something wrong was found, 2 wrong usage, 3 the outside world failed.
 """
 
 
 class NightbenchError(Exception):
-    """A failure we understand; its message says what happened, to what, and what to do next."""
+    """An expected failure; its message says what failed, on what, why, and what to do next."""
 
     exit_code = 3
     stage: str | None = None
 
 
 class UsageError(NightbenchError):
-    """The caller asked for something that cannot be; nothing was started."""
+    """Wrong usage; nothing was started."""
 
     exit_code = 2
 
 
 class SuiteError(UsageError):
-    """A suite file does not say what it must; the message names file and line."""
+    """A suite file is invalid; the message names file and line."""
 
     stage = "plan"
 
 
 class CatalogError(UsageError):
-    """A file of the catalogue does not hold what it must; the message names file, line and column."""
+    """A file of the catalogue is invalid; the message names file, line and column."""
 
 
 class UnreadableResultError(NightbenchError):
-    """A result file or run folder cannot be read as what it claims to be."""
+    """A result file or run folder cannot be read."""
 
     exit_code = 1
     stage = "load"
 
 
 class UnknownFormatError(UnreadableResultError):
-    """A file is of no format that any importer knows; it may well be no result file at all."""
+    """No importer knows the format of a file; it may be no result file."""
 
 
 class ToldBesideError(UnreadableResultError):
-    """A file is a part of the result beside it, and no result of its own."""
+    """A file is part of the result beside it and is read with that."""
 
 
 class LoadIntoWarehouseError(NightbenchError):
@@ -49,7 +49,7 @@ class LoadIntoWarehouseError(NightbenchError):
 
 
 class NoSpaceError(NightbenchError):
-    """A disk is too full for what comes next."""
+    """A disk has too little free space."""
 
 
 class EngineBuildError(NightbenchError):
@@ -59,27 +59,27 @@ class EngineBuildError(NightbenchError):
 
 
 class ModelError(NightbenchError):
-    """Weights are missing, corrupt or of a kind we cannot fetch."""
+    """Weights are missing, corrupt, or from a source that cannot be downloaded."""
 
     stage = "model"
 
 
 class LeaseError(NightbenchError):
-    """A machine could not be rented, or is not ours to use."""
+    """A machine could not be rented, or belongs to another lease."""
 
     stage = "provision"
 
 
 class LedgerError(LeaseError):
-    """The ledger cannot be read or written; nothing may be rented without it, and everything may be given back."""
+    """The ledger cannot be read or written. Nothing is rented without it; releasing still works."""
 
 
 class CloudError(LeaseError):
-    """A cloud could not be asked, or answered what we cannot read."""
+    """A call to a cloud failed, or its response cannot be read."""
 
 
 class CloudDeniedError(CloudError):
-    """The cloud turns our token away; asking again is of no use. A lacking scope keeps it from one thing only."""
+    """The cloud rejects the token; a retry does not help. `is_scope`: it lacks the scope of one call only."""
 
     def __init__(self, message: str, *, is_scope: bool = False) -> None:
         super().__init__(message)
@@ -87,19 +87,19 @@ class CloudDeniedError(CloudError):
 
 
 class CloudRefusedError(CloudError):
-    """The cloud will not do what was asked, today or tomorrow; nothing was rented."""
+    """The cloud rejects a request for good; nothing was rented."""
 
 
 class CloudLimitError(CloudError):
-    """The account may not rent more; nothing was rented."""
+    """The account's limit is reached; nothing was rented."""
 
 
 class CloudUnknownError(CloudError):
-    """The cloud knows nothing of that name or id, now."""
+    """The cloud has nothing of this name or id now."""
 
 
 class NoCapacityError(CloudError):
-    """The cloud has no such machine left there; nothing was rented. `regions` are those it names instead."""
+    """The cloud has no capacity there; nothing was rented. `regions` are the alternatives that it names."""
 
     def __init__(self, message: str, regions: tuple[str, ...] = ()) -> None:
         super().__init__(message)
@@ -107,7 +107,7 @@ class NoCapacityError(CloudError):
 
 
 class NotAskedError(CloudError):
-    """A call never arrived, or was turned away unread: it had no effect and may be made again after `wait_s`."""
+    """A call did not arrive or was rejected unread: it had no effect and may be repeated after `wait_s`."""
 
     def __init__(self, message: str, wait_s: float = 1.0) -> None:
         super().__init__(message)
@@ -115,25 +115,25 @@ class NotAskedError(CloudError):
 
 
 class LostReplyError(CloudError):
-    """A call was sent and its answer was lost: only looking tells whether it had its effect."""
+    """A call was sent and its response was lost; whether it had an effect must be looked up."""
 
 
 class MachineUnfitError(NightbenchError):
-    """A machine was reached and is not what the suite needs, or is in use."""
+    """A machine is reachable but does not meet the suite's needs, or is in use."""
 
     stage = "machine"
 
 
 class BudgetError(NightbenchError):
-    """The next stage would cost more than the night may spend; what is rented is given back all the same."""
+    """The next stage would exceed the night's budget; rented machines are still released."""
 
     stage = "budget"
 
 
 class ObjectStoreError(NightbenchError):
-    """A bucket could not be reached, or refused; what was measured is kept on this computer.
+    """A bucket is unreachable or refused; the run folders stay on this computer.
 
-    `is_refusal`: it will refuse the next time as well, until the settings or the keys are others.
+    `is_refusal`: a retry fails too, until the settings or the keys change.
     """
 
     stage = "salvage"
@@ -144,19 +144,19 @@ class ObjectStoreError(NightbenchError):
 
 
 class PortInUseError(NightbenchError):
-    """Somebody else listens where the engine must."""
+    """Another process listens on the engine's port."""
 
     stage = "server"
 
 
 class ServerStartError(NightbenchError):
-    """The engine never became ready; the message holds its log's own words."""
+    """The engine did not become ready; the message quotes its log."""
 
     stage = "server"
 
 
 class ServerDiedError(NightbenchError):
-    """The engine was ready and is gone; the message holds its log's own words."""
+    """The engine exited after it was ready; the message quotes its log."""
 
     stage = "server"
 
@@ -174,56 +174,56 @@ class LoadDriverError(NightbenchError):
 
 
 class LmEvalError(NightbenchError):
-    """A task of lm-eval was asked and gave no score."""
+    """A task of lm-eval ran and returned no score."""
 
     stage = "lm-eval"
 
 
 class HostError(NightbenchError):
-    """A machine at the other end of SSH failed us."""
+    """A machine failed over SSH."""
 
     stage = "machine"
 
 
 class UnreachableHostError(HostError):
-    """A machine cannot be reached: refused, reset, no route, or silent before anybody was let in."""
+    """A machine is unreachable: refused, reset, no route, or no answer before the login."""
 
 
 class HostKeyError(HostError):
-    """A machine showed another host key than the one that is known for it; nothing was sent to it."""
+    """A machine has another host key than the known one; nothing was sent to it."""
 
 
 class LoginRefusedError(HostError):
-    """A machine does not let our key in."""
+    """A machine rejects the SSH key."""
 
 
 class NotReadyError(HostError):
-    """A machine lets us in, but does not run what we ask: its first boot is not over."""
+    """A machine accepts the login but runs no command: its first boot is not finished."""
 
 
 class SilentHostError(HostError):
-    """A machine that was connected said nothing for longer than a step may take."""
+    """A connected machine did not answer within the time limit of a step."""
 
 
 class LostConnectionError(HostError):
-    """The connection broke in the middle of a step; whether the step was done is not known."""
+    """The connection broke during a step; whether the step finished is unknown."""
 
 
 class RemoteCommandError(HostError):
-    """A command ran on a machine and failed; the message holds its own words."""
+    """A command failed on a machine; the message quotes its output."""
 
 
 class TransferError(HostError):
-    """A file did not arrive as it was sent; nothing stands under its final name."""
+    """A file did not arrive as it was sent; its final name was not created."""
 
 
 class EnvironmentOnMachineError(HostError):
-    """What the measuring code needs cannot be installed on a machine; the message holds the installer's own words."""
+    """The environment of the measuring code cannot be installed on a machine; the message quotes the installer."""
 
 
 class RemoteJobLostError(HostError):
-    """What was running for us on a machine ended without an answer: killed there, or out of memory."""
+    """A remote job ended without a result: killed, or out of memory."""
 
 
 class RemoteJobCrashedError(Exception):
-    """A bug met on a machine: nothing that we understand, so it ends the night as one met here does."""
+    """A bug on a machine: an unexpected error, so it ends the night like a local one."""

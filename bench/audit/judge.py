@@ -3,7 +3,7 @@
 The rules are data and are evaluated directly here; great-expectations judges from the same ones in every night's load.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from bench.audit.claim import Claim
@@ -67,15 +67,6 @@ def group_evidence(claims: Sequence[Claim]) -> list[EvidenceByColumn]:
         for own, more in zip(found, group(claims), strict=True):
             own.update(more)
     return found
-
-
-def judge_claims(claims: Sequence[Claim], subject_of: Callable[[Claim], Subject]) -> list[Judged]:
-    """A verdict for each claim, in their order."""
-    together = group_evidence(claims)
-    return [
-        judge_claim(claim, row_evidence(claim, subject_of(claim)) | more)
-        for claim, more in zip(claims, together, strict=True)
-    ]
 
 
 def judge_claim(

@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from typing import Self
 
 PREFIX = "nb"
-_PREFIX = "[a-z0-9]+"
 _LEASE = "[a-z0-9]+"
 
 
@@ -120,11 +119,6 @@ def is_alike(name: str, tags: tuple[str, ...], prefix: str = PREFIX) -> bool:
     ours = f"{prefix}-".lower()
     begins = [prefix.lower() == tag.lower() or tag.lower().startswith((f"{ours}run:", f"{ours}exp:")) for tag in tags]
     return name.lower().startswith(ours) or any(begins)
-
-
-def is_prefix(text: str) -> bool:
-    """Whether names may begin with this: small letters and digits, as every cloud takes them."""
-    return re.fullmatch(_PREFIX, text) is not None
 
 
 def _epoch(moment: datetime | None) -> str:

@@ -5,9 +5,10 @@ from dataclasses import replace
 from typing import Any
 
 from bench.audit.claim import Claim, ClaimedConfig, ClaimedTotals, ClaimSource, Metric
-from bench.audit.judge import Finding, judge_claims
+from bench.audit.judge import Finding
 from bench.audit.rules import CLAIM_RULES
 from bench.audit.rules.identities import IDENTITY_RULES
+from tests.bench.judging import judge_claims
 from warehouse.rows.catalog_subject import subject_of
 
 LINEAGE = ClaimSource("measured.json", "0" * 64, "", "test", 1, "vllm bench serve", "0.11.0")

@@ -12,8 +12,8 @@ import atheris
 with atheris.instrument_imports(
     include=["warehouse.importers", "warehouse.rows.claim_request_rows", "bench.audit.evidence"]
 ):
-    from bench.audit.judge import judge_claims
     from bench.errors import UnreadableResultError
+    from tests.bench.judging import judge_claims
     from warehouse.importers import read_claims
     from warehouse.importers.parsing.document import read_document
     from warehouse.rows.catalog_subject import subject_of

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bench.audit.claim import ClaimedConfig
-from bench.audit.judge import judge_claims
+from tests.bench.judging import judge_claims
 from tests.data import twins_of_physics, twins_of_telemetry
 from warehouse.context import context_of
 from warehouse.importers import read_claims

@@ -10,8 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from bench.audit.claim import Claim, ClaimedConfig, ClaimedTotals, ClaimSource, Metric, RequestSeries
 from bench.audit.evidence.evidence import Subject
 from bench.audit.evidence.statistics import repeats
-from bench.audit.judge import Judged, judge_claims
+from bench.audit.judge import Judged
 from bench.audit.rules.identities import IDENTITY_RULES
+from tests.bench.judging import judge_claims
 from tests.bench.simulate import (
     Load,
     as_open,

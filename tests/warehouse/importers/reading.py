@@ -6,7 +6,7 @@ import pytest
 
 from bench.audit.claim import Claim
 from bench.audit.evidence.evidence import Subject
-from bench.audit.judge import judge_claims
+from tests.bench.judging import judge_claims
 from warehouse.importers import read_claims
 from warehouse.importers.parsing.document import Document, read_document
 

@@ -4,7 +4,7 @@ import pytest
 
 from bench.audit.claim import Claim
 from bench.audit.evidence.evidence import Subject
-from bench.audit.judge import judge_claims
+from tests.bench.judging import judge_claims
 from tests.warehouse.importers.reading import FORMATS, claims_at, claims_of
 
 HERE = FORMATS / "nvidia"
