@@ -14,7 +14,7 @@ def _default_cache() -> Path:
 
 
 class PricedSize(BaseModel):
-    """A size that no list shows, such as one under contract: what it costs and where it is."""
+    """The price and the regions of a size that the cloud does not list, such as one under contract."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -31,35 +31,39 @@ class Settings(BaseSettings):
     cache: Path = Field(default_factory=_default_cache)
     engine_port: int = Field(default=0, ge=0, le=65535)  # 0: any free port
     vllm_executable: Path | None = None  # None: the environment that `make engine` builds
-    lm_eval: Path | None = None  # the harness's command; None: the environment that is built where a suite asks for it
+    lm_eval: Path | None = None  # the harness's command; None: the environment that is built where a suite needs it
     vllm_rs: Path | None = None  # None: the one in the engine's own package, else on PATH
     hub_endpoint: str | None = None  # of the model hub; None: the library's own. Its token: HF_TOKEN in the environment
-    hub_stall_s: float = Field(default=120.0, gt=0)  # a download that brings no byte for so long is killed and retried
+    hub_stall_s: float = Field(default=120.0, gt=0)  # a download without a new byte for so long is killed and retried
     min_free_gib: float = Field(default=2.0, ge=0)
-    prefix: str = Field(default=PREFIX, pattern="^[a-z0-9]+$")  # what the names of all we rent begin with
-    capacity_wait_s: float = Field(default=900.0, ge=0)  # how long to ask again where a cloud has no machine left
-    do_token: SecretStr | None = None  # DigitalOcean, or whoever speaks its API
+    prefix: str = Field(default=PREFIX, pattern="^[a-z0-9]+$")  # of the names of everything that is rented
+    capacity_wait_s: float = Field(default=900.0, ge=0)  # how long to wait for a machine while a cloud has no capacity
+    do_token: SecretStr | None = None  # of DigitalOcean, or of a cloud with its API
     do_endpoint: str = "https://api.digitalocean.com"
-    do_ca: Path | None = None  # certificates to trust beside the computer's own; for an endpoint that is not public
-    do_image: str = "gpu-amd-base"  # what a machine boots where the suite does not say
-    do_sizes: dict[str, PricedSize] = Field(default_factory=dict)  # sizes no list shows: a contract's, with its price
-    image_patience_s: float = Field(default=7200.0, gt=0)  # a golden image of 50 GB takes fifty minutes; some get stuck
+    do_ca: Path | None = None  # further trusted certificates, for an endpoint that is not public
+    do_image: str = "gpu-amd-base"  # boots where the suite names no image
+    do_sizes: dict[str, PricedSize] = Field(
+        default_factory=dict
+    )  # sizes that the cloud does not list, with their price
+    image_patience_s: float = Field(default=7200.0, gt=0)  # an image of 50 GB takes 50 minutes
     do_ssh_user: str = "root"
     do_ssh_port: int = Field(default=22, ge=1, le=65535)
-    do_settle_s: float = Field(default=120.0, ge=0)  # how long its lists may lag: "gone" is not said before
+    do_settle_s: float = Field(default=120.0, ge=0)  # how long its lists may lag: a machine is gone after that
     do_connect_timeout_s: float = Field(default=10.0, gt=0)
     do_read_timeout_s: float = Field(default=60.0, gt=0)
     # Lets each machine delete itself at its deadline. Off by default: such a token can delete every machine of the
-    # team, and whatever runs on the machine can read it. It needs droplet:read and droplet:delete and nothing else.
+    # team, and every process on the machine can read it. It needs droplet:read and droplet:delete only.
     do_dead_man_token: SecretStr | None = None
-    s3_bucket: str | None = None  # where run folders go as well; None: nowhere. Keys: AWS_ACCESS_KEY_ID and so on
-    s3_endpoint: str | None = None  # of Spaces or another that speaks S3; None: Amazon's own
-    s3_prefix: str = Field(default="nightbench", pattern=r"^[\w.-]+(/[\w.-]+)*$")  # what all our names begin with
-    s3_grace_s: float = Field(default=60.0, ge=0)  # an upload may hold up a machine that is paid for so long
-    s3_patience_s: float = Field(default=900.0, ge=0)  # and so long once it is given back
-    ssh_key: Path | None = None  # lets us in to hosts of one's own; None: the first of the usual ones
+    s3_bucket: str | None = None  # for a copy of run folders; None: no copy. Keys: AWS_ACCESS_KEY_ID and so on
+    s3_endpoint: str | None = None  # of Spaces or another store with S3's API; None: Amazon's own
+    s3_prefix: str = Field(default="nightbench", pattern=r"^[\w.-]+(/[\w.-]+)*$")  # of all our object names
+    s3_grace_s: float = Field(default=60.0, ge=0)  # the most that uploads may delay the release of a machine
+    s3_patience_s: float = Field(default=900.0, ge=0)  # the most that uploads may take after the release
+    ssh_key: Path | None = None  # for your own hosts; None: the first of the usual ones
     ssh_known_hosts: Path | None = None  # None: ~/.ssh/known_hosts
-    ssh_ready_s: float = Field(default=600.0, gt=0)  # how long a machine may take from its address to doing as asked
-    ssh_patience_s: float = Field(default=120.0, gt=0)  # how long a machine in use may be out of reach
-    machine_python: str | None = None  # on a machine over SSH, has what the measuring code needs; None: one is made
+    ssh_ready_s: float = Field(
+        default=600.0, gt=0
+    )  # how long a machine with an address may take until it runs commands
+    ssh_patience_s: float = Field(default=120.0, gt=0)  # how long a machine in use may be unreachable
+    machine_python: str | None = None  # on a machine over SSH, with all packages; None: an environment is built
     git_commit: str | None = None  # where the code is installed without its git folder

@@ -11,9 +11,9 @@ from bench.machine.names import ImageName
 from infra.clock import Clock, poll, seconds_until
 from infra.clouds.cloud import Cloud, Leftover, Snapshot
 from infra.clouds.image_cloud import ImageCloud
+from infra.images.image_action import LOOK_EVERY_S, start_action
 from infra.reporting import Say, silent
 
-LOOK_EVERY_S = 30.0
 LIFETIME = timedelta(days=30)
 KEEP = 3  # the newest, whatever their content
 
@@ -42,31 +42,24 @@ def make_image(
         return known
     until = clock.now() + timedelta(seconds=patience_s)
     raw = ImageName(content, until + timedelta(hours=1), cloud.prefix, is_whole=False)
-    _begin(cloud, clock, machine_id, str(raw), until)
+    _start(cloud, clock, machine_id, str(raw), until)
     say(f"creating image {raw} of machine {machine_id}")
     made = poll(clock, LOOK_EVERY_S, lambda: _made(cloud, machine_id, str(raw)), seconds_until(until, clock))
     if made is None:
         raise LeaseError(
             f"image {raw} of machine {machine_id} was not complete after {patience_s / 60:.0f} minutes; the reaper "
-            "removes it should it appear later: run nightbench prepare again"
+            "deletes it if it appears later: run nightbench prepare again"
         )
     whole = ImageName(content, clock.now() + LIFETIME, cloud.prefix)
     cloud.rename(made, str(whole))
     return Snapshot(made.snapshot_id, str(whole), made.regions, made.size_gb, made.created_at)
 
 
-def _begin(cloud: ImageCloud, clock: Clock, machine_id: str, name: str, until: datetime) -> None:
-    """Request the image until the machine's actions show it; never again once they do."""
-    while True:
-        try:
-            return cloud.snapshot(machine_id, name)
-        except (NotAskedError, LostReplyError) as error:
-            trouble = error
-        clock.sleep(LOOK_EVERY_S)
-        if clock.now() >= until:
-            raise CloudError(f"image {name} could not be started ({trouble}): run nightbench prepare again")
-        if cloud.image_state(machine_id) in ("running", "done"):
-            return None
+def _start(cloud: ImageCloud, clock: Clock, machine_id: str, name: str, until: datetime) -> None:
+    try:
+        start_action(clock, lambda: cloud.snapshot(machine_id, name), lambda: cloud.image_state(machine_id), until)
+    except (NotAskedError, LostReplyError) as error:
+        raise CloudError(f"image {name} could not be started ({error}): run nightbench prepare again") from error
 
 
 def _made(cloud: ImageCloud, machine_id: str, name: str) -> Snapshot | None:

@@ -7,11 +7,11 @@ software itself.
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from bench.errors import CloudDeniedError, CloudError, LostReplyError, NotAskedError
+from bench.errors import CloudDeniedError, CloudError
 from infra.clock import Clock, poll, seconds_until
 from infra.clouds.cloud import Leftover, Snapshot, answer_or
 from infra.clouds.image_cloud import ActionState, ImageCloud
-from infra.images.golden_image import LOOK_EVERY_S
+from infra.images.image_action import LOOK_EVERY_S, start_action
 from infra.reporting import Say
 
 
@@ -24,7 +24,7 @@ def replicate_image(
     """
     until = clock.now() + timedelta(seconds=patience_s)
     wanted = [region for region in dict.fromkeys(regions) if region not in image.regions]
-    under_way = {region for region in wanted if _is_begun(cloud, clock, image, region, until, say)}
+    under_way = {region for region in wanted if _has_started(cloud, clock, image, region, until, say)}
 
     def is_done() -> bool:
         nonlocal image, under_way
@@ -45,30 +45,17 @@ def replicate_image(
     return image
 
 
-def _is_begun(cloud: ImageCloud, clock: Clock, image: Snapshot, region: str, until: datetime, say: Say) -> bool:
+def _has_started(cloud: ImageCloud, clock: Clock, image: Snapshot, region: str, until: datetime, say: Say) -> bool:
+    """Start a transfer, unless it is running; whether it has started."""
     try:
-        _begin(cloud, clock, image, region, until)
+        if _state(cloud, image, region) != "running":
+            start_action(clock, lambda: cloud.transfer(image, region), lambda: _state(cloud, image, region), until)
     except CloudDeniedError:
         raise
     except CloudError as error:
         say(f"image {image.name} cannot be transferred to {region}: {error}")
         return False
     return True
-
-
-def _begin(cloud: ImageCloud, clock: Clock, image: Snapshot, region: str, until: datetime) -> None:
-    """Request a transfer until the image's actions show it; never again once they do."""
-    if _state(cloud, image, region) == "running":
-        return None
-    while True:
-        try:
-            return cloud.transfer(image, region)
-        except (NotAskedError, LostReplyError):
-            if clock.now() >= until:
-                raise
-        clock.sleep(LOOK_EVERY_S)
-        if _state(cloud, image, region) in ("running", "done"):
-            return None
 
 
 def _state(cloud: ImageCloud, image: Snapshot, region: str) -> ActionState:

@@ -107,7 +107,7 @@ class _Acquisition:
             self.failures.append(failure)
             if failure.outcome in ("no-capacity", "refused"):
                 tries[offer] = TRIES_PER_OFFER
-                plan.extendleft(reversed([offer for offer in self.suggested if not tries[offer]]))
+                plan.extendleft(reversed([near for near in self.suggested if not tries[near]]))
             elif failure.outcome == "unanswered":
                 self.lost += 1
                 plan.appendleft(offer)

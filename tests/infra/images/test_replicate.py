@@ -89,7 +89,7 @@ def test_row_29_a_stuck_transfer_is_waited_for_until_the_timeout(rig: Rig, image
     assert spread(rig, image, "tor1", "nyc2") == ("atl1", "nyc2")
 
     assert (rig.clock.now() - began).total_seconds() < PATIENCE_S + 60
-    assert rig.said[-1].endswith("was not in tor1 after 120 minutes; nobody waits for it any more")
+    assert rig.said[-1].endswith("after 120 minutes: nights there install the software until it is")
     lease = rig.take(regions=("tor1",), golden=found(rig), image="gpu-amd-base")
     assert lease.image == "gpu-amd-base"
     rig.release_lease(lease)

@@ -1,0 +1,31 @@
+"""Start an action on an image: a lost reply is resolved by the list of actions before the request is repeated."""
+
+from collections.abc import Callable
+from datetime import datetime
+
+from bench.errors import CloudError, LostReplyError, NotAskedError
+from infra.clock import Clock, poll, seconds_until
+from infra.clouds.image_cloud import ActionState
+
+LOOK_EVERY_S = 30.0
+
+
+def start_action(clock: Clock, request: Callable[[], None], state: Callable[[], ActionState], until: datetime) -> None:
+    """Request an action until it has started; never again once its state shows that.
+
+    Raises the last NotAskedError or LostReplyError where it has not started in time.
+    """
+    failures: list[CloudError] = []
+
+    def has_started() -> bool:
+        if failures and state() in ("running", "done"):
+            return True
+        try:
+            request()
+        except (NotAskedError, LostReplyError) as error:
+            failures.append(error)
+            return False
+        return True
+
+    if not poll(clock, LOOK_EVERY_S, has_started, seconds_until(until, clock)):
+        raise failures[-1]
