@@ -1,1 +1,1 @@
-"""What a machine is asked to do, on this computer or over SSH."""
+"""The operations that run on a machine, on this computer or over SSH."""

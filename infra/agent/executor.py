@@ -16,7 +16,7 @@ from bench.record import PlannedRun
 from infra.agent import remote_job
 from infra.agent.operations import OPERATIONS
 from infra.clock import SteadyClock, poll
-from infra.loadgen.datasets import files_of, place_of
+from infra.loadgen.datasets import input_files, input_path
 from infra.processes.detached import MARK
 from infra.remote.cleanup import end_marked
 from infra.remote.deploy import HOME, DeployedCode, deploy
@@ -171,9 +171,9 @@ class SshExecutor:
         return poll(self._clock, lambda: pause_s, ended), last
 
     def _send_inputs(self, run: PlannedRun) -> None:
-        for file, digest in files_of(run):
+        for file, digest in input_files(run):
             if digest not in self._sent:
-                self._host.put(file, f"{DATA}/{place_of(digest)}")
+                self._host.put(file, f"{DATA}/{input_path(digest)}")
                 self._sent.add(digest)
 
     def collect_and_clean(self) -> None:

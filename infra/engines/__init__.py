@@ -1,1 +1,1 @@
-"""Inference engines on a host: installed, started, watched and stopped."""
+"""Inference engines on a host: install, start, watch and stop them."""

@@ -1,1 +1,1 @@
-"""What a machine is made of: GPUs, disks, cores, and what is recorded of them."""
+"""The hardware of a machine: GPUs, disks and CPU cores, prepared, checked and recorded."""

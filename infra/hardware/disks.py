@@ -22,7 +22,7 @@ class Disk:
     path: str
     sort: str  # disk, part, raid0
     size_bytes: int
-    transport: str | None  # nvme, scsi; None: not told
+    transport: str | None  # nvme, scsi; None: unknown
     filesystem: str | None
     label: str | None
     mounts: tuple[str, ...]
@@ -30,23 +30,23 @@ class Disk:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it seems to hold nothing at all."""
+        """Whether lsblk lists no filesystem, label, mount or partition on it."""
         return self.filesystem is None and self.label is None and not (self.mounts or self.parts)
 
     def is_labelled(self, label: str) -> bool:
-        """Whether all of it is one ext4 filesystem of this label."""
+        """Whether the whole disk is one ext4 filesystem with this label."""
         return self.label == label and self.filesystem == "ext4" and not self.parts
 
 
 def list_disks() -> list[Disk]:
     """Every whole disk of this machine, largest first."""
-    said = run_tool(["lsblk", "--json", "--bytes", "--output", COLUMNS], timeout_s=TIMEOUT_S)
-    if not said.is_good:
-        raise MachineUnfitError(f"the disks of this machine cannot be listed: {said.why}")
+    listed = run_tool(["lsblk", "--json", "--bytes", "--output", COLUMNS], timeout_s=TIMEOUT_S)
+    if not listed.is_good:
+        raise MachineUnfitError(f"the disks of this machine cannot be listed: {listed.why}")
     try:
-        found = [one for one in map(_disk, json.loads(said.out)["blockdevices"]) if one.sort == "disk"]
+        found = [one for one in map(_disk, json.loads(listed.out)["blockdevices"]) if one.sort == "disk"]
     except (ValueError, KeyError, TypeError) as error:
-        raise MachineUnfitError(f"lsblk gave what we cannot read ({error!r}): {said.out[:200]!r}") from error
+        raise MachineUnfitError(f"the output of lsblk cannot be parsed ({error!r}): {listed.out[:200]!r}") from error
     return sorted(found, key=lambda disk: (-disk.size_bytes, disk.name))
 
 
@@ -64,12 +64,12 @@ def _disk(one: dict[str, Any]) -> Disk:
     )
 
 
-def mount_disk(path: str, folder: Path, what: str, say: Say) -> None:
-    """Mount a disk, by its path, at a folder, which must be empty; `what` is what to call it."""
+def mount_disk(path: str, folder: Path, name: str, say: Say) -> None:
+    """Mount a disk, by its path, at a folder, which must be empty; `name` is its name in messages."""
     folder.mkdir(parents=True, exist_ok=True)
     if any(folder.iterdir()):
-        raise MachineUnfitError(f"{folder} holds files already, so no disk is mounted over it: move them away")
-    said = run_tool(["mount", "-o", "noatime", path, str(folder)], timeout_s=TIMEOUT_S)
-    if not said.is_good:
-        raise MachineUnfitError(f"{what} {path} could not be mounted: {said.why}")
-    say(f"mounted {what} {path} at {folder}, {shutil.disk_usage(folder).free / 1e9:.0f} GB free")
+        raise MachineUnfitError(f"{folder} contains files, so no disk is mounted over it: move the files away")
+    mounted = run_tool(["mount", "-o", "noatime", path, str(folder)], timeout_s=TIMEOUT_S)
+    if not mounted.is_good:
+        raise MachineUnfitError(f"{name} {path} could not be mounted: {mounted.why}")
+    say(f"mounted {name} {path} at {folder}, {shutil.disk_usage(folder).free / 1e9:.0f} GB free")

@@ -1,4 +1,4 @@
-"""The GPUs of this machine: what its own tools see, and whether anybody is using them."""
+"""The GPUs of this machine as its own tools list them, and the processes that use them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,9 +12,9 @@ from infra.clock import SteadyClock, poll
 from infra.processes.command import CommandResult, is_there, run_tool
 from infra.reporting import Say
 
-TOOL_TIMEOUT_S = 60.0  # a healthy tool takes a second or two; one that asks a wedged GPU never ends
+TOOL_TIMEOUT_S = 60.0  # a healthy tool takes a second or two; on a GPU that hangs it never ends
 DOCKER_TIMEOUT_S = 20.0
-# An idle MI300X has 284 MiB in use, an H100 a few: more than this is somebody's.
+# An idle MI300X has 284 MiB in use, an H100 a few; more than this belongs to a process.
 IDLE_BYTES = 1024 * MIB
 POLL_S = 1.0
 CSV = "--format=csv,noheader,nounits"
@@ -24,7 +24,7 @@ _Found = TypeVar("_Found")
 
 @dataclass(frozen=True)
 class GpuUse:
-    """Who uses the GPUs: processes, containers they run in, and the GPUs with more memory in use than an idle one."""
+    """What uses the GPUs: processes, their containers, and the GPUs with more memory in use than an idle one."""
 
     processes: tuple[GpuProcess, ...]
     containers: tuple[str, ...]
@@ -32,76 +32,76 @@ class GpuUse:
 
     @property
     def is_clean(self) -> bool:
-        """Whether nobody is there and all memory is free."""
+        """Whether no process uses the GPUs and their memory is free."""
         return not (self.processes or self.busy)
 
     def __str__(self) -> str:
-        """Who it is, for a sentence."""
-        said = [f"{one.name} (pid {one.pid})" for one in self.processes]
-        said += [f"the container {name!r}" for name in self.containers]
-        said += [f"{(one.used_bytes or 0) / 1e9:.1f} GB in use on GPU {one.index}" for one in self.busy]
-        return ", ".join(said) or "nobody"
+        """List the users, for an error message."""
+        users = [f"{one.name} (pid {one.pid})" for one in self.processes]
+        users += [f"the container {name!r}" for name in self.containers]
+        users += [f"{(one.used_bytes or 0) / 1e9:.1f} GB in use on GPU {one.index}" for one in self.busy]
+        return ", ".join(users) or "no process"
 
 
 def read_gpus() -> tuple[InstalledGpu, ...]:
-    """Every GPU that a tool of this machine sees; none where it has no such tool.
+    """Every GPU that amd-smi or nvidia-smi lists; none if neither is installed.
 
-    Raises MachineUnfitError in the tool's own words where it fails, hangs or cannot be read.
+    Raises MachineUnfitError, with the tool's message, if the tool fails, hangs or prints an unknown format.
     """
     if is_there("amd-smi"):
         return _readable(lambda: gpu_tools.amd_gpus(_ask("amd-smi", "static", "--json"), _amd("metric")))
     if is_there("nvidia-smi"):
-        asked = f"--query-gpu={','.join(gpu_tools.NVIDIA_GPUS)}"
-        return _readable(lambda: gpu_tools.nvidia_gpus(_ask("nvidia-smi", asked, CSV)))
+        query = f"--query-gpu={','.join(gpu_tools.NVIDIA_GPUS)}"
+        return _readable(lambda: gpu_tools.nvidia_gpus(_ask("nvidia-smi", query, CSV)))
     return ()
 
 
 def read_processes() -> tuple[GpuProcess, ...]:
-    """Every process that holds memory of a GPU."""
+    """Every process that uses memory of a GPU."""
     if is_there("amd-smi"):
         return _readable(lambda: gpu_tools.amd_processes(_amd("process")))
     if is_there("nvidia-smi"):
-        asked = f"--query-compute-apps={','.join(gpu_tools.NVIDIA_PROCESSES)}"
-        return _readable(lambda: gpu_tools.nvidia_processes(_ask("nvidia-smi", asked, CSV)))
+        query = f"--query-compute-apps={','.join(gpu_tools.NVIDIA_PROCESSES)}"
+        return _readable(lambda: gpu_tools.nvidia_processes(_ask("nvidia-smi", query, CSV)))
     return ()
 
 
-def _amd(what: str) -> str:
-    return _ask("amd-smi", what, "--json")
+def _amd(command: str) -> str:
+    return _ask("amd-smi", command, "--json")
 
 
 def _ask(*argv: str) -> str:
-    said = run_tool(argv, timeout_s=TOOL_TIMEOUT_S)
-    if said.exit_code is None:
-        raise MachineUnfitError(f"the GPU of this machine is wedged: {said.why}; take another machine")
-    if not said.is_good:
-        raise MachineUnfitError(f"the GPU driver of this machine does not answer: {said.why}; take another machine")
-    return said.out
+    done = run_tool(argv, timeout_s=TOOL_TIMEOUT_S)
+    if done.exit_code is None:
+        raise MachineUnfitError(f"the GPU of this machine does not respond: {done.why}; use another machine")
+    if not done.is_good:
+        raise MachineUnfitError(f"the GPU driver of this machine fails: {done.why}; use another machine")
+    return done.out
 
 
 def _readable(read: Callable[[], _Found]) -> _Found:
     try:
         return read()
     except UnreadableResultError as error:
-        raise MachineUnfitError(f"the GPU tool of this machine is of an unknown kind: {error}") from error
+        raise MachineUnfitError(f"the output of this machine's GPU tool has an unknown format: {error}") from error
 
 
-def demand_gpus(count: int, model: str | None) -> tuple[InstalledGpu, ...]:
-    """The GPUs of this machine, at least `count` of them and of the asked `model`; else MachineUnfitError."""
+def require_gpus(count: int, model: str | None) -> tuple[InstalledGpu, ...]:
+    """The GPUs of this machine; MachineUnfitError if they are fewer than `count` or of another `model`."""
     found = read_gpus()
     if not found:
         raise MachineUnfitError(
-            f"the suite asks for {count} GPUs, and this machine shows none: neither amd-smi nor nvidia-smi found one; "
-            "choose an image with a GPU driver (gpu-amd-base, say), or another machine"
+            f"the suite requires {count} GPUs, and neither amd-smi nor nvidia-smi lists one on this machine; "
+            "choose an image with a GPU driver (such as gpu-amd-base), or another machine"
         )
     if len(found) < count:
         raise MachineUnfitError(
-            f"the suite asks for {count} GPUs, and this machine has {len(found)} ({found[0].name}): "
+            f"the suite requires {count} GPUs, and this machine has {len(found)} ({found[0].name}): "
             "change machine.gpu_count or machine.kind"
         )
     others = [gpu.name for gpu in found if model is not None and _plain(model) not in _plain(gpu.name)]
     if others:
-        raise MachineUnfitError(f"the suite asks for {model}, and this machine has {others[0]}: change machine.kind")
+        raise MachineUnfitError(f"the suite requires {model}, and this machine has {others[0]}: change machine.kind")
     return found
 
 
@@ -110,7 +110,7 @@ def _plain(name: str) -> str:
 
 
 def read_use() -> GpuUse:
-    """Who uses the GPUs now."""
+    """What uses the GPUs now."""
     holders = read_processes()
     busy = tuple(gpu for gpu in read_gpus() if (gpu.used_bytes or 0) > IDLE_BYTES)
     containers = _containers({one.pid for one in holders}) if holders or busy else ()
@@ -118,7 +118,7 @@ def read_use() -> GpuUse:
 
 
 def _containers(pids: set[int]) -> tuple[str, ...]:
-    """The running containers with one of these processes; every running one where no process is known."""
+    """The running containers of these processes; every running one if `pids` is empty."""
     if not is_there("docker"):
         return ()
     names = run_tool(["docker", "ps", "--format", "{{.Names}}"], timeout_s=DOCKER_TIMEOUT_S).out.split()
@@ -130,14 +130,14 @@ def _pids_of(container: str) -> set[int]:
     return {int(word) for word in top.out.split() if word.isdigit()}
 
 
-def demand_clean(patience_s: float, stoppable: Sequence[str], say: Say) -> None:
-    """Wait until nobody uses the GPUs; containers named `stoppable` are stopped. MachineUnfitError says who stays.
+def require_idle(patience_s: float, stoppable: Sequence[str], say: Say) -> None:
+    """Wait until the GPUs are idle, and stop containers named `stoppable`; MachineUnfitError lists what still runs.
 
-    A killed engine's workers hold its memory for a while, hence the patience.
+    The workers of a killed engine hold its memory for a while, hence `patience_s`.
     """
     use = read_use()
     for name in [name for name in use.containers if name in stoppable]:
-        say(f"stopping the container {name!r}, which came with the image and holds the GPU")
+        say(f"stopping the container {name!r}, which the image started and which uses the GPU")
         run_tool(["docker", "stop", name], timeout_s=DOCKER_TIMEOUT_S)
         use = read_use()
 
@@ -148,11 +148,11 @@ def demand_clean(patience_s: float, stoppable: Sequence[str], say: Say) -> None:
 
     if not use.is_clean and not poll(SteadyClock(), POLL_S, is_clean, patience_s):
         stop = f"docker stop {use.containers[0]}" if use.containers else "end it"
-        raise MachineUnfitError(f"the GPUs are in use by {use}, still after {patience_s:g} s: {stop}, and run again")
+        raise MachineUnfitError(f"the GPUs are still in use after {patience_s:g} s, by {use}: {stop}, and run again")
 
 
 def vendor() -> Vendor | None:
-    """Who made this machine's GPUs, by the tool that it has for them."""
+    """The vendor of this machine's GPUs, by the tool that is installed."""
     if is_there("amd-smi"):
         return "amd"
     return "nvidia" if is_there("nvidia-smi") else None

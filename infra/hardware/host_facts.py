@@ -1,4 +1,4 @@
-"""What this host is: read from /proc, the platform and the GPU tools, never typed."""
+"""The facts of this host, read from /proc, the platform and the GPU tools."""
 
 import platform
 import socket
@@ -14,7 +14,7 @@ from infra.hardware.preflight import read_numa_balancing
 
 
 def read_host() -> HostFacts:
-    """The host as found; what it does not have is empty or None."""
+    """The host as found; None or empty for what it does not have."""
     gpus = _gpus()
     return HostFacts(
         hostname=socket.gethostname(),
@@ -39,7 +39,7 @@ def _cpu_model() -> str | None:
 
 
 def _gpus() -> tuple[InstalledGpu, ...]:
-    """The GPUs of this host; none where their tool fails, which a machine check has said before."""
+    """The GPUs of this host; none if their tool fails, which check_machine reports."""
     try:
         return read_gpus()
     except MachineUnfitError:

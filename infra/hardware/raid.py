@@ -1,7 +1,7 @@
-"""Several equal disks as one: a striped array by mdadm, made once and assembled again after a boot.
+"""A striped array (RAID 0) of several equal disks by mdadm, created once and assembled again after a boot.
 
-Of what could stripe disks, mdadm is what Ubuntu's server images bring along, which rented GPU machines boot, and a boot
-assembles by itself what it made. A stripe has no redundancy, and scratch needs none: it goes with the machine.
+mdadm is part of Ubuntu's server images, which rented GPU machines boot, and a boot assembles its arrays. A stripe has
+no redundancy; the scratch disk needs none, since it is deleted with the machine.
 """
 
 from collections import defaultdict
@@ -14,17 +14,17 @@ from infra.reporting import Say
 
 NAME = "nb-scratch"
 ARRAY = f"/dev/md/{NAME}"
-MEMBER = "linux_raid_member"  # what lsblk calls the filesystem of a disk in an array
+MEMBER = "linux_raid_member"  # lsblk's filesystem of a disk in an array
 TIMEOUT_S = 120.0
 
 
 def can_stripe() -> bool:
-    """Whether this machine has what it takes."""
+    """Whether mdadm is installed."""
     return is_there("mdadm")
 
 
-def most_together(empty: Sequence[Disk]) -> list[Disk]:
-    """The disks of one size that hold most together; of as much, the fewest. `empty` is not."""
+def largest_together(empty: Sequence[Disk]) -> list[Disk]:
+    """The disks of one size with the largest total, the fewest of them if totals are equal. `empty` must have one."""
     alike: dict[int, list[Disk]] = defaultdict(list)
     for disk in empty:
         alike[disk.size_bytes].append(disk)
@@ -32,36 +32,36 @@ def most_together(empty: Sequence[Disk]) -> list[Disk]:
 
 
 def create(disks: Sequence[Disk], say: Say) -> str:
-    """Make one striped array of these empty disks and return its path.
+    """Create one striped array of these empty disks and return its path.
 
-    Without --run, mdadm asks where a disk seems to hold something; nobody answers, and nothing is made then.
+    Without --run, mdadm asks for confirmation if a disk seems to hold data; it gets no answer and creates nothing.
     """
     paths = [disk.path for disk in disks]
     say(f"striping {len(paths)} empty disks as one: {', '.join(paths)}")
     kind = ["--level=0", f"--raid-devices={len(paths)}", "--metadata=1.2", f"--name={NAME}", "--homehost=any"]
-    said = run_tool(["mdadm", "--create", ARRAY, *kind, *paths], timeout_s=TIMEOUT_S)
-    if not said.is_good:
-        raise MachineUnfitError(f"the scratch disks could not be striped: {said.why}")
+    created = run_tool(["mdadm", "--create", ARRAY, *kind, *paths], timeout_s=TIMEOUT_S)
+    if not created.is_good:
+        raise MachineUnfitError(f"the scratch disks could not be striped: {created.why}")
     return ARRAY
 
 
 def assemble(disks: Sequence[Disk], say: Say) -> str | None:
-    """Start our array where its disks are there and it is not running; None where there is none.
+    """Start our array if this machine has its disks and it does not run; None if there is none.
 
-    Raises MachineUnfitError where it cannot be started: without one of its disks nothing of it can be read.
+    Raises MachineUnfitError if it cannot be started: a stripe is unreadable without one of its disks.
     """
     members = [disk.path for disk in disks if _is_member(disk) and not disk.parts]
     if not members:
         return None
     say(f"starting the striped scratch disk of {', '.join(members)}")
-    said = run_tool(["mdadm", "--assemble", ARRAY, *members], timeout_s=TIMEOUT_S)
-    if not said.is_good:
-        raise MachineUnfitError(f"the striped scratch disk could not be started: {said.why}")
+    assembled = run_tool(["mdadm", "--assemble", ARRAY, *members], timeout_s=TIMEOUT_S)
+    if not assembled.is_good:
+        raise MachineUnfitError(f"the striped scratch disk could not be started: {assembled.why}")
     return ARRAY
 
 
 def unformatted(disks: Sequence[Disk]) -> str | None:
-    """Our running array with nothing on it yet: its maker died before it could format it. None where there is none."""
+    """Our running array without a filesystem, from a process that was killed before it formatted it; else None."""
     running = arrays([disk for disk in disks if _is_member(disk)])
     return next((array.path for array in running if array.is_empty), None)
 
@@ -72,5 +72,5 @@ def arrays(disks: Sequence[Disk]) -> Iterator[Disk]:
 
 
 def _is_member(disk: Disk) -> bool:
-    """Whether a disk belongs to our array; its label may have a host's name before the array's."""
+    """Whether a disk belongs to our array; its label may begin with a host's name."""
     return disk.filesystem == MEMBER and (disk.label or "").rpartition(":")[2] == NAME

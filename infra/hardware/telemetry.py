@@ -1,4 +1,4 @@
-"""How busy the host and the engine were: one sample a second, in the background, into telemetry.parquet."""
+"""Samples CPU, memory and load of the host and the engine once a second, into telemetry.parquet."""
 
 import os
 import threading
@@ -53,12 +53,12 @@ class Sampler:
 
     @property
     def samples(self) -> Sequence[Sample]:
-        """What was sampled so far, oldest first; the first and last bracket the block."""
+        """The samples so far, oldest first; the first and the last enclose the block."""
         return self._samples
 
     @property
     def steal_share(self) -> float | None:
-        """Mean share of CPU time that a hypervisor took; None where the kernel does not say."""
+        """Mean share of CPU time that a hypervisor took; None if the kernel does not report it."""
         shares = [sample["steal_share"] for sample in self._samples[1:] if sample["steal_share"] is not None]
         return sum(shares) / len(shares) if shares else None
 

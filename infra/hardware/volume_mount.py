@@ -1,6 +1,6 @@
-"""A model's volume on the machine that it is attached to: found by its filesystem's label, mounted, and let go.
+"""Mount and unmount a model's volume on the machine that it is attached to; it is found by its filesystem's label.
 
-It is never formatted: the cloud made its filesystem, and whatever else the disk may be, we leave it alone.
+It is never formatted: the cloud created its filesystem.
 """
 
 from pathlib import Path
@@ -13,20 +13,22 @@ from infra.reporting import Say
 
 APPEARS_S = 30.0  # from the cloud's word that it is attached to its being seen here
 LOOK_EVERY_S = 1.0
-# What was written is on the volume when this ends; nothing of the engine is left by then to hold it.
+# Everything is on the volume when this ends; the engine, which could keep it busy, has ended before.
 _UNMOUNT = 'at=$(findmnt -rn -o TARGET -S LABEL={label}) || exit 0; sync -f "$at" && umount "$at"'
 
 
 def mount_volume(label: str, folder: Path, say: Say, *, appears_s: float = APPEARS_S) -> Path:
-    """Where the volume of this label is mounted: where the image has put it by itself, else at `folder`.
+    """Mount the volume with this label at `folder`, unless the image has mounted it, and return where it is.
 
-    Raises MachineUnfitError where it does not appear or cannot be mounted. A droplet of the emulator is a folder on
-    somebody's computer, and so are its volumes: there the cloud itself mounts them.
+    Raises MachineUnfitError if it does not appear or cannot be mounted. An emulated droplet is a folder on a
+    developer's computer, and so are its volumes: there the emulated cloud mounts them.
     """
     if not is_whole_machine():
         mounted = Path.home() / "mnt" / label
         if not mounted.is_dir():
-            raise MachineUnfitError(f"the volume {label} is not mounted at {mounted}, and this machine is not all ours")
+            raise MachineUnfitError(
+                f"the volume {label} is not mounted at {mounted}, and only root of the whole machine can mount it"
+            )
         return mounted
     disk = _wait_for(label, appears_s)
     if disk.mounts:
@@ -41,10 +43,10 @@ def _wait_for(label: str, appears_s: float) -> Disk:
 
     disk = poll(SteadyClock(), LOOK_EVERY_S, labelled, appears_s)
     if disk is None:
-        raise MachineUnfitError(f"no disk of this machine holds an ext4 filesystem with the label {label}")
+        raise MachineUnfitError(f"no disk of this machine has an ext4 filesystem with the label {label}")
     return disk
 
 
 def unmount_script(label: str) -> str:
-    """A shell script that writes everything out and lets the volume go; nothing is done where it is not mounted."""
+    """A shell script that syncs and unmounts the volume; it does nothing if the volume is not mounted."""
     return _UNMOUNT.format(label=label)

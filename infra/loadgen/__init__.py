@@ -1,1 +1,1 @@
-"""Load drivers as programs on a host, and how large their own error is."""
+"""Load drivers as programs on a host, and the measurement of their own error."""

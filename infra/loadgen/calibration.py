@@ -25,14 +25,14 @@ from meter import METER_VERSION
 from meter.bundle import bundle
 
 OUTPUT_TOKENS, INPUT_TOKENS = 100, 64
-WAVES, FEWEST = 3, 6  # measured requests: so many a stream
+WAVES, FEWEST = 3, 6  # measured requests: so many per stream, at least so many in all
 TIMEOUT_S = 60.0
-PATIENCE_S = 300.0  # of one cell: far more than any takes, so that a client that hangs ends
+PATIENCE_S = 300.0  # for one cell: far more than it takes, so that a client that hangs is ended
 
 
 @dataclass(frozen=True)
 class CellOptions:
-    """What the cells of one calibration have in common: the client's workers, and the server's way to write."""
+    """What the cells of one calibration share: the client's workers, and whether the server writes in lock step."""
 
     workers: int = 1
     is_lock_step: bool = False
@@ -47,22 +47,22 @@ def cells(streams: Sequence[int], ttft_ms: float, itl_ms: float, kind: CellOptio
             itl_ms=itl_ms,
             output_tokens=OUTPUT_TOKENS,
             request_count=max(WAVES * count, FEWEST),
-            workers=min(kind.workers, count),  # no worker without a stream
+            workers=min(kind.workers, count),  # each worker has a stream
             is_lock_step=kind.is_lock_step,
         )
         for count in streams
     ]
 
 
-def calibrate(asked: Sequence[LoadCell], cache: Path, say: Say, retry_until: float = -math.inf) -> Iterator[Point]:
-    """Measure the meter's error in each cell, client and server on cores of their own where there are enough.
+def calibrate(load_cells: Sequence[LoadCell], cache: Path, say: Say, retry_until: float = -math.inf) -> Iterator[Point]:
+    """Measure the meter's error in each cell, with client and server on cores of their own if there are enough.
 
     Until `retry_until` on the monotonic clock, a cell that did not pass is measured again; each try is a point. Raises
-    CalibrationError where server or meter cannot do their part.
+    CalibrationError if the truth server or the meter fails.
     """
     server = build_server(cache)
-    for cell in asked:
-        say(f"{cell.streams} streams of {cell.stream_tok_per_s:.0f} tokens a second")
+    for cell in load_cells:
+        say(f"{cell.streams} streams of {cell.stream_tok_per_s:.0f} tokens per second")
         yield (point := _measure(cell, server))
         while not point.passed and time.monotonic() < retry_until:
             yield (point := _measure(cell, server))
@@ -94,7 +94,7 @@ def keep_table(data: Path, table: CalibrationTable) -> None:
 
 
 def run_cell(cell: LoadCell, server: Path, work: Path) -> Point:
-    """Measure one cell in an empty folder; raises CalibrationError where it cannot be."""
+    """Measure one cell in an empty folder; CalibrationError if it fails."""
     on_server, on_client = split_cores(cell.workers)
     with truth_server(server, work / "truth.log", server_options(cell), on_server) as port:
         _drive(meter_command(cell, port, work), cell, on_client)
@@ -103,7 +103,7 @@ def run_cell(cell: LoadCell, server: Path, work: Path) -> Point:
         report = read_report(*((load / name).read_bytes() for name in ("meter.json", "requests.jsonl", "events.bin")))
         return measure_error(cell, read_truth((work / "truth.log").read_bytes()), report)
     except (OSError, UnreadableResultError, KeyError) as error:
-        raise CalibrationError(f"what came of {cell.streams} streams cannot be compared: {error}") from error
+        raise CalibrationError(f"the reports for {cell.streams} streams cannot be compared: {error}") from error
 
 
 def server_options(cell: LoadCell) -> tuple[str, ...]:
@@ -122,11 +122,13 @@ def meter_command(cell: LoadCell, port: int, work: Path) -> tuple[str, ...]:
 
 def _drive(argv: Sequence[str], cell: LoadCell, cores: frozenset[int]) -> None:
     try:
-        code, said = run_on(argv, cores, PATIENCE_S)
+        code, err = run_on(argv, cores, PATIENCE_S)
     except subprocess.TimeoutExpired as error:
-        raise CalibrationError(f"the meter is not done with {cell.streams} streams after {PATIENCE_S:g} s") from error
+        raise CalibrationError(
+            f"the meter did not finish with {cell.streams} streams within {PATIENCE_S:g} s"
+        ) from error
     if code != 0:
-        raise CalibrationError(f"the meter ended with {code} at {cell.streams} streams: {said}")
+        raise CalibrationError(f"the meter failed with exit code {code} at {cell.streams} streams: {err}")
 
 
 def _plan(cell: LoadCell, port: int) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Run the meter and vLLM's own clients on one load: against the truth server, and on an engine where one is asked."""
+"""Run the meter and vLLM's own clients with one load: against the truth server, and on an engine if requested."""
 
 import json
 import os
@@ -30,7 +30,7 @@ from bench.suite.workload import Driver, Workload
 from infra.engines.server import EngineAt, ServerRequest, bring_up, stop
 from infra.hardware.cpu_affinity import run_on, split_cores
 from infra.loadgen.calibration import FEWEST, WAVES
-from infra.loadgen.driver import OFFLINE, driver_version, read_what_came
+from infra.loadgen.driver import OFFLINE, driver_version, read_driver_report
 from infra.loadgen.truth.run import build_server, truth_server
 from infra.loadgen.vllm_rs import find_vllm_rs
 from infra.models.models import PreparedModel, prepare_model
@@ -38,13 +38,13 @@ from infra.reporting import Say
 from meter.bundle import bundle
 
 TIMEOUT_S = 120.0
-PATIENCE_S = 900.0  # of one client's run
+PATIENCE_S = 900.0  # for one client's run
 SEED = 20_261_121
 
 
 @dataclass(frozen=True)
 class CrosscheckSetup:
-    """What the clients run with: the engine that holds vLLM's client, caches, and a folder to work in."""
+    """What the clients run with: the engine with vLLM's client, the cache, and a working folder."""
 
     engine: EngineAt
     cache: Path
@@ -54,7 +54,7 @@ class CrosscheckSetup:
 
 @dataclass(frozen=True)
 class Schedule:
-    """When the truth server writes: its first token, and the gap between two."""
+    """The truth server's schedule: its time to first token, and the gap between two tokens."""
 
     ttft_ms: float
     itl_ms: float
@@ -62,13 +62,13 @@ class Schedule:
 
 @contextmanager
 def ground(engine: EngineAt, cache: Path, say: Say) -> Iterator[CrosscheckSetup]:
-    """A place to cross-check in; gone at the end."""
+    """A setup with a temporary folder, which is deleted at the end."""
     with tempfile.TemporaryDirectory(prefix="nightbench-crosscheck-") as name:
         yield CrosscheckSetup(engine, cache, Path(name), say)
 
 
 def drivers(engine: EngineAt) -> tuple[Driver, ...]:
-    """The clients that are here, the meter first; the Rust client only where there is one."""
+    """The clients that are installed, the meter first; the Rust client only if it is found."""
     try:
         find_vllm_rs(engine)
     except LoadDriverError:
@@ -77,7 +77,7 @@ def drivers(engine: EngineAt) -> tuple[Driver, ...]:
 
 
 def check_streams(here: CrosscheckSetup, streams: int, schedule: Schedule) -> list[ClientRun]:
-    """Each client with so many streams, and its bias."""
+    """The run of each client with so many streams, and its bias."""
     workload = Workload(
         isl=64, osl=100, concurrency=streams, request_count=max(WAVES * streams, FEWEST), warmup_count=streams
     )
@@ -85,14 +85,14 @@ def check_streams(here: CrosscheckSetup, streams: int, schedule: Schedule) -> li
 
 
 def check_truth(here: CrosscheckSetup, scenario: Scenario, schedule: Schedule) -> list[ClientRun]:
-    """Each client's run against the truth server, and its bias in that run."""
+    """The run of each client against the truth server, and its bias in that run."""
     model = prepare_model(scenario.model.source, here.work / "models", here.say)
     return [_on_truth(here, driven_by(scenario, driver), schedule, model) for driver in drivers(here.engine)]
 
 
 def check_engine(here: CrosscheckSetup, suite: Suite, scenario: Scenario, models: Path) -> list[ClientRun]:
     """Each client's run on the suite's engine; its bias is that of a run with these times against the truth server."""
-    driven_by(scenario, "vllm-bench")  # what is wrong is said before a server is started
+    driven_by(scenario, "vllm-bench")  # raises for an unsuitable scenario before a server is started
     reports = _on_engine(here, suite, scenario, prepare_model(scenario.model.source, models, here.say))
     seen = said_by(reports[METER])
     schedule = Schedule(seen["ttft_p50"] or 1.0, seen["itl_event_p50"] or 1.0)
@@ -144,11 +144,11 @@ def _on_engine(here: CrosscheckSetup, suite: Suite, scenario: Scenario, model: P
 def _run(
     here: CrosscheckSetup, scenario: Scenario, target: LoadTarget, cores: frozenset[int]
 ) -> tuple[LoadReport, str | None]:
-    """Run a scenario's driver to its end; raises LoadDriverError in its own words where it fails."""
+    """Run a scenario's driver to its end; LoadDriverError with its stderr if it fails."""
     with tempfile.TemporaryDirectory(dir=here.work) as name:
         argv = _argv(here.engine, scenario, target, Path(name))
         _wait_for(argv, scenario.workload.driver, cores)
-        report = read_what_came(scenario, Path(name) / "load")
+        report = read_driver_report(scenario, Path(name) / "load")
         return report, driver_version(scenario, here.engine.build, argv)
 
 
@@ -169,8 +169,8 @@ def _argv(engine: EngineAt, scenario: Scenario, target: LoadTarget, work: Path) 
 
 def _wait_for(argv: Sequence[str], driver: str, cores: frozenset[int]) -> None:
     try:
-        code, said = run_on(argv, cores, PATIENCE_S, OFFLINE)
+        code, err = run_on(argv, cores, PATIENCE_S, OFFLINE)
     except subprocess.TimeoutExpired as error:
-        raise LoadDriverError(f"{driver} was not done after {PATIENCE_S:g} s") from error
+        raise LoadDriverError(f"{driver} did not finish within {PATIENCE_S:g} s") from error
     if code != 0:
-        raise LoadDriverError(f"{driver} ended with exit code {code}: {said[-1500:]}")
+        raise LoadDriverError(f"{driver} failed with exit code {code}: {err[-1500:]}")

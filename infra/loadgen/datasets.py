@@ -1,6 +1,7 @@
-"""The files that a suite names beside itself: traces of arrivals, and recorded conversations.
+"""The files that a suite names: traces of arrivals, and recorded conversations.
 
-Their content counts, not their place: planning writes their SHA-256 into the scenario, and a run refuses another file.
+Their content identifies them, not their path: planning writes their SHA-256 into the scenario, and a run refuses a file
+with another one.
 """
 
 import hashlib
@@ -20,10 +21,10 @@ from meter.sharegpt import Selection, distinct, read_conversations
 
 
 def find_inputs(suite: Suite, path: Path, text: str) -> Suite:
-    """The suite with each file's whole path and SHA-256; `path` and `text` are the suite's own.
+    """The suite with each file's absolute path and SHA-256; `path` and `text` are those of the suite.
 
-    Raises SuiteError with the suite's line where a file cannot be read or is not the one whose SHA-256 was given, and
-    with the file's own line where it holds something else.
+    Raises SuiteError with the suite's line if a file cannot be read or has another SHA-256 than stated, and with the
+    file's own line if its content is not valid.
     """
     found = tuple(_find(entry, place, path, text) for place, entry in enumerate(suite.scenarios))
     return suite.model_copy(update={"scenarios": found})
@@ -49,8 +50,9 @@ def _open(file: Path, sha256: str | None, where: str) -> tuple[Path, bytes]:
         content = file.read_bytes()
     except OSError as error:
         raise SuiteError(f"{where}: the file {file} cannot be read: {error}") from error
-    if sha256 not in (None, hashlib.sha256(content).hexdigest()):
-        raise SuiteError(f"{where}: {file} is not the file that was meant: its SHA-256 is not {sha256}")
+    found = hashlib.sha256(content).hexdigest()
+    if sha256 not in (None, found):
+        raise SuiteError(f"{where}: {file}: SHA-256 mismatch: expected {sha256}, found {found}")
     return file.resolve(), content
 
 
@@ -63,7 +65,7 @@ def _decoded(content: bytes, file: Path) -> str:
 
 
 def require_conversations(night: NightRecord) -> None:
-    """Raise SuiteError where a file of conversations is unreadable or too short for the runs of this night."""
+    """Raise SuiteError if a file of conversations is unreadable or too short for the runs of this night."""
     conversations: dict[str, Any] = {}
     for run in night.runs:
         work, file = run.scenario.workload, run.scenario.workload.prompts.file
@@ -73,7 +75,7 @@ def require_conversations(night: NightRecord) -> None:
                     conversations[file] = distinct(read_conversations(_open(Path(file), None, file)[1], file))
                 _selection(night, run).apply(conversations[file], work.total_count, file)
             except UsageError as error:
-                hint = "shorten the night, or say prompts.repeat or prompts.seed"
+                hint = "shorten the night, or set prompts.repeat or prompts.seed"
                 raise SuiteError(f"scenario {run.scenario.name!r}, repeat {run.repeat}: {error} ({hint})") from error
 
 
@@ -83,34 +85,34 @@ def _selection(night: NightRecord, run: PlannedRun) -> Selection:
     return Selection(run.scenario.workload.isl, share.order_seed, share.share, share.shares, prompts.repeat)
 
 
-def files_of(run: PlannedRun) -> Iterator[tuple[Path, str]]:
-    """Each file that a run's load is made from, and its SHA-256."""
+def input_files(run: PlannedRun) -> Iterator[tuple[Path, str]]:
+    """Each input file of a run's load, and its SHA-256."""
     work = run.scenario.workload
     for file, digest in ((work.trace, work.trace_sha256), (work.prompts.file, work.prompts.sha256)):
         if file is not None and digest is not None:
             yield Path(file), digest
 
 
-def place_of(digest: str) -> str:
-    """Where a file stands below the data folder of a machine that it was sent to."""
+def input_path(digest: str) -> str:
+    """The path of a file that was sent to a machine, below its data folder."""
     return f"inputs/{digest}"
 
 
-def as_at_hand(run: PlannedRun, data: Path) -> PlannedRun:
-    """The run with the places its files have here: those it names, or where they were sent to."""
+def with_local_paths(run: PlannedRun, data: Path) -> PlannedRun:
+    """The run with the paths that its files have here: where they were sent to, else those it names."""
 
-    def here(file: str | None, digest: str | None) -> str | None:
-        sent = data / place_of(digest or "none")
+    def local(file: str | None, digest: str | None) -> str | None:
+        sent = data / input_path(digest or "none")
         return str(sent) if sent.is_file() else file
 
     work = run.scenario.workload
-    prompts = work.prompts.model_copy(update={"file": here(work.prompts.file, work.prompts.sha256)})
-    found = work.model_copy(update={"trace": here(work.trace, work.trace_sha256), "prompts": prompts})
+    prompts = work.prompts.model_copy(update={"file": local(work.prompts.file, work.prompts.sha256)})
+    found = work.model_copy(update={"trace": local(work.trace, work.trace_sha256), "prompts": prompts})
     return run.model_copy(update={"scenario": run.scenario.model_copy(update={"workload": found})})
 
 
-def given(night: NightRecord, run: PlannedRun) -> RunInputs:
-    """What this run is given beside its scenario and seed; raises SuiteError where its trace is not the planned one."""
+def read_inputs(night: NightRecord, run: PlannedRun) -> RunInputs:
+    """The inputs of a run beside its scenario and seed; SuiteError if its trace is not the planned one."""
     work = run.scenario.workload
     conversations = conversation_share(night, run) if work.prompts.kind == "sharegpt" else None
     if work.trace is None:

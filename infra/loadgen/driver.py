@@ -1,4 +1,4 @@
-"""Drive a load against a running server: start the driver detached, watch both, and keep what it wrote."""
+"""Run a load driver against a running server: start it detached, watch both, and read its report."""
 
 import json
 import sys
@@ -29,7 +29,7 @@ from meter import METER_VERSION
 from meter.bundle import bundle
 
 POLL_S = 0.2
-# A client that lost its server needs this long to notice and write down what it has.
+# A client whose server exited needs this long to notice and to write its report.
 DRIVER_PATIENCE_S = 10.0
 LOG_TAIL_CHARS = 1500
 OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"}
@@ -37,7 +37,7 @@ OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "VLLM_NO_USAGE_ST
 
 @dataclass(frozen=True)
 class LoadJob:
-    """One load: what to ask, of which server, from which machine folder, into which run folder."""
+    """One load: its scenario, its server, the machine's folder and the run folder for its files."""
 
     scenario: Scenario
     target: LoadTarget
@@ -50,27 +50,29 @@ class LoadJob:
     given: RunInputs = NOTHING_GIVEN
 
 
-def driver_argv(what: LoadJob, server: RunningServer) -> tuple[str, ...]:
+def driver_argv(job: LoadJob, server: RunningServer) -> tuple[str, ...]:
     """The driver's command line; the meter's plan and single file are written first."""
-    load = what.run_folder / "load"
-    engine, driver = server.engine.executable, what.scenario.workload.driver
+    load = job.run_folder / "load"
+    engine, driver = server.engine.executable, job.scenario.workload.driver
     if driver != "meter" and server.container is not None:
-        raise LoadDriverError(f"the {driver} driver is part of an engine in a virtual environment: take the meter")
+        raise LoadDriverError(
+            f"the driver {driver} needs an engine in a virtual environment, not in a container: use the meter"
+        )
     if driver != "meter":
         build, client = (
             (vllm_bench_argv, engine) if driver == "vllm-bench" else (vllm_rs_bench_argv, find_vllm_rs(server.engine))
         )
-        return build(client, what.scenario, what.target, what.seed, load.resolve() / "result.json")
-    plan = what.run_folder / "load-plan.json"
-    asked = meter_plan(what.scenario, what.target, what.seed, what.request_timeout_s, what.given)
-    plan.write_text(json.dumps(asked, indent=1))
-    meter = what.machine / "meter.pyz"
+        return build(client, job.scenario, job.target, job.seed, load.resolve() / "result.json")
+    plan = job.run_folder / "load-plan.json"
+    content = meter_plan(job.scenario, job.target, job.seed, job.request_timeout_s, job.given)
+    plan.write_text(json.dumps(content, indent=1))
+    meter = job.machine / "meter.pyz"
     bundle(meter)
     return meter_argv(Path(sys.executable), meter, plan, load)
 
 
 def driver_version(scenario: Scenario, engine_version: str | None, argv: tuple[str, ...]) -> str | None:
-    """The version of a scenario's load driver; `vllm bench` is part of the engine, `vllm-rs` says its own."""
+    """The version of a scenario's load driver; `vllm bench` has the engine's version, and `vllm-rs` reports its own."""
     match scenario.workload.driver:
         case "meter":
             return METER_VERSION
@@ -80,68 +82,68 @@ def driver_version(scenario: Scenario, engine_version: str | None, argv: tuple[s
             return vllm_rs_version(Path(argv[0]))
 
 
-def drive(argv: tuple[str, ...], what: LoadJob, server: RunningServer, progress: Callable[[float], None]) -> int:
+def drive(argv: tuple[str, ...], job: LoadJob, server: RunningServer, progress: Callable[[float], None]) -> int:
     """Run the driver to its end and return its exit code; `progress` gets the share done, about once a second.
 
-    Raises ServerDiedError where the server ended meanwhile and LoadDriverError where the driver took longer than
-    `run_timeout_s` or failed; the driver is ended first, and what it wrote stays in the run folder.
+    Raises ServerDiedError if the server exits meanwhile, and LoadDriverError if the driver fails or takes longer than
+    `run_timeout_s`; the driver is ended first, and its files stay in the run folder.
     """
-    pid_file = what.machine / "driver.pid"
-    log = what.run_folder / "driver.log"
+    pid_file = job.machine / "driver.pid"
+    log = job.run_folder / "driver.log"
     server_log_start = log_size(server)
-    mark = {detached.MARK: what.lease_id}
+    mark = {detached.MARK: job.lease_id}
     session = detached.start_detached(argv, {**OFFLINE, **mark}, pid_file, log, keep_exit_code=True)
     try:
-        code = _watch(what, server, pid_file, progress)
+        code = _watch(job, server, pid_file, progress)
     finally:
         detached.end_session(session, DRIVER_PATIENCE_S)
         pid_file.unlink(missing_ok=True)
     if not detached.is_alive(server.pid):
-        raise ServerDiedError(f"the server ended under load: {explain_end(server, server_log_start)}")
+        raise ServerDiedError(f"the server exited under load: {explain_end(server, server_log_start)}")
     if code is None:
-        raise LoadDriverError(f"the load was not done after {what.run_timeout_s:g} s (suite: run_timeout_s)")
+        raise LoadDriverError(f"the load did not finish within {job.run_timeout_s:g} s (suite: run_timeout_s)")
     if code != 0:
-        raise LoadDriverError(f"the load driver ended with exit code {code}: {_tail(log)}")
+        raise LoadDriverError(f"the load driver failed with exit code {code}: {_tail(log)}")
     return code
 
 
-def _watch(what: LoadJob, server: RunningServer, pid_file: Path, progress: Callable[[float], None]) -> int | None:
+def _watch(job: LoadJob, server: RunningServer, pid_file: Path, progress: Callable[[float], None]) -> int | None:
     next_progress = 0.0
 
     def has_ended() -> bool:
         nonlocal next_progress
         if time.monotonic() >= next_progress:
-            progress(_share_done(what.run_folder))
+            progress(_share_done(job.run_folder))
             next_progress = time.monotonic() + 1.0
         return detached.exit_code(pid_file) is not None or not detached.is_alive(server.pid)
 
     clock = SteadyClock()
-    if not poll(clock, POLL_S, has_ended, what.run_timeout_s):
+    if not poll(clock, POLL_S, has_ended, job.run_timeout_s):
         return None
-    # Where the server ended first, the driver notices soon.
+    # If the server exited first, the driver notices soon.
     return poll(clock, POLL_S, lambda: detached.exit_code(pid_file), DRIVER_PATIENCE_S)
 
 
 def _share_done(run_folder: Path) -> float:
     try:
-        said = json.loads((run_folder / "load" / "progress.json").read_bytes())
+        progress = json.loads((run_folder / "load" / "progress.json").read_bytes())
     except (OSError, ValueError):
         return 0.0
-    return float(said["done"] / said["planned"]) if said["planned"] else 0.0
+    return float(progress["done"] / progress["planned"]) if progress["planned"] else 0.0
 
 
 def _tail(log: Path) -> str:
-    return log.read_text(errors="replace")[-LOG_TAIL_CHARS:].strip() or "it printed nothing"
+    return log.read_text(errors="replace")[-LOG_TAIL_CHARS:].strip() or "its log is empty"
 
 
-def read_what_came(scenario: Scenario, load: Path) -> LoadReport:
-    """Read what the scenario's driver wrote; raises LoadDriverError where nothing of it can be used."""
+def read_driver_report(scenario: Scenario, load: Path) -> LoadReport:
+    """Read the report of the scenario's driver; LoadDriverError if a file is missing or no request succeeded."""
     try:
         report = read_report(scenario, [(load / name).read_bytes() for name in report_files(scenario)])
     except FileNotFoundError as error:
-        raise LoadDriverError(f"the load driver left no {error.filename}") from error
+        raise LoadDriverError(f"the load driver did not write {error.filename}") from error
     if not report.requests.is_ok.any():
         classes = ", ".join(sorted(set(report.requests.outcome))) or "none was sent"
         first = next((error for error in report.requests.error if error), None)
-        raise LoadDriverError(f"no request was answered ({classes}){': ' + first if first else ''}")
+        raise LoadDriverError(f"no request succeeded ({classes}){': ' + first if first else ''}")
     return report

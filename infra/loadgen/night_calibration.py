@@ -1,4 +1,4 @@
-"""Calibrate the load client for one night: shortly, on its host, under loads that no run of the night exceeds."""
+"""Calibrate the load client for one night: briefly, on its host, under loads that no run of the night exceeds."""
 
 import time
 from pathlib import Path
@@ -15,15 +15,15 @@ from infra.reporting import Say
 from infra.storage import store
 from meter import METER_VERSION
 
-# A neighbour's burst of work is no property of the client: what did not pass is tried again for so long, in all.
+# Other work on the host may disturb a cell, so cells that did not pass are measured again for so long in all.
 RETRY_S = 8.0
 
 
 def calibrate_night(data: Path, night: NightRecord, cache: Path, say: Say) -> Calibration:
-    """Calibrate for a night, or find what it was calibrated for; where that cannot be done, why.
+    """Calibrate for a night, or read the calibration that it has; if that fails, the result has the reason.
 
-    The table is kept in the night's folder. A night taken up again on the same host, with the same client, uses it
-    again; else the former table is kept aside under its id.
+    The table is in the night's folder. A night that is resumed on the same host with the same client uses it again;
+    else the former table is renamed to its id.
     """
     scenarios = [run.scenario for run in night.runs if run.scenario.workload.driver == "meter"]
     if not scenarios:
@@ -45,7 +45,7 @@ def calibrate_night(data: Path, night: NightRecord, cache: Path, say: Say) -> Ca
 
 
 def facts_of(table: CalibrationTable, file_sha256: str) -> Calibration:
-    """What every record of the night keeps of a table: the loads that passed."""
+    """The part of a table that every record of the night has: the loads that passed."""
     return Calibration(
         calibration_id=table.calibration_id,
         hostname=table.hostname,
@@ -60,7 +60,7 @@ def facts_of(table: CalibrationTable, file_sha256: str) -> Calibration:
 
 
 def _read(path: Path) -> CalibrationTable | None:
-    """The table that a night already has; one that cannot be read is as good as none."""
+    """The table that a night already has; None if it is missing or cannot be read."""
     try:
         return CalibrationTable.model_validate_json(path.read_bytes())
     except (OSError, ValidationError):

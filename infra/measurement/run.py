@@ -93,7 +93,9 @@ def measure(
     try:
         if isinstance(running, NightbenchError):
             raise running
-        _measure(context, datasets.as_at_hand(run, context.data), running, partial, _Notes(watch, found, progress))
+        _measure(
+            context, datasets.with_local_paths(run, context.data), running, partial, _Notes(watch, found, progress)
+        )
         ended = {"outcome": "measured"}
     except NightbenchError as error:
         ended = {"outcome": "failed", "stage": error.stage or "measure", "reason": str(error)}
@@ -167,7 +169,7 @@ def _measure(context: RunContext, run: PlannedRun, running: RunningServer, parti
             load_average_after=os.getloadavg()[0],
             steal_share=sampler.steal_share,
         )
-    driver.read_what_came(run.scenario, partial / "load")
+    driver.read_driver_report(run.scenario, partial / "load")
 
 
 def _accuracy(run: PlannedRun, running: RunningServer, before: Answers, *, is_last: bool) -> Accuracy:
@@ -191,5 +193,5 @@ def _load_job(context: RunContext, run: PlannedRun, running: RunningServer, part
         machine=context.machine,
         lease_id=context.lease.lease_id,
         run_folder=partial,
-        given=datasets.given(context.night, run),
+        given=datasets.read_inputs(context.night, run),
     )

@@ -1,1 +1,1 @@
-"""Model weights on a machine: from a hub, from a bucket, or generated."""
+"""Models on a machine: downloaded from a hub or a bucket, or generated, and verified."""

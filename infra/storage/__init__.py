@@ -1,1 +1,1 @@
-"""Where run folders are written, and the bucket that keeps copies of them."""
+"""Run folders on disk, and their copies in a bucket."""

@@ -62,7 +62,7 @@ def test_a_night_without_a_compiler_goes_on_and_accepts_nothing(
         house.data, "SELECT DISTINCT status, message FROM findings WHERE code = 'client_bound_envelope'"
     ).rows
     ((status, message),) = said
-    assert (status, "not calibrated: there is no C compiler" in str(message)) == ("NOT-CHECKABLE", True)
+    assert (status, "not calibrated: no C compiler (cc) was found" in str(message)) == ("NOT-CHECKABLE", True)
     assert not store.calibration_file(house.data, summary.night).exists()
 
 

@@ -265,7 +265,7 @@ def crash(*_given: object, **_named: object) -> object:
         "infra.engines.server.bring_up",
         "infra.agent.operations.measure_run",
         "infra.engines.server.look",
-        "infra.loadgen.driver.read_what_came",
+        "infra.loadgen.driver.read_driver_report",
         "infra.engines.server.stop",
         "tasks.loading.load_night",
         "tasks.loading.write_report",

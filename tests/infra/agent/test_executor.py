@@ -28,7 +28,7 @@ from infra.agent import operations, remote_job
 from infra.agent.executor import Executor, LeaseContext, LocalExecutor, SshExecutor
 from infra.agent.operations import PrepareOptions
 from infra.engines.server import EngineAt, RunningServer
-from infra.loadgen.datasets import as_at_hand
+from infra.loadgen.datasets import with_local_paths
 from infra.loadgen.suite_file import make_night
 from infra.remote.deploy import ROOT, make_archive
 from infra.remote.host import Access
@@ -215,8 +215,8 @@ def test_files_that_a_suite_names_are_sent_and_found_by_their_content(
     remote = sshd.home / "nightbench" / "data"
     digest = hashlib.sha256((tmp_path / "arrivals.csv").read_bytes()).hexdigest()
     assert (remote / "inputs" / digest).read_bytes() == (tmp_path / "arrivals.csv").read_bytes()
-    assert as_at_hand(night.runs[0], remote).scenario.workload.trace == str(remote / "inputs" / digest)
-    assert as_at_hand(night.runs[0], tmp_path) == night.runs[0]
+    assert with_local_paths(night.runs[0], remote).scenario.workload.trace == str(remote / "inputs" / digest)
+    assert with_local_paths(night.runs[0], tmp_path) == night.runs[0]
     assert (record.outcome, record.stage, record.reason) == ("failed", "server", "no engine today")
     folder = tmp_path / "data" / "runs" / "night" / record.scenario_id / "0"
     assert json.loads((folder / "record.json").read_bytes())["reason"] == "no engine today"

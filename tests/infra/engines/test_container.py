@@ -317,7 +317,7 @@ def test_clients_that_are_part_of_an_engine_are_refused(docker: Docker, tmp_path
     told = asked.scenario.model_copy(update={"workload": work})
     load = driver.LoadJob(told, LoadTarget("", "", tmp_path, 1), 0, 1.0, 1.0, tmp_path, "", tmp_path)
 
-    with pytest.raises(LoadDriverError, match="take the meter"):
+    with pytest.raises(LoadDriverError, match="use the meter"):
         driver.driver_argv(load, running)
 
 

@@ -43,35 +43,39 @@ def test_a_suite_without_gpus_asks_no_tool(tools: FakeTools, tmp_path: Path) -> 
 
 def test_a_machine_without_a_gpu_tool_is_named_with_what_to_do(tools: FakeTools, tmp_path: Path) -> None:
     assert tools.calls == []
-    with pytest.raises(MachineUnfitError, match=r"asks for 1 GPUs, and this machine shows none.*choose an image"):
+    with pytest.raises(
+        MachineUnfitError, match=r"requires 1 GPUs, and neither amd-smi nor nvidia-smi lists one.*choose an image"
+    ):
         check(tmp_path)
 
 
 def test_a_tool_that_finds_no_gpu_is_a_machine_without_one(tools: FakeTools, tmp_path: Path) -> None:
     tools.says("amd-smi", "[]")
 
-    with pytest.raises(MachineUnfitError, match="this machine shows none"):
+    with pytest.raises(MachineUnfitError, match="neither amd-smi nor nvidia-smi lists one"):
         check(tmp_path)
 
 
 def test_fewer_gpus_than_asked_are_refused(tools: FakeTools, tmp_path: Path) -> None:
     amd(tools)
 
-    with pytest.raises(MachineUnfitError, match=r"asks for 8 GPUs, and this machine has 1 \(AMD Instinct MI300X VF\)"):
+    with pytest.raises(MachineUnfitError, match=r"requires 8 GPUs, and this machine has 1 \(AMD Instinct MI300X VF\)"):
         check(tmp_path, gpu_count=8)
 
 
 def test_another_gpu_than_asked_is_refused(tools: FakeTools, tmp_path: Path) -> None:
     amd(tools)
 
-    with pytest.raises(MachineUnfitError, match="asks for MI325X, and this machine has AMD Instinct MI300X VF"):
+    with pytest.raises(MachineUnfitError, match="requires MI325X, and this machine has AMD Instinct MI300X VF"):
         check(tmp_path, gpu="MI325X")
 
 
 def test_a_driver_that_fails_is_quoted(tools: FakeTools, tmp_path: Path) -> None:
     tools.says("nvidia-smi", twin("nvidia-failed.txt"), exit_code=9)
 
-    with pytest.raises(MachineUnfitError, match=r"does not answer: .* exit code 9: NVIDIA-SMI has failed because"):
+    with pytest.raises(
+        MachineUnfitError, match=r"driver of this machine fails: .* exit code 9: NVIDIA-SMI has failed because"
+    ):
         check(tmp_path)
 
 
@@ -80,7 +84,8 @@ def test_a_wedged_gpu_is_given_up_in_time(tools: FakeTools, tmp_path: Path, monk
     tools.says("amd-smi", "", then="/bin/sleep 60")
 
     with pytest.raises(
-        MachineUnfitError, match=r"is wedged: .* did not exit in time: killed after 0.3 s; take another"
+        MachineUnfitError,
+        match=r"GPU of this machine does not respond: .* did not exit in time: killed after 0.3 s; use another",
     ):
         check(tmp_path)
 
@@ -113,7 +118,7 @@ def test_a_foreign_process_is_named_with_its_container(tools: FakeTools, tmp_pat
 def test_memory_that_nobody_owns_up_to_is_in_use_all_the_same(tools: FakeTools, tmp_path: Path) -> None:
     amd(tools, metric="amd-metric-busy.json")
 
-    with pytest.raises(MachineUnfitError, match=r"in use by 184.7 GB in use on GPU 0, still after 0.1 s"):
+    with pytest.raises(MachineUnfitError, match=r"still in use after 0.1 s, by 184.7 GB in use on GPU 0"):
         check(tmp_path)
 
 
@@ -133,7 +138,7 @@ def test_the_container_of_the_image_is_stopped_on_a_rented_machine(tools: FakeTo
     found = check(tmp_path, said, is_rented=True)
 
     assert found.gpus[0].name == "AMD Instinct MI300X VF"
-    assert "stopping the container 'rocm', which came with the image and holds the GPU" in said
+    assert "stopping the container 'rocm', which the image started and which uses the GPU" in said
 
 
 def test_memory_that_is_given_back_late_is_waited_for(tools: FakeTools, tmp_path: Path) -> None:
@@ -190,13 +195,13 @@ def test_a_kernel_without_numa_balancing_says_none(tools: FakeTools, tmp_path: P
 
 
 def test_too_little_memory_is_named(tools: FakeTools, tmp_path: Path) -> None:
-    with pytest.raises(MachineUnfitError, match=r"GB of memory, 1000000 GB are needed: change machine\.kind"):
+    with pytest.raises(MachineUnfitError, match=r"GB of memory, 1000000 GB are required: change machine\.kind"):
         check(tmp_path, memory_bytes=10**15)
     assert tools.calls == []
 
 
 def test_too_small_a_disk_is_named(tools: FakeTools, tmp_path: Path) -> None:
-    with pytest.raises(NoSpaceError, match=r"GB free, 1000000 GB are needed: take a machine with a larger disk"):
+    with pytest.raises(NoSpaceError, match=r"GB free, 1000000 GB are required: use a machine with a larger disk"):
         check(tmp_path, gpu_count=0, disk_bytes=10**15)
     assert tools.calls == []
 

@@ -154,7 +154,7 @@ def test_without_mdadm_one_disk_is_used_and_that_is_said(eight: Machine) -> None
 
     assert eight.find(said) == eight.mount
 
-    assert said[0] == "mdadm is not on this machine: of its 8 empty disks of 5.5 TB only one is used"
+    assert said[0] == "mdadm is not installed on this machine: of its 8 empty disks of 5.5 TB only one is used"
     assert [call.split()[-1] for call in eight.tools.called("mkfs.ext4")] == ["/dev/nvme0n1"]
 
 

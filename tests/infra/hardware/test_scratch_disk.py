@@ -121,7 +121,7 @@ def test_nothing_is_mounted_over_files(tools: FakeTools, tmp_path: Path) -> None
     (tmp_path / "scratch").mkdir()
     (tmp_path / "scratch" / "results").write_text("")
 
-    with pytest.raises(MachineUnfitError, match="holds files already, so no disk is mounted over it"):
+    with pytest.raises(MachineUnfitError, match="contains files, so no disk is mounted over it"):
         scratch(tmp_path)
 
 
@@ -136,7 +136,7 @@ def test_a_tool_that_fails_is_quoted(tools: FakeTools, tmp_path: Path, tool: str
 def test_a_list_that_cannot_be_read_is_refused(tools: FakeTools, tmp_path: Path) -> None:
     tools.says("lsblk", "lsblk: not JSON today")
 
-    with pytest.raises(MachineUnfitError, match="gave what we cannot read"):
+    with pytest.raises(MachineUnfitError, match="cannot be parsed"):
         scratch(tmp_path)
 
 

@@ -64,7 +64,7 @@ def test_no_other_disk_is_taken_for_it_and_none_is_ever_formatted(
 ) -> None:
     shows(tools, **changes)
 
-    with pytest.raises(MachineUnfitError, match=f"holds an ext4 filesystem with the label {LABEL}"):
+    with pytest.raises(MachineUnfitError, match=f"has an ext4 filesystem with the label {LABEL}"):
         mounted(tmp_path)
 
     assert {call.split()[0] for call in tools.calls} == {"lsblk"}

@@ -14,7 +14,7 @@ from bench.plan import plan_runs, prompt_seed
 from bench.record import NightRecord, PlannedRun
 from bench.suite.parse import parse_suite
 from bench.suite.suite import Suite
-from infra.loadgen.datasets import find_inputs, given, require_conversations
+from infra.loadgen.datasets import find_inputs, read_inputs, require_conversations
 from meter.plan import Plan, parse_plan
 from meter.prepare import prepare
 from tests.bench.builders import STARTED_AT
@@ -88,7 +88,7 @@ def _night(suite: Suite, night: str = "2026-11-21") -> NightRecord:
 
 def _plan(night: NightRecord, run: PlannedRun) -> Plan:
     """The meter's own reading of what a run is given."""
-    asked = meter_plan(run.scenario, TARGET, prompt_seed(night, run), 60.0, given(night, run))
+    asked = meter_plan(run.scenario, TARGET, prompt_seed(night, run), 60.0, read_inputs(night, run))
     return parse_plan(json.dumps(asked))
 
 
@@ -195,7 +195,7 @@ def test_a_file_that_is_not_there_is_said_with_the_suites_line(tmp_path: Path, s
 
 
 def test_another_file_than_the_one_that_was_meant_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SuiteError, match="is not the file that was meant"):
+    with pytest.raises(SuiteError, match="SHA-256 mismatch"):
         _suite(tmp_path, TRACE + f'trace_sha256 = "{"0" * 64}"\n')
 
 
@@ -203,8 +203,8 @@ def test_a_trace_that_changed_since_the_night_was_planned_is_refused(tmp_path: P
     night = _night(_suite(tmp_path, TRACE))
     (tmp_path / "arrivals.csv").write_text("arrival_s\n1\n2\n3\n")
 
-    with pytest.raises(SuiteError, match=r"scenario 'trace': .* is not the file that was meant"):
-        given(night, night.runs[0])
+    with pytest.raises(SuiteError, match=r"scenario 'trace': .* SHA-256 mismatch"):
+        read_inputs(night, night.runs[0])
 
 
 def test_too_few_conversations_for_a_night_are_said_before_it_begins(tmp_path: Path) -> None:
