@@ -1,4 +1,4 @@
-"""How a night's process ends: by every signal on the same road, and without a page of noise."""
+"""How the process of a night ends: the same way for every signal, and without noise on stderr."""
 
 import atexit
 import os
@@ -11,34 +11,33 @@ from infra.processes import detached
 INTERRUPTED, TERMINATED = 130, 143
 
 
-def end_well() -> None:
-    """Make every way of stopping a night take the same road: `finally`, then what runs at exit.
+def handle_stop_signals() -> None:
+    """Make SIGINT, SIGTERM and SIGHUP run the `finally` blocks and the exit handlers.
 
-    Without it SIGTERM, or a terminal that is closed, ends Python at once, and the API that Prefect started for this run
-    stays behind. A shell without job control ignores SIGINT in what it starts in the background; a night is stopped by
-    it all the same.
+    Without this, SIGTERM or a closed terminal ends Python at once, and the API server that Prefect started for this run
+    keeps running. A shell without job control makes background processes ignore SIGINT; a night still stops on it.
     """
-    hush_at_exit()
+    silence_stderr_at_exit()
     detached.own_children()
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit())
-    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup says that a night outlives its terminal
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup: the night continues without its terminal
         signal.signal(signal.SIGHUP, lambda _number, _frame: sys.exit())
 
 
-def code_of(stop: KeyboardInterrupt | SystemExit) -> int:
-    """The exit code for a night that was stopped, as a shell would give it for the signal."""
+def exit_code_of(stop: KeyboardInterrupt | SystemExit) -> int:
+    """The exit code of a stopped night, as a shell reports it for the signal."""
     return INTERRUPTED if isinstance(stop, KeyboardInterrupt) else TERMINATED
 
 
-def hush_at_exit() -> None:
-    """Close stderr after the last exit handler, where it was called before Prefect's are registered.
+def silence_stderr_at_exit() -> None:
+    """Close stderr after the last exit handler; call this before Prefect registers its own.
 
-    What comes after is a page by DuckDB's binding about objects that Prefect's threads keep.
+    Afterwards DuckDB's binding prints a page about objects that Prefect's threads still hold.
     """
-    atexit.register(_hush)
+    atexit.register(_silence_stderr)
 
 
-def _hush() -> None:
-    with Path(os.devnull).open("w") as nowhere:
-        os.dup2(nowhere.fileno(), 2)
+def _silence_stderr() -> None:
+    with Path(os.devnull).open("w") as null:
+        os.dup2(null.fileno(), 2)

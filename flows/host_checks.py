@@ -1,4 +1,4 @@
-"""What this computer has for a night, and what is missing."""
+"""Checks whether this computer can run a night."""
 
 import os
 import platform
@@ -14,12 +14,12 @@ from infra.settings import Settings
 from infra.storage.store import GIB
 
 PYTHON_MIN, PYTHON_MAX = (3, 11), (3, 13)
-MEMORY_NEEDED_GIB = 4.0  # the small model on CPU with 1 GiB of KV cache takes 2.3, the pipeline most of the rest
+MEMORY_NEEDED_GIB = 4.0  # the small model with 1 GiB of KV cache on CPU takes 2.3 GiB
 
 
 @dataclass(frozen=True)
 class Check:
-    """One thing looked at: what was found, and what to do where it is not good."""
+    """One check: what was found, and what to do if it is not good."""
 
     what: str
     found: str
@@ -28,7 +28,7 @@ class Check:
 
 
 def examine(settings: Settings) -> list[Check]:
-    """Look at everything a night needs; changes nothing but creating the ledger where there is none."""
+    """Check everything a night needs; the only change is that a missing ledger is created."""
     found = [_python(), _platform(), _memory(), _space(settings), _compiler(settings), _engine(settings)]
     return [*found, _leases(settings), _prefect()]
 
@@ -41,14 +41,19 @@ def _python() -> Check:
 def _platform() -> Check:
     found = f"{platform.system()} {platform.machine()}"
     is_good = platform.system() == "Linux" and platform.machine() in ("x86_64", "aarch64")
-    return Check("platform", found, is_good, "the engine's wheels exist for Linux on x86_64 and aarch64")
+    return Check("platform", found, is_good, "use Linux on x86_64 or aarch64: vLLM has no wheels for other platforms")
 
 
 def _memory() -> Check:
     host = read_host()
     gib = host.memory_bytes / GIB
     found = f"{gib:.1f} GiB, {host.cpu_count} cores, GPUs: {', '.join(host.gpus) or 'none'}"
-    return Check("host", found, gib >= MEMORY_NEEDED_GIB, f"the local suite needs {MEMORY_NEEDED_GIB:g} GiB of memory")
+    return Check(
+        "host",
+        found,
+        gib >= MEMORY_NEEDED_GIB,
+        f"suites/local.toml needs {MEMORY_NEEDED_GIB:g} GiB of memory: use a larger host, or --target",
+    )
 
 
 def _space(settings: Settings) -> Check:
@@ -57,30 +62,40 @@ def _space(settings: Settings) -> Check:
         folder = folder.parent
     free_gib = shutil.disk_usage(folder).free / GIB
     is_good = free_gib >= settings.min_free_gib and os.access(folder, os.W_OK)
-    return Check("data", f"{settings.data.absolute()}: {free_gib:.1f} GiB free", is_good, "free some, or use --data")
+    return Check(
+        "data",
+        f"{settings.data.absolute()}: {free_gib:.1f} GiB free",
+        is_good,
+        f"{settings.min_free_gib:g} GiB must be free and the folder writable: free some space, or pass another --data",
+    )
 
 
 def _engine(settings: Settings) -> Check:
     if settings.vllm_executable is not None:
         is_good = os.access(settings.vllm_executable, os.X_OK)
-        return Check("engine", str(settings.vllm_executable), is_good, "NIGHTBENCH_VLLM_EXECUTABLE cannot be run")
+        return Check(
+            "engine",
+            str(settings.vllm_executable),
+            is_good,
+            "not executable: set NIGHTBENCH_VLLM_EXECUTABLE to a vllm command, or unset it",
+        )
     engine = engine_place(LOCK, settings.cache)
     found = str(engine.vllm) if is_built(engine) else "not built yet"
-    return Check("engine", found, is_built(engine), "make engine builds it; so does the first run")
+    return Check("engine", found, is_built(engine), "run `make engine`; otherwise the first night builds it")
 
 
 def _compiler(settings: Settings) -> Check:
     built, compiler = server_place(settings.cache), find_compiler()
     found = str(built) if built.exists() else compiler or "none"
-    advice = "install a C compiler, or set CC: without one the load client is not calibrated and no run is accepted"
+    advice = "install a C compiler or set CC: without one the load client cannot be calibrated and no run is accepted"
     return Check("compiler", found, built.exists() or compiler is not None, advice)
 
 
 def _leases(settings: Settings) -> Check:
-    left = [lease.lease_id for lease in ledger(settings).open_leases() if lease.is_orphan()]
-    return Check("leases", f"{len(left)} left behind", not left, "nightbench reap gives them back")
+    orphaned = [lease.lease_id for lease in ledger(settings).open_leases() if lease.is_orphan()]
+    return Check("leases", f"{len(orphaned)} orphaned", not orphaned, "run `nightbench reap` to release their machines")
 
 
 def _prefect() -> Check:
     api = os.environ.get("PREFECT_API_URL")
-    return Check("prefect", api or "an API of its own for each run", is_good=True, advice="")
+    return Check("prefect", api or "a local API server per run", is_good=True, advice="")

@@ -1,4 +1,4 @@
-"""Delete every machine whose lease has expired or whose run has died."""
+"""Release every machine whose lease has expired or whose run has died."""
 
 from prefect import flow, get_run_logger
 from prefect.artifacts import create_table_artifact
@@ -12,7 +12,7 @@ from infra.settings import Settings
 
 @flow(name="reap")
 def reap(everything: bool = False) -> list[str]:
-    """Return the ids of the deleted machines; fail if one could not be deleted.
+    """Return the ids of the released machines; fail if one could not be released.
 
     A night whose process and worker both died is marked as crashed, so that the next one does not wait for it.
 
@@ -25,12 +25,12 @@ def reap(everything: bool = False) -> list[str]:
     machines = clouds(settings)
     reaped = release_leftovers(settings.data, ledger_file(settings), machines, everything=everything, say=log.error)
     gone = reaped.released
-    log.info("deleted %d machines: %s", len(gone), ", ".join(gone) or "none")
+    log.info("released %d machines: %s", len(gone), ", ".join(gone) or "none")
     for stranger in reaped.unrecognized:
         log.warning("has our prefix but not our name format, so it was kept: %s", stranger)
-    create_table_artifact([{"machine_id": name} for name in gone], key="reaped", description="Deleted machines")
+    create_table_artifact([{"machine_id": name} for name in gone], key="reaped", description="Released machines")
     for name in crash_dead_runs(settings.data):
         log.warning("flow run %s is marked as crashed: its process is gone", name)
     if reaped.failed:
-        raise LeaseError(f"not deleted and still billed: {reaped.why()}")
+        raise LeaseError(f"not released and may still be billed: {reaped.why()}")
     return gone

@@ -1,4 +1,4 @@
-"""Commands for what is rented: list leases, delete leftovers."""
+"""Commands for what is rented: list leases, release leftovers."""
 
 from typing import Annotated
 
@@ -15,10 +15,10 @@ commands = typer.Typer()
 def reap(
     everything: Annotated[bool, typer.Option("--all", help="Include machines that are in use.")] = False,
 ) -> None:
-    """Delete every machine of ours whose lease has expired, whose run has died, or that the ledger does not list.
+    """Release every machine of ours whose lease has expired, whose run has died, or that the ledger does not list.
 
     Works without a ledger: a machine's name states that it is ours and when its lease expires. Exits 3 if a machine
-    could not be deleted.
+    could not be released.
     """
     from flows.show.leases import show_reaped  # noqa: PLC0415
     from infra.bootstrap import clouds, ledger_file  # noqa: PLC0415

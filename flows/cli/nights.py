@@ -8,7 +8,7 @@ import typer
 
 from bench.errors import ObjectStoreError
 from flows.cli.arguments import JsonFlag, PocFlag, SuiteArgument, TargetOption, examples, read_settings
-from flows.ending import code_of, end_well
+from flows.ending import exit_code_of, handle_stop_signals
 from flows.show import console
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ def run(
     Exits 1 if any run is rejected, failed or was not run.
     """
     from infra.bootstrap import known_target  # noqa: PLC0415
+    from infra.storage import store  # noqa: PLC0415
 
     settings = read_settings()
     if resume is None:
@@ -43,17 +44,28 @@ def run(
 
         target = find_night(settings, resume, console.progress).target
     target = known_target(settings, target)
-    end_well()
+    known = set(store.nights(settings.data))
+    handle_stop_signals()
     from flows.nightly import nightly  # noqa: PLC0415
     from flows.show.results import show_night  # noqa: PLC0415
 
     try:
         summary = nightly(suite=str(suite), target=target, poc=poc, resume=resume)
     except (KeyboardInterrupt, SystemExit) as stop:
-        console.error("stopped; what was measured is kept: `nightbench run --resume NIGHT` measures and loads the rest")
-        raise typer.Exit(code_of(stop)) from stop
+        console.error(f"stopped; {_how_to_resume(settings, resume or known)}")
+        raise typer.Exit(exit_code_of(stop)) from stop
     show_night(settings.data, summary.night)
     _exit_by(settings, summary)
+
+
+def _how_to_resume(settings: "Settings", night: "str | set[str]") -> str:
+    """The next step after a stop; of a new night, `night` is the set of nights that existed before it."""
+    from infra.storage import store  # noqa: PLC0415
+
+    names = [night] if isinstance(night, str) else sorted(set(store.nights(settings.data)) - night)
+    if not names:
+        return "the night had not begun and nothing was rented: run the same command again"
+    return f"finished runs are kept: `nightbench run --resume {names[-1]}` runs the missing ones"
 
 
 def _exit_by(settings: "Settings", summary: "LoadSummary") -> None:
@@ -62,7 +74,7 @@ def _exit_by(settings: "Settings", summary: "LoadSummary") -> None:
 
     left = runs_not_uploaded(settings, summary.night)
     if left:
-        console.warn(f"{len(left)} runs are not uploaded: nightbench upload tries again")
+        console.warn(f"{len(left)} runs are not uploaded: run `nightbench upload {summary.night}`")
     if set(summary.verdicts) - {"accepted", "suspect"}:
         raise typer.Exit(1)
     if left:
@@ -118,12 +130,12 @@ def prepare(
 
     require_images(read_settings(), target)
     read_suite(suite)
-    end_well()
+    handle_stop_signals()
     from flows.prepare import prepare as prepare_flow  # noqa: PLC0415
 
     try:
         image = prepare_flow(suite=str(suite), target=target)
     except (KeyboardInterrupt, SystemExit) as stop:
         console.error("stopped; the machine is released: `nightbench leases` shows its state and cost")
-        raise typer.Exit(code_of(stop)) from stop
+        raise typer.Exit(exit_code_of(stop)) from stop
     console.line(image)

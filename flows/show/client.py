@@ -1,4 +1,4 @@
-"""Prints what is known of the load client's error: calibrations and cross-checks."""
+"""Prints the load client's error: calibrations and cross-checks."""
 
 import json
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ CALIBRATION_COLUMNS = (
 
 
 def show_calibration(found: CalibrationTable, *, as_json: bool) -> None:
-    """Print a calibration's points; JSON has every column."""
+    """Print one row per number of streams; JSON has every column."""
     points = json.loads(found.model_dump_json())["points"]
     if as_json:
         print_json(points)
@@ -28,20 +28,19 @@ def show_calibration(found: CalibrationTable, *, as_json: bool) -> None:
 
 
 CROSSCHECK_WORDS = """\
-bias: what the client said minus what the truth server wrote, both in one run of the same load
-left: the difference less both biases, which no known error explains. It holds whatever the server did differently from
-one run to the other, and one pair of runs cannot tell a small rest from chance; of output_throughput it is mostly load
-that one client did not offer
-itl_event: gaps between stream events of all good requests; p50 and p99 are nearest ranks over them"""
+bias: what the client reported minus what the truth server wrote, in one run of the same load
+left: the difference less both biases, which no known error explains. It includes what the server did differently in the
+two runs, so a small value may be chance. For output_throughput it is mostly load that one client did not offer
+itl_event: gaps between stream events of all successful requests; p50 and p99 are nearest-rank percentiles"""
 
 
 def show_crosscheck(sides: Sequence[ClientRun], *, as_json: bool) -> None:
-    """Print every client beside the meter, with what of their difference is known to be their own error."""
+    """Print every client beside the meter, with the part of the difference that is its known error."""
     rows = [asdict(row) for row in side_by_side(list(sides))]
     if as_json:
         print_json({"clients": [asdict(side) for side in sides], "rows": rows})
         return
-    table(rows, "the meter and others, on one load")
+    table(rows, "the meter and other clients on one load")
     for side in sides:
         line(f"{side.client} {side.version or 'of unknown version'}: {side.requests} requests, {side.failed} failed")
     line(CROSSCHECK_WORDS)

@@ -25,20 +25,20 @@ def show_reaped(found: "Reaped") -> None:
         error(f"{what} was not released: {why}")
 
 
-def show_leases(found: Sequence["LeaseView"], kept: Sequence["StoredItem"], *, as_json: bool) -> None:
-    """Print every lease, what still runs last, what its stages cost, and what they and the storage cost in all."""
+def show_leases(found: Sequence["LeaseView"], stored: Sequence["StoredItem"], *, as_json: bool) -> None:
+    """Print every lease, open ones last, the cost of its stages, the total cost, and what is stored."""
     now = datetime.now(UTC)
     shown = sorted(found, key=lambda view: (view.lease.state != "released", view.lease.intended_at))
     if as_json:
-        # A list of leases, as before; what is kept besides them is told where a cloud was asked.
+        # A list of leases only, as in earlier versions; what is stored is left out.
         print_json([_lease_row(view, now) | _lease_details(view) for view in shown])
         return
     table([_lease_row(view, now) for view in shown], "leases")
     table([row for view in shown for row in _stage_sums(view)], "stages")
     still_open = sum(view.lease.state != "released" for view in shown)
-    line(f"{still_open} open, {sum(view.lease.usd(now) for view in found):.2f} USD in all")
-    for one in kept:
-        cost = "" if one.usd_per_month is None else f": {one.usd_per_month:.2f} USD a month"
+    line(f"{still_open} open, {sum(view.lease.usd(now) for view in found):.2f} USD in total")
+    for one in stored:
+        cost = "" if one.usd_per_month is None else f": {one.usd_per_month:.2f} USD per month"
         line(f"{one.description}{cost}")
 
 
@@ -53,7 +53,7 @@ def _lease_row(view: "LeaseView", now: datetime) -> dict[str, Any]:
         "region": lease.region,
         "spot": lease.is_spot,
         "attempts": len(view.attempts),
-        "state": f"{lease.state}{', left behind' if lease.state != 'released' and lease.is_orphan() else ''}",
+        "state": f"{lease.state}{', orphaned' if lease.state != 'released' and lease.is_orphan() else ''}",
         "rented_at": lease.rented_at and lease.rented_at.isoformat(timespec="seconds"),
         "expires_at": lease.expires_at.isoformat(timespec="seconds"),
         "released_at": lease.released_at and lease.released_at.isoformat(timespec="seconds"),
@@ -70,7 +70,7 @@ def _lease_details(view: "LeaseView") -> dict[str, Any]:
 
 
 def _stage_sums(view: "LeaseView") -> list[dict[str, Any]]:
-    """One row a stage of a lease that cost something; a free one has no costs to tell apart."""
+    """One row per stage of a lease that cost something."""
     if not view.lease.usd_per_hour:
         return []
     whole = sum(cost.usd or 0.0 for cost in view.stages) or 1.0

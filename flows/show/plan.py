@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def show_plan(night: "NightRecord", expected: "Forecast", *, as_json: bool) -> None:
-    """Print a plan: every run in its order, each stage with its minutes and dollars, and what could end it early."""
+    """Print a plan: the runs in order, the minutes and cost of each stage, and what could end the night early."""
     rows = [asdict(cell) for cell in cells(night.runs)]
     pins = {name: pin.meaning for name, pin in open_pins(night.suite).items()}
     if as_json:
@@ -32,43 +32,43 @@ def show_plan(night: "NightRecord", expected: "Forecast", *, as_json: bool) -> N
     for doubt in expected.doubts:
         warn(doubt)
     for name, meaning in pins.items():
-        warn(f"{name} is to be set before the night: {meaning}")
+        warn(f"set {name} before running: {meaning}")
 
 
 def _forecast(night: "NightRecord", expected: "Forecast") -> None:
     price = expected.price.usd_per_hour
-    table(_stage_rows(expected.cold, price), "what it takes, on a fresh machine")
-    line(f"in all: {_sum_of(expected.cold)}")
-    line(f"from a golden snapshot: {_sum_of(expected.warm)}")
+    table(_stage_rows(expected.cold, price), "expected stages on a new machine")
+    line(f"total: {_sum_of(expected.cold)}")
+    line(f"total with a golden image: {_sum_of(expected.warm)}")
     if expected.prepare is not None:
         once = f"{expected.prepare.billed_s / 60:.0f} minutes, {expected.prepare.usd:.2f} USD"
-        line(f"the snapshot: {once} once, then {expected.snapshot_usd_per_month:.2f} USD a month")
+        line(f"golden image: {once} to build, then {expected.snapshot_usd_per_month:.2f} USD per month")
     if expected.volume_usd_per_month is not None:
         size_gib = night.suite.model.cache_volume_gib
-        line(f"the model's volume: {size_gib} GiB, {expected.volume_usd_per_month:.2f} USD a month while it is used")
+        line(f"model volume: {size_gib} GiB, {expected.volume_usd_per_month:.2f} USD per month until it expires")
     if night.suite.model.cache_bucket_minutes is not None:
         line(_bucket(night.suite.model.cache_bucket_minutes, expected))
     _memory(expected)
-    asked = "unknown" if price is None else f"{price:.2f} USD/h"
+    hourly = "unknown" if price is None else f"{price:.2f} USD/h, from {expected.price.source}"
     most = "" if expected.usd_max is None else f", at most {expected.usd_max:.2f} USD"
-    line(f"price: {asked}, by {expected.price.source}; lease of {night.suite.machine.lease_minutes} minutes{most}")
+    line(f"price: {hourly}; lease of {night.suite.machine.lease_minutes} minutes{most}")
 
 
 def _on_own_host(night: "NightRecord", expected: "Forecast") -> None:
     stages = _stage_rows(expected.cold, 0.0)
     shown = [{name: row[name] for name in ("stage", "scenario", "times", "minutes", "basis")} for row in stages]
-    table(shown, "what it takes, the first night on this host")
-    line(f"in all: {_minutes_of(expected.cold)}")
-    line(f"a later night, with engine and model there: {_minutes_of(expected.warm)}")
+    table(shown, "expected stages of the first night on this host")
+    line(f"total: {_minutes_of(expected.cold)}")
+    line(f"total of a later night, with engine and model installed: {_minutes_of(expected.warm)}")
     _memory(expected)
-    title = f"what {night.target} must have; it was not asked, the night looks"
+    title = f"requirements on {night.target}; not checked now, checked when the night starts"
     table([asdict(need) for need in expected.needs], title)
-    line(f"price: nothing; the host is held for at most {night.suite.machine.lease_minutes} minutes")
+    line(f"price: 0.00 USD, your own host; reserved for at most {night.suite.machine.lease_minutes} minutes")
 
 
 def _memory(expected: "Forecast") -> None:
     if expected.fit is not None:
-        line(f"memory: {expected.fit.needed_gib:.0f} GiB of {expected.fit.room_gib:.0f} that the engine may take")
+        line(f"memory: {expected.fit.needed_gib:.0f} of the {expected.fit.room_gib:.0f} GiB that the engine may use")
 
 
 def _minutes_of(found: "Estimate") -> str:
@@ -77,11 +77,11 @@ def _minutes_of(found: "Estimate") -> str:
 
 
 def _bucket(minutes: int, expected: "Forecast") -> str:
-    """What it costs to keep the model in a bucket, as far as that is known."""
+    """The cost of caching the model in a bucket, as far as it is known."""
     month, fill = expected.bucket_usd_per_month, expected.fill_usd_max
-    kept = "at a price that is not known" if month is None else f"{month:.2f} USD a month"
-    filled = "" if fill is None else f", {fill:.2f} USD"
-    return f"the model in the bucket: {kept}; a night that fills it takes at most {minutes} minutes more{filled}"
+    storage = "no price known" if month is None else f"{month:.2f} USD per month"
+    cost = "" if fill is None else f" and {fill:.2f} USD"
+    return f"model in the bucket: {storage}; filling it adds at most {minutes} minutes{cost} to a night"
 
 
 def _sum_of(found: "Estimate") -> str:
@@ -99,7 +99,7 @@ def _stage_rows(found: "Estimate", usd_per_hour: float | None) -> list[dict[str,
             "minutes": round(stage.seconds / 60, 2),
             "billed_minutes": round(stage.billed_s / 60, 2),
             "usd": None if usd_per_hour is None else round(stage.usd(usd_per_hour), 3),
-            "basis": stage.basis if stage.is_known else f"not known: {stage.basis}",
+            "basis": stage.basis if stage.is_known else f"unknown: {stage.basis}",
         }
         for stage in found.stages
     ]

@@ -16,7 +16,7 @@ from pydantic import SecretStr
 from bench.errors import HostError, LeaseError, NightbenchError
 from bench.machine.cloud_init import READY_FILE, HostKey, user_data
 from bench.machine.names import MachineName
-from flows.ending import end_well
+from flows.ending import handle_stop_signals
 from infra.clock import Clock
 from infra.clouds.digitalocean.client import Calls, make_client
 from infra.clouds.digitalocean.cloud import AccountSetup
@@ -116,7 +116,7 @@ def _first_boot(name: MachineName, keys: LeaseKeys) -> str:
 
 def live(place: Place, life: Life) -> None:
     """Rent, work and release, unless killed on the way; exits with a night's exit code."""
-    end_well()
+    handle_stop_signals()
     try:
         _live(place, life, Steps(life.dies_after, life.dies_by, life.dies_times))
     except NightbenchError as error:

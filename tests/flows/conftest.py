@@ -17,7 +17,7 @@ from prefect.settings import PREFECT_API_URL, PREFECT_FLOWS_HEARTBEAT_FREQUENCY,
 
 from bench.record import CalibratedLoad, Calibration, NightRecord
 from flows.cli import main
-from flows.ending import hush_at_exit
+from flows.ending import silence_stderr_at_exit
 from flows.nightly import nightly
 from infra.hardware.host_facts import read_host
 from infra.ledger.ledger import Ledger
@@ -26,7 +26,7 @@ from infra.storage.store import ABANDONED, PARTIAL
 from meter import METER_VERSION
 from tests.flows.deployed import ROOT, deploy, serving
 
-hush_at_exit()
+silence_stderr_at_exit()
 TRUTH_SERVER = ROOT / "tests" / "emulators" / "truth_server.py"
 SUITE = """
 name = "truth"
