@@ -1,1 +1,1 @@
-"""Facts we look up: a CSV a kind of fact, each row with its source; an empty cell does not exist or does not apply."""
+"""Facts to look up: one CSV per kind of fact, each row with its source; an empty cell is unknown or does not apply."""

@@ -1,6 +1,6 @@
-"""The files of this folder as values: each is read once, when it is first asked for.
+"""The files of this folder as values; each is read once, on first use.
 
-CatalogError names file, line and column where one does not hold what it must.
+CatalogError names file, line and column of an invalid cell.
 """
 
 from functools import cache
@@ -37,43 +37,43 @@ def read_catalog() -> Catalog:
 
 @cache
 def read_names() -> Names:
-    """What GPUs, models and precisions are called."""
+    """The names of GPUs, models and precisions."""
     return Names.of(read_gpus(), read_models(), _rows(Name, "names.csv"))
 
 
 @cache
 def read_engine_rules() -> tuple[EngineRule, ...]:
-    """What engines need of their configuration, version by version."""
+    """The engine rules, with the versions that they hold for."""
     return _rows(EngineRule, "engine_rules.csv")
 
 
 @cache
 def read_published() -> tuple[Published, ...]:
-    """Numbers that others have printed, in the order of their sources."""
+    """Published numbers, in the order of their sources."""
     return _rows(Published, "published.csv")
 
 
 @cache
 def read_prices() -> tuple[PastPrice, ...]:
-    """Prices of earlier days and of other providers; the newest of a cloud that is rented from are its sizes'."""
+    """Prices of earlier days and of other providers; sizes.csv has the current prices of our clouds."""
     return _rows(PastPrice, "prices.csv")
 
 
 def find_gpu(text: str) -> Gpu | None:
-    """The GPU that is called so; None where the catalogue has none, or it could be two."""
+    """The GPU of this name; None if the catalogue has none, or it could be two."""
     return read_names().gpu(text)
 
 
 def find_model(text: str) -> CatalogModel | None:
-    """The model that is called so; None where the catalogue has none, or it could be two."""
+    """The model of this name; None if the catalogue has none, or it could be two."""
     return read_names().model(text)
 
 
 def precision_of(text: str) -> str | None:
-    """The precision that a file says so, as bench.physics spells it; None where it says none or two."""
+    """The precision in this text, a key of WEIGHT_BYTES; None if it names none or two."""
     return read_names().precision(text)
 
 
 def _rows(row: type[_Row], name: str) -> tuple[_Row, ...]:
-    # Beside this file, and not by importlib.resources: that alone takes longer to import than all files to read.
+    # A path beside this file: importing importlib.resources takes longer than reading all files.
     return row.table(Path(__file__).with_name(name).read_text("utf-8"), f"catalog/{name}")

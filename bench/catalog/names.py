@@ -1,8 +1,8 @@
-"""What files call a GPU, a model or a precision, and which row of the catalogue it is: one, or None and never a guess.
+"""Look up the catalogue's row for the name of a GPU, model or precision: one row, or None and never a guess.
 
-A name fits when its words, less those that say nothing (`instruct`, `nvidia`), are those of a row or of an alias. One
-word more is another thing: an H100 may be of two kinds, and `R1-Distill-Llama-70B` is no R1. Words are compared by
-their letters and numbers in order, so `llama3.1-70b` is `Llama-3.1-70B`.
+A name matches a row or an alias with the same words, apart from ignored words (`instruct`, `nvidia`). One word more is
+another thing: `R1-Distill-Llama-70B` is not R1, and `H100` alone may be two GPUs. Words are compared by their letters
+and numbers in order, so `llama3.1-70b` is `Llama-3.1-70B`.
 """
 
 import re
@@ -27,13 +27,13 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, kw_only=True)
 class Name(CsvRow):
-    """A name that is not the row's own (`means` a row), or a word that says nothing of which row it is."""
+    """An alias of a row (`means`), or a word that is ignored."""
 
     KEY: ClassVar = ("kind", "name")
 
     kind: str  # gpu, model, precision
     name: str
-    means: str | None  # None: a word that is passed over
+    means: str | None  # None: the word is ignored
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Names:
 
     @classmethod
     def of(cls, gpus: Iterable[Gpu], models: Iterable[CatalogModel], names: Iterable[Name]) -> "Names":
-        """Names that the rows have and are given; CatalogError where one means nothing, or two things."""
+        """The names and aliases of these rows; CatalogError if an alias has no row, or two."""
         given = tuple(names)
         return cls(
             _table("gpu", {row.gpu: row for row in gpus}, given),
@@ -57,7 +57,7 @@ class Names:
         )
 
     def gpu(self, text: str) -> Gpu | None:
-        """The GPU that a file or a driver calls so: `AMD Instinct MI300X 192GB`, `8x mi300x`."""
+        """The GPU of this name: `AMD Instinct MI300X 192GB`, `8x mi300x`."""
         words = _words(_HOW_MANY.sub("", text.lower()))
         loud = [word for word in words if word not in self.silent["gpu"] and not _COUNT.fullmatch(word)]
         found = self.gpus.get(_parts(words)) or self.gpus.get(_parts(loud))
@@ -88,7 +88,7 @@ class Names:
         return found.pop() if len(found) == 1 else None
 
     def precision_in(self, model: str) -> str | None:
-        """The precision that a model's name says: `…-Instruct-FP8-KV` is fp8; None where it says none, or two."""
+        """The precision in a model's name: `...-Instruct-FP8-KV` is fp8; None if it names none, or two."""
         words = _words(model.lower().partition("@")[0].rpartition("/")[2])
         found = {self.precisions[key] for key in (_parts([word]) for word in words) if key in self.precisions}
         return found.pop() if len(found) == 1 else None
@@ -116,8 +116,10 @@ def _table(kind: str, rows: Mapping[str, _T], names: Iterable[Name]) -> dict[_Wo
         if given.kind != kind or given.means is None:
             continue
         if given.means not in rows:
-            raise CatalogError(f"catalog/names.csv: {given.name!r} means {given.means!r}, which is no {kind}")
+            raise CatalogError(
+                f"catalog/names.csv: {given.name!r} means {given.means!r}, which is not a {kind} of the catalogue"
+            )
         key = _parts(_words(given.name.lower()))
         if table.setdefault(key, rows[given.means]) is not rows[given.means]:
-            raise CatalogError(f"catalog/names.csv: {given.name!r} means {given.means!r} and something else as well")
+            raise CatalogError(f"catalog/names.csv: {given.name!r} means {given.means!r} and another row: remove one")
     return table

@@ -178,9 +178,9 @@ def _due_share(truth: Truth) -> float:
 
 
 def doubts(point: Point) -> Iterator[str]:
-    """Why this point says of no load that the client is fit for it; nothing where it is.
+    """Why the client does not pass at this point; empty if it passes.
 
-    A number that could not be said is a doubt, too, hence `not <=`.
+    An unknown number is a reason too.
     """
     by_kernel = point.itl_p99_error_kernel_ms is not None
     itl_ms = point.itl_p99_error_ms if point.itl_p99_error_kernel_ms is None else point.itl_p99_error_kernel_ms
@@ -188,13 +188,16 @@ def doubts(point: Point) -> Iterator[str]:
     itl_bound_ms = ITL_P99_ERROR_KERNEL_MS if by_kernel else ITL_P99_ERROR_MS
     late_bound_ms = SERVER_LATE_SHARE * point.itl_ms
     said = (
-        (point.ok == point.requests, f"{point.ok} of {point.requests} requests were answered"),
+        (point.ok == point.requests, f"{point.ok} of {point.requests} requests completed"),
         (point.server_late_p99_ms <= late_bound_ms, f"the server itself was {point.server_late_p99_ms:.2f} ms late"),
         (abs(itl_ms) <= itl_bound_ms, f"p99 ITL is {itl_ms:+.3f} ms off, more than {itl_bound_ms:g}"),
         (abs(ttft_ms) <= TTFT_MEAN_ERROR_MS, f"mean TTFT is {ttft_ms:+.2f} ms off, more than {TTFT_MEAN_ERROR_MS:g}"),
-        (point.live_streams >= LIVE_SHARE * point.streams, f"{point.live_streams:.1f} of the streams were alive"),
+        (
+            point.live_streams >= LIVE_SHARE * point.streams,
+            f"{point.live_streams:.1f} of {point.streams} streams were in flight",
+        ),
         (point.load_share >= LOAD_SHARE, f"{point.load_share:.1%} of the load was offered"),
-        ((point.merged_late_share or 0.0) <= MERGED_LATE_SHARE, "the client read several tokens at once, being late"),
+        ((point.merged_late_share or 0.0) <= MERGED_LATE_SHARE, "the client was late and read several tokens at once"),
         (point.core_share <= CORE_SHARE, f"the client's busiest core was {point.core_share:.0%} busy"),
     )
     return (doubt for is_good, doubt in said if not is_good)

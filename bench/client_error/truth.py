@@ -53,7 +53,7 @@ def read_truth(text: bytes) -> Truth:
         said = json.loads(header)
         request_bytes = said["requests"] * REQUEST.itemsize
         if len(body) != request_bytes + said["events"] * EVENT.itemsize:
-            raise UnreadableResultError(f"the truth server's log holds {len(body)} bytes, not what its header promises")
+            raise UnreadableResultError(f"the truth server's log holds {len(body)} bytes, not the number in its header")
         requests = np.frombuffer(body[:request_bytes], dtype=REQUEST)
         events = np.frombuffer(body[request_bytes:], dtype=EVENT)
         cpu_s = float(said["cpu_s"])

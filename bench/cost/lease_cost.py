@@ -34,31 +34,32 @@ class Rental:
     released_at: datetime | None
 
     def usd(self, seconds: float) -> float:
-        """What so many seconds of it cost."""
+        """The cost of so many seconds."""
         return seconds / 3600 * self.usd_per_hour
 
 
 @dataclass(frozen=True)
 class NightBudget:
-    """What a night may spend, what is gone, and what its end will take."""
+    """The budget of a night: its limit, what is spent, and what its end will cost."""
 
+    night: str
     usd_per_hour: float
     spent_usd: float
     budget_usd: float | None
     reserve_s: float  # from the decision to end until billing ends
-    minimum_s: float = 0.0  # what is billed of a machine whatever happens
+    minimum_s: float = 0.0  # the least time that a machine is billed for
 
     def require(self, stage: str, seconds: float) -> None:
-        """Raise BudgetError where this stage, and giving the machine back after it, would pass the budget."""
+        """Raise BudgetError if this stage, and releasing the machine after it, would exceed the budget."""
         if self.budget_usd is None:
             return
         least = self.minimum_s / 3600 * self.usd_per_hour
         expected = max(self.spent_usd + (seconds + self.reserve_s) / 3600 * self.usd_per_hour, least)
         if expected > self.budget_usd:
             raise BudgetError(
-                f"{stage} was not begun: {self.spent_usd:.2f} USD are spent and it would take about {seconds / 60:.1f} "
-                f"minutes at {self.usd_per_hour:.2f} USD/h, which with the teardown passes machine.budget_usd = "
-                f"{self.budget_usd:.2f}: raise it, and measure the rest with nightbench run --resume"
+                f"{stage} was not started: {self.spent_usd:.2f} USD are spent, and it takes about {seconds / 60:.1f} "
+                f"minutes at {self.usd_per_hour:.2f} USD/h. With the teardown that exceeds machine.budget_usd = "
+                f"{self.budget_usd:.2f}: raise it and run `nightbench run --resume {self.night}`"
             )
 
 

@@ -54,14 +54,14 @@ class Events:
 def read_events(head: dict[str, Any], rows: Sequence[dict[str, Any]], events: bytes) -> Events:
     """The token events of these requests, which are all of a report: `meter.json`, its rows, and events.bin.
 
-    Raises UnreadableResultError where the file holds other events than the rows promise.
+    Raises UnreadableResultError if the file and the rows differ in the number of events.
     """
     columns = _event_columns(head, events)
     first = np.array([row["event_first"] for row in rows], dtype=np.int64)
     count = np.array([row["event_count"] for row in rows], dtype=np.int64)
     found = len(columns["event_tokens"])
     if count.sum() != found or not np.array_equal(first, np.cumsum(count) - count):
-        raise UnreadableResultError(f"events.bin holds {found} events, requests.jsonl promises {count.sum()}")
+        raise UnreadableResultError(f"events.bin holds {found} events, but requests.jsonl lists {count.sum()}")
     has_tokens = columns["event_tokens"] > 0
     chosen: Bools | slice = slice(None) if has_tokens.all() else has_tokens
     kernel_ns = columns["event_kernel_ns"][chosen]

@@ -90,9 +90,13 @@ def user_data(host_key: HostKey, *, dead_man: DeadMan | None, users: tuple[User,
     }
     text = "#cloud-config\n" + json.dumps(boot, ensure_ascii=True, indent=1) + "\n"
     if "\\ud8" in text or "\\ud9" in text:
-        raise UsageError("a key or a name for the first boot holds a character that YAML reads otherwise than JSON")
+        raise UsageError(
+            "a key or a name for the first boot has a character that YAML and JSON read differently: change it"
+        )
     if len(text) > BYTES_MAX:
-        raise UsageError(f"the first boot would need {len(text)} bytes of user_data, and clouds take {BYTES_MAX}")
+        raise UsageError(
+            f"user_data of the first boot has {len(text)} bytes, and clouds accept {BYTES_MAX}: use fewer keys"
+        )
     return text
 
 

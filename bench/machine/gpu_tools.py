@@ -95,7 +95,7 @@ def _amd_json(text: str) -> Any:
             return json.loads(text[start.start() :])
         except ValueError:
             continue
-    raise UnreadableResultError(f"amd-smi gave no JSON: {text[:200]!r}")
+    raise UnreadableResultError(f"amd-smi printed no JSON: {text[:200]!r}")
 
 
 def _index(one: dict[str, Any]) -> int:
@@ -133,7 +133,7 @@ def _rows(csv: str, width: int) -> list[list[str]]:
     rows = [[cell.strip() for cell in line.split(",")] for line in csv.splitlines() if line.strip()]
     wrong = [row for row in rows if len(row) != width]
     if wrong:
-        raise UnreadableResultError(f"nvidia-smi gave {len(wrong[0])} values where {width} were asked: {wrong[0]}")
+        raise UnreadableResultError(f"nvidia-smi printed {len(wrong[0])} values instead of {width}: {wrong[0]}")
     return rows
 
 

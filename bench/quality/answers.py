@@ -63,32 +63,32 @@ def read_logprobs(answer: str) -> tuple[float, int]:
         total = math.fsum(math.nan if value is None else float(value) for value in values)
         mean = total / len(values)
     except (ValueError, LookupError, TypeError, ArithmeticError) as error:
-        raise UnreadableResultError(f"the server tells no log-probabilities of a prompt ({error!r})") from error
+        raise UnreadableResultError(f"the server returned no log-probabilities of the prompt ({error!r})") from error
     return (mean if math.isfinite(mean) else NOT_A_NUMBER), len(values)
 
 
 def read_greedy(answer: str) -> tuple[int, ...]:
-    """The ids of the tokens that were written; raises UnreadableResultError where these are not all that was asked."""
+    """The token ids of an answer; raises UnreadableResultError if any of the requested tokens is missing."""
     try:
         ids = json.loads(answer)["choices"][0]["token_ids"]
         tokens = tuple(int(token) for token in ids)
     except (ValueError, LookupError, TypeError) as error:
-        raise UnreadableResultError(f"the server tells no token ids of its answer ({error!r})") from error
+        raise UnreadableResultError(f"the server returned no token ids ({error!r})") from error
     if len(tokens) != GREEDY_TOKENS:
-        raise UnreadableResultError(f"the server wrote {len(tokens)} of the {GREEDY_TOKENS} tokens that were asked")
+        raise UnreadableResultError(f"the server returned {len(tokens)} of {GREEDY_TOKENS} requested tokens")
     return tokens
 
 
 def fingerprint(greedy: Greedy) -> str | None:
-    """What is equal where all answers are: the first 16 hex digits of the sha256 of their ids; None of no answers."""
+    """The first 16 hex digits of the SHA-256 of all token ids, equal for equal answers; None without answers."""
     text = json.dumps([list(tokens) for tokens in greedy], separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16] if greedy else None
 
 
 def agreed_share(first: Greedy, second: Greedy) -> float | None:
-    """The share of tokens before the first one that differs, prompt by prompt; None where one of them has no answers.
+    """The share of tokens before the first difference, prompt by prompt; None if one side has no answers.
 
-    What follows a token that differs says nothing: it goes on from another text.
+    Tokens after a difference do not count: they continue another text.
     """
     total = sum(len(tokens) for tokens in first)
     if not total or [len(tokens) for tokens in first] != [len(tokens) for tokens in second]:

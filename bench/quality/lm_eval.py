@@ -78,10 +78,10 @@ def task_argv(
 
 
 def why_not(log: str, exit_code: int) -> tuple[bool, str]:
-    """Whether a task's data is what was missing, and the log's last words on why the harness gave up."""
+    """Whether the data of a task was missing, and the last error of the harness's log."""
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     last = next((line for line in reversed(lines) if re.match(r"[\w.]*(?:Error|Exception)\b", line)), None)
-    said = last or (lines[-1] if lines else "it said nothing")
+    said = last or (lines[-1] if lines else "its log is empty")
     return _NO_DATA.search(said) is not None, f"exit code {exit_code}: {said[:_LAST_CHARS]}"
 
 
@@ -91,9 +91,9 @@ def read_scores(text: bytes) -> tuple[Score, ...]:
         document = json.loads(text)
         found = tuple(_scores(document))
     except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise UnreadableResultError(f"this is no results file of lm-eval ({error!r})") from error
+        raise UnreadableResultError(f"not a results file of lm-eval ({error!r})") from error
     if not found:
-        raise UnreadableResultError("lm-eval gave no score")
+        raise UnreadableResultError("lm-eval returned no score")
     return found
 
 

@@ -60,6 +60,7 @@ def _budget(ledger_file: Path, night: NightRecord, lease: Lease) -> NightBudget:
     """The budget of a night; the costs of its earlier machines count."""
     pace = read_catalog().pace
     return NightBudget(
+        night=night.night,
         usd_per_hour=lease.usd_per_hour,
         spent_usd=spent_usd(Ledger(ledger_file), night),
         budget_usd=night.suite.machine.budget_usd if lease.usd_per_hour else None,

@@ -207,12 +207,12 @@ def named(name: str, means: str) -> Names:
 
 
 def test_a_name_of_no_row_is_refused() -> None:
-    with pytest.raises(CatalogError, match="'MI999' means 'MI999X', which is no gpu"):
+    with pytest.raises(CatalogError, match="'MI999' means 'MI999X', which is not a gpu"):
         named("MI999", "MI999X")
 
 
 def test_a_name_of_two_rows_is_refused() -> None:
-    with pytest.raises(CatalogError, match="'mi-300-x' means 'MI325X' and something else as well"):
+    with pytest.raises(CatalogError, match="'mi-300-x' means 'MI325X' and another row"):
         named("mi-300-x", "MI325X")
 
 

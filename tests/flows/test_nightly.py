@@ -308,7 +308,7 @@ def test_a_budget_that_is_used_up_ends_the_night_and_gives_the_machine_back(
     text = house.write_suite().read_text().replace("run_timeout_s = 60", "run_timeout_s = 600")
     house.suite.write_text(text + "\n[machine]\nlease_minutes = 5\nbudget_usd = 0.80\n")
 
-    with pytest.raises(BudgetError, match="was not begun"):
+    with pytest.raises(BudgetError, match="was not started"):
         night(house)
 
     rows = ask(house, "SELECT outcome, stage, reason FROM measurements")

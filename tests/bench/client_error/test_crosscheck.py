@@ -43,7 +43,7 @@ def test_the_table_says_what_its_words_mean_and_how_many_requests_failed(capsys:
 def test_a_load_that_vllms_clients_cannot_offer_is_refused() -> None:
     work = Workload(isl=16, osl=8, request_count=10, arrivals="trace", trace="arrivals.txt")
 
-    with pytest.raises(UsageError, match=r"'four-streams' cannot be cross-checked: .* drawn arrivals only"):
+    with pytest.raises(UsageError, match=r"'four-streams' cannot be cross-checked: .* without a trace only"):
         driven_by(with_workload(work), "vllm-bench")
 
 

@@ -81,12 +81,12 @@ def test_a_point_within_all_bounds_passes(point: Point) -> None:
         (STAMPLESS, {"itl_p99_error_ms": -0.31}, "p99 ITL is -0.310 ms off, more than 0.3"),
         (GOOD, {"ttft_mean_error_kernel_ms": 1.1}, "mean TTFT is +1.10 ms off"),
         (STAMPLESS, {"ttft_mean_error_ms": 1.1}, "mean TTFT is +1.10 ms off"),
-        (GOOD, {"live_streams": 98.9}, "98.9 of the streams were alive"),
+        (GOOD, {"live_streams": 98.9}, "98.9 of 100 streams were in flight"),
         (GOOD, {"load_share": 0.98}, "98.0% of the load was offered"),
         (GOOD, {"core_share": 0.71}, "busiest core was 71% busy"),
         (GOOD, {"merged_late_share": 0.006}, "read several tokens at once"),
         (GOOD, {"server_late_p99_ms": 4.1}, "the server itself was 4.10 ms late"),
-        (GOOD, {"ok": 199}, "199 of 200 requests were answered"),
+        (GOOD, {"ok": 199}, "199 of 200 requests completed"),
     ],
 )
 def test_each_bound_is_seen_to_fail_a_point(point: Point, changes: dict[str, Any], said: str) -> None:

@@ -88,21 +88,24 @@ def test_the_stages_cost_together_what_the_machine_costs(ends: list[tuple[int, i
 
 
 def test_a_stage_that_passes_the_budget_is_not_begun() -> None:
-    account = NightBudget(usd_per_hour=6.0, spent_usd=4.0, budget_usd=5.0, reserve_s=120)
+    account = NightBudget(night="2026-03-01", usd_per_hour=6.0, spent_usd=4.0, budget_usd=5.0, reserve_s=120)
 
     account.require("scenario a", 8 * 60)
     with pytest.raises(
-        BudgetError, match=r"scenario b was not begun: 4\.00 USD are spent .* passes machine\.budget_usd = 5\.00: raise"
+        BudgetError,
+        match=r"scenario b was not started: 4\.00 USD are spent.* machine\.budget_usd = 5\.00: .* --resume 2026-03-01`",
     ):
         account.require("scenario b", 8 * 60 + 1)
 
 
 def test_without_a_budget_nothing_is_refused() -> None:
-    NightBudget(usd_per_hour=6.0, spent_usd=1e6, budget_usd=None, reserve_s=120).require("anything", 1e9)
+    NightBudget(night="2026-03-01", usd_per_hour=6.0, spent_usd=1e6, budget_usd=None, reserve_s=120).require(
+        "anything", 1e9
+    )
 
 
 def test_a_machine_that_is_given_back_at_once_is_billed_five_minutes() -> None:
-    account = NightBudget(6.0, 0.0, 0.49, reserve_s=5, minimum_s=PACE["gpu_minimum_s"])
+    account = NightBudget("2026-03-01", 6.0, 0.0, 0.49, reserve_s=5, minimum_s=PACE["gpu_minimum_s"])
 
     with pytest.raises(BudgetError):
         account.require("boot", 60)

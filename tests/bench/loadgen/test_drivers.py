@@ -377,7 +377,7 @@ def test_the_header_says_where_the_columns_are_and_events_without_tokens_are_non
 def test_events_that_the_rows_do_not_promise_are_unreadable() -> None:
     header, rows, events = _with_kinds(COLUMNS)
 
-    with pytest.raises(UnreadableResultError, match=r"events\.bin holds 4 events, requests\.jsonl promises 3"):
+    with pytest.raises(UnreadableResultError, match=r"events\.bin holds 4 events, but requests\.jsonl lists 3"):
         read_meter(header, rows.replace(b'"event_count": 4', b'"event_count": 3'), events)
 
 

@@ -63,12 +63,12 @@ def test_it_is_ascii_whatever_a_key_is_called() -> None:
 
 
 def test_a_character_that_yaml_would_garble_is_refused() -> None:
-    with pytest.raises(UsageError, match="a character that YAML reads otherwise"):
+    with pytest.raises(UsageError, match="a character that YAML and JSON read differently"):
         user_data(HostKey("private", "ssh-ed25519 AAAA 🙂"), dead_man=None)
 
 
 def test_more_than_a_cloud_takes_is_refused_before_it_is_asked() -> None:
-    with pytest.raises(UsageError, match=f"bytes of user_data, and clouds take {BYTES_MAX}"):
+    with pytest.raises(UsageError, match=f"bytes, and clouds accept {BYTES_MAX}"):
         user_data(HostKey("x" * BYTES_MAX, "public"), dead_man=None)
 
 

@@ -69,5 +69,5 @@ def test_nvidia_processes_are_found() -> None:
 
 
 def test_a_row_of_another_width_is_refused() -> None:
-    with pytest.raises(UnreadableResultError, match="gave 2 values where 5 were asked"):
+    with pytest.raises(UnreadableResultError, match="printed 2 values instead of 5"):
         gpu_tools.nvidia_gpus("0, NVIDIA H100\n")

@@ -101,7 +101,7 @@ def test_greedy_tokens_are_read_as_they_stand() -> None:
     assert read_greedy(_said(token_ids=ids)) == tuple(ids)
 
 
-@pytest.mark.parametrize(("ids", "words"), [(None, "no token ids"), ([1, 2], "2 of the 16 tokens")])
+@pytest.mark.parametrize(("ids", "words"), [(None, "no token ids"), ([1, 2], "2 of 16 requested tokens")])
 def test_an_answer_cut_short_is_no_fingerprint(ids: object, words: str) -> None:
     with pytest.raises(UnreadableResultError, match=words):
         read_greedy(_said(token_ids=ids))

@@ -102,7 +102,7 @@ def test_missing_data_is_told_from_other_trouble(log: str, *, is_data: bool) -> 
 
     assert found is is_data
     assert why.startswith("exit code 1: ")
-    assert (log.splitlines() or ["it said nothing"])[-1] in why
+    assert (log.splitlines() or ["its log is empty"])[-1] in why
 
 
 def test_a_fall_is_told_in_standard_errors_of_both() -> None:

@@ -58,7 +58,7 @@ def test_a_run_that_would_pass_the_budget_is_not_begun(settings: Settings) -> No
     lease = _rent(settings, night)
 
     begun = []
-    with pytest.raises(BudgetError, match=r"measure of 20000-in-2000-out #0 was not begun"):  # noqa: SIM117
+    with pytest.raises(BudgetError, match=r"measure of 20000-in-2000-out #0 was not started"):  # noqa: SIM117
         with record_stage(ledger_file(settings), night, lease.lease_id, "measure", night.runs[0]):
             begun.append(1)
 
@@ -75,7 +75,7 @@ def test_what_an_earlier_machine_of_the_night_has_cost_counts(settings: Settings
     ledger(settings).hold("l-0", "machine-of-l-0", usd_per_hour=1e6)
 
     with (
-        pytest.raises(BudgetError, match="was not begun"),
+        pytest.raises(BudgetError, match="was not started"),
         record_stage(ledger_file(settings), night, lease.lease_id, "model"),
     ):
         pass

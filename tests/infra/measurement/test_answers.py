@@ -64,7 +64,7 @@ def test_a_server_that_tells_no_log_probabilities_still_has_a_fingerprint(what: 
 
     server.stop(running)
     assert (found.logprob_mean, len(found.greedy)) == (None, len(passage.PROMPTS))
-    assert "tells no log-probabilities" in str(found.lacking)
+    assert "returned no log-probabilities" in str(found.lacking)
 
 
 def test_a_refusal_is_told_in_the_servers_own_words(running: RunningServer) -> None:

@@ -132,7 +132,7 @@ def test_data_that_is_not_there_is_a_reason_and_no_failure_and_takes_no_other_ta
     assert "quality.lm_eval.folder" in str(nodata.reason)
     assert (broken.outcome, empty.outcome, good.outcome) == ("failed", "failed", "measured")
     assert "Tasks not found: broken" in str(broken.reason)
-    assert "no results file of lm-eval" in str(empty.reason)
+    assert "not a results file of lm-eval" in str(empty.reason)
 
 
 def test_tasks_are_read_from_the_folder_that_the_suite_names(
