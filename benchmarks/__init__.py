@@ -1,1 +1,1 @@
-"""Speed and memory as ratios against something run in the same minute."""
+"""The project's bars: speed, memory and cost, beside a baseline that runs in the same minute."""

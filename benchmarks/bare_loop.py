@@ -1,7 +1,7 @@
-"""The least that a client in Python can do: wait, read, stamp, store. What this host asks for a token, whoever asks.
+"""The least work a load client in Python can do: wait, read, time, store. It shows what a token costs on this host.
 
-`python bare_loop.py PORT STREAMS WARMUP REQUESTS TOKENS FILE`. It knows no HTTP, no failure and no schedule, and takes
-every read for a token; it is here so that a client's cost can be told apart from the host's.
+`python bare_loop.py PORT STREAMS WARMUP REQUESTS TOKENS FILE`. It has no HTTP parser, no error
+handling and no schedule, and counts every read as a token. It separates a client's cost from the host's.
 """
 
 import gc
@@ -29,7 +29,7 @@ def request(tokens: int) -> bytes:
 
 
 def connect(port: int) -> socket.socket:
-    """A connection with the kernel's stamps on."""
+    """A connection with kernel timestamps enabled."""
     sock = socket.socket()
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
@@ -39,7 +39,7 @@ def connect(port: int) -> socket.socket:
 
 
 def drive(port: int, streams: int, total: int, payload: bytes) -> list[tuple[int, list[Read]]]:
-    """Keep so many streams in flight; gives the time of sending and the reads of each answer, as they end."""
+    """Keep this many streams in flight; returns the send time and the reads of each response, in the order they end."""
     sockets = {sock.fileno(): sock for sock in (connect(port) for _ in range(streams))}
     poller = select.epoll()
     for fd in sockets:
@@ -70,12 +70,12 @@ def drive(port: int, streams: int, total: int, payload: bytes) -> list[tuple[int
 
 
 def main() -> None:
-    """Drive, and write down the time to the first read and the gaps between reads, in milliseconds."""
+    """Drive the load and write the time to the first read and the gaps between reads, in milliseconds."""
     port, streams, warmup, requests, tokens = (int(word) for word in sys.argv[1:6])
     answers = sorted(drive(port, streams, warmup + requests, request(tokens)))[warmup:]
     ttft_ms, gap_ms = [], []
     for sent_ns, reads in answers:
-        # The head of an answer is a read of its own, before the first token.
+        # The response's header is a read of its own, before the first token.
         times = [at for at, _ancillary, data in reads if b"data:" in data]
         ttft_ms.append((times[0] - sent_ns) / 1e6)
         gap_ms += [(later - at) / 1e6 for at, later in pairwise(times)]

@@ -1,9 +1,10 @@
-"""Billed minutes of a whole night on a rented GPU, beside those of a plain script that does the same one by one.
+"""Billed minutes of a whole night on a rented GPU, beside those of a plain sequential script.
 
-`python -m benchmarks.billed_minutes [--suite FILE]`. Nothing is rented: the clock is virtual, the cloud is the emulated
-DigitalOcean with its own ledger, and a stage takes what the plan says of it (catalog/paces.csv). Ours goes through the
-real lease. The script creates a droplet by pydo, looks every ten seconds, installs, downloads, serves once, sends the
-same requests in the same order, copies back and deletes; it neither verifies the model nor calibrates its client.
+`python -m benchmarks.billed_minutes [--suite FILE]` prints the stages. Nothing is rented: the clock is virtual, the
+cloud is the emulated DigitalOcean with its own ledger, and a stage takes its time in the plan (catalog/paces.csv). Our
+night uses the real lease. The script creates a droplet with pydo, polls every ten seconds, installs, downloads, serves
+once, sends the same requests in the same order, copies results back and deletes the droplet. It does not verify the
+model or calibrate its client.
 """
 
 import argparse
@@ -31,13 +32,13 @@ from tests.infra.rented import Rig
 SUITE = ROOT / "suites" / "llama-3.3-70b-mi300x.toml"
 SHARE = Bar("billed_minutes.share", "share of billed time spent measuring", "%", 0.85, "at least", is_portable=True)
 RATIO = Bar("billed_minutes.ratio", "billed minutes, plain script / ours", "x", 2.0, "at least", is_portable=True)
-LOOK_EVERY_S = 10.0  # the script's pause between two looks, at the droplet and at the server
+POLL_S = 10.0  # the script's pause between two polls of the droplet or the server
 CATALOG = read_catalog()
 
 
 @dataclass(frozen=True)
 class Billed:
-    """What one night was billed, by the emulator's own ledger, and which stages its seconds went into."""
+    """The bill of one night by the emulator's own ledger, and the seconds of each stage."""
 
     seconds: float
     usd: float
@@ -45,20 +46,20 @@ class Billed:
 
     @property
     def measuring_share(self) -> float:
-        """The part of the bill in which something was measured."""
+        """The share of billed time that was spent measuring."""
         return self.stage_s.get(MEASURE, 0.0) / self.seconds
 
 
 @dataclass(frozen=True)
 class Work:
-    """What both have to do: the same suite, the same runs, on the same machine, over the same line."""
+    """The work of both: the same suite and runs, on the same machine, over the same network."""
 
     suite: Suite
     runs: tuple[PlannedRun, ...]
     site: HostPlan
 
     def stages(self, runs: Sequence[PlannedRun], *, has_snapshot: bool) -> tuple[Stage, ...]:
-        """What the plan says of these runs, without what the cloud itself does."""
+        """The planned stages of these runs, without the cloud's own (boot, release)."""
         site = replace(self.site, has_snapshot=has_snapshot)
         found = estimate_night(self.suite, runs, site, CATALOG).stages
         return tuple(stage for stage in found if stage.name not in ("boot", "release"))
@@ -66,7 +67,7 @@ class Work:
 
 @contextmanager
 def account() -> Iterator[Rig]:
-    """An emulated account whose machines boot as slowly as the catalogue says."""
+    """An emulated account whose machines take the catalogue's time to boot."""
     with tempfile.TemporaryDirectory(prefix="nightbench-billed-") as name:
         clock = VirtualClock(Path(name) / "clock")
         with Emulator(clock) as emulator:
@@ -75,7 +76,7 @@ def account() -> Iterator[Rig]:
 
 
 def ours(work: Work, *, has_snapshot: bool, lost_after: int | None = None) -> Billed:
-    """A night through the real lease; a machine that is lost costs what was not yet measured on it and no more."""
+    """A night with the real lease; after a lost machine, only its missing runs are repeated."""
     with account() as rig:
         book = StageBook(rig.folder / "ledger.sqlite", rig.clock)
         spent: dict[str, float] = {}
@@ -97,9 +98,9 @@ def ours(work: Work, *, has_snapshot: bool, lost_after: int | None = None) -> Bi
 
 
 def script(work: Work, waits_s: float = 0.0, lost_after: int | None = None) -> Billed:
-    """The plain script; where its machine is lost half-way, it is started again and does everything anew.
+    """The plain script; after a lost machine it starts again from the beginning.
 
-    `waits_s` is what it waits for besides, on the GPU's clock.
+    `waits_s` is additional billed waiting, such as for a snapshot.
     """
     with account() as rig:
         spent: dict[str, float] = {}
@@ -119,22 +120,22 @@ def script(work: Work, waits_s: float = 0.0, lost_after: int | None = None) -> B
 def _create(rig: Rig, spent: dict[str, float]) -> int:
     client = rig.cloud._client  # noqa: SLF001 - the same client, used as a script would
     began = rig.clock.now_s()
-    asked = {"name": "script-1", "region": "atl1", "size": "gpu-mi300x1-192gb", "image": "gpu-amd-base"}
-    droplet: int = client.droplets.create(body=asked)["droplet"]["id"]
+    request = {"name": "script-1", "region": "atl1", "size": "gpu-mi300x1-192gb", "image": "gpu-amd-base"}
+    droplet: int = client.droplets.create(body=request)["droplet"]["id"]
     while client.droplets.get(droplet)["droplet"]["status"] != "active":
-        rig.clock.sleep(LOOK_EVERY_S)
+        rig.clock.sleep(POLL_S)
     spent["boot"] = spent.get("boot", 0.0) + rig.clock.now_s() - began
     return droplet
 
 
 def _script_stages(work: Work, runs: Sequence[PlannedRun]) -> Iterator[tuple[str, float]]:
-    """One after another, with what the script leaves out left out."""
+    """The script's stages in order, without those that it omits."""
     planned = {stage.name: stage.seconds for stage in work.stages(runs, has_snapshot=False)}
     model = CATALOG.model(work.suite.model.source)
     rate = work.site.download_bytes_per_s or CATALOG.pace["download_bytes_per_s"]
     yield "software", planned["software"]
     yield "model", checkpoint_bytes(model, "bf16") / rate if model else 0.0
-    yield "serve", math.ceil(planned["serve"] / LOOK_EVERY_S) * LOOK_EVERY_S
+    yield "serve", math.ceil(planned["serve"] / POLL_S) * POLL_S
     yield MEASURE, sum(stage.seconds for stage in work.stages(runs, has_snapshot=False) if stage.name == MEASURE)
     yield "keep", planned["keep"]
 
@@ -147,7 +148,7 @@ def _billed(rig: Rig, spent: dict[str, float]) -> Billed:
 
 
 def read_work(path: Path, *, requests: int | None = None, download_mb_per_s: float | None = None) -> Work:
-    """The suite's own work, or with another number of requests a scenario."""
+    """The work of a suite, optionally with another number of requests per scenario."""
     suite = parse_suite(path.read_text(), str(path))
     if requests is not None:
         entries = [entry.model_copy(update={"request_count": requests}) for entry in suite.scenarios]
@@ -187,14 +188,14 @@ def _compare(label: str, theirs: Billed, own: Billed) -> str:
 
 
 def variants(path: Path) -> Iterator[tuple[str, Billed, Billed]]:
-    """How the answer moves: with the line, the engine, the work, what the script does besides, and a lost machine."""
+    """The ratio for other networks, engines and workloads, for a script that waits, and for a lost machine."""
     work, short = read_work(path), read_work(path, requests=3)
     snapshot_s = CATALOG.pace["snapshot_gb"] * CATALOG.pace["snapshot_s_per_gb"]
     cases: list[tuple[str, Work, float, int | None]] = [
-        ("the model comes at 1 GB/s", read_work(path, download_mb_per_s=1000), 0.0, None),
-        ("the model comes at 50 MB/s", read_work(path, download_mb_per_s=50), 0.0, None),
-        ("AITER on, its kernels built or in our snapshot", with_kernels(work), 0.0, None),
-        ("3 requests a scenario, once, as the published report", short, 0.0, None),
+        ("model download at 1 GB/s", read_work(path, download_mb_per_s=1000), 0.0, None),
+        ("model download at 50 MB/s", read_work(path, download_mb_per_s=50), 0.0, None),
+        ("AITER on: kernels built by the script, in our snapshot", with_kernels(work), 0.0, None),
+        ("3 requests per scenario, once, as in the published report", short, 0.0, None),
         ("the same, and the script waits for a snapshot of 50 GB", short, snapshot_s, None),
         ("the machine is lost after half of the runs", work, 0.0, len(work.runs) // 2),
     ]
@@ -203,7 +204,7 @@ def variants(path: Path) -> Iterator[tuple[str, Billed, Billed]]:
 
 
 def with_kernels(work: Work) -> Work:
-    """The same work on an engine that builds kernels at its first start on a fresh machine."""
+    """The same work on an engine that compiles kernels at its first start on a new machine."""
     environment = work.suite.engine.environment | {"VLLM_ROCM_USE_AITER": "1"}
     engine = work.suite.engine.model_copy(update={"environment": environment})
     suite = work.suite.model_copy(update={"engine": engine})
@@ -239,7 +240,7 @@ def main(argv: list[str] | None = None) -> None:
     least = nights["script"].stage_s[MEASURE] / nights["script"].seconds
     print(
         f"the script spends {least:.0%} of its bill on measuring: "
-        f"with everything else in no time it would be {1 / least:.2f} x shorter"
+        f"without all other stages it would be {1 / least:.2f} x shorter"
     )
     for label, theirs, own in variants(suite):
         print(_compare(label, theirs, own))

@@ -20,7 +20,7 @@ def read_measured(file: Path = FILE) -> Mapping[str, Measured]:
     if not file.exists():
         raise NotMeasuredError(f"{file} is missing; run python -m benchmarks.client_error --capacity --json {file}")
     result = Result.model_validate_json(file.read_bytes())
-    host = Host(cpu_model=result.host.cpu_model, cores=result.host.cores, kernel=result.host.kernel)
+    host = Host(**result.host.model_dump(exclude={"python"}))
     source = Source(file.name, result.made_at.date(), host)
     measured = {
         cell_bar.bar.name: Measured(abs(value), source=source)

@@ -1,4 +1,4 @@
-"""What each client makes of broken answers: how many it calls good, how many failed, beside what the server wrote."""
+"""How each client counts broken responses: good and failed ones, beside the server's own count."""
 
 import json
 import os
@@ -13,15 +13,15 @@ from pathlib import Path
 
 from bench.client_error.calibration import LoadCell
 from benchmarks.client_result import FaultRun
-from benchmarks.client_run import REASONS, Bench, say, timeout_s
-from benchmarks.clients.client import Asked, Client, UnavailableError
+from benchmarks.client_run import REASONS, ClientSetup, say, timeout_s
+from benchmarks.clients.client import Client, ClientTask, UnavailableError
 from benchmarks.process_tree import ClientFailedError, run_tree
 
 SERVER = Path(__file__).parents[1] / "tests" / "emulators" / "truth_server.py"
 CELL = LoadCell(streams=4, ttft_ms=100, itl_ms=5, output_tokens=100, request_count=12)
 TRUTH = "truth"
 ROLE_FIRST = "role-only first chunk, at once (chat)"
-# What the table says, and what the server is told; each strikes every 4th answer, the last two all of them.
+# The table's name of a fault and the server's; each applies to every 4th response, the last two to all.
 FAULTS = {
     "none": "",
     "HTTP 500": "http500:4",
@@ -33,55 +33,57 @@ FAULTS = {
 }
 
 
-def fault_table(clients: Sequence[Client], bench: Bench) -> Iterator[FaultRun]:
-    """Run every client through every fault, two at a time, and tell the truth of each fault first."""
+def fault_table(clients: Sequence[Client], setup: ClientSetup) -> Iterator[FaultRun]:
+    """Run every client against every fault, as many at a time as there are cores; yields the truth with the meter's."""
     pairs = [(fault, client) for fault in FAULTS for client in clients if client.judges_answers]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for (fault, client), runs in zip(pairs, pool.map(lambda pair: run_fault(bench, *pair), pairs), strict=True):
+        for (fault, client), runs in zip(pairs, pool.map(lambda pair: run_fault(setup, *pair), pairs), strict=True):
             say(f"{fault}: {client.name} {'; '.join(run.reason for run in runs if run.reason) or 'done'}")
             yield from runs
 
 
-def run_fault(bench: Bench, fault: str, client: Client) -> tuple[FaultRun, ...]:
-    """One client against a server with one fault: its account, and the truth where the meter was asked."""
+def run_fault(setup: ClientSetup, fault: str, client: Client) -> tuple[FaultRun, ...]:
+    """One client's count of one fault; with the meter's comes the truth."""
     try:
-        return account(bench, fault, client)
+        return count_responses(setup, fault, client)
     except REASONS as error:
         nothing = {"ok": None, "failed": None, "output_tokens": None, "ttft_mean_ms": None, "itl_mean_ms": None}
         return (FaultRun(fault=fault, client=client.name, reason=str(error), **nothing),)
 
 
-def account(bench: Bench, fault: str, client: Client) -> tuple[FaultRun, ...]:
-    """Drive the client; raises its own errors."""
-    program = bench.programs[client.name]
+def count_responses(setup: ClientSetup, fault: str, client: Client) -> tuple[FaultRun, ...]:
+    """Drive the client against the fault; raises the client's own errors."""
+    program = setup.programs[client.name]
     if isinstance(program, str):
         raise UnavailableError(program)
-    with tempfile.TemporaryDirectory(dir=bench.scratch) as name:
+    with tempfile.TemporaryDirectory(dir=setup.scratch) as name:
         folder = Path(name)
         with fault_server(FAULTS[fault], folder / "truth.jsonl") as port:
-            argv = client.command(program, Asked(CELL, 0, port, bench.tokenizer, folder, is_chat=fault == ROLE_FIRST))
-            run_tree(argv, client.surroundings(), None, timeout_s(CELL), folder)
-        said = next(iter(client.read(folder).values()))
+            argv = client.command(
+                program, ClientTask(CELL, 0, port, setup.tokenizer, folder, is_chat=fault == ROLE_FIRST)
+            )
+            run_tree(argv, client.full_environment(), None, timeout_s(CELL), folder)
+        report = next(iter(client.read(folder).values()))
         truth = read_log((folder / "truth.jsonl").read_text())
-    mine = FaultRun(
+    counted = FaultRun(
         fault=fault,
         client=client.name,
-        ok=said.ok,
-        failed=said.failed,
-        output_tokens=said.output_tokens,
-        ttft_mean_ms=float(said.ttft_ms.mean()) if len(said.ttft_ms) else None,
-        itl_mean_ms=float(said.itl_ms.mean()) if len(said.itl_ms) else None,
+        ok=report.ok,
+        failed=report.failed,
+        output_tokens=report.output_tokens,
+        ttft_mean_ms=float(report.ttft_ms.mean()) if len(report.ttft_ms) else None,
+        itl_mean_ms=float(report.itl_ms.mean()) if len(report.itl_ms) else None,
         reason=None,
     )
-    return (mine, truth_of(fault, truth)) if client.name == "meter" else (mine,)
+    return (counted, truth_of(fault, truth)) if client.name == "meter" else (counted,)
 
 
 @contextmanager
 def fault_server(faults: str, log: Path) -> Iterator[int]:
-    """Run the emulator of vLLM with these faults; gives its port."""
-    told = {"TRUTH_TTFT_MS": f"{CELL.ttft_ms:g}", "TRUTH_ITL_MS": f"{CELL.itl_ms:g}", "TRUTH_START_S": "0"}
+    """Run the vLLM emulator with these faults; yields its port."""
+    schedule = {"TRUTH_TTFT_MS": f"{CELL.ttft_ms:g}", "TRUTH_ITL_MS": f"{CELL.itl_ms:g}", "TRUTH_START_S": "0"}
     argv = [sys.executable, str(SERVER), "serve", TRUTH, "--port", "0"]
-    environment = {**os.environ, **told, "TRUTH_FAULT": faults, "TRUTH_LOG": str(log)}
+    environment = {**os.environ, **schedule, "TRUTH_FAULT": faults, "TRUTH_LOG": str(log)}
     with subprocess.Popen(argv, stderr=subprocess.PIPE, env=environment, text=True) as process:
         try:
             yield port_of(process)
@@ -90,17 +92,17 @@ def fault_server(faults: str, log: Path) -> Iterator[int]:
 
 
 def port_of(process: subprocess.Popen[str]) -> int:
-    """Wait until the server says where it listens; raises ClientFailedError where it ends instead."""
-    said = []
+    """Wait for the port in the server's output; raises ClientFailedError if the server exits first."""
+    lines = []
     for line in process.stderr or ():
-        said.append(line)
+        lines.append(line)
         if "Listening on port" in line:
             return int(line.rsplit(maxsplit=1)[-1])
-    raise ClientFailedError(f"the server with faults does not start: {' '.join(said)[-300:]}")
+    raise ClientFailedError(f"the vLLM emulator did not start: {' '.join(lines)[-300:]}")
 
 
 def read_log(text: str) -> tuple[int, int]:
-    """How many answers the server finished as they were asked for, and the tokens in them."""
+    """How many responses the server completed as requested, and their tokens."""
     kinds: dict[str, list[str]] = defaultdict(list)
     tokens: dict[str, int] = defaultdict(int)
     for entry in map(json.loads, text.splitlines()):
@@ -115,7 +117,7 @@ def read_log(text: str) -> tuple[int, int]:
 
 
 def truth_of(fault: str, truth: tuple[int, int]) -> FaultRun:
-    """What a client should have said."""
+    """The count that a client should report."""
     good, tokens = truth
     failed = CELL.request_count - good
     return FaultRun(

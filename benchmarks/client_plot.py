@@ -1,7 +1,7 @@
-"""The clients' errors drawn over the number of streams, and the page of tables beside it.
+"""Write the page of the load clients' errors, and the drawing of errors over streams.
 
-`python -m benchmarks.client_plot FILE [--out docs/reference]` writes client-error.svg and client-error.md from what
-`benchmarks.client_error --json FILE` kept. No number of the page is typed.
+`python -m benchmarks.client_plot FILE [--out docs/reference]` writes client-error.svg and client-error.md from the
+file of `benchmarks.client_error --json FILE`. Every number of the page comes from that file.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from benchmarks.table import Table, as_markdown
 DOCS = Path(__file__).parents[1] / "docs" / "reference"
 SVG, PAGE = "client-error.svg", "client-error.md"
 ITL_MS = 20.0  # the cells of the plot
-# One colour a client, told apart by those who see fewer colours too (Okabe and Ito's eight, and grey).
+# One colour per client, safe for colour-blind readers (Okabe and Ito's eight, and grey).
 COLOURS = ("#0072b2", "#56b4e9", "#999999", "#f0e442", "#d55e00", "#e69f00", "#009e73", "#cc79a7", "#000000")
 SIZE = f"ms, either sign; up to {FLOOR_MS:g} drawn as {FLOOR_MS:g}"
 # number, title, unit, bars
@@ -51,31 +51,30 @@ Host: {cpu}, {cores} cores (one for the server, one for the client), Linux {kern
 Versions: {versions}.
 Order of the clients shuffled with seed {seed}.
 {picture}
-Each client drove the same cell against the same server, which stamps each chunk just before it writes it
-([how](../adr/0011-calibration-against-a-known-truth.md)), from the same core. An error is what the client reports minus
-the truth of that very run; percentiles are nearest ranks over the client's own samples. Where a cell was run more than
-once, the median is given with [lowest, highest]; slow clients run once. A run that could not be made has its reason
-below its table.
+Each client drove the same cell from the same core. The server records the time of each chunk just before it writes the
+chunk ([how](../adr/0011-calibration-against-a-known-truth.md)). An error is the client's value minus the server's in
+the same run; percentiles are nearest ranks over the client's own samples. For several runs of a cell the table has the
+median and [lowest, highest]; slow clients run once. A failed run has its reason below the table.
 
-- *TTFT* ends at the client and begins, in the truth, when the last byte of the request reached the server's socket, by
-  the kernel's stamp: how long the server leaves it there is not the client's error.
-- *{mark}* marks a p50 or p99 of per-request means, where the client keeps no gaps. Another metric, it says nothing
-  of the tail, so its distance from the true p99 of gaps is no measure of the client's clock. aiperf prints such means
-  too; its gaps here are from its records.
-- *live streams* are by the server's log; *live by client* is what the meter saw of the same span.
-- *load* is the tokens drawn over those that a client that loses no time would draw: by Little's law, the streams alive
-  over those asked, times the planned length of an answer over its real length.
-- *CPU* is of the whole tree of processes between the first request and the last token.
-- *server late* and *server core* say how far the server itself was from its limit. Where it was late, a lower load is
-  not the client's fault alone.
-- *bare loop in Python* waits, reads, stamps and stores, knows no HTTP and takes every read for a token: what this host
-  asks of any client in Python, and the least that the meter could cost.
-- A ratio of errors takes each error as at least {floor:g} ms, the floor of the method.
+- *TTFT*: the true value begins when the last byte of the request reaches the server's socket, by the kernel's
+  timestamp. Time that the server leaves it there is not the client's error.
+- *{mark}* marks a p50 or p99 of per-request means, for clients that keep no gaps. It is another metric and hides
+  the tail, so its difference from the true p99 of gaps does not measure the client's clock. aiperf prints such means
+  too; its gaps here come from its records.
+- *live streams* come from the server's log; *live by client* is the meter's own count over the same time.
+- *load* is the tokens received over those of a client that loses no time. By Little's law it is live streams over
+  requested streams, times planned over real duration of a response.
+- *CPU* is the time of the whole process tree between the first request and the last token.
+- *server late* and *server core* show how close the server was to its own limit. If it was late, it contributes to a
+  lower load.
+- *bare loop in Python* waits, reads, times and stores. It has no HTTP parser and counts every read as a token. It shows
+  the least that any client in Python costs on this host.
+- A ratio of errors counts each error as at least {floor:g} ms, the floor of the method.
 """
 
 
 def points(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """A point a cell, row and panel; errors by size, since the axis is logarithmic."""
+    """One point per cell, row and panel; errors as absolute values, since the axis is logarithmic."""
     return [
         {
             "client": row.name,
@@ -92,7 +91,7 @@ def points(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 
 def sizes(spread: Spread, *, is_error: bool) -> dict[str, float]:
-    """The median and the ends of its range as they are drawn: an error without its sign, and not below the floor."""
+    """The median and range as drawn: an error as its absolute value, at least the floor."""
     least = FLOOR_MS if is_error else 0.0
     ends = sorted((abs(spread.low), abs(spread.high)))
     low = 0.0 if spread.low < 0 < spread.high else ends[0]
@@ -100,7 +99,7 @@ def sizes(spread: Spread, *, is_error: bool) -> dict[str, float]:
 
 
 def draw(rows: Sequence[Row]) -> str:
-    """The SVG: a panel a number, a line a client with the range of its runs, each bar as a rule."""
+    """The SVG: a panel per number, a line per client with the range of its runs, a dashed line per bar."""
     every = points(rows)
     names = [name for name in ROWS if name in {point["client"] for point in every}]
     panels = [_panel(every, names, title, unit, bars) for _number, title, unit, bars in PANELS]
@@ -138,14 +137,14 @@ def _panel(
 
 
 def _rules(bars: dict[float, str]) -> tuple[alt.Chart, alt.Chart]:
-    """Each bar as a dashed line over the whole width, and its words."""
+    """Each bar as a dashed line over the whole width, with its label."""
     base = alt.Chart(pd.DataFrame({"bar": bars.keys(), "words": bars.values()})).encode(y="bar:Q")
     words = base.mark_text(align="left", baseline="bottom", dx=4, dy=-3, color="#444", fontSize=10)
     return base.mark_rule(strokeDash=[5, 4], color="#444"), words.encode(x=alt.value(0), text="words:N")
 
 
 def page(result: Result) -> str:
-    """The page: how it was made, and every table; what was not measured is not there, or says so."""
+    """The page: how it was measured, and every table; a part that was not measured is missing or marked."""
     rows = summarise(result.runs, ROWS)
     parts = [introduction(result), "## Bars", as_markdown(bar_table(rows, result.faults))]
     parts += _section("Errors, load and cost", cell_tables(rows))
@@ -161,12 +160,12 @@ def _section(heading: str, tables: Sequence[Table]) -> list[str]:
 
 
 FAULTS = """\
-Measured with `--faults`: twelve requests, every fourth broken, in the last line all of them. What differs from the
-truth is bold. Tokens are those of the requests that the client calls good."""
+Measured with `--faults`: twelve requests, every fourth broken, in the last two lines all of them. Values that
+differ from the truth are bold. Tokens are those of the requests that the client counts as good."""
 
 
 def introduction(result: Result) -> str:
-    """What was run, when and where."""
+    """The command, date, host and versions of the measurement."""
     return INTRODUCTION.format(
         command=result.command,
         date=f"{result.made_at:%Y-%m-%d}",
@@ -187,11 +186,11 @@ def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("file", type=Path)
     parser.add_argument("--out", type=Path, default=DOCS)
-    asked = parser.parse_args(argv)
-    result = Result.model_validate_json(asked.file.read_bytes())
+    options = parser.parse_args(argv)
+    result = Result.model_validate_json(options.file.read_bytes())
     if result.runs:
-        (asked.out / SVG).write_text(draw(summarise(result.runs, ROWS)), "utf-8")
-    (asked.out / PAGE).write_text(page(result), "utf-8")
+        (options.out / SVG).write_text(draw(summarise(result.runs, ROWS)), "utf-8")
+    (options.out / PAGE).write_text(page(result), "utf-8")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What the clients' benchmark found: every run with its numbers or its reason, and what they come to."""
+"""The results of the load clients' benchmark: every run with its numbers or its reason, medians, and bars."""
 
 import statistics
 from collections.abc import Iterable
@@ -7,31 +7,28 @@ from pathlib import Path
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict
 
-from benchmarks.bars import Bar
+from benchmarks.bars import Bar, Host
 from benchmarks.clients import CLIENTS
 from benchmarks.clients.meter import KERNEL, OWN, WITHOUT
 
-# The method's own floor: on loopback the kernel's receive stamp follows the server's stamp by 3 to 7 microseconds.
+# The method's resolution: on loopback the kernel's receive timestamp is 3 to 7 microseconds after the server's.
 FLOOR_MS = 0.005
 
 
 class Written(BaseModel):
-    """A value read back from JSON that we wrote: frozen, no unknown keys."""
+    """Base of values stored as JSON: frozen, without unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Host(Written):
-    """What it ran on."""
+class ClientHost(Host):
+    """The host of the measurement, with the Python that the clients ran on."""
 
-    cpu_model: str | None
-    cores: int
-    kernel: str
     python: str
 
 
 class Numbers(Written):
-    """One row of one run. An error is the client's number minus the truth's; None is what could not be said."""
+    """One row of one run. An error is the client's value minus the true one; None is an unknown value."""
 
     ttft_mean_error_ms: float | None
     ttft_p99_error_ms: float | None
@@ -52,7 +49,7 @@ class Numbers(Written):
 
 
 class Run(Written):
-    """One client's run of a cell: a row of numbers or more, or the reason why there is none."""
+    """One client's run of a cell: rows of numbers, or the reason why there are none."""
 
     client: str
     streams: int
@@ -60,20 +57,20 @@ class Run(Written):
     itl_ms: float
     output_tokens: int
     repeat: int
-    place: int  # in the shuffled order of its repeat
+    place: int  # position in the shuffled order of its repeat
     wall_s: float | None
     rows: dict[str, Numbers]
-    remark: str | None  # what is odd about a run that has numbers
-    reason: str | None  # why there are no numbers
+    remark: str | None  # a problem of a run that has numbers
+    reason: str | None  # why the run has no numbers
 
     @property
     def cell(self) -> str:
-        """The cell in words."""
+        """The cell's name: its streams and their rate."""
         return cell_words(self.streams, self.itl_ms)
 
 
 class FaultRun(Written):
-    """One client's account of one fault; the truth's has the client `truth`."""
+    """One client's count of one fault; the true count has the client `truth`."""
 
     fault: str
     client: str
@@ -86,30 +83,30 @@ class FaultRun(Written):
 
 
 class Result(Written):
-    """A whole run of the benchmark."""
+    """All results of one benchmark run."""
 
     made_at: AwareDatetime
     command: str
     seed: int
-    host: Host
+    host: ClientHost
     versions: dict[str, str]
     runs: tuple[Run, ...] = ()
     faults: tuple[FaultRun, ...] = ()
 
     def with_faults(self, found: Iterable[FaultRun]) -> "Result":
-        """The same with these accounts, each in the place of the same client's of the same fault."""
+        """A copy with these counts, each replacing the same client's count of the same fault."""
         every = {(run.fault, run.client): run for run in (*self.faults, *found)}
         return self.model_copy(update={"faults": tuple(every.values())})
 
     def save(self, file: Path) -> None:
-        """Write it whole, or leave what was there."""
-        beside = file.with_name(f".{file.name}.tmp")
-        beside.write_text(self.model_dump_json(indent=1) + "\n")
-        beside.replace(file)
+        """Write the file atomically."""
+        partial = file.with_name(f".{file.name}.tmp")
+        partial.write_text(self.model_dump_json(indent=1) + "\n")
+        partial.replace(file)
 
 
 class Spread(Written):
-    """The median over the runs, and how far they lie apart."""
+    """The median, lowest and highest value over the runs."""
 
     median: float
     low: float
@@ -120,7 +117,7 @@ MEASURED = tuple(name for name, field in Numbers.model_fields.items() if field.a
 
 
 class Row(Written):
-    """A line of the table: a cell, a client's way of reading, and the spread of each number over the runs."""
+    """A line of the table: a cell, a row name of a client, and the spread of each number over the runs."""
 
     cell: str
     streams: int
@@ -132,18 +129,18 @@ class Row(Written):
     remarks: tuple[str, ...]
 
     def median(self, number: str) -> float | None:
-        """The middle run's number."""
+        """The median of a number; None if it was not measured."""
         spread = self.spreads.get(number)
         return None if spread is None else spread.median
 
 
 def cell_words(streams: int, itl_ms: float) -> str:
-    """A cell in words."""
+    """A cell's name: its streams and their rate."""
     return f"{streams:,} x {1000 / itl_ms:g} tok/s"
 
 
 def summarise(runs: Iterable[Run], order: tuple[str, ...]) -> list[Row]:
-    """One row a cell and way of reading, in this order; a client without numbers has a row with its reasons."""
+    """One row per cell and row name, in this order; a client without numbers has a row with its reasons."""
     every = list(runs)
     cells = sorted({(run.itl_ms, run.streams) for run in every})
     rows = []
@@ -155,14 +152,14 @@ def summarise(runs: Iterable[Run], order: tuple[str, ...]) -> list[Row]:
 
 
 def names_of(run: Run) -> tuple[str, ...]:
-    """The rows to which a run belongs; without numbers, to its client's first."""
+    """The row names of a run; without numbers, its client's first."""
     return tuple(run.rows) or next(client.rows[:1] for client in CLIENTS if client.name == run.client)
 
 
 def _row(here: list[Run], name: str) -> Row:
     mine = [run for run in here if name in names_of(run)]
     numbers = [run.rows[name] for run in mine if name in run.rows]
-    said = [text for run in mine for text in (run.remark, run.reason) if text is not None]
+    remarks = [text for run in mine for text in (run.remark, run.reason) if text is not None]
     return Row(
         cell=mine[0].cell,
         streams=mine[0].streams,
@@ -171,7 +168,7 @@ def _row(here: list[Run], name: str) -> Row:
         runs=len(numbers),
         itl_metric=numbers[0].itl_metric if numbers else None,
         spreads={key: spread for key in MEASURED if (spread := _spread(getattr(one, key) for one in numbers))},
-        remarks=tuple(dict.fromkeys(said)),
+        remarks=tuple(dict.fromkeys(remarks)),
     )
 
 
@@ -181,14 +178,14 @@ def _spread(values: Iterable[float | None]) -> Spread | None:
 
 
 def error_ratio(theirs_ms: float | None, ours_ms: float | None) -> float | None:
-    """A peer's error over ours, each at least the method's floor; None where either is missing."""
+    """Another client's error over ours, each at least FLOOR_MS; None if either is missing."""
     if theirs_ms is None or ours_ms is None:
         return None
     return max(abs(theirs_ms), FLOOR_MS) / max(abs(ours_ms), FLOOR_MS)
 
 
 def ratio(theirs: float | None, ours: float | None) -> float | None:
-    """A peer's number over ours; None where either is missing."""
+    """Another client's number over ours; None if either is missing."""
     return None if theirs is None or not ours else theirs / ours
 
 
@@ -204,7 +201,7 @@ class CellBar:
 
     @property
     def cell(self) -> str:
-        """The cell in words."""
+        """The cell's name: its streams and their rate."""
         return cell_words(self.streams, self.itl_ms)
 
     def is_met(self, value: float) -> bool:

@@ -1,4 +1,4 @@
-"""The benchmark's tables, for the terminal and for the page."""
+"""The tables of the load clients' benchmark."""
 
 from collections.abc import Iterable, Sequence
 
@@ -11,7 +11,7 @@ from benchmarks.table import MISSING, Table
 
 ROWS = tuple(name for client in CLIENTS for name in client.rows)
 OURS = tuple(name for client in CLIENTS if client.name.startswith("meter") for name in client.rows)
-EARLY = 0.9  # of the true TTFT: what is reported to have come before that came without a token
+EARLY = 0.9  # share of the true TTFT; an earlier one was reported before any token came
 OTHER_METRIC = "\\*"  # beside an ITL that is a percentile of per-request means
 
 # number, heading, format, what it is multiplied with
@@ -40,7 +40,7 @@ WORDS = {number: (heading, form, scale) for number, heading, form, scale in COLU
 
 
 def cell_tables(rows: Sequence[Row]) -> tuple[Table, ...]:
-    """A table a cell: every client's error, load and cost."""
+    """One table per cell: every client's error, load and cost."""
     head = ("client", "runs", *(heading for _number, heading, _form, _scale in COLUMNS))
     tables = []
     for cell in _cells_of(rows):
@@ -72,7 +72,7 @@ def _range(spread: Spread, form: str, scale: float) -> str:
 
 
 def ratio_tables(rows: Sequence[Row]) -> tuple[Table, ...]:
-    """A table a cell: each peer over the meter by kernel stamps."""
+    """One table per cell: each other client's values over the meter's by kernel timestamps."""
     head = ("client", *(heading for _number, heading, _is_error in RATIOS))
     tables = []
     for cell in _cells_of(rows):
@@ -97,7 +97,7 @@ def _ratio(row: Row, ours: Row, number: str, *, is_error: bool) -> str:
 
 
 def bar_table(rows: Iterable[Row], faults: Sequence[FaultRun]) -> Table:
-    """Each bar, what was measured, and whether it is met."""
+    """Each bar with its value, and whether it is met."""
     head = ("what", "cell", "row", "bar", "measured", "met")
     return Table("bars", head, (*(_bar(bar, value) for bar, value in judge(rows)), _fault_bar(faults)))
 
@@ -111,7 +111,7 @@ def _fault_bar(faults: Sequence[FaultRun]) -> tuple[str, ...]:
 
 
 def recognised_faults(faults: Sequence[FaultRun]) -> tuple[int, int]:
-    """How many kinds of fault the meter accounts for rightly, and of how many; no account counts as wrong."""
+    """How many kinds of fault the meter counts correctly, and how many there are; a missing count is wrong."""
     truths = {run.fault: run for run in faults if run.client == TRUTH}
     ours = {run.fault: run for run in faults if run.client == "meter"}
     return sum(fault in truths and is_right(run, truths[fault]) for fault, run in ours.items()), len(ours)
@@ -127,7 +127,7 @@ def _bar(cell_bar: CellBar, value: float | None) -> tuple[str, ...]:
 
 
 def fault_cells(faults: Sequence[FaultRun]) -> Table:
-    """A row a fault, a column a client: what it called good and failed, and its tokens; what is wrong in bold."""
+    """A row per fault, a column per client: good and failed requests and tokens; wrong counts are bold."""
     judging = [client for client in CLIENTS if client.judges_answers]
     names = [client.rows[0] for client in judging]
     keys = [client.name for client in judging]
@@ -151,9 +151,9 @@ def _account(run: FaultRun | None, truth: FaultRun | None) -> str:
 
 
 def is_right(run: FaultRun, truth: FaultRun) -> bool:
-    """Whether a client's account of good, failed and the good ones' tokens is the truth, and its TTFT can be.
+    """Whether a client's counts of good and failed requests and of tokens are true, and its TTFT is possible.
 
-    A busy host makes a TTFT longer; only one that begins before the first token is wrong here.
+    A busy host lengthens TTFT, so only a TTFT that ends before the first token is wrong here.
     """
     counts = (run.ok, run.failed, run.output_tokens) == (truth.ok, truth.failed, truth.output_tokens)
     return counts and (run.ttft_mean_ms or 0.0) > EARLY * (truth.ttft_mean_ms or 0.0)

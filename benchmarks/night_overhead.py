@@ -50,13 +50,13 @@ class Night:
 
     @property
     def server_s(self) -> float:
-        """Seconds in which servers started."""
+        """Seconds of server starts."""
         started = {record.server.pid: record.server.cold_start_s for record in self.records if record.server}
         return sum(started.values())
 
     @property
     def load_s(self) -> float:
-        """Seconds in which loads were driven."""
+        """Seconds of load."""
         return sum(record.stage_s["load"] for record in self.records)
 
 
@@ -77,7 +77,7 @@ def run_night(suite: Path, data: Path) -> Night:
 
 
 def script_of(night: Night, work: Path) -> str:
-    """The shell script that starts the night's server and drives its loads; it needs one server for all of them."""
+    """The shell script that starts the night's server and drives its loads; all loads must share one server."""
     server = night.records[0].server
     if server is None or len({record.server_id for record in night.records}) > 1:
         raise ValueError("the runs of this suite need more than one server; choose one with a single server")
@@ -97,7 +97,7 @@ def script_of(night: Night, work: Path) -> str:
 
 
 def time_script(script: str, work: Path) -> float:
-    """Seconds that the script takes."""
+    """Run the script and return its wall time in seconds."""
     began = time.monotonic()
     subprocess.run(["bash", "-c", script], cwd=work, check=True, stdout=subprocess.DEVNULL, env=dict(os.environ))
     return time.monotonic() - began

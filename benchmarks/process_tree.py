@@ -1,4 +1,4 @@
-"""A client's whole tree of processes: started on one core, its CPU time watched, ended with all that it started."""
+"""Run a load client as a process tree on one core: measure its CPU time, and kill every process at the end."""
 
 import contextlib
 import os
@@ -14,30 +14,30 @@ import numpy as np
 import psutil
 
 SAMPLE_S = 0.1
-LAST_CHARACTERS = 300  # of what a failed client said
+LAST_CHARACTERS = 300  # of a failed client's output
 
 
 class ClientFailedError(Exception):
-    """A client that ended with an error or not at all; its last words."""
+    """A client failed or did not finish; the message ends with its last output."""
 
 
 @dataclass
 class CpuWatch:
-    """The CPU seconds of a process and all its descendants, sampled while they run."""
+    """CPU seconds of a process and all its descendants, sampled while they run."""
 
     pid: int
     at_ns: list[int] = field(default_factory=list)
     cpu_s: list[float] = field(default_factory=list)
     seen: dict[int, psutil.Process] = field(default_factory=dict)
-    cores: set[int] = field(default_factory=set)  # that any of them was allowed to run on
+    cores: set[int] = field(default_factory=set)  # that any of the processes was allowed to use
     _known_s: dict[int, float] = field(default_factory=dict)
     _is_over: threading.Event = field(default_factory=threading.Event)
 
     def watch(self) -> None:
-        """Sample until told that it is over."""
+        """Sample until `end` is called."""
         while not self._is_over.wait(SAMPLE_S):
             for pid in (self.pid, *descendants(self.pid)):
-                with contextlib.suppress(OSError, psutil.Error):  # it ended just now: it keeps what it had used
+                with contextlib.suppress(OSError, psutil.Error):  # it exited just now; its last sample stays
                     self._sample(pid)
             self.at_ns.append(time.monotonic_ns())
             self.cpu_s.append(sum(self._known_s.values()))
@@ -53,7 +53,7 @@ class CpuWatch:
         self._is_over.set()
 
     def between(self, begin_ns: float, end_ns: float) -> float | None:
-        """CPU seconds between two moments, interpolated; None where too little was sampled."""
+        """CPU seconds between two times, interpolated; None without samples."""
         if not self.at_ns:
             return None
         at = np.array(self.at_ns, dtype=np.float64)
@@ -61,26 +61,26 @@ class CpuWatch:
 
 
 def cpu_clock(pid: int) -> int:
-    """The number of the clock that counts a process's CPU time, threads that have ended included (Linux)."""
+    """The id of the clock for a process's CPU time, exited threads included (Linux)."""
     return ~pid << 3 | 2
 
 
 def descendants(pid: int) -> list[int]:
-    """The children of a process, their children, and so on: from the kernel's own lists, since a search is dear."""
+    """All descendants of a process, from the kernel's lists of children; scanning /proc costs too much."""
     found: list[int] = []
-    waiting = [pid]
-    while waiting:
-        with contextlib.suppress(OSError):  # a process or a thread that ended just now
-            for file in Path(f"/proc/{waiting.pop()}/task").glob("*/children"):
+    pending = [pid]
+    while pending:
+        with contextlib.suppress(OSError):  # a process or thread that exited just now
+            for file in Path(f"/proc/{pending.pop()}/task").glob("*/children"):
                 children = [int(word) for word in file.read_text().split()]
                 found += children
-                waiting += children
+                pending += children
     return found
 
 
 @contextlib.contextmanager
 def on_core(core: int | None) -> Iterator[None]:
-    """Let what this thread starts meanwhile run on this core only, from its first instruction on."""
+    """Pin processes that this thread starts in the block to one core; None pins nothing."""
     if core is None:
         yield
         return
@@ -95,9 +95,9 @@ def on_core(core: int | None) -> Iterator[None]:
 def run_tree(
     argv: Sequence[str], environment: Mapping[str, str], core: int | None, timeout_s: float, folder: Path
 ) -> CpuWatch:
-    """Run a program to its end in a folder, its output in `client.log` there.
+    """Run a program in a folder, with its output in `client.log` there.
 
-    Raises ClientFailedError where it ends with an error, or has not ended in time. Nothing that it started outlives it.
+    Raises ClientFailedError if it exits with an error or takes longer than `timeout_s`. No descendant outlives it.
     """
     log = folder / "client.log"
     with log.open("wb") as output, on_core(core):
@@ -110,18 +110,18 @@ def run_tree(
     try:
         code = process.wait(timeout_s)
     except subprocess.TimeoutExpired as error:
-        raise ClientFailedError(f"not done after {timeout_s:.0f} s") from error
+        raise ClientFailedError(f"not finished after {timeout_s:.0f} s") from error
     finally:
         cpu.end()
         watcher.join()
-        end_all(process, cpu)
+        kill_all(process, cpu)
     if code != 0:
-        raise ClientFailedError(f"ended with {code}: {last_words(log)}")
+        raise ClientFailedError(f"exit code {code}: {last_output(log)}")
     return cpu
 
 
-def end_all(process: subprocess.Popen[bytes], cpu: CpuWatch) -> None:
-    """Kill its group, and whatever left the group."""
+def kill_all(process: subprocess.Popen[bytes], cpu: CpuWatch) -> None:
+    """Kill the process group, and every descendant that left the group."""
     for pid in descendants(process.pid):
         with contextlib.suppress(psutil.Error):
             cpu.seen.setdefault(pid, psutil.Process(pid))
@@ -129,10 +129,10 @@ def end_all(process: subprocess.Popen[bytes], cpu: CpuWatch) -> None:
         os.killpg(process.pid, signal.SIGKILL)
     for other in cpu.seen.values():
         with contextlib.suppress(psutil.Error):
-            other.kill()  # psutil refuses a number that was given to somebody else
+            other.kill()  # psutil does not kill a process that reused the id
     process.wait()
 
 
-def last_words(log: Path) -> str:
-    """The end of what it said, on one line."""
+def last_output(log: Path) -> str:
+    """The end of the output, on one line."""
     return " ".join(log.read_text(errors="replace").split())[-LAST_CHARACTERS:]

@@ -42,7 +42,7 @@ print(json.dumps({"wall_s": time.monotonic() - started, "peak_bytes": used.ru_ma
 
 
 def make_night(data: Path, requests: int, runs: int, gaps: int) -> None:
-    """Write run folders of one scenario that hold so many requests in all."""
+    """Write run folders of one scenario with this many requests in total."""
     shape = Shape(requests=requests // runs, tokens=gaps + 1, concurrency=100, warmup=10, jitter=0.05)
     night = write_night(data, NIGHT, {"chat": shape}, repeats=runs)
     for run in night.runs:
@@ -50,14 +50,14 @@ def make_night(data: Path, requests: int, runs: int, gaps: int) -> None:
 
 
 def load_fresh(data: Path) -> dict[str, float]:
-    """Load the night in a fresh process; gives its wall time and peak memory."""
+    """Load the night in a new process; returns its wall time, CPU time and peak memory."""
     done = subprocess.run([sys.executable, "-c", LOAD, str(data), NIGHT], check=True, capture_output=True, text=True)
-    answer: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return answer
+    measured: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return measured
 
 
 def baseline_s(folder: Path, requests: int, runs: int, gaps: int) -> float:
-    """Seconds that plain pyarrow takes to write gaps of the same number, and nothing else."""
+    """Seconds for plain pyarrow to write the same number of gaps."""
     count = requests // runs
     offsets = pa.array(np.arange(count + 1, dtype=np.int32) * gaps)
     values = np.random.default_rng(1).normal(5.0, 0.25, count * gaps).astype(np.float32)

@@ -1,4 +1,4 @@
-"""The load clients that are measured beside the meter: one file each."""
+"""The load clients of the benchmark, one file each."""
 
 from benchmarks.clients import aiperf, bare_loop, guidellm, meter, sglang_bench, vllm_bench, vllm_rs
 from benchmarks.clients.client import Client

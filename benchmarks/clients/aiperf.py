@@ -1,4 +1,4 @@
-"""aiperf: about ten processes; what it prints as ITL is a mean a request, and its records hold the gaps too."""
+"""aiperf: about ten processes; it prints the mean ITL per request, and its records hold every gap."""
 
 import json
 from collections.abc import Iterable
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.clients.client import POOLED, QUIET, Asked, Client, Said, Series, UnreadableError
+from benchmarks.clients.client import POOLED, QUIET, Client, ClientReport, ClientTask, Series, UnreadableError
 from benchmarks.clients.environment import ensure_environment
 from infra.reporting import Say
 
@@ -16,45 +16,45 @@ FOLDER, RECORDS = "report", "profile_export.jsonl"
 
 
 def install(cache: Path, say: Say) -> Path:
-    """Install it from the registry."""
+    """Install aiperf from the package registry."""
     return ensure_environment(f"aiperf-{VERSION}", ((f"aiperf=={VERSION}",),), cache, say)
 
 
-def command(program: Path, asked: Asked) -> tuple[str, ...]:
-    """Drive the cell; tokens are counted by the server, since its own counting would be CPU spent on nothing."""
-    cell, warmup = asked.cell, asked.warmup_count
+def command(program: Path, task: ClientTask) -> tuple[str, ...]:
+    """The command for a cell; the server counts tokens, which saves aiperf the CPU time."""
+    cell, warmup = task.cell, task.warmup_count
     return (
-        *(str(program), "-m", "aiperf", "profile", "-m", "truth", "--url", asked.url, "--streaming"),
+        *(str(program), "-m", "aiperf", "profile", "-m", "truth", "--url", task.url, "--streaming"),
         *(
             "--endpoint-type",
-            "chat" if asked.is_chat else "completions",
+            "chat" if task.is_chat else "completions",
             "--tokenizer",
-            str(asked.tokenizer),
+            str(task.tokenizer),
             "--use-server-token-count",
         ),
         *("--concurrency", str(cell.streams), "--request-count", str(cell.request_count)),
         *(("--warmup-request-count", str(warmup)) if warmup else ()),
         *("--isl", "64", "--osl", str(cell.output_tokens), "--extra-inputs", "ignore_eos:true"),
         *("--no-server-metrics", "--no-gpu-telemetry", "--ui", "none"),
-        *("--output-artifact-dir", str(asked.folder / FOLDER)),
+        *("--output-artifact-dir", str(task.folder / FOLDER)),
     )
 
 
 def read(folder: Path) -> Series:
-    """Its records, one line a request."""
+    """Read its records, one line per request."""
     try:
         lines = (folder / FOLDER / RECORDS).read_text().splitlines()
-        return {NAME: said(json.loads(line) for line in lines)}
+        return {NAME: report_of(json.loads(line) for line in lines)}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UnreadableError(f"its report cannot be read: {error!r}") from error
 
 
-def said(records: Iterable[dict[str, Any]]) -> Said:
+def report_of(records: Iterable[dict[str, Any]]) -> ClientReport:
     """The measured requests; a record with an error has failed."""
     measured = [row for row in records if row["metadata"]["benchmark_phase"] == "profiling"]
     good = [row["metrics"] for row in measured if not row.get("error")]
     gaps = [np.array(values(metrics, "inter_chunk_latency"), dtype=np.float64) for metrics in good]
-    return Said(
+    return ClientReport(
         ttft_ms=np.array([metrics["time_to_first_token"]["value"] for metrics in good], dtype=np.float64),
         itl_ms=np.concatenate([*gaps, np.empty(0)]),
         itl_metric=POOLED,
@@ -65,9 +65,9 @@ def said(records: Iterable[dict[str, Any]]) -> Said:
 
 
 def values(metrics: dict[str, Any], name: str) -> list[float]:
-    """A metric's list; an answer of one token has no gaps."""
+    """The list of a metric; a response of one token has no gaps."""
     return list(metrics[name]["value"]) if name in metrics else []
 
 
-# Offline it refuses a tokenizer that lies in a folder.
+# With the OFFLINE variables it rejects a tokenizer in a local folder.
 CLIENT = Client(NAME, VERSION, install, command, read, (NAME,), environment=QUIET, is_slow=True)

@@ -1,4 +1,4 @@
-"""What a load client is to the benchmark: how it is installed, its command for a cell, how its own report is read."""
+"""A load client for the benchmark: how to install it, its command for a cell, and how to read its report."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -10,27 +10,27 @@ from bench.metrics import Floats
 from infra.reporting import Say
 
 POOLED = "pooled gaps"
-MEANS = "per-request means"  # another metric: a mean over a request hides its own tail
+MEANS = "per-request means"  # another metric: a request's mean hides its tail
 
-# A tool that asks a hub for a tokenizer, or reports home, would be measured while it waits.
+# Otherwise a tool may wait for a model hub or for its telemetry during the measurement.
 OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
 QUIET = {"TOKENIZERS_PARALLELISM": "false", "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"}
 
 
 class UnavailableError(Exception):
-    """A client that cannot be installed or run here; the sentence goes into the table."""
+    """A client cannot be installed or run here; the message goes into the table."""
 
 
 class UnreadableError(Exception):
-    """A client's own report that is missing, or is not what its version writes."""
+    """A client's report is missing or has another form than its version writes."""
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What a client is to do, and the folder for all that it writes."""
+class ClientTask:
+    """One task of a client, and the folder for its files."""
 
     cell: LoadCell
-    warmup_count: int  # requests before the measured ones, where the client has a warm-up of its own
+    warmup_count: int  # requests before the measured ones, if the client has a warm-up
     port: int
     tokenizer: Path
     folder: Path
@@ -38,48 +38,48 @@ class Asked:
 
     @property
     def path(self) -> str:
-        """The endpoint."""
+        """The endpoint's path."""
         return "/v1/chat/completions" if self.is_chat else "/v1/completions"
 
     @property
     def url(self) -> str:
-        """Where the truth server listens."""
+        """The URL of the truth server."""
         return f"http://127.0.0.1:{self.port}"
 
 
 @dataclass(frozen=True)
-class Said:
-    """What a client reports of its measured requests: TTFT of each good one, and its samples of ITL."""
+class ClientReport:
+    """A client's report of its measured requests: the TTFT of each good one, and its ITL samples."""
 
     ttft_ms: Floats
     itl_ms: Floats
     itl_metric: str  # POOLED or MEANS
     ok: int
     failed: int
-    output_tokens: int | None  # None where the client does not count them
-    ids: tuple[str, ...] | None = None  # of these requests as the server saw them; None: the last that it saw
-    live_streams: float | None = None  # by the client's own account
+    output_tokens: int | None  # None: the client does not count them
+    ids: tuple[str, ...] | None = None  # request ids on the server; None: the last ones that it received
+    live_streams: float | None = None  # by the client's own count
 
 
-Series = Mapping[str, Said]  # by the row it makes in the table: only the meter makes more than one of one run
+Series = Mapping[str, ClientReport]  # by row name; only the meter has several rows per run
 
 
 @dataclass(frozen=True)
 class Client:
-    """A load client. `install` gives the program to start, and may raise UnavailableError; repeating it is quick."""
+    """A load client. `install` returns the program, may raise UnavailableError, and is quick when repeated."""
 
     name: str
     version: str
     install: Callable[[Path, Say], Path]
-    command: Callable[[Path, Asked], tuple[str, ...]]
+    command: Callable[[Path, ClientTask], tuple[str, ...]]
     read: Callable[[Path], Series]
     rows: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=lambda: {**QUIET, **OFFLINE})
     has_warmup: bool = True
-    judges_answers: bool = True  # False: it takes whatever comes for an answer
-    is_slow: bool = False  # takes half a minute for a cell, and is off by so much that one run says it
+    judges_answers: bool = True  # False: it accepts any response
+    is_slow: bool = False  # takes half a minute per cell; its error is so large that one run shows it
 
-    def surroundings(self) -> dict[str, str]:
-        """The environment it runs in: ours, less what would change what it does."""
+    def full_environment(self) -> dict[str, str]:
+        """The environment of its process: ours without OFFLINE, and the client's own variables."""
         ours = {name: value for name, value in os.environ.items() if name not in OFFLINE}
         return {**ours, **self.environment}

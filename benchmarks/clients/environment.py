@@ -1,4 +1,4 @@
-"""A client's own place under the cache folder, filled whole or not at all."""
+"""A client's own folder in the cache, installed completely or not at all."""
 
 import fcntl
 import shutil
@@ -11,32 +11,32 @@ from benchmarks.clients.client import UnavailableError
 from infra.reporting import Say
 
 PATIENCE_S = 900.0
-LAST_CHARACTERS = 400  # of what a failed installer said
-# The newest torch for which pip finds a CPU build where only releases are looked for; any torch serves a load client.
+LAST_CHARACTERS = 400  # of a failed installer's output
+# The newest release of torch with a CPU build; a load client works with any torch.
 TORCH = "torch==2.13.0"
 
 
 def ensure_folder(place: Path, fill: Callable[[Path], None]) -> Path:
-    """Fill a folder beside its final place and rename it; what is already there is taken as it is.
+    """Fill a temporary folder and rename it to its final path; an existing folder is used as it is.
 
-    Two callers at once fill it once: the second waits. What a killed one left is wiped by the next.
+    Of two callers the second waits. The next caller removes what a killed one left.
     """
     place.parent.mkdir(parents=True, exist_ok=True)
-    beside = place.with_name(f".{place.name}.unfinished")
+    partial = place.with_name(f".{place.name}.unfinished")
     with place.with_name(f".{place.name}.lock").open("w", encoding="utf-8") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         if not place.exists():
-            shutil.rmtree(beside, ignore_errors=True)
-            beside.mkdir()
-            fill(beside)
-            beside.rename(place)
+            shutil.rmtree(partial, ignore_errors=True)
+            partial.mkdir()
+            fill(partial)
+            partial.rename(place)
     return place
 
 
 def ensure_environment(name: str, installs: Sequence[Sequence[str]], cache: Path, say: Say) -> Path:
-    """Give the Python of a virtual environment into which pip put these, one call after another.
+    """The Python of a virtual environment with these pip installs, one call after another.
 
-    Its programs are started with `-m`: their scripts name the folder in which they were made.
+    Start its programs with `-m`: their scripts contain the path of the temporary folder.
     """
 
     def fill(folder: Path) -> None:
@@ -50,7 +50,7 @@ def ensure_environment(name: str, installs: Sequence[Sequence[str]], cache: Path
 
 
 def run_installer(argv: list[str]) -> None:
-    """Run a step of an installation to its end; raises UnavailableError with its last words."""
+    """Run one step of an installation; raises UnavailableError with the end of its output."""
     try:
         done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
     except subprocess.TimeoutExpired as error:

@@ -1,4 +1,4 @@
-"""guidellm: keeps the first and the last token's time of a request, so that its ITL is a mean a request."""
+"""guidellm: it keeps only the first and last token's time of a request, so its ITL is a mean per request."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bench.metrics import Floats
-from benchmarks.clients.client import MEANS, OFFLINE, QUIET, Asked, Client, Said, Series, UnreadableError
+from benchmarks.clients.client import MEANS, OFFLINE, QUIET, Client, ClientReport, ClientTask, Series, UnreadableError
 from benchmarks.clients.environment import TORCH, ensure_environment
 from infra.reporting import Say
 
@@ -16,36 +16,36 @@ RESULT = "result.json"
 
 
 def install(cache: Path, say: Say) -> Path:
-    """Install a torch that serves, so that pip has no reason to fetch one with CUDA, and then guidellm."""
+    """Install a CPU build of torch first, so that pip downloads none with CUDA, and then guidellm."""
     return ensure_environment(f"guidellm-{VERSION}", ((TORCH,), (f"guidellm=={VERSION}",)), cache, say)
 
 
-def command(program: Path, asked: Asked) -> tuple[str, ...]:
-    """Drive the cell; it has no warm-up that is not measured."""
-    cell, file = asked.cell, asked.folder / RESULT
-    target = f"kind=openai_http,target={asked.url},model=truth,request_format={asked.path}"
+def command(program: Path, task: ClientTask) -> tuple[str, ...]:
+    """The command for a cell; guidellm measures its warm-up too."""
+    cell, file = task.cell, task.folder / RESULT
+    target = f"kind=openai_http,target={task.url},model=truth,request_format={task.path}"
     return (
         *(str(program), "-m", "guidellm", "run", "--backend", target, "--disable-console-interactive"),
         *("--profile", f"kind=concurrent,streams={cell.streams}"),
         *("--constraint", f"kind=max_requests,count={cell.request_count}"),
         *("--data", f"kind=synthetic_text,prompt_tokens=64,output_tokens={cell.output_tokens}"),
-        *("--tokenizer", f"kind=huggingface_auto,model={asked.tokenizer}", "--output", f"kind=json,path={file}"),
+        *("--tokenizer", f"kind=huggingface_auto,model={task.tokenizer}", "--output", f"kind=json,path={file}"),
     )
 
 
 def read(folder: Path) -> Series:
-    """Its JSON report: one entry a request, good and failed apart."""
+    """Read its JSON report: one entry per request, good and failed ones apart."""
     try:
         (benchmark,) = json.loads((folder / RESULT).read_bytes())["benchmarks"]
-        return {NAME: said(benchmark["requests"])}
+        return {NAME: report_of(benchmark["requests"])}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UnreadableError(f"its report cannot be read: {error!r}") from error
 
 
-def said(requests: dict[str, list[dict[str, Any]]]) -> Said:
-    """The good requests' times; what it calls incomplete has failed too."""
+def report_of(requests: dict[str, list[dict[str, Any]]]) -> ClientReport:
+    """The good requests' times; incomplete requests count as failed."""
     good = requests["successful"]
-    return Said(
+    return ClientReport(
         ttft_ms=numbers(good, "time_to_first_token_ms"),
         itl_ms=numbers(good, "inter_token_latency_ms"),
         itl_metric=MEANS,
@@ -56,10 +56,10 @@ def said(requests: dict[str, list[dict[str, Any]]]) -> Said:
 
 
 def numbers(rows: list[dict[str, Any]], key: str) -> Floats:
-    """The values that are there."""
+    """The values that are not null."""
     return np.array([row[key] for row in rows if row[key] is not None], dtype=np.float64)
 
 
-# Without the variable it starts up to ten processes, on one core.
+# Without this variable guidellm starts up to ten processes on one core.
 ENVIRONMENT = {**QUIET, **OFFLINE, "GUIDELLM__MAX_WORKER_PROCESSES": "1"}
 CLIENT = Client(NAME, VERSION, install, command, read, (NAME,), environment=ENVIRONMENT, has_warmup=False, is_slow=True)

@@ -1,4 +1,4 @@
-"""Our own client, with the kernel's receive stamps and without."""
+"""The meter, with and without the kernel's receive timestamps."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,7 @@ import numpy as np
 
 from bench.client_error.calibration import MeterReports, read_report
 from bench.client_error.truth import ClientTimes, middle_of
-from benchmarks.clients.client import POOLED, Asked, Client, Said, Series, UnreadableError
+from benchmarks.clients.client import POOLED, Client, ClientReport, ClientTask, Series, UnreadableError
 from infra.loadgen.calibration import meter_command
 from infra.reporting import Say
 from meter import METER_VERSION
@@ -18,49 +18,49 @@ REPORT = ("meter.json", "requests.jsonl", "events.bin")
 
 
 def install(_cache: Path, _say: Say) -> Path:
-    """Nothing to install: a bundle is written for each run."""
+    """Nothing to install; each run writes its own bundle."""
     return Path()
 
 
-def command(_program: Path, asked: Asked) -> tuple[str, ...]:
-    """Drive the cell as the calibration does."""
-    argv = meter_command(asked.cell, asked.port, asked.folder)
-    change_plan(asked, warmup_count=asked.warmup_count, path=asked.path)
+def command(_program: Path, task: ClientTask) -> tuple[str, ...]:
+    """The command of the calibration for this cell."""
+    argv = meter_command(task.cell, task.port, task.folder)
+    change_plan(task, warmup_count=task.warmup_count, path=task.path)
     return argv
 
 
-def command_without(program: Path, asked: Asked) -> tuple[str, ...]:
-    """Drive the cell without asking the kernel for its stamps."""
-    argv = command(program, asked)
-    change_plan(asked, kernel_stamps=False)
+def command_without(program: Path, task: ClientTask) -> tuple[str, ...]:
+    """The same command without kernel timestamps."""
+    argv = command(program, task)
+    change_plan(task, kernel_stamps=False)
     return argv
 
 
-def change_plan(asked: Asked, **changes: Any) -> None:
-    """Write keys of the plan anew, and its prompts for a chat where it is one."""
-    file = asked.folder / "plan.json"
+def change_plan(task: ClientTask, **changes: Any) -> None:
+    """Replace keys of the plan, and its prompts if the task is a chat."""
+    file = task.folder / "plan.json"
     plan: dict[str, Any] = {**json.loads(file.read_bytes()), **changes}
-    if asked.is_chat:
+    if task.is_chat:
         kept = {key: value for key, value in plan["prompts"].items() if not key.startswith("token_")}
         plan["prompts"] = {**kept, "form": "chat"}  # words have no ids
     file.write_text(json.dumps(plan))
 
 
 def read(folder: Path) -> Series:
-    """Two rows of one run: by the kernel's stamps, from which results are made, and by our own reading of the clock."""
+    """Two rows of one run: by kernel timestamps, which results use, and by the meter's own clock readings."""
     report, planned, tokens = read_files(folder)
-    rows = {OWN: said(report.user, report, planned, tokens)}
-    return rows if report.kernel is None else {KERNEL: said(report.kernel, report, planned, tokens), **rows}
+    rows = {OWN: report_of(report.user, report, planned, tokens)}
+    return rows if report.kernel is None else {KERNEL: report_of(report.kernel, report, planned, tokens), **rows}
 
 
 def read_without(folder: Path) -> Series:
-    """One row, by our own reading of the clock."""
+    """One row, by the meter's own clock readings."""
     report, planned, tokens = read_files(folder)
-    return {WITHOUT: said(report.user, report, planned, tokens)}
+    return {WITHOUT: report_of(report.user, report, planned, tokens)}
 
 
 def read_files(folder: Path) -> tuple[MeterReports, int, int]:
-    """The report, how many measured requests were planned, and the tokens of the good ones."""
+    """The report, the number of planned measured requests, and the tokens of the good ones."""
     files = [folder / "load" / name for name in REPORT]
     if not all(file.exists() for file in files):
         raise UnreadableError(f"the meter left no {', '.join(file.name for file in files if not file.exists())}")
@@ -71,9 +71,9 @@ def read_files(folder: Path) -> tuple[MeterReports, int, int]:
     return read_report(header, rows, events), int(json.loads(header)["plan"]["request_count"]), tokens
 
 
-def said(seen: ClientTimes, report: MeterReports, planned: int, tokens: int) -> Said:
+def report_of(seen: ClientTimes, report: MeterReports, planned: int, tokens: int) -> ClientReport:
     """One row of the meter's report."""
-    return Said(
+    return ClientReport(
         ttft_ms=seen.ttft_ms,
         itl_ms=seen.gaps_ms,
         itl_metric=POOLED,

@@ -1,4 +1,4 @@
-"""SGLang's serving client in Rust: one library of the sglang wheel, which asks for no torch."""
+"""SGLang's serving client in Rust: one library of the sglang wheel, which needs no torch."""
 
 import json
 import sys
@@ -7,7 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.clients.client import POOLED, Asked, Client, Said, Series, UnavailableError, UnreadableError
+from benchmarks.clients.client import (
+    POOLED,
+    Client,
+    ClientReport,
+    ClientTask,
+    Series,
+    UnavailableError,
+    UnreadableError,
+)
 from benchmarks.clients.environment import ensure_environment
 from infra.reporting import Say
 
@@ -25,48 +33,48 @@ library.run_argv(["sglang-bench", *sys.argv[1:]])
 
 
 def install(cache: Path, say: Say) -> Path:
-    """Install the wheel alone; its library was built for one version of CPython."""
+    """Install the wheel without dependencies; its library fits one version of CPython."""
     if sys.version_info[:2] != (3, 11):
         raise UnavailableError(f"its library is for CPython 3.11, and this is {sys.version.split()[0]}")
     return ensure_environment(f"sglang-{VERSION}", (("--no-deps", f"sglang=={VERSION}"),), cache, say)
 
 
-def command(program: Path, asked: Asked) -> tuple[str, ...]:
-    """Drive the cell, with one thread: it has one core."""
-    cell = asked.cell
+def command(program: Path, task: ClientTask) -> tuple[str, ...]:
+    """The command for a cell, with one thread for its one core."""
+    cell = task.cell
     return (
         *(
             str(program),
             "-c",
             START,
             "--backend",
-            "vllm-chat" if asked.is_chat else "vllm",
+            "vllm-chat" if task.is_chat else "vllm",
             "--base-url",
-            asked.url,
+            task.url,
             "--model",
             "truth",
         ),
-        *("--tokenizer", str(asked.tokenizer), "--dataset-name", "random-ids", "--random-range-ratio", "1"),
+        *("--tokenizer", str(task.tokenizer), "--dataset-name", "random-ids", "--random-range-ratio", "1"),
         *("--random-input-len", "64", "--random-output-len", str(cell.output_tokens)),
         *("--num-prompts", str(cell.request_count), "--max-concurrency", str(cell.streams)),
-        *("--warmup-requests", str(asked.warmup_count), "--worker-threads", "1", "--disable-tqdm"),
-        *("--output-file", str(asked.folder / RESULT), "--output-details", "--disable-retokenize"),
+        *("--warmup-requests", str(task.warmup_count), "--worker-threads", "1", "--disable-tqdm"),
+        *("--output-file", str(task.folder / RESULT), "--output-details", "--disable-retokenize"),
     )
 
 
 def read(folder: Path) -> Series:
-    """Its one line of result: a TTFT and a list of gaps a request, an error text where it failed."""
+    """Read its line of results: per request a TTFT and a list of gaps, or an error text."""
     try:
-        return {NAME: said(json.loads((folder / RESULT).read_text().splitlines()[-1]))}
+        return {NAME: report_of(json.loads((folder / RESULT).read_text().splitlines()[-1]))}
     except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
         raise UnreadableError(f"its report cannot be read: {error!r}") from error
 
 
-def said(raw: dict[str, Any]) -> Said:
+def report_of(raw: dict[str, Any]) -> ClientReport:
     """The requests without an error text."""
     good = [at for at, error in enumerate(raw["errors"]) if not error]
     gaps = [np.array(raw["itls"][at], dtype=np.float64) for at in good]
-    return Said(
+    return ClientReport(
         ttft_ms=np.array([raw["ttfts"][at] for at in good], dtype=np.float64) * 1e3,
         itl_ms=np.concatenate([*gaps, np.empty(0)]) * 1e3,
         itl_metric=POOLED,

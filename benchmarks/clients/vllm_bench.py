@@ -1,10 +1,18 @@
-"""`vllm bench serve`, the Python one, from the engine's own environment."""
+"""`vllm bench serve` in Python, from the engine's own environment."""
 
 from pathlib import Path
 
 from bench.errors import EngineBuildError, NoSpaceError, UnreadableResultError
 from bench.loadgen.vllm_report import read_vllm_bench
-from benchmarks.clients.client import POOLED, Asked, Client, Said, Series, UnavailableError, UnreadableError
+from benchmarks.clients.client import (
+    POOLED,
+    Client,
+    ClientReport,
+    ClientTask,
+    Series,
+    UnavailableError,
+    UnreadableError,
+)
 from infra.engines.venv import BUILD, LOCK, ensure_engine
 from infra.reporting import Say
 
@@ -12,41 +20,41 @@ NAME, RESULT = "vllm bench", "result.json"
 
 
 def install(cache: Path, say: Say) -> Path:
-    """Build the engine's environment, or find it."""
+    """Find the engine's environment, or build it."""
     try:
         return ensure_engine(LOCK, cache, say).vllm
     except (EngineBuildError, NoSpaceError) as error:
         raise UnavailableError(str(error)) from error
 
 
-def options(asked: Asked) -> tuple[str, ...]:
-    """What `vllm bench serve` and its Rust twin both understand."""
-    cell = asked.cell
+def options(task: ClientTask) -> tuple[str, ...]:
+    """The options that `vllm bench serve` and its Rust version share."""
+    cell = task.cell
     return (
-        *("bench", "serve", "--backend", "openai-chat" if asked.is_chat else "openai"),
-        *("--base-url", asked.url, "--endpoint", asked.path),
-        *("--model", "truth", "--tokenizer", str(asked.tokenizer), "--dataset-name", "random"),
+        *("bench", "serve", "--backend", "openai-chat" if task.is_chat else "openai"),
+        *("--base-url", task.url, "--endpoint", task.path),
+        *("--model", "truth", "--tokenizer", str(task.tokenizer), "--dataset-name", "random"),
         *("--random-input-len", "64", "--random-output-len", str(cell.output_tokens), "--ignore-eos"),
         *("--num-prompts", str(cell.request_count), "--max-concurrency", str(cell.streams)),
         # Its ready check would be one more request that no report counts.
-        *("--num-warmups", str(asked.warmup_count), "--ready-check-timeout-sec", "0", "--disable-tqdm"),
-        *("--save-result", "--save-detailed", "--result-dir", str(asked.folder), "--result-filename", RESULT),
+        *("--num-warmups", str(task.warmup_count), "--ready-check-timeout-sec", "0", "--disable-tqdm"),
+        *("--save-result", "--save-detailed", "--result-dir", str(task.folder), "--result-filename", RESULT),
     )
 
 
-def command(program: Path, asked: Asked) -> tuple[str, ...]:
-    """Drive the cell."""
-    return (str(program), *options(asked))
+def command(program: Path, task: ClientTask) -> tuple[str, ...]:
+    """The command for a cell."""
+    return (str(program), *options(task))
 
 
-def said(folder: Path) -> Said:
-    """Its result file: a TTFT and a list of gaps a request."""
+def report_of(folder: Path) -> ClientReport:
+    """Read its result file: per request a TTFT and a list of gaps."""
     try:
         requests = read_vllm_bench((folder / RESULT).read_bytes()).requests
     except (OSError, UnreadableResultError) as error:
         raise UnreadableError(str(error)) from error
     ok = int(requests.is_ok.sum())
-    return Said(
+    return ClientReport(
         ttft_ms=requests.ttft_s[requests.is_ok] * 1e3,
         itl_ms=requests.ok_gap_s * 1e3,
         itl_metric=POOLED,
@@ -58,7 +66,7 @@ def said(folder: Path) -> Said:
 
 def read(folder: Path) -> Series:
     """Its one row."""
-    return {NAME: said(folder)}
+    return {NAME: report_of(folder)}
 
 
 CLIENT = Client(NAME, BUILD.rsplit(maxsplit=1)[-1], install, command, read, (NAME,), is_slow=True)

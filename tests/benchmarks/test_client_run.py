@@ -10,21 +10,23 @@ from bench.client_error.truth import Truth, read_truth
 from bench.errors import CalibrationError
 from benchmarks import client_run
 from benchmarks.client_error import in_order, schedule
-from benchmarks.client_run import Bench, compare, remark_on, run_client
+from benchmarks.client_run import ClientSetup, compare, remark_on, run_client
 from benchmarks.clients import CLIENTS
-from benchmarks.clients.client import POOLED, Client, Said, UnreadableError
+from benchmarks.clients.client import POOLED, Client, ClientReport, UnreadableError
 from benchmarks.process_tree import ClientFailedError, CpuWatch
 from tests.bench.client_error.test_truth import CELL, log_of
 
 MS = 1_000_000
 
 
-def said(truth: Truth, *, later_ms: float = 0.0, longer_ms: float = 0.0, ids: tuple[str, ...] | None = None) -> Said:
+def report_of(
+    truth: Truth, *, later_ms: float = 0.0, longer_ms: float = 0.0, ids: tuple[str, ...] | None = None
+) -> ClientReport:
     """The report of a client that sees first tokens so much later, and gaps so much longer."""
     gaps = np.diff(truth.written_ns)[: len(truth.written_ns) - 1]
     within = np.diff(np.repeat(np.arange(len(truth.ids)), truth.count)) == 0
     ttft = (truth.written_ns[truth.at[:-1]] - truth.arrived_ns) / MS
-    return Said(ttft + later_ms, gaps[within] / MS + longer_ms, POOLED, len(truth.ids), 0, 16, ids)
+    return ClientReport(ttft + later_ms, gaps[within] / MS + longer_ms, POOLED, len(truth.ids), 0, 16, ids)
 
 
 def watched(*samples: tuple[int, float]) -> CpuWatch:
@@ -34,7 +36,7 @@ def watched(*samples: tuple[int, float]) -> CpuWatch:
 def test_a_client_that_sees_the_truth_has_no_error_and_draws_the_whole_load() -> None:
     truth = read_truth(log_of(late_ns=0))
 
-    found = compare(CELL, truth, said(truth), watched((0, 0.0), (50 * MS, 0.01)))
+    found = compare(CELL, truth, report_of(truth), watched((0, 0.0), (50 * MS, 0.01)))
 
     errors = (found.ttft_mean_error_ms, found.ttft_p99_error_ms, found.itl_p50_error_ms, found.itl_p99_error_ms)
     assert errors == (0.0, 0.0, 0.0, 0.0)
@@ -44,7 +46,7 @@ def test_a_client_that_sees_the_truth_has_no_error_and_draws_the_whole_load() ->
 def test_an_error_is_the_clients_number_minus_the_truths() -> None:
     truth = read_truth(log_of())
 
-    found = compare(CELL, truth, said(truth, later_ms=3.0, longer_ms=-0.5), watched((0, 0.0)))
+    found = compare(CELL, truth, report_of(truth, later_ms=3.0, longer_ms=-0.5), watched((0, 0.0)))
 
     assert found.ttft_mean_error_ms == pytest.approx(3.0)
     assert found.itl_p99_error_ms == pytest.approx(-0.5)
@@ -52,7 +54,7 @@ def test_an_error_is_the_clients_number_minus_the_truths() -> None:
 
 def test_requests_before_the_measured_ones_are_not_in_the_truth_of_those() -> None:
     truth = read_truth(log_of(requests=6))
-    measured = Said(np.full(4, 10.0), np.full(12, 5.0), POOLED, 4, 0, 16)
+    measured = ClientReport(np.full(4, 10.0), np.full(12, 5.0), POOLED, 4, 0, 16)
     slow_start = truth.arrived_ns.copy()
     slow_start[:2] -= 90 * MS
 
@@ -66,7 +68,7 @@ def test_a_client_that_names_its_requests_is_held_to_those() -> None:
     arrived = truth.arrived_ns.copy()
     arrived[3] -= 40 * MS
     bent = Truth(**{**vars(truth), "arrived_ns": arrived})
-    first_two = Said(np.full(2, 10.0), np.full(6, 5.0), POOLED, 2, 0, 8, ids=("r-0", "r-1"))
+    first_two = ClientReport(np.full(2, 10.0), np.full(6, 5.0), POOLED, 2, 0, 8, ids=("r-0", "r-1"))
 
     assert compare(CELL, bent, first_two, watched((0, 0.0))).true_ttft_mean_ms == pytest.approx(10.0)
 
@@ -75,7 +77,7 @@ def test_cpu_is_that_between_the_first_arrival_and_the_last_token() -> None:
     truth = read_truth(log_of(late_ns=0))
     before_and_after = watched((-10 * MS, 5.0), (0, 6.0), (50 * MS, 6.032), (90 * MS, 9.0))
 
-    found = compare(CELL, truth, said(truth), before_and_after)
+    found = compare(CELL, truth, report_of(truth), before_and_after)
 
     assert found.cpu_us_per_token == pytest.approx(32_000 / 16)
     assert found.core_share == pytest.approx(0.032 / 0.05)
@@ -84,7 +86,7 @@ def test_cpu_is_that_between_the_first_arrival_and_the_last_token() -> None:
 def test_cpu_that_nobody_sampled_is_not_known() -> None:
     truth = read_truth(log_of())
 
-    found = compare(CELL, truth, said(truth), watched())
+    found = compare(CELL, truth, report_of(truth), watched())
 
     assert (found.cpu_us_per_token, found.core_share) == (None, None)
 
@@ -93,20 +95,20 @@ def test_a_slot_that_stands_idle_is_load_not_drawn() -> None:
     truth = read_truth(log_of(late_ns=0))
     three_slots = LoadCell(3, CELL.ttft_ms, CELL.itl_ms, CELL.output_tokens, CELL.request_count)
 
-    assert compare(three_slots, truth, said(truth), watched((0, 0.0))).load_share == pytest.approx(2 / 3)
+    assert compare(three_slots, truth, report_of(truth), watched((0, 0.0))).load_share == pytest.approx(2 / 3)
 
 
 def test_answers_that_take_longer_than_planned_are_load_not_drawn() -> None:
     truth = read_truth(log_of(late_ns=5 * MS))
 
-    found = compare(CELL, truth, said(truth), watched((0, 0.0)))
+    found = compare(CELL, truth, report_of(truth), watched((0, 0.0)))
 
     assert found.load_share == pytest.approx(found.live_streams / 2 * 25 / 30)
 
 
 def test_a_client_without_a_token_has_no_numbers() -> None:
     truth = read_truth(log_of())
-    nothing = Said(np.empty(0), np.empty(0), POOLED, 0, 4, 0)
+    nothing = ClientReport(np.empty(0), np.empty(0), POOLED, 0, 4, 0)
 
     with pytest.raises(UnreadableError, match="4 requests failed"):
         compare(CELL, truth, nothing, watched((0, 0.0)))
@@ -115,7 +117,7 @@ def test_a_client_without_a_token_has_no_numbers() -> None:
 def test_a_server_that_was_late_is_remarked() -> None:
     truth = read_truth(log_of(late_ns=6 * MS))
 
-    assert remark_on(CELL, truth, CpuWatch(pid=0), warmup=0) == "the server itself was late, by more than 5 ms at p99"
+    assert remark_on(CELL, truth, CpuWatch(pid=0), warmup=0) == "the server was late by more than 5 ms at p99"
 
 
 def test_other_requests_than_asked_and_a_process_off_its_core_are_remarked() -> None:
@@ -124,11 +126,11 @@ def test_other_requests_than_asked_and_a_process_off_its_core_are_remarked() -> 
 
     assert remark_on(CELL, truth, CpuWatch(pid=0, cores={1}), warmup=0) is None
     assert remark_on(CELL, truth, loose, warmup=2) == (
-        "the server saw 4 requests, 6 were asked for; its processes could run on 2 cores"
+        "the server received 4 requests instead of 6; its processes could use 2 cores"
     )
 
 
-@pytest.mark.parametrize("error", [ClientFailedError("ended with 3"), CalibrationError("no server")])
+@pytest.mark.parametrize("error", [ClientFailedError("exit code 3"), CalibrationError("no server")])
 def test_whatever_stops_a_client_is_its_reason_and_nobody_elses(
     error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,22 +139,22 @@ def test_whatever_stops_a_client_is_its_reason_and_nobody_elses(
 
     monkeypatch.setattr(client_run, "measure", fail)
 
-    run = run_client(Bench(Path(), Path(), {}, Path()), CLIENTS[0], CELL, 0, 3)
+    run = run_client(ClientSetup(Path(), Path(), {}, Path()), CLIENTS[0], CELL, 0, 3)
 
     assert (run.rows, run.reason, run.place) == ({}, str(error), 3)
 
 
 def test_a_client_that_was_not_installed_says_so_in_every_cell(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, tmp_path, {CLIENTS[-1].name: "cannot be installed: no network"}, tmp_path)
+    setup = ClientSetup(tmp_path, tmp_path, {CLIENTS[-1].name: "could not be installed: no network"}, tmp_path)
 
-    assert run_client(bench, CLIENTS[-1], CELL, 0, 0).reason == "cannot be installed: no network"
+    assert run_client(setup, CLIENTS[-1], CELL, 0, 0).reason == "could not be installed: no network"
 
 
 def test_a_slow_client_is_not_run_above_what_it_can_do(tmp_path: Path) -> None:
     slow = next(client for client in CLIENTS if client.is_slow)
     large = LoadCell(2000, 200, 20, 100, 6000)
 
-    run = run_client(Bench(tmp_path, tmp_path, {slow.name: tmp_path}, tmp_path), slow, large, 0, 0)
+    run = run_client(ClientSetup(tmp_path, tmp_path, {slow.name: tmp_path}, tmp_path), slow, large, 0, 0)
 
     assert run.reason == "not run above 1,000 streams"
 

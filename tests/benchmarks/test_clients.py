@@ -11,7 +11,7 @@ import pytest
 from bench.client_error.calibration import LoadCell
 from bench.client_error.truth import read_truth
 from benchmarks.clients import CLIENTS, aiperf, bare_loop, guidellm, meter, sglang_bench, vllm_bench, vllm_rs
-from benchmarks.clients.client import MEANS, OFFLINE, POOLED, Asked, Client, UnreadableError
+from benchmarks.clients.client import MEANS, OFFLINE, POOLED, Client, ClientTask, UnreadableError
 from infra.loadgen.calibration import server_options
 from infra.loadgen.truth.run import build_server, truth_server
 
@@ -80,9 +80,9 @@ def test_a_report_of_another_shape_is_said(client: Client, told: Callable[[Clien
 
 @pytest.mark.parametrize("client", PEERS, ids=named)
 def test_a_peer_is_asked_for_the_cell(client: Client, tmp_path: Path) -> None:
-    asked = Asked(CELL, 3, 8123, tmp_path / "tokenizer", tmp_path)
+    task = ClientTask(CELL, 3, 8123, tmp_path / "tokenizer", tmp_path)
 
-    words = " ".join(client.command(Path("program"), asked))
+    words = " ".join(client.command(Path("program"), task))
 
     assert "http://127.0.0.1:8123" in words
     assert all(part in words for part in ("9", "3", "100", "64", str(tmp_path / "tokenizer")))
@@ -91,7 +91,7 @@ def test_a_peer_is_asked_for_the_cell(client: Client, tmp_path: Path) -> None:
 @pytest.mark.parametrize("client", PEERS, ids=named)
 def test_a_chat_is_asked_of_the_chat_endpoint(client: Client) -> None:
     plain, chat = (
-        client.command(Path("program"), Asked(CELL, 3, 8123, Path("tokenizer"), Path("folder"), is_chat=is_chat))
+        client.command(Path("program"), ClientTask(CELL, 3, 8123, Path("tokenizer"), Path("folder"), is_chat=is_chat))
         for is_chat in (False, True)
     )
 
@@ -100,14 +100,14 @@ def test_a_chat_is_asked_of_the_chat_endpoint(client: Client) -> None:
 
 
 def test_the_meter_asks_a_chat_of_the_chat_endpoint(tmp_path: Path) -> None:
-    meter.CLIENT.command(Path(), Asked(CELL, 0, 8123, tmp_path, tmp_path, is_chat=True))
+    meter.CLIENT.command(Path(), ClientTask(CELL, 0, 8123, tmp_path, tmp_path, is_chat=True))
 
     plan = json.loads((tmp_path / "plan.json").read_text())
     assert (plan["path"], plan["prompts"]["form"]) == ("/v1/chat/completions", "chat")
 
 
 def test_the_meter_is_asked_for_the_cell_and_no_warm_up_where_there_is_to_be_none(tmp_path: Path) -> None:
-    meter.CLIENT.command(Path(), Asked(CELL, 0, 8123, tmp_path, tmp_path))
+    meter.CLIENT.command(Path(), ClientTask(CELL, 0, 8123, tmp_path, tmp_path))
 
     plan = json.loads((tmp_path / "plan.json").read_text())
     assert (plan["url"], plan["warmup_count"], plan["request_count"]) == ("http://127.0.0.1:8123", 0, 9)
@@ -117,7 +117,7 @@ def test_the_meter_is_asked_for_the_cell_and_no_warm_up_where_there_is_to_be_non
 def test_the_meter_without_kernel_stamps_is_a_plan_with_one_key_changed(tmp_path: Path) -> None:
     plans = []
     for client in (meter.CLIENT, meter.WITHOUT_KERNEL_STAMPS):
-        client.command(Path(), Asked(CELL, 3, 8123, tmp_path, tmp_path))
+        client.command(Path(), ClientTask(CELL, 3, 8123, tmp_path, tmp_path))
         plans.append(json.loads((tmp_path / "plan.json").read_text()))
 
     assert plans[0]["kernel_stamps"] is True
@@ -128,8 +128,8 @@ def test_a_client_that_refuses_a_folder_when_offline_is_not_told_to_be(monkeypat
     for name in OFFLINE:
         monkeypatch.setenv(name, "1")
 
-    assert not OFFLINE.keys() & aiperf.CLIENT.surroundings().keys()
-    assert vllm_rs.CLIENT.surroundings().keys() >= OFFLINE.keys()
+    assert not OFFLINE.keys() & aiperf.CLIENT.full_environment().keys()
+    assert vllm_rs.CLIENT.full_environment().keys() >= OFFLINE.keys()
 
 
 def test_the_floor_is_a_closed_loop_that_reads_every_token(tmp_path: Path) -> None:
@@ -138,8 +138,8 @@ def test_the_floor_is_a_closed_loop_that_reads_every_token(tmp_path: Path) -> No
         LoadCell(4, ttft_ms=20, itl_ms=5, output_tokens=10, request_count=8),
     )
     with truth_server(server, tmp_path / "truth.log", server_options(cell), None) as port:
-        asked = Asked(cell, 4, port, tmp_path, tmp_path)
-        subprocess.run(bare_loop.command(bare_loop.install(tmp_path, print), asked), check=True, timeout=60)
+        task = ClientTask(cell, 4, port, tmp_path, tmp_path)
+        subprocess.run(bare_loop.command(bare_loop.install(tmp_path, print), task), check=True, timeout=60)
 
     said = bare_loop.read(tmp_path)[bare_loop.NAME]
     truth = read_truth((tmp_path / "truth.log").read_bytes())

@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from benchmarks.process_tree import ClientFailedError, CpuWatch, cpu_clock, descendants, end_all, on_core, run_tree
+from benchmarks.process_tree import ClientFailedError, CpuWatch, cpu_clock, descendants, kill_all, on_core, run_tree
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="processes are watched on Linux only")
 # Starts a child in a session of its own that would outlive it, says its number, and waits for it.
@@ -27,12 +27,12 @@ def run(tmp_path: Path, code: str, *arguments: str, core: int | None = None, tim
 
 
 def test_a_program_that_fails_is_quoted(tmp_path: Path) -> None:
-    with pytest.raises(ClientFailedError, match="ended with 3: so it is"):
+    with pytest.raises(ClientFailedError, match="exit code 3: so it is"):
         run(tmp_path, "import sys; print('so'); print('it is', file=sys.stderr); sys.exit(3)")
 
 
 def test_a_program_that_is_out_of_time_is_ended(tmp_path: Path) -> None:
-    with pytest.raises(ClientFailedError, match="not done after 0 s"):
+    with pytest.raises(ClientFailedError, match="not finished after 0 s"):
         run(tmp_path, "import threading; threading.Event().wait()", timeout_s=0.0)
 
 
@@ -41,7 +41,7 @@ def test_nothing_outlives_a_program_that_is_ended_not_even_what_left_its_group()
         assert process.stdout is not None
         child = int(process.stdout.readline())
 
-        end_all(process, CpuWatch(process.pid))
+        kill_all(process, CpuWatch(process.pid))
 
     assert is_gone(child)
 
