@@ -12,7 +12,7 @@ from infra.clouds.cloud import Snapshot
 from infra.leases.stage_budget import record_stage
 from infra.ledger.heartbeat import keep_heartbeat
 from infra.settings import Settings
-from tasks.golden import find_golden, install, spread, sweep, take_snapshot
+from tasks.golden import find_golden, install, prune_images, replicate, take_snapshot
 from tasks.machine import provision, teardown
 from tasks.planning import plan_preparation
 
@@ -33,8 +33,8 @@ def prepare(suite: str, target: str = "digitalocean") -> str:
 
     """
     night = plan_preparation(Path(suite), target)
-    image = spread(night, find_golden(night) or make_golden(night))
-    sweep(night)
+    image = replicate(night, find_golden(night) or make_golden(night))
+    prune_images(night)
     rows = [{"name": image.name, "regions": ", ".join(image.regions), "size_gb": image.size_gb}]
     create_table_artifact(rows, key="golden-image", description="Image that nights with this software boot")
     return image.name

@@ -69,7 +69,7 @@ def take_snapshot(settings: Settings, lease: Lease, night: NightRecord) -> Snaps
 
 
 @night_task("copy image to the suite's regions")
-def spread(settings: Settings, night: NightRecord, image: Snapshot) -> Snapshot:
+def replicate(settings: Settings, night: NightRecord, image: Snapshot) -> Snapshot:
     """Copy the image to every region of the suite; a copy that fails is a warning."""
     log = get_run_logger()
     found = replicate_image(
@@ -85,7 +85,7 @@ def spread(settings: Settings, night: NightRecord, image: Snapshot) -> Snapshot:
 
 
 @night_task("delete old images")
-def sweep(settings: Settings, night: NightRecord) -> list[str]:
+def prune_images(settings: Settings, night: NightRecord) -> list[str]:
     """Delete all but the newest images; return the names of the deleted ones."""
     gone = delete_old_images(_required(settings, night.target))
     get_run_logger().info("deleted old images: %s", ", ".join(gone) or "none")

@@ -57,7 +57,7 @@ def audit(  # noqa: PLR0913, PLR0917 - each option is an argument
         _explain(explain)
         return
     if not files:
-        raise UsageError("nothing to audit: give a result file, a folder, or - for standard input")
+        raise UsageError("nothing to audit: pass a result file, a folder, or - for standard input")
     context = ClaimedConfig(
         model=model,
         precision=precision,
@@ -78,7 +78,7 @@ def _audit(files: list[str], context: "ClaimedConfig", only: str | None, *, use_
 
     families = sorted({rule.family for rule in RULES})
     if only is not None and only not in families:
-        raise UsageError(f"--only {only!r} is no class; the classes are: {', '.join(families)}")
+        raise UsageError(f"--only {only!r} is not a class of rules; the classes are: {', '.join(families)}")
     found = judge_files(files, AuditOptions(context, only, use_gx))
     if as_json:
         typer.echo(json.dumps([as_values(each) for each in found.judged], indent=2, allow_nan=False))
@@ -141,7 +141,7 @@ def _explain(code: str) -> None:
     rules = [rule for rule in RULES if rule.code == code]
     if not rules:
         close = sorted({rule.code for rule in RULES if code[:4] in rule.code}) or sorted({rule.code for rule in RULES})
-        raise UsageError(f"--explain {code!r} is no code; there are: {', '.join(close)}")
+        raise UsageError(f"--explain {code!r} is not a finding code; codes are: {', '.join(close)}")
     console.line("\n\n".join("\n".join(_explained(rule)) for rule in rules))
 
 
@@ -150,7 +150,7 @@ def _explained(rule: "Rule") -> Iterator[str]:
     from bench.wording import shown  # noqa: PLC0415
 
     yield f"{rule.code} ({rule.family}, of the {rule.scope})"
-    yield f"  says      {shown(rule.sentence)}"
+    yield f"  message   {shown(rule.sentence)}"
     yield f"  evidence  {rule.column}: {told_bounds(rule)}"
     if rule.withdraws:
         yield f"  withdraws {', '.join(rule.withdraws)}"

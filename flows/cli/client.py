@@ -67,7 +67,7 @@ def crosscheck(
     from infra.loadgen.suite_file import pick_scenario  # noqa: PLC0415
 
     if (suite is None) != (scenario is None) or (suite is not None and streams is not None):
-        raise UsageError("give --streams for the truth server, or --suite and --scenario for a real engine")
+        raise UsageError("pass --streams for the truth server, or --suite and --scenario for a real engine")
     settings = read_settings()
     picked = None if suite is None or scenario is None else pick_scenario(suite, scenario)
     with checking.ground(own_engine(settings, console.progress), settings.cache, console.progress) as here:

@@ -27,7 +27,7 @@ def run(
         str | None, typer.Option(metavar="NIGHT", help="Resume this night: run only its missing runs.")
     ] = None,
 ) -> None:
-    """Run a night: plan, rent, serve, measure, delete the machine, load, judge and report.
+    """Run a night: plan, rent, serve, measure, release the machine, load, judge and report.
 
     Exits 1 if any run is rejected, failed or was not run.
     """

@@ -24,7 +24,7 @@ def sql(
     from warehouse.lake.query import run_sql  # noqa: PLC0415
 
     if as_json and as_csv:
-        raise UsageError("--json and --csv exclude each other")
+        raise UsageError("--json and --csv exclude each other: pass one of them")
     found = run_sql(read_settings().data.absolute(), query)
     show_answer(found, "json" if as_json else "csv" if as_csv else "table")
 

@@ -66,7 +66,7 @@ def test_a_client_that_fails_is_named_with_its_own_words(house: NightFixture) ->
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (["--suite", "suites/local.toml"], "give --streams for the truth server, or --suite and --scenario"),
+        (["--suite", "suites/local.toml"], "pass --streams for the truth server, or --suite and --scenario"),
         (["--suite", "suites/local.toml", "--scenario", "moon"], "has no scenario 'moon'; it has: single-stream"),
         (["--suite", "nowhere.toml", "--scenario", "moon"], "nowhere.toml cannot be read"),
         (["--streams", "0"], "Invalid value for '--streams'"),
