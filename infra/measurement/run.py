@@ -163,7 +163,7 @@ def _measure(context: RunContext, run: PlannedRun, running: RunningServer, parti
         with notes.watch.stage("keep"):
             write_samples(sampler.samples, partial / "telemetry.parquet")
             write_scrapes(scraper.scrapes, partial / FILE)
-            store.keep_log(running.log, partial / "server.log.gz", log_start)
+            store.compress_log(running.log, partial / "server.log.gz", log_start)
         notes.found["busy"] = Busy(
             load_average_before=busy_before,
             load_average_after=os.getloadavg()[0],

@@ -8,7 +8,7 @@ from infra.reporting import Say
 from infra.settings import Settings
 from infra.storage import store
 from infra.storage.object_store import BucketLocation, ObjectStore
-from infra.storage.upload import fetch_night, missing, salvage
+from infra.storage.upload import fetch_night, missing, upload_runs
 
 
 def bucket_location(settings: Settings) -> BucketLocation | None:
@@ -21,7 +21,7 @@ def bucket_location(settings: Settings) -> BucketLocation | None:
 def upload_night(settings: Settings, night: str, grace_s: float) -> list[str]:
     """Upload the runs of a night that the bucket lacks, within `grace_s` seconds; return a sentence per failure."""
     location = require_bucket_location(settings)
-    return salvage(partial(ObjectStore, location), location, settings.data, night, grace_s)
+    return upload_runs(partial(ObjectStore, location), location, settings.data, night, grace_s)
 
 
 def runs_not_uploaded(settings: Settings, night: str) -> list[str]:

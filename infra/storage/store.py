@@ -1,12 +1,12 @@
-"""Run folders: written aside, hashed, and moved to their name when whole. What stands under a final name is complete.
+"""Run folders: written to a temporary name, hashed, and renamed when whole; a folder with its final name is complete.
 
 runs/<night>/night.json                       the plan of the night
 runs/<night>/leases/<lease_id>.json           what was rented, and what it cost
 runs/<night>/calibration.json                 the load client's own error, on that host, in that night
-runs/<night>/end.json                         why the night ended early, where it did
+runs/<night>/end.json                         why the night ended early, if it did
 runs/<night>/<scenario_id>/<repeat>/          one run; MANIFEST.sha256 names and hashes each of its files
 runs/<night>/<scenario_id>/.partial-<repeat>/ the same while it is being written
-runs/<night>/lm-eval-<server_id>/0/           what a server was asked after its loads, in the same form
+runs/<night>/lm-eval-<server_id>/0/           the lm-eval tasks of a server, in the same form
 """
 
 import gzip
@@ -27,47 +27,47 @@ GIB = 1 << 30
 
 
 def night_folder(data: Path, night: str) -> Path:
-    """Where a night's runs are."""
+    """The folder of a night."""
     return data / "runs" / night
 
 
 def night_file(data: Path, night: str) -> Path:
-    """Where a night's plan is written down."""
+    """The file of a night's plan."""
     return night_folder(data, night) / "night.json"
 
 
 def run_folder(data: Path, night: str, run: PlannedRun) -> Path:
-    """Where one run is, once it is whole."""
+    """The folder of one whole run."""
     return night_folder(data, night) / run.scenario.scenario_id / str(run.repeat)
 
 
 def lm_eval_folder(data: Path, night: str, server_id: str) -> Path:
-    """Where the scores of one server are, once they are whole; one night asks a server once."""
+    """The folder of one server's lm-eval tasks; one night runs them once."""
     return night_folder(data, night) / f"{LM_EVAL}{server_id}" / "0"
 
 
 def lease_file(data: Path, night: str, lease_id: str) -> Path:
-    """Where a night's folder says what one of its leases was and cost."""
+    """The file of one of a night's leases and its cost."""
     return night_folder(data, night) / "leases" / f"{lease_id}.json"
 
 
 def calibration_file(data: Path, night: str) -> Path:
-    """Where a night's folder says how wrong its load client is."""
+    """The file of a night's calibration."""
     return night_folder(data, night) / "calibration.json"
 
 
 def end_file(data: Path, night: str) -> Path:
-    """Where a night that ended early says why."""
+    """The file with the reason why a night ended early."""
     return night_folder(data, night) / "end.json"
 
 
 def require_space(folder: Path, gib: float) -> None:
-    """Raise NoSpaceError where the disk under a folder has less than this free."""
+    """Raise NoSpaceError if the disk under a folder has less than this free."""
     folder.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(folder).free
     if free < gib * GIB:
         raise NoSpaceError(
-            f"{folder}: {free / GIB:.1f} GiB free, {gib:g} GiB needed; free some, or point --data at another disk"
+            f"{folder}: {free / GIB:.1f} GiB free, {gib:g} GiB needed; free some, or set --data to a folder elsewhere"
         )
 
 
@@ -84,7 +84,7 @@ def write_json(path: Path, value: BaseModel) -> None:
 
 
 def read_night(data: Path, night: str) -> NightRecord:
-    """The plan of a night; UsageError where there is no such night, UnreadableResultError where its file is broken."""
+    """The plan of a night; UsageError if there is no such night, UnreadableResultError if its file is not valid."""
     path = night_file(data, night)
     try:
         return NightRecord.model_validate_json(path.read_bytes())
@@ -92,7 +92,7 @@ def read_night(data: Path, night: str) -> NightRecord:
         known = ", ".join(nights(data)[-3:]) or "none"
         raise UsageError(f"there is no night {night!r} in {data / 'runs'}; the newest are: {known}") from error
     except ValidationError as error:
-        raise UnreadableResultError(f"{path} is not a night's plan: {error.errors()[0]['msg']}") from error
+        raise UnreadableResultError(f"{path} is not a valid plan of a night: {error.errors()[0]['msg']}") from error
 
 
 def nights(data: Path) -> list[str]:
@@ -101,14 +101,14 @@ def nights(data: Path) -> list[str]:
 
 
 def start_run(data: Path, night: str, run: PlannedRun) -> Path:
-    """An empty folder to write a run into; what an earlier, killed try left there is kept aside."""
+    """An empty folder to write a run into; the folder of an earlier, killed try is renamed."""
     partial = start_folder(run_folder(data, night, run))
     (partial / "load").mkdir()
     return partial
 
 
 def start_folder(final: Path) -> Path:
-    """An empty folder that will have this name once it is whole."""
+    """An empty folder for a run that gets this name once it is whole."""
     partial = final.with_name(f"{PARTIAL}{final.name}")
     if partial.exists():
         _keep_aside(partial, final.name)
@@ -135,19 +135,19 @@ def finish_run(partial: Path, record: RunRecord | LmEvalRecord) -> Path:
 
 
 def file_hashes(folder: Path) -> dict[str, str]:
-    """sha256 of every file below a folder, by its name relative to it."""
+    """The SHA-256 of every file below a folder, by its relative name."""
     names = sorted(path for path in folder.rglob("*") if path.is_file())
     return {str(path.relative_to(folder)): sha256(path) for path in names}
 
 
 def sha256(path: Path) -> str:
-    """The hash of a file, in hex."""
+    """The SHA-256 of a file, in hex."""
     with path.open("rb") as source:
         return hashlib.file_digest(source, "sha256").hexdigest()
 
 
 def is_whole(folder: Path) -> bool:
-    """Whether a run folder holds exactly what its manifest lists."""
+    """Whether a run folder contains exactly what its manifest lists."""
     try:
         listed = parse_manifest((folder / MANIFEST).read_text("utf-8"))
     except (OSError, UnicodeDecodeError, UnreadableResultError):
@@ -156,15 +156,15 @@ def is_whole(folder: Path) -> bool:
     return bool(listed) and listed == found
 
 
-def keep_log(log: Path, target: Path, start: int) -> None:
-    """Keep what a log has grown by since byte `start`, compressed."""
+def compress_log(log: Path, target: Path, start: int) -> None:
+    """Write the part of a log from byte `start` on, compressed."""
     with log.open("rb") as source, gzip.GzipFile(target, "wb", mtime=0) as sink:
         source.seek(start)
         shutil.copyfileobj(source, sink)
 
 
 def sync(path: Path) -> None:
-    """Have a file, or a folder's list of names, on disk when this returns."""
+    """Sync a file, or a folder's list of names, to disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

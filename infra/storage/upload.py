@@ -1,7 +1,7 @@
-"""What has to leave this computer: each run folder goes to a bucket once it is whole, and what did not is known.
+"""Upload whole run folders to a bucket, record what is missing there, and download a night.
 
-The local copy is the truth and is written first. An upload that fails or takes too long is written down in the night's
-folder, costs nothing more while a machine is paid for, and is tried again after it was given back, or by hand.
+The local copy is written first and stays. An upload that fails or takes too long is recorded in the night's folder; it
+is tried again after the machine is released, or by `nightbench upload`.
 """
 
 import re
@@ -21,18 +21,18 @@ from infra.storage.object_store import BucketLocation, ObjectStore, within
 
 FETCHING = ".fetching-"
 OWN_FILES = ("*.json", "leases/*.json", "servers/*.log")  # of a night, beside its runs
-# Names in a bucket are somebody else's word: only these forms become paths.
+# Names in a bucket are untrusted: only these forms become paths.
 _RUN_MANIFEST = re.compile(rf"(?P<run>[\w-]+/\d+)/{re.escape(MANIFEST)}")
 _OWN_FILE = re.compile(r"((leases|servers)/)?[\w-][\w.-]*\.(json|log)")
 
 
 def uploads_file(data: Path, night: str) -> Path:
-    """Where a night's folder says what of it was uploaded."""
+    """The record of a night's uploads."""
     return store.night_folder(data, night) / "uploads.json"
 
 
 def read_uploads(data: Path, night: str) -> Uploads:
-    """What of a night was uploaded; nothing, where nobody wrote it down or it cannot be read."""
+    """What was uploaded of a night; nothing if the record is missing or cannot be read."""
     try:
         return Uploads.model_validate_json(uploads_file(data, night).read_bytes())
     except (OSError, ValidationError):
@@ -47,27 +47,27 @@ def whole_runs(data: Path, night: str) -> list[str]:
 
 
 def missing(data: Path, night: str, place: BucketLocation) -> list[str]:
-    """The whole runs of a night that this bucket does not have, as far as is written down."""
+    """The whole runs of a night that this bucket does not have, by the record of its uploads."""
     known = read_uploads(data, night)
     done = known.runs if known.place == str(place) else {}
     folder = store.night_folder(data, night)
     return [run for run in whole_runs(data, night) if done.get(run) != store.sha256(folder / run / MANIFEST)]
 
 
-def salvage(
+def upload_runs(
     open_store: Callable[[], ObjectStore], place: BucketLocation, data: Path, night: str, grace_s: float
 ) -> list[str]:
-    """Upload every whole run of a night that is not there yet, then the night's own files; why what failed did.
+    """Upload every missing whole run of a night, then the night's own files; returns a sentence per failure.
 
-    Never raises for the bucket's sake, and takes no longer than the grace.
+    A failure of the bucket raises nothing. It takes at most `grace_s`.
     """
     until = time.monotonic() + grace_s
     open_once = cache(open_store)
     folder, under = store.night_folder(data, night), f"runs/{night}"
     failed: dict[str, str] = {}
 
-    def put(what: Callable[[ObjectStore], None]) -> str | None:
-        return within(max(0.0, until - time.monotonic()), lambda: what(open_once()))
+    def put(work: Callable[[ObjectStore], None]) -> str | None:
+        return within(max(0.0, until - time.monotonic()), lambda: work(open_once()))
 
     for run in missing(data, night, place):
         why = put(lambda bucket, run=run: bucket.put_folder(folder / run, f"{under}/{run}"))  # type: ignore[misc]  # the run of this round
@@ -75,7 +75,7 @@ def salvage(
             _note(data, night, place, {run: store.sha256(folder / run / MANIFEST)})
         else:
             failed[run] = why
-            break  # a bucket that is out of reach is not asked for every run, while somebody pays
+            break  # an unreachable bucket is not tried for every run, since the machine may be billed
     if not failed:
         names = [str(path.relative_to(folder)) for pattern in OWN_FILES for path in sorted(folder.glob(pattern))]
         own = [name for name in names if name != "uploads.json"]
@@ -91,7 +91,7 @@ def _note(data: Path, night: str, place: BucketLocation, runs: dict[str, str]) -
 
 
 def _conclude(data: Path, night: str, place: BucketLocation, failed: dict[str, str]) -> list[str]:
-    """Write down what is missing and why, and say it."""
+    """Record what is missing and why, and return the warning."""
     left = missing(data, night, place)
     known = read_uploads(data, night)
     reasons = list(failed.values())
@@ -101,21 +101,22 @@ def _conclude(data: Path, night: str, place: BucketLocation, failed: dict[str, s
     store.write_json(uploads_file(data, night), whole)
     if not reasons:
         return []
-    what = f"{len(left)} runs" if left else "the night's own files"
-    return [
-        f"{what} of night {night} are not uploaded: {reasons[0]}; they are kept here, nightbench upload tries again"
-    ]
+    subject = f"{len(left)} runs" if left else "the night's own files"
+    again = f"they are kept here, and `nightbench upload {night}` tries again"
+    return [f"{subject} of night {night} are not uploaded: {reasons[0]}; {again}"]
 
 
 def fetch_night(bucket: ObjectStore, data: Path, night: str) -> int:
-    """Bring a night's plan, leases and every whole run that is not here yet; how many runs came.
+    """Download a night's plan, leases and every whole run that is missing here; returns the number of runs.
 
-    Nothing that is here is overwritten. Each run is compared with its manifest before it gets its name.
+    No local file is overwritten. Each run is compared with its manifest before it gets its name.
     """
     under = f"runs/{night}"
     names = bucket.names(under)
     if "night.json" not in names:
-        raise ObjectStoreError(f"{bucket.place} has no night {night}; nightbench fetch without a night lists them")
+        raise ObjectStoreError(
+            f"{bucket.place} has no night {night}; run `nightbench fetch` without a night to list them"
+        )
     folder = store.night_folder(data, night)
     runs = [found["run"] for found in map(_RUN_MANIFEST.fullmatch, names) if found]
     for name in filter(_OWN_FILE.fullmatch, sorted(names)):
@@ -137,14 +138,16 @@ def _fetch_run(bucket: ObjectStore, folder: Path, under: str, run: str, names: l
     found = {name: digest for name, digest in store.file_hashes(aside).items() if name != MANIFEST}
     if listed != found:
         wrong = sorted(name for name in listed | found if listed.get(name) != found.get(name))
-        raise UnreadableResultError(f"{under}/{run}/{wrong[0]} is not as {MANIFEST} says; it was not taken over")
+        raise UnreadableResultError(
+            f"{under}/{run}/{wrong[0]}: SHA-256 mismatch with {MANIFEST}; the run was not fetched"
+        )
     aside.rename(final)
     store.sync(final.parent)
 
 
 def _inside(folder: Path, name: str) -> Path:
-    """A path below a folder; a bucket's names must not lead anywhere else."""
+    """A path below a folder; UnreadableResultError for a name that leads out of it."""
     path = (folder / name).resolve()
     if not path.is_relative_to(folder.resolve()):
-        raise UnreadableResultError(f"the bucket names a file outside of its run: {name!r}")
+        raise UnreadableResultError(f"the bucket has a file outside the folder of its run: {name!r}")
     return path

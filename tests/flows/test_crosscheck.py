@@ -60,7 +60,7 @@ def test_a_client_that_fails_is_named_with_its_own_words(house: NightFixture) ->
     done = house.cli("crosscheck", *QUICK)
 
     assert done.returncode == 3
-    assert "vllm-bench ended with exit code 7: no bench here" in done.stderr
+    assert "vllm-bench failed with exit code 7: no bench here" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -132,9 +132,9 @@ def test_a_bucket_that_vanishes_costs_a_sentence_in_the_record(
     ("wrong", "said"),
     [
         ({"NIGHTBENCH_S3_BUCKET": ""}, "no bucket is set: set NIGHTBENCH_S3_BUCKET"),
-        ({"NIGHTBENCH_S3_BUCKET": "none-such"}, "there is no such bucket: make it"),
-        ({"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}, "there are no keys"),
-        ({"denied": "yes"}, "the keys are wrong or may not write there"),
+        ({"NIGHTBENCH_S3_BUCKET": "none-such"}, "the bucket does not exist: create it"),
+        ({"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}, "no keys were found"),
+        ({"denied": "yes"}, "the keys are wrong or may not write to it"),
     ],
 )
 def test_a_bucket_that_cannot_be_used_is_a_sentence_before_anything_is_rented(

@@ -14,7 +14,7 @@ from botocore.config import Config
 from bench.errors import ObjectStoreError, UnreadableResultError
 from infra.storage import store
 from infra.storage.object_store import PART_BYTES, BucketLocation, ObjectStore, RequestLimits
-from infra.storage.upload import fetch_night, missing, read_uploads, salvage
+from infra.storage.upload import fetch_night, missing, read_uploads, upload_runs
 from tests.emulators.s3 import KEYS, Bucket
 from tests.warehouse.folders import Shape, whole_night
 
@@ -55,8 +55,8 @@ def _store(bucket: Bucket) -> ObjectStore:
     return ObjectStore(_place(bucket), QUICK)
 
 
-def _salvage(bucket: Bucket, data: Path, grace_s: float = 30.0) -> list[str]:
-    return salvage(partial(ObjectStore, _place(bucket), QUICK), _place(bucket), data, NIGHT, grace_s)
+def _upload_runs(bucket: Bucket, data: Path, grace_s: float = 30.0) -> list[str]:
+    return upload_runs(partial(ObjectStore, _place(bucket), QUICK), _place(bucket), data, NIGHT, grace_s)
 
 
 def _runs(data: Path) -> dict[str, str]:
@@ -65,7 +65,7 @@ def _runs(data: Path) -> dict[str, str]:
 
 
 def test_every_run_is_uploaded_with_its_manifest_last(bucket: Bucket, data: Path) -> None:
-    assert _salvage(bucket, data) == []
+    assert _upload_runs(bucket, data) == []
 
     by_run: dict[str, list[str]] = {}
     for name in bucket.puts():
@@ -78,16 +78,16 @@ def test_every_run_is_uploaded_with_its_manifest_last(bucket: Bucket, data: Path
 
 
 def test_uploading_again_puts_nothing(bucket: Bucket, data: Path) -> None:
-    _salvage(bucket, data)
+    _upload_runs(bucket, data)
     bucket.requests.clear()
 
-    _salvage(bucket, data)
+    _upload_runs(bucket, data)
 
     assert bucket.puts() == []
 
 
 def test_a_night_comes_back_as_it_was(bucket: Bucket, data: Path, tmp_path: Path) -> None:
-    _salvage(bucket, data)
+    _upload_runs(bucket, data)
 
     came = fetch_night(_store(bucket), tmp_path / "there", NIGHT)
 
@@ -97,7 +97,7 @@ def test_a_night_comes_back_as_it_was(bucket: Bucket, data: Path, tmp_path: Path
 
 
 def test_fetching_again_brings_only_what_is_missing_and_overwrites_nothing(bucket: Bucket, data: Path) -> None:
-    _salvage(bucket, data)
+    _upload_runs(bucket, data)
     kept = data / "runs" / NIGHT / "night.json"
     kept.write_text("ours")
 
@@ -120,7 +120,7 @@ def test_a_large_file_goes_in_parts(bucket: Bucket, tmp_path: Path) -> None:
 def test_a_bucket_that_falters_is_asked_again(bucket: Bucket, data: Path, kind: Any) -> None:
     bucket.fault(kind, times=2)
 
-    assert _salvage(bucket, data) == []
+    assert _upload_runs(bucket, data) == []
     assert missing(data, NIGHT, _place(bucket)) == []
 
 
@@ -131,10 +131,10 @@ def test_a_bucket_that_keeps_failing_costs_a_warning_and_no_result(
     before = _runs(data)
     bucket.fault(kind)
 
-    (warning,) = _salvage(bucket, data)
+    (warning,) = _upload_runs(bucket, data)
 
     assert "3 runs of night 2026-03-01 are not uploaded" in warning
-    assert "nightbench upload tries again" in warning
+    assert f"`nightbench upload {NIGHT}` tries again" in warning
     assert said in str(read_uploads(data, NIGHT).reason)
     assert len(read_uploads(data, NIGHT).missing) == 3
     assert _runs(data) == before
@@ -142,16 +142,16 @@ def test_a_bucket_that_keeps_failing_costs_a_warning_and_no_result(
 
 def test_what_was_missing_is_uploaded_the_next_time(bucket: Bucket, data: Path) -> None:
     bucket.fault("error", path="MANIFEST", times=3)
-    assert _salvage(bucket, data) != []
+    assert _upload_runs(bucket, data) != []
 
-    assert _salvage(bucket, data) == []
+    assert _upload_runs(bucket, data) == []
     assert read_uploads(data, NIGHT).reason is None
     assert read_uploads(data, NIGHT).missing == ()
 
 
 def test_a_run_whose_manifest_is_not_there_is_not_fetched(bucket: Bucket, data: Path, tmp_path: Path) -> None:
     bucket.fault("error", path="MANIFEST", times=3)
-    _salvage(bucket, data)
+    _upload_runs(bucket, data)
     _store(bucket).put_files(data / "runs" / NIGHT, ["night.json"], f"runs/{NIGHT}")
 
     assert fetch_night(_store(bucket), tmp_path / "there", NIGHT) == 0
@@ -162,10 +162,10 @@ def test_a_silent_bucket_holds_nothing_up_beyond_the_grace(bucket: Bucket, data:
     bucket.fault("silence", method="*", seconds=60.0)
     began = time.monotonic()
 
-    (warning,) = _salvage(bucket, data, grace_s=1.0)
+    (warning,) = _upload_runs(bucket, data, grace_s=1.0)
 
     assert time.monotonic() - began < 30
-    assert "not done within" in warning
+    assert "did not finish within" in warning
 
 
 def test_a_bucket_that_refuses_checksums_is_served_without_them(bucket: Bucket, data: Path) -> None:
@@ -173,30 +173,30 @@ def test_a_bucket_that_refuses_checksums_is_served_without_them(bucket: Bucket, 
     with pytest.raises(Exception, match="NotImplemented"):
         _client(bucket, Config(retries={"total_max_attempts": 1})).put_object(Bucket="nights", Key="a", Body=b"a")
 
-    assert _salvage(bucket, data) == []
+    assert _upload_runs(bucket, data) == []
 
 
 def test_what_arrived_wrong_is_not_called_uploaded(bucket: Bucket, data: Path) -> None:
     bucket.fault("corrupt", path="record.json")
 
-    (warning,) = _salvage(bucket, data)
+    (warning,) = _upload_runs(bucket, data)
 
-    assert "has something else now" in warning
+    assert "SHA-256 mismatch in s3:" in warning
     assert missing(data, NIGHT, _place(bucket)) != []
 
 
 def test_what_was_changed_in_the_bucket_is_not_taken_over(bucket: Bucket, data: Path, tmp_path: Path) -> None:
-    _salvage(bucket, data)
+    _upload_runs(bucket, data)
     record = next(name for name in bucket.puts() if name.endswith("record.json"))
     _client(bucket).put_object(Bucket=bucket.name, Key=record, Body=b"{}")
 
-    with pytest.raises(UnreadableResultError, match=r"record\.json is not as MANIFEST\.sha256 says"):
+    with pytest.raises(UnreadableResultError, match=r"record\.json: SHA-256 mismatch with MANIFEST\.sha256"):
         fetch_night(_store(bucket), tmp_path / "there", NIGHT)
     assert not (tmp_path / "there" / record.removeprefix("ours/")).exists()
 
 
 def test_a_name_that_leads_out_of_the_night_becomes_no_file(bucket: Bucket, data: Path, tmp_path: Path) -> None:
-    _salvage(bucket, data)
+    _upload_runs(bucket, data)
     for name in ("../../evil.json", "../7/MANIFEST.sha256", "leases/../../evil.json"):
         _client(bucket).put_object(Bucket=bucket.name, Key=f"ours/runs/{NIGHT}/{name}", Body=b"evil")
 
@@ -209,15 +209,15 @@ def test_a_name_that_leads_out_of_the_night_becomes_no_file(bucket: Bucket, data
 def test_a_bucket_that_is_not_there_says_what_to_set(bucket: Bucket, data: Path) -> None:
     nowhere = BucketLocation("another", bucket.endpoint)
 
-    (warning,) = salvage(partial(ObjectStore, nowhere, QUICK), nowhere, data, NIGHT, 10.0)
+    (warning,) = upload_runs(partial(ObjectStore, nowhere, QUICK), nowhere, data, NIGHT, 10.0)
 
-    assert "there is no such bucket: make it, or set NIGHTBENCH_S3_BUCKET" in warning
+    assert "the bucket does not exist: create it, or set NIGHTBENCH_S3_BUCKET" in warning
 
 
 def test_keys_that_are_refused_are_named_and_never_told(bucket: Bucket, data: Path) -> None:
     bucket.fault("denied", method="*")
 
-    (warning,) = _salvage(bucket, data)
+    (warning,) = _upload_runs(bucket, data)
 
     assert "AccessDenied" in warning or "403" in warning
     assert "check AWS_ACCESS_KEY_ID" in warning
@@ -228,9 +228,9 @@ def test_without_keys_nothing_is_asked(bucket: Bucket, data: Path, monkeypatch: 
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
 
-    (warning,) = _salvage(bucket, data)
+    (warning,) = _upload_runs(bucket, data)
 
-    assert "there are no keys: set AWS_ACCESS_KEY_ID" in warning
+    assert "no keys were found: set AWS_ACCESS_KEY_ID" in warning
     assert bucket.requests == []
 
 
