@@ -27,7 +27,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Longest
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    items.sort(key=rank)
+    items.sort(key=lambda item: rank(item.nodeid, has_engine=item.get_closest_marker("e2e") is not None))
     config.stash[CPU_S] = cpu_s()
 
 

@@ -19,20 +19,24 @@ ONE_AFTER_ANOTHER = "tests/flows/test_real_engine.py"  # two engines at once wou
 SHOWN = 10
 
 
+def unit_of(nodeid: str) -> str:
+    """Name what a worker gets as a whole: the test itself in a slow folder, else its file."""
+    file = nodeid.partition("::")[0]
+    return nodeid if file.startswith(SINGLE_TESTS) and file != ONE_AFTER_ANOTHER else file
+
+
 class LongestFirst(LoadScopeScheduling):  # type: ignore[misc]
     """Hands out single tests of the slow folders and whole files of the others, in the order of the collection."""
 
     def _split_scope(self, nodeid: str) -> str:
-        file = nodeid.partition("::")[0]
-        return nodeid if file.startswith(SINGLE_TESTS) and file != ONE_AFTER_ANOTHER else file
+        return unit_of(nodeid)
 
 
-def rank(item: pytest.Item) -> int:
+def rank(nodeid: str, *, has_engine: bool) -> int:
     """Where a test stands in the order: tests with a real engine first, then by folder."""
-    if item.get_closest_marker("e2e"):
-        return -1
-    folder = item.nodeid.split("/")[1]
-    return FOLDERS.index(folder) if folder in FOLDERS else len(FOLDERS)
+    folder = nodeid.split("/")[1]
+    slowness = FOLDERS.index(folder) if folder in FOLDERS else len(FOLDERS)
+    return -1 if has_engine else slowness
 
 
 @dataclass(frozen=True)
