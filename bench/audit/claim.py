@@ -1,4 +1,4 @@
-"""One measurement as somebody's file states it: what it says and no more, None for what it does not.
+"""One measurement as a file states it; None for what the file does not state.
 
 Importers write claims, evidence reads them. Times are seconds, throughputs tokens a second of the whole system, memory
 GiB, whatever the file's own units were; what a file says and nobody reads stays in `unread`.

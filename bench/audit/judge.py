@@ -1,6 +1,6 @@
-"""Judge claims: evidence from every sort of doubt, held against the rules; a verdict a claim and its findings.
+"""Judge claims: compare the evidence with the rules and return a verdict and findings for each claim.
 
-The rules are data and are evaluated directly here; great-expectations judges from the same ones in every night's load.
+The rules are data and are evaluated here directly; in a night's load great-expectations evaluates the same rules.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -56,12 +56,12 @@ class Judged:
 
 
 def row_evidence(claim: Claim, subject: Subject) -> EvidenceByColumn:
-    """The evidence that one claim gives alone; afterwards its series is no longer needed."""
+    """The evidence from one claim alone; afterwards its series is no longer needed."""
     return {column: value for each in ROW_EVIDENCE for column, value in each(claim, subject).items()}
 
 
 def group_evidence(claims: Sequence[Claim]) -> list[EvidenceByColumn]:
-    """The evidence that only several claims together give, claim by claim; their series are not looked at."""
+    """The evidence that needs several claims, claim by claim; their series are not read."""
     found: list[EvidenceByColumn] = [{} for _ in claims]
     for group in GROUP_EVIDENCE:
         for own, more in zip(found, group(claims), strict=True):
@@ -88,7 +88,7 @@ def judge_claim(
 
 
 def status_of_each(evidence: EvidenceByColumn) -> dict[str, Status]:
-    """What each rule says, by column, in the order of the rules."""
+    """The status of each rule, by column, in the order of the rules."""
     return {
         column: judge(rule, value.value if isinstance(value, Observed) else None)
         for column, rule in BY_COLUMN.items()
@@ -97,7 +97,7 @@ def status_of_each(evidence: EvidenceByColumn) -> dict[str, Status]:
 
 
 def withdrawn_of(evidence: EvidenceByColumn, statuses: Mapping[str, Status]) -> tuple[str, ...]:
-    """How the columns begin that findings about single metrics take out of every view for comparison."""
+    """Prefixes of the columns that findings of scope `metric` remove from every view for comparison."""
     found = {
         beginning
         for column, status in statuses.items()
@@ -148,7 +148,7 @@ def sentence_of(rule: Rule, evidence: Observed) -> str:
 
 
 def nearest_bound(rule: Rule, value: float) -> float | None:
-    """Of the range that decided, the limit that the value is beyond or nearest to; None where it has none."""
+    """The limit of the deciding range that the value exceeds or is nearest to; None if it has no limit."""
     ranges: list[Range] = [rule.passing] if rule.tolerated is None else [rule.tolerated, rule.passing]
     decided = next((limits for limits in ranges if not inside(limits, value)), rule.passing)
     return min(_limits(decided), key=lambda limit: abs(limit - value), default=None)

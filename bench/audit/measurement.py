@@ -1,4 +1,4 @@
-"""When a number of our own may be believed: the evidence that bench/audit/rules/night.py judges.
+"""The evidence of a run of our own, which the rules of bench/audit/rules/night/ judge.
 
 Evidence is one number each, near zero or one, or inside a range, for every way a measurement can be wrong; None where
 an input is missing.

@@ -146,12 +146,12 @@ def _explain(code: str) -> None:
 
 
 def _explained(rule: "Rule") -> Iterator[str]:
-    from bench.audit.rules.wording import told_bounds  # noqa: PLC0415
+    from bench.audit.rules.wording import bounds_text  # noqa: PLC0415
     from bench.wording import shown  # noqa: PLC0415
 
     yield f"{rule.code} ({rule.family}, of the {rule.scope})"
     yield f"  message   {shown(rule.sentence)}"
-    yield f"  evidence  {rule.column}: {told_bounds(rule)}"
+    yield f"  evidence  {rule.column}: {bounds_text(rule)}"
     if rule.withdraws:
         yield f"  withdraws {', '.join(rule.withdraws)}"
     if rule.origin:

@@ -5,7 +5,7 @@ from itertools import groupby
 from pathlib import Path
 
 from bench.audit.rules import RULES, Rule
-from bench.audit.rules.wording import told_range
+from bench.audit.rules.wording import range_text
 from bench.wording import shown
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "findings.md"
@@ -51,11 +51,11 @@ def _chapter(family: str, rules: Iterator[Rule]) -> Iterator[str]:
     yield f"\n## {family}\n\n| code | scope | evidence | passes | warns up to | message | source of the bounds |\n"
     yield "|---|---|---|---|---|---|---|\n"
     for rule in rules:
-        tolerated = "any value" if rule.tolerated is None else told_range(rule.tolerated)
+        tolerated = "any value" if rule.tolerated is None else range_text(rule.tolerated)
         failed = " (failed run)" if rule.means_failed else ""
         message = f"{shown(rule.sentence)}{failed}".replace("|", "\\|")
         scope = f"{rule.scope}: {', '.join(rule.withdraws)}" if rule.withdraws else rule.scope
-        yield f"| `{rule.code}` | {scope} | `{rule.column}` | {told_range(rule.passing)} | {tolerated} "
+        yield f"| `{rule.code}` | {scope} | `{rule.column}` | {range_text(rule.passing)} | {tolerated} "
         yield f"| {message} | {rule.origin} |\n"
 
 

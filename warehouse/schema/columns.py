@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 
 import pyarrow as pa
 
-from bench.audit.rules.wording import told_range
+from bench.audit.rules.wording import range_text
 from warehouse.schema.claim_columns import CLAIM_COLUMNS, CLAIM_IDS, CLAIM_REQUEST_COLUMNS
 from warehouse.schema.column import Column
 from warehouse.schema.lease_columns import ATTEMPT_COLUMNS, LEASE_COLUMNS, STAGE_COLUMNS
@@ -108,7 +108,7 @@ def reference_markdown() -> str:
 
 
 def _reference_row(column: Column) -> str:
-    possible = "" if column.low is column.high is None else told_range((column.low, column.high))
+    possible = "" if column.low is column.high is None else range_text((column.low, column.high))
     kind = column.duckdb_type if column.nullable else f"{column.duckdb_type}, never NULL"
     return f"| `{column.name}` | {kind} | {column.unit or ''} | {possible} | {column.meaning} |\n"
 

@@ -1,7 +1,7 @@
 """The columns of `measurements`: labels, configuration as requested and as found, evidence and lineage."""
 
 from bench.audit.rules import NIGHT_RULES, NOT_CHECKABLE, Rule
-from bench.audit.rules.wording import told_bounds
+from bench.audit.rules.wording import bounds_text
 from warehouse.schema.column import Column
 from warehouse.schema.metric_columns import METRIC_COLUMNS
 from warehouse.schema.shared_columns import IDS, PRICE, WITHDRAWN
@@ -90,7 +90,7 @@ _LINEAGE = (
 
 
 def _evidence_column(rule: Rule) -> Column:
-    return Column(rule.column, "number", f"evidence of `{rule.code}` ({rule.family}): {told_bounds(rule)}")
+    return Column(rule.column, "number", f"evidence of `{rule.code}` ({rule.family}): {bounds_text(rule)}")
 
 
 EVIDENCE_COLUMNS = (

@@ -1,4 +1,4 @@
-"""Whether it was the client that was slow."""
+"""Whether the client was slow."""
 
 from bench import evidence_columns as ev
 from bench.audit.claim import Claim
@@ -8,7 +8,7 @@ from bench.metrics import ratio
 
 
 def client(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
-    """How late the client sent, beside how long the first token took."""
+    """The p99 send delay over the mean TTFT."""
     ttft = answered.mean("ttft")
     late = ratio(claim.said.send_delay_p99_s, ttft)
     if late is None:

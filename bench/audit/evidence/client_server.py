@@ -1,4 +1,4 @@
-"""Whether the server's own counters tell the same story as the client."""
+"""Whether the server's own counters agree with the client."""
 
 from bench import evidence_columns as ev
 from bench.audit.claim import Claim, ServerCounters
@@ -9,7 +9,7 @@ from bench.metrics import ratio
 
 
 def client_server(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
-    """Counters, latencies, cache and preemptions; one thing is asked for where there is no server's word."""
+    """Counters, latencies, cache and preemptions; without server counters one missing input."""
     server = claim.server
     if server is None:
         return {ev.SERVER_CLIENT_TOKENS_RATIO: MissingInput("the server's counters are missing")}

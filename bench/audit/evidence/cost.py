@@ -1,4 +1,4 @@
-"""What a token costs, by the price and the throughput that a claim states, and what it leaves unsaid of either."""
+"""The cost of a token from the stated price and throughput, and units that are not stated."""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -20,7 +20,7 @@ SLIP_TOLERANCE = 0.1
 
 
 def cost_identity(claim: Claim, subject: Subject) -> EvidenceByColumn:
-    """Stated cost of a million tokens over the one that price and throughput make; nothing where none is stated."""
+    """Stated cost per million tokens over price divided by throughput; empty if no cost is stated."""
     said = claim.said
     stated = {
         "input": said.usd_per_mtok_input,

@@ -1,4 +1,4 @@
-"""A claim's model on its GPUs, as the rooflines need it; or which of the inputs is not said."""
+"""A claim's model on its GPUs, as the rooflines need it, or the input that is missing."""
 
 from dataclasses import dataclass, replace
 
@@ -47,7 +47,7 @@ class Deployment:
 
 
 def deployment(claim: Claim, subject: Subject) -> Deployment | MissingInput:
-    """Where the claim's model runs; what is missing for it, by the name of the flag that gives it."""
+    """Where the claim's model runs, or the missing input with the option that supplies it."""
     known = known_inputs(claim, subject)
     sizes = group_sizes(claim.asked)
     if isinstance(known, MissingInput):
@@ -74,7 +74,7 @@ def known_inputs(claim: Claim, subject: Subject) -> tuple[CatalogModel, Gpu, str
 
 
 def unknown(what: str, said: str | None) -> MissingInput:
-    """What is said when the catalogue has none of what a claim says, or it says none."""
+    """The missing input where the claim names none, or one that the catalogue lacks."""
     why = "is unknown" if said is None else f"{said!r} is not in the catalogue"
     return MissingInput(f"the {what} {why}: pass --{what.lower()}")
 

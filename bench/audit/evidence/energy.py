@@ -7,7 +7,7 @@ from bench.metrics import ratio
 
 
 def energy_identities(claim: Claim, subject: Subject) -> EvidenceByColumn:
-    """Evidence of what is said of power and energy; nothing where nothing is."""
+    """Evidence of the stated power and energy; empty without telemetry."""
     device = claim.device
     if device is None:
         return {}

@@ -1,4 +1,4 @@
-"""What evidence is made of: a number with the arithmetic behind it, or the name of what is missing for it."""
+"""Evidence: a number with the arithmetic behind it, or the input that is missing."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from bench.catalog.rows import CatalogModel, Gpu
 class Observed:
     """One evidence number; `note` is the arithmetic behind it, for a person.
 
-    `withholds` are columns that this number takes out of every view for comparison, whatever the rule says of it.
+    `withholds` are columns that it removes from every view for comparison, whatever its status.
     """
 
     value: float
@@ -26,13 +26,13 @@ class MissingInput:
     what: str
 
 
-# By evidence column. A column that is absent does not apply to the claim; one that applies and lacks an input says so.
+# By evidence column. An absent column does not apply to the claim.
 EvidenceByColumn = dict[str, Observed | MissingInput]
 
 
 @dataclass(frozen=True)
 class Subject:
-    """The catalogue's rows that a claim is about; None where it names none that is known."""
+    """The catalogue's rows of a claim; None where it names none, or an unknown one."""
 
     gpu: Gpu | None = None
     model: CatalogModel | None = None

@@ -1,4 +1,4 @@
-"""Everything that a claim is asked of itself: what it says twice must agree."""
+"""Evidence from the claim alone: what it states twice must agree."""
 
 from bench import evidence_columns as ev
 from bench.audit.claim import Claim
@@ -22,7 +22,7 @@ _OF_CLAIM = (cancelled, rates, order, peak, quality)
 
 
 def identities(claim: Claim, _subject: Subject) -> EvidenceByColumn:
-    """The evidence that needs nothing but the claim; of one that was not measured only whether it was stopped."""
+    """The evidence that needs only the claim; of an unmeasured one, only whether it was cancelled."""
     if claim.outcome != "measured":
         return cancelled(claim)
     answered = SuccessfulRequests(claim)
@@ -35,7 +35,7 @@ def identities(claim: Claim, _subject: Subject) -> EvidenceByColumn:
 
 
 def _without_slip(found: EvidenceByColumn) -> EvidenceByColumn:
-    """A latency in another unit is one finding; what only the sums of means say of the stream then says nothing."""
+    """A latency in another unit is one finding; then the means say nothing about the stream."""
     slip = found[ev.UNIT_FACTOR]
     if isinstance(slip, Observed) and slip.value != 1.0 and ev.CHUNK_TOKEN_RATIO_IMPLIED in found:
         return {name: value for name, value in found.items() if name not in _IMPLIED}
@@ -43,7 +43,7 @@ def _without_slip(found: EvidenceByColumn) -> EvidenceByColumn:
 
 
 def _alone(found: EvidenceByColumn) -> EvidenceByColumn:
-    """Where nothing was measured there is nothing else to doubt."""
+    """If nothing was measured, no other evidence counts."""
     nothing = found[ev.NOTHING_MEASURED]
     if isinstance(nothing, Observed) and nothing.value:
         return {column: found[column] for column in (ev.NOTHING_MEASURED, ev.FAILURE_SHARE, ev.ANSWERED_SHARE)}

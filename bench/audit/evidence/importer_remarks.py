@@ -1,4 +1,4 @@
-"""What an importer noticed itself: one column for each code that it may use."""
+"""Remarks of importers: one column for each code that they may use."""
 
 from collections import Counter
 
@@ -17,7 +17,7 @@ REMARKED = {
 
 
 def remarked(claim: Claim, _subject: Subject) -> EvidenceByColumn:
-    """How many remarks of each code there are, and what they say; 0 passes."""
+    """The number of remarks of each code, with their messages; 0 passes."""
     counted = Counter(remark.code for remark in claim.remarks)
     return {
         column: Observed(

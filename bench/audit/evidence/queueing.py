@@ -1,4 +1,4 @@
-"""Whether what was asked for was ever in flight, and offered on time."""
+"""Whether the requested load was in flight, and sent on time."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -83,9 +83,9 @@ def _median_sum(answered: SuccessfulRequests) -> float | None:
 
 
 def _cold_start(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
-    """Concurrency over request throughput is the mean latency; a median far below it had very long ones beside it.
+    """Concurrency over request throughput is the mean latency; a far lower median means some very slow requests.
 
-    Where a mean says that fewer were in flight, those are taken: a load that never was is another finding.
+    If the mean latency shows that fewer were in flight, that number is used: a load not reached is another finding.
     """
     rate, slots = answered.request_rate_per_s, float(claim.asked.concurrency or 0)
     slots = min(slots, claim.asked.request_count or slots)

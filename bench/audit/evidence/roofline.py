@@ -1,4 +1,4 @@
-"""How near a claim is to what its GPUs can do at most: what they read, what they compute, and how soon a first token.
+"""How near a claim is to the limits of its GPUs: bytes read, operations, and the time of a first token.
 
 Each share is of a bound that no run passes. Where an input has a range (the precision of the KV cache, which experts a
 batch touches, how many sequences run together) the bound that is highest decides what is impossible.
@@ -35,7 +35,7 @@ _RATE = "the throughput is unknown"
 
 
 def roofline_shares(claim: Claim, subject: Subject) -> EvidenceByColumn:
-    """Shares of the rooflines that a served claim reaches; nothing for one that was not measured or not served."""
+    """Shares of the rooflines that a served claim reaches; empty if it was not measured or not served."""
     if claim.outcome != "measured" or not _is_served(claim):
         return {}
     found = deployment(claim, subject)
@@ -150,7 +150,7 @@ def _prefill_flops_a_token(on: Deployment, isl: float | None) -> float:
 
 
 def computed_share(claim: Claim) -> float | None:
-    """Of the prompt tokens, those that were computed; None where a cache gave some and nobody says how many."""
+    """The share of prompt tokens that was computed; None if a cache supplied an unknown part."""
     server = claim.server
     hits = None if server is None else ratio(server.prefix_hits, server.prefix_queries)
     if hits is not None:

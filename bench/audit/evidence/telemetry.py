@@ -1,4 +1,4 @@
-"""What the telemetry of a run is worth: whether it is there, of the whole window and of the right GPUs."""
+"""Whether the telemetry of a run exists and covers its whole window and its GPUs."""
 
 from bench import evidence_columns as ev
 from bench.audit.claim import Claim, Device
@@ -12,7 +12,7 @@ from bench.wording import counted
 
 
 def telemetry_worth(claim: Claim, subject: Subject) -> EvidenceByColumn:
-    """Evidence of the samples; nothing where no telemetry was asked for and none is there."""
+    """Evidence of the samples; empty without telemetry."""
     device = claim.device
     if device is None:
         return {}

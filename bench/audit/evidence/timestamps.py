@@ -1,4 +1,4 @@
-"""When a claim says that it was measured: in its file, in its name, by its clocks."""
+"""The times of a claim: in its file, in its name, by its clocks."""
 
 import re
 from collections.abc import Iterable, Iterator

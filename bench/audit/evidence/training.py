@@ -1,4 +1,4 @@
-"""Training throughput against the arithmetic of the GPU, and a unit that is not what it says."""
+"""Training throughput against the compute of the GPU, and a wrong unit."""
 
 from bench import evidence_columns as ev
 from bench.audit.claim import Claim

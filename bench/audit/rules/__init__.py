@@ -1,4 +1,4 @@
-"""What every measurement is judged by, ours and other people's: one table, a tuple of rules for each sort of doubt."""
+"""The rules that judge every measurement, our own and imported: a tuple for each sort of doubt."""
 
 from collections.abc import Collection, Mapping
 
@@ -14,7 +14,7 @@ from bench.audit.rules.telemetry import ENERGY_RULES, TELEMETRY_RULES
 
 __all__ = ["NIGHT_RULES", "Evidence", "Range", "Rule", "Scope", "Status", "Verdict", "judge"]
 
-# What any claim is asked, be it a file of somebody else's or a run of our own.
+# The rules for any claim: a run of our own, or a file of another tool.
 CLAIM_RULES: tuple[Rule, ...] = (
     *IMPORTED_RULES,
     *IDENTITY_RULES,
@@ -35,10 +35,9 @@ REQUIRED = frozenset(rule.column for rule in NIGHT_RULES if rule.is_required)
 
 
 def verdict(statuses: Mapping[str, Status], required: Collection[str] = REQUIRED) -> Verdict:
-    """The verdict of a measured run from what its rules say, by column; no rules at all is never accepted.
+    """The verdict of a measured run from the status of each column; without any rule it is suspect.
 
-    A doubt about single metrics withdraws those and leaves the measurement to the other rules; one that is required
-    and cannot be checked counts whatever it is about.
+    A rule of scope `metric` does not count, unless it is required and NOT-CHECKABLE.
     """
     unclear = [column for column, status in statuses.items() if status == "NOT-CHECKABLE" and column in required]
     counted = {

@@ -1,7 +1,7 @@
 """One reason to doubt a measurement, declared as data: a column of evidence and its two bounds.
 
-Inside `passing` it passes, inside `tolerated` it is a warning, outside it fails. warehouse/judging/expectations.py has
-great-expectations judge by the same rules.
+A value inside `passing` passes, inside `tolerated` it warns, outside both it fails. great-expectations judges by the
+same rules in warehouse/judging/expectations.py.
 """
 
 import math
@@ -23,10 +23,9 @@ ZERO: Range = (0.0, 0.0)
 class Rule:
     """One reason to doubt a measurement; its column is its key, its code may be that of other rules too.
 
-    `tolerated` None: nothing outside `passing` fails, it only warns. `loop` says to which kind of load it applies,
-    `driver` to which load driver, and `needs_exact_prompts` that it says nothing of prompts whose length is only
-    approximate; a rule that does not apply is left out, it is not NOT-CHECKABLE. `lacking`
-    says why it could not be checked, in words of the measurement's columns.
+    With `tolerated` None the rule only warns. `loop`, `driver` and `needs_exact_prompts` restrict the runs that it
+    applies to; a rule that does not apply is left out and is not NOT-CHECKABLE. `lacking` is the message where the
+    evidence is missing; it may name columns of the measurement.
     """
 
     code: str
@@ -41,11 +40,11 @@ class Rule:
     is_required: bool = True
     lacking: str | None = None
     scope: Scope = "row"
-    withdraws: tuple[str, ...] = ()  # scope `metric`: how the columns begin that a FAIL takes out of every view
-    means_failed: bool = False  # a FAIL says that nothing was measured at all
-    origin: str = ""  # where the bounds are from
-    only_where: str | None = None  # a column of the measurement; where that is missing the rule does not apply
-    noted_in: str | None = None  # a column of the measurement that tells the arithmetic
+    withdraws: tuple[str, ...] = ()  # scope `metric`: prefixes of the columns that a FAIL removes from every view
+    means_failed: bool = False  # a FAIL means that nothing was measured
+    origin: str = ""  # the source of the bounds; docs/reference/rule-sources.md describes them
+    only_where: str | None = None  # the rule applies where this column of the measurement is known
+    noted_in: str | None = None  # the column of the measurement with the arithmetic
 
     def applies(self, loop: str, driver: str, *, is_exact: bool = True) -> bool:
         """Whether this rule is about runs of this loop (`closed` or `open`), driver and exactness of prompts."""
@@ -55,7 +54,7 @@ class Rule:
 
 
 def judge(rule: Rule, value: float | None) -> Status:
-    """What one rule says of one value; NaN counts as missing."""
+    """The status of one value; NaN counts as missing."""
     if value is None or math.isnan(value):
         return "NOT-CHECKABLE"
     if inside(rule.passing, value):

@@ -1,15 +1,15 @@
-"""Rules in words: what passes, and what fails."""
+"""The bounds of rules as text."""
 
 from bench.audit.rules.rule import Range, Rule
 
 
-def told_bounds(rule: Rule) -> str:
+def bounds_text(rule: Rule) -> str:
     """`passes <= 1.02, fails outside <= 1.1`."""
-    fails = "never fails" if rule.tolerated is None else f"fails outside {told_range(rule.tolerated)}"
-    return f"passes {told_range(rule.passing)}, {fails}"
+    fails = "never fails" if rule.tolerated is None else f"fails outside {range_text(rule.tolerated)}"
+    return f"passes {range_text(rule.passing)}, {fails}"
 
 
-def told_range(bounds: Range) -> str:
+def range_text(bounds: Range) -> str:
     """`<= 1.1`, `>= 0.5` or `[0, 0.05]`."""
     low, high = bounds
     if low is None:
