@@ -1,4 +1,4 @@
-"""Who is told what is being done: a line of text for a person, and the share done of work that has an end."""
+"""How work reports its progress: lines of text for a person, and the share done."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ Say = Callable[[str], None]
 
 
 def silent(_text: str) -> None:
-    """Tell nobody."""
+    """Discard a line."""
 
 
 def _ignore(_share: float) -> None:

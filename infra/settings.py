@@ -1,4 +1,4 @@
-"""Where we run: the NIGHTBENCH_* environment."""
+"""The settings: the NIGHTBENCH_* environment variables."""
 
 import os
 from pathlib import Path
@@ -30,7 +30,7 @@ class Settings(BaseSettings):
     data: Path = Path("data")
     cache: Path = Field(default_factory=_default_cache)
     engine_port: int = Field(default=0, ge=0, le=65535)  # 0: any free port
-    vllm_executable: Path | None = None  # None: the environment that `make engine` builds
+    vllm_executable: Path | None = None  # None: the one that `make engine` builds
     lm_eval: Path | None = None  # the harness's command; None: the environment that is built where a suite needs it
     vllm_rs: Path | None = None  # None: the one in the engine's own package, else on PATH
     hub_endpoint: str | None = None  # of the model hub; None: the library's own. Its token: HF_TOKEN in the environment
@@ -66,4 +66,4 @@ class Settings(BaseSettings):
     )  # how long a machine with an address may take until it runs commands
     ssh_patience_s: float = Field(default=120.0, gt=0)  # how long a machine in use may be unreachable
     machine_python: str | None = None  # on a machine over SSH, with all packages; None: an environment is built
-    git_commit: str | None = None  # where the code is installed without its git folder
+    git_commit: str | None = None  # the commit, if the code is installed without its git folder

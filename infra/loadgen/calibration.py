@@ -114,10 +114,15 @@ def server_options(cell: LoadCell) -> tuple[str, ...]:
 
 def meter_command(cell: LoadCell, port: int, work: Path) -> tuple[str, ...]:
     """Write the meter and its plan into a folder; return the command that drives the cell into `load/` there."""
-    meter, plan = work / "meter.pyz", work / "plan.json"
+    return write_meter(_plan(cell, port), work)
+
+
+def write_meter(plan: dict[str, Any], work: Path) -> tuple[str, ...]:
+    """Write the meter and this plan into a folder; return the command that runs it and reports to `load/` there."""
+    meter, plan_file = work / "meter.pyz", work / "plan.json"
     bundle(meter)
-    plan.write_text(json.dumps(_plan(cell, port)))
-    return meter_argv(Path(sys.executable), meter, plan, work / "load")
+    plan_file.write_text(json.dumps(plan))
+    return meter_argv(Path(sys.executable), meter, plan_file, work / "load")
 
 
 def _drive(argv: Sequence[str], cell: LoadCell, cores: frozenset[int]) -> None:

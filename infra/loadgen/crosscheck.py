@@ -1,9 +1,7 @@
 """Run the meter and vLLM's own clients with one load: against the truth server, and on an engine if requested."""
 
-import json
 import os
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -22,20 +20,19 @@ from bench.client_error.crosscheck import (
 )
 from bench.client_error.truth import read_truth
 from bench.errors import LoadDriverError
-from bench.loadgen.drivers import LoadTarget, meter_argv, meter_plan, vllm_bench_argv, vllm_rs_bench_argv
+from bench.loadgen.drivers import LoadTarget, meter_plan, vllm_bench_argv, vllm_rs_bench_argv
 from bench.loadgen.report import LoadReport
 from bench.suite.scenario import Scenario
 from bench.suite.suite import Suite
 from bench.suite.workload import Driver, Workload
 from infra.engines.server import EngineAt, ServerRequest, bring_up, stop
 from infra.hardware.cpu_affinity import run_on, split_cores
-from infra.loadgen.calibration import FEWEST, WAVES
+from infra.loadgen.calibration import FEWEST, WAVES, write_meter
 from infra.loadgen.driver import OFFLINE, driver_version, read_driver_report
 from infra.loadgen.truth.run import build_server, truth_server
 from infra.loadgen.vllm_rs import find_vllm_rs
 from infra.models.models import PreparedModel, prepare_model
 from infra.reporting import Say
-from meter.bundle import bundle
 
 TIMEOUT_S = 120.0
 PATIENCE_S = 900.0  # for one client's run
@@ -161,10 +158,7 @@ def _argv(engine: EngineAt, scenario: Scenario, target: LoadTarget, work: Path) 
     if driver == "vllm-rs-bench":
         load.mkdir()
         return vllm_rs_bench_argv(find_vllm_rs(engine), scenario, target, SEED, result)
-    plan, meter = work / "plan.json", work / "meter.pyz"
-    plan.write_text(json.dumps(meter_plan(scenario, target, SEED, TIMEOUT_S)))
-    bundle(meter)
-    return meter_argv(Path(sys.executable), meter, plan, load)
+    return write_meter(meter_plan(scenario, target, SEED, TIMEOUT_S), work)
 
 
 def _wait_for(argv: Sequence[str], driver: str, cores: frozenset[int]) -> None:

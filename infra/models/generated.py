@@ -1,7 +1,7 @@
-"""A model small enough to make here: real weights, real tokenizer, nothing downloaded.
+"""Generate a small model: random weights and a real tokenizer, without a download.
 
-It says nothing sensible; it is as fast or slow as its shape, which is what a benchmark needs from it. Only the standard
-library is used, and the same seed gives the same bytes.
+Its text makes no sense; its speed is that of its shape, which is what a benchmark needs. It uses the standard library
+only, and the same seed gives the same bytes.
 """
 
 import json
@@ -42,13 +42,13 @@ class LlamaShape:
 
     @property
     def weights_bytes(self) -> int:
-        """Two bytes a parameter."""
+        """The size of the weights: two bytes per parameter."""
         return 2 * sum(math.prod(dimensions) for _, dimensions, _ in _tensors(self))
 
 
-# 34.1 M parameters, 68 MB: on two cores a token takes 7-10 ms. Fewer parameters stream too fast to measure.
+# 34.1 M parameters, 68 MB: on two cores a token takes 7-10 ms. A smaller model streams too fast to measure.
 SMALL = LlamaShape(hidden=512, layers=8, heads=8, kv_heads=4, intermediate=1408, vocabulary=10240, positions=32768)
-# 1.3 M parameters, 2.6 MB: for tests that need a model and no speed.
+# 1.3 M parameters, 2.6 MB: for tests.
 TINY = LlamaShape(
     hidden=64, layers=2, heads=2, kv_heads=1, intermediate=176, vocabulary=10240, positions=32768, head_dim=32
 )
@@ -57,7 +57,7 @@ SHAPES = {"small": SMALL, "tiny": TINY}
 
 
 def write_small_model(folder: Path, seed: int = 0, shape: LlamaShape = SMALL) -> None:
-    """Write the five files of a Hugging Face model into this folder, making it if need be."""
+    """Write the five files of a Hugging Face model into this folder, which is created if missing."""
     folder.mkdir(parents=True, exist_ok=True)
     _write_json(folder / "config.json", config(shape))
     _write_json(folder / "generation_config.json", {"bos_token_id": BOS, "eos_token_id": EOS, "pad_token_id": PAD})
@@ -71,7 +71,7 @@ def _write_json(path: Path, content: dict[str, object]) -> None:
 
 
 def config(shape: LlamaShape) -> dict[str, object]:
-    """Say what transformers and vLLM build the model from."""
+    """The config.json that transformers and vLLM load."""
     return {
         "architectures": ["LlamaForCausalLM"],
         "model_type": "llama",
@@ -97,7 +97,7 @@ def config(shape: LlamaShape) -> dict[str, object]:
 
 
 def tokenizer(vocabulary: int, seed: int) -> dict[str, object]:
-    """Describe a byte-level BPE without merges: any text encodes, and whole words come back as the ids they were."""
+    """The tokenizer.json of a byte-level BPE without merges: any text encodes, and whole words keep their ids."""
     byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
     bos = {"SpecialToken": {"id": SPECIALS[BOS], "type_id": 0}}
     return {
@@ -122,7 +122,7 @@ def tokenizer(vocabulary: int, seed: int) -> dict[str, object]:
             "end_of_word_suffix": None,
             "fuse_unk": False,
             "byte_fallback": False,
-            # Without merges a word is found whole in the vocabulary, or else spelled byte by byte.
+            # Without merges a word is one token of the vocabulary, else one token per byte.
             "ignore_merges": True,
             "vocab": {text: number for number, text in enumerate(tokens(vocabulary, seed))},
             "merges": [],
@@ -136,7 +136,7 @@ def _special_token(number: int, text: str) -> dict[str, object]:
 
 
 def tokens(vocabulary: int, seed: int) -> list[str]:
-    """Every token in the order of its id: the specials, the 256 bytes, then pseudo-words with the space in front."""
+    """Every token by its id: special tokens, the 256 bytes, then random words with a leading space."""
     words = dict.fromkeys([*SPECIALS, *byte_characters()])
     rng = random.Random(f"words {seed}")  # noqa: S311 - repeatable, not secret
     while len(words) < vocabulary:
@@ -152,7 +152,7 @@ def byte_characters() -> list[str]:
 
 
 def tokenizer_config(shape: LlamaShape) -> dict[str, object]:
-    """Say what transformers needs beside tokenizer.json, with a short chat template."""
+    """The tokenizer_config.json, with a short chat template."""
     return {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "bos_token": SPECIALS[BOS],
@@ -166,7 +166,7 @@ def tokenizer_config(shape: LlamaShape) -> dict[str, object]:
 
 
 def silent_tokens() -> Iterator[int]:
-    """Ids whose lm_head rows are zero: specials and unprintable bytes, so that each token said is text to be seen."""
+    """Ids whose lm_head rows are zero: special tokens and unprintable bytes, so that outputs are visible text."""
     yield from range(len(SPECIALS))
     yield from (len(SPECIALS) + byte for byte in range(256) if byte not in PRINTABLE)
 
@@ -212,9 +212,9 @@ def _write_safetensors(path: Path, shape: LlamaShape, seed: int) -> None:
 
 
 def _weights(seed: str, count: int, std: float | None) -> bytearray:
-    """Draw this many bfloat16 weights; None for a norm, which is all ones.
+    """Random bfloat16 weights; ones if `std` is None, as for a norm.
 
-    Each stripe picks by random bytes from 256 gaussians of its own: `bytes.translate` then works at memory speed.
+    Each stripe picks from its own table of 256 gaussians by random bytes: `bytes.translate` works at memory speed.
     """
     if std is None:
         return bytearray(_bfloat16(1.0) * count)
@@ -230,7 +230,7 @@ def _weights(seed: str, count: int, std: float | None) -> bytearray:
 
 
 def _bfloat16(value: float) -> bytes:
-    """Give a bfloat16, little-endian: the upper half of a float32."""
+    """A bfloat16, little-endian: the upper half of a float32."""
     return struct.pack("<f", value)[2:]
 
 

@@ -10,7 +10,7 @@ PART = {"name": "nvme0n1p1", "path": "/dev/nvme0n1p1", "type": "part", "size": 1
 
 @dataclass
 class FakeTools:
-    """Scripts in a folder that is all of PATH; `calls` is what was run. A tool asked for what it was not told fails."""
+    """Scripts in a folder that is the whole PATH; `calls` lists their calls. A call without a reply fails."""
 
     folder: Path
     _cases: dict[str, list[str]] = field(default_factory=dict)
