@@ -1,4 +1,4 @@
-"""The base of every value that a suite file can say."""
+"""The base class of every value of a suite file."""
 
 from pydantic import BaseModel, ConfigDict
 

@@ -36,7 +36,7 @@ UNKNOWN = -1
 class Requests:
     """The measured requests of one run (warm-up left out), ok and failed, in order of their index.
 
-    Times of a request that never got that far are NaN; counts nobody reported are -1.
+    Times of a request that never got that far are NaN; unreported counts are -1.
     """
 
     index: Ints

@@ -79,11 +79,11 @@ def _prompts(prompts: Prompts) -> str:
     if prompts == Prompts():
         return ""
     own = {name: value for name, value in prompts.own_keys.items() if name not in ("sha256", "file")}
-    told = [PurePath(prompts.file).name] if prompts.file else []
-    told += [f"{name} {value}" for name, value in own.items() if value != Prompts.model_fields[name].default]
-    told += [] if prompts.seed is None else [f"seed {prompts.seed}"]
+    details = [PurePath(prompts.file).name] if prompts.file else []
+    details += [f"{name} {value}" for name, value in own.items() if value != Prompts.model_fields[name].default]
+    details += [] if prompts.seed is None else [f"seed {prompts.seed}"]
     form = "" if prompts.form == "tokens" else f" as {prompts.form}"
-    return f"; {prompts.kind} prompts{form}" + (f" ({', '.join(told)})" if told else "")
+    return f"; {prompts.kind} prompts{form}" + (f" ({', '.join(details)})" if details else "")
 
 
 def prompt_seed(night: NightRecord, run: PlannedRun) -> int:

@@ -37,7 +37,7 @@ class HostFacts(StoredValue):
     memory_bytes: int
     gpus: tuple[str, ...] = ()
     gpu_driver: str | None = None
-    numa_balancing: int | None = None  # 0: off, as a GPU wants it; None: the kernel has none, or nobody looked
+    numa_balancing: int | None = None  # 0: off, as a GPU wants it; None: the kernel has none, or it was not read
     python_version: str
 
 
@@ -108,7 +108,7 @@ class StageCost(StoredValue):
 
 
 class LeaseReport(LeaseFacts):
-    """What a night's folder says of one rental; what is not known (yet, or for ever) is None."""
+    """The record of one rental in a night's folder; None where a value is unknown."""
 
     kind: str | None = None
     region: str | None = None

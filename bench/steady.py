@@ -1,6 +1,6 @@
 """The steady window of a closed loop: the span in which (nearly) all asked requests were in flight, and what it gave.
 
-Ramp and drain are in the numbers of the whole run; here they are not. The driver says where the window is.
+Ramp and drain are in the numbers of the whole run; here they are not. The driver reports the window.
 """
 
 import math

@@ -1,7 +1,7 @@
 """How long a night takes and what it costs: arithmetic over the catalogue's speeds, stage by stage.
 
 A load takes what its bytes and operations take at the shares of the peaks that the catalogue states. Nothing here is
-measured: an estimate says on what it rests, and a stage of which nothing is known takes as long as it is allowed to.
+measured: each stage names its basis, and an unknown stage counts with its timeout.
 """
 
 import math
@@ -31,7 +31,7 @@ class HostPlan:
     size: MachineKind | None = None  # None: a machine that the catalogue does not know
     has_snapshot: bool = False  # the software is there when it boots
     has_model: bool = False  # an earlier night left the weights there: they are verified again, and not fetched
-    is_own: bool = False  # nobody waits for it to boot, and it stays where it is
+    is_own: bool = False  # not rented: no boot and no release
     download_bytes_per_s: float | None = None  # None: the catalogue's
 
 
@@ -174,8 +174,8 @@ def _beside(one: Stage, other: Stage) -> tuple[Stage, Stage]:
     shorter, longer = sorted((one, other), key=lambda stage: stage.seconds)
     if not shorter.seconds:
         return one, other
-    told = replace(shorter, billed_s=0.0, basis=f"{shorter.basis}; in parallel with {longer.name}")
-    return (told, other) if shorter is one else (one, told)
+    parallel = replace(shorter, billed_s=0.0, basis=f"{shorter.basis}; in parallel with {longer.name}")
+    return (parallel, other) if shorter is one else (one, parallel)
 
 
 def model_bytes(suite: Suite, catalog: Catalog) -> float | None:
@@ -252,6 +252,6 @@ def _is_quantised(suite: Suite) -> bool:
 
 
 def _checkpoint_precision(model: Model, is_quantised: bool) -> str:
-    # A checkpoint says in its name that it is of fewer bits already.
+    # The name of a quantized checkpoint names its precision.
     is_small = re.search(r"fp8|fp4|int4|awq|gptq", model.source.lower()) is not None
     return "bf16" if is_quantised and not is_small else model.precision

@@ -1,4 +1,4 @@
-"""What a lease costs: its price is frozen when it begins, its seconds are told stage by stage, its budget is kept.
+"""What a lease costs: a price that is fixed at its start, seconds stage by stage, and a budget.
 
 A budget may refuse work that is to be begun. It never refuses to give a machine back.
 """

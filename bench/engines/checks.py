@@ -103,10 +103,10 @@ def _fp4_without_arithmetic(config: EngineConfig) -> str | None:
 
 
 def _memory_utilization(config: EngineConfig) -> str | None:
-    said = config.flags.get("--gpu-memory-utilization", "")
+    value = config.flags.get("--gpu-memory-utilization", "")
     is_mended = config.environment.get("VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS") == "0"
-    is_full = re.fullmatch(r"\d*\.?\d+", said) is not None and float(said) >= FULLEST
-    return f"--gpu-memory-utilization {said}" if config.gpu and is_full and not is_mended else None
+    is_full = re.fullmatch(r"\d*\.?\d+", value) is not None and float(value) >= FULLEST
+    return f"--gpu-memory-utilization {value}" if config.gpu and is_full and not is_mended else None
 
 
 def _context_length(config: EngineConfig) -> str | None:
@@ -155,8 +155,8 @@ def _nccl_graph_hang(config: EngineConfig) -> str | None:
 
 
 def _quick_reduce(config: EngineConfig) -> str | None:
-    said = config.environment.get("VLLM_ROCM_QUICK_REDUCE_QUANTIZATION", "NONE")
-    return f"VLLM_ROCM_QUICK_REDUCE_QUANTIZATION={said}" if said != "NONE" else None
+    value = config.environment.get("VLLM_ROCM_QUICK_REDUCE_QUANTIZATION", "NONE")
+    return f"VLLM_ROCM_QUICK_REDUCE_QUANTIZATION={value}" if value != "NONE" else None
 
 
 CHECKS: dict[str, Callable[[EngineConfig], str | None]] = {

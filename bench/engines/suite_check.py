@@ -11,7 +11,7 @@ from bench.suite.suite import Suite
 def suite_breaks(
     suite: Suite, model: CatalogModel | None, gpu: Gpu | None, gpu_count: int | None, rules: Iterable[EngineRule]
 ) -> tuple[BrokenRule, ...]:
-    """Every rule that it breaks; None for what the catalogue does not know, of which nothing is said."""
+    """Every rule that it breaks; a rule with an unknown input is not broken."""
     return broken_rules(config_of(suite, model, gpu, gpu_count), rules)
 
 
@@ -36,5 +36,5 @@ def config_of(suite: Suite, model: CatalogModel | None, gpu: Gpu | None, gpu_cou
 
 
 def _size(flags: Mapping[str, str], name: str) -> int:
-    said = flags.get(name, "")
-    return int(said) if said.isdigit() and int(said) else 1
+    value = flags.get(name, "")
+    return int(value) if value.isdigit() and int(value) else 1

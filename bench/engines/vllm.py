@@ -13,7 +13,7 @@ from bench.suite.scenario import Scenario
 
 FINISH_REASONS = ("stop", "length", "abort", "error", "repetition")
 READY_LINE = "Application startup complete."
-# What the engine must be told so that nothing leaves the machine and nothing is fetched behind our back.
+# Variables that keep the engine from sending usage data and from downloading anything.
 QUIET = {"VLLM_NO_USAGE_STATS": "1", "VLLM_DO_NOT_TRACK": "1", "DO_NOT_TRACK": "1", "HF_HUB_OFFLINE": "1"}
 
 # What one look at the server during a load keeps: our name of it, and vLLM's. A metric that the server does not give
@@ -87,7 +87,7 @@ def find_failure(log: str) -> Failure | None:
 
 
 def kv_cache_tokens(log: str) -> int | None:
-    """How many tokens the KV cache holds, as the start-up log says; None where it does not."""
+    """The KV cache's capacity in tokens, from the start-up log; None if the log lacks it."""
     match = re.search(r"KV cache size: ([\d,]+) tokens", log)
     return int(match[1].replace(",", "")) if match else None
 

@@ -1,4 +1,4 @@
-"""What a rented machine is told for its first boot: who it is, who watches over it, and when it is ready.
+"""The user_data of a rented machine's first boot: host key, users, dead man's switch and readiness.
 
 cloud-init reads YAML, and JSON is YAML, so nothing here is quoted by hand. Commands use `${HOME:-/root}`: cloud-init
 sets no HOME, and a machine of the emulator lives in a folder of its own.
@@ -83,7 +83,7 @@ def user_data(host_key: HostKey, *, dead_man: DeadMan | None, users: tuple[User,
         "ssh_pwauth": False,
         "disable_root": False,
         "users": ["default", *map(_user, users)],
-        # Nothing is upgraded under a measurement, and nobody waits for the lock of the package database.
+        # No package is upgraded during a measurement, and no step waits for the package database.
         "package_update": False,
         "package_upgrade": False,
         "runcmd": [_commands(ready_word(host_key.public), dead_man)],

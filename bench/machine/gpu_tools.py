@@ -1,4 +1,4 @@
-"""What amd-smi and nvidia-smi say about GPUs, read from their text. Units are bytes; what they do not say is None.
+"""Parse the output of amd-smi and nvidia-smi. Units are bytes; a missing value is None.
 
 amd-smi changes the shape of its JSON between versions (a list, or `{"gpu_data": [...]}`), writes warnings before it,
 and calls MiB "MB".

@@ -1,4 +1,4 @@
-"""What we call a rented thing: its name alone says that it is ours, whose it is, and until when it may live.
+"""Names of rented things: each contains our prefix, its lease and its expiry.
 
 A reaper that has lost every record finds a machine by its name and knows what to do with it. A golden image is named by
 the hash of what is in it.
@@ -14,7 +14,7 @@ _LEASE = "[a-z0-9]+"
 
 
 class _Expiring:
-    """Something whose name says until when it may live."""
+    """Something with its expiry in its name."""
 
     expires_at: datetime | None
 
@@ -103,15 +103,15 @@ class VolumeName(_Expiring):
 
 
 def used_tag(now: datetime, prefix: str = PREFIX) -> str:
-    """A tag that says when a volume was last attached: a volume cannot be renamed."""
+    """The tag with the time that a volume was last attached: a volume cannot be renamed."""
     return f"{prefix}-used:{_epoch(now)}"
 
 
 def last_used(tags: tuple[str, ...], prefix: str = PREFIX) -> datetime | None:
-    """When a volume was last attached, by its tags; None where none says so."""
+    """When a volume was last attached, from its tags; None without such a tag."""
     begins = f"{prefix}-used:"
-    told = [_moment(tag.lower().removeprefix(begins)) for tag in tags if tag.lower().startswith(begins)]
-    return max((moment for moment in told if moment is not None), default=None)
+    times = [_moment(tag.lower().removeprefix(begins)) for tag in tags if tag.lower().startswith(begins)]
+    return max((moment for moment in times if moment is not None), default=None)
 
 
 def is_alike(name: str, tags: tuple[str, ...], prefix: str = PREFIX) -> bool:
@@ -126,5 +126,5 @@ def _epoch(moment: datetime | None) -> str:
 
 
 def _moment(text: str) -> datetime | None:
-    # Beyond eleven digits no calendar follows; a sign, a point or a blank is a name somebody else has touched.
+    # Eleven digits reach beyond any expiry; another character means that the name was edited.
     return datetime.fromtimestamp(int(text), UTC) if re.fullmatch(r"\d{1,11}", text, re.ASCII) else None

@@ -1,1 +1,1 @@
-"""What a suite file says, and the prompts and traces that it names."""
+"""Suite files: their values, and the prompts and traces that they name."""

@@ -37,7 +37,7 @@ class Scenario(Frozen):
         """The scenario on another kind of machine: another measurement, unless only the way of paying differs."""
         if hardware_of(kind) == hardware_of(self.machine.kind):
             return self
-        # Which GPU an alternative has is for the machine to say; how many, for the engine's flags.
+        # The GPU of an alternative is read on the machine; its number follows from the engine's flags.
         machine = self.machine.model_copy(update={"kind": kind, "gpu": None})
         return self.model_copy(update={"machine": machine})
 
