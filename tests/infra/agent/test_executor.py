@@ -23,7 +23,7 @@ from bench.errors import (
     RemoteJobLostError,
     ServerStartError,
 )
-from bench.record import NightRecord
+from bench.record import Answers, NightRecord
 from infra.agent import operations, remote_job
 from infra.agent.executor import Executor, LeaseContext, LocalExecutor, SshExecutor
 from infra.agent.operations import PrepareOptions
@@ -298,6 +298,7 @@ def running() -> RunningServer:
         environment={"A": "b"},
         engine=EngineAt(Path("/e"), None),
         cold_start_s=1.5,
+        answers=Answers(logprob_mean=-2.0, logprob_tokens=3, greedy=((1, 2), (3, 4))),
     )
 
 
