@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from infra.ledger.ledger import Ledger
-from infra.processes.detached import marked, orphans
+from infra.processes.detached import marked
 from infra.storage import store
 from tests.emulators.s3 import Bucket
 from tests.flows.conftest import NightFixture
@@ -233,7 +233,7 @@ def test_a_night_that_is_stopped_leaves_nothing_rented_and_nothing_running(
 
     (night,) = store.nights(house.data)
     assert (process.returncode, f"`nightbench run --resume {night}`" in err) == (code, True)
-    assert orphans() == []
+    assert house.orphans() == []
     assert [left for left in house.leftovers() if ".partial-" not in left] == []
 
 
@@ -245,10 +245,10 @@ def test_a_night_killed_with_9_is_reaped_and_resumed(house: NightFixture, server
     process.wait(timeout=60)
     cost_file = next(house.data.glob(f"runs/*/leases/{lease_id}.json"))
     before = json.loads(cost_file.read_text())
-    engine, api = marked(lease_id), set(orphans()) - set(marked(lease_id))
+    engine, api = marked(lease_id), set(house.orphans()) - set(marked(lease_id))
 
     reaped = house.cli("reap")
-    running_after, after = marked(lease_id) + orphans(), json.loads(cost_file.read_text())
+    running_after, after = marked(lease_id) + house.orphans(), json.loads(cost_file.read_text())
     house.environment["PREFECT_API_URL"] = server_url
     resumed = house.cli("run", "--resume", store.nights(house.data)[0])
 
@@ -273,7 +273,7 @@ def test_the_next_night_ends_what_a_killed_one_left_running(house: NightFixture)
     done = house.cli("run", str(house.suite))
 
     assert (done.returncode, "leaked" in done.stderr) == (0, False), done.stderr
-    assert marked(lease_id) + orphans() == []
+    assert marked(lease_id) + house.orphans() == []
 
 
 def test_answers_come_as_table_json_and_csv(past: NightFixture) -> None:
