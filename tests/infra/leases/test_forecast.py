@@ -103,7 +103,7 @@ def test_a_suite_that_only_may_fail_is_told_and_not_refused(tmp_path: Path) -> N
 
     doubts = forecast(Settings(), night.model_copy(update={"suite": on_a_small_gpu}), None).doubts
 
-    assert [doubt for doubt in doubts if doubt.startswith("FP8 on MI210: this GPU has no FP8 arithmetic")]
+    assert [doubt for doubt in doubts if doubt.startswith("FP8 on MI210: this GPU has no FP8 compute")]
 
 
 def test_what_only_an_alternative_cannot_do_is_told_with_its_name() -> None:
