@@ -143,8 +143,8 @@ def finding_of(rule: Rule, evidence: Observed | MissingInput, status: Status) ->
 
 def sentence_of(rule: Rule, evidence: Observed) -> str:
     """The finding's sentence, with the arithmetic behind it."""
-    said = rule.sentence.format(value=PlainNumber(evidence.value))
-    return written_out(f"{said}: {evidence.note}" if evidence.note else said)
+    sentence = rule.sentence.format(value=PlainNumber(evidence.value))
+    return written_out(f"{sentence}: {evidence.note}" if evidence.note else sentence)
 
 
 def nearest_bound(rule: Rule, value: float) -> float | None:

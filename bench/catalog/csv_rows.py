@@ -96,6 +96,6 @@ def _expected(hint: object) -> str:
     """What a cell of this type must hold; of `X | None`, what X must."""
     if get_origin(hint) is Literal:
         return f"one of {', '.join(get_args(hint))}"
-    told = (each.description for each in getattr(hint, "__metadata__", ()) if isinstance(each, FieldInfo))
+    described = (each.description for each in getattr(hint, "__metadata__", ()) if isinstance(each, FieldInfo))
     inner = (_expected(each) for each in get_args(hint) if get_origin(hint) is not Annotated)
-    return next((text for text in (*told, *inner) if text), "a text")
+    return next((text for text in (*described, *inner) if text), "a text")

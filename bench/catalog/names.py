@@ -19,7 +19,7 @@ _BETWEEN_WORDS = re.compile(r"[^a-z0-9.]+|(?<!\d)\.|\.(?!\d)")
 _PARTS = re.compile(r"[a-z]+|\d+(?:\.\d+)*")
 _HOW_MANY = re.compile(r"^\s*\d+\s*[x\u00d7]\s+")
 _COUNT = re.compile(r"\d+x|x\d+")  # `8x`, `x8`: how many, not which
-_SAID = re.compile(r"(\d+)(gb|gib|w)")  # memory and power, which must be the row's own
+_STATED = re.compile(r"(\d+)(gb|gib|w)")  # memory and power, which must be the row's own
 
 _Words = tuple[str, ...]
 _T = TypeVar("_T")
@@ -63,9 +63,9 @@ class Names:
         found = self.gpus.get(_parts(words)) or self.gpus.get(_parts(loud))
         if found is not None:
             return found
-        said = [match for match in map(_SAID.fullmatch, loud) if match]
-        found = self.gpus.get(_parts(word for word in loud if not _SAID.fullmatch(word)))
-        return found if found and all(_agrees(found, match) for match in said) else None
+        stated = [match for match in map(_STATED.fullmatch, loud) if match]
+        found = self.gpus.get(_parts(word for word in loud if not _STATED.fullmatch(word)))
+        return found if found and all(_agrees(found, match) for match in stated) else None
 
     def model(self, text: str) -> CatalogModel | None:
         """The model of a repository, a path or a label: `amd/Llama-3.1-70B-Instruct-FP8-KV`, `hf:org/name@commit`."""
@@ -102,8 +102,8 @@ def _parts(words: Iterable[str]) -> _Words:
     return tuple(part for word in words for part in _PARTS.findall(word))
 
 
-def _agrees(gpu: Gpu, said: re.Match[str]) -> bool:
-    return float(said[1]) == (gpu.tdp_w if said[2] == "w" else gpu.mem_gb_spec)
+def _agrees(gpu: Gpu, stated: re.Match[str]) -> bool:
+    return float(stated[1]) == (gpu.tdp_w if stated[2] == "w" else gpu.mem_gb_spec)
 
 
 def _silent(kind: str, names: Iterable[Name]) -> frozenset[str]:

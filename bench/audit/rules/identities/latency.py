@@ -29,7 +29,7 @@ LATENCY_RULES: tuple[Rule, ...] = (
         origin=(
             "identity TPOT = (E2EL - TTFT) / (tokens - 1), only approximate for medians and for answers of "
             "unequal length: in 205 public result files of `vllm bench` medians were off by 1.7 % (p50), 12 "
-            "% (p90) and 48 % (max), so it only warns"
+            "% (p90) and 48 % (max). It only warns"
         ),
     ),
     Rule(

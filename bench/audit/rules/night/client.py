@@ -43,7 +43,7 @@ CLIENT_RULES: tuple[Rule, ...] = (
             "numbers; add workers, or use a host with more cores"
         ),
         driver="meter",
-        origin="docs/adr/0013: a load client counts inside the range that its calibration measured",
+        origin="docs/adr/0013-the-calibrated-envelope.md: a client counts inside the range of its calibration",
     ),
     Rule(
         code="client_bound_core",
@@ -55,7 +55,7 @@ CLIENT_RULES: tuple[Rule, ...] = (
             "client-bound: the client's busiest core was {value:.0%} busy; add workers, or use a host with more cores"
         ),
         driver="meter",
-        origin="docs/adr/0013: a load client counts inside the range that its calibration measured",
+        origin="docs/adr/0013-the-calibrated-envelope.md: a client counts inside the range of its calibration",
     ),
     Rule(
         code="client_bound_merged",
@@ -68,7 +68,7 @@ CLIENT_RULES: tuple[Rule, ...] = (
             "was late, so their times are unknown; add workers, or use a host with more cores"
         ),
         driver="meter",
-        origin="docs/adr/0013: a load client counts inside the range that its calibration measured",
+        origin="docs/adr/0013-the-calibrated-envelope.md: a client counts inside the range of its calibration",
     ),
     Rule(
         code="client_bound_envelope",
@@ -82,6 +82,6 @@ CLIENT_RULES: tuple[Rule, ...] = (
         ),
         driver="meter",
         lacking="not calibrated: {not_calibrated}",
-        origin="docs/adr/0013: a load client counts inside the range that its calibration measured",
+        origin="docs/adr/0013-the-calibrated-envelope.md: a client counts inside the range of its calibration",
     ),
 )
