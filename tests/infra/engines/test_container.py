@@ -68,7 +68,7 @@ def what(tmp_path: Path, asked: Scenario) -> ServerRequest:
     )
 
 
-def test_an_image_is_pulled_once_and_told(docker: Docker, tmp_path: Path) -> None:
+def test_an_image_is_pulled_once_and_reported(docker: Docker, tmp_path: Path) -> None:
     said: list[str] = []
 
     first = ready_engine(scenario().engine, settings(tmp_path), said.append, is_rented=False)
@@ -87,7 +87,7 @@ def test_an_image_is_pulled_once_and_told(docker: Docker, tmp_path: Path) -> Non
         ("no space left on device", NoSpaceError, "docker's disk is full"),
     ],
 )
-def test_a_pull_that_cannot_work_is_not_repeated(
+def test_a_pull_that_fails_permanently_is_not_repeated(
     docker: Docker, tmp_path: Path, fault: str, error: type[Exception], words: str
 ) -> None:
     docker.breaks(fault)
@@ -108,14 +108,14 @@ def test_a_pull_that_was_cut_off_is_repeated(docker: Docker, tmp_path: Path) -> 
     assert [line for line in said if "failed" in line and "connection reset by peer" in line]
 
 
-def test_a_registry_that_limits_pulls_is_named_in_the_end(docker: Docker, tmp_path: Path) -> None:
+def test_a_registry_that_limits_pulls_is_reported_after_the_last_try(docker: Docker, tmp_path: Path) -> None:
     docker.breaks(*["toomanyrequests"] * 9)
 
     with pytest.raises(EngineBuildError, match=r"in 4 tries: .*the registry limits pulls: run docker login here"):
         ready_engine(scenario().engine, settings(tmp_path), quiet, is_rented=False)
 
 
-def test_a_pull_without_a_word_is_ended_and_repeated(
+def test_a_pull_without_output_is_ended_and_repeated(
     docker: Docker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(image_pull, "SILENCE_S", 1.0)
@@ -135,7 +135,7 @@ def test_an_image_of_another_digest_is_refused(docker: Docker, tmp_path: Path) -
         container.ensure_image(IMAGE, tmp_path, quiet, may_install=False)
 
 
-def test_no_docker_is_named_and_not_installed_on_a_machine_that_is_not_ours(
+def test_missing_docker_is_an_error_on_a_machine_that_is_not_rented(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tools = FakeTools(tmp_path / "bin")
@@ -145,7 +145,7 @@ def test_no_docker_is_named_and_not_installed_on_a_machine_that_is_not_ours(
         ready_engine(scenario().engine, settings(tmp_path), quiet, is_rented=False)
 
 
-def test_a_daemon_that_does_not_answer_is_quoted(docker: Docker, tmp_path: Path) -> None:
+def test_a_docker_daemon_that_does_not_respond_is_quoted(docker: Docker, tmp_path: Path) -> None:
     (docker.state / "no daemon").touch()
 
     with pytest.raises(EngineBuildError, match=r"docker does not respond: .*Is the docker daemon running\?"):
@@ -201,7 +201,7 @@ def test_an_install_that_fails_is_quoted(tmp_path: Path, monkeypatch: pytest.Mon
         container.ensure_docker(quiet, may_install=True)
 
 
-def test_a_server_in_a_container_says_what_it_is_and_from_which_image(docker: Docker, tmp_path: Path) -> None:
+def test_a_server_in_a_container_reports_its_facts_and_its_image(docker: Docker, tmp_path: Path) -> None:
     running = server.bring_up(what(tmp_path, scenario()), quiet)
 
     found = server.look(running)
@@ -237,7 +237,7 @@ def test_a_container_whose_client_was_killed_is_removed_by_its_name(docker: Dock
     assert detached.marked(asked.lease_id) == []
 
 
-def test_a_machine_that_is_given_back_keeps_no_container_of_a_night_that_died(docker: Docker, tmp_path: Path) -> None:
+def test_a_released_machine_keeps_no_container_of_a_killed_night(docker: Docker, tmp_path: Path) -> None:
     asked = what(tmp_path, scenario())
     running = server.bring_up(asked, quiet)
     os.kill(running.pid, signal.SIGKILL)
@@ -248,7 +248,7 @@ def test_a_machine_that_is_given_back_keeps_no_container_of_a_night_that_died(do
     assert not asked.machine.exists()
 
 
-def test_a_container_that_docker_keeps_is_said(docker: Docker, tmp_path: Path) -> None:
+def test_a_container_that_docker_fails_to_remove_is_an_error(docker: Docker, tmp_path: Path) -> None:
     running = server.bring_up(what(tmp_path, scenario()), quiet)
     os.kill(running.pid, signal.SIGKILL)
     docker.breaks("stuck")
@@ -260,7 +260,7 @@ def test_a_container_that_docker_keeps_is_said(docker: Docker, tmp_path: Path) -
     assert docker.containers == []
 
 
-def test_an_engine_that_cannot_start_in_its_container_says_why(docker: Docker, tmp_path: Path) -> None:
+def test_an_engine_that_fails_in_its_container_is_quoted(docker: Docker, tmp_path: Path) -> None:
     asked = what(tmp_path, scenario(environment={"TRUTH_FAULT": "oom_at_start"}))
 
     with pytest.raises(ServerStartError, match=r"larger than the available KV cache memory .*out_of_memory"):
@@ -269,7 +269,7 @@ def test_an_engine_that_cannot_start_in_its_container_says_why(docker: Docker, t
     assert docker.containers == []
 
 
-def test_what_an_engine_is_told_is_in_no_argv_and_in_a_file_for_us_alone(docker: Docker, tmp_path: Path) -> None:
+def test_an_engines_variables_are_in_no_argv_but_in_a_file_with_mode_600(docker: Docker, tmp_path: Path) -> None:
     asked = what(tmp_path, scenario(environment={"API_KEY": "very-secret"}))
 
     running = server.bring_up(asked, quiet)
@@ -286,7 +286,7 @@ def test_what_an_engine_is_told_is_in_no_argv_and_in_a_file_for_us_alone(docker:
     server.stop(running)
 
 
-def test_the_model_cannot_be_written_and_what_is_compiled_is_kept(docker: Docker, tmp_path: Path) -> None:
+def test_the_model_is_read_only_and_compiled_kernels_are_kept(docker: Docker, tmp_path: Path) -> None:
     asked = what(tmp_path, scenario())
 
     running = server.bring_up(asked, quiet)
@@ -299,7 +299,7 @@ def test_the_model_cannot_be_written_and_what_is_compiled_is_kept(docker: Docker
     server.stop(running)
 
 
-def test_an_image_that_is_not_there_is_not_pulled_behind_our_back(docker: Docker, tmp_path: Path) -> None:
+def test_docker_run_never_pulls_an_image(docker: Docker, tmp_path: Path) -> None:
     asked = what(tmp_path, scenario())
     (docker.state / "images").unlink()
 
@@ -321,7 +321,7 @@ def test_clients_that_are_part_of_an_engine_are_refused(docker: Docker, tmp_path
         driver.driver_argv(load, running)
 
 
-def test_the_gpus_are_given_by_who_made_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_amd_gpus_are_passed_to_the_container(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tools = FakeTools(tmp_path / "bin")
     monkeypatch.setenv("PATH", str(tools.folder))
     amd(tools)
@@ -338,7 +338,7 @@ def test_the_gpus_are_given_by_who_made_them(tmp_path: Path, monkeypatch: pytest
     assert text.index("--entrypoint vllm") < text.index(IMAGE) < text.index(f"serve {tmp_path}/model --host 127.0.0.1")
 
 
-def test_nvidia_gpus_are_given_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nvidia_gpus_are_passed_to_the_container(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tools = FakeTools(tmp_path / "bin")
     monkeypatch.setenv("PATH", str(tools.folder))
     tools.says("nvidia-smi", "")
@@ -350,7 +350,7 @@ def test_nvidia_gpus_are_given_too(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert "--gpus all" in " ".join(container_argv(told, ["vllm"], tmp_path))
 
 
-def test_a_container_ends_when_its_client_is_asked_to(docker: Docker, tmp_path: Path) -> None:
+def test_a_container_ends_when_its_client_gets_sigterm(docker: Docker, tmp_path: Path) -> None:
     running = server.bring_up(what(tmp_path, scenario()), quiet)
 
     os.kill(running.pid, signal.SIGTERM)

@@ -27,7 +27,7 @@ def test_a_scrape_has_the_servers_metrics_and_none_for_missing_ones() -> None:
     assert row["generation_tokens"] is None
 
 
-def test_a_scrape_is_stamped_on_the_monotonic_clock_around_the_question() -> None:
+def test_a_scrape_has_monotonic_times_of_request_and_answer() -> None:
     before = time.monotonic_ns()
 
     row = scrape_once(lambda: PAGE, SAMPLE)
@@ -35,18 +35,18 @@ def test_a_scrape_is_stamped_on_the_monotonic_clock_around_the_question() -> Non
     assert before <= row["asked_ns"] <= row["answered_ns"] <= time.monotonic_ns()
 
 
-def test_a_scrape_that_fails_says_why_and_holds_no_number() -> None:
+def test_a_failed_scrape_has_its_error_and_no_metric() -> None:
     row = scrape_once(_refusing(TimeoutError("timed out")), SAMPLE)
 
     assert (row["error"], row["answered_ns"]) == ("timed out", None)
     assert {row[name] for name in SAMPLED_NAMES} == {None}
 
 
-def test_an_error_without_words_is_named_by_its_kind() -> None:
+def test_an_error_without_a_message_is_recorded_by_its_class() -> None:
     assert scrape_once(_refusing(ConnectionResetError()), SAMPLE)["error"] == "ConnectionResetError"
 
 
-def test_the_server_is_asked_again_and_again_and_no_more_once_the_load_is_over() -> None:
+def test_scrapes_repeat_until_the_load_ends() -> None:
     asked = itertools.count(1)
     third = threading.Event()
 
@@ -63,7 +63,7 @@ def test_the_server_is_asked_again_and_again_and_no_more_once_the_load_is_over()
     assert next(asked) == count + 1
 
 
-def test_a_failure_in_between_stops_nothing() -> None:
+def test_a_failed_scrape_does_not_stop_the_scraper() -> None:
     asked = itertools.count(1)
     second = threading.Event()
 
@@ -79,7 +79,7 @@ def test_a_failure_in_between_stops_nothing() -> None:
     assert [row["error"] for row in scraper.scrapes[:2]] == ["slow", None]
 
 
-def test_scrapes_come_back_from_their_file_as_they_were(tmp_path: Path) -> None:
+def test_scrapes_are_read_from_their_file_unchanged(tmp_path: Path) -> None:
     rows = [scrape_once(lambda: PAGE, SAMPLE), scrape_once(_refusing(OSError("gone")), SAMPLE)]
 
     write_scrapes(rows, tmp_path / "s.parquet")
@@ -89,7 +89,7 @@ def test_scrapes_come_back_from_their_file_as_they_were(tmp_path: Path) -> None:
     assert [row["asked_ns"] for row in found] == [row["asked_ns"] for row in rows]
 
 
-def test_no_scrape_at_all_is_an_empty_file_with_every_column(tmp_path: Path) -> None:
+def test_a_file_without_scrapes_has_every_column(tmp_path: Path) -> None:
     write_scrapes([], tmp_path / "s.parquet")
 
     found = pq.read_table(tmp_path / "s.parquet")

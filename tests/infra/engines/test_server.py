@@ -56,7 +56,7 @@ def quiet(text: str) -> None:
     del text
 
 
-def test_a_server_says_what_it_is(what: ServerRequest) -> None:
+def test_a_server_reports_its_facts(what: ServerRequest) -> None:
     running = server.bring_up(what, quiet)
 
     found = server.look(running)
@@ -85,7 +85,7 @@ def test_stopping_twice_is_not_an_error(what: ServerRequest) -> None:
     assert not server.is_serving(running)
 
 
-def test_a_server_that_cannot_start_says_why_in_its_logs_own_words(what: ServerRequest) -> None:
+def test_a_server_that_fails_to_start_is_quoted_from_its_log(what: ServerRequest) -> None:
     with pytest.raises(ServerStartError, match=r"larger than the available KV cache memory .*out_of_memory"):
         server.bring_up(with_fault(what, "oom_at_start"), quiet)
 
@@ -99,7 +99,7 @@ def test_a_server_that_is_never_ready_is_stopped_at_its_timeout(what: ServerRequ
     assert detached.marked(what.lease_id) == []
 
 
-def test_an_engine_that_is_not_there_says_so(what: ServerRequest, tmp_path: Path) -> None:
+def test_a_missing_engine_is_an_error(what: ServerRequest, tmp_path: Path) -> None:
     missing = ServerRequest(**{**what.__dict__, "engine": EngineAt(tmp_path / "nowhere", build=None)})
 
     with pytest.raises(ServerStartError, match="nowhere"):

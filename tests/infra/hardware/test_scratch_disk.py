@@ -97,7 +97,7 @@ def test_a_disk_whose_own_bytes_show_a_signature_is_never_touched(tools: FakeToo
     assert tools.called("mkfs.ext4") == []
 
 
-def test_a_disk_that_cannot_be_looked_at_is_never_touched(tools: FakeTools, tmp_path: Path) -> None:
+def test_a_disk_that_wipefs_cannot_read_is_never_touched(tools: FakeTools, tmp_path: Path) -> None:
     tools.says("wipefs", "", exit_code=1)
 
     assert scratch(tmp_path) is None
@@ -140,7 +140,7 @@ def test_a_list_that_cannot_be_read_is_refused(tools: FakeTools, tmp_path: Path)
         scratch(tmp_path)
 
 
-def test_a_droplet_of_the_emulator_is_no_whole_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_emulated_droplet_is_not_a_whole_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
 
     assert not is_whole_machine()

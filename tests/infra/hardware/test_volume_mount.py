@@ -59,7 +59,7 @@ def test_a_volume_that_the_image_has_mounted_is_used_where_it_is(tools: FakeTool
     ],
     ids=str,
 )
-def test_no_other_disk_is_taken_for_it_and_none_is_ever_formatted(
+def test_no_other_disk_is_mounted_and_none_is_ever_formatted(
     tools: FakeTools, tmp_path: Path, changes: dict[str, Any]
 ) -> None:
     shows(tools, **changes)
@@ -77,7 +77,7 @@ def test_a_mount_that_fails_is_quoted(tools: FakeTools, tmp_path: Path) -> None:
         mounted(tmp_path)
 
 
-def test_on_a_droplet_of_the_emulator_the_cloud_mounts_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_an_emulated_droplet_the_cloud_mounts_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
 
     with pytest.raises(MachineUnfitError, match="is not mounted at"):
@@ -92,7 +92,7 @@ def unmount(tools: FakeTools) -> int:
     return subprocess.run(shell, env={"PATH": str(tools.folder)}, check=False).returncode
 
 
-def test_everything_is_written_out_before_a_volume_is_let_go(tools: FakeTools) -> None:
+def test_a_volume_is_synced_before_it_is_unmounted(tools: FakeTools) -> None:
     tools.says("findmnt", "/mnt/nb_vol", when=f"-S LABEL={LABEL}")
     tools.says("sync", "")
     tools.says("umount", "")
@@ -101,13 +101,13 @@ def test_everything_is_written_out_before_a_volume_is_let_go(tools: FakeTools) -
     assert [call for call in tools.calls if "findmnt" not in call] == ["sync -f /mnt/nb_vol", "umount /mnt/nb_vol"]
 
 
-def test_nothing_is_let_go_where_nothing_is_mounted(tools: FakeTools) -> None:
+def test_a_volume_that_is_not_mounted_is_not_unmounted(tools: FakeTools) -> None:
     tools.says("findmnt", "", exit_code=1)
 
     assert unmount(tools) == 0
 
 
-def test_a_volume_that_is_in_use_says_so(tools: FakeTools) -> None:
+def test_a_volume_that_is_in_use_is_an_error(tools: FakeTools) -> None:
     tools.says("findmnt", "/mnt/nb_vol")
     tools.says("sync", "")
     tools.says("umount", "target is busy", exit_code=32)

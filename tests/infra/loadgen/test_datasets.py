@@ -113,7 +113,7 @@ ALL_KINDS = (
 )
 
 
-def test_no_prompt_of_a_night_comes_twice(tmp_path: Path) -> None:
+def test_no_prompt_of_a_night_repeats(tmp_path: Path) -> None:
     suite = _suite(tmp_path, *ALL_KINDS)
 
     bodies = Counter(body for night in ("2026-11-21",) for body in _bodies(_night(suite, night)))
@@ -154,7 +154,7 @@ def test_a_trace_reaches_the_meter_from_its_first_arrival_on(tmp_path: Path) -> 
     assert _plan(night, night.runs[0]).load.arrivals_s == (0.0, 0.0, 1.5)
 
 
-def test_a_file_counts_by_its_content_and_not_by_its_place(tmp_path: Path) -> None:
+def test_a_file_is_identified_by_its_content_and_not_by_its_path(tmp_path: Path) -> None:
     folders = [tmp_path / name for name in ("here", "there", "other")]
     for folder in folders:
         folder.mkdir()
@@ -168,7 +168,7 @@ def test_a_file_counts_by_its_content_and_not_by_its_place(tmp_path: Path) -> No
     assert len(set(here)) == 3
 
 
-def test_the_files_found_stand_in_the_suite_with_their_hashes(tmp_path: Path) -> None:
+def test_the_suite_gets_the_paths_and_hashes_of_its_files(tmp_path: Path) -> None:
     talks, trace = (entry.workload() for entry in _suite(tmp_path, ALL_KINDS[6], TRACE).scenarios)
 
     assert talks.prompts.file == str((tmp_path / "talks.jsonl").resolve())
@@ -185,7 +185,7 @@ def test_the_files_found_stand_in_the_suite_with_their_hashes(tmp_path: Path) ->
         (_scenario("talks", '[scenarios.prompts]\nkind = "sharegpt"\nform = "text"\nfile = "nowhere"'), "file = "),
     ],
 )
-def test_a_file_that_is_not_there_is_said_with_the_suites_line(tmp_path: Path, scenario: str, key: str) -> None:
+def test_a_missing_file_is_reported_with_the_suites_line(tmp_path: Path, scenario: str, key: str) -> None:
     line = next(at for at, line in enumerate((HEAD + scenario).splitlines(), 1) if line.startswith(key))
 
     with pytest.raises(SuiteError, match="cannot be read") as caught:
@@ -194,7 +194,7 @@ def test_a_file_that_is_not_there_is_said_with_the_suites_line(tmp_path: Path, s
     assert str(caught.value).startswith(f"{tmp_path / 'kinds.toml'}:{line}: the file {tmp_path / 'nowhere'}")
 
 
-def test_another_file_than_the_one_that_was_meant_is_refused(tmp_path: Path) -> None:
+def test_a_file_with_another_hash_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SuiteError, match="SHA-256 mismatch"):
         _suite(tmp_path, TRACE + f'trace_sha256 = "{"0" * 64}"\n')
 
@@ -207,7 +207,7 @@ def test_a_trace_that_changed_since_the_night_was_planned_is_refused(tmp_path: P
         read_inputs(night, night.runs[0])
 
 
-def test_too_few_conversations_for_a_night_are_said_before_it_begins(tmp_path: Path) -> None:
+def test_too_few_conversations_are_reported_before_the_night(tmp_path: Path) -> None:
     night = _night(_suite(tmp_path, _scenario("talks", TALKS.format(more="")).replace("count = 5", "count = 15")))
 
     with pytest.raises(
@@ -216,11 +216,11 @@ def test_too_few_conversations_for_a_night_are_said_before_it_begins(tmp_path: P
         require_conversations(night)
 
 
-def test_enough_conversations_are_none_too_few(tmp_path: Path) -> None:
+def test_exactly_enough_conversations_are_accepted(tmp_path: Path) -> None:
     require_conversations(_night(_suite(tmp_path, *ALL_KINDS)))
 
 
-def test_a_broken_conversation_is_named_by_file_and_line(tmp_path: Path) -> None:
+def test_a_broken_conversation_is_reported_by_file_and_line(tmp_path: Path) -> None:
     (tmp_path / "talks.jsonl").write_text('{"conversations": []}\n{oops\n')
     night = _night(_suite(tmp_path, ALL_KINDS[6]))
 

@@ -65,7 +65,7 @@ def ask(server: Path, tmp_path: Path) -> Ask:
 
 
 @pytest.mark.parametrize("path", ["/v1/completions", "/v1/chat/completions"])
-def test_an_answer_is_openais_and_holds_just_the_tokens_asked(ask: Ask, path: str) -> None:
+def test_an_answer_has_openais_format_and_the_requested_tokens(ask: Ask, path: str) -> None:
     truth, ((*chunks, usage),) = ask(path=path)
     if "chat" in path:
         opening = chunks.pop(0)
@@ -191,7 +191,7 @@ def test_jitter_is_within_its_bounds_and_the_same_in_every_run(ask: Ask) -> None
     assert len(set(gaps[0].tolist())) > 20
 
 
-def test_stalls_come_about_as_often_as_asked(ask: Ask) -> None:
+def test_stalls_are_about_as_frequent_as_configured(ask: Ask) -> None:
     truth, _answers = ask("--stall-one-in", "10", "--stall-us", "30000", bodies=(body(max_tokens=100),))
 
     gaps = np.diff(truth.written_ns - truth.late_ns)
@@ -242,7 +242,7 @@ def test_what_it_cannot_stream_it_refuses(server: Path, tmp_path: Path) -> None:
     assert (answer.status, lost) == (400, 404)
 
 
-def test_a_client_that_goes_away_costs_nobody_anything(server: Path, tmp_path: Path) -> None:
+def test_a_client_that_disconnects_does_not_disturb_others(server: Path, tmp_path: Path) -> None:
     with connected(server, tmp_path / "log") as connection:
         connection.request("POST", "/v1/completions", json.dumps(body(max_tokens=10_000)))
         connection.getresponse().read(100)
@@ -253,7 +253,7 @@ def test_a_client_that_goes_away_costs_nobody_anything(server: Path, tmp_path: P
     assert len(events) == 9
 
 
-def test_a_wrong_option_is_said_and_starts_nothing(server: Path, tmp_path: Path) -> None:
+def test_an_unknown_option_is_an_error(server: Path, tmp_path: Path) -> None:
     with (
         pytest.raises(CalibrationError, match="--speed: truth server: unknown option"),
         truth_server(server, tmp_path / "log", ("--speed", "9"), core=None),
@@ -261,7 +261,7 @@ def test_a_wrong_option_is_said_and_starts_nothing(server: Path, tmp_path: Path)
         pass
 
 
-def test_without_a_compiler_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_compiler_is_an_error_with_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CC", raising=False)
 

@@ -90,7 +90,7 @@ def test_weights_spread_as_a_linear_layer_should(tiny: Path) -> None:
     assert abs(sum(value * value for value in values) / len(values) - 1.0) < 0.05
 
 
-def test_every_token_is_one_of_a_kind_and_every_word_brings_its_space(tiny: Path) -> None:
+def test_every_token_is_unique_and_every_word_has_its_space(tiny: Path) -> None:
     vocabulary = tokens(TINY.vocabulary, seed=0)
 
     words = vocabulary[len(SPECIALS) + 256 :]

@@ -23,7 +23,7 @@ def _prepare(models_dir: Path) -> PreparedModel:
     return prepare_model(TINY_SOURCE, models_dir, _silent)
 
 
-def test_a_generated_model_says_what_it_is_and_where(tmp_path: Path) -> None:
+def test_a_generated_model_has_its_facts_and_path(tmp_path: Path) -> None:
     model = _prepare(tmp_path)
 
     manifest = (model.path / MANIFEST).read_bytes()
@@ -35,7 +35,7 @@ def test_a_generated_model_says_what_it_is_and_where(tmp_path: Path) -> None:
     assert model.bytes == sum(file.stat().st_size for file in model.path.iterdir()) - len(manifest)
 
 
-def test_a_model_that_is_there_is_verified_and_not_made_again(tmp_path: Path) -> None:
+def test_a_model_on_disk_is_verified_and_not_generated_again(tmp_path: Path) -> None:
     first = _prepare(tmp_path)
     made_at = (first.path / "model.safetensors").stat().st_mtime_ns
     said: list[str] = []
@@ -47,7 +47,7 @@ def test_a_model_that_is_there_is_verified_and_not_made_again(tmp_path: Path) ->
     assert said == []
 
 
-def test_a_corrupt_file_is_refused_by_name_with_both_hashes(tmp_path: Path) -> None:
+def test_a_corrupt_file_is_reported_with_both_hashes(tmp_path: Path) -> None:
     weights = _prepare(tmp_path).path / "model.safetensors"
     whole = hashlib.sha256(weights.read_bytes()).hexdigest()
     content = bytearray(weights.read_bytes())
@@ -110,7 +110,7 @@ infra.models.models.prepare_model("generated:tiny?seed=0", Path(sys.argv[1]), pr
 """
 
 
-def test_a_run_killed_half_way_leaves_no_model_and_the_next_one_makes_it(tmp_path: Path) -> None:
+def test_a_killed_run_leaves_no_model_and_the_next_one_generates_it(tmp_path: Path) -> None:
     killed = subprocess.run([sys.executable, "-c", DIES_HALF_WAY, str(tmp_path)], check=False, capture_output=True)
     assert killed.returncode == -signal.SIGKILL
     assert (tmp_path / ".tiny-seed-0.unfinished" / "model.safetensors").stat().st_size == 1000
@@ -122,7 +122,7 @@ def test_a_run_killed_half_way_leaves_no_model_and_the_next_one_makes_it(tmp_pat
     assert not (tmp_path / ".tiny-seed-0.unfinished").exists()
 
 
-def test_a_full_disk_is_named_before_anything_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_reported_before_the_model_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(infra.models.models, "SPARE_BYTES", 1 << 62)
 
     with pytest.raises(NoSpaceError, match=str(tmp_path)):
@@ -131,7 +131,7 @@ def test_a_full_disk_is_named_before_anything_is_written(tmp_path: Path, monkeyp
     assert not (tmp_path / "tiny-seed-0").exists()
 
 
-def test_a_folder_of_somebody_else_is_hashed_as_it_is(tmp_path: Path) -> None:
+def test_a_users_own_folder_is_hashed_as_it_is(tmp_path: Path) -> None:
     write_small_model(tmp_path / "theirs", shape=TINY)
 
     model = prepare_model(f"path:{tmp_path / 'theirs'}", tmp_path / "models", _silent)
@@ -152,7 +152,7 @@ def test_a_folder_of_somebody_else_is_hashed_as_it_is(tmp_path: Path) -> None:
         ("path:/nowhere/at/all", "no config.json"),
     ],
 )
-def test_a_source_we_cannot_fetch_is_refused_with_the_reason(tmp_path: Path, source: str, reason: str) -> None:
+def test_an_unknown_source_is_refused_with_the_reason(tmp_path: Path, source: str, reason: str) -> None:
     with pytest.raises(ModelError, match=reason):
         prepare_model(source, tmp_path, _silent)
 

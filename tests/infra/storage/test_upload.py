@@ -77,7 +77,7 @@ def test_every_run_is_uploaded_with_its_manifest_last(bucket: Bucket, data: Path
     assert missing(data, NIGHT, _place(bucket)) == []
 
 
-def test_uploading_again_puts_nothing(bucket: Bucket, data: Path) -> None:
+def test_a_second_upload_sends_nothing(bucket: Bucket, data: Path) -> None:
     _upload_runs(bucket, data)
     bucket.requests.clear()
 
@@ -86,7 +86,7 @@ def test_uploading_again_puts_nothing(bucket: Bucket, data: Path) -> None:
     assert bucket.puts() == []
 
 
-def test_a_night_comes_back_as_it_was(bucket: Bucket, data: Path, tmp_path: Path) -> None:
+def test_a_fetched_night_equals_the_uploaded_one(bucket: Bucket, data: Path, tmp_path: Path) -> None:
     _upload_runs(bucket, data)
 
     came = fetch_night(_store(bucket), tmp_path / "there", NIGHT)
@@ -96,7 +96,7 @@ def test_a_night_comes_back_as_it_was(bucket: Bucket, data: Path, tmp_path: Path
     assert _store(bucket).folders("runs") == [NIGHT]
 
 
-def test_fetching_again_brings_only_what_is_missing_and_overwrites_nothing(bucket: Bucket, data: Path) -> None:
+def test_a_second_fetch_gets_only_what_is_missing_and_overwrites_nothing(bucket: Bucket, data: Path) -> None:
     _upload_runs(bucket, data)
     kept = data / "runs" / NIGHT / "night.json"
     kept.write_text("ours")
@@ -117,7 +117,7 @@ def test_a_large_file_goes_in_parts(bucket: Bucket, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["slow-down", "error"])
-def test_a_bucket_that_falters_is_asked_again(bucket: Bucket, data: Path, kind: Any) -> None:
+def test_transient_errors_of_a_bucket_are_retried(bucket: Bucket, data: Path, kind: Any) -> None:
     bucket.fault(kind, times=2)
 
     assert _upload_runs(bucket, data) == []
@@ -125,7 +125,7 @@ def test_a_bucket_that_falters_is_asked_again(bucket: Bucket, data: Path, kind: 
 
 
 @pytest.mark.parametrize(("kind", "said"), [("slow-down", "SlowDown"), ("error", "InternalError")])
-def test_a_bucket_that_keeps_failing_costs_a_warning_and_no_result(
+def test_a_bucket_that_always_fails_is_a_warning_and_costs_no_result(
     bucket: Bucket, data: Path, kind: Any, said: str
 ) -> None:
     before = _runs(data)
@@ -140,7 +140,7 @@ def test_a_bucket_that_keeps_failing_costs_a_warning_and_no_result(
     assert _runs(data) == before
 
 
-def test_what_was_missing_is_uploaded_the_next_time(bucket: Bucket, data: Path) -> None:
+def test_missing_runs_are_uploaded_the_next_time(bucket: Bucket, data: Path) -> None:
     bucket.fault("error", path="MANIFEST", times=3)
     assert _upload_runs(bucket, data) != []
 
@@ -158,7 +158,7 @@ def test_a_run_whose_manifest_is_not_there_is_not_fetched(bucket: Bucket, data: 
     assert list((tmp_path / "there" / "runs" / NIGHT).glob("*/*/record.json")) == []
 
 
-def test_a_silent_bucket_holds_nothing_up_beyond_the_grace(bucket: Bucket, data: Path) -> None:
+def test_an_unresponsive_bucket_delays_by_the_grace_at_most(bucket: Bucket, data: Path) -> None:
     bucket.fault("silence", method="*", seconds=60.0)
     began = time.monotonic()
 
@@ -176,7 +176,7 @@ def test_a_bucket_that_refuses_checksums_is_served_without_them(bucket: Bucket, 
     assert _upload_runs(bucket, data) == []
 
 
-def test_what_arrived_wrong_is_not_called_uploaded(bucket: Bucket, data: Path) -> None:
+def test_a_corrupt_upload_is_not_recorded_as_uploaded(bucket: Bucket, data: Path) -> None:
     bucket.fault("corrupt", path="record.json")
 
     (warning,) = _upload_runs(bucket, data)
@@ -185,7 +185,7 @@ def test_what_arrived_wrong_is_not_called_uploaded(bucket: Bucket, data: Path) -
     assert missing(data, NIGHT, _place(bucket)) != []
 
 
-def test_what_was_changed_in_the_bucket_is_not_taken_over(bucket: Bucket, data: Path, tmp_path: Path) -> None:
+def test_a_changed_run_in_the_bucket_is_not_fetched(bucket: Bucket, data: Path, tmp_path: Path) -> None:
     _upload_runs(bucket, data)
     record = next(name for name in bucket.puts() if name.endswith("record.json"))
     _client(bucket).put_object(Bucket=bucket.name, Key=record, Body=b"{}")
@@ -195,7 +195,7 @@ def test_what_was_changed_in_the_bucket_is_not_taken_over(bucket: Bucket, data: 
     assert not (tmp_path / "there" / record.removeprefix("ours/")).exists()
 
 
-def test_a_name_that_leads_out_of_the_night_becomes_no_file(bucket: Bucket, data: Path, tmp_path: Path) -> None:
+def test_a_name_outside_the_night_is_not_fetched(bucket: Bucket, data: Path, tmp_path: Path) -> None:
     _upload_runs(bucket, data)
     for name in ("../../evil.json", "../7/MANIFEST.sha256", "leases/../../evil.json"):
         _client(bucket).put_object(Bucket=bucket.name, Key=f"ours/runs/{NIGHT}/{name}", Body=b"evil")
@@ -206,7 +206,7 @@ def test_a_name_that_leads_out_of_the_night_becomes_no_file(bucket: Bucket, data
     assert list(tmp_path.rglob("evil.json")) == []
 
 
-def test_a_bucket_that_is_not_there_says_what_to_set(bucket: Bucket, data: Path) -> None:
+def test_a_missing_bucket_is_reported_with_what_to_set(bucket: Bucket, data: Path) -> None:
     nowhere = BucketLocation("another", bucket.endpoint)
 
     (warning,) = upload_runs(partial(ObjectStore, nowhere, QUICK), nowhere, data, NIGHT, 10.0)
@@ -214,7 +214,7 @@ def test_a_bucket_that_is_not_there_says_what_to_set(bucket: Bucket, data: Path)
     assert "the bucket does not exist: create it, or set NIGHTBENCH_S3_BUCKET" in warning
 
 
-def test_keys_that_are_refused_are_named_and_never_told(bucket: Bucket, data: Path) -> None:
+def test_refused_keys_are_reported_and_never_printed(bucket: Bucket, data: Path) -> None:
     bucket.fault("denied", method="*")
 
     (warning,) = _upload_runs(bucket, data)
@@ -224,7 +224,7 @@ def test_keys_that_are_refused_are_named_and_never_told(bucket: Bucket, data: Pa
     assert "very-secret-words" not in warning + json.dumps(read_uploads(data, NIGHT).model_dump())
 
 
-def test_without_keys_nothing_is_asked(bucket: Bucket, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_keys_no_request_is_sent(bucket: Bucket, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
 
@@ -234,7 +234,7 @@ def test_without_keys_nothing_is_asked(bucket: Bucket, data: Path, monkeypatch: 
     assert bucket.requests == []
 
 
-def test_an_unreachable_bucket_is_named_with_its_address(data: Path) -> None:
+def test_an_unreachable_bucket_is_reported_with_its_endpoint(data: Path) -> None:
     nobody = BucketLocation("nights", "http://127.0.0.1:9")
 
     with pytest.raises(ObjectStoreError, match=r"s3://nights/nightbench at http://127\.0\.0\.1:9 could not be reached"):
