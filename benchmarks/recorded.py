@@ -48,7 +48,7 @@ def record(lines: Iterable[Line], host: Host, file: Path = FILE) -> None:
 
 
 def _rounded(value: float) -> float:
-    return float(f"{value:.4g}")
+    return float(f"{value:.6g}")
 
 
 def write(recorded: Mapping[str, Recorded], file: Path = FILE) -> None:
