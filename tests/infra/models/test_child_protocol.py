@@ -23,19 +23,19 @@ def test_a_child_imports_nothing_of_ours_but_the_protocol(child: str) -> None:
 
 
 @pytest.mark.parametrize("child", CHILDREN)
-def test_a_job_with_missing_values_crashes_its_child_without_an_answer(child: str, tmp_path: Path) -> None:
+def test_an_unknown_operation_crashes_the_child_without_an_answer(child: str, tmp_path: Path) -> None:
     answer = tmp_path / "answer.json"
 
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", child],
-        input=write_job("unknown", answer, {}),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    argv = [sys.executable, "-P", "-m", child]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None
+        assert process.stderr is not None
+        process.stdin.write(write_job("unknown", answer, {}))
+        process.stdin.flush()  # it stays open: the child exits when it closes
+        log = process.stderr.read()
 
-    assert (done.returncode, answer.exists()) == (1, False)
-    assert done.stderr.strip().endswith("KeyError: 'unknown'")
+    assert (process.returncode, answer.exists()) == (1, False)
+    assert log.strip().endswith("KeyError: 'unknown'")
 
 
 def test_an_answer_is_a_result_or_a_failure_and_nothing_else() -> None:
