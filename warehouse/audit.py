@@ -1,6 +1,6 @@
-"""Judge result files and run folders where they stand, ours or a peer's; nothing is written.
+"""Judge result files and run folders, ours or a peer's, without writing anything.
 
-The rules are evaluated directly, so that nothing heavy is started; great-expectations does it where that is asked for.
+The rules are evaluated directly to start quickly; great-expectations evaluates them on request.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from warehouse.audit_inputs import AuditInput, LeftOut, cases_at
 
 @dataclass(frozen=True)
 class AuditOptions:
-    """How to audit: what the files do not say, the one class of rules that is asked for, and who judges."""
+    """How to audit: context missing in the files, a single family of rules, and whether to use great-expectations."""
 
     context: ClaimedConfig = field(default_factory=ClaimedConfig)
     only: str | None = None
@@ -25,21 +25,21 @@ class AuditOptions:
 
 @dataclass(frozen=True)
 class Audit:
-    """Every row judged, in the order of the files, and a sentence for each file of a folder that was left out."""
+    """Every judged row in the order of the files, and a message for each skipped file of a folder."""
 
     judged: tuple[Judged, ...]
     left_out: tuple[str, ...]
 
     @property
     def is_clean(self) -> bool:
-        """Whether nothing fails."""
+        """Whether no rule fails."""
         return not any(finding.status == "FAIL" for each in self.judged for finding in each.findings)
 
 
 def audit(paths: Sequence[str], terms: AuditOptions) -> Audit:
     """Judge these files, the files below these folders, and standard input where a path is `-`.
 
-    What cannot be read is a failed row and stops nothing. Raises UsageError where a path does not exist or is empty.
+    An unreadable file becomes a failed row. Raises UsageError if a path does not exist or is empty.
     """
     found = [each for path in paths for each in cases_at(path, terms.context)]
     cases = [each for each in found if isinstance(each, AuditInput)]
@@ -58,7 +58,7 @@ def _asked_for(evidence: EvidenceByColumn, terms: AuditOptions) -> EvidenceByCol
 
 
 def _by_gx(cases: Sequence[AuditInput]) -> Sequence[Mapping[str, Status]]:
-    """What great-expectations says of every rule, case by case."""
+    """The statuses of every rule by great-expectations, case by case."""
     from warehouse.judging.expectations import said_of_each  # noqa: PLC0415 - seconds to import
 
     return said_of_each([case.evidence for case in cases])

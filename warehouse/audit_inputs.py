@@ -1,4 +1,4 @@
-"""What a path holds that can be judged: the claims of result files, and run folders of our own."""
+"""The inputs of an audit at a path: claims of result files, and our own run folders."""
 
 import os
 import sys
@@ -28,20 +28,20 @@ NIGHT = "night.json"
 
 @dataclass(frozen=True)
 class AuditInput:
-    """A claim without its series, its evidence, and what it needs to be accepted; `broken`: why it cannot be judged.
+    """A claim without its series, its evidence and its required rules; `broken` is why it cannot be judged.
 
-    `broken` is a code and a sentence.
+    `broken` holds a code and a message.
     """
 
     claim: Claim
     evidence: EvidenceByColumn
-    required: frozenset[str] | None = None  # columns; None: what the claim's format says
+    required: frozenset[str] | None = None  # columns; None: those of the claim's format
     broken: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A file that is no result of its own, and why."""
+    """A file that is not a result file, and why."""
 
     why: str
 
@@ -49,7 +49,7 @@ class LeftOut:
 def cases_at(path: str, context: ClaimedConfig) -> Iterator[AuditInput | LeftOut]:
     """Everything that can be judged at a path: a file, a folder, or `-` for standard input.
 
-    What cannot be read is a broken case. Raises UsageError where there is no such path.
+    An unreadable file is a broken case. Raises UsageError if the path does not exist.
     """
     place = Path(path)
     if path == STDIN:
@@ -59,7 +59,7 @@ def cases_at(path: str, context: ClaimedConfig) -> Iterator[AuditInput | LeftOut
     elif place.exists():
         yield from _of_file(place, context)
     else:
-        raise UsageError(f"{path} does not exist: give a result file, a folder, or - for standard input")
+        raise UsageError(f"{path} does not exist: pass a result file, a folder, or - for standard input")
 
 
 def _of_folder(folder: Path, context: ClaimedConfig) -> Iterator[AuditInput | LeftOut]:
@@ -69,11 +69,11 @@ def _of_folder(folder: Path, context: ClaimedConfig) -> Iterator[AuditInput | Le
         found = True
         yield from [_of_run(place, answers)] if place.is_dir() else _of_file(place, context, is_named=False)
     if not found:
-        raise UsageError(f"{folder} is empty: there is no run folder and no result file in it or below it")
+        raise UsageError(f"{folder} contains no run folder and no result file")
 
 
 def _things(folder: Path) -> Iterator[Path]:
-    """Run folders and files below a folder, in order; what else stands in a night's folder is no result."""
+    """Run folders and files below a folder, in order; other files in a night's folder are skipped."""
     if (folder / RECORD).is_file():
         yield folder
         return
@@ -127,7 +127,7 @@ def _beside(folder: Path | None) -> tuple[Callable[[str], bytes | None], tuple[s
 
 
 def _of_run(folder: Path, answers: "dict[Path, Mapping[ServerProcess, Answers]]") -> AuditInput:
-    """A run folder of ours, under its path: two data folders may hold runs of the same id.
+    """One of our run folders, named by its path: two data folders may hold runs with the same id.
 
     `answers` keeps what the servers of each night answered after their last loads, so that a night is read once.
     """
@@ -146,9 +146,7 @@ def _of_run(folder: Path, answers: "dict[Path, Mapping[ServerProcess, Answers]]"
         return _broken(str(folder), "load", str(error))
     row = rows.measurement
     if rows.asked is None:
-        return _broken(
-            str(folder), row["stage"] or row["outcome"], row["reason"] or "it gives no reason", row["outcome"]
-        )
+        return _broken(str(folder), row["stage"] or row["outcome"], row["reason"] or "no reason given", row["outcome"])
     claim = replace(rows.asked.claim, lineage=replace(rows.asked.claim.lineage, file=str(folder)))
     return AuditInput(claim, rows.asked.evidence | night_evidence(row), REQUIRED)
 

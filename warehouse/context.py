@@ -1,7 +1,7 @@
-"""What a result file does not say and its reader knows: flags of the command line, or a file beside it.
+"""Context that a result file lacks: flags of the command line, or a file beside it.
 
-`results.context.toml` speaks for `results.json`, `context.toml` for every file of its folder that has none of its own.
-Flags come first, and neither overrules what the file itself says.
+`results.context.toml` applies to `results.json`, `context.toml` to every file of its folder without its own.
+Flags take precedence; neither overrides a value in the result file itself.
 """
 
 import tomllib
@@ -21,7 +21,7 @@ _GB, _GIB = 1e9, 1 << 30
 
 
 def context_of(file: Path, flags: ClaimedConfig) -> ClaimedConfig:
-    """The flags, and for what they leave open the file beside this one; raises UsageError naming a wrong key."""
+    """The flags, completed from the context file beside this file; raises UsageError for an unknown key."""
     stem = file.name.removesuffix(".gz").rsplit(".", maxsplit=1)[0]
     for beside in (file.with_name(f"{stem}.{NAME}"), file.with_name(NAME)):
         if beside.is_file() and beside != file:
@@ -41,8 +41,8 @@ def _read(path: Path) -> ClaimedConfig:
 
 def _checked(path: Path, name: str, value: Any) -> Any:
     if name not in _TYPES:
-        raise UsageError(f"{path}: {name!r} is not known; known are: weights_gb, {', '.join(sorted(_TYPES))}")
+        raise UsageError(f"{path}: {name!r} is not a known key; known keys: weights_gb, {', '.join(sorted(_TYPES))}")
     value = float(value) if float in _TYPES[name] and type(value) is int else value
     if type(value) not in _TYPES[name] and not isinstance(value, str):
-        raise UsageError(f"{path}: {name} = {value!r} is of the wrong type")
+        raise UsageError(f"{path}: {name} = {value!r} has the wrong type")
     return value

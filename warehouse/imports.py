@@ -1,7 +1,7 @@
-"""Other tools' result files in the warehouse: their bytes kept by sha256, their claims judged, as rows.
+"""Import other tools' result files: keep their bytes by SHA-256, judge their claims, and write rows.
 
-`imports/<sha256>/` holds the file as it came, the files beside it that were read with it, and import.json with its name
-and what its reader said about it. Importing a file again changes nothing; a rebuild reads what is kept.
+`imports/<sha256>/` holds the original file, the neighbouring files that were read with it, and import.json with its
+name and the context that the user passed. Importing a file again changes nothing; a rebuild reads these copies.
 """
 
 import json
@@ -34,7 +34,7 @@ RAW, ABOUT, BESIDE = "raw", "import.json", "beside"
 
 @dataclass(frozen=True)
 class Imported:
-    """What one file became."""
+    """The result of importing one file."""
 
     name: str
     sha256: str
@@ -48,9 +48,9 @@ def partition_of(sha256: str) -> str:
 
 
 def import_file(data: Path, path: Path) -> Imported:
-    """Keep a file's bytes, judge its claims and put them into the warehouse.
+    """Import a file: keep its bytes, judge its claims and add them to the warehouse.
 
-    Raises UnreadableResultError where it is no result file that can be read: then nothing is kept.
+    Raises UnreadableResultError if the file cannot be read; then nothing is kept.
     """
     read: dict[str, bytes] = {}
     document = _document(str(path), _bytes_of(path), path.parent, read)
@@ -64,7 +64,7 @@ def import_file(data: Path, path: Path) -> Imported:
 
 
 def stage_imports(data: Path, staging: Path) -> set[str]:
-    """Write every import that is kept into the staging folder; gives their partitions."""
+    """Write every kept import into the staging folder; returns their partitions."""
     kept = sorted(each for each in (data / "imports").glob(f"*/{ABOUT}") if not each.parent.name.startswith("."))
     for about in kept:
         told = json.loads(about.read_bytes())
@@ -82,7 +82,7 @@ def _bytes_of(path: Path) -> bytes:
 
 
 def _document(name: str, raw: bytes, folder: Path, read: dict[str, bytes]) -> Document:
-    """The document, which notes in `read` what it takes from the files beside it."""
+    """The document; it records in `read` which neighbouring files it used."""
 
     def sibling(other: str) -> bytes | None:
         beside = folder / Path(other).name
@@ -96,7 +96,7 @@ def _document(name: str, raw: bytes, folder: Path, read: dict[str, bytes]) -> Do
 
 
 def _keep(data: Path, document: Document, path: Path, context: ClaimedConfig, read: dict[str, bytes]) -> bool:
-    """Put the bytes under their hash, whole or not at all; says whether they were not there before."""
+    """Store the bytes under their hash, atomically; returns whether they are new."""
     folder = data / "imports" / document.sha256
     is_new = not folder.exists()
     if is_new:
@@ -115,7 +115,7 @@ def _keep(data: Path, document: Document, path: Path, context: ClaimedConfig, re
 
 
 def _write_beside(folder: Path, read: dict[str, bytes]) -> None:
-    """Keep exactly the files that were read with this one: by these it was judged, this time."""
+    """Keep exactly the neighbouring files that were read for this judgement."""
     beside = folder / BESIDE
     if beside.is_dir() and {each.name: each.read_bytes() for each in beside.iterdir()} == read:
         return
@@ -135,7 +135,7 @@ def _write_about(folder: Path, document: Document, context: ClaimedConfig) -> No
 
 
 def _stage(staging: Path, document: Document, context: ClaimedConfig) -> tuple[Judged, ...]:
-    """Write every row of a file into the staging folder; raises UnreadableResultError where it cannot be read."""
+    """Write every row of a file into the staging folder; raises UnreadableResultError if it cannot be read."""
     partition = partition_of(document.sha256)
     with PartWriter(staging, "claim_requests", partition) as requests:
         judged = _judge(_told(document, context, requests))
@@ -146,7 +146,7 @@ def _stage(staging: Path, document: Document, context: ClaimedConfig) -> tuple[J
 
 
 def _told(document: Document, context: ClaimedConfig, requests: PartWriter) -> Iterator[Claim]:
-    """Every claim of a file with what its reader knows; its requests are written down here."""
+    """Every claim of a file with the user's context; writes the claim's requests."""
     partition = partition_of(document.sha256)
     for at, said in enumerate(read_claims(document)):
         for rows in request_tables(f"{partition}/{at}", said):
@@ -155,7 +155,7 @@ def _told(document: Document, context: ClaimedConfig, requests: PartWriter) -> I
 
 
 def _judge(told: Iterator[Claim]) -> tuple[Judged, ...]:
-    """These claims, judged by great-expectations; what several show together is looked for among them."""
+    """Judge these claims with great-expectations, including evidence that compares several of them."""
     claims: list[Claim] = []
     evidence = []
     for claim in told:

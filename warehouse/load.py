@@ -1,4 +1,4 @@
-"""Rows become Parquet files, judged; the lake is disposable, the run folders are the truth.
+"""Load nights into the lake: judge their rows and write Parquet files. Run folders remain the truth.
 
 Loading a night twice changes nothing: the same folders give the same bytes.
 """
@@ -42,13 +42,13 @@ from warehouse.schema.row import Row
 
 _Item = TypeVar("_Item")
 _Made = TypeVar("_Made")
-AHEAD = 2  # runs held in memory beside the one being written
+AHEAD = 2  # runs held in memory in addition to the one being written
 Planned = dict[RunId, tuple[NightRecord, PlannedRun]]
 
 
 @dataclass(frozen=True)
 class LoadSummary:
-    """What a night became; `changed` names the lake's files that are not as they were before."""
+    """The result of loading a night; `changed` names the lake's files that changed."""
 
     night: str
     measurements: int
@@ -59,13 +59,13 @@ class LoadSummary:
 
     @property
     def was_changed(self) -> bool:
-        """Whether the lake holds anything else than before."""
+        """Whether loading changed the lake."""
         return bool(self.changed)
 
 
 @dataclass
 class _Night:
-    """What is known of a night while its folders are read."""
+    """The rows of a night, collected while its folders are read."""
 
     folder: Path
     planned: Planned = field(default_factory=dict)
@@ -83,10 +83,10 @@ class _Night:
 
 
 def load_night(data: Path, night: str) -> LoadSummary:
-    """Load one night: nothing in the lake changes before all of it is ready.
+    """Load one night; the lake changes only after all files are ready.
 
-    Raises UsageError where there is no such night, LoadIntoWarehouseError where the lake cannot be written. A run
-    folder that cannot be believed is a failed row and a warning, and stops nothing.
+    Raises UsageError if the night does not exist, LoadIntoWarehouseError if the lake cannot be written. A run folder
+    that cannot be read becomes a failed row and a warning; the load continues.
     """
     folder = night_folder(data, night)
     with writing_to(data / "lake"), one_loader(data) as lake:
@@ -100,7 +100,7 @@ def load_night(data: Path, night: str) -> LoadSummary:
 
 
 def rebuild(data: Path, progress: Callable[[str], None] = lambda _night: None) -> list[LoadSummary]:
-    """Load every night and import anew beside the lake, then swap it in; what no raw file stands behind is dropped."""
+    """Load every night and import again and replace the lake; data without a raw file is deleted."""
     with writing_to(data / "lake"), one_loader(data) as lake:
         summaries = []
         for night in nights(data):
@@ -121,7 +121,7 @@ def _with_changes(summary: LoadSummary, changed: tuple[str, ...]) -> LoadSummary
 
 
 def _stage(folder: Path, lake: Path) -> LoadSummary:
-    """Write every file of a night into the lake's staging folder."""
+    """Write every file of a night into the staging folder."""
     night, staging = _read_plan(folder), lake / STAGING
     with (
         PartWriter(staging, "requests", night.name) as requests,
@@ -154,7 +154,7 @@ def _stage(folder: Path, lake: Path) -> LoadSummary:
 
 
 def _score(night: _Night, lake: Path) -> None:
-    """Read what the night's servers were asked after their loads, and hold it against earlier nights."""
+    """Read the lm-eval scores of the night's servers and compare them with earlier nights."""
     rows, warnings = score_rows(night.folder, night.measurements)
     night.warnings += warnings
     night.scores = compare_scores(rows, earlier_files(lake, night.folder.parent.parent, night.name, "quality_scores"))
@@ -181,20 +181,20 @@ def _write_judged(night: _Night, judgement: Judgement, staging: Path) -> None:
 
 def _read_plan(folder: Path) -> _Night:
     night = _Night(folder, last_answers=read_last_answers(folder))
-    plan = _read(night, "night.json", read_night, "runs that never started are not known")
+    plan = _read(night, "night.json", read_night, "runs that never started are unknown")
     if plan is not None:
         night.planned = {place_of(plan, run): (plan, run) for run in plan.runs}
     if (folder / "end.json").exists():
-        night.end = _read(night, "end.json", read_end, "why the night ended early is not known")
+        night.end = _read(night, "end.json", read_end, "the reason why the night ended early is unknown")
     for path in sorted((folder / "leases").glob("*.json")):
-        rows = _read(night, f"leases/{path.name}", lambda text: lease_rows(night.name, text), "its cost is not known")
+        rows = _read(night, f"leases/{path.name}", lambda text: lease_rows(night.name, text), "its cost is unknown")
         if rows is not None:
             night.leases.append(rows)
     return night
 
 
 def _read(night: _Night, name: str, parse: Callable[[bytes], _Made], otherwise: str) -> _Made | None:
-    """A file of the night's folder; None, and a warning, where it cannot be read."""
+    """Parse a file of the night's folder; None and a warning if it cannot be read."""
     try:
         return parse((night.folder / name).read_bytes())
     except (OSError, UnreadableResultError) as error:
@@ -203,12 +203,14 @@ def _read(night: _Night, name: str, parse: Callable[[bytes], _Made], otherwise: 
 
 
 def _runs(night: _Night) -> Iterator[RunRows]:
-    """The rows of every run folder, then of every planned run without one."""
+    """The rows of every run folder, then of every planned run without a folder."""
     missing = dict(night.planned)
     folders: list[tuple[Path, RunId]] = []
     for path, place in run_folders(night.folder):
         if place is None:
-            night.warnings.append(f"runs/{night.name}/{path.parent.name}/{path.name}: not a repeat's number; left out")
+            night.warnings.append(
+                f"runs/{night.name}/{path.parent.name}/{path.name}: the folder name is not a repeat number; ignored"
+            )
         else:
             folders.append((path, place))
             missing.pop(place, None)
@@ -228,7 +230,7 @@ def _rows_of(night: _Night, path: Path, place: RunId) -> RunRows:
 
 
 def _ahead(make: Callable[[_Item], _Made], items: Sequence[_Item]) -> Iterator[_Made]:
-    """Make a value of each item, in order, two of them while the one before is used: reading overlaps writing."""
+    """Map `make` over the items in order, two ahead in threads, so that reading overlaps writing."""
     with ThreadPoolExecutor(max_workers=2) as pool:
         waiting: deque[Future[_Made]] = deque()
         for item in items:

@@ -63,7 +63,7 @@ def test_every_command_explains_itself(house: NightFixture, command: str) -> Non
         (["plan", "suites/local.toml", "--target", "ssh:ann"], "'ssh:ann' must have the form ssh:user@host"),
         (["run", "--resume", "no-such-night"], "there is no night 'no-such-night'"),
         (["sql", "SELECT 1", "--json", "--csv"], "exclude each other"),
-        (["sql", "SELECT 1"], "there is no data folder"),
+        (["sql", "SELECT 1"], "no data folder"),
         (["report"], "no night"),
         (["audit", "no-such-folder"], "no-such-folder"),
         (["calibrate", "--streams", "1,many"], "is not a list of whole numbers"),
@@ -212,7 +212,7 @@ def test_a_truncated_run_folder_is_named_and_loses_nothing_else(after_a_night: N
     asked = house.call("sql", "SELECT scenario_id, verdict, stage FROM measurements", "--json")
 
     assert rebuilt.returncode == audited.returncode == 1
-    assert "load/requests.jsonl is not as it was written" in rebuilt.stderr
+    assert "load/requests.jsonl does not match its SHA-256" in rebuilt.stderr
     assert {run["verdict"] for run in json.loads(audited.stdout)} == {other["verdict"], "failed"}
     lost = {"scenario_id": broken.parts[-4], "verdict": "failed", "stage": "load"}
     assert sorted(json.loads(asked.stdout), key=str) == sorted([other, lost], key=str)

@@ -313,6 +313,6 @@ def test_a_budget_that_is_used_up_ends_the_night_and_gives_the_machine_back(
 
     rows = ask(house, "SELECT outcome, stage, reason FROM measurements")
     assert {(outcome, stage) for outcome, stage, _ in rows} == {("not-run", "budget")}
-    assert "not come to: measure of " in str(rows[0][2])
+    assert "not started: measure of " in str(rows[0][2])
     assert ask(house, "SELECT open_leases, usd > 0, usd < 0.80 FROM night_costs") == [(0, True, True)]
     assert house.leftovers() == NOTHING

@@ -38,5 +38,5 @@ def test_a_spoiled_folder_is_judged_failed(one_run: tuple[Path, Path]) -> None:
 
 
 def test_a_folder_without_runs_is_a_usage_error(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="is empty"):
+    with pytest.raises(UsageError, match="contains no run folder"):
         audit([str(tmp_path)], AuditOptions())

@@ -82,14 +82,14 @@ def test_a_real_file_raises_no_false_alarm(name: str) -> None:
 BROKEN: dict[str, tuple[bytes, str]] = {
     "empty.json": (b"", "is empty"),
     "blank.json": (b" \n ", "is empty"),
-    "text.json": (b"hello", "is of no known format"),
+    "text.json": (b"hello", "has no known format"),
     "truncated.json": (b'{"date": "2026', "line 1 column 10"),
-    "twins.json": (b'{"duration": 1, "duration": 2}', "'duration' stands twice"),
-    "list.json": (b"[]", "is of no known format"),
-    "deep.json": (b"[" * 200_000, "is no JSON that can be read"),
-    "binary.bin": (b"\x80\x81\x82", "is no text: byte 0"),
-    "broken.json.gz": (gzip.compress(b"{}")[:-9], "is gzipped and broken"),
-    "unknown.json": (b'{"a": 1}', "is of no known format"),
+    "twins.json": (b'{"duration": 1, "duration": 2}', "'duration' occurs twice"),
+    "list.json": (b"[]", "has no known format"),
+    "deep.json": (b"[" * 200_000, "is not valid JSON"),
+    "binary.bin": (b"\x80\x81\x82", "is not text: byte 0"),
+    "broken.json.gz": (gzip.compress(b"{}")[:-9], "is a broken gzip file"),
+    "unknown.json": (b'{"a": 1}', "has no known format"),
 }
 
 
@@ -120,7 +120,7 @@ def test_a_file_too_large_for_memory_is_not_read(tmp_path: Path) -> None:
 
     (judged,) = audit([str(tmp_path / "large.json")], AuditOptions()).judged
 
-    assert "large.json has 2.15 GB, and 1.07 GB can be read" in judged.findings[0].message
+    assert "large.json has 2.15 GB, the limit is 1.07 GB" in judged.findings[0].message
 
 
 def test_a_small_file_that_unpacks_to_a_large_one_is_not_read(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_a_small_file_that_unpacks_to_a_large_one_is_not_read(tmp_path: Path) ->
 
     (judged,) = audit([str(tmp_path / "bomb.json.gz")], AuditOptions()).judged
 
-    assert "1.07 GB can be read" in judged.findings[0].message
+    assert "the limit is 1.07 GB" in judged.findings[0].message
 
 
 def test_half_a_character_in_a_name_is_shown_as_a_question_mark(tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_one_bad_file_stops_no_other(tmp_path: Path) -> None:
     assert found.judged[0].findings[0].code == "unreadable"
     one, other = ([(f.column, f.observed) for f in each.findings if f.scope != "group"] for each in found.judged[1:])
     assert one == other
-    assert sorted(why.rsplit("/", maxsplit=1)[-1].split(" is ")[0] for why in found.left_out) == [
+    assert sorted(why.rsplit("/", maxsplit=1)[-1].split(" ")[0] for why in found.left_out) == [
         "notes.txt",
         "picture.png",
     ]
@@ -180,7 +180,7 @@ def test_only_one_class_can_be_asked_for() -> None:
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("gpuu = 'H100'", "'gpuu' is not known"), ("tp_size = 1.5", "tp_size = 1.5"), ("= 1", "cannot be read")],
+    [("gpuu = 'H100'", "'gpuu' is not a known key"), ("tp_size = 1.5", "tp_size = 1.5"), ("= 1", "cannot be read")],
 )
 def test_a_wrong_context_file_is_named(text: str, said: str, tmp_path: Path) -> None:
     (tmp_path / "results.json").write_bytes(b"{}")

@@ -165,7 +165,7 @@ def test_a_folder_that_is_no_repeat_is_left_out_and_named(one_run: tuple[Path, P
     summary = load_night(data, NIGHT)
 
     assert summary.verdicts == {"accepted": 1}
-    assert "copy: not a repeat" in summary.warnings[0]
+    assert "copy: the folder name is not a repeat number" in summary.warnings[0]
 
 
 def test_a_night_without_its_plan_or_lease_is_loaded_with_warnings(one_run: tuple[Path, Path]) -> None:
@@ -191,7 +191,7 @@ def test_a_night_of_nothing_but_unstarted_runs_never_validates(tmp_path: Path) -
 
 @pytest.mark.parametrize("night", ["2099-01-01", "../runs", "", ".hidden"])
 def test_a_night_that_is_not_there_is_a_usage_error(one_run: tuple[Path, Path], night: str) -> None:
-    with pytest.raises(UsageError, match=f"there is no night .*{NIGHT}"):
+    with pytest.raises(UsageError, match=f"no night .*{NIGHT}"):
         load_night(one_run[0], night)
 
 

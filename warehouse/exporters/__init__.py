@@ -1,4 +1,4 @@
-"""Our measurements in other tools' formats: one file a format."""
+"""Export measurements to other tools' formats: one module per format."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,14 +18,14 @@ EXPORTERS: Mapping[str, Exporter] = {
 
 @dataclass(frozen=True)
 class Exported:
-    """The texts of the files by name, and a sentence for each measurement that the format cannot tell."""
+    """The text of each file by name, and a message for each measurement that the format cannot represent."""
 
     files: Mapping[str, str]
     left_out: Sequence[str]
 
 
 def read_measurements(data: Path, nights: Sequence[str], *, accepted_only: bool = True) -> list[Measurement]:
-    """The measurements of these nights, of all nights if none is named; those that failed are no measurements."""
+    """The measurements of these nights, or of all nights; failed runs are excluded."""
     verdicts = "verdict = 'accepted'" if accepted_only else "outcome = 'measured' AND verdict <> 'failed'"
     of_nights = "AND list_contains(?, night)" if nights else ""
     query = f'FROM standing WHERE {verdicts} {of_nights} ORDER BY night, "order", "repeat", run_id'
@@ -33,14 +33,14 @@ def read_measurements(data: Path, nights: Sequence[str], *, accepted_only: bool 
 
 
 def export(format_name: str, measurements: Sequence[Measurement]) -> Exported:
-    """These measurements in this format; raises UsageError where the format is none, or nothing is left to tell."""
+    """Export measurements; raises UsageError if the format is unknown or nothing can be exported."""
     exporter = EXPORTERS.get(format_name)
     if exporter is None:
-        raise UsageError(f"{format_name!r} is no format to export to; there are {', '.join(EXPORTERS)}")
+        raise UsageError(f"{format_name!r} is not an export format; formats: {', '.join(EXPORTERS)}")
     reasons = [(one, exporter.lacking(one)) for one in measurements]
-    left_out = [f"{one['run_id']} cannot be told in the format {format_name}: {why}" for one, why in reasons if why]
+    left_out = [f"{one['run_id']} cannot be exported as {format_name}: {why}" for one, why in reasons if why]
     told = [one for one, why in reasons if why is None]
     if not told:
-        said = "; ".join(left_out) or "no measurement of these nights is accepted: --all exports those that are not"
+        said = "; ".join(left_out) or "these nights have no accepted measurement; --all also exports the others"
         raise UsageError(f"nothing to export: {said}")
     return Exported(exporter.files(told), left_out)

@@ -1,4 +1,4 @@
-"""What an exporter is: a format's name, and measurements to the texts of its files."""
+"""An exporter: the name of a format, and the function that writes its files."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from warehouse.exporters.measurement import Measurement
 
 @dataclass(frozen=True)
 class Exporter:
-    """One format; `files` gives texts by file name.
+    """One format; `files` returns texts by file name.
 
     `lacking` says why a measurement cannot be told in this format, None where it can: it is left out, not bent.
     """

@@ -9,7 +9,7 @@ from warehouse.exporters.measurement import Measurement, known
 
 
 def row_of(one: Measurement) -> dict[str, Any]:
-    """One aggregate row, of the third version of the schema. `std_intvty` is left out: it means nothing."""
+    """One aggregate row, of the third version of the schema. `std_intvty` is omitted: it has no meaning."""
     sizes = one.parallel
     latencies = {
         f"{_statistic(statistic)}_{metric}": value / 1e3
@@ -42,13 +42,13 @@ def row_of(one: Measurement) -> dict[str, Any]:
 
 
 def lacking(one: Measurement) -> str | None:
-    """Why this measurement is no such row."""
+    """The reason why the format cannot represent this measurement; None if it can."""
     if not one["gpus"] or one.gpu is None:
-        return "its throughputs are of one GPU, and this has none, or several kinds"
+        return "the format needs throughput per GPU, and this machine has no GPU or several models"
     if one["concurrency_asked"] is None:
-        return "it knows closed loops only"
+        return "the format supports closed loops only"
     if one.parallel["dp"] != 1:
-        return "it has no word for data parallel"
+        return "the format has no field for data parallel"
     return None
 
 

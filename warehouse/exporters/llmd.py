@@ -1,4 +1,4 @@
-"""llm-d's Benchmark Report v0.2.1, one report a measurement; its schema is closed, so nothing else may stand in it."""
+"""llm-d's Benchmark Report v0.2.1, one report per measurement; its schema allows no other fields."""
 
 import json
 from collections.abc import Sequence
@@ -29,14 +29,12 @@ def report_of(one: Measurement) -> dict[str, Any]:
 
 
 def lacking(one: Measurement) -> str | None:
-    """Why this measurement is no such report."""
-    return (
-        None if one["completed"] is not None and one["failed"] is not None else "it does not say how many requests ran"
-    )
+    """The reason why the format cannot represent this measurement; None if it can."""
+    return None if one["completed"] is not None and one["failed"] is not None else "the number of requests is unknown"
 
 
 def files(measurements: Sequence[Measurement]) -> dict[str, str]:
-    """A file for each: the schema is of one run."""
+    """One file per measurement: the schema holds one run."""
     return {
         f"{one['run_id'].replace('/', '-')}.json": json.dumps(report_of(one), indent=2) + "\n" for one in measurements
     }
@@ -45,7 +43,7 @@ def files(measurements: Sequence[Measurement]) -> dict[str, str]:
 def _run(one: Measurement) -> dict[str, Any]:
     times = (one["started_at"], one["ended_at"])
     start, end = (moment.isoformat() if moment else None for moment in times)
-    # The duration is that of the measured window, which the rates are of; start and end are those of the whole run.
+    # The duration is that of the measured window, as for the rates; start and end are those of the whole run.
     duration = f"PT{one['duration_s']!r}S" if one["duration_s"] is not None else None
     return known(
         {
@@ -59,7 +57,7 @@ def _run(one: Measurement) -> dict[str, Any]:
 
 
 def _load(one: Measurement) -> dict[str, Any] | None:
-    """The load; None where the schema asks for more of it than is known."""
+    """The load; None if a required field is unknown."""
     version = one["driver_version"] or one["nightbench_version"]
     if one["isl"] is None or one["driver"] is None or version is None:
         return None
@@ -91,7 +89,7 @@ def _length(tokens: int | None, *, is_fixed: bool) -> dict[str, Any] | None:
 
 
 def _stack(one: Measurement) -> list[dict[str, Any]]:
-    """The server; none where the schema asks for GPUs and there are none."""
+    """The server; empty if the machine has no GPU, which the schema requires."""
     if one.gpu is None or one.engine_version is None or one["engine"] is None:
         return []
     said = {
@@ -120,7 +118,7 @@ def _latency(one: Measurement) -> dict[str, Any]:
 
 
 def _spread(statistics: dict[str, float], units: str) -> dict[str, Any] | None:
-    if "mean" not in statistics:  # the one that the schema asks for
+    if "mean" not in statistics:  # required by the schema
         return None
     return {"units": units, **{"p99p9" if name == "p999" else name: value for name, value in statistics.items()}}
 

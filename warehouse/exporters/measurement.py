@@ -1,4 +1,4 @@
-"""A measurement's row as exporters see it: asked and found in other people's words, None for what is not known."""
+"""A row of `measurements` as exporters read it; None for unknown values."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ _PARALLEL = {"--tensor-parallel-size": "tp", "--pipeline-parallel-size": "pp", "
 
 @dataclass(frozen=True)
 class Measurement:
-    """One row of the table of measurements."""
+    """One row of `measurements`."""
 
     row: Row
 
     def __getitem__(self, column: str) -> Any:
-        """The value of a column; None where it is NULL or the lake is older than the column."""
+        """The value of a column; None if it is NULL or missing in an older lake."""
         return self.row.get(column)
 
     @property
@@ -28,7 +28,7 @@ class Measurement:
 
     @property
     def parallel(self) -> dict[str, int]:
-        """GPUs by which weights, layers and requests are split, 1 where no flag says otherwise: that is the default."""
+        """Tensor, pipeline and data parallel sizes from the engine's flags; the default is 1."""
         sizes = {"tp": 1, "pp": 1, "dp": 1}
         for flag, value in self.flags.items():
             if flag in _PARALLEL and value.isdecimal():
@@ -37,46 +37,46 @@ class Measurement:
 
     @property
     def gpu_count(self) -> int:
-        """GPUs that the server used, not all that the machine has; 0 where it has none."""
+        """Number of GPUs that the server used; 0 without a GPU."""
         sizes = self.parallel
         return sizes["tp"] * sizes["pp"] * sizes["dp"] if self["gpus"] else 0
 
     @property
     def gpu(self) -> str | None:
-        """Their name; None where there is none, or where they are of several kinds."""
+        """The GPU model; None without a GPU or with several models."""
         names = set(self["gpus"] or ())
         return names.pop() if len(names) == 1 else None
 
     @property
     def engine_version(self) -> str | None:
-        """As the running server said, else as it was asked for."""
+        """The version that the server reported, else the requested one."""
         found, asked = self["engine_version_found"], self["engine_version_asked"]
         return str(found or asked) if found or asked else None
 
     @property
     def framework(self) -> str | None:
-        """Engine and version in one."""
+        """Engine and version as one text."""
         words = [word for word in (self["engine"], self.engine_version) if word]
         return " ".join(words) or None
 
     @property
     def input_tok_per_s(self) -> float | None:
-        """Input tokens of the answered requests over the window."""
+        """Input tokens of completed requests per second."""
         tokens, seconds = self["total_input_tokens"], self["duration_s"]
         return tokens / seconds if tokens is not None and seconds else None
 
     @property
     def total_tok_per_s(self) -> float | None:
-        """Input and output tokens over the window."""
+        """Input and output tokens per second."""
         given, made = self.input_tok_per_s, self["output_throughput_tok_per_s"]
         return given + made if given is not None and made is not None else None
 
     def latencies_ms(self, metric: str) -> dict[str, float]:
-        """The statistics of one metric that there are, by name, in milliseconds."""
+        """The known statistics of one metric by name, in milliseconds."""
         found = {statistic: self[f"{metric}_{statistic}_ms"] for statistic in STATISTICS}
         return {statistic: value for statistic, value in found.items() if value is not None}
 
 
 def known(values: Mapping[str, Any]) -> dict[str, Any]:
-    """These without what is not known: a key that is missing is no number, and neither is 0."""
+    """These without what is not known: a key that is missing is not a number, and neither is 0."""
     return {name: value for name, value in values.items() if value is not None and value not in ({}, [])}

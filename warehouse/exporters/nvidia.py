@@ -19,12 +19,12 @@ COLUMNS = (
 
 
 def lacking(one: Measurement) -> str | None:
-    """Why this measurement is no such row."""
-    return None if one["output_throughput_tok_per_s"] else "it has no throughput of output tokens"
+    """The reason why the format cannot represent this measurement; None if it can."""
+    return None if one["output_throughput_tok_per_s"] else "the output token throughput is unknown"
 
 
 def json_files(measurements: Sequence[Measurement]) -> dict[str, str]:
-    """One report for each model on one kind of machine, since its metadata names only one."""
+    """One report per model and machine type, since its metadata names only one."""
     grouped: dict[tuple[Any, ...], list[Measurement]] = {}
     for one in measurements:
         grouped.setdefault((one["model"], one.gpu, one["host"], one["precision"], one.framework), []).append(one)

@@ -14,7 +14,7 @@ _RATES = {
 
 
 def records_of(one: Measurement) -> Iterator[dict[str, Any]]:
-    """A record for each number that there is; what ran where, and at which commit, is the same in all."""
+    """One record per known number; model, machine and commit are the same in all."""
     for name, value, unit in _numbers(one):
         metric = {"name": name, "benchmark_values": [value], "extra_info": {"unit": unit}}
         yield {"benchmark": _benchmark(one), "model": _model(one), "metric": metric, **_lineage(one)}

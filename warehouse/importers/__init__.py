@@ -1,4 +1,4 @@
-"""Other tools' result files as claims: one file a format, found by content and not by name."""
+"""Import other tools' result files as claims: one module per format, recognised by content."""
 
 from collections.abc import Iterator
 
@@ -24,7 +24,7 @@ from warehouse.importers.vllm import serve as vllm_serve
 from warehouse.importers.vllm import sweep as vllm_sweep
 from warehouse.importers.vllm import throughput as vllm_throughput
 
-# The first that recognises a file reads it: formats that are told by more keys stand before those told by fewer.
+# The first format that recognises a file reads it: formats with more distinctive keys come first.
 FORMATS: tuple[Format, ...] = (
     guidellm.FORMAT,
     inferencex_raw.FORMAT,
@@ -51,14 +51,14 @@ FORMATS: tuple[Format, ...] = (
 def read_claims(document: Document) -> Iterator[Claim]:
     """Every claim of a file.
 
-    Raises UnknownFormatError where nobody knows it, UnreadableResultError where it is broken.
+    Raises UnknownFormatError if no format recognises it, UnreadableResultError if it is broken.
     """
     found = next((each for each in FORMATS if each.recognises(document)), None)
     if found is None:
-        document.text  # noqa: B018 - says what it is where it is no text at all
+        document.text  # noqa: B018 - raises an exact error for a binary file
         if document.data.lstrip()[:1] in (b"{", b"["):
-            document.json  # noqa: B018 - says where it is cut off, if that is why nobody knows it
+            document.json  # noqa: B018 - raises an exact error for truncated JSON
         known = ", ".join(each.name for each in FORMATS)
-        raise UnknownFormatError(f"{document.name} is of no known format; known are: {known}")
+        raise UnknownFormatError(f"{document.name} has no known format; known formats: {known}")
     claims = found.read(document, found)
     return claims if found is telemetry.FORMAT else telemetry.with_telemetry(document, claims)

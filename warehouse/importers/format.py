@@ -1,4 +1,4 @@
-"""What an importer is: a format's name and version, how it is known by its content, and how it becomes claims."""
+"""An importer: name and version of a format, a function that recognises it, and one that reads its claims."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -9,11 +9,11 @@ from warehouse.importers.parsing.document import Document
 
 @dataclass(frozen=True)
 class Format:
-    """One format of result files; `version` rises when the same bytes would become other claims.
+    """One format of result files; `version` increases when the same bytes give other claims.
 
-    `recognises` raises nothing. `read` raises UnreadableResultError where the file is not what it looked like; what is
-    wrong in one row is a remark on that row. `required` are the codes that must be checkable before a row of this
-    format is accepted: what the format can always give.
+    `recognises` never raises. `read` raises UnreadableResultError for a broken file; an error in one row is a remark on
+    that row. `required` are the rule codes that must be checkable before a row of this format is accepted: those for
+    which the format always has the inputs.
     """
 
     name: str
@@ -25,5 +25,5 @@ class Format:
     def lineage(
         self, document: Document, place: str = "", tool: str | None = None, version: str | None = None
     ) -> ClaimSource:
-        """Where a claim of this document stands; `version` is that of the tool that wrote the file."""
+        """The source of a claim in this document; `version` is that of the tool that wrote the file."""
         return ClaimSource(document.name, document.sha256, place, self.name, self.version, tool, version)

@@ -1,4 +1,4 @@
-"""inference-perf: the client's file of a stage, and beside it what Prometheus says of the server; all in seconds.
+"""inference-perf: the client's file of a stage, and the server's Prometheus file beside it; all in seconds.
 
 Its `time_per_output_token` averages the gaps between chunks. Its `normalized_time_per_output_token` is E2EL over tokens
 and is not loaded.
@@ -22,7 +22,7 @@ LATENCIES: dict[Metric, str] = {
 
 
 def recognises(document: Document) -> bool:
-    """Whether it has the successes and failures of a stage, or the successes as the server counts them."""
+    """Whether it has a stage's successes and failures, or the server's counts of successes."""
     if not document.has_keys("successes") or not isinstance(successes := document.json["successes"], dict):
         return False
     return "failures" in document.json or "load_summary" in document.json or _is_server(successes)
@@ -33,7 +33,7 @@ def _is_server(successes: dict[str, object]) -> bool:
 
 
 def read(document: Document, form: Format) -> Iterator[Claim]:
-    """The one claim of a stage: of the client with the server's file beside it, or of the server alone."""
+    """The one claim of a stage: the client's with the server's file, or the server's alone."""
     one = Tree(document.json, document.name)
     if _is_server(document.json["successes"]):
         yield _of_server(document, form, one)
@@ -83,7 +83,7 @@ def _said(one: Tree) -> ClaimedTotals:
 
 
 def _total(good: Tree, completed: int | None, names: tuple[str, ...]) -> int | None:
-    """Tokens of all answers: as stated, or the mean times their number."""
+    """Tokens of all answers: as stated, or the mean times the number of answers."""
     part = next((good.part(name) for name in names if name in good), None)
     if part is None:
         return None
@@ -99,7 +99,7 @@ def _latency(latency: Tree) -> dict[Metric, dict[str, float]]:
 
 
 def _beside(document: Document) -> tuple[ServerCounters | None, Tree | None]:
-    """What the server's file of the same stage says; nothing where there is none that can be read."""
+    """The server's file of the same stage; empty if it is missing or unreadable."""
     name = document.path.name.replace(CLIENT, SERVER)
     data = document.sibling(name) if name != document.path.name else None
     if data is None:
@@ -108,7 +108,7 @@ def _beside(document: Document) -> tuple[ServerCounters | None, Tree | None]:
         value = read_document(name, data).json
     except UnreadableResultError as error:
         broken = Tree({}, name)
-        broken.remark("unreadable_value", f"it is left out, for {error}")
+        broken.remark("unreadable_value", f"ignored: {error}")
         return None, broken
     tree = Tree(value if isinstance(value, dict) else {}, name)
     return _server(tree), tree
@@ -134,7 +134,7 @@ def _server(one: Tree) -> ServerCounters:
 
 
 def _told(good: Tree, name: str) -> float | None:
-    """A number that stands alone, or as the mean that later releases make of it."""
+    """A plain number, or the mean that later releases write."""
     return good.part(name).amount("mean") if isinstance(good.raw(name), dict) else good.amount(name)
 
 

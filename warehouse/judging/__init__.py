@@ -1,1 +1,1 @@
-"""Verdicts: rules run by great-expectations, and what earlier nights answered."""
+"""Verdicts: rules run by great-expectations, and comparison with the answers of earlier nights."""

@@ -1,8 +1,8 @@
 """Compare the answers of a night's servers with those of the nights before it.
 
-Only nights of an earlier name are looked at, and only those whose run folders are still there: loading them one by one
-then gives what `rebuild` gives. A night that is loaded after a later one, or again with other answers, has the later
-ones loaded again.
+Only nights with an earlier name count, and only those whose run folders still exist: loading them one by one gives the
+same result as `rebuild`. If a night is loaded after a later one, or again with other answers, the later nights are
+loaded again.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,16 +20,16 @@ from warehouse.rows.run_folder import nights
 from warehouse.schema.columns import Table
 from warehouse.schema.row import Row
 
-NIGHTS = 5  # the latest ones: one that went astray unseen does not move a median of five
-LOOK_BACK = 100  # nights: a load takes as long in the fifth year as in the first, and who was away longer begins anew
+NIGHTS = 5  # the latest ones: one undetected outlier does not move a median of five
+LOOK_BACK = 100  # nights: limits the time of a load as the lake grows
 _EVIDENCE = [rule.column for rule in ANSWER_RULES]
 _HARDWARE = ("server_id", "gpus", "cpu_model")
 _READ = ["quality_id", "verdict", *_HARDWARE, "logprob_mean_before", "greedy_tokens", *_EVIDENCE]
-FIRST = "this is the first night with these weights and flags"
+FIRST = "first night with these weights and flags"
 
 
 def earlier_files(lake: Path, data: Path, night: str, table: Table = "measurements") -> Iterator[Path]:
-    """A table of the nights before this one, latest first; as staged where they are loaded too."""
+    """The files of a table of earlier nights, latest first; the staged file if there is one."""
     for name in reversed([name for name in nights(data) if name < night][-LOOK_BACK:]):
         found = file_of(lake, name, table)
         if found is not None:
@@ -37,13 +37,13 @@ def earlier_files(lake: Path, data: Path, night: str, table: Table = "measuremen
 
 
 def file_of(lake: Path, night: str, table: Table = "measurements") -> Path | None:
-    """A night's table as staged, else as loaded; None where it is neither."""
+    """The file of a table and night: staged, else loaded; None if there is neither."""
     places = (partition(root, table, night) / PART for root in (lake / STAGING, lake))
     return next((place for place in places if place.exists()), None)
 
 
 def compare(rows: Sequence[Row], files: Iterable[Path]) -> list[Row]:
-    """The rows with what earlier nights say of their answers; `files` are those nights' measurements, latest first."""
+    """The rows, compared with the answers of earlier nights; `files` are those nights' measurements, latest first."""
     found: dict[str, list[list[Row]]] = {row["quality_id"]: [] for row in rows if row["quality_id"] is not None}
     for path in files:
         if all(len(before) == NIGHTS for before in found.values()):
@@ -55,7 +55,7 @@ def compare(rows: Sequence[Row], files: Iterable[Path]) -> list[Row]:
 
 
 def _sound(path: Path) -> dict[str, list[Row]]:
-    """A night's rows whose answers nothing was found against, by series."""
+    """A night's rows whose answers passed every rule, by quality id."""
     found: dict[str, list[Row]] = {}
     for row in read_answers(path):
         is_doubted = any(judge(rule, row[rule.column]) in ("WARN", "FAIL") for rule in ANSWER_RULES)
@@ -65,7 +65,7 @@ def _sound(path: Path) -> dict[str, list[Row]]:
 
 
 def read_answers(path: Path | None) -> list[Row]:
-    """What a night's measurements say of its servers' answers; nothing where none were asked, or there is no file."""
+    """The answers in a night's measurements; empty if none were recorded or the file is missing."""
     if path is None:
         return []
     with pq.ParquetFile(path) as file:
@@ -95,7 +95,7 @@ def _compared(row: Row, before: Sequence[Sequence[Row]]) -> Row:
 
 
 def _agreed_earlier(row: Row, before: Sequence[Sequence[Row]]) -> float | None:
-    """The agreement of greedy tokens with the latest night on the same server and hardware; the best of its runs."""
+    """The best agreement of greedy tokens with a run of the latest night on the same server and hardware."""
     for told in before:
         same = [other for other in told if all(other[name] == row[name] for name in _HARDWARE)]
         shares = [agreed_share(_by_prompt(row), _by_prompt(other)) for other in same]
@@ -111,7 +111,7 @@ def _by_prompt(row: Mapping[str, Sequence[int] | None]) -> Greedy:
 
 
 def later_compared(lake: Path, data: Path, night: str) -> list[str]:
-    """The loaded nights after this one that were compared with it, if what is staged of it now is not as it was."""
+    """The later nights that were compared with this one, if its staged answers differ from its loaded ones."""
     was = read_answers(if_there(partition(lake, "measurements", night) / PART))
     now = read_answers(file_of(lake, night))
     if was == now:
@@ -122,5 +122,5 @@ def later_compared(lake: Path, data: Path, night: str) -> list[str]:
 
 
 def if_there(path: Path) -> Path | None:
-    """The path of a file; None where there is none."""
+    """The path if the file exists, else None."""
     return path if path.exists() else None

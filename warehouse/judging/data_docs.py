@@ -1,7 +1,7 @@
-"""great-expectations' own page of a validation, the Data Docs, as one file that loads nothing from elsewhere.
+"""great-expectations' page of a validation (Data Docs) as one file without external resources.
 
-Their styles and scripts come from other hosts; a page that is opened next year, or offline, does without. What would be
-different each time, the moment of the validation and ids drawn for it, is taken out: judging twice gives the same page.
+External styles and scripts are removed, so that the page opens offline. Times and random ids are removed as well:
+judging twice gives the same page.
 """
 
 import re
@@ -19,7 +19,7 @@ def data_docs(validated: Any) -> str:
     """The page of one validation result of great-expectations, as HTML."""
     from great_expectations.render import renderer, view  # noqa: PLC0415 - seconds to import
 
-    renders: Any = renderer  # its names are there, but it does not say that it exports them
+    renders: Any = renderer  # the names exist, but are not declared as exported
     views: Any = view
     page = views.DefaultJinjaPageView().render(renders.ValidationResultsPageRenderer().render(validated))
     return _DRAWN.sub("validation", _ELSEWHERE.sub("", page))

@@ -1,7 +1,7 @@
-"""The rules as great-expectations over one pandas frame: each rule is two expectations, from the one declaration.
+"""Run the rules with great-expectations over one pandas frame: each rule becomes two expectations.
 
-They are `tolerated` (critical) and `passing` (warning). A rule that does not apply to a row, or lacks an input there,
-is null in the frame. An empty frame never passes, nor does a check that itself broke.
+They are `tolerated` (critical) and `passing` (warning). A rule that does not apply to a row, or that lacks an input, is
+null in the frame. An empty frame never passes, nor does a check that raised an error.
 """
 
 import logging
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 Severity = Literal["critical", "warning", "info"]
 Bound = Literal["tolerated", "passing", "rows", "present"]
-# The runs that failed each check which could be made, by column and bound.
+# The runs that failed each completed check, by column and bound.
 Failed = Mapping[tuple[str, Bound], frozenset[str]]
 
 
 @dataclass(frozen=True)
 class EvidenceRow:
-    """One row to be checked: its id and its evidence."""
+    """One row to check: its id and its evidence."""
 
     run_id: str
     evidence: EvidenceByColumn
-    lacking_count: float | None = None  # of required inputs, where that is counted
+    lacking_count: float | None = None  # number of missing required inputs, where it is counted
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Expectation:
 
     code: str
     bound: Bound
-    column: str  # "" for the number of rows, which is of no column
+    column: str  # "" for the number of rows
     low: float | None
     high: float | None
     severity: Severity
@@ -46,12 +46,12 @@ class Expectation:
 
 @dataclass(frozen=True)
 class ExpectationResult:
-    """What great-expectations said of one check: the rows that failed it, or the error that kept it from saying."""
+    """The result of one check: the rows that failed it, or the error that it raised."""
 
     check: Expectation
     is_success: bool
     failed_run_ids: tuple[str, ...]
-    row_count: int | None  # how many rows it looked at
+    row_count: int | None  # how many rows it checked
     error: str | None
 
 
@@ -72,7 +72,7 @@ def _checks_of(rule: Rule) -> Iterator[Expectation]:
 
 
 def frame_of(cases: Sequence[EvidenceRow]) -> "pd.DataFrame":
-    """The evidence of these rows as the frame that is checked."""
+    """The evidence of these rows as the frame to check."""
     import pandas as pd  # noqa: PLC0415 - heavy, and only judging needs it
 
     columns: dict[str, Any] = {"run_id": pd.Series([case.run_id for case in cases], dtype=object)}
@@ -88,16 +88,16 @@ def _value(case: EvidenceRow, rule: Rule) -> float | None:
 
 
 def validate(frame: "pd.DataFrame") -> tuple[ExpectationResult, ...]:
-    """Have great-expectations check the frame; one result a check, in their order."""
+    """Check the frame with great-expectations; one result per check, in their order."""
     return read(ask(frame), frame)
 
 
 def ask(frame: "pd.DataFrame") -> Any:
-    """Have great-expectations check whatever the frame has values of; its own result."""
-    os.environ["GX_ANALYTICS_ENABLED"] = "false"  # read on import: nothing is reported to anybody
+    """Check every column of the frame that has values; returns great-expectations' own result."""
+    os.environ["GX_ANALYTICS_ENABLED"] = "false"  # read on import: disables usage reports
     import great_expectations as gx  # noqa: PLC0415 - seconds to import, and only judging needs it
 
-    logging.getLogger("great_expectations").setLevel(logging.WARNING)  # it tells of each folder it makes
+    logging.getLogger("great_expectations").setLevel(logging.WARNING)  # it logs each folder that it creates
 
     context = gx.get_context(mode="ephemeral")
     context.variables.progress_bars = cast("Any", {"globally": False})
@@ -110,8 +110,8 @@ def ask(frame: "pd.DataFrame") -> Any:
 
 
 def read(validated: Any, frame: "pd.DataFrame") -> tuple[ExpectationResult, ...]:
-    """What great-expectations said of this frame, a result a check, in their order."""
-    # Results come in an order of their own; an expectation without one has not been checked.
+    """great-expectations' result for this frame, one per check, in their order."""
+    # Results are unordered; an expectation without a result was not checked.
     said = {_place_of(result): result for result in validated.results}
     return tuple(
         _read_result(check, said.get(at))
@@ -122,7 +122,7 @@ def read(validated: Any, frame: "pd.DataFrame") -> tuple[ExpectationResult, ...]
 
 
 def _has_values(frame: "pd.DataFrame", check: Expectation) -> bool:
-    """Whether there is anything to ask: nulls pass, and great-expectations takes as long over a column of them."""
+    """Whether the column has values: nulls pass, and checking a column of nulls takes as long."""
     is_of_values = check.bound in ("tolerated", "passing") and check.column in frame
     return not is_of_values or bool(frame[check.column].notna().any())
 
@@ -134,43 +134,43 @@ def _place_of(result: Any) -> int:
 def _expectation(check: Expectation, at: int) -> Any:
     from great_expectations import expectations  # noqa: PLC0415
 
-    gxe: Any = expectations  # its names are there, but it does not say that it exports them
+    gxe: Any = expectations  # the names exist, but are not declared as exported
     common: dict[str, Any] = {"severity": check.severity, "meta": {"at": at}}
     if check.bound == "rows":
         return gxe.ExpectTableRowCountToBeBetween(min_value=1, **common)
     if check.bound == "present":
         return gxe.ExpectColumnValuesToNotBeNull(column=check.column, **common)
-    # Both bounds belong to the range, as they do in bench.audit.rules.judge.
+    # Both bounds are inclusive, as in bench.audit.rules.judge.
     limits = {"min_value": check.low, "max_value": check.high, "strict_min": False, "strict_max": False}
     return gxe.ExpectColumnValuesToBeBetween(column=check.column, **limits, **common)
 
 
 def _read_result(check: Expectation, result: Any) -> ExpectationResult:
     if result is None:
-        return ExpectationResult(check, False, (), None, "great-expectations gave no result")
+        return ExpectationResult(check, False, (), None, "great-expectations returned no result")
     said = result.result or {}
     failed = tuple(str(entry["run_id"]) for entry in said.get("unexpected_index_list") or ())
     error = raised(result.exception_info or {})
     if error is None and said.get("unexpected_count", 0) != len(failed):
-        error = "it does not name every row that failed"
+        error = "the result does not name every failed row"
     row_count = said.get("observed_value" if check.bound == "rows" else "element_count")
     return ExpectationResult(check, bool(result.success) and error is None, failed, row_count, error)
 
 
 def raised(exception_info: Mapping[str, Any]) -> str | None:
-    """The message of a check that broke; great-expectations writes it flat, or once for each metric."""
+    """The error message of a failed check; great-expectations stores it flat or once per metric."""
     shapes = [exception_info, *(value for value in exception_info.values() if isinstance(value, Mapping))]
     messages = [str(shape.get("exception_message")) for shape in shapes if shape.get("raised_exception")]
     return messages[0] if messages else None
 
 
 def failed_of(results: Sequence[ExpectationResult]) -> Failed:
-    """The rows that failed each check which could be made."""
+    """The rows that failed each completed check."""
     return {(r.check.column, r.check.bound): frozenset(r.failed_run_ids) for r in results if r.error is None}
 
 
 def status_of(case: EvidenceRow, rule: Rule, failed: Failed) -> Status:
-    """What great-expectations said of one rule in one row."""
+    """The status of one rule in one row."""
     value, outside_passing = _value(case, rule), failed.get((rule.column, "passing"))
     if value is None or math.isnan(value) or outside_passing is None:
         return "NOT-CHECKABLE"
@@ -180,12 +180,12 @@ def status_of(case: EvidenceRow, rule: Rule, failed: Failed) -> Status:
 
 
 def statuses(case: EvidenceRow, failed: Failed) -> dict[str, Status]:
-    """What it said of every rule that is asked of this row, by column, in the order of the rules."""
+    """The status of every rule that applies to this row, by column, in the order of the rules."""
     return {rule.column: status_of(case, rule, failed) for rule in RULES if rule.column in case.evidence}
 
 
 def said_of_each(evidence: Sequence[EvidenceByColumn]) -> list[dict[str, Status]]:
-    """What great-expectations says of the evidence of each claim, as `statuses` does."""
+    """The statuses of each claim's evidence, checked with great-expectations."""
     sheet = [EvidenceRow(str(at), each) for at, each in enumerate(evidence)]
     failed = failed_of(validate(frame_of(sheet)))
     return [statuses(case, failed) for case in sheet]

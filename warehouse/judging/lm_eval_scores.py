@@ -1,4 +1,4 @@
-"""What servers scored in the tasks of lm-eval: rows, and how far each score fell against the nights before.
+"""Scores of lm-eval tasks as rows, and how far each fell against earlier nights.
 
 The same nights count as in answer_history.py: those with an earlier name whose run folders still exist.
 """
@@ -21,19 +21,19 @@ from warehouse.rows.run_folder import RECORD, lm_eval_folders, nights, read_lm_e
 from warehouse.schema.columns import COLUMNS
 from warehouse.schema.row import Row
 
-# Scores that are of the same questions, put the same way to the same weights.
+# Equal values identify the same questions, asked in the same way of the same weights.
 _SERIES = (
     *("quality_id", "task", "task_version", "metric", "filter"),
     *("few_shot", "limit", "sample_count", "folder_sha256", "is_higher_better"),
 )
 _READ = [*_SERIES, "value", "stderr", "fall_se"]
-FIRST = "this is the first night with these weights, this task and as many questions"
-NOT_ASKED = "no server of this night was asked: it was gone, or the night ended before"
+FIRST = "first night with these weights, this task and this number of questions"
+NOT_ASKED = "no server of this night ran the tasks: the server had stopped, or the night ended before"
 Series = tuple[object, ...]
 
 
 def score_rows(folder: Path, measurements: Sequence[Row]) -> tuple[list[Row], list[str]]:
-    """The rows of every task that the servers of a night were asked, and warnings; not compared yet."""
+    """The rows of every task that a night's servers ran, and warnings; not compared yet."""
     ids = {row["server_id"]: row["quality_id"] for row in measurements if row["quality_id"] is not None}
     rows: list[Row] = []
     warnings = []
@@ -41,7 +41,7 @@ def score_rows(folder: Path, measurements: Sequence[Row]) -> tuple[list[Row], li
         try:
             rows += _rows_of(folder.name, read_lm_eval(place), ids)
         except UnreadableResultError as error:
-            warnings.append(f"runs/{folder.name}/{place.parent.name}/{place.name}: {error}; its scores are not known")
+            warnings.append(f"runs/{folder.name}/{place.parent.name}/{place.name}: {error}; its scores are unknown")
     return rows, warnings
 
 
@@ -49,13 +49,13 @@ def _rows_of(night: str, files: Mapping[str, bytes], quality_ids: Mapping[str, s
     try:
         record = LmEvalRecord.model_validate_json(files[RECORD])
     except ValidationError as error:
-        raise UnreadableResultError(f"{RECORD} is none of lm-eval: {error.errors()[0]['msg']}") from error
+        raise UnreadableResultError(f"{RECORD} is not a record of lm-eval: {error.errors()[0]['msg']}") from error
     about = dict.fromkeys(column.name for column in COLUMNS["quality_scores"]) | {
         "night": night,
         **record.model_dump(include={"suite", "server_id", "started_at", "folder_sha256"}),
         "limit": record.asked.limit,
         "quality_id": quality_ids.get(record.server_id),
-        "not_compared": "no earlier night was looked at",
+        "not_compared": "no earlier night was compared",
     }
     return [row for asked in record.tasks for row in _rows_of_task(about, asked, files.get(f"{asked.task}.json"))]
 
@@ -74,7 +74,7 @@ def _scored(score: Score) -> Row:
 
 
 def compare_scores(rows: Sequence[Row], files: Iterable[Path]) -> list[Row]:
-    """The rows with what earlier nights say of their scores; `files` are those nights' scores, latest first."""
+    """The rows, compared with the scores of earlier nights; `files` are those nights' scores, latest first."""
     before: dict[Series, list[EarlierScore]] = {_series(row): [] for row in rows if _lacking(row) is None}
     for path in files:
         if all(len(found) == NIGHTS for found in before.values()):
@@ -90,15 +90,15 @@ def _series(row: Row) -> Series:
 
 
 def _lacking(row: Row) -> str | None:
-    """Why a score can be compared with no other; None where it can."""
+    """The reason why a score cannot be compared; None if it can."""
     if row["value"] is None:
-        return "there is no score"
+        return "no score"
     if row["quality_id"] is None:
         return "no run of this server was measured"
     if row["is_higher_better"] is None:
-        return f"lm-eval does not say which way {row['metric']} is better"
+        return f"lm-eval does not state which direction of {row['metric']} is better"
     if _error(row) is None:
-        return f"lm-eval gives no standard error of {row['metric']}"
+        return f"lm-eval reports no standard error of {row['metric']}"
     return None
 
 
@@ -107,7 +107,7 @@ def _error(row: Row) -> float | None:
 
 
 def read_scored(path: Path | None) -> list[Row]:
-    """The scores of a night that later ones can be compared with; nothing where there is no file."""
+    """The comparable scores of a night; empty if there is no file."""
     if path is None:
         return []
     with pq.ParquetFile(path) as file:
@@ -116,7 +116,7 @@ def read_scored(path: Path | None) -> list[Row]:
 
 
 def _sound(path: Path) -> dict[Series, EarlierScore]:
-    """A night's scores that had not fallen themselves; where two servers gave one, the median."""
+    """A night's scores that had not fallen themselves; the median if several servers ran the task."""
     found: dict[Series, list[EarlierScore]] = {}
     for row in read_scored(path):
         error = _error(row)
@@ -145,7 +145,7 @@ def _compared(row: Row, before: Sequence[EarlierScore]) -> Row:
 
 
 def later_scored(lake: Path, data: Path, night: str) -> list[str]:
-    """The loaded nights after this one whose scores were compared with it, if these are not as they were."""
+    """The later nights whose scores were compared with this night's, if these have changed."""
     was = read_scored(if_there(partition(lake, "quality_scores", night) / PART))
     now = read_scored(file_of(lake, night, "quality_scores"))
     if was == now:
@@ -157,7 +157,7 @@ def later_scored(lake: Path, data: Path, night: str) -> list[str]:
 
 
 def with_scores(measurements: Sequence[Row], scores: Sequence[Row]) -> list[Row]:
-    """The measurements with what their servers' scores say of them, where their suite asks for scores."""
+    """The measurements with the evidence from their servers' scores, where their suite requests scores."""
     return [row | _of_server(row, scores) if row["lm_eval_tasks"] else row for row in measurements]
 
 

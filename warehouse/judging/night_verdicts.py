@@ -1,4 +1,4 @@
-"""A night judged: a verdict a run, every finding, and the validation result, from what great-expectations said."""
+"""Judge a night: verdicts, findings and the validation result, from great-expectations' checks."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -29,9 +29,9 @@ More = Mapping[str, EvidenceByColumn]
 
 @dataclass(frozen=True)
 class Judgement:
-    """What is thought of a night: a verdict a run, every finding, and the validation result as JSON-able values.
+    """The judgement of a night: a verdict per run, every finding, and the validation result as JSON values.
 
-    `withdrawn` are the columns of a run that findings about single metrics take out of the views, by run id;
+    `withdrawn` are the columns, by run id, that findings about single metrics remove from the views;
     `validated` is great-expectations' own result, for its Data Docs.
     """
 
@@ -43,9 +43,9 @@ class Judgement:
 
 
 def judge_night(rows: Sequence[Row], more: More | None = None) -> Judgement:
-    """Judge the measurements of one night; a run that was not measured has its outcome as its verdict.
+    """Judge the measurements of one night; the verdict of an unmeasured run is its outcome.
 
-    `more` is evidence by run id that does not stand in the rows.
+    `more` is evidence by run id that is not part of the rows.
     """
     more = more or {}
     frame = frame_of(cases_of(rows, more))
@@ -54,7 +54,7 @@ def judge_night(rows: Sequence[Row], more: More | None = None) -> Judgement:
 
 
 def cases_of(rows: Sequence[Row], more: More) -> list[EvidenceRow]:
-    """The measured rows as they are checked."""
+    """The measured rows as input of the checks."""
     return [_case(row, more) for row in rows if row["outcome"] == "measured"]
 
 
@@ -84,14 +84,14 @@ def judge(rows: Sequence[Row], results: Sequence[ExpectationResult], more: More 
 
 
 def _that_saw(result: ExpectationResult, row_count: int) -> ExpectationResult:
-    """The result, as one that broke where the check did not look at exactly the rows that are judged."""
+    """The result, marked as an error if the check did not see exactly the judged rows."""
     if result.error is not None or result.row_count == row_count:
         return result
-    return replace(result, is_success=False, error=f"it looked at {result.row_count} of {row_count} rows")
+    return replace(result, is_success=False, error=f"it checked {result.row_count} of {row_count} rows")
 
 
 def _findings_of(row: Row, case: EvidenceRow, failed: Failed) -> Iterator[tuple[str, Row]]:
-    """Every finding of a row, by the column it is about."""
+    """Every finding of a row, by evidence column."""
     for column, status in statuses(case, failed).items():
         yield column, _rule_finding(row, column, case.evidence, status)
     if row["run_id"] in failed.get((NOT_CHECKABLE, "passing"), ()):
@@ -144,7 +144,7 @@ def _ids(row: Row) -> Row:
 
 
 def _validation(results: Sequence[ExpectationResult]) -> dict[str, Any]:
-    """The whole result as JSON-able values; no times, so that judging twice gives the same."""
+    """The whole result as JSON values; without times, so that judging twice gives the same bytes."""
     return {
         "success": bool(results) and all(result.is_success for result in results),
         "checks": [

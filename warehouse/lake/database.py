@@ -1,7 +1,7 @@
-"""warehouse.duckdb: a small file of views over the lake, built beside and swapped in, so that readers never wait.
+"""warehouse.duckdb: a small file of views over the lake, replaced atomically, so that readers never wait.
 
-Written in the storage version of DuckDB 1.5, which older clients read too. Its views hold the lake's full path; where
-the data folder was moved, the file is built anew when it is next asked.
+Written in the storage version of DuckDB 1.5, which older clients can read. Its views hold the lake's absolute path; if
+the data folder was moved, the next query rebuilds the file.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ STORAGE_VERSION = "v1.5.0"
 
 
 def build_warehouse(data: Path) -> Path:
-    """Build warehouse.duckdb unless the one there already holds exactly these views; gives its path."""
+    """Build warehouse.duckdb unless it already holds exactly these views; returns its path."""
     path = data.absolute() / DATABASE
     statements = tuple(view_statements(data.absolute() / "lake"))
     digest = hashlib.sha256("\n".join(statements).encode()).hexdigest()
@@ -48,7 +48,7 @@ def _build(path: Path, statements: tuple[str, ...]) -> None:
 
 
 def _digest_of(path: Path) -> str | None:
-    """Which views a warehouse file holds; None where it is not there or is not ours."""
+    """The digest of the views in a warehouse file; None if it is missing or foreign."""
     if not path.exists():
         return None
     try:
@@ -60,14 +60,14 @@ def _digest_of(path: Path) -> str | None:
 
 
 def open_warehouse(data: Path) -> duckdb.DuckDBPyConnection:
-    """Open the warehouse of this data folder for reading; it is built first where it is missing or was moved.
+    """Open the warehouse of this data folder for reading; it is built first if it is missing or was moved.
 
-    Raises UsageError where there is no such data folder.
+    Raises UsageError if the data folder does not exist.
     """
     if not data.is_dir():
-        raise UsageError(f"there is no data folder {data}: name one with --data, or run a night first")
+        raise UsageError(f"no data folder {data}: pass one with --data, or run a night first")
     connection = duckdb.connect(build_warehouse(data), read_only=True)
-    # A typo must fail at once, not look for an extension on the network; nights are UTC everywhere.
+    # A typo must fail at once instead of downloading an extension; times are UTC everywhere.
     connection.execute("SET autoinstall_known_extensions = false")
     connection.execute("SET autoload_known_extensions = false")
     connection.execute("SET TimeZone = 'UTC'")

@@ -1,4 +1,4 @@
-"""The lake's files: written beside, flushed to the disk, then put in place whole; by one loader at a time."""
+"""Write the lake's files: staged, flushed to disk, then moved into place, by one loader at a time."""
 
 import fcntl
 import filecmp
@@ -21,27 +21,27 @@ from warehouse.schema.row import Row
 
 PART = "part-0.parquet"
 STAGING = ".staging"
-# Enough rows for a row group to compress well, few enough to hold a night's requests in little memory.
+# Large enough for good compression, small enough to limit memory.
 ROW_GROUP_BYTES = 32 << 20
 
 
 @contextmanager
 def writing(what: Path) -> Iterator[None]:
-    """Turn a disk that refuses into LoadIntoWarehouseError naming the file and what to do."""
+    """Turn write errors into LoadIntoWarehouseError naming the file and what to do."""
     try:
         yield
     except (OSError, duckdb.IOException, pa.ArrowException) as error:
         name = getattr(error, "filename", None) or what
         said = getattr(error, "strerror", None) or str(error)
         raise LoadIntoWarehouseError(
-            f"{name} could not be written: {said}; the run folders are untouched: "
-            f"make room or give write permission there, then load again"
+            f"{name} could not be written: {said}; the run folders are unchanged. "
+            f"Free disk space or grant write permission there, then load again"
         ) from error
 
 
 @contextmanager
 def one_loader(data: Path) -> Iterator[Path]:
-    """Hold the lake for this process and give its path; others wait. What an earlier crash left beside is cleared."""
+    """Lock the lake for this process and return its path; other loaders wait. Leftover staging files are deleted."""
     lake = data.absolute() / "lake"
     lake.mkdir(parents=True, exist_ok=True)
     with (lake / ".lock").open("w") as lock:
@@ -55,19 +55,19 @@ def one_loader(data: Path) -> Iterator[Path]:
 
 
 def partition(lake: Path, table: str, night: str) -> Path:
-    """The folder of one table's night."""
+    """The folder of one table and night."""
     return lake / table / f"{PARTITION}={night}"
 
 
 class PartWriter:
-    """Writes one table's file of a night piece by piece, a row group as soon as enough is there."""
+    """Writes the file of one table and night in row groups of bounded size."""
 
     def __init__(self, lake: Path, table: Table, night: str) -> None:
         folder = partition(lake, table, night)
         folder.mkdir(parents=True, exist_ok=True)
         self._schema = arrow_schema(table)
         self._file = (folder / PART).open("wb")
-        # A dictionary never pays for gaps: hardly two are equal.
+        # No dictionary for gaps: hardly two are equal.
         named = [column.name for column in COLUMNS[table] if column.type in ("text", "integer")]
         self._writer = pq.ParquetWriter(self._file, self._schema, compression="zstd", use_dictionary=named)
         self._waiting: list[pa.Table] = []
@@ -78,18 +78,18 @@ class PartWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Finish the file and flush it to the disk; after an error it holds what it holds, beside the lake."""
+        """Finish the file and flush it to disk; after an error it stays incomplete in the staging folder."""
         with self._file:
             if error is None:
                 self._flush()
-            # After an error too: a writer that is left open writes when it is forgotten, to a file that is closed.
+            # Also after an error: an open writer would write to the closed file when it is garbage-collected.
             self._writer.close()
             if error is None:
                 self._file.flush()
                 os.fsync(self._file.fileno())
 
     def add(self, rows: pa.Table) -> None:
-        """Add rows after those already there."""
+        """Append rows."""
         self._waiting.append(rows)
         self.row_count += len(rows)
         if sum(table.nbytes for table in self._waiting) >= ROW_GROUP_BYTES:
@@ -102,7 +102,7 @@ class PartWriter:
 
 
 def write_rows(lake: Path, table: Table, night: str, rows: Sequence[Row]) -> None:
-    """Write one table's file of a night from rows."""
+    """Write the file of one table and night from rows."""
     schema = arrow_schema(table)
     stored = [{name: row[name] for name in schema.names} for row in rows]
     with PartWriter(lake, table, night) as part:
@@ -110,12 +110,12 @@ def write_rows(lake: Path, table: Table, night: str, rows: Sequence[Row]) -> Non
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
-    """Write JSON whose bytes depend on nothing but its content."""
+    """Write JSON with stable bytes for equal content."""
     write_text(path, json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write text and flush it to the disk."""
+    """Write text and flush it to disk."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", encoding="utf-8") as file:
         file.write(text)
@@ -124,10 +124,10 @@ def write_text(path: Path, text: str) -> None:
 
 
 def swap_in(lake: Path) -> tuple[str, ...]:
-    """Put every staged file in its place and give the names of those that differ from what stood there.
+    """Move every staged file into place and return the names of those that changed.
 
-    Each file appears whole; a crash between two of them is repaired by loading again. Measurements come last, so that
-    a run is never listed before its requests are.
+    Each file is replaced atomically; loading again repairs a crash between two files. Measurements come last, so that
+    a run is never listed before its requests.
     """
     staging = lake / STAGING
     files = [path.relative_to(staging) for path in sorted(staging.rglob("*")) if path.is_file()]
@@ -144,14 +144,14 @@ def swap_in(lake: Path) -> tuple[str, ...]:
 
 
 def remove_others(lake: Path, kept_nights: set[str]) -> None:
-    """Drop the files of nights that have no run folder any more."""
+    """Delete the files of nights without a run folder."""
     for folder in lake.glob(f"*/{PARTITION}=*"):
         if folder.name.removeprefix(f"{PARTITION}=") not in kept_nights:
             shutil.rmtree(folder)
 
 
 def sync_folder(folder: Path) -> None:
-    """Flush a folder's names to the disk."""
+    """Flush the entries of a folder to disk."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -1,4 +1,4 @@
-"""Ask the warehouse in SQL, read-only."""
+"""Query the warehouse in SQL, read-only."""
 
 import re
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from warehouse.lake.database import open_warehouse
 
 @dataclass(frozen=True)
 class QueryResult:
-    """The answer to a query: the columns' names, and the rows in the same order."""
+    """The result of a query: column names and rows."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
@@ -26,7 +26,7 @@ class QueryResult:
 def run_sql(data: Path, sql: str, parameters: tuple[object, ...] = ()) -> QueryResult:
     """Run one query on the warehouse of this data folder.
 
-    Raises UsageError with DuckDB's own sentence where the query cannot be answered.
+    Raises UsageError with DuckDB's error message if the query fails.
     """
     with open_warehouse(data) as connection:
         try:
@@ -34,7 +34,7 @@ def run_sql(data: Path, sql: str, parameters: tuple[object, ...] = ()) -> QueryR
             columns = tuple(column[0] for column in result.description or ())
             return QueryResult(columns, tuple(result.fetchall()))
         except duckdb.Error as error:
-            raise UsageError(f"the warehouse cannot answer: {_sentence(error)}") from error
+            raise UsageError(f"the query failed: {_sentence(error)}") from error
 
 
 def _sentence(error: duckdb.Error) -> str:

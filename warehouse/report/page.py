@@ -1,4 +1,4 @@
-"""The page of a night: one HTML file that needs nothing else, not even the network."""
+"""The page of a night: one self-contained HTML file."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from warehouse.report.style import STYLE
 from warehouse.rows.run_folder import nights
 from warehouse.schema.row import Row
 
-# What was asked beside what was found; the page marks where they differ.
+# Requested and found values side by side.
 ASKED_FOUND = (
     ("engine_version_asked", "engine_version_found"),
     ("request_count", "completed"),
@@ -30,12 +30,12 @@ HOST = (
     *("precision", "kv_cache_tokens", "cold_start_s"),
 )
 
-SENTENCE_SPACES_MIN = 4  # a cell of more words keeps a width in which they can be read
+SENTENCE_SPACES_MIN = 4  # cells with at least this many spaces get a wider column
 
 
 @dataclass(frozen=True)
 class _Content:
-    """What the lake knows of a night."""
+    """The content of a night's page."""
 
     night: str
     measurements: list[Row]
@@ -47,9 +47,9 @@ class _Content:
 
 
 def write_report(data: Path, night: str) -> Path:
-    """Write a loaded night's page and the index of all pages; gives the page's path.
+    """Write the page of a loaded night and the index of all pages; returns the page's path.
 
-    Raises UsageError where the night is not loaded, LoadIntoWarehouseError where the page cannot be written.
+    Raises UsageError if the night is not loaded, LoadIntoWarehouseError if the page cannot be written.
     """
     page = data.absolute() / "reports" / f"{night}.html"
     content = _content(data, night)
@@ -69,7 +69,7 @@ def _content(data: Path, night: str) -> _Content:
     path = partition(data / "lake", "validation", night) / "validation.json"
     if not measurements and not path.exists():
         known = ", ".join(nights(data)[-3:]) or "none yet"
-        raise UsageError(f"the night {night!r} is not loaded, so it has no report; the latest nights are: {known}")
+        raise UsageError(f"the night {night!r} is not loaded, so it has no report; latest nights: {known}")
     return _Content(
         night=night,
         measurements=measurements,
@@ -94,16 +94,16 @@ def _write(path: Path, html: str) -> None:
 
 
 def night_html(content: _Content) -> str:
-    """The page as HTML; every word of it that came from outside is escaped."""
+    """The page as HTML; all values are escaped."""
     first = content.measurements[0] if content.measurements else {}
     title = f"Night {content.night}"
     suite = f"<p>Suite <b>{_shown(first.get('suite'))}</b>, {_verdict_counts(content.measurements)}.</p>"
     sections = (
         _section("Results", _table(content.results) + _charts(content.measurements)),
         _section("Failures", _table(content.failures) or "<p>Every planned run was measured.</p>"),
-        _section("Findings", _table(content.findings) or "<p>No rule had anything to say.</p>"),
+        _section("Findings", _table(content.findings) or "<p>No findings.</p>"),
         _section("Plan", _table([_plan_row(row) for row in content.measurements])),
-        _section("Asked and found", _table([_asked_found_row(row) for row in content.measurements])),
+        _section("Requested and found", _table([_asked_found_row(row) for row in content.measurements])),
         _section("Host and engine", _host_tables(content.measurements)),
         _section("Cost", _table(content.costs)),
         _section("Checks by great-expectations", _validation_html(content.validation)),
@@ -136,7 +136,7 @@ def _verdict_counts(rows: Sequence[Row]) -> str:
 
 
 def _table(rows: Sequence[Row]) -> str:
-    """Rows as a table, "" for none; numbers to the right, a verdict or status in its colour."""
+    """Rows as an HTML table, "" without rows; numbers are right-aligned, verdicts and statuses coloured."""
     if not rows:
         return ""
     head = "".join(f"<th>{escape(name)}</th>" for name in rows[0])
@@ -178,7 +178,7 @@ def _asked_found_row(row: Row) -> Row:
 
 
 def _host_tables(rows: Sequence[Row]) -> str:
-    """What the runs were measured on, each combination once."""
+    """Host and engine of the runs, each combination once."""
     facts = {json.dumps([row[name] for name in HOST]): row for row in rows if row["host"] is not None}
     return "".join(_table([{"fact": name, "found": row[name]} for name in HOST]) for row in facts.values())
 
@@ -211,11 +211,11 @@ def _validation_html(validation: dict[str, Any]) -> str:
         }
         for check in validation["checks"]
     ]
-    return f"<p>Of the measured runs: {said}.</p>{_table(rows)}"
+    return f"<p>Measured runs: {said}.</p>{_table(rows)}"
 
 
 def _files_html(content: _Content) -> str:
     runs = "".join(f"<li><code>runs/{_shown(row['run_id'])}/</code></li>" for row in content.measurements)
     lake = f"<code>lake/&lt;table&gt;/night={_shown(content.night)}/part-0.parquet</code>"
-    said = f"The truth is the run folders; {lake} and <code>warehouse.duckdb</code> are made from them."
+    said = f"The run folders are the source; {lake} and <code>warehouse.duckdb</code> are generated from them."
     return f"<p>{said}</p><ul>{runs}</ul>"

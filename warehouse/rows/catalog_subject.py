@@ -1,4 +1,4 @@
-"""What the catalogue knows of the GPU, the model and the precision that a claim names."""
+"""Look up the GPU, the model and the precision of a claim in the catalogue."""
 
 from functools import cache
 
@@ -8,12 +8,12 @@ from catalog.read import find_gpu, find_model, precision_of, read_names
 
 
 def subject_of(claim: Claim) -> Subject:
-    """The catalogue's rows; None where it has none of that name, or it could be two."""
+    """The catalogue's rows; None where a name is unknown or ambiguous."""
     asked = claim.asked
     return _subject(asked.gpu, asked.model, asked.precision, asked.kv_precision)
 
 
-@cache  # ten thousand rows name a dozen of them
+@cache  # ten thousand claims name a dozen of them
 def _subject(gpu: str | None, model: str | None, precision: str | None, kv_precision: str | None) -> Subject:
     return Subject(
         gpu=None if gpu is None else find_gpu(gpu),
@@ -24,7 +24,7 @@ def _subject(gpu: str | None, model: str | None, precision: str | None, kv_preci
 
 
 def _precision(precision: str | None, model: str | None) -> str | None:
-    """As it is said, else as the checkpoint's name says it."""
+    """The stated precision, else the one in the checkpoint's name."""
     if precision is not None:
         return precision_of(precision)
     return None if model is None else read_names().precision_in(model)

@@ -1,6 +1,6 @@
-"""The requests of an imported claim as rows; here seconds become milliseconds, as in warehouse/rows/run_rows.py.
+"""The requests of an imported claim as rows, with times in milliseconds.
 
-Requests of our own runs are no claims: they stand in the table `requests`, with what only our client knows of them.
+Requests of our own runs are in the table `requests`, which has more columns.
 """
 
 from collections.abc import Iterator
@@ -16,14 +16,14 @@ from bench.metrics import Bools, Floats, Ints
 from warehouse.rows.units import MS_PER_S
 from warehouse.schema.columns import arrow_schema
 
-PIECE = 1 << 16  # requests at a time: of a million of them only these are held twice
+PIECE = 1 << 16  # requests per table: limits memory for a file with a million requests
 AnyArray = TypeVar("AnyArray", bound=npt.NDArray[Any])
 
 
 def request_tables(claim_id: str, claim: Claim) -> Iterator[pa.Table]:
-    """The rows of a claim's requests in the order of its file, a piece at a time; none where it has no series.
+    """The rows of a claim's requests in the order of its file, in pieces; none if it has no per-request data.
 
-    Arrays that disagree in length are none: then nobody knows which entry is of which request.
+    Arrays of different length are ignored: their entries cannot be matched to requests.
     """
     answered = SuccessfulRequests(claim)
     is_good = answered.is_good
@@ -35,10 +35,10 @@ def request_tables(claim_id: str, claim: Claim) -> Iterator[pa.Table]:
 
 
 def _between(series: RequestSeries, begin: int, end: int) -> RequestSeries:
-    """The requests from `begin` up to `end`, as a series of their own."""
+    """The requests from `begin` up to `end` as a series."""
 
     def cut(array: AnyArray | None) -> AnyArray | None:
-        return None if array is None else array[begin:end]  # type: ignore[return-value]  # a slice is of its own type
+        return None if array is None else array[begin:end]  # type: ignore[return-value]  # mypy: a slice has the same type
 
     gap_s, gap_at = None, None
     if series.gap_s is not None and series.gap_at is not None:
@@ -83,10 +83,10 @@ def _of_good(array: Floats | None, is_good: Bools) -> Floats | None:
 
 
 def _e2el(series: RequestSeries) -> Floats | None:
-    """As the file has it; where it has none, to the first token and then all gaps."""
+    """The E2EL of the file; if missing, TTFT plus all gaps."""
     if series.e2el_s is not None or series.ttft_s is None or series.gap_s is None or series.gap_at is None:
         return series.e2el_s
-    # One after the other, and not a difference of running sums, which would lose the last digits.
+    # Summed per request: a difference of running sums would lose digits.
     counts, sums = np.diff(series.gap_at), np.zeros(len(series.ttft_s))
     some = counts > 0
     if some.any():
@@ -106,7 +106,7 @@ def _numbers(values: Floats | None, scale: float = 1.0) -> pa.Array | None:
 
 
 def _counts(tokens: Ints | None, is_good: Bools) -> pa.Array | None:
-    """Tokens; a 0 of a request that failed is no count."""
+    """Token counts; 0 for a failed request means unknown."""
     return None if tokens is None else pa.array(tokens, mask=~is_good & (tokens == 0))
 
 

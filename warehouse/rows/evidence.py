@@ -1,4 +1,4 @@
-"""The evidence of a run of our own: what its row says of it, and what it is asked like any other claim."""
+"""The evidence of our own runs: from their rows, and as claims like any other file."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -16,25 +16,25 @@ from warehouse.schema.columns import outside_bounds
 
 @dataclass(frozen=True)
 class RunClaim:
-    """A measured run as a claim without its series, and the evidence that it gives alone."""
+    """A measured run as a claim without its series, and its own evidence."""
 
     claim: Claim
     evidence: EvidenceByColumn
 
 
 def ask(claim: Claim) -> RunClaim:
-    """Compute what one run shows alone; its series is let go."""
+    """Compute the evidence of one run and drop its series to free memory."""
     return RunClaim(replace(claim, series=None), row_evidence(claim, subject_of(claim)))
 
 
 def together(asked: Sequence[RunClaim]) -> dict[str, EvidenceByColumn]:
-    """The evidence of a night's runs by run id, that which only several of them show included."""
+    """The evidence of a night's runs by run id, including evidence that compares several runs."""
     groups = group_evidence([each.claim for each in asked])
     return {each.claim.lineage.file: each.evidence | group for each, group in zip(asked, groups, strict=True)}
 
 
 def night_evidence(row: Mapping[str, Any]) -> EvidenceByColumn:
-    """The evidence columns of a measured row; those of rules that are not about such a run are left out."""
+    """The evidence columns of a measured row for the rules that apply to it."""
     found: EvidenceByColumn = {rule.column: _evidence_of(rule, row) for rule in NIGHT_RULES if _applies(rule, row)}
     names = outside_bounds(row)
     return found | {ev.IMPOSSIBLE_VALUES: Observed(len(names), ", ".join(f"{name} = {row[name]}" for name in names))}

@@ -9,7 +9,7 @@ from warehouse.schema.row import Row
 
 @dataclass(frozen=True)
 class LeaseRows:
-    """One rental of a night as rows: itself, each try at it, and each of its stages."""
+    """One lease of a night as rows: the lease, its attempts and its stages."""
 
     lease: Row
     attempts: list[Row]
@@ -17,7 +17,7 @@ class LeaseRows:
 
 
 def lease_rows(night: str, text: bytes) -> LeaseRows:
-    """What a night's folder says of one rental."""
+    """The rows of one lease report."""
     with reading("the lease"):
         report = LeaseReport.model_validate_json(text)
     ids = {"night": night, "lease_id": report.lease_id}

@@ -43,14 +43,14 @@ def measured(report: LoadReport, deltas: Mapping[str, float] | None, usd_per_hou
 
 
 def usd_per_mtok_output(usd_per_hour: float | None, output_throughput_tok_per_s: float | None) -> float | None:
-    """The price of a million output tokens while the machine makes them at this rate."""
+    """The price of a million output tokens at this throughput."""
     if usd_per_hour is None or not output_throughput_tok_per_s:
         return None
     return usd_per_hour / S_PER_HOUR / output_throughput_tok_per_s * TOKENS_PER_MTOK
 
 
 def _total(tokens: metrics.Ints) -> int | None:
-    """The sum; None where one of them was not counted."""
+    """The sum of the counts; None if one is unknown."""
     return None if (tokens < 0).any() or not len(tokens) else int(tokens.sum())
 
 
@@ -130,7 +130,7 @@ def server_view(report: LoadReport, deltas: Mapping[str, float] | None, scrapes:
 
 
 def intervals(report: LoadReport, row: Row) -> Row:
-    """How far chance could have moved the tail and the throughput; NULL where the number itself is."""
+    """95 % intervals of tail latency and throughput; None where the number itself is None."""
     requests = report.requests
     good = np.flatnonzero(requests.is_ok)
     ends: dict[str, bootstrap.Interval | None] = dict.fromkeys(("ttft_p99", "itl_p99"))
@@ -140,7 +140,7 @@ def intervals(report: LoadReport, row: Row) -> Row:
         ends["ttft_p99"] = bootstrap.tail_interval(requests.ttft_s[good] * MS_PER_S, np.arange(len(good)), 99)
         ends["itl_p99"] = bootstrap.tail_interval(requests.itl_s * MS_PER_S, of_token, 99)
     found: Row = {f"{name}_{end}_ms": _end(ends[name], end) for name in ends for end in ("low", "high")}
-    # In a closed loop throughput is tokens over the time requests took; an open one's is what was offered.
+    # In a closed loop throughput is tokens over request time; in an open loop it is the offered load.
     shares = None
     if row["arrivals"] == "closed" and row["output_throughput_tok_per_s"] is not None:
         shares = bootstrap.ratio_interval(requests.output_tokens[good].astype(np.float64), requests.e2el_s[good])
@@ -156,10 +156,10 @@ def _end(interval: bootstrap.Interval | None, end: str) -> float | None:
 
 
 def answers(record: RunRecord) -> Row:
-    """What the server answered to the fixed questions; judging/answer_history.py compares it with earlier nights."""
+    """The server's answers to the fixed questions; judging/answer_history.py compares them with earlier nights."""
     asked = record.accuracy
     if asked is None:
-        never = "this run was measured before servers were asked the fixed questions"
+        never = "measured before servers answered the fixed questions"
         return dict.fromkeys(("quality_not_checked", "quality_not_compared", "greedy_not_compared"), never)
     before, after = asked.before, asked.after or Answers()
     return {
@@ -172,5 +172,5 @@ def answers(record: RunRecord) -> Row:
         "greedy_fingerprint_after": fingerprint(after.greedy),
         "greedy_tokens": [token for tokens in before.greedy for token in tokens] or None,
         "quality_not_checked": before.lacking or (NOT_ASKED_AGAIN if asked.after is None else after.lacking),
-        **dict.fromkeys(("quality_not_compared", "greedy_not_compared"), "no earlier night was looked at"),
+        **dict.fromkeys(("quality_not_compared", "greedy_not_compared"), "no earlier night was compared"),
     }

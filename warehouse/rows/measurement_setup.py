@@ -57,7 +57,7 @@ def found(record: RunRecord) -> Row:
 
 
 def of_run(record: RunRecord) -> Row:
-    """What the record says of the run itself."""
+    """The columns of the run itself: outcome, times, lineage."""
     return {
         "suite": record.suite,
         "server_id": record.server_id,
@@ -78,11 +78,11 @@ def of_run(record: RunRecord) -> Row:
 
 def _calibration(record: RunRecord) -> Row:
     if record.calibration is None:
-        return {"calibration_id": None, "not_calibrated": "this night was measured before nights were calibrated"}
+        return {"calibration_id": None, "not_calibrated": "measured before nights were calibrated"}
     return {"calibration_id": record.calibration.calibration_id, "not_calibrated": record.calibration.reason}
 
 
 def _utc(moment: datetime) -> datetime:
     if moment.tzinfo is None:
-        raise UnreadableResultError(f"record.json has a time without a zone: {moment.isoformat()}")
+        raise UnreadableResultError(f"record.json has a time without a time zone: {moment.isoformat()}")
     return moment

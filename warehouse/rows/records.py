@@ -15,7 +15,7 @@ from warehouse.rows.run_folder import RunFiles, RunId
 
 @contextmanager
 def reading(what: str) -> Iterator[None]:
-    """Turn what parsers raise over foreign bytes into UnreadableResultError."""
+    """Turn the exceptions of parsers into UnreadableResultError."""
     try:
         yield
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, pa.ArrowException) as error:
@@ -24,17 +24,17 @@ def reading(what: str) -> Iterator[None]:
 
 
 def read_record(place: RunId, text: bytes) -> RunRecord:
-    """The record of the run that stands at this place, and no other."""
+    """Parse record.json and check that it belongs to this run folder."""
     with reading("record.json"):
         record = RunRecord.model_validate_json(text)
     found = RunId(record.night, record.scenario_id, record.repeat)
     if found != place:
-        raise UnreadableResultError(f"record.json is of the run {found.run_id}, not of this folder")
+        raise UnreadableResultError(f"record.json belongs to the run {found.run_id}, not to this folder")
     return record
 
 
 def read_night(text: bytes) -> NightRecord:
-    """The night as planned."""
+    """The plan of the night."""
     with reading("night.json"):
         return NightRecord.model_validate_json(text)
 
@@ -48,7 +48,7 @@ def read_end(text: bytes) -> NightEnd:
 def read_report(record: RunRecord, files: RunFiles) -> LoadReport:
     """The load driver's own report."""
     names = drivers.report_files(record.asked)
-    # A run without one token event has an empty events.bin, which is no file to speak of.
+    # A run without a token event writes no events.bin.
     missing = [name for name in names if name not in files.load and not (name == "events.bin" and files.load)]
     if missing:
         raise UnreadableResultError(f"load/{missing[0]} is missing")
@@ -63,5 +63,5 @@ def counter_deltas(files: RunFiles, engine: str) -> dict[str, float] | None:
     with reading("metrics-before.txt or metrics-after.txt"):
         module = ENGINES[engine]
         before, after = (module.counters(text.decode()) for text in (files.metrics_before, files.metrics_after))
-    # A text without counters is a server that gave none: nothing to check against.
+    # Without counters in the text there is nothing to compare with.
     return module.counter_deltas(before, after) or None

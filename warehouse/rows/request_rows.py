@@ -16,7 +16,7 @@ def requests_table(place: RunId, report: LoadReport) -> pa.Table:
     requests = report.requests
     count = len(requests)
     good = requests.is_ok
-    # Gaps of failed requests are left out, as they are of every latency.
+    # Gaps of failed requests are excluded, as from every latency.
     offsets = pa.array(np.concatenate(([0], np.cumsum(np.where(good, requests.gap_count, 0)))).astype(np.int32))
     gaps_ms = pa.array((requests.ok_gap_s * MS_PER_S).astype(np.float32))
     tokens = pa.array(requests.ok_gap_tokens.astype(np.int32))
@@ -39,7 +39,7 @@ def requests_table(place: RunId, report: LoadReport) -> pa.Table:
 
 
 def _told_of_requests(report: LoadReport) -> dict[str, pa.Array]:
-    """What only some drivers and servers tell of each request; NULL where they do not."""
+    """The columns that only some drivers and servers report; NULL otherwise."""
     count = len(report.requests)
     unsaid = np.full(count, np.nan)
     times = report.server_times or ServerTimes(unsaid, unsaid, unsaid, unsaid)

@@ -1,4 +1,4 @@
-"""What stands in a data folder: nights, run folders, and whether a run folder is still as it was written."""
+"""The nights and run folders of a data folder, and whether a run folder matches its manifest."""
 
 import hashlib
 import re
@@ -10,13 +10,13 @@ from bench.errors import UnreadableResultError, UsageError
 from bench.manifest import MANIFEST, parse_manifest
 
 RECORD = "record.json"
-LM_EVAL = "lm-eval-"  # how the folders begin in which servers were asked tasks; no scenario_id does
+LM_EVAL = "lm-eval-"  # prefix of the folders with lm-eval results; no scenario_id starts with it
 _NIGHT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 @dataclass(frozen=True, order=True)
 class RunId:
-    """Where a run stands: its night, scenario and repeat."""
+    """A run: its night, scenario and repeat."""
 
     night: str
     scenario_id: str
@@ -24,13 +24,13 @@ class RunId:
 
     @property
     def run_id(self) -> str:
-        """The name of the run everywhere in the warehouse."""
+        """The id of the run in every table."""
         return f"{self.night}/{self.scenario_id}/{self.repeat}"
 
 
 @dataclass(frozen=True)
 class RunFiles:
-    """The files of one run folder that become rows, as its manifest promises them; None or absent if there is none."""
+    """The files of one run folder that become rows, verified by its manifest; None if missing."""
 
     record: bytes
     load: dict[str, bytes] = field(default_factory=dict)
@@ -41,7 +41,7 @@ class RunFiles:
 
 
 def nights(data: Path) -> list[str]:
-    """Every night that has a folder, oldest name first."""
+    """Every night that has a folder, sorted by name."""
     runs = data / "runs"
     if not runs.is_dir():
         return []
@@ -49,16 +49,16 @@ def nights(data: Path) -> list[str]:
 
 
 def night_folder(data: Path, night: str) -> Path:
-    """The folder of a night; raises UsageError where it has none."""
+    """The folder of a night; raises UsageError if it does not exist."""
     folder = data / "runs" / night
     if not _NIGHT.fullmatch(night) or not folder.is_dir():
         known = ", ".join(nights(data)[-3:]) or "none yet"
-        raise UsageError(f"there is no night {night!r} in {data / 'runs'}; the latest are: {known}")
+        raise UsageError(f"no night {night!r} in {data / 'runs'}; latest nights: {known}")
     return folder
 
 
 def run_folders(folder: Path) -> Iterator[tuple[Path, RunId | None]]:
-    """Every run folder of a night in order; no place where its name is not a repeat. Names with a dot are left out."""
+    """Every run folder of a night in order, None for the id where its name is not a repeat. Skips hidden folders."""
     for scenario in _shown(folder):
         if scenario.name.startswith(LM_EVAL):
             continue
@@ -68,14 +68,14 @@ def run_folders(folder: Path) -> Iterator[tuple[Path, RunId | None]]:
 
 
 def lm_eval_folders(folder: Path) -> Iterator[Path]:
-    """Every folder of a night in which a server was asked tasks, in order."""
+    """Every folder of a night with lm-eval results, in order."""
     for server in _shown(folder):
         if server.name.startswith(LM_EVAL):
             yield from _shown(server)
 
 
 def read_lm_eval(folder: Path) -> dict[str, bytes]:
-    """The record and the results of such a folder, by name; UnreadableResultError where it is not as it was written."""
+    """The files of such a folder by name; raises UnreadableResultError if one does not match the manifest."""
     files = {name: _checked(folder, name, digest) for name, digest in _manifest(folder).items()}
     if files.get(RECORD) is None:
         raise UnreadableResultError(f"{MANIFEST} does not list {RECORD}")
@@ -87,10 +87,10 @@ def _shown(folder: Path) -> list[Path]:
 
 
 def read_run(folder: Path) -> RunFiles:
-    """Read a run folder that is whole and untouched.
+    """Read a run folder and verify every file by the manifest.
 
     Only what the manifest lists is read. Raises UnreadableResultError naming the file: a listed file is
-    missing, cannot be read or has another hash, or the manifest itself is not there.
+    missing, unreadable or has another SHA-256, or the manifest is missing.
     """
     files = {name: _checked(folder, name, digest) for name, digest in _manifest(folder).items()}
     record = files.get(RECORD)
@@ -123,12 +123,12 @@ def _manifest(folder: Path) -> dict[str, str]:
     try:
         text = (folder / MANIFEST).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UnreadableResultError(f"{MANIFEST} cannot be read, so it was not written whole") from error
+        raise UnreadableResultError(f"{MANIFEST} cannot be read: the run folder is incomplete") from error
     return parse_manifest(text)
 
 
 def _checked(folder: Path, name: str, digest: str) -> bytes | None:
-    """The file's bytes once its hash is right; None for one that no row is made of."""
+    """The file's bytes after its SHA-256 was verified; None for a file that no row needs."""
     is_read = name.endswith((".json", ".txt", ".parquet")) or name.startswith("load/")
     try:
         if is_read:
@@ -141,5 +141,5 @@ def _checked(folder: Path, name: str, digest: str) -> bytes | None:
     except OSError as error:
         raise UnreadableResultError(f"{name} is in {MANIFEST} but cannot be read: {error.strerror}") from error
     if found != digest:
-        raise UnreadableResultError(f"{name} is not as it was written: its hash differs from {MANIFEST}")
+        raise UnreadableResultError(f"{name} does not match its SHA-256 in {MANIFEST}")
     return content

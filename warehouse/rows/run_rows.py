@@ -23,20 +23,20 @@ from warehouse.schema.row import Row
 
 @dataclass(frozen=True)
 class RunRows:
-    """What one run folder becomes; a verdict is not in it yet. No tables where there is nothing of their kind."""
+    """The rows of one run folder, without a verdict; a table is None if the run has no data for it."""
 
     measurement: Row
     requests: pa.Table | None = None
     telemetry: pa.Table | None = None
     server_samples: pa.Table | None = None
-    asked: RunClaim | None = None  # what the run is asked beside what stands in its row; None where it was not measured
+    asked: RunClaim | None = None  # the run as a claim; None if it was not measured
 
 
 def run_rows(place: RunId, files: RunFiles, last: Mapping[ServerProcess, Answers] | None = None) -> RunRows:
-    """The rows of one run; nothing is measured in the row of a run that failed.
+    """The rows of one run; the measured columns of a failed run are None.
 
     `last` are the answers of its night's servers after their last loads, since one run in several holds them.
-    Raises UnreadableResultError naming the file that is not what it claims to be.
+    Raises UnreadableResultError naming the file that cannot be parsed.
     """
     record = with_last_answers(read_record(place, files.record), last or {})
     row = blank_row(place) | requested(record.asked, record.quality) | found(record) | of_run(record)

@@ -21,7 +21,7 @@ def telemetry_table(place: RunId, content: bytes) -> pa.Table:
 
 
 def server_samples_table(place: RunId, files: RunFiles, origin_s: float | None) -> pa.Table | None:
-    """What the server said during the load, on the client's clock; None of a run from before this was asked."""
+    """The server's metrics during the load, on the client's clock; None for runs recorded without them."""
     if files.server_samples is None:
         return None
     with reading("server-samples.parquet"):
@@ -39,7 +39,7 @@ def server_samples_table(place: RunId, files: RunFiles, origin_s: float | None) 
 
 
 def _sampled_table(table: Table, place: RunId, found: pa.Table, made: dict[str, pa.Array]) -> pa.Table:
-    """A file of samples as rows of a table; a column that the file lacks is NULL."""
+    """A file of samples as rows of a table; a column missing in the file is NULL."""
     schema = arrow_schema(table)
     columns = {name: found[name].cast(schema.field(name).type) for name in schema.names if name in found.column_names}
     absent = {name: pa.nulls(len(found), schema.field(name).type) for name in schema.names if name not in columns}

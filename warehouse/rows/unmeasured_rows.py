@@ -8,19 +8,19 @@ from warehouse.schema.row import Row
 
 
 def not_run_row(night: NightRecord, run: PlannedRun, end: NightEnd | None) -> Row:
-    """The row of a planned run that has no folder, and why, where the night said why it ended."""
-    why = end or NightEnd(stage=None, reason="the night was stopped, or is still running")
-    return _planned_row(night, run) | {"outcome": "not-run", "stage": why.stage, "reason": f"not come to: {why.reason}"}
+    """The row of a planned run without a folder; its reason is why the night ended, if known."""
+    why = end or NightEnd(stage=None, reason="the night was stopped or is still running")
+    return _planned_row(night, run) | {"outcome": "not-run", "stage": why.stage, "reason": f"not started: {why.reason}"}
 
 
 def unreadable_row(place: RunId, planned: tuple[NightRecord, PlannedRun] | None, reason: str) -> Row:
-    """The row of a run whose folder cannot be believed: failed at the load, nothing measured."""
+    """The row of a run whose folder cannot be read: failed at the stage `load`."""
     known = blank_row(place) if planned is None else _planned_row(*planned)
     return known | {"outcome": "failed", "stage": "load", "reason": reason}
 
 
 def place_of(night: NightRecord, run: PlannedRun) -> RunId:
-    """Where a planned run's folder stands."""
+    """The id of a planned run."""
     return RunId(night.night, run.scenario.scenario_id, run.repeat)
 
 

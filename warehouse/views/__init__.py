@@ -1,4 +1,4 @@
-"""One .sql file a question, over one view a table of the lake."""
+"""One .sql file per question, on top of one view per table of the lake."""
 
 from collections.abc import Iterator
 from importlib.resources import files
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from warehouse.schema.columns import COLUMNS, PARTITION, TABLES, Table
 
-# A view stands after those it asks.
+# A view comes after the views it selects from.
 QUESTIONS = (
     "standing",
     "accepted",
@@ -22,13 +22,13 @@ QUESTIONS = (
     "capacity",
 )
 
-# Where a view repeats one line for each number of its table, this stands for them.
+# Placeholder for one line per numeric column of the view's table.
 EACH = "-- EACH NUMBER"
 _TABLE_OF: dict[str, Table] = {"standing": "measurements", "standing_claims": "claims"}
 
 
 def view_statements(lake: Path) -> Iterator[str]:
-    """The SQL of every view over this lake; the lake's path stands in it, so that it works from any folder."""
+    """The SQL of every view over this lake, with its absolute path, so that it works from any folder."""
     for table in TABLES:
         yield _table_view(lake, table)
     for name in QUESTIONS:
@@ -37,19 +37,19 @@ def view_statements(lake: Path) -> Iterator[str]:
 
 
 def _standing_numbers(table: Table) -> str:
-    """Each number of a table, NULL where it was withdrawn: the middle of `SELECT * REPLACE (...)`."""
+    """Each numeric column, NULL where it was withdrawn: the body of `SELECT * REPLACE (...)`."""
     names = (column.name for column in COLUMNS[table] if column.is_withdrawable)
     case = 'CASE WHEN list_contains(withdrawn, \'{0}\') THEN NULL ELSE "{0}" END AS "{0}"'
     return ",\n    ".join(case.format(name) for name in names)
 
 
 def _table_view(lake: Path, table: Table) -> str:
-    """Every declared column, also of nights written before it was declared, and of no night at all."""
+    """A view with every declared column, also for nights written before it was declared and for an empty lake."""
     typed = ", ".join(f'CAST(NULL AS {column.duckdb_type}) AS "{column.name}"' for column in COLUMNS[table])
     empty = f"SELECT {typed} WHERE false"
     if not any(lake.glob(f"{table}/{PARTITION}=*/part-0.parquet")):
         return f"CREATE VIEW {table} AS {empty}"
-    # A bracket around a sign that means something in a glob takes its meaning away.
+    # Brackets escape characters with a meaning in a glob.
     folder = "".join(f"[{sign}]" if sign in "*?[" else sign for sign in str(lake)).replace("'", "''")
     where = f"'{folder}/{table}/{PARTITION}=*/part-0.parquet'"
     options = f"hive_partitioning=true, hive_types={{'{PARTITION}': VARCHAR}}, union_by_name=true"

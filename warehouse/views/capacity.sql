@@ -1,4 +1,4 @@
--- Where could which machine be had, and what was said where it could not?
+-- Which machine types were available in which region, and why did attempts fail?
 CREATE VIEW capacity AS
 SELECT
     cloud,

@@ -1,4 +1,4 @@
--- Which runs gave no measurement, where did they end, and why?
+-- Which runs have no measurement, at which stage did they end, and why?
 CREATE VIEW failures AS
 SELECT night, scenario, "repeat", outcome, stage, reason, host, started_at, ended_at, run_id
 FROM measurements

@@ -1,4 +1,4 @@
--- What is the gravest doubt about each run that has one?
+-- What is the worst finding of each run that has one?
 CREATE VIEW findings_worst AS
 SELECT night, scenario, findings."repeat", verdict, code, family, severity, status, observed, message, doubts, run_id
 FROM (

@@ -1,4 +1,4 @@
--- How does the latest night of each scenario compare with the thirty nights of it before?
+-- How does the latest night of each scenario compare with its previous thirty nights?
 CREATE VIEW latest_vs_30 AS
 WITH ranked AS (
     SELECT *, row_number() OVER (PARTITION BY scenario_id, metric ORDER BY night DESC) AS age

@@ -1,4 +1,4 @@
--- What did each night cost, how much of it went into measuring, and what did an accepted measurement of it cost?
+-- What did each night cost, which share was spent measuring, and what did an accepted measurement cost?
 CREATE VIEW night_costs AS
 SELECT
     night,
@@ -22,7 +22,7 @@ LEFT JOIN (
         count(*) AS leases,
         count(*) FILTER (released_at IS NULL) AS open_leases,
         sum(attempt_count) AS attempts,
-        -- Unknown while one of them is: a sum of what is known would look like the whole.
+        -- NULL while one cost is unknown: a partial sum would look complete.
         CASE WHEN count(usd) = count(*) THEN sum(usd) END AS usd
     FROM leases
     GROUP BY night

@@ -1,4 +1,4 @@
--- What came out of each run, short enough to read?
+-- What are the main results of each run?
 CREATE VIEW results AS
 SELECT
     night,

@@ -1,4 +1,4 @@
--- What did each stage of a night cost, and each scenario of it?
+-- What did each stage and each scenario of a night cost?
 CREATE VIEW stage_costs AS
 SELECT
     night,

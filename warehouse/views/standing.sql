@@ -1,4 +1,4 @@
--- What stands of each measurement, once the numbers that a finding withdrew are taken out?
+-- What are the values of each measurement without the withdrawn ones?
 CREATE VIEW standing AS
 SELECT * REPLACE (
     -- EACH NUMBER

@@ -1,4 +1,4 @@
--- What stands of each imported claim, once the numbers that a finding withdrew are taken out?
+-- What are the values of each imported claim without the withdrawn ones?
 CREATE VIEW standing_claims AS
 SELECT * REPLACE (
     -- EACH NUMBER

@@ -125,7 +125,7 @@ def test_nvidias_files_are_read_back_with_the_same_numbers(name: str, file: str,
 @pytest.mark.parametrize(
     ("values", "why"),
     [
-        ({"gpus": []}, "of one GPU"),
+        ({"gpus": []}, "needs throughput per GPU"),
         ({"concurrency_asked": None}, "closed loops only"),
         ({"engine_flags": ["-dp", "2"]}, "data parallel"),
     ],
@@ -211,7 +211,7 @@ def test_a_failure_is_never_a_zero(chat: Measurement, throughput: float | None) 
     failed = changed(chat, output_throughput_tok_per_s=throughput)
 
     for name in ("nvidia-json", "nvidia-csv"):
-        with pytest.raises(UsageError, match=r"nothing to export: .* has no throughput of output tokens"):
+        with pytest.raises(UsageError, match=r"nothing to export: .* the output token throughput is unknown"):
             export(name, [failed])
 
 
@@ -236,12 +236,12 @@ def test_no_null_and_no_nan_stands_in_an_export(name: str, measured: list[Measur
 
 
 def test_a_format_that_there_is_none_of_is_refused_with_those_there_are(chat: Measurement) -> None:
-    with pytest.raises(UsageError, match="'excel' is no format to export to; there are llm-d, inferencex, nvidia-json"):
+    with pytest.raises(UsageError, match="'excel' is not an export format; formats: llm-d, inferencex, nvidia-json"):
         export("excel", [chat])
 
 
 def test_nothing_accepted_is_said_and_not_written() -> None:
-    with pytest.raises(UsageError, match="no measurement of these nights is accepted: --all"):
+    with pytest.raises(UsageError, match="these nights have no accepted measurement; --all"):
         export("pytorch", [])
 
 

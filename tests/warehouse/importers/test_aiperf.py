@@ -132,7 +132,7 @@ def test_a_record_with_an_error_or_cancelled_has_failed() -> None:
 def test_a_line_that_is_no_record_is_named() -> None:
     text = (HERE / "alone.jsonl").read_text().splitlines()[0]
 
-    with pytest.raises(UnreadableResultError, match=r"r\.jsonl line 2 is no record"):
+    with pytest.raises(UnreadableResultError, match=r"r\.jsonl line 2 is not a record"):
         claims_of("r.jsonl", f"{text}\n[1]\n")
 
 

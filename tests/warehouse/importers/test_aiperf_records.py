@@ -107,4 +107,4 @@ def test_of_a_file_whose_every_record_is_odd_the_beginning_is_told_and_how_many_
     claim = claim_of_records(Document("r.jsonl", "\n".join([odd] * 250).encode()), RECORDS)
 
     assert len(claim.remarks) == REMARKS_MAX + 1
-    assert claim.remarks[-1].message == "r.jsonl: 150 more are as odd as that"
+    assert claim.remarks[-1].message == "r.jsonl: 150 more have such problems"

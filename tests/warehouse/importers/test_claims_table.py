@@ -187,7 +187,7 @@ def test_a_value_that_is_no_number_is_left_out_by_name() -> None:
     (claim,) = claims({"metric": "output_throughput", "value": "fast", "unit": "tok/s"})
 
     assert [remark.message for remark in claim.remarks] == [
-        "claims.csv line 2: output_throughput = 'fast' is no number"
+        "claims.csv line 2: output_throughput = 'fast' is not a number"
     ]
 
 

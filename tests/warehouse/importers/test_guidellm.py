@@ -74,7 +74,7 @@ def test_a_throughput_of_zero_is_a_failure() -> None:
 def test_a_value_of_the_wrong_type_is_named_with_its_place() -> None:
     (claim,) = claims_of("r.json", changed("metrics", "request_latency", "successful", "mean", value="fast"))
 
-    assert "r.json benchmarks[0] metrics request_latency successful: mean = 'fast' is no number" in (
+    assert "r.json benchmarks[0] metrics request_latency successful: mean = 'fast' is not a number" in (
         claim.remarks[0].message
     )
 

@@ -108,8 +108,8 @@ def test_throttled_samples_are_a_share() -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (("1789999995000,gpu0", "soon,gpu0"), r"t\.csv line 2: 'soon' is no time"),
-        (("1789999995000,gpu0,130.0", "1789999995000,gpu0"), r"t\.csv line 2 has another number of cells"),
+        (("1789999995000,gpu0", "soon,gpu0"), r"t\.csv line 2: 'soon' is not a time"),
+        (("1789999995000,gpu0,130.0", "1789999995000,gpu0"), r"t\.csv line 2 has a different number of cells"),
     ],
 )
 def test_a_broken_row_is_named(change: tuple[str, str], said: str) -> None:

@@ -152,7 +152,7 @@ def test_other_weights_begin_anew(lived: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "words"), [("refused", "the server answered 400"), ("never-asked", "before servers were asked")]
+    ("name", "words"), [("refused", "the server answered 400"), ("never-asked", "before servers answered")]
 )
 def test_a_server_that_tells_nothing_is_not_doubted_and_why_is_said(lived: Path, name: str, words: str) -> None:
     codes = ("numerics_changed", "numerics_changed_greedy", "numerics_changed_since", "quality_below")

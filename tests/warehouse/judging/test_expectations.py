@@ -176,7 +176,7 @@ def test_no_checks_at_all_accept_nothing(good_rows: dict[str, Row]) -> None:
 
 
 def test_a_check_without_a_result_rejects_every_row(good_rows: dict[str, Row]) -> None:
-    unsaid = [ExpectationResult(check, False, (), None, "great-expectations gave no result") for check in checks()]
+    unsaid = [ExpectationResult(check, False, (), None, "great-expectations returned no result") for check in checks()]
 
     judged = judge_results(list(good_rows.values()), unsaid)
 

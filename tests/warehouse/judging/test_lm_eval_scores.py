@@ -178,7 +178,7 @@ def test_results_that_were_touched_are_not_believed(tmp_path: Path) -> None:
     rows, warnings = score_rows(folder.parents[1], [])
 
     assert rows == []
-    assert [f"{TASK}.json is not as it was written" in warning for warning in warnings] == [True]
+    assert [f"{TASK}.json does not match its SHA-256" in warning for warning in warnings] == [True]
 
 
 def test_a_night_loaded_after_a_later_one_has_that_one_compared_again(tmp_path: Path) -> None:

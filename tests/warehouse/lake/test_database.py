@@ -151,7 +151,7 @@ def test_a_query_cannot_write(loaded: tuple[Path, LoadSummary]) -> None:
 
 
 def test_a_missing_data_folder_is_a_usage_error(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="there is no data folder"):
+    with pytest.raises(UsageError, match="no data folder"):
         run_sql(tmp_path / "nowhere", "SELECT 1")
 
 

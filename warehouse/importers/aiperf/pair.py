@@ -1,7 +1,7 @@
-"""aiperf's two files of one run: the aggregate, and beside it the records that it was made of.
+"""aiperf's two files of one run: the aggregate, and the per-request records beside it.
 
-They are `profile_export_aiperf.json` and `profile_export.jsonl`, or `<prefix>.json` and `<prefix>.jsonl`; what they are
-is told by their content. One measurement they are, so the records have no claim of their own.
+They are `profile_export_aiperf.json` and `profile_export.jsonl`, or `<prefix>.json` and `<prefix>.jsonl`, recognised by
+content. Both describe one measurement, so the records have no claim of their own.
 """
 
 from collections.abc import Iterator
@@ -16,19 +16,19 @@ _MARK = "_aiperf"
 
 
 def requests_beside(document: Document, form: Format) -> tuple[RequestSeries | None, tuple[Remark, ...]]:
-    """The requests of an aggregate's run, and what is odd in them; none, with a remark, where they cannot be read."""
+    """The requests of an aggregate's run and their remarks; None with a remark if they cannot be read."""
     try:
         records = next((each for each in _beside(document, [_records_of(document)]) if recognises_records(each)), None)
         if records is None:
             return None, ()
         claim = claim_of_records(records, form)
     except UnreadableResultError as error:
-        return None, (Remark("unreadable_value", f"{error}, so the requests beside it are left out"),)
+        return None, (Remark("unreadable_value", f"{error}; the requests in that file are ignored"),)
     return claim.series, claim.remarks
 
 
 def aggregates_beside(document: Document) -> Iterator[Document]:
-    """What may be the aggregate of these records, by its name; the caller knows by its content."""
+    """A possible aggregate file of these records, by name; the caller checks its content."""
     stem = document.path.name.removesuffix(".jsonl")
     names = [f"{stem}{_MARK}.json"] if stem.endswith(_MARK) else [f"{stem}{_MARK}.json", f"{stem}.json"]
     try:
@@ -43,7 +43,7 @@ def _records_of(document: Document) -> str:
 
 def _beside(document: Document, names: list[str]) -> Iterator[Document]:
     for name in (packed for each in names for packed in (each, f"{each}.gz")):
-        # A file is not beside itself, whatever it is called.
+        # A file is not its own aggregate.
         data = document.sibling(name) if name != document.path.name else None
         if data is not None:
             yield read_document(name, data)

@@ -1,7 +1,7 @@
-"""One record of aiperf: what it says of a request.
+"""One record of aiperf: the values of one request.
 
-There are a million of them in a file, so one that is as aiperf writes it is read in a few lookups. Whatever is odd (a
-type, a unit, a negative time) is looked at field by field, and gets its remark there; both read the same numbers.
+A file can hold a million records, so a regular record is read in a few lookups. An irregular one (type, unit, negative
+time) is read field by field with remarks; both ways read the same numbers.
 """
 
 import math
@@ -21,7 +21,7 @@ TTFT, E2EL, GAPS = "time_to_first_token", "request_latency", "inter_chunk_latenc
 
 
 class RecordNumbers(NamedTuple):
-    """The numbers of a record; None for what it does not say."""
+    """The numbers of a record; None if missing."""
 
     is_warmup: bool
     is_ok: bool
@@ -35,11 +35,11 @@ class RecordNumbers(NamedTuple):
 
 
 class _OddError(ValueError):
-    """Something is not as aiperf writes it."""
+    """The record is irregular."""
 
 
 def plain_record(record: Mapping[str, Any]) -> RecordNumbers | None:
-    """A record that is as aiperf writes it; None where something is odd, and has to be remarked upon."""
+    """A regular record; None for an irregular one, which needs remarks."""
     try:
         metadata, metrics, error = record["metadata"], record["metrics"], record.get("error")
         phase, was_cancelled = metadata.get("benchmark_phase"), metadata.get("was_cancelled")
@@ -61,7 +61,7 @@ def plain_record(record: Mapping[str, Any]) -> RecordNumbers | None:
 
 
 def odd_record(record: Tree) -> RecordNumbers:
-    """A record of any sort, with a remark upon everything that cannot be read."""
+    """Any record, with a remark for each unreadable value."""
     metadata, metrics, error = record.part("metadata"), record.part("metrics"), record.raw("error")
     return RecordNumbers(
         is_warmup=metadata.text("benchmark_phase") == "warmup",
@@ -112,7 +112,7 @@ def _plain_gaps(metric: Any) -> Sequence[float]:
 def _time(metric: Tree) -> float | None:
     scale = TIME.get((metric.text("unit") or "").lower())
     if scale is None and metric.names():
-        metric.remark("unit_unknown", f"the unit is {metric.text('unit')!r}, so it is left out")
+        metric.remark("unit_unknown", f"unknown unit {metric.text('unit')!r}; ignored")
     return None if scale is None else metric.amount("value", scale=scale)
 
 

@@ -1,4 +1,4 @@
-"""aiperf's per-request records, one JSON object a line."""
+"""aiperf's per-request records, one JSON object per line."""
 
 import math
 from array import array
@@ -16,7 +16,7 @@ from warehouse.importers.format import Format
 from warehouse.importers.parsing.document import Document
 from warehouse.importers.parsing.tree import Tree
 
-REMARKS_MAX = 100  # of a file whose every record is odd, so many are told
+REMARKS_MAX = 100  # maximum number of remarks per file
 
 
 def recognises_records(document: Document) -> bool:
@@ -34,11 +34,11 @@ def recognises_records(document: Document) -> bool:
 
 
 def claim_of_records(document: Document, form: Format) -> Claim:
-    """All records of the measured phase as one claim; raises where a line is no record."""
+    """All records of the measured phase as one claim; raises if a line is not a record."""
     rows = Rows()
     for at, line in document.numbered_lines():
         if not isinstance(line, dict):
-            raise UnreadableResultError(f"{document.name} line {at} is no record: it is no JSON object")
+            raise UnreadableResultError(f"{document.name} line {at} is not a record: it is not a JSON object")
         rows.add(line, f"{document.name} line {at}")
     series = rows.series()
     return Claim(
@@ -53,7 +53,7 @@ def claim_of_records(document: Document, form: Format) -> Claim:
 
 @dataclass
 class Rows:
-    """The numbers of the records so far, packed: a file has a million of them. NaN and -1 are what is not said."""
+    """The numbers of the records read so far, packed to save memory; NaN and -1 mean unknown."""
 
     is_ok: "array[int]" = field(default_factory=lambda: array("b"))
     start_s: "array[float]" = field(default_factory=lambda: array("d"))
@@ -69,7 +69,7 @@ class Rows:
     untold: int = 0
 
     def add(self, values: Mapping[str, Any], place: str) -> None:
-        """One record more; those of the warm-up are only counted."""
+        """Add a record; warm-up records are only counted."""
         row = plain_record(values)
         if row is None:
             record = Tree(values, place)
@@ -94,7 +94,7 @@ class Rows:
         self.untold += len(odd) - len(told)
 
     def series(self) -> RequestSeries:
-        """All of them as arrays."""
+        """The requests as arrays."""
         is_ok = np.array(self.is_ok, dtype=np.bool_)
         return RequestSeries(
             input_tokens=_counts(self.input_tokens, is_ok),
@@ -109,10 +109,10 @@ class Rows:
         )
 
     def all_remarks(self, name: str) -> tuple[Remark, ...]:
-        """What was odd; of very much the beginning, and how much more there is."""
+        """The remarks, up to a maximum, and the number of the rest."""
         if not self.untold:
             return tuple(self.remarks)
-        more = Remark(self.remarks[-1].code, f"{name}: {self.untold} more are as odd as that")
+        more = Remark(self.remarks[-1].code, f"{name}: {self.untold} more have such problems")
         return (*self.remarks, more)
 
 
@@ -135,7 +135,7 @@ def _total(tokens: Ints | None, is_ok: Bools) -> int | None:
 
 
 def _counts(values: "array[int]", is_ok: Bools) -> Ints | None:
-    """Tokens a request, 0 for one that failed and does not say; None where one that succeeded does not."""
+    """Tokens per request, 0 for a failed request without a count; None if a successful one has no count."""
     found = np.array(values, dtype=np.int64)
     return None if (found[is_ok] < 0).any() else np.maximum(found, 0)
 

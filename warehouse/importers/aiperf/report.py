@@ -1,6 +1,6 @@
 """aiperf (formerly genai-perf): the aggregate JSON, the per-request JSONL, and the JSON over several runs.
 
-The unit stands in each metric. Its `inter_token_latency` is our TPOT, its `inter_chunk_latency` the gaps.
+Each metric states its unit. Its `inter_token_latency` is our TPOT, its `inter_chunk_latency` the gaps.
 """
 
 from collections.abc import Iterator
@@ -27,14 +27,14 @@ TOLD_BY = frozenset({*LATENCIES.values(), "output_token_throughput", "request_th
 
 
 def recognises(document: Document) -> bool:
-    """Whether it has metrics with their unit inside, of one run."""
+    """Whether it holds the metrics of one run, each with its unit."""
     if not document.is_json_object:
         return False
     return any(isinstance(value := document.json.get(name), dict) and "unit" in value for name in TOLD_BY)
 
 
 def read(document: Document, form: Format) -> Iterator[Claim]:
-    """The one claim of an aggregate report, with the requests of the records beside it."""
+    """The claim of an aggregate report, with the requests from the records beside it."""
     one = Tree(document.json, document.name)
     asked = _asked(one.part("input_config"))
     series, odd = requests_beside(document, form)
@@ -71,7 +71,7 @@ def _said(one: Tree) -> ClaimedTotals:
 
 
 def statistic(metric: Tree, units: dict[str, float], *, fails_at_zero: bool = False) -> float | None:
-    """The mean of a metric in our unit; None, with a remark, where nothing tells its own."""
+    """The mean of a metric in our unit; None with a remark if its unit is unknown."""
     scale = scale_of(metric, units)
     if scale is None:
         return None
@@ -83,7 +83,7 @@ def scale_of(metric: Tree, units: dict[str, float]) -> float | None:
     unit = metric.text("unit")
     scale = units.get((unit or "").lower())
     if scale is None and metric.names():
-        metric.remark("unit_unknown", f"the unit is {unit!r}, so it is left out")
+        metric.remark("unit_unknown", f"unknown unit {unit!r}; ignored")
     return scale
 
 
@@ -93,7 +93,7 @@ def _whole(one: Tree, name: str) -> int | None:
 
 
 def _failed(one: Tree) -> int | None:
-    """Errors as counted; none where the report lists none."""
+    """The number of errors; None if the report lists none."""
     counted = _whole(one, "error_request_count")
     if counted is not None or "error_summary" not in one:
         return counted
@@ -140,20 +140,20 @@ def _device(one: Tree) -> Device | None:
 
 
 def read_records(document: Document, form: Format) -> Iterator[Claim]:
-    """The one claim of all the records; those of the warm-up are counted and left out.
+    """The claim of all records; warm-up records are counted and excluded.
 
-    Raises ToldBesideError where their aggregate stands beside them, whose claim has them.
+    Raises ToldBesideError if their aggregate is beside them, since its claim includes them.
     """
     aggregate = next((each for each in aggregates_beside(document) if recognises(each)), None)
     if aggregate is not None:
         raise ToldBesideError(
-            f"{document.name} holds the requests of {aggregate.name} beside it: they are part of that"
+            f"{document.name} holds the requests of {aggregate.name} beside it and is read with that file"
         )
     yield claim_of_records(document, form)
 
 
 REQUIRED = frozenset({"failure_rate", "zero_output", "duration_short", "percentile_order"})
-# What the records beside an aggregate make checkable.
+# Rules that the records beside an aggregate make checkable.
 REQUIRED_OF_PAIR = frozenset({"sum_mismatch", "stat_mismatch"})
 FORMAT = Format("aiperf", 2, recognises, read, REQUIRED)
 RECORDS = Format("aiperf-records", 2, recognises_records, read_records, frozenset({"failure_rate", "zero_output"}))

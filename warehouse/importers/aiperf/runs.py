@@ -1,6 +1,6 @@
 """aiperf over several runs of one configuration: a mean of each run's statistic, with its spread.
 
-Only means of means are read: a mean of percentiles is the percentile of nothing.
+Only means of means are read: a mean of percentiles is not a percentile.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from warehouse.importers.parsing.units import REQUEST_RATE, TIME, TOKEN_RATE
 
 
 def recognises(document: Document) -> bool:
-    """Whether it has metrics with the interval of a mean over runs."""
+    """Whether its metrics have the confidence interval of a mean over runs."""
     if not document.is_json_object:
         return False
     return any(isinstance(metrics, dict) and _has_interval(metrics) for _, metrics, _ in _groups(document.json))
@@ -26,7 +26,7 @@ def _has_interval(metrics: dict[str, object]) -> bool:
 
 
 def read(document: Document, form: Format) -> Iterator[Claim]:
-    """One claim a combination of parameters; a report of one combination is one claim."""
+    """One claim per combination of parameters."""
     version = document.json.get("aiperf_version")
     for place, metrics, parameters in _groups(document.json):
         if not isinstance(metrics, dict):
@@ -53,7 +53,7 @@ def read(document: Document, form: Format) -> Iterator[Claim]:
 
 
 def _groups(report: dict[str, object]) -> Iterator[tuple[str, object, object]]:
-    """Place, metrics and parameters of each combination."""
+    """Location, metrics and parameters of each combination."""
     combinations = report.get("per_combination_metrics")
     if isinstance(combinations, list):
         for at, each in enumerate(combinations):
@@ -69,7 +69,7 @@ def _latency(one: Tree) -> dict[Metric, dict[str, float]]:
 
 
 def _half_width_share(metric: Tree) -> float | None:
-    """Half of the stated interval over its mean, whatever the unit; None where no interval is stated."""
+    """Half of the stated interval over its mean; None without an interval."""
     low, high, mean = metric.number("ci_low"), metric.number("ci_high"), metric.number("mean")
     return None if low is None or high is None else ratio((high - low) / 2, mean)
 

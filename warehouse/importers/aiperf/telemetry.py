@@ -1,15 +1,15 @@
-"""The GPU telemetry of an aiperf report: it may be configured, reached, and still hold nothing."""
+"""The GPU telemetry of an aiperf report, which may be configured and still empty."""
 
 from bench.audit.claim import Device
 from warehouse.importers.parsing.tree import Tree
 from warehouse.importers.parsing.units import ENERGY, POWER
 
-# aiperf says MJ and means it; every other unit reads the same in small letters.
+# MJ means megajoule in aiperf; every other unit is case-insensitive.
 MEGAJOULE = 1e6
 
 
 def device_of(telemetry: Tree) -> Device | None:
-    """What it says of the GPUs; None where none was asked for."""
+    """The values of the GPUs; None if no telemetry was requested."""
     configured = telemetry.part("summary").raw("endpoints_configured")
     if not configured:
         return None
@@ -31,7 +31,7 @@ def device_of(telemetry: Tree) -> Device | None:
 
 
 def _is_counted(power: list[Tree]) -> bool:
-    """Whether samples can be counted: no metric at all is none of them."""
+    """Whether any metric has samples."""
     return not any(each.names() for each in power) or all("count" in each for each in power)
 
 

@@ -1,4 +1,4 @@
-"""Which of our numbers a metric of a claims table is, by its name and unit."""
+"""Map a metric of a claims table to our fields by name and unit."""
 
 import re
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Literal
 
 _GIB = 1e9 / 2**30
-# A token rate that is none: spread, ratio, change against another one, energy.
+# Not a token rate: spread, ratio, change against another rate, energy.
 _NO_RATE = re.compile(r"std|variance|ratio|gain|_pct|per_mw|expected_|saturation|users?_max")
 _RATES = (  # by name, the first that is found; the names of one system and those of one GPU follow
     (re.compile(r"input|prefill|prompt"), "input_throughput_tok_per_s", None),
@@ -33,9 +33,9 @@ _PLAIN = {
 
 @dataclass(frozen=True)
 class Slot:
-    """Where a number of a claim goes: the part, the field in it (`e2el.mean` in `latency`), and times what.
+    """The target of a number: part of the claim, field (`e2el.mean` in `latency`), and factor.
 
-    `remark` is what its name leaves unsaid, a code; scale None: its unit is not known and the number is left out.
+    `remark` is a code for an ambiguity of the name; with scale None the unit is unknown and the number is ignored.
     """
 
     part: Literal["said", "latency", "asked"]
@@ -46,7 +46,7 @@ class Slot:
 
 @lru_cache(maxsize=4096)
 def slot_of(metric: str, unit: str) -> Slot | None:
-    """Where the number of this metric goes; None where none of ours is the same thing."""
+    """The target of this metric; None if none of our fields matches."""
     name, unit = metric.strip().lower(), _unit(unit)
     if name.startswith(("qualitative", "spec_", "sysinfo_")):
         return None

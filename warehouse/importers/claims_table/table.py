@@ -1,7 +1,7 @@
-"""A table of published numbers: a CSV with one number a row, its configuration and its source in the other columns.
+"""A table of published numbers: a CSV with one number per row, and its configuration and source in the other columns.
 
-Rows of one configuration are one claim, so that their numbers can be held against each other. Where a metric stands
-twice for one configuration its rows are told apart by their notes, and then by their order.
+Rows of one configuration form one claim, so that their numbers can be compared. If a metric occurs twice for one
+configuration, its rows are distinguished by their notes, then by their order.
 """
 
 from collections import Counter, defaultdict
@@ -17,7 +17,7 @@ from warehouse.importers.parsing.printed import engine_of, printed_precision, re
 _ALWAYS = frozenset({"source", "metric", "value", "unit"})
 _NUMBER_COLUMNS = ("metric", "value", "unit", "notes")
 _READ = frozenset({"model", "precision", "gpu", "gpu_count", "framework", "tp", "isl", "osl", "num_prompts"})
-# What is measured of a closed loop: with these the table's `concurrency_or_batch` is a concurrency.
+# With these metrics of a closed loop, `concurrency_or_batch` is a concurrency.
 _SERVING = frozenset({"output_throughput_tok_per_s", "request_throughput_per_s", "per_user_tok_per_s"})
 
 Row = Mapping[str, str]
@@ -25,11 +25,11 @@ Row = Mapping[str, str]
 
 @dataclass
 class _Numbers:
-    """What the rows of one claim say: its numbers by part and field, and what was odd."""
+    """The numbers of one claim by part and field, and its remarks."""
 
     parts: dict[str, dict[str, float]] = field(default_factory=lambda: {"said": {}, "latency": {}, "asked": {}})
     remarks: list[Remark] = field(default_factory=list)
-    printed: dict[str, object] = field(default_factory=dict)  # what no number of ours is, as printed
+    printed: dict[str, object] = field(default_factory=dict)  # metrics without a field of ours, as printed
     cause: str | None = None  # of a failure
 
     def remark(self, code: str, place: str, said: str) -> None:
@@ -50,7 +50,7 @@ def _read(document: Document, this: Format) -> Iterator[Claim]:
 
 
 def _without_twins(rows: list[tuple[int, Row]]) -> Iterable[list[tuple[int, Row]]]:
-    """The rows of one configuration, split until no metric stands twice in one of the parts."""
+    """The rows of one configuration, split so that each metric occurs once per part."""
     if _largest(rows) == 1:
         return [rows]
     noted: dict[str, list[tuple[int, Row]]] = defaultdict(list)
@@ -107,7 +107,7 @@ def _add(numbers: _Numbers, row: Row, place: str) -> None:
     if slot is None:
         return
     if quantity is None:
-        numbers.remark("unreadable_value", place, f"{row['metric']} = {row['value'][:60]!r} is no number")
+        numbers.remark("unreadable_value", place, f"{row['metric']} = {row['value'][:60]!r} is not a number")
     elif quantity.number is None:
         numbers.cause = numbers.cause or _cause(row, failed=quantity.qualifier == "failed")
     else:
@@ -119,13 +119,13 @@ def _put(numbers: _Numbers, row: Row, place: str, slot: Slot, number: float) -> 
         said = f"{row['metric']} = {row['value']} {row['unit']}".rstrip()
         numbers.remark(slot.remark or "unit_unknown", place, said)
     if number == 0:
-        numbers.remark("failed_not_zero", place, f"{row['metric']} is 0, and it can only be positive")
+        numbers.remark("failed_not_zero", place, f"{row['metric']} is 0 but must be positive")
     elif slot.scale is not None:
         numbers.parts[slot.part][slot.field] = number * slot.scale
 
 
 def _cause(row: Row, *, failed: bool) -> str | None:
-    """Why there is no number, in the words of the table; None where it does not say that anything failed."""
+    """The table's text for a failure; None if nothing failed."""
     if failed:
         return row["value"].strip()
     notes = row.get("notes", "")

@@ -1,4 +1,4 @@
-"""What a guidellm benchmark was asked to do: strategy, lengths, model; where they stand depends on its age."""
+"""The configuration of a guidellm benchmark; its location depends on the guidellm version."""
 
 import json
 from typing import Any
@@ -10,7 +10,7 @@ OPEN = frozenset({"constant", "poisson", "async"})
 
 
 def asked_of(report: Tree, one: Tree) -> ClaimedConfig:
-    """The benchmark's configuration, None for what its report does not say."""
+    """The benchmark's configuration; None for missing values."""
     strategy = _strategy(one)
     how = strategy.text("type_")
     is_open = None if how is None else how in OPEN
@@ -18,7 +18,7 @@ def asked_of(report: Tree, one: Tree) -> ClaimedConfig:
     is_plain = not data.raw("prefix_buckets") and (data.count("turns") or 1) == 1
     return ClaimedConfig(
         model=_model(one),
-        # Later turns and shared prefixes lengthen prompts, and turns wait for each other whatever the rate.
+        # Later turns and shared prefixes lengthen prompts, and turns wait for each other at any rate.
         isl=data.positive("prompt_tokens") if is_plain else None,
         osl=data.positive("output_tokens"),
         has_fixed_lengths=_has_fixed_lengths(data) if is_plain else None,
@@ -47,7 +47,7 @@ def _model(one: Tree) -> str | None:
 
 
 def _request_count(one: Tree) -> int | None:
-    """How many were asked for, where nothing but their number could end the benchmark."""
+    """The requested number of requests, if only that number ends the benchmark."""
     constraints = one.part("config").part("constraints")
     if set(constraints.names()) != {"max_requests"}:
         return None
@@ -62,7 +62,7 @@ def _has_fixed_lengths(data: Tree) -> bool | None:
 
 
 def _data(report: Tree, one: Tree) -> Tree:
-    """The description of synthetic prompts; an empty one where prompts came from elsewhere."""
+    """The description of synthetic prompts; empty for other prompts."""
     of_spec = report.part("config").part("spec").raw("data")
     written = [of_spec, report.part("args").raw("data"), one.part("request_loader").raw("data")]
     found = next((described for each in written if (described := _described(each))), {})

@@ -1,8 +1,8 @@
 """guidellm's JSON report: version 2, and those of guidellm 0.2 to 0.6.
 
 Times under `..._ms` are milliseconds and `request_latency` is seconds. Its `inter_token_latency` is our TPOT;
-`time_per_output_token` counts the first token and is not loaded. Warm-up and cool-down are cut off the metrics but not
-off `duration`.
+`time_per_output_token` counts the first token and is not loaded. The metrics exclude warm-up and
+cool-down; `duration` includes them.
 """
 
 from collections.abc import Iterator
@@ -29,11 +29,11 @@ def recognises(document: Document) -> bool:
 
 
 def read(document: Document, form: Format) -> Iterator[Claim]:
-    """One claim a benchmark of the report."""
+    """One claim per benchmark of the report."""
     report = Tree(document.json, document.name)
     benchmarks = report.raw("benchmarks")
     if not isinstance(benchmarks, list):
-        raise UnreadableResultError(f"{document.name}: benchmarks is no list")
+        raise UnreadableResultError(f"{document.name}: benchmarks is not a list")
     version = report.part("metadata").text("guidellm_version")
     for at, values in enumerate(benchmarks):
         place = f"benchmarks[{at}]"
@@ -72,7 +72,7 @@ def _said(one: Tree) -> ClaimedTotals:
 
 
 def _rate(metrics: Tree, name: str, *, has_answers: bool) -> float | None:
-    """A mean rate; where nothing was answered, its 0 is said by the count of answers already."""
+    """A mean rate; None if no request completed."""
     good = _good(metrics, name)
     return good.positive("mean") if has_answers else None
 
@@ -83,7 +83,7 @@ def _latency(metrics: Tree) -> dict[Metric, dict[str, float]]:
     return without_empty(
         {
             "e2el": positive_spread(e2el, e2el.part("percentiles")),
-            # Both are 0 where answers are not streamed, tpot also for answers of one token.
+            # Both are 0 without streaming; tpot also for answers of one token.
             "ttft": spread(ttft, ttft.part("percentiles"), scale=MS),
             "tpot": spread(tpot, tpot.part("percentiles"), scale=MS),
         }
@@ -91,12 +91,12 @@ def _latency(metrics: Tree) -> dict[Metric, dict[str, float]]:
 
 
 def _good(metrics: Tree, name: str) -> Tree:
-    """A distribution over the answers that succeeded."""
+    """A distribution over successful requests."""
     return metrics.part(name).part("successful")
 
 
 def _totals(one: Tree) -> Tree:
-    """How many requests succeeded, failed, were cut off: at one of four places, by the report's age."""
+    """The number of successful, failed and cancelled requests; their location depends on the version."""
     places = (
         one.part("metrics").part("request_totals"),
         one.part("request_totals"),
@@ -107,7 +107,7 @@ def _totals(one: Tree) -> Tree:
 
 
 def _duration(one: Tree) -> float | None:
-    """The measured window: what was trimmed off the metrics is not part of it."""
+    """The measured window, without the trimmed warm-up and cool-down."""
     window = one.part("scheduler_metrics")
     begin, end = window.amount("measure_start_time"), window.amount("measure_end_time")
     if begin is not None and end is not None and end > begin:

@@ -11,7 +11,7 @@ MS = 1e-3
 
 
 def series_of(one: Tree, successful: int | None) -> RequestSeries | None:
-    """Its per-request data; None where the report has none, or only a sample of them."""
+    """The per-request data; None if the report has none or only a sample."""
     requests = one.part("requests")
     good, bad = requests.parts("successful"), requests.parts("errored")
     if not good or len(good) != successful:
@@ -29,7 +29,7 @@ def series_of(one: Tree, successful: int | None) -> RequestSeries | None:
 
 
 def _error(request: Tree) -> object:
-    """Why it failed: said of the request by early releases, beside its timings by later ones."""
+    """The error of a request; its location depends on the version."""
     return request.raw("error") or request.part("info").raw("error")
 
 
@@ -44,7 +44,7 @@ def _spans(requests: list[Tree]) -> Floats | None:
 
 
 def _counts(requests: list[Tree], good: int, names: tuple[str, ...]) -> Ints | None:
-    """Tokens a request, 0 for one that failed and does not say; None where one that succeeded does not."""
+    """Tokens per request, 0 for a failed request without a count; None if a successful one has no count."""
     values = [request.count(*names) for request in requests]
     if any(value is None or value > 2**53 for value in values[:good]):
         return None

@@ -1,6 +1,6 @@
-"""Aggregate rows of InferenceX (`agg_*.json`), and rows of perf-eval, which add a date, a device and a nightly.
+"""Aggregate rows of InferenceX (`agg_*.json`), and rows of perf-eval with date, device and nightly build.
 
-Latencies are seconds though no key says so; throughputs are of one GPU, and `tput_per_gpu` counts tokens in and out.
+Latencies are in seconds without a suffix; throughputs are per GPU, and `tput_per_gpu` counts input and output tokens.
 """
 
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ def _claim(fields: Fields, document: Document, this: Format, place: str) -> Clai
     asked = read_asked(fields)
     latency_s = read_latencies(fields, unsuffixed_s=1.0, has_gaps=asked.osl != 1)
     if fields.number("std_intvty"):
-        fields.remark("meaningless_metric", "std_intvty is one over a standard deviation, which means nothing")
+        fields.remark("meaningless_metric", "std_intvty is the reciprocal of a standard deviation and has no meaning")
     said, device = _said(fields, asked.gpu_count), _device(fields)
     return Claim(
         lineage=this.lineage(document, place, "InferenceX"),
@@ -44,7 +44,7 @@ def _claim(fields: Fields, document: Document, this: Format, place: str) -> Clai
 
 
 def _said(fields: Fields, gpu_count: int | None) -> ClaimedTotals:
-    # What one user sees: one over the median TPOT. The other statistics of it are those of TPOT turned round.
+    # Interactivity is the reciprocal of TPOT; its other statistics follow from those of TPOT.
     input_per_gpu = fields.positive("input_tput_per_gpu")
     return ClaimedTotals(
         total_per_gpu_tok_per_s=fields.positive("tput_per_gpu"),
@@ -55,7 +55,7 @@ def _said(fields: Fields, gpu_count: int | None) -> ClaimedTotals:
 
 
 def _device(fields: Fields) -> Device | None:
-    """Power and energy of the GPUs; None where the row has none, only that it was asked for where it is not valid."""
+    """Power and energy of the GPUs; None without telemetry, empty values if it is invalid."""
     if "power_valid" not in fields and "avg_power_w" not in fields:
         return None
     if fields.flag("power_valid") is False:

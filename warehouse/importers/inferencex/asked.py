@@ -1,4 +1,4 @@
-"""The configuration that a row of InferenceX states, in its three schema versions."""
+"""The configuration in a row of InferenceX, in its three schema versions."""
 
 from bench.audit.claim import ClaimedConfig
 from warehouse.importers.parsing.fields import NOTHING, Fields
@@ -6,7 +6,7 @@ from warehouse.importers.parsing.printed import engine_of, printed_precision
 
 
 def read_asked(fields: Fields) -> ClaimedConfig:
-    """What was asked for; booleans may be words."""
+    """The requested configuration; booleans may be text."""
     spec = fields.raw("spec_decoding")
     is_speculative = spec if isinstance(spec, bool) else None
     if isinstance(spec, str):
@@ -29,7 +29,7 @@ def read_asked(fields: Fields) -> ClaimedConfig:
 
 
 def gpu_count(fields: Fields) -> int | None:
-    """GPUs of the whole system: prefill and decode where they are apart; None where the row does not say."""
+    """GPUs of the whole system, prefill plus decode if disaggregated; None if unknown."""
     prefill, decode = fields.integer("num_prefill_gpu"), fields.integer("num_decode_gpu")
     if prefill and decode:
         return prefill + decode

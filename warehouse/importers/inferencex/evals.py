@@ -1,4 +1,4 @@
-"""Scores of InferenceX (`agg_eval_all.json`): one task of one configuration a row."""
+"""Scores of InferenceX (`agg_eval_all.json`): one row per task and configuration."""
 
 from collections.abc import Iterator
 
@@ -22,7 +22,7 @@ def _read(document: Document, this: Format) -> Iterator[Claim]:
         yield Claim(
             lineage=this.lineage(document, place, "InferenceX"),
             asked=asked,
-            # A score of 0 is one: a server that answers nonsense.
+            # A score of 0 is valid.
             said=ClaimedTotals(quality=fields.number("score")),
             label=f"{fields.text('task')} of {asked.model}",
             remarks=tuple(fields.remarks),

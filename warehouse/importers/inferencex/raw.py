@@ -9,7 +9,7 @@ from warehouse.importers.parsing.fields import Fields
 from warehouse.importers.vllm import serve
 
 _ALWAYS = frozenset({"num_prompts", "duration", "completed", "request_throughput"})
-# One of these, which vLLM's own client never wrote. The colon is in the files.
+# Keys that vLLM's own client never writes. The colon is part of the key.
 _OWN = frozenset({"benchmark_start_time_unix", "request_goodput:", "good_completed", "median_ttft", "median_e2el"})
 
 

@@ -1,6 +1,6 @@
 """llm-d's Benchmark Report v0.2, as YAML or JSON.
 
-Every statistic carries its units, and what ran natively stands beside what the report makes of it.
+Every statistic has its units; native and standardized forms of the configuration are side by side.
 """
 
 import re
@@ -25,7 +25,7 @@ LATENCIES: dict[Metric, str] = {
 
 
 def recognises(document: Document) -> bool:
-    """Whether it has the report's parts at its top, as JSON or as YAML."""
+    """Whether it has the report's top-level keys, as JSON or YAML."""
     if document.is_json_object:
         return document.has_keys("version", "results") and document.has_keys("run")
     try:
@@ -35,14 +35,16 @@ def recognises(document: Document) -> bool:
 
 
 def read(document: Document, form: Format) -> Iterator[Claim]:
-    """The one claim of a report; raises where it is of another version than 0.2."""
+    """The claim of a report; raises for versions other than 0.2."""
     value = document.json if document.is_json_object else document.yaml
     if not isinstance(value, dict):
-        raise UnreadableResultError(f"{document.name} is no benchmark report: it is no object")
+        raise UnreadableResultError(f"{document.name} is not a benchmark report: it is not an object")
     one = Tree(value, document.name)
     version = one.text("version") or "none"
     if not version.startswith("0.2"):
-        raise UnreadableResultError(f"{document.name} is a benchmark report of version {version}; 0.2 can be read")
+        raise UnreadableResultError(
+            f"{document.name} is a benchmark report of version {version}; only version 0.2 is supported"
+        )
     results, load = one.part("results"), one.part("scenario").part("load")
     tool = load.part("standardized")
     yield Claim(
@@ -61,11 +63,11 @@ def read(document: Document, form: Format) -> Iterator[Claim]:
 
 
 def scaled(part: Tree, units: dict[str, float]) -> float | None:
-    """What one unit of this statistic is in ours; None with a remark where its units are of another sort."""
+    """The factor from this statistic's unit to ours; None with a remark for unknown units."""
     unit = part.text("units")
     scale = units.get((unit or "").lower())
     if scale is None and part.names():
-        part.remark("unit_unknown", f"the units are {unit!r}, so it is left out")
+        part.remark("unit_unknown", f"unknown units {unit!r}; ignored")
     return scale
 
 
@@ -99,7 +101,7 @@ def _said(aggregate: Tree, time: Tree) -> ClaimedTotals:
 
 
 def _total(length: Tree, completed: int | None) -> int | None:
-    """Tokens of all answers: their mean times their number."""
+    """Tokens of all answers: mean times number of answers."""
     mean = _mean(length, COUNT)
     return None if mean is None or completed is None or completed < 0 else round(mean * completed)
 
@@ -121,7 +123,7 @@ def _components(results: Tree) -> list[Tree]:
 
 
 def _server(results: Tree) -> ServerCounters | None:
-    """Preemptions, if any component tells them; its token counters are means over scrapes and no differences."""
+    """Preemptions, if any component reports them; its token counters are means over scrapes, not differences."""
     told = [_mean(each.part("preemptions"), COUNT) for each in _components(results) if "preemptions" in each]
     known = [value for value in told if value is not None]
     return ServerCounters(preemptions=sum(known)) if known else None

@@ -1,4 +1,4 @@
-"""What an llm-d report says was asked: the load and the stack, and where native and standardized form say the same."""
+"""The load and the stack of an llm-d report, and fields present in both native and standardized form."""
 
 import re
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from bench.audit.claim import ClaimedConfig, Pair
 from warehouse.importers.parsing.tree import Tree
 
 _IMAGE = re.compile(r".+/.+:(?P<tag>[\w.+-]+)")
-# Engine flags, and what the standardized form calls the same.
+# Engine flags and their names in the standardized form.
 FLAGS = {"--tensor-parallel-size": "tp", "--pipeline-parallel-size": "pp", "--data-parallel-size": "dp"}
 
 
@@ -27,26 +27,26 @@ class EngineComponent:
 
     @property
     def may_go_on(self) -> bool:
-        """Whether it takes more than the context it was told, so that this is no bound."""
+        """Whether it accepts more than its configured context length."""
         return self.native.part("envars").flag("VLLM_ALLOW_LONG_MAX_MODEL_LEN") is True
 
     @property
     def parallelism(self) -> Tree:
-        """Over how many GPUs, and how, the model is split."""
+        """How the model is split over GPUs."""
         return self.said.part("accelerator").part("parallelism")
 
     @property
     def gpus(self) -> int | None:
-        """Of all its replicas."""
+        """GPUs of all replicas."""
         count = self.said.part("accelerator").count("count")
         return None if count is None else count * (self.said.count("replicas") or 1)
 
 
 def asked_of(report: Tree) -> ClaimedConfig:
-    """The configuration; of several engines what the first says, and the GPUs of all."""
+    """The configuration of the first engine, with the GPUs of all engines."""
     load = report.part("scenario").part("load").part("standardized")
     engines = _engines(report)
-    # Later turns carry those before them and wait for them, whatever length and rate were asked.
+    # Later turns include earlier ones and wait for them, whatever length and rate are requested.
     has_turns = load.part("multi_turn").flag("enabled") is True
     rate = load.positive("rate_qps") if "rate_qps" in load and not has_turns else None
     isl, osl = load.part("input_seq_len"), load.part("output_seq_len")
@@ -86,7 +86,7 @@ def _with_stack(asked: ClaimedConfig, engines: list[EngineComponent]) -> Claimed
 
 
 def pairs_of(report: Tree) -> tuple[Pair, ...]:
-    """What stands both natively and in the standardized form, claimed beside observed."""
+    """Fields present in both native and standardized form, as claimed and observed pairs."""
     return (*_load_pairs(report), *(pair for engine in _engines(report) for pair in _flag_pairs(engine)))
 
 

@@ -1,4 +1,4 @@
-"""The metrics of MAD's files by their names: the unit by the name's end first, then by the column beside it."""
+"""Map MAD's metric names to our fields; the unit comes from the name's suffix, else from the unit column."""
 
 import re
 from collections.abc import Mapping
@@ -48,33 +48,36 @@ _LATENCY = re.compile(
 
 @dataclass(frozen=True)
 class Reading:
-    """What the rows of one run say so far."""
+    """The metrics of one run read so far."""
 
     said: ClaimedTotals = field(default_factory=ClaimedTotals)
     latency_s: Mapping[Metric, Mapping[str, float]] = field(default_factory=dict)
 
     def with_metric(self, row: Tree, name: str, unit: str, value: float) -> Self:
-        """The reading with one metric more; one whose unit or meaning nothing tells is a remark on the row."""
+        """The reading with one more metric; an unknown unit or meaning is a remark on the row."""
         name, unit = name.strip().lower(), unit.strip().lower()
         as_latency = _LATENCY.fullmatch(name)
         if as_latency is not None:
             return self._with_latency(row, as_latency, unit, value)
         rate = _RATES.get(name)
         if rate is None or not (unit in TOKEN_RATE | REQUEST_RATE or (not unit and name in _SAYS_ITS_UNIT)):
-            row.remark("unit_unknown", f"{value:g} of {name or 'no metric'!r} in {unit or 'no unit'!r} is left out")
+            row.remark(
+                "unit_unknown",
+                f"{value:g} of {name or 'no metric'!r} in {unit or 'no unit'!r} left out: unknown unit or meaning",
+            )
             return self
         if rate == "unstated_throughput_tok_per_s":
-            row.remark("tokens_ambiguous", f"{name!r} does not say which tokens")
+            row.remark("tokens_ambiguous", f"{name!r} does not state which tokens it counts")
         return replace(self, said=replace(self.said, **_named(rate, value)))
 
     def failed_with(self, cause: str) -> Self:
-        """The reading as a run that failed, in the file's words."""
+        """The reading as a failed run, with the file's error message."""
         return replace(self, said=replace(self.said, stated_cause=cause))
 
     def _with_latency(self, row: Tree, name: re.Match[str], unit: str, value: float) -> Self:
         scale = TIME.get(name["unit"] or unit)
         if scale is None:
-            row.remark("unit_unknown", f"{name[0]} = {value:g} has no unit, so it is left out")
+            row.remark("unit_unknown", f"{name[0]} = {value:g} has no unit; ignored")
             return self
         metric: Metric = "e2el" if name["metric"] == "latency" else _METRICS[name["metric"]]
         known = dict(self.latency_s.get(metric, {}))

@@ -1,4 +1,4 @@
-"""MAD and madengine: perf.csv, the CSV with one row a metric, and the legacy latency, throughput and training reports.
+"""MAD and madengine: perf.csv, CSV with one row per metric, and legacy latency, throughput and training reports.
 
 A status of SUCCESS means that the command ended well and printed a number, no more.
 """
@@ -13,7 +13,7 @@ from warehouse.importers.parsing.printed import printed_precision
 from warehouse.importers.parsing.tree import Tree
 
 MS = 1e-3
-_VALUE = ("performance", "metric", "unit")  # in which the rows of one run differ
+_VALUE = ("performance", "metric", "unit")  # columns that differ between the rows of one run
 _Row = Callable[[Document, Format, str, Tree], Claim]
 
 
@@ -71,7 +71,7 @@ def _perf(document: Document, form: Format, place: str, row: Tree) -> Claim:
 
 
 def _latency(document: Document, form: Format, place: str, row: Tree) -> Claim:
-    """Both times as the header says, in ms; that they may be seconds shows in their ratio to each other."""
+    """Both times in ms, as the header states; their ratio shows if they are seconds."""
     whole = row.positive("latency (ms)", scale=MS)
     said = ClaimedTotals(latency_per_token_s=row.positive("latency_per_tkn (ms)", scale=MS))
     reading = Reading(said, {"e2el": {"mean": whole}} if whole is not None else {})
@@ -93,7 +93,7 @@ def _training(document: Document, form: Format, place: str, row: Tree) -> Claim:
 
 
 def read_pivot(document: Document, form: Format) -> Iterator[Claim]:
-    """One claim for all rows that differ in nothing but metric, unit and value."""
+    """One claim for all rows that differ only in metric, unit and value."""
     groups: dict[tuple[str, ...], list[tuple[int, dict[str, str]]]] = {}
     for at, cells in enumerate(document.table, start=1):
         key = tuple(value for name, value in cells.items() if name not in _VALUE)

@@ -1,4 +1,4 @@
-"""MLPerf's `summary_results.json`: one row a result, of which those of the 99 and 99.9 % targets are one run."""
+"""MLPerf's `summary_results.json`: one row per result; rows of the 99 and 99.9 % targets belong to one run."""
 
 import re
 from collections.abc import Iterator
@@ -17,10 +17,10 @@ _SAME = ("ID", "Submitter", "System", "Scenario", "Performance_Result", "Perform
 
 
 def read_rows(document: Document, form: Format) -> Iterator[Claim]:
-    """One claim a run, in the order of the file; a repeated accuracy target is named in the place of the first."""
+    """One claim per run, in file order; a repeated accuracy target is named in the location of the first."""
     rows = document.json
     if not isinstance(rows, list):
-        raise UnreadableResultError(f"{document.name} is no list of results")
+        raise UnreadableResultError(f"{document.name} is not a list of results")
     places: dict[tuple[str, ...], list[int]] = {}
     for at, row in enumerate(rows):
         places.setdefault(_run(row, at), []).append(at)
@@ -29,12 +29,12 @@ def read_rows(document: Document, form: Format) -> Iterator[Claim]:
         row = rows[repeated[0]]
         one = Tree(row if isinstance(row, dict) else {}, f"{document.name} {place}")
         if not isinstance(row, dict):
-            one.remark("unreadable_value", "it is no object, so nothing of it is read")
+            one.remark("unreadable_value", "it is not an object, so nothing of it is read")
         yield _claim(document, form, place, one)
 
 
 def _run(row: Any, at: int) -> tuple[str, ...]:
-    """What tells a run: the same row but for the accuracy target of its model's name."""
+    """The key of a run: its row without the accuracy target in the model name."""
     if not isinstance(row, dict) or not _TARGET.search(str(row.get("Model"))):
         return (str(at),)
     return (*(str(row.get(name)) for name in _SAME), _TARGET.sub("", str(row.get("Model"))))
@@ -69,5 +69,5 @@ def _said(one: Tree) -> ClaimedTotals:
     if unit in REQUEST_RATE:
         return ClaimedTotals(request_throughput_per_s=value)
     if value is not None:
-        one.remark("unit_unknown", f"Performance_Result has the unit {unit!r}, so it is left out")
+        one.remark("unit_unknown", f"Performance_Result has the unit {unit!r}; ignored")
     return ClaimedTotals()

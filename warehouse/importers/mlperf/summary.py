@@ -25,12 +25,12 @@ _PERCENTILES = {"50.00": "median", "90.00": "p90", "95.00": "p95", "99.00": "p99
 
 
 def recognises(document: Document) -> bool:
-    """Whether it is the summary that LoadGen writes."""
+    """Whether it is a LoadGen summary."""
     return document.data[:2048].decode("utf-8", "replace").find(_TITLE) >= 0
 
 
 def read(document: Document, form: Format) -> Iterator[Claim]:
-    """The one claim of a run; failed where the result is not VALID."""
+    """The claim of a run; failed if the result is not VALID."""
     one = Tree(_lines(document.text), document.name)
     result, scenario = one.text("Result is"), one.text("Scenario") or ""
     said = _said(one, scenario)
@@ -54,7 +54,7 @@ def read(document: Document, form: Format) -> Iterator[Claim]:
 
 
 def _lines(text: str) -> dict[str, str]:
-    """The first value of each key; the rest of a summary repeats a few of them."""
+    """The first value of each key; summaries repeat some keys."""
     found: dict[str, str] = {}
     for line in text.splitlines():
         parsed = _LINE.fullmatch(line)
@@ -64,7 +64,7 @@ def _lines(text: str) -> dict[str, str]:
 
 
 def _said(one: Tree, scenario: str) -> ClaimedTotals:
-    """Samples and tokens a second; LoadGen counts the tokens that were generated."""
+    """Samples and tokens per second; LoadGen counts generated tokens."""
     rate = one.positive("Completed samples per second", "Samples per second")
     tokens = one.positive("Completed tokens per second", "Tokens per second")
     said = ClaimedTotals(request_throughput_per_s=rate, output_throughput_tok_per_s=tokens)

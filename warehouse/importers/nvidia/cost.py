@@ -1,4 +1,4 @@
-"""The cost analysis of an NVIDIA-format report: dollars a million tokens, and of which tokens its key says."""
+"""The cost analysis of an NVIDIA-format report: USD per million tokens, by kind of token."""
 
 import re
 from dataclasses import replace
@@ -13,7 +13,7 @@ _PER_MILLION = {"1m": 1.0, "million": 1.0, "1k": 1e3, "thousand": 1e3}
 
 
 def cost_of(cost: Tree, output_tok_per_s: float | None, usd_per_hour: float | None) -> ClaimedTotals:
-    """Every cost it states; one whose key does not say of which tokens is kept apart and remarked upon."""
+    """Every stated cost; one that does not state its kind of token is kept separately with a remark."""
     said = ClaimedTotals(output_throughput_tok_per_s=output_tok_per_s)
     for name in cost.names():
         found = _KEY.fullmatch(name)
@@ -32,9 +32,9 @@ def cost_of(cost: Tree, output_tok_per_s: float | None, usd_per_hour: float | No
 
 def _fitting(value: float, output_tok_per_s: float | None, usd_per_hour: float | None) -> str:
     if output_tok_per_s is None or usd_per_hour is None:
-        return "does not say of which tokens"
+        return "does not state which tokens it is for"
     of_output = usd_per_hour / (output_tok_per_s * 3600) * 1e6
     fits = (
         "which it is of the stated" if abs(of_output / value - 1) < COST_REL else f"it would be {of_output:g} of those"
     )
-    return f"does not say of which tokens; {fits} {output_tok_per_s:g} tok/s"
+    return f"does not state which tokens it is for; {fits} {output_tok_per_s:g} tok/s"

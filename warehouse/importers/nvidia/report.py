@@ -30,7 +30,7 @@ def _is_list_of_lengths(document: Document, name: str) -> bool:
 
 
 def read(document: Document, form: Format) -> Iterator[Claim]:
-    """One claim a row of the CSV or of each list of the JSON, and one for the cost of version 2."""
+    """One claim per row of the CSV or the JSON lists, and one for the cost of version 2."""
     if not document.is_json_object:
         yield from _read_csv(document, form)
         return
@@ -141,12 +141,12 @@ def _read_csv(document: Document, form: Format) -> Iterator[Claim]:
 
 
 def _throughput(row: Tree) -> ClaimedTotals:
-    """What the cell says: a number and the tokens it counts; 0 is a failed run."""
+    """The number in the cell and the tokens it counts; 0 is a failed run."""
     text = row.text("Throughput")
     found = _THROUGHPUT.fullmatch(text or "")
     if found is None:
         if text is not None:
-            row.remark("unreadable_value", f"Throughput = {text!r:.60} begins with no number, so it is left out")
+            row.remark("unreadable_value", f"Throughput = {text!r:.60} does not begin with a number; ignored")
         return ClaimedTotals()
     value, unit = float(found["number"].replace(",", "")), found["unit"].lower()
     if value <= 0:
@@ -157,18 +157,18 @@ def _throughput(row: Tree) -> ClaimedTotals:
 
 def _counted(row: Tree, value: float, unit: str) -> ClaimedTotals:
     if "tok" not in unit:
-        row.remark("unit_unknown", f"Throughput has the unit {unit!r}, so it is left out")
+        row.remark("unit_unknown", f"Throughput has the unit {unit!r}; ignored")
         return ClaimedTotals()
     if "output" in unit or "generated" in unit:
         return ClaimedTotals(output_throughput_tok_per_s=value)
     if "total" in unit:
         return ClaimedTotals(total_throughput_tok_per_s=value)
-    row.remark("tokens_ambiguous", f"Throughput in {unit!r} does not say which tokens")
+    row.remark("tokens_ambiguous", f"Throughput in {unit!r} does not state which tokens it counts")
     return ClaimedTotals(unstated_throughput_tok_per_s=value)
 
 
 def _gpus(text: str | None) -> tuple[str | None, int | None]:
-    """`8x MI300X` as its name and number."""
+    """Name and number of `8x MI300X`."""
     found = _COUNTED.fullmatch(text or "")
     return (text, None) if found is None else (found["gpu"], int(found["count"]))
 

@@ -1,1 +1,1 @@
-"""Parts of foreign files that several formats share: cells, units, times, trees."""
+"""Parse what several formats share: cells, units, times, nested objects."""

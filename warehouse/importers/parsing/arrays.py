@@ -1,4 +1,4 @@
-"""Per-request arrays of a file: gaps end to end, and arrays that must be of one length."""
+"""Per-request arrays of a file: concatenated gaps, and arrays of equal length."""
 
 from itertools import chain
 from typing import Any, TypeVar
@@ -13,31 +13,31 @@ AnyArray = TypeVar("AnyArray", bound=npt.NDArray[Any])
 
 
 class Lengths:
-    """Holds arrays of one object to one length, one entry a request; says which is of another."""
+    """Checks that the arrays of one object have equal length, one entry per request."""
 
     def __init__(self, fields: Fields, count: int) -> None:
         self._fields = fields
         self._count = count
 
     def fitting(self, name: str, array: AnyArray | None) -> AnyArray | None:
-        """The array, None where it is of another length: then nobody knows which entry is of which request."""
+        """The array; None with a remark if its length differs: its entries cannot be matched to requests."""
         if array is None or len(array) == self._count:
             return array
-        said = f"{name} has {len(array)} entries and the others have {self._count}, so it is left out"
+        said = f"{name} has {len(array)} entries but the other arrays have {self._count}; ignored"
         self._fields.remark("unreadable_value", said)
         return None
 
 
 def read_gaps(fields: Fields, name: str) -> tuple[Floats | None, Ints | None]:
-    """A list of lists of seconds, end to end, and where each begins (n + 1 offsets); None, None where there is none.
+    """A list of lists of seconds, concatenated, and n + 1 offsets; None, None if it is missing.
 
-    Read without a list in between: of a million requests these are most of the file.
+    Read without intermediate lists: for a million requests they are most of the file.
     """
     lists = fields.raw(name)
     if lists is None:
         return None, None
     if not isinstance(lists, list) or not set(map(type, lists)) <= {list}:
-        fields.remark("unreadable_value", f"{name} is no list of lists, so it is left out")
+        fields.remark("unreadable_value", f"{name} is not a list of lists; ignored")
         return None, None
     counts = np.fromiter(map(len, lists), dtype=np.int64, count=len(lists))
     try:
@@ -45,6 +45,6 @@ def read_gaps(fields: Fields, name: str) -> tuple[Floats | None, Ints | None]:
     except (TypeError, ValueError, OverflowError):
         gaps = np.full(1, np.nan)
     if not np.isfinite(gaps).all():
-        fields.remark("unreadable_value", f"{name} holds what is no number, so it is left out")
+        fields.remark("unreadable_value", f"{name} holds a value that is not a number; ignored")
         return None, None
     return gaps, np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts)])

@@ -1,4 +1,4 @@
-"""A distribution as tools print it, under our names: mean, median, std, min, max, p1 ... p99, p999."""
+"""Statistics of a distribution by our names: mean, median, std, min, max, p1 ... p99, p999."""
 
 from collections.abc import Mapping
 
@@ -20,7 +20,7 @@ STATISTICS = {
 
 
 def spread(*parts: Tree, scale: float = 1.0) -> dict[str, float]:
-    """The statistics that stand in these objects, times `scale`; empty where the mean is 0 or none was counted.
+    """The statistics in these objects, times `scale`; empty if the mean or the count is 0.
 
     Whether a mean of 0 is a failure, only the reader of a whole row can say: `failed_means` does.
     """
@@ -32,7 +32,7 @@ def spread(*parts: Tree, scale: float = 1.0) -> dict[str, float]:
 
 
 def positive_spread(*parts: Tree, scale: float = 1.0) -> dict[str, float]:
-    """As `spread`, where a mean of 0 is a failure: of a latency that every answer has."""
+    """As `spread`, with a remark for a mean of 0: every answer has this latency."""
     if any(part.count("count") == 0 for part in parts):
         return {}
     if any(part.number(*STATISTICS["mean"]) == 0 for part in parts):
@@ -41,7 +41,7 @@ def positive_spread(*parts: Tree, scale: float = 1.0) -> dict[str, float]:
 
 
 def without_empty(latency_s: Mapping[Metric, dict[str, float]]) -> dict[Metric, dict[str, float]]:
-    """Those metrics of which at least one statistic is known."""
+    """The metrics with at least one known statistic."""
     return {metric: statistics for metric, statistics in latency_s.items() if statistics}
 
 

@@ -1,6 +1,6 @@
-"""One file as an importer sees it: its bytes, and what they are as JSON, as lines of JSON, as a table, as YAML.
+"""One file as an importer reads it: bytes, and views as JSON, JSON lines, CSV table and YAML.
 
-Each view is made once, and where the bytes are no such thing it raises UnreadableResultError with the place.
+Each view is parsed once; it raises UnreadableResultError with the location if the bytes have another format.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ import orjson
 
 from bench.errors import UnknownFormatError, UnreadableResultError
 
-BYTES_MAX = 1 << 30  # as it lies there and when it is unpacked; JSON takes about eight times as much as values
+BYTES_MAX = 1 << 30  # packed and unpacked; parsed JSON takes about eight times as much memory
 # From here on a file is parsed by orjson, in a half of the time and without a copy as text. It keeps the last of two
 # equal keys silently, so it is not for the small files that people edit; no hand edits sixteen million bytes.
 BYTES_FAST = 16_000_000
@@ -35,37 +35,37 @@ def _no_sibling(_name: str) -> bytes | None:
 
 @dataclass(frozen=True)
 class Document:
-    """A file of somebody's: `name` as people know it, and its bytes, unpacked where they were gzipped.
+    """A result file: `name` as the user passed it, and its bytes, unzipped if they were gzipped.
 
-    `sibling` gives the bytes of a file beside it, or None; `siblings` names them all.
+    `sibling` returns the bytes of a file in the same folder, or None; `siblings` names them all.
     """
 
     name: str
     data: bytes = field(repr=False)
     sibling: Callable[[str], bytes | None] = field(default=_no_sibling, repr=False)
     siblings: Sequence[str] = ()
-    # Of the bytes as they lay there, before anything was unpacked.
+    # SHA-256 of the original bytes, before unzipping.
     sha256: str = ""
 
     @property
     def path(self) -> PurePath:
-        """Its name as a path, for importers whose file's name says something."""
+        """Its name as a path, for formats with information in the file name."""
         return PurePath(self.name.removesuffix(".gz"))
 
     @cached_property
     def text(self) -> str:
-        """Its bytes as UTF-8, without a byte-order mark; raises where they are not text."""
+        """Its bytes as UTF-8 without a byte-order mark; raises if they are not text."""
         for magic, what in _MAGIC.items():
             if self.data.startswith(magic):
-                raise UnknownFormatError(f"{self.name} is {what}: give the result files themselves")
+                raise UnknownFormatError(f"{self.name} is {what}: pass the result files themselves")
         try:
             return self.data.decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            raise UnknownFormatError(f"{self.name} is no text: byte {error.start} is no UTF-8") from error
+            raise UnknownFormatError(f"{self.name} is not text: byte {error.start} is not UTF-8") from error
 
     @cached_property
     def json(self) -> Any:
-        """What it says as JSON; raises with line and column where it is none, or where a key stands there twice."""
+        """The parsed JSON; raises with line and column for invalid JSON or a duplicate key."""
         if len(self.data) >= BYTES_FAST:
             # What it cannot read (a byte-order mark, NaN, what is no JSON) is read or refused, with its place, below.
             with contextlib.suppress(orjson.JSONDecodeError):
@@ -74,7 +74,7 @@ class Document:
 
     @cached_property
     def json_lines(self) -> list[Any]:
-        """One JSON value a line, empty lines left out; raises with the line that is none."""
+        """One JSON value per line, without empty lines; raises with the number of an invalid line."""
         return [value for _, value in self.numbered_lines()]
 
     def numbered_lines(self) -> Iterator[tuple[int, Any]]:
@@ -90,7 +90,7 @@ class Document:
 
     @cached_property
     def table(self) -> list[dict[str, str]]:
-        """Its rows as a CSV with a header; raises with the line whose number of cells is another."""
+        """Its rows as CSV with a header; raises with the number of a line with another number of cells."""
         return [row for _, row in self.numbered_table]
 
     @cached_property
@@ -100,21 +100,21 @@ class Document:
         try:
             rows = [(reader.line_num, row) for row in reader if any(cell.strip() for cell in row)]
         except csv.Error as error:
-            raise UnreadableResultError(f"{self.name} line {reader.line_num} is no CSV: {error}") from error
+            raise UnreadableResultError(f"{self.name} line {reader.line_num} is not valid CSV: {error}") from error
         if not rows:
             raise UnreadableResultError(f"{self.name} is empty")
         return _under_header(self.name, rows)
 
     @cached_property
     def yaml(self) -> Any:
-        """What it says as YAML, dates as text; raises with the line where it is none."""
+        """The parsed YAML, dates as text; raises with the line of an error."""
         from warehouse.importers.parsing.yaml import read_yaml  # noqa: PLC0415 - one format needs the parser
 
         return read_yaml(self.name, self.text)
 
     @property
     def is_json_object(self) -> bool:
-        """Whether the whole file is one JSON object; raises nothing."""
+        """Whether the whole file is one JSON object; never raises."""
         return isinstance(self._json_or_none, dict)
 
     @cached_property
@@ -128,7 +128,7 @@ class Document:
 
     @property
     def _is_lines(self) -> bool:
-        """Whether its first line is JSON for itself and others follow: then the whole is none, and may be long."""
+        """Whether its first line is a JSON value and more lines follow."""
         end = self.data.find(b"\n")
         if end < 0 or not self.data[end : end + _HEAD].strip():
             return False
@@ -140,19 +140,19 @@ class Document:
 
     @property
     def is_json_list(self) -> bool:
-        """Whether the whole file is one JSON list; raises nothing."""
+        """Whether the whole file is one JSON list; never raises."""
         return isinstance(self._json_or_none, list)
 
     def has_keys(self, *names: str) -> bool:
-        """Whether it is one JSON object with all these keys; raises nothing."""
+        """Whether it is one JSON object with all these keys; never raises."""
         value = self._json_or_none
         return isinstance(value, dict) and all(name in value for name in names)
 
     @cached_property
     def objects(self) -> list[tuple[str, dict[str, Any]]]:
-        """Its JSON objects, each with its place: the one that it is, those of its list, or one a line.
+        """Its JSON objects, each with its location: a single object, a list, or one per line.
 
-        Raises as `json` and `json_lines` do, and where one of them is no object.
+        Raises as `json` and `json_lines` do, and where one of them is not an object.
         """
         if isinstance(self._json_or_none, dict):
             return [("", self._json_or_none)]
@@ -162,12 +162,12 @@ class Document:
             placed = [(f"line {at}", value) for at, value in self.numbered_lines()]
         for place, value in placed:
             if not isinstance(value, dict):
-                raise UnreadableResultError(f"{self.name} {place} is no JSON object")
+                raise UnreadableResultError(f"{self.name} {place} is not a JSON object")
         return placed
 
     @cached_property
     def first_object(self) -> dict[str, Any]:
-        """The first of its `objects`, {} where it has none; raises nothing and reads no further line."""
+        """The first of its `objects`, {} without any; never raises and reads no further line."""
         value = self._json_or_none
         if value is None and b"\n" in self.data:
             rest = self.data.lstrip()
@@ -178,7 +178,7 @@ class Document:
         return value if isinstance(value, dict) else {}
 
     def header(self) -> tuple[str, ...]:
-        """The cells of its first line, as a CSV has them; empty where it is no text. Raises nothing."""
+        """The CSV cells of its first line; empty for a binary file. Never raises."""
         try:
             head = self.data[:_HEAD].decode("utf-8-sig", errors="replace")
             first = next(iter(csv.reader(io.StringIO(head))), [])
@@ -193,7 +193,7 @@ def read_document(
     sibling: Callable[[str], bytes | None] = _no_sibling,
     siblings: Sequence[str] = (),
 ) -> Document:
-    """The document of a file's bytes, unpacked where they are gzipped; raises where they are too many or broken."""
+    """The document of a file's bytes, unzipped if gzipped; raises if the file is too large or broken."""
     data = _unpacked(name, raw) if raw.startswith(_GZIP) else raw
     too_large_for_memory(name, len(data))
     if not data or data.isspace():
@@ -202,10 +202,10 @@ def read_document(
 
 
 def too_large_for_memory(name: str, size: int) -> None:
-    """Raise UnreadableResultError where a file has more bytes than can be read."""
+    """Raise UnreadableResultError if a file is larger than the limit."""
     if size > BYTES_MAX:
         raise UnreadableResultError(
-            f"{name} has {size / 1e9:.2f} GB, and {BYTES_MAX / 1e9:.2f} GB can be read: leave out what is not needed, "
+            f"{name} has {size / 1e9:.2f} GB, the limit is {BYTES_MAX / 1e9:.2f} GB: remove what is not needed, "
             "such as the generated texts"
         )
 
@@ -215,7 +215,7 @@ def _unpacked(name: str, raw: bytes) -> bytes:
         with gzip.GzipFile(fileobj=io.BytesIO(raw)) as stream:
             return stream.read(BYTES_MAX + 1)
     except (OSError, EOFError, zlib.error) as error:
-        raise UnreadableResultError(f"{name} is gzipped and broken: {error}") from error
+        raise UnreadableResultError(f"{name} is a broken gzip file: {error}") from error
 
 
 def _parse(name: str, text: str, line: int) -> Any:
@@ -223,11 +223,11 @@ def _parse(name: str, text: str, line: int) -> Any:
         return json.loads(text, object_pairs_hook=_without_twins)
     except json.JSONDecodeError as error:
         at = f"line {line + error.lineno - 1} column {error.colno}"
-        raise UnreadableResultError(f"{name} {at}: {error.msg}; it is no JSON or was cut off") from error
+        raise UnreadableResultError(f"{name} {at}: {error.msg}; not valid JSON, or the file is truncated") from error
     except _TwinKeyError as error:
-        raise UnreadableResultError(f"{name}: the key {error.args[0]!r} stands twice in one object") from error
+        raise UnreadableResultError(f"{name}: the key {error.args[0]!r} occurs twice in one object") from error
     except (RecursionError, ValueError) as error:
-        raise UnreadableResultError(f"{name} is no JSON that can be read: {error}") from error
+        raise UnreadableResultError(f"{name} is not valid JSON: {error}") from error
 
 
 def _parse_fast(name: str, line: bytes, at: int) -> Any:
@@ -239,7 +239,7 @@ def _parse_fast(name: str, line: bytes, at: int) -> Any:
 
 
 class _TwinKeyError(ValueError):
-    """A key that stands twice in one object; JSON readers would silently keep the last."""
+    """A duplicate key in one object; JSON parsers would silently keep the last value."""
 
 
 def _without_twins(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
@@ -254,8 +254,8 @@ def _under_header(name: str, rows: list[tuple[int, list[str]]]) -> list[tuple[in
     header = [cell.strip() for cell in rows[0][1]]
     twins = {cell for cell in header if cell and header.count(cell) > 1}
     if twins:
-        raise UnreadableResultError(f"{name} line 1: two columns are called {min(twins)!r}")
+        raise UnreadableResultError(f"{name} line 1: two columns are named {min(twins)!r}")
     for line, row in rows[1:]:
         if len(row) != len(header):
-            raise UnreadableResultError(f"{name} line {line} has {len(row)} cells and the header {len(header)}")
+            raise UnreadableResultError(f"{name} line {line} has {len(row)} cells but the header has {len(header)}")
     return [(line, dict(zip(header, row, strict=True))) for line, row in rows[1:]]

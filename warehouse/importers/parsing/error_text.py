@@ -1,4 +1,4 @@
-"""Why a request failed, as the tools write it: a text, or an object with a message and a code."""
+"""The error of a failed request: a text, or an object with a message and a code."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,7 +6,7 @@ SPOKEN = ("code", "type", "error_type", "message", "error_msg")
 
 
 def error_text(error: object) -> str | None:
-    """The failure in the words of the file, None where there is none; of an object what it says to people."""
+    """The error message of a request, None without one; of an object its message."""
     if not error:
         return None
     if isinstance(error, Mapping):
@@ -16,10 +16,10 @@ def error_text(error: object) -> str | None:
 
 
 def error_texts(errors: Sequence[object]) -> Sequence[str | None] | None:
-    """Of each request; None where none failed."""
+    """The error of each request; None if none failed."""
     return [error_text(each) if each else None for each in errors] if any(errors) else None
 
 
 def storable(text: str) -> str:
-    """The text as UTF-8 can hold it: JSON can name halves of a character, and a `?` stands for each."""
+    """The text with lone surrogates, which JSON allows and UTF-8 does not, replaced by `?`."""
     return text.encode("utf-8", "replace").decode("utf-8")

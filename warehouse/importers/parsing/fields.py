@@ -1,4 +1,4 @@
-"""The fields of one object of a file, read by name and type; what nobody read, and what was wrong, is kept."""
+"""The fields of one object of a file, read by name and type; unread fields and errors are kept."""
 
 import math
 import reprlib
@@ -18,16 +18,16 @@ NOTHING = frozenset({"", "-", "n/a", "[n/a]", "na", "none", "null", "nan", "inf"
 }
 TRUE, FALSE = frozenset({"true", "yes", "1"}), frozenset({"false", "no", "0"})
 
-EXACT_MAX = 2**53  # up to here a float tells whole numbers apart
+EXACT_MAX = 2**53  # up to here a float holds every whole number exactly
 
-LISTED_MAX = 20  # of a list that nobody reads, so many are kept as they are
+LISTED_MAX = 20  # unread lists up to this length are kept
 
 
 class Fields:
-    """Reads one object; `place` names it in every remark: `results.json benchmarks[2]`.
+    """Reads one object; `place` names its location in every remark: `results.json benchmarks[2]`.
 
-    A value of the wrong type, NaN or infinity is read as None and remarked upon (code `unreadable_value`); a missing
-    one is None without a word.
+    A value of the wrong type, NaN or infinity is read as None with a remark (code `unreadable_value`); a missing value
+    is None without a remark.
     """
 
     def __init__(self, values: Mapping[str, Any], place: str) -> None:
@@ -41,11 +41,11 @@ class Fields:
         return name in self._values
 
     def names(self) -> tuple[str, ...]:
-        """What its fields are called, in their order."""
+        """The names of its fields, in order."""
         return tuple(self._values)
 
     def raw(self, name: str) -> Any:
-        """The value as it stands there, None where there is none."""
+        """The raw value, None if it is missing."""
         self._read.add(name)
         return self._values.get(name)
 
@@ -58,11 +58,11 @@ class Fields:
         return None
 
     def positive(self, *names: str, scale: float = 1.0) -> float | None:
-        """As `number`, of what can only be positive: a 0 is a failure that was written as one, and read as None."""
+        """As `number`, for values that must be positive: 0 stands for a failure and is read as None with a remark."""
         for name in names:
             value = self._number(name)
             if value == 0:
-                self.remark("failed_not_zero", f"{name} is 0, and it can only be positive")
+                self.remark("failed_not_zero", f"{name} is 0 but must be positive")
             elif value is not None:
                 return value * scale
         return None
@@ -74,11 +74,11 @@ class Fields:
             if value is not None and value == math.floor(value) and abs(value) <= EXACT_MAX:
                 return int(value)
             if value is not None:
-                self._complain(name, "is no whole number" if abs(value) <= EXACT_MAX else "is no count of anything")
+                self._complain(name, "is not a whole number" if abs(value) <= EXACT_MAX else "is too large for a count")
         return None
 
     def text(self, *names: str) -> str | None:
-        """The first of these that is text with something in it; a number is told as text."""
+        """The first of these that is a non-empty text; a number is converted to text."""
         for name in names:
             value = self.raw(name)
             if isinstance(value, str) and value.strip().lower() not in NOTHING:
@@ -88,23 +88,23 @@ class Fields:
         return None
 
     def flag(self, name: str) -> bool | None:
-        """True or false, also as the words."""
+        """True or false, also as text."""
         value = self.raw(name)
         if isinstance(value, str) and value.strip().lower() in TRUE | FALSE:
             return value.strip().lower() in TRUE
         if value is not None and not isinstance(value, bool):
-            self._complain(name, "is neither true nor false")
+            self._complain(name, "is not true or false")
         return value if isinstance(value, bool) else None
 
     def part(self, name: str) -> "Fields":
-        """The object inside this field; an empty one where there is none. Its remarks are told by itself."""
+        """The object in this field; an empty one if it is missing. It collects its own remarks."""
         value = self.raw(name)
         if value is not None and not isinstance(value, Mapping):
-            self._complain(name, "is no object")
+            self._complain(name, "is not an object")
         return Fields(value if isinstance(value, Mapping) else {}, f"{self.place} {name}")
 
     def numbers(self, name: str) -> Floats | None:
-        """A list of numbers; None where there is none or where one of them is no number."""
+        """A list of numbers; None if it is missing or holds another value."""
         value = self.raw(name)
         if value is None:
             return None
@@ -113,7 +113,7 @@ class Fields:
         except (TypeError, ValueError, OverflowError):
             found = None
         if found is None or found.ndim != 1:
-            self._complain(name, "is no list of numbers")
+            self._complain(name, "is not a list of numbers")
             return None
         return found
 
@@ -123,17 +123,17 @@ class Fields:
         if found is None or not len(found):
             return None if found is None else found.astype(np.int64)
         if not np.isfinite(found).all() or (found != np.floor(found)).any() or np.abs(found).max() > EXACT_MAX:
-            self._complain(name, "is no list of whole numbers")
+            self._complain(name, "is not a list of whole numbers")
             return None
         return found.astype(np.int64)
 
     def unread(self, prefix: str = "") -> dict[str, object]:
-        """Every field that nobody asked for; long lists only by their length."""
+        """Every unread field; long lists only by their length."""
         left = {name: value for name, value in self._values.items() if name not in self._read}
         return {f"{prefix}{name}": _shortened(value) for name, value in left.items()}
 
     def remark(self, code: str, message: str) -> None:
-        """Note what is odd here; the message gets the place in front."""
+        """Add a remark; the location is prepended to the message."""
         self.remarks.append(Remark(code, f"{self.place}: {message}"))
 
     def _number(self, name: str) -> float | None:
@@ -141,12 +141,12 @@ class Fields:
         if value is None or (isinstance(value, str) and value.strip().lower() in NOTHING):
             return None
         if isinstance(value, bool | list | dict):
-            self._complain(name, "is no number")
+            self._complain(name, "is not a number")
             return None
         try:
             found = float(value.strip().replace(",", "")) if isinstance(value, str) else float(value)
         except (ValueError, OverflowError):
-            self._complain(name, "is no number")
+            self._complain(name, "is not a number")
             return None
         if math.isfinite(found):
             return found
@@ -154,8 +154,8 @@ class Fields:
         return None
 
     def _complain(self, name: str, what: str) -> None:
-        shown = reprlib.repr(self._values[name])  # of a deep or long value only its beginning
-        self.remark("unreadable_value", f"{name} = {shown[:60]} {what}, so it is left out")
+        shown = reprlib.repr(self._values[name])  # shortens a deep or long value
+        self.remark("unreadable_value", f"{name} = {shown[:60]} {what}; ignored")
 
 
 def _shortened(value: object) -> object:
@@ -163,5 +163,5 @@ def _shortened(value: object) -> object:
 
 
 def all_remarks(fields: Iterable[Fields]) -> tuple[Remark, ...]:
-    """What was odd in all of these, in their order."""
+    """The remarks of all of these, in order."""
     return tuple(remark for each in fields for remark in each.remarks)

@@ -16,10 +16,10 @@ _SECONDS = {"_ms": 1e-3, "_s": 1.0}
 def read_latencies(
     fields: Fields, *, unsuffixed_s: float | None = None, has_gaps: bool = True
 ) -> dict[Metric, dict[str, float]]:
-    """Every latency statistic of these fields, in seconds; the suffix tells the unit.
+    """Every latency statistic of these fields, in seconds; the unit is the suffix of the key.
 
-    A key without one is in units of `unsuffixed_s`, and with None it is left out and said to be of unknown unit.
-    Without gaps (every answer is one token) a TPOT or ITL of 0 says that there is none; otherwise a 0 is a failure.
+    A key without a suffix has the unit `unsuffixed_s`; if that is None, the value is ignored with a remark. Without
+    gaps (every answer is one token) a TPOT or ITL of 0 means that there is none; otherwise 0 is a failure.
     """
     found: dict[Metric, dict[str, float]] = {}
     for name in fields.names():
@@ -30,7 +30,7 @@ def read_latencies(
         metric = _METRICS[key["metric"]]
         if value == 0 and not _may_be_zero(metric, key["statistic"]):
             if has_gaps or metric in ("ttft", "e2el"):
-                fields.remark("failed_not_zero", f"{name} is 0, and it can only be positive")
+                fields.remark("failed_not_zero", f"{name} is 0 but must be positive")
             value = None
         if value is not None:
             found.setdefault(metric, {})[key["statistic"].replace(".", "")] = value
@@ -41,10 +41,10 @@ def _seconds(fields: Fields, name: str, key: re.Match[str], unsuffixed_s: float 
     scale = _SECONDS.get(key["unit"] or "", unsuffixed_s)
     value = fields.number(name)
     if value is not None and scale is None:
-        fields.remark("unit_unknown", f"{name} = {value:g} has no unit in its name, so it is left out")
+        fields.remark("unit_unknown", f"{name} = {value:g} has no unit in its name; ignored")
     return None if value is None or scale is None else value * scale
 
 
 def _may_be_zero(metric: Metric, statistic: str) -> bool:
-    # Several tokens may come in one read of the network: single gaps of 0 are seen, a mean of 0 is not.
+    # Several tokens can arrive in one network read: a single gap can be 0, a mean cannot.
     return statistic == "std" or (metric == "itl" and statistic != "mean")

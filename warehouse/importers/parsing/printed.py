@@ -22,7 +22,7 @@ _VERSION = re.compile(r"\bv?(\d+\.\d+[\w.+-]*)")
 
 @dataclass(frozen=True)
 class Quantity:
-    """A value as printed: its number where it is one, its limits where it is a range, what failed where that is said.
+    """A printed value: a number, a range, or a failure.
 
     `qualifier` is about, below, above, range or failed; None for a plain number.
     """
@@ -35,7 +35,7 @@ class Quantity:
 
 @lru_cache(maxsize=4096)
 def read_quantity(text: str) -> Quantity | None:
-    """The quantity that this text is; None where it is a text of another sort. Nothing at all is one of no number."""
+    """The quantity in this text; None for other text. An empty text is a quantity without a number."""
     text = text.strip()
     if text.lower() in NOTHING:
         return Quantity()
@@ -58,7 +58,7 @@ def _of_one(number: float, sign: str, found: re.Match[str]) -> Quantity:
 
 @lru_cache(maxsize=4096)
 def whole(text: str) -> int | None:
-    """The whole number that is printed here, None where there is none: `per GPU`, `3-5`."""
+    """The whole number in this text; None for text such as `per GPU` or `3-5`."""
     quantity = read_quantity(text)
     number = None if quantity is None else quantity.number
     return int(number) if number is not None and number == int(number) and abs(number) <= EXACT_MAX else None
@@ -66,20 +66,20 @@ def whole(text: str) -> int | None:
 
 @lru_cache(maxsize=1024)
 def printed_precision(text: str | None) -> str | None:
-    """The precision of weights by our name for it; one that we do not know is as printed, in small letters."""
+    """The precision of the weights by our name; an unknown one as printed, in lower case."""
     name = (text or "").strip()
     return precision_of(name) or (None if name.lower() in (*NOTHING, "unset") else name.lower())
 
 
 @lru_cache(maxsize=1024)
 def version_in(text: str | None) -> str | None:
-    """The first version that stands in this text: `0.9.2` of `vLLM v0.9.2 (ROCm 7.0.0)`."""
+    """The first version in this text: `0.9.2` of `vLLM v0.9.2 (ROCm 7.0.0)`."""
     found = _VERSION.search(text or "")
     return found[1] if found else None
 
 
 @lru_cache(maxsize=1024)
 def engine_of(text: str | None) -> str | None:
-    """The engine's name in small letters, without its version: `vllm` of `vLLM v0.9.2`."""
+    """The engine's name in lower case, without its version: `vllm` of `vLLM v0.9.2`."""
     name = _VERSION.split(text or "", maxsplit=1)[0].strip().rstrip("(").strip().lower()
     return {"trt-llm": "tensorrt-llm", "trtllm": "tensorrt-llm"}.get(name, name) or None

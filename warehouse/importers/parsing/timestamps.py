@@ -1,4 +1,4 @@
-"""Moments and spans as text: ISO 8601, of which only those with a zone say when they were."""
+"""Parse ISO 8601 times and durations; a time needs a time zone."""
 
 import re
 from datetime import datetime
@@ -8,7 +8,7 @@ _IN_SECONDS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
 
 
 def epoch_s(text: str | None) -> float | None:
-    """Seconds since 1970 of a moment with its zone; None of one without, which could be anywhere."""
+    """Seconds since 1970 of a time with a time zone; None without one."""
     try:
         moment = datetime.fromisoformat(text) if text else None
     except ValueError:
@@ -20,7 +20,7 @@ def epoch_s(text: str | None) -> float | None:
 
 
 def span_s(text: str | None) -> float | None:
-    """Seconds of an ISO 8601 span such as `PT49.9S`; None where it is none."""
+    """Seconds of an ISO 8601 duration such as `PT49.9S`; None if it is invalid."""
     found = _SPAN.fullmatch(text or "")
     if found is None or not any(found.groups()):
         return None

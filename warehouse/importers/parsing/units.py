@@ -1,4 +1,4 @@
-"""Units as files print them beside a number, and what one of them is in ours."""
+"""Factors from the units in files to ours."""
 
 TIME = {"s": 1.0, "sec": 1.0, "seconds": 1.0, "ms": 1e-3, "milliseconds": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 TIME |= {"s/token": 1.0, "ms/token": 1e-3}

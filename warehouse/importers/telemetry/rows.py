@@ -1,6 +1,6 @@
-"""Telemetry CSVs as samples: of nvidia-smi, of `amd-smi watch` with its header repeated, and plain ones.
+"""Parse telemetry CSVs of nvidia-smi, `amd-smi watch` (repeated header) and generic ones into samples.
 
-Units stand in the cell, in the header or at the end of the name. Rows without a device are counted and dropped.
+The unit is in the cell, in the header or at the end of the column name. Rows without a device are counted and ignored.
 """
 
 import csv
@@ -19,7 +19,7 @@ from warehouse.importers.parsing.fields import NOTHING
 
 TIMES = ("timestamp", "time", "epoch")
 DEVICES = ("index", "gpu", "device", "gpu_id", "card")
-# By what is measured: how columns of it begin, in small letters with `_` for every other sign.
+# Prefixes of column names by what they measure, in lower case with `_` for every other character.
 MEASURED = {
     "power_w": (
         "power_draw",
@@ -50,18 +50,18 @@ MILLISECONDS_FROM = 1e11  # as seconds that would be the year 5138
 
 @dataclass(frozen=True)
 class Samples:
-    """The samples of a file, NaN where one does not say: seconds since 1970, and which device."""
+    """The samples of a file: seconds since 1970, device and values; NaN if unknown."""
 
     at_s: Floats
     device: tuple[str, ...]
     measured: dict[str, Floats]
     throttled: Floats
     blank_count: int
-    has_zone: bool  # False: a clock of some place, off from UTC by whole quarter hours
+    has_zone: bool  # False: local time, off from UTC by whole quarter hours
 
 
 def is_telemetry(document: Document) -> bool:
-    """Whether its first line has a time, a device and something measured. Raises nothing."""
+    """Whether its first line has a time, a device and something measured. Never raises."""
     names = [plain(name) for name in document.header()]
     return (
         _find(names, TIMES) is not None
@@ -76,12 +76,12 @@ def plain(name: str) -> str:
 
 
 def samples_of(document: Document) -> Samples:
-    """Its samples in the order of the file; raises where it has no such columns or a time is none."""
+    """Its samples in file order; raises if columns are missing or a time is invalid."""
     header, rows = _rows(document)
     names = [plain(name) for name in header]
     time, device = _find(names, TIMES), _find(names, DEVICES)
     if time is None or device is None:
-        raise UnreadableResultError(f"{document.name} has no column of times or none of devices")
+        raise UnreadableResultError(f"{document.name} has no time column or no device column")
     kept = [(line, row) for line, row in rows if row[device].strip().lower() not in NOTHING]
     moments = [_moment(document.name, line, row[time]) for line, row in kept]
     columns = {what: _find(names, begins) for what, begins in MEASURED.items()}
@@ -96,22 +96,22 @@ def samples_of(document: Document) -> Samples:
 
 
 def _rows(document: Document) -> tuple[list[str], list[tuple[int, list[str]]]]:
-    """Header and rows with their lines; a header that comes again is no row, and a row cut short is none either."""
+    """Header and rows with their line numbers; skips repeated headers and a truncated last row."""
     reader = csv.reader(io.StringIO(document.text))
     try:
         lines = [(reader.line_num, [cell.strip() for cell in row]) for row in reader if row]
     except csv.Error as error:
-        raise UnreadableResultError(f"{document.name} line {reader.line_num} is no CSV: {error}") from error
+        raise UnreadableResultError(f"{document.name} line {reader.line_num} is not valid CSV: {error}") from error
     header = lines[0][1] if lines else []
     rows = [(line, row) for line, row in lines[1:] if row != header]
     wrong = next((line for line, row in rows if len(row) != len(header)), None)
     if wrong is not None:
-        raise UnreadableResultError(f"{document.name} line {wrong} has another number of cells than the header")
+        raise UnreadableResultError(f"{document.name} line {wrong} has a different number of cells than the header")
     return header, rows
 
 
 def _find(names: list[str], begins: tuple[str, ...]) -> int | None:
-    """The first column with one of these names, or with one that begins so and a unit behind it."""
+    """The first column with one of these names, with or without a unit suffix."""
     for begin in begins:
         for at, name in enumerate(names):
             if name == begin or name.startswith(f"{begin}_"):
@@ -120,13 +120,13 @@ def _find(names: list[str], begins: tuple[str, ...]) -> int | None:
 
 
 def _moment(file: str, line: int, text: str) -> tuple[float, bool]:
-    """Seconds since 1970 and whether the text says of which zone; epoch in s or ms by its size."""
+    """Seconds since 1970 and whether the text has a time zone; an epoch is s or ms by its size."""
     try:
         number = float(text)
     except ValueError:
         return _written(file, line, text)
     if not np.isfinite(number) or number < 0:
-        raise UnreadableResultError(f"{file} line {line}: {text!r:.40} is no time")
+        raise UnreadableResultError(f"{file} line {line}: {text!r:.40} is not a time")
     return (number / 1e3 if number >= MILLISECONDS_FROM else number), True
 
 
@@ -135,7 +135,7 @@ def _written(file: str, line: int, text: str) -> tuple[float, bool]:
         moment = datetime.fromisoformat(text.replace("/", "-"))
         return moment.replace(tzinfo=moment.tzinfo or UTC).timestamp(), moment.tzinfo is not None
     except (ValueError, OverflowError) as error:
-        raise UnreadableResultError(f"{file} line {line}: {text!r:.40} is no time") from error
+        raise UnreadableResultError(f"{file} line {line}: {text!r:.40} is not a time") from error
 
 
 def _column(header: list[str], rows: list[tuple[int, list[str]]], at: int, scales: dict[str, float]) -> Floats:
@@ -152,7 +152,7 @@ def _value(cell: str, unit: str, scales: dict[str, float]) -> float:
 
 
 def _throttled(names: list[str], rows: list[tuple[int, list[str]]]) -> Floats:
-    """1 where a sample says that the clocks were held back, 0 where it says not."""
+    """1 for a sample with throttled clocks, 0 for one without."""
     at = next((at for at, name in enumerate(names) if "throttle" in name), None)
     read: Callable[[str], float] = _is_throttled
     return np.array([np.nan if at is None else read(row[at]) for _, row in rows], dtype=np.float64)
@@ -166,7 +166,7 @@ def _is_throttled(cell: str) -> float:
 
 
 def by_device(samples: Samples) -> Iterator[tuple[str, np.ndarray[tuple[int], np.dtype[np.int64]]]]:
-    """Each device with the places of its samples, in time's order."""
+    """Each device with the indices of its samples, ordered by time."""
     devices = np.array(samples.device)
     for name in dict.fromkeys(samples.device):
         places = np.flatnonzero(devices == name)

@@ -1,6 +1,6 @@
-"""A telemetry CSV: as a claim about the devices when it is given alone, and as what was seen beside a result.
+"""A telemetry CSV: a claim of its own, or the device data of the result beside it.
 
-Beside a result it is cut to the measured window before anything is averaged. Energy is power integrated by trapezoids.
+With a result, it is cut to the measured window before averaging. Energy is power integrated by trapezoids.
 """
 
 from collections.abc import Iterator
@@ -17,19 +17,19 @@ from warehouse.importers.parsing.document import Document, read_document
 from warehouse.importers.telemetry.rows import Samples, by_device, is_telemetry, samples_of
 
 Window = tuple[float, float]  # seconds since 1970
-QUARTER_HOUR_S = 900.0  # every zone is a whole number of them off from UTC
+QUARTER_HOUR_S = 900.0  # every time zone's offset is a multiple of it
 ZONE_MAX_S = 14 * 3600.0
-SNIFFED_MAX = 16  # of the tables beside a result; a folder with more of them must name the one it means
+SNIFFED_MAX = 16  # tables beside a result that are inspected; in larger folders the name must match
 
 
 def read(document: Document, form: Format) -> Iterator[Claim]:
-    """The one claim of a telemetry file that is given alone: its own span is the window."""
+    """The claim of a telemetry file on its own: its time span is the window."""
     samples = samples_of(document)
     window = (float(samples.at_s.min()), float(samples.at_s.max())) if len(samples.at_s) else None
     device = device_of(samples, window)
     yield Claim(
         lineage=form.lineage(document),
-        # On a clock without a zone nobody can say when that was.
+        # Local times cannot be placed on the UTC axis.
         device=device if samples.has_zone else replace(device, begin_s=None, end_s=None),
         label="telemetry",
         required=form.required,
@@ -37,7 +37,7 @@ def read(document: Document, form: Format) -> Iterator[Claim]:
 
 
 def with_telemetry(document: Document, claims: Iterator[Claim]) -> Iterator[Claim]:
-    """The claims of a result, with what the telemetry beside it saw in the window of each."""
+    """The claims of a result, with the telemetry of each claim's window."""
     beside = _beside(document)
     for claim in claims:
         yield claim if beside is None or claim.device is not None else _with_device(claim, beside)
@@ -47,17 +47,17 @@ def _with_device(claim: Claim, beside: Document) -> Claim:
     try:
         samples = _samples(beside.name, beside.data)
     except UnreadableResultError as error:
-        return replace(claim, remarks=(*claim.remarks, Remark("unreadable_value", f"{error}, so it is left out")))
+        return replace(claim, remarks=(*claim.remarks, Remark("unreadable_value", f"{error}; ignored")))
     return replace(claim, device=device_of(samples, _window(claim)))
 
 
-@lru_cache(maxsize=2)  # of a folder whose results all stand beside the same file
+@lru_cache(maxsize=2)  # the results of a folder share one telemetry file
 def _samples(name: str, data: bytes) -> Samples:
     return samples_of(Document(name, data))
 
 
 def _beside(document: Document) -> Document | None:
-    """The telemetry of the same stem, or the only one of the folder."""
+    """The telemetry file with the same stem, or the only one in the folder."""
     tables = [name for name in document.siblings if name.endswith(".csv") and name != document.path.name]
     stem = document.path.name.split(".")[0]
     own = [name for name in tables if name.startswith(stem)]
@@ -78,7 +78,7 @@ def _telemetry(document: Document, name: str) -> Document | None:
 
 
 def _window(claim: Claim) -> Window | None:
-    """When it was measured, in seconds since 1970; None where the result does not say."""
+    """The measured window in seconds since 1970; None if the result does not state it."""
     begin, end = claim.said.started_at_s, claim.said.ended_at_s
     if begin is not None and claim.said.duration_s is not None and end is None:
         end = begin + claim.said.duration_s
@@ -86,7 +86,7 @@ def _window(claim: Claim) -> Window | None:
 
 
 def device_of(samples: Samples, window: Window | None) -> Device:
-    """What the samples say of the window; of none, only what needs no window."""
+    """The device values within the window; without a window, only those that need none."""
     samples = _on_utc(samples, window)
     inside = _inside(samples, window)
     device = Device(
@@ -109,7 +109,7 @@ def device_of(samples: Samples, window: Window | None) -> Device:
 
 
 def _on_utc(samples: Samples, window: Window | None) -> Samples:
-    """The samples on the window's clock: those without a zone by the only zone that brackets it, if one does."""
+    """The samples on the window's clock; local times are shifted by the only offset that brackets the window."""
     if samples.has_zone or window is None or not len(samples.at_s):
         return samples
     offsets = np.arange(-ZONE_MAX_S, ZONE_MAX_S + 1, QUARTER_HOUR_S)
@@ -145,7 +145,7 @@ def _share(flags: Floats) -> float | None:
 
 
 def _rise(samples: Samples, inside: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> int | None:
-    """Uncorrectable errors that came within the window, of all devices."""
+    """Uncorrectable errors within the window, over all devices."""
     counted = samples.measured.get("ecc")
     if counted is None:
         return None
@@ -155,7 +155,7 @@ def _rise(samples: Samples, inside: np.ndarray[tuple[int], np.dtype[np.bool_]]) 
 
 
 def _with_pace(device: Device, samples: Samples) -> Device:
-    """How far apart the samples of one device are, as a rule and at most."""
+    """Median and maximum interval between samples of one device."""
     steps = [np.diff(samples.at_s[places]) for _, places in by_device(samples)]
     known = np.concatenate(steps) if steps else np.array([])
     if not len(known):
@@ -191,7 +191,7 @@ def _of_device(
 
 
 def _integrated(at: Floats, watts: Floats, window: Window) -> float | None:
-    """Joules of the window; None where the samples do not bracket it."""
+    """Energy of the window in J; None if the samples do not bracket it."""
     if len(at) < 2 or at[0] > window[0] or at[-1] < window[1]:  # noqa: PLR2004 - an interval has two ends
         return None
     inside = (at > window[0]) & (at < window[1])

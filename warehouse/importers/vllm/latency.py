@@ -27,7 +27,7 @@ def _read(document: Document, this: Format) -> Iterator[Claim]:
         asked=ClaimedConfig(model=model, engine="vllm"),
         latency_s=latency_s,
         series=None if iterations is None or not len(iterations) else RequestSeries(iteration_s=iterations),
-        label=f"{model or 'a model that is not named'}, whole batches",
+        label=f"{model or 'unnamed model'}, whole batches",
         remarks=(*fields.remarks, *percentiles.remarks),
         unread=fields.unread(),
         required=this.required,

@@ -1,7 +1,7 @@
 """Results of `vllm bench serve`, of its older and newer clients and the Rust one: JSON, or JSON lines when appended.
 
-Keys with `_ms` are milliseconds, arrays are seconds. Metadata given on the command line stands flat among the results;
-of that only what can have one meaning is read.
+Keys with `_ms` are milliseconds, arrays are seconds. Metadata from the command line is mixed with the results; only
+unambiguous keys are read.
 """
 
 import math
@@ -18,7 +18,7 @@ from warehouse.importers.parsing.error_text import error_texts
 from warehouse.importers.parsing.fields import Fields
 from warehouse.importers.parsing.latencies import read_latencies
 
-# Clients that grew out of this one write the same, without a backend or with latencies of another unit.
+# Derived clients write the same keys, without a backend or with latencies in another unit.
 ALWAYS = ("num_prompts", "duration", "completed", "request_throughput", "backend")
 _ENGINES = {"vllm": "vllm", "sglang": "sglang", "sglang-native": "sglang", "tgi": "tgi", "tensorrt-llm": "tensorrt-llm"}
 REQUIRED = frozenset({"incomplete", "zero_output", "failed_not_zero", "derived_mismatch"})
@@ -43,15 +43,15 @@ def serve_claim(
     tool: str | None = None,
     unsuffixed_s: float | None = None,
 ) -> Claim:
-    """One result of the client, or of one that was made from it (`tool`), as a claim.
+    """One result of the client, or of a derived client (`tool`), as a claim.
 
-    `unsuffixed_s`: the unit of latencies whose key names none.
+    `unsuffixed_s`: the unit of latencies without a suffix.
     """
     said = _said(fields)
     series = read_series(fields)
     is_rust = "steady_state" in fields or "failed_requests" in fields
     tool = tool or ("vllm-rs bench serve" if is_rust else "vllm bench serve")
-    # Texts of answers are large and nothing reads them: not even their number is kept.
+    # Texts of answers are large and not needed.
     fields.raw("generated_texts")
     asked = _asked(fields)
     has_gaps = said.total_output_tokens != said.completed
@@ -112,7 +112,7 @@ def _said(fields: Fields) -> ClaimedTotals:
 
 
 def read_series(fields: Fields) -> RequestSeries | None:
-    """The per-request arrays of a detailed result, None where it has none; one of another length is left out."""
+    """The per-request arrays of a detailed result, None without any; an array of another length is ignored."""
     is_ok = _is_ok(fields)
     input_tokens, output_tokens = fields.counts("input_lens"), fields.counts("output_lens")
     start_s, ttft_s, e2el_s = (fields.numbers(name) for name in ("start_times", "ttfts", "latencies"))
@@ -137,7 +137,7 @@ def read_series(fields: Fields) -> RequestSeries | None:
 
 
 def _is_ok(fields: Fields) -> Bools | None:
-    """Which requests have no error; None where the file does not say."""
+    """Which requests have no error; None if unknown."""
     errors = fields.raw("errors")
     if errors is None or not isinstance(errors, list):
         return None
@@ -152,7 +152,7 @@ def _of_the_good(times: Floats | None, is_ok: Bools | None) -> Floats | None:
 def _label(asked: ClaimedConfig) -> str:
     load = [f"concurrency {asked.concurrency}"] if asked.concurrency is not None else []
     rate = [f"{asked.request_rate_per_s:g} requests/s"] if asked.request_rate_per_s is not None else []
-    return ", ".join([asked.model or "a model that is not named", *load, *rate])
+    return ", ".join([asked.model or "unnamed model", *load, *rate])
 
 
 FORMAT = Format("vllm-serve", 2, _recognises, _read, REQUIRED)

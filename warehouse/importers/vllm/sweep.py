@@ -1,6 +1,6 @@
 """Summaries of `vllm bench sweep serve`: every run of a sweep, as a JSON list or as a CSV.
 
-The folders of the runs hold results of `vllm bench serve`, which are files of their own.
+The runs' own folders hold separate results of `vllm bench serve`.
 """
 
 import contextlib
@@ -31,12 +31,12 @@ def _runs(document: Document) -> Iterator[tuple[str, Mapping[str, object]]]:
         yield from document.objects
         return
     for line, row in document.numbered_table:
-        # The first column has no name: it numbers the rows.
+        # The unnamed first column is the row number.
         yield f"line {line}", {name: _value(cell) for name, cell in row.items() if name and cell}
 
 
 def _value(cell: str) -> object:
-    """The cell; a list that was written as text is a list again."""
+    """The value of a cell; lists written as text are parsed."""
     if cell.startswith("["):
         with contextlib.suppress(ValueError, RecursionError):
             return json.loads(cell)

@@ -23,7 +23,7 @@ def _read(document: Document, this: Format) -> Iterator[Claim]:
         lineage=this.lineage(document, tool="vllm bench throughput"),
         asked=ClaimedConfig(model=model, engine="vllm", request_count=count),
         said=said,
-        label=f"{model or 'a model that is not named'}, {count} requests offline",
+        label=f"{model or 'unnamed model'}, {count} requests offline",
         remarks=tuple(fields.remarks),
         unread=fields.unread(),
         required=this.required,

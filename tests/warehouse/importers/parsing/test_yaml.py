@@ -15,11 +15,11 @@ def test_every_scalar_is_text() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("a: 1\nb: [", "r.yaml is no YAML"),
+        ("a: 1\nb: [", "r.yaml is not valid YAML"),
         ("a: &x [1]\nb: *x\n", "r.yaml line 2 has an alias"),
-        ("a: 1\na: 2\n", "r.yaml line 2: the key 'a' stands twice"),
-        ("a: " + "[" * 100_000, "r.yaml line 1 is nested more than 100 deep"),
-        ("[1]: 2\n", "r.yaml line 1 has a key that is no text"),
+        ("a: 1\na: 2\n", "r.yaml line 2: the key 'a' occurs twice"),
+        ("a: " + "[" * 100_000, "r.yaml line 1 is nested deeper than 100 levels"),
+        ("[1]: 2\n", "r.yaml line 1 has a key that is not text"),
         ("a: 1\n---\na: 2\n", "r.yaml has 2 YAML documents"),
         ("# nothing\n", "r.yaml has 0 YAML documents"),
     ],
