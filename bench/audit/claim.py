@@ -1,7 +1,7 @@
 """One measurement as a file states it; None for what the file does not state.
 
 Importers write claims, evidence reads them. Times are seconds, throughputs tokens a second of the whole system, memory
-GiB, whatever the file's own units were; what a file says and nobody reads stays in `unread`.
+GiB, whatever the file's own units were; fields that no importer reads stay in `unread`.
 """
 
 from collections.abc import Mapping, Sequence

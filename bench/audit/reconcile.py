@@ -64,7 +64,7 @@ def reconciled(record: RunRecord, report: LoadReport, deltas: Mapping[str, float
 
 
 def _beyond(counted: float | None, least: float, slack: float) -> float | None:
-    """How far a count is below `least` (negative) or above `least + slack`; 0 inside, None where nobody counted."""
+    """How far a count is below `least` (negative) or above `least + slack`; 0 inside, None where there is no count."""
     if counted is None:
         return None
     return min(counted - least, 0.0) or max(counted - least - slack, 0.0)

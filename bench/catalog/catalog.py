@@ -25,7 +25,7 @@ class Catalog:
         return next((row for row in self.sizes if (row.cloud, row.kind) == (cloud, kind)), None)
 
     def model(self, source: str) -> CatalogModel | None:
-        """The model of a suite's source, by the names that audits go by too; None where it is of no repository."""
+        """The model of a suite's source, by the names that audits go by too; None if it names no repository."""
         return self.names.model(source) if source.startswith("hf:") else None
 
     @property

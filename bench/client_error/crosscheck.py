@@ -63,7 +63,7 @@ class CrosscheckRow:
 
 
 def truth_scenario(workload: Workload) -> Scenario:
-    """A load on the truth server, which is of no version and runs no model."""
+    """A load on the truth server, which has no version and runs no model."""
     engine = Engine(version="truth", max_model_len=workload.isl + workload.osl)
     return Scenario(
         name="crosscheck",

@@ -67,7 +67,7 @@ def stage_costs(rental: Rental, spans: Sequence[Span], now: datetime) -> tuple[S
     """What each stage cost, in order of their begin, so that their sum is what the whole rental cost.
 
     Time that several stages share is split among them; what lies before the first is boot, after the last release,
-    and in the middle nobody's. A stage without an end lasts as long as the rental.
+    and in the middle to none. A stage without an end lasts as long as the rental.
     """
     end = rental.released_at or now
     within = [_Clipped(span, _began(span, rental), min(span.ended_at or end, end)) for span in spans]

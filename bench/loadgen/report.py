@@ -9,7 +9,7 @@ from bench.steady import Steady
 
 @dataclass(frozen=True)
 class PlannedTokens:
-    """What a driver says it asked, beside what it got; None where nobody can know beforehand."""
+    """What a driver says it asked, beside what it got; None where it cannot be known beforehand."""
 
     input_tokens: float | None  # of the good requests
     output_tokens: float | None  # of the good requests

@@ -33,7 +33,7 @@ class Scrapes:
 
     @property
     def failed_share(self) -> float | None:
-        """The share that the server did not answer; None of no scrape at all."""
+        """The share that the server did not answer; None without any scrape."""
         return float(np.isnan(self.took_s).mean()) if len(self.took_s) else None
 
     @property

@@ -16,7 +16,7 @@ from bench.errors import UnreadableResultError
 from bench.loadgen.drivers import LoadTarget
 from bench.suite.quality import LmEval
 
-# Nothing is fetched while a machine is paid for, and no run of somebody else's code is agreed to.
+# Nothing is downloaded while a machine is billed, and no third-party code of a data set may run.
 ENVIRONMENT = {
     "HF_HUB_OFFLINE": "1",
     "HF_DATASETS_OFFLINE": "1",
@@ -128,7 +128,7 @@ def _is_number(value: object) -> bool:
 def standard_error(value: float, stderr: float | None, count: int | None) -> float | None:
     """A score's standard error; that of a share of 0 or 1, which the harness takes for certain, by two more of each.
 
-    Agresti and Coull: to so many questions two right and two wrong answers are added. None where nobody can say.
+    Agresti and Coull: to so many questions two right and two wrong answers are added. None where it cannot be computed.
     """
     if stderr is None or stderr > 0:
         return stderr

@@ -1,7 +1,7 @@
-"""What every server is asked beside its load: one passage to weigh and four beginnings to go on with.
+"""The fixed questions for every server: one passage to score and four prompts to continue.
 
-Our own sentences, plain enough for any language model. Numbers of two versions are not comparable: whoever changes a
-letter raises VERSION.
+The sentences are our own and plain enough for any language model. Numbers of two versions are not comparable: raise
+VERSION with every changed letter.
 """
 
 VERSION = "1"

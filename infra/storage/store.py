@@ -90,7 +90,7 @@ def read_night(data: Path, night: str) -> NightRecord:
         return NightRecord.model_validate_json(path.read_bytes())
     except FileNotFoundError as error:
         known = ", ".join(nights(data)[-3:]) or "none"
-        raise UsageError(f"there is no night {night!r} in {data / 'runs'}; the newest are: {known}") from error
+        raise UsageError(f"night {night!r} is not in {data / 'runs'}; the newest nights there: {known}") from error
     except ValidationError as error:
         raise UnreadableResultError(f"{path} is not a valid plan of a night: {error.errors()[0]['msg']}") from error
 

@@ -171,7 +171,7 @@ def _percentiles(samples: Floats, quantiles: dict[str, float]) -> dict[str, tupl
 
 
 def quantile(name: str) -> float | None:
-    """99.9 of `p999`, 0.1 of `p01`, 50 of `median`; None of what is no percentile."""
+    """99.9 of `p999`, 0.1 of `p01`, 50 of `median`; None for anything else."""
     if name == "median":
         return 50.0
     digits = name[1:]

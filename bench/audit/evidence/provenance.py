@@ -21,7 +21,7 @@ Same = Callable[[Pair], bool]
 
 
 def provenance_conflicts(claim: Claim, subject: Subject) -> EvidenceByColumn:
-    """Conflicts by sort, 0 where all agree; a sort of which the claim says nothing does not apply."""
+    """Conflicts by sort, 0 where all agree; a sort without a stated value does not apply."""
     pairs = (*claim.pairs, *label_pairs(claim, subject), *said_twice(claim, subject.gpu))
     return {
         **_conflicts(ev.ENGINE_VERSION_CONFLICT, pairs, "engine_version", _same_release),

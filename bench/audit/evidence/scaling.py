@@ -70,7 +70,7 @@ def _levels(claims: Sequence[Claim], levels: list[tuple[float, int]], found: lis
     apart = _apart(levels)
     _growth(claims, apart, found)
     if claims[levels[0][1]].asked.gpu is None:
-        return  # of two GPUs that nobody names nothing more can be compared
+        return  # two unnamed GPUs cannot be compared further
     _over_linear(claims, apart, found)
     _dips(claims, apart, found)
     for (_, lower), (_, higher) in pairwise(apart):

@@ -76,6 +76,6 @@ def _dates(claim: Claim) -> Iterator[Pair]:
     if started is not None:
         clock = datetime.fromtimestamp(started, UTC).isoformat()
         for where, moment in known:
-            # Of a local time whose zone nobody tells only the day can be held against a clock.
+            # A local time without a time zone can be compared by its day only.
             day = _DAY.match(moment)
             yield Pair("timestamp", day[0] if day and not _ZONED.search(moment) else moment, clock, f"{where} / start")

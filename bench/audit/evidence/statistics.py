@@ -15,7 +15,7 @@ from bench.audit.evidence.successful import SuccessfulRequests
 from bench.metrics import ratio
 
 PER_SLOT = 10  # InferenceX and MAD send so many
-HEADLINE = 99.0  # a tool of fixed percentiles prints more than this whatever the count, and nobody quotes it
+HEADLINE = 99.0  # tools with fixed percentiles print higher ones for any count; they are not quoted
 FIXED = ("guidellm", "inference-perf", "llm-d", "llmd", "aiperf")
 TAIL = 90.0  # from here on percentiles are published; 36 requests support it
 # Student's t, two-sided 95 %, by the number of repeats.

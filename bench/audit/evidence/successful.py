@@ -134,7 +134,7 @@ class SuccessfulRequests:
 
     @cached_property
     def mean_osl(self) -> float | None:
-        """Mean output tokens of a good request as counted; as asked where nobody counted."""
+        """Mean output tokens of a good request as counted; as requested where there is no count."""
         counted = ratio(self.claim.said.total_output_tokens, self.claim.said.completed)
         if counted is None and self.output_tokens is not None and len(self.output_tokens):
             return float(self.output_tokens.mean())
