@@ -17,7 +17,7 @@ WORKERS ?= 3
 test: lint
 	mkdir -p build
 	@$(MAKE) --no-print-directory types >build/types.txt 2>&1 & types=$$!; \
-	$(BIN)/pytest --numprocesses $(WORKERS) --times build/test-times.json && tests=passed || tests=failed; \
+	$(BIN)/pytest --numprocesses $(WORKERS) --times=build/test-times.json && tests=passed || tests=failed; \
 	wait $$types && types=passed || types=failed; \
 	cat build/types.txt; echo "make test: tests $$tests; types and imports $$types"; \
 	[ $$tests$$types = passedpassed ]
@@ -46,7 +46,7 @@ bench: $(STAMP)
 # night, storms), and then 500 random nights: about an hour.
 soak: $(STAMP)
 	mkdir -p build
-	SOAK=1 $(BIN)/pytest --numprocesses $(WORKERS) --times build/soak-times.json
+	SOAK=1 $(BIN)/pytest --numprocesses $(WORKERS) --times=build/soak-times.json
 	$(BIN)/python -m tests.chaos 500
 
 # Random nights with random faults, killed at random moments: `make chaos NIGHTS=1000`, `make chaos NIGHTS=1 SEED=42`.

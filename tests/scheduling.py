@@ -13,7 +13,7 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 # The folders whose tests take longest stand first, so that no worker begins a long test when the others are done.
-FOLDERS = ("flows", "chaos", "infra", "meter", "emulators", "tasks", "benchmarks")
+FOLDERS = ("flows", "chaos", "infra", "meter", "emulators", "benchmarks")
 SINGLE_TESTS = ("tests/flows/", "tests/chaos/")  # one test here takes as long as a whole file elsewhere
 ONE_AFTER_ANOTHER = "tests/flows/test_real_engine.py"  # two engines at once would slow each other down
 SHOWN = 10

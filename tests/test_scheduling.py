@@ -53,3 +53,11 @@ def test_times_are_written_as_json_with_all_tests(tmp_path: Path) -> None:
     found = json.loads((tmp_path / "build" / "times.json").read_text())
     assert Times.__annotations__.keys() == found.keys()
     assert [one["test"] for one in found["slowest"]] == [UNIT_TEST]
+
+
+def test_make_joins_the_option_and_its_file() -> None:
+    # As a word of its own an existing file is a test path to pytest, which then never loads the option from here.
+    makefile = (Path(__file__).parents[1] / "Makefile").read_text()
+
+    assert makefile.count("--times=") == 2
+    assert "--times " not in makefile
