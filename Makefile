@@ -13,7 +13,7 @@ run: $(STAMP)
 
 # Most tests wait for a server, an engine or a clock, so there are more workers than a laptop has free cores; no test
 # may depend on how fast the host is. Types and imports are checked beside the tests, and reported after them.
-WORKERS ?= 3
+WORKERS ?= 4
 test: lint
 	mkdir -p build
 	@$(MAKE) --no-print-directory types >build/types.txt 2>&1 & types=$$!; \
