@@ -11,14 +11,15 @@ from infra.processes import detached
 INTERRUPTED, TERMINATED = 130, 143
 
 
-def handle_stop_signals() -> None:
+def handle_stop_signals(data: Path) -> None:
     """Make SIGINT, SIGTERM and SIGHUP run the `finally` blocks and the exit handlers.
 
     Without this, SIGTERM or a closed terminal ends Python at once, and the API server that Prefect started for this run
     keeps running. A shell without job control makes background processes ignore SIGINT; a night still stops on it.
+    What this process starts is marked as that of the data folder, for whoever tidies up if it is killed.
     """
     silence_stderr_at_exit()
-    detached.own_children()
+    detached.own_children(data)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit())
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup: the night continues without its terminal

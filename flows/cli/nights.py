@@ -45,7 +45,7 @@ def run(
         target = find_night(settings, resume, console.progress).target
     target = known_target(settings, target)
     known = set(store.nights(settings.data))
-    handle_stop_signals()
+    handle_stop_signals(settings.data)
     from flows.nightly import nightly  # noqa: PLC0415
     from flows.show.results import show_night  # noqa: PLC0415
 
@@ -128,9 +128,10 @@ def prepare(
     from infra.loadgen.suite_file import read_suite  # noqa: PLC0415
     from tasks.golden import require_images  # noqa: PLC0415
 
-    require_images(read_settings(), target)
+    settings = read_settings()
+    require_images(settings, target)
     read_suite(suite)
-    handle_stop_signals()
+    handle_stop_signals(settings.data)
     from flows.prepare import prepare as prepare_flow  # noqa: PLC0415
 
     try:

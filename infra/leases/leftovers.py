@@ -30,7 +30,7 @@ def release_leftovers(
     for lease_id in open_before:
         report_lease(data, ledger_file, book.lease(lease_id))
     delete_old_keys(data, ledger_file)
-    detached.end(detached.orphans(), patience_s=10.0)
+    detached.end(detached.orphans(data), patience_s=10.0)
     return reaped
 
 

@@ -15,6 +15,7 @@ from bench.record import AttemptOutcome
 from infra.clock import Clock, WallClock
 from infra.ledger.database import transaction, unusable
 from infra.ledger.schema import BEGIN_ATTEMPT, HOLD_ATTEMPT, HOLD_LEASE, INTEND, bring_up_to_date, values_of
+from infra.processes.identity import has_exited, start_of
 
 State = Literal["intended", "held", "releasing", "released"]
 # A night on another host counts as running while its heartbeat is younger than this; it is recorded every minute.
@@ -61,6 +62,7 @@ class Lease:
     owner_host: str | None  # None: written before hosts were recorded, so on this one
     owner_pid: int
     owner_began_at: float
+    owner_start: str | None  # its boot and clock ticks; None: written before they were recorded
     heartbeat_at: datetime | None
     intended_at: datetime
     rented_at: datetime | None
@@ -70,15 +72,12 @@ class Lease:
     def is_orphan(self, now: datetime | None = None) -> bool:
         """Whether the process that took this lease has exited; its pid may belong to another process by now.
 
-        Of a process on another host only the heartbeat is known.
+        Of a process on another host only the heartbeat is known. A step of this computer's clock changes nothing.
         """
         if self.owner_host not in (None, socket.gethostname()):
             now = now or WallClock().now()
             return now - (self.heartbeat_at or self.intended_at) > HEARTBEAT_MAX_AGE
-        try:
-            return abs(psutil.Process(self.owner_pid).create_time() - self.owner_began_at) > 1.0
-        except psutil.NoSuchProcess:
-            return True
+        return has_exited(self.owner_pid, self.owner_start)
 
     def is_own(self) -> bool:
         """Whether this process took it."""
@@ -146,7 +145,8 @@ class Ledger:
         """Record that this process is about to request a machine; a further attempt replaces the last one."""
         now = self._now()
         values = {**asdict(intent), "expires_at": intent.expires_at.isoformat(), "lease_id": lease_id, "now": now}
-        owner = {"host": socket.gethostname(), "pid": os.getpid(), "began": psutil.Process().create_time()}
+        pid, began = os.getpid(), psutil.Process().create_time()
+        owner = {"host": socket.gethostname(), "pid": pid, "began": began, "start": start_of(pid)}
         with self._open() as connection:
             connection.execute(INTEND, {**values, **owner})
             connection.execute(BEGIN_ATTEMPT, values)

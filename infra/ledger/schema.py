@@ -24,6 +24,7 @@ CREATE TABLE IF NOT EXISTS leases (
   owner_host TEXT,
   owner_pid INTEGER NOT NULL,
   owner_began_at REAL NOT NULL,
+  owner_start TEXT,
   heartbeat_at TEXT,
   intended_at TEXT NOT NULL,
   rented_at TEXT,
@@ -49,9 +50,10 @@ CREATE TABLE IF NOT EXISTS attempts (
 """
 INTEND = """
 INSERT INTO leases (lease_id, night, cloud, name, attempt, kind, region, is_spot, state, usd_per_hour, budget_usd,
-  image, owner_host, owner_pid, owner_began_at, heartbeat_at, intended_at, expires_at)
+  image, owner_host, owner_pid, owner_began_at, owner_start, heartbeat_at,
+  intended_at, expires_at)
 VALUES (:lease_id, :night, :cloud, :name, :attempt, :kind, :region, :is_spot, 'intended', :usd_per_hour, :budget_usd,
-  :image, :host, :pid, :began, :now, :now, :expires_at)
+  :image, :host, :pid, :began, :start, :now, :now, :expires_at)
 ON CONFLICT (lease_id) DO UPDATE SET name = excluded.name, attempt = excluded.attempt, kind = excluded.kind,
   region = excluded.region, is_spot = excluded.is_spot, state = 'intended', usd_per_hour = excluded.usd_per_hour,
   image = excluded.image, heartbeat_at = excluded.heartbeat_at, expires_at = excluded.expires_at,
@@ -77,7 +79,7 @@ TIMESTAMPS = {"heartbeat_at", "intended_at", "rented_at", "expires_at", "release
 def bring_up_to_date(connection: sqlite3.Connection) -> None:
     """Create the tables; those of an older ledger are migrated with all their rows."""
     columns = [row["name"] for row in connection.execute("PRAGMA table_info(leases)")]
-    if columns and "image" not in columns:
+    if columns and "owner_start" not in columns:
         names = ", ".join(columns)
         connection.execute("ALTER TABLE leases RENAME TO older")
         connection.execute(SCHEMA.partition(";")[0])

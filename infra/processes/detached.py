@@ -1,7 +1,7 @@
 """Detached processes, which survive the process that started them: start them in a session, find and end them.
 
-A detached process writes its own pid to a pid file before it becomes the program, so it never runs unrecorded. A pid
-file counts only if its process began when the file was written: pids are reused.
+A detached process writes its own pid and start to a pid file before it becomes the program, so it never runs
+unrecorded. A pid file counts only for the process that wrote it: pids are reused.
 """
 
 import os
@@ -13,15 +13,19 @@ from pathlib import Path
 import psutil
 
 from infra.clock import SteadyClock, poll
+from infra.processes.identity import has_exited, is_of_this_boot, start_of
 
-# The shell writes its own pid and then becomes the program, which therefore has that pid...
-_BECOME = 'echo $$ > "$0" && exec "$@"'
+# The shell writes its own pid and start, as identity.start_of has it, ...
+_RECORD = f"""read -r boot < /proc/sys/kernel/random/boot_id
+read -r {21 * "_ "}ticks _ < /proc/$$/stat
+echo "$$ $boot:$ticks" > "$0" && """
+# ... and then becomes the program, which therefore has that pid, ...
+_BECOME = _RECORD + 'exec "$@"'
 # ... or waits for the program and leaves its exit code in a file.
-_WAIT_FOR = 'echo $$ > "$0" && "$@"; code=$?; echo $code > "$0.exit.tmp" && mv "$0.exit.tmp" "$0.exit"'
-PID_FILE_SLACK_S = 5.0
+_WAIT_FOR = _RECORD + '"$@"; code=$?; echo $code > "$0.exit.tmp" && mv "$0.exit.tmp" "$0.exit"'
 POLL_S = 0.05
 MARK = "NIGHTBENCH_LEASE"
-OWNER = "NIGHTBENCH_OWNER"  # the process that started this one or its parents, as `pid:start time`
+OWNER = "NIGHTBENCH_OWNER"  # the process that started this one or its parents: `pid start data folder`
 
 
 def start_detached(
@@ -67,18 +71,19 @@ def exit_code(pid_file: Path) -> int | None:
 
 
 def session_of(pid_file: Path) -> int | None:
-    """The session of a pid file; None where the file is missing or unreadable, or its pid is another process's now."""
+    """The session of a pid file; None where the file is missing or unreadable, or its pid is another process's now.
+
+    A file of an earlier version names no start: it counts only once the leader has exited.
+    """
     try:
-        pid = int(pid_file.read_text())
-        written_at = pid_file.stat().st_mtime
+        first, _, start = pid_file.read_text().strip().partition(" ")
+        pid = int(first)
     except (OSError, ValueError):
         return None
-    try:
-        began_at = psutil.Process(pid).create_time()
-    except psutil.NoSuchProcess:
-        # The leader has exited. While a process is left in its session, the kernel does not reuse the number.
-        return pid
-    return pid if abs(began_at - written_at) < PID_FILE_SLACK_S else None
+    now = start_of(pid)
+    # Of a leader that has exited, the kernel does not reuse the number while a process is left in its session.
+    is_ours = now == start if now is not None else not start or is_of_this_boot(start)
+    return pid if is_ours else None
 
 
 def members(session: int) -> list[psutil.Process]:
@@ -105,30 +110,28 @@ def marked(mark: str) -> list[psutil.Process]:
     return [process for process in found if _is_running(process)]
 
 
-def own_children() -> None:
+def own_children(data: Path) -> None:
     """Mark every process that this one starts from now on, so that `orphans` finds it once this one has exited."""
-    os.environ[OWNER] = f"{os.getpid()}:{psutil.Process().create_time()}"
+    os.environ[OWNER] = f"{os.getpid()} {start_of(os.getpid())} {data.absolute()}"
 
 
-def orphans() -> list[psutil.Process]:
-    """Every running process whose owner, by its mark, has exited, such as the Prefect API of a killed night."""
+def orphans(data: Path) -> list[psutil.Process]:
+    """Every running process of this data folder whose owner, by its mark, has exited, such as a killed night's API."""
     found = []
     for process in psutil.process_iter():
         try:
             owner = process.environ().get(OWNER)
         except (OSError, psutil.Error):
             continue
-        if owner is not None and not _is_owner_alive(owner) and _is_running(process):
+        if owner is not None and _is_orphaned(owner, data) and _is_running(process):
             found.append(process)
     return found
 
 
-def _is_owner_alive(owner: str) -> bool:
-    pid, _colon, began_at = owner.partition(":")
-    try:
-        return abs(psutil.Process(int(pid)).create_time() - float(began_at)) < 1.0
-    except (psutil.NoSuchProcess, ValueError):
-        return False
+def _is_orphaned(owner: str, data: Path) -> bool:
+    pid, start, folder = [*owner.split(" ", 2), "", ""][:3]
+    # A mark of an earlier version names no data folder: nobody knows whose process that is.
+    return folder == str(data.absolute()) and has_exited(int(pid), start)
 
 
 def _is_running(process: psutil.Process) -> bool:

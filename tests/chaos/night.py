@@ -116,7 +116,7 @@ def _first_boot(name: MachineName, keys: LeaseKeys) -> str:
 
 def live(place: Place, life: Life) -> None:
     """Rent, work and release, unless killed on the way; exits with a night's exit code."""
-    handle_stop_signals()
+    handle_stop_signals(place.data)
     try:
         _live(place, life, Steps(life.dies_after, life.dies_by, life.dies_times))
     except NightbenchError as error:

@@ -133,8 +133,8 @@ class NightFixture:
         return subprocess.CompletedProcess(argv, code, out.getvalue(), err.getvalue())
 
     def orphans(self) -> list[psutil.Process]:
-        """What killed nights of this house left running; nights of other tests run beside them."""
-        return [process for process in detached.orphans() if _data_of(process) == str(self.data)]
+        """What killed nights of this house left running."""
+        return detached.orphans(self.data)
 
     def leftovers(self) -> list[str]:
         """Whatever a night must not leave behind: processes, machines, open leases, half-written files."""
@@ -145,13 +145,6 @@ class NightFixture:
         names = [path for path in self.data.rglob("*") if path.name.startswith((PARTIAL, ABANDONED))]
         halves = [path for path in self.data.rglob("*") if path.name.endswith((".tmp", ".partial"))]
         return [*running, *machines, *leases, *map(str, names), *map(str, halves)]
-
-
-def _data_of(process: psutil.Process) -> str | None:
-    try:
-        return process.environ().get("NIGHTBENCH_DATA")
-    except psutil.NoSuchProcess:
-        return None
 
 
 def make_house(folder: Path, prefect_home: Path) -> NightFixture:

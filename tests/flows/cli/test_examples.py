@@ -80,7 +80,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, prefect_home: Path) -> Iter
         }.items():
             patch.setenv(name, value)
         patch.chdir(here)
-        patch.setattr("flows.cli.nights.handle_stop_signals", lambda: None)  # this process is pytest's
+        patch.setattr("flows.cli.nights.handle_stop_signals", lambda _data: None)  # this process is pytest's
         trust_the_client(patch)
         plant_golden_image(cloud)
         assert upload_night(Settings(), NIGHT, 60.0) == []

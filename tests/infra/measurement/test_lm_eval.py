@@ -45,7 +45,7 @@ elif task == "nodata":
 elif task == "broken":
     sys.exit("ValueError: Tasks not found: broken")
 elif task == "killer":
-    os.kill(int(open(os.environ["SERVER_PID_FILE"]).read()), signal.SIGKILL)
+    os.kill(int(open(os.environ["SERVER_PID_FILE"]).read().split()[0]), signal.SIGKILL)
     time.sleep(600)
 elif task == "endless":
     signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -1,14 +1,15 @@
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 
 from infra.processes import detached
+from infra.processes.identity import start_of
 
 STUBBORN = "import signal,time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(300)"
 PARENT_OF_STUBBORN = (
@@ -69,10 +70,28 @@ def test_children_of_a_leader_that_was_killed_are_still_found(pid_file: Path) ->
 
 
 def test_a_reused_pid_is_no_session(pid_file: Path) -> None:
-    pid_file.write_text(f"{os.getpid()}\n")
-    os.utime(pid_file, (0, psutil.Process().create_time() + 3600))
+    pid_file.write_text(f"{os.getpid()} {str(start_of(os.getpid())) + '0'}\n")
 
     assert detached.session_of(pid_file) is None
+
+
+def test_a_pid_file_of_an_earlier_boot_is_no_session(pid_file: Path) -> None:
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    pid_file.write_text(f"{gone.pid} 3ef0ff9f-8d87-4f5a-8a45-000000000000:100\n")
+
+    assert detached.session_of(pid_file) is None
+
+
+def test_a_pid_file_of_an_earlier_version_counts_once_its_leader_has_exited(pid_file: Path) -> None:
+    pid = start(pid_file, PARENT_OF_STUBBORN)
+    wait_for(pid_file.with_suffix(".log"), "up")
+    pid_file.write_text(f"{pid}\n")
+    while_it_runs = detached.session_of(pid_file)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+
+    assert (while_it_runs, detached.session_of(pid_file)) == (None, pid)
 
 
 def test_an_empty_pid_file_is_no_session(pid_file: Path) -> None:
