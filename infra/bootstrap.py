@@ -70,7 +70,8 @@ def _own_held(settings: Settings) -> set[str]:
     """The own hosts with an open lease; a missing ledger is not created."""
     if not ledger_file(settings).exists():
         return set()
-    return {lease.cloud for lease in ledger(settings).open_leases() if is_own(lease.cloud)}
+    readable, _unreadable = ledger(settings).readable_leases()
+    return {lease.cloud for lease in readable if lease.state != "released" and is_own(lease.cloud)}
 
 
 def cloud_named(settings: Settings, name: str) -> Cloud:

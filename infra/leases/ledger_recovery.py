@@ -19,7 +19,7 @@ def open_ledger(path: Path, clock: Clock, say: Say) -> Ledger:
     """
     try:
         ledger = Ledger(path, clock)
-        ledger.leases()
+        ledger.readable_leases()
     except LedgerError as error:
         if getattr(error.__cause__, "sqlite_errorcode", None) not in CORRUPT:
             raise

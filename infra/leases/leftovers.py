@@ -23,7 +23,8 @@ def release_leftovers(
 ) -> Reaped:
     """Release every machine that a dead night left rented, end its processes, and delete its keys."""
     book = open_ledger(ledger_file, WallClock(), say)
-    open_before = [lease.lease_id for lease in book.open_leases()]
+    readable, _unreadable = book.readable_leases()
+    open_before = [lease.lease_id for lease in readable if lease.state != "released"]
     reaped = reap(clouds, book, WallClock(), everything=everything, say=say)
     for machine, why in reaped.failed.items():
         say(f"ALARM: {machine} was not released and is still billed: {why}")
@@ -44,7 +45,7 @@ def delete_old_keys(data: Path, ledger_file: Path) -> None:
     # A lease is in the ledger before its keys are made, so keys are listed before leases.
     folder, now = keys_folder(data), WallClock().now()
     with_keys = leases_with_keys(folder)
-    leases = {lease.lease_id: lease for lease in Ledger(ledger_file).leases()}
+    leases = {lease.lease_id: lease for lease in Ledger(ledger_file).readable_leases()[0]}
     # A lost ledger may have listed a night that still runs and needs its keys.
     unknown = {lease_id for lease_id in with_keys - leases.keys() if age_s(folder, lease_id, now) > UNKNOWN_KEYS_MAX_S}
     released = {lease_id for lease_id in with_keys & leases.keys() if leases[lease_id].state == "released"}

@@ -4,11 +4,12 @@ It may run beside a running night and beside another reaper: deleting twice does
 is left alone until its lease expires.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from bench.errors import CloudDeniedError, CloudError, LeaseError
+from bench.errors import CloudDeniedError, LedgerError, NightbenchError
 from bench.machine.names import ImageName, MachineName, VolumeName
 from infra.clock import Clock
 from infra.clouds.cloud import Cloud, CloudMachine, Leftover
@@ -35,6 +36,41 @@ class Reaped:
         return "; ".join(f"{what}: {why}" for what, why in self.failed.items())
 
 
+@contextmanager
+def recorded(done: Reaped, what: str, cloud: Cloud | None = None) -> Iterator[None]:
+    """Record whatever is raised as the failure of `what`, so that the next one has its turn."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001 - of whatever kind: the other machines are billed meanwhile
+        done.failed[what] = _as_sentence(error)
+        if cloud is not None:
+            done.failed_clouds.add(cloud.name)
+
+
+@dataclass(frozen=True)
+class _Records:
+    """What the ledger knows of one round; an unreadable lease may be that of a running night."""
+
+    leases: dict[str, Lease]  # by their ids
+    unreadable: Collection[str]  # ids of leases whose rows cannot be read
+    is_whole: bool  # False: the ledger cannot be read at all, so that any lease may be in it
+
+    def may_be_running(self, lease_id: str) -> bool:
+        """Whether a lease that is not in `leases` may be in the ledger all the same."""
+        return lease_id in self.unreadable or not self.is_whole
+
+
+def _records(ledger: Ledger, done: Reaped) -> _Records:
+    """The leases that can be read; what cannot be read is recorded as a failure."""
+    try:
+        leases, unreadable = ledger.readable_leases()
+    except LedgerError as error:
+        done.failed[str(ledger.path)] = str(error)
+        return _Records({}, (), is_whole=False)
+    done.failed.update(unreadable)
+    return _Records({lease.lease_id: lease for lease in leases}, unreadable.keys(), is_whole=True)
+
+
 def reap(
     clouds: Mapping[str, Cloud],
     ledger: Ledger,
@@ -46,22 +82,26 @@ def reap(
 ) -> Reaped:
     """Release every lease whose process has exited or that has expired, and every machine of ours past its deadline.
 
-    `everything` also ends what a running night holds. Where one cloud fails, the next one still has its turn.
+    `everything` also ends what a running night holds. Whatever a cloud, a machine or a record raises is in `failed`,
+    and the next one has its turn.
     """
     done = Reaped()
     for cloud in clouds.values():
         round_ = _Round(cloud, ledger, clock, everything, patience_s, say, done)
-        try:
+        with recorded(done, cloud.name, cloud):
             round_.run()
-        except LeaseError as error:
-            done.failed[cloud.name] = str(error)
-            done.failed_clouds.add(cloud.name)
-    for lease in ledger.open_leases():
-        if lease.cloud not in clouds and (everything or lease.is_orphan(clock.now()) or lease.is_overdue(clock.now())):
-            done.failed[lease.machine_id or lease.lease_id] = (
-                f"no token is set for its cloud {lease.cloud!r}: set it, or delete the machine in the cloud's console"
-            )
+    for lease in _records(ledger, done).leases.values():
+        if lease.cloud not in clouds and lease.state != "released":
+            with recorded(done, lease.lease_id):
+                _report_unreachable(lease, clock.now(), done, everything=everything)
     return done
+
+
+def _report_unreachable(lease: Lease, now: datetime, done: Reaped, *, everything: bool) -> None:
+    if everything or lease.is_orphan(now) or lease.is_overdue(now):
+        done.failed[lease.machine_id or lease.lease_id] = (
+            f"no token is set for its cloud {lease.cloud!r}: set it, or delete the machine in the cloud's console"
+        )
 
 
 @dataclass
@@ -79,46 +119,38 @@ class _Round:
     def run(self) -> None:
         """Release leases first, then machines of no open lease, then keys, volumes and snapshots."""
         # Machines are listed before the ledger is read: a record is written before its machine is requested.
-        machines = self.find_ours()
-        leases = {lease.lease_id: lease for lease in self.ledger.leases() if lease.cloud == self.cloud.name}
-        for lease in leases.values():
-            if lease.state != "released" and self.should_release(lease):
-                self.release_lease(lease)
-        self.destroy([found for found in machines if self.should_delete(found, leases)])
-        self.sweep(leases)
-
-    def find_ours(self) -> list[CloudMachine]:
-        """Our machines as the cloud lists them; where it does not answer, recorded leases still have their turn."""
+        machines: list[CloudMachine] = []
         try:
-            return self.cloud.find_ours()
+            machines = self.cloud.find_ours()
         except CloudDeniedError:
-            raise
-        except CloudError as error:
-            self.fail(self.cloud.name, str(error))
-            return []
+            raise  # the token is rejected, so no other call can succeed
+        except Exception as error:  # noqa: BLE001 - recorded leases still have their turn
+            self.fail(self.cloud.name, _as_sentence(error))
+        records = _records(self.ledger, self.done)
+        for lease in records.leases.values():
+            if lease.cloud == self.cloud.name and lease.state != "released":
+                with self.recorded(lease.machine_id or lease.lease_id):
+                    self.release_if_due(lease)
+        self.destroy([found for found in machines if self.should_delete(found, records)])
+        with self.recorded(f"{self.cloud.name} keys, volumes and snapshots"):
+            self.sweep(records)
+        with self.recorded(f"{self.cloud.name} records of volumes"):
+            self.forget_volumes()
 
-    def should_release(self, lease: Lease) -> bool:
-        """Whether a lease has to be released now."""
+    def recorded(self, what: str) -> AbstractContextManager[None]:
+        """Record whatever is raised as a failure at this cloud."""
+        return recorded(self.done, what, self.cloud)
+
+    def release_if_due(self, lease: Lease) -> None:
+        """Release one lease whose process has exited or that has expired."""
         now = self.clock.now()
-        return self.everything or lease.state == "releasing" or lease.is_overdue(now) or lease.is_orphan(now)
-
-    def release_lease(self, lease: Lease) -> None:
-        """Release one lease; a failure is recorded, and the next one has its turn."""
-        try:
+        if self.everything or lease.state == "releasing" or lease.is_overdue(now) or lease.is_orphan(now):
             gone = release_lease(
                 self.cloud, self.ledger, self.clock, lease.lease_id, patience_s=self.patience_s, say=self.say
             )
-        except LeaseError as error:
-            self.fail(lease.machine_id or lease.lease_id, str(error))
-        else:
             self.done.released.append(gone.machine_id or gone.lease_id)
 
-    def fail(self, what: str, why: str) -> None:
-        """Record what could not be released."""
-        self.done.failed[what] = why
-        self.done.failed_clouds.add(self.cloud.name)
-
-    def should_delete(self, found: CloudMachine, leases: Mapping[str, Lease]) -> bool:
+    def should_delete(self, found: CloudMachine, records: _Records) -> bool:
         """Whether a listed machine has to be deleted, apart from the release of its lease."""
         if found.machine_id in self.done.released:
             return False
@@ -128,36 +160,53 @@ class _Round:
             return False
         if self.everything or (self.cloud.is_shared and name.is_past(self.clock.now())):
             return True
-        lease = leases.get(name.lease_id)
+        lease = records.leases.get(name.lease_id)
         if lease is None:
-            return not self.cloud.is_shared
+            return not self.cloud.is_shared and not records.may_be_running(name.lease_id)
         # A machine of an earlier attempt appeared too late: its night has moved on.
         return lease.state == "released" or name.attempt < lease.attempt
 
     def destroy(self, machines: Sequence[CloudMachine]) -> None:
-        """Delete machines of no open lease."""
+        """Delete machines of no open lease: all of them together, and each by itself where something is raised."""
         targets = [ReleaseTarget({found.machine_id}, found.name) for found in machines]
         try:
-            left = destroy(self.cloud, self.clock, targets, patience_s=self.patience_s, say=self.say)
+            destroy(self.cloud, self.clock, targets, patience_s=self.patience_s, say=self.say)
         except CloudDeniedError as error:
             for target in targets:
                 target.trouble = f"it is still billed: {error}"
-            left = [target for target in targets if not target.is_gone]
-        self.done.released += [found.machine_id for found, target in zip(machines, targets, strict=True)
-                                 if target.is_gone]  # fmt: skip
-        for target in left:
-            self.fail(str(target), target.trouble)
+        except Exception:  # noqa: BLE001 - of whatever kind: the other machines are billed meanwhile
+            for target in targets:
+                if not target.is_gone:
+                    self.destroy_alone(target)
+        for found, target in zip(machines, targets, strict=True):
+            if target.is_gone:
+                self.done.released.append(found.machine_id)
+            else:
+                self.fail(str(target), target.trouble)
 
-    def sweep(self, leases: Mapping[str, Lease]) -> None:
+    def destroy_alone(self, target: ReleaseTarget) -> None:
+        """Delete one machine; whatever is raised is its trouble."""
+        try:
+            destroy(self.cloud, self.clock, [target], patience_s=self.patience_s, say=self.say)
+        except Exception as error:  # noqa: BLE001 - of whatever kind: the next machine has its turn
+            target.trouble = f"it is still billed: {_as_sentence(error)}"
+
+    def fail(self, what: str, why: str) -> None:
+        """Record what could not be released."""
+        self.done.failed[what] = why
+        self.done.failed_clouds.add(self.cloud.name)
+
+    def sweep(self, records: _Records) -> None:
         """Delete expired keys, volumes and snapshots, and those of released leases."""
         for leftover in self.cloud.leftovers():
-            over = self.should_remove(leftover, leases, self.clock.now())
+            over = self.should_remove(leftover, records, self.clock.now())
             if over is None:
                 self.done.unrecognized.append(f"{self.cloud.name} {leftover.sort} {leftover.leftover_id} named "
                                            f"{leftover.name!r}")  # fmt: skip
             elif over:
-                self.remove(leftover)
-        self.forget_volumes()
+                with self.recorded(leftover.name):
+                    self.cloud.remove(leftover)
+                    self.done.removed.append(leftover.name)
 
     def forget_volumes(self) -> None:
         """Close the record of every volume that was requested long ago and that the cloud does not list."""
@@ -165,17 +214,14 @@ class _Round:
         known = book.open_volumes(self.cloud.name)
         if not known or not isinstance(self.cloud, VolumeCloud):
             return
-        try:
-            there = {one.name: one.volume_id for one in self.cloud.volumes()}
-        except CloudError:
-            return  # unknown; the next round repeats it
+        there = {one.name: one.volume_id for one in self.cloud.volumes()}
         for one in known:
             if one.name in there:
                 book.mark_made(one.cloud, one.name, there[one.name])
             elif (self.clock.now() - one.intended_at).total_seconds() > self.cloud.settle_s + CREATE_S:
                 book.mark_gone(one.cloud, one.name)
 
-    def should_remove(self, leftover: Leftover, leases: Mapping[str, Lease], now: datetime) -> bool | None:
+    def should_remove(self, leftover: Leftover, records: _Records, now: datetime) -> bool | None:
         """Whether a key, volume or snapshot has to be deleted; None where its name does not have our form."""
         if (image := ImageName.parse(leftover.name, self.cloud.prefix)) is not None:
             return image.is_past(now)
@@ -185,17 +231,12 @@ class _Round:
         name = MachineName.parse(leftover.name, self.cloud.prefix)
         if name is None:
             return None
-        lease = leases.get(name.lease_id)
+        lease = records.leases.get(name.lease_id)
         if lease is not None and not self.everything:
             # A lease's key is older than its last attempt; it is deleted with the lease, and not before.
             return lease.state == "released"
         return name.is_past(now) or self.everything
 
-    def remove(self, leftover: Leftover) -> None:
-        """Delete one of them; a failure is recorded."""
-        try:
-            self.cloud.remove(leftover)
-        except CloudError as error:
-            self.fail(leftover.name, str(error))
-        else:
-            self.done.removed.append(leftover.name)
+
+def _as_sentence(error: Exception) -> str:
+    return str(error) if isinstance(error, NightbenchError) else f"{type(error).__name__}: {error}"

@@ -4,13 +4,14 @@ import os
 import socket
 import sqlite3
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 import psutil
 
+from bench.errors import LedgerError
 from bench.record import AttemptOutcome
 from infra.clock import Clock, WallClock
 from infra.ledger.database import transaction, unusable
@@ -114,6 +115,9 @@ class Attempt:
     reason: str | None
 
 
+Row = TypeVar("Row", Lease, Attempt)
+
+
 class Ledger:
     """The ledger of one data folder. Every write is on disk when its method returns.
 
@@ -211,10 +215,34 @@ class Ledger:
             )
 
     def leases(self) -> list[Lease]:
-        """Every lease, oldest first."""
+        """Every lease, oldest first; LedgerError where one of them cannot be read."""
+        readable, unreadable = self.readable_leases()
+        if unreadable:
+            raise LedgerError(next(iter(unreadable.values())))
+        return readable
+
+    def readable_leases(self) -> tuple[list[Lease], dict[str, str]]:
+        """The leases that this version can read, oldest first; of each other one, by its id, why not."""
         with self._open() as connection:
             rows = connection.execute("SELECT * FROM leases ORDER BY intended_at").fetchall()
-        return [Lease(**values_of(row)) for row in rows]
+        readable, unreadable = list[Lease](), dict[str, str]()
+        for row in rows:
+            try:
+                readable.append(self._as(Lease, row))
+            except LedgerError as error:
+                unreadable[str(row["lease_id"])] = str(error)
+        return readable, unreadable
+
+    def _as(self, kind: type[Row], row: sqlite3.Row) -> Row:
+        """A row as a value; columns that a newer version has added are ignored."""
+        known = {field.name for field in fields(kind)}
+        try:
+            return kind(**{name: value for name, value in values_of(row).items() if name in known})
+        except (TypeError, ValueError) as error:
+            raise LedgerError(
+                f"lease {row['lease_id']} in {self._path} cannot be read ({error}): a newer version of Nightbench may "
+                "have written it; use that version"
+            ) from error
 
     def open_leases(self) -> list[Lease]:
         """Every lease that is not recorded as released."""
@@ -222,10 +250,11 @@ class Ledger:
 
     def lease(self, lease_id: str) -> Lease:
         """One lease; KeyError where there is none."""
-        found = [lease for lease in self.leases() if lease.lease_id == lease_id]
-        if not found:
+        with self._open() as connection:
+            row = connection.execute("SELECT * FROM leases WHERE lease_id = ?", (lease_id,)).fetchone()
+        if row is None:
             raise KeyError(lease_id)
-        return found[0]
+        return self._as(Lease, row)
 
     def attempts(self, lease_id: str | None = None) -> list[Attempt]:
         """Every attempt to rent, or those of one lease, oldest first: a history of capacity."""
@@ -234,4 +263,4 @@ class Ledger:
                 "SELECT * FROM attempts WHERE ? IS NULL OR lease_id = ? ORDER BY began_at, attempt",
                 (lease_id, lease_id),
             ).fetchall()
-        return [Attempt(**values_of(row)) for row in rows]
+        return [self._as(Attempt, row) for row in rows]

@@ -1,6 +1,7 @@
 """`nightbench reap` in a process of its own, against an emulated account and the clock on the wall."""
 
 import os
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -110,3 +111,17 @@ def test_without_a_token_a_lease_at_that_cloud_is_not_forgotten(shell: Shell) ->
 
     assert done.returncode == 3
     assert "01k9x was not released: no token is set for its cloud 'digitalocean'" in done.stderr
+
+
+def test_a_row_that_cannot_be_read_is_an_error_and_keeps_nothing_else(shell: Shell) -> None:
+    machine = shell.emulator.plant_droplet(past_name(), foreign=False)
+    ledger = Ledger(shell.data / "ledger.sqlite")
+    ledger.intend("0bad", Intent(night="n", cloud="ssh:me@host:22", usd_per_hour=0.0, expires_at=datetime.now(UTC)))
+    with sqlite3.connect(ledger.path) as file:
+        file.execute("UPDATE leases SET expires_at = 'tomorrow'")
+
+    done = shell.reap()
+
+    assert (done.returncode, done.stdout) == (3, f"released {machine.droplet_id}\n")
+    assert "0bad was not released: lease 0bad in" in done.stderr
+    assert "a newer version of Nightbench may have written it" in " ".join(done.stderr.split())

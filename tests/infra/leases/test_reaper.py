@@ -2,18 +2,26 @@
 
 import multiprocessing
 import os
+import sqlite3
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from itertools import cycle
 
 import pytest
 
-from bench.machine.names import ImageName, MachineName
+from bench.errors import CloudDeniedError
+from bench.machine.names import ImageName, MachineName, VolumeName
+from infra.clouds.cloud import Leftover
+from infra.clouds.local import LocalCloud
 from infra.leases.acquire import take_lease
+from infra.leases.offers import Choice, LeaseRequest
 from infra.leases.reaper import reap
+from infra.leases.volumes import CREATE_S
 from infra.ledger.heartbeat import keep_heartbeat
-from infra.ledger.ledger import HEARTBEAT_MAX_AGE
+from infra.ledger.ledger import HEARTBEAT_MAX_AGE, Lease
+from infra.ledger.volumes import VolumeBook
 from tests.emulators.digitalocean.faults import FOR_EVER
 from tests.infra.rented import DROPLETS, HOUR_S, KIND, ONE_DROPLET, Door, Rig, lease_request
 
@@ -286,3 +294,128 @@ def die_while_reaping(door: Door) -> None:
     cloud = door.cloud()
     cloud.find_by_id = lambda _machine_id: os._exit(DIED)  # type: ignore[assignment, method-assign]
     reap({"digitalocean": cloud}, door.ledger(), door.clock)
+
+
+# What a reaper asks of a cloud; each call may raise anything.
+CALLS = ("find_ours", "find", "find_by_id", "release", "leftovers", "remove", "volumes")
+ERRORS = (RuntimeError("docker keeps a container"), KeyError("id"), OSError(28, "No space left on device"),
+          CloudDeniedError("the token is revoked"))  # fmt: skip
+
+
+def expired_on_both(rig: Rig) -> tuple[LocalCloud, Lease, Lease]:
+    """A second cloud, and an expired lease at each; at the first also a key, and a volume that never came."""
+    local = LocalCloud(rig.folder / "machines")
+    here = take_lease(local, rig.ledger, rig.clock, LeaseRequest((Choice("local"),), 60), night="2026-11-21")
+    there = rig.take()
+    past = str(MachineName("01k9x", 1, rig.clock.now()))
+    rig.emulator.plant_key(past, "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f",
+                           foreign=False)  # fmt: skip
+    volume = VolumeName("0af3", "atl1", rig.clock.now())
+    VolumeBook(rig.ledger.path, rig.clock).intend("digitalocean", str(volume), 10)
+    rig.clock.sleep(HOUR_S + CREATE_S)
+    return local, here, there
+
+
+def raising(rig: Rig, call: str, error: Exception) -> None:
+    def fail(*_args: object) -> None:
+        raise error
+
+    setattr(rig.cloud, call, fail)
+
+
+@pytest.mark.parametrize(("call", "error"), list(zip(CALLS, cycle(ERRORS), strict=False)))
+def test_whatever_one_cloud_raises_the_others_machines_are_released(rig: Rig, call: str, error: Exception) -> None:
+    local, here, _there = expired_on_both(rig)
+    raising(rig, call, error)
+
+    reaped = reap({"digitalocean": rig.cloud, "local": local}, rig.ledger, rig.clock, patience_s=600)
+
+    assert str(here.machine_id) in reaped.released
+    assert local.find_ours() == []
+    assert reaped.failed_clouds == {"digitalocean"}
+    assert any(str(error.args[-1]) in why for why in reaped.failed.values())
+    delattr(rig.cloud, call)
+
+
+def test_a_machine_whose_release_raises_anything_does_not_keep_the_others(rig: Rig) -> None:
+    now = rig.clock.now()
+    planted = [plant(rig, str(MachineName(name, 1, now))) for name in ("one", "two", "six")]
+    lease = rig.take()
+    rig.clock.sleep(HOUR_S + 1)
+    release = rig.cloud.release
+
+    def keeps_one(machine_id: str) -> None:
+        if machine_id == planted[1]:
+            raise RuntimeError("docker keeps a container")
+        release(machine_id)
+
+    rig.cloud.release = keeps_one  # type: ignore[method-assign]
+    reaped = rig.reap(patience_s=600)
+    del rig.cloud.release
+
+    assert sorted(reaped.released) == sorted([planted[0], planted[2], str(lease.machine_id)])
+    assert ["docker keeps a container" in why for why in reaped.failed.values()] == [True]
+
+
+def test_a_leftover_that_cannot_be_deleted_does_not_keep_the_others(rig: Rig) -> None:
+    past = rig.clock.now() - timedelta(minutes=1)
+    kept, gone = (rig.emulator.plant_snapshot(str(ImageName(name, past)), foreign=False) for name in ("0a", "0b"))
+    remove = rig.cloud.remove
+
+    def keeps_one(leftover: Leftover) -> None:
+        if leftover.name == kept.name:
+            raise RuntimeError("no more")
+        remove(leftover)
+
+    rig.cloud.remove = keeps_one  # type: ignore[method-assign]
+    reaped = rig.reap()
+    del rig.cloud.remove
+
+    assert (reaped.removed, reaped.failed) == ([gone.name], {kept.name: "RuntimeError: no more"})
+
+
+BROKEN_ROWS = {
+    "a lease's deadline": "UPDATE leases SET expires_at = 'tomorrow' WHERE lease_id = :broken",
+    "a lease's deadline without a time zone": "UPDATE leases SET expires_at = '2026-11-21' WHERE lease_id = :broken",
+    "an attempt": "UPDATE attempts SET began_at = 'x' WHERE lease_id = :broken",
+    "another column": "ALTER TABLE leases ADD COLUMN colour TEXT",
+}
+
+
+@pytest.mark.parametrize("what", BROKEN_ROWS)
+def test_a_row_of_another_version_does_not_keep_other_leases(rig: Rig, what: str) -> None:
+    local, here, there = expired_on_both(rig)
+    with sqlite3.connect(rig.ledger.path) as file:
+        file.execute(BROKEN_ROWS[what], {"broken": there.lease_id})
+
+    reaped = reap({"digitalocean": rig.cloud, "local": local}, rig.ledger, rig.clock)
+
+    # The broken one's machine is past its deadline by its name, which needs no row.
+    assert {str(here.machine_id), str(there.machine_id)} <= set(reaped.released)
+    assert rig.billing() == []
+    assert bool(reaped.failed) == ("deadline" in what)
+
+
+def test_the_machine_of_a_row_that_cannot_be_read_is_left_alone_before_its_deadline(rig: Rig) -> None:
+    local = LocalCloud(rig.folder / "machines")
+    here = take_lease(local, rig.ledger, rig.clock, LeaseRequest((Choice("local"),), 60), night="2026-11-21")
+    there = rig.take()
+    with sqlite3.connect(rig.ledger.path) as file:
+        file.execute("UPDATE leases SET expires_at = 'tomorrow'")
+
+    reaped = reap({"digitalocean": rig.cloud, "local": local}, rig.ledger, rig.clock)
+
+    assert (reaped.released, rig.billing()) == ([], [there.name])
+    assert [found.machine_id for found in local.find_ours()] == [here.machine_id]
+    assert sorted(reaped.failed) == sorted([here.lease_id, there.lease_id])
+
+
+def test_a_ledger_that_cannot_be_read_leaves_what_only_names_decide(rig: Rig) -> None:
+    local, here, there = expired_on_both(rig)
+    rig.ledger.path.write_bytes(b"no database" * 100)
+
+    reaped = reap({"digitalocean": rig.cloud, "local": local}, rig.ledger, rig.clock)
+
+    assert reaped.released == [there.machine_id]
+    assert [found.machine_id for found in local.find_ours()] == [here.machine_id]
+    assert "cannot be used" in reaped.why()
