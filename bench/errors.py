@@ -70,6 +70,10 @@ class LeaseError(NightbenchError):
     stage = "provision"
 
 
+class MachineInUseError(LeaseError):
+    """Another night measures on this machine; nothing was started."""
+
+
 class LedgerError(LeaseError):
     """The ledger cannot be read or written. Nothing is rented without it; releasing still works."""
 

@@ -34,7 +34,7 @@ from tasks.loading import load, report
 from tasks.machine import as_rented, can_be_replaced, prepare_machine, provision, reach, teardown
 from tasks.measuring import bring_up, has_tasks, is_serving, lineage_of, make_context, measure, run_lm_eval, shut_down
 from tasks.model_cache import fill_bucket
-from tasks.planning import plan_night
+from tasks.planning import hold_machine, plan_night
 from tasks.upload import upload_runs
 from tasks.volumes import attach_volume
 from warehouse.load import LoadSummary
@@ -57,7 +57,11 @@ def release_leftovers(flow: Flow[..., object], flow_run: FlowRun, state: State[o
     on_failure=[release_leftovers],
 )
 def nightly(
-    suite: str = "suites/local.toml", target: str = "local", poc: bool = False, resume: str | None = None
+    suite: str = "suites/local.toml",
+    target: str = "local",
+    poc: bool = False,
+    resume: str | None = None,
+    wait: bool = False,
 ) -> LoadSummary:
     """Run a whole night and return what was loaded; runs that were measured are loaded even if the machine failed.
 
@@ -68,11 +72,13 @@ def nightly(
         target: Where to measure: local, digitalocean or ssh:user@host for a host of your own
         poc: Run only the first scenario, once
         resume: Night to resume: only its missing runs are run
+        wait: Wait while another night measures on this machine; otherwise this night fails at once
 
     """
     settings = Settings()
-    night = plan_night(Path(suite), target, poc=poc, resume=resume)
-    with hold_liveness_lock(settings.data):
+    with hold_liveness_lock(settings.data), hold_machine(settings, target, resume, wait=wait) as name_night:
+        night = plan_night(Path(suite), target, poc=poc, resume=resume)
+        name_night(night)
         return run_night(settings, night)
 
 

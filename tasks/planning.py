@@ -1,13 +1,35 @@
 """Plan a night, or read the plan of one to resume."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from prefect import get_run_logger
 
 from bench.record import NightRecord
 from infra.loadgen.suite_file import make_night
 from infra.models.bucket_lookup import require_bucket
+from infra.processes.machine_lock import MachineLock
 from infra.settings import Settings
 from infra.storage import store
 from tasks.task import night_task
+
+
+@contextmanager
+def hold_machine(
+    settings: Settings, target: str, resume: str | None, *, wait: bool
+) -> Iterator[Callable[[NightRecord], None]]:
+    """Hold this computer's machine lock while a night measures on it; yields what writes the planned night's name.
+
+    Raises MachineInUseError where another night holds it, unless this is to `wait`. A night elsewhere holds no lock.
+    """
+    planned = store.read_night(settings.data, resume).target if resume else target
+    if planned != "local":
+        yield lambda _night: None
+        return
+    lock = MachineLock(settings.machine_lock, settings.data)
+    with lock.hold(get_run_logger().info, wait=wait):
+        yield lambda night: lock.name(night.night)
 
 
 @night_task("plan")

@@ -1,5 +1,7 @@
 """The order of the tests, and the summary of what they took."""
 
+import os
+import tempfile
 import time
 from collections.abc import Generator
 from pathlib import Path
@@ -19,6 +21,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[BEGAN_S] = time.monotonic()
+    # Tests run beside each other, and beside a night of this computer's own.
+    folder = tempfile.TemporaryDirectory(prefix="nightbench-tests-")
+    config.add_cleanup(folder.cleanup)
+    os.environ["NIGHTBENCH_MACHINE_LOCK"] = str(Path(folder.name) / "machine.lock")
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LongestFirst:

@@ -26,12 +26,16 @@ def run(
     resume: Annotated[
         str | None, typer.Option(metavar="NIGHT", help="Resume this night: run only its missing runs.")
     ] = None,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait while another night measures on the same machine.")
+    ] = False,
 ) -> None:
     """Run a night: plan, rent, serve, measure, release the machine, load, judge and report.
 
-    Exits 1 if any run is rejected, failed or was not run.
+    Exits 1 if any run is rejected, failed or was not run, and 3 if another night measures on this computer.
     """
     from infra.bootstrap import known_target  # noqa: PLC0415
+    from infra.processes.machine_lock import MachineLock  # noqa: PLC0415
     from infra.storage import store  # noqa: PLC0415
 
     settings = read_settings()
@@ -44,13 +48,15 @@ def run(
 
         target = find_night(settings, resume, console.progress).target
     target = known_target(settings, target)
+    if target == "local" and not wait:
+        MachineLock(settings.machine_lock, settings.data).require_free()  # before Prefect starts
     known = set(store.nights(settings.data))
     handle_stop_signals(settings.data)
     from flows.nightly import nightly  # noqa: PLC0415
     from flows.show.results import show_night  # noqa: PLC0415
 
     try:
-        summary = nightly(suite=str(suite), target=target, poc=poc, resume=resume)
+        summary = nightly(suite=str(suite), target=target, poc=poc, resume=resume, wait=wait)
     except (KeyboardInterrupt, SystemExit) as stop:
         console.error(f"stopped; {_how_to_resume(settings, resume or known)}")
         raise typer.Exit(exit_code_of(stop)) from stop

@@ -7,12 +7,16 @@ import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from infra.ledger.ledger import Ledger
 from infra.processes.detached import marked
+from infra.processes.machine_lock import MachineLock
+from infra.reporting import silent
 from infra.storage import store
 from tests.emulators.s3 import Bucket
 from tests.flows.conftest import NightFixture
@@ -44,6 +48,15 @@ def wait_until_measuring(house: NightFixture, process: "subprocess.Popen[str]") 
         assert time.monotonic() < until
         time.sleep(0.1)
     return Ledger(house.data / "ledger.sqlite").open_leases()[0].lease_id
+
+
+@contextmanager
+def measuring(house: NightFixture) -> Iterator[None]:
+    """Another night of this computer measures, from a data folder of its own."""
+    lock = MachineLock(Path(house.environment["NIGHTBENCH_MACHINE_LOCK"]), house.data.parent / "other")
+    with lock.hold(silent, wait=False):
+        lock.name("2026-03-01T010000Z")
+        yield
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -190,14 +203,30 @@ def test_what_no_bucket_took_is_kept_uploaded_later_and_taken_up_elsewhere(house
     assert Ledger(elsewhere.data / "ledger.sqlite").leases() == []
 
 
-@pytest.mark.usefixtures("served")
-def test_a_full_disk_exits_3(house: NightFixture) -> None:
-    house.environment["NIGHTBENCH_MIN_FREE_GIB"] = "1e9"
-
-    done = house.cli("run", str(house.suite))
+def test_a_night_beside_another_one_is_refused_before_anything_begins(house: NightFixture) -> None:
+    with measuring(house):
+        done = house.call("run", str(house.suite))
 
     assert done.returncode == 3
-    assert "GiB free, 1e+09 GiB needed" in done.stderr
+    assert f"night 2026-03-01T010000Z (process {os.getpid()}, since " in done.stderr
+    assert f"data folder {house.data.parent / 'other'}) measures on this computer" in done.stderr
+    assert "add --wait" in done.stderr
+    assert not house.data.exists()
+
+
+@pytest.mark.usefixtures("served")
+def test_a_night_that_waits_for_another_one_goes_on_and_exits_3_on_a_full_disk(house: NightFixture) -> None:
+    house.environment["NIGHTBENCH_MIN_FREE_GIB"] = "1e9"
+
+    with measuring(house):
+        process = house.start("run", str(house.suite), "--wait")
+        assert process.stderr is not None
+        waits = next((line for line in process.stderr if "waiting for this computer" in line), "")
+    _out, err = process.communicate(timeout=120)
+
+    assert "night 2026-03-01T010000Z" in waits
+    assert process.returncode == 3
+    assert "GiB free, 1e+09 GiB needed" in err
 
 
 def test_a_truncated_run_folder_is_named_and_loses_nothing_else(after_a_night: NightFixture) -> None:

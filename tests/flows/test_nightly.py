@@ -8,12 +8,15 @@ import pytest
 from prefect.client.orchestration import get_client
 from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 
-from bench.errors import BudgetError, ModelError, NoSpaceError
+from bench.errors import BudgetError, MachineInUseError, ModelError, NoSpaceError
 from flows.nightly import nightly
 from infra.clouds.cloud import Offer
 from infra.clouds.local import LocalCloud
 from infra.ledger.ledger import Ledger
 from infra.loadgen.suite_file import make_night
+from infra.processes.machine_lock import MachineLock
+from infra.reporting import silent
+from infra.settings import Settings
 from infra.storage import store
 from tasks.artifacts import NightProgress
 from tests.flows.conftest import ABOUT_SPEED, NightFixture
@@ -199,6 +202,16 @@ def test_a_full_disk_is_said_before_anything_is_rented(house: NightFixture, monk
     monkeypatch.setenv("NIGHTBENCH_MIN_FREE_GIB", "1e9")
 
     with pytest.raises(NoSpaceError, match="GiB free, 1e\\+09 GiB needed"):
+        night(house)
+
+    assert house.leftovers() == NOTHING
+    assert not (house.data / "runs").exists()
+
+
+def test_a_night_beside_another_one_plans_and_rents_nothing(house: NightFixture) -> None:
+    lock = MachineLock(Settings().machine_lock, house.data / "other")
+
+    with lock.hold(silent, wait=False), pytest.raises(MachineInUseError, match="measures on this computer"):
         night(house)
 
     assert house.leftovers() == NOTHING
