@@ -1,9 +1,13 @@
-"""The ledger's tables of leases and attempts, their statements, and the migration of older files."""
+"""The ledger's tables of leases and attempts, their statements, and the upgrade of older files."""
 
 import sqlite3
 from datetime import datetime
 from typing import Any
 
+from bench.errors import LedgerError
+
+# Of the tables below, kept as the file's user_version; a change of them raises it. 0: older, or no tables yet.
+VERSION = 1
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS leases (
   lease_id TEXT PRIMARY KEY,
@@ -77,16 +81,44 @@ TIMESTAMPS = {"heartbeat_at", "intended_at", "rented_at", "expires_at", "release
 
 
 def bring_up_to_date(connection: sqlite3.Connection) -> None:
-    """Create the tables; those of an older ledger are migrated with all their rows."""
-    columns = [row["name"] for row in connection.execute("PRAGMA table_info(leases)")]
-    if columns and "owner_start" not in columns:
-        names = ", ".join(columns)
-        connection.execute("ALTER TABLE leases RENAME TO older")
-        connection.execute(SCHEMA.partition(";")[0])
-        connection.execute(f"INSERT INTO leases ({names}) SELECT {names} FROM older")  # noqa: S608  our own names
-        connection.execute("DROP TABLE older")
+    """Create the tables; those of an older ledger are upgraded with all their rows, in the caller's transaction.
+
+    Raises LedgerError for the ledger of a newer version, which is left as it is.
+    """
+    if _version(connection) == VERSION:
+        return
+    connection.execute("BEGIN IMMEDIATE")  # whoever else opens it waits, and then finds it upgraded
+    found = _version(connection)
+    if found > VERSION:
+        file = connection.execute("PRAGMA database_list").fetchone()["file"]
+        raise LedgerError(
+            f"the ledger {file} has version {found} and this Nightbench reads version {VERSION} at most: "
+            "use the Nightbench that wrote it, or a newer one"
+        )
+    if found < VERSION:
+        _upgrade(connection)
+
+
+def _upgrade(connection: sqlite3.Connection) -> None:
+    if _columns(connection, "leases"):
+        connection.execute("ALTER TABLE leases RENAME TO replaced")
     for statement in filter(str.strip, SCHEMA.split(";")):
         connection.execute(statement)
+    for table in ("replaced", "older"):  # `older` is what earlier versions left where their upgrade was killed
+        columns = ", ".join(_columns(connection, table))
+        if columns:
+            rows = f"SELECT {columns} FROM {table} WHERE true ON CONFLICT (lease_id) DO NOTHING"  # noqa: S608  our names
+            connection.execute(f"INSERT INTO leases ({columns}) {rows}")
+            connection.execute(f"DROP TABLE {table}")
+    connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _columns(connection: sqlite3.Connection, table: str) -> list[str]:
+    return [row["name"] for row in connection.execute(f"PRAGMA table_info({table})")]
 
 
 def values_of(row: sqlite3.Row) -> dict[str, Any]:
