@@ -10,6 +10,7 @@ from pathlib import Path
 from bench.errors import EngineBuildError, NoSpaceError
 from infra.clock import SteadyClock, poll
 from infra.processes import cancellation
+from infra.processes.environment import TOOLS, child_environment
 from infra.reporting import Say
 
 PAUSES_S = (5.0, 20.0, 60.0)  # between the tries
@@ -60,7 +61,11 @@ def _raise_permanent(image: str, message: str) -> None:
 def _pull_once(docker: Path, image: str, say: Say) -> str | None:
     """Pull once; returns None on success, else docker's last lines."""
     with subprocess.Popen(
-        [str(docker), "pull", image], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        [str(docker), "pull", image],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=child_environment(also=TOOLS),
     ) as process:
         try:
             with cancellation.waiting_for(process):

@@ -16,6 +16,7 @@ from infra.clock import SteadyClock, poll
 from infra.engines import container
 from infra.engines.ports import free_port, require_free
 from infra.processes import detached
+from infra.processes.environment import TOOLS, child_environment
 from infra.reporting import Say
 
 POLL_S = 0.25
@@ -119,7 +120,7 @@ def _start(request: ServerRequest, port: int) -> RunningServer:
     environment = request.engine.module.environment(request.scenario)
     pid_file = request.machine / f"server-{port}.pid"
     mark = {detached.MARK: request.lease_id}
-    pid = detached.start_detached(argv, {**environment, **mark}, pid_file, request.log)
+    pid = detached.start_detached(argv, child_environment({**environment, **mark}), pid_file, request.log)
     return RunningServer(pid, port, pid_file, request.log, argv, environment, request.engine, cold_start_s=0.0)
 
 
@@ -132,7 +133,8 @@ def _start_in_container(request: ServerRequest, port: int) -> RunningServer:
     argv = container_argv(started, command, request.model)
     environment = request.engine.module.environment(request.scenario)
     pid_file = request.machine / f"server-{port}.pid"
-    pid = detached.start_detached(argv, {detached.MARK: request.lease_id}, pid_file, request.log)
+    client = child_environment({detached.MARK: request.lease_id}, also=TOOLS)
+    pid = detached.start_detached(argv, client, pid_file, request.log)
     return RunningServer(
         pid, port, pid_file, request.log, argv, environment, request.engine, 0.0, container=started.name
     )

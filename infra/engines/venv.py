@@ -14,6 +14,7 @@ from pathlib import Path
 
 from bench.errors import EngineBuildError, NoSpaceError
 from infra.processes import cancellation
+from infra.processes.environment import INSTALLERS, child_environment
 from infra.processes.file_lock import exclusive_lock
 from infra.reporting import Say
 
@@ -101,7 +102,13 @@ class Programs:
     def run(self, argv: list[str]) -> str:
         """Run a program and return the last lines of its output; EngineBuildError if it fails."""
         with subprocess.Popen(
-            argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", pass_fds=[self.held]
+            argv,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            env=child_environment(also=INSTALLERS),
+            pass_fds=[self.held],
         ) as process:
             try:
                 with cancellation.waiting_for(process):

@@ -3,9 +3,8 @@
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 
-NOTHING_MORE: Mapping[str, str] = MappingProxyType({})
+from infra.processes.environment import NOTHING, child_environment
 
 
 def split_cores(workers: int) -> tuple[int | None, frozenset[int]]:
@@ -27,13 +26,13 @@ def pin(pid: int, core: int | None) -> None:
 
 
 def run_on(
-    argv: Sequence[str], cores: frozenset[int], patience_s: float, environment: Mapping[str, str] = NOTHING_MORE
+    argv: Sequence[str], cores: frozenset[int], patience_s: float, environment: Mapping[str, str] = NOTHING
 ) -> tuple[int, str]:
     """Run a program to its end, on these cores if any are named; returns its exit code and its stderr.
 
     Raises TimeoutExpired if it takes longer than `patience_s`; it is killed then, as on every other error.
     """
-    whole = {**os.environ, **environment}
+    whole = child_environment(environment)
     with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=whole) as process:
         try:
             if cores:

@@ -25,6 +25,7 @@ from infra.clock import SteadyClock, poll
 from infra.engines.server import RunningServer, explain_end, log_size
 from infra.loadgen.vllm_rs import find_vllm_rs, vllm_rs_version
 from infra.processes import detached
+from infra.processes.environment import child_environment
 from meter import METER_VERSION
 from meter.bundle import bundle
 
@@ -91,8 +92,8 @@ def drive(argv: tuple[str, ...], job: LoadJob, server: RunningServer, progress: 
     pid_file = job.machine / "driver.pid"
     log = job.run_folder / "driver.log"
     server_log_start = log_size(server)
-    mark = {detached.MARK: job.lease_id}
-    session = detached.start_detached(argv, {**OFFLINE, **mark}, pid_file, log, keep_exit_code=True)
+    environment = child_environment({**OFFLINE, detached.MARK: job.lease_id})
+    session = detached.start_detached(argv, environment, pid_file, log, keep_exit_code=True)
     try:
         code = _watch(job, server, pid_file, progress)
     finally:

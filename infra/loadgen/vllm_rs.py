@@ -7,6 +7,7 @@ from pathlib import Path
 
 from bench.errors import LoadDriverError
 from infra.engines.server import EngineAt
+from infra.processes.environment import child_environment
 
 TIMEOUT_S = 20.0
 
@@ -34,7 +35,12 @@ def vllm_rs_version(executable: Path) -> str | None:
     """The version that the client reports; None if it reports none."""
     try:
         done = subprocess.run(
-            [str(executable), "--version"], capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+            [str(executable), "--version"],
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+            env=child_environment(),
         )
     except (OSError, subprocess.TimeoutExpired):
         return None

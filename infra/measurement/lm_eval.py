@@ -23,6 +23,7 @@ from infra.engines.server import RunningServer
 from infra.measurement.lm_eval_venv import ready_lm_eval
 from infra.measurement.run import RunContext
 from infra.processes import detached
+from infra.processes.environment import child_environment
 from infra.reporting import Say
 from infra.settings import Settings
 from infra.storage import store
@@ -136,7 +137,7 @@ def _run(job: _Job, task: str, log: Path, result: Path) -> int:
     )
     argv = task_argv(job.command, job.settings, task, target, job.scenario.engine.max_model_len, result)
     pid_file = job.context.machine / "lm-eval.pid"
-    environment = {**ENVIRONMENT, detached.MARK: job.context.lease.lease_id}
+    environment = child_environment({**ENVIRONMENT, detached.MARK: job.context.lease.lease_id})
     folder = Path(job.settings.folder) if job.settings.folder else None  # a task's data paths start there
     if folder is not None and not folder.is_dir():
         raise LmEvalError(f"the folder {folder} does not exist on this host (suite: quality.lm_eval.folder)")

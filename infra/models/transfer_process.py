@@ -15,6 +15,7 @@ from typing import Literal
 from infra.models.child_protocol import DISK_FULL, TOKEN, Job, Result, TransferFailure, read_answer, write_job
 from infra.processes import cancellation
 from infra.processes.detached import MARK
+from infra.processes.environment import NETWORK, child_environment
 
 POLL_S = 0.5
 END_PATIENCE_S = 10.0
@@ -65,7 +66,7 @@ def run_child(transfer: Transfer, aside: Path, hub: Hub, bytes_now: Callable[[],
             stdin=subprocess.PIPE,
             stdout=sink,
             stderr=sink,
-            env=_environment(hub, aside, transfer.environment or {}),
+            env=_environment(hub, aside, transfer),
             start_new_session=True,
             text=True,
         ) as child,
@@ -79,20 +80,21 @@ def run_child(transfer: Transfer, aside: Path, hub: Hub, bytes_now: Callable[[],
     return _read_answer(answer, log, child.returncode)
 
 
-def _environment(hub: Hub, aside: Path, more: Mapping[str, str]) -> dict[str, str]:
-    """The environment of this process, with the settings of the hub's library and the lease's mark."""
+def _environment(hub: Hub, aside: Path, transfer: Transfer) -> dict[str, str]:
+    """The settings of the hub's library and the lease's mark; the token only for the child that talks to the hub."""
     token = next((os.environ[name] for name in TOKENS if os.environ.get(name)), None)
-    ours = {
+    own = {
         "HF_HUB_DISABLE_TELEMETRY": "1",
         "HF_HUB_DISABLE_PROGRESS_BARS": "1",
         "HF_XET_HIGH_PERFORMANCE": "1",
         "HF_XET_CACHE": str(aside / "xet"),
         **({"HF_ENDPOINT": hub.endpoint} if hub.endpoint else {}),
-        **({TOKEN: token} if token else {}),
+        **({TOKEN: token} if token and transfer.child == "hub_child" else {}),
         **({MARK: hub.lease_id} if hub.lease_id else {}),
     }
-    inherited = {name: value for name, value in os.environ.items() if name not in (*TOKENS, "HF_HUB_OFFLINE")}
-    return {**inherited, **ours, **more}
+    environment = child_environment({**own, **(transfer.environment or {})}, also=NETWORK)
+    environment.pop("HF_HUB_OFFLINE", None)
+    return environment
 
 
 def _send_job(child: subprocess.Popen[str], line: str) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from infra.processes import cancellation
+from infra.processes.environment import TOOLS, child_environment
 
 END_PATIENCE_S = 2.0
 NOT_FOUND = 127  # as a shell reports a program that does not exist
@@ -56,6 +57,7 @@ def run_tool(argv: Sequence[str], *, timeout_s: float) -> CommandResult:
             stderr=subprocess.PIPE,
             text=True,
             errors="replace",
+            env=child_environment(also=TOOLS),
             start_new_session=True,
         )
     except OSError as error:

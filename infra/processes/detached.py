@@ -7,12 +7,13 @@ unrecorded. A pid file counts only for the process that wrote it: pids are reuse
 import os
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
 
 from infra.clock import SteadyClock, poll
+from infra.processes.environment import ChildEnvironment
 from infra.processes.identity import has_exited, is_of_this_boot, start_of
 
 # The shell writes its own pid and start, as identity.start_of has it, ...
@@ -30,7 +31,7 @@ OWNER = "NIGHTBENCH_OWNER"  # the process that started this one or its parents: 
 
 def start_detached(
     argv: Sequence[str],
-    environment: Mapping[str, str],
+    environment: ChildEnvironment,
     pid_file: Path,
     log: Path,
     *,
@@ -39,7 +40,7 @@ def start_detached(
 ) -> int:
     """Start a program in a session of its own, its output appended to `log`; return its session id.
 
-    It survives its parent. `environment` is added to ours. With `keep_exit_code`, `exit_code` returns how it ended.
+    It survives its parent. `environment` is all that it gets. With `keep_exit_code`, `exit_code` returns how it ended.
     With `cwd` it runs in another folder than ours, so all paths must be absolute.
     """
     script = _WAIT_FOR if keep_exit_code else _BECOME
@@ -50,7 +51,7 @@ def start_detached(
             stdin=subprocess.DEVNULL,
             stdout=sink,
             stderr=subprocess.STDOUT,
-            env={**os.environ, **environment},
+            env=environment,
             start_new_session=True,
             cwd=cwd,
         )

@@ -1,7 +1,7 @@
 """A real OpenSSH server as a machine of its own: its address, host key, HOME folder, and processes that end with it.
 
-Every process of such a machine carries `NIGHTBENCH_TEST_MACHINE` in its environment, wherever it has moved itself. The
-server is the one on PATH, else the distribution's package, unpacked into the cache folder and not installed.
+Every process of such a machine carries `LC_TEST_MACHINE` in its environment, wherever it has moved itself. The server
+is the one on PATH, else the distribution's package, unpacked into the cache folder and not installed.
 """
 
 import fcntl
@@ -23,7 +23,7 @@ import pytest
 from infra.processes import detached
 from infra.settings import Settings
 
-MARK = "NIGHTBENCH_TEST_MACHINE"
+MARK = "LC_TEST_MACHINE"  # every child inherits what looks like a locale
 PACKAGES = ("openssh-server", "openssh-sftp-server", "libwrap0")
 PLEASE_WAIT = "Please wait while we get your droplet ready..."
 START_PATIENCE_S = 60.0

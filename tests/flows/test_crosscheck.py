@@ -21,10 +21,10 @@ def late(house: NightFixture) -> NightFixture:
     """A house whose `vllm` serves, and whose `vllm bench serve` says each first token came 80 ms later than it did."""
     vllm = Path(house.environment["NIGHTBENCH_VLLM_EXECUTABLE"])
     python = f'"{sys.executable}" -u'
-    client = f'exec {python} "{BENCH_CLIENT}" "$@"'
+    client = f'BENCH_LATE_MS={LATE_MS} exec {python} "{BENCH_CLIENT}" "$@"'
     vllm.write_text(f'#!/bin/sh\n[ "$1" = bench ] && {{ shift 2; {client}; }}\nexec {python} "{TRUTH_SERVER}" "$@"\n')
     empty = house.data / "empty"
-    house.environment.update(BENCH_LATE_MS=str(LATE_MS), NIGHTBENCH_VLLM_RS=str(empty))
+    house.environment["NIGHTBENCH_VLLM_RS"] = str(empty)
     return house
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from bench.errors import CalibrationError
 from infra.hardware.cpu_affinity import pin
+from infra.processes.environment import child_environment
 
 SOURCE = Path(__file__).with_name("server.c")
 PATIENCE_S = 30.0
@@ -39,7 +40,7 @@ def build_server(cache: Path) -> Path:
     built.parent.mkdir(parents=True, exist_ok=True)
     aside = built.with_name(f".server-{os.getpid()}.tmp")
     argv = [compiler, "-O2", "-Wall", "-Wextra", "-o", str(aside), str(SOURCE)]
-    made = subprocess.run(argv, capture_output=True, text=True, check=False)
+    made = subprocess.run(argv, capture_output=True, text=True, check=False, env=child_environment())
     if made.returncode != 0:
         raise CalibrationError(f"{compiler} failed to compile {SOURCE.name}: {made.stderr.strip()[-800:]}")
     aside.replace(built)
@@ -53,7 +54,11 @@ def truth_server(server: Path, log: Path, options: Sequence[str], core: int | No
     Raises CalibrationError if it does not start.
     """
     process = subprocess.Popen(
-        [str(server), str(log), *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [str(server), str(log), *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=child_environment(),
     )
     if process.stdout is None or process.stderr is None:
         raise CalibrationError("the truth server has no output to read")

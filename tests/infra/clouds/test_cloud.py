@@ -18,6 +18,7 @@ from infra.leases.reaper import reap
 from infra.leases.release import release_lease
 from infra.ledger.ledger import Intent, Lease, Ledger
 from infra.processes import detached
+from infra.processes.environment import child_environment
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 
@@ -66,7 +67,7 @@ def reaped(cloud: Cloud, ledger: Ledger, *, everything: bool = False) -> list[st
 
 def run_on(cloud: LocalCloud, lease: Lease) -> int:
     folder = cloud.folder(str(lease.machine_id))
-    mark = {detached.MARK: lease.lease_id}
+    mark = child_environment({detached.MARK: lease.lease_id})
     return detached.start_detached(SLEEP, mark, folder / "server.pid", folder.parent.parent / "server.log")
 
 
@@ -76,6 +77,7 @@ def die_holding_a_lease(data: Path) -> None:
 import os, signal, sys
 from pathlib import Path
 from infra.processes import detached
+from infra.processes.environment import child_environment
 from infra.clock import WallClock
 from infra.leases.acquire import take_lease
 from infra.ledger.ledger import Ledger
@@ -86,7 +88,8 @@ cloud = LocalCloud(data / "machines")
 wish = LeaseRequest((Choice("local"),), minutes=10)
 lease = take_lease(cloud, Ledger(data / "ledger.sqlite"), WallClock(), wish, night="2026-01-01")
 pid_file = cloud.folder(lease.lease_id) / "server.pid"
-detached.start_detached({SLEEP!r}, {{detached.MARK: lease.lease_id}}, pid_file, data / "server.log")
+mark = child_environment({{detached.MARK: lease.lease_id}})
+detached.start_detached({SLEEP!r}, mark, pid_file, data / "server.log")
 while not pid_file.exists() or not pid_file.read_text():
     pass
 os.kill(os.getpid(), signal.SIGKILL)

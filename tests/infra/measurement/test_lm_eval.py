@@ -30,7 +30,7 @@ __all__ = ["what"]
 NIGHT = "2026-03-01"
 # Does what the name of its task says; it leaves its environment, its folder and its arguments behind.
 HARNESS = """#!{python}
-import json, os, signal, subprocess, sys, time
+import glob, json, os, signal, subprocess, sys, time
 said = dict(zip(sys.argv[1:], sys.argv[2:]))
 task, out = said["--tasks"], said["--output_path"]
 print("asked", json.loads(said["--model_args"])["base_url"], os.getcwd(), os.environ["HF_DATASETS_OFFLINE"], flush=True)
@@ -45,7 +45,8 @@ elif task == "nodata":
 elif task == "broken":
     sys.exit("ValueError: Tasks not found: broken")
 elif task == "killer":
-    os.kill(int(open(os.environ["SERVER_PID_FILE"]).read().split()[0]), signal.SIGKILL)
+    (pid_file,) = glob.glob({machine!r} + "/server-*.pid")
+    os.kill(int(open(pid_file).read().split()[0]), signal.SIGKILL)
     time.sleep(600)
 elif task == "endless":
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -64,7 +65,8 @@ def running(what: ServerRequest) -> Iterator[RunningServer]:
 @pytest.fixture(autouse=True)
 def harness(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     command = tmp_path / "lm-eval"
-    command.write_text(HARNESS.format(python=sys.executable, results=str(RESULTS), no_data=NO_DATA))
+    said = {"python": sys.executable, "results": str(RESULTS), "no_data": NO_DATA, "machine": str(tmp_path / "machine")}
+    command.write_text(HARNESS.format(**said))
     command.chmod(0o755)
     monkeypatch.setenv("NIGHTBENCH_LM_EVAL", str(command))
     return command
@@ -173,10 +175,7 @@ def test_a_task_that_takes_too_long_is_killed_with_its_children_and_the_next_is_
     assert server.is_serving(running)
 
 
-def test_a_server_that_ends_under_a_task_is_said_and_asked_no_more(
-    what: ServerRequest, running: RunningServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SERVER_PID_FILE", str(running.pid_file))
+def test_a_server_that_ends_under_a_task_is_said_and_asked_no_more(what: ServerRequest, running: RunningServer) -> None:
     context = bench_of(what, LmEval(tasks=("killer", "good")))
 
     killer, good = run_tasks(context, what.scenario, running, Settings(), quiet).tasks

@@ -1,6 +1,7 @@
 """A model is uploaded to a bucket and downloaded from it by presigned URLs, with moto's server and an emulated hub."""
 
 import json
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -18,14 +19,16 @@ from bench.manifest import MANIFEST
 from infra.agent import operations, remote_job
 from infra.models.bucket_cache import UNFINISHED_MAX, BucketCache, cached_models
 from infra.models.bucket_transfer import upload_parts
+from infra.models.child_protocol import TransferFailure
 from infra.models.generated import TINY, write_small_model
 from infra.models.models import PreparedModel, list_files, prepare_model
 from infra.models.parts import CachedModel, Part
-from infra.models.transfer_process import Hub
+from infra.models.transfer_process import Hub, Transfer, run_child
 from infra.processes import detached
 from infra.storage.object_store import BucketLocation, ObjectStore, RequestLimits
 from tests.emulators.hub import HubEmulator
 from tests.emulators.s3 import KEYS, Bucket
+from tests.planted import SECRETS, found_in_processes, plant
 
 WEIGHTS = "model.safetensors"
 PART_BYTES = 1 << 20
@@ -363,3 +366,31 @@ def test_old_commits_are_deleted_and_one_that_is_being_uploaded_stays(machines: 
     assert machines.cache().sweep(now + UNFINISHED_MAX + timedelta(days=1)) == ["c" * 40]
     assert machines.cache().find() is not None
     assert machines.keys("runs/kept")
+
+
+def test_the_child_that_talks_to_the_bucket_has_neither_its_keys_nor_the_token(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(monkeypatch, *(name for name in SECRETS if name != "https_proxy"))  # which a download needs
+    seen: list[psutil.Process] = []
+
+    def look() -> int:
+        seen.extend(detached.marked(tmp_path.name))
+        assert found_in_processes(seen) == set()
+        return 0
+
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        part = {"start": 0, "size": 1, "url": f"http://127.0.0.1:{silent.getsockname()[1]}/?X-Amz-Signature=f00"}
+        values = {
+            "files": [{"name": "one", "parts": [part]}],
+            "arriving": str(tmp_path / "arriving"),
+            "folder": str(tmp_path / "model"),
+            "tries": 1,
+        }
+        transfer, hub = Transfer("bucket_child", "get", values), Hub(lease_id=tmp_path.name, stall_s=0.5)
+        with pytest.raises(TransferFailure, match="stalled"):
+            run_child(transfer, tmp_path / "aside", hub, look)
+
+    assert seen != []

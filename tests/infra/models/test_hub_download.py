@@ -24,6 +24,7 @@ from infra.models.models import PreparedModel, prepare_model
 from infra.models.transfer_process import Hub
 from infra.processes import detached
 from tests.emulators.hub import HubEmulator
+from tests.planted import SECRETS, found_in, plant
 
 WEIGHTS = "model.safetensors"
 TOKEN = "hf_secretsecret"  # noqa: S105 - nobody's
@@ -144,9 +145,11 @@ def test_a_rejected_token_is_reported_and_never_printed(
     assert not [text for text in (*lines, *written, str(caught.value)) if TOKEN in text]
 
 
-def test_the_token_is_in_the_environment_of_the_child_and_not_in_its_argv(
+def test_the_child_has_the_token_in_its_environment_no_other_secret_and_none_in_its_argv(
     hub: HubEmulator, prepare: Prepare, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    plant(monkeypatch, *(name for name in SECRETS if name != "https_proxy"))  # which a download needs
+    monkeypatch.delenv("NIGHTBENCH_HF_TOKEN")
     monkeypatch.setenv("HF_TOKEN", TOKEN)
     hub.fault("stall", WEIGHTS, after=1000)
     seen: list[tuple[list[str], dict[str, str]]] = []
@@ -161,6 +164,7 @@ def test_the_token_is_in_the_environment_of_the_child_and_not_in_its_argv(
     (argv, environment) = seen[0]
     assert environment["HF_TOKEN"] == TOKEN
     assert TOKEN not in " ".join(argv)
+    assert found_in(repr(environment).encode()) == set()
     assert environment["NIGHTBENCH_LEASE"] == tmp_path.name
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from infra.processes import detached
+from infra.processes.environment import child_environment
 from infra.processes.identity import start_of
 
 STUBBORN = "import signal,time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(300)"
@@ -29,7 +30,7 @@ def pid_file(tmp_path: Path) -> Iterator[Path]:
 def start(pid_file: Path, code: str, *, keep_exit_code: bool = False) -> int:
     log = pid_file.with_suffix(".log")
     argv = [sys.executable, "-c", code]
-    mark = {detached.MARK: pid_file.parent.name}
+    mark = child_environment({detached.MARK: pid_file.parent.name})
     return detached.start_detached(argv, mark, pid_file, log, keep_exit_code=keep_exit_code)
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from infra.ledger.ledger import Intent, Ledger
 from infra.processes import detached
+from infra.processes.environment import child_environment
 from infra.processes.identity import has_exited, start_of
 from tests.stepped_clock import STEPS_S, stepped_clock
 
@@ -49,7 +50,9 @@ def test_a_lease_of_a_living_process_is_no_orphan_after_a_step_of_the_clock(
 @pytest.mark.parametrize("by_s", STEPS_S)
 def test_a_detached_program_is_found_after_a_step_of_the_clock(tmp_path: Path, by_s: int) -> None:
     pid_file = tmp_path / "program.pid"
-    pid = detached.start_detached(["sleep", "300"], {}, pid_file, tmp_path / "log", keep_exit_code=True)
+    pid = detached.start_detached(
+        ["sleep", "300"], child_environment(), pid_file, tmp_path / "log", keep_exit_code=True
+    )
     try:
         while not pid_file.exists() or not pid_file.read_text().endswith("\n"):
             assert psutil.pid_exists(pid)
