@@ -32,6 +32,7 @@ CONNECT_TIMEOUT_S = 15
 KEEPALIVE_S = 10  # routers drop a connection that is silent for minutes; a missing reply closes the connection
 UNANSWERED_MS = 45_000  # TCP closes a connection whose peer acknowledges nothing for so long
 CHUNK = 1 << 16
+MOST_OUTPUT_BYTES = 64 << 20  # of a command; a machine may send for ever
 NO_STATUS = -1  # paramiko's value for a channel that was closed before its command ended
 
 # Its threads log whole tracebacks of errors that we catch.
@@ -74,16 +75,21 @@ class SshConnection:
         self._connection.client.close()
         self._connection.close()
 
-    def execute(self, command: str, stdin: bytes, each_chunk: Callable[[bytes], None]) -> bytes:
-        """Run a command inside a step; `each_chunk` receives its output as it arrives, and its stderr is returned."""
+    def execute(
+        self, command: str, stdin: bytes, each_chunk: Callable[[bytes], object], most_bytes: int = MOST_OUTPUT_BYTES
+    ) -> bytes:
+        """Run a command inside a step; `each_chunk` receives its output as it arrives, and its stderr is returned.
+
+        More output than `most_bytes` ends the step with RemoteCommandError.
+        """
         channel = self._connection.create_session()
         try:
             channel.exec_command(command)
             channel.sendall(stdin)
             channel.shutdown_write()
-            while chunk := channel.recv(CHUNK):
+            for chunk in _chunks(channel.recv, most_bytes):
                 each_chunk(chunk)
-            err = b"".join(iter(lambda: channel.recv_stderr(CHUNK), b""))
+            err = b"".join(_chunks(channel.recv_stderr, MOST_OUTPUT_BYTES))
             if channel.recv_exit_status() == NO_STATUS:
                 raise EOFError("it ended without an exit status")
             return err
@@ -130,6 +136,16 @@ class SshConnection:
         if is_silent:
             return SilentHostError(f"{self._access} did not finish {what} within {timeout_s:g} s")
         return LostConnectionError(f"the connection to {self._access} broke during {what}: {_said(error)}")
+
+
+def _chunks(receive: Callable[[int], bytes], most_bytes: int) -> Iterator[bytes]:
+    """What one stream of a command sends, up to its end."""
+    count = 0
+    while chunk := receive(CHUNK):
+        count += len(chunk)
+        if count > most_bytes:
+            raise OSError(f"it sent more than {most_bytes:,} bytes")
+        yield chunk
 
 
 def _connection(access: Access, connect_timeout_s: float) -> fabric.Connection:

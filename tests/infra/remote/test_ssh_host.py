@@ -212,9 +212,43 @@ def test_files_and_folders_arrive_as_they_were(far: Far, tmp_path: Path) -> None
     assert [path for path in far.machine.home.rglob("*") if ".partial" in path.name or ".tar" in path.name] == []
 
 
+def test_output_without_an_end_is_refused(far: Far) -> None:
+    host = far.host()
+
+    with pytest.raises(RemoteCommandError, match=r"`yes` failed on .*: it sent more than 67,108,864 bytes"):
+        host.run("yes")
+
+    assert host.output_of("echo there") == "there\n"
+
+
+def test_a_file_that_is_longer_than_the_machine_says_is_not_taken(far: Far, tmp_path: Path) -> None:
+    (far.machine.home / "bin").mkdir()
+    liar = far.machine.home / "bin" / "head"
+    liar.write_text("#!/bin/sh\nexec yes\n")
+    liar.chmod(0o755)
+    (far.machine.home / "file").write_bytes(bytes(100_000))
+
+    with pytest.raises(RemoteCommandError, match=r"the download of file failed on .*: it sent more than 100,000 bytes"):
+        far.host().get("file", tmp_path / "here")
+
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["machine"]
+
+
+def test_a_download_that_is_cut_raises_in_no_other_thread(far: Far, tmp_path: Path) -> None:
+    (far.machine.home / "big").write_bytes(os.urandom(20_000_000))
+    host = far.host()
+    host.run("true")
+
+    for cut in (6_000, 20_000):
+        far.wire.cut_after(cut)
+        host.get("big", tmp_path / f"back after {cut}")
+
+    assert far.wire.cuts == 2
+
+
 def test_an_interrupted_transfer_is_repeated_and_leaves_no_partial_file(far: Far, tmp_path: Path) -> None:
     big = tmp_path / "big"
-    big.write_bytes(os.urandom(40_000_000))
+    big.write_bytes(os.urandom(10_000_000))
     host = far.host()
     host.run("true")
     far.wire.cut_after(5_000_000)
