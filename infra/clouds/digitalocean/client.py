@@ -4,8 +4,11 @@ pydo by itself repeats a POST, raises nothing on a 404, and takes `timeout` for 
 therefore off, and every reply goes through `_unwrap`.
 """
 
+import re
 import secrets
 from collections.abc import Callable
+from contextlib import suppress
+from email.utils import parsedate_to_datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -38,6 +41,8 @@ _RANDOM = secrets.SystemRandom()
 TRIES_MAX = 6
 BACKOFF_S, BACKOFF_MAX_S = 1.0, 30.0
 BUSY_WAIT_S = 5.0
+# The longest waits that the cloud's limits can need: one counts the calls of a minute, the other those of an hour.
+RETRY_AFTER_MAX_S, RESET_MAX_S = 300.0, 3600.0
 UNAUTHORIZED, FORBIDDEN, NOT_FOUND, UNPROCESSABLE, TOO_MANY, SERVER_ERROR = 401, 403, 404, 422, 429, 500
 NO_CAPACITY = ("not available", "unavailable", "capacity", "sold out", "out of stock")
 OVER_LIMIT = ("limit", "quota")
@@ -177,12 +182,13 @@ class Calls:
         return _classified(message, body)
 
     def _turn_in_s(self, headers: dict[str, str]) -> float:
-        """How long to wait: as the cloud states, else until the oldest of our calls no longer counts."""
-        if _is_number(headers.get("retry-after")):
-            return max(1.0, float(headers["retry-after"]))
-        if _is_number(headers.get("ratelimit-reset")):
-            return max(1.0, float(headers["ratelimit-reset"]) - self._clock.now().timestamp())
-        return BACKOFF_MAX_S
+        """How long to wait: as the cloud states, else until the oldest of our calls no longer counts; bounded."""
+        now_s = self._clock.now().timestamp()
+        stated_s = _seconds(headers.get("retry-after", ""), now_s)
+        if stated_s is not None:
+            return min(max(1.0, stated_s), RETRY_AFTER_MAX_S)
+        reset_at = _number(headers.get("ratelimit-reset", ""))
+        return BACKOFF_MAX_S if reset_at is None else min(max(1.0, reset_at - now_s), RESET_MAX_S)
 
 
 def page_of(number: int) -> dict[str, int]:
@@ -218,5 +224,13 @@ def _body(response: Any) -> dict[str, Any]:
     return body if isinstance(body, dict) else {}
 
 
-def _is_number(text: str | None) -> bool:
-    return text is not None and text.replace(".", "", 1).isdecimal()
+def _seconds(stated: str, now_s: float) -> float | None:
+    """The seconds from now that a `retry-after` header states as a number or as a date; None where it is neither."""
+    with suppress(ValueError, OverflowError):
+        return parsedate_to_datetime(stated).timestamp() - now_s
+    return _number(stated)
+
+
+def _number(text: str) -> float | None:
+    """A number of ASCII digits without a sign; None for any other text."""
+    return float(text) if re.fullmatch(r"\d+(\.\d*)?", text, re.ASCII) else None

@@ -204,6 +204,33 @@ def test_an_hourly_limit_is_waited_out_until_its_reset(clock: VirtualClock) -> N
     assert wait_s == pytest.approx(200, abs=1)
 
 
+@pytest.mark.parametrize(
+    ("stated", "wait_s"),
+    [
+        ("40", 40),
+        ("0", 1),
+        ("1.5", 1.5),
+        ("301", 300),
+        ("9" * 400, 300),
+        ("1e9", 30),
+        ("-5", 30),
+        ("", 30),
+        ("soon", 30),
+        ("\u0663\u0660", 30),  # Arabic digits, which Python takes for a number
+        ("Sat, 21 Nov 2026 20:00:20 GMT", 20),
+        ("Fri, 20 Nov 2026 00:00:00 GMT", 1),
+        ("Fri, 31 Dec 9999 23:59:59 GMT", 300),
+        ("Fri, 99 Dec 99999 23:59:59 GMT", 30),
+    ],
+)
+def test_a_stated_wait_of_any_size_is_bounded(tmp_path: Path, stated: str, wait_s: float) -> None:
+    clock = VirtualClock(tmp_path / "a-clock")
+    calls = Calls("cloud", clock)
+
+    assert calls._turn_in_s({"retry-after": stated}) == pytest.approx(wait_s, abs=0.1)  # noqa: SLF001  as above
+    assert 1 <= calls._turn_in_s({"ratelimit-reset": stated}) <= 3600  # noqa: SLF001
+
+
 def test_more_calls_than_a_minute_allows_are_slowed_down_and_all_answered(rig: Rig) -> None:
     began = rig.clock.now()
 
