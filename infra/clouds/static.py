@@ -37,6 +37,10 @@ from infra.remote.host import Access, Host
 
 KIND = "own"  # the only kind of machine that such a host offers
 LEASE = f"{HOME}/lease.json"
+# Each step on the lease file is one command under one lock, so that of two at the same time one is first.
+_LOCKED = "mkdir -p {home} && flock {lease}.lock sh -c {step}"
+_TAKE = "[ -s {lease} ] || {{ printf %s {text} > {lease}.new && mv {lease}.new {lease}; }}"
+_FREE = '[ "$(cat {lease} 2>/dev/null)" != {text} ] || rm {lease}'
 KEY_NAMES = ("id_ed25519", "id_ecdsa", "id_rsa")
 KEY_TYPES = ("ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521", "ssh-rsa")
 SSH_PORT = 22
@@ -100,7 +104,7 @@ def machine_on_own_host(machine: Machine) -> Machine:
 
 
 class StaticCloud:
-    """Your own host. A lease file on it, created atomically by the first lease, records which lease holds it."""
+    """Your own host. A lease file on it, created by the first lease, records which lease holds it."""
 
     settle_s = 0.0
     is_shared = True  # a lease of another data folder on the same host must not be ended
@@ -141,9 +145,7 @@ class StaticCloud:
             held = _read_lease(host)
             if held is not None and held["name"] != lease["name"] and self._is_past(held):
                 _end(host, held)
-            # The shell creates the file or fails: of two at the same time, one succeeds.
-            text = shlex.quote(json.dumps(lease))
-            host.output_of(f"mkdir -p {HOME} && set -C && {{ echo {text} > {LEASE}; }} 2>/dev/null || true")
+            _change_lease(host, _TAKE, json.dumps(lease))
             held = _read_lease(host)
         if held is None or held["name"] != lease["name"]:
             by = f"lease {held['name']}, taken by {held['holder']} at {held['since']}" if held else "an unknown lease"
@@ -202,15 +204,21 @@ class StaticCloud:
         return []
 
 
+def _change_lease(host: Host, step: str, text: str) -> None:
+    """Take a host for the lease of this text where no lease holds it, or free it where this very lease holds it."""
+    script = step.format(lease=LEASE, text=shlex.quote(text))
+    host.output_of(_LOCKED.format(home=HOME, lease=LEASE, step=shlex.quote(script)))
+
+
 def _read_lease(host: Host) -> dict[str, Any] | None:
     """The lease that holds a host; None where it is free. A file that cannot be read counts as an unknown holder."""
     text = host.output_of(f"[ ! -e {LEASE} ] || cat {LEASE}").strip()
     if not text:
         return None
     unread = f"an unknown process ({LEASE} on the host cannot be read)"
-    unknown = {"name": "?", "lease_id": "", "holder": unread, "since": "1970-01-01T00:00:00+00:00"}
+    unknown = {"name": "?", "lease_id": "", "holder": unread, "since": "1970-01-01T00:00:00+00:00", "text": text}
     try:
-        found = {**unknown, **json.loads(text)}
+        found = {**unknown, **json.loads(text), "text": text}
         datetime.fromisoformat(found["since"])
     except (ValueError, TypeError):
         return unknown
@@ -218,12 +226,15 @@ def _read_lease(host: Host) -> dict[str, Any] | None:
 
 
 def _end(host: Host, held: dict[str, Any]) -> None:
-    """End a lease's processes, delete its files, and free the host last, so that a failed release is repeated."""
+    """End a lease's processes, delete its files, and free the host last, so that a failed release is repeated.
+
+    Where another lease has taken the host meanwhile, that one keeps it.
+    """
     lease_id, name = str(held["lease_id"]), str(held["name"])
     if re.fullmatch(r"[\w-]+", lease_id) and re.fullmatch(r"[\w-]+", name):  # the file may hold anything
         end_marked(host, lease_id)
         host.output_of(f"rm -rf {HOME}/leases/{lease_id} {HOME}/data/machines/{name}")
-    host.output_of(f"rm -f {LEASE}")
+    _change_lease(host, _FREE, str(held["text"]))
 
 
 def _this_process() -> str:

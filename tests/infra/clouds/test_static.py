@@ -1,10 +1,15 @@
 """Your own host as a cloud: held by one lease at a time, with a known host key, and left as it was found."""
 
+import multiprocessing
 import os
 import subprocess
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 
@@ -12,7 +17,7 @@ from bench.errors import CloudDeniedError, CloudError, CloudRefusedError, UsageE
 from bench.machine.names import MachineName
 from infra.clock import WallClock
 from infra.clouds.cloud import MachineOrder
-from infra.clouds.static import StaticCloud, parse_target, read_access
+from infra.clouds.static import OwnHost, StaticCloud, parse_target, read_access
 from infra.processes.detached import MARK, marked
 from infra.remote.host import Access
 from infra.remote.ssh_host import SshHost
@@ -30,9 +35,12 @@ def access(sshd: Sshd, tmp_path: Path) -> Access:
     return Access(sshd.address, sshd.port, "root", tmp_path / "client", sshd.host_public_key)
 
 
+def target_of(access: Access) -> OwnHost:
+    return OwnHost(access.user, access.address, access.port)
+
+
 def cloud_of(access: Access) -> StaticCloud:
-    target = f"ssh:{access.user}@{access.address}:{access.port}"
-    return StaticCloud(target, lambda: SshHost(access, patience_s=1, connect_s=2), WallClock())
+    return StaticCloud(str(target_of(access)), lambda: SshHost(access, patience_s=1, connect_s=2), WallClock())
 
 
 def order(cloud: StaticCloud, lease_id: str, hours: float = 1.0) -> MachineOrder:
@@ -91,6 +99,81 @@ def test_an_expired_lease_does_not_hold_the_host(access: Access) -> None:
 
     assert host.job_status("nightbench/job").state == "ended"
     assert [found.name[:6] for found in cloud.find_ours()] == ["nb-new"]
+
+
+class Event(Protocol):
+    """Of threads and of processes alike."""
+
+    def set(self) -> None: ...
+    def wait(self, timeout: float) -> bool: ...
+
+
+class Held(SshHost):
+    """A host whose second command waits for an event: the first command reads which lease holds it."""
+
+    def __init__(self, access: Access, has_read: Event, may_go_on: Event) -> None:
+        super().__init__(access)
+        self.events, self.commands = (has_read, may_go_on), 0
+
+    def output_of(self, script: str, *, timeout_s: float = 60.0) -> str:
+        self.commands += 1
+        if self.commands == 2:
+            has_read, may_go_on = self.events
+            has_read.set()
+            assert may_go_on.wait(60)
+        return super().output_of(script, timeout_s=timeout_s)
+
+
+def rent_slowly(access: Access, has_read: Event, may_go_on: Event, outcome: Connection) -> None:
+    """Read the lease that holds the host, wait, and then rent."""
+    cloud = StaticCloud(str(target_of(access)), lambda: Held(access, has_read, may_go_on), WallClock())
+    try:
+        outcome.send(cloud.rent(order(cloud, "slow")).name)
+    except CloudRefusedError as error:
+        outcome.send(str(error))
+
+
+def test_of_two_who_see_one_expired_lease_one_gets_the_host(access: Access) -> None:
+    cloud = cloud_of(access)
+    cloud.rent(order(cloud, "old", hours=-1))
+    context = multiprocessing.get_context("spawn")
+    has_read, may_go_on = context.Event(), context.Event()
+    ours, theirs = context.Pipe()
+    other = context.Process(target=rent_slowly, args=(access, has_read, may_go_on, theirs))
+    other.start()
+    assert has_read.wait(60)
+
+    mine = cloud.rent(order(cloud, "fast"))
+    may_go_on.set()
+    said = ours.recv()
+    other.join(60)
+
+    assert f"is held by lease {mine.name}" in said
+    assert cloud.find_ours() == [mine]
+
+
+def test_a_late_release_leaves_the_next_lease_alone(access: Access) -> None:
+    cloud = cloud_of(access)
+    old = cloud.rent(order(cloud, "old", hours=-1))
+    has_read, may_go_on = threading.Event(), threading.Event()
+    late = StaticCloud(cloud.name, lambda: Held(access, has_read, may_go_on), WallClock())
+
+    with ThreadPoolExecutor(1) as beside:
+        released = beside.submit(late.release, old.machine_id)
+        assert has_read.wait(60)
+        mine = cloud.rent(order(cloud, "new"))
+        may_go_on.set()
+        released.result(60)
+
+    assert cloud.find_ours() == [mine]
+
+
+def test_an_empty_lease_file_holds_nothing(sshd: Sshd, access: Access) -> None:
+    cloud = cloud_of(access)
+    (sshd.home / "nightbench").mkdir()
+    (sshd.home / "nightbench" / "lease.json").touch()  # its writer exited between the creation and the first byte
+
+    assert cloud.rent(order(cloud, "aaa")) in cloud.find_ours()
 
 
 def test_an_unreadable_lease_file_still_holds_the_host(sshd: Sshd, access: Access) -> None:
