@@ -13,7 +13,7 @@ from bench.machine.names import MachineName
 from bench.record import NightRecord
 from bench.suite.machine import Machine
 from infra.agent.executor import Executor, LeaseContext, LocalExecutor, SshExecutor
-from infra.clock import WallClock
+from infra.clock import SystemClock
 from infra.clouds.cloud import Cloud
 from infra.clouds.digitalocean.client import Calls, make_client
 from infra.clouds.digitalocean.cloud import AccountSetup, DigitalOcean
@@ -148,7 +148,7 @@ def _own_host(settings: Settings, target: str) -> Cloud:
     def reach() -> SshHost:
         return SshHost(read_access(target, settings.ssh_key, settings.ssh_known_hosts), patience_s=OWN_PATIENCE_S)
 
-    return StaticCloud(target, reach, WallClock(), settings.prefix)
+    return StaticCloud(target, reach, SystemClock(), settings.prefix)
 
 
 def _digitalocean(settings: Settings, token: SecretStr) -> Cloud:
@@ -162,7 +162,7 @@ def _digitalocean(settings: Settings, token: SecretStr) -> Cloud:
     account = AccountSetup(
         prefix=settings.prefix, settle_s=settings.do_settle_s, image=settings.do_image, priced_sizes=settings.do_sizes
     )
-    calls = Calls(account.name, WallClock())
+    calls = Calls(account.name, SystemClock())
     return DigitalOcean(client, calls, keys_folder(settings.data), partial(first_boot, settings), account)
 
 

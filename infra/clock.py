@@ -1,8 +1,16 @@
-"""The time, passed in: what waits for a cloud can then be tested without waiting."""
+"""The time, passed in: what waits for a cloud can then be tested without waiting.
+
+The wall clock dates what others read and what must outlive a process: a lease's deadline, a heartbeat, a cost. The
+monotonic clock measures every wait and timeout inside one process, so a step of the wall clock changes none of them.
+
+A step moves deadlines. After a step forward, reapers take a lease for expired that much too early; after a step back,
+that much too late. A watchdog and a machine's own switch count the time that has passed, so a step back does not delay
+them.
+"""
 
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Protocol, TypeVar, overload
 
 T = TypeVar("T")
@@ -12,7 +20,11 @@ class Clock(Protocol):
     """What time it is, and waiting."""
 
     def now(self) -> datetime:
-        """The time, aware UTC."""
+        """The wall clock's time, aware UTC; it may be stepped at any moment."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds from a moment that only this process knows; they only grow, whatever happens to the wall clock."""
         ...
 
     def sleep(self, seconds: float) -> None:
@@ -20,27 +32,20 @@ class Clock(Protocol):
         ...
 
 
-class WallClock:
-    """The computer's own time, which may be corrected at any moment: for deadlines that other computers share."""
+class SystemClock:
+    """The clocks of this computer."""
 
     def now(self) -> datetime:
         """The time, aware UTC."""
         return datetime.now(UTC)
 
+    def monotonic(self) -> float:
+        """Seconds since some moment."""
+        return time.monotonic()
+
     def sleep(self, seconds: float) -> None:
         """Wait."""
         time.sleep(max(0.0, seconds))
-
-
-class SteadyClock(WallClock):
-    """The computer's time without later corrections: for timeouts on this computer."""
-
-    def __init__(self) -> None:
-        self._began = datetime.now(UTC) - timedelta(seconds=time.monotonic())
-
-    def now(self) -> datetime:
-        """The time, aware UTC; it never runs backwards."""
-        return self._began + timedelta(seconds=time.monotonic())
 
 
 @overload
@@ -56,12 +61,12 @@ def poll(
 
     Returns None where `within_s` has passed without one; `until` is called at least once, and once more at the end.
     """
-    began = clock.now()
+    began_s = clock.monotonic()
     while True:
         result = until()
         if result is not None and result is not False:
             return result
-        if within_s is not None and seconds_since(began, clock) >= within_s:
+        if within_s is not None and clock.monotonic() - began_s >= within_s:
             return None
         clock.sleep(every_s() if callable(every_s) else every_s)
 
@@ -71,21 +76,11 @@ def retry(clock: Clock, every_s: float, step: Callable[[], T], on: tuple[type[Ex
 
     A step that would begin later than `within_s` is not tried: the last error is raised.
     """
-    began = clock.now()
+    began_s = clock.monotonic()
     while True:
         try:
             return step()
         except on:
-            if seconds_since(began, clock) + every_s > within_s:
+            if clock.monotonic() - began_s + every_s > within_s:
                 raise
         clock.sleep(every_s)
-
-
-def seconds_since(began: datetime, clock: Clock) -> float:
-    """How much time has passed."""
-    return (clock.now() - began).total_seconds()
-
-
-def seconds_until(moment: datetime, clock: Clock) -> float:
-    """How much time is left; negative where the moment has passed."""
-    return -seconds_since(moment, clock)

@@ -8,7 +8,7 @@ from bench.record import NightRecord
 from bench.suite.machine import regions_of
 from infra.agent import operations
 from infra.bootstrap import access_of, cloud_named, executor_of, image_cloud, is_rented, wait_for_machine
-from infra.clock import WallClock
+from infra.clock import SystemClock
 from infra.clouds.cloud import Snapshot
 from infra.clouds.image_cloud import ImageCloud
 from infra.images.generalize import generalize
@@ -36,7 +36,7 @@ def find_golden(settings: Settings, night: NightRecord) -> Snapshot | None:
     if cloud is None:
         log.info("golden image: not used on %s", night.target)
         return None
-    found = find_image(cloud, WallClock(), content_for(settings, night))
+    found = find_image(cloud, SystemClock(), content_for(settings, night))
     if found is None:
         log.info("no golden image has this software, so the machine installs it; `nightbench prepare` builds an image")
     else:
@@ -56,7 +56,7 @@ def install(settings: Settings, lease: Lease, night: NightRecord) -> None:
 @night_task("snapshot")
 def take_snapshot(settings: Settings, lease: Lease, night: NightRecord) -> Snapshot:
     """Delete secrets from the machine, power it off, and image it; not retried, because that would cost twice."""
-    clock, say = WallClock(), get_run_logger().info
+    clock, say = SystemClock(), get_run_logger().info
     cloud = _required(settings, night.target)
     machine_id = lease.machine_id or lease.lease_id
     host = SshHost(access_of(settings, lease))
@@ -74,7 +74,7 @@ def replicate(settings: Settings, night: NightRecord, image: Snapshot) -> Snapsh
     log = get_run_logger()
     found = replicate_image(
         _required(settings, night.target),
-        WallClock(),
+        SystemClock(),
         image,
         regions_of(night.suite.machine),
         patience_s=settings.image_patience_s,

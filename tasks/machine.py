@@ -26,7 +26,7 @@ from infra.bootstrap import (
     wait_for_machine,
     wanted_machine,
 )
-from infra.clock import WallClock
+from infra.clock import SystemClock
 from infra.clouds.cloud import Cloud, Snapshot
 from infra.clouds.volume_cloud import Volume
 from infra.leases.acquire import take_lease
@@ -67,7 +67,7 @@ def provision(settings: Settings, night: NightRecord, golden: Snapshot | None) -
     request = replace(lease_request_of(wanted_machine(night), patience_s=settings.capacity_wait_s), golden=golden)
     request = after_spending(request, spent_usd(book, night))
     try:
-        lease = take_lease(cloud, book, WallClock(), request, night=night.night, say=log.warning)
+        lease = take_lease(cloud, book, SystemClock(), request, night=night.night, say=log.warning)
     finally:
         report_night(settings.data, ledger_file(settings), night.night)  # failed attempts are capacity history
     log.info("rented %s at %.2f USD/h until %s", lease.machine_id, lease.usd_per_hour, lease.expires_at)
@@ -82,7 +82,7 @@ def teardown(settings: Settings, lease: Lease, volume: Volume | None = None) -> 
     try:
         collect(settings, cloud, lease, volume)
     finally:
-        released = release_lease(cloud, ledger(settings), WallClock(), lease, say=log.error)
+        released = release_lease(cloud, ledger(settings), SystemClock(), lease, say=log.error)
         report_lease(settings.data, ledger_file(settings), released)
         delete_old_keys(settings.data, ledger_file(settings))
     log.info("released machine %s after %.2f USD", released.machine_id, released.usd(datetime.now(UTC)))
@@ -91,7 +91,7 @@ def teardown(settings: Settings, lease: Lease, volume: Volume | None = None) -> 
 def collect(settings: Settings, cloud: Cloud, lease: Lease, volume: Volume | None) -> None:
     """Copy the night's results from a machine and detach its volume; a machine that is off or gone is skipped."""
     log = get_run_logger()
-    silence = explain_loss(cloud, WallClock(), lease) if is_rented(lease) else None
+    silence = explain_loss(cloud, SystemClock(), lease) if is_rented(lease) else None
     if silence is not None:
         log.info("%s: no results can be collected", silence)
         return

@@ -6,7 +6,7 @@ from bench.errors import NightbenchError
 from bench.machine.names import VolumeName
 from bench.record import NightRecord
 from infra.bootstrap import access_of, volume_book, volume_cloud
-from infra.clock import WallClock
+from infra.clock import SystemClock
 from infra.clouds.volume_cloud import Volume
 from infra.hardware.volume_mount import unmount_script
 from infra.leases.volumes import VolumeContext, VolumeRequest, acquire_volume, detach_volume
@@ -30,7 +30,7 @@ def attach_volume(settings: Settings, night: NightRecord, lease: Lease) -> Volum
         return None
     wanted = VolumeRequest(night.suite.model.source, size_gib, lease.machine_id, lease.region, lease.expires_at)
     try:
-        volume = acquire_volume(VolumeContext(cloud, volume_book(settings), WallClock()), wanted, log.info)
+        volume = acquire_volume(VolumeContext(cloud, volume_book(settings), SystemClock()), wanted, log.info)
     except NightbenchError as error:
         log.warning("the model is stored on the machine's own disk: %s", error)
         return None
@@ -47,7 +47,7 @@ def release_volume(settings: Settings, lease: Lease, volume: Volume) -> None:
     host = SshHost(access_of(settings, lease), patience_s=UNMOUNT_S, connect_s=UNMOUNT_S)
     try:
         host.output_of(unmount_script(label_of(volume, cloud.prefix)), timeout_s=UNMOUNT_S)
-        is_detached = detach_volume(cloud, WallClock(), volume, lease.machine_id)
+        is_detached = detach_volume(cloud, SystemClock(), volume, lease.machine_id)
     except NightbenchError as error:
         log.warning("volume %s will be detached by the release of its machine: %s", volume.name, error)
     else:

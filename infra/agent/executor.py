@@ -15,7 +15,7 @@ from bench.manifest import MANIFEST
 from bench.record import PlannedRun
 from infra.agent import remote_job
 from infra.agent.operations import OPERATIONS
-from infra.clock import SteadyClock, poll
+from infra.clock import SystemClock, poll
 from infra.loadgen.datasets import input_files, input_path
 from infra.processes.detached import MARK
 from infra.remote.cleanup import end_marked
@@ -97,7 +97,7 @@ class SshExecutor:
     def __init__(self, host: Host, lease: LeaseContext) -> None:
         self._host = host
         self._lease = lease
-        self._clock = SteadyClock()
+        self._clock = SystemClock()
         self._deployed: DeployedCode | None = None
         self._sent: set[str] = set()
 

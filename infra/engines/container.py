@@ -13,7 +13,7 @@ from bench.engines.by_name import ENGINES
 from bench.engines.docker import Container, container_environment, environment_file
 from bench.errors import EngineBuildError, ServerStartError
 from bench.suite.scenario import Scenario
-from infra.clock import SteadyClock, poll
+from infra.clock import SystemClock, poll
 from infra.engines.image_pull import pull
 from infra.hardware.gpus import vendor
 from infra.processes import cancellation
@@ -97,7 +97,7 @@ def _apt(words: list[str], say: Say) -> None:
         return None if _is_locked(again) else again
 
     if _is_locked(result):
-        result = poll(SteadyClock(), LOCK_PAUSE_S, unlocked, LOCK_PATIENCE_S) or result
+        result = poll(SystemClock(), LOCK_PAUSE_S, unlocked, LOCK_PATIENCE_S) or result
     if not result.is_good:
         raise EngineBuildError(f"docker could not be installed: {result.why}")
 

@@ -8,7 +8,7 @@ from collections import deque
 from pathlib import Path
 
 from bench.errors import EngineBuildError, NoSpaceError
-from infra.clock import SteadyClock, poll
+from infra.clock import SystemClock, poll
 from infra.processes import cancellation
 from infra.processes.environment import TOOLS, child_environment
 from infra.reporting import Say
@@ -43,7 +43,7 @@ def pull(docker: Path, image: str, say: Say) -> None:
         _raise_permanent(image, message)
         if pause_s:
             say(f"pulling {image} failed ({message}); trying again in {pause_s:g} s")
-            poll(SteadyClock(), min(pause_s, 1.0), cancellation.check, within_s=pause_s)
+            poll(SystemClock(), min(pause_s, 1.0), cancellation.check, within_s=pause_s)
     hint = "; the registry limits pulls: run docker login here" if any(word in message for word in LIMIT_WORDS) else ""
     raise EngineBuildError(f"the image {image} could not be pulled in {len(PAUSES_S) + 1} tries: {message}{hint}")
 

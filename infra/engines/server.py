@@ -12,7 +12,7 @@ from bench.engines.docker import container_argv
 from bench.errors import ServerDiedError, ServerStartError
 from bench.record import Answers, ServerFacts
 from bench.suite.scenario import Scenario
-from infra.clock import SteadyClock, poll
+from infra.clock import SystemClock, poll
 from infra.engines import container
 from infra.engines.ports import free_port, require_free
 from infra.processes import detached
@@ -157,7 +157,7 @@ def _wait_until_ready(server: RunningServer, request: ServerRequest, began: floa
         return False
 
     left_s = began + request.ready_timeout_s - time.monotonic()
-    if not poll(SteadyClock(), POLL_S, is_ready, left_s):
+    if not poll(SystemClock(), POLL_S, is_ready, left_s):
         raise ServerStartError(
             f"the server was not ready after {request.ready_timeout_s:g} s (suite: ready_timeout_s): "
             f"{explain_end(server)}"

@@ -8,7 +8,7 @@ from bench.engines.docker import Vendor
 from bench.errors import MachineUnfitError, UnreadableResultError
 from bench.machine import gpu_tools
 from bench.machine.gpu_tools import MIB, GpuProcess, InstalledGpu
-from infra.clock import SteadyClock, poll
+from infra.clock import SystemClock, poll
 from infra.processes.command import CommandResult, is_there, run_tool
 from infra.reporting import Say
 
@@ -146,7 +146,7 @@ def require_idle(patience_s: float, stoppable: Sequence[str], say: Say) -> None:
         use = read_use()
         return use.is_clean
 
-    if not use.is_clean and not poll(SteadyClock(), POLL_S, is_clean, patience_s):
+    if not use.is_clean and not poll(SystemClock(), POLL_S, is_clean, patience_s):
         stop = f"docker stop {use.containers[0]}" if use.containers else "end it"
         raise MachineUnfitError(f"the GPUs are still in use after {patience_s:g} s, by {use}: {stop}, and run again")
 

@@ -6,7 +6,7 @@ It is never formatted: the cloud created its filesystem.
 from pathlib import Path
 
 from bench.errors import MachineUnfitError
-from infra.clock import SteadyClock, poll
+from infra.clock import SystemClock, poll
 from infra.hardware.disks import Disk, list_disks, mount_disk
 from infra.hardware.scratch_disk import is_whole_machine
 from infra.reporting import Say
@@ -41,7 +41,7 @@ def _wait_for(label: str, appears_s: float) -> Disk:
     def labelled() -> Disk | None:
         return next((disk for disk in list_disks() if disk.is_labelled(label)), None)
 
-    disk = poll(SteadyClock(), LOOK_EVERY_S, labelled, appears_s)
+    disk = poll(SystemClock(), LOOK_EVERY_S, labelled, appears_s)
     if disk is None:
         raise MachineUnfitError(f"no disk of this machine has an ext4 filesystem with the label {label}")
     return disk

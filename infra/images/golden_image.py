@@ -4,11 +4,11 @@ Creating one takes about a minute for each gigabyte. A lost reply is resolved by
 that is not complete in time keeps its raw name, which expires: the reaper deletes it whenever it appears.
 """
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from bench.errors import CloudError, LeaseError, LostReplyError, NotAskedError
 from bench.machine.names import ImageName
-from infra.clock import Clock, poll, seconds_until
+from infra.clock import Clock, poll
 from infra.clouds.cloud import Cloud, Leftover, Snapshot
 from infra.clouds.image_cloud import ImageCloud
 from infra.images.image_action import LOOK_EVERY_S, start_action
@@ -40,11 +40,11 @@ def make_image(
     known = find_image(cloud, clock, content)
     if known is not None:
         return known
-    until = clock.now() + timedelta(seconds=patience_s)
-    raw = ImageName(content, until + timedelta(hours=1), cloud.prefix, is_whole=False)
-    _start(cloud, clock, machine_id, str(raw), until)
+    until_s = clock.monotonic() + patience_s
+    raw = ImageName(content, clock.now() + timedelta(seconds=patience_s, hours=1), cloud.prefix, is_whole=False)
+    _start(cloud, clock, machine_id, str(raw), until_s)
     say(f"creating image {raw} of machine {machine_id}")
-    made = poll(clock, LOOK_EVERY_S, lambda: _made(cloud, machine_id, str(raw)), seconds_until(until, clock))
+    made = poll(clock, LOOK_EVERY_S, lambda: _made(cloud, machine_id, str(raw)), until_s - clock.monotonic())
     if made is None:
         raise LeaseError(
             f"image {raw} of machine {machine_id} was not complete after {patience_s / 60:.0f} minutes; the reaper "
@@ -55,9 +55,9 @@ def make_image(
     return Snapshot(made.snapshot_id, str(whole), made.regions, made.size_gb, made.created_at)
 
 
-def _start(cloud: ImageCloud, clock: Clock, machine_id: str, name: str, until: datetime) -> None:
+def _start(cloud: ImageCloud, clock: Clock, machine_id: str, name: str, until_s: float) -> None:
     try:
-        start_action(clock, lambda: cloud.snapshot(machine_id, name), lambda: cloud.image_state(machine_id), until)
+        start_action(clock, lambda: cloud.snapshot(machine_id, name), lambda: cloud.image_state(machine_id), until_s)
     except (NotAskedError, LostReplyError) as error:
         raise CloudError(f"image {name} could not be started ({error}): run nightbench prepare again") from error
 

@@ -1,19 +1,18 @@
 """Start an action on an image: a lost reply is resolved by the list of actions before the request is repeated."""
 
 from collections.abc import Callable
-from datetime import datetime
 
 from bench.errors import CloudError, LostReplyError, NotAskedError
-from infra.clock import Clock, poll, seconds_until
+from infra.clock import Clock, poll
 from infra.clouds.image_cloud import ActionState
 
 LOOK_EVERY_S = 30.0
 
 
-def start_action(clock: Clock, request: Callable[[], None], state: Callable[[], ActionState], until: datetime) -> None:
+def start_action(clock: Clock, request: Callable[[], None], state: Callable[[], ActionState], until_s: float) -> None:
     """Request an action until it has started; never again once its state shows that.
 
-    Raises the last NotAskedError or LostReplyError where it has not started in time.
+    `until_s` is a moment of the monotonic clock: NotAskedError or LostReplyError, the last one, is raised after it.
     """
     failures: list[CloudError] = []
 
@@ -27,5 +26,5 @@ def start_action(clock: Clock, request: Callable[[], None], state: Callable[[], 
             return False
         return True
 
-    if not poll(clock, LOOK_EVERY_S, has_started, seconds_until(until, clock)):
+    if not poll(clock, LOOK_EVERY_S, has_started, until_s - clock.monotonic()):
         raise failures[-1]

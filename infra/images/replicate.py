@@ -5,10 +5,9 @@ software itself.
 """
 
 from collections.abc import Iterable
-from datetime import datetime, timedelta
 
 from bench.errors import CloudDeniedError, CloudError
-from infra.clock import Clock, poll, seconds_until
+from infra.clock import Clock, poll
 from infra.clouds.cloud import Leftover, Snapshot, answer_or
 from infra.clouds.image_cloud import ActionState, ImageCloud
 from infra.images.image_action import LOOK_EVERY_S, start_action
@@ -22,9 +21,9 @@ def replicate_image(
 
     A transfer that fails is reported, and what it left under the image's name is deleted.
     """
-    until = clock.now() + timedelta(seconds=patience_s)
+    until_s = clock.monotonic() + patience_s
     wanted = [region for region in dict.fromkeys(regions) if region not in image.regions]
-    under_way = {region for region in wanted if _has_started(cloud, clock, image, region, until, say)}
+    under_way = {region for region in wanted if _has_started(cloud, clock, image, region, until_s, say)}
 
     def is_done() -> bool:
         nonlocal image, under_way
@@ -38,18 +37,18 @@ def replicate_image(
         return not under_way
 
     if under_way:
-        poll(clock, LOOK_EVERY_S, is_done, seconds_until(until, clock))
+        poll(clock, LOOK_EVERY_S, is_done, until_s - clock.monotonic())
     for region in sorted(under_way):
         say(f"image {image.name} was not in {region} after {patience_s / 60:.0f} minutes: nights there install the "
             "software until it is")  # fmt: skip
     return image
 
 
-def _has_started(cloud: ImageCloud, clock: Clock, image: Snapshot, region: str, until: datetime, say: Say) -> bool:
+def _has_started(cloud: ImageCloud, clock: Clock, image: Snapshot, region: str, until_s: float, say: Say) -> bool:
     """Start a transfer, unless it is running; whether it has started."""
     try:
         if _state(cloud, image, region) != "running":
-            start_action(clock, lambda: cloud.transfer(image, region), lambda: _state(cloud, image, region), until)
+            start_action(clock, lambda: cloud.transfer(image, region), lambda: _state(cloud, image, region), until_s)
     except CloudDeniedError:
         raise
     except CloudError as error:

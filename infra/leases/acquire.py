@@ -82,12 +82,12 @@ class _Acquisition:
 
     def by_plan(self) -> Lease:
         """Repeat the plan's rounds until a machine is active or the time is over."""
-        until = self.clock.now() + timedelta(seconds=self.request.patience_s)
+        until_s = self.clock.monotonic() + self.request.patience_s
         pause_s = ROUND_PAUSE_S
         while True:
             if self.one_round():
                 return self.ledger.lease(self.lease_id)
-            if self.clock.now() + timedelta(seconds=pause_s) > until:
+            if self.clock.monotonic() + pause_s > until_s:
                 raise self.exhausted()
             self.say(f"{self.cloud.name} has no such machine now; trying again in {pause_s:.0f} s")
             self.clock.sleep(pause_s)

@@ -37,14 +37,14 @@ def wait_until_up(
 
     "Not found" counts only once it has lasted as long as the cloud's lists may lag.
     """
-    began = clock.now()
-    watch = _Watch(f"machine {found.machine_id}", cloud.settle_s, timeouts, began, seen_at=began)
+    began_s = clock.monotonic()
+    watch = _Watch(f"machine {found.machine_id}", cloud.settle_s, timeouts, began_s, seen_s=began_s)
 
     def pause_s() -> float:
-        return look_every_s(cloud, LOOKS_FOR_NEW) * watch.pace(clock.now())
+        return look_every_s(cloud, LOOKS_FOR_NEW) * watch.pace(clock.monotonic())
 
     def judged() -> tuple[CloudMachine | AttemptFailure] | None:
-        outcome = watch.judge(_look(cloud, found.machine_id), clock.now())
+        outcome = watch.judge(_look(cloud, found.machine_id), clock.monotonic())
         return None if outcome is None else (outcome,)
 
     return poll(clock, pause_s, judged)[0]
@@ -57,35 +57,35 @@ class _Watch:
     what: str
     settle_s: float
     timeouts: ActivationTimeouts
-    began: datetime
-    seen_at: datetime
-    active_at: datetime | None = None
+    began_s: float  # this and every further moment is of the monotonic clock
+    seen_s: float
+    active_s: float | None = None
 
     def judge(
-        self, look: CloudMachine | Literal["absent", "unknown"], now: datetime
+        self, look: CloudMachine | Literal["absent", "unknown"], now_s: float
     ) -> CloudMachine | AttemptFailure | None:
         """The machine if it is active, its failure if it has failed; None while that is open."""
         if isinstance(look, CloudMachine):
-            self.seen_at = now
+            self.seen_s = now_s
             if look.status == "errored":
                 return AttemptFailure("vanished", f"the cloud failed to create {self.what}")
             if look.status == "active":
-                self.active_at = self.active_at or now
+                self.active_s = now_s if self.active_s is None else self.active_s
                 if look.address is not None:
                     return look
-        elif look == "absent" and (now - self.seen_at).total_seconds() > self.settle_s:
+        elif look == "absent" and now_s - self.seen_s > self.settle_s:
             return AttemptFailure("vanished", f"{self.what} was created and has disappeared")
-        return self.is_late(now)
+        return self.is_late(now_s)
 
-    def pace(self, now: datetime) -> float:
+    def pace(self, now_s: float) -> float:
         """The factor by which pauses grow for a machine that takes longer than most."""
-        return min(PACE_MAX, max(1.0, (now - self.began).total_seconds() / USUAL_S))
+        return min(PACE_MAX, max(1.0, (now_s - self.began_s) / USUAL_S))
 
-    def is_late(self, now: datetime) -> AttemptFailure | None:
+    def is_late(self, now_s: float) -> AttemptFailure | None:
         """The failure of a machine that has exceeded its time; None while it has not."""
-        if self.active_at is None and (now - self.began).total_seconds() > self.timeouts.boot_s:
+        if self.active_s is None and (now_s - self.began_s) > self.timeouts.boot_s:
             return AttemptFailure("stuck", f"{self.what} was not active within {self.timeouts.boot_s:.0f} s")
-        if self.active_at is not None and (now - self.active_at).total_seconds() > self.timeouts.address_s:
+        if self.active_s is not None and now_s - self.active_s > self.timeouts.address_s:
             return AttemptFailure(
                 "stuck", f"{self.what} had no public address {self.timeouts.address_s:.0f} s after it became active"
             )

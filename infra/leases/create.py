@@ -1,7 +1,7 @@
 """Request one machine, and search for it where the reply was lost: such a request is never repeated."""
 
 from bench.errors import CloudDeniedError, CloudError, LostReplyError, NotAskedError
-from infra.clock import Clock, poll, seconds_since
+from infra.clock import Clock, poll
 from infra.clouds.cloud import LOOKS_FOR_NEW, Cloud, CloudMachine, MachineOrder, look_every_s
 
 SENDS_MAX = 6  # of one create call that never arrived
@@ -44,10 +44,10 @@ def search(cloud: Cloud, clock: Clock, name: str) -> CloudMachine | None:
 
     Raises CloudError where the cloud did not answer for BLIND_MAX_S, so that it stays unknown.
     """
-    began = clock.now()
+    began_s = clock.monotonic()
 
     def found() -> list[CloudMachine] | None:
-        waited_s = seconds_since(began, clock)
+        waited_s = clock.monotonic() - began_s
         try:
             machines = cloud.find(name)
         except CloudDeniedError:

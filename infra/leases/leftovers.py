@@ -4,7 +4,7 @@ import logging
 from collections.abc import Mapping
 from pathlib import Path
 
-from infra.clock import WallClock
+from infra.clock import SystemClock
 from infra.clouds.cloud import Cloud
 from infra.leases.lease_reports import report_lease
 from infra.leases.ledger_recovery import open_ledger
@@ -22,10 +22,10 @@ def release_leftovers(
     data: Path, ledger_file: Path, clouds: Mapping[str, Cloud], *, everything: bool = False, say: Say = LOG.error
 ) -> Reaped:
     """Release every machine that a dead night left rented, end its processes, and delete its keys."""
-    book = open_ledger(ledger_file, WallClock(), say)
+    book = open_ledger(ledger_file, SystemClock(), say)
     readable, _unreadable = book.readable_leases()
     open_before = [lease.lease_id for lease in readable if lease.state != "released"]
-    reaped = reap(clouds, book, WallClock(), everything=everything, say=say)
+    reaped = reap(clouds, book, SystemClock(), everything=everything, say=say)
     for machine, why in reaped.failed.items():
         say(f"ALARM: {machine} was not released and is still billed: {why}")
     for lease_id in open_before:
@@ -43,7 +43,7 @@ def keys_folder(data: Path) -> Path:
 def delete_old_keys(data: Path, ledger_file: Path) -> None:
     """Delete the keys of released leases, and keys older than a week whose lease the ledger lacks."""
     # A lease is in the ledger before its keys are made, so keys are listed before leases.
-    folder, now = keys_folder(data), WallClock().now()
+    folder, now = keys_folder(data), SystemClock().now()
     with_keys = leases_with_keys(folder)
     leases = {lease.lease_id: lease for lease in Ledger(ledger_file).readable_leases()[0]}
     # A lost ledger may have listed a night that still runs and needs its keys.

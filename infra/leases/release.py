@@ -28,7 +28,8 @@ class ReleaseTarget:
 
     machine_ids: set[str]
     name: str | None
-    absent_since: datetime | None = None
+    absent_since: datetime | None = None  # for the bill
+    absent_from_s: float | None = None  # the same moment on the monotonic clock, for the cloud's settle time
     is_gone: bool = False
     tries: int = 0
     trouble: str = "no deletion was requested yet"
@@ -90,10 +91,12 @@ def _push(cloud: Cloud, clock: Clock, target: ReleaseTarget) -> bool:
     if seen:
         # A machine found by its name is deleted at once: every look may be the last before the time is over.
         fresh, target.machine_ids = seen - target.machine_ids, target.machine_ids | seen
-        target.absent_since, target.trouble = None, f"{cloud.name} still shows {', '.join(sorted(seen))}"
+        target.absent_since = target.absent_from_s = None
+        target.trouble = f"{cloud.name} still shows {', '.join(sorted(seen))}"
         return _push(cloud, clock, target) if fresh else False
-    target.absent_since = target.absent_since or clock.now()
-    target.is_gone = (clock.now() - target.absent_since).total_seconds() >= cloud.settle_s
+    if target.absent_from_s is None:
+        target.absent_since, target.absent_from_s = clock.now(), clock.monotonic()
+    target.is_gone = clock.monotonic() - target.absent_from_s >= cloud.settle_s
     target.trouble = f"it is no longer listed, but not for {cloud.settle_s:g} s yet"
     return True
 

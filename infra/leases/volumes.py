@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 from bench.errors import CloudError, CloudRefusedError, LeaseError, LostReplyError, NotAskedError
 from bench.machine.names import VolumeName, used_tag
-from infra.clock import Clock, poll, seconds_since
+from infra.clock import Clock, poll
 from infra.clouds.cloud import LOOKS_FOR_NEW, Leftover, answer_or, look_every_s
 from infra.clouds.volume_cloud import Volume, VolumeCloud
 from infra.ledger.volumes import RecordedVolume, VolumeBook
@@ -143,12 +143,12 @@ def create_volume(context: VolumeContext, name: VolumeName, size_gib: int) -> Vo
 
 
 def _ask(cloud: VolumeCloud, clock: Clock, name: VolumeName, size_gib: int) -> Volume:
-    until = clock.now() + timedelta(seconds=CREATE_S)
+    until_s = clock.monotonic() + CREATE_S
     while True:
         try:
             return cloud.make_volume(name, size_gib)
         except NotAskedError as error:
-            if clock.now() + timedelta(seconds=error.wait_s) > until:
+            if clock.monotonic() + error.wait_s > until_s:
                 raise
             clock.sleep(error.wait_s)
             found = _named(cloud, str(name))
@@ -164,10 +164,10 @@ def _ask(cloud: VolumeCloud, clock: Clock, name: VolumeName, size_gib: int) -> V
 
 def _search(cloud: VolumeCloud, clock: Clock, name: str, settle_s: float) -> Volume | None:
     """The volume of this name, searched until the cloud's lists have settled; CloudError where it stays unknown."""
-    began = clock.now()
+    began_s = clock.monotonic()
 
     def found() -> list[Volume] | None:
-        is_last = seconds_since(began, clock) >= settle_s
+        is_last = clock.monotonic() - began_s >= settle_s
         volume = _named(cloud, name) if is_last else answer_or(lambda: _named(cloud, name), None)
         if volume is None:
             return [] if is_last else None

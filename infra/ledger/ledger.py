@@ -13,7 +13,7 @@ import psutil
 
 from bench.errors import LedgerError
 from bench.record import AttemptOutcome
-from infra.clock import Clock, WallClock
+from infra.clock import Clock, SystemClock
 from infra.ledger.database import transaction, unusable
 from infra.ledger.schema import BEGIN_ATTEMPT, HOLD_ATTEMPT, HOLD_LEASE, INTEND, bring_up_to_date, values_of
 from infra.processes.identity import has_exited, start_of
@@ -76,7 +76,7 @@ class Lease:
         Of a process on another host only the heartbeat is known. A step of this computer's clock changes nothing.
         """
         if self.owner_host not in (None, socket.gethostname()):
-            now = now or WallClock().now()
+            now = now or SystemClock().now()
             return now - (self.heartbeat_at or self.intended_at) > HEARTBEAT_MAX_AGE
         return has_exited(self.owner_pid, self.owner_start)
 
@@ -126,7 +126,7 @@ class Ledger:
 
     def __init__(self, path: Path, clock: Clock | None = None) -> None:
         self._path = path
-        self._clock = clock or WallClock()
+        self._clock = clock or SystemClock()
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:

@@ -10,7 +10,7 @@ from pathlib import Path
 from bench.cost.lease_cost import Rental, Span, stage_costs
 from bench.errors import LedgerError
 from bench.record import StageCost
-from infra.clock import Clock, WallClock
+from infra.clock import Clock, SystemClock
 from infra.ledger.database import transaction
 from infra.ledger.ledger import Lease
 
@@ -43,7 +43,7 @@ class StageBook:
 
     def __init__(self, path: Path, clock: Clock | None = None) -> None:
         self._path = path
-        self._clock = clock or WallClock()
+        self._clock = clock or SystemClock()
         path.parent.mkdir(parents=True, exist_ok=True)
 
     @contextmanager

@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
-from infra.clock import Clock, WallClock
+from infra.clock import Clock, SystemClock
 from infra.ledger.database import transaction
 
 State = Literal["intended", "made"]
@@ -50,7 +50,7 @@ class VolumeBook:
 
     def __init__(self, path: Path, clock: Clock | None = None) -> None:
         self._path = path
-        self._clock = clock or WallClock()
+        self._clock = clock or SystemClock()
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:

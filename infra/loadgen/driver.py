@@ -21,7 +21,7 @@ from bench.loadgen.drivers import (
 )
 from bench.loadgen.report import LoadReport
 from bench.suite.scenario import Scenario
-from infra.clock import SteadyClock, poll
+from infra.clock import SystemClock, poll
 from infra.engines.server import RunningServer, explain_end, log_size
 from infra.loadgen.vllm_rs import find_vllm_rs, vllm_rs_version
 from infra.processes import detached
@@ -118,7 +118,7 @@ def _watch(job: LoadJob, server: RunningServer, pid_file: Path, progress: Callab
             next_progress = time.monotonic() + 1.0
         return detached.exit_code(pid_file) is not None or not detached.is_alive(server.pid)
 
-    clock = SteadyClock()
+    clock = SystemClock()
     if not poll(clock, POLL_S, has_ended, job.run_timeout_s):
         return None
     # If the server exited first, the driver notices soon.

@@ -17,7 +17,7 @@ from bench.quality.lm_eval import ENVIRONMENT, read_scores, task_argv, why_not
 from bench.record import AskedTask, LmEvalRecord
 from bench.suite.quality import LmEval
 from bench.suite.scenario import Scenario
-from infra.clock import SteadyClock, poll
+from infra.clock import SystemClock, poll
 from infra.engines import server
 from infra.engines.server import RunningServer
 from infra.measurement.lm_eval_venv import ready_lm_eval
@@ -157,7 +157,7 @@ def _wait(job: _Job, pid_file: Path) -> int:
             raise LmEvalError(f"the server exited during the task: {server.explain_end(job.running)}")
         return code
 
-    code = poll(SteadyClock(), POLL_S, exited, job.deadline - time.monotonic())
+    code = poll(SystemClock(), POLL_S, exited, job.deadline - time.monotonic())
     if code is None:
         raise LmEvalError(f"not finished after {job.settings.timeout_s:g} s (suite: quality.lm_eval.timeout_s)")
     return code

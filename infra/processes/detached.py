@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 
-from infra.clock import SteadyClock, poll
+from infra.clock import SystemClock, poll
 from infra.processes.environment import ChildEnvironment
 from infra.processes.identity import has_exited, is_of_this_boot, start_of
 
@@ -163,7 +163,7 @@ def _wait_for_end(processes: Sequence[psutil.Process], wait_s: float) -> None:
             _collect(process.pid)
         return not any(_is_running(process) for process in processes)
 
-    poll(SteadyClock(), POLL_S, have_ended, wait_s)
+    poll(SystemClock(), POLL_S, have_ended, wait_s)
 
 
 def _collect(pid: int) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 
-from infra.clock import SteadyClock, poll
+from infra.clock import SystemClock, poll
 from infra.processes import cancellation
 from infra.reporting import Say
 
@@ -22,7 +22,7 @@ def exclusive_lock(lock_file: Path, say: Say, what: str) -> Iterator[int]:
     with lock_file.open("w", encoding="utf-8") as held:
         if not _try_lock(held):
             say(f"another process is {what} (it holds {lock_file}); waiting for it")
-            poll(SteadyClock(), POLL_S, lambda: _try_lock(held))
+            poll(SystemClock(), POLL_S, lambda: _try_lock(held))
         yield held.fileno()
 
 

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bench.errors import MachineInUseError
-from infra.clock import SteadyClock, poll
+from infra.clock import SystemClock, poll
 from infra.reporting import Say
 
 POLL_S = 0.2
@@ -49,11 +49,11 @@ class MachineLock:
     def hold(self, say: Say, *, wait: bool) -> Iterator[None]:
         """Hold the lock during the block. MachineInUseError names its holder, unless this is to `wait`."""
         with self._open() as descriptor:
-            if not poll(SteadyClock(), POLL_S, lambda: _try_lock(descriptor), SETTLE_S):
+            if not poll(SystemClock(), POLL_S, lambda: _try_lock(descriptor), SETTLE_S):
                 if not wait:
                     raise self._in_use()
                 say(f"waiting for this computer: {self._who()} measures on it")
-                poll(SteadyClock(), POLL_S, lambda: _try_lock(descriptor))
+                poll(SystemClock(), POLL_S, lambda: _try_lock(descriptor))
             self._held = descriptor
             try:
                 self.name(None)
@@ -72,7 +72,7 @@ class MachineLock:
     def require_free(self) -> None:
         """Raise MachineInUseError where a night holds the lock now; it may be taken right afterwards."""
         with self._open() as descriptor:
-            if not poll(SteadyClock(), POLL_S, lambda: _try_lock(descriptor), SETTLE_S):
+            if not poll(SystemClock(), POLL_S, lambda: _try_lock(descriptor), SETTLE_S):
                 raise self._in_use()
 
     @contextlib.contextmanager

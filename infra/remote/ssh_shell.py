@@ -14,7 +14,7 @@ from bench.errors import (
     TransferError,
     UnreachableHostError,
 )
-from infra.clock import SteadyClock, retry
+from infra.clock import SystemClock, retry
 from infra.processes.command import CommandResult
 from infra.remote.host import Access
 from infra.remote.ssh_connection import CONNECT_TIMEOUT_S, SshConnection
@@ -92,7 +92,7 @@ class SshShell:
 
     def _with_retries(self, step: Callable[[], T]) -> T:
         """Repeat a step after lost connections until the time is over; the last error is raised then."""
-        return retry(SteadyClock(), RETRY_S, step, (*LOST, TransferError), self._patience_s)
+        return retry(SystemClock(), RETRY_S, step, (*LOST, TransferError), self._patience_s)
 
 
 def wait_until_ready(host: SshShell, patience_s: float, is_booted: str = "true") -> None:
@@ -113,7 +113,7 @@ def wait_until_ready(host: SshShell, patience_s: float, is_booted: str = "true")
             host.close()
             raise NotReadyError(f"the first boot of {host.access} has not finished: `{is_booted}` fails there")
 
-    retry(SteadyClock(), RETRY_S, require_ready, passing, patience_s)
+    retry(SystemClock(), RETRY_S, require_ready, passing, patience_s)
 
 
 class _Output:

@@ -93,6 +93,9 @@ class WanderingClock:
     def now(self) -> datetime:
         return self._inner.now() + timedelta(seconds=self.off_s)
 
+    def monotonic(self) -> float:
+        return self._inner.monotonic()
+
     def sleep(self, seconds: float) -> None:
         self._inner.sleep(seconds)
 

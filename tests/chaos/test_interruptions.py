@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bench.errors import LedgerError
-from infra.clock import WallClock
+from infra.clock import SystemClock
 from infra.leases.ledger_recovery import open_ledger
 from infra.ledger.ledger import Ledger
 from tests.chaos.night import OUTSIDE_FAILED, Life, Place, lease_request, live
@@ -101,7 +101,7 @@ def test_a_ledger_that_is_unreadable_for_another_reason_is_not_replaced(tmp_path
     (tmp_path / "ledger.sqlite").mkdir()
 
     with pytest.raises(LedgerError):
-        open_ledger(tmp_path / "ledger.sqlite", WallClock(), print)
+        open_ledger(tmp_path / "ledger.sqlite", SystemClock(), print)
 
     assert (tmp_path / "ledger.sqlite").is_dir()
 

@@ -1,4 +1,4 @@
-"""A clock that several processes share and that moves only when one of them sleeps: eight bytes in a file."""
+"""A clock that several processes share and that moves only when one of them sleeps: sixteen bytes in a file."""
 
 import fcntl
 import mmap
@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 EPOCH_S = datetime(2026, 11, 21, 20, 0, tzinfo=UTC).timestamp()
-_DOUBLE = struct.Struct("<d")
+_TIMES = struct.Struct("<dd")  # seconds since 1970, and seconds that were waited
 
 
 class VirtualClock:
@@ -21,9 +21,9 @@ class VirtualClock:
         self._path = path
         self._turn = threading.Lock()
         if not path.exists():
-            path.write_bytes(_DOUBLE.pack(start_s))
+            path.write_bytes(_TIMES.pack(start_s, 0.0))
         self._file = path.open("r+b")
-        self._time = mmap.mmap(self._file.fileno(), _DOUBLE.size)
+        self._time = mmap.mmap(self._file.fileno(), _TIMES.size)
 
     def __reduce__(self) -> tuple[type["VirtualClock"], tuple[Path]]:
         return VirtualClock, (self._path,)
@@ -32,18 +32,24 @@ class VirtualClock:
         return datetime.fromtimestamp(self.now_s(), UTC)
 
     def now_s(self) -> float:
-        return float(_DOUBLE.unpack_from(self._time)[0])
+        return float(_TIMES.unpack_from(self._time)[0])
+
+    def monotonic(self) -> float:
+        return float(_TIMES.unpack_from(self._time)[1])
 
     def sleep(self, seconds: float) -> None:
         if seconds > 0:
-            self.jump(seconds)
+            self._move(seconds, seconds)
 
     def jump(self, seconds: float) -> None:
-        """Move the clock, backwards too: what a machine's clock does when somebody corrects it."""
+        """Step the wall clock, backwards too: what a machine's clock does when somebody corrects it."""
+        self._move(seconds, 0.0)
+
+    def _move(self, wall_s: float, waited_s: float) -> None:
         # A record lock belongs to a process, even to a forked one, and goes when it is killed.
         with self._turn:
             fcntl.lockf(self._file, fcntl.LOCK_EX)
             try:
-                _DOUBLE.pack_into(self._time, 0, self.now_s() + seconds)
+                _TIMES.pack_into(self._time, 0, self.now_s() + wall_s, self.monotonic() + waited_s)
             finally:
                 fcntl.lockf(self._file, fcntl.LOCK_UN)

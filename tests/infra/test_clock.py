@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from infra.clock import SteadyClock, poll, retry
+from infra.clock import poll, retry
 from tests.emulators.virtual_clock import VirtualClock
+from tests.stepped_clock import STEPS_S, SteppedMidway
 
 
 @pytest.fixture
@@ -70,8 +71,19 @@ def test_retry_does_not_repeat_another_error(clock: VirtualClock) -> None:
     assert clock.now_s() == 0.0
 
 
-def test_a_steady_clock_never_runs_backwards() -> None:
-    clock = SteadyClock()
-    moments = [clock.now() for _ in range(100)]
+@pytest.mark.parametrize("by_s", STEPS_S)
+def test_a_step_of_the_wall_clock_changes_no_patience(clock: VirtualClock, by_s: int) -> None:
+    stepped = SteppedMidway(clock, by_s, at_sleep=1)
+    calls: list[float] = []
 
-    assert moments == sorted(moments)
+    assert poll(stepped, 5.0, lambda: calls.append(clock.monotonic()), within_s=12.0) is None
+    assert calls == [0.0, 5.0, 10.0, 15.0]
+
+
+@pytest.mark.parametrize("by_s", STEPS_S)
+def test_a_step_of_the_wall_clock_changes_no_retry(clock: VirtualClock, by_s: int) -> None:
+    def fails() -> None:
+        raise ConnectionError(clock.monotonic())
+
+    with pytest.raises(ConnectionError, match="10"):
+        retry(SteppedMidway(clock, by_s, at_sleep=1), 5.0, fails, (ConnectionError,), within_s=12.0)

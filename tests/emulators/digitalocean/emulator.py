@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from infra.clock import Clock, WallClock
+from infra.clock import Clock, SystemClock
 from tests.emulators.digitalocean import control, droplet_life, judge, server
 from tests.emulators.digitalocean.api import ALL_SCOPES, Api, Logged
 from tests.emulators.digitalocean.behaviour import FATES, Behaviour, Delays
@@ -40,8 +40,8 @@ class Emulator:
         droplets: Machines | None = None,
         judged: bool = True,
     ) -> None:
-        self.clock = clock or WallClock()
-        self.is_virtual = not isinstance(self.clock, WallClock)
+        self.clock = clock or SystemClock()
+        self.is_virtual = not isinstance(self.clock, SystemClock)
         self.token = "dop_v1_" + secrets.token_hex(32)
         self.machines = droplets or PaperMachines()
         behaviour = Behaviour(delays=Delays().scaled(speed))

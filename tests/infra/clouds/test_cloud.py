@@ -9,7 +9,7 @@ import pytest
 
 from bench.errors import LeaseError, LedgerError, LostReplyError
 from bench.machine.names import MachineName
-from infra.clock import Clock, WallClock
+from infra.clock import Clock, SystemClock
 from infra.clouds.cloud import Cloud, CloudMachine, MachineOrder
 from infra.clouds.local import LocalCloud
 from infra.leases.acquire import take_lease
@@ -32,6 +32,9 @@ class SteppingClock:
     def now(self) -> datetime:
         return self.time
 
+    def monotonic(self) -> float:
+        return self.time.timestamp()
+
     def sleep(self, seconds: float) -> None:
         self.time += timedelta(seconds=seconds)
 
@@ -50,7 +53,7 @@ def cloud(tmp_path: Path) -> Iterator[LocalCloud]:
 
 
 def lease_on(cloud: Cloud, ledger: Ledger, minutes: int = 10) -> Lease:
-    return take_lease(cloud, ledger, WallClock(), LeaseRequest((Choice("local"),), minutes), night="2026-01-01")
+    return take_lease(cloud, ledger, SystemClock(), LeaseRequest((Choice("local"),), minutes), night="2026-01-01")
 
 
 def intent(usd_per_hour: float = 0.0) -> Intent:
@@ -62,7 +65,7 @@ def ids(cloud: Cloud) -> list[str]:
 
 
 def reaped(cloud: Cloud, ledger: Ledger, *, everything: bool = False) -> list[str]:
-    return reap({cloud.name: cloud}, ledger, WallClock(), everything=everything).released
+    return reap({cloud.name: cloud}, ledger, SystemClock(), everything=everything).released
 
 
 def run_on(cloud: LocalCloud, lease: Lease) -> int:
@@ -78,7 +81,7 @@ import os, signal, sys
 from pathlib import Path
 from infra.processes import detached
 from infra.processes.environment import child_environment
-from infra.clock import WallClock
+from infra.clock import SystemClock
 from infra.leases.acquire import take_lease
 from infra.ledger.ledger import Ledger
 from infra.clouds.local import LocalCloud
@@ -86,7 +89,7 @@ from infra.leases.offers import Choice, LeaseRequest
 data = Path({str(data)!r})
 cloud = LocalCloud(data / "machines")
 wish = LeaseRequest((Choice("local"),), minutes=10)
-lease = take_lease(cloud, Ledger(data / "ledger.sqlite"), WallClock(), wish, night="2026-01-01")
+lease = take_lease(cloud, Ledger(data / "ledger.sqlite"), SystemClock(), wish, night="2026-01-01")
 pid_file = cloud.folder(lease.lease_id) / "server.pid"
 mark = child_environment({{detached.MARK: lease.lease_id}})
 detached.start_detached({SLEEP!r}, mark, pid_file, data / "server.log")
@@ -240,7 +243,7 @@ def test_releasing_a_machine_ends_its_processes(cloud: LocalCloud, ledger: Ledge
     lease = lease_on(cloud, ledger)
     pid = run_on(cloud, lease)
 
-    release_lease(cloud, ledger, WallClock(), lease.lease_id)
+    release_lease(cloud, ledger, SystemClock(), lease.lease_id)
 
     assert not detached.is_alive(pid)
 

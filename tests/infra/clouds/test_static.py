@@ -15,7 +15,7 @@ import pytest
 
 from bench.errors import CloudDeniedError, CloudError, CloudRefusedError, UsageError
 from bench.machine.names import MachineName
-from infra.clock import WallClock
+from infra.clock import SystemClock
 from infra.clouds.cloud import MachineOrder
 from infra.clouds.static import OwnHost, StaticCloud, parse_target, read_access
 from infra.processes.detached import MARK, marked
@@ -40,7 +40,7 @@ def target_of(access: Access) -> OwnHost:
 
 
 def cloud_of(access: Access) -> StaticCloud:
-    return StaticCloud(str(target_of(access)), lambda: SshHost(access, patience_s=1, connect_s=2), WallClock())
+    return StaticCloud(str(target_of(access)), lambda: SshHost(access, patience_s=1, connect_s=2), SystemClock())
 
 
 def order(cloud: StaticCloud, lease_id: str, hours: float = 1.0) -> MachineOrder:
@@ -126,7 +126,7 @@ class Held(SshHost):
 
 def rent_slowly(access: Access, has_read: Event, may_go_on: Event, outcome: Connection) -> None:
     """Read the lease that holds the host, wait, and then rent."""
-    cloud = StaticCloud(str(target_of(access)), lambda: Held(access, has_read, may_go_on), WallClock())
+    cloud = StaticCloud(str(target_of(access)), lambda: Held(access, has_read, may_go_on), SystemClock())
     try:
         outcome.send(cloud.rent(order(cloud, "slow")).name)
     except CloudRefusedError as error:
@@ -156,7 +156,7 @@ def test_a_late_release_leaves_the_next_lease_alone(access: Access) -> None:
     cloud = cloud_of(access)
     old = cloud.rent(order(cloud, "old", hours=-1))
     has_read, may_go_on = threading.Event(), threading.Event()
-    late = StaticCloud(cloud.name, lambda: Held(access, has_read, may_go_on), WallClock())
+    late = StaticCloud(cloud.name, lambda: Held(access, has_read, may_go_on), SystemClock())
 
     with ThreadPoolExecutor(1) as beside:
         released = beside.submit(late.release, old.machine_id)

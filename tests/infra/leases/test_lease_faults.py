@@ -47,6 +47,9 @@ class Reconnecting:
     def now(self) -> datetime:
         return self.clock.now()
 
+    def monotonic(self) -> float:
+        return self.clock.monotonic()
+
     def sleep(self, seconds: float) -> None:
         self.clock.sleep(seconds)
         self.times += 1

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.clock import WallClock
+from infra.clock import SystemClock
 from infra.leases.ledger_recovery import open_ledger
 from infra.ledger.ledger import Intent, Ledger
 from infra.reporting import silent
@@ -24,7 +24,7 @@ def corrupt(tmp_path: Path) -> Path:
 
 
 def _intend(ledger: Ledger, lease_id: str) -> None:
-    ledger.intend(lease_id, Intent("2026-03-01", "digitalocean", 2.0, WallClock().now() + timedelta(hours=1)))
+    ledger.intend(lease_id, Intent("2026-03-01", "digitalocean", 2.0, SystemClock().now() + timedelta(hours=1)))
 
 
 def test_who_finds_a_corrupt_ledger_keeps_the_one_that_another_process_put_in_its_place(corrupt: Path) -> None:
@@ -38,7 +38,7 @@ def test_who_finds_a_corrupt_ledger_keeps_the_one_that_another_process_put_in_it
             _intend(Ledger(corrupt), "theirs")
             fcntl.flock(lock, fcntl.LOCK_UN)
 
-        found = open_ledger(corrupt, WallClock(), say)
+        found = open_ledger(corrupt, SystemClock(), say)
 
     assert [lease.lease_id for lease in found.leases()] == ["theirs"]
     assert len(said) == 1
@@ -52,7 +52,7 @@ def test_of_many_who_find_a_corrupt_ledger_at_once_none_loses_a_lease(corrupt: P
     def rent(number: int) -> None:
         os.close(start)
         os.read(waiting, 1)  # until the test closes its end
-        _intend(open_ledger(corrupt, WallClock(), silent), f"lease {number}")
+        _intend(open_ledger(corrupt, SystemClock(), silent), f"lease {number}")
 
     children = [forked(rent, number) for number in range(PROCESSES)]
     os.close(start)

@@ -21,6 +21,9 @@ class Hands:
     def now(self) -> datetime:
         return self.at
 
+    def monotonic(self) -> float:
+        return self.at.timestamp()
+
     def sleep(self, seconds: float) -> None:
         self.at += timedelta(seconds=seconds)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bench.errors import LedgerError
-from infra.clock import WallClock
+from infra.clock import SystemClock
 from infra.ledger.database import transaction
 from infra.ledger.ledger import Intent, Ledger
 from infra.ledger.schema import SCHEMA, VERSION, bring_up_to_date
@@ -33,7 +33,7 @@ def older(tmp_path: Path) -> Path:
     path = tmp_path / "ledger.sqlite"
     ledger = Ledger(path)
     for lease_id in ("open", "over"):
-        ledger.intend(lease_id, Intent("2026-03-01", "digitalocean", 2.0, WallClock().now() + timedelta(hours=1)))
+        ledger.intend(lease_id, Intent("2026-03-01", "digitalocean", 2.0, SystemClock().now() + timedelta(hours=1)))
         ledger.hold(lease_id, f"machine of {lease_id}")
     ledger.mark_released("over")
     make_older(path)
