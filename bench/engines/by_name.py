@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from bench.engines import vllm
+from bench.engines.failures import Failure
 from bench.suite.scenario import Scenario
 
 
@@ -35,7 +36,7 @@ class EngineModule(Protocol):
         """The variables that are set for the engine's process."""
         ...
 
-    def find_failure(self, log: str) -> vllm.Failure | None:
+    def find_failure(self, log: str) -> Failure | None:
         """The root cause that a log shows, or None."""
         ...
 

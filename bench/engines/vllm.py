@@ -1,18 +1,21 @@
-"""vLLM: its argv, its environment, the line that means ready, and the failures its log shows.
+"""vLLM: its argv, its environment, the line that means ready, and the metrics it reports.
 
 Log texts as seen with vLLM 0.32.0; tests hold them against real logs in tests/data.
 """
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
+from bench.engines import failures
+from bench.engines.failures import Failure
+from bench.engines.vllm_failures import FAILURES
 from bench.suite.scenario import Scenario
 
 FINISH_REASONS = ("stop", "length", "abort", "error", "repetition")
 READY_LINE = "Application startup complete."
+# What an ordered stop logs first; which of the two processes comes first is a race.
+STOP_LINE = r"\[shutdown\] (?:API server: shutdown triggered|EngineCore: trigger received signal=SIGTERM)"
 # Variables that keep the engine from sending usage data and from downloading anything.
 QUIET = {"VLLM_NO_USAGE_STATS": "1", "VLLM_DO_NOT_TRACK": "1", "DO_NOT_TRACK": "1", "HF_HUB_OFFLINE": "1"}
 
@@ -33,34 +36,6 @@ SAMPLED = {
     "spec_accepted_tokens": "spec_decode_num_accepted_tokens_total",
 }
 
-_PREFIX = r"^(?:\([^)]*\)\s*)?(?:(?:ERROR|WARNING|INFO)\s[\d:\- ]+\[[^\]]*\]\s*)?"
-
-FailureKind = Literal["out_of_memory", "bad_configuration", "killed", "died", "unknown"]
-# In this order: the root cause first, the generic tail that follows every failure last.
-_FAILURES: tuple[tuple[FailureKind, str], ...] = (
-    ("out_of_memory", r"(?:HIP|CUDA) out of memory|OutOfMemoryError|No available memory for the cache blocks"),
-    ("out_of_memory", r"larger than the available KV cache memory|not enough GPU memory"),
-    ("out_of_memory", r"on kv cache allocation is less than requested memory"),
-    ("out_of_memory", r"is less than desired GPU memory utilization|DefaultCPUAllocator: can't allocate memory"),
-    ("killed", r"died unexpectedly \(exit code: -9\)"),
-    ("bad_configuration", r"User-specified max_model_len|unrecognized arguments|Value error,"),
-    # At the start of its line: a healthy start warns of "errors like `OSError: [Errno 24] …`" where ulimit is low.
-    (
-        "bad_configuration",
-        _PREFIX + r"(?:[\w.]+\.)?(?:ValueError|ValidationError|FileNotFoundError|OSError|SafetensorError): ",
-    ),
-    ("died", r"EngineDeadError|Engine core initialization failed"),
-)
-_LOG_PREFIX = re.compile(_PREFIX)
-
-
-@dataclass(frozen=True)
-class Failure:
-    """Why an engine ended: the class a retry is chosen by, and the log's own words."""
-
-    kind: FailureKind
-    line: str
-
 
 def argv(executable: Path, scenario: Scenario, model: Path, port: int) -> tuple[str, ...]:
     """The command that serves this scenario's model on loopback."""
@@ -75,15 +50,11 @@ def environment(scenario: Scenario) -> dict[str, str]:
 
 
 def find_failure(log: str) -> Failure | None:
-    """The root cause a log shows, or None where it shows none."""
-    for kind, pattern in _FAILURES:
-        match = re.search(pattern, log, re.MULTILINE)
-        if match:
-            start = log.rfind("\n", 0, match.start()) + 1
-            end = log.find("\n", match.end())
-            line = log[start : end if end >= 0 else len(log)]
-            return Failure(kind, _LOG_PREFIX.sub("", line).strip())
-    return None
+    """The root cause a log shows, or None where it shows none.
+
+    What follows the order to stop is left out: an ordinary stop logs EngineDeadError too.
+    """
+    return failures.find_failure(re.split(STOP_LINE, log, maxsplit=1)[0], FAILURES)
 
 
 def kv_cache_tokens(log: str) -> int | None:

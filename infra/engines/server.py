@@ -223,7 +223,7 @@ def explain_end(server: RunningServer, start: int = 0) -> str:
     log = read_log(server, start)
     failure = server.engine.module.find_failure(log)
     if failure is not None:
-        return f"{failure.line} [{failure.kind}; whole log: {server.log}]"
+        return f"{failure.line} [{failure.kind}: {failure.is_a.remedy}; whole log: {server.log}]"
     tail = [line for line in log.splitlines() if line.strip()][-LOG_TAIL_LINES:]
     return ("its log ends with: " + " | ".join(tail) if tail else "its log is empty") + f" [whole log: {server.log}]"
 

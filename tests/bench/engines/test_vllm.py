@@ -8,54 +8,12 @@ from bench.engines.vllm import (
     counter_deltas,
     counters,
     environment,
-    find_failure,
     kv_cache_tokens,
     sample,
 )
 from tests.bench.builders import SCENARIO
 
 LOGS = Path(__file__).parents[2] / "data" / "vllm-0.32.0-cpu"
-TAIL = "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {'EngineCore': 1}\n"
-KV_TOO_SMALL = (
-    "ValueError: To serve at least one request with the model's max seq len (16384), (0.12 GiB KV cache is needed, "
-    "which is larger than the available KV cache memory (0.06 GiB). Based on the available memory, the estimated "
-    "maximum model length is 8064."
-)
-KV_TOO_LARGE = (
-    "RuntimeError: Worker failed with error 'Available memory on node 0 (18.29/20.34 GiB) on kv cache allocation is "
-    "less than requested memory for kv (400.0 GiB). Decrease --kv-cache-memory-bytes, VLLM_CPU_KVCACHE_SPACE, or "
-    "reduce CPU memory used by other processes.', please check the stack trace above for the root cause"
-)
-MALLOC = (
-    "RuntimeError: [enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: you tried "
-    "to allocate 4294967296 bytes. Error code 12 (Cannot allocate memory)"
-)
-UTILIZATION = (
-    "Available memory on node 0 (18.43/20.34 GiB) on kv cache allocation is less than requested memory for kv "
-    "(-0.43/0.2 GiB). Reduce CPU memory used by other processes."
-)
-NO_BLOCKS = "ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when init"
-WEIGHTS = "Failed to load model - not enough GPU memory. Try lowering --gpu-memory-utilization to free memory for"
-BUSY = (
-    "ValueError: Free memory on device cuda:0 (3.1/191.9 GiB) on startup is less than desired GPU memory utilization "
-    "(0.92, 176.6 GiB). Decrease GPU memory utilization or reduce GPU memory used by other processes."
-)
-SAMPLER = "RuntimeError: CUDA out of memory occurred when warming up sampler with 1024 dummy requests."
-HIP = "torch.OutOfMemoryError: HIP out of memory. Tried to allocate 12.95 GiB. GPU 0 has a total capacity of 127 GiB"
-CONTEXT = (
-    "  Value error, User-specified max_model_len (65536) is greater than the derived max_model_len "
-    "(max_position_embeddings=32768.0 or model_max_length=None in model's config.json)."
-)
-KILLED = "Worker proc VllmWorker-0 died unexpectedly (exit code: -9), shutting down executor."
-DEAD = (
-    "vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue. See stack trace (above) for the root "
-    "cause."
-)
-PROFILING = "AssertionError: Error in memory profiling. Initial free memory 60.1 GiB, current free memory 70.2 GiB."
-NO_CHILD = "Worker proc VllmWorker-0 died unexpectedly (exit code: None), shutting down executor."
-FLAG = "vllm: error: unrecognized arguments: --no-such-flag"
-MISSING = "OSError: /models/none does not appear to have a file named config.json."
-
 METRICS = """\
 # HELP vllm:generation_tokens_total Number of generation tokens processed.
 # TYPE vllm:generation_tokens_total counter
@@ -93,80 +51,6 @@ def test_the_environment_of_the_suite_reaches_the_engine() -> None:
 @pytest.mark.parametrize("name", ["VLLM_NO_USAGE_STATS", "VLLM_DO_NOT_TRACK", "DO_NOT_TRACK", "HF_HUB_OFFLINE"])
 def test_the_engine_is_told_to_send_and_fetch_nothing(name: str) -> None:
     assert environment(SCENARIO)[name] == "1"
-
-
-@pytest.mark.parametrize(
-    ("line", "kind"),
-    [
-        (KV_TOO_SMALL, "out_of_memory"),
-        (KV_TOO_LARGE, "out_of_memory"),
-        (UTILIZATION, "out_of_memory"),
-        (MALLOC, "out_of_memory"),
-        (NO_BLOCKS, "out_of_memory"),
-        (WEIGHTS, "out_of_memory"),
-        (BUSY, "out_of_memory"),
-        (SAMPLER, "out_of_memory"),
-        (HIP, "out_of_memory"),
-        (KILLED, "killed"),
-        (CONTEXT, "bad_configuration"),
-        (FLAG, "bad_configuration"),
-        (MISSING, "bad_configuration"),
-        (PROFILING, "died"),
-        (NO_CHILD, "died"),
-        (DEAD, "died"),
-    ],
-    ids=lambda value: value.strip()[:40],
-)
-def test_a_failure_is_of_the_kind_its_root_cause_says(line: str, kind: str) -> None:
-    failure = find_failure(f"INFO starting\n{line}\n{TAIL}")
-
-    assert failure is not None
-    assert failure.kind == kind
-
-
-@pytest.mark.parametrize("line", [KV_TOO_SMALL, HIP, KILLED, CONTEXT, MISSING, DEAD])
-def test_a_failure_is_told_in_the_words_of_the_log(line: str) -> None:
-    failure = find_failure(f"INFO starting\n{line}\n{TAIL}")
-
-    assert failure is not None
-    assert failure.line == line.strip()
-
-
-def test_the_process_and_the_time_before_a_line_are_left_out() -> None:
-    failure = find_failure(f"(EngineCore pid=5304) ERROR 11-21 14:32:59 [core.py:1510] {MISSING}\n{TAIL}")
-
-    assert failure is not None
-    assert (failure.kind, failure.line) == ("bad_configuration", MISSING)
-
-
-def test_a_killed_worker_is_not_taken_for_the_engine_that_died_of_it() -> None:
-    failure = find_failure(f"{KILLED}\n{DEAD}\n")
-
-    assert failure is not None
-    assert failure.kind == "killed"
-
-
-def test_a_log_without_a_failure_shows_none() -> None:
-    assert find_failure("INFO Application startup complete.\n") is None
-
-
-def test_an_empty_log_shows_no_failure() -> None:
-    assert find_failure("") is None
-
-
-def test_a_warning_that_only_mentions_an_error_is_no_failure() -> None:
-    log = (LOGS / "startup.log").read_text()
-
-    assert "`OSError: " in log
-    assert find_failure(log) is None
-
-
-def test_a_real_log_of_a_kv_cache_that_is_too_small_shows_that() -> None:
-    failure = find_failure((LOGS / "startup-kv-too-small.log").read_text())
-
-    assert failure is not None
-    assert failure.kind == "out_of_memory"
-    assert failure.line.startswith(KV_TOO_SMALL)
 
 
 def test_a_real_log_says_how_many_tokens_the_kv_cache_holds() -> None:

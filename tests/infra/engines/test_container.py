@@ -263,7 +263,7 @@ def test_a_container_that_docker_fails_to_remove_is_an_error(docker: Docker, tmp
 def test_an_engine_that_fails_in_its_container_is_quoted(docker: Docker, tmp_path: Path) -> None:
     asked = what(tmp_path, scenario(environment={"TRUTH_FAULT": "oom_at_start"}))
 
-    with pytest.raises(ServerStartError, match=r"larger than the available KV cache memory .*out_of_memory"):
+    with pytest.raises(ServerStartError, match=r"larger than the available KV cache memory .*oom_kv_len"):
         server.bring_up(asked, quiet)
 
     assert docker.containers == []

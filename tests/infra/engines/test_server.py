@@ -86,7 +86,7 @@ def test_stopping_twice_is_not_an_error(what: ServerRequest) -> None:
 
 
 def test_a_server_that_fails_to_start_is_quoted_from_its_log(what: ServerRequest) -> None:
-    with pytest.raises(ServerStartError, match=r"larger than the available KV cache memory .*out_of_memory"):
+    with pytest.raises(ServerStartError, match=r"larger than the available KV cache memory .*oom_kv_len"):
         server.bring_up(with_fault(what, "oom_at_start"), quiet)
 
     assert detached.marked(what.lease_id) == []
