@@ -1,11 +1,13 @@
 """A run of our own as a claim, so that it is asked everything that other people's files are asked."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from bench.audit.claim import Claim, ClaimedConfig, ClaimedTotals, ClaimSource, Metric, RequestSeries
+from bench.engines.config import parallel_sizes, parse_flags
 from bench.loadgen.report import LoadReport
 from bench.metrics import Ints, Requests
 from bench.record import RunRecord
@@ -41,13 +43,13 @@ def _asked(record: RunRecord) -> ClaimedConfig:
         model=scenario.model.source.removeprefix("hf:"),
         precision=scenario.model.precision,
         gpu=gpus[0] if gpus else None,
-        gpu_count=len(gpus) or None,
         engine=scenario.engine.name,
         engine_version=scenario.engine.version,
         model_revision=record.weights.revision if record.weights else None,
         max_model_len=scenario.engine.max_model_len,
         isl=float(work.isl),
         osl=float(work.osl),
+        has_distinct_prompts=work.prompts.kind == "random" or None,
         concurrency=work.concurrency,
         request_rate_per_s=work.request_rate_per_s,
         is_open_loop=work.arrivals != "closed",
@@ -56,7 +58,32 @@ def _asked(record: RunRecord) -> ClaimedConfig:
         usd_per_hour=record.lease.usd_per_hour or None if record.lease else None,
         weights_gib=record.weights.bytes / _GIB if record.weights else None,
         weights_source="index" if record.weights else None,
+    ).filled_from(_started(record, len(gpus)))
+
+
+def _started(record: RunRecord, gpus: int) -> ClaimedConfig:
+    """What the engine's own arguments say: how the model is spread, and how much memory it may take."""
+    server = record.server
+    flags = parse_flags(server.argv if server is not None else record.asked.engine.flags)
+    tp_size, pp_size, dp_size = parallel_sizes(flags)
+    used = tp_size * pp_size * dp_size
+    kv_precision = flags.get("--kv-cache-dtype", "auto")
+    return ClaimedConfig(
+        # An engine that uses some of a machine's GPUs has no others; one that names more than there are contradicts it.
+        gpu_count=min(used, gpus) or None,
+        tp_size=tp_size if gpus else None,
+        pp_size=pp_size if gpus else None,
+        dp_size=dp_size if gpus else None,
+        ep_size=tp_size * dp_size if gpus and "--enable-expert-parallel" in flags else None,
+        kv_precision=None if kv_precision == "auto" else kv_precision,
+        gpu_memory_utilization=_share(flags.get("--gpu-memory-utilization", "")),
+        kv_cache_tokens=server.kv_cache_tokens * dp_size if server is not None and server.kv_cache_tokens else None,
+        prefix_caching=False if "--no-enable-prefix-caching" in flags else None,
     )
+
+
+def _share(value: str) -> float | None:
+    return float(value) if re.fullmatch(r"0?\.\d+|1(?:\.0*)?", value) else None
 
 
 def _said(record: RunRecord, row: Mapping[str, Any]) -> ClaimedTotals:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from bench.catalog.catalog import Catalog
 from bench.catalog.rows import CatalogModel, MachineKind
-from bench.engines.config import parse_flags
+from bench.engines.config import parallel_sizes, parse_flags
 from bench.physics import Group, checkpoint_bytes, least_step_s, least_ttft_s, needed_gib, room_gib
 from bench.record import PlannedRun
 from bench.suite.model import Model
@@ -242,8 +242,8 @@ def _known(suite: Suite, site: HostPlan, catalog: Catalog) -> tuple[CatalogModel
         return None
     flags = parse_flags(suite.engine.flags)
     kv_bytes = 1.0 if flags.get("--kv-cache-dtype", "").startswith("fp8") else 2.0
-    count = int(flags.get("--tensor-parallel-size") or 1)
-    return model, Group(gpu, count, suite.model.precision, kv_bytes)
+    tp_size, pp_size, _ = parallel_sizes(flags)
+    return model, Group(gpu, tp_size * pp_size, suite.model.precision, kv_bytes)
 
 
 def _is_quantised(suite: Suite) -> bool:

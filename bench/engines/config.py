@@ -55,3 +55,13 @@ def parse_flags(words: Sequence[str]) -> dict[str, str]:
         elif name and not flags[name]:
             flags[name] = word
     return flags
+
+
+def parallel_sizes(flags: Mapping[str, str]) -> tuple[int, int, int]:
+    """Tensor, pipeline and data parallel size; one that is missing or no number is 1, as vLLM's default is."""
+    tensor, pipeline, data = (flags.get(f"--{kind}-parallel-size", "") for kind in ("tensor", "pipeline", "data"))
+    return _size(tensor), _size(pipeline), _size(data)
+
+
+def _size(value: str) -> int:
+    return int(value) if value.isdigit() and int(value) else 1

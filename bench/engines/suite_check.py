@@ -1,9 +1,9 @@
 """Which of its engine's rules a suite breaks, on the machine that it would be measured on."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from bench.catalog.rows import CatalogModel, Gpu
-from bench.engines.config import EngineConfig, parse_flags
+from bench.engines.config import EngineConfig, parallel_sizes, parse_flags
 from bench.engines.rules import BrokenRule, EngineRule, broken_rules
 from bench.suite.suite import Suite
 
@@ -18,6 +18,7 @@ def suite_breaks(
 def config_of(suite: Suite, model: CatalogModel | None, gpu: Gpu | None, gpu_count: int | None) -> EngineConfig:
     """How a suite starts its engine."""
     flags = parse_flags(suite.engine.flags)
+    tp_size, pp_size, dp_size = parallel_sizes(flags)
     return EngineConfig(
         engine=suite.engine.name,
         version=suite.engine.version,
@@ -27,14 +28,9 @@ def config_of(suite: Suite, model: CatalogModel | None, gpu: Gpu | None, gpu_cou
         precision=suite.model.precision,
         checkpoint=suite.model.source.removeprefix("hf:").partition("@")[0],
         max_model_len=suite.engine.max_model_len,
-        tp_size=_size(flags, "--tensor-parallel-size"),
-        pp_size=_size(flags, "--pipeline-parallel-size"),
-        dp_size=_size(flags, "--data-parallel-size"),
+        tp_size=tp_size,
+        pp_size=pp_size,
+        dp_size=dp_size,
         flags=flags,
         environment=suite.engine.environment,
     )
-
-
-def _size(flags: Mapping[str, str], name: str) -> int:
-    value = flags.get(name, "")
-    return int(value) if value.isdigit() and int(value) else 1
