@@ -12,10 +12,16 @@ import duckdb
 
 from bench.errors import UsageError
 from warehouse.lake.lake import sync_folder, writing
-from warehouse.views import view_statements
+from warehouse.views import glob_pattern, view_statements
 
 DATABASE = "warehouse.duckdb"
 STORAGE_VERSION = "v1.5.0"
+_NOTHING_FROM_ELSEWHERE: dict[str, str | bool | int | float | list[str]] = {
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "allow_community_extensions": False,
+    "python_enable_replacements": False,
+}
 
 
 def build_warehouse(data: Path) -> Path:
@@ -52,7 +58,7 @@ def _digest_of(path: Path) -> str | None:
     if not path.exists():
         return None
     try:
-        with duckdb.connect(path, read_only=True) as connection:
+        with _open(path) as connection:
             found = connection.execute("SELECT sha256 FROM views_digest").fetchone()
     except duckdb.Error:
         return None
@@ -66,9 +72,19 @@ def open_warehouse(data: Path) -> duckdb.DuckDBPyConnection:
     """
     if not data.is_dir():
         raise UsageError(f"no data folder {data}: pass one with --data, or run a night first")
-    connection = duckdb.connect(build_warehouse(data), read_only=True)
-    # A typo must fail at once instead of downloading an extension; times are UTC everywhere.
-    connection.execute("SET autoinstall_known_extensions = false")
-    connection.execute("SET autoload_known_extensions = false")
+    return _open(build_warehouse(data))
+
+
+def _open(path: Path) -> duckdb.DuckDBPyConnection:
+    """Open a warehouse file so that a query can reach the lake beside it and nothing else.
+
+    It cannot write the warehouse, open other files, connect to a network, load extensions, read Python variables or
+    change these settings. Files of the lake are protected by `run_sql`, since DuckDB has no folder that is only read.
+    """
+    connection = duckdb.connect(path, read_only=True, config=_NOTHING_FROM_ELSEWHERE)
     connection.execute("SET TimeZone = 'UTC'")
+    lake = path.with_name("lake")
+    connection.execute("SET allowed_directories = ?", [[str(lake), glob_pattern(lake)]])  # DuckDB checks both forms
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
     return connection

@@ -10,6 +10,11 @@ import duckdb
 from bench.errors import UsageError
 from warehouse.lake.database import open_warehouse
 
+_READING = {"SELECT", "EXPLAIN", "MULTI"}  # DESCRIBE, SHOW and SUMMARIZE are SELECT; MULTI is a PIVOT, in any statement
+_ALLOWED = "use SELECT, FROM, WITH, VALUES, DESCRIBE, SHOW, SUMMARIZE, PIVOT, UNPIVOT or EXPLAIN"
+_EXPLAIN = re.compile(r"\s*EXPLAIN\s+(ANALYZE\s+)?(\((FORMAT|ANALYZE)\b[^()]*\)\s*)?", re.IGNORECASE)
+_WRITING_CLAUSE = "statement must be at the top level"
+
 
 @dataclass(frozen=True)
 class QueryResult:
@@ -24,17 +29,44 @@ class QueryResult:
 
 
 def run_sql(data: Path, sql: str, parameters: tuple[object, ...] = ()) -> QueryResult:
-    """Run one query on the warehouse of this data folder.
+    """Run one query on the warehouse of this data folder; it can read the lake and nothing else.
 
-    Raises UsageError with DuckDB's error message if the query fails.
+    Raises UsageError for any other statement, and with DuckDB's error message if the query fails.
     """
     with open_warehouse(data) as connection:
         try:
+            _require_query(connection, sql, parameters)
             result = connection.execute(sql, list(parameters))
             columns = tuple(column[0] for column in result.description or ())
             return QueryResult(columns, tuple(result.fetchall()))
+        except duckdb.PermissionException as error:
+            raise UsageError(f"the query is refused: it can only read {data / 'lake'}; {_sentence(error)}") from error
         except duckdb.Error as error:
             raise UsageError(f"the query failed: {_sentence(error)}") from error
+
+
+def _require_query(connection: duckdb.DuckDBPyConnection, sql: str, parameters: tuple[object, ...]) -> None:
+    """Raise UsageError unless this is one statement that only reads."""
+    statements = connection.extract_statements(sql)
+    if len(statements) != 1:
+        raise UsageError(f"the query has {len(statements)} statements: pass one")
+    kind = statements[0].type.name
+    if kind not in _READING:
+        raise UsageError(f"the query is refused: {kind} is not allowed; {_ALLOWED}")
+    inner = _EXPLAIN.sub("", _without_semicolon(statements[0].query), count=1)
+    try:
+        # In parentheses the grammar takes nothing that writes, and DuckDB refuses a WITH clause that writes.
+        connection.execute(f"EXPLAIN FROM (\n{inner}\n)", list(parameters))
+    except (duckdb.ParserException, duckdb.BinderException) as error:
+        if kind == "SELECT" and _WRITING_CLAUSE not in str(error):
+            raise
+        raise UsageError(f"the query is refused: a part of it would write; {_ALLOWED}") from error
+
+
+def _without_semicolon(sql: str) -> str:
+    text = sql.encode()
+    offsets = [offset for offset, kind in duckdb.tokenize(sql) if kind != duckdb.token_type.comment]
+    return text[: offsets[-1]].decode() if text[offsets[-1] :].startswith(b";") else sql
 
 
 def _sentence(error: duckdb.Error) -> str:

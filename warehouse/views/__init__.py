@@ -49,9 +49,13 @@ def _table_view(lake: Path, table: Table) -> str:
     empty = f"SELECT {typed} WHERE false"
     if not any(lake.glob(f"{table}/{PARTITION}=*/part-0.parquet")):
         return f"CREATE VIEW {table} AS {empty}"
-    # Brackets escape characters with a meaning in a glob.
-    folder = "".join(f"[{sign}]" if sign in "*?[" else sign for sign in str(lake)).replace("'", "''")
+    folder = glob_pattern(lake).replace("'", "''")
     where = f"'{folder}/{table}/{PARTITION}=*/part-0.parquet'"
     options = f"hive_partitioning=true, hive_types={{'{PARTITION}': VARCHAR}}, union_by_name=true"
     lake_rows = f"SELECT * FROM read_parquet({where}, {options})"  # noqa: S608 - names of ours; the path is quoted
     return f"CREATE VIEW {table} AS {empty} UNION ALL BY NAME {lake_rows}"
+
+
+def glob_pattern(folder: Path) -> str:
+    """A pattern that matches this folder only: brackets escape characters with a meaning in a glob."""
+    return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in str(folder))

@@ -145,11 +145,6 @@ def test_a_query_that_is_wrong_is_a_usage_error_in_duckdbs_words(loaded: tuple[P
         run_sql(loaded[0], "SELECT * FROM measurement")
 
 
-def test_a_query_cannot_write(loaded: tuple[Path, LoadSummary]) -> None:
-    with pytest.raises(UsageError, match="read-only"):
-        run_sql(loaded[0], "CREATE TABLE mine (a INT)")
-
-
 def test_a_missing_data_folder_is_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no data folder"):
         run_sql(tmp_path / "nowhere", "SELECT 1")
