@@ -34,8 +34,8 @@ from infra.settings import Settings
 
 CLOUDS = ("local", "digitalocean")
 OWN_PATIENCE_S = 30.0  # for one command on a host of your own; the caller repeats it
-# The environment variables of this process that a machine gets. They travel as a secret, because one is a token.
-FORWARDED = ("HF_TOKEN", "NIGHTBENCH_HUB_ENDPOINT", "NIGHTBENCH_HUB_STALL_S")
+# The environment variables of this process that a machine gets. Only a download gets the tokens.
+FORWARDED = ("NIGHTBENCH_HF_TOKEN", "HF_TOKEN", "NIGHTBENCH_HUB_ENDPOINT", "NIGHTBENCH_HUB_STALL_S")
 
 
 def ledger_file(settings: Settings) -> Path:

@@ -7,6 +7,7 @@ from pathlib import Path
 from prefect import get_run_logger
 
 from bench.record import NightRecord
+from infra.engines.secret_environment import read_secrets
 from infra.loadgen.suite_file import make_night
 from infra.models.bucket_lookup import require_bucket
 from infra.processes.machine_lock import MachineLock
@@ -39,10 +40,12 @@ def plan_night(settings: Settings, suite: Path, target: str, *, poc: bool, resum
     if resume is not None:
         night = store.read_night(settings.data, resume)
         require_bucket(settings, night.suite.model)
+        read_secrets(night.suite.engine)
         store.end_file(settings.data, resume).unlink(missing_ok=True)
         return night
     night = make_night(suite, target, poc=poc)
     require_bucket(settings, night.suite.model)
+    read_secrets(night.suite.engine)
     store.write_json(store.night_file(settings.data, night.night), night)
     return night
 

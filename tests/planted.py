@@ -2,6 +2,7 @@
 
 import base64
 import gzip
+import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from urllib.parse import quote
@@ -22,11 +23,11 @@ NAMES = (
     "VLLM_API_KEY",  # by its prefix it would be the engine's
     "PREFECT_API_KEY",
     "PREFECT_API_DATABASE_CONNECTION_URL",
-    "SOMEBODYS_PASSWORD",
+    "ENGINE_LICENSE_KEY",  # which a suite may name in engine.secret_environment
     "https_proxy",
 )
-# Each has characters that percent-encoding changes.
-SECRETS: Mapping[str, str] = {name: f"planted+{name}/of=nobody" for name in NAMES}
+# Each has characters that percent-encoding changes, and no other process has the same.
+SECRETS: Mapping[str, str] = {name: f"planted+{name}/{uuid.uuid4().hex}=" for name in NAMES}
 
 
 def plant(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:

@@ -21,7 +21,8 @@ DEVICES: dict[Vendor, tuple[str, ...]] = {
 class Container:
     """A container to start: docker's executable, the image by digest, the container's name and its lease.
 
-    `cache` stays on the host for the next start. `environment_file` may hold secrets, so it is not in the argv.
+    `cache` stays on the host for the next start. `secrets` names the variables that docker's client passes on from its
+    own environment.
     """
 
     docker: Path
@@ -31,6 +32,7 @@ class Container:
     cache: Path
     environment_file: Path
     lease_id: str
+    secrets: tuple[str, ...] = ()
 
 
 def container_argv(container: Container, command: Sequence[str], model: Path) -> tuple[str, ...]:
@@ -46,6 +48,7 @@ def container_argv(container: Container, command: Sequence[str], model: Path) ->
         *("--cap-add", "SYS_PTRACE", "--security-opt", "seccomp=unconfined"),
         *(DEVICES[container.vendor] if container.vendor else ()),
         *("--volume", f"{model}:{model}:ro", "--volume", f"{container.cache}:{CACHE_INSIDE}"),
+        *(word for name in container.secrets for word in ("--env", name)),
         *("--env-file", str(container.environment_file), "--entrypoint", program, container.image, *arguments),
     )
 

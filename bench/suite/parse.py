@@ -13,6 +13,7 @@ from bench.suite.machine import Alternative, Machine
 from bench.suite.model import Model
 from bench.suite.prompts import Prompts
 from bench.suite.quality import LmEval, Quality
+from bench.suite.secret_names import looks_secret
 from bench.suite.suite import ScenarioEntry, Suite
 from bench.suite.workload import Workload
 
@@ -21,7 +22,7 @@ def parse_suite(text: str, where: str) -> Suite:
     """Parse a suite file's text; `where` is the file's name for the errors.
 
     Raises SuiteError naming file, line and key: broken TOML, an unknown or missing key, a value of the wrong kind or
-    unit, or a scenario that cannot fit the model's context.
+    unit, a secret, or a scenario that cannot fit the model's context.
     """
     try:
         raw = tomllib.loads(text)
@@ -31,6 +32,7 @@ def parse_suite(text: str, where: str) -> Suite:
         suite = Suite.model_validate(raw)
     except ValidationError as error:
         raise SuiteError(_explain(error, text, where)) from error
+    _refuse_secrets(suite.engine, text, where)
     for index, entry in enumerate(suite.scenarios):
         needed = entry.context_tokens
         if needed > suite.engine.max_model_len:
@@ -40,6 +42,16 @@ def parse_suite(text: str, where: str) -> Suite:
                 f"but engine.max_model_len is {suite.engine.max_model_len}; shorten it or raise max_model_len"
             )
     return suite
+
+
+def _refuse_secrets(engine: Engine, text: str, where: str) -> None:
+    """Not a rule of Engine: records of earlier nights stay readable."""
+    for name in filter(looks_secret, engine.environment):
+        line = line_of(text, ("engine", "environment", name))
+        raise SuiteError(
+            f"{where}:{line}: engine.environment.{name} looks like a secret, and a suite is public: remove it, "
+            f'set {name} where you start Nightbench, and write secret_environment = ["{name}"] under [engine]'
+        )
 
 
 def _sum_of(work: Workload) -> str:

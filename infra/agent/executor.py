@@ -13,9 +13,11 @@ from typing import Any, Protocol, TypeVar, TypeVarTuple
 from bench.errors import RemoteJobLostError, ServerStartError, TransferError
 from bench.manifest import MANIFEST
 from bench.record import PlannedRun
+from bench.suite.secret_names import looks_secret
 from infra.agent import remote_job
 from infra.agent.operations import OPERATIONS
 from infra.clock import SystemClock, poll
+from infra.engines.secret_environment import read_secrets
 from infra.loadgen.datasets import input_files, input_path
 from infra.processes.detached import MARK
 from infra.remote.cleanup import end_marked
@@ -32,10 +34,12 @@ DATA = f"{HOME}/data"
 POLL_FIRST_S, POLL_S = 0.2, 1.0
 LAST_CHARS = 1500
 COLLECT_PATIENCE_S = 30.0
+SECRETS = "secret.env"  # of one job, which deletes it as it starts
 
 # The owner of a host may set variables in host.env, such as an engine of their own; ours are set after them.
 _RUN = """secret=$0 code=$1; shift
-for file in {home}/host.env "$secret"; do [ ! -e "$file" ] || . "./$file"; done
+[ ! -e {home}/host.env ] || . ./{home}/host.env
+[ ! -e "$secret" ] || { . "./$secret"; rm -f "$secret"; }
 export PYTHONPATH="$PWD/$code" NIGHTBENCH_DATA="$PWD/{home}/data"
 export NIGHTBENCH_CACHE="${NIGHTBENCH_CACHE:-$PWD/{home}/cache}"
 exec "$@"
@@ -118,6 +122,8 @@ class SshExecutor:
     def _run_job(self, operation: Callable[..., Any], reporter: Reporter, args: tuple[Any, ...]) -> Any:
         folder = f"{self._lease.folder}/{operation.__name__}-{uuid.uuid4().hex[:8]}"
         argv = self._argv(reporter, folder)
+        if secrets := self._secrets(operation, args):
+            self._host.put_secret_environment(secrets, f"{folder}/{SECRETS}")
         with tempfile.TemporaryDirectory() as name:
             arguments = Path(name) / remote_job.ARGUMENTS
             arguments.write_bytes(remote_job.write_arguments(operation, args))
@@ -138,8 +144,7 @@ class SshExecutor:
         """The command line of a remote job; our code comes before any installed package."""
         if self._deployed is None:
             self._deployed = deploy(self._host, self._lease.python, reporter.say, self._clock)
-            self._host.put_secret_environment(self._lease.environment, f"{self._lease.folder}/secret.env")
-        shell = ["sh", "-c", _RUN.replace("{home}", HOME), f"{self._lease.folder}/secret.env", self._deployed.code]
+        shell = ["sh", "-c", _RUN.replace("{home}", HOME), f"{folder}/{SECRETS}", self._deployed.code]
         # The mark is set before the program starts, so that it can be found and ended at any moment.
         return [
             *shell,
@@ -150,6 +155,15 @@ class SshExecutor:
             "infra.agent.remote_job",
             folder,
         ]
+
+    def _secrets(self, operation: Callable[..., Any], args: tuple[Any, ...]) -> dict[str, str]:
+        """The variables of the lease and of the engine that this operation needs there."""
+        needs, lease = OPERATIONS[operation.__name__].secrets, self._lease.environment
+        secrets = {name: value for name, value in lease.items() if needs == "hub" or not looks_secret(name)}
+        for run in args:
+            if isinstance(run, PlannedRun) and needs == "engine":
+                secrets |= read_secrets(run.scenario.engine)
+        return secrets
 
     def _follow(self, folder: str, reporter: Reporter) -> tuple[JobStatus, str]:
         """Pass the job's log on until the job has ended; returns its last status and the end of its log."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar, overload
+from typing import Any, Literal, TypeVar, overload
 
 from bench.errors import NightbenchError
 from bench.record import Calibration, HostFacts, LmEvalRecord, NightRecord, PlannedRun, RunRecord
@@ -35,14 +35,19 @@ from infra.settings import Settings
 from infra.storage import store
 
 F = TypeVar("F", bound=Callable[..., Any])
+Secrets = Literal["hub", "engine"]
 
 
 @dataclass(frozen=True)
 class Operation:
-    """A declared operation; `leaves_results`: files for the night's folder are on the machine after it."""
+    """A declared operation; `leaves_results`: files for the night's folder are on the machine after it.
+
+    `secrets`: which secrets its process gets on another machine: the model hub's token, or those of the engine.
+    """
 
     function: Callable[..., Any]
     leaves_results: bool
+    secrets: Secrets | None
 
 
 _declared: dict[str, Operation] = {}
@@ -54,14 +59,16 @@ def operation(function: F) -> F: ...
 
 
 @overload
-def operation(*, leaves_results: bool) -> Callable[[F], F]: ...
+def operation(*, leaves_results: bool = ..., secrets: Secrets | None = ...) -> Callable[[F], F]: ...
 
 
-def operation(function: Callable[..., Any] | None = None, *, leaves_results: bool = False) -> Callable[..., Any]:
+def operation(
+    function: Callable[..., Any] | None = None, *, leaves_results: bool = False, secrets: Secrets | None = None
+) -> Callable[..., Any]:
     """Declare a function as an operation, so that it can be run on a machine by its name."""
 
     def declare(declared: F) -> F:
-        _declared[declared.__name__] = Operation(declared, leaves_results)
+        _declared[declared.__name__] = Operation(declared, leaves_results, secrets)
         return declared
 
     return declare if function is None else declare(function)
@@ -116,7 +123,7 @@ def ready_engine(settings: Settings, reporter: Reporter, engine: Engine, is_rent
     return install.ready_engine(engine, settings, reporter.say, is_rented=is_rented)
 
 
-@operation
+@operation(secrets="hub")
 def prepare(settings: Settings, reporter: Reporter, engine: Engine, model: Model, options: PrepareOptions) -> Prepared:
     """Install the engine and download the model at the same time; the first failure stops the other."""
     disk = options.volume or options.scratch or settings.data.absolute()
@@ -165,7 +172,7 @@ def calibrate(settings: Settings, reporter: Reporter, night: NightRecord) -> Cal
     return calibrate_night(settings.data.absolute(), night, settings.cache, reporter.say)
 
 
-@operation(leaves_results=True)
+@operation(leaves_results=True, secrets="engine")
 def bring_up(
     settings: Settings, reporter: Reporter, context: RunContext, run: PlannedRun, engine: EngineAt
 ) -> RunningServer:

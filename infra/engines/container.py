@@ -135,7 +135,8 @@ def container_for(image: ImageAt, scenario: Scenario, machine: Path, lease_id: s
     # The suite does not count the GPUs of an alternative machine, and this computer's need a gpu_count.
     has_gpus = scenario.machine.gpu_count or scenario.machine.kind != "local"
     maker = vendor() if has_gpus else None
-    return Container(image.docker, image.name, name, maker, image.home, variables, lease_id)
+    secrets = scenario.engine.secret_environment
+    return Container(image.docker, image.name, name, maker, image.home, variables, lease_id, secrets)
 
 
 def _record(machine: Path, name: str) -> Path:

@@ -15,6 +15,7 @@ from bench.suite.scenario import Scenario
 from infra.clock import SystemClock, poll
 from infra.engines import container
 from infra.engines.ports import free_port, require_free
+from infra.engines.secret_environment import read_secrets
 from infra.processes import detached
 from infra.processes.environment import TOOLS, child_environment
 from infra.reporting import Say
@@ -95,8 +96,8 @@ class ServerRequest:
 def bring_up(request: ServerRequest, say: Say) -> RunningServer:
     """Start a server and return once its log, its health check and one completion show that it is ready.
 
-    Raises PortInUseError before the start. Raises ServerStartError, with an excerpt of the log, if the server exits or
-    is not ready in time; no process of it runs then.
+    Raises PortInUseError, or UsageError if a secret is missing, before the start. Raises ServerStartError, with an
+    excerpt of the log, if the server exits or is not ready in time; no process of it runs then.
     """
     port = request.port or free_port()
     require_free(port)
@@ -119,8 +120,8 @@ def _start(request: ServerRequest, port: int) -> RunningServer:
     argv = request.engine.module.argv(request.engine.executable, request.scenario, request.model, port)
     environment = request.engine.module.environment(request.scenario)
     pid_file = request.machine / f"server-{port}.pid"
-    mark = {detached.MARK: request.lease_id}
-    pid = detached.start_detached(argv, child_environment({**environment, **mark}), pid_file, request.log)
+    whole = child_environment({**environment, **_unrecorded(request)})
+    pid = detached.start_detached(argv, whole, pid_file, request.log)
     return RunningServer(pid, port, pid_file, request.log, argv, environment, request.engine, cold_start_s=0.0)
 
 
@@ -133,11 +134,16 @@ def _start_in_container(request: ServerRequest, port: int) -> RunningServer:
     argv = container_argv(started, command, request.model)
     environment = request.engine.module.environment(request.scenario)
     pid_file = request.machine / f"server-{port}.pid"
-    client = child_environment({detached.MARK: request.lease_id}, also=TOOLS)
+    client = child_environment(_unrecorded(request), also=TOOLS)
     pid = detached.start_detached(argv, client, pid_file, request.log)
     return RunningServer(
         pid, port, pid_file, request.log, argv, environment, request.engine, 0.0, container=started.name
     )
+
+
+def _unrecorded(request: ServerRequest) -> dict[str, str]:
+    """The variables of a server that no record has: the lease's mark and the secrets."""
+    return {detached.MARK: request.lease_id, **read_secrets(request.scenario.engine)}
 
 
 def _with_container_facts(server: RunningServer) -> RunningServer:

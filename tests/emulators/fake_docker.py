@@ -116,7 +116,7 @@ def run(words: list[str]) -> int:
             stdout=sink,
             stderr=sink,
             stdin=subprocess.DEVNULL,
-            env={**keep, **environment},
+            env={**keep, **{name: os.environ[name] for name in options.get("--env", [])}, **environment},
             start_new_session=True,
         )
     state = {"pid": inner.pid, "image": image, "options": options, "argv": argv, "environment": environment}

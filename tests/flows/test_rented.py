@@ -4,6 +4,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from traceback import format_exception
 
 import pytest
 
@@ -151,18 +152,24 @@ def no_quota(account: Account) -> None:
     account.emulator.behaviour.gpu_limit = 0
 
 
+def secret_that_is_not_set(account: Account) -> None:
+    suite = account.house.suite
+    suite.write_text(suite.read_text().replace("\n[engine]", '\n[engine]\nsecret_environment = ["NOBODY_HAS_IT"]', 1))
+
+
 @pytest.mark.usefixtures("prefect_api")
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "said", "exit_code"),
     [
-        (wrong_token, "NIGHTBENCH_DO_TOKEN"),
-        (token_that_may_not_rent, "lacks the scope"),
-        (unknown_kind, "offers no machine of kind 'gpu-moon'"),
-        (no_quota, "limit"),
+        (wrong_token, "NIGHTBENCH_DO_TOKEN", 3),
+        (token_that_may_not_rent, "lacks the scope", 3),
+        (unknown_kind, "offers no machine of kind 'gpu-moon'", 3),
+        (no_quota, "limit", 3),
+        (secret_that_is_not_set, "NOBODY_HAS_IT .*, which is not set here", 2),
     ],
 )
 def test_an_account_that_cannot_rent_is_a_sentence_and_nothing_is_rented(
-    account: Account, monkeypatch: pytest.MonkeyPatch, wrong: Callable[[Account], None], said: str
+    account: Account, monkeypatch: pytest.MonkeyPatch, wrong: Callable[[Account], None], said: str, exit_code: int
 ) -> None:
     wrong(account)
     monkeypatch.setenv("NIGHTBENCH_DO_TOKEN", account.house.environment["NIGHTBENCH_DO_TOKEN"])
@@ -170,6 +177,7 @@ def test_an_account_that_cannot_rent_is_a_sentence_and_nothing_is_rented(
     with pytest.raises(NightbenchError, match=said) as refused:
         nightly(suite=str(account.house.suite), target="digitalocean")
 
-    assert refused.value.exit_code == 3
+    assert refused.value.exit_code == exit_code
+    assert account.house.environment["NIGHTBENCH_DO_TOKEN"] not in "".join(format_exception(refused.value))
     assert account.emulator.living("nb") == []
     account.judge()

@@ -65,6 +65,50 @@ def _changed(*path: str, to: Any) -> Scenario:
     return Scenario.model_validate(raw)
 
 
+@pytest.mark.parametrize("name", ["HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "VLLM_API_KEY", "DB_PASSWORD"])
+@pytest.mark.parametrize("form", ['environment = {{ {name} = "s3cr3t" }}', '[engine.environment]\n{name} = "s3cr3t"'])
+def test_a_secret_in_a_suite_is_refused_at_its_line_without_its_value(name: str, form: str) -> None:
+    text = SUITE.replace("max_model_len = 4096", "max_model_len = 4096\n" + form.format(name=name))
+
+    said = _refusal(text)
+
+    line = next(number for number, line in enumerate(text.splitlines(), 1) if name in line)
+    assert said == (
+        f"night.toml:{line}: engine.environment.{name} looks like a secret, and a suite is public: remove it, "
+        f'set {name} where you start Nightbench, and write secret_environment = ["{name}"] under [engine]'
+    )
+
+
+def test_an_environment_whose_names_only_resemble_secrets_is_read() -> None:
+    text = SUITE.replace(
+        "max_model_len = 4096",
+        'max_model_len = 4096\nenvironment = { VLLM_USE_V1 = "1", TOKENIZERS_PARALLELISM = "false" }\n'
+        'secret_environment = ["HF_TOKEN"]',
+    )
+
+    assert parse_suite(text, "night.toml").engine.secret_environment == ("HF_TOKEN",)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('secret_environment = ["A B"]', "'A B' is not the name of an environment variable"),
+        ('secret_environment = ["NIGHTBENCH_DO_TOKEN"]', "NIGHTBENCH_DO_TOKEN is a setting of Nightbench"),
+        ('environment = { A = "1" }\nsecret_environment = ["A"]', "A is in environment and in secret_environment"),
+    ],
+)
+def test_a_secret_that_cannot_be_passed_is_refused(line: str, said: str) -> None:
+    text = SUITE.replace("max_model_len = 4096", f"max_model_len = 4096\n{line}")
+
+    assert said in _refusal(text)
+
+
+def test_a_record_of_an_earlier_night_stays_readable_whatever_its_engine_was_given() -> None:
+    old = {"version": "0.32.0", "max_model_len": 4096, "environment": {"HF_TOKEN": "published long ago"}}
+
+    assert Engine.model_validate(old).secret_environment == ()
+
+
 def test_a_whole_suite_is_read() -> None:
     suite = parse_suite(SUITE, "night.toml")
 
@@ -490,6 +534,7 @@ MOVES: list[tuple[tuple[str, ...], object]] = [
     (("engine", "max_model_len"), 8192),
     (("engine", "flags"), ("--dtype", "float16")),
     (("engine", "environment"), {"VLLM_CPU_KVCACHE_SPACE": "2"}),
+    (("engine", "secret_environment"), ("HF_TOKEN",)),
     (("workload", "isl"), 129),
     (("workload", "osl"), 65),
     (("workload", "request_count"), 41),

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from bench.engines.by_name import ENGINES
@@ -25,6 +26,7 @@ from infra.processes import detached
 from infra.settings import Settings
 from tests.infra.docker import DIGEST, IMAGE, Docker
 from tests.infra.fake_tools import FakeTools, amd
+from tests.planted import SECRETS, found_below, found_in, plant
 
 
 @pytest.fixture
@@ -283,6 +285,23 @@ def test_an_engines_variables_are_in_no_argv_but_in_a_file_with_mode_600(docker:
     assert isinstance(environment, dict)
     assert environment["API_KEY"] == "very-secret"
     assert environment["NIGHTBENCH_LEASE"] == tmp_path.name
+    server.stop(running)
+
+
+@pytest.mark.usefixtures("docker")
+def test_an_engines_secret_reaches_its_process_and_no_argv_and_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(monkeypatch, "ENGINE_LICENSE_KEY")
+    asked = what(tmp_path, scenario(secret_environment=("ENGINE_LICENSE_KEY",)))
+
+    running = server.bring_up(asked, quiet)
+
+    assert running.session is not None
+    inside, client = psutil.Process(running.session), psutil.Process(running.pid)
+    assert inside.environ()["ENGINE_LICENSE_KEY"] == SECRETS["ENGINE_LICENSE_KEY"]
+    assert found_in(repr((inside.cmdline(), client.cmdline(), running)).encode()) == set()
+    assert found_below(tmp_path) == {}
     server.stop(running)
 
 
