@@ -15,14 +15,14 @@ from bench.cost.estimate import LM_EVAL
 from bench.errors import BudgetError, HostError, MachineUnfitError, NightbenchError
 from bench.record import NightEnd, NightRecord, PlannedRun
 from flows.dead_runs import hold_liveness_lock
+from flows.rental import release_at_end
 from infra.agent.operations import MachinePaths
 from infra.agent.prepare import Prepared
-from infra.bootstrap import clouds, ledger, ledger_file
+from infra.bootstrap import clouds, ledger_file
 from infra.clouds.volume_cloud import Volume
 from infra.engines.server import EngineAt, RunningServer
 from infra.leases import leftovers
 from infra.leases.stage_budget import record_stage
-from infra.ledger.heartbeat import keep_heartbeat
 from infra.ledger.ledger import Lease
 from infra.measurement.run import RunContext
 from infra.settings import Settings
@@ -31,7 +31,7 @@ from tasks.artifacts import NightProgress, show_plan, show_results, start_progre
 from tasks.calibrating import calibrate_client
 from tasks.golden import find_golden
 from tasks.loading import load, report
-from tasks.machine import as_rented, can_be_replaced, prepare_machine, provision, reach, teardown
+from tasks.machine import as_rented, can_be_replaced, prepare_machine, provision, reach
 from tasks.measuring import bring_up, has_tasks, is_serving, lineage_of, make_context, measure, run_lm_eval, shut_down
 from tasks.model_cache import fill_bucket
 from tasks.planning import hold_machine, plan_night
@@ -43,10 +43,10 @@ MACHINES_MAX = 3  # that one night may rent, one after another
 
 
 def release_leftovers(flow: Flow[..., object], flow_run: FlowRun, state: State[object]) -> None:
-    """Release what a dead night left rented; Prefect passes the three arguments by these names."""
+    """Release what this flow run or a dead night left rented; Prefect passes the three arguments by these names."""
     del flow, flow_run, state
     settings = Settings()
-    leftovers.release_leftovers(settings.data, ledger_file(settings), clouds(settings))
+    leftovers.release_leftovers(settings.data, ledger_file(settings), clouds(settings), include_own=True)
 
 
 @flow(
@@ -124,23 +124,19 @@ def benchmark_machine(night: NightRecord, progress: UUID) -> None:
     """Rent one machine, run every missing run on it, and always release it."""
     settings = Settings()
     golden = find_golden(night)
-    lease = provision(night, golden)
-    volume = None
-    try:
-        with keep_heartbeat(ledger(settings), lease.lease_id):
-            night = as_rented(settings, night, lease)
-            with record_stage(ledger_file(settings), night, lease.lease_id, "boot"):
-                paths = reach(lease, night.suite.machine)
-                volume = attach_volume(night, lease)
-            prepared = prepare_in_parallel(settings, night, lease, paths, volume)
-            fill_bucket(settings, night, lease, prepared.model)
-            with record_stage(ledger_file(settings), night, lease.lease_id, "calibrate"):
-                calibration = calibrate_client(night, lease)
-            lineage = lineage_of(settings, night, lease, golden)
-            context = make_context(night, lease, paths, prepared.model, calibration, lineage)
-            measure_runs(settings, context, prepared.engine, progress)
-    finally:
-        teardown(lease, volume)
+    with release_at_end(settings, night.night) as rental:
+        rental.lease = lease = provision(night, golden)
+        night = as_rented(settings, night, lease)
+        with record_stage(ledger_file(settings), night, lease.lease_id, "boot"):
+            paths = reach(lease, night.suite.machine)
+            rental.volume = attach_volume(night, lease)
+        prepared = prepare_in_parallel(settings, night, lease, paths, rental.volume)
+        fill_bucket(settings, night, lease, prepared.model)
+        with record_stage(ledger_file(settings), night, lease.lease_id, "calibrate"):
+            calibration = calibrate_client(night, lease)
+        lineage = lineage_of(settings, night, lease, golden)
+        context = make_context(night, lease, paths, prepared.model, calibration, lineage)
+        measure_runs(settings, context, prepared.engine, progress)
 
 
 def prepare_in_parallel(

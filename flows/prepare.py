@@ -7,13 +7,13 @@ from prefect.artifacts import create_table_artifact
 
 from bench.record import NightRecord
 from flows.nightly import release_leftovers
-from infra.bootstrap import ledger, ledger_file
+from flows.rental import release_at_end
+from infra.bootstrap import ledger_file
 from infra.clouds.cloud import Snapshot
 from infra.leases.stage_budget import record_stage
-from infra.ledger.heartbeat import keep_heartbeat
 from infra.settings import Settings
 from tasks.golden import find_golden, install, prune_images, replicate, take_snapshot
-from tasks.machine import provision, teardown
+from tasks.machine import provision
 from tasks.planning import plan_preparation
 
 
@@ -43,12 +43,9 @@ def prepare(suite: str, target: str = "digitalocean") -> str:
 def make_golden(night: NightRecord) -> Snapshot:
     """Rent a machine, build its image, and always release the machine."""
     settings = Settings()
-    lease = provision(night, None)
-    try:
-        with keep_heartbeat(ledger(settings), lease.lease_id):
-            with record_stage(ledger_file(settings), night, lease.lease_id, "software"):
-                install(lease, night)
-            with record_stage(ledger_file(settings), night, lease.lease_id, "snapshot"):
-                return take_snapshot(lease, night)
-    finally:
-        teardown(lease)
+    with release_at_end(settings, night.night) as rental:
+        rental.lease = lease = provision(night, None)
+        with record_stage(ledger_file(settings), night, lease.lease_id, "software"):
+            install(lease, night)
+        with record_stage(ledger_file(settings), night, lease.lease_id, "snapshot"):
+            return take_snapshot(lease, night)

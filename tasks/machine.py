@@ -1,7 +1,6 @@
 """Rent a machine, make it ready, and give it back."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 from prefect import Task, get_run_logger
@@ -69,7 +68,8 @@ def provision(settings: Settings, night: NightRecord, golden: Snapshot | None) -
     try:
         lease = take_lease(cloud, book, SystemClock(), request, night=night.night, say=log.warning)
     finally:
-        report_night(settings.data, ledger_file(settings), night.night)  # failed attempts are capacity history
+        # Failed attempts are capacity history.
+        report_night(settings.data, ledger_file(settings), night.night, log.warning)
     log.info("rented %s at %.2f USD/h until %s", lease.machine_id, lease.usd_per_hour, lease.expires_at)
     return lease
 
@@ -83,9 +83,9 @@ def teardown(settings: Settings, lease: Lease, volume: Volume | None = None) -> 
         collect(settings, cloud, lease, volume)
     finally:
         released = release_lease(cloud, ledger(settings), SystemClock(), lease, say=log.error)
-        report_lease(settings.data, ledger_file(settings), released)
+        report_lease(settings.data, ledger_file(settings), released, log.warning)
         delete_old_keys(settings.data, ledger_file(settings))
-    log.info("released machine %s after %.2f USD", released.machine_id, released.usd(datetime.now(UTC)))
+    log.info("released machine %s after %.2f USD", released.machine_id, released.usd(SystemClock().now()))
 
 
 def collect(settings: Settings, cloud: Cloud, lease: Lease, volume: Volume | None) -> None:

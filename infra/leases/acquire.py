@@ -51,10 +51,10 @@ def take_lease(
     cloud does not know the kind, where no offer is affordable or available, and where it refuses; nothing stays rented.
     """
     acquisition = _Acquisition(cloud, ledger, clock, request, night, say)
-    begun = [lease for lease in ledger.open_leases() if lease.night == night and lease.cloud == cloud.name]
+    begun = [lease for lease in ledger.own_leases(night) if lease.cloud == cloud.name]
     try:
         for lease in begun:
-            if lease.is_own() and lease.state in ("intended", "held") and acquisition.take_up(lease):
+            if lease.state in ("intended", "held") and acquisition.take_up(lease):
                 return ledger.lease(lease.lease_id)
         return acquisition.by_plan()
     except BaseException:

@@ -1,19 +1,51 @@
 """Writes what the ledger knows of a lease into its night's folder, from which the lake is built."""
 
-from datetime import UTC, datetime
 from pathlib import Path
 
+from bench.errors import LedgerError
 from bench.record import LeaseAttempt, LeaseReport
+from infra.clock import SystemClock
 from infra.ledger.ledger import Attempt, Lease, Ledger
 from infra.ledger.stage_costs import StageBook
+from infra.reporting import Say
 from infra.storage import store
 
 
-def report_lease(data: Path, ledger_file: Path, lease: Lease) -> None:
-    """Write the lease file of one lease into its night's folder."""
+def report_lease(data: Path, ledger_file: Path, lease: Lease, say: Say) -> None:
+    """Write the lease file of one lease into its night's folder; a failure is a warning, for the ledger has it all."""
+    path = store.lease_file(data, lease.night, lease.lease_id)
+    try:
+        store.write_json(path, _report(ledger_file, lease))
+    except (OSError, LedgerError) as error:
+        say(f"{path} was not written ({error}): free some disk space, then run `nightbench reap`, which writes it")
+
+
+def report_night(data: Path, ledger_file: Path, night: str, say: Say) -> None:
+    """Write the lease files of a night, also of leases that never got a machine; a failure is a warning."""
+    try:
+        leases, _unreadable = Ledger(ledger_file).readable_leases()
+    except LedgerError as error:
+        say(f"the leases of night {night} were not reported: {error}")
+        return
+    for lease in (one for one in leases if one.night == night):
+        report_lease(data, ledger_file, lease, say)
+
+
+def lacks_report(data: Path, lease: Lease) -> bool:
+    """Whether the lease file of a released lease is missing or does not say so; a deleted night needs none."""
+    if lease.released_at is None or not store.night_folder(data, lease.night).is_dir():
+        return False
+    try:
+        written = store.lease_file(data, lease.night, lease.lease_id).read_bytes()
+        return LeaseReport.model_validate_json(written).released_at != lease.released_at
+    except (OSError, ValueError):
+        return True
+
+
+def _report(ledger_file: Path, lease: Lease) -> LeaseReport:
     # A machine that was never seen as rented may still have cost something.
     was_rented = lease.rented_at is not None or lease.earlier_usd > 0
-    report = LeaseReport(
+    return LeaseReport(
         lease_id=lease.lease_id,
         cloud=lease.cloud,
         machine_id=lease.machine_id or lease.lease_id,
@@ -25,16 +57,8 @@ def report_lease(data: Path, ledger_file: Path, lease: Lease) -> None:
         stages=StageBook(ledger_file).costs(lease),
         rented_at=lease.rented_at,
         released_at=lease.released_at,
-        usd=lease.usd(datetime.now(UTC)) if was_rented and lease.released_at else None,
+        usd=lease.usd(SystemClock().now()) if was_rented and lease.released_at else None,
     )
-    store.write_json(store.lease_file(data, lease.night, lease.lease_id), report)
-
-
-def report_night(data: Path, ledger_file: Path, night: str) -> None:
-    """Write the lease files of a night, also of leases that never got a machine."""
-    for lease in Ledger(ledger_file).leases():
-        if lease.night == night:
-            report_lease(data, ledger_file, lease)
 
 
 def _attempt(attempt: Attempt) -> LeaseAttempt:

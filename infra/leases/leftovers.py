@@ -6,7 +6,7 @@ from pathlib import Path
 
 from infra.clock import SystemClock
 from infra.clouds.cloud import Cloud
-from infra.leases.lease_reports import report_lease
+from infra.leases.lease_reports import lacks_report, report_lease
 from infra.leases.ledger_recovery import open_ledger
 from infra.leases.reaper import Reaped, reap
 from infra.ledger.ledger import Ledger
@@ -19,17 +19,28 @@ UNKNOWN_KEYS_MAX_S = 7 * 24 * 3600.0
 
 
 def release_leftovers(
-    data: Path, ledger_file: Path, clouds: Mapping[str, Cloud], *, everything: bool = False, say: Say = LOG.error
+    data: Path,
+    ledger_file: Path,
+    clouds: Mapping[str, Cloud],
+    *,
+    everything: bool = False,
+    include_own: bool = False,
+    say: Say = LOG.error,
 ) -> Reaped:
-    """Release every machine that a dead night left rented, end its processes, and delete its keys."""
+    """Release every machine that a dead night left rented, end its processes, and delete its keys.
+
+    `include_own` also releases what this process holds: its night has failed, though the process lives on.
+    """
     book = open_ledger(ledger_file, SystemClock(), say)
-    readable, _unreadable = book.readable_leases()
-    open_before = [lease.lease_id for lease in readable if lease.state != "released"]
+    open_before = {lease.lease_id for lease in book.readable_leases()[0] if lease.state != "released"}
+    for lease in book.own_leases() if include_own else ():
+        book.mark_releasing(lease.lease_id)
     reaped = reap(clouds, book, SystemClock(), everything=everything, say=say)
     for machine, why in reaped.failed.items():
         say(f"ALARM: {machine} was not released and is still billed: {why}")
-    for lease_id in open_before:
-        report_lease(data, ledger_file, book.lease(lease_id))
+    for lease in book.readable_leases()[0]:
+        if lease.lease_id in open_before or lacks_report(data, lease):
+            report_lease(data, ledger_file, lease, say)
     delete_old_keys(data, ledger_file)
     detached.end(detached.orphans(data), patience_s=10.0)
     return reaped

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 
 from bench.cost.estimate import MEASURE, HostPlan, estimate_night, expected_s
@@ -10,6 +9,7 @@ from bench.cost.lease_cost import NightBudget
 from bench.record import NightRecord, PlannedRun
 from bench.suite.machine import hardware_of
 from catalog.read import read_catalog
+from infra.clock import SystemClock
 from infra.ledger.ledger import Lease, Ledger
 from infra.ledger.stage_costs import StageBook, UnderWay
 
@@ -71,5 +71,5 @@ def _budget(ledger_file: Path, night: NightRecord, lease: Lease) -> NightBudget:
 
 def spent_usd(book: Ledger, night: NightRecord) -> float:
     """What all machines of a night have cost until now."""
-    now = datetime.now(UTC)
+    now = SystemClock().now()
     return sum(lease.usd(now) for lease in book.leases() if lease.night == night.night)

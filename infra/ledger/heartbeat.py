@@ -11,16 +11,21 @@ EVERY_S = 60.0
 
 
 @contextmanager
-def keep_heartbeat(ledger: Ledger, lease_id: str, every_s: float = EVERY_S) -> Iterator[None]:
-    """Record a lease's heartbeat from a thread during the block; a failed write is repeated with the next one."""
+def keep_heartbeat(ledger: Ledger, night: str, every_s: float = EVERY_S) -> Iterator[None]:
+    """Record the heartbeat of whatever this process rents for a night, from a thread during the block.
+
+    It begins before the first lease, because a machine may boot for longer than a heartbeat counts. A failed write is
+    repeated with the next one.
+    """
     is_over = threading.Event()
 
     def record() -> None:
         while not is_over.wait(every_s):
             with suppress(LedgerError):
-                ledger.record_heartbeat(lease_id)
+                for lease in ledger.own_leases(night):
+                    ledger.record_heartbeat(lease.lease_id)
 
-    thread = threading.Thread(target=record, name=f"heartbeat of {lease_id}", daemon=True)
+    thread = threading.Thread(target=record, name=f"heartbeat of {night}", daemon=True)
     thread.start()
     try:
         yield

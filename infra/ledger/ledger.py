@@ -93,7 +93,7 @@ class Lease:
         if self.rented_at is None:
             return self.earlier_usd
         hours = ((self.released_at or now) - self.rented_at).total_seconds() / 3600
-        return self.earlier_usd + hours * self.usd_per_hour
+        return self.earlier_usd + max(0.0, hours) * self.usd_per_hour  # the clock may have been set back
 
 
 @dataclass(frozen=True)
@@ -247,6 +247,11 @@ class Ledger:
     def open_leases(self) -> list[Lease]:
         """Every lease that is not recorded as released."""
         return [lease for lease in self.leases() if lease.state != "released"]
+
+    def own_leases(self, night: str | None = None) -> list[Lease]:
+        """Every open lease that this process took, or those of one night; rows of a newer version are not its own."""
+        leases, _unreadable = self.readable_leases()
+        return [one for one in leases if one.state != "released" and night in (None, one.night) and one.is_own()]
 
     def lease(self, lease_id: str) -> Lease:
         """One lease; KeyError where there is none."""

@@ -61,14 +61,14 @@ VALUES (:lease_id, :night, :cloud, :name, :attempt, :kind, :region, :is_spot, 'i
 ON CONFLICT (lease_id) DO UPDATE SET name = excluded.name, attempt = excluded.attempt, kind = excluded.kind,
   region = excluded.region, is_spot = excluded.is_spot, state = 'intended', usd_per_hour = excluded.usd_per_hour,
   image = excluded.image, heartbeat_at = excluded.heartbeat_at, expires_at = excluded.expires_at,
-  machine_id = NULL, address = NULL, rented_at = NULL
+  machine_id = NULL, address = NULL, rented_at = NULL, released_at = NULL
 """
 BEGIN_ATTEMPT = """
 INSERT INTO attempts (lease_id, attempt, name, kind, region, is_spot, usd_per_hour, began_at)
 VALUES (:lease_id, :attempt, :name, :kind, :region, :is_spot, :usd_per_hour, :now)
 """
 HOLD_LEASE = """
-UPDATE leases SET state = 'held', machine_id = :machine_id, rented_at = coalesce(rented_at, :now),
+UPDATE leases SET state = 'held', machine_id = :machine_id, rented_at = coalesce(rented_at, :now), released_at = NULL,
   usd_per_hour = coalesce(:usd_per_hour, usd_per_hour)
 WHERE lease_id = :lease_id
 """

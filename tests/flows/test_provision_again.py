@@ -1,4 +1,4 @@
-"""Prefect enters `provision` again after it failed: one machine is rented, and it is the one that is used."""
+"""What fails on this computer while `provision` runs: one machine is rented, and it is the one that is used."""
 
 import errno
 import os
@@ -12,7 +12,6 @@ from prefect import flow
 
 from bench.record import NightRecord
 from infra.agent.operations import MachinePaths
-from infra.leases.lease_reports import report_night
 from infra.ledger.ledger import Lease
 from infra.loadgen.suite_file import make_night
 from tasks.machine import provision, reach, teardown
@@ -35,15 +34,12 @@ def full_disk() -> OSError:
 
 
 def no_room_for_the_report(_account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The machine is up and in the ledger; what the night's folder should say of it cannot be written, once."""
-    failures = iter([full_disk()])
+    """The machine is up and in the ledger; what the night's folder should say of it can never be written."""
 
-    def write(data: Path, ledger_file: Path, night: str) -> None:
-        for failure in failures:
-            raise failure
-        report_night(data, ledger_file, night)
+    def write(*_asked: object) -> None:
+        raise full_disk()
 
-    monkeypatch.setattr("tasks.machine.report_night", write)
+    monkeypatch.setattr("infra.leases.lease_reports.store.write_json", write)
 
 
 def no_room_in_the_ledger(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,9 +58,9 @@ def no_room_in_the_ledger(account: Account, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize(
     ("trouble", "outcomes"),
     [(no_room_for_the_report, ["rented"]), (no_room_in_the_ledger, ["unanswered", "rented"])],
-    ids=["adopted", "undone"],
+    ids=["unreported", "undone"],
 )
-def test_a_provision_that_failed_here_is_entered_again_and_one_machine_is_used(
+def test_a_provision_that_fails_on_this_computer_ends_with_one_machine_that_is_used(
     account: Account,
     monkeypatch: pytest.MonkeyPatch,
     trouble: Callable[[Account, pytest.MonkeyPatch], None],

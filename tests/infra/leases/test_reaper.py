@@ -189,7 +189,7 @@ def test_a_running_night_records_its_heartbeat_repeatedly(rig: Rig) -> None:
     rig.clock.sleep(600)
     began = rig.clock.now()
 
-    with keep_heartbeat(rig.ledger, lease.lease_id, every_s=0.02):
+    with keep_heartbeat(rig.ledger, lease.night, every_s=0.02):
         until = time.monotonic() + PATIENCE_S
         while rig.ledger.lease(lease.lease_id).heartbeat_at != began and time.monotonic() < until:
             time.sleep(0.02)

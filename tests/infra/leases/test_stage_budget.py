@@ -8,6 +8,7 @@ import pytest
 from bench.errors import BudgetError
 from bench.record import NightRecord
 from infra.bootstrap import ledger, ledger_file, stage_book
+from infra.clock import SystemClock
 from infra.leases.lease_reports import report_night
 from infra.leases.listing import lease_views
 from infra.leases.stage_budget import expected_stage_s, record_stage
@@ -106,13 +107,53 @@ def test_a_run_is_expected_to_take_what_was_estimated_until_one_like_it_was_seen
     assert expected_stage_s(ledger_file(settings), night, lease, "measure", night.runs[1]) > 10 * 60
 
 
+def test_a_lease_that_is_held_again_after_its_release_costs_from_then_on_and_counts(settings: Settings) -> None:
+    night = _night(0.50)
+    lease = _rent(settings, night)
+    book = ledger(settings)
+    book.mark_released("l-1")  # by a reaper elsewhere, which took the night for dead
+
+    again = Intent(night.night, "digitalocean", 2.59, lease.expires_at, "nb-l-1-a2-x1", attempt=2, kind=KIND)
+    book.intend("l-1", again)
+    book.hold("l-1", "another-machine")
+
+    held = book.lease("l-1")
+    assert (held.state, held.released_at) == ("held", None)
+    assert held.usd(datetime.now(UTC) + timedelta(hours=1)) == pytest.approx(2.59, rel=0.01)
+    late = SystemClock.now
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("infra.clock.SystemClock.now", lambda clock: late(clock) + timedelta(hours=1))
+        with (
+            pytest.raises(BudgetError, match=r"2\.59 USD are spent"),
+            record_stage(ledger_file(settings), night, "l-1", "model", max_s=1.0),
+        ):
+            pass
+
+
+def test_the_reply_of_a_cloud_that_comes_after_the_release_opens_the_lease_again(settings: Settings) -> None:
+    _rent(settings, _night(0.50))
+    book = ledger(settings)
+    book.mark_released("l-1")
+
+    book.hold("l-1", "machine-of-l-1")
+
+    assert [(one.lease_id, one.released_at) for one in book.open_leases()] == [("l-1", None)]
+
+
+def test_a_clock_that_is_set_back_makes_no_cost_negative(settings: Settings) -> None:
+    lease = _rent(settings, _night(None))
+
+    assert lease.usd(datetime.now(UTC) - timedelta(hours=1)) == 0
+    assert stage_book(settings).costs(lease, datetime.now(UTC) - timedelta(hours=1)) == ()
+
+
 def test_the_nights_folder_tells_attempts_and_stages(settings: Settings) -> None:
     night = _night(12.0)
     lease = _rent(settings, night)
     with record_stage(ledger_file(settings), night, lease.lease_id, "model"):
         pass
 
-    report_night(settings.data, ledger_file(settings), night.night)
+    report_night(settings.data, ledger_file(settings), night.night, print)
 
     rows = lease_rows(night.night, (settings.data / "runs" / night.night / "leases" / "l-1.json").read_bytes())
     assert (rows.lease["kind"], rows.lease["attempt_count"], rows.attempts[0]["outcome"]) == (KIND, 1, "rented")
@@ -126,7 +167,7 @@ def test_a_lease_that_never_came_to_a_machine_is_told_too(settings: Settings) ->
     book.end_attempt("l-9", "no-capacity", "422: Size is not available in this region.")
     book.mark_released("l-9")
 
-    report_night(settings.data, ledger_file(settings), night.night)
+    report_night(settings.data, ledger_file(settings), night.night, print)
 
     rows = lease_rows(night.night, (settings.data / "runs" / night.night / "leases" / "l-9.json").read_bytes())
     assert [(row["outcome"], row["reason"]) for row in rows.attempts] == [

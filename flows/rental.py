@@ -1,0 +1,47 @@
+"""The scope of a rented machine: entered before anything is rented, left only after everything is released."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+
+from bench.errors import LedgerError
+from infra.bootstrap import ledger
+from infra.clouds.volume_cloud import Volume
+from infra.ledger.heartbeat import EVERY_S, keep_heartbeat
+from infra.ledger.ledger import Lease
+from infra.settings import Settings
+from tasks.machine import teardown
+
+
+@dataclass
+class Rental:
+    """What the flow knows of its machine; it is released even if the ledger is lost."""
+
+    lease: Lease | None = None
+    volume: Volume | None = None
+
+
+@contextmanager
+def release_at_end(settings: Settings, night: str, *, heartbeat_s: float = EVERY_S) -> Iterator[Rental]:
+    """Release every lease that this process holds for a night when the block ends, and record heartbeats until then.
+
+    Enter it before renting. The ledger names what to release, so a signal between the first intent and the return of
+    `provision` ends in a teardown too.
+    """
+    rental = Rental()
+    with keep_heartbeat(ledger(settings), night, heartbeat_s):
+        try:
+            yield rental
+        finally:
+            with ExitStack() as teardowns:  # one that fails does not prevent the next one
+                for lease in _held(settings, night, rental):
+                    teardowns.callback(teardown, lease, rental.volume if lease is rental.lease else None)
+
+
+def _held(settings: Settings, night: str, rental: Rental) -> list[Lease]:
+    """The open leases of this process, and the one that the flow knows, which a lost ledger lacks."""
+    held = [] if rental.lease is None else [rental.lease]
+    with suppress(LedgerError):
+        known = {lease.lease_id for lease in held}
+        held += [lease for lease in ledger(settings).own_leases(night) if lease.lease_id not in known]
+    return held

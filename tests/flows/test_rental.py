@@ -1,0 +1,188 @@
+"""The scope of a rented machine: whatever ends a night, and whenever, its machine is released."""
+
+import errno
+import os
+import random
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from bench.errors import HostError
+from bench.record import NightRecord
+from flows.nightly import benchmark_machine, release_leftovers
+from flows.rental import release_at_end
+from infra.bootstrap import cloud_named, ledger
+from infra.clock import SystemClock
+from infra.leases.acquire import take_lease
+from infra.leases.offers import Choice, LeaseRequest
+from infra.ledger.ledger import Intent, Ledger
+from infra.loadgen.suite_file import make_night
+from infra.settings import Settings
+from infra.storage import store
+from tasks.machine import as_rented
+from tests.flows.conftest import NightFixture
+from tests.flows.without_prefect import without_prefect
+from tests.pairs import IS_SOAK
+
+PATIENCE_S = 30.0
+OURS = tuple(str(Path(__file__).parents[2] / folder) for folder in ("flows/", "tasks/", "infra/"))
+
+
+@pytest.fixture(autouse=True)
+def _without_prefect() -> Iterator[None]:
+    with without_prefect():
+        yield
+
+
+@pytest.fixture
+def night(house: NightFixture) -> Iterator[NightRecord]:
+    """A night on this computer whose machine turns out to be unusable once it is rented."""
+    made = make_night(house.suite, "local", poc=True)
+    store.write_json(store.night_file(house.data, made.night), made)
+
+    def refuse(*_asked: object) -> None:
+        raise HostError("this machine runs no commands")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tasks.machine.wait_for_machine", refuse)
+        yield made
+
+
+def run(night: NightRecord) -> None:
+    benchmark_machine(night, uuid4())
+
+
+def must_hold_nothing(house: NightFixture) -> None:
+    assert house.leftovers() == []
+
+
+@dataclass
+class Interrupt:
+    """Raises KeyboardInterrupt at the n-th instruction of our code after a function returned, as a signal would."""
+
+    after: CodeType
+    at: int
+    count: int = 0
+    has_begun: bool = False
+    is_over: bool = False
+
+    def __call__(self, frame: FrameType, event: str, _arg: object) -> Any:
+        code = frame.f_code
+        if not code.co_filename.startswith(OURS):
+            return None
+        frame.f_trace_opcodes = self.has_begun
+        if code is as_rented.__code__:
+            self.is_over = True  # from here on the lease is the flow's
+        elif event == "return" and code is self.after:
+            self.has_begun = True
+        elif event == "opcode" and self.has_begun and not self.is_over:
+            self.count += 1
+            if self.count == self.at:
+                raise KeyboardInterrupt
+        return self
+
+
+def interrupted(night: NightRecord, after: CodeType, at: int) -> int:
+    """Run a night that is interrupted at an instruction, 0: at none; how many instructions there were until then."""
+    interrupt = Interrupt(after, at)
+    sys.settrace(interrupt)
+    try:
+        run(night)
+    except (KeyboardInterrupt, HostError):
+        pass
+    finally:
+        sys.settrace(None)
+    return interrupt.count
+
+
+@pytest.mark.parametrize("after", [Ledger.intend.__code__, take_lease.__code__], ids=lambda code: str(code.co_name))
+def test_an_interrupt_at_any_instruction_after_the_intent_releases_the_machine(
+    house: NightFixture, night: NightRecord, after: CodeType
+) -> None:
+    count = interrupted(night, after, at=0)
+    moments = range(1, count + 1)
+
+    assert count > 1000
+    for moment in moments if IS_SOAK else random.Random(count).sample(moments, 8):
+        assert interrupted(night, after, moment) == moment
+        assert house.leftovers() == [], f"interrupted at instruction {moment} of {count}"
+
+
+def test_a_night_whose_folder_cannot_be_written_releases_its_machine(
+    house: NightFixture, night: NightRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write(*_asked: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("infra.storage.store.write_json", write)
+        with pytest.raises(HostError):  # the disk alone does not end the night
+            run(night)
+
+    must_hold_nothing(house)
+    (lease,) = ledger(Settings()).leases()
+    assert not store.lease_file(house.data, night.night, lease.lease_id).exists()
+
+    release_leftovers(None, None, None)  # type: ignore[arg-type]  # Prefect's, which are not used
+
+    assert store.lease_file(house.data, night.night, lease.lease_id).exists()  # it is written once there is space
+
+
+def test_a_lease_that_the_flow_never_got_is_released(house: NightFixture, night: NightRecord) -> None:
+    settings = Settings()
+
+    with pytest.raises(KeyboardInterrupt), release_at_end(settings, night.night):  # noqa: PT012
+        rent(settings, night.night)
+        raise KeyboardInterrupt
+
+    must_hold_nothing(house)
+
+
+def test_a_lease_that_the_ledger_has_lost_is_released(house: NightFixture, night: NightRecord) -> None:
+    settings = Settings()
+
+    with release_at_end(settings, night.night) as rental:
+        rental.lease = rent(settings, night.night)
+        (house.data / "ledger.sqlite").unlink()
+
+    assert list((house.data / "machines").glob("*")) == []
+
+
+def test_the_hook_of_a_living_process_releases_its_own_lease(house: NightFixture) -> None:
+    rent(Settings(), "2026-11-21")
+
+    release_leftovers(None, None, None)  # type: ignore[arg-type]  # Prefect's, which are not used
+
+    must_hold_nothing(house)
+
+
+def test_heartbeats_begin_before_the_machine_is_held(house: NightFixture) -> None:
+    settings = Settings()
+    book = ledger(settings)
+    until = datetime.now(UTC) + timedelta(hours=1)
+
+    with release_at_end(settings, "2026-11-21", heartbeat_s=0.02):
+        book.intend("l-1", Intent("2026-11-21", "local", 0.0, until, "nb-l-1-a1-x1", kind="local"))
+        began = book.lease("l-1").heartbeat_at
+        patience = time.monotonic() + PATIENCE_S
+        while book.lease("l-1").heartbeat_at == began and time.monotonic() < patience:
+            time.sleep(0.02)
+        recorded = book.lease("l-1").heartbeat_at
+
+    assert began is not None
+    assert recorded is not None
+    assert recorded > began
+    must_hold_nothing(house)
+
+
+def rent(settings: Settings, night: str) -> Any:
+    request = LeaseRequest((Choice("local"),), minutes=60)
+    return take_lease(cloud_named(settings, "local"), ledger(settings), SystemClock(), request, night=night)
