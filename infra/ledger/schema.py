@@ -118,7 +118,8 @@ def _version(connection: sqlite3.Connection) -> int:
 
 
 def _columns(connection: sqlite3.Connection, table: str) -> list[str]:
-    return [row["name"] for row in connection.execute(f"PRAGMA table_info({table})")]
+    # Read at once: a cursor in a frame of an interrupted read keeps its lock while the exception lives.
+    return [row["name"] for row in connection.execute(f"PRAGMA table_info({table})").fetchall()]
 
 
 def values_of(row: sqlite3.Row) -> dict[str, Any]:
