@@ -114,6 +114,24 @@ def last_used(tags: tuple[str, ...], prefix: str = PREFIX) -> datetime | None:
     return max((moment for moment in times if moment is not None), default=None)
 
 
+@dataclass(frozen=True)
+class TagName:
+    """`nb`, `nb-run:<lease>`, `nb-exp:<epoch>` or `nb-used:<epoch>`: a tag that outlives whatever had it."""
+
+    sort: str  # "", run, exp or used
+    value: str  # of `run` the lease's id
+    moment: datetime | None = None  # of `exp` and `used`; None where it cannot be read
+
+    @classmethod
+    def parse(cls, tag: str, prefix: str = PREFIX) -> Self | None:
+        """Read a tag; None where it does not have our form."""
+        found = re.fullmatch(rf"{re.escape(prefix)}(?:-(run|exp|used):(.+))?", tag, re.IGNORECASE)
+        if found is None:
+            return None
+        value = (found[2] or "").lower()
+        return cls((found[1] or "").lower(), value, _moment(value))
+
+
 def is_alike(name: str, tags: tuple[str, ...], prefix: str = PREFIX) -> bool:
     """Whether something bears our prefix or our tag, so that a person should look at it."""
     ours = f"{prefix}-".lower()

@@ -13,8 +13,10 @@ from bench.errors import CloudDeniedError, LedgerError, NightbenchError
 from bench.machine.names import ImageName, MachineName, VolumeName
 from infra.clock import Clock
 from infra.clouds.cloud import Cloud, CloudMachine, Leftover
+from infra.clouds.tag_cloud import TagCloud
 from infra.clouds.volume_cloud import VolumeCloud
 from infra.leases.release import PATIENCE_S, ReleaseTarget, destroy, release_lease
+from infra.leases.tags import unneeded_tags
 from infra.leases.volumes import CREATE_S, is_unused
 from infra.ledger.ledger import Lease, Ledger
 from infra.ledger.volumes import VolumeBook
@@ -136,6 +138,8 @@ class _Round:
             self.sweep(records)
         with self.recorded(f"{self.cloud.name} records of volumes"):
             self.forget_volumes()
+        with recorded(self.done, f"{self.cloud.name} tags"):  # not billed, so that a night may begin all the same
+            self.sweep_tags(machines, _records(self.ledger, self.done))
 
     def recorded(self, what: str) -> AbstractContextManager[None]:
         """Record whatever is raised as a failure at this cloud."""
@@ -220,6 +224,18 @@ class _Round:
                 book.mark_made(one.cloud, one.name, there[one.name])
             elif (self.clock.now() - one.intended_at).total_seconds() > self.cloud.settle_s + CREATE_S:
                 book.mark_gone(one.cloud, one.name)
+
+    def sweep_tags(self, machines: Sequence[CloudMachine], records: _Records) -> None:
+        """Delete the tags that no resource has any more."""
+        if not isinstance(self.cloud, TagCloud):
+            return
+        left = [found.name for found in machines if found.machine_id not in self.done.released]
+        rented = {name.lease_id for one in left if (name := MachineName.parse(one, self.cloud.prefix)) is not None}
+        is_open = {lease.lease_id for lease in records.leases.values() if lease.state != "released"}
+        for tag in unneeded_tags(self.cloud, self.clock.now(), {*rented, *is_open, *records.unreadable}):
+            with recorded(self.done, tag):
+                self.cloud.remove_tag(tag)
+                self.done.removed.append(tag)
 
     def should_remove(self, leftover: Leftover, records: _Records, now: datetime) -> bool | None:
         """Whether a key, volume or snapshot has to be deleted; None where its name does not have our form."""

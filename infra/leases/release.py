@@ -13,6 +13,7 @@ from bench.errors import CloudDeniedError, CloudError, LeaseError, LedgerError
 from bench.machine.names import MachineName
 from infra.clock import Clock, poll
 from infra.clouds.cloud import Cloud, look_every_s
+from infra.leases.tags import remove_tags_of
 from infra.ledger.ledger import Attempt, Lease, Ledger
 from infra.reporting import Say, silent
 
@@ -159,6 +160,7 @@ def release_lease(
     ledger.mark_gone(lease_id, gone_at)
     sweep(cloud, clock, lease_id)
     ledger.mark_released(lease_id)
+    remove_tags_of(cloud, [target.name for target in targets if target.name])
     return _read_again(ledger, replace(lease, state="released", released_at=gone_at))
 
 

@@ -359,6 +359,9 @@ def test_python_digitalocean_drives_it_with_its_trailing_slashes(clock: VirtualC
         assert machine.load().status == "active"
         assert machine.ip_address.startswith("198.18.")
         machine.destroy()
+        tag = digitalocean.Tag(token=cloud.token, name="nb")
+        tag.end_point = machine.end_point
+        tag.delete()
         cloud.invariant()
 
 

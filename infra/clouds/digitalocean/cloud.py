@@ -4,7 +4,7 @@ The plain list hides machines with a GPU, the list by tag lags, and tags are app
 searched by its name in each list.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from infra.clouds.cloud import CloudMachine, Leftover, LeftoverSort, MachineOrde
 from infra.clouds.digitalocean.client import Calls, page_of
 from infra.clouds.digitalocean.images import ImageCalls
 from infra.clouds.digitalocean.parsing import by_id, leftover_of, machine_of, offers_of
+from infra.clouds.digitalocean.tags import TagCalls, with_tags
 from infra.clouds.digitalocean.volumes import VolumeCalls
 from infra.remote.ssh_keys import LeaseKeys, fingerprint, keys_of
 from infra.settings import PricedSize
@@ -42,7 +43,7 @@ class AccountSetup:
     priced_sizes: Mapping[str, PricedSize] = field(default_factory=dict)  # sizes that no list shows
 
 
-class DigitalOcean(ImageCalls, VolumeCalls):
+class DigitalOcean(ImageCalls, TagCalls, VolumeCalls):
     """One account's machines; `first_boot` builds a machine's user_data from its name and keys."""
 
     is_shared = True
@@ -75,7 +76,7 @@ class DigitalOcean(ImageCalls, VolumeCalls):
         return [row["slug"] for row in rows]
 
     def rent(self, order: MachineOrder) -> CloudMachine:
-        """Send one POST, after the lease's key is registered; nothing is sent twice."""
+        """Send one POST, after the lease's key is registered; nothing is sent twice that may have had an effect."""
         keys = keys_of(self._keys, order.name.lease_id)
         self._register(str(order.name), keys)
         image = order.image or self._account.image
@@ -85,14 +86,18 @@ class DigitalOcean(ImageCalls, VolumeCalls):
             "size": order.offer.kind,
             "image": int(image) if image.isdecimal() else image,
             "ssh_keys": [fingerprint(keys.client_public)],
-            "tags": list(order.name.tags),
             "user_data": self._first_boot(order.name, keys),
             "monitoring": True,
             "with_droplet_agent": False,  # the console's agent could log in too
             "ipv6": False,
             "backups": False,
         }
-        droplet = self._calls.once("droplet:create", lambda: self._client.droplets.create(body=body), "droplet")
+
+        def send(tags: Sequence[str]) -> Any:
+            asked = {**body, "tags": list(tags)}
+            return self._calls.once("droplet:create", lambda: self._client.droplets.create(body=asked), "droplet")
+
+        droplet = with_tags(send, order.name.tags)
         try:
             return machine_of(droplet)
         except (AttributeError, KeyError, TypeError) as error:

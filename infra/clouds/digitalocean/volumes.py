@@ -1,10 +1,11 @@
 """DigitalOcean's volumes, by pydo."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bench.machine.names import VolumeName, is_alike
 from infra.clouds.digitalocean.client import Calls, page_of
+from infra.clouds.digitalocean.tags import with_tags
 from infra.clouds.volume_cloud import Volume
 
 
@@ -41,7 +42,11 @@ class VolumeCalls:
 
     def attach(self, volume: Volume, machine_id: str, tag: str) -> None:
         """Send one POST; a missing tag is created."""
-        self._act_on(volume, {"type": "attach", "droplet_id": int(machine_id), "tags": [tag]})
+
+        def send(tags: Sequence[str]) -> None:
+            self._act_on(volume, {"type": "attach", "droplet_id": int(machine_id), "tags": list(tags)})
+
+        with_tags(send, [tag])
 
     def detach(self, volume: Volume, machine_id: str) -> None:
         """Send one POST."""

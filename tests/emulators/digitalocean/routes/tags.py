@@ -9,18 +9,8 @@ from tests.emulators.digitalocean.routing import Call, route
 from tests.emulators.digitalocean.world import State
 
 
-def _wearers(state: State) -> dict[str, list[Any]]:
-    return {
-        "droplets": state.living(),
-        "images": list(state.images.values()),
-        "volumes": list(state.volumes.values()),
-        "volume_snapshots": list(state.volume_snapshots.values()),
-        "databases": [],
-    }
-
-
 def _json(state: State, tag: str) -> Json:
-    counts = {kind: sum(tag in one.tags for one in wearers) for kind, wearers in _wearers(state).items()}
+    counts = state.wearers(tag)
     parts = {kind: {"count": count} for kind, count in counts.items()}
     return {"name": tag, "resources": {"count": sum(counts.values()), **parts}}
 
@@ -35,7 +25,7 @@ def create(call: Call) -> Reply:
     name = str(call.body().get("name", ""))
     if TAG.fullmatch(name) is None:
         raise refusal(422, f"Tag name {name!r} is invalid.")
-    call.state.tags[name] = None
+    call.state.wear([], [name])
     return Reply(201, {"tag": _json(call.state, name)})
 
 
@@ -53,9 +43,16 @@ def show(call: Call) -> Reply:
 @route("DELETE", "/v2/tags/{tag}", "tag:delete")
 def delete(call: Call) -> Reply:
     tag = _tag(call)
-    for wearers in _wearers(call.state).values():
-        for one in wearers:
-            one.tags = [worn for worn in one.tags if worn != tag]
+    state = call.state
+    wearers: list[Any] = [
+        *state.living(),
+        *state.images.values(),
+        *state.volumes.values(),
+        *state.volume_snapshots.values(),
+    ]
+    for one in wearers:
+        state.touch("untag", one.name, foreign=one.foreign and tag in one.tags)
+        one.tags = [worn for worn in one.tags if worn != tag]
     del call.state.tags[tag]
     return Reply(204)
 
@@ -79,8 +76,7 @@ def put_on(call: Call) -> Reply:
     tag = _tag(call)
     for one in _resources(call):
         call.state.touch("tag", one.name, foreign=one.foreign)
-        if tag not in one.tags:
-            one.tags = [*one.tags, tag]
+        call.state.wear(one.tags, [tag])
     return Reply(204)
 
 

@@ -39,7 +39,7 @@ def create(call: Call) -> Reply:
     volume = Volume(call.state.new_uuid(), name, region, size_gib, call.now, str(body.get("description", "")))
     volume.filesystem_type = str(body.get("filesystem_type", ""))
     volume.filesystem_label = str(body.get("filesystem_label", ""))
-    volume.tags = list(body.get("tags") or [])
+    call.state.wear(volume.tags, body.get("tags") or [])
     accept(call, volume)
     return Reply(201, {"volume": _json(call, volume)})
 
@@ -142,10 +142,11 @@ def _attach(call: Call, volume: Volume, droplet: Droplet, tags: list[str]) -> Ac
         raise refusal(422, "the volume and the Droplet must be in the same region")
     if len(attached) >= VOLUMES_A_DROPLET:
         raise refusal(422, "the Droplet has as many volumes as it may have")
+    if droplet.pending is not None:
+        raise refusal(422, droplet_life.PENDING_EVENT)
+    call.state.wear(volume.tags, tags)
     action = droplet_life.occupy(call.state, droplet, "attach_volume", call.state.behaviour.delays.attach_s)
     volume.action_ids.append(action.action_id)
-    volume.tags += [tag for tag in tags if tag not in volume.tags]
-    call.state.tags.update(dict.fromkeys(tags))
     call.state.at(call.now + call.state.behaviour.delays.attach_s, lambda _at: _hold(call, volume, droplet, action))
     return action
 
@@ -205,8 +206,8 @@ def take_snapshot(call: Call) -> Reply:
         call.now,
         float(volume.size_gib),
         volume.size_gib,
-        list(body.get("tags") or []),
     )
+    call.state.wear(snapshot.tags, body.get("tags") or [])
     call.state.volume_snapshots[snapshot.snapshot_id] = snapshot
     price = snapshot.size_gb * billing.SNAPSHOT_USD_PER_GB_MONTH / billing.HOURS_A_MONTH
     interval = billing.Interval(snapshot.snapshot_id, "snapshot", snapshot.name, call.now, price)
