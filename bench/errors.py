@@ -1,7 +1,11 @@
 """Every expected error: one class for each thing that a reader would do differently.
 
+A message may quote a machine, so its control characters are removed.
+
 `exit_code`: 1 something wrong was found, 2 wrong usage, 3 the outside world failed.
 """
+
+from bench.printable import printable
 
 
 class NightbenchError(Exception):
@@ -9,6 +13,9 @@ class NightbenchError(Exception):
 
     exit_code = 3
     stage: str | None = None
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(printable(message))
 
 
 class UsageError(NightbenchError):

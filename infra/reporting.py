@@ -1,7 +1,8 @@
 """How work reports its progress: lines of text for a person, and the share done."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+
+from bench.printable import printable
 
 Say = Callable[[str], None]
 
@@ -14,9 +15,13 @@ def _ignore(_share: float) -> None:
     """Drop the progress."""
 
 
-@dataclass(frozen=True)
 class Reporter:
-    """Receives lines of text, and progress as a share from 0 to 1."""
+    """Receives lines of text, without their control characters, and progress as a share from 0 to 1."""
 
-    say: Say
-    progress: Callable[[float], None] = field(default=_ignore)
+    def __init__(self, say: Say, progress: Callable[[float], None] = _ignore) -> None:
+        self._say = say
+        self.progress = progress
+
+    def say(self, line: str) -> None:
+        """Report a line, which a machine may have written."""
+        self._say(printable(line))

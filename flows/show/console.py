@@ -1,4 +1,7 @@
-"""Lines, tables and JSON on standard output; progress, warnings and errors on standard error."""
+"""Lines, tables and JSON on standard output; progress, warnings and errors on standard error.
+
+What is printed may be a machine's or a file's words, so control characters are removed; JSON escapes them.
+"""
 
 import json
 import sys
@@ -7,6 +10,8 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+
+from bench.printable import printable
 
 VERDICT_STYLES = {"accepted": "green", "suspect": "yellow", "rejected": "red", "failed": "red", "not-run": "dim"}
 UNLIMITED_WIDTH = 10_000
@@ -18,23 +23,25 @@ def _out() -> Console:
 
 
 def line(text: str) -> None:
-    """Print one line; a lone surrogate, which JSON allows and no terminal can show, becomes a `?`."""
-    _out().print(text.encode("utf-8", "replace").decode("utf-8"), highlight=False, markup=False, soft_wrap=True)
+    """Print one line."""
+    _out().print(printable(text), highlight=False, markup=False, soft_wrap=True)
 
 
 def progress(text: str) -> None:
     """Print progress to standard error, so that output in a pipe stays clean."""
-    Console(stderr=True).print(text, style="dim", highlight=False, markup=False, soft_wrap=True)
+    Console(stderr=True).print(printable(text), style="dim", highlight=False, markup=False, soft_wrap=True)
 
 
 def warn(text: str) -> None:
     """Print a warning to standard error."""
-    Console(stderr=True).print(f"warning: {text}", style="yellow", highlight=False, markup=False, soft_wrap=True)
+    Console(stderr=True).print(
+        printable(f"warning: {text}"), style="yellow", highlight=False, markup=False, soft_wrap=True
+    )
 
 
 def error(text: str) -> None:
     """Print an error to standard error."""
-    Console(stderr=True).print(f"error: {text}", style="red", highlight=False, markup=False, soft_wrap=True)
+    Console(stderr=True).print(printable(f"error: {text}"), style="red", highlight=False, markup=False, soft_wrap=True)
 
 
 def print_json(value: object) -> None:
@@ -59,4 +66,4 @@ def table(rows: Sequence[dict[str, Any]], title: str | None = None) -> None:
 def _cell(value: object) -> str:
     if value is None:
         return ""
-    return f"{value:,.3f}" if isinstance(value, float) else str(value).replace("[", "\\[")
+    return f"{value:,.3f}" if isinstance(value, float) else printable(str(value)).replace("[", "\\[")

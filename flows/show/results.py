@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from typing import Literal
 
+from bench.printable import printable
 from flows.show.console import line, print_json, table
 from warehouse.lake.query import QueryResult, run_sql
 
@@ -25,7 +26,7 @@ def show_answer(found: QueryResult, form: Literal["table", "json", "csv"]) -> No
     elif form == "csv":
         writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerow(found.columns)
-        writer.writerows(found.rows)
+        writer.writerows([printable(one) if isinstance(one, str) else one for one in row] for row in found.rows)
     else:
         table(rows)
 

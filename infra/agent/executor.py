@@ -1,5 +1,6 @@
 """Executors run the operations of infra/agent/operations.py: on this computer, or on a machine over SSH."""
 
+import os
 import re
 import shlex
 import shutil
@@ -126,7 +127,9 @@ class SshExecutor:
             self._host.put_secret_environment(secrets, f"{folder}/{SECRETS}")
         with tempfile.TemporaryDirectory() as name:
             arguments = Path(name) / remote_job.ARGUMENTS
-            arguments.write_bytes(remote_job.write_arguments(operation, args))
+            # Presigned addresses may be among them.
+            with os.fdopen(os.open(arguments, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as sink:
+                sink.write(remote_job.write_arguments(operation, args))
             self._host.put(arguments, f"{folder}/{remote_job.ARGUMENTS}", mode=0o600)
         self._host.start_detached(argv, folder)
         status, last_lines = self._follow(folder, reporter)

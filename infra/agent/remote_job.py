@@ -21,6 +21,7 @@ from pydantic import TypeAdapter
 
 from bench import errors
 from bench.errors import NightbenchError, RemoteJobCrashedError
+from bench.printable import printable_strings
 from infra.agent.operations import OPERATIONS
 from infra.no_telemetry import quiet_environment
 from infra.reporting import Reporter
@@ -56,11 +57,11 @@ def write_answer(operation: OperationFunction, result: object) -> bytes:
 def read_answer(operation: OperationFunction, text: bytes, machine: str) -> Any:
     """The operation's result; raises its NightbenchError, or RemoteJobCrashedError for any other exception there."""
     try:
-        answer = json.loads(text)
+        answer = printable_strings(json.loads(text))
         if "crashed" in answer:
             raise RemoteJobCrashedError(f"{operation.__name__} crashed on {machine}: {answer['crashed']}")
         result = _unpack(_adapters(operation)[1], answer)
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise RemoteJobCrashedError(f"{machine}: the answer to {operation.__name__} cannot be read: {error}") from error
     if isinstance(result, NightbenchError):
         raise result

@@ -60,12 +60,15 @@ class SshHost(SshShell):
 
     def _put_file(self, source: Path, target: str, mode: int) -> None:
         size, partial = source.stat().st_size, f"{target}.partial"
-        self._checked(f"mkdir -p {shlex.quote(str(PurePosixPath(target).parent))}")
+        name, folder = shlex.quote(partial), shlex.quote(str(PurePosixPath(target).parent))
+        self._checked(
+            f"mkdir -p {folder} && rm -f {name} && umask 077 && : > {name}"
+        )  # nobody else reads any part of it
         line = self._connected()
         with line.step(f"the upload of {source.name}", _transfer_s(size)):
             line.files().put(str(source), partial, confirm=False)
         self._demand_same(source, partial)
-        self._checked(f"chmod {mode:o} {shlex.quote(partial)} && mv -T {shlex.quote(partial)} {shlex.quote(target)}")
+        self._checked(f"chmod {mode:o} {name} && mv -T {name} {shlex.quote(target)}")
 
     def get(self, source: str, target: Path) -> None:
         """Download a file or a folder, completely or not at all; TransferError where the target exists already."""

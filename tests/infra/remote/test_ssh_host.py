@@ -246,6 +246,19 @@ def test_a_download_that_is_cut_raises_in_no_other_thread(far: Far, tmp_path: Pa
     assert far.wire.cuts == 2
 
 
+def test_nobody_else_can_read_any_part_of_a_file_while_it_arrives(far: Far, tmp_path: Path) -> None:
+    (tmp_path / "big").write_bytes(os.urandom(4_000_000))
+    host = far.host(patience_s=0.0)
+    host.run("umask 000; mkdir nightbench; touch nightbench/big.partial")
+    far.wire.cut_after(2_000_000)
+
+    with pytest.raises((LostConnectionError, UnreachableHostError, SilentHostError)):
+        host.put(tmp_path / "big", "nightbench/big", mode=0o600)
+
+    arrived = (far.machine.home / "nightbench" / "big.partial").stat()
+    assert stat.S_IMODE(arrived.st_mode) == 0o600
+
+
 def test_an_interrupted_transfer_is_repeated_and_leaves_no_partial_file(far: Far, tmp_path: Path) -> None:
     big = tmp_path / "big"
     big.write_bytes(os.urandom(10_000_000))

@@ -1,0 +1,35 @@
+import csv
+import io
+
+import pytest
+
+from flows.show import console
+from flows.show.results import show_answer
+from warehouse.lake.query import QueryResult
+
+ESCAPES = "\x1b[2J\x1b]0;mine\x07\rtext\x1b[31m"
+SHOWN = "]0;minetext"
+
+
+@pytest.mark.parametrize("show", [console.line, console.progress, console.warn, console.error])
+def test_no_line_can_change_the_terminal(show: object, capsys: pytest.CaptureFixture[str]) -> None:
+    assert callable(show)
+
+    show(ESCAPES)
+
+    printed = "".join(capsys.readouterr())
+    assert SHOWN in printed
+    assert not set(printed) & {"\x1b", "\x07", "\r"}
+
+
+@pytest.mark.parametrize("form", ["table", "csv", "json"])
+def test_no_answer_to_a_query_can_change_the_terminal(form: str, capsys: pytest.CaptureFixture[str]) -> None:
+    found = QueryResult(("gpu", "count"), ((ESCAPES, 1),))
+
+    show_answer(found, form)  # type: ignore[arg-type] # one of the three
+
+    printed = capsys.readouterr().out
+    assert "mine" in printed
+    assert not set(printed) & {"\x1b", "\x07", "\r"}
+    if form == "csv":
+        assert list(csv.reader(io.StringIO(printed))) == [["gpu", "count"], [SHOWN, "1"]]
