@@ -34,6 +34,7 @@ from infra.leases.leftovers import delete_old_keys, release_leftovers
 from infra.leases.offers import after_spending, lease_request_of
 from infra.leases.release import explain_loss, release_lease
 from infra.leases.stage_budget import spent_usd
+from infra.leases.watched_ledger import WatchedLedger
 from infra.ledger.ledger import Lease
 from infra.models.bucket_lookup import look_in_bucket
 from infra.reporting import Reporter
@@ -62,7 +63,7 @@ def provision(settings: Settings, night: NightRecord, golden: Snapshot | None) -
         raise LeaseError(
             f"nothing is rented until an earlier machine is released: {reaped.why()}; run `nightbench reap`"
         )
-    cloud, book = cloud_named(settings, night.target), ledger(settings)
+    cloud, book = cloud_named(settings, night.target), WatchedLedger(ledger_file(settings))
     request = replace(lease_request_of(wanted_machine(night), patience_s=settings.capacity_wait_s), golden=golden)
     request = after_spending(request, spent_usd(book, night))
     try:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from bench.errors import LeaseError
+from bench.errors import LeaseError, UsageError
 from flows.cli.arguments import JsonFlag, examples, read_settings
 from flows.show import console
 
@@ -14,6 +14,9 @@ commands = typer.Typer()
 @commands.command(epilog=examples("nightbench reap", "nightbench reap --all"))
 def reap(
     everything: Annotated[bool, typer.Option("--all", help="Include machines that are in use.")] = False,
+    lease: Annotated[
+        str | None, typer.Option(metavar="LEASE", help="Release this lease only, also while it is in use.")
+    ] = None,
 ) -> None:
     """Release every machine of ours whose lease has expired, whose run has died, or that the ledger does not list.
 
@@ -22,9 +25,15 @@ def reap(
     """
     from flows.show.leases import show_reaped  # noqa: PLC0415
     from infra.bootstrap import clouds, ledger_file  # noqa: PLC0415
-    from infra.leases.leftovers import release_leftovers  # noqa: PLC0415
+    from infra.leases.leftovers import release_leftovers, release_one  # noqa: PLC0415
 
     settings = read_settings()
+    if lease is not None:
+        if everything:
+            raise UsageError("--all releases every lease and --lease only one: use one of them")
+        gone = release_one(settings.data, ledger_file(settings), clouds(settings), lease, say=console.progress)
+        console.line(f"released {', '.join(gone)}" if gone else f"no machine of lease {lease} exists")
+        return
     reaped = release_leftovers(
         settings.data, ledger_file(settings), clouds(settings), everything=everything, say=console.progress
     )

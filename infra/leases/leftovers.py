@@ -4,11 +4,13 @@ import logging
 from collections.abc import Mapping
 from pathlib import Path
 
+from bench.errors import LeaseError
 from infra.clock import SystemClock
 from infra.clouds.cloud import Cloud
 from infra.leases.lease_reports import lacks_report, report_lease
 from infra.leases.ledger_recovery import open_ledger
 from infra.leases.reaper import Reaped, reap
+from infra.leases.release import release_by_name, release_lease
 from infra.ledger.ledger import Ledger
 from infra.processes import detached
 from infra.remote.ssh_keys import age_s, forget_keys, leases_with_keys
@@ -44,6 +46,29 @@ def release_leftovers(
     delete_old_keys(data, ledger_file)
     detached.end(detached.orphans(data), patience_s=10.0)
     return reaped
+
+
+def release_one(
+    data: Path, ledger_file: Path, clouds: Mapping[str, Cloud], lease_id: str, *, say: Say = LOG.error
+) -> list[str]:
+    """Release one lease, also while its night is running, and return the ids of its machines; may be repeated.
+
+    Machines of a lease that the ledger lacks are found by their names. Raises LeaseError where something still exists.
+    """
+    book = open_ledger(ledger_file, SystemClock(), say)
+    try:
+        lease = book.lease(lease_id)
+    except KeyError:
+        return [
+            machine for cloud in clouds.values() for machine in release_by_name(cloud, SystemClock(), lease_id, say)
+        ]
+    if lease.cloud not in clouds:
+        raise LeaseError(f"no token is set for {lease.cloud!r}, the cloud of lease {lease_id}: set NIGHTBENCH_DO_TOKEN")
+    released = release_lease(clouds[lease.cloud], book, SystemClock(), lease, say=say)
+    report_lease(data, ledger_file, released, say)
+    delete_old_keys(data, ledger_file)
+    detached.end(detached.orphans(data), patience_s=10.0)
+    return [released.machine_id or lease_id]
 
 
 def keys_folder(data: Path) -> Path:

@@ -164,6 +164,24 @@ def release_lease(
     return _read_again(ledger, replace(lease, state="released", released_at=gone_at))
 
 
+def release_by_name(cloud: Cloud, clock: Clock, lease_id: str, say: Say = silent) -> list[str]:
+    """Delete the machines, keys and volumes that have a lease's name, without its record; return the machines' ids.
+
+    A machine that was just requested is searched until the cloud's lists have settled.
+    """
+
+    def named() -> list[ReleaseTarget]:
+        mine = [found for found in cloud.find_ours() if _is_of(found.name, lease_id, cloud.prefix)]
+        return [ReleaseTarget({found.machine_id}, found.name) for found in mine]
+
+    targets = poll(clock, look_every_s(cloud, LOOKS_FOR_GONE), lambda: named() or None, cloud.settle_s) or []
+    left = destroy(cloud, clock, targets, patience_s=PATIENCE_S, say=say)
+    if left:
+        raise LeaseError(f"{left[0]} still exists after its release and is still billed: run nightbench reap")
+    sweep(cloud, clock, lease_id)
+    return [machine_id for target in targets for machine_id in sorted(target.machine_ids)]
+
+
 def _read_again(ledger: Ledger, lease: Lease | str) -> Lease:
     """A lease as the ledger has it now, or as it was when it was last read."""
     if isinstance(lease, str):

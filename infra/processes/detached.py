@@ -76,15 +76,29 @@ def session_of(pid_file: Path) -> int | None:
 
     A file of an earlier version names no start: it counts only once the leader has exited.
     """
-    try:
-        first, _, start = pid_file.read_text().strip().partition(" ")
-        pid = int(first)
-    except (OSError, ValueError):
+    pid, start = _read(pid_file)
+    if pid is None:
         return None
     now = start_of(pid)
     # Of a leader that has exited, the kernel does not reuse the number while a process is left in its session.
     is_ours = now == start if now is not None else not start or is_of_this_boot(start)
     return pid if is_ours else None
+
+
+def is_running(pid_file: Path) -> bool:
+    """Whether the program of a pid file runs."""
+    pid, start = _read(pid_file)
+    return pid is not None and not has_exited(pid, start)
+
+
+def _read(pid_file: Path) -> tuple[int | None, str]:
+    """The pid and start in a file; None where it is missing or unreadable."""
+    try:
+        pid, _, start = pid_file.read_text().strip().partition(" ")
+        # The sessions 0 and 1 are the computer's own: to end one would end everything.
+        return (int(pid), start) if int(pid) > 1 else (None, "")
+    except (OSError, ValueError):
+        return None, ""
 
 
 def members(session: int) -> list[psutil.Process]:

@@ -26,6 +26,7 @@ from infra.processes import detached
 from infra.storage.store import ABANDONED, PARTIAL
 from meter import METER_VERSION
 from tests.flows.deployed import ROOT, deploy, serving
+from tests.watchdogs import end_watchdogs
 
 silence_stderr_at_exit()
 TRUTH_SERVER = ROOT / "tests" / "emulators" / "truth_server.py"
@@ -173,6 +174,7 @@ def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prefect_home: Path) -
     made = make_house(tmp_path, prefect_home)
     live_in(made, monkeypatch)
     yield made
+    end_watchdogs(made.data)
     for lease in Ledger(made.data / "ledger.sqlite").leases():
         detached.end(detached.marked(lease.lease_id), patience_s=0.1)
 

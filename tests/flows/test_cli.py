@@ -20,6 +20,7 @@ from infra.reporting import silent
 from infra.storage import store
 from tests.emulators.s3 import Bucket
 from tests.flows.conftest import NightFixture
+from tests.watchdogs import end_watchdogs
 
 pytestmark = pytest.mark.prefect
 COMMANDS = (
@@ -266,10 +267,11 @@ def test_a_night_that_is_stopped_leaves_nothing_rented_and_nothing_running(
     assert [left for left in house.leftovers() if ".partial-" not in left] == []
 
 
-def test_a_night_killed_with_9_is_reaped_and_resumed(house: NightFixture, server_url: str) -> None:
+def test_a_night_killed_with_9_and_its_watchdog_too_is_reaped_and_resumed(house: NightFixture, server_url: str) -> None:
     house.write_suite(ttft_ms=300)
     process = house.start("run", str(house.suite))
     lease_id = wait_until_measuring(house, process)
+    end_watchdogs(house.data)
     process.kill()
     process.wait(timeout=60)
     cost_file = next(house.data.glob(f"runs/*/leases/{lease_id}.json"))
@@ -295,6 +297,7 @@ def test_the_next_night_ends_what_a_killed_one_left_running(house: NightFixture)
     house.write_suite(ttft_ms=SLOW_MS)
     process = house.start("run", str(house.suite))
     lease_id = wait_until_measuring(house, process)
+    end_watchdogs(house.data)
     process.kill()
     process.wait(timeout=60)
     house.write_suite()

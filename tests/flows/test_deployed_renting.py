@@ -12,6 +12,7 @@ from prefect.states import Cancelling
 from tests.flows.conftest import make_house
 from tests.flows.deployed import Service, begin, finish, state_of, working
 from tests.flows.renting import Account, renting
+from tests.watchdogs import end_watchdogs
 
 pytestmark = pytest.mark.prefect
 UNTIL_THE_END_S = 3600.0
@@ -86,6 +87,7 @@ def test_where_a_night_is_killed_its_worker_gives_the_machine_back(
 ) -> None:
     run = begin_a_night(account, worker, is_under_load)
 
+    end_watchdogs(account.house.data)
     process_of(api, run).kill()
     worker.wait_until(lambda: state_of(api, run).is_final(), "the night has crashed")
     worker.wait_until(lambda: not account.house.leftovers(), "the hook has run")
@@ -116,6 +118,7 @@ def test_where_the_worker_is_killed_too_the_next_reap_gives_the_machine_back_and
         assert account.emulator.living("nb") == [machine]
         assert state_of(api, run).name == "Running"  # its worker is dead, and it is not
 
+        end_watchdogs(account.house.data)
         night.kill()
         finish(api, next_worker, "reap/reap")
         account.judge()

@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from flows.nightly import nightly
+from infra.leases.watchdog import is_watched, log_of
 from infra.ledger.ledger import Ledger
 from infra.storage import store
 from tests.emulators.sshd import Sshd, make_key, running_machine
@@ -110,21 +111,25 @@ def test_a_connection_cut_in_mid_measure_costs_nothing(house: NightFixture, own:
 
 
 @pytest.mark.usefixtures("served")
-def test_a_night_killed_with_9_holds_the_host_until_it_is_reaped(house: NightFixture, own: Own) -> None:
+def test_a_night_killed_with_9_is_taken_off_the_host_by_its_watchdog_and_resumed(house: NightFixture, own: Own) -> None:
     house.write_suite(ttft_ms=300)
     process = house.start("run", str(house.suite), "--target", own.target)
     when_measuring(own, threading.Event())
     process.kill()
     process.wait(timeout=60)
     still = own.machine.marked()
+    (lease,) = Ledger(house.data / "ledger.sqlite").leases()
 
-    reaped = house.cli("reap")
+    until = time.monotonic() + 150
+    while is_watched(house.data, lease.lease_id):
+        assert time.monotonic() < until, log_of(house.data).read_text()
+        time.sleep(0.1)
     after = [process for process in own.machine.marked() if "sshd" not in process.name()]
     held = (own.machine.home / "nightbench" / "lease.json").exists()
     resumed = house.cli("run", "--resume", store.nights(house.data)[0])
 
     assert len(still) > 3
-    assert reaped.returncode == 0, reaped.stderr
+    assert f"lease {lease.lease_id}: released" in log_of(house.data).read_text()
     assert (after, held) == ([], False)
     assert resumed.returncode == 0, resumed.stderr
     assert len(list(house.data.glob("runs/*/*/0/MANIFEST.sha256"))) == 2

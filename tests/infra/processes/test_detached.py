@@ -95,8 +95,9 @@ def test_a_pid_file_of_an_earlier_version_counts_once_its_leader_has_exited(pid_
     assert (while_it_runs, detached.session_of(pid_file)) == (None, pid)
 
 
-def test_an_empty_pid_file_is_no_session(pid_file: Path) -> None:
-    pid_file.write_text("")
+@pytest.mark.parametrize("content", ["", "soon", "0\n", "1\n", "-1\n"])
+def test_a_pid_file_without_a_pid_of_ours_is_no_session(pid_file: Path, content: str) -> None:
+    pid_file.write_text(content)
 
     assert detached.session_of(pid_file) is None
 

@@ -1,0 +1,265 @@
+"""The watchdog of a lease: when it acts, when it ends, and that a night killed with 9 costs nothing more."""
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from infra.bootstrap import clouds, ledger_file
+from infra.clouds.local import LocalCloud
+from infra.leases.leftovers import release_leftovers, release_one
+from infra.leases.release import release_by_name
+from infra.leases.watchdog import GRACE_S, LOOK_EVERY_S, WatchedLease, is_watched, log_of, pid_file_of, watch
+from infra.ledger.ledger import Intent, Ledger
+from infra.processes import detached
+from infra.processes.identity import start_of
+from infra.settings import Settings
+from tests.emulators.digitalocean import Emulator
+from tests.emulators.virtual_clock import VirtualClock
+from tests.infra.rented import Rig
+from tests.stepped_clock import STEPS_S, SteppedMidway
+from tests.watchdogs import end_watchdogs
+
+LEASE_S = 3600.0
+RENTS = """\
+import os, time
+from pathlib import Path
+from infra.bootstrap import cloud_named, ledger_file
+from infra.clock import SystemClock
+from infra.leases.acquire import take_lease
+from infra.leases.offers import Choice, LeaseRequest
+from infra.leases.watched_ledger import WatchedLedger
+from infra.processes.detached import own_children
+from infra.settings import Settings
+settings = Settings()
+own_children(settings.data)
+request = LeaseRequest((Choice("gpu-mi300x1-192gb"),), minutes=60, regions=("atl1",))
+cloud, ledger = cloud_named(settings, "digitalocean"), WatchedLedger(ledger_file(settings))
+lease = take_lease(cloud, ledger, SystemClock(), request, night="n")
+print(lease.lease_id, flush=True)
+time.sleep(600)
+"""
+
+
+@dataclass
+class Case:
+    """A lease of an hour in a ledger of its own, and a release that fails as often as a test says."""
+
+    ledger: Ledger
+    clock: VirtualClock
+    failures: int = 0
+    released_s: list[float] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+    owner: tuple[int, str] = field(default_factory=lambda: (os.getpid(), str(start_of(os.getpid()))))
+    while_waiting: Callable[[], object] = lambda: None
+
+    def intend(self, attempt: int = 1) -> None:
+        expires_at = self.clock.now() + timedelta(seconds=LEASE_S)
+        self.ledger.intend("one", Intent("night", "local", 0.0, expires_at, attempt=attempt))
+
+    def release(self) -> bool:
+        self.released_s.append(self.clock.monotonic())
+        self.while_waiting()
+        return len(self.released_s) > self.failures
+
+    def watch(self, clock: VirtualClock | SteppedMidway | None = None) -> None:
+        watched = WatchedLease(self.ledger.path, "one", *self.owner)
+        watch(watched, clock or self.clock, self.release, self.said.append)
+
+
+@pytest.fixture
+def case(tmp_path: Path) -> Case:
+    clock = VirtualClock(tmp_path / "clock")
+    made = Case(Ledger(tmp_path / "ledger.sqlite", clock), clock)
+    made.intend()
+    return made
+
+
+def test_a_watchdog_ends_with_its_lease(case: Case) -> None:
+    case.ledger.mark_released("one")
+
+    case.watch()
+
+    assert (case.released_s, case.said) == ([], [])
+
+
+@pytest.mark.parametrize("by_s", [*STEPS_S, 0])
+def test_a_lease_of_a_living_process_is_released_when_its_time_has_passed_whatever_the_clock_says(
+    case: Case, by_s: int
+) -> None:
+    case.watch(SteppedMidway(case.clock, by_s, at_sleep=100))
+
+    (at_s,) = case.released_s
+    assert LEASE_S + GRACE_S <= at_s <= LEASE_S + GRACE_S + LOOK_EVERY_S
+    assert "it has expired" in case.said[0]
+
+
+def test_a_lease_of_a_dead_process_is_released_at_once(case: Case) -> None:
+    case.owner = (os.getpid(), "another-boot:1")
+
+    case.watch()
+
+    assert case.released_s == [0.0]
+    assert "exited without releasing it" in case.said[0]
+
+
+def test_a_release_that_fails_is_repeated_with_growing_pauses(case: Case) -> None:
+    case.owner, case.failures = (os.getpid(), "another-boot:1"), 7
+
+    case.watch()
+
+    assert case.released_s == [0, 30, 90, 210, 450, 930, 1530, 2130]
+    assert case.said[-1] == "lease one: released"
+
+
+def test_a_lease_that_the_reaper_has_released_meanwhile_ends_the_watchdog(case: Case) -> None:
+    case.owner, case.failures = (os.getpid(), "another-boot:1"), 100
+    case.while_waiting = lambda: case.ledger.mark_released("one")
+
+    case.watch()
+
+    assert case.released_s == [0]
+
+
+def test_a_release_that_fails_for_a_week_is_an_alarm(case: Case) -> None:
+    case.owner, case.failures = (os.getpid(), "another-boot:1"), 10**6
+
+    case.watch()
+
+    assert case.said[-1] == "lease one: ALARM: NOT RELEASED after 7 days, STILL BILLED"
+
+
+def lose(ledger_file: Path, loss: str) -> None:
+    if loss == "missing":
+        ledger_file.unlink()
+    elif loss == "garbage":
+        ledger_file.write_bytes(b"no database" * 1000)
+    else:
+        with closing(sqlite3.connect(ledger_file)) as connection, connection:
+            connection.execute("DELETE FROM leases")
+
+
+@pytest.mark.parametrize("loss", ["missing", "garbage", "empty"])
+def test_a_lost_ledger_does_not_move_the_deadline(case: Case, loss: str) -> None:
+    class Losing(SteppedMidway):
+        def sleep(self, seconds: float) -> None:
+            if self.monotonic() == 2 * LOOK_EVERY_S:
+                lose(case.ledger.path, loss)
+            super().sleep(seconds)
+
+    case.watch(Losing(case.clock, 0, at_sleep=0))
+
+    assert LEASE_S + GRACE_S <= case.released_s[0] <= LEASE_S + GRACE_S + LOOK_EVERY_S
+
+
+def test_a_further_attempt_moves_the_deadline(case: Case) -> None:
+    case.clock.sleep(LEASE_S / 2)
+    case.intend(attempt=2)
+
+    case.watch()
+
+    assert case.released_s[0] >= 1.5 * LEASE_S + GRACE_S
+
+
+@dataclass
+class Renting:
+    """A process that has rented a machine of the emulated cloud."""
+
+    emulator: Emulator
+    data: Path
+    process: "subprocess.Popen[str]"
+    lease_id: str
+
+    def is_released(self) -> bool:
+        return [lease.state for lease in Ledger(self.data / "ledger.sqlite").leases()] == ["released"]
+
+
+def wait_until(what: Callable[[], bool]) -> None:
+    until = time.monotonic() + 120
+    while not what():
+        assert time.monotonic() < until
+        time.sleep(0.1)
+
+
+@pytest.fixture
+def renting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Renting]:
+    with Emulator(speed=1000) as emulator:
+        for name, value in {
+            "DATA": str(tmp_path / "data"),
+            "DO_TOKEN": emulator.token,
+            "DO_ENDPOINT": emulator.url,
+            "DO_CA": str(emulator.ca),
+            "DO_SETTLE_S": "1",
+        }.items():
+            monkeypatch.setenv(f"NIGHTBENCH_{name}", value)
+        with subprocess.Popen(
+            [sys.executable, "-c", RENTS], stdout=subprocess.PIPE, text=True, start_new_session=True
+        ) as process:
+            assert process.stdout is not None
+            made = Renting(emulator, tmp_path / "data", process, process.stdout.readline().strip())
+            yield made
+            process.kill()
+        end_watchdogs(made.data)
+
+
+def test_after_a_kill_9_of_the_renting_process_the_machine_is_released_with_nobody_elses_help(renting: Renting) -> None:
+    (watchdog,) = [int(pid_file_of(renting.data, renting.lease_id).read_text().split()[0])]
+    argv = Path(f"/proc/{watchdog}/cmdline").read_text()
+    rented, while_it_lives = renting.emulator.living("nb-"), is_watched(renting.data, renting.lease_id)
+
+    for sign in (signal.SIGHUP, signal.SIGINT, signal.SIGKILL):  # to all that a closed terminal or Ctrl-C would reach
+        os.killpg(renting.process.pid, sign)
+    renting.process.wait()
+    is_no_orphan = watchdog not in [one.pid for one in detached.orphans(renting.data)]
+    wait_until(lambda: not is_watched(renting.data, renting.lease_id))
+
+    assert (len(rented), while_it_lives, is_no_orphan) == (1, True, True)
+    assert renting.emulator.living("nb-") == []
+    assert renting.is_released()
+    renting.emulator.invariant()
+    log = log_of(renting.data).read_text()
+    assert f"lease {renting.lease_id}: released" in log
+    assert renting.emulator.token not in argv + log
+
+
+def test_after_a_kill_9_of_the_watchdog_too_the_next_reap_releases_the_machine(renting: Renting) -> None:
+    end_watchdogs(renting.data)
+    renting.process.kill()
+    renting.process.wait()
+    settings = Settings()
+    watched, rented = is_watched(renting.data, renting.lease_id), renting.emulator.living("nb-")
+
+    release_leftovers(settings.data, ledger_file(settings), clouds(settings))
+
+    assert (watched, len(rented)) == (False, 1)
+    assert renting.is_released()
+    renting.emulator.invariant()
+
+
+def test_one_lease_is_released_and_another_is_left_alone(tmp_path: Path) -> None:
+    ledger, cloud = Ledger(tmp_path / "ledger.sqlite"), LocalCloud(tmp_path / "machines")
+    for lease_id in ("one", "two"):
+        ledger.intend(lease_id, Intent("night", "local", 0.0, datetime.now(UTC) + timedelta(hours=1)))
+        ledger.hold(lease_id, lease_id)
+        cloud.folder(lease_id).mkdir(parents=True)
+
+    assert release_one(tmp_path, ledger.path, {"local": cloud}, "one") == ["one"]
+    assert [lease.lease_id for lease in ledger.open_leases()] == ["two"]
+    assert [found.machine_id for found in cloud.find_ours()] == ["two"]
+
+
+def test_without_a_ledger_one_leases_machines_are_found_by_their_names(rig: Rig) -> None:
+    lease, other = rig.take(), rig.take(night="another")
+
+    gone = release_by_name(rig.cloud, rig.clock, lease.lease_id)
+
+    assert (gone, rig.billing()) == ([lease.machine_id], [other.name])
