@@ -154,6 +154,12 @@ class ObjectStoreError(NightbenchError):
         self.is_refusal = is_refusal
 
 
+class RefusedFileError(NightbenchError):
+    """A machine or a bucket offers a file whose name, kind or size is refused; it was not copied."""
+
+    stage = "salvage"
+
+
 class PortInUseError(NightbenchError):
     """Another process listens on the engine's port."""
 

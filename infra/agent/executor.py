@@ -1,17 +1,16 @@
 """Executors run the operations of infra/agent/operations.py: on this computer, or on a machine over SSH."""
 
 import os
-import re
 import shlex
 import shutil
 import tempfile
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, TypeVarTuple
 
-from bench.errors import RemoteJobLostError, ServerStartError, TransferError
+from bench.errors import RefusedFileError, RemoteJobLostError, ServerStartError, TransferError
 from bench.manifest import MANIFEST
 from bench.record import PlannedRun
 from bench.suite.secret_names import looks_secret
@@ -24,9 +23,11 @@ from infra.processes.detached import MARK
 from infra.remote.cleanup import end_marked
 from infra.remote.deploy import HOME, DeployedCode, deploy
 from infra.remote.host import Host, JobStatus
+from infra.remote.offered import FORMAT, listed_entries, refuse
 from infra.reporting import Reporter
 from infra.settings import Settings
 from infra.storage import store
+from infra.storage.accepted import NIGHT_LIMITS, RUN_LIMITS, Limits, is_result_file, is_run
 
 Ts = TypeVarTuple("Ts")
 T = TypeVar("T")
@@ -45,10 +46,10 @@ export PYTHONPATH="$PWD/$code" NIGHTBENCH_DATA="$PWD/{home}/data"
 export NIGHTBENCH_CACHE="${NIGHTBENCH_CACHE:-$PWD/{home}/cache}"
 exec "$@"
 """
-_LIST = """cd {folder} 2>/dev/null || exit 0
-for file in */*/MANIFEST.sha256; do [ ! -e "$file" ] || echo "run ${{file%/*}} 0"; done
-for file in servers/*.log calibration*.json; do [ ! -e "$file" ] || echo "file $file $(stat -c %s "$file")"; done"""
-_LISTED = re.compile(r"(?P<sort>run|file) (?P<name>[\w.-]+(?:/[\w.-]+)?) (?P<size>\d+)")
+# What is whole, and every link, since none of ours is one; names that begin with a dot are unfinished.
+_LIST = rf"""cd {{folder}} 2>/dev/null || exit 0
+find . -mindepth 1 -maxdepth 3 -name '.*' -prune -o \( -path './*/*/MANIFEST.sha256' -o -path './servers/*.log' \
+-o -path './calibration*.json' -o -type l \) -printf '{FORMAT}'"""
 
 
 class Executor(Protocol):
@@ -199,25 +200,59 @@ class SshExecutor:
         self._host = self._host.with_patience(COLLECT_PATIENCE_S)  # a billed machine is not kept for a few logs
         end_marked(self._host, self._lease.lease_id)
         self._collect()
-        self._host.output_of(f"rm -rf {DATA}/runs/{self._lease.night} {self._lease.folder}")
+        self._host.output_of(f"rm -rf {shlex.quote(self._remote)} {shlex.quote(self._lease.folder)}")
         self._host.close()
 
     def _collect(self) -> None:
-        """Copy each whole run folder here, and each log and table that has grown."""
-        remote, local = f"{DATA}/runs/{self._lease.night}", store.night_folder(self._lease.data, self._lease.night)
-        listed = self._host.output_of(_LIST.format(folder=remote)).splitlines()
-        for entry in filter(None, map(_LISTED.fullmatch, listed)):
-            target = local / entry["name"]
-            if entry["sort"] == "run" and not target.exists():
-                self._fetch_run(f"{remote}/{entry['name']}", target)
-            elif entry["sort"] == "file" and not _has_size(target, int(entry["size"])):
-                self._fetch_file(f"{remote}/{entry['name']}", target)
+        """Copy each whole run folder here, and each log and table that has grown.
+
+        Raises RefusedFileError after that, where the machine offers something else.
+        """
+        listed = self._host.output_of(_LIST.format(folder=shlex.quote(self._remote)))
+        refused = list[RefusedFileError]()
+        for kind, size, name in listed_entries(listed):
+            try:
+                self._fetch(kind, size, name)
+            except RefusedFileError as error:
+                refused.append(error)
+        if refused:
+            raise refused[0]
+
+    def _fetch(self, kind: str, size: int, name: str) -> None:
+        run = name.removesuffix(f"/{MANIFEST}")
+        if kind != "f":
+            refuse(self._origin, name, kind)
+        elif run != name and is_run(run):
+            if not (self._local / run).exists():
+                self._fetch_run(f"{self._remote}/{run}", self._local / run)
+        elif is_result_file(name):
+            if not _has_size(self._local / name, size):
+                self._fetch_file(f"{self._remote}/{name}", self._local / name)
+        else:
+            raise RefusedFileError(f"{self._origin} offers a file that no night has: {name[:200]!r}; it was not copied")
+
+    @property
+    def _remote(self) -> str:
+        return f"{DATA}/runs/{self._lease.night}"
+
+    @property
+    def _local(self) -> Path:
+        return store.night_folder(self._lease.data, self._lease.night)
+
+    @property
+    def _origin(self) -> str:
+        return f"{self._host.access}:{self._remote}"
+
+    def _limits(self) -> Limits:
+        """What is accepted of one run, while the night's folder here has room for it."""
+        here = sum(path.stat().st_size for path in self._local.rglob("*") if path.is_file())
+        return replace(RUN_LIMITS, total_bytes=min(RUN_LIMITS.total_bytes, NIGHT_LIMITS.total_bytes - here))
 
     def _fetch_run(self, source: str, target: Path) -> None:
         """Copy one run folder here, compare it with its manifest, and delete it there."""
         partial = target.with_name(f"{store.PARTIAL}{target.name}")
         shutil.rmtree(partial, ignore_errors=True)  # from a night that was killed while copying
-        self._host.get(source, partial)
+        self._host.get(source, partial, self._limits())
         if not store.is_whole(partial):
             shutil.rmtree(partial)
             raise TransferError(f"{source} on {self._host.access} does not match its {MANIFEST} after the copy")
@@ -228,7 +263,7 @@ class SshExecutor:
     def _fetch_file(self, source: str, target: Path) -> None:
         aside = target.with_name(f".{target.name}.arriving")
         aside.unlink(missing_ok=True)
-        self._host.get(source, aside)
+        self._host.get(source, aside, self._limits())
         aside.replace(target)
 
 

@@ -10,6 +10,7 @@ from typing import Literal, Protocol, Self
 
 from infra.processes.command import CommandResult
 from infra.reporting import Say
+from infra.storage.accepted import Limits
 
 
 @dataclass(frozen=True)
@@ -56,8 +57,11 @@ class Host(Protocol):
         """Upload a file or a folder, completely or not at all; size and SHA-256 are compared. May be repeated."""
         ...
 
-    def get(self, source: str, target: Path) -> None:
-        """Download a file or a folder, completely or not at all; size and SHA-256 are compared. May be repeated."""
+    def get(self, source: str, target: Path, limits: Limits = ...) -> None:
+        """Download a file or a folder, completely or not at all; size and SHA-256 are compared. May be repeated.
+
+        RefusedFileError for a link, a special file, a name with a doubtful character, or more than `limits`.
+        """
         ...
 
     def put_secret_environment(self, values: Mapping[str, str], target: str) -> None:

@@ -11,7 +11,9 @@ from pathlib import Path, PurePosixPath
 
 from bench.errors import TransferError
 from infra.remote.host import JobStatus
+from infra.remote.offered import FORMAT, Splitter, offered_files
 from infra.remote.ssh_shell import STEP_TIMEOUT_S, SshShell
+from infra.storage.accepted import RUN_LIMITS, Limits
 from infra.storage.store import sha256
 
 TRANSFER_FLOOR_BYTES_PER_S = 200_000  # the slowest transfer that is waited for, after STEP_TIMEOUT_S
@@ -70,45 +72,42 @@ class SshHost(SshShell):
         self._demand_same(source, partial)
         self._checked(f"chmod {mode:o} {name} && mv -T {name} {shlex.quote(target)}")
 
-    def get(self, source: str, target: Path) -> None:
-        """Download a file or a folder, completely or not at all; TransferError where the target exists already."""
+    def get(self, source: str, target: Path, limits: Limits = RUN_LIMITS) -> None:
+        """Download a file or a folder, completely or not at all; TransferError where the target exists already.
+
+        RefusedFileError for a link, a special file, a name with a doubtful character, or more than `limits`.
+        """
         if target.exists():
             raise TransferError(f"{target} exists already; {source} of {self.access} was not downloaded over it")
         target.parent.mkdir(parents=True, exist_ok=True)
         name, beside = shlex.quote(source), target.with_name(f".{target.name}.partial")
-        kind = self.output_of(
-            f"if [ -d {name} ]; then echo folder; elif [ -e {name} ]; then echo file; else echo none; fi"
-        )
+        if not self.output_of(f"if [ -e {name} ] || [ -L {name} ]; then echo here; fi").strip():
+            raise TransferError(f"{source} does not exist on {self.access}")
         try:
-            if kind.strip() == "folder":
-                self._get_folder(source, beside)
-            elif kind.strip() == "file":
-                self._with_retries(lambda: self._get_file(source, beside))
-            else:
-                raise TransferError(f"{source} does not exist on {self.access}")
+            self._with_retries(lambda: self._get(source, beside, limits))
             beside.rename(target)
         finally:
-            shutil.rmtree(beside) if beside.is_dir() else beside.unlink(missing_ok=True)
+            _remove(beside)
 
-    def _get_folder(self, source: str, target: Path) -> None:
-        archive = f"{source}.tar.partial"
-        local = target.with_name(f"{target.name}.tar")
-        try:
-            self.output_of(f"tar -cf {shlex.quote(archive)} -C {shlex.quote(source)} .", timeout_s=10 * STEP_TIMEOUT_S)
-            self._with_retries(lambda: self._get_file(archive, local))
-            with tarfile.open(local) as tar:
-                tar.extractall(target, filter="data")
-        finally:
-            local.unlink(missing_ok=True)
-        self.output_of(f"rm -f {shlex.quote(archive)}")
-
-    def _get_file(self, source: str, target: Path) -> None:
-        size = int(self._checked(f"stat -c %s {shlex.quote(source)}"))
+    def _get(self, source: str, target: Path, limits: Limits) -> None:
+        """Download what the machine lists now, as one stream of the listed files."""
+        _remove(target)
+        listed = self._checked(f"find {shlex.quote(source)} -printf '{FORMAT}'")
+        folders, sizes = offered_files(listed, limits, f"{self.access}:{source}")
+        for name in folders:
+            (target / name).mkdir(parents=True, exist_ok=True)
+        for name in sizes:
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            (target / name).touch()
+        splitter, total_s = Splitter(target, sizes), _transfer_s(sum(sizes.values()))
+        paths = "".join(f"{PurePosixPath(source) / name}\0" for name in sizes).encode()
         line = self._connected()
         # Not SFTPClient.get: its prefetch thread raises into nowhere where the connection breaks.
-        with line.step(f"the download of {source}", _transfer_s(size)), target.open("wb") as sink:
-            line.execute(f"head -c {size} {shlex.quote(source)}", b"", sink.write, most_bytes=size)
-        self._demand_same(target, source)
+        with line.step(f"the download of {source}", total_s):
+            line.execute("xargs -0 -r cat --", paths, splitter.add, most_bytes=sum(sizes.values()))
+        there = self._checked("xargs -0 -r cat -- | sha256sum", total_s, stdin=paths)
+        if not splitter.is_complete(there.split()[0]):
+            raise TransferError(f"size or SHA-256 mismatch after the transfer: {source} on {self.access} and {target}")
 
     def _demand_same(self, here: Path, there: str) -> None:
         """Raise TransferError where size or SHA-256 of the two differ."""
@@ -158,6 +157,10 @@ def _read_status(text: str) -> JobStatus:
 def _transfer_s(size: int) -> float:
     """How long the transfer of so many bytes may take."""
     return STEP_TIMEOUT_S + size / TRANSFER_FLOOR_BYTES_PER_S
+
+
+def _remove(path: Path) -> None:
+    shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
 
 def _bytes_below(folder: Path) -> int:

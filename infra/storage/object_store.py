@@ -185,11 +185,15 @@ class ObjectStore:
         """The folders directly below a name."""
         return sorted({name.partition("/")[0] for name in self.names(under) if "/" in name})
 
-    def get_file(self, name: str, path: Path) -> None:
-        """Download one object to a file; ObjectStoreError if it does not match the hash in its metadata."""
+    def get_file(self, name: str, path: Path, size: int) -> None:
+        """Download one object to a file; ObjectStoreError if its size or the hash in its metadata differs."""
         path.parent.mkdir(parents=True, exist_ok=True)
         with self._translating_errors(name):
             head = self._client.head_object(Bucket=self.place.bucket, Key=self._key(name))
+            if head["ContentLength"] != size:
+                raise ObjectStoreError(
+                    f"{name}: its size in {self.place} has changed since it was listed; fetch it again"
+                )
             self._client.download_file(self.place.bucket, self._key(name), str(path))
         expected = head["Metadata"].get(DIGEST)
         if expected is not None and expected != sha256(path):

@@ -4,26 +4,25 @@ The local copy is written first and stays. An upload that fails or takes too lon
 is tried again after the machine is released, or by `nightbench upload`.
 """
 
-import re
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
+from itertools import chain
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from bench.errors import ObjectStoreError, UnreadableResultError
+from bench.errors import ObjectStoreError, RefusedFileError, UnreadableResultError, UsageError
 from bench.manifest import MANIFEST, parse_manifest
-from bench.record import Uploads
+from bench.record import NightRecord, Uploads
 from infra.storage import store
+from infra.storage.accepted import NIGHT_LIMITS, RUN_LIMITS, Limits, is_night, is_night_file, is_run, require_accepted
 from infra.storage.object_store import BucketLocation, ObjectStore, within
 
 FETCHING = ".fetching-"
 OWN_FILES = ("*.json", "leases/*.json", "servers/*.log")  # of a night, beside its runs
-# Names in a bucket are untrusted: only these forms become paths.
-_RUN_MANIFEST = re.compile(rf"(?P<run>[\w-]+/\d+)/{re.escape(MANIFEST)}")
-_OWN_FILE = re.compile(r"((leases|servers)/)?[\w-][\w.-]*\.(json|log)")
+PLAN = "night.json"
 
 
 def uploads_file(data: Path, night: str) -> Path:
@@ -106,34 +105,63 @@ def _conclude(data: Path, night: str, place: BucketLocation, failed: dict[str, s
     return [f"{subject} of night {night} are not uploaded: {reasons[0]}; {again}"]
 
 
-def fetch_night(bucket: ObjectStore, data: Path, night: str) -> int:
+def fetch_night(bucket: ObjectStore, data: Path, night: str, limits: Limits = RUN_LIMITS) -> int:
     """Download a night's plan, leases and every whole run that is missing here; returns the number of runs.
 
-    No local file is overwritten. Each run is compared with its manifest before it gets its name.
+    No local file is overwritten. Each run is compared with its manifest before it gets its name. Raises
+    RefusedFileError for a run with a doubtful name or more than `limits`, and for the plan of another night.
     """
-    under = f"runs/{night}"
+    if not is_night(night):
+        raise UsageError(f"{night!r} is not the id of a night; run `nightbench fetch` without a night to list them")
+    under, folder = f"runs/{night}", store.night_folder(data, night)
     names = bucket.names(under)
-    if "night.json" not in names:
+    if PLAN not in names:
         raise ObjectStoreError(
             f"{bucket.place} has no night {night}; run `nightbench fetch` without a night to list them"
         )
-    folder = store.night_folder(data, night)
-    runs = [found["run"] for found in map(_RUN_MANIFEST.fullmatch, names) if found]
-    for name in filter(_OWN_FILE.fullmatch, sorted(names)):
-        if not (folder / name).exists():
-            bucket.get_file(f"{under}/{name}", folder / name)
-    absent = [run for run in sorted(runs) if not (folder / run).exists()]
-    for run in absent:
-        _fetch_run(bucket, folder, under, run, [name for name in names if name.startswith(f"{run}/")])
+    whole = {name.removesuffix(f"/{MANIFEST}") for name in names if name.endswith(f"/{MANIFEST}")}
+    absent = [run for run in sorted(filter(is_run, whole)) if not (folder / run).exists()]
+    own = [name for name in sorted(filter(is_night_file, names)) if name != PLAN and not (folder / name).exists()]
+    by_run = {run: [name for name in names if name.startswith(f"{run}/")] for run in absent}
+    wanted = [PLAN, *own, *chain.from_iterable(by_run.values())]
+    origin = f"{under} in {bucket.place}"
+    require_accepted({name: names[name] for name in wanted}, NIGHT_LIMITS, origin)
+    for files in by_run.values():
+        require_accepted({name: names[name] for name in files}, limits, origin)
+    for name in own:
+        bucket.get_file(f"{under}/{name}", folder / name, names[name])
+    for run, files in by_run.items():
+        _fetch_run(bucket, folder, under, run, {name: names[name] for name in files})
+    if not (folder / PLAN).exists():  # it comes last, so that a night with a plan is complete
+        _fetch_plan(bucket, folder, under, names[PLAN])
     return len(absent)
 
 
-def _fetch_run(bucket: ObjectStore, folder: Path, under: str, run: str, names: list[str]) -> None:
+def _fetch_plan(bucket: ObjectStore, folder: Path, under: str, size: int) -> None:
+    aside = folder / f"{FETCHING}{PLAN}"
+    try:
+        bucket.get_file(f"{under}/{PLAN}", aside, size)
+        plan = NightRecord.model_validate_json(aside.read_bytes())
+        if plan.night != folder.name:
+            raise RefusedFileError(
+                f"{under}/{PLAN} in {bucket.place} is the plan of night {plan.night!r}; it was not copied"
+            )
+        aside.rename(folder / PLAN)
+    except ValidationError as error:
+        why = error.errors()[0]["msg"]
+        raise UnreadableResultError(
+            f"{under}/{PLAN} in {bucket.place} is not a valid plan of a night: {why}"
+        ) from error
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def _fetch_run(bucket: ObjectStore, folder: Path, under: str, run: str, sizes: Mapping[str, int]) -> None:
     final = folder / run
     aside = final.with_name(f"{FETCHING}{final.name}")
     shutil.rmtree(aside, ignore_errors=True)
-    for name in names:
-        bucket.get_file(f"{under}/{name}", _inside(aside, name.removeprefix(f"{run}/")))
+    for name, size in sizes.items():
+        bucket.get_file(f"{under}/{name}", aside / name.removeprefix(f"{run}/"), size)
     listed = parse_manifest((aside / MANIFEST).read_text("utf-8"))
     found = {name: digest for name, digest in store.file_hashes(aside).items() if name != MANIFEST}
     if listed != found:
@@ -143,11 +171,3 @@ def _fetch_run(bucket: ObjectStore, folder: Path, under: str, run: str, names: l
         )
     aside.rename(final)
     store.sync(final.parent)
-
-
-def _inside(folder: Path, name: str) -> Path:
-    """A path below a folder; UnreadableResultError for a name that leads out of it."""
-    path = (folder / name).resolve()
-    if not path.is_relative_to(folder.resolve()):
-        raise UnreadableResultError(f"the bucket has a file outside the folder of its run: {name!r}")
-    return path

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Self
 
 import psutil
 import pytest
@@ -19,10 +20,12 @@ from bench.errors import (
     EnvironmentOnMachineError,
     LoadDriverError,
     ModelError,
+    RefusedFileError,
     RemoteJobCrashedError,
     RemoteJobLostError,
     ServerStartError,
 )
+from bench.manifest import manifest_text
 from bench.record import Answers, NightRecord
 from infra.agent import operations, remote_job
 from infra.agent.executor import Executor, LeaseContext, LocalExecutor, SshExecutor
@@ -35,10 +38,13 @@ from infra.remote.host import Access
 from infra.remote.ssh_host import SshHost
 from infra.reporting import Reporter
 from infra.settings import Settings
+from infra.storage import store
+from infra.storage.accepted import RUN_LIMITS, Limits
 from tests.emulators.sshd import Sshd, make_key, running_machine
 from tests.infra.benches import make_context, model_on
 
 LEASE = "lease-0001"
+ID = "0123456789abcdef"
 NO_ENGINE = ("NIGHTBENCH_VLLM_EXECUTABLE", "/bin/false")  # no test here starts a server
 SUITE = """
 name = "machine"
@@ -221,6 +227,95 @@ def test_files_that_a_suite_names_are_sent_and_found_by_their_content(
     folder = tmp_path / "data" / "runs" / "night" / record.scenario_id / "0"
     assert json.loads((folder / "record.json").read_bytes())["reason"] == "no engine today"
     assert list(remote.glob("runs/night/*/0")) == []
+
+
+def test_only_whole_runs_and_logs_of_its_own_night_are_copied_from_a_machine(
+    sshd: Sshd, keys: tuple[Path, str], tmp_path: Path
+) -> None:
+    there, here = sshd.home / "nightbench/data/runs/night", tmp_path / "data/runs/night"
+    (there / "servers").mkdir(parents=True)
+    (there / "servers" / f"{ID}-0.log").write_text("a log")
+    (there / "servers" / f"{ID}-1.log").symlink_to("/etc/hostname")
+    (there / "servers" / "night.log").write_text("no server has this id")
+    (there / "night.json").write_text("forged")
+    (there / "calibration-..json").write_text("forged")
+    whole_run(there / ID / "0")
+    whole_run(there / ID / "00")
+    whole_run(there / "forged" / "night.json")
+    whole_run(there / "..." / "0")
+    (there / f"{ID[::-1]}").symlink_to(there / ID)
+    whole_run(there / ID / "1")
+    (there / ID / "1" / "key").symlink_to("/etc/hostname")
+    whole_run(there / ID / "2")
+    os.mkfifo(there / ID / "2" / "pipe")
+    whole_run(there / ID / "3")
+    (there / ID / "3" / "a\nb").touch()
+    here.mkdir(parents=True)
+    (here / "night.json").write_text("the plan")
+
+    with pytest.raises(RefusedFileError, match=r"^root@[\d.:]+:nightbench/data/runs/night\S* offers .*not copied"):
+        far(sshd, keys, tmp_path / "data").collect_and_clean()
+
+    assert (here / "night.json").read_text() == "the plan"
+    assert {str(path.relative_to(here)) for path in here.rglob("*") if path.is_file()} == {
+        "night.json",
+        f"servers/{ID}-0.log",
+        f"{ID}/0/MANIFEST.sha256",
+        f"{ID}/0/record.json",
+    }
+
+
+def whole_run(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    (folder / "record.json").write_text("{}")
+    (folder / "MANIFEST.sha256").write_text(manifest_text({"record.json": store.sha256(folder / "record.json")}))
+
+
+@pytest.mark.parametrize(
+    "listing",
+    [
+        "f 2 ../night.json",
+        f"f 2 ../../runs/night/{ID}/0/MANIFEST.sha256",
+        "f 2 /etc/cron.d/MANIFEST.sha256",
+        f"f 2 {ID}/../MANIFEST.sha256",
+        "f 2 night.json",
+        "f 2 leases/lease-0001.json",
+        f"f 2 servers/../{ID}-0.log",
+        f"l 2 servers/{ID}-0.log",
+        "f -1 calibration.json",
+        "f 1e9 calibration.json",
+        "calibration.json",
+        "f",
+    ],
+)
+def test_no_listing_of_a_machine_makes_a_file_here(tmp_path: Path, listing: str) -> None:
+    host = LyingHost(listing)
+
+    with pytest.raises(RefusedFileError, match="root@machine:1:nightbench/data/runs/night offers "):
+        SshExecutor(host, LeaseContext(LEASE, "night", tmp_path)).collect_and_clean()
+
+    assert list(tmp_path.rglob("*")) == []
+
+
+class LyingHost(SshHost):
+    """A machine that answers every command with this listing and sends a file for every name."""
+
+    def __init__(self, listing: str) -> None:
+        super().__init__(Access("machine", 1, "root", Path("key"), "ssh-ed25519 AAAA"))
+        self._listing = listing
+
+    def with_patience(self, patience_s: float) -> Self:
+        del patience_s
+        return self
+
+    def output_of(self, script: str, *, timeout_s: float = 60.0) -> str:
+        del timeout_s
+        return f"{self._listing}\0" if "MANIFEST" in script else ""
+
+    def get(self, source: str, target: Path, limits: Limits = RUN_LIMITS) -> None:
+        del source, limits
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text("{}")
 
 
 def test_an_error_keeps_its_class_its_stage_and_its_message() -> None:

@@ -223,7 +223,7 @@ def test_output_without_an_end_is_refused(far: Far) -> None:
 
 def test_a_file_that_is_longer_than_the_machine_says_is_not_taken(far: Far, tmp_path: Path) -> None:
     (far.machine.home / "bin").mkdir()
-    liar = far.machine.home / "bin" / "head"
+    liar = far.machine.home / "bin" / "xargs"
     liar.write_text("#!/bin/sh\nexec yes\n")
     liar.chmod(0o755)
     (far.machine.home / "file").write_bytes(bytes(100_000))

@@ -1,6 +1,7 @@
 """Run folders go to a bucket and come back, with the real boto3 against moto's server and its faults."""
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -11,8 +12,9 @@ import boto3
 import pytest
 from botocore.config import Config
 
-from bench.errors import ObjectStoreError, UnreadableResultError
+from bench.errors import ObjectStoreError, RefusedFileError, UnreadableResultError, UsageError
 from infra.storage import store
+from infra.storage.accepted import Limits
 from infra.storage.object_store import PART_BYTES, BucketLocation, ObjectStore, RequestLimits
 from infra.storage.upload import fetch_night, missing, read_uploads, upload_runs
 from tests.emulators.s3 import KEYS, Bucket
@@ -112,7 +114,7 @@ def test_a_large_file_goes_in_parts(bucket: Bucket, tmp_path: Path) -> None:
     _store(bucket).put_files(tmp_path, ["large.bin"], "parts")
 
     assert len([path for method, path in bucket.requests if method == "PUT" and "partNumber=" in path]) == 2
-    _store(bucket).get_file("parts/large.bin", tmp_path / "back.bin")
+    _store(bucket).get_file("parts/large.bin", tmp_path / "back.bin", large.stat().st_size)
     assert (tmp_path / "back.bin").read_bytes() == large.read_bytes()
 
 
@@ -195,15 +197,95 @@ def test_a_changed_run_in_the_bucket_is_not_fetched(bucket: Bucket, data: Path, 
     assert not (tmp_path / "there" / record.removeprefix("ours/")).exists()
 
 
-def test_a_name_outside_the_night_is_not_fetched(bucket: Bucket, data: Path, tmp_path: Path) -> None:
+def test_a_name_that_no_night_has_is_not_fetched(bucket: Bucket, data: Path, tmp_path: Path) -> None:
     _upload_runs(bucket, data)
-    for name in ("../../evil.json", "../7/MANIFEST.sha256", "leases/../../evil.json"):
-        _client(bucket).put_object(Bucket=bucket.name, Key=f"ours/runs/{NIGHT}/{name}", Body=b"evil")
+    for name in (
+        "../../evil.json",
+        "../7/MANIFEST.sha256",
+        "leases/../../evil.json",
+        "forged/0/MANIFEST.sha256",
+        "0123456789abcdef/../MANIFEST.sha256",
+        "evil.json",
+        "servers/evil.log",
+        "leases/evil.log",
+    ):
+        _put(bucket, name, b"evil")
 
     fetch_night(_store(bucket), tmp_path / "there", NIGHT)
 
     assert _runs(tmp_path / "there") == _runs(data)
-    assert list(tmp_path.rglob("evil.json")) == []
+    assert [path for path in tmp_path.rglob("*") if "evil" in path.name or "forged" in path.name] == []
+
+
+def _put(bucket: Bucket, name: str, content: bytes) -> None:
+    _client(bucket).put_object(Bucket=bucket.name, Key=f"ours/runs/{NIGHT}/{name}", Body=content)
+
+
+def test_a_run_with_a_name_that_leads_elsewhere_is_refused(bucket: Bucket, data: Path, tmp_path: Path) -> None:
+    _upload_runs(bucket, data)
+    manifest = next(put for put in bucket.puts() if put.endswith("MANIFEST.sha256"))
+    run = manifest.removeprefix(f"ours/runs/{NIGHT}/").removesuffix("/MANIFEST.sha256")
+
+    for name in ("../../../../evil", "a/../../b", "/absolute", "back\\slash", "a" * 300):
+        _put(bucket, f"{run}/{name}", b"evil")
+        with pytest.raises(RefusedFileError, match="offers a file that no run has") as caught:
+            fetch_night(_store(bucket), tmp_path / "there", NIGHT)
+        _store(bucket).remove([f"runs/{NIGHT}/{run}/{name}"])
+
+    assert caught.value.exit_code == 3
+    assert not (tmp_path / "there").exists()
+    assert not (tmp_path / "evil").exists()
+
+
+def test_a_run_that_is_too_large_is_refused(bucket: Bucket, data: Path, tmp_path: Path) -> None:
+    _upload_runs(bucket, data)
+
+    for limits, why in (
+        (Limits(file_bytes=1_000), r"offers \S+ with [\d,]+ bytes and at most 1,000 are accepted"),
+        (Limits(total_bytes=2_000), r"offers [\d,]+ bytes and at most 2,000 are accepted"),
+        (Limits(count=3), r"offers \d+ files and at most 3 are accepted"),
+    ):
+        with pytest.raises(RefusedFileError, match=why):
+            fetch_night(_store(bucket), tmp_path / "there", NIGHT, limits)
+
+    assert not (tmp_path / "there").exists()
+
+
+def test_the_plan_of_another_night_is_refused(bucket: Bucket, data: Path, tmp_path: Path) -> None:
+    _upload_runs(bucket, data)
+
+    for night in ("2026-04-01", "../../evil", "x; rm -rf ~"):
+        plan = store.read_night(data, NIGHT).model_copy(update={"night": night})
+        _put(bucket, "night.json", plan.model_dump_json().encode())
+        with pytest.raises(RefusedFileError, match=f"is the plan of night {re.escape(repr(night))}"):
+            fetch_night(_store(bucket), tmp_path / "there", NIGHT)
+
+    assert store.nights(tmp_path / "there") == []
+
+
+def test_a_plan_that_is_none_is_not_fetched(bucket: Bucket, data: Path, tmp_path: Path) -> None:
+    _upload_runs(bucket, data)
+    _put(bucket, "night.json", b"{}")
+
+    with pytest.raises(UnreadableResultError, match=r"night\.json in s3://.* is not a valid plan of a night"):
+        fetch_night(_store(bucket), tmp_path / "there", NIGHT)
+
+    assert store.nights(tmp_path / "there") == []
+
+
+def test_an_object_that_grows_after_it_was_listed_is_not_fetched(bucket: Bucket, tmp_path: Path) -> None:
+    _put(bucket, "file", b"longer")
+
+    with pytest.raises(ObjectStoreError, match=r"its size in s3://.* has changed since it was listed"):
+        _store(bucket).get_file(f"runs/{NIGHT}/file", tmp_path / "file", 3)
+
+    assert not (tmp_path / "file").exists()
+
+
+def test_a_night_is_fetched_by_an_id_only(bucket: Bucket, tmp_path: Path) -> None:
+    for night in ("..", "../evil", "/evil", "", "a/b"):
+        with pytest.raises(UsageError, match="is not the id of a night"):
+            fetch_night(_store(bucket), tmp_path, night)
 
 
 def test_a_missing_bucket_is_reported_with_what_to_set(bucket: Bucket, data: Path) -> None:
