@@ -13,6 +13,7 @@ class NightbenchError(Exception):
 
     exit_code = 3
     stage: str | None = None
+    failure: str | None = None  # the class of an engine's failure, a name of bench/engines/vllm_failures.py
 
     def __init__(self, message: str = "") -> None:
         super().__init__(printable(message))

@@ -219,6 +219,7 @@ class RunRecord(StoredValue):
     outcome: Outcome
     stage: str | None = None
     reason: str | None = None
+    failure: str | None = None  # the class of an engine's failure; None: of another failure, or from before 2026-11-22
     started_at: datetime
     ended_at: datetime
     asked: Scenario

@@ -4,6 +4,7 @@ Each flow and hook reads the settings at its entry and hands them to what it cal
 tasks/task.py. They are never a parameter of a flow or task: Prefect may record parameters, and settings hold secrets.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from uuid import UUID
 
@@ -155,13 +156,23 @@ def prepare_in_parallel(
 
 
 def measure_runs(settings: Settings, context: RunContext, engine: EngineAt, artifact: UUID) -> None:
-    """Run every missing run of the night in order, each on a running server with its configuration.
+    """Run every missing run of the night; where memory ran out, then the same runs on the next rung of the ladder."""
+    night = context.night
+    finished = max(0, len(night.runs) - len(store.missing_runs(settings.data, night)))
+    while runs := store.missing_runs(settings.data, night):
+        progress = NightProgress(total=finished + len(runs), done=finished, artifact=artifact)
+        measure_in_turn(settings, context, engine, runs, progress)
+        finished += len(runs)
+
+
+def measure_in_turn(
+    settings: Settings, context: RunContext, engine: EngineAt, runs: Sequence[PlannedRun], progress: NightProgress
+) -> None:
+    """Measure runs in their order, each on a running server with its configuration.
 
     A server that does not start fails every run that needs it; one that exits during a run is restarted for the next.
     """
     night, lease_id, file = context.night, context.lease.lease_id, ledger_file(settings)
-    runs = store.missing_runs(settings.data, night)
-    progress = NightProgress(night, done=len(night.runs) - len(runs), artifact=artifact)
     running: RunningServer | NightbenchError | None = None
     server_id = None
     for run, following in zip(runs, [*runs[1:], None], strict=True):

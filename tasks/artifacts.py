@@ -51,8 +51,8 @@ class NightProgress:
     It is for display only: if Prefect's API does not respond, it stops and the night goes on.
     """
 
-    def __init__(self, night: NightRecord, done: int, artifact: UUID) -> None:
-        self._total = len(night.runs)
+    def __init__(self, total: int, done: int, artifact: UUID) -> None:
+        self._total = total
         self._done = done
         self._id = artifact
         self.is_lost = False

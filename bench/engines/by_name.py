@@ -6,7 +6,8 @@ from types import MappingProxyType
 from typing import Protocol
 
 from bench.engines import vllm
-from bench.engines.failures import Failure
+from bench.engines.failures import Failure, FailureClass
+from bench.suite.ladder import Rung
 from bench.suite.scenario import Scenario
 
 
@@ -16,6 +17,16 @@ class EngineModule(Protocol):
     @property
     def READY_LINE(self) -> str:  # noqa: N802 - a constant of the module
         """The log line of a server that has started."""
+        ...
+
+    @property
+    def FAILURES(self) -> tuple[FailureClass, ...]:  # noqa: N802 - a constant of the module
+        """The failures that its log can show."""
+        ...
+
+    @property
+    def LADDER(self) -> tuple[Rung, ...]:  # noqa: N802 - a constant of the module
+        """What is tried where memory runs out on GPUs and the suite declares no ladder."""
         ...
 
     @property

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from bench.errors import SuiteError
 from bench.frozen import Frozen
 from bench.suite.engine import Engine
+from bench.suite.ladder import Rung
 from bench.suite.machine import Alternative, Machine
 from bench.suite.model import Model
 from bench.suite.prompts import Prompts
@@ -33,6 +34,12 @@ def parse_suite(text: str, where: str) -> Suite:
     except ValidationError as error:
         raise SuiteError(_explain(error, text, where)) from error
     _refuse_secrets(suite.engine, text, where)
+    _require_context(suite, text, where)
+    return suite
+
+
+def _require_context(suite: Suite, text: str, where: str) -> None:
+    """Raise SuiteError if a scenario does not fit the context, as asked or on a rung of the ladder."""
     for index, entry in enumerate(suite.scenarios):
         needed = entry.context_tokens
         if needed > suite.engine.max_model_len:
@@ -41,7 +48,13 @@ def parse_suite(text: str, where: str) -> Suite:
                 f"{where}:{line}: scenario {entry.name!r} needs {_sum_of(entry)} = {needed} tokens of context, "
                 f"but engine.max_model_len is {suite.engine.max_model_len}; shorten it or raise max_model_len"
             )
-    return suite
+        for number, rung in enumerate(suite.ladder or ()):
+            if rung.max_model_len is not None and needed > rung.max_model_len:
+                line = line_of(text, ("ladder", number, "max_model_len"))
+                raise SuiteError(
+                    f"{where}:{line}: scenario {entry.name!r} needs {needed} tokens of context, but this rung of the "
+                    f"ladder has {rung.max_model_len}; raise its max_model_len, or remove the rung"
+                )
 
 
 def _refuse_secrets(engine: Engine, text: str, where: str) -> None:
@@ -81,6 +94,7 @@ def _suggestion(path: tuple[int | str, ...]) -> str:
         "model": Model,
         "engine": Engine,
         "quality": Quality,
+        "ladder": Rung,
         "scenarios": ScenarioEntry,
     }
     table = tables.get(str(path[0]), Suite) if len(path) > 1 else Suite

@@ -4,6 +4,8 @@ import hashlib
 import json
 from typing import Any, Self
 
+from pydantic import Field
+
 from bench.frozen import Frozen
 from bench.suite.engine import Engine
 from bench.suite.machine import RENTING, Machine, hardware_of
@@ -19,6 +21,8 @@ class Scenario(Frozen):
     model: Model
     engine: Engine
     workload: Workload
+    fallback_of: str | None = None  # id of the scenario that ran out of memory; this is its ladder's rung number `rung`
+    rung: int = Field(default=0, ge=0)  # from 1; 0: as the suite asks
 
     @property
     def scenario_id(self) -> str:
@@ -31,6 +35,7 @@ class Scenario(Frozen):
     def server_id(self) -> str:
         """Hash of what one server process is started with: scenarios that share it are measured on one server."""
         others: dict[str, Any] = {"name": True, "workload": True, "model": KEEPING, "machine": RENTING}
+        others |= {"fallback_of": True, "rung": True}
         return _digest(self._as_measured().model_dump(mode="json", exclude_defaults=True, exclude=others))
 
     def on(self, kind: str) -> Self:

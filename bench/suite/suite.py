@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from bench.frozen import Frozen
 from bench.suite.engine import Engine
+from bench.suite.ladder import Rung
 from bench.suite.machine import Machine
 from bench.suite.model import Model
 from bench.suite.quality import Quality
@@ -41,6 +42,7 @@ class Suite(Frozen):
     model: Model
     engine: Engine
     quality: Quality = Quality()
+    ladder: tuple[Rung, ...] | None = Field(default=None, strict=False)  # None: the engine's own; (): none
     scenarios: tuple[ScenarioEntry, ...] = Field(strict=False, min_length=1)
 
     @model_validator(mode="after")

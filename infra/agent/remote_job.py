@@ -12,7 +12,7 @@ import json
 import sys
 import traceback
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from inspect import signature
 from pathlib import Path
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -86,23 +86,23 @@ def _adapter(hint: Any) -> TypeAdapter[Any]:
 
 def _pack(adapter: TypeAdapter[Any], value: object) -> dict[str, Any]:
     if isinstance(value, NightbenchError):
-        return {"error": type(value).__name__, "said": str(value), "stage": value.stage}
+        return {"error": type(value).__name__, "said": str(value), "stage": value.stage, "failure": value.failure}
     return {"value": adapter.dump_python(value, mode="json")}
 
 
 def _unpack(adapter: TypeAdapter[Any], packed: dict[str, Any]) -> Any:
     if "error" in packed:
-        return _rebuild_error(packed["error"], message=str(packed["said"]), stage=packed["stage"])
+        return _rebuild_error(packed)
     # From text again: strict models accept lists for tuples and strings for paths only in JSON.
     return adapter.validate_json(json.dumps(packed["value"]))
 
 
-def _rebuild_error(name: str, message: str, stage: str | None) -> NightbenchError:
-    kind = getattr(errors, name, NightbenchError)
+def _rebuild_error(packed: Mapping[str, Any]) -> NightbenchError:
+    kind = getattr(errors, packed["error"], NightbenchError)
     if not (isinstance(kind, type) and issubclass(kind, NightbenchError)):
         kind = NightbenchError
-    error = kind(message)
-    error.stage = stage
+    error = kind(str(packed["said"]))
+    error.stage, error.failure = packed["stage"], packed["failure"]
     return error
 
 

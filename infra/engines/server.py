@@ -5,7 +5,7 @@ import json
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from bench.engines.by_name import ENGINES, EXECUTABLES, EngineModule
 from bench.engines.docker import container_argv
@@ -14,6 +14,7 @@ from bench.record import Answers, ServerFacts
 from bench.suite.scenario import Scenario
 from infra.clock import SystemClock, poll
 from infra.engines import container
+from infra.engines.engine_log import explain_log, read_log
 from infra.engines.ports import free_port, require_free
 from infra.engines.secret_environment import read_secrets
 from infra.processes import detached
@@ -24,7 +25,8 @@ POLL_S = 0.25
 HTTP_TIMEOUT_S = 10.0
 COMPLETION_TIMEOUT_S = 120.0
 STOP_PATIENCE_S = 15.0
-LOG_TAIL_LINES = 15
+
+_Error = TypeVar("_Error", ServerStartError, ServerDiedError)
 
 
 @dataclass(frozen=True)
@@ -159,20 +161,18 @@ def _wait_until_ready(server: RunningServer, request: ServerRequest, began: floa
         if _has_logged_ready(server) and _is_healthy(server):
             return True
         if not detached.is_alive(server.pid):
-            raise ServerStartError(f"the server exited before it was ready: {explain_end(server)}")
+            raise _failed(ServerStartError, "the server exited before it was ready", server)
         return False
 
     left_s = began + request.ready_timeout_s - time.monotonic()
     if not poll(SystemClock(), POLL_S, is_ready, left_s):
-        raise ServerStartError(
-            f"the server was not ready after {request.ready_timeout_s:g} s (suite: ready_timeout_s): "
-            f"{explain_end(server)}"
-        )
+        what = f"the server was not ready after {request.ready_timeout_s:g} s (suite: ready_timeout_s)"
+        raise _failed(ServerStartError, what, server)
     _complete_once(server, request.scenario.model.name)
 
 
 def _has_logged_ready(server: RunningServer) -> bool:
-    return server.engine.module.READY_LINE in read_log(server)
+    return server.engine.module.READY_LINE in read_log(server.log)
 
 
 def _is_healthy(server: RunningServer) -> bool:
@@ -188,7 +188,7 @@ def _complete_once(server: RunningServer, model: str) -> None:
     try:
         status, text = complete(server, body)
     except OSError as error:
-        raise ServerStartError(f"the first completion failed ({error}): {explain_end(server)}") from error
+        raise _failed(ServerStartError, f"the first completion failed ({error})", server) from error
     if status != http.client.OK:
         raise ServerStartError(f"the first completion failed with HTTP status {status}: {text[:500]}")
 
@@ -212,26 +212,26 @@ def _ask(
         connection.close()
 
 
-def read_log(server: RunningServer, start: int = 0) -> str:
-    """The server's log from byte `start` on."""
-    with server.log.open("rb") as source:
-        source.seek(start)
-        return source.read().decode(errors="replace")
-
-
 def log_size(server: RunningServer) -> int:
     """How many bytes the server has logged so far."""
     return server.log.stat().st_size
 
 
+def died(what: str, server: RunningServer, start: int = 0) -> ServerDiedError:
+    """The error of a server that exited after it was ready, with the root cause that its log shows from `start` on."""
+    return _failed(ServerDiedError, what, server, start)
+
+
 def explain_end(server: RunningServer, start: int = 0) -> str:
     """Why the server exited, quoted from its log: the root cause, else the last lines."""
-    log = read_log(server, start)
-    failure = server.engine.module.find_failure(log)
-    if failure is not None:
-        return f"{failure.line} [{failure.kind}: {failure.is_a.remedy}; whole log: {server.log}]"
-    tail = [line for line in log.splitlines() if line.strip()][-LOG_TAIL_LINES:]
-    return ("its log ends with: " + " | ".join(tail) if tail else "its log is empty") + f" [whole log: {server.log}]"
+    return explain_log(server.engine.module, server.log, start)[0]
+
+
+def _failed(error: type[_Error], what: str, server: RunningServer, start: int = 0) -> _Error:
+    quoted, failure = explain_log(server.engine.module, server.log, start)
+    made = error(f"{what}: {quoted}")
+    made.failure = failure
+    return made
 
 
 def metrics(server: RunningServer) -> str:
@@ -239,7 +239,7 @@ def metrics(server: RunningServer) -> str:
     try:
         return scrape(server, HTTP_TIMEOUT_S)
     except OSError as error:
-        raise ServerDiedError(f"the server does not respond to /metrics ({error}): {explain_end(server)}") from error
+        raise died(f"the server does not respond to /metrics ({error})", server) from error
 
 
 def scrape(server: RunningServer, timeout_s: float) -> str:
@@ -264,7 +264,7 @@ def look(server: RunningServer) -> ServerFacts:
         engine_build=server.engine.build,
         served_model=models[0].get("id"),
         max_model_len=models[0].get("max_model_len"),
-        kv_cache_tokens=server.engine.module.kv_cache_tokens(read_log(server)),
+        kv_cache_tokens=server.engine.module.kv_cache_tokens(read_log(server.log)),
         argv=server.argv,
         environment=server.environment,
         pid=server.pid,
@@ -278,7 +278,7 @@ def _json(server: RunningServer, path: str) -> dict[str, Any]:
         status, text = _ask(server, "GET", path)
         value = json.loads(text) if status == http.client.OK else {}
     except OSError as error:
-        raise ServerDiedError(f"the server does not respond to {path} ({error}): {explain_end(server)}") from error
+        raise died(f"the server does not respond to {path} ({error})", server) from error
     except ValueError:
         return {}
     return value if isinstance(value, dict) else {}

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.errors import LoadDriverError, ServerDiedError
+from bench.errors import LoadDriverError
 from bench.loadgen.drivers import (
     NOTHING_GIVEN,
     LoadTarget,
@@ -22,7 +22,7 @@ from bench.loadgen.drivers import (
 from bench.loadgen.report import LoadReport
 from bench.suite.scenario import Scenario
 from infra.clock import SystemClock, poll
-from infra.engines.server import RunningServer, explain_end, log_size
+from infra.engines.server import RunningServer, died, log_size
 from infra.loadgen.vllm_rs import find_vllm_rs, vllm_rs_version
 from infra.processes import detached
 from infra.processes.environment import child_environment
@@ -100,7 +100,7 @@ def drive(argv: tuple[str, ...], job: LoadJob, server: RunningServer, progress: 
         detached.end_session(session, DRIVER_PATIENCE_S)
         pid_file.unlink(missing_ok=True)
     if not detached.is_alive(server.pid):
-        raise ServerDiedError(f"the server exited under load: {explain_end(server, server_log_start)}")
+        raise died("the server exited under load", server, server_log_start)
     if code is None:
         raise LoadDriverError(f"the load did not finish within {job.run_timeout_s:g} s (suite: run_timeout_s)")
     if code != 0:

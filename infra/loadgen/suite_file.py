@@ -5,6 +5,7 @@ import os
 from datetime import UTC, datetime
 from pathlib import Path
 
+from bench.engines.ladder import require_rungs
 from bench.errors import UsageError
 from bench.plan import plan_runs
 from bench.record import NightRecord
@@ -51,6 +52,7 @@ def make_night(suite: Path, target: str, *, poc: bool, is_draft: bool = False) -
     parsed, digest = read_suite(suite, is_draft=is_draft)
     if not is_draft:
         require_engine_rules(parsed, target, suite)
+        require_rungs(parsed, str(suite))
     started_at = datetime.now(UTC)
     night = NightRecord(
         night=f"{started_at:%Y-%m-%dT%H%M%S}Z",

@@ -96,9 +96,9 @@ def measure(
         _measure(
             context, datasets.with_local_paths(run, context.data), running, partial, _Notes(watch, found, progress)
         )
-        ended = {"outcome": "measured"}
+        ended: dict[str, str | None] = {"outcome": "measured"}
     except NightbenchError as error:
-        ended = {"outcome": "failed", "stage": error.stage or "measure", "reason": str(error)}
+        ended = {"outcome": "failed", "stage": error.stage or "measure", "reason": str(error), "failure": error.failure}
     if isinstance(running, RunningServer) and running.answers is not None:
         with watch.stage("quality"):
             found["accuracy"] = _accuracy(run, running, running.answers, is_last=is_last)

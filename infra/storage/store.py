@@ -11,12 +11,14 @@ runs/<night>/lm-eval-<server_id>/0/           the lm-eval tasks of a server, in 
 
 import gzip
 import hashlib
+import json
 import os
 import shutil
 from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
 
+from bench.engines.ladder import climbs, fallback_run
 from bench.errors import NoSpaceError, UnreadableResultError, UsageError
 from bench.manifest import MANIFEST, manifest_text, parse_manifest
 from bench.record import LmEvalRecord, NightRecord, PlannedRun, RunRecord
@@ -173,5 +175,24 @@ def sync(path: Path) -> None:
 
 
 def missing_runs(data: Path, night: NightRecord) -> list[PlannedRun]:
-    """The runs of a night that have no run folder yet, in their order."""
-    return [run for run in night.runs if not run_folder(data, night.night, run).exists()]
+    """The runs of a night that have no run folder yet, in their order.
+
+    For a run that ran out of memory they include the same run on the next rung of the ladder, if there is one.
+    """
+    missing: list[PlannedRun] = []
+    runs = list(night.runs)
+    while runs:
+        done = [run for run in runs if run_folder(data, night.night, run).exists()]
+        missing += [run for run in runs if run not in done]
+        fallbacks = [fallback_run(night, run) for run in done if _ran_out_of_memory(data, night, run)]
+        runs = [run for run in fallbacks if run is not None]
+    return missing
+
+
+def _ran_out_of_memory(data: Path, night: NightRecord, run: PlannedRun) -> bool:
+    """Whether the failure of a finished run may be cured by a smaller configuration; an unreadable record may not."""
+    try:
+        record = json.loads((run_folder(data, night.night, run) / "record.json").read_bytes())
+    except (OSError, ValueError):
+        return False
+    return isinstance(record, dict) and climbs(run.scenario.engine.name, record.get("failure"))

@@ -208,15 +208,23 @@ def test_the_real_engine_runs_on_a_rented_machine_as_the_local_suite_starts_it(
         account.judge()
 
 
-def test_an_engine_told_nonsense_says_so_in_its_own_words(real: NightFixture) -> None:
-    text = real.suite.read_text()
-    real.suite.write_text(text.replace("max_model_len = 4096", "max_model_len = 65536"))
+def test_an_engine_that_runs_out_of_memory_says_so_in_its_own_words_and_climbs_the_ladder(
+    real: NightFixture, quick_engine: Path
+) -> None:
+    real.environment["NIGHTBENCH_VLLM_EXECUTABLE"] = str(quick_engine)
+    text = real.suite.read_text().replace("max_model_len = 4096", "max_model_len = 16384")
+    text = text.replace('environment = { VLLM_CPU_KVCACHE_SPACE = "1" }', "")
+    text = text.replace('flags = ["', 'flags = ["--kv-cache-memory-bytes", "67108864", "')
+    real.suite.write_text(text + "\n[[ladder]]\nkv_cache_memory_bytes = 335544320\n")
 
     done = real.cli("run", str(real.suite), "--poc")
 
-    assert done.returncode == 1
-    (failed,) = rows(real, "SELECT reason FROM measurements")
-    assert "User-specified max_model_len (65536) is greater than" in str(failed["reason"])
+    columns = "scenario_id, fallback_of, rung, outcome, failure, reason"
+    asked, climbed = rows(real, f"SELECT {columns} FROM measurements ORDER BY rung")
+    assert (asked["rung"], asked["outcome"], asked["failure"]) == (0, "failed", "oom_kv_len"), done.stderr
+    assert "To serve at least one request with the model's max seq len (16384)" in str(asked["reason"])
+    assert (climbed["rung"], climbed["outcome"], climbed["reason"]) == (1, "measured", None)
+    assert climbed["fallback_of"] == asked["scenario_id"] != climbed["scenario_id"]
 
 
 def test_the_engines_environment_is_never_built_twice(engine: str) -> None:

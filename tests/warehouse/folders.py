@@ -75,6 +75,7 @@ class Told:
     outcome: str = "measured"
     stage: str | None = None
     reason: str | None = None
+    failure: str | None = None
     engine_version: str = "0.32.0+cpu"
     usd_per_hour: float | None = 2.0
     counters: dict[str, float] = field(default_factory=dict)
@@ -241,6 +242,7 @@ def run_record(night: NightRecord, run: PlannedRun, told: Told = Told()) -> RunR
             "outcome": told.outcome,
             "stage": told.stage,
             "reason": told.reason,
+            "failure": told.failure,
             "started_at": STARTED,
             "ended_at": STARTED + timedelta(minutes=1),
             "asked": run.scenario,

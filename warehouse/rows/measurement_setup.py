@@ -14,6 +14,8 @@ def requested(scenario: Scenario, quality: Quality) -> Row:
     work, engine = scenario.workload, scenario.engine
     return {
         "scenario": scenario.name,
+        "fallback_of": scenario.fallback_of,
+        "rung": scenario.rung,
         "model": scenario.model.name,
         "model_source": scenario.model.source,
         "precision": scenario.model.precision,
@@ -65,6 +67,7 @@ def of_run(record: RunRecord) -> Row:
         "outcome": record.outcome,
         "stage": record.stage,
         "reason": record.reason,
+        "failure": record.failure,
         "started_at": _utc(record.started_at),
         "ended_at": _utc(record.ended_at),
         "usd_per_hour": record.lease.usd_per_hour if record.lease else None,

@@ -712,3 +712,35 @@ def test_weights_in_a_folder_of_their_own_need_no_volume() -> None:
     )
 
     assert "the weights of path:/weights are read in place: leave cache_volume_gib out" in _refusal(text)
+
+
+LADDER = """
+[[ladder]]
+max_num_seqs = 128
+
+[[ladder]]
+kv_cache_dtype = "fp8"
+"""
+
+
+def test_a_ladder_is_read_rung_by_rung() -> None:
+    suite = parse_suite(SUITE + LADDER, "night.toml")
+
+    assert suite.ladder is not None
+    assert [str(rung) for rung in suite.ladder] == ["max_num_seqs = 128", "kv_cache_dtype = fp8"]
+
+
+@pytest.mark.parametrize(
+    ("rung", "message"),
+    [
+        ("", "a rung changes at least one setting: gpu_memory_utilization, max_num_seqs"),
+        ("max_num_sequences = 3", "unknown key 'ladder.0.max_num_sequences'; did you mean 'max_num_seqs'"),
+        ("gpu_memory_utilization = 1.5", "less than or equal to 1"),
+        ("max_model_len = 200", "scenario 'four-streams' needs 256 tokens of context, but this rung"),
+    ],
+)
+def test_a_rung_that_means_nothing_is_refused_at_its_line(rung: str, message: str) -> None:
+    refusal = _refusal(f"{SUITE}\n[[ladder]]\n{rung}\n")
+
+    assert message in refusal
+    assert refusal.startswith(f"night.toml:{_line(SUITE + chr(10) + '[[ladder]]', '[[ladder]]') + bool(rung)}:")

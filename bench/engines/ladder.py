@@ -1,0 +1,87 @@
+"""Which runs a night adds where memory ran out: the same scenarios on the next rung of their ladder."""
+
+from collections.abc import Mapping, Sequence
+
+from bench.engines.by_name import ENGINES
+from bench.engines.config import parse_flags
+from bench.errors import SuiteError
+from bench.record import NightRecord, PlannedRun
+from bench.suite.engine import Engine
+from bench.suite.ladder import Rung
+from bench.suite.scenario import Scenario
+from bench.suite.suite import Suite
+
+# vLLM's flags of a rung's settings; the length of the context is a key of the suite's engine.
+FLAGS = {
+    "gpu_memory_utilization": "--gpu-memory-utilization",
+    "max_num_seqs": "--max-num-seqs",
+    "max_num_batched_tokens": "--max-num-batched-tokens",
+    "kv_cache_dtype": "--kv-cache-dtype",
+    "kv_cache_memory_bytes": "--kv-cache-memory-bytes",
+}
+
+
+def ladder_of(suite: Suite) -> tuple[Rung, ...]:
+    """The suite's rungs; on GPUs those of its engine where the suite declares none. `ladder = []` is no ladder."""
+    if suite.ladder is not None:
+        return suite.ladder
+    is_on_cpu = suite.machine.kind == "local" and not suite.machine.gpu_count
+    return () if is_on_cpu else ENGINES[suite.engine.name].LADDER
+
+
+def on_rung(engine: Engine, rung: Rung) -> Engine:
+    """The engine with a rung's settings in place of its own."""
+    values = {FLAGS[name]: str(value) for name, value in rung.settings.items() if name in FLAGS}
+    kept = _without(engine.flags, values)
+    added = tuple(word for pair in values.items() for word in pair)
+    return engine.model_copy(
+        update={"flags": (*kept, *added), "max_model_len": rung.max_model_len or engine.max_model_len}
+    )
+
+
+def _without(words: Sequence[str], names: Mapping[str, str]) -> tuple[str, ...]:
+    """The words of a command without these flags and their values."""
+    kept: list[str] = []
+    is_dropped = False
+    for word in words:
+        if word.startswith("-") and not word.lstrip("-")[:1].isdigit():
+            is_dropped = next(iter(parse_flags([word]))) in names
+        if not is_dropped:
+            kept.append(word)
+    return tuple(kept)
+
+
+def require_rungs(suite: Suite, where: str) -> None:
+    """Raise SuiteError if a rung that the suite declares leaves the engine as the suite asks for it."""
+    for number, rung in enumerate(suite.ladder or (), start=1):
+        if _settings(on_rung(suite.engine, rung)) == _settings(suite.engine):
+            raise SuiteError(
+                f"{where}: rung {number} of the ladder changes nothing: the engine already has {rung}; "
+                "change the rung, or remove it"
+            )
+
+
+def _settings(engine: Engine) -> tuple[int, dict[str, str]]:
+    return engine.max_model_len, parse_flags(engine.flags)
+
+
+def climbs(engine: str, failure: str | None) -> bool:
+    """Whether a failure of this class, by its name, may be cured by a smaller configuration."""
+    return any(one.name == failure and one.retry == "ladder" for one in ENGINES[engine].FAILURES)
+
+
+def fallback_run(night: NightRecord, run: PlannedRun) -> PlannedRun | None:
+    """The same scenario and repeat on the next rung, for a run that ran out of memory; None after the last rung."""
+    scenario, ladder = run.scenario, ladder_of(night.suite)
+    for rung in range(scenario.rung + 1, len(ladder) + 1):
+        engine = on_rung(night.suite.engine, ladder[rung - 1])
+        # A rung of the engine's own ladder may be what the suite asks for anyway, or too short for this scenario.
+        if _settings(engine) != _settings(scenario.engine) and _fits(scenario, engine):
+            asked = scenario.fallback_of or scenario.scenario_id
+            smaller = scenario.model_copy(update={"engine": engine, "fallback_of": asked, "rung": rung})
+            return run.model_copy(update={"scenario": smaller, "order": run.order + len(night.runs)})
+    return None
+
+
+def _fits(scenario: Scenario, engine: Engine) -> bool:
+    return scenario.workload.context_tokens <= engine.max_model_len
