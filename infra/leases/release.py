@@ -160,7 +160,7 @@ def release_lease(
     ledger.mark_gone(lease_id, gone_at)
     sweep(cloud, clock, lease_id)
     ledger.mark_released(lease_id)
-    remove_tags_of(cloud, [target.name for target in targets if target.name])
+    remove_tags_of(cloud, [*(target.name for target in targets if target.name), *_earlier_names(ledger, lease_id)])
     return _read_again(ledger, replace(lease, state="released", released_at=gone_at))
 
 
@@ -202,6 +202,13 @@ def targets_of(ledger: Ledger, lease: Lease) -> list[ReleaseTarget]:
     others = [ReleaseTarget({try_.machine_id} if try_.machine_id else set(), try_.name) for try_ in doubtful
               if try_.attempt != lease.attempt]  # fmt: skip
     return [ReleaseTarget(known, lease.name or None), *others]
+
+
+def _earlier_names(ledger: Ledger, lease_id: str) -> list[str]:
+    """The names of all attempts of a lease; none where the ledger cannot be read."""
+    with suppress(LedgerError):
+        return [one.name for one in ledger.attempts(lease_id)]
+    return []
 
 
 def sweep(cloud: Cloud, clock: Clock, lease_id: str, tries: int = 4) -> None:

@@ -28,7 +28,8 @@ def breaches(
     found += [
         f"tag {tag} is left behind"
         for tag in state.tags
-        if (tag == prefix or tag.startswith(f"{prefix}-")) and not any(state.wearers(tag).values())
+        if tag.startswith((f"{prefix}-run:", f"{prefix}-exp:", f"{prefix}-used:"))
+        and not any(state.wearers(tag).values())
     ]
     found += state.touched
     spent = sum(one.usd(now) for one in ours)

@@ -436,6 +436,15 @@ def test_a_released_lease_leaves_none_of_its_tags(rig: Rig) -> None:
     assert tags(rig) == sorted([*kept.tags, "nb-like"])
 
 
+def test_a_released_lease_leaves_no_tag_of_an_earlier_attempt(rig: Rig) -> None:
+    rig.emulator.fate("vanishes")
+    lease = rig.take()
+
+    rig.release_lease(lease)
+
+    assert (lease.attempt, tags(rig)) == (2, ["nb", "nb-like"])
+
+
 def test_the_tags_of_a_killed_night_are_deleted(rig: Rig) -> None:
     rig.take()
     rig.emulator.reclaim_all()
