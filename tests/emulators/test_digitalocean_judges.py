@@ -16,7 +16,9 @@ from azure.core.exceptions import HttpResponseError
 from infra.settings import Settings
 from tests.emulators import outside_judges
 from tests.emulators.digitalocean import Emulator, judge
+from tests.emulators.digitalocean.facts import CALLS, DROPLET, MOMENT
 from tests.emulators.digitalocean.replies import Reply, Request
+from tests.emulators.digitalocean.shapes import Description, faults
 from tests.emulators.virtual_clock import VirtualClock
 
 BODY = {"name": "nb-1-a1-x2", "size": "gpu-mi300x1-192gb", "image": "gpu-amd-base", "region": "atl1"}
@@ -65,6 +67,103 @@ def test_a_violation_fails_whoever_ran_the_emulator(tmp_path: Path) -> None:
 
     with pytest.raises(AssertionError, match="against the API's description"):
         cloud.__exit__(None, None, None)
+
+
+DROPLETS = "/v2/droplets"
+
+
+def exchanged(cloud: Emulator, method: str, path: str, body: object = None) -> Reply:
+    """A call as pydo makes it."""
+    raw = b"" if body is None else json.dumps(body).encode()
+    return cloud.api.answer(Request(method, path, {}, {"authorization": f"Bearer {cloud.token}"}, raw))
+
+
+def test_without_the_description_facts_judge_every_answer(tmp_path: Path) -> None:
+    cloud = Emulator(VirtualClock(tmp_path / "clock"), by_description=False).__enter__()
+    droplet = cloud.plant_droplet(foreign=False)
+    droplet.status = "splendid"
+    exchanged(cloud, "GET", f"{DROPLETS}/{droplet.droplet_id}")
+
+    with pytest.raises(AssertionError, match=r"reply.droplet.status is 'splendid', none of \['active', 'archive'"):
+        cloud.__exit__(None, None, None)
+
+
+def test_a_request_that_a_fault_strikes_is_judged_too(tmp_path: Path) -> None:
+    cloud = Emulator(VirtualClock(tmp_path / "clock"), by_description=False).__enter__()
+    cloud.fault("POST", DROPLETS, phase="close")
+    exchanged(cloud, "POST", DROPLETS, {**BODY, "tags": "nb", "colour": "red"})
+
+    with pytest.raises(AssertionError, match=r"request has 'colour', which is unknown; .*: request.tags is no list"):
+        cloud.__exit__(None, None, None)
+
+
+def test_an_error_is_judged_and_a_refused_request_is_not(tmp_path: Path) -> None:
+    with Emulator(VirtualClock(tmp_path / "clock"), by_description=False) as cloud:
+        refused = exchanged(cloud, "POST", DROPLETS, {**BODY, "size": 7})
+        exchanged(cloud, "DELETE", f"{DROPLETS}/7")
+
+        assert refused.status == 422
+        assert cloud.judge.found == []
+        cloud.judge.see(Request("GET", f"{DROPLETS}/7", {}, {}), Reply(404, "gone"))
+        assert cloud.judge.found == ["GET /v2/droplets/{} 404: reply is no object"]
+        cloud.judge.found.clear()
+
+
+def test_a_call_that_the_facts_lack_is_named(tmp_path: Path) -> None:
+    with Emulator(VirtualClock(tmp_path / "clock"), by_description=False) as cloud:
+        exchanged(cloud, "GET", "/v2/account")
+
+        assert cloud.judge.unknown == {"GET /v2/account"}
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "said"),
+    [
+        ({"a": 1}, {"a": str}, [".a is 1, no <class 'str'>"]),
+        ({}, {"a": str, "b?": int}, [" lacks 'a'"]),
+        ({"a": True}, {"a": int}, [".a is True, no <class 'int'>"]),
+        ({"a": 1}, {"a": float}, []),
+        ({"a": None}, {"a": int | None}, []),
+        ({"a": None}, {"a": int}, [".a is None, no <class 'int'>"]),
+        ({"a": [1, "x"]}, {"a": [int]}, [".a[1] is 'x', no <class 'int'>"]),
+        ({"a": "2026-11-21T20:00:00Z"}, {"a": MOMENT}, []),
+        ({"a": "yesterday"}, {"a": MOMENT}, [".a is 'yesterday', none of ['a moment']"]),
+        ({}, None, [" is {}, no None"]),
+    ],
+)
+def test_a_value_is_compared_with_its_kind(value: object, kind: object, said: list[str]) -> None:
+    assert list(faults(value, kind)) == said
+
+
+@needs_description
+@pytest.mark.parametrize("call", CALLS, ids=" ".join)
+def test_the_facts_agree_with_the_description(call: tuple[str, str]) -> None:
+    said = Description(json.loads(judge.DESCRIPTION.read_text()))
+    asked, answered = CALLS[call]
+    sides = [(asked, said.request(*call)), (answered, said.answer(*call))]
+
+    found = [why for kind, schema in sides if kind and schema for why in said.differences(kind, schema)]
+
+    assert [kind is None for kind, _schema in sides] == [schema is None for _kind, schema in sides]
+    # The description shows this one answer bare; other clients receive it wrapped, as every other action.
+    assert found == ([".action is not described"] if call == ("POST", "/v2/images/{}/actions") else [])
+
+
+@needs_description
+def test_a_wrong_fact_is_found() -> None:
+    said = Description(json.loads(judge.DESCRIPTION.read_text()))
+    wrong = {"droplet?": {**DROPLET, "id": str, "status": frozenset({"new"}), "colour": str, "name": str | None}}
+    del wrong["droplet?"]["vcpus"]
+
+    found = said.differences(wrong, said.answer("GET", "/v2/droplets/{}") or {})
+
+    assert sorted(found) == [
+        ".droplet does not need 'vcpus'",
+        ".droplet.colour is not described",
+        ".droplet.id is integer, not ['string']",
+        ".droplet.name is never null",
+        ".droplet.status is one of ['new', 'active', 'off', 'archive']",
+    ]
 
 
 def judge_or_skip(fetch: Callable[[Path], Path]) -> Path:
@@ -167,7 +266,7 @@ def test_prism_lets_a_machine_s_whole_life_through(tmp_path: Path) -> None:
 @needs_description
 def test_prism_refuses_what_the_description_does_not_allow(tmp_path: Path) -> None:
     with (
-        Emulator(VirtualClock(tmp_path / "clock"), tls=False, judged=False) as cloud,
+        Emulator(VirtualClock(tmp_path / "clock"), tls=False, by_description=False) as cloud,
         prism_before(cloud, tmp_path) as url,
     ):
         client: Any = pydo.Client(cloud.token, endpoint=url, retry_total=0)

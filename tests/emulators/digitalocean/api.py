@@ -66,7 +66,7 @@ class Api:
             fault = self.plan.strike(request.method, request.path)
             reply = self._struck(request, fault) if fault else self._admitted(request)
             self._finish(request, reply, fault)
-            if self.observe is not None and fault is None:
+            if self.observe is not None:
                 self.observe(request, reply)
             if self.before_reply is not None:
                 self.before_reply(request)

@@ -28,7 +28,8 @@ TICK_S = 0.2
 class Emulator:
     """A context manager. Give it a virtual clock, or let it run on the wall's with every duration divided by `speed`.
 
-    On the way out it shows the API's description everything it has said; `judged=False` leaves that out.
+    On the way out it raises AssertionError for all that it heard and said against the API's description;
+    `by_description=False`: only the facts that stand here judge, which takes less time.
     """
 
     def __init__(
@@ -38,7 +39,7 @@ class Emulator:
         tls: bool = True,
         speed: float = 1.0,
         droplets: Machines | None = None,
-        judged: bool = True,
+        by_description: bool = True,
     ) -> None:
         self.clock = clock or SystemClock()
         self.is_virtual = not isinstance(self.clock, SystemClock)
@@ -49,9 +50,8 @@ class Emulator:
         self.state = State(behaviour=behaviour, machines=self.machines)
         base_images(self.state, self._now_s())
         self.api = Api(self.state, self._now_s, self._pass, tokens={self.token: ALL_SCOPES})
-        self._judge = judge.appoint() if judged else None
-        if self._judge is not None:
-            self.api.observe = self._judge.see
+        self.judge = judge.Judge(by_description=by_description)
+        self.api.observe = self.judge.see
         self._folder = tempfile.TemporaryDirectory(prefix="do-emulator-")
         context, self.ca = server.tls(Path(self._folder.name)) if tls else (None, Path())
         self._server = server.Server(self._answer, context)
@@ -75,8 +75,8 @@ class Emulator:
             for droplet in self.state.living():
                 self.machines.stop(droplet)
         self._folder.cleanup()
-        if self._judge is not None and kind is None:
-            self._judge.rule()
+        if kind is None:
+            self.judge.rule()
 
     def _tick(self) -> None:
         """Let things happen on time that nobody asks about: a spot machine is taken away under a silent client."""

@@ -1,7 +1,12 @@
-"""Shows everything the emulator heard and said to the API's published description, by openapi-core."""
+"""Judges everything that the emulator heard and said.
+
+The facts of facts.py judge each exchange, also where a fault strikes it. The API's published description judges one
+exchange of each shape, by openapi-core, where it is at hand.
+"""
 
 import functools
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +14,10 @@ from openapi_core import OpenAPI
 from openapi_core.testing import MockRequest, MockResponse
 
 from tests.emulators.digitalocean.catalog import Json
+from tests.emulators.digitalocean.facts import CALLS, ERROR
 from tests.emulators.digitalocean.replies import Reply, Request
 from tests.emulators.digitalocean.routing import find
+from tests.emulators.digitalocean.shapes import faults
 
 DESCRIPTION = (
     Path(__file__).parents[3] / "../shared/data/digitalocean-openapi/digitalocean-subset.corrected.json"
@@ -31,33 +38,53 @@ _passed: set[str] = set()  # shapes that this process has judged already, whiche
 
 
 class Judge:
-    """Keeps one exchange of each shape and rules on all of them at the end: a whole night has few shapes."""
+    """Judges by the facts at once, and by the description at the end: a whole night has few shapes."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, by_description: bool) -> None:
         self.seen: dict[str, tuple[Request, Reply]] = {}
+        self.found: list[str] = []
+        self.unknown: set[str] = set()  # calls of our client that facts.py does not know
+        self._by_description = by_description and DESCRIPTION.exists()
 
     def see(self, request: Request, reply: Reply) -> None:
         found = find(request.method, request.path)
-        if found is None or reply.is_fault:
+        if found is None:
             return
+        if _is_ours(request):
+            self._compare_with_facts(re.sub(r"{\w+}", "{}", found[0].template), request, reply)
+        if self._by_description and not reply.is_fault:
+            self._keep(found[0].template, request, reply)
+
+    def _compare_with_facts(self, template: str, request: Request, reply: Reply) -> None:
+        call = f"{request.method} {template}"
+        if (request.method, template) not in CALLS:
+            self.unknown.add(call)
+            return
+        asked, answered = CALLS[request.method, template]
+        # A request that was refused may be wrong on purpose; one that a fault has struck was not looked at.
+        if reply.status < 400 or reply.is_fault:
+            said = json.loads(request.raw) if request.raw else None
+            self.found += [f"{call}: request{why}" for why in faults(said, asked, is_closed=True)]
+        if not reply.is_fault:
+            kind = ERROR if reply.status >= 400 else answered
+            self.found += [f"{call} {reply.status}: reply{why}" for why in faults(reply.body, kind)]
+
+    def _keep(self, template: str, request: Request, reply: Reply) -> None:
         asked = _shape(json.loads(request.raw)) if request.raw and reply.status < 400 else ""
-        key = (
-            f"{request.method} {found[0].template} {sorted(request.query)} {reply.status} {asked} {_shape(reply.body)}"
-        )
+        key = f"{request.method} {template} {sorted(request.query)} {reply.status} {asked} {_shape(reply.body)}"
         if key not in _passed:
             self.seen.setdefault(key, (request, reply))
 
     def rule(self) -> None:
         """Raise AssertionError with every violation."""
         found = [sentence for request, reply in self.seen.values() for sentence in violations(request, reply)]
-        if found:
-            raise AssertionError("against the API's description: " + "; ".join(found))
+        if self.found or found:
+            raise AssertionError("against the API's description: " + "; ".join([*self.found, *found]))
         _passed.update(self.seen)
 
 
-def appoint() -> Judge | None:
-    """A judge, where the description is at hand."""
-    return Judge() if DESCRIPTION.exists() else None
+def _is_ours(request: Request) -> bool:
+    return OURS in request.headers.get("user-agent", OURS)
 
 
 def violations(request: Request, reply: Reply) -> list[str]:
@@ -82,7 +109,7 @@ def violations(request: Request, reply: Reply) -> list[str]:
 def _sides(request: Request, reply: Reply) -> list[tuple[str, OpenAPI, bool]]:
     """What to judge: every answer, and the requests of the client that this project uses."""
     sides = [("validate_response", description(), True)] if reply.status != 204 else []
-    is_ours = "pydo" in request.headers.get("user-agent", OURS) and reply.status < 400
+    is_ours = _is_ours(request) and reply.status < 400
     return [*sides, ("validate_request", description(), False)] if is_ours else sides
 
 
