@@ -12,7 +12,9 @@ from warehouse.lake.database import open_warehouse
 
 _READING = {"SELECT", "EXPLAIN", "MULTI"}  # DESCRIBE, SHOW and SUMMARIZE are SELECT; MULTI is a PIVOT, in any statement
 _ALLOWED = "use SELECT, FROM, WITH, VALUES, DESCRIBE, SHOW, SUMMARIZE, PIVOT, UNPIVOT or EXPLAIN"
-_EXPLAIN = re.compile(r"\s*EXPLAIN\s+(ANALYZE\s+)?(\((FORMAT|ANALYZE)\b[^()]*\)\s*)?", re.IGNORECASE)
+_EXPLAIN = re.compile(
+    r"\A(\s|--[^\n]*\n|/\*.*?\*/)*EXPLAIN\s+(ANALYZE\s+)?(\((FORMAT|ANALYZE)\b[^()]*\)\s*)?", re.IGNORECASE | re.DOTALL
+)
 _WRITING_CLAUSE = "statement must be at the top level"
 
 
@@ -53,14 +55,15 @@ def _require_query(connection: duckdb.DuckDBPyConnection, sql: str, parameters: 
     kind = statements[0].type.name
     if kind not in _READING:
         raise UsageError(f"the query is refused: {kind} is not allowed; {_ALLOWED}")
-    inner = _EXPLAIN.sub("", _without_semicolon(statements[0].query), count=1)
+    inner = _EXPLAIN.sub("", _without_semicolon(statements[0].query))
     try:
         # In parentheses the grammar takes nothing that writes, and DuckDB refuses a WITH clause that writes.
         connection.execute(f"EXPLAIN FROM (\n{inner}\n)", list(parameters))
     except (duckdb.ParserException, duckdb.BinderException) as error:
-        if kind == "SELECT" and _WRITING_CLAUSE not in str(error):
-            raise
-        raise UsageError(f"the query is refused: a part of it would write; {_ALLOWED}") from error
+        is_no_query = isinstance(error, duckdb.ParserException) and kind != "SELECT"
+        if is_no_query or _WRITING_CLAUSE in str(error):
+            raise UsageError(f"the query is refused: a part of it would write; {_ALLOWED}") from error
+        raise
 
 
 def _without_semicolon(sql: str) -> str:

@@ -33,6 +33,8 @@ ANSWERED = {
     "EXPLAIN": "EXPLAIN FROM measurements",
     "EXPLAIN ANALYZE": "explain analyze FROM measurements",
     "EXPLAIN as JSON": "EXPLAIN (FORMAT json) SELECT 1",
+    "EXPLAIN after a comment": "-- EXPLAIN\n/* EXPLAIN */ EXPLAIN SELECT 1",
+    "EXPLAIN in a text": "SELECT 'EXPLAIN this'",
     "EXPLAIN PIVOT": "EXPLAIN PIVOT measurements ON verdict USING count(*)",
     "comment": "SELECT 1; -- the end",
     "semicolon in a text": "SELECT 'ä;' -- the end",
@@ -197,6 +199,12 @@ def test_a_refusal_names_the_statement_and_what_is_allowed(data: Path) -> None:
         run_sql(data, "FROM read_text('/etc/passwd')")
     with pytest.raises(UsageError, match=r"refused: a part of it would write; use SELECT"):
         run_sql(data, _filled(WRITES["COPY in WITH"], data))
+
+
+@pytest.mark.parametrize("sql", ["SELECT x FROM measurements", "EXPLAIN SELECT x FROM measurements"])
+def test_a_wrong_column_is_named(data: Path, sql: str) -> None:
+    with pytest.raises(UsageError, match=r"the query failed: Binder Error: Referenced column \"x\" not found"):
+        run_sql(data, sql)
 
 
 def test_a_data_folder_behind_a_link_is_queried_as_any_other(data: Path, tmp_path: Path) -> None:
