@@ -5,7 +5,6 @@ name and the context that the user passed. Importing a file again changes nothin
 """
 
 import json
-import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
@@ -20,7 +19,8 @@ from warehouse.importers.parsing.document import Document, read_document, too_la
 from warehouse.importers.parsing.error_text import storable
 from warehouse.judging.expectations import said_of_each
 from warehouse.lake.database import build_warehouse
-from warehouse.lake.lake import STAGING, PartWriter, one_loader, swap_in, sync_folder, write_json, write_rows, writing
+from warehouse.lake.durable import sync_folders_below, write_bytes, write_json
+from warehouse.lake.lake import IMPORTS, STAGING, PartWriter, one_loader, swap_in, write_rows, writing
 from warehouse.rows.catalog_subject import subject_of
 from warehouse.rows.claim_request_rows import request_tables
 from warehouse.rows.finding_row import finding_row
@@ -53,19 +53,21 @@ def import_file(data: Path, path: Path) -> Imported:
     Raises UnreadableResultError if the file cannot be read; then nothing is kept.
     """
     read: dict[str, bytes] = {}
-    document = _document(str(path), _bytes_of(path), path.parent, read)
+    raw = _bytes_of(path)
+    document = _document(str(path), raw, path.parent, read)
     context = context_of(path, ClaimedConfig())
-    with writing(data / "imports"), one_loader(data) as lake:
+    with writing(data / IMPORTS), one_loader(data) as lake:
         judged = _stage(lake / STAGING, document, context)
-        is_new = _keep(data, document, path, context, read)
-        swap_in(lake)
+        is_new = not (data / IMPORTS / document.sha256).exists()
+        _stage_copy(data / IMPORTS / STAGING / document.sha256, document, context, {RAW: raw} | _beside(read))
+        swap_in(lake, imported=[(f"{IMPORTS}/{STAGING}/{document.sha256}", f"{IMPORTS}/{document.sha256}")])
         build_warehouse(data)
     return Imported(str(path), document.sha256, judged, is_new)
 
 
 def stage_imports(data: Path, staging: Path) -> set[str]:
     """Write every kept import into the staging folder; returns their partitions."""
-    kept = sorted(each for each in (data / "imports").glob(f"*/{ABOUT}") if not each.parent.name.startswith("."))
+    kept = sorted(each for each in (data / IMPORTS).glob(f"*/{ABOUT}") if not each.parent.name.startswith("."))
     for about in kept:
         told = json.loads(about.read_bytes())
         document = _document(told["name"], (about.parent / RAW).read_bytes(), about.parent / BESIDE, {})
@@ -95,43 +97,17 @@ def _document(name: str, raw: bytes, folder: Path, read: dict[str, bytes]) -> Do
     return read_document(name, raw, sibling, names)
 
 
-def _keep(data: Path, document: Document, path: Path, context: ClaimedConfig, read: dict[str, bytes]) -> bool:
-    """Store the bytes under their hash, atomically; returns whether they are new."""
-    folder = data / "imports" / document.sha256
-    is_new = not folder.exists()
-    if is_new:
-        staging = folder.with_name(f".{folder.name}")
-        shutil.rmtree(staging, ignore_errors=True)
-        staging.mkdir(parents=True)
-        shutil.copyfile(path, staging / RAW)
-        _write_beside(staging, read)
-        _write_about(staging, document, context)
-        staging.replace(folder)
-        sync_folder(folder.parent)
-    else:
-        _write_beside(folder, read)
-        _write_about(folder, document, context)
-    return is_new
+def _beside(read: dict[str, bytes]) -> dict[str, bytes]:
+    return {f"{BESIDE}/{name}": content for name, content in read.items()}
 
 
-def _write_beside(folder: Path, read: dict[str, bytes]) -> None:
-    """Keep exactly the neighbouring files that were read for this judgement."""
-    beside = folder / BESIDE
-    if beside.is_dir() and {each.name: each.read_bytes() for each in beside.iterdir()} == read:
-        return
-    new = folder / f".{BESIDE}"
-    shutil.rmtree(new, ignore_errors=True)
-    new.mkdir()
-    for name, content in read.items():
-        (new / name).write_bytes(content)
-    shutil.rmtree(beside, ignore_errors=True)
-    new.replace(beside)
-
-
-def _write_about(folder: Path, document: Document, context: ClaimedConfig) -> None:
+def _stage_copy(folder: Path, document: Document, context: ClaimedConfig, files: dict[str, bytes]) -> None:
+    """Keep exactly the bytes that were hashed and judged, and what the user passed with them."""
+    for name, content in files.items():
+        write_bytes(folder / name, content)
     said = {name: value for name, value in asdict(context).items() if value is not None}
-    write_json(folder / (ABOUT + ".new"), {"name": document.name, "sha256": document.sha256, "context": said})
-    (folder / (ABOUT + ".new")).replace(folder / ABOUT)
+    write_json(folder / ABOUT, {"name": document.name, "sha256": document.sha256, "context": said})
+    sync_folders_below(folder.parent)
 
 
 def _stage(staging: Path, document: Document, context: ClaimedConfig) -> tuple[Judged, ...]:

@@ -19,16 +19,15 @@ from warehouse.judging.data_docs import data_docs
 from warehouse.judging.lm_eval_scores import compare_scores, later_scored, score_rows, with_scores
 from warehouse.judging.night_verdicts import Judgement, judge_night
 from warehouse.lake.database import build_warehouse
+from warehouse.lake.durable import write_json, write_text
 from warehouse.lake.lake import (
     STAGING,
     PartWriter,
     one_loader,
+    others,
     partition,
-    remove_others,
     swap_in,
-    write_json,
     write_rows,
-    write_text,
 )
 from warehouse.lake.lake import writing as writing_to
 from warehouse.rows.evidence import RunClaim, together
@@ -83,7 +82,7 @@ class _Night:
 
 
 def load_night(data: Path, night: str) -> LoadSummary:
-    """Load one night; the lake changes only after all files are ready.
+    """Load one night; the lake changes as a whole, after all files are ready.
 
     Raises UsageError if the night does not exist, LoadIntoWarehouseError if the lake cannot be written. A run folder
     that cannot be read becomes a failed row and a warning; the load continues.
@@ -107,8 +106,7 @@ def rebuild(data: Path, progress: Callable[[str], None] = lambda _night: None) -
             summaries.append(_stage(night_folder(data, night), lake))
             progress(night)
         imports = stage_imports(data, lake / STAGING)
-        changed = swap_in(lake)
-        remove_others(lake, imports | {summary.night for summary in summaries})
+        changed = swap_in(lake, removed=others(lake, imports | {summary.night for summary in summaries}))
         build_warehouse(data)
     return [_with_changes(summary, changed) for summary in summaries]
 

@@ -11,7 +11,9 @@ from pathlib import Path
 import duckdb
 
 from bench.errors import UsageError
-from warehouse.lake.lake import sync_folder, writing
+from warehouse.lake.durable import sync_folder
+from warehouse.lake.journal import complete
+from warehouse.lake.lake import writing
 from warehouse.views import glob_pattern, view_statements
 
 DATABASE = "warehouse.duckdb"
@@ -68,10 +70,15 @@ def _digest_of(path: Path) -> str | None:
 def open_warehouse(data: Path) -> duckdb.DuckDBPyConnection:
     """Open the warehouse of this data folder for reading; it is built first if it is missing or was moved.
 
+    A load that was killed while its files came into place is completed first.
+
     Raises UsageError if the data folder does not exist.
     """
     if not data.is_dir():
         raise UsageError(f"no data folder {data}: pass one with --data, or run a night first")
+    lake = data.absolute() / "lake"
+    with writing(lake):
+        complete(lake)
     return _open(build_warehouse(data))
 
 

@@ -2,25 +2,27 @@
 
 import fcntl
 import filecmp
-import json
 import os
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bench.errors import LoadIntoWarehouseError
+from warehouse.lake.durable import make_folder, sync_folders_below
+from warehouse.lake.journal import Move, commit, complete, is_pending
 from warehouse.schema.columns import COLUMNS, PARTITION, Table, arrow_schema
 from warehouse.schema.row import Row
 
 PART = "part-0.parquet"
 STAGING = ".staging"
+IMPORTS = "imports"  # beside the lake: the files of other tools
 # Large enough for good compression, small enough to limit memory.
 ROW_GROUP_BYTES = 32 << 20
 
@@ -41,17 +43,26 @@ def writing(what: Path) -> Iterator[None]:
 
 @contextmanager
 def one_loader(data: Path) -> Iterator[Path]:
-    """Lock the lake for this process and return its path; other loaders wait. Leftover staging files are deleted."""
+    """Lock the lake for this process and return its path; other loaders wait.
+
+    A load that was killed while its files came into place is completed; what was only staged is deleted.
+    """
     lake = data.absolute() / "lake"
-    lake.mkdir(parents=True, exist_ok=True)
+    make_folder(lake)
     with (lake / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        staging = lake / STAGING
-        shutil.rmtree(staging, ignore_errors=True)
+        complete(lake)
+        _delete_staged(lake)
         try:
             yield lake
         finally:
-            shutil.rmtree(staging, ignore_errors=True)
+            if not is_pending(lake):
+                _delete_staged(lake)
+
+
+def _delete_staged(lake: Path) -> None:
+    for staging in (lake / STAGING, lake.with_name(IMPORTS) / STAGING):
+        shutil.rmtree(staging, ignore_errors=True)
 
 
 def partition(lake: Path, table: str, night: str) -> Path:
@@ -109,51 +120,31 @@ def write_rows(lake: Path, table: Table, night: str, rows: Sequence[Row]) -> Non
         part.add(pa.Table.from_pylist(stored, schema=schema))
 
 
-def write_json(path: Path, content: dict[str, Any]) -> None:
-    """Write JSON with stable bytes for equal content."""
-    write_text(path, json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write text and flush it to disk."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def swap_in(lake: Path) -> tuple[str, ...]:
+def swap_in(lake: Path, imported: Sequence[Move] = (), removed: Sequence[str] = ()) -> tuple[str, ...]:
     """Move every staged file into place and return the names of those that changed.
 
-    Each file is replaced atomically; loading again repairs a crash between two files. Measurements come last, so that
-    a run is never listed before its requests.
+    All files come into place, with the `imported` folders, or none does. Measurements come last, so that a query
+    meanwhile does not list a run before its requests.
     """
     staging = lake / STAGING
     files = [path.relative_to(staging) for path in sorted(staging.rglob("*")) if path.is_file()]
-    changed = []
-    for name in sorted(files, key=lambda name: (name.parts[0] == "measurements", name)):
-        target = lake / name
-        if target.exists() and filecmp.cmp(staging / name, target, shallow=False):
-            continue
-        target.parent.mkdir(parents=True, exist_ok=True)
-        (staging / name).replace(target)
-        sync_folder(target.parent)
-        changed.append(str(name))
+    changed = [
+        str(name)
+        for name in sorted(files, key=lambda name: (name.parts[0] == "measurements", name))
+        if not ((lake / name).exists() and filecmp.cmp(staging / name, lake / name, shallow=False))
+    ]
+    if staging.exists():
+        sync_folders_below(staging)
+    moves = [(f"{lake.name}/{STAGING}/{name}", f"{lake.name}/{name}") for name in changed]
+    commit(lake, staging, [*moves, *imported], removed)
     return tuple(changed)
 
 
-def remove_others(lake: Path, kept_nights: set[str]) -> None:
-    """Delete the files of nights without a run folder."""
-    for folder in lake.glob(f"*/{PARTITION}=*"):
-        if folder.name.removeprefix(f"{PARTITION}=") not in kept_nights:
-            shutil.rmtree(folder)
-
-
-def sync_folder(folder: Path) -> None:
-    """Flush the entries of a folder to disk."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+def others(lake: Path, kept_nights: set[str]) -> list[str]:
+    """The folders of nights without a run folder, relative to the data folder."""
+    folders = sorted(lake.glob(f"*/{PARTITION}=*"))
+    return [
+        str(folder.relative_to(lake.parent))
+        for folder in folders
+        if folder.name.removeprefix(f"{PARTITION}=") not in kept_nights
+    ]
