@@ -183,6 +183,17 @@ class Busy(StoredValue):
     steal_share: float | None
 
 
+class HostUse(StoredValue):
+    """What processes that are not of the run took of the host during its load; None where that is unknown."""
+
+    other_cpu_share: float | None = None  # of the time of the cores that the run may use
+    other_processes: tuple[str, ...] = ()  # the busiest, with their CPU seconds
+    other_gpu_processes: tuple[str, ...] | None = None
+    cpu_pressure_share: float | None = None  # of the load's time, in which a process waited for a core (PSI)
+    memory_pressure_share: float | None = None  # the same for memory
+    unknown: dict[str, str] = Field(default_factory=dict)  # what could not be measured, and why
+
+
 class Answers(StoredValue):
     """What a server answered to the questions of bench/quality/passage.py, asked alone; missing answers are None.
 
@@ -229,6 +240,7 @@ class RunRecord(StoredValue):
     weights: Weights | None = None
     load: LoadRun | None = None
     busy: Busy | None = None
+    host_use: HostUse | None = None  # None: of a run that failed before its load, or from before this was measured
     accuracy: Accuracy | None = None  # None: of a run that failed before, or from before this was asked
     lease: LeaseFacts | None = None
     calibration: Calibration | None = None  # None: of a night that did not calibrate its client

@@ -52,6 +52,7 @@ def evidence(
     columns |= _server_view(record, report, deltas, scrapes)
     columns |= _statistics(record, report, measured)
     columns |= _client(record, report)
+    columns |= _host(record)
     columns |= changes(record)
     loop = loop_of(record)
     driver = record.asked.workload.driver
@@ -211,6 +212,18 @@ def _client(record: RunRecord, report: LoadReport) -> Evidence:
         ev.CLIENT_CORE_SHARE: report.core_share,
         ev.CLIENT_MERGED_LATE_SHARE: report.merged_late_share,
         ev.CLIENT_CALIBRATED_SHARE: calibrated_share(record, report),
+    }
+
+
+def _host(record: RunRecord) -> Evidence:
+    """What other processes took; None where it was not measured, as in records of before."""
+    use = record.host_use
+    if use is None:
+        return {}
+    others = use.other_gpu_processes
+    return {
+        ev.OTHER_CPU_OVER_ALLOWED: ratio(use.other_cpu_share, record.quality.max_other_cpu_share),
+        ev.OTHER_GPU_PROCESSES: None if others is None else float(len(others)),
     }
 
 

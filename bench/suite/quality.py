@@ -34,4 +34,6 @@ class Quality(Frozen):
 
     min_duration_s: float = Field(default=60.0, gt=0)  # a shorter window is a warning: duration_short
     min_requests_per_slot: float = Field(default=10.0, gt=0)  # InferenceX and MAD use ten
+    # Of the cores' time during a load; more is host_busy. On a host that others share, set it to what they take.
+    max_other_cpu_share: float = Field(default=0.05, gt=0, le=1)
     lm_eval: LmEval | None = None  # None: no tasks

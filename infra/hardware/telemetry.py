@@ -1,7 +1,8 @@
-"""Samples CPU, memory and load of the host and the engine once a second, into telemetry.parquet."""
+"""Samples CPU, memory and load of host, engine and other processes once a second, into telemetry.parquet."""
 
 import os
 import threading
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +13,9 @@ import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from infra.processes import detached
+from bench.record import HostUse
+from infra.hardware.host_use import GpuWatch, Look, Others, Use, read_cpu, why_no_memory_bandwidth
+from infra.hardware.own_processes import OwnProcesses
 
 PERIOD_S = 1.0
 SCHEMA = pa.schema(
@@ -24,23 +27,32 @@ SCHEMA = pa.schema(
         ("steal_share", pa.float64()),
         ("engine_rss_bytes", pa.int64()),
         ("engine_cpu_s", pa.float64()),
+        ("other_cpu_share", pa.float64()),
+        ("cpu_pressure_share", pa.float64()),
+        ("memory_pressure_share", pa.float64()),
     ]
 )
 Sample = dict[str, Any]
 
 
 class Sampler:
-    """Samples while its `with` block runs; `session` is the engine's process session."""
+    """Samples while its `with` block runs; `own` are the processes of the run, `session` is the engine's of them."""
 
-    def __init__(self, session: int | None) -> None:
+    def __init__(self, own: OwnProcesses, session: int) -> None:
+        self._own = own
         self._session = session
         self._samples: list[Sample] = []
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="telemetry", daemon=True)
+        self._gpus = GpuWatch()
+        self._others = Others(own)
+        self._busiest: tuple[str, ...] = ()
         self._times = psutil.cpu_times()
+        self._first = self._last = self._look()
 
     def __enter__(self) -> Self:
         """Take the first sample and start."""
+        self._gpus.__enter__()
         self._sample()
         self._thread.start()
         return self
@@ -50,6 +62,8 @@ class Sampler:
         self._is_over.set()
         self._thread.join()
         self._sample()
+        self._busiest = self._others.busiest()
+        self._gpus.__exit__(kind, error, at)
 
     @property
     def samples(self) -> Sequence[Sample]:
@@ -62,16 +76,42 @@ class Sampler:
         shares = [sample["steal_share"] for sample in self._samples[1:] if sample["steal_share"] is not None]
         return sum(shares) / len(shares) if shares else None
 
+    @property
+    def host_use(self) -> HostUse:
+        """What other processes took from the first sample to the last; of a block that has ended."""
+        use = Use.between(self._first, self._last)
+        is_seen = all(sample["engine_rss_bytes"] is not None for sample in self._samples)
+        others = self._gpus.others(self._own)
+        unknown = {
+            "cpu": None if is_seen else f"the engine's session {self._session} is not among the processes of this host",
+            "gpu": self._gpus.why_unknown,
+            "memory_bandwidth": why_no_memory_bandwidth(),
+        }
+        return HostUse(
+            other_cpu_share=use.other_cpu_share if is_seen else None,
+            other_processes=self._busiest,
+            other_gpu_processes=others,
+            cpu_pressure_share=use.cpu_pressure_share,
+            memory_pressure_share=use.memory_pressure_share,
+            unknown={name: why for name, why in unknown.items() if why is not None},
+        )
+
     def _run(self) -> None:
         while not self._is_over.wait(PERIOD_S):
             self._sample()
+
+    def _look(self) -> Look:
+        self._own.look()
+        return Look(time.monotonic(), read_cpu(), self._own.cpu_s)
 
     def _sample(self) -> None:
         now = psutil.cpu_times()
         spent = {name: getattr(now, name) - getattr(self._times, name) for name in now._fields}
         total = sum(spent.values()) or None
         self._times = now
-        rss, cpu_s = self._engine()
+        before, self._last = self._last, self._look()
+        use = Use.between(before, self._last)
+        engine = self._own.of_session(self._session)
         steal = spent.get("steal")
         self._samples.append(
             {
@@ -80,22 +120,13 @@ class Sampler:
                 "load_average_1m": os.getloadavg()[0],
                 "memory_used_bytes": psutil.virtual_memory().used,
                 "steal_share": None if total is None or steal is None else steal / total,
-                "engine_rss_bytes": rss,
-                "engine_cpu_s": cpu_s,
+                "engine_rss_bytes": sum(one.rss_bytes for one in engine) if engine else None,
+                "engine_cpu_s": sum(one.cpu_s for one in engine) if engine else None,
+                "other_cpu_share": use.other_cpu_share if engine else None,
+                "cpu_pressure_share": use.cpu_pressure_share,
+                "memory_pressure_share": use.memory_pressure_share,
             }
         )
-
-    def _engine(self) -> tuple[int | None, float | None]:
-        if self._session is None:
-            return None, None
-        rss, cpu_s = 0, 0.0
-        for process in detached.members(self._session):
-            try:
-                rss += process.memory_info().rss
-                cpu_s += sum(process.cpu_times()[:2])
-            except psutil.Error:
-                continue
-        return (rss, cpu_s) if rss else (None, None)
 
 
 def write_samples(samples: Sequence[Sample], path: Path) -> None:

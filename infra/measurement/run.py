@@ -30,6 +30,7 @@ from bench.record import (
 from infra.engines import server
 from infra.engines.metrics_scraper import FILE, TIMEOUT_S, Scraper, write_scrapes
 from infra.engines.server import RunningServer
+from infra.hardware.own_processes import OwnProcesses
 from infra.hardware.telemetry import Sampler, write_samples
 from infra.loadgen import datasets, driver
 from infra.measurement.answers import ask
@@ -152,7 +153,8 @@ def _measure(context: RunContext, run: PlannedRun, running: RunningServer, parti
     notes.found["load"] = load
     (partial / "metrics-before.txt").write_text(server.metrics(running))
     busy_before = os.getloadavg()[0]
-    sampler = Sampler(running.engine_session)
+    own = OwnProcesses({os.getpid()}, {running.pid, running.engine_session}, context.lease.lease_id)
+    sampler = Sampler(own, running.engine_session)
     scraper = Scraper(lambda: server.scrape(running, TIMEOUT_S), running.engine.module.sample)
     try:
         with notes.watch.stage("load"), sampler, scraper:
@@ -169,6 +171,7 @@ def _measure(context: RunContext, run: PlannedRun, running: RunningServer, parti
             load_average_after=os.getloadavg()[0],
             steal_share=sampler.steal_share,
         )
+        notes.found["host_use"] = sampler.host_use
     driver.read_driver_report(run.scenario, partial / "load")
 
 

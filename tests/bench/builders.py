@@ -22,6 +22,7 @@ from bench.record import (
     CalibratedLoad,
     Calibration,
     HostFacts,
+    HostUse,
     Lineage,
     LoadRun,
     RunRecord,
@@ -62,6 +63,8 @@ HOST = HostFacts(
     hostname="host-1", kernel="6.1", cpu_model=None, cpu_count=2, memory_bytes=1 << 33, python_version="3.11"
 )
 LOAD = LoadRun(driver="meter", driver_version="0.1.0", argv=(), seed=1, exit_code=0)
+# Of a host without other work.
+HOST_USE = HostUse(other_cpu_share=0.01, other_gpu_processes=(), cpu_pressure_share=0.1, memory_pressure_share=0.0)
 # Far more than any run that these builders make.
 CALIBRATION = Calibration(
     calibration_id="c0ffee",
@@ -101,6 +104,7 @@ def run_record(scenario: Scenario = SCENARIO, quality: Quality | None = None) ->
         host=HOST,
         load=LOAD,
         calibration=CALIBRATION,
+        host_use=HOST_USE,
         accuracy=Accuracy(passage="1", before=ANSWERS, after=ANSWERS),
         lineage=Lineage(nightbench_version="0.1.0", git_commit=None, suite_sha256="0" * 64),
     )

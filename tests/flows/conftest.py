@@ -51,6 +51,7 @@ environment = {{ TRUTH_FAULT = "{fault}", TRUTH_TTFT_MS = "{ttft_ms}", TRUTH_ITL
 [quality]
 min_duration_s = 0.2
 min_requests_per_slot = 10
+max_other_cpu_share = 1.0
 
 [[scenarios]]
 name = "one"

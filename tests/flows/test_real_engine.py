@@ -20,11 +20,13 @@ FORKING = ROOT / "tests" / "emulators" / "forking_vllm.py"
 LOCAL = ROOT / "suites" / "local.toml"
 SMALLER = {
     "request_count = 48": "request_count = 40",
+    "min_requests_per_slot = 10": "min_requests_per_slot = 10\nmax_other_cpu_share = 1.0",  # tests run beside it
     "repeats = 2": "repeats = 1",
     "osl = 64\nconcurrency = 4": "osl = 32\nconcurrency = 4",
     "request_rate_per_s = 1.0": "request_rate_per_s = 2.0",
 }
 SHORT = {
+    "min_requests_per_slot = 10": "min_requests_per_slot = 10\nmax_other_cpu_share = 1.0",
     "isl = 128\nosl = 64\nconcurrency = 1": "isl = 64\nosl = 16\nconcurrency = 1",
     "request_count = 24": "request_count = 10",
 }

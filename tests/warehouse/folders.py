@@ -20,6 +20,7 @@ from bench.record import (
     CalibratedLoad,
     Calibration,
     HostFacts,
+    HostUse,
     LeaseFacts,
     Lineage,
     LoadRun,
@@ -68,6 +69,17 @@ ANSWERS = Answers(
 )
 
 
+# A host without other work.
+QUIET = HostUse(
+    other_cpu_share=0.012,
+    other_processes=("sshd (pid 7) 0.7 s",),
+    other_gpu_processes=(),
+    cpu_pressure_share=0.1,
+    memory_pressure_share=0.0,
+    unknown={"memory_bandwidth": "no counter"},
+)
+
+
 @dataclass(frozen=True)
 class Told:
     """What else a record says; the defaults are those of a good run."""
@@ -82,6 +94,7 @@ class Told:
     before: Answers | None = ANSWERS  # None: a run from before servers were asked
     after: Answers | None = ANSWERS
     weights_sha256: str = "1" * 64
+    host_use: HostUse | None = QUIET  # None: a run from before other processes were measured
     host: dict[str, Any] = field(default_factory=dict)  # what is otherwise about it
 
 
@@ -251,6 +264,7 @@ def run_record(night: NightRecord, run: PlannedRun, told: Told = Told()) -> RunR
             "load": _LOAD if is_measured else None,
             "server": _server(told.engine_version) if is_measured else None,
             "weights": Weights(revision="r1", sha256=told.weights_sha256, bytes=10) if is_measured else None,
+            "host_use": told.host_use if is_measured else None,
             "busy": Busy(load_average_before=0.1, load_average_after=1.5, steal_share=0.0) if is_measured else None,
             "accuracy": _accuracy(told) if is_measured else None,
             "lease": None if told.usd_per_hour is None else price,
@@ -485,6 +499,9 @@ def write_telemetry(path: Path) -> None:
             "steal_share": [0.0, 0.0, None],
             "engine_rss_bytes": [10, 20, None],
             "engine_cpu_s": [1.0, 2.0, None],
+            "other_cpu_share": [0.0, 0.02, None],
+            "cpu_pressure_share": [0.1, 0.2, None],
+            "memory_pressure_share": [0.0, 0.0, None],
         }
     )
     pq.write_table(table, path)

@@ -36,6 +36,7 @@ def requested(scenario: Scenario, quality: Quality) -> Row:
         "warmup_count": work.warmup_count,
         "min_duration_s": quality.min_duration_s,
         "min_requests_per_slot": quality.min_requests_per_slot,
+        "max_other_cpu_share": quality.max_other_cpu_share,
         "lm_eval_tasks": None if quality.lm_eval is None else list(quality.lm_eval.tasks),
     }
 
@@ -55,7 +56,28 @@ def found(record: RunRecord) -> Row:
         row |= {"driver_version": record.load.driver_version}
     if record.busy:
         row |= record.busy.model_dump()
-    return row
+    return row | _host_use(record)
+
+
+def _host_use(record: RunRecord) -> Row:
+    """The columns of what other processes took; what was not measured is NULL, with the reason."""
+    use = record.host_use
+    if use is None:
+        is_older = record.outcome == "measured"
+        return {"not_measured": "recorded before other processes were measured"} if is_older else {}
+    others = use.other_gpu_processes
+    return {
+        "other_cpu_share": use.other_cpu_share,
+        "other_processes": None if use.other_cpu_share is None else _busiest(use.other_cpu_share, use.other_processes),
+        "other_gpu_processes": None if others is None else ", ".join(others),
+        "cpu_pressure_share": use.cpu_pressure_share,
+        "memory_pressure_share": use.memory_pressure_share,
+        "not_measured": "; ".join(f"{name}: {why}" for name, why in sorted(use.unknown.items())) or None,
+    }
+
+
+def _busiest(share: float, processes: tuple[str, ...]) -> str:
+    return f"{share:.1%} of the CPU time" + (f"; busiest: {', '.join(processes)}" if processes else "")
 
 
 def of_run(record: RunRecord) -> Row:

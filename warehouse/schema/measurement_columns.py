@@ -51,6 +51,7 @@ _ASKED = (
     Column("warmup_count", "integer", "number of warm-up requests, not measured", low=0),
     Column("min_duration_s", "number", "minimum duration that the suite requests", "s", low=0),
     Column("min_requests_per_slot", "number", "minimum requests per concurrency slot that the suite requests", low=0),
+    Column("max_other_cpu_share", "number", "CPU time that the suite allows other processes", "share", low=0, high=1),
     Column("lm_eval_tasks", "texts", "lm-eval tasks that the suite runs on each server; NULL where it runs none"),
 )
 
@@ -71,6 +72,30 @@ _FOUND = (
     Column("load_average_before", "number", "1-minute load average of the host before the load", low=0),
     Column("load_average_after", "number", "1-minute load average of the host after the load", low=0),
     Column("steal_share", "number", "share of CPU time taken by the hypervisor", "share", low=0, high=1),
+    Column(
+        "other_cpu_share",
+        "number",
+        "share of the cores' time during the load that other processes took; NULL: not measured",
+        "share",
+        low=0,
+        high=1,
+    ),
+    Column("other_processes", "text", "that share, and the other processes that took most of it"),
+    Column(
+        "other_gpu_processes", "text", "other processes on the GPUs during the load, empty: none; NULL: not measured"
+    ),
+    Column(
+        "cpu_pressure_share", "number", "share of the load in which a process waited for a core", "share", low=0, high=1
+    ),
+    Column(
+        "memory_pressure_share",
+        "number",
+        "share of the load in which a process waited for memory",
+        "share",
+        low=0,
+        high=1,
+    ),
+    Column("not_measured", "text", "what other processes took and could not be measured, with the reason"),
     Column(
         "cold_start_s",
         "number",

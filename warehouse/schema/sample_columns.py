@@ -17,6 +17,9 @@ TELEMETRY_COLUMNS = (
     Column("load_average_1m", "number", "1-minute load average"),
     Column("memory_used_bytes", "integer", "memory in use", "bytes"),
     Column("steal_share", "number", "share of CPU time taken by the hypervisor", "share"),
+    Column("other_cpu_share", "number", "share of the cores' time that other processes took", "share"),
+    Column("cpu_pressure_share", "number", "share of the time in which a process waited for a core", "share"),
+    Column("memory_pressure_share", "number", "share of the time in which a process waited for memory", "share"),
     Column("engine_rss_bytes", "integer", "resident memory of the engine's processes", "bytes"),
     Column("engine_cpu_s", "number", "total processor time of the engine's processes", "s"),
 )

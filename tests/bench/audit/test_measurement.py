@@ -17,7 +17,18 @@ from bench.steady import PARTS
 from bench.suite.quality import Quality
 from bench.suite.workload import Workload
 from bench.wording import PlainNumber
-from tests.bench.builders import ANSWERS, CALIBRATION, CLOSED, OPEN, Measured, closed_loop, healthy, looks, open_loop
+from tests.bench.builders import (
+    ANSWERS,
+    CALIBRATION,
+    CLOSED,
+    HOST_USE,
+    OPEN,
+    Measured,
+    closed_loop,
+    healthy,
+    looks,
+    open_loop,
+)
 
 RULE = {rule.code: rule for rule in NIGHT_RULES}
 STEADY = healthy(closed_loop(CLOSED, [1.0] * 40), CLOSED)
@@ -43,6 +54,11 @@ def _beside_earlier(run: Measured) -> Evidence:
         ),
         "ev_greedy_agreed_earlier_share": agreed_share(asked.before.greedy, ANSWERS.greedy),
     }
+
+
+def _beside(**used: object) -> Mutation:
+    """The same run, beside other processes on its host."""
+    return lambda run: replace(run, record=run.record.model_copy(update={"host_use": HOST_USE.model_copy(update=used)}))
 
 
 def _answering(*, before: Answers = ANSWERS, after: Answers = ANSWERS) -> Mutation:
@@ -278,6 +294,8 @@ WARNS: list[tuple[str, Measured, Mutation]] = [
     ("client_bound_core", STEADY, _reporting(core_share=0.71)),
     ("client_bound_merged", STEADY, _reporting(merged_late_share=0.006)),
     ("client_bound_envelope", STEADY, _calibrated_for(3, 1000.0)),
+    ("host_busy", STEADY, _beside(other_cpu_share=0.06)),
+    ("host_busy_gpu", STEADY, _beside(other_gpu_processes=("miner (pid 7)",))),
     ("numerics_changed", STEADY, _answering(after=_likely(-2.02))),
     ("numerics_changed_greedy", STEADY, _answering(after=OTHER_WORDS)),
     ("numerics_changed_since", STEADY, _answering(before=OTHER_WORDS, after=OTHER_WORDS)),
@@ -313,6 +331,7 @@ FAILS: list[tuple[str, Measured, Mutation]] = [
     ("prefix_cache_contamination", STEADY, _moving("prefix_cache_hits_total", 1.0, more=3000.0)),
     ("too_few_prompts", STEADY, _demanding(min_requests_per_slot=60.0)),
     ("tail_unsupported", STEADY, _storing(ttft_p99_ms=1.0)),
+    ("host_busy", STEADY, _beside(other_cpu_share=0.5)),
     ("numerics_changed", STEADY, _answering(after=_likely(-2.06))),
     ("quality_below", STEADY, _answering(before=_likely(-2.06), after=_likely(-2.06))),
     ("quality_below_tasks", STEADY, _storing(score=0.4)),
@@ -352,6 +371,21 @@ def test_a_healthy_open_run_passes_every_rule(rate: float, count: int, pace_s: f
     statuses = _statuses(healthy(open_loop(work, service_s.tolist(), draw.exponential(1 / rate, count).tolist()), work))
 
     assert {code: status for code, status in statuses.items() if status != "PASS"} == {}
+
+
+def test_a_run_whose_host_was_not_watched_is_not_judged_by_it() -> None:
+    run = replace(STEADY, record=STEADY.record.model_copy(update={"host_use": None}))
+
+    statuses = _statuses(run)
+
+    assert (statuses["host_busy"], statuses["host_busy_gpu"]) == ("NOT-CHECKABLE", "NOT-CHECKABLE")
+    assert _verdict(statuses) == "accepted"
+
+
+def test_a_suite_may_allow_other_processes_more() -> None:
+    beside = _beside(other_cpu_share=0.5)(STEADY)
+
+    assert _statuses(_demanding(max_other_cpu_share=0.5)(beside))["host_busy"] == "PASS"
 
 
 @pytest.mark.parametrize(("code", "run", "mutate"), WARNS, ids=[code for code, *_ in WARNS])

@@ -64,7 +64,7 @@ def judged_cases(good_rows: dict[str, Row]) -> Judgement:
 
 
 def _spoiled(good_rows: dict[str, Row], rule: Rule, status: str, value: float) -> Row:
-    asked = {"lm_eval_tasks": ["gsm8k"]} if rule.only_where else {}
+    asked = {"lm_eval_tasks": ["gsm8k"]} if rule.only_where == "lm_eval_tasks" else {}
     return good_rows[_loop(rule)] | asked | {"run_id": f"{rule.code}-{status}", rule.column: value}
 
 
@@ -75,7 +75,7 @@ def test_every_rule_has_a_case_in_which_it_does_not_pass() -> None:
 
 @pytest.mark.parametrize(("rule", "status", "value"), CASES, ids=[f"{rule.code}-{status}" for rule, status, _ in CASES])
 def test_each_rule_is_seen_to_doubt_a_good_row_that_was_spoiled(
-    judged_cases: Judgement, rule: Rule, status: Status, value: float
+    judged_cases: Judgement, good_rows: dict[str, Row], rule: Rule, status: Status, value: float
 ) -> None:
     run_id = f"{rule.code}-{status}"
 
@@ -84,7 +84,9 @@ def test_each_rule_is_seen_to_doubt_a_good_row_that_was_spoiled(
     doubts = {code: finding["status"] for code, finding in found.items() if finding["status"] != "PASS"}
     assert doubts == {rule.code: status}
     assert found[rule.code]["observed"] == value
-    assert found[rule.code]["message"] == rule.sentence.format(value=wording.PlainNumber(value))
+    note = good_rows[_loop(rule)][rule.noted_in] if rule.noted_in else None
+    sentence = rule.sentence.format(value=wording.PlainNumber(value))
+    assert found[rule.code]["message"] == (f"{sentence}: {note}" if note else sentence)
     assert found[rule.code]["severity"] == ("critical" if status == "FAIL" else "warning")
     spoiled = "rejected" if status == "FAIL" else "suspect"
     assert judged_cases.verdicts[run_id] == ("accepted" if rule.scope == "metric" else spoiled)

@@ -1,0 +1,168 @@
+"""What other processes take of this host during a load: CPU time and GPUs; what cannot be measured has a reason.
+
+CPU time is that of all processes on the cores that this process may use, less that of our own process trees. The
+kernel's interrupt work counts for nobody, because most of it is our own network traffic.
+"""
+
+import os
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from bench.errors import MachineUnfitError
+from infra.hardware import gpus
+from infra.hardware.own_processes import (
+    PROC,
+    TICKS_PER_S,
+    OwnProcesses,
+    ProcessTimes,
+    listed_pids,
+    read_all,
+)
+
+GPU_PERIOD_S = 15.0  # nvidia-smi and amd-smi take up to a second of CPU time
+BUSIEST_MAX = 3
+BUSIEST_MIN_S = 0.1
+RESCTRL = Path("/sys/fs/resctrl")
+_USER, _NICE, _SYSTEM, _STEAL = 0, 1, 2, 7  # of a line of /proc/stat
+
+
+@dataclass(frozen=True)
+class CpuTimes:
+    """Seconds of CPU since boot: of processes, and of everything including idle; and seconds of waiting (PSI)."""
+
+    processes_s: float
+    total_s: float
+    waiting_s: Mapping[str, float]  # for `cpu` and `memory`; nothing where the kernel has no PSI
+
+
+def read_cpu() -> CpuTimes:
+    """The CPU times of the cores that this process may use."""
+    names = {f"cpu{core}" for core in os.sched_getaffinity(0)}
+    lines = [line.split() for line in (PROC / "stat").read_text().splitlines() if line.startswith("cpu")]
+    cores = [[int(ticks) / TICKS_PER_S for ticks in line[1:]] for line in lines if line[0] in names]
+    return CpuTimes(
+        processes_s=sum(core[_USER] + core[_NICE] + core[_SYSTEM] for core in cores),
+        total_s=sum(sum(core[: _STEAL + 1]) for core in cores),  # guests are in `user`
+        waiting_s={name: waited for name in ("cpu", "memory") if (waited := _waiting_s(name)) is not None},
+    )
+
+
+def _waiting_s(resource: str) -> float | None:
+    """Seconds in which at least one process of the host waited for this resource; None without PSI."""
+    try:
+        first = (PROC / "pressure" / resource).read_text().splitlines()[0]
+    except OSError:
+        return None
+    return int(first.rpartition("total=")[2]) / 1e6
+
+
+def why_no_memory_bandwidth() -> str:
+    """Why the memory bandwidth that other processes take is unknown."""
+    if (RESCTRL / "mon_data").is_dir():
+        return f"{RESCTRL} counts the whole host and not other processes apart"
+    return f"{RESCTRL} is not mounted, and no other counter tells processes apart"
+
+
+@dataclass(frozen=True)
+class Look:
+    """The host and our own processes at one moment."""
+
+    at_s: float
+    cpu: CpuTimes
+    own_s: float
+
+
+@dataclass(frozen=True)
+class Use:
+    """How the host was used between two looks; None where the kernel does not tell."""
+
+    other_cpu_share: float | None
+    cpu_pressure_share: float | None
+    memory_pressure_share: float | None
+
+    @classmethod
+    def between(cls, first: Look, last: Look) -> Self:
+        """What was used from the first look to the last."""
+        total_s = last.cpu.total_s - first.cpu.total_s
+        other_s = last.cpu.processes_s - first.cpu.processes_s - (last.own_s - first.own_s)
+        took_s = last.at_s - first.at_s
+        waited = {name: waited - first.cpu.waiting_s[name] for name, waited in last.cpu.waiting_s.items()}
+        shares = {name: min(1.0, waited_s / took_s) for name, waited_s in waited.items()} if took_s else {}
+        # The kernel counts the host by ticks and processes by the clock, so a quiet host may come out below zero.
+        other = min(1.0, max(0.0, other_s / total_s)) if total_s else None
+        return cls(other, shares.get("cpu"), shares.get("memory"))
+
+
+class Others:
+    """The CPU time of each process that is not ours, from now on; one that starts and exits in between is unseen."""
+
+    def __init__(self, own: OwnProcesses) -> None:
+        self._own = own
+        self._before = {(one.pid, one.began): one.total_s for one in self._read()}
+
+    def busiest(self) -> tuple[str, ...]:
+        """The busiest ones, with their CPU seconds."""
+        spent = {one: one.total_s - self._before.get((one.pid, one.began), 0.0) for one in self._read()}
+        ranked = sorted(spent.items(), key=lambda pair: pair[1], reverse=True)[:BUSIEST_MAX]
+        return tuple(
+            f"{plain(one.name)} (pid {one.pid}) {spent_s:.1f} s" for one, spent_s in ranked if spent_s >= BUSIEST_MIN_S
+        )
+
+    def _read(self) -> list[ProcessTimes]:
+        return read_all(listed_pids() - self._own.ever)
+
+
+def plain(name: str) -> str:
+    """A process's name without what a terminal would obey: a process chooses its own."""
+    return "".join(letter if letter.isprintable() else "?" for letter in name)
+
+
+@dataclass
+class GpuWatch:
+    """Reads which processes use the GPUs at the begin, each `GPU_PERIOD_S` and at the end of its `with` block."""
+
+    period_s: float = GPU_PERIOD_S
+    why_unknown: str | None = None
+    _found: dict[int, str] = field(default_factory=dict)
+    _is_over: threading.Event = field(default_factory=threading.Event)
+    _thread: threading.Thread | None = None
+
+    def __enter__(self) -> Self:
+        """Start, if this machine has a GPU tool."""
+        if gpus.vendor() is None:
+            self.why_unknown = "neither amd-smi nor nvidia-smi is on this machine"
+        else:
+            self._thread = threading.Thread(target=self._run, name="gpu-watch", daemon=True)
+            self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """Stop after a last reading."""
+        self._is_over.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._read()
+
+    def others(self, own: OwnProcesses) -> tuple[str, ...] | None:
+        """The processes that used the GPUs and are not ours; None, with `why_unknown`, where that is unknown."""
+        if self.why_unknown is None and not self._found.keys() & own.ever:
+            # In a container the tool may list no process, or give pids of another namespace.
+            self.why_unknown = "the GPU tool lists no process of this run, so it may not list others either"
+        if self.why_unknown is not None:
+            return None
+        return tuple(f"{plain(name)} (pid {pid})" for pid, name in sorted(self._found.items()) if pid not in own.ever)
+
+    def _run(self) -> None:
+        while not self._is_over.is_set():
+            self._read()
+            self._is_over.wait(self.period_s)
+
+    def _read(self) -> None:
+        try:
+            self._found |= {one.pid: Path(one.name).name for one in gpus.read_processes()}
+        except MachineUnfitError as error:
+            self.why_unknown = str(error)

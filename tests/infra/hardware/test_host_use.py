@@ -1,0 +1,128 @@
+"""What other processes take of a host during a load: CPU time and GPUs, and what is unknown."""
+
+import os
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from infra.hardware import host_use
+from infra.hardware.host_use import CpuTimes, GpuWatch, Look, Use, plain, read_cpu, why_no_memory_bandwidth
+from infra.hardware.own_processes import OwnProcesses
+from infra.hardware.telemetry import SCHEMA, Sampler, write_samples
+from tests.infra.fake_tools import FakeTools
+from tests.infra.hardware.test_own_processes import BURNS_S, work, worker
+
+PRESSURE = {"cpu": 1.0, "memory": 0.0}
+
+
+def look(at_s: float, processes_s: float, own_s: float, waiting_s: dict[str, float] | None = None) -> Look:
+    """Two cores at one moment, from a boot at 0."""
+    return Look(at_s, CpuTimes(processes_s, 2 * at_s, PRESSURE if waiting_s is None else waiting_s), own_s)
+
+
+def test_the_share_of_other_processes_is_that_of_all_less_our_own() -> None:
+    used = Use.between(look(10.0, 4.0, 1.0), look(20.0, 20.0, 13.0, {"cpu": 6.0, "memory": 1.0}))
+
+    assert used == Use(other_cpu_share=4.0 / 20, cpu_pressure_share=0.5, memory_pressure_share=0.1)
+
+
+def test_a_host_whose_clocks_disagree_is_quiet_and_not_below_it() -> None:
+    assert Use.between(look(10.0, 4.0, 1.0), look(20.0, 20.0, 17.5)).other_cpu_share == 0.0
+
+
+def test_what_a_kernel_does_not_tell_is_unknown() -> None:
+    used = Use.between(look(10.0, 4.0, 1.0, {}), look(10.0, 4.0, 1.0, {}))
+
+    assert used == Use(None, None, None)
+
+
+def test_a_sampler_tells_the_work_of_other_processes_from_our_own(tmp_path: Path) -> None:
+    with worker() as ours, worker() as other:
+        sampler = Sampler(OwnProcesses({ours.pid}, {ours.pid}), ours.pid)
+        total_s = read_cpu().total_s
+        with sampler:
+            work(ours, "itself")
+            work(other, "itself")
+        total_s = read_cpu().total_s - total_s
+        use = sampler.host_use
+        write_samples(sampler.samples, tmp_path / "telemetry.parquet")
+
+    assert use.other_cpu_share is not None
+    # The other one burnt its time, and at most all but ours was burnt by others; the host is counted by ticks.
+    assert BURNS_S / 2 / total_s <= use.other_cpu_share <= 1 - BURNS_S / 2 / total_s
+    assert f"(pid {ours.pid})" not in "".join(use.other_processes)
+    assert set(use.unknown) >= {"memory_bandwidth"}
+    assert pq.read_schema(tmp_path / "telemetry.parquet").names == SCHEMA.names
+
+
+def test_an_engine_that_this_host_does_not_list_leaves_the_share_unknown() -> None:
+    with worker() as process:
+        nobody = process.pid
+    sampler = Sampler(OwnProcesses({os.getpid()}, {nobody}), nobody)
+    with sampler:
+        pass
+
+    assert sampler.host_use.other_cpu_share is None
+    assert f"the engine's session {nobody} is not among" in sampler.host_use.unknown["cpu"]
+
+
+def test_the_memory_bandwidth_of_others_is_unknown_with_a_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host_use, "RESCTRL", tmp_path)
+    without = why_no_memory_bandwidth()
+    (tmp_path / "mon_data").mkdir()
+
+    assert "is not mounted" in without
+    assert "counts the whole host" in why_no_memory_bandwidth()
+
+
+@pytest.fixture
+def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeTools:
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    return FakeTools(tmp_path / "bin")
+
+
+def watched(tools: FakeTools, listed: str, *, exit_code: int = 0) -> tuple[tuple[str, ...] | None, str | None]:
+    """What a watch found that nvidia-smi told this, in a run of this very process."""
+    tools.says("nvidia-smi", listed, when="--query-compute-apps", exit_code=exit_code)
+    with GpuWatch() as watch:
+        pass
+    return watch.others(OwnProcesses({os.getpid()}, set())), watch.why_unknown
+
+
+def test_gpu_processes_that_are_not_ours_are_named(tools: FakeTools) -> None:
+    ours = f"{os.getpid()}, /opt/venv/bin/python3, 70144\n"
+
+    assert watched(tools, ours) == ((), None)
+    assert watched(tools, f"{ours}1, /usr/bin/miner, 900\n") == (("miner (pid 1)",), None)
+
+
+def test_a_gpu_tool_that_does_not_list_us_proves_nothing_about_others(tools: FakeTools) -> None:
+    others, why = watched(tools, "")
+
+    assert others is None
+    assert why is not None
+    assert "lists no process of this run" in why
+
+
+def test_a_gpu_tool_that_fails_leaves_its_reason(tools: FakeTools) -> None:
+    others, why = watched(tools, "NVML: GPU is lost", exit_code=15)
+
+    assert others is None
+    assert why is not None
+    assert "the GPU driver of this machine fails" in why
+
+
+def test_a_host_without_a_gpu_tool_says_so(tools: FakeTools) -> None:
+    with GpuWatch() as watch:
+        pass
+
+    assert tools.calls == []
+    assert watch.others(OwnProcesses({os.getpid()}, set())) is None
+    assert watch.why_unknown == "neither amd-smi nor nvidia-smi is on this machine"
+
+
+def test_a_process_that_names_itself_with_escapes_moves_no_cursor() -> None:
+    assert plain("\x1b[2Jminer\n") == "?[2Jminer?"
