@@ -6,7 +6,7 @@ kernel's interrupt work counts for nobody, because most of it is our own network
 
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -97,23 +97,26 @@ class Use:
         return cls(other, shares.get("cpu"), shares.get("memory"))
 
 
-class Others:
-    """The CPU time of each process that is not ours, from now on; one that starts and exits in between is unseen."""
+def read_others(own: OwnProcesses) -> list[ProcessTimes]:
+    """Every process that was never ours, as it is now."""
+    return read_all(listed_pids() - own.ever)
 
-    def __init__(self, own: OwnProcesses) -> None:
-        self._own = own
-        self._before = {(one.pid, one.began): one.total_s for one in self._read()}
 
-    def busiest(self) -> tuple[str, ...]:
-        """The busiest ones, with their CPU seconds."""
-        spent = {one: one.total_s - self._before.get((one.pid, one.began), 0.0) for one in self._read()}
-        ranked = sorted(spent.items(), key=lambda pair: pair[1], reverse=True)[:BUSIEST_MAX]
-        return tuple(
-            f"{plain(one.name)} (pid {one.pid}) {spent_s:.1f} s" for one, spent_s in ranked if spent_s >= BUSIEST_MIN_S
-        )
+def busiest(before: Sequence[ProcessTimes], now: Sequence[ProcessTimes]) -> tuple[str, ...]:
+    """The processes that took most between two moments, with their CPU seconds.
 
-    def _read(self) -> list[ProcessTimes]:
-        return read_all(listed_pids() - self._own.ever)
+    What a child took that has exited is its parent's, if the parent waited for it; else it is unseen.
+    """
+    known = {(one.pid, one.began): one for one in before}
+    spent = sorted((_spent(one, known.get((one.pid, one.began))) for one in now), reverse=True)
+    return tuple(f"{who} {spent_s:.1f} s" for spent_s, who in spent[:BUSIEST_MAX] if spent_s >= BUSIEST_MIN_S)
+
+
+def _spent(one: ProcessTimes, before: ProcessTimes | None) -> tuple[float, str]:
+    itself_s = one.cpu_s - (before.cpu_s if before else 0.0)
+    children_s = one.waited_s - (before.waited_s if before else 0.0)
+    who = f"{plain(one.name)} (pid {one.pid})"
+    return itself_s + children_s, f"children of {who}" if children_s > itself_s else who
 
 
 def plain(name: str) -> str:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bench.record import HostUse
-from infra.hardware.host_use import GpuWatch, Look, Others, Use, read_cpu, why_no_memory_bandwidth
+from infra.hardware.host_use import GpuWatch, Look, Use, busiest, read_cpu, read_others, why_no_memory_bandwidth
 from infra.hardware.own_processes import OwnProcesses
 
 PERIOD_S = 1.0
@@ -45,7 +45,7 @@ class Sampler:
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="telemetry", daemon=True)
         self._gpus = GpuWatch()
-        self._others = Others(own)
+        self._others = read_others(own)
         self._busiest: tuple[str, ...] = ()
         self._times = psutil.cpu_times()
         self._first = self._last = self._look()
@@ -62,7 +62,7 @@ class Sampler:
         self._is_over.set()
         self._thread.join()
         self._sample()
-        self._busiest = self._others.busiest()
+        self._busiest = busiest(self._others, read_others(self._own))
         self._gpus.__exit__(kind, error, at)
 
     @property

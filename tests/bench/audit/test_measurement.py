@@ -382,6 +382,18 @@ def test_a_run_whose_host_was_not_watched_is_not_judged_by_it() -> None:
     assert _verdict(statuses) == "accepted"
 
 
+# Windows of 5 s of the measured busy host of docs/reference/rule-sources.md: what others took, and tokens per second.
+@pytest.mark.parametrize(
+    ("share", "tok_per_s", "status"),
+    [(0.021, 368, "PASS"), (0.082, 358, "WARN"), (0.186, 342, "WARN"), (0.261, 299, "FAIL"), (0.655, 100, "FAIL")],
+)
+def test_a_measured_loss_of_speed_is_judged(share: float, tok_per_s: int, status: Status) -> None:
+    is_slow = tok_per_s < 0.8 * 393  # what the line through all windows gives a host without others
+
+    assert _statuses(_beside(other_cpu_share=share)(STEADY))["host_busy"] == status
+    assert is_slow == (status == "FAIL")
+
+
 def test_a_suite_may_allow_other_processes_more() -> None:
     beside = _beside(other_cpu_share=0.5)(STEADY)
 

@@ -7,8 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from infra.hardware import host_use
-from infra.hardware.host_use import CpuTimes, GpuWatch, Look, Use, plain, read_cpu, why_no_memory_bandwidth
-from infra.hardware.own_processes import OwnProcesses
+from infra.hardware.host_use import CpuTimes, GpuWatch, Look, Use, busiest, plain, read_cpu, why_no_memory_bandwidth
+from infra.hardware.own_processes import OwnProcesses, ProcessTimes
 from infra.hardware.telemetry import SCHEMA, Sampler, write_samples
 from tests.infra.fake_tools import FakeTools
 from tests.infra.hardware.test_own_processes import BURNS_S, work, worker
@@ -54,6 +54,25 @@ def test_a_sampler_tells_the_work_of_other_processes_from_our_own(tmp_path: Path
     assert f"(pid {ours.pid})" not in "".join(use.other_processes)
     assert set(use.unknown) >= {"memory_bandwidth"}
     assert pq.read_schema(tmp_path / "telemetry.parquet").names == SCHEMA.names
+
+
+def _at(pid: int, name: str, cpu_s: float, waited_s: float = 0.0, began: int = 0) -> ProcessTimes:
+    return ProcessTimes(pid, name, 1, pid, began, cpu_s, waited_s, 0)
+
+
+def test_the_busiest_processes_are_named_with_what_they_took_in_that_time() -> None:
+    before = [_at(1, "init", 500.0, 900.0), _at(2, "browser", 50.0), _at(3, "make", 0.1, 7.0), _at(4, "idle", 9.0)]
+    now = [
+        *(_at(1, "init", 500.2, 900.0), _at(2, "browser", 62.0), _at(3, "make", 0.2, 27.0), _at(4, "idle", 9.0)),
+        *(_at(5, "new", 1.0), _at(2, "browser", 3.0, began=8)),
+    ]
+
+    assert busiest(before, now) == (
+        "children of make (pid 3) 20.1 s",
+        "browser (pid 2) 12.0 s",
+        "browser (pid 2) 3.0 s",
+    )
+    assert busiest(before, before) == ()
 
 
 def test_an_engine_that_this_host_does_not_list_leaves_the_share_unknown() -> None:
