@@ -2,13 +2,19 @@
 
 import base64
 import gzip
+import threading
 import uuid
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
+from typing import Self
 from urllib.parse import quote
 
 import psutil
+import pyarrow.parquet as pq
 import pytest
+
+from tests.emulators.sshd import MARK
 
 NAMES = (
     "NIGHTBENCH_DO_TOKEN",
@@ -28,6 +34,10 @@ NAMES = (
 )
 # Each has characters that percent-encoding changes, and no other process has the same.
 SECRETS: Mapping[str, str] = {name: f"planted+{name}/{uuid.uuid4().hex}=" for name in NAMES}
+
+
+# What a process of a night does, by a sign in its command line.
+DOES = {"prepare": "/prepare-", "bring_up": "/bring_up-", "engine": " serve "}
 
 
 def plant(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
@@ -55,16 +65,65 @@ def found_in(content: bytes, secrets: Mapping[str, str] = SECRETS) -> set[str]:
 
 
 def found_below(folder: Path, secrets: Mapping[str, str] = SECRETS) -> dict[str, set[str]]:
-    """Each file below a folder that has a secret, in its name or its content; gzipped ones are read unpacked."""
-    found = {}
-    for path in folder.rglob("*"):
-        if path.is_file():
-            content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-            if names := found_in(str(path).encode() + content, secrets):
-                found[str(path)] = names
-    return found
+    """Each file below a folder that has a secret, in its name or its content, which is read uncompressed."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    found = {str(path): found_in(str(path).encode() + content_of(path), secrets) for path in files}
+    return {path: names for path, names in found.items() if names}
+
+
+def content_of(path: Path) -> bytes:
+    """What a file says, uncompressed."""
+    if path.suffix == ".gz":
+        return gzip.decompress(path.read_bytes())
+    if path.suffix == ".parquet":
+        return repr(pq.ParquetFile(path).read().to_pylist()).encode()
+    return path.read_bytes()
 
 
 def found_in_processes(processes: list[psutil.Process], secrets: Mapping[str, str] = SECRETS) -> set[str]:
     """The names of the secrets in the argv or the environment of these processes."""
     return {name for one in processes for name in found_in(repr((one.cmdline(), one.environ())).encode(), secrets)}
+
+
+class Watch:
+    """Looks at every process of this computer, again and again, for secrets that it should not have.
+
+    An SSH key that is made meanwhile below `keys` is one of the secrets. `holders` gets the name of each secret that
+    was in the environment of a process of a night or of its machine, and what that process does.
+    """
+
+    def __init__(self, secrets: Mapping[str, str], keys: Path) -> None:
+        self.secrets = dict(secrets)
+        self.in_argv: set[str] = set()
+        self.holders: set[tuple[str, str]] = set()
+        self._keys = keys
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._watch)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._is_over.wait(0.5):
+            self._learn_keys()
+            for process in psutil.process_iter():
+                with suppress(OSError, psutil.Error):
+                    self._look(process.cmdline(), process.environ())
+
+    def _learn_keys(self) -> None:
+        for path in self._keys.glob("*/*"):
+            with suppress(OSError):
+                lines = path.read_text().splitlines()
+                if len(lines) > 1:  # not a public key
+                    self.secrets[f"the key {path.name}"] = lines[4]  # which has the secret part
+
+    def _look(self, argv: list[str], environment: Mapping[str, str]) -> None:
+        self.in_argv |= found_in(repr(argv).encode(), self.secrets)
+        if {"NIGHTBENCH_LEASE", MARK} & environment.keys():
+            does = next((name for name, sign in DOES.items() if sign in " ".join(argv)), " ".join(argv))
+            self.holders |= {(name, does) for name in found_in(repr(environment).encode(), self.secrets)}

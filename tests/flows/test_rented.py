@@ -3,6 +3,7 @@
 import json
 import threading
 from collections.abc import Callable, Iterator
+from hashlib import sha256
 from pathlib import Path
 from traceback import format_exception
 
@@ -13,6 +14,7 @@ from flows.nightly import nightly
 from flows.prepare import prepare
 from tests.flows.conftest import NightFixture
 from tests.flows.renting import KIND, OTHER_KIND, Account, renting
+from tests.planted import SECRETS, Watch, content_of, found_below, found_in, plant
 from warehouse.lake.query import run_sql
 
 pytestmark = [pytest.mark.prefect]
@@ -26,9 +28,30 @@ def account(house: NightFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         yield account
 
 
+ENGINE_SECRET = "ENGINE_LICENSE_KEY"  # noqa: S105 - the name of a variable
+PLANTED = ("HF_TOKEN", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", ENGINE_SECRET)
+
+
 @pytest.mark.usefixtures("prefect_api", "calibrated")
-def test_a_night_on_a_rented_machine_ends_with_rows_and_gives_it_back(account: Account) -> None:
-    summary = nightly(suite=str(account.house.suite), target="digitalocean")
+def test_a_night_on_a_rented_machine_ends_with_rows_gives_it_back_and_tells_no_secret(
+    account: Account,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    plant(monkeypatch, *PLANTED)
+    suite, engine = account.house.suite, account.image.with_name("licensed-vllm")
+    suite.write_text(
+        suite.read_text().replace("\n[engine]", f'\n[engine]\nsecret_environment = ["{ENGINE_SECRET}"]', 1)
+    )
+    tell = f'printf %s "${ENGINE_SECRET}" | sha256sum'
+    engine.write_text(f'#!/bin/sh\n{tell}\nexec "{suite.with_name("vllm")}" "$@"\n')
+    engine.chmod(0o755)
+    account.install(str(engine))
+    secrets = {name: SECRETS[name] for name in PLANTED} | {"NIGHTBENCH_DO_TOKEN": account.emulator.token}
+
+    with Watch(secrets, account.house.data / "keys") as watch:
+        summary = nightly(suite=str(suite), target="digitalocean")
 
     assert set(summary.verdicts) <= {"accepted", "suspect"}
     assert sum(summary.verdicts.values()) == 2
@@ -39,10 +62,16 @@ def test_a_night_on_a_rented_machine_ends_with_rows_and_gives_it_back(account: A
     assert (kind, region, usd > 0) == (KIND, "atl1", True)
     stages = {row[0] for row in run_sql(data, "SELECT stage FROM stages").rows}
     assert {"boot", "software", "model", "calibrate", "serve", "measure", "release"} <= stages
-    secrets = [account.emulator.token.encode()]
-    assert [
-        path for path in data.rglob("*") if path.is_file() and any(one in path.read_bytes() for one in secrets)
-    ] == []
+    (log,) = data.glob("runs/*/servers/*.log")
+    assert log.read_text().startswith(sha256(SECRETS[ENGINE_SECRET].encode()).hexdigest())
+    assert {"the key client", "the key host"} <= watch.secrets.keys()
+    assert watch.in_argv == set()
+    assert watch.holders <= {("HF_TOKEN", "prepare"), (ENGINE_SECRET, "bring_up"), (ENGINE_SECRET, "engine")}
+    assert found_below(data, watch.secrets) == {}
+    assert found_in(caplog.text.encode(), watch.secrets) == set()
+    (databases,) = tmp_path_factory.getbasetemp().glob("server[0-9]")  # Prefect's: parameters, logs and artifacts
+    assert summary.night.encode() in b"".join(map(content_of, databases.glob("*.db*")))
+    assert found_below(databases, watch.secrets) == {}
 
 
 @pytest.mark.usefixtures("prefect_api", "calibrated")
