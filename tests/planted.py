@@ -110,10 +110,14 @@ class Watch:
 
     def _watch(self) -> None:
         while not self._is_over.wait(0.5):
-            self._learn_keys()
-            for process in psutil.process_iter():
-                with suppress(OSError, psutil.Error):
-                    self._look(process.cmdline(), process.environ())
+            self.look()
+
+    def look(self) -> None:
+        """Look at every process once."""
+        self._learn_keys()
+        for process in psutil.process_iter():
+            with suppress(OSError, psutil.Error):
+                self._look_at(process.cmdline(), process.environ())
 
     def _learn_keys(self) -> None:
         for path in self._keys.glob("*/*"):
@@ -122,7 +126,7 @@ class Watch:
                 if len(lines) > 1:  # not a public key
                     self.secrets[f"the key {path.name}"] = lines[4]  # which has the secret part
 
-    def _look(self, argv: list[str], environment: Mapping[str, str]) -> None:
+    def _look_at(self, argv: list[str], environment: Mapping[str, str]) -> None:
         self.in_argv |= found_in(repr(argv).encode(), self.secrets)
         if {"NIGHTBENCH_LEASE", MARK} & environment.keys():
             does = next((name for name, sign in DOES.items() if sign in " ".join(argv)), " ".join(argv))

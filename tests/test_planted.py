@@ -1,0 +1,48 @@
+"""The search for planted secrets finds them, in every form and place that it looks at."""
+
+import base64
+import gzip
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from tests.planted import SECRETS, Watch, found_below, found_in
+
+SECRET = SECRETS["HF_TOKEN"]
+
+
+@pytest.mark.parametrize("before", ["", "a", "ab", "abc"])
+@pytest.mark.parametrize("written", ["{}", "Bearer {}", '{{"token": "{}"}}'])
+def test_a_secret_is_found_in_any_form(before: str, written: str) -> None:
+    text = before + written.format(SECRET) + "after"
+
+    for form in (text, quote(text, safe=""), text.encode().hex(), base64.b64encode(text.encode()).decode()):
+        assert found_in(form.encode()) == {"HF_TOKEN"}
+    assert found_in(base64.urlsafe_b64encode(text.encode())) == {"HF_TOKEN"}
+    assert found_in(text.replace("planted", "").encode()) == set()
+
+
+def test_a_secret_is_found_in_files_and_in_their_names(tmp_path: Path) -> None:
+    (tmp_path / "log.gz").write_bytes(gzip.compress(SECRET.encode()))
+    (tmp_path / quote(SECRET, safe="")).write_text("nothing")
+    (tmp_path / "clean").write_text("nothing")
+
+    assert len(found_below(tmp_path)) == 2
+
+
+@pytest.mark.parametrize("where", ["argv", "environment"])
+def test_a_secret_is_found_in_a_process(where: str, tmp_path: Path) -> None:
+    code = "import sys; sys.stdin.read()"
+    argv = [sys.executable, "-c", code, *([SECRET] if where == "argv" else [])]
+    environment = {"NIGHTBENCH_LEASE": "one", "A": SECRET if where == "environment" else "nothing"}
+    watch = Watch({"HF_TOKEN": SECRET}, tmp_path)
+
+    with subprocess.Popen(argv, env=environment, stdin=subprocess.PIPE) as process:
+        watch.look()
+        process.communicate()
+
+    assert watch.in_argv == ({"HF_TOKEN"} if where == "argv" else set())
+    assert watch.holders == ({("HF_TOKEN", " ".join(argv))} if where == "environment" else set())
