@@ -6,9 +6,10 @@ import shutil
 import sys
 from dataclasses import dataclass
 
-from infra.bootstrap import ledger
+from infra.bootstrap import ledger, nets
 from infra.engines.venv import LOCK, engine_place, is_built
 from infra.hardware.host_facts import read_host
+from infra.leases.watchdog import is_watched
 from infra.loadgen.truth.run import find_compiler, server_place
 from infra.settings import Settings
 from infra.storage.store import GIB
@@ -30,7 +31,7 @@ class Check:
 def examine(settings: Settings) -> list[Check]:
     """Check everything a night needs; the only change is that a missing ledger is created."""
     found = [_python(), _platform(), _memory(), _space(settings), _compiler(settings), _engine(settings)]
-    return [*found, _leases(settings), _prefect()]
+    return [*found, _leases(settings), _nets(settings), _prefect()]
 
 
 def _python() -> Check:
@@ -92,8 +93,19 @@ def _compiler(settings: Settings) -> Check:
 
 
 def _leases(settings: Settings) -> Check:
-    orphaned = [lease.lease_id for lease in ledger(settings).open_leases() if lease.is_orphan()]
-    return Check("leases", f"{len(orphaned)} orphaned", not orphaned, "run `nightbench reap` to release their machines")
+    opened = ledger(settings).open_leases()
+    orphaned = [lease.lease_id for lease in opened if lease.is_orphan()]
+    watched = [lease.lease_id for lease in opened if is_watched(settings.data, lease.lease_id)]
+    found = f"{len(opened)} open, {len(watched)} with a watchdog on this computer, {len(orphaned)} orphaned"
+    return Check("leases", found, not orphaned, "run `nightbench reap` to release their machines")
+
+
+def _nets(settings: Settings) -> Check:
+    """Which nets stand under a night on a rented machine; all of them stand by choice, so none is a fault."""
+    found = nets(settings, "digitalocean")
+    down = [f"{net.net} ({net.stands})" for net in found if not net.is_up]
+    up = ", ".join(net.net for net in found if net.is_up)
+    return Check("nets", f"{up}{'; not: ' if down else ''}{', '.join(down)}", is_good=True, advice="")
 
 
 def _prefect() -> Check:

@@ -22,6 +22,7 @@ from infra.clouds.local import LocalCloud
 from infra.clouds.static import StaticCloud, is_own, machine_on_own_host, parse_target, read_access
 from infra.clouds.volume_cloud import VolumeCloud
 from infra.leases.leftovers import keys_folder
+from infra.leases.nets import Net, nets_under
 from infra.ledger.ledger import Lease, Ledger
 from infra.ledger.stage_costs import StageBook
 from infra.ledger.volumes import VolumeBook
@@ -164,6 +165,14 @@ def _digitalocean(settings: Settings, token: SecretStr) -> Cloud:
     )
     calls = Calls(account.name, SystemClock())
     return DigitalOcean(client, calls, keys_folder(settings.data), partial(first_boot, settings), account)
+
+
+def nets(settings: Settings, target: str) -> list[Net]:
+    """The nets under a night on this target."""
+    token = settings.do_dead_man_token
+    has_switch = token is not None and bool(token.get_secret_value())
+    is_rented = target != "local" and not is_own(target)
+    return nets_under(is_rented=is_rented, has_switch=has_switch, server=os.environ.get("PREFECT_API_URL"))
 
 
 def first_boot(settings: Settings, name: MachineName, keys: LeaseKeys) -> str:

@@ -108,7 +108,7 @@ def plan(
     not contacted: the plan lists its requirements, and the night checks them.
     """
     from flows.show.plan import show_plan  # noqa: PLC0415
-    from infra.bootstrap import clouds, planned_target, why_unreachable  # noqa: PLC0415
+    from infra.bootstrap import clouds, nets, planned_target, why_unreachable  # noqa: PLC0415
     from infra.leases.forecast import forecast  # noqa: PLC0415
     from infra.loadgen.suite_file import make_night  # noqa: PLC0415
 
@@ -119,7 +119,7 @@ def plan(
     why = why_unreachable(settings, target)
     if why is not None:
         expected = replace(expected, doubts=(*expected.doubts, f"the night would be refused: {why}"))
-    show_plan(night, expected, as_json=as_json)
+    show_plan(night, expected, nets(settings, target), as_json=as_json)
 
 
 @commands.command(epilog=examples(f"nightbench prepare {LLAMA}", f"nightbench prepare {LLAMA} --target digitalocean"))

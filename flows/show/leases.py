@@ -54,6 +54,7 @@ def _lease_row(view: "LeaseView", now: datetime) -> dict[str, Any]:
         "spot": lease.is_spot,
         "attempts": len(view.attempts),
         "state": f"{lease.state}{', orphaned' if lease.state != 'released' and lease.is_orphan() else ''}",
+        "watchdog": view.is_watched if lease.state != "released" else None,
         "rented_at": lease.rented_at and lease.rented_at.isoformat(timespec="seconds"),
         "expires_at": lease.expires_at.isoformat(timespec="seconds"),
         "released_at": lease.released_at and lease.released_at.isoformat(timespec="seconds"),

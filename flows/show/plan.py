@@ -1,5 +1,6 @@
 """Prints plans: runs, expected time and cost, and warnings."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -11,15 +12,16 @@ if TYPE_CHECKING:
     from bench.cost.estimate import Estimate
     from bench.cost.forecast import Forecast
     from bench.record import NightRecord
+    from infra.leases.nets import Net
 
 
-def show_plan(night: "NightRecord", expected: "Forecast", *, as_json: bool) -> None:
-    """Print a plan: the runs in order, the minutes and cost of each stage, and what could end the night early."""
+def show_plan(night: "NightRecord", expected: "Forecast", nets: Sequence["Net"], *, as_json: bool) -> None:
+    """Print a plan: the runs in order, the cost of each stage, the nets under the machine, and what is doubtful."""
     rows = [asdict(cell) for cell in cells(night.runs)]
     pins = {name: pin.meaning for name, pin in open_pins(night.suite).items()}
     if as_json:
         whole = {"suite": night.suite.name, "target": night.target, "runs": rows, "to_be_set": pins}
-        print_json(whole | _forecast_json(expected))
+        print_json(whole | _forecast_json(expected) | {"nets": [asdict(net) for net in nets]})
         return
     table(rows, f"{night.suite.name} on {night.target}: {len(rows)} runs")
     if expected.needs:
@@ -29,10 +31,17 @@ def show_plan(night: "NightRecord", expected: "Forecast", *, as_json: bool) -> N
         return
     else:
         _forecast(night, expected)
+    show_nets(nets)
     for doubt in expected.doubts:
         warn(doubt)
     for name, meaning in pins.items():
         warn(f"set {name} before running: {meaning}")
+
+
+def show_nets(nets: Sequence["Net"]) -> None:
+    """Print what releases the machine, whatever dies, and what each of these cannot catch."""
+    rows = [{"net": net.net, "stands": net.stands, "cannot catch": net.misses} for net in nets]
+    table(rows, "nets under this night: what releases the machine")
 
 
 def _forecast(night: "NightRecord", expected: "Forecast") -> None:

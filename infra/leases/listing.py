@@ -8,6 +8,7 @@ from bench.errors import LeaseError, ObjectStoreError
 from bench.record import StageCost
 from catalog.read import read_catalog
 from infra.clouds.cloud import Cloud
+from infra.leases.watchdog import is_watched
 from infra.ledger.ledger import Attempt, Lease, Ledger
 from infra.ledger.stage_costs import StageBook
 from infra.ledger.volumes import RecordedVolume
@@ -18,11 +19,12 @@ from infra.storage.object_store import BucketLocation, ObjectStore
 
 @dataclass(frozen=True)
 class LeaseView:
-    """One lease, its attempts, and the cost of each of its stages."""
+    """One lease, its attempts, the cost of each of its stages, and whether a watchdog waits for its end."""
 
     lease: Lease
     attempts: tuple[Attempt, ...]
     stages: tuple[StageCost, ...]
+    is_watched: bool  # whether its watchdog runs on this computer
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,11 @@ class StoredItem:
 
 def lease_views(ledger: Ledger, stages: StageBook) -> list[LeaseView]:
     """Every lease in the ledger, oldest first."""
-    return [LeaseView(lease, tuple(ledger.attempts(lease.lease_id)), stages.costs(lease)) for lease in ledger.leases()]
+    data = ledger.path.parent
+    return [
+        LeaseView(lease, tuple(ledger.attempts(lease.lease_id)), stages.costs(lease), is_watched(data, lease.lease_id))
+        for lease in ledger.leases()
+    ]
 
 
 def stored_items(clouds: Mapping[str, Cloud], on_record: Sequence[RecordedVolume] = ()) -> list[StoredItem]:

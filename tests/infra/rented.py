@@ -108,6 +108,11 @@ class Rig:
         with sqlite3.connect(self.folder / "ledger.sqlite") as file:
             file.execute("UPDATE leases SET owner_host = 'elsewhere' WHERE lease_id = ?", [lease.lease_id])
 
+    def move_to_a_dead_process(self) -> None:
+        """Record a process that has exited as the owner of every lease."""
+        with sqlite3.connect(self.folder / "ledger.sqlite") as file:
+            file.execute("UPDATE leases SET owner_start = 'another-boot:1'")
+
     def lost_ledger(self) -> Ledger:
         return Ledger(self.folder / "another" / "ledger.sqlite", self.clock)
 

@@ -1,0 +1,64 @@
+"""The nets under a night: what releases its machine, whatever dies, and what each of them cannot catch."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Net:
+    """One net: whether it stands under a night, as a phrase, and what it cannot catch."""
+
+    net: str
+    is_up: bool
+    stands: str
+    misses: str
+
+
+def nets_under(*, is_rented: bool, has_switch: bool, server: str | None) -> list[Net]:
+    """The nets under a night that is started on this computer; those of a rented machine only where it is rented.
+
+    `server` is the address of the Prefect server, whose worker may run nights and the reaper.
+    """
+    deployed = ", the reap deployment" if server else ""
+    here = [
+        Net(
+            net="teardown",
+            is_up=True,
+            stands="always, in the night's own process",
+            misses="kill -9 of the night",
+        ),
+        Net(
+            net="worker's hook",
+            is_up=server is not None,
+            stands=f"for a night that a worker of {server} starts" if server else "off: PREFECT_API_URL is not set",
+            misses="a night that no worker started; kill -9 of the worker too",
+        ),
+        Net(
+            net="watchdog",
+            is_up=True,
+            stands="always, in a process of its own on this computer",
+            misses="kill -9 of the watchdog too; the end of this computer, or of the container or service it runs in",
+        ),
+        Net(
+            net="reaper",
+            is_up=True,
+            stands=f"the next night of this data folder, `nightbench reap`{deployed}",
+            misses="everything, until one of them runs",
+        ),
+    ]
+    if not is_rented:
+        return here
+    return [
+        *here,
+        Net(
+            net="machine's own switch",
+            is_up=has_switch,
+            stands="at the lease's expiry" if has_switch else "off: NIGHTBENCH_DO_DEAD_MAN_TOKEN is not set",
+            misses="a revoked token; a machine that hangs or has no network; keys and volumes",
+        ),
+        Net(
+            net="deadline in the name",
+            is_up=True,
+            stands="`nightbench reap` on any computer with the token, without records",
+            misses="everything, until somebody runs it after the lease's expiry",
+        ),
+    ]
