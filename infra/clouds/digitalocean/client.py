@@ -44,6 +44,7 @@ BUSY_WAIT_S = 5.0
 # The longest waits that the cloud's limits can need: one counts the calls of a minute, the other those of an hour.
 RETRY_AFTER_MAX_S, RESET_MAX_S = 300.0, 3600.0
 UNAUTHORIZED, FORBIDDEN, NOT_FOUND, UNPROCESSABLE, TOO_MANY, SERVER_ERROR = 401, 403, 404, 422, 429, 500
+NOT_YET = ("pending event", "in progress", "invalid key identifiers")  # a new key is usable after a while
 NO_CAPACITY = ("not available", "unavailable", "capacity", "sold out", "out of stock")
 OVER_LIMIT = ("limit", "quota")
 # Errors that pydo returns as a reply instead of raising them.
@@ -199,7 +200,7 @@ def page_of(number: int) -> dict[str, int]:
 def _classified(message: str, body: dict[str, Any]) -> CloudError:
     """The error for a status with many reasons, which only its message tells apart; an unknown one is final."""
     lowered = message.lower()
-    if "pending event" in lowered or "in progress" in lowered:
+    if any(phrase in lowered for phrase in NOT_YET):
         return NotAskedError(message, BUSY_WAIT_S)
     attributes = body.get("error_attributes") or {}
     if any(phrase in lowered for phrase in NO_CAPACITY):

@@ -113,8 +113,8 @@ class DigitalOcean(ImageCalls, TagCalls, VolumeCalls):
                 self._calls.once("ssh_key:create", lambda: self._client.ssh_keys.create(body=body), "ssh_key")
             except (LostReplyError, CloudRefusedError) as error:
                 trouble = str(error)
-                if self._knows_key(mark):
-                    return
+                if "already in use" in trouble or self._knows_key(mark):
+                    return  # it may be unreadable for a while
                 if isinstance(error, CloudRefusedError):
                     raise
             else:

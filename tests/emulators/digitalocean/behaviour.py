@@ -32,7 +32,8 @@ class Behaviour:
     """Everything about the cloud that a test may want otherwise."""
 
     delays: Delays = field(default_factory=Delays)
-    # By view: get, list, tag_list, name_list; `tags` is how late a droplet's tags are applied.
+    # By view: get, list, tag_list, name_list, volume_list; `tags` is how late a droplet's tags are applied, and `keys`
+    # how late a new SSH key can be read and used.
     lag: dict[str, float] = field(default_factory=lambda: defaultdict(float, tags=2.0))
     gone_lag: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     hidden_until: dict[str, float] = field(default_factory=lambda: defaultdict(float))

@@ -4,13 +4,14 @@ import secrets
 import tempfile
 import threading
 from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from infra.clock import Clock, SystemClock
-from tests.emulators.digitalocean import control, droplet_life, judge, server
+from tests.emulators.digitalocean import control, droplet_life, judge, metadata, server
 from tests.emulators.digitalocean.api import ALL_SCOPES, Api, Logged
 from tests.emulators.digitalocean.behaviour import FATES, Behaviour, Delays
 from tests.emulators.digitalocean.billing import Interval
@@ -214,6 +215,10 @@ class Emulator:
             droplet_life.accept(self.state, droplet).end(self.state.now)
             droplet.address = PaperMachines().start(droplet, [])
             return droplet
+
+    def metadata_of(self, droplet: Droplet) -> AbstractContextManager[str]:
+        """Serve what a droplet can ask about itself; yields `host:port`."""
+        return metadata.serving(self.state, droplet, self.api.lock)
 
     def plant_key(self, name: str, public_key: str, *, foreign: bool = True) -> Key:
         with self.api.lock:

@@ -48,6 +48,8 @@ class Reply:
     is_fault: bool = False
 
     def content(self) -> bytes:
+        if isinstance(self.body, str):
+            return self.body.encode()  # of the metadata service
         return b"" if self.body is None else json.dumps(self.body).encode()
 
 

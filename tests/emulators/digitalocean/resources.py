@@ -20,6 +20,7 @@ class Key:
     name: str
     public_key: str
     foreign: bool = False
+    created_at: float = 0.0
 
     @property
     def fingerprint(self) -> str:

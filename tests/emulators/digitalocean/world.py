@@ -88,6 +88,7 @@ class State:
     keys: dict[int, Key] = field(default_factory=dict)
     images: dict[int, Image] = field(default_factory=dict)
     volumes: dict[str, Volume] = field(default_factory=dict)
+    lingering: dict[str, tuple[float, Volume]] = field(default_factory=dict)  # deleted volumes, and since when
     volume_snapshots: dict[str, VolumeSnapshot] = field(default_factory=dict)
     actions: dict[int, Action] = field(default_factory=dict)
     tags: dict[str, None] = field(default_factory=dict)  # in the order in which they were made
@@ -126,6 +127,16 @@ class State:
 
     def living(self) -> list[Droplet]:
         return [droplet for droplet in self.droplets.values() if droplet.gone_at is None]
+
+    def known_keys(self) -> list[Key]:
+        """The keys that can be read and used by now."""
+        return [key for key in self.keys.values() if self.now >= key.created_at + self.behaviour.lag["keys"]]
+
+    def shown_volumes(self) -> list[Volume]:
+        """The volumes that are listed by now, and the deleted ones that are listed still."""
+        lag, gone_lag = self.behaviour.lag["volume_list"], self.behaviour.gone_lag["volume_list"]
+        gone = [volume for since, volume in self.lingering.values() if self.now < since + gone_lag]
+        return [*(one for one in self.volumes.values() if self.now >= one.created_at + lag), *gone]
 
     def wearers(self, tag: str) -> dict[str, int]:
         """How many resources of each kind bear a tag now; a droplet bears its tags a while after its creation."""

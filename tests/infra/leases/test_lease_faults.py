@@ -195,6 +195,27 @@ def test_row_7_a_key_that_is_registered_already_is_used(rig: Rig) -> None:
     assert second.attempt == 2
 
 
+@pytest.mark.parametrize(("late_s", "phase"), [(3.0, ""), (20.0, ""), (20.0, "close_after")])
+def test_row_7_a_key_that_is_usable_only_after_a_while_is_waited_for(rig: Rig, late_s: float, phase: str) -> None:
+    rig.emulator.lag["keys"] = late_s
+    if phase:
+        rig.emulator.fault("POST", KEYS, phase=phase)
+
+    lease = rig.take()
+
+    assert (rig.outcomes(), rig.billing()) == (["rented"], [lease.name])
+    assert [key.name for key in rig.emulator.state.keys.values()] == [lease.name]
+
+
+def test_row_7_a_key_that_never_becomes_usable_rents_nothing(rig: Rig) -> None:
+    rig.emulator.lag["keys"] = 1800.0
+
+    with pytest.raises(CloudError, match="invalid key identifiers"):
+        rig.take()
+
+    assert (rig.billing(), rig.ledger.open_leases()) == ([], [])
+
+
 # Rows 8 to 17: requesting a machine.
 
 

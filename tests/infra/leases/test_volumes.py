@@ -7,6 +7,7 @@ import pytest
 
 from bench.errors import CloudError, LeaseError, LedgerError
 from bench.machine.names import VolumeName, last_used
+from infra.clouds.cloud import Leftover
 from infra.clouds.volume_cloud import Volume
 from infra.leases.volumes import VolumeContext, VolumeRequest, acquire_volume, detach_volume
 from infra.ledger.ledger import Lease
@@ -409,3 +410,34 @@ def test_a_deleted_volume_is_no_longer_on_record(rig: Rig, lease: Lease) -> None
     rig.reap()
 
     assert (volumes(rig), on_record(rig)) == ([], [])
+
+
+def test_a_volume_that_is_listed_after_its_deletion_is_forgotten_in_the_end(rig: Rig, lease: Lease) -> None:
+    volume = presign(rig, lease)
+    take_back(rig, lease, volume)
+    rig.release_lease(lease)
+    rig.emulator.behaviour.gone_lag["volume_list"] = 3600.0
+    rig.clock.sleep(8 * 24 * 3600)
+
+    first = rig.reap()
+    again = rig.reap()
+    rig.clock.sleep(3600)
+    rig.reap()
+
+    assert (first.failed, again.failed, volumes(rig)) == ({}, {}, [])
+    assert volume.name in first.removed
+    assert VolumeBook(rig.ledger.path, rig.clock).open_volumes() == []
+
+
+def test_a_night_whose_volume_was_just_deleted_goes_on_without_it(rig: Rig, lease: Lease) -> None:
+    volume = presign(rig, lease)
+    take_back(rig, lease, volume)
+    rig.emulator.behaviour.gone_lag["volume_list"] = 3600.0
+    rig.cloud.remove(Leftover("volume", volume.volume_id, volume.name))
+    began = rig.clock.now()
+
+    with pytest.raises(CloudError, match="was not attached"):
+        presign(rig, lease)
+
+    assert (rig.clock.now() - began).total_seconds() < 200
+    assert volumes(rig) == []

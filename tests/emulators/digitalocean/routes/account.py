@@ -29,7 +29,7 @@ def account(call: Call) -> Reply:
 
 @route("GET", "/v2/account/keys", "ssh_key:read")
 def keys(call: Call) -> Reply:
-    return paged("ssh_keys", [key.json() for key in call.state.keys.values()], call.request, call.base)
+    return paged("ssh_keys", [key.json() for key in call.state.known_keys()], call.request, call.base)
 
 
 @route("POST", "/v2/account/keys", "ssh_key:create")
@@ -38,7 +38,7 @@ def add_key(call: Call) -> Reply:
     public_key, name = str(body.get("public_key", "")), str(body.get("name", ""))
     if not name or not _is_key(public_key):
         raise refusal(422, "Key invalid, key should be of the format `type key [comment]`")
-    key = Key(call.state.next_id(), name, public_key)
+    key = Key(call.state.next_id(), name, public_key, created_at=call.now)
     if any(other.fingerprint == key.fingerprint for other in call.state.keys.values()):
         raise refusal(422, "SSH Key is already in use on your account")
     call.state.keys[key.key_id] = key
@@ -54,7 +54,7 @@ def _is_key(text: str) -> bool:
 
 
 def _key(call: Call) -> Key:
-    for key in call.state.keys.values():
+    for key in call.state.known_keys():
         if call.parts["key"] in {str(key.key_id), key.fingerprint}:
             return key
     raise not_found()

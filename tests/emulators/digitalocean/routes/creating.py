@@ -80,7 +80,7 @@ def _check_text(body: Json) -> None:
 
 
 def _key_id(state: State, asked: object) -> int:
-    for key in state.keys.values():
+    for key in state.known_keys():
         if asked in {key.key_id, str(key.key_id), key.fingerprint}:
             return key.key_id
     raise refusal(422, f"{asked} are invalid key identifiers for Droplet creation.")

@@ -18,10 +18,8 @@ def volumes(call: Call) -> Reply:
     query = call.request.query
     found = [
         volume
-        for volume in call.state.volumes.values()
-        if call.now >= volume.created_at + call.state.behaviour.lag.get("volume_list", 0.0)
-        and query.get("name", volume.name) == volume.name
-        and query.get("region", volume.region) == volume.region
+        for volume in call.state.shown_volumes()
+        if query.get("name", volume.name) == volume.name and query.get("region", volume.region) == volume.region
     ]
     return paged("volumes", [_json(call, volume) for volume in found], call.request, call.base)
 
@@ -69,7 +67,8 @@ def _volume(call: Call) -> Volume:
 
 @route("GET", "/v2/volumes/{volume}", "block_storage:read")
 def show(call: Call) -> Reply:
-    return Reply(200, {"volume": _json(call, _volume(call))})
+    lingering = [one for one in call.state.shown_volumes() if one.volume_id == call.parts["volume"]]
+    return Reply(200, {"volume": _json(call, lingering[0] if lingering else _volume(call))})
 
 
 @route("DELETE", "/v2/volumes/{volume}", "block_storage:delete")
@@ -93,6 +92,7 @@ def destroy(call: Call, volume: Volume) -> None:
         raise refusal(409, "the volume is still attached to a Droplet")
     call.state.touch("delete", volume.name, foreign=volume.foreign)
     del call.state.volumes[volume.volume_id]
+    call.state.lingering[volume.volume_id] = call.now, volume
     call.state.bill.close("volume", volume.volume_id, call.now)
 
 

@@ -1,10 +1,13 @@
 """DigitalOcean by pydo: the contract of every cloud, and what only this one has."""
 
+import http.client
 import json
 import logging
 import subprocess
 import sys
 import time
+import types
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -299,3 +302,83 @@ def test_an_unreadable_action_is_no_failure(rig: Rig) -> None:
     rig.emulator.fault("GET", ONE_DROPLET + "/actions", phase="before", times=12)
 
     assert rig.take().state == "held"
+
+
+def switch_at(metadata: str) -> types.ModuleType:
+    """The dead man's switch as it runs on a machine whose metadata service is there."""
+    text = Path(dead_man_switch.__file__).read_text()
+    assert '"169.254.169.254"' in text
+    program = types.ModuleType("switch")
+    exec(text.replace('"169.254.169.254"', repr(metadata)), program.__dict__)  # noqa: S102  our own program
+    return program
+
+
+def told(rig: Rig, name: str) -> dict[str, object]:
+    return {
+        "endpoint": rig.emulator.url,
+        "token": rig.emulator.add_token("droplet:read", "droplet:delete"),
+        "machine_name": name,
+        "deadline": 0,
+        "ca": rig.emulator.ca.read_text(),
+    }
+
+
+def test_a_machine_that_no_list_shows_deletes_itself_by_its_metadata(rig: Rig) -> None:
+    lease = rig.take()
+    (droplet,) = rig.emulator.living("nb")
+    for view in ("list", "name_list"):
+        rig.emulator.hide(view, 60)
+
+    with rig.emulator.metadata_of(droplet) as metadata:
+        switch = switch_at(metadata)
+        is_accepted = switch.delete_once(switch.Instructions(**told(rig, str(lease.name))))
+
+    assert (is_accepted, rig.billing()) == (True, [])
+
+
+def test_a_machine_with_the_program_of_another_one_deletes_nothing(rig: Rig) -> None:
+    lease = rig.take()
+    (droplet,) = rig.emulator.living("nb")
+
+    with rig.emulator.metadata_of(droplet) as metadata:
+        switch = switch_at(metadata)
+        is_accepted = switch.delete_once(switch.Instructions(**told(rig, "nb-0ther-a1-x5")))
+
+    assert (is_accepted, rig.billing()) == (False, [lease.name])
+
+
+def test_a_metadata_service_that_does_not_answer_only_delays_the_switch(rig: Rig) -> None:
+    lease = rig.take()
+    rig.emulator.hide("list", 60)
+    rig.emulator.hide("name_list", 60)
+    switch = switch_at("127.0.0.1:1")
+
+    assert not switch.delete_once(switch.Instructions(**told(rig, str(lease.name))))
+    rig.clock.sleep(60)
+    assert switch.delete_once(switch.Instructions(**told(rig, str(lease.name))))
+
+
+def test_cloud_init_gets_the_first_boot_and_the_key_from_the_metadata_service(rig: Rig) -> None:
+    lease = rig.take()
+    (droplet,) = rig.emulator.living("nb")
+
+    with rig.emulator.metadata_of(droplet) as metadata:
+        fields = {name: fetched(metadata, f"/metadata/v1/{name}") for name in ("user-data", "public-keys", "hostname")}
+        listed, missing = fetched(metadata, "/metadata/v1/"), fetched(metadata, "/metadata/v1/colour")
+
+    keys = keys_of(rig.folder / "keys", lease.lease_id)
+    assert fields["hostname"] == (200, lease.name)
+    assert fields["public-keys"] == (200, keys.client_public)
+    assert json.loads(fields["user-data"][1].removeprefix("#cloud-config"))["ssh_keys"]["ed25519_public"] == (
+        keys.host_public
+    )
+    assert {"id", "hostname", "interfaces/"} <= set(listed[1].split())
+    assert missing[0] == 404
+
+
+def fetched(host: str, path: str) -> tuple[int, str]:
+    connection = http.client.HTTPConnection(host, timeout=10)
+    with closing(connection):
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
