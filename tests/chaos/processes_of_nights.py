@@ -10,6 +10,8 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 CHILD_PATIENCE_S = 120.0
 
 
@@ -20,10 +22,19 @@ def _context() -> ForkServerContext:
 
 
 def start(what: Callable[..., None], *arguments: Any) -> BaseProcess:
-    """Run a function in a forked process without threads, which can be killed at any moment."""
-    child = _context().Process(target=what, args=arguments, daemon=False)
+    """Run a function in a forked process without threads, which can be killed at any moment.
+
+    It starts no watchdogs: they would live by this computer's clock, and release what a test has killed on the cloud's.
+    """
+    child = _context().Process(target=_run_without_watchdogs, args=(what, *arguments), daemon=False)
     child.start()
     return child
+
+
+def _run_without_watchdogs(what: Callable[..., None], *arguments: Any) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("infra.leases.watched_ledger.start_watchdog", lambda *_lease: None)
+        what(*arguments)
 
 
 def wait_for(child: BaseProcess) -> int:
