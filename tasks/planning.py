@@ -7,7 +7,10 @@ from pathlib import Path
 from prefect import get_run_logger
 
 from bench.record import NightRecord
+from infra.bootstrap import cloud_named, clouds, ledger_file
+from infra.clouds.static import StaticCloud, is_own
 from infra.engines.secret_environment import read_secrets
+from infra.leases.leftovers import release_leftovers
 from infra.loadgen.suite_file import make_night
 from infra.models.bucket_lookup import require_bucket
 from infra.processes.machine_lock import MachineLock
@@ -22,15 +25,27 @@ def hold_machine(
 ) -> Iterator[Callable[[NightRecord], None]]:
     """Hold this computer's machine lock while a night measures on it; yields what writes the planned night's name.
 
-    Raises MachineInUseError where another night holds it, unless this is to `wait`. A night elsewhere holds no lock.
+    Raises MachineInUseError where another night holds it, unless this is to `wait`. A night elsewhere holds no lock: on
+    a host of your own its lease does, for which this waits here or which is refused when the host is rented.
     """
     planned = store.read_night(settings.data, resume).target if resume else target
+    if wait and is_own(planned):
+        _wait_for_host(settings, planned)
     if planned != "local":
         yield lambda _night: None
         return
     lock = MachineLock(settings.machine_lock, settings.data)
     with lock.hold(get_run_logger().info, wait=wait):
         yield lambda night: lock.name(night.night)
+
+
+def _wait_for_host(settings: Settings, target: str) -> None:
+    """Wait until no other night holds a host of your own; what a dead night of this data folder holds is released."""
+    log = get_run_logger()
+    cloud = cloud_named(settings, target)
+    release_leftovers(settings.data, ledger_file(settings), clouds(settings), say=log.warning)
+    if isinstance(cloud, StaticCloud):
+        cloud.wait_until_free(log.info)
 
 
 @night_task("plan")

@@ -37,6 +37,7 @@ class MachineOrder:
     name: MachineName
     offer: Offer
     image: str | None = None  # an image's slug, or a snapshot's id; None: the cloud's default for this kind
+    night: str | None = None  # that it is for
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import os
 import re
 import shlex
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -29,12 +29,14 @@ from bench.errors import (
 )
 from bench.machine.names import PREFIX, MachineName
 from bench.suite.machine import Machine
-from infra.clock import Clock
+from infra.clock import Clock, poll
 from infra.clouds.cloud import CloudMachine, Leftover, MachineOrder, Offer, Snapshot
 from infra.remote.cleanup import end_marked
 from infra.remote.deploy import HOME
 from infra.remote.host import Access, Host
+from infra.reporting import Say
 
+WAIT_POLL_S = 10.0  # between two looks at a host that another night holds
 KIND = "own"  # the only kind of machine that such a host offers
 LEASE = f"{HOME}/lease.json"
 # Each step on the lease file is one command under one lock, so that of two at the same time one is first.
@@ -140,7 +142,8 @@ class StaticCloud:
         A lease that has expired holds nothing: its processes are ended first.
         """
         since = self._clock.now().isoformat()
-        lease = {"name": str(order.name), "lease_id": order.name.lease_id, "holder": _this_process(), "since": since}
+        ids = {"name": str(order.name), "lease_id": order.name.lease_id, "night": order.night}
+        lease = ids | {"holder": _this_process(), "since": since}
         with self._host() as host:
             held = _read_lease(host)
             if held is not None and held["name"] != lease["name"] and self._is_past(held):
@@ -148,12 +151,27 @@ class StaticCloud:
             _change_lease(host, _TAKE, json.dumps(lease))
             held = _read_lease(host)
         if held is None or held["name"] != lease["name"]:
-            by = f"lease {held['name']}, taken by {held['holder']} at {held['since']}" if held else "an unknown lease"
             raise CloudRefusedError(
-                f"{self.name} is held by {by}: wait until that night has ended; if its process has died, run "
-                "`nightbench reap` on the computer that started it"
+                f"{self.name} is held by {_who(held) if held else 'an unknown lease'}: run again when that night has "
+                "ended, or add --wait; if its process has died, run `nightbench reap` on the computer that started it"
             )
         return self._found(held)
+
+    def wait_until_free(self, say: Say) -> None:
+        """Return when no lease holds the host, or one that has expired; says once which lease it waits for."""
+
+        def is_free() -> bool:
+            with self._host() as host:
+                held = _read_lease(host)
+            if held is None or self._is_past(held):
+                return True
+            if held["name"] not in told:
+                told.add(held["name"])
+                say(f"waiting for {self.name}, which is held by {_who(held)}")
+            return False
+
+        told = set[str]()
+        poll(self._clock, WAIT_POLL_S, is_free)
 
     def _is_past(self, held: dict[str, Any]) -> bool:
         name = MachineName.parse(str(held["name"]), self.prefix)
@@ -235,6 +253,12 @@ def _end(host: Host, held: dict[str, Any]) -> None:
         end_marked(host, lease_id)
         host.output_of(f"rm -rf {HOME}/leases/{lease_id} {HOME}/data/machines/{name}")
     _change_lease(host, _FREE, str(held["text"]))
+
+
+def _who(held: Mapping[str, Any]) -> str:
+    """A lease as its holder wrote it; earlier ones do not name their night."""
+    night = f"night {held['night']}, " if held.get("night") else ""
+    return f"{night}lease {held['name']}, taken by {held['holder']} at {held['since']}"
 
 
 def _this_process() -> str:

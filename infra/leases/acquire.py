@@ -154,7 +154,7 @@ class _Acquisition:
         name = MachineName(self.lease_id, self.attempt, expires_at, self.cloud.prefix)
         self.ledger.intend(self.lease_id, self.intent(offer, name))
         self.requested_names.append(str(name))
-        failure = self.create_and_wait(MachineOrder(name, offer, image_for(offer, self.request)))
+        failure = self.create_and_wait(MachineOrder(name, offer, image_for(offer, self.request), self.night))
         self.end_attempt(failure)
         if failure is not None:
             self.say(f"attempt {self.attempt}, {offer.kind} in {offer.region}: {failure.reason}")

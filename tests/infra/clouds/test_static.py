@@ -4,7 +4,7 @@ import multiprocessing
 import os
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from multiprocessing.connection import Connection
@@ -45,14 +45,51 @@ def cloud_of(access: Access) -> StaticCloud:
 
 def order(cloud: StaticCloud, lease_id: str, hours: float = 1.0) -> MachineOrder:
     (offer,) = cloud.offers()
-    return MachineOrder(MachineName(lease_id, 1, datetime.now(UTC) + timedelta(hours=hours)), offer)
+    name = MachineName(lease_id, 1, datetime.now(UTC) + timedelta(hours=hours))
+    return MachineOrder(name, offer, night="2026-03-01")
+
+
+class Polled(SystemClock):
+    """A clock whose waits do something else instead of waiting."""
+
+    def __init__(self, instead: Callable[[], None]) -> None:
+        self.instead = instead
+
+    def sleep(self, seconds: float) -> None:
+        assert seconds > 0
+        self.instead()
+
+
+def test_a_night_that_waits_for_a_host_says_for_whom_and_goes_on_when_it_is_free(access: Access) -> None:
+    cloud, said = cloud_of(access), list[str]()
+    first = cloud.rent(order(cloud, "aaa"))
+    clock = Polled(lambda: cloud.release(first.machine_id))
+    waits = StaticCloud(cloud.name, lambda: SshHost(access, patience_s=1, connect_s=2), clock)
+
+    waits.wait_until_free(said.append)
+
+    assert cloud.find_ours() == []
+    assert len(said) == 1
+    assert said[0].startswith(
+        f"waiting for {cloud.name}, which is held by night 2026-03-01, lease {first.name}, taken by "
+    )
+
+
+def test_a_night_does_not_wait_for_a_host_whose_lease_has_expired(access: Access) -> None:
+    cloud = cloud_of(access)
+    cloud.rent(order(cloud, "aaa", hours=-1))
+
+    cloud.wait_until_free(pytest.fail)
 
 
 def test_a_host_is_held_by_one_lease_at_a_time_and_the_error_names_it(access: Access) -> None:
     cloud = cloud_of(access)
     first = cloud.rent(order(cloud, "aaa"))
 
-    with pytest.raises(CloudRefusedError, match=rf"held by lease {first.name}, taken by .*process {os.getpid()}"):
+    with pytest.raises(
+        CloudRefusedError,
+        match=rf"held by night 2026-03-01, lease {first.name}, taken by .*process {os.getpid()} at 20",
+    ):
         cloud.rent(order(cloud, "bbb"))
     cloud.release(first.machine_id)
 
@@ -148,7 +185,7 @@ def test_of_two_who_see_one_expired_lease_one_gets_the_host(access: Access) -> N
     said = ours.recv()
     other.join(60)
 
-    assert f"is held by lease {mine.name}" in said
+    assert f"is held by night 2026-03-01, lease {mine.name}" in said
     assert cloud.find_ours() == [mine]
 
 
