@@ -188,6 +188,7 @@ class HostUse(StoredValue):
 
     other_cpu_share: float | None = None  # of the time of the cores that the run may use
     other_processes: tuple[str, ...] = ()  # the busiest, with their CPU seconds
+    other_memory_bytes_per_s: float | None = None  # read from memory and written to it
     other_gpu_processes: tuple[str, ...] | None = None
     cpu_pressure_share: float | None = None  # of the load's time, in which a process waited for a core (PSI)
     memory_pressure_share: float | None = None  # the same for memory

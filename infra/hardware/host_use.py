@@ -26,7 +26,6 @@ from infra.hardware.own_processes import (
 GPU_PERIOD_S = 15.0  # nvidia-smi and amd-smi take up to a second of CPU time
 BUSIEST_MAX = 3
 BUSIEST_MIN_S = 0.1
-RESCTRL = Path("/sys/fs/resctrl")
 _USER, _NICE, _SYSTEM, _STEAL = 0, 1, 2, 7  # of a line of /proc/stat
 
 
@@ -58,13 +57,6 @@ def _waiting_s(resource: str) -> float | None:
     except OSError:
         return None
     return int(first.rpartition("total=")[2]) / 1e6
-
-
-def why_no_memory_bandwidth() -> str:
-    """Why the memory bandwidth that other processes take is unknown."""
-    if (RESCTRL / "mon_data").is_dir():
-        return f"{RESCTRL} counts the whole host and not other processes apart"
-    return f"{RESCTRL} is not mounted, and no other counter tells processes apart"
 
 
 @dataclass(frozen=True)

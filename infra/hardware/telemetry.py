@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bench.record import HostUse
-from infra.hardware.host_use import GpuWatch, Look, Use, busiest, read_cpu, read_others, why_no_memory_bandwidth
+from infra.hardware.host_use import GpuWatch, Look, Use, busiest, read_cpu, read_others
+from infra.hardware.memory_traffic import MemoryTraffic
 from infra.hardware.own_processes import OwnProcesses
 
 PERIOD_S = 1.0
@@ -45,6 +46,8 @@ class Sampler:
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="telemetry", daemon=True)
         self._gpus = GpuWatch()
+        self._memory = MemoryTraffic(own.ever)
+        self._other_memory_bytes: float | None = None
         self._others = read_others(own)
         self._busiest: tuple[str, ...] = ()
         self._times = psutil.cpu_times()
@@ -62,6 +65,7 @@ class Sampler:
         self._is_over.set()
         self._thread.join()
         self._sample()
+        self._other_memory_bytes = self._memory.end()
         self._busiest = busiest(self._others, read_others(self._own))
         self._gpus.__exit__(kind, error, at)
 
@@ -82,14 +86,16 @@ class Sampler:
         use = Use.between(self._first, self._last)
         is_seen = all(sample["engine_rss_bytes"] is not None for sample in self._samples)
         others = self._gpus.others(self._own)
+        moved, took_s = self._other_memory_bytes, self._last.at_s - self._first.at_s
         unknown = {
             "cpu": None if is_seen else f"the engine's session {self._session} is not among the processes of this host",
             "gpu": self._gpus.why_unknown,
-            "memory_bandwidth": why_no_memory_bandwidth(),
+            "memory_bandwidth": self._memory.why_unknown,
         }
         return HostUse(
             other_cpu_share=use.other_cpu_share if is_seen else None,
             other_processes=self._busiest,
+            other_memory_bytes_per_s=None if moved is None or not took_s else moved / took_s,
             other_gpu_processes=others,
             cpu_pressure_share=use.cpu_pressure_share,
             memory_pressure_share=use.memory_pressure_share,

@@ -73,10 +73,11 @@ ANSWERS = Answers(
 QUIET = HostUse(
     other_cpu_share=0.012,
     other_processes=("sshd (pid 7) 0.7 s",),
+    other_memory_bytes_per_s=1e8,
     other_gpu_processes=(),
     cpu_pressure_share=0.1,
     memory_pressure_share=0.0,
-    unknown={"memory_bandwidth": "no counter"},
+    unknown={"gpu": "no tool"},
 )
 
 

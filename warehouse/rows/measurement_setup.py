@@ -69,6 +69,7 @@ def _host_use(record: RunRecord) -> Row:
     return {
         "other_cpu_share": use.other_cpu_share,
         "other_processes": None if use.other_cpu_share is None else _busiest(use.other_cpu_share, use.other_processes),
+        "other_memory_bytes_per_s": use.other_memory_bytes_per_s,
         "other_gpu_processes": None if others is None else ", ".join(others),
         "cpu_pressure_share": use.cpu_pressure_share,
         "memory_pressure_share": use.memory_pressure_share,

@@ -80,6 +80,13 @@ _FOUND = (
         low=0,
         high=1,
     ),
+    Column(
+        "other_memory_bytes_per_s",
+        "number",
+        "memory traffic of other processes during the load; NULL: not measured",
+        "bytes/s",
+        low=0,
+    ),
     Column("other_processes", "text", "that share, and the other processes that took most of it"),
     Column(
         "other_gpu_processes", "text", "other processes on the GPUs during the load, empty: none; NULL: not measured"

@@ -6,8 +6,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from infra.hardware import host_use
-from infra.hardware.host_use import CpuTimes, GpuWatch, Look, Use, busiest, plain, read_cpu, why_no_memory_bandwidth
+from infra.hardware.host_use import CpuTimes, GpuWatch, Look, Use, busiest, plain, read_cpu
 from infra.hardware.own_processes import OwnProcesses, ProcessTimes
 from infra.hardware.telemetry import SCHEMA, Sampler, write_samples
 from tests.infra.fake_tools import FakeTools
@@ -52,7 +51,7 @@ def test_a_sampler_tells_the_work_of_other_processes_from_our_own(tmp_path: Path
     # The other one burnt its time, and at most all but ours was burnt by others; the host is counted by ticks.
     assert BURNS_S / 2 / total_s <= use.other_cpu_share <= 1 - BURNS_S / 2 / total_s
     assert f"(pid {ours.pid})" not in "".join(use.other_processes)
-    assert set(use.unknown) >= {"memory_bandwidth"}
+    assert (use.other_memory_bytes_per_s is None) == ("memory_bandwidth" in use.unknown)
     assert pq.read_schema(tmp_path / "telemetry.parquet").names == SCHEMA.names
 
 
@@ -84,17 +83,6 @@ def test_an_engine_that_this_host_does_not_list_leaves_the_share_unknown() -> No
 
     assert sampler.host_use.other_cpu_share is None
     assert f"the engine's session {nobody} is not among" in sampler.host_use.unknown["cpu"]
-
-
-def test_the_memory_bandwidth_of_others_is_unknown_with_a_reason(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(host_use, "RESCTRL", tmp_path)
-    without = why_no_memory_bandwidth()
-    (tmp_path / "mon_data").mkdir()
-
-    assert "is not mounted" in without
-    assert "counts the whole host" in why_no_memory_bandwidth()
 
 
 @pytest.fixture
