@@ -61,12 +61,14 @@ class LocalCloud:
     def release(self, machine_id: str) -> None:
         """End every process of the machine, sessions first, then processes that left theirs; delete the folder."""
         folder = self.folder(machine_id)
-        container.remove_all(folder)  # a container is docker's child: ending our processes would not end it
-        for pid_file in sorted(folder.glob("*.pid")):
-            session = detached.session_of(pid_file)
-            if session is not None:
-                detached.end_session(session, STOP_PATIENCE_S)
-        detached.end(detached.marked(machine_id), patience_s=2.0)
+        try:
+            container.remove_all(folder)  # a container is docker's child: ending our processes would not end it
+        finally:
+            for pid_file in sorted(folder.glob("*.pid")):
+                session = detached.session_of(pid_file)
+                if session is not None:
+                    detached.end_session(session, STOP_PATIENCE_S)
+            detached.end(detached.marked(machine_id), patience_s=2.0)
         shutil.rmtree(folder, ignore_errors=True)
 
     def leftovers(self) -> list[Leftover]:

@@ -178,6 +178,15 @@ def remove(machine: Path, name: str) -> None:
 
 
 def remove_all(machine: Path) -> None:
-    """Remove every container that is recorded in a machine's folder, started or not."""
+    """Remove every container that is recorded in a machine's folder, started or not.
+
+    Raises EngineBuildError if docker fails to remove one, after the others are removed.
+    """
+    kept: list[EngineBuildError] = []
     for record in sorted(machine.glob(f"*{RECORD_ENDING}")):
-        remove(machine, record.name.removesuffix(RECORD_ENDING))
+        try:
+            remove(machine, record.name.removesuffix(RECORD_ENDING))
+        except EngineBuildError as error:
+            kept.append(error)
+    if kept:
+        raise kept[0]

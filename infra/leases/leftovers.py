@@ -39,7 +39,7 @@ def release_leftovers(
         book.mark_releasing(lease.lease_id)
     reaped = reap(clouds, book, SystemClock(), everything=everything, say=say)
     for machine, why in reaped.failed.items():
-        say(f"ALARM: {machine} was not released and is still billed: {why}")
+        say(f"ALARM: {machine} was not released and may still be billed: {why}")
     for lease in book.readable_leases()[0]:
         if lease.lease_id in open_before or lacks_report(data, lease):
             report_lease(data, ledger_file, lease, say)

@@ -28,7 +28,7 @@ class Reaped:
     """The result of a reaper's round."""
 
     released: list[str] = field(default_factory=list)  # ids of machines, or of leases that had none
-    removed: list[str] = field(default_factory=list)  # names of keys, volumes and snapshots
+    removed: list[str] = field(default_factory=list)  # names of keys, volumes, snapshots and tags
     unrecognized: list[str] = field(default_factory=list)  # what may be ours: a person has to decide
     failed: dict[str, str] = field(default_factory=dict)  # what could not be released, and why
     failed_clouds: set[str] = field(default_factory=set)
@@ -39,7 +39,7 @@ class Reaped:
 
 
 @contextmanager
-def recorded(done: Reaped, what: str, cloud: Cloud | None = None) -> Iterator[None]:
+def isolated(done: Reaped, what: str, cloud: Cloud | None = None) -> Iterator[None]:
     """Record whatever is raised as the failure of `what`, so that the next one has its turn."""
     try:
         yield
@@ -90,11 +90,11 @@ def reap(
     done = Reaped()
     for cloud in clouds.values():
         round_ = _Round(cloud, ledger, clock, everything, patience_s, say, done)
-        with recorded(done, cloud.name, cloud):
+        with isolated(done, cloud.name, cloud):
             round_.run()
     for lease in _records(ledger, done).leases.values():
         if lease.cloud not in clouds and lease.state != "released":
-            with recorded(done, lease.lease_id):
+            with isolated(done, lease.lease_id):
                 _report_unreachable(lease, clock.now(), done, everything=everything)
     return done
 
@@ -131,19 +131,19 @@ class _Round:
         records = _records(self.ledger, self.done)
         for lease in records.leases.values():
             if lease.cloud == self.cloud.name and lease.state != "released":
-                with self.recorded(lease.machine_id or lease.lease_id):
+                with self.isolated(lease.machine_id or lease.lease_id):
                     self.release_if_due(lease)
         self.destroy([found for found in machines if self.should_delete(found, records)])
-        with self.recorded(f"{self.cloud.name} keys, volumes and snapshots"):
+        with self.isolated(f"{self.cloud.name} keys, volumes and snapshots"):
             self.sweep(records)
-        with self.recorded(f"{self.cloud.name} records of volumes"):
+        with self.isolated(f"{self.cloud.name} records of volumes"):
             self.forget_volumes()
-        with recorded(self.done, f"{self.cloud.name} tags"):  # not billed, so that a night may begin all the same
+        with isolated(self.done, f"{self.cloud.name} tags"):  # not billed, so that a night may begin all the same
             self.sweep_tags(machines, _records(self.ledger, self.done))
 
-    def recorded(self, what: str) -> AbstractContextManager[None]:
+    def isolated(self, what: str) -> AbstractContextManager[None]:
         """Record whatever is raised as a failure at this cloud."""
-        return recorded(self.done, what, self.cloud)
+        return isolated(self.done, what, self.cloud)
 
     def release_if_due(self, lease: Lease) -> None:
         """Release one lease whose process has exited or that has expired."""
@@ -208,7 +208,7 @@ class _Round:
                 self.done.unrecognized.append(f"{self.cloud.name} {leftover.sort} {leftover.leftover_id} named "
                                            f"{leftover.name!r}")  # fmt: skip
             elif over:
-                with self.recorded(leftover.name):
+                with self.isolated(leftover.name):
                     self.cloud.remove(leftover)
                     self.done.removed.append(leftover.name)
 
@@ -233,7 +233,7 @@ class _Round:
         rented = {name.lease_id for one in left if (name := MachineName.parse(one, self.cloud.prefix)) is not None}
         is_open = {lease.lease_id for lease in records.leases.values() if lease.state != "released"}
         for tag in unneeded_tags(self.cloud, self.clock.now(), {*rented, *is_open, *records.unreadable}):
-            with recorded(self.done, tag):
+            with isolated(self.done, tag):
                 self.cloud.remove_tag(tag)
                 self.done.removed.append(tag)
 

@@ -1,3 +1,4 @@
+import os
 import sqlite3
 import subprocess
 import sys
@@ -246,6 +247,29 @@ def test_releasing_a_machine_ends_its_processes(cloud: LocalCloud, ledger: Ledge
     release_lease(cloud, ledger, SystemClock(), lease.lease_id)
 
     assert not detached.is_alive(pid)
+
+
+def test_a_container_that_docker_keeps_keeps_no_process_and_no_other_container(
+    cloud: LocalCloud, ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lease = lease_on(cloud, ledger)
+    pid = run_on(cloud, lease)
+    folder = cloud.folder(str(lease.machine_id))
+    for port in (8000, 8001):
+        (folder / f"nb-{lease.lease_id}-{port}.container").touch()
+    docker = tmp_path / "bin" / "docker"
+    docker.parent.mkdir()
+    docker.write_text('#!/bin/sh\ncase "$*" in *-8000) [ "$1" = inspect ] ;; esac\n')  # it keeps the first one
+    docker.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{docker.parent}:{os.environ['PATH']}")
+
+    reaped = reap({"local": cloud}, ledger, SystemClock(), everything=True)
+
+    assert "8000 could not be removed" in reaped.failed[str(lease.machine_id)]
+    assert not detached.is_alive(pid)
+    assert [path.name[-14:] for path in folder.glob("*.container")] == ["8000.container"]
+    docker.write_text("#!/bin/sh\n")
+    assert reap({"local": cloud}, ledger, SystemClock()).released == [lease.machine_id]
 
 
 def test_the_reaper_ends_processes_of_a_killed_night(tmp_path: Path, cloud: LocalCloud, ledger: Ledger) -> None:
