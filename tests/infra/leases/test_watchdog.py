@@ -14,9 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from infra.bootstrap import clouds, ledger_file
+from flows.host_checks import examine
+from infra.bootstrap import clouds, ledger, ledger_file, stage_book
 from infra.clouds.local import LocalCloud
 from infra.leases.leftovers import release_leftovers, release_one
+from infra.leases.listing import lease_views
 from infra.leases.release import release_by_name
 from infra.leases.watchdog import GRACE_S, LOOK_EVERY_S, WatchedLease, is_watched, log_of, pid_file_of, watch
 from infra.ledger.ledger import Intent, Ledger
@@ -179,6 +181,15 @@ class Renting:
     process: "subprocess.Popen[str]"
     lease_id: str
 
+    def is_watched(self) -> bool:
+        return is_watched(self.data, self.lease_id)
+
+    def shown(self) -> tuple[list[bool], str]:
+        """What `nightbench leases` and `nightbench doctor` say of the watchdog."""
+        views = lease_views(ledger(Settings()), stage_book(Settings()))
+        (leases,) = [check.found for check in examine(Settings()) if check.what == "leases"]
+        return [view.is_watched for view in views], leases
+
     def is_released(self) -> bool:
         return [lease.state for lease in Ledger(self.data / "ledger.sqlite").leases()] == ["released"]
 
@@ -214,15 +225,16 @@ def renting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Renting
 def test_after_a_kill_9_of_the_renting_process_the_machine_is_released_with_nobody_elses_help(renting: Renting) -> None:
     (watchdog,) = [int(pid_file_of(renting.data, renting.lease_id).read_text().split()[0])]
     argv = Path(f"/proc/{watchdog}/cmdline").read_text()
-    rented, while_it_lives = renting.emulator.living("nb-"), is_watched(renting.data, renting.lease_id)
+    rented, while_it_lives, shown = renting.emulator.living("nb-"), renting.is_watched(), renting.shown()
 
     for sign in (signal.SIGHUP, signal.SIGINT, signal.SIGKILL):  # to all that a closed terminal or Ctrl-C would reach
         os.killpg(renting.process.pid, sign)
     renting.process.wait()
     is_no_orphan = watchdog not in [one.pid for one in detached.orphans(renting.data)]
-    wait_until(lambda: not is_watched(renting.data, renting.lease_id))
+    wait_until(lambda: not renting.is_watched())
 
     assert (len(rented), while_it_lives, is_no_orphan) == (1, True, True)
+    assert shown == ([True], "1 open, 1 with a watchdog on this computer, 0 orphaned")
     assert renting.emulator.living("nb-") == []
     assert renting.is_released()
     renting.emulator.invariant()
@@ -236,7 +248,7 @@ def test_after_a_kill_9_of_the_watchdog_too_the_next_reap_releases_the_machine(r
     renting.process.kill()
     renting.process.wait()
     settings = Settings()
-    watched, rented = is_watched(renting.data, renting.lease_id), renting.emulator.living("nb-")
+    watched, rented = renting.is_watched(), renting.emulator.living("nb-")
 
     release_leftovers(settings.data, ledger_file(settings), clouds(settings))
 
