@@ -18,6 +18,7 @@ from infra.engines.server import EngineAt, RunningServer
 from infra.ledger.ledger import Lease
 from infra.measurement.run import RunContext
 from infra.models.models import PreparedModel
+from infra.processes.environment import child_environment
 from infra.reporting import Reporter
 from infra.settings import Settings
 from infra.storage import store
@@ -66,7 +67,8 @@ def _git_commit() -> str | None:
     """The commit of this code; None if it is not a git checkout."""
     argv = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=40"]
     try:
-        described = subprocess.run(argv, capture_output=True, text=True, timeout=10, check=False)
+        environment = child_environment()
+        described = subprocess.run(argv, capture_output=True, text=True, timeout=10, check=False, env=environment)
     except FileNotFoundError:
         return None
     return described.stdout.strip() or None

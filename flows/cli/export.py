@@ -1,6 +1,5 @@
 """`nightbench export`: accepted measurements in another tool's format."""
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
@@ -45,7 +44,7 @@ def export(
 def _print(files: Mapping[str, str]) -> None:
     if len(files) > 1:
         raise UsageError(f"the export has {len(files)} files, one per report: pass a folder with --out")
-    sys.stdout.write(next(iter(files.values())))
+    console.document(next(iter(files.values())))
 
 
 def _write(files: Mapping[str, str], out: Path) -> None:

@@ -44,6 +44,11 @@ def error(text: str) -> None:
     Console(stderr=True).print(printable(f"error: {text}"), style="red", highlight=False, markup=False, soft_wrap=True)
 
 
+def document(text: str) -> None:
+    """Print a whole document, such as an exported file."""
+    sys.stdout.write(printable(text))
+
+
 def print_json(value: object) -> None:
     """Print a value as JSON; what JSON has no form for is printed as text."""
     sys.stdout.write(json.dumps(value, indent=1, default=str) + "\n")

@@ -11,7 +11,7 @@ ESCAPES = "\x1b[2J\x1b]0;mine\x07\rtext\x1b[31m"
 SHOWN = "]0;minetext"
 
 
-@pytest.mark.parametrize("show", [console.line, console.progress, console.warn, console.error])
+@pytest.mark.parametrize("show", [console.line, console.progress, console.warn, console.error, console.document])
 def test_no_line_can_change_the_terminal(show: object, capsys: pytest.CaptureFixture[str]) -> None:
     assert callable(show)
 

@@ -13,7 +13,7 @@ from bench.errors import ServerStartError, UsageError
 from bench.loadgen.drivers import LoadTarget
 from bench.record import NightRecord
 from infra.agent import operations
-from infra.agent.executor import LeaseContext, SshExecutor
+from infra.agent.executor import LeaseContext, LocalExecutor, SshExecutor
 from infra.engines import server
 from infra.engines.server import EngineAt, ServerRequest
 from infra.loadgen.driver import LoadJob, drive
@@ -22,6 +22,7 @@ from infra.processes import detached
 from infra.remote.host import Access
 from infra.remote.ssh_host import SshHost
 from infra.reporting import Reporter, silent
+from infra.settings import Settings
 from tests.emulators.sshd import Sshd, make_key, running_machine
 from tests.infra.benches import make_context
 from tests.infra.engines.test_server import TRUTH_SERVER, what, with_fault
@@ -131,8 +132,7 @@ def sshd(tmp_path: Path, keys: tuple[Path, str]) -> Iterator[Sshd]:
 
 
 @pytest.fixture
-def night(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> NightRecord:
-    monkeypatch.setenv("NIGHTBENCH_DATA", str(tmp_path / "data"))
+def night(tmp_path: Path) -> NightRecord:
     (tmp_path / "suite.toml").write_text(SUITE)
     return make_night(tmp_path / "suite.toml", "local", poc=False).model_copy(update={"night": "night"})
 
@@ -147,14 +147,15 @@ def test_an_engine_on_another_machine_gets_the_named_secret_and_inherits_none_of
         f"export {name}='{value}'\n" for name, value in SECRETS.items() if name not in ("HF_TOKEN", NAME)
     )
     host_env = sshd.home / "nightbench" / "host.env"
-    host_env.write_text(f"{of_there}export NIGHTBENCH_VLLM_EXECUTABLE=/bin/false\n")
+    host_env.write_text(of_there)
     access = Access(sshd.address, sshd.port, "root", keys[0], sshd.host_public_key)
     lease = LeaseContext(LEASE, "night", tmp_path / "data", sys.executable, {"HF_TOKEN": SECRETS["HF_TOKEN"]})
     machine, reporter = SshExecutor(SshHost(access, patience_s=20), lease), Reporter(silent)
     executable = tmp_path / "vllm"
     executable.write_text(f"#!/bin/sh\necho environment of\n{others}\n{TELL_SECRET}\n")
     executable.chmod(0o755)
-    context = make_context(machine, reporter, night, LEASE)
+    settings = Settings(data=sshd.home / "nightbench" / "data", vllm_executable=executable)
+    context = make_context(LocalExecutor(settings), reporter, night, LEASE)  # of the machine, on the same computer
 
     with pytest.raises(ServerStartError):
         machine.run(operations.bring_up, reporter, context, night.runs[0], EngineAt(executable, build=None))
