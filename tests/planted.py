@@ -37,7 +37,7 @@ SECRETS: Mapping[str, str] = {name: f"planted+{name}/{uuid.uuid4().hex}=" for na
 
 
 # What a process of a night does, by a sign in its command line.
-DOES = {"prepare": "/prepare-", "bring_up": "/bring_up-", "engine": " serve "}
+DOES = {"download": "infra.models.hub_child", "prepare": "/prepare-", "bring_up": "/bring_up-", "engine": " serve "}
 
 
 def plant(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
