@@ -6,7 +6,12 @@ the data folder was moved, the next query rebuilds the file.
 
 import hashlib
 import os
+import shutil
+import threading
+import time
+from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import duckdb
 
@@ -18,6 +23,9 @@ from warehouse.views import glob_pattern, view_statements
 
 DATABASE = "warehouse.duckdb"
 STORAGE_VERSION = "v1.5.0"
+BUILDING = ".warehouse-"  # prefix of the folders in which the file is built
+UNFINISHED_S = 3600.0
+_OPENING = threading.Lock()  # the connections of one process to one file share its settings
 _NOTHING_FROM_ELSEWHERE: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
@@ -34,14 +42,24 @@ def build_warehouse(data: Path) -> Path:
     if _digest_of(path) == digest:
         return path
     with writing(path):
-        beside = path.with_name(DATABASE + ".tmp")
-        beside.unlink(missing_ok=True)
-        _build(beside, (*statements, f"CREATE VIEW views_digest AS SELECT '{digest}' AS sha256"))
-        with beside.open("rb") as file:
-            os.fsync(file.fileno())
-        beside.replace(path)
+        _delete_unfinished(path.parent)
+        # A folder of its own, since several first readers may build the file at the same time.
+        with TemporaryDirectory(prefix=BUILDING, dir=path.parent) as folder:
+            beside = Path(folder) / DATABASE
+            _build(beside, (*statements, f"CREATE VIEW views_digest AS SELECT '{digest}' AS sha256"))
+            with beside.open("rb") as file:
+                os.fsync(file.fileno())
+            beside.replace(path)
         sync_folder(path.parent)
     return path
+
+
+def _delete_unfinished(data: Path) -> None:
+    """Delete what processes left that were killed while they built the file; building it takes seconds."""
+    for left in data.glob(f"{BUILDING}*"):
+        with suppress(FileNotFoundError):
+            if time.time() - left.stat().st_mtime > UNFINISHED_S:
+                shutil.rmtree(left)
 
 
 def _build(path: Path, statements: tuple[str, ...]) -> None:
@@ -88,10 +106,14 @@ def _open(path: Path) -> duckdb.DuckDBPyConnection:
     It cannot write the warehouse, open other files, connect to a network, load extensions, read Python variables or
     change these settings. Files of the lake are protected by `run_sql`, since DuckDB has no folder that is only read.
     """
-    connection = duckdb.connect(path, read_only=True, config=_NOTHING_FROM_ELSEWHERE)
-    connection.execute("SET TimeZone = 'UTC'")
-    lake = path.with_name("lake")
-    connection.execute("SET allowed_directories = ?", [[str(lake), glob_pattern(lake)]])  # DuckDB checks both forms
-    connection.execute("SET enable_external_access = false")
-    connection.execute("SET lock_configuration = true")
+    with _OPENING:
+        connection = duckdb.connect(path, read_only=True, config=_NOTHING_FROM_ELSEWHERE)
+        (is_locked,) = connection.execute("SELECT current_setting('lock_configuration')").fetchall()[0]
+        if not is_locked:
+            lake = path.with_name("lake")
+            folders = [str(lake), glob_pattern(lake)]  # DuckDB checks both forms
+            connection.execute("SET GLOBAL TimeZone = 'UTC'")
+            connection.execute("SET GLOBAL allowed_directories = ?", [folders])
+            connection.execute("SET GLOBAL enable_external_access = false")
+            connection.execute("SET GLOBAL lock_configuration = true")
     return connection

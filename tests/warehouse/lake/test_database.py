@@ -1,7 +1,10 @@
+import os
 import shutil
 import struct
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import duckdb
@@ -10,7 +13,7 @@ import pytest
 from bench.errors import UsageError
 from tests.warehouse.conftest import NIGHT
 from tests.warehouse.folders import Shape, lease, whole_night
-from warehouse.lake.database import DATABASE, build_warehouse
+from warehouse.lake.database import BUILDING, DATABASE, build_warehouse
 from warehouse.lake.query import run_sql
 from warehouse.load import LoadSummary, load_night
 from warehouse.schema.columns import TABLES
@@ -18,6 +21,7 @@ from warehouse.views import QUESTIONS, view_statements
 
 # What DuckDB 1.5 writes and reads; 2.0 by itself writes a file that 1.5 refuses.
 STORAGE_NUMBER_OF_1_5 = 68
+READERS = 6
 
 
 @pytest.mark.parametrize("view", [*TABLES, *QUESTIONS])
@@ -154,3 +158,27 @@ def test_building_the_same_views_again_keeps_the_file(tmp_path: Path) -> None:
     first = build_warehouse(tmp_path).stat().st_ino
 
     assert build_warehouse(tmp_path).stat().st_ino == first
+
+
+def test_several_first_readers_at_once_are_all_answered(tmp_path: Path) -> None:
+    at_once = threading.Barrier(READERS)
+
+    def read(_number: int) -> object:
+        at_once.wait()
+        return run_sql(tmp_path, "SELECT count(*) FROM measurements").rows
+
+    with ThreadPoolExecutor(READERS) as pool:
+        assert list(pool.map(read, range(READERS))) == [((0,),)] * READERS
+    assert [path.name for path in tmp_path.iterdir()] == [DATABASE]
+
+
+def test_what_a_killed_reader_left_is_deleted_once_nobody_can_be_building_it(tmp_path: Path) -> None:
+    old, new = tmp_path / f"{BUILDING}old", tmp_path / f"{BUILDING}new"
+    for folder in (old, new):
+        folder.mkdir()
+        (folder / DATABASE).write_bytes(b"half")
+    os.utime(old, (0, 0))
+
+    build_warehouse(tmp_path)
+
+    assert sorted(path.name for path in tmp_path.iterdir()) == [new.name, DATABASE]
