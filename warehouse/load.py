@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from bench.errors import UnreadableResultError
+from bench.errors import UnreadableResultError, UsageError
 from bench.quality.answers import ServerProcess
 from bench.record import Answers, NightEnd, NightRecord, PlannedRun
 from warehouse.imports import stage_imports
@@ -98,8 +98,18 @@ def load_night(data: Path, night: str) -> LoadSummary:
     return _with_changes(summary, changed)
 
 
-def rebuild(data: Path, progress: Callable[[str], None] = lambda _night: None) -> list[LoadSummary]:
-    """Load every night and import again and replace the lake; data without a raw file is deleted."""
+def rebuild(
+    data: Path, progress: Callable[[str], None] = lambda _night: None, *, is_forced: bool = False
+) -> list[LoadSummary]:
+    """Load every night and import again and replace the lake; data without a raw file is deleted.
+
+    Raises UsageError where there is no night, unless it is forced: the lake would be the last copy of its nights.
+    """
+    if not nights(data) and not is_forced:
+        raise UsageError(
+            f"no nights in {data / 'runs'}: a rebuild would delete every night from {data / 'lake'}; "
+            "set --data to the folder that has them, or pass --force"
+        )
     with writing_to(data / "lake"), one_loader(data) as lake:
         summaries = []
         for night in nights(data):

@@ -30,11 +30,17 @@ def sql(
 
 
 @commands.command(epilog=examples("nightbench rebuild", "nightbench --data data rebuild"))
-def rebuild() -> None:
-    """Rebuild lake and warehouse from the run folders. Queries return the same answers afterwards."""
+def rebuild(
+    is_forced: Annotated[bool, typer.Option("--force", help="Rebuild also where there are no run folders.")] = False,
+) -> None:
+    """Rebuild lake and warehouse from the run folders. Queries return the same answers afterwards.
+
+    Exits 2 if there are no run folders, because every night would be deleted from the lake.
+    """
     from warehouse.load import rebuild as load_every_night  # noqa: PLC0415
 
-    summaries = load_every_night(read_settings().data.absolute(), lambda night: console.line(f"loaded {night}"))
+    data = read_settings().data.absolute()
+    summaries = load_every_night(data, lambda night: console.line(f"loaded {night}"), is_forced=is_forced)
     warnings = [warning for summary in summaries for warning in summary.warnings]
     for warning in warnings:
         console.warn(warning)

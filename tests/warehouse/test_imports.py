@@ -2,7 +2,9 @@
 
 import hashlib
 import json
+import os
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -48,6 +50,20 @@ def test_the_bytes_are_kept_under_their_hash(imported: Path) -> None:
     (kept,) = (imported / "imports").iterdir()
 
     assert hashlib.sha256((kept / "raw").read_bytes()).hexdigest() == kept.name
+
+
+def test_a_file_that_changes_while_it_is_imported_is_kept_as_it_was_hashed(tmp_path: Path) -> None:
+    file, data = tmp_path / "results.json", tmp_path / "data"
+    os.mkfifo(file)  # what can be read once
+    data.mkdir()
+
+    with ThreadPoolExecutor() as pool:
+        written = pool.submit(file.write_bytes, SERVE.read_bytes())
+        found = import_file(data, file)
+        written.result()
+
+    kept = (data / "imports" / found.sha256 / "raw").read_bytes()
+    assert hashlib.sha256(kept).hexdigest() == found.sha256
 
 
 def test_findings_stand_beside_their_claim(imported: Path) -> None:
@@ -109,7 +125,7 @@ def test_importing_a_file_again_changes_nothing(imported: Path, tmp_path: Path) 
 def test_a_rebuild_gives_the_same_lake(imported: Path) -> None:
     before = _lake(imported)
 
-    rebuild(imported)
+    rebuild(imported, is_forced=True)
 
     assert _lake(imported) == before
 
@@ -130,7 +146,7 @@ def test_an_import_that_was_cut_short_is_not_there(imported: Path) -> None:
     (kept,) = (imported / "imports").iterdir()
     kept.rename(kept.with_name(f".{kept.name}"))
 
-    rebuild(imported)
+    rebuild(imported, is_forced=True)
 
     assert run_sql(imported, "SELECT count(*) FROM claims").rows == ((0,),)
 

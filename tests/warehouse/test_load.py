@@ -76,6 +76,25 @@ def test_a_rebuild_gives_the_same_bytes_and_drops_what_has_no_run_folder(one_run
     assert [summary.changed for summary in summaries] == [(f"findings/night={NIGHT}/part-0.parquet",), ()]
 
 
+@pytest.mark.parametrize("is_missing", [True, False], ids=["missing", "empty"])
+def test_a_rebuild_without_run_folders_is_refused_unless_it_is_forced(
+    one_run: tuple[Path, Path], is_missing: bool
+) -> None:
+    data, _run = one_run
+    load_night(data, NIGHT)
+    (data / "runs").rename(data / "elsewhere")
+    if not is_missing:
+        (data / "runs").mkdir()
+    before = _hashes(data)
+
+    with pytest.raises(UsageError, match=r"no nights in .*runs: .* would delete every night from .*lake; .*--force"):
+        rebuild(data)
+
+    assert _hashes(data) == before
+    assert rebuild(data, is_forced=True) == []
+    assert run_sql(data, "SELECT count(*) FROM measurements").rows == ((0,),)
+
+
 def _drop_events(run: Path) -> None:
     (run / "load" / "events.bin").unlink()
 
