@@ -21,7 +21,7 @@ from pydantic import SecretStr
 from bench.errors import ObjectStoreError
 from bench.manifest import MANIFEST
 from infra.processes import cancellation
-from infra.storage.store import sha256
+from infra.storage.store import make_folder, sha256
 
 PART_BYTES = 16 << 20  # of a large file; S3 takes 10,000 parts, so 160 GB
 PARTS_AT_ONCE = 4
@@ -187,7 +187,7 @@ class ObjectStore:
 
     def get_file(self, name: str, path: Path, size: int) -> None:
         """Download one object to a file; ObjectStoreError if its size or the hash in its metadata differs."""
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         with self._translating_errors(name):
             head = self._client.head_object(Bucket=self.place.bucket, Key=self._key(name))
             if head["ContentLength"] != size:

@@ -15,6 +15,7 @@ import json
 import os
 import shutil
 from pathlib import Path
+from uuid import uuid4
 
 from pydantic import BaseModel, ValidationError
 
@@ -74,14 +75,17 @@ def require_space(folder: Path, gib: float) -> None:
 
 
 def write_json(path: Path, value: BaseModel) -> None:
-    """Write a value under its final name in one step, on disk when this returns."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.tmp")
-    with aside.open("w") as sink:
-        sink.write(value.model_dump_json(indent=1) + "\n")
-        sink.flush()
-        os.fsync(sink.fileno())
-    aside.replace(path)
+    """Write a value under its final name in one step, on disk when this returns; others may write it meanwhile."""
+    make_folder(path.parent)
+    aside = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
+    try:
+        with aside.open("w") as sink:
+            sink.write(value.model_dump_json(indent=1) + "\n")
+            sink.flush()
+            os.fsync(sink.fileno())
+        aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)
     sync(path.parent)
 
 
@@ -114,7 +118,7 @@ def start_folder(final: Path) -> Path:
     partial = final.with_name(f"{PARTIAL}{final.name}")
     if partial.exists():
         _keep_aside(partial, final.name)
-    partial.mkdir(parents=True)
+    make_folder(partial)
     return partial
 
 
@@ -128,8 +132,7 @@ def finish_run(partial: Path, record: RunRecord | LmEvalRecord) -> Path:
     hashes = file_hashes(partial)
     write_json(partial / "record.json", record.model_copy(update={"file_sha256": hashes}))
     (partial / MANIFEST).write_text(manifest_text(file_hashes(partial)))
-    for path in partial.rglob("*"):
-        sync(path)
+    sync_all(partial)
     final = partial.with_name(partial.name.removeprefix(PARTIAL))
     partial.rename(final)
     sync(final.parent)
@@ -163,6 +166,20 @@ def compress_log(log: Path, target: Path, start: int) -> None:
     with log.open("rb") as source, gzip.GzipFile(target, "wb", mtime=0) as sink:
         source.seek(start)
         shutil.copyfileobj(source, sink)
+
+
+def make_folder(folder: Path) -> None:
+    """Create a folder and its missing parents, each on disk in its parent when this returns."""
+    if not folder.is_dir():
+        make_folder(folder.parent)
+        folder.mkdir(exist_ok=True)
+        sync(folder.parent)
+
+
+def sync_all(folder: Path) -> None:
+    """Sync a folder and everything below it to disk."""
+    for path in (folder, *folder.rglob("*")):
+        sync(path)
 
 
 def sync(path: Path) -> None:

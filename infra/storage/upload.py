@@ -146,7 +146,9 @@ def _fetch_plan(bucket: ObjectStore, folder: Path, under: str, size: int) -> Non
             raise RefusedFileError(
                 f"{under}/{PLAN} in {bucket.place} is the plan of night {plan.night!r}; it was not copied"
             )
+        store.sync(aside)
         aside.rename(folder / PLAN)
+        store.sync(folder)
     except ValidationError as error:
         why = error.errors()[0]["msg"]
         raise UnreadableResultError(
@@ -169,5 +171,6 @@ def _fetch_run(bucket: ObjectStore, folder: Path, under: str, run: str, sizes: M
         raise UnreadableResultError(
             f"{under}/{run}/{wrong[0]}: SHA-256 mismatch with {MANIFEST}; the run was not fetched"
         )
+    store.sync_all(aside)
     aside.rename(final)
     store.sync(final.parent)

@@ -4,6 +4,7 @@ import json
 import os
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 
 def make_folder(folder: Path) -> None:
@@ -31,6 +32,17 @@ def write_text(path: Path, text: str) -> None:
 def write_json(path: Path, content: dict[str, Any]) -> None:
     """Write JSON with stable bytes for equal content."""
     write_text(path, json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Write text under its final name in one step; others may write it meanwhile."""
+    beside = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
+    try:
+        write_text(beside, text)
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+    sync_folder(path.parent)
 
 
 def sync_folder(folder: Path) -> None:

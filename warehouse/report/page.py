@@ -1,7 +1,6 @@
 """The page of a night: one self-contained HTML file."""
 
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.errors import UsageError
+from warehouse.lake.durable import replace_text
 from warehouse.lake.lake import partition, writing
 from warehouse.lake.query import run_sql
 from warehouse.report.chart import Bar, percentile_chart
@@ -54,10 +54,9 @@ def write_report(data: Path, night: str) -> Path:
     page = data.absolute() / "reports" / f"{night}.html"
     content = _content(data, night)
     with writing(page):
-        page.parent.mkdir(parents=True, exist_ok=True)
-        _write(page, night_html(content))
+        replace_text(page, night_html(content))
         written = sorted((path.stem for path in page.parent.glob("*.html") if path.stem != "index"), reverse=True)
-        _write(page.parent / "index.html", _index_html(written))
+        replace_text(page.parent / "index.html", _index_html(written))
     return page
 
 
@@ -82,15 +81,6 @@ def _content(data: Path, night: str) -> _Content:
         costs=ask("SELECT * FROM night_costs WHERE night = ?"),
         validation=json.loads(path.read_text(encoding="utf-8")),
     )
-
-
-def _write(path: Path, html: str) -> None:
-    beside = path.with_name(f".{path.name}.tmp")
-    with beside.open("w", encoding="utf-8") as file:
-        file.write(html)
-        file.flush()
-        os.fsync(file.fileno())
-    beside.replace(path)
 
 
 def night_html(content: _Content) -> str:
