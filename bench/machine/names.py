@@ -119,7 +119,6 @@ class TagName:
     """`nb`, `nb-run:<lease>`, `nb-exp:<epoch>` or `nb-used:<epoch>`: a tag that outlives whatever had it."""
 
     sort: str  # "", run, exp or used
-    value: str  # of `run` the lease's id
     moment: datetime | None = None  # of `exp` and `used`; None where it cannot be read
 
     @classmethod
@@ -128,8 +127,7 @@ class TagName:
         found = re.fullmatch(rf"{re.escape(prefix)}(?:-(run|exp|used):(.+))?", tag, re.IGNORECASE)
         if found is None:
             return None
-        value = (found[2] or "").lower()
-        return cls((found[1] or "").lower(), value, _moment(value))
+        return cls((found[1] or "").lower(), _moment(found[2] or ""))
 
 
 def is_alike(name: str, tags: tuple[str, ...], prefix: str = PREFIX) -> bool:

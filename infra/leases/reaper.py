@@ -229,10 +229,9 @@ class _Round:
         """Delete the tags that no resource has any more."""
         if not isinstance(self.cloud, TagCloud):
             return
-        left = [found.name for found in machines if found.machine_id not in self.done.released]
-        rented = {name.lease_id for one in left if (name := MachineName.parse(one, self.cloud.prefix)) is not None}
-        is_open = {lease.lease_id for lease in records.leases.values() if lease.state != "released"}
-        for tag in unneeded_tags(self.cloud, self.clock.now(), {*rented, *is_open, *records.unreadable}):
+        listed = [found.name for found in machines if found.machine_id not in self.done.released]
+        requested = [lease.name for lease in records.leases.values() if lease.state != "released" and lease.name]
+        for tag in unneeded_tags(self.cloud, self.clock.now(), [*listed, *requested]):
             with isolated(self.done, tag):
                 self.cloud.remove_tag(tag)
                 self.done.removed.append(tag)

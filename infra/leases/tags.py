@@ -12,26 +12,27 @@ from infra.clouds.tag_cloud import TagCloud
 ATTACH_MAX = timedelta(hours=1)  # within it, a volume that is being attached may not have its tag yet
 
 
-def unneeded_tags(cloud: TagCloud, now: datetime, open_leases: Collection[str]) -> list[str]:
-    """The tags that no resource has and that none will get: those of an open lease may be of a machine to come."""
-    named = [(tag.name, TagName.parse(tag.name, cloud.prefix)) for tag in cloud.tags() if not tag.is_needed]
-    return [name for name, tag in named if tag is not None and _is_over(tag, now, open_leases)]
+def unneeded_tags(cloud: TagCloud, now: datetime, names: Collection[str]) -> list[str]:
+    """The tags that no resource has and that none will get: machines of these names may get theirs later."""
+    to_come = {tag for name in names for tag in _tags_of(name, cloud.prefix)}
+    unused = [(tag.name, TagName.parse(tag.name, cloud.prefix)) for tag in cloud.tags() if not tag.is_needed]
+    return [name for name, tag in unused if tag is not None and name not in to_come and not _is_recent(tag, now)]
 
 
-def _is_over(tag: TagName, now: datetime, open_leases: Collection[str]) -> bool:
-    if tag.sort == "run":
-        return tag.value not in open_leases
-    if tag.sort == "":
-        return not open_leases
-    return tag.moment is None or now > tag.moment + (ATTACH_MAX if tag.sort == "used" else timedelta(0))
+def _tags_of(name: str, prefix: str) -> tuple[str, ...]:
+    machine = MachineName.parse(name, prefix)
+    return () if machine is None else machine.tags
+
+
+def _is_recent(tag: TagName, now: datetime) -> bool:
+    return tag.sort == "used" and tag.moment is not None and now < tag.moment + ATTACH_MAX
 
 
 def remove_tags_of(cloud: Cloud, names: Collection[str]) -> None:
     """Delete the tags of machines of these names where no other resource has them; the reaper repeats what fails."""
     if not isinstance(cloud, TagCloud):
         return
-    machines = [MachineName.parse(name, cloud.prefix) for name in names]
-    theirs = {tag for machine in machines if machine is not None for tag in machine.tags if tag != cloud.prefix}
+    theirs = {tag for name in names for tag in _tags_of(name, cloud.prefix) if tag != cloud.prefix}
     with suppress(CloudError):
         for tag in cloud.tags():
             if tag.name in theirs and not tag.is_needed:

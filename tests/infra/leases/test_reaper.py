@@ -445,6 +445,16 @@ def test_a_released_lease_leaves_no_tag_of_an_earlier_attempt(rig: Rig) -> None:
     assert (lease.attempt, tags(rig)) == (2, ["nb", "nb-like"])
 
 
+def test_the_tags_of_a_lease_whose_process_died_after_its_release_are_deleted(rig: Rig) -> None:
+    lease = rig.take()
+    rig.emulator.reclaim_all()
+    rig.ledger.mark_released(lease.lease_id)
+
+    rig.reap()
+
+    assert tags(rig) == ["nb-like"]
+
+
 def test_the_tags_of_a_killed_night_are_deleted(rig: Rig) -> None:
     rig.take()
     rig.emulator.reclaim_all()
