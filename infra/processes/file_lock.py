@@ -4,7 +4,6 @@ import contextlib
 import fcntl
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TextIO
 
 from infra.clock import SystemClock, poll
 from infra.processes import cancellation
@@ -20,14 +19,14 @@ def exclusive_lock(lock_file: Path, say: Say, what: str) -> Iterator[int]:
     `what` is what the holder does, for the line that reports the wait. Cancelling this work ends the wait.
     """
     with lock_file.open("w", encoding="utf-8") as held:
-        if not _try_lock(held):
+        if not try_lock(held.fileno()):
             say(f"another process is {what} (it holds {lock_file}); waiting for it")
-            poll(SystemClock(), POLL_S, lambda: _try_lock(held))
+            poll(SystemClock(), POLL_S, lambda: try_lock(held.fileno()))
         yield held.fileno()
 
 
-def _try_lock(file: TextIO) -> bool:
-    """Lock a file unless another process holds it; raises CancelledError where this work is cancelled."""
+def try_lock(file: int) -> bool:
+    """Lock an open file unless another process holds it; raises CancelledError where this work is cancelled."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -4,7 +4,6 @@ It is a lock on one file for all users. The kernel frees it when the process of 
 """
 
 import contextlib
-import fcntl
 import json
 import os
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from bench.errors import MachineInUseError
 from infra.clock import SystemClock, poll
+from infra.processes.file_lock import try_lock
 from infra.reporting import Say
 
 POLL_S = 0.2
@@ -42,19 +42,19 @@ class MachineLock:
     def __init__(self, file: Path, data: Path) -> None:
         self._file = file
         self._data = data.absolute()
-        self._since = datetime.now(UTC).isoformat(timespec="seconds")
+        self._since = ""
         self._held: int | None = None
 
     @contextlib.contextmanager
     def hold(self, say: Say, *, wait: bool) -> Iterator[None]:
         """Hold the lock during the block. MachineInUseError names its holder, unless this is to `wait`."""
         with self._open() as descriptor:
-            if not poll(SystemClock(), POLL_S, lambda: _try_lock(descriptor), SETTLE_S):
+            if not poll(SystemClock(), POLL_S, lambda: try_lock(descriptor), SETTLE_S):
                 if not wait:
                     raise self._in_use()
                 say(f"waiting for this computer: {self._who()} measures on it")
-                poll(SystemClock(), POLL_S, lambda: _try_lock(descriptor))
-            self._held = descriptor
+                poll(SystemClock(), POLL_S, lambda: try_lock(descriptor))
+            self._held, self._since = descriptor, datetime.now(UTC).isoformat(timespec="seconds")
             try:
                 self.name(None)
                 yield
@@ -72,7 +72,7 @@ class MachineLock:
     def require_free(self) -> None:
         """Raise MachineInUseError where a night holds the lock now; it may be taken right afterwards."""
         with self._open() as descriptor:
-            if not poll(SystemClock(), POLL_S, lambda: _try_lock(descriptor), SETTLE_S):
+            if not poll(SystemClock(), POLL_S, lambda: try_lock(descriptor), SETTLE_S):
                 raise self._in_use()
 
     @contextlib.contextmanager
@@ -113,11 +113,3 @@ def _open_for_everyone(file: Path) -> int:
         descriptor = os.open(file, flags | os.O_CREAT, EVERYONE)
         os.fchmod(descriptor, EVERYONE)  # whatever this user's umask is
         return descriptor
-
-
-def _try_lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
