@@ -34,6 +34,7 @@ from bench.errors import (
     NoCapacityError,
     NotAskedError,
 )
+from bench.printable import printable_strings
 from infra.clock import Clock
 
 PER_PAGE = 200
@@ -134,9 +135,9 @@ class Calls:
         return rows
 
     def _unwrap(self, what: str, answer: Any, key: str | None) -> Any:
-        """The requested part of a reply; pydo returns some errors as if they were replies."""
+        """The requested part of a reply, fit to be printed; pydo returns some errors as if they were replies."""
         if isinstance(answer, dict) and key is not None and key in answer:
-            return answer[key]
+            return printable_strings(answer[key])
         if isinstance(answer, dict) and "id" in answer and "message" in answer:
             raise self._refusal(what, STATUS_OF_ID.get(answer["id"], 400), answer, {})
         if key is None and not answer:

@@ -234,6 +234,17 @@ def test_a_stated_wait_of_any_size_is_bounded(tmp_path: Path, stated: str, wait_
     assert 1 <= calls._turn_in_s({"ratelimit-reset": stated}) <= 3600  # noqa: SLF001
 
 
+def test_a_name_in_a_reply_cannot_change_the_terminal(tmp_path: Path) -> None:
+    calls = Calls("cloud", VirtualClock(tmp_path / "a-clock"))
+    rows = [{"id": 1, "name": "nb-1-a1-x\x1b[2J\x07gone", "tags": ["\x1b[1mnb"]}]
+
+    assert calls.pages("a list", lambda _page: {"droplets": rows}, "droplets") == [
+        {"id": 1, "name": "nb-1-a1-xgone", "tags": ["nb"]}
+    ]
+    with pytest.raises(CloudRefusedError, match=r"no way$"):
+        calls.once("a call", lambda: {"id": "bad_request", "message": "\x1b[2Jno way"}, "droplet")
+
+
 def test_more_calls_than_a_minute_allows_are_slowed_down_and_all_answered(rig: Rig) -> None:
     began = rig.clock.now()
 
