@@ -57,3 +57,5 @@ def leases(as_json: JsonFlag = False) -> None:
     if location is not None:
         stored += stored_models(location)
     show_leases(views, stored, as_json=as_json)
+    for why in ledger(settings).readable_leases()[1].values():
+        console.warn(f"not listed: {why}")

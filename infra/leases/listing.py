@@ -36,11 +36,11 @@ class StoredItem:
 
 
 def lease_views(ledger: Ledger, stages: StageBook) -> list[LeaseView]:
-    """Every lease in the ledger, oldest first."""
+    """Every lease that can be read in the ledger, oldest first."""
     data = ledger.path.parent
     return [
         LeaseView(lease, tuple(ledger.attempts(lease.lease_id)), stages.costs(lease), is_watched(data, lease.lease_id))
-        for lease in ledger.leases()
+        for lease in ledger.readable_leases()[0]
     ]
 
 

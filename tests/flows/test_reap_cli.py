@@ -28,6 +28,9 @@ class Shell:
     environment: dict[str, str] = field(default_factory=dict)
 
     def reap(self, *more: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+        return self.run("reap", *more, **environment)
+
+    def run(self, *words: str, **environment: str) -> "subprocess.CompletedProcess[str]":
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("NIGHTBENCH_")}
         account = {
             "NIGHTBENCH_DATA": str(self.data),
@@ -37,7 +40,7 @@ class Shell:
             "NIGHTBENCH_DO_SETTLE_S": "0.4",
         }
         return subprocess.run(
-            [sys.executable, "-m", "flows", "reap", *more],
+            [sys.executable, "-m", "flows", *words],
             env={**inherited, **account, **environment},
             cwd=ROOT,
             capture_output=True,
@@ -120,8 +123,9 @@ def test_a_row_that_cannot_be_read_is_an_error_and_keeps_nothing_else(shell: She
     with sqlite3.connect(ledger.path) as file:
         file.execute("UPDATE leases SET expires_at = 'tomorrow'")
 
-    done = shell.reap()
+    done, listed = shell.reap(), shell.run("leases")
 
     assert (done.returncode, done.stdout) == (3, f"released {machine.droplet_id}\n")
     assert "0bad was not released: lease 0bad in" in done.stderr
     assert "a newer version of Nightbench may have written it" in " ".join(done.stderr.split())
+    assert (listed.returncode, "warning: not listed: lease 0bad in" in listed.stderr) == (0, True)
