@@ -50,7 +50,11 @@ def test_throughput_that_falls_and_rises_again_is_doubted() -> None:
 
 
 def test_a_token_that_takes_less_time_among_more_streams_is_doubted() -> None:
-    assert found(SWEEP[3], _level(64, 5200.0, tpot_s=0.007)) == {"scaling_conflict": "WARN"}
+    levels = (SWEEP[3], _level(64, 5200.0, tpot_s=0.007))
+    said = [each.message for each in findings(*levels) if each.status == "WARN"]
+
+    assert found(*levels) == {"scaling_conflict": "WARN"}
+    assert any("8.649 ms per token at 32, 7 here" in each for each in said)
 
 
 def test_twice_the_gpus_are_at_most_twice_as_fast() -> None:

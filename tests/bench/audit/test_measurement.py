@@ -709,3 +709,8 @@ def test_a_closed_loop_of_one_may_pause_a_little_between_its_requests() -> None:
     found = [_statuses(_holding(live)(single))["live_not_held"] for live in (0.95, 0.93, 0.8)]
 
     assert found == ["PASS", "WARN", "FAIL"]
+
+
+@pytest.mark.parametrize("delay_s", [0.00012, 0.002])
+def test_the_delay_of_a_dispatch_is_stated_in_milliseconds(delay_s: float) -> None:
+    assert _evidence(_reporting(dispatch_delay_p99_s=delay_s)(POISSON))["ev_dispatch_delay_p99_ms"] == 1e3 * delay_s

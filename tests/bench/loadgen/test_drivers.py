@@ -17,7 +17,7 @@ from bench.loadgen.drivers import (
     vllm_rs_bench_argv,
 )
 from bench.loadgen.events import NO_STAMP_NS
-from bench.loadgen.meter_report import read_meter
+from bench.loadgen.meter_report import read_meter, read_server_times
 from bench.loadgen.report import LoadReport, PlannedTokens
 from bench.loadgen.vllm_report import read_vllm_bench
 from bench.metrics import concurrency_achieved
@@ -330,6 +330,25 @@ def test_a_run_in_which_every_request_failed_is_still_read() -> None:
 
 def test_the_lag_of_the_client_is_in_seconds() -> None:
     assert _read().lag_p99_s == 0.0005
+
+
+def test_the_delays_of_the_client_are_in_seconds() -> None:
+    delays = {"dispatch_delay_p99_ms": 2.0, "send_gap_p99_ms": 3.0}
+    report = _read(client={"lag_p99_ms": 0.5, "kernel_stamp_share": 0.75} | delays)
+
+    assert (report.dispatch_delay_p99_s, report.slot_refill_p99_s) == (0.002, 0.003)
+
+
+def test_the_times_of_the_server_are_in_seconds() -> None:
+    names = ("time_to_first_token_ms", "queue_time_ms", "generation_time_ms", "mean_itl_ms")
+    told = {"server_metrics": {name: 1.0 + at for at, name in enumerate(names)}}
+
+    times = read_server_times([told, {}])
+
+    assert times is not None
+    found = [times.ttft_s, times.queue_s, times.generation_s, times.mean_itl_s]
+    assert [float(each[0]) for each in found] == [0.001, 0.002, 0.003, 0.004]
+    assert all(np.isnan(each[1]) for each in found)
 
 
 def test_a_lag_nobody_measured_is_missing() -> None:

@@ -62,7 +62,11 @@ def test_a_cost_that_would_need_more_than_the_gpu_can_compute_is_off_by_its_unit
 
 def test_throughput_over_concurrency_is_no_speed_of_a_user() -> None:
     assert found(changed(None, {"per_user_tok_per_s": 142.0})) == {}
-    assert found(changed(None, {"per_user_tok_per_s": 100.0})) == {"unit_misuse": "FAIL"}
+    wrong = changed(None, {"per_user_tok_per_s": 100.0})
+    tpot_ms = 1e3 * min(each for name in ("mean", "median") if (each := wrong.latency("tpot", name)))
+    assert found(wrong) == {"unit_misuse": "FAIL"}
+    assert tpot_ms > 1
+    assert f"100 tok/s per user stated, TPOT {tpot_ms:.4g} ms" in _said(wrong, "unit_misuse")
     assert "TPOT is unknown" in missing(changed(None, {"per_user_tok_per_s": 142.0}, latency_s={}))["unit_misuse"]
 
 

@@ -1,5 +1,7 @@
 """What the rooflines say of a claim: nothing of a healthy one, and of each that cannot be, that it cannot be."""
 
+import re
+
 import pytest
 
 from bench.audit.claim import Claim, ServerCounters
@@ -24,6 +26,18 @@ def test_one_stream_reads_what_was_worked_out() -> None:
     )
 
     assert _of(lone, "roofline_bandwidth") == pytest.approx(1.0, rel=1e-4)
+
+
+def _said(claim: Claim, code: str) -> list[str]:
+    return [each.message for each in findings(claim) if each.code == code and each.status in ("FAIL", "WARN")]
+
+
+def test_a_finding_states_times_in_milliseconds() -> None:
+    (prefill,) = _said(changed(latency_s={"ttft": {"mean": 0.01}}), "roofline_prefill")
+    pace = _said(changed(latency_s={"tpot": {"mean": 0.0025}}), "roofline_bandwidth")
+
+    assert re.search(r"1000 prompt tokens need at least [1-9]\d\.\d\d ms", prefill)
+    assert any("GB in 2.50 ms per token" in each for each in pace)
 
 
 FAST = {"output_throughput_tok_per_s": 1400.0, "total_throughput_tok_per_s": 4200.0, "request_throughput_per_s": 2.8}
