@@ -2,11 +2,11 @@
 
 import pytest
 
-from bench.client_error.crosscheck import UNITS, ClientRun, Values, driven_by, side_by_side
+from bench.client_error.crosscheck import UNITS, ClientRun, Values, driven_by, said_by, side_by_side
 from bench.errors import UsageError
 from bench.suite.workload import Workload
 from flows.show.client import show_crosscheck
-from tests.bench.builders import CLOSED, SCENARIO, with_workload
+from tests.bench.builders import CLOSED, SCENARIO, closed_loop, healthy, with_workload
 
 
 def values(**known: float | None) -> Values:
@@ -23,6 +23,14 @@ def test_what_is_left_is_the_difference_less_both_biases() -> None:
     row = next(row for row in side_by_side([METER, OTHER]) if row.metric == "ttft_mean")
 
     assert (row.difference, row.left, row.unit, row.client) == (60.0, 10.0, "ms", "vllm-bench")
+
+
+def test_what_a_client_says_is_in_milliseconds() -> None:
+    answers = closed_loop(CLOSED, [0.5] * CLOSED.request_count, ttft_share=0.3)
+    said = said_by(healthy(answers, CLOSED).report)
+
+    assert said["ttft_mean"] == pytest.approx(150.0)
+    assert said["itl_event_mean"] == pytest.approx(350.0 / (CLOSED.osl - 1))
 
 
 def test_what_one_client_does_not_say_is_missing_and_not_nothing() -> None:

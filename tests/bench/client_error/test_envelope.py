@@ -148,6 +148,7 @@ def test_few_streams_are_calibrated_once_at_the_rate_of_the_fastest_engine() -> 
     (cell,) = night_cells(closed(1, 4, 16), 60.0)
 
     assert (cell.streams, cell.stream_tok_per_s) == (16, STREAM_TOK_PER_S)
+    assert (cell.itl_ms, cell.output_tokens) == (4.0, 75)  # a stream lasts 300 ms
 
 
 def test_many_streams_are_calibrated_at_what_the_client_can_take_in_all() -> None:
