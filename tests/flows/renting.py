@@ -63,7 +63,8 @@ class Account:
 
     def judge(self, *kept: str) -> None:
         self.emulator.invariant(kept=kept)  # what was billed says nothing here: the cloud's clock is SPEED times ours
-        assert self.house.leftovers() == []
+        left = self.house.leftovers()
+        assert left == [], left
         assert list((self.house.data / "keys").glob("*")) == []
         assert set(self.names()) <= {attempt.name for attempt in self.ledger().attempts()}
 

@@ -48,6 +48,11 @@ def is_under_load(account: Account) -> bool:
     return bool(list(account.droplets.folder.glob("*/home/**/.partial-*/load/progress.json")))
 
 
+def has_been_tidied(account: Account) -> bool:
+    """Whether the release and all that follows it is done: the lease's report is written, and then its key deleted."""
+    return not list((account.house.data / "keys").glob("*")) and not account.house.leftovers()
+
+
 def begin_a_night(account: Account, worker: Service, until: Callable[[Account], bool]) -> UUID:
     """Ask for a night and wait until it has come so far."""
     run = begin("nightly/nightly", suite=str(account.house.suite), target="digitalocean")
@@ -90,7 +95,7 @@ def test_where_a_night_is_killed_its_worker_gives_the_machine_back(
     end_watchdogs(account.house.data)
     process_of(api, run).kill()
     worker.wait_until(lambda: state_of(api, run).is_final(), "the night has crashed")
-    worker.wait_until(lambda: not account.house.leftovers(), "the hook has run")
+    worker.wait_until(lambda: has_been_tidied(account), "the hook has run")
 
     assert state_of(api, run).name == "Crashed"
     account.judge()

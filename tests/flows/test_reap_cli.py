@@ -10,13 +10,17 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from bench.errors import UsageError
 from bench.machine.names import MachineName
+from flows.cli import app
 from infra.ledger.ledger import Intent, Ledger
 from tests.emulators.digitalocean import Emulator
 from tests.emulators.digitalocean.faults import FOR_EVER
 
 ROOT = Path(__file__).parents[2]
+NO_ACCOUNT = {"NIGHTBENCH_DO_TOKEN": "", "NIGHTBENCH_DATA": "data"}  # restored afterwards
 
 
 @dataclass
@@ -129,3 +133,16 @@ def test_a_row_that_cannot_be_read_is_an_error_and_keeps_nothing_else(shell: She
     assert "0bad was not released: lease 0bad in" in done.stderr
     assert "a newer version of Nightbench may have written it" in " ".join(done.stderr.split())
     assert (listed.returncode, "warning: not listed: lease 0bad in" in listed.stderr) == (0, True)
+
+
+def test_one_lease_and_all_of_them_cannot_both_be_meant() -> None:
+    done = CliRunner().invoke(app, ["reap", "--all", "--lease", "0123456789ab"])
+
+    assert isinstance(done.exception, UsageError)
+    assert "use one of them" in str(done.exception)
+
+
+def test_a_lease_without_machines_is_said_to_have_none(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["--data", str(tmp_path), "reap", "--lease", "0123456789ab"], env=NO_ACCOUNT)
+
+    assert (done.exit_code, done.stdout) == (0, "no machine of lease 0123456789ab exists\n")
