@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from bench.errors import CloudDeniedError, CloudLimitError, CloudRefusedError, CloudUnknownError
-from bench.machine.names import TagName, last_used, used_tag
+from bench.machine.names import TagName
 from infra.clouds.digitalocean.client import Calls, page_of
 from infra.clouds.tag_cloud import Tag
 
@@ -21,7 +21,8 @@ class TagCalls:
         """Every tag of ours; what the token may not list, it cannot have created either."""
         try:
             rows = self._calls.pages("tag:read", lambda page: self._client.tags.list(**page_of(page)), "tags")
-            counts = {str(row["name"]): int(row["resources"]["count"]) for row in rows}
+            # A tag without a count may be in use.
+            counts = {str(row["name"]): int((row.get("resources") or {}).get("count", 1)) for row in rows}
             ours = {name: tag for name in counts if (tag := TagName.parse(name, self.prefix)) is not None}
             has_used = any(tag.sort == "used" and counts[name] for name, tag in ours.items())
             outdated = self._outdated() if has_used else Counter[str]()
@@ -38,9 +39,10 @@ class TagCalls:
         )
         found = Counter[str]()
         for row in rows:
-            tags = tuple(map(str, row.get("tags") or ()))
-            latest = last_used(tags, self.prefix)
-            found.update(tag for tag in tags if latest is not None and tag != used_tag(latest, self.prefix))
+            named = {str(tag): TagName.parse(str(tag), self.prefix) for tag in row.get("tags") or ()}
+            moments = {tag: name.moment for tag, name in named.items() if name is not None and name.sort == "used"}
+            latest = max(filter(None, moments.values()), default=None)
+            found.update(tag for tag, moment in moments.items() if moment != latest)
         return found
 
     def remove_tag(self, name: str) -> None:
