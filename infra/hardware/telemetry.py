@@ -37,9 +37,12 @@ Sample = dict[str, Any]
 
 
 class Sampler:
-    """Samples while its `with` block runs; `own` are the processes of the run, `session` is the engine's of them."""
+    """Samples while its `with` block runs; `own` are the processes of the run, `session` is the engine's of them.
 
-    def __init__(self, own: OwnProcesses, session: int) -> None:
+    Without a session, or where no process of it is on this host, the engine and what others take are unknown.
+    """
+
+    def __init__(self, own: OwnProcesses, session: int | None) -> None:
         self._own = own
         self._session = session
         self._samples: list[Sample] = []
@@ -88,7 +91,7 @@ class Sampler:
         others = self._gpus.others(self._own)
         moved, took_s = self._other_memory_bytes, self._last.at_s - self._first.at_s
         unknown = {
-            "cpu": None if is_seen else f"the engine's session {self._session} is not among the processes of this host",
+            "cpu": None if is_seen else "the engine's processes are not among those that this host lists",
             "gpu": self._gpus.why_unknown,
             "memory_bandwidth": self._memory.why_unknown,
         }
@@ -117,7 +120,7 @@ class Sampler:
         self._times = now
         before, self._last = self._last, self._look()
         use = Use.between(before, self._last)
-        engine = self._own.of_session(self._session)
+        engine = [] if self._session is None else self._own.of_session(self._session)
         steal = spent.get("steal")
         self._samples.append(
             {

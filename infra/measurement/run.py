@@ -154,7 +154,8 @@ def _measure(context: RunContext, run: PlannedRun, running: RunningServer, parti
     (partial / "metrics-before.txt").write_text(server.metrics(running))
     busy_before = os.getloadavg()[0]
     own = OwnProcesses({os.getpid()}, {running.pid, running.engine_session}, context.lease.lease_id)
-    sampler = Sampler(own, running.engine_session)
+    is_unseen = running.container is not None and running.session is None  # docker's client is not the engine
+    sampler = Sampler(own, None if is_unseen else running.engine_session)
     scraper = Scraper(lambda: server.scrape(running, TIMEOUT_S), running.engine.module.sample)
     try:
         with notes.watch.stage("load"), sampler, scraper:

@@ -56,7 +56,8 @@ def test_a_night_is_lake_warehouse_report_and_run_folders(past: NightFixture) ->
     page = (past.data / "reports" / f"{name}.html").read_text()
     assert name in page
     assert ask(past, "SELECT count(*) FROM requests") == [(36,)]
-    assert ask(past, "SELECT count(*) > 0 FROM telemetry") == [(True,)]
+    assert ask(past, "SELECT count(*) > 0, count(other_cpu_share) > 0 FROM telemetry") == [(True, True)]
+    assert ask(past, "SELECT count(*) FROM measurements WHERE other_cpu_share BETWEEN 0 AND 1") == [(2,)]
     looks = "count(*) > 0, count(error), bool_and(requests_running + requests_waiting >= 0), bool_and(at_s IS NOT NULL)"
     assert ask(past, f"SELECT {looks} FROM server_samples") == [(True, 0, True, True)]
     assert ask(past, "SELECT count(*), sum(usd) FROM leases") == [(1, 0.0)]

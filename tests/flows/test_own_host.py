@@ -80,8 +80,9 @@ def test_a_night_on_ones_own_host_ends_with_rows_and_leaves_the_host_as_it_was(h
     assert set(summary.verdicts) <= {"accepted", "suspect"}
     assert sum(summary.verdicts.values()) == 2
     assert (own.leftovers(), house.leftovers()) == ([], [])
-    versions = run_sql(house.data, "SELECT DISTINCT engine_version_found, cpu_count > 0 FROM measurements").rows
-    assert list(map(tuple, versions)) == [("0.32.0", True)]
+    found = "engine_version_found, cpu_count > 0, other_cpu_share IS NOT NULL, other_gpu_processes"
+    versions = run_sql(house.data, f"SELECT DISTINCT {found} FROM measurements").rows
+    assert list(map(tuple, versions)) == [("0.32.0", True, True, None)]
     assert [tuple(row) for row in run_sql(house.data, "SELECT cloud, usd FROM leases").rows] == [(own.target, 0.0)]
     night = house.data / "runs" / summary.night
     assert len(list(night.glob("servers/*.log"))) == 1

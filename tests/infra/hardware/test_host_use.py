@@ -74,15 +74,16 @@ def test_the_busiest_processes_are_named_with_what_they_took_in_that_time() -> N
     assert busiest(before, before) == ()
 
 
-def test_an_engine_that_this_host_does_not_list_leaves_the_share_unknown() -> None:
+@pytest.mark.parametrize("is_known", [True, False], ids=["exited", "in an unknown session"])
+def test_an_engine_that_this_host_does_not_list_leaves_the_share_unknown(*, is_known: bool) -> None:
     with worker() as process:
-        nobody = process.pid
-    sampler = Sampler(OwnProcesses({os.getpid()}, {nobody}), nobody)
+        gone = process.pid
+    sampler = Sampler(OwnProcesses({os.getpid()}, {gone}), gone if is_known else None)
     with sampler:
         pass
 
     assert sampler.host_use.other_cpu_share is None
-    assert f"the engine's session {nobody} is not among" in sampler.host_use.unknown["cpu"]
+    assert "the engine's processes are not among those" in sampler.host_use.unknown["cpu"]
 
 
 @pytest.fixture
