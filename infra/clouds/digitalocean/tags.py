@@ -1,5 +1,6 @@
 """DigitalOcean's tags, by pydo."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -61,6 +62,6 @@ def with_tags(send: Callable[[Sequence[str]], Any], tags: Sequence[str]) -> Any:
     try:
         return send(tags)
     except (CloudLimitError, CloudRefusedError) as error:
-        if "tag" not in str(error).lower():
+        if re.search(r"\btags?\b", str(error), re.IGNORECASE) is None:
             raise
         return send(())

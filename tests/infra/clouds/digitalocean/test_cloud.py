@@ -393,3 +393,13 @@ def fetched(host: str, path: str) -> tuple[int, str]:
         connection.request("GET", path)
         answer = connection.getresponse()
         return answer.status, answer.read().decode()
+
+
+def test_a_refusal_that_names_no_tag_is_not_answered_by_another_request(rig: Rig) -> None:
+    body = {"id": "unprocessable_entity", "message": "this stage of the account allows no such size"}
+    rig.emulator.fault("POST", DROPLETS, phase="status", status=422, body=body)
+
+    with pytest.raises(CloudRefusedError, match="this stage"):
+        rig.cloud.rent(order(rig))
+
+    assert rig.posts() == 1
