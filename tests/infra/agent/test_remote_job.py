@@ -26,7 +26,7 @@ def test_a_logged_line_cannot_change_the_terminal(line: str) -> None:
 
 def test_an_answered_value_and_error_cannot_change_the_terminal() -> None:
     fitness = {"value": ESCAPES}
-    error = {"error": "LoadDriverError", "said": ESCAPES, "stage": "load"}
+    error = json.loads(remote_job.write_answer(operations.check_machine, LoadDriverError("it"))) | {"said": ESCAPES}
 
     with pytest.raises(LoadDriverError) as caught:
         remote_job.read_answer(operations.check_machine, json.dumps(error).encode(), "m")
