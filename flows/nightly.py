@@ -38,6 +38,7 @@ from tasks.model_cache import fill_bucket
 from tasks.planning import hold_machine, plan_night
 from tasks.upload import upload_runs
 from tasks.volumes import attach_volume
+from warehouse.judging.expectations import imported_meanwhile
 from warehouse.load import LoadSummary
 
 MACHINES_MAX = 3  # that one night may rent, one after another
@@ -190,7 +191,8 @@ def measure_in_turn(
         progress.run_is_over()
     if isinstance(running, RunningServer):
         evaluate(settings, context, runs[-1], running)
-        shut_down(context, running)
+        with imported_meanwhile():  # judging needs it, and no load runs while a server stops
+            shut_down(context, running)
 
 
 def evaluate(settings: Settings, context: RunContext, run: PlannedRun, running: RunningServer) -> None:

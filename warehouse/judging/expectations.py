@@ -8,6 +8,8 @@ import logging
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -92,13 +94,29 @@ def validate(frame: "pd.DataFrame") -> tuple[ExpectationResult, ...]:
     return read(ask(frame), frame)
 
 
-def ask(frame: "pd.DataFrame") -> Any:
-    """Check every column of the frame that has values; returns great-expectations' own result."""
+def great_expectations() -> Any:
+    """The library, which takes seconds to import the first time; only judging needs it."""
     os.environ["GX_ANALYTICS_ENABLED"] = "false"  # read on import: disables usage reports
-    import great_expectations as gx  # noqa: PLC0415 - seconds to import, and only judging needs it
+    import great_expectations as gx  # noqa: PLC0415
 
     logging.getLogger("great_expectations").setLevel(logging.WARNING)  # it logs each folder that it creates
+    return gx
 
+
+@contextmanager
+def imported_meanwhile() -> Iterator[None]:
+    """Import great-expectations in a thread while the block waits for something; it has ended when this returns.
+
+    An error of the import is not raised here: it is raised again where the library is used.
+    """
+    with ThreadPoolExecutor(1, "import") as pool:
+        pool.submit(great_expectations)
+        yield
+
+
+def ask(frame: "pd.DataFrame") -> Any:
+    """Check every column of the frame that has values; returns great-expectations' own result."""
+    gx = great_expectations()
     context = gx.get_context(mode="ephemeral")
     context.variables.progress_bars = cast("Any", {"globally": False})
     asset = context.data_sources.add_pandas("night").add_dataframe_asset("measurements")
