@@ -199,7 +199,8 @@ def test_a_changed_run_in_the_bucket_is_not_fetched(bucket: Bucket, data: Path, 
 
 def test_a_name_that_no_night_has_is_not_fetched(bucket: Bucket, data: Path, tmp_path: Path) -> None:
     _upload_runs(bucket, data)
-    for name in (
+    _put(
+        bucket,
         "../../evil.json",
         "../7/MANIFEST.sha256",
         "leases/../../evil.json",
@@ -208,8 +209,7 @@ def test_a_name_that_no_night_has_is_not_fetched(bucket: Bucket, data: Path, tmp
         "evil.json",
         "servers/evil.log",
         "leases/evil.log",
-    ):
-        _put(bucket, name, b"evil")
+    )
 
     fetch_night(_store(bucket), tmp_path / "there", NIGHT)
 
@@ -217,20 +217,22 @@ def test_a_name_that_no_night_has_is_not_fetched(bucket: Bucket, data: Path, tmp
     assert [path for path in tmp_path.rglob("*") if "evil" in path.name or "forged" in path.name] == []
 
 
-def _put(bucket: Bucket, name: str, content: bytes) -> None:
-    _client(bucket).put_object(Bucket=bucket.name, Key=f"ours/runs/{NIGHT}/{name}", Body=content)
+def _put(bucket: Bucket, *names: str, content: bytes = b"evil") -> None:
+    client = _client(bucket)
+    for name in names:
+        client.put_object(Bucket=bucket.name, Key=f"ours/runs/{NIGHT}/{name}", Body=content)
 
 
 def test_a_run_with_a_name_that_leads_elsewhere_is_refused(bucket: Bucket, data: Path, tmp_path: Path) -> None:
     _upload_runs(bucket, data)
     manifest = next(put for put in bucket.puts() if put.endswith("MANIFEST.sha256"))
-    run = manifest.removeprefix(f"ours/runs/{NIGHT}/").removesuffix("/MANIFEST.sha256")
+    run, opened = manifest.removeprefix(f"ours/runs/{NIGHT}/").removesuffix("/MANIFEST.sha256"), _store(bucket)
 
     for name in ("../../../../evil", "a/../../b", "/absolute", "back\\slash", "a" * 300):
-        _put(bucket, f"{run}/{name}", b"evil")
+        _put(bucket, f"{run}/{name}")
         with pytest.raises(RefusedFileError, match="offers a file that no run has") as caught:
-            fetch_night(_store(bucket), tmp_path / "there", NIGHT)
-        _store(bucket).remove([f"runs/{NIGHT}/{run}/{name}"])
+            fetch_night(opened, tmp_path / "there", NIGHT)
+        opened.remove([f"runs/{NIGHT}/{run}/{name}"])
 
     assert caught.value.exit_code == 3
     assert not (tmp_path / "there").exists()
@@ -239,6 +241,7 @@ def test_a_run_with_a_name_that_leads_elsewhere_is_refused(bucket: Bucket, data:
 
 def test_a_run_that_is_too_large_is_refused(bucket: Bucket, data: Path, tmp_path: Path) -> None:
     _upload_runs(bucket, data)
+    opened = _store(bucket)
 
     for limits, why in (
         (Limits(file_bytes=1_000), r"offers \S+ with [\d,]+ bytes and at most 1,000 are accepted"),
@@ -246,35 +249,34 @@ def test_a_run_that_is_too_large_is_refused(bucket: Bucket, data: Path, tmp_path
         (Limits(count=3), r"offers \d+ files and at most 3 are accepted"),
     ):
         with pytest.raises(RefusedFileError, match=why):
-            fetch_night(_store(bucket), tmp_path / "there", NIGHT, limits)
+            fetch_night(opened, tmp_path / "there", NIGHT, limits)
 
     assert not (tmp_path / "there").exists()
 
 
 def test_the_plan_of_another_night_is_refused(bucket: Bucket, data: Path, tmp_path: Path) -> None:
-    _upload_runs(bucket, data)
+    opened, plan = _store(bucket), store.read_night(data, NIGHT)
 
     for night in ("2026-04-01", "../../evil", "x; rm -rf ~"):
-        plan = store.read_night(data, NIGHT).model_copy(update={"night": night})
-        _put(bucket, "night.json", plan.model_dump_json().encode())
+        opened.write(f"runs/{NIGHT}/night.json", plan.model_copy(update={"night": night}).model_dump_json().encode())
         with pytest.raises(RefusedFileError, match=f"is the plan of night {re.escape(repr(night))}"):
-            fetch_night(_store(bucket), tmp_path / "there", NIGHT)
+            fetch_night(opened, tmp_path / "there", NIGHT)
 
     assert store.nights(tmp_path / "there") == []
 
 
-def test_a_plan_that_is_none_is_not_fetched(bucket: Bucket, data: Path, tmp_path: Path) -> None:
-    _upload_runs(bucket, data)
-    _put(bucket, "night.json", b"{}")
+def test_a_plan_that_is_none_is_not_fetched(bucket: Bucket, tmp_path: Path) -> None:
+    opened = _store(bucket)
+    opened.write(f"runs/{NIGHT}/night.json", b"{}")
 
     with pytest.raises(UnreadableResultError, match=r"night\.json in s3://.* is not a valid plan of a night"):
-        fetch_night(_store(bucket), tmp_path / "there", NIGHT)
+        fetch_night(opened, tmp_path / "there", NIGHT)
 
     assert store.nights(tmp_path / "there") == []
 
 
 def test_an_object_that_grows_after_it_was_listed_is_not_fetched(bucket: Bucket, tmp_path: Path) -> None:
-    _put(bucket, "file", b"longer")
+    _put(bucket, "file", content=b"longer")
 
     with pytest.raises(ObjectStoreError, match=r"its size in s3://.* has changed since it was listed"):
         _store(bucket).get_file(f"runs/{NIGHT}/file", tmp_path / "file", 3)
@@ -283,9 +285,11 @@ def test_an_object_that_grows_after_it_was_listed_is_not_fetched(bucket: Bucket,
 
 
 def test_a_night_is_fetched_by_an_id_only(bucket: Bucket, tmp_path: Path) -> None:
+    opened = _store(bucket)
+
     for night in ("..", "../evil", "/evil", "", "a/b"):
         with pytest.raises(UsageError, match="is not the id of a night"):
-            fetch_night(_store(bucket), tmp_path, night)
+            fetch_night(opened, tmp_path, night)
 
 
 def test_a_missing_bucket_is_reported_with_what_to_set(bucket: Bucket, data: Path) -> None:
