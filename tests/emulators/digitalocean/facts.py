@@ -1,13 +1,13 @@
 """What the API's description says of the calls that this project makes: which keys there are, and of what kind.
 
-A key that ends with `?` may be missing. A kind is a type, a set of words, a list of one kind, or an object. What is
-`int | None` may be null, and so may a set of words with None. Where the whole description is at hand, a test compares
-the two.
+A key that ends with `?` may be missing. A kind is a type, a set of words, a list of one kind, or an object; of a
+tuple's kinds one fits. What is `int | None` may be null, and so may a set of words with None. Where the whole
+description is at hand, a test compares the two.
 """
 
 from typing import Any
 
-Kind = Any  # a type, a union of types, a frozenset of words, a list of one kind, or a dict of kinds
+Kind = Any  # a type, a union of types, a frozenset of words, a list of one kind, a dict or a tuple of kinds
 MOMENT = frozenset({"a moment"})  # such as 2026-11-21T20:00:00Z
 
 REGION: dict[str, Kind] = {"name": str, "slug": str, "features": [str], "available": bool, "sizes": [str]}
@@ -157,12 +157,13 @@ DROPLET_ACTIONS = frozenset(
         "snapshot",
     }
 )
-VOLUME_ACTION: dict[str, Kind] = {
-    "type": frozenset({"attach", "detach", "resize"}),
-    "region?": str,
-    "droplet_id": int,
-    "tags?": [str],
-}
+NEW_DROPLETS = {key: kind for key, kind in NEW_DROPLET.items() if key != "name"} | {"names": [str]}
+VOLUME_ACTIONS = frozenset({"attach", "detach", "resize"})
+ATTACH: dict[str, Kind] = {"type": VOLUME_ACTIONS, "region?": str, "droplet_id": int, "tags?": [str]}
+RESIZE: dict[str, Kind] = {"type": VOLUME_ACTIONS, "region?": str, "size_gigabytes": int}
+
+
+LINKS: dict[str, Kind] = {"actions": [{"id": int, "rel": str, "href": str}]}
 
 
 def page_of(key: str, kind: Kind) -> dict[str, Kind]:
@@ -176,8 +177,8 @@ CALLS: dict[tuple[str, str], tuple[Kind, Kind]] = {
     ("GET", "/v2/sizes"): (None, page_of("sizes", SIZE)),
     ("GET", "/v2/regions"): (None, page_of("regions", REGION)),
     ("POST", "/v2/droplets"): (
-        NEW_DROPLET,
-        {"droplet": DROPLET, "links": {"actions": [{"id": int, "rel": str, "href": str}]}},
+        (NEW_DROPLET, NEW_DROPLETS),
+        ({"droplet": DROPLET, "links": LINKS}, {"droplets": [DROPLET], "links": LINKS}),
     ),
     ("GET", "/v2/droplets"): (None, page_of("droplets", DROPLET)),
     ("GET", "/v2/droplets/{}"): (None, {"droplet": DROPLET}),
@@ -192,7 +193,7 @@ CALLS: dict[tuple[str, str], tuple[Kind, Kind]] = {
     ("POST", "/v2/volumes"): (NEW_VOLUME, {"volume": VOLUME}),
     ("GET", "/v2/volumes/{}"): (None, {"volume": VOLUME}),
     ("DELETE", "/v2/volumes/{}"): (None, None),
-    ("POST", "/v2/volumes/{}/actions"): (VOLUME_ACTION, {"action": ACTION}),
+    ("POST", "/v2/volumes/{}/actions"): ((ATTACH, RESIZE), {"action": ACTION}),
     ("GET", "/v2/snapshots"): (None, page_of("snapshots", SNAPSHOT)),
     ("DELETE", "/v2/snapshots/{}"): (None, None),
     ("PUT", "/v2/images/{}"): ({"name?": str, "description?": str}, {"image": IMAGE}),

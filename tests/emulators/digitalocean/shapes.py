@@ -12,7 +12,9 @@ JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", o
 
 def faults(value: Any, kind: Kind, at: str = "", *, is_closed: bool = False) -> Iterator[str]:
     """What is wrong with a value, a sentence each; `is_closed`: it may have no other keys."""
-    if isinstance(kind, dict):
+    if isinstance(kind, tuple):
+        yield from min((list(faults(value, one, at, is_closed=is_closed)) for one in kind), key=len)
+    elif isinstance(kind, dict):
         yield from _object_faults(value, kind, at, is_closed=is_closed)
     elif isinstance(kind, list):
         if not isinstance(value, list):
@@ -107,8 +109,8 @@ class Description:
 
     def differences(self, kind: Kind, schema: dict[str, Any], at: str = "") -> Iterator[str]:
         """Where a kind says other than a schema, a sentence each; of alternatives, the nearest one counts."""
-        found = [list(self._differences(kind, one, at)) for one in self._alternatives(schema)]
-        yield from min(found, key=len)
+        for one in kind if isinstance(kind, tuple) else (kind,):
+            yield from min((list(self._differences(one, other, at)) for other in self._alternatives(schema)), key=len)
 
     def _differences(self, kind: Kind, schema: dict[str, Any], at: str) -> Iterator[str]:
         if isinstance(kind, dict):
