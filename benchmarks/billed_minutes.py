@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bench.cost.estimate import MEASURE, HostPlan, Stage, estimate_night
+from bench.cost.estimate import CANARY, MEASURE, HostPlan, Stage, estimate_night
 from bench.physics import checkpoint_bytes
 from bench.plan import plan_runs
 from bench.record import PlannedRun
@@ -176,7 +176,7 @@ def show_stages(nights: dict[str, Billed]) -> None:
 
 
 def _order(name: str) -> int:
-    known = ["boot", "software", "model", "calibrate", "serve", MEASURE, "keep", "release"]
+    known = ["boot", "software", "model", "calibrate", CANARY, "serve", MEASURE, "keep", "release"]
     return known.index(name) if name in known else len(known)
 
 

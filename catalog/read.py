@@ -11,7 +11,7 @@ from bench.catalog.catalog import Catalog
 from bench.catalog.csv_rows import CsvRow
 from bench.catalog.names import Name, Names
 from bench.catalog.published import PastPrice, Published
-from bench.catalog.rows import CatalogModel, Gpu, MachineKind, Speed
+from bench.catalog.rows import CanaryFloor, CatalogModel, Gpu, MachineKind, Speed
 from bench.engines.rules import EngineRule
 
 _Row = TypeVar("_Row", bound=CsvRow)
@@ -39,6 +39,12 @@ def read_catalog() -> Catalog:
 def read_names() -> Names:
     """The names of GPUs, models and precisions."""
     return Names.of(read_gpus(), read_models(), _rows(Name, "names.csv"))
+
+
+@cache
+def read_canary_floors() -> tuple[CanaryFloor, ...]:
+    """What the canary must reach on each GPU."""
+    return _rows(CanaryFloor, "canary_floors.csv")
 
 
 @cache

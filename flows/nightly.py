@@ -12,7 +12,7 @@ from prefect import flow, get_run_logger
 from prefect.client.schemas.objects import FlowRun, State
 from prefect.flows import Flow
 
-from bench.cost.estimate import LM_EVAL
+from bench.cost.estimate import CANARY, LM_EVAL
 from bench.errors import BudgetError, HostError, MachineUnfitError, NightbenchError
 from bench.record import NightEnd, NightRecord, PlannedRun
 from flows.dead_runs import hold_liveness_lock
@@ -30,6 +30,7 @@ from infra.settings import Settings
 from infra.storage import store
 from tasks.artifacts import NightProgress, show_plan, show_results, start_progress
 from tasks.calibrating import calibrate_client
+from tasks.canary import canary_after, canary_before
 from tasks.golden import find_golden
 from tasks.loading import load, report
 from tasks.machine import as_rented, can_be_replaced, prepare_machine, provision, reach
@@ -134,11 +135,15 @@ def benchmark_machine(night: NightRecord, progress: UUID) -> None:
             rental.volume = attach_volume(night, lease)
         prepared = prepare_in_parallel(settings, night, lease, paths, rental.volume)
         fill_bucket(settings, night, lease, prepared.model)
+        canary = canary_request(night, lease, paths, prepared)
+        with record_stage(ledger_file(settings), night, lease.lease_id, CANARY):
+            canary_before(night, lease, canary)
         with record_stage(ledger_file(settings), night, lease.lease_id, "calibrate"):
             calibration = calibrate_client(night, lease)
         lineage = lineage_of(settings, night, lease, golden)
         context = make_context(night, lease, paths, prepared.model, calibration, lineage)
         measure_runs(settings, context, prepared.engine, progress)
+        measure_again(settings, night, lease, canary)
 
 
 def prepare_in_parallel(
@@ -193,6 +198,15 @@ def measure_in_turn(
         evaluate(settings, context, runs[-1], running)
         with imported_meanwhile():  # judging needs it, and no load runs while a server stops
             shut_down(context, running)
+
+
+def measure_again(settings: Settings, context: RunContext, engine: EngineAt) -> None:
+    """Run the canary after the last server, if the budget allows it."""
+    try:
+        with record_stage(ledger_file(settings), context.night, context.lease.lease_id, CANARY):
+            canary_after(context, engine)
+    except BudgetError as error:  # every run is measured, so the night goes on
+        get_run_logger().warning("the canary was not run after the last server: %s", error)
 
 
 def evaluate(settings: Settings, context: RunContext, run: PlannedRun, running: RunningServer) -> None:

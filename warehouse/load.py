@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
+from bench.audit.evidence.evidence import EvidenceByColumn
 from bench.errors import UnreadableResultError, UsageError
+from bench.machine.canary import CanaryRecord
 from bench.quality.answers import ServerProcess
 from bench.record import Answers, NightEnd, NightRecord, PlannedRun
 from warehouse.imports import stage_imports
@@ -30,6 +32,7 @@ from warehouse.lake.lake import (
     write_rows,
 )
 from warehouse.lake.lake import writing as writing_to
+from warehouse.rows.canary_rows import canary_evidence_by_run, canary_rows, read_canary
 from warehouse.rows.evidence import RunClaim, together
 from warehouse.rows.lease_rows import LeaseRows, lease_rows
 from warehouse.rows.records import read_end, read_night
@@ -72,6 +75,7 @@ class _Night:
     asked: list[RunClaim] = field(default_factory=list)
     scores: list[Row] = field(default_factory=list)
     leases: list[LeaseRows] = field(default_factory=list)
+    canaries: list[CanaryRecord] = field(default_factory=list)
     end: NightEnd | None = None
     last_answers: Mapping[ServerProcess, Answers] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
@@ -148,7 +152,7 @@ def _stage(folder: Path, lake: Path) -> LoadSummary:
                 server_samples.add(rows.server_samples)
     night.measurements = compare(night.measurements, earlier_files(lake, folder.parent.parent, night.name))
     _score(night, lake)
-    judgement = judge_night(night.measurements, together(night.asked))
+    judgement = judge_night(night.measurements, _more_evidence(night))
     _write_judged(night, judgement, staging)
     verdicts = Counter(judgement.verdicts.values())
     return LoadSummary(
@@ -159,6 +163,12 @@ def _stage(folder: Path, lake: Path) -> LoadSummary:
         warnings=tuple(night.warnings),
         changed=(),
     )
+
+
+def _more_evidence(night: _Night) -> dict[str, EvidenceByColumn]:
+    """The evidence of the night's runs that is not in their rows, by run id."""
+    runs, machines = together(night.asked), canary_evidence_by_run(night.measurements, night.canaries)
+    return {run_id: {**runs.get(run_id, {}), **machines.get(run_id, {})} for run_id in {**runs, **machines}}
 
 
 def _score(night: _Night, lake: Path) -> None:
@@ -182,6 +192,7 @@ def _write_judged(night: _Night, judgement: Judgement, staging: Path) -> None:
     write_rows(staging, "leases", night.name, [rows.lease for rows in night.leases])
     write_rows(staging, "attempts", night.name, [row for rows in night.leases for row in rows.attempts])
     write_rows(staging, "stages", night.name, [row for rows in night.leases for row in rows.stages])
+    write_rows(staging, "canary", night.name, [row for one in night.canaries for row in canary_rows(night.name, one)])
     validation = partition(staging, "validation", night.name)
     write_json(validation / "validation.json", judgement.validation)
     write_text(validation / "data-docs.html", data_docs(judgement.validated))
@@ -198,6 +209,10 @@ def _read_plan(folder: Path) -> _Night:
         rows = _read(night, f"leases/{path.name}", lambda text: lease_rows(night.name, text), "its cost is unknown")
         if rows is not None:
             night.leases.append(rows)
+    for path in sorted((folder / "canaries").glob("*.json")):
+        canary = _read(night, f"canaries/{path.name}", read_canary, "the machine's own speed is unknown")
+        if canary is not None:
+            night.canaries.append(canary)
     return night
 
 

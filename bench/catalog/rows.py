@@ -44,6 +44,18 @@ class Gpu(CsvRow):
 
 
 @dataclass(frozen=True, kw_only=True)
+class CanaryFloor(CsvRow):
+    """What one test of the canary must reach on a GPU, in the test's unit; a machine below it is not used."""
+
+    KEY: ClassVar = ("gpu", "test")
+
+    gpu: str
+    test: str
+    floor: Above
+    is_verified: Flag  # False: derived from published shares, not yet measured on healthy machines
+
+
+@dataclass(frozen=True, kw_only=True)
 class CatalogModel(CsvRow):
     """One model: its dimensions, as bench.physics needs them; the symbols are those of docs/reference/physics.md."""
 

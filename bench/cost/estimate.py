@@ -21,6 +21,7 @@ from bench.suite.suite import Suite
 
 MEASURE = "measure"  # the stage that a night is for
 LM_EVAL = "lm-eval"
+CANARY = "canary"
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,7 @@ def estimate_night(suite: Suite, runs: Sequence[PlannedRun], site: HostPlan, cat
         *(() if site.is_own else (boot,)),
         *_beside(_software(pace, site), _download(suite.model, _is_quantised(suite), site, catalog)),
         Stage("calibrate", pace["calibration_s"], pace["calibration_s"], "of the load client"),
+        _canaries(pace),
     )
     ending = Stage("release", pace["release_s"], pace["release_s"], "until the delete is accepted")
     loads = (*_loads(suite, runs, site, catalog), *_tasks(suite, runs))
@@ -148,6 +150,11 @@ def request_s(scenario: Scenario, model: CatalogModel, group: Group, pace: Mappi
     # Prompts of one wave wait for each other: the GPU computes one after the other.
     ttft_s = (batch + 1) / 2 * least_ttft_s(model, group, work.isl) / pace["prefill_share"]
     return ttft_s + (work.osl - 1) * tpot_s
+
+
+def _canaries(pace: Mapping[str, float]) -> Stage:
+    seconds = 2 * pace["canary_s"]
+    return Stage(CANARY, seconds, seconds, "before the first server and after the last", runs=2)
 
 
 def _software(pace: Mapping[str, float], site: HostPlan) -> Stage:

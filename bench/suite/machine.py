@@ -35,6 +35,11 @@ class Machine(Frozen):
     budget_usd: Usd | None = None  # of the night, teardown included
     lease_minutes: int = Field(default=60, ge=1)
 
+    @property
+    def least_gpu_count(self) -> int:
+        """How many GPUs a machine has at least: a suite does not count those of a rented alternative."""
+        return self.gpu_count or int(self.kind != "local")
+
     @field_validator("usd_per_hour_max", "budget_usd")
     @classmethod
     def _pays_for_something(cls, usd: float | None) -> float | None:

@@ -11,13 +11,15 @@ from types import MappingProxyType
 from typing import Any, Literal, TypeVar, overload
 
 from bench.errors import NightbenchError
+from bench.machine.canary import CanaryRecord
 from bench.record import Calibration, HostFacts, LmEvalRecord, NightRecord, PlannedRun, RunRecord
 from bench.suite.engine import Engine
 from bench.suite.machine import Machine
 from bench.suite.model import Model
 from bench.suite.scenario import Scenario
 from infra.agent.prepare import Prepared, PrepareRequest, hub_of, prepare_engine_and_model
-from infra.engines import install, server
+from infra.engines import canary, install, server
+from infra.engines.canary import CanaryRequest
 from infra.engines.server import EngineAt, RunningServer, ServerRequest
 from infra.hardware import preflight, volume_mount
 from infra.hardware.host_facts import read_host
@@ -164,6 +166,12 @@ def keep_model(
     uploaded = upload_parts(model.path, parts, seconds, hub_of(settings, lease_id))
     reporter.say(f"uploaded {uploaded.bytes / 1e9:.2f} GB of {model.name}")
     return uploaded
+
+
+@operation
+def run_canary(_settings: Settings, reporter: Reporter, request: CanaryRequest) -> CanaryRecord:
+    """Measure the machine itself for some seconds; whatever fails is a reason in the record."""
+    return canary.run_canary(request, reporter.say)
 
 
 @operation(leaves_results=True)

@@ -6,7 +6,8 @@ before the start, and it is removed by name.
 
 import json
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench.engines.by_name import ENGINES
@@ -123,20 +124,34 @@ def _digest_of_image(docker: Path, image: str) -> str | None:
 
 
 def container_for(image: ImageAt, scenario: Scenario, machine: Path, lease_id: str, port: int) -> Container:
+    """Record a server's container before its start, and write its environment to a file with mode 600."""
+    has_gpus = scenario.machine.least_gpu_count > 0
+    environment = ENGINES[scenario.engine.name].environment(scenario)
+    recorded = record_container(image, environment, machine, ContainerUse(lease_id, str(port), has_gpus=has_gpus))
+    return replace(recorded, secrets=scenario.engine.secret_environment)
+
+
+@dataclass(frozen=True)
+class ContainerUse:
+    """What a container is for: its lease, a word that ends its name, and whether it gets the GPUs of its host."""
+
+    lease_id: str
+    ending: str
+    has_gpus: bool
+
+
+def record_container(image: ImageAt, environment: Mapping[str, str], machine: Path, use: ContainerUse) -> Container:
     """Record a container before its start, and write its environment to a file with mode 600."""
-    name = f"nb-{lease_id}-{port}"
-    variables = machine / f"server-{port}.env"
+    name = f"nb-{use.lease_id}-{use.ending}"
+    variables = machine / f"server-{use.ending}.env"
     image.home.mkdir(parents=True, exist_ok=True)
-    text = environment_file(container_environment(ENGINES[scenario.engine.name].environment(scenario), lease_id))
+    text = environment_file(container_environment(environment, use.lease_id))
     variables.unlink(missing_ok=True)
     with os.fdopen(os.open(variables, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as sink:
         sink.write(text)
     _record(machine, name).write_text(name)
-    # The suite does not count the GPUs of an alternative machine, and this computer's need a gpu_count.
-    has_gpus = scenario.machine.gpu_count or scenario.machine.kind != "local"
-    maker = vendor() if has_gpus else None
-    secrets = scenario.engine.secret_environment
-    return Container(image.docker, image.name, name, maker, image.home, variables, lease_id, secrets)
+    maker = vendor() if use.has_gpus else None
+    return Container(image.docker, image.name, name, maker, image.home, variables, use.lease_id)
 
 
 def _record(machine: Path, name: str) -> Path:

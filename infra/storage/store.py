@@ -54,6 +54,11 @@ def lease_file(data: Path, night: str, lease_id: str) -> Path:
     return night_folder(data, night) / "leases" / f"{lease_id}.json"
 
 
+def canary_file(data: Path, night: str, lease_id: str, position: str) -> Path:
+    """The file of a lease's canary: `before` its first server started, or `after` its last stopped."""
+    return night_folder(data, night) / "canaries" / f"{lease_id}-{position}.json"
+
+
 def calibration_file(data: Path, night: str) -> Path:
     """The file of a night's calibration."""
     return night_folder(data, night) / "calibration.json"

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bench.engines.by_name import FINISH_REASONS, SAMPLED_NAMES
+from bench.machine.canary import CanaryResult, with_verdict
 from bench.manifest import MANIFEST, manifest_text
 from bench.record import (
     Accuracy,
@@ -36,6 +37,8 @@ from bench.suite.model import Model
 from bench.suite.quality import Quality
 from bench.suite.scenario import Scenario
 from bench.suite.suite import ScenarioEntry, Suite
+from catalog.read import find_gpu, read_canary_floors
+from tests.bench.machine.canaries import record as canary
 
 STARTED = datetime(2026, 3, 1, 22, 0, tzinfo=UTC)
 QUALITY = Quality(min_duration_s=1.0, min_requests_per_slot=10.0)
@@ -154,7 +157,21 @@ def write_night(data: Path, night: str, shapes: dict[str, Shape], repeats: int =
     (folder / "leases").mkdir(parents=True)
     (folder / "night.json").write_text(record.model_dump_json())
     (folder / "leases" / "lease-1.json").write_text(json.dumps(lease()))
+    write_canaries(folder)
     return record
+
+
+def write_canaries(folder: Path) -> None:
+    """Write a canary of a machine that was unfit, and both of the one that measured."""
+    (folder / "canaries").mkdir()
+    unfit = with_verdict(canary({"memory_copy": 900.0}, lease_id="lease-0"), find_gpu, read_canary_floors())
+    linked = (
+        CanaryResult(test="link", device=0, peer=1, value=48.0),
+        CanaryResult(test="matmul_fp8", device=0, reason="RuntimeError: not supported"),
+    )
+    before = canary({"memory_copy": 4200.0})
+    for each in (unfit, before.model_copy(update={"results": before.results + linked}), canary({}, "after")):
+        (folder / "canaries" / f"{each.lease_id}-{each.position}.json").write_text(each.model_dump_json())
 
 
 def lease() -> dict[str, Any]:

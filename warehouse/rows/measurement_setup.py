@@ -93,6 +93,7 @@ def of_run(record: RunRecord) -> Row:
         "failure": record.failure,
         "started_at": _utc(record.started_at),
         "ended_at": _utc(record.ended_at),
+        "lease_id": record.lease.lease_id if record.lease else None,
         "usd_per_hour": record.lease.usd_per_hour if record.lease else None,
         "method_version": record.lineage.method_version,
         "record_version": record.record_version,

@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args
 import pyarrow as pa
 
 from bench.audit.rules.wording import range_text
+from warehouse.schema.canary_columns import CANARY_COLUMNS
 from warehouse.schema.claim_columns import CLAIM_COLUMNS, CLAIM_IDS, CLAIM_REQUEST_COLUMNS
 from warehouse.schema.column import Column
 from warehouse.schema.lease_columns import ATTEMPT_COLUMNS, LEASE_COLUMNS, STAGE_COLUMNS
@@ -30,6 +31,7 @@ Table = Literal[
     "leases",
     "attempts",
     "stages",
+    "canary",
     "quality_scores",
     "claims",
     "claim_requests",
@@ -49,6 +51,7 @@ COLUMNS: dict[Table, tuple[Column, ...]] = {
     "leases": LEASE_COLUMNS,
     "attempts": ATTEMPT_COLUMNS,
     "stages": STAGE_COLUMNS,
+    "canary": CANARY_COLUMNS,
     "quality_scores": SCORE_COLUMNS,
     "claims": CLAIM_COLUMNS,
     "claim_requests": CLAIM_REQUEST_COLUMNS,

@@ -115,6 +115,7 @@ _FOUND = (
 _LINEAGE = (
     Column("started_at", "moment", "when the run began"),
     Column("ended_at", "moment", "when the run ended"),
+    Column("lease_id", "text", "lease of the machine, as in `leases` and `canary`; NULL for a run that never started"),
     Column("method_version", "integer", "version of the measuring method, see METHOD.md", low=1),
     Column("record_version", "integer", "version of record.json", low=1),
     Column("nightbench_version", "text", "version of Nightbench that measured"),
