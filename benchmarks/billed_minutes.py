@@ -176,7 +176,7 @@ def show_stages(nights: dict[str, Billed]) -> None:
 
 
 def _order(name: str) -> int:
-    known = ["boot", "software", "model", "calibrate", CANARY, "serve", MEASURE, "keep", "release"]
+    known = ["boot", "software", "model", CANARY, "calibrate", "serve", MEASURE, "keep", "release"]
     return known.index(name) if name in known else len(known)
 
 

@@ -21,6 +21,7 @@ from infra.agent.operations import MachinePaths
 from infra.agent.prepare import Prepared
 from infra.bootstrap import clouds, ledger_file
 from infra.clouds.volume_cloud import Volume
+from infra.engines.canary import CanaryRequest
 from infra.engines.server import EngineAt, RunningServer
 from infra.leases import leftovers
 from infra.leases.stage_budget import record_stage
@@ -30,7 +31,7 @@ from infra.settings import Settings
 from infra.storage import store
 from tasks.artifacts import NightProgress, show_plan, show_results, start_progress
 from tasks.calibrating import calibrate_client
-from tasks.canary import canary_after, canary_before
+from tasks.canary import canary_after, canary_before, canary_request
 from tasks.golden import find_golden
 from tasks.loading import load, report
 from tasks.machine import as_rented, can_be_replaced, prepare_machine, provision, reach
@@ -200,11 +201,11 @@ def measure_in_turn(
             shut_down(context, running)
 
 
-def measure_again(settings: Settings, context: RunContext, engine: EngineAt) -> None:
+def measure_again(settings: Settings, night: NightRecord, lease: Lease, canary: CanaryRequest) -> None:
     """Run the canary after the last server, if the budget allows it."""
     try:
-        with record_stage(ledger_file(settings), context.night, context.lease.lease_id, CANARY):
-            canary_after(context, engine)
+        with record_stage(ledger_file(settings), night, lease.lease_id, CANARY):
+            canary_after(night, lease, canary)
     except BudgetError as error:  # every run is measured, so the night goes on
         get_run_logger().warning("the canary was not run after the last server: %s", error)
 

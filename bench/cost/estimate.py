@@ -102,8 +102,8 @@ def estimate_night(suite: Suite, runs: Sequence[PlannedRun], site: HostPlan, cat
     bring_up = (
         *(() if site.is_own else (boot,)),
         *_beside(_software(pace, site), _download(suite.model, _is_quantised(suite), site, catalog)),
-        Stage("calibrate", pace["calibration_s"], pace["calibration_s"], "of the load client"),
         _canaries(pace),
+        Stage("calibrate", pace["calibration_s"], pace["calibration_s"], "of the load client"),
     )
     ending = Stage("release", pace["release_s"], pace["release_s"], "until the delete is accepted")
     loads = (*_loads(suite, runs, site, catalog), *_tasks(suite, runs))

@@ -1,1 +1,1 @@
-"""What a rented machine is named, booted with and made of, as values."""
+"""What a rented machine is named, booted with and made of, and how fast it is, as values."""

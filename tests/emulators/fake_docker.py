@@ -3,7 +3,7 @@
     fake_docker.py version|pull|image inspect|run|rm|inspect|ps|top|stop ...
 
 State is in the folder FAKE_DOCKER names: one JSON file a container, one an image. The program in a container is the one
-that FAKE_DOCKER_PROGRAM names, whatever its image. FAKE_DOCKER_FAULT (a file, read on each call) breaks things.
+that FAKE_DOCKER_PROGRAM names, whatever its image; or Python. FAKE_DOCKER_FAULT (a file, read each time) breaks things.
 """
 
 import contextlib
@@ -107,8 +107,9 @@ def run(words: list[str]) -> int:
     log = STATE / "containers" / f"{name}.log"
     log.parent.mkdir(exist_ok=True)
     environment = dict(line.split("=", 1) for line in Path(options["--env-file"][0]).read_text().splitlines())
-    program = os.environ["FAKE_DOCKER_PROGRAM"]
-    argv = [sys.executable, "-u", program, *arguments]
+    # The images have a Python beside their engine.
+    program = [] if options["--entrypoint"] == ["python3"] else [os.environ["FAKE_DOCKER_PROGRAM"]]
+    argv = [sys.executable, "-u", *program, *arguments]
     keep = {"PATH": os.environ["PATH"], **{n: v for n, v in os.environ.items() if n.startswith("TRUTH_")}}
     with log.open("wb") as sink:
         inner = subprocess.Popen(

@@ -227,6 +227,11 @@ def test_an_engine_that_runs_out_of_memory_says_so_in_its_own_words_and_climbs_t
     assert "To serve at least one request with the model's max seq len (16384)" in str(asked["reason"])
     assert (climbed["rung"], climbed["outcome"], climbed["reason"]) == (1, "measured", None)
     assert climbed["fallback_of"] == asked["scenario_id"] != climbed["scenario_id"]
+    # The machine itself is measured by torch in the engine's own environment.
+    measured = "count(value) FILTER (unit = 'TFLOP/s') AS products, count(reason) AS reasons, count(peak) AS peaks"
+    canaries = rows(real, f"SELECT position, {measured} FROM canary GROUP BY position ORDER BY position DESC")
+    whole = {"products": 3, "reasons": 0, "peaks": 0}
+    assert canaries == [{"position": position, **whole} for position in ("before", "after")]
 
 
 def test_the_engines_environment_is_never_built_twice(engine: str) -> None:

@@ -9,7 +9,7 @@ from traceback import format_exception
 
 import pytest
 
-from bench.errors import NightbenchError
+from bench.errors import MachineUnfitError, NightbenchError
 from flows.nightly import nightly
 from flows.prepare import prepare
 from tests.flows.conftest import NightFixture
@@ -18,6 +18,7 @@ from tests.planted import SECRETS, Watch, content_of, found_below, found_in, pla
 from warehouse.lake.query import run_sql
 
 pytestmark = [pytest.mark.prefect]
+SLOW_COPY = '{"test": "memory_copy", "device": 0, "value": 900.0}'
 
 
 @pytest.fixture
@@ -104,6 +105,24 @@ def test_a_machine_that_vanishes_costs_one_scenario_and_another_measures_the_res
     assert len(account.names()) == 2
     account.judge()
     assert len({record["lease"]["machine_id"] for record in account.records()}) == 2
+
+
+@pytest.mark.usefixtures("prefect_api")
+def test_machines_below_the_floor_of_their_gpu_are_given_back_and_two_others_are_tried(account: Account) -> None:
+    lines = ('{"torch": "2.9.0", "gpus": ["AMD Instinct MI300X VF"]}', SLOW_COPY, '{"done": true}')
+    python = account.house.suite.with_name("python")  # beside the engine
+    python.write_text("#!/bin/sh\n" + "".join(f"echo 'nightbench-canary {line}'\n" for line in lines))
+    python.chmod(0o755)
+
+    with pytest.raises(MachineUnfitError, match=r"memory_copy of GPU 0 .* reached 900 GB/s, the floor is 3,195 GB/s"):
+        nightly(suite=str(account.house.suite), target="digitalocean")
+
+    assert len(account.names()) == 3
+    account.judge()
+    found = run_sql(account.house.data, "SELECT value, share_of_peak < 0.2, unfit IS NOT NULL FROM canary").rows
+    assert found == 3 * ((900.0, True, True),)
+    reasons = run_sql(account.house.data, "SELECT DISTINCT outcome, reason LIKE '%is unfit%' FROM measurements").rows
+    assert reasons == (("not-run", True),)
 
 
 @pytest.mark.usefixtures("prefect_api", "calibrated")
