@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -84,6 +85,15 @@ def quick_engine(engine: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return script
 
 
+def with_python(quick_engine: Path, engine: str, folder: Path) -> Path:
+    """The quick engine in a folder of its own, with the engine's Python beside it, as an environment has both."""
+    folder.mkdir()
+    python = folder / "python"
+    python.write_text(f'#!/bin/sh\nexec "{Path(engine).with_name("python")}" "$@"\n')
+    python.chmod(0o755)
+    return Path(shutil.copy(quick_engine, folder / "vllm"))
+
+
 @dataclass(frozen=True)
 class Finished:
     """What a whole night left."""
@@ -95,7 +105,7 @@ class Finished:
 
 @pytest.fixture(scope="module")
 def finished(
-    tmp_path_factory: pytest.TempPathFactory, quick_engine: Path, prefect_home: Path, server_url: str
+    tmp_path_factory: pytest.TempPathFactory, engine: str, quick_engine: Path, prefect_home: Path, server_url: str
 ) -> Finished:
     """One night for all tests that read what it left: both drivers, every form of load, and lm-eval afterwards.
 
@@ -103,7 +113,7 @@ def finished(
     """
     house = make_house(tmp_path_factory.mktemp("real"), prefect_home)
     house.environment["PREFECT_API_URL"] = server_url
-    house.environment["NIGHTBENCH_VLLM_EXECUTABLE"] = str(quick_engine)
+    house.environment["NIGHTBENCH_VLLM_EXECUTABLE"] = str(with_python(quick_engine, engine, house.data.parent / "bin"))
     house.environment["HF_HOME"] = str(house.data / "hf")
     head, scenarios, rest = local_suite(SMALLER).partition("[[scenarios]]\n")
     house.suite.write_text(head + QUESTIONS.lstrip() + scenarios + rest + BY_VLLM_BENCH)
@@ -150,6 +160,14 @@ def test_a_night_on_the_real_engine_is_measured_counted_and_audited(finished: Fi
     by_meter = "run_id IN (SELECT run_id FROM measurements WHERE driver = 'meter')"
     doubts = rows(house, f"SELECT DISTINCT code FROM findings WHERE severity <> 'info' AND {by_meter}")
     assert {row["code"] for row in doubts} <= ABOUT_SPEED
+
+
+def test_torch_in_the_engines_own_environment_measures_the_machine_before_and_after(finished: Finished) -> None:
+    measured = "count(value) FILTER (unit = 'TFLOP/s') AS products, count(peak) AS peaks, max(torch_version) AS torch"
+    canaries = rows(finished.house, f"SELECT position, {measured} FROM canary GROUP BY ALL ORDER BY position DESC")
+
+    whole = {"products": 3, "peaks": 0, "torch": "2.13.0+cpu"}
+    assert canaries == [{"position": position, **whole} for position in ("before", "after")]
 
 
 def test_vllm_bench_drives_the_same_night(finished: Finished) -> None:
@@ -227,11 +245,6 @@ def test_an_engine_that_runs_out_of_memory_says_so_in_its_own_words_and_climbs_t
     assert "To serve at least one request with the model's max seq len (16384)" in str(asked["reason"])
     assert (climbed["rung"], climbed["outcome"], climbed["reason"]) == (1, "measured", None)
     assert climbed["fallback_of"] == asked["scenario_id"] != climbed["scenario_id"]
-    # The machine itself is measured by torch in the engine's own environment.
-    measured = "count(value) FILTER (unit = 'TFLOP/s') AS products, count(reason) AS reasons, count(peak) AS peaks"
-    canaries = rows(real, f"SELECT position, {measured} FROM canary GROUP BY position ORDER BY position DESC")
-    whole = {"products": 3, "reasons": 0, "peaks": 0}
-    assert canaries == [{"position": position, **whole} for position in ("before", "after")]
 
 
 def test_the_engines_environment_is_never_built_twice(engine: str) -> None:
