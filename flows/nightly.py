@@ -107,7 +107,9 @@ def try_machines(settings: Settings, night: NightRecord, progress: UUID) -> Base
     """
     for _ in range(MACHINES_MAX):
         outcome = benchmark_machine(night, progress, return_state=True).result(raise_on_failure=False)
-        if not (isinstance(outcome, (HostError, MachineUnfitError)) and can_be_replaced(night)):
+        is_lost = isinstance(outcome, (HostError, MachineUnfitError)) and can_be_replaced(night)
+        # Of a machine that was lost after its last run, nothing is left to run on another.
+        if not (is_lost and store.missing_runs(settings.data, store.read_night(settings.data, night.night))):
             break
     if not isinstance(outcome, BaseException):
         return None

@@ -1,13 +1,14 @@
 """Builds what the settings name: clouds, hosts, the ledger and its stage costs, volumes and keys."""
 
 import os
+from contextlib import suppress
 from functools import lru_cache, partial
 from pathlib import Path
 
 from pydantic import SecretStr
 
 import infra.clouds.dead_man_switch
-from bench.errors import LeaseError, UsageError
+from bench.errors import LeaseError, LedgerError, UsageError
 from bench.machine.cloud_init import DeadMan, HostKey, is_ready_command, user_data
 from bench.machine.names import MachineName
 from bench.record import NightRecord
@@ -68,10 +69,12 @@ def clouds(settings: Settings) -> dict[str, Cloud]:
 
 
 def _own_held(settings: Settings) -> set[str]:
-    """The own hosts with an open lease; a missing ledger is not created."""
+    """The own hosts with an open lease; a missing ledger is not created, and a broken one names none."""
     if not ledger_file(settings).exists():
         return set()
-    readable, _unreadable = ledger(settings).readable_leases()
+    readable: list[Lease] = []
+    with suppress(LedgerError):  # the other clouds' machines are found without it, and the reaper replaces it
+        readable, _unreadable = ledger(settings).readable_leases()
     return {lease.cloud for lease in readable if lease.state != "released" and is_own(lease.cloud)}
 
 

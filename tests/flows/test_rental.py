@@ -15,9 +15,9 @@ from uuid import uuid4
 
 import pytest
 
-from bench.errors import HostError
+from bench.errors import HostError, LostConnectionError
 from bench.record import NightRecord
-from flows.nightly import benchmark_machine, release_leftovers
+from flows.nightly import benchmark_machine, release_leftovers, try_machines
 from flows.rental import release_at_end
 from infra.bootstrap import cloud_named, ledger
 from infra.clock import SystemClock
@@ -37,7 +37,9 @@ OURS = tuple(str(Path(__file__).parents[2] / folder) for folder in ("flows/", "t
 
 
 @pytest.fixture(autouse=True)
-def _without_prefect() -> Iterator[None]:
+def _without_prefect(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The night's own process releases its machine here: there is no watchdog to do it."""
+    monkeypatch.setattr("infra.leases.watched_ledger.start_watchdog", lambda *_lease: None)
     with without_prefect():
         yield
 
@@ -136,6 +138,23 @@ def test_a_night_whose_folder_cannot_be_written_releases_its_machine(
     assert store.lease_file(house.data, night.night, lease.lease_id).exists()  # it is written once there is space
 
 
+def test_a_machine_that_is_lost_after_its_last_run_is_not_replaced(
+    house: NightFixture, night: NightRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lose(*_asked: object) -> None:
+        for run in night.runs:
+            store.run_folder(house.data, night.night, run).mkdir(parents=True)
+        raise LostConnectionError("the machine is gone")
+
+    monkeypatch.setattr("tasks.machine.wait_for_machine", lose)
+    monkeypatch.setattr("flows.nightly.can_be_replaced", lambda _night: True)
+
+    failure = try_machines(Settings(), night, uuid4())
+
+    assert isinstance(failure, LostConnectionError)
+    assert len(ledger(Settings()).leases()) == 1
+
+
 def test_a_lease_that_the_flow_never_got_is_released(house: NightFixture, night: NightRecord) -> None:
     settings = Settings()
 
@@ -186,3 +205,13 @@ def test_heartbeats_begin_before_the_machine_is_held(house: NightFixture) -> Non
 def rent(settings: Settings, night: str) -> Any:
     request = LeaseRequest((Choice("local"),), minutes=60)
     return take_lease(cloud_named(settings, "local"), ledger(settings), SystemClock(), request, night=night)
+
+
+def test_a_broken_ledger_does_not_prevent_a_round_of_the_reaper(house: NightFixture) -> None:
+    house.data.mkdir(parents=True)
+    (house.data / "ledger.sqlite").write_bytes(b"SQLite format 3\0" + 4080 * b"\xff")
+
+    release_leftovers(None, None, None)  # type: ignore[arg-type]  # Prefect's, which are not used
+
+    assert len(list(house.data.glob("ledger.sqlite.broken-*"))) == 1
+    assert ledger(Settings()).leases() == []
