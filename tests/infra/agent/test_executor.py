@@ -43,7 +43,7 @@ from infra.storage.accepted import RUN_LIMITS, Limits
 from tests.emulators.sshd import Sshd, make_key, running_machine
 from tests.infra.benches import make_context, model_on
 
-LEASE = "lease-0001"
+LEASE = f"lease-{os.getpid()}"  # its mark ends processes on the whole computer: no other run of tests may have it
 ID = "0123456789abcdef"
 NO_ENGINE = ("NIGHTBENCH_VLLM_EXECUTABLE", "/bin/false")  # no test here starts a server
 SUITE = """
@@ -279,7 +279,7 @@ def whole_run(folder: Path) -> None:
         "f 2 /etc/cron.d/MANIFEST.sha256",
         f"f 2 {ID}/../MANIFEST.sha256",
         "f 2 night.json",
-        "f 2 leases/lease-0001.json",
+        f"f 2 leases/{LEASE}.json",
         f"f 2 servers/../{ID}-0.log",
         f"l 2 servers/{ID}-0.log",
         "f -1 calibration.json",
@@ -345,7 +345,7 @@ def test_operations_that_leave_results_are_declared_so() -> None:
     leaving = {name for name, one in operations.OPERATIONS.items() if one.leaves_results}
 
     assert leaving == {"prepare_paths", "calibrate", "bring_up", "measure", "ask_tasks", "shut_down"}
-    assert len(operations.OPERATIONS) == 13
+    assert len(operations.OPERATIONS) == 14
     assert operations.OPERATIONS["measure"].function is operations.measure
 
 
