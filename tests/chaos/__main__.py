@@ -31,7 +31,7 @@ def main() -> int:
                 failed += 1
                 _say(f"seed {seed} LEAKS: {breach}\n  {forecast(seed)}\n  again: make chaos NIGHTS=1 SEED={seed}")
             if number % 20 == 0:
-                _say(f"{number} nights, {failed} leaks, {time.monotonic() - began:.0f} s")
+                _say(f"{number} nights, {failed} leaks, {time.monotonic() - began:.0f} s; next seed {first + number}")
     lasted_s = time.monotonic() - began
     _say(f"{asked.nights} nights from seed {first}: {failed} leaks, {lasted_s:.0f} s")
     return 1 if failed else 0

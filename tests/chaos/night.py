@@ -2,12 +2,10 @@
 
 import getpass
 import random
-import signal
 import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -23,7 +21,6 @@ from infra.clouds.digitalocean.cloud import AccountSetup
 from infra.clouds.volume_cloud import Volume
 from infra.leases.acquire import take_lease
 from infra.leases.ledger_recovery import open_ledger
-from infra.leases.offers import Choice, LeaseRequest
 from infra.leases.reaper import Reaped, reap
 from infra.leases.release import explain_loss, release_lease
 from infra.leases.volumes import VolumeContext, VolumeRequest, acquire_volume, detach_volume
@@ -32,55 +29,16 @@ from infra.remote.host import Access
 from infra.remote.ssh_host import SshHost
 from infra.remote.ssh_keys import LeaseKeys, keys_of
 from infra.reporting import silent
+from tests.chaos.place import Life, Place, lease_request
 from tests.chaos.steps import MortalBook, MortalCloud, MortalLedger, Steps
 from tests.emulators.virtual_clock import VirtualClock
 
+__all__ = ["Life", "Place", "lease_request"]
 MINUTE_S = 60.0
-LEASE_MINUTES = 120.0
 RETRY_S = 60.0
 NIGHT = "2026-11-21"
 SOURCE = f"hf:org/model@{40 * '0'}"
 OUTSIDE_FAILED = 3
-
-
-@dataclass(frozen=True)
-class Place:
-    """The surroundings of a night: the cloud, the clock, the data folder, and the SSH port of real machines."""
-
-    url: str
-    ca: Path
-    token: str
-    clock: Path
-    data: Path
-    ssh_port: int | None = None
-
-    def of(self, token: str) -> "Place":
-        """The same place with another token."""
-        return replace(self, token=token)
-
-    @property
-    def ledger_file(self) -> Path:
-        return self.data / "ledger.sqlite"
-
-    @property
-    def keys(self) -> Path:
-        return self.data / "keys"
-
-
-@dataclass(frozen=True)
-class Life:
-    """What a night rents, how long it works, and when it is killed."""
-
-    request: LeaseRequest
-    dies_after: str | None = None
-    dies_by: int = signal.SIGKILL
-    dies_times: int = 1
-    work_s: float = 3000.0
-    tries: int = 1  # at taking the lease, as of a task that is retried
-    snapshot: str | None = None
-    volume_gib: int | None = None  # of the volume that it keeps its model on
-    clock_off_s: float = 0.0  # by how much this computer's clock is moved in the middle of the work
-    seed: int = 0
 
 
 class WanderingClock:
@@ -98,11 +56,6 @@ class WanderingClock:
 
     def sleep(self, seconds: float) -> None:
         self._inner.sleep(seconds)
-
-
-def lease_request(*regions: str, kind: str = "gpu-mi300x1-192gb", minutes: float = LEASE_MINUTES) -> LeaseRequest:
-    """A request for one machine for two hours."""
-    return LeaseRequest((Choice(kind),), minutes=minutes, regions=regions or ("atl1", "tor1"), budget_usd=100.0)
 
 
 def cloud_at(place: Place, clock: Clock, steps: Steps, seed: int = 0) -> MortalCloud:

@@ -3,11 +3,14 @@
 import os
 import signal
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
+import tasks.volumes
 from bench.machine.names import VolumeName
 from infra.clock import Clock
 from infra.clouds.cloud import CloudMachine, MachineOrder
@@ -58,6 +61,43 @@ class Steps:
             self.times -= 1
             os.kill(os.getpid(), self.dies_by)
             time.sleep(0.01)
+
+    def watch(self) -> None:
+        """Follow the real methods of the cloud, the ledger and the volume record, in this process until it ends."""
+        for owner, name, step in _FOLLOWED:
+            setattr(owner, name, self._followed(getattr(owner, name), step))
+        mark_gone: Callable[..., None] = Ledger.mark_gone
+
+        def gone(*args: Any) -> None:
+            self.after("S13")
+            mark_gone(*args)
+
+        setattr(Ledger, "mark_gone", gone)  # noqa: B010  mypy allows no other way
+
+    def _followed(self, method: Callable[..., Any], step: str) -> Callable[..., Any]:
+        @wraps(method)
+        def followed(*args: Any, **kwargs: Any) -> Any:
+            result = method(*args, **kwargs)
+            self.after(step)
+            return result
+
+        return followed
+
+
+_FOLLOWED: tuple[tuple[Any, str, str], ...] = (
+    (Ledger, "intend", "S1"),
+    (DigitalOcean, "rent", "S2"),
+    (Ledger, "hold", "S3"),
+    (Ledger, "set_address", "S4"),
+    (DigitalOcean, "release", "S12"),
+    (Ledger, "mark_released", "S14"),
+    (VolumeBook, "intend", "V1"),
+    (DigitalOcean, "make_volume", "V2"),
+    (VolumeBook, "mark_made", "V3"),
+    (DigitalOcean, "attach", "V4"),
+    (tasks.volumes, "acquire_volume", "V5"),
+    (DigitalOcean, "detach", "V6"),
+)
 
 
 class MortalCloud(DigitalOcean):

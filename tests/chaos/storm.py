@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from bench.errors import NightbenchError
-from bench.machine.names import ImageName
+from bench.machine.names import ImageName, MachineName
 from infra.leases.offers import Choice, LeaseRequest
-from tests.chaos.night import Life, live, reap_and_die, reap_beside, reap_once
+from tests.chaos.flow import live, reap_and_die, reap_beside, reap_once
+from tests.chaos.place import Life
 from tests.chaos.processes_of_nights import let_it_catch_up, run, start, wait_for
+from tests.chaos.rows import must_keep_rows
 from tests.chaos.steps import STEPS, VOLUME_STEPS
 from tests.chaos.world import PERIOD_S, ROUND_S, World, a_world
 from tests.emulators.digitalocean.behaviour import FATES
@@ -25,6 +27,8 @@ from tests.emulators.digitalocean.replies import Request
 MI300X, SPOT = "gpu-mi300x1-192gb", "gpu-mi355x1-288gb-spot"
 USD_PER_HOUR_MAX = 2.97
 BUDGET_USD = 12.0
+# Every write is synced, which a folder in memory makes cheap.
+MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108
 BEFORE_AND_AFTER = ("before", "after", "close", "close_after", "silence_after", "truncated", "empty", "garbage")
 # The calls that may fail, and in which phases. A delete may succeed without an effect, which only a look can show.
 # The create is listed several times: it is the one call that costs money.
@@ -146,8 +150,8 @@ def _life(dice: random.Random, seed: int) -> Life:
         dies_times=dice.choice((1, 1, 2)),
         work_s=dice.choice((600.0, 3000.0)),
         snapshot=unwanted if dice.random() < 0.15 else None,
-        tries=dice.choice((1, 1, 2)),
-        clock_off_s=dice.choice((0.0, 0.0, 0.0, -3600.0, 3600.0)),
+        clock_off_s=dice.choice((0.0, 0.0, 0.0, -3600.0, 3600.0, -7200.0, 7200.0, 2.0, -2.0)),
+        has_full_disk=dice.random() < 0.15,
         seed=seed,
     )
 
@@ -155,12 +159,12 @@ def _life(dice: random.Random, seed: int) -> Life:
 def blow(seed: int, *, has_reaper: bool = True) -> str | None:
     """Run the night of a seed; returns what leaked, as a sentence, or None."""
     weather = forecast(seed) if has_reaper else replace(forecast(seed), reapers=0)
-    with tempfile.TemporaryDirectory(prefix="chaos-") as folder, a_world(Path(folder) / "night") as world:
+    with tempfile.TemporaryDirectory(prefix="chaos-", dir=MEMORY) as folder, a_world(Path(folder) / "night") as world:
         _set(world, weather)
         _night(world, weather)
         if has_reaper:
             _morning(world, weather)
-        return _verdict(world)
+        return _verdict(world, weather)
 
 
 def outcome(seed: int, *, has_reaper: bool = True) -> tuple[int, str | None]:
@@ -245,14 +249,31 @@ def _reap(world: World, seed: int) -> None:
             log.write(f"{type(error).__name__}: {error}\n")
 
 
-def _verdict(world: World) -> str | None:
+def _verdict(world: World, weather: Weather) -> str | None:
     # The budget limits the lease; the reaper may run a period later, and needs time itself.
     most_usd = BUDGET_USD + (PERIOD_S + ROUND_S) / 3600 * USD_PER_HOUR_MAX
     try:
         kept = world.volumes()
         world.must_be_clean(most_usd, kept=tuple(kept))
+        must_spare_the_living(world, weather)
+        must_keep_rows(world)
         if kept:
             world.must_forget_volumes()
     except AssertionError as error:
         return str(error)
     return None
+
+
+def must_spare_the_living(world: World, weather: Weather) -> None:
+    """Raise AssertionError where a machine that a night still used was destroyed by somebody else than the cloud."""
+    lost = world.place.notes / "lost.log"
+    if weather.reclaimed_after_s is not None or not lost.exists():
+        return
+    machines = {one.resource: one for one in world.cloud.ledger() if one.kind == "droplet" and not one.foreign}
+    for machine_id, at_s in (line.split() for line in lost.read_text().splitlines()):
+        one = machines[machine_id]
+        name = MachineName.parse(one.name)
+        assert name is not None
+        assert name.expires_at is not None
+        is_late = name.expires_at.timestamp() < float(at_s)
+        assert one.ended is None or is_late, f"{one.name} was destroyed in use"

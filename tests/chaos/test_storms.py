@@ -3,11 +3,14 @@
 import signal
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from tests.chaos.storm import blow, forecast
+from bench.machine.names import MachineName
+from tests.chaos.storm import blow, forecast, must_spare_the_living
+from tests.chaos.world import a_world
 from tests.pairs import a_sample
 
 
@@ -19,6 +22,20 @@ def test_a_random_night_leaks_nothing(seed: int) -> None:
 def test_a_seed_always_means_the_same_night() -> None:
     assert forecast(7) == forecast(7)
     assert forecast(7) != forecast(8)
+
+
+def test_a_machine_that_a_reaper_takes_from_a_living_night_is_noticed(tmp_path: Path) -> None:
+    weather = forecast(next(seed for seed in range(10_000) if forecast(seed).reclaimed_after_s is None))
+    with a_world(tmp_path / "night") as world:
+        name = MachineName("01k9x", 1, world.clock.now() + timedelta(hours=1))
+        machine = world.cloud.plant_droplet(str(name), foreign=False)
+        (world.place.notes / "lost.log").write_text(f"{machine.droplet_id} {world.clock.now_s()}\n")
+        must_spare_the_living(world, weather)
+
+        world.cloud.reclaim(machine.droplet_id)
+
+        with pytest.raises(AssertionError, match="was destroyed in use"):
+            must_spare_the_living(world, weather)
 
 
 def is_killed_at_work(seed: int) -> bool:

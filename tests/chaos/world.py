@@ -31,6 +31,7 @@ class World:
     def lose_records(self) -> None:
         """Delete every record of this computer."""
         shutil.rmtree(self.place.data, ignore_errors=True)
+        (self.place.notes / "records.lost").touch()
 
     def deadline(self) -> datetime | None:
         """The latest deadline of anything the night rented, by the names on the bill."""

@@ -1,0 +1,238 @@
+"""One night of the real flow, and one round of the real reaper; each can run in a process of its own.
+
+Only three things are not the real ones: Prefect's engine, which calls the same functions; time, which passes when
+somebody waits; and what runs on the rented machine.
+"""
+
+import errno
+import logging
+import os
+import random
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import datetime, timedelta
+from functools import lru_cache
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from pydantic import BaseModel, SecretStr
+
+from bench.errors import NightbenchError
+from bench.record import NightRecord
+from bench.suite.machine import Alternative, Machine
+from flows.ending import handle_stop_signals
+from flows.nightly import release_leftovers, try_machines
+from infra import bootstrap
+from infra.clock import Clock, SystemClock
+from infra.clouds.cloud import Cloud
+from infra.clouds.digitalocean.client import Calls
+from infra.leases import leftovers
+from infra.leases.reaper import Reaped
+from infra.loadgen.suite_file import make_night
+from infra.reporting import silent
+from infra.settings import Settings
+from infra.storage import store
+from tests.chaos.machine import RentedMachine
+from tests.chaos.place import Life, Place
+from tests.chaos.steps import Steps
+from tests.emulators.virtual_clock import VirtualClock
+from tests.flows.without_prefect import without_prefect
+
+SOURCE = f"hf:org/model@{40 * '0'}"
+OUTSIDE_FAILED = 3
+_NEEDED = {"PATH", "HOME", "LANG", "TMPDIR"}
+SUITE = Path(__file__).parents[2] / "suites" / "local.toml"
+PLAN = make_night(SUITE, "digitalocean", poc=False, is_draft=True)
+
+
+class WanderingClock:
+    """A computer's clock that is corrected while it runs; waiting is not affected."""
+
+    def __init__(self, inner: Clock) -> None:
+        self._inner = inner
+        self.off_s = 0.0
+
+    def step(self, seconds: float) -> None:
+        self.off_s = seconds
+
+    def now(self) -> datetime:
+        return self._inner.now() + timedelta(seconds=self.off_s)
+
+    def monotonic(self) -> float:
+        return self._inner.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        self._inner.sleep(seconds)
+
+
+@contextmanager
+def surroundings(place: Place, clock: Clock, seed: int = 0) -> Iterator[pytest.MonkeyPatch]:
+    """Let this process have the place's settings, its clock and one connection to its cloud."""
+    environment = {
+        "NIGHTBENCH_DATA": str(place.data),
+        "NIGHTBENCH_DO_TOKEN": place.token,
+        "NIGHTBENCH_DO_ENDPOINT": place.url,
+        "NIGHTBENCH_DO_CA": str(place.ca),
+        "NIGHTBENCH_DO_CONNECT_TIMEOUT_S": "5",
+        "NIGHTBENCH_DO_READ_TIMEOUT_S": "0.5",
+    }
+    with ExitStack() as stack:
+        patch = stack.enter_context(pytest.MonkeyPatch.context())
+        for name in os.environ.keys() - _NEEDED:  # each call to a cloud looks through all of them for a proxy
+            patch.delenv(name)
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        for name in ("now", "monotonic", "sleep"):
+            patch.setattr(SystemClock, name, lambda _self, *given, name=name: getattr(clock, name)(*given))
+        patch.setitem(Calls.__init__.__kwdefaults__ or {}, "jitter", random.Random(seed).random)
+        patch.setattr(bootstrap, "_digitalocean", _connected_once(bootstrap._digitalocean))  # noqa: SLF001
+        # To look through all processes of this computer costs more than the rest of a night; a storm starts none.
+        patch.setattr("infra.processes.detached.orphans", lambda *_where: [])
+        # A watchdog counts real time, so in a storm each one is killed before it does anything.
+        patch.setattr("infra.leases.watched_ledger.start_watchdog", lambda *_lease: None)
+        stack.enter_context(without_prefect())
+        yield patch
+
+
+def _connected_once(connect: Callable[[Settings, SecretStr], Cloud]) -> Callable[[Settings, SecretStr], Cloud]:
+    cached = lru_cache(lambda token: connect(Settings(), SecretStr(token)))
+    return lambda _settings, token: cached(token.get_secret_value())
+
+
+def live(place: Place, life: Life) -> None:
+    """Rent, work and release, unless killed on the way; exits with a night's exit code."""
+    handle_stop_signals(place.data)
+    logging.disable()
+    try:
+        _live(place, life, Steps(life.dies_after, life.dies_by, life.dies_times))
+    except NightbenchError as error:
+        _note(place, "night.log", error)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def _live(place: Place, life: Life, steps: Steps) -> None:
+    clock = WanderingClock(VirtualClock(place.clock))
+    with surroundings(place, clock, life.seed) as patch:
+        patch.setenv("NIGHTBENCH_CAPACITY_WAIT_S", str(life.request.patience_s))
+        settings, night = Settings(), plan_of(life)
+        _rent_machines_of_paper(
+            patch, lambda lease_id: RentedMachine(place, life, steps, lease_id, clock.step, settings), steps
+        )
+        if life.has_full_disk:
+            patch.setattr(store, "write_json", _without_reports(store.write_json))
+        steps.watch()
+        store.write_json(store.night_file(place.data, night.night), night)
+        steps.after("S0")
+        with _hooks():
+            failure = try_machines(settings, night, uuid4())
+        if failure is not None:
+            _release_as_a_hook()
+            raise failure
+
+
+@contextmanager
+def _hooks() -> Iterator[None]:
+    """What Prefect calls when a flow has failed or crashed."""
+    try:
+        yield
+    except BaseException:
+        _release_as_a_hook()
+        raise
+
+
+def _release_as_a_hook() -> None:
+    release_leftovers(None, None, None)  # type: ignore[arg-type]  # the flow's hook, which uses none of them
+
+
+def _rent_machines_of_paper(
+    patch: pytest.MonkeyPatch, machine_of: Callable[[str], RentedMachine], steps: Steps
+) -> None:
+    """Let what is rented be these machines, which are reached without SSH."""
+
+    def boot(*_asked: object) -> None:
+        SystemClock().sleep(60.0)
+        steps.after("S5")
+
+    patch.setattr(bootstrap, "_remote_executor", lambda _access, context, *_more: machine_of(context[0]))
+    patch.setattr(bootstrap, "wait_until_ready", boot)
+    patch.setattr("tasks.volumes.SshHost", NoHost)
+
+
+class NoHost:
+    """A connection to a machine that does whatever it is told."""
+
+    def __init__(self, *_access: object, **_patience: object) -> None:
+        """Connect to nothing."""
+
+    def output_of(self, *_command: object, **_patience: object) -> str:
+        return ""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def _without_reports(write: Callable[[Path, BaseModel], None]) -> Callable[[Path, BaseModel], None]:
+    def write_others(path: Path, value: BaseModel) -> None:
+        if path.parent.name == "leases":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        write(path, value)
+
+    return write_others
+
+
+def plan_of(life: Life) -> NightRecord:
+    """The plan of a night with two runs."""
+    first, *others = life.request.choices
+    machine = Machine(
+        kind=first.kind,
+        alternatives=tuple(Alternative(kind=other.kind, region=other.region) for other in others),
+        regions=life.request.regions,
+        spot=life.request.spot,
+        budget_usd=life.request.budget_usd,
+        lease_minutes=int(life.request.minutes),
+    )
+    model = PLAN.suite.model.model_copy(update={"source": SOURCE, "cache_volume_gib": life.volume_gib})
+    suite = PLAN.suite.model_copy(update={"machine": machine, "model": model})
+    return PLAN.model_copy(update={"night": life.night, "suite": suite, "runs": PLAN.runs[:2]})
+
+
+def reap_once(place: Place, seed: int = 0) -> Reaped:
+    """One round of the reaper, with the records that are left."""
+    with surroundings(place, VirtualClock(place.clock), seed):
+        settings = Settings()
+        return leftovers.release_leftovers(
+            place.data, place.ledger_file, {"digitalocean": bootstrap.cloud_named(settings, "digitalocean")}, say=silent
+        )
+
+
+def reap_and_die(place: Place, step: str) -> None:
+    """A reaper that is killed during its round."""
+    Steps(step).watch()
+    reap_once(place)
+
+
+def reap_beside(place: Place, period_s: float, until: Path) -> None:
+    """A reaper beside the night: a round each period of the night's time, until the file `until` is there.
+
+    It waits for the clock and never moves it, or its idle hours would be the night's.
+    """
+    clock = VirtualClock(place.clock)
+    due = clock.now_s()
+    while not until.exists():
+        if clock.now_s() >= due:
+            try:
+                reap_once(place)
+            except NightbenchError as error:
+                _note(place, "reaper.log", error)
+            due = clock.now_s() + period_s
+        time.sleep(0.02)
+
+
+def _note(place: Place, name: str, error: NightbenchError) -> None:
+    with (place.notes / name).open("a") as log:
+        log.write(f"{type(error).__name__}: {error}\n")

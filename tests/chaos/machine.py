@@ -1,0 +1,152 @@
+"""The rented machine of a storm: it runs no engine, and its work takes only the time of the storm's clock."""
+
+import getpass
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.errors import HostError, LostConnectionError, ServerDiedError
+from bench.machine.cloud_init import READY_FILE
+from bench.record import Calibration, HostFacts, PlannedRun, RunRecord
+from infra.agent.operations import MachinePaths
+from infra.agent.prepare import Prepared
+from infra.bootstrap import cloud_named, ledger
+from infra.clock import SystemClock
+from infra.engines.server import EngineAt, RunningServer
+from infra.hardware.preflight import Fitness
+from infra.leases.release import explain_loss
+from infra.measurement.run import RunContext
+from infra.measurement.run import measure as measure_run
+from infra.models.models import PreparedModel
+from infra.remote.host import Access
+from infra.remote.ssh_host import SshHost
+from infra.remote.ssh_keys import keys_of
+from infra.reporting import Reporter
+from infra.settings import Settings
+from tests.chaos.place import Life, Place
+from tests.chaos.steps import Steps
+from tests.emulators.virtual_clock import VirtualClock
+
+LOOK_S = 600.0
+_REAL_CLOCK = {name: getattr(SystemClock, name) for name in ("now", "monotonic", "sleep")}
+ENGINE = EngineAt(Path("/nowhere/vllm"), None)
+MODEL = PreparedModel("tiny", Path("/nowhere/model"), "seed-0", "0" * 64, 1, 1, 1)
+HOST = HostFacts(hostname="rented", kernel="6", cpu_model=None, cpu_count=8, memory_bytes=1 << 36, python_version="3")
+SERVER = RunningServer(1, 1, Path("/nowhere/pid"), Path("/nowhere/log"), (), {}, ENGINE, cold_start_s=60.0)
+
+
+@dataclass
+class RentedMachine:
+    """An executor in the real one's place: what a machine is asked succeeds, as long as the machine exists."""
+
+    place: Place
+    life: Life
+    steps: Steps
+    lease_id: str
+    step_clock: Callable[[float], None]  # moves this computer's wall clock
+    settings: Settings
+
+    def run(self, operation: Callable[..., Any], reporter: Reporter, *args: Any) -> Any:
+        del reporter
+        return getattr(self, operation.__name__)(*args)
+
+    def check_machine(self, *_asked: object) -> Fitness:
+        self.work(30.0)
+        if self.place.ssh_port is not None:
+            self._start_engine(self.place.ssh_port)
+        self.steps.after("S6")
+        return Fitness((), 1 << 40, None, None, None, 1 << 40)
+
+    def prepare_paths(self, *_asked: object) -> MachinePaths:
+        # What it writes is collected at once: its data folder is ours.
+        return MachinePaths(self.place.data, self.place.data / "elsewhere", HOST)
+
+    def mount_volume(self, *_asked: object) -> Path:
+        return Path("/nowhere/volume")
+
+    def prepare(self, *_asked: object) -> Prepared:
+        if self.life.snapshot is not None:
+            cloud_named(self.settings, "digitalocean").snapshot(self.machine_id, self.life.snapshot)
+        self.step_clock(self.life.clock_off_s)
+        self.work(self.life.work_s / 4)
+        self.steps.after("S7")
+        return Prepared(ENGINE, MODEL, {"engine": 10.0, "model": 60.0})
+
+    def calibrate(self, *_asked: object) -> Calibration:
+        return Calibration(reason="this machine is only a record")
+
+    def bring_up(self, *_asked: object) -> RunningServer:
+        self.work(self.life.work_s / 4)
+        self.steps.after("S8")
+        return SERVER
+
+    def is_serving(self, *_asked: object) -> bool:
+        return True
+
+    def measure(self, context: RunContext, run: PlannedRun, _running: object, is_last: bool) -> RunRecord:
+        self.work(self.life.work_s / 4)
+        record = measure_run(context, run, ServerDiedError("there is no server"), lambda _share: None, is_last=is_last)
+        with (self.place.notes / "measured.log").open("a") as log:
+            log.write(f"{record.scenario_id}/{record.repeat}\n")
+        self.steps.after("S9")
+        return record
+
+    def shut_down(self, *_asked: object) -> None:
+        """Nothing runs."""
+
+    def collect_and_clean(self) -> None:
+        self.steps.after("S10")
+        self.work(30.0)
+        self.steps.after("S11")
+
+    @property
+    def machine_id(self) -> str:
+        return str(ledger(self.settings).lease(self.lease_id).machine_id)
+
+    def work(self, seconds: float) -> None:
+        """Let time pass; LostConnectionError once the machine no longer exists, and when its lease is over."""
+        clock, cloud = SystemClock(), cloud_named(self.settings, "digitalocean")
+        lease = ledger(self.settings).lease(self.lease_id)
+        while seconds > 0:
+            clock.sleep(min(seconds, LOOK_S))
+            seconds -= LOOK_S
+            gone = explain_loss(cloud, clock, lease)
+            if gone or clock.now() > lease.expires_at:
+                if gone:
+                    with (self.place.notes / "lost.log").open("a") as log:
+                        log.write(f"{lease.machine_id} {VirtualClock(self.place.clock).now_s()}\n")
+                raise LostConnectionError(gone or "its lease is over")
+
+    def _start_engine(self, ssh_port: int) -> None:
+        """Wait until a real machine is ready; then start a process on it that must end with it."""
+        keys = keys_of(self.place.keys, self.lease_id)
+        address = str(ledger(self.settings).lease(self.lease_id).address)
+        access = Access(address, ssh_port, getpass.getuser(), keys.client_private, keys.host_public)
+        with _real_time():
+            host = SshHost(access, patience_s=20.0)
+            until = time.monotonic() + 30.0
+            while not _is_ready(host) and time.monotonic() < until:
+                time.sleep(0.1)
+            host.start_detached(["sleep", "613"], "nightbench/engine")
+            host.close()
+
+
+@contextmanager
+def _real_time() -> Iterator[None]:
+    """Time as it is outside of a storm: a connection to a real machine waits for it."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, method in _REAL_CLOCK.items():
+            patch.setattr(SystemClock, name, method)
+        yield
+
+
+def _is_ready(host: SshHost) -> bool:
+    try:
+        return host.run(f"test -e {READY_FILE}").exit_code == 0
+    except HostError:
+        return False

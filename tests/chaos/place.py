@@ -1,0 +1,62 @@
+"""Where a storm's night runs, and what it does there."""
+
+import signal
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from infra.leases.offers import Choice, LeaseRequest
+
+LEASE_MINUTES = 120.0
+NIGHT = "2026-11-21T200000Z"
+
+
+@dataclass(frozen=True)
+class Place:
+    """The surroundings of a night: the cloud, the clock, the data folder, and the SSH port of real machines."""
+
+    url: str
+    ca: Path
+    token: str
+    clock: Path
+    data: Path
+    ssh_port: int | None = None
+
+    def of(self, token: str) -> "Place":
+        """The same place with another token."""
+        return replace(self, token=token)
+
+    @property
+    def ledger_file(self) -> Path:
+        return self.data / "ledger.sqlite"
+
+    @property
+    def keys(self) -> Path:
+        return self.data / "keys"
+
+    @property
+    def notes(self) -> Path:
+        """Where nights and reapers note what the records may lose."""
+        return self.data.parent
+
+
+@dataclass(frozen=True)
+class Life:
+    """What a night rents, how long it works, and when it is killed."""
+
+    request: LeaseRequest
+    dies_after: str | None = None
+    dies_by: int = signal.SIGKILL
+    dies_times: int = 1
+    work_s: float = 3000.0
+    snapshot: str | None = None
+    volume_gib: int | None = None  # of the volume that it keeps its model on
+    clock_off_s: float = 0.0  # by how much this computer's clock is stepped in the middle of the work
+    has_full_disk: bool = False  # reports cannot be written
+    seed: int = 0
+    night: str = NIGHT
+    tries: int = 1  # at taking the lease, as of a task that is retried
+
+
+def lease_request(*regions: str, kind: str = "gpu-mi300x1-192gb", minutes: float = LEASE_MINUTES) -> LeaseRequest:
+    """A request for one machine for two hours."""
+    return LeaseRequest((Choice(kind),), minutes=minutes, regions=regions or ("atl1", "tor1"), budget_usd=100.0)
