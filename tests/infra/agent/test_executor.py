@@ -279,7 +279,7 @@ def whole_run(folder: Path) -> None:
         "f 2 /etc/cron.d/MANIFEST.sha256",
         f"f 2 {ID}/../MANIFEST.sha256",
         "f 2 night.json",
-        f"f 2 leases/{LEASE}.json",
+        "f 2 leases/lease-0001.json",
         f"f 2 servers/../{ID}-0.log",
         f"l 2 servers/{ID}-0.log",
         "f -1 calibration.json",
