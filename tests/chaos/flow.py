@@ -10,6 +10,7 @@ import os
 import random
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import datetime, timedelta
@@ -43,6 +44,7 @@ from tests.flows.without_prefect import without_prefect
 
 SOURCE = f"hf:org/model@{40 * '0'}"
 OUTSIDE_FAILED = 3
+CRASH = "crash.log"  # a traceback of an error that is none of ours
 _NEEDED = {"PATH", "HOME", "LANG", "TMPDIR"}
 SUITE = Path(__file__).parents[2] / "suites" / "local.toml"
 PLAN = make_night(SUITE, "digitalocean", poc=False, is_draft=True)
@@ -113,6 +115,9 @@ def live(place: Place, life: Life) -> None:
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(130)
+    except Exception:
+        (place.notes / CRASH).write_text(traceback.format_exc())
+        raise
 
 
 def _live(place: Place, life: Life, steps: Steps) -> None:

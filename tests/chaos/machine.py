@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 
 from bench.errors import HostError, LostConnectionError, ServerDiedError
+from bench.machine.canary import CanaryRecord
 from bench.machine.cloud_init import READY_FILE
 from bench.record import Calibration, HostFacts, PlannedRun, RunRecord
 from infra.agent.operations import MachinePaths
 from infra.agent.prepare import Prepared
 from infra.bootstrap import cloud_named, ledger
 from infra.clock import SystemClock
+from infra.engines.canary import CanaryRequest
 from infra.engines.server import EngineAt, RunningServer
 from infra.hardware.preflight import Fitness
 from infra.leases.release import explain_loss
@@ -76,6 +78,10 @@ class RentedMachine:
         self.work(self.life.work_s / 4)
         self.steps.after("S7")
         return Prepared(ENGINE, MODEL, {"engine": 10.0, "model": 60.0})
+
+    def run_canary(self, asked: CanaryRequest) -> CanaryRecord:
+        self.work(10.0)
+        return CanaryRecord.not_run(asked.lease_id, asked.position, SystemClock().now(), "this machine has no engine")
 
     def calibrate(self, *_asked: object) -> Calibration:
         return Calibration(reason="this machine is only a record")

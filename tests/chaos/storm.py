@@ -15,7 +15,7 @@ from typing import Any
 from bench.errors import NightbenchError
 from bench.machine.names import ImageName, MachineName
 from infra.leases.offers import Choice, LeaseRequest
-from tests.chaos.flow import live, reap_and_die, reap_beside, reap_once
+from tests.chaos.flow import CRASH, live, reap_and_die, reap_beside, reap_once
 from tests.chaos.place import Life
 from tests.chaos.processes_of_nights import let_it_catch_up, run, start, wait_for
 from tests.chaos.rows import must_keep_rows
@@ -257,11 +257,18 @@ def _verdict(world: World, weather: Weather) -> str | None:
         world.must_be_clean(most_usd, kept=tuple(kept))
         must_spare_the_living(world, weather)
         must_keep_rows(world)
+        must_not_crash(world)
         if kept:
             world.must_forget_volumes()
     except AssertionError as error:
         return str(error)
     return None
+
+
+def must_not_crash(world: World) -> None:
+    """Raise AssertionError where a night ended with an error that is none of ours: it tested nothing after that."""
+    crash = world.place.notes / CRASH
+    assert not crash.exists(), crash.read_text()
 
 
 def must_spare_the_living(world: World, weather: Weather) -> None:

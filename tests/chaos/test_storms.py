@@ -3,13 +3,17 @@
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from bench.machine.names import MachineName
-from tests.chaos.storm import blow, forecast, must_spare_the_living
+from tests.chaos.flow import live
+from tests.chaos.place import Life, lease_request
+from tests.chaos.processes_of_nights import run
+from tests.chaos.storm import blow, forecast, must_not_crash, must_spare_the_living
 from tests.chaos.world import a_world
 from tests.pairs import a_sample
 
@@ -36,6 +40,17 @@ def test_a_machine_that_a_reaper_takes_from_a_living_night_is_noticed(tmp_path: 
 
         with pytest.raises(AssertionError, match="was destroyed in use"):
             must_spare_the_living(world, weather)
+
+
+def test_a_night_that_crashes_is_reported(tmp_path: Path) -> None:
+    with a_world(tmp_path / "night") as world:
+        must_not_crash(world)
+        no_request = replace(lease_request(), choices=())
+
+        run(live, world.place, Life(no_request))
+
+        with pytest.raises(AssertionError, match="ValueError"):
+            must_not_crash(world)
 
 
 def is_killed_at_work(seed: int) -> bool:
