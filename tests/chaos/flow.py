@@ -12,7 +12,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from datetime import datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
@@ -93,6 +93,8 @@ def surroundings(place: Place, clock: Clock, seed: int = 0) -> Iterator[pytest.M
         patch.setattr(bootstrap, "_digitalocean", _connected_once(bootstrap._digitalocean))  # noqa: SLF001
         # To look through all processes of this computer costs more than the rest of a night; a storm starts none.
         patch.setattr("infra.processes.detached.orphans", lambda *_where: [])
+        # A night judges nothing here, and what judges takes seconds to import.
+        patch.setattr("flows.nightly.imported_meanwhile", nullcontext)
         # A watchdog counts real time, so in a storm each one is killed before it does anything.
         patch.setattr("infra.leases.watched_ledger.start_watchdog", lambda *_lease: None)
         stack.enter_context(without_prefect())
