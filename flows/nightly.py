@@ -138,7 +138,7 @@ def benchmark_machine(night: NightRecord, progress: UUID) -> None:
             rental.volume = attach_volume(night, lease)
         prepared = prepare_in_parallel(settings, night, lease, paths, rental.volume)
         fill_bucket(settings, night, lease, prepared.model)
-        canary = canary_request(night, lease, paths, prepared)
+        canary = canary_request(lease, paths, prepared)
         with record_stage(ledger_file(settings), night, lease.lease_id, CANARY):
             canary_before(night, lease, canary)
         with record_stage(ledger_file(settings), night, lease.lease_id, "calibrate"):

@@ -21,9 +21,9 @@ from infra.storage import store
 from tasks.task import night_task
 
 
-def canary_request(night: NightRecord, lease: Lease, paths: MachinePaths, prepared: Prepared) -> CanaryRequest:
+def canary_request(lease: Lease, paths: MachinePaths, prepared: Prepared) -> CanaryRequest:
     """The canary of a lease, on the prepared machine; the paths are on that machine."""
-    gpu_count = night.suite.machine.least_gpu_count
+    gpu_count = len(paths.host.gpus)  # a machine that never had one cannot lose it
     return CanaryRequest(prepared.engine, prepared.model.path, paths.machine, lease.lease_id, "before", gpu_count)
 
 

@@ -45,7 +45,7 @@ def _without_prefect(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.fixture
-def night(house: NightFixture) -> Iterator[NightRecord]:
+def night(house: NightFixture, monkeypatch: pytest.MonkeyPatch) -> NightRecord:
     """A night on this computer whose machine turns out to be unusable once it is rented."""
     made = make_night(house.suite, "local", poc=True)
     store.write_json(store.night_file(house.data, made.night), made)
@@ -53,9 +53,9 @@ def night(house: NightFixture) -> Iterator[NightRecord]:
     def refuse(*_asked: object) -> None:
         raise HostError("this machine runs no commands")
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tasks.machine.wait_for_machine", refuse)
-        yield made
+    # By the one `monkeypatch` of the test: two would undo each other's change in the wrong order.
+    monkeypatch.setattr("tasks.machine.wait_for_machine", refuse)
+    return made
 
 
 def run(night: NightRecord) -> None:
