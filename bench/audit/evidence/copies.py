@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
-from datetime import UTC, datetime
 from statistics import fmean, median, pstdev
 
 from bench import evidence_columns as ev
@@ -10,6 +9,7 @@ from bench.audit.claim import Claim
 from bench.audit.evidence.comparable import ComparableGroup, numbers_of, throughput
 from bench.audit.evidence.evidence import EvidenceByColumn, Observed
 from bench.audit.evidence.scaling import is_closed
+from bench.audit.evidence.timestamps import start_of
 
 BAND = 3.0  # a number this many times its siblings' is out of their band
 DIGITS_MIN = 5  # of a number that does not come out the same twice by chance
@@ -77,8 +77,8 @@ def _configuration(claim: Claim) -> Hashable:
 
 def _edition(claim: Claim) -> Hashable:
     """What makes a number another one: the version and the day."""
-    asked, started = claim.asked, claim.said.started_at_s
-    day = claim.unread.get("source_date") if started is None else datetime.fromtimestamp(started, UTC).date()
+    asked, started = claim.asked, start_of(claim)
+    day = claim.unread.get("source_date") if started is None else started.date()
     return (asked.engine_version, asked.image, str(day))
 
 

@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from pathlib import PurePosixPath
 
 from bench.audit.claim import Claim, Fact, Pair
+from bench.audit.evidence.timestamps import start_of
 from bench.catalog.rows import Gpu
 
 _OBSERVED = "observed_"
@@ -67,14 +67,14 @@ def _image(claim: Claim, gpu: Gpu | None) -> Iterator[Pair]:
 
 def _dates(claim: Claim) -> Iterator[Pair]:
     """The date of a file's name, the one that it states, and the clock of its run."""
-    stated, started = claim.unread.get("date"), claim.said.started_at_s
+    stated, started = claim.unread.get("date"), start_of(claim)
     named = _DATED.search(PurePosixPath(claim.lineage.file.replace("\\", "/")).name)
     moments = {"date": str(stated) if stated else None, "file name": named[0].replace("_", "-") if named else None}
     known = [(where, moment) for where, moment in moments.items() if moment]
     if len(known) > 1:
         yield Pair("timestamp", known[0][1], known[1][1], "date / file name")
     if started is not None:
-        clock = datetime.fromtimestamp(started, UTC).isoformat()
+        clock = started.isoformat()
         for where, moment in known:
             # A local time without a time zone can be compared by its day only.
             day = _DAY.match(moment)

@@ -25,6 +25,14 @@ class _Moment:
     most_s: float
 
 
+def start_of(claim: Claim) -> datetime | None:
+    """When the run started, in UTC; None where that is not stated, or is a number that no calendar has."""
+    try:
+        return None if claim.said.started_at_s is None else datetime.fromtimestamp(claim.said.started_at_s, UTC)
+    except (OverflowError, ValueError, OSError):
+        return None
+
+
 def timestamps(claim: Claim, pairs: Iterable[Pair]) -> EvidenceByColumn:
     """How far apart the claim's own moments are; a day without a time is any moment of it."""
     return {**_pairs(claim, pairs), **_clocks(claim)}

@@ -3,7 +3,8 @@
 import pytest
 
 from bench.audit.claim import ClaimedTotals, ClaimSource, Pair
-from tests.bench.claims import HEALTHY, LINEAGE, changed, found, missing
+from bench.audit.evidence.timestamps import start_of
+from tests.bench.claims import HEALTHY, LINEAGE, changed, findings, found, missing
 
 
 @pytest.mark.parametrize(
@@ -129,3 +130,11 @@ def test_a_date_is_that_of_the_name_and_of_the_clock() -> None:
     assert found(good) == {}
     assert found(changed(unread={"date": "20260101-000000"})) == {"timestamp_conflict": "FAIL"}
     assert found(changed(lineage=name, unread={"date": "20260921-141410"})) == {"timestamp_conflict": "FAIL"}
+
+
+@pytest.mark.parametrize("start", [1e300, -1e300, float("inf"), float("nan")])
+def test_a_start_that_no_calendar_has_is_an_unknown_one(start: float) -> None:
+    odd = changed(None, {"started_at_s": start}, unread={"date": "2026-02-04"})
+
+    assert start_of(odd) is None
+    assert {finding.code for finding in findings(odd, odd)} >= {"memory_fit", "roofline_compute"}
