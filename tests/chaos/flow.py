@@ -9,6 +9,7 @@ import logging
 import os
 import random
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -33,6 +34,7 @@ from infra.clouds.digitalocean.client import Calls
 from infra.leases import leftovers
 from infra.leases.reaper import Reaped
 from infra.loadgen.suite_file import make_night
+from infra.processes.identity import start_of
 from infra.reporting import silent
 from infra.settings import Settings
 from infra.storage import store
@@ -41,9 +43,11 @@ from tests.chaos.place import Life, Place
 from tests.chaos.steps import Steps
 from tests.emulators.virtual_clock import VirtualClock
 from tests.flows.without_prefect import without_prefect
+from tests.stepped_clock import stepped_clock
 
 SOURCE = f"hf:org/model@{40 * '0'}"
 OUTSIDE_FAILED = 3
+WATCHED = "watched.log"  # the leases of a night that are to be watched
 CRASH = "crash.log"  # a traceback of an error that is none of ours
 _NEEDED = {"PATH", "HOME", "LANG", "TMPDIR"}
 SUITE = Path(__file__).parents[2] / "suites" / "local.toml"
@@ -95,10 +99,14 @@ def surroundings(place: Place, clock: Clock, seed: int = 0) -> Iterator[pytest.M
         patch.setattr("infra.processes.detached.orphans", lambda *_where: [])
         # A night judges nothing here, and what judges takes seconds to import.
         patch.setattr("flows.nightly.imported_meanwhile", nullcontext)
-        # A watchdog counts real time, so in a storm each one is killed before it does anything.
-        patch.setattr("infra.leases.watched_ledger.start_watchdog", lambda *_lease: None)
         stack.enter_context(without_prefect())
+        if place.boot_off_s:
+            stack.enter_context(stepped_clock(_folder(stack), place.boot_off_s))
         yield patch
+
+
+def _folder(stack: ExitStack) -> Path:
+    return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="chaos-proc-")))
 
 
 def _connected_once(connect: Callable[[Settings, SecretStr], Cloud]) -> Callable[[Settings, SecretStr], Cloud]:
@@ -113,7 +121,7 @@ def live(place: Place, life: Life) -> None:
     try:
         _live(place, life, Steps(life.dies_after, life.dies_by, life.dies_times))
     except NightbenchError as error:
-        _note(place, "night.log", error)
+        note(place, "night.log", error)
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(130)
@@ -124,14 +132,20 @@ def live(place: Place, life: Life) -> None:
 
 def _live(place: Place, life: Life, steps: Steps) -> None:
     clock = WanderingClock(VirtualClock(place.clock))
-    with surroundings(place, clock, life.seed) as patch:
+    with surroundings(place, clock, life.seed) as patch, ExitStack() as stack:
+
+        def step(seconds: float) -> None:
+            clock.step(seconds)
+            stack.enter_context(stepped_clock(_folder(stack), round(seconds)))
+
         patch.setenv("NIGHTBENCH_CAPACITY_WAIT_S", str(life.request.patience_s))
         settings, night = Settings(), plan_of(life)
         _rent_machines_of_paper(
-            patch, lambda lease_id: RentedMachine(place, life, steps, lease_id, clock.step, settings), steps
+            patch, lambda lease_id: RentedMachine(place, life, steps, lease_id, step, settings), steps
         )
         if life.has_full_disk:
             patch.setattr(store, "write_json", _without_reports(store.write_json))
+        patch.setattr("infra.leases.watched_ledger.start_watchdog", _note_watchdog(place))
         steps.watch()
         store.write_json(store.night_file(place.data, night.night), night)
         steps.after("S0")
@@ -140,6 +154,16 @@ def _live(place: Place, life: Life, steps: Steps) -> None:
         if failure is not None:
             _release_as_a_hook()
             raise failure
+
+
+def _note_watchdog(place: Place) -> Callable[[Path, str], None]:
+    """What a night calls to start a watchdog: it notes the lease for the process that watches."""
+
+    def start(_ledger_file: Path, lease_id: str) -> None:
+        with (place.notes / WATCHED).open("a") as log:
+            log.write(f"{lease_id} {os.getpid()} {start_of(os.getpid())}\n")
+
+    return start
 
 
 @contextmanager
@@ -235,11 +259,12 @@ def reap_beside(place: Place, period_s: float, until: Path) -> None:
             try:
                 reap_once(place)
             except NightbenchError as error:
-                _note(place, "reaper.log", error)
+                note(place, "reaper.log", error)
             due = clock.now_s() + period_s
         time.sleep(0.02)
 
 
-def _note(place: Place, name: str, error: NightbenchError) -> None:
+def note(place: Place, name: str, error: NightbenchError) -> None:
+    """Keep an error for whoever looks at this night."""
     with (place.notes / name).open("a") as log:
         log.write(f"{type(error).__name__}: {error}\n")

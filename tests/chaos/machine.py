@@ -74,7 +74,8 @@ class RentedMachine:
     def prepare(self, *_asked: object) -> Prepared:
         if self.life.snapshot is not None:
             cloud_named(self.settings, "digitalocean").snapshot(self.machine_id, self.life.snapshot)
-        self.step_clock(self.life.clock_off_s)
+        if self.life.clock_off_s:
+            self.step_clock(self.life.clock_off_s)
         self.work(self.life.work_s / 4)
         self.steps.after("S7")
         return Prepared(ENGINE, MODEL, {"engine": 10.0, "model": 60.0})

@@ -20,6 +20,7 @@ class Place:
     clock: Path
     data: Path
     ssh_port: int | None = None
+    boot_off_s: int = 0  # by how much /proc shows the boot of this computer off, as after a step of its clock
 
     def of(self, token: str) -> "Place":
         """The same place with another token."""

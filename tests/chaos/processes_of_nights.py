@@ -17,7 +17,7 @@ CHILD_PATIENCE_S = 1800.0  # a child that hangs is noticed; one on a busy comput
 
 def _context() -> ForkServerContext:
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.chaos.night", "tests.chaos.flow", "tests.chaos.warm_up"])
+    context.set_forkserver_preload(["tests.chaos.night", "tests.chaos.storm", "tests.chaos.warm_up"])
     return context
 
 

@@ -3,10 +3,11 @@
 import itertools
 import random
 import signal
+import sqlite3
 import tempfile
 import traceback
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -17,12 +18,15 @@ from bench.machine.names import ImageName, MachineName
 from infra.leases.offers import Choice, LeaseRequest
 from tests.chaos.flow import CRASH, live, reap_and_die, reap_beside, reap_once
 from tests.chaos.place import Life
-from tests.chaos.processes_of_nights import let_it_catch_up, run, start, wait_for
+from tests.chaos.processes_of_nights import KILLED, let_it_catch_up, run, start, wait_for
 from tests.chaos.rows import must_keep_rows
 from tests.chaos.steps import STEPS, VOLUME_STEPS
+from tests.chaos.watchdogs import watch_beside
 from tests.chaos.world import PERIOD_S, ROUND_S, World, a_world
 from tests.emulators.digitalocean.behaviour import FATES
 from tests.emulators.digitalocean.replies import Request
+from tests.infra.ledger.upgrades import make_older, upgrade_killed_before_statement
+from tests.stepped_clock import STEPS_S
 
 MI300X, SPOT = "gpu-mi300x1-192gb", "gpu-mi355x1-288gb-spot"
 USD_PER_HOUR_MAX = 2.97
@@ -78,6 +82,9 @@ class Weather:
     token_ends_after_s: float | None
     killed_at_call: int | None  # the night's own calls counted, with the effect done and the answer not sent
     flags: dict[str, bool] = field(default_factory=dict)
+    watchdog: str = "killed"  # at once, "with the night", or "lives"
+    upgrade_dies_before: int | None = None  # the statement of an upgrade of the ledger from its first version
+    boot_off_s: int = 0  # in what the reapers and the watchdog see of /proc
     volume_fates: tuple[str, ...] = ()  # of each attach and detach that is asked for; "" is a good one
 
 
@@ -108,7 +115,19 @@ def forecast(seed: int) -> Weather:
             "says_where": dice.random() < 0.5,
         },
     )
-    return drawn if dice.random() < 0.5 else _with_volume(drawn, dice)
+    drawn = drawn if dice.random() < 0.5 else _with_volume(drawn, dice)
+    return _with_computer(drawn, random.Random(f"computer {seed}"))
+
+
+def _with_computer(drawn: Weather, dice: random.Random) -> Weather:
+    """The same night on a computer with troubles of its own; the numbers of earlier draws stay as they were."""
+    return replace(
+        drawn,
+        # A watchdog has the night's token, and with a revoked one it can do nothing.
+        watchdog="killed" if drawn.token_ends_after_s else dice.choice(("killed", "with the night", "lives")),
+        upgrade_dies_before=dice.randint(0, 14) if dice.random() < 0.3 else None,
+        boot_off_s=dice.choice(STEPS_S) if dice.random() < 0.3 else 0,
+    )
 
 
 def _with_volume(drawn: Weather, dice: random.Random) -> Weather:
@@ -158,10 +177,12 @@ def _life(dice: random.Random, seed: int) -> Life:
 
 def blow(seed: int, *, has_reaper: bool = True) -> str | None:
     """Run the night of a seed; returns what leaked, as a sentence, or None."""
-    weather = forecast(seed) if has_reaper else replace(forecast(seed), reapers=0)
+    weather = forecast(seed) if has_reaper else replace(forecast(seed), reapers=0, watchdog="killed")
     with tempfile.TemporaryDirectory(prefix="chaos-", dir=MEMORY) as folder, a_world(Path(folder) / "night") as world:
         _set(world, weather)
         _night(world, weather)
+        if weather.watchdog == "lives":
+            must_need_no_reaper(world)
         if has_reaper:
             _morning(world, weather)
         return _verdict(world, weather)
@@ -194,22 +215,35 @@ def _set(world: World, weather: Weather) -> None:
 def _night(world: World, weather: Weather) -> None:
     """The night beside its reapers; its token may be revoked before it ends."""
     token = world.cloud.add_token("*")
+    world.place = replace(world.place, boot_off_s=weather.boot_off_s)
     if weather.token_ends_after_s is not None:
         world.cloud.later(weather.token_ends_after_s, lambda: world.cloud.revoke(token))
     end = world.place.data.parent / "end"
     with ExitStack() as stack:
         for _ in range(weather.reapers):
             child = start(reap_beside, world.place, PERIOD_S / 2, end)
-            stack.callback(wait_for, child)
+            stack.callback(_end_well, child)
+        watchdog = None
+        if weather.watchdog != "killed":
+            watchdog = start(watch_beside, world.place.of(token), end)
+            stack.callback(_end_well, watchdog)
         stack.callback(end.touch)
-        night = start(live, world.place.of(token), weather.life)
+        night = start(live, replace(world.place.of(token), boot_off_s=0), weather.life)
         world.cloud.api.before_reply = _killer(night, token, weather.killed_at_call)
         wait_for(night)
         world.cloud.api.before_reply = None
+        if watchdog is not None and weather.watchdog == "with the night":
+            watchdog.kill()
         if weather.loses_records:
             world.lose_records()
         if weather.reapers:
             let_it_catch_up()
+
+
+def _end_well(child: BaseProcess) -> None:
+    """Wait for a child; AssertionError where it crashed."""
+    code = wait_for(child)
+    assert code in {0, KILLED}, f"a reaper or a watchdog ended with exit code {code}"
 
 
 def _killer(night: BaseProcess, token: str, at_call: int | None) -> Callable[[Request], None] | None:
@@ -227,6 +261,9 @@ def _killer(night: BaseProcess, token: str, at_call: int | None) -> Callable[[Re
 
 def _morning(world: World, weather: Weather) -> None:
     """Rounds of the reaper, an hour apart: with faults until the last deadline, and then once without."""
+    if weather.upgrade_dies_before is not None and _has_leases(world):
+        make_older(world.place.ledger_file)
+        run(upgrade_killed_before_statement, world.place.ledger_file, weather.upgrade_dies_before)
     if weather.reaper_dies_after is not None:
         run(reap_and_die, world.place, weather.reaper_dies_after)
     deadline = world.deadline()
@@ -239,6 +276,14 @@ def _morning(world: World, weather: Weather) -> None:
         # A partial snapshot may appear hours after its machine is gone; a later round finds it by its name.
         world.clock.sleep(PERIOD_S)
         _reap(world, weather.seed)
+
+
+def _has_leases(world: World) -> bool:
+    """Whether the night's ledger is there and complete."""
+    if not world.place.ledger_file.exists():
+        return False
+    with closing(sqlite3.connect(world.place.ledger_file)) as connection:
+        return bool(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
 def _reap(world: World, seed: int) -> None:
@@ -263,6 +308,13 @@ def _verdict(world: World, weather: Weather) -> str | None:
     except AssertionError as error:
         return str(error)
     return None
+
+
+def must_need_no_reaper(world: World) -> None:
+    """Raise AssertionError where a machine is billed although its watchdog has done its work."""
+    machines = [one for one in world.cloud.ledger() if one.kind == "droplet" and not one.foreign]
+    left = [one.name for one in machines if one.ended is None]
+    assert not left, f"the watchdog left {left}"
 
 
 def must_not_crash(world: World) -> None:

@@ -12,8 +12,9 @@ import pytest
 from bench.machine.names import MachineName
 from tests.chaos.flow import live
 from tests.chaos.place import Life, lease_request
-from tests.chaos.processes_of_nights import run
-from tests.chaos.storm import blow, forecast, must_not_crash, must_spare_the_living
+from tests.chaos.processes_of_nights import KILLED, beside, run
+from tests.chaos.storm import blow, forecast, must_need_no_reaper, must_not_crash, must_spare_the_living
+from tests.chaos.watchdogs import watch_beside
 from tests.chaos.world import a_world
 from tests.pairs import a_sample
 
@@ -40,6 +41,20 @@ def test_a_machine_that_a_reaper_takes_from_a_living_night_is_noticed(tmp_path: 
 
         with pytest.raises(AssertionError, match="was destroyed in use"):
             must_spare_the_living(world, weather)
+
+
+def test_a_watchdog_alone_releases_what_a_killed_night_rented(tmp_path: Path) -> None:
+    with a_world(tmp_path / "night") as world:
+        code = run(live, world.place, Life(lease_request(), dies_after="S9"))
+        with pytest.raises(AssertionError, match="the watchdog left"):
+            must_need_no_reaper(world)
+
+        with beside(watch_beside, world.place, end=tmp_path / "end"):
+            pass
+
+        assert code == KILLED
+        must_need_no_reaper(world)
+        world.must_be_clean()
 
 
 def test_a_night_that_crashes_is_reported(tmp_path: Path) -> None:
