@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Self
+from typing import Protocol, Self
 from urllib.parse import quote
 
 import psutil
@@ -85,6 +85,30 @@ def found_in_processes(processes: list[psutil.Process], secrets: Mapping[str, st
     return {name for one in processes for name in found_in(repr((one.cmdline(), one.environ())).encode(), secrets)}
 
 
+class Readable(Protocol):
+    """What is read of a process, as psutil has it."""
+
+    def cmdline(self) -> list[str]:
+        """Its argv."""
+        ...
+
+    def environ(self) -> dict[str, str]:
+        """Its environment."""
+        ...
+
+
+def argv_and_environment(process: Readable) -> tuple[list[str], dict[str, str]]:
+    """Both of one program: a process that becomes another one between two reads is read again.
+
+    While the kernel replaces the program of a process, the argv is empty and the environment already the new one's.
+    """
+    argv = process.cmdline()
+    while True:
+        environment, before, argv = process.environ(), argv, process.cmdline()
+        if argv == before:
+            return argv, environment
+
+
 class Watch:
     """Looks at every process of this computer, again and again, for secrets that it should not have.
 
@@ -117,7 +141,7 @@ class Watch:
         self._learn_keys()
         for process in psutil.process_iter():
             with suppress(OSError, psutil.Error):
-                self._look_at(process.cmdline(), process.environ())
+                self._look_at(*argv_and_environment(process))
 
     def _learn_keys(self) -> None:
         for path in self._keys.glob("*/*"):

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.planted import SECRETS, Watch, found_below, found_in
+from tests.planted import SECRETS, Watch, argv_and_environment, found_below, found_in
 
 SECRET = SECRETS["HF_TOKEN"]
 
@@ -46,3 +46,18 @@ def test_a_secret_is_found_in_a_process(where: str, tmp_path: Path) -> None:
 
     assert watch.in_argv == ({"HF_TOKEN"} if where == "argv" else set())
     assert watch.holders == ({("HF_TOKEN", " ".join(argv))} if where == "environment" else set())
+
+
+def test_a_process_that_becomes_another_program_is_not_taken_for_one_without_a_name() -> None:
+    class Becoming:
+        """A process that is read while the kernel replaces its program."""
+
+        programs = iter([[], ["env", "prepare"], ["env", "prepare"]])
+
+        def cmdline(self) -> list[str]:
+            return next(self.programs)
+
+        def environ(self) -> dict[str, str]:
+            return {"HF_TOKEN": SECRET}
+
+    assert argv_and_environment(Becoming()) == (["env", "prepare"], {"HF_TOKEN": SECRET})
