@@ -55,11 +55,6 @@ class Failure:
         """The name of its class."""
         return self.is_a.name
 
-    @property
-    def is_out_of_memory(self) -> bool:
-        """Whether memory ran out, be it the GPU's or the host's."""
-        return self.kind.startswith("oom_")
-
 
 def find_failure(log: str, classes: Sequence[FailureClass]) -> Failure | None:
     """The root cause that a log shows, or None.

@@ -183,16 +183,6 @@ def test_a_worker_that_ended_for_another_reason_was_not_killed() -> None:
     assert failure.kind == "oom_cpu"
 
 
-@pytest.mark.parametrize(
-    ("line", "is_out_of_memory"), [(HIP, True), (KV_TOO_SMALL, True), (KILLED, False), (FLAG, False)]
-)
-def test_a_failure_knows_whether_memory_ran_out(line: str, is_out_of_memory: bool) -> None:
-    failure = find_failure(line)
-
-    assert failure is not None
-    assert failure.is_out_of_memory == is_out_of_memory
-
-
 @pytest.mark.parametrize("log", ["INFO Application startup complete.\n", ""])
 def test_a_log_without_a_failure_shows_none(log: str) -> None:
     assert find_failure(log) is None
