@@ -220,6 +220,9 @@ def _night(world: World, weather: Weather) -> None:
         world.cloud.later(weather.token_ends_after_s, lambda: world.cloud.revoke(token))
     end = world.place.data.parent / "end"
     with ExitStack() as stack:
+        # First: where the clock was stepped, the others see only the processes that began before they look.
+        night = start(live, replace(world.place.of(token), boot_off_s=0), weather.life)
+        world.cloud.api.before_reply = _killer(night, token, weather.killed_at_call)
         for _ in range(weather.reapers):
             child = start(reap_beside, world.place, PERIOD_S / 2, end)
             stack.callback(_end_well, child)
@@ -228,8 +231,6 @@ def _night(world: World, weather: Weather) -> None:
             watchdog = start(watch_beside, world.place.of(token), end)
             stack.callback(_end_well, watchdog)
         stack.callback(end.touch)
-        night = start(live, replace(world.place.of(token), boot_off_s=0), weather.life)
-        world.cloud.api.before_reply = _killer(night, token, weather.killed_at_call)
         wait_for(night)
         world.cloud.api.before_reply = None
         if watchdog is not None and weather.watchdog == "with the night":
@@ -272,8 +273,9 @@ def _morning(world: World, weather: Weather) -> None:
         world.clock.sleep(PERIOD_S)
     world.cloud.api.plan.faults.clear()
     _reap(world, weather.seed)
-    if weather.life.snapshot is not None:
-        # A partial snapshot may appear hours after its machine is gone; a later round finds it by its name.
+    if weather.life.snapshot is not None or weather.life.volume_gib is not None:
+        # Later rounds find these: a partial snapshot that appears hours after its machine is gone, and a tag of an
+        # attachment, which counts as in use for longer than a short lease lasts.
         world.clock.sleep(PERIOD_S)
         _reap(world, weather.seed)
 

@@ -18,9 +18,26 @@ from tests.chaos.watchdogs import watch_beside
 from tests.chaos.world import a_world
 from tests.pairs import a_sample
 
+# By the reason: most failures of one reason were the same one.
+BEFORE_IT_BEGAN = "a reaper looks at the processes of a computer before the night is one of them"
+FAILED_ONCE = {
+    479: "a volume was attached within the hour before the last round",
+    160: BEFORE_IT_BEGAN,
+    390: BEFORE_IT_BEGAN,
+    463: BEFORE_IT_BEGAN,
+    614: BEFORE_IT_BEGAN,
+    660: BEFORE_IT_BEGAN,
+    809: BEFORE_IT_BEGAN,
+}
+
 
 @pytest.mark.parametrize("seed", a_sample(range(10), 4))
 def test_a_random_night_leaks_nothing(seed: int) -> None:
+    assert blow(seed) is None, forecast(seed)
+
+
+@pytest.mark.parametrize("seed", a_sample(FAILED_ONCE, 2), ids=FAILED_ONCE.get)
+def test_a_random_night_that_failed_once_leaks_nothing(seed: int) -> None:
     assert blow(seed) is None, forecast(seed)
 
 
