@@ -34,7 +34,8 @@ from infra.remote.ssh_keys import LeaseKeys, keys_of
 from infra.remote.ssh_shell import wait_until_ready
 from infra.settings import Settings
 
-CLOUDS = ("local", "digitalocean")
+RENTED_CLOUDS = ("digitalocean",)
+CLOUDS = ("local", *RENTED_CLOUDS)
 OWN_PATIENCE_S = 30.0  # for one command on a host of your own; the caller repeats it
 # The environment variables of this process that a machine gets. Only a download gets the tokens.
 FORWARDED = ("NIGHTBENCH_HF_TOKEN", "HF_TOKEN", "NIGHTBENCH_HUB_ENDPOINT", "NIGHTBENCH_HUB_STALL_S")

@@ -131,7 +131,7 @@ def _queueing(record: RunRecord, report: LoadReport) -> Evidence:
 def _asked_found(record: RunRecord, report: LoadReport) -> Evidence:
     work, requests = record.asked.workload, report.requests
     good = int(requests.is_ok.sum())
-    found = record.server.engine_version if record.server else None
+    found = record.server.engine_version if record.server and not record.asked.engine.track else None
     conflict = None if found is None else float(release(found) != release(record.asked.engine.version))
     planned = report.planned or PlannedTokens(good * work.isl, good * work.osl, cached_tokens=0)
     return {

@@ -7,9 +7,9 @@ from pydantic import Field, field_validator, model_validator
 
 from bench.frozen import Frozen
 
-# name@sha256:digest. The digest may be an open pin, {NIGHTBENCH_...}; see bench/suite/pins.py.
-IMAGE = r"^[a-z0-9][\w./:-]*@(sha256:[0-9a-f]{64}|\{NIGHTBENCH_[A-Z0-9_]+\})$"
-
+# repository, repository:tag or repository@sha256:digest. A tag may move; see bench/suite/pins.py.
+IMAGE = r"^[a-z0-9][\w./:-]*(@sha256:[0-9a-f]{64})?$"
+TAG = r"^\w[\w.-]{0,127}$"
 
 VARIABLE = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
@@ -20,6 +20,9 @@ class Engine(Frozen):
     `flags` are appended to its argv unchanged. `environment` is set for its process only, and is public like all of a
     suite: it is in every record, and wherever records are copied. `secret_environment` names variables that the server
     gets from the process that runs the night; their values are written nowhere.
+
+    `track` is a tag of the image's repository that each new night resolves. Nightbench sets `image_version` and
+    `image_commit` when it resolves a tag. These three are in no id.
     """
 
     name: Literal["vllm"] = "vllm"
@@ -29,7 +32,10 @@ class Engine(Frozen):
     environment: dict[str, str] = Field(default_factory=dict)
     secret_environment: tuple[str, ...] = Field(default=(), strict=False)
     install: Literal["venv", "container"] = "venv"
-    image: str | None = Field(default=None, pattern=IMAGE)  # of the container, always by digest
+    image: str | None = Field(default=None, pattern=IMAGE)  # of the container; a night has its digest
+    track: str | None = Field(default=None, pattern=TAG)
+    image_version: str | None = None  # of the build, as the image's labels say
+    image_commit: str | None = None
 
     @field_validator("secret_environment")
     @classmethod
@@ -48,8 +54,20 @@ class Engine(Frozen):
         if (self.install == "container") != (self.image is not None):
             msg = 'a container needs an image: give both install = "container" and image, or neither'
             raise ValueError(msg)
+        if self.track and (self.image is None or tag_of(self.image)):
+            msg = "track needs an image without a tag: give image as repository, and the tag as track"
+            raise ValueError(msg)
         twice = sorted(self.environment.keys() & set(self.secret_environment))
         if twice:
             msg = f"{twice[0]} is in environment and in secret_environment: remove it from environment, which is public"
             raise ValueError(msg)
         return self
+
+
+def tag_of(image: str) -> str | None:
+    """The tag of an image reference; None if it has none. The port of a registry is not a tag."""
+    return image.partition("@")[0].rpartition("/")[2].partition(":")[2] or None
+
+
+# What says where an image came from; its digest alone moves a number.
+TRACING = frozenset({"track", "image_version", "image_commit"})

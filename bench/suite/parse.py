@@ -34,6 +34,7 @@ def parse_suite(text: str, where: str) -> Suite:
     except ValidationError as error:
         raise SuiteError(_explain(error, text, where)) from error
     _refuse_secrets(suite.engine, text, where)
+    _refuse_found(suite.engine, text, where)
     _require_context(suite, text, where)
     return suite
 
@@ -64,6 +65,19 @@ def _refuse_secrets(engine: Engine, text: str, where: str) -> None:
         raise SuiteError(
             f"{where}:{line}: engine.environment.{name} looks like a secret, and a suite is public: remove it, "
             f'set {name} where you start Nightbench, and write secret_environment = ["{name}"] under [engine]'
+        )
+
+
+def _refuse_found(engine: Engine, text: str, where: str) -> None:
+    """Not a rule of Engine: the record of a night has these beside `track`."""
+    for key in ("image_version", "image_commit"):
+        if getattr(engine, key) is not None:
+            line = line_of(text, ("engine", key))
+            raise SuiteError(f"{where}:{line}: engine.{key} is set when a tag is resolved: remove it")
+    if engine.track and engine.image and "@" in engine.image:
+        line = line_of(text, ("engine", "track"))
+        raise SuiteError(
+            f"{where}:{line}: engine.image has a digest, so there is nothing to track: remove the digest, or track"
         )
 
 

@@ -1,68 +1,136 @@
-"""Open pins of a suite, `{NIGHTBENCH_...}` in place of a commit or a digest, filled from the environment.
+"""References of a suite that may move, a branch or a tag, and the lock that pins each to a commit or a digest.
 
-A shared suite cannot know every commit, and a series must not change by itself. So the environment names the commit
-once. A night stores the filled suite, and its scenario ids depend on the filled values.
+A series must not change by itself. So `nightbench pin` resolves the references once and writes `SUITE.lock.toml`. A
+night stores the pinned suite, and its scenario ids depend on the commits and digests.
 """
 
+import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+import tomllib
+from collections.abc import Sequence
+from datetime import date
+
+from pydantic import Field, ValidationError
 
 from bench.errors import SuiteError
+from bench.frozen import Frozen
+from bench.suite.engine import Engine
 from bench.suite.parse import line_of
 from bench.suite.suite import Suite
 
-_OPEN = re.compile(r"\{(?P<name>NIGHTBENCH_[A-Z0-9_]+)\}")
+MODEL, IMAGE = "model.source", "engine.image"
+FIXED = {  # what each reference looks like once it is pinned
+    MODEL: re.compile(r"hf:[\w.-]+/[\w.-]+@[0-9a-f]{40}"),
+    IMAGE: re.compile(r"[a-z0-9][\w./:-]*@sha256:[0-9a-f]{64}"),
+}
 
 
-@dataclass(frozen=True)
-class Pin:
-    """A value that a suite may leave open: its key and its form."""
+class Pin(Frozen):
+    """One reference of a suite, and what it named when it was pinned."""
 
-    table: str
     key: str
-    form: re.Pattern[str]
-    meaning: str
+    reference: str
+    pinned: str
+    version: str | None = None  # of an image, as its labels say
+    commit: str | None = None  # that an image was built from, as its labels say
 
 
-PINS = (
-    Pin("model", "source", re.compile(r"[0-9a-f]{40}"), "the 40 hex digits of the model's commit"),
-    Pin("engine", "image", re.compile(r"sha256:[0-9a-f]{64}"), "the image's digest, sha256: and 64 hex digits"),
-)
+class PinnedPrice(Frozen):
+    """The price of a kind of machine on the day of pinning."""
+
+    cloud: str
+    kind: str
+    usd_per_hour: float = Field(ge=0)
+    as_of: date
 
 
-def fill_pins(suite: Suite, environment: Mapping[str, str], text: str, where: str) -> Suite:
-    """The suite with every open pin that the environment has a value for; the others stay open.
+class Lock(Frozen):
+    """A lock file: the pins of one suite."""
 
-    Raises SuiteError with the suite's line where a value has the wrong form.
+    suite: str
+    pins: tuple[Pin, ...] = Field(default=(), strict=False)
+    prices: tuple[PinnedPrice, ...] = Field(default=(), strict=False)
+
+
+def moving_references(suite: Suite) -> dict[str, str]:
+    """The references that may move, by key; the image of a tracked engine is not one, since each night resolves it."""
+    found = {MODEL: suite.model.source if suite.model.source.startswith("hf:") else None}
+    found[IMAGE] = None if suite.engine.track else suite.engine.image
+    return {key: text for key, text in found.items() if text is not None and not FIXED[key].fullmatch(text)}
+
+
+def apply_lock(suite: Suite, lock: Lock, where: str, suite_file: str) -> Suite:
+    """The suite with each pinned reference in place of the one that may move; others stay as they are.
+
+    Raises SuiteError where the lock is of another suite, or pins another reference than the suite has.
     """
-    for pin in PINS:
-        table = getattr(suite, pin.table)
-        found = _OPEN.search(getattr(table, pin.key) or "")
-        value = environment.get(found["name"], "").strip() if found else ""
-        if found is None or not value:
+    if lock.suite != suite.name:
+        raise SuiteError(
+            f"{where} is the lock of the suite {lock.suite!r}, but {suite_file} is {suite.name!r}: "
+            f"run `nightbench pin {suite_file}`"
+        )
+    moving = moving_references(suite)
+    for pin in lock.pins:
+        if pin.key not in moving:
             continue
-        if not pin.form.fullmatch(value):
-            line = line_of(text, (pin.table, pin.key))
+        if pin.reference != moving[pin.key]:
             raise SuiteError(
-                f"{where}:{line}: {pin.table}.{pin.key}: {found['name']} is {value!r}: set it to {pin.meaning}"
+                f"{where} pins {pin.key} = {pin.reference!r}, but {suite_file} has {moving[pin.key]!r}: "
+                f"run `nightbench pin {suite_file}`"
             )
-        filled = getattr(table, pin.key).replace(found[0], value)
-        suite = suite.model_copy(update={pin.table: table.model_copy(update={pin.key: filled})})
+        suite = with_pin(suite, pin)
     return suite
 
 
-def open_pins(suite: Suite) -> dict[str, Pin]:
-    """Every open pin, by the name of its environment variable."""
-    found = {pin: _OPEN.search(getattr(getattr(suite, pin.table), pin.key) or "") for pin in PINS}
-    return {match["name"]: pin for pin, match in found.items() if match}
+def with_pin(suite: Suite, pin: Pin) -> Suite:
+    """The suite with this one reference pinned."""
+    if pin.key == MODEL:
+        return suite.model_copy(update={"model": suite.model.model_copy(update={"source": pin.pinned})})
+    return suite.model_copy(update={"engine": with_image(suite.engine, pin)})
+
+
+def with_image(engine: Engine, pin: Pin) -> Engine:
+    """The engine with its image pinned, and what the image's labels say of its build."""
+    return engine.model_copy(update={"image": pin.pinned, "image_version": pin.version, "image_commit": pin.commit})
 
 
 def require_pins(suite: Suite, text: str, where: str) -> None:
-    """Raise SuiteError with line and next step where a pin is open."""
-    for name, pin in open_pins(suite).items():
-        line = line_of(text, (pin.table, pin.key))
+    """Raise SuiteError with line and next step where a reference may move."""
+    for key, reference in moving_references(suite).items():
         raise SuiteError(
-            f"{where}:{line}: {pin.table}.{pin.key} is an open pin: set {name} to {pin.meaning}, "
-            f"or write it in place of {{{name}}}"
+            f"{where}:{line_of(text, tuple(key.split('.')))}: {key} = {reference!r} may move, and no lock pins it: "
+            f"run `nightbench pin {where}`"
         )
+
+
+def parse_lock(text: str, where: str, suite_file: str) -> Lock:
+    """Parse a lock file's text; SuiteError naming the file, the key and the next step if it is not valid."""
+    again = f"run `nightbench pin {suite_file}`, which writes it anew"
+    try:
+        lock = Lock.model_validate(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise SuiteError(f"{where}: not TOML: {error}; {again}") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise SuiteError(f"{where}: {'.'.join(map(str, first['loc']))}: {first['msg']}; {again}") from error
+    for pin in lock.pins:
+        if pin.key not in FIXED or not FIXED[pin.key].fullmatch(pin.pinned):
+            raise SuiteError(f"{where}: the pin of {pin.key} is {pin.pinned!r}, which may move; {again}")
+    return lock
+
+
+def lock_text(lock: Lock, suite_file: str) -> str:
+    """The lock as TOML: sorted, so that two of them can be compared line by line."""
+    pins = [pin.model_dump(exclude_none=True) for pin in sorted(lock.pins, key=lambda pin: pin.key)]
+    prices = [price.model_dump() for price in sorted(lock.prices, key=lambda price: (price.cloud, price.kind))]
+    head = f"# Written by `nightbench pin {suite_file}`. Run it again to pin what the references name then.\n"
+    tables = [*_tables("pins", pins), *_tables("prices", prices)]
+    return "\n".join((f"{head}suite = {json.dumps(lock.suite)}\n", *tables))
+
+
+def _tables(name: str, rows: Sequence[dict[str, object]]) -> list[str]:
+    # TOML writes a date bare; its other values are written as in JSON.
+    def shown(value: object) -> str:
+        return value.isoformat() if isinstance(value, date) else json.dumps(value)
+
+    return [f"[[{name}]]\n" + "".join(f"{key} = {shown(value)}\n" for key, value in row.items()) for row in rows]

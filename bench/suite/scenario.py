@@ -7,7 +7,7 @@ from typing import Any, Self
 from pydantic import Field
 
 from bench.frozen import Frozen
-from bench.suite.engine import Engine
+from bench.suite.engine import TRACING, Engine
 from bench.suite.machine import RENTING, Machine, hardware_of
 from bench.suite.model import KEEPING, Model
 from bench.suite.workload import Workload
@@ -28,6 +28,7 @@ class Scenario(Frozen):
     def scenario_id(self) -> str:
         """Hash of everything that can move a number; labels and settings at their default are left out of it."""
         labels: dict[str, Any] = {"name": True, "model": {"name"} | KEEPING, "machine": RENTING}
+        labels["engine"] = TRACING
         labels["workload"] = {"trace": True, "prompts": {"file"}}  # files count by their content
         return _digest(self._as_measured().model_dump(mode="json", exclude_defaults=True, exclude=labels))
 
@@ -35,7 +36,7 @@ class Scenario(Frozen):
     def server_id(self) -> str:
         """Hash of what one server process is started with: scenarios that share it are measured on one server."""
         others: dict[str, Any] = {"name": True, "workload": True, "model": KEEPING, "machine": RENTING}
-        others |= {"fallback_of": True, "rung": True}
+        others |= {"fallback_of": True, "rung": True, "engine": TRACING}
         return _digest(self._as_measured().model_dump(mode="json", exclude_defaults=True, exclude=others))
 
     def on(self, kind: str) -> Self:

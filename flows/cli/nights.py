@@ -104,21 +104,29 @@ def plan(
 ) -> None:
     """Print the runs of a night in order, with the expected time and cost of each stage. Rents and writes nothing.
 
-    Prices come from the cloud if a token is set, otherwise from the catalogue, with their date. A host of your own is
-    not contacted: the plan lists its requirements, and the night checks them.
+    Prices come from the cloud if a token is set, otherwise from the suite's lock or the catalogue, with their date. A
+    host of your own is not contacted: the plan lists its requirements, and the night checks them.
     """
+    from bench.suite.pins import moving_references  # noqa: PLC0415
     from flows.show.plan import show_plan  # noqa: PLC0415
     from infra.bootstrap import clouds, nets, planned_target, why_unreachable  # noqa: PLC0415
     from infra.leases.forecast import forecast  # noqa: PLC0415
     from infra.loadgen.suite_file import make_night  # noqa: PLC0415
+    from infra.loadgen.suite_lock import read_lock  # noqa: PLC0415
 
     settings = read_settings()
     target = planned_target(target)
     night = make_night(suite, target, poc=poc, is_draft=True)
-    expected = forecast(settings, night, clouds(settings).get(target), download_mb_per_s)
+    lock = read_lock(suite)
+    prices = () if lock is None else lock.prices
+    expected = forecast(settings, night, clouds(settings).get(target), download_mb_per_s, prices)
+    unpinned = [
+        f"{key} = {reference!r} is not pinned: run `nightbench pin {suite}` before the night"
+        for key, reference in moving_references(night.suite).items()
+    ]
     why = why_unreachable(settings, target)
-    if why is not None:
-        expected = replace(expected, doubts=(*expected.doubts, f"the night would be refused: {why}"))
+    refused = [] if why is None else [f"the night would be refused: {why}"]
+    expected = replace(expected, doubts=(*expected.doubts, *unpinned, *refused))
     show_plan(night, expected, nets(settings, target), as_json=as_json)
 
 

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from bench.plan import cells
-from bench.suite.pins import open_pins
+from bench.suite.pins import moving_references
 from flows.show.console import line, print_json, table, warn
 
 if TYPE_CHECKING:
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 def show_plan(night: "NightRecord", expected: "Forecast", nets: Sequence["Net"], *, as_json: bool) -> None:
     """Print a plan: the runs in order, the cost of each stage, the nets under the machine, and what is doubtful."""
     rows = [asdict(cell) for cell in cells(night.runs)]
-    pins = {name: pin.meaning for name, pin in open_pins(night.suite).items()}
     if as_json:
-        whole = {"suite": night.suite.name, "target": night.target, "runs": rows, "to_be_set": pins}
+        unpinned = moving_references(night.suite)
+        whole = {"suite": night.suite.name, "target": night.target, "runs": rows, "to_be_set": unpinned}
         print_json(whole | _forecast_json(expected) | {"nets": [asdict(net) for net in nets]})
         return
     table(rows, f"{night.suite.name} on {night.target}: {len(rows)} runs")
@@ -34,8 +34,6 @@ def show_plan(night: "NightRecord", expected: "Forecast", nets: Sequence["Net"],
     show_nets(nets)
     for doubt in expected.doubts:
         warn(doubt)
-    for name, meaning in pins.items():
-        warn(f"set {name} before running: {meaning}")
 
 
 def show_nets(nets: Sequence["Net"]) -> None:

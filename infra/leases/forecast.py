@@ -1,5 +1,6 @@
 """Forecasts a night at the current price of its cloud, or else at the price in the catalogue."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -8,6 +9,7 @@ from bench.cost.forecast import Assumptions, Forecast, Price, forecast_own_host,
 from bench.errors import CloudDeniedError, LeaseError
 from bench.record import NightRecord
 from bench.suite.machine import Machine, hardware_of
+from bench.suite.pins import PinnedPrice
 from catalog.engine_check import doubts_of_engine
 from catalog.read import read_catalog
 from infra.clouds.cloud import Cloud
@@ -17,9 +19,15 @@ from infra.settings import Settings
 
 
 def forecast(
-    settings: Settings, night: NightRecord, cloud: Cloud | None, download_mb_per_s: float | None = None
+    settings: Settings,
+    night: NightRecord,
+    cloud: Cloud | None,
+    download_mb_per_s: float | None = None,
+    pinned: Sequence[PinnedPrice] = (),
 ) -> Forecast:
     """Estimate a night on its target; the price is requested from `cloud`, None if no token is set.
+
+    Without an answer it is that of the suite's lock, `pinned`, or else of the catalogue.
 
     A host of one's own is not contacted. A cloud that does not respond becomes a doubt; one that rejects the token
     raises CloudDeniedError.
@@ -31,13 +39,24 @@ def forecast(
         expected = forecast_own_host(night, catalog, assumed)
     else:
         size = catalog.size(night.target, machine.kind) or catalog.size(night.target, hardware_of(machine.kind))
-        expected = forecast_rented(night, size, _price(machine, cloud, size), catalog, assumed)
+        known = next((row for row in pinned if (row.cloud, row.kind) == (night.target, machine.kind)), None)
+        expected = forecast_rented(night, size, _price(machine, cloud, size, known), catalog, assumed)
     return replace(expected, doubts=(*expected.doubts, *doubts_of_engine(night.suite, night.target)))
 
 
-def _price(machine: Machine, cloud: Cloud | None, size: MachineKind | None) -> Price:
-    if cloud is None:
-        return _catalog_price(machine, size, "no cloud token is set")
+def _price(machine: Machine, cloud: Cloud | None, size: MachineKind | None, pinned: PinnedPrice | None) -> Price:
+    """The price now, or else that of an earlier day with the reason."""
+    now = "no cloud token is set" if cloud is None else _price_now(machine, cloud)
+    if isinstance(now, str):
+        return _pinned_price(pinned, now) if pinned else _catalog_price(machine, size, now)
+    if pinned and now.usd_per_hour != pinned.usd_per_hour:
+        moved = f"the price is no longer that of the suite's lock, {pinned.usd_per_hour:.2f} USD/h on {pinned.as_of}"
+        return replace(now, doubt=moved)
+    return now
+
+
+def _price_now(machine: Machine, cloud: Cloud) -> Price | str:
+    """The price at the cloud; a sentence why there is none."""
     request = replace(
         lease_request_of(machine), usd_per_hour_max=None, budget_usd=None
     )  # show a price above the limit too
@@ -46,12 +65,16 @@ def _price(machine: Machine, cloud: Cloud | None, size: MachineKind | None) -> P
     except CloudDeniedError:
         raise
     except LeaseError as error:
-        return _catalog_price(machine, size, str(error))
+        return str(error)
     if not fine:
-        return _catalog_price(machine, size, f"{cloud.name} has no capacity for {machine.kind} now")
+        return f"{cloud.name} has no capacity for {machine.kind} now"
     first, now = fine[0], datetime.now(UTC)
     where = f" in {first.region}" if first.region else ""
     return Price(first.usd_per_hour, f"{cloud.name} for {first.kind}{where}, {now:%Y-%m-%d %H:%M} UTC")
+
+
+def _pinned_price(pinned: PinnedPrice, why: str) -> Price:
+    return Price(pinned.usd_per_hour, f"the suite's lock, {pinned.as_of}", f"the price may be out of date: {why}")
 
 
 def _catalog_price(machine: Machine, size: MachineKind | None, why: str) -> Price:

@@ -48,6 +48,12 @@ def lease_request_of(machine: Machine, *, patience_s: float = 0.0) -> LeaseReque
     )
 
 
+def kinds_of(machine: Machine) -> tuple[str, ...]:
+    """Every kind that a suite may rent, in the order of trying."""
+    choices = lease_request_of(machine).choices
+    return tuple(kind for choice in choices for kind in _kinds(choice.kind, machine.spot))
+
+
 def after_spending(request: LeaseRequest, spent_usd: float) -> LeaseRequest:
     """The request of a night that has spent this much: its minutes shrink with the rest of its budget."""
     if request.budget_usd is None or spent_usd <= 0:

@@ -1,7 +1,6 @@
 """Reads suite files, and drafts the night that a suite defines."""
 
 import hashlib
-import os
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,29 +9,35 @@ from bench.errors import UsageError
 from bench.plan import plan_runs
 from bench.record import NightRecord
 from bench.suite.parse import parse_suite
-from bench.suite.pins import fill_pins, require_pins
+from bench.suite.pins import require_pins
 from bench.suite.scenario import Scenario
 from bench.suite.suite import Suite
 from catalog.engine_check import require_engine_rules
 from infra.loadgen import datasets
+from infra.loadgen.suite_lock import resolve_tracked, with_lock
 
 
 def read_suite(path: Path, *, is_draft: bool = False) -> tuple[Suite, str]:
     """A suite and the SHA-256 of its file; UsageError if the file cannot be read, SuiteError if it is wrong.
 
-    The files that the suite names are read too: it then holds their absolute paths and SHA-256. Open pins are filled
-    from the environment; only a draft may keep one open.
+    The files that the suite names are read too: it then holds their absolute paths and SHA-256. The lock beside it
+    pins its references; only a draft may keep one that moves.
     """
-    try:
-        raw = path.read_bytes()
-        text = raw.decode()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"the suite {path} cannot be read: {error}") from error
-    suite = fill_pins(parse_suite(text, str(path)), os.environ, text, str(path))
+    asked, text = parse_suite_file(path)
+    suite = with_lock(asked, path)
     if not is_draft:
         require_pins(suite, text, str(path))
     suite = datasets.find_inputs(suite, path, text)
-    return suite, hashlib.sha256(raw).hexdigest()
+    return suite, hashlib.sha256(text.encode()).hexdigest()
+
+
+def parse_suite_file(path: Path) -> tuple[Suite, str]:
+    """A suite as its file has it, and the file's text; UsageError if it cannot be read, SuiteError if it is wrong."""
+    try:
+        text = path.read_bytes().decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"the suite {path} cannot be read: {error}") from error
+    return parse_suite(text, str(path)), text
 
 
 def pick_scenario(path: Path, name: str) -> tuple[Suite, Scenario]:
@@ -45,14 +50,16 @@ def pick_scenario(path: Path, name: str) -> tuple[Suite, Scenario]:
 
 
 def make_night(suite: Path, target: str, *, poc: bool, is_draft: bool = False) -> NightRecord:
-    """A night that starts now; nothing is written.
+    """A night that starts now, with what a tracked tag names now; nothing is written.
 
-    Only a draft, which is printed and not run, may have open pins and break its engine's rules: otherwise SuiteError.
+    Only a draft, which is printed and not run, may have references that move and break its engine's rules: otherwise
+    SuiteError. A draft resolves no tag.
     """
     parsed, digest = read_suite(suite, is_draft=is_draft)
     if not is_draft:
         require_engine_rules(parsed, target, suite)
         require_rungs(parsed, str(suite))
+        parsed = resolve_tracked(parsed)
     started_at = datetime.now(UTC)
     night = NightRecord(
         night=f"{started_at:%Y-%m-%dT%H%M%S}Z",

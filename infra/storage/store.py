@@ -82,10 +82,15 @@ def require_space(folder: Path, gib: float) -> None:
 def write_json(path: Path, value: BaseModel) -> None:
     """Write a value under its final name in one step, on disk when this returns; others may write it meanwhile."""
     make_folder(path.parent)
+    write_text(path, value.model_dump_json(indent=1) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text under its final name in one step, on disk when this returns; others may write it meanwhile."""
     aside = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
     try:
-        with aside.open("w") as sink:
-            sink.write(value.model_dump_json(indent=1) + "\n")
+        with aside.open("w", encoding="utf-8") as sink:
+            sink.write(text)
             sink.flush()
             os.fsync(sink.fileno())
         aside.replace(path)

@@ -160,11 +160,11 @@ def test_a_plan_for_a_host_of_ones_own_asks_it_nothing_and_says_what_it_must_hav
     assert not house.data.exists()
 
 
-def test_a_night_with_an_open_pin_is_refused_before_anything_begins(house: NightFixture) -> None:
+def test_a_night_with_a_reference_that_may_move_is_refused_before_anything_begins(house: NightFixture) -> None:
     done = house.call("run", str(LLAMA))
 
     assert done.returncode == 2
-    assert "model.source is an open pin: set NIGHTBENCH_LLAMA_3_3_70B_REVISION to the 40 hex digits" in done.stderr
+    assert f"no lock pins it: run `nightbench pin {LLAMA}`" in done.stderr
     assert not house.data.exists()
 
 

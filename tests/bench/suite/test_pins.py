@@ -1,63 +1,153 @@
+"""Locks: what pins a suite's references, and what each of their errors says."""
+
+import tomllib
+from datetime import date
 from pathlib import Path
 
 import pytest
 
 from bench.errors import SuiteError
 from bench.suite.parse import parse_suite
-from bench.suite.pins import fill_pins, open_pins, require_pins
+from bench.suite.pins import (
+    IMAGE,
+    MODEL,
+    Lock,
+    Pin,
+    PinnedPrice,
+    apply_lock,
+    lock_text,
+    moving_references,
+    parse_lock,
+    require_pins,
+)
+from bench.suite.suite import Suite
 
 FILE = Path(__file__).parents[3] / "suites" / "llama-3.3-70b-mi300x.toml"
 TEXT = FILE.read_text()
 SUITE = parse_suite(TEXT, "llama.toml")
-REVISION, DIGEST = "NIGHTBENCH_LLAMA_3_3_70B_REVISION", "NIGHTBENCH_VLLM_ROCM_DIGEST"
-SET = {REVISION: "0123456789" * 4, DIGEST: f"sha256:{'ab' * 32}"}
+SOURCE, IMAGE_NAME = SUITE.model.source, SUITE.engine.image or ""
+COMMIT, DIGEST = "0123456789" * 4, f"sha256:{'ab' * 32}"
+REPOSITORY = IMAGE_NAME.rpartition(":")[0]
+PINS = (
+    Pin(key=MODEL, reference=SOURCE, pinned=f"hf:meta-llama/Llama-3.3-70B-Instruct@{COMMIT}"),
+    Pin(key=IMAGE, reference=IMAGE_NAME, pinned=f"{REPOSITORY}@{DIGEST}", version="0.32.0", commit="c" * 40),
+)
+PRICE = PinnedPrice(cloud="digitalocean", kind="gpu-mi300x1-192gb", usd_per_hour=2.59, as_of=date(2026, 10, 1))
+LOCK = Lock(suite=SUITE.name, pins=PINS, prices=(PRICE,))
 
 
 def _line(start: str) -> int:
     return next(number for number, line in enumerate(TEXT.splitlines(), 1) if line.startswith(start))
 
 
-def test_an_open_pin_is_named_with_its_line_and_what_to_do() -> None:
+def _locked(lock: Lock, suite: Suite = SUITE) -> Suite:
+    return apply_lock(suite, lock, "llama.lock.toml", "llama.toml")
+
+
+def test_a_reference_that_may_move_is_named_with_its_line_and_what_to_do() -> None:
     with pytest.raises(SuiteError) as caught:
         require_pins(SUITE, TEXT, "llama.toml")
 
-    assert str(caught.value).startswith(
-        f"llama.toml:{_line('source')}: model.source is an open pin: set {REVISION} to "
+    assert str(caught.value).startswith(f"llama.toml:{_line('source')}: model.source = {SOURCE!r} may move")
+    assert str(caught.value).endswith("run `nightbench pin llama.toml`")
+
+
+def test_a_locked_suite_has_nothing_that_moves_and_says_what_was_built() -> None:
+    locked = _locked(LOCK)
+
+    require_pins(locked, TEXT, "llama.toml")
+    assert locked.model.source == f"hf:meta-llama/Llama-3.3-70B-Instruct@{COMMIT}"
+    assert locked.engine.image == f"{REPOSITORY}@{DIGEST}"
+    assert (locked.engine.image_version, locked.engine.image_commit) == ("0.32.0", "c" * 40)
+
+
+def test_what_is_pinned_moves_the_ids_and_what_is_said_of_it_does_not() -> None:
+    other_commit = Lock(suite=SUITE.name, pins=(PINS[0].model_copy(update={"pinned": f"hf:a/b@{'1' * 40}"}), PINS[1]))
+    unlabelled = Lock(suite=SUITE.name, pins=(PINS[0], PINS[1].model_copy(update={"version": None, "commit": None})))
+    written_out = TEXT.replace(SOURCE, PINS[0].pinned).replace(IMAGE_NAME, PINS[1].pinned)
+
+    one, other, alike, plain = (
+        suite.expand()[0]
+        for suite in (_locked(LOCK), _locked(other_commit), _locked(unlabelled), parse_suite(written_out, "s"))
     )
 
-
-def test_a_filled_suite_has_nothing_open() -> None:
-    filled = fill_pins(SUITE, SET, TEXT, "llama.toml")
-
-    require_pins(filled, TEXT, "llama.toml")
-    assert filled.model.source == f"hf:meta-llama/Llama-3.3-70B-Instruct@{SET[REVISION]}"
-    assert filled.engine.image == f"vllm/vllm-openai-rocm@{SET[DIGEST]}"
+    assert one.scenario_id != other.scenario_id
+    assert one.scenario_id == alike.scenario_id == plain.scenario_id
+    assert one.server_id == alike.server_id == plain.server_id
 
 
-def test_what_is_filled_in_moves_the_ids() -> None:
-    one, other = (fill_pins(SUITE, SET | {REVISION: digit * 40}, TEXT, "llama.toml") for digit in "12")
+def test_a_lock_is_read_back_as_it_was_written_and_the_order_of_its_pins_does_not_matter() -> None:
+    text = lock_text(LOCK, "llama.toml")
 
-    assert one.expand()[0].scenario_id != other.expand()[0].scenario_id
-
-
-def test_a_pin_that_is_not_set_stays_open() -> None:
-    assert set(open_pins(fill_pins(SUITE, {REVISION: SET[REVISION]}, TEXT, "llama.toml"))) == {DIGEST}
+    assert parse_lock(text, "llama.lock.toml", "llama.toml").model_dump() == tomllib.loads(text) | {
+        "pins": tuple(pin.model_dump() for pin in reversed(PINS)),
+        "prices": (PRICE.model_dump(),),
+    }
+    assert lock_text(Lock(suite=SUITE.name, pins=PINS[::-1], prices=(PRICE,)), "llama.toml") == text
+    assert "as_of = 2026-10-01\n" in text
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "start"),
-    [(REVISION, "main", "source"), (DIGEST, "v0.32.0", 'image = "vllm'), (DIGEST, "ab" * 32, 'image = "vllm')],
+    ("lock", "why"),
+    [
+        (Lock(suite="other", pins=PINS), "llama.lock.toml is the lock of the suite 'other', but llama.toml is"),
+        (
+            Lock(suite=SUITE.name, pins=(PINS[0].model_copy(update={"reference": "hf:a/b@main"}),)),
+            f"llama.lock.toml pins model.source = 'hf:a/b@main', but llama.toml has {SOURCE!r}",
+        ),
+    ],
 )
-def test_a_value_that_can_move_is_refused_at_the_line_that_asks_for_it(name: str, value: str, start: str) -> None:
+def test_the_lock_of_another_suite_is_refused(lock: Lock, why: str) -> None:
     with pytest.raises(SuiteError) as caught:
-        fill_pins(SUITE, {name: value}, TEXT, "llama.toml")
+        _locked(lock)
 
-    assert str(caught.value).startswith(f"llama.toml:{_line(start)}: ")
-    assert f"{name} is {value!r}: set it to " in str(caught.value)
+    assert why in str(caught.value)
+    assert str(caught.value).endswith("run `nightbench pin llama.toml`")
 
 
-def test_a_suite_without_open_pins_is_left_as_it_is() -> None:
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("suite = ", "llama.lock.toml: not TOML"),
+        ("pins = []", "llama.lock.toml: suite: Field required"),
+        ('suite = "s"\nmore = 1', "llama.lock.toml: more: Extra inputs"),
+        (lock_text(LOCK, "s").replace(DIGEST, "v1"), "the pin of engine.image is"),
+        (lock_text(LOCK, "s").replace(COMMIT, "main"), "the pin of model.source is"),
+        (lock_text(LOCK, "s").replace('key = "model.source"', 'key = "model.name"'), "the pin of model.name is"),
+    ],
+)
+def test_a_lock_that_is_not_valid_names_its_file_and_the_next_step(text: str, why: str) -> None:
+    with pytest.raises(SuiteError) as caught:
+        parse_lock(text, "llama.lock.toml", "llama.toml")
+
+    assert why in str(caught.value)
+    assert str(caught.value).endswith("run `nightbench pin llama.toml`, which writes it anew")
+
+
+def test_a_suite_without_moving_references_is_left_as_it_is() -> None:
     local = FILE.with_name("local.toml")
     suite = parse_suite(local.read_text(), local.name)
 
-    assert fill_pins(suite, SET, local.read_text(), local.name) == suite
+    assert moving_references(suite) == {}
+    assert _locked(Lock(suite="local"), suite) == suite
+
+
+TRACKED = TEXT.replace(f'"{IMAGE_NAME}"', f'"{REPOSITORY}"\ntrack = "nightly"')
+
+
+def test_an_engine_that_tracks_a_tag_is_in_no_lock() -> None:
+    assert set(moving_references(parse_suite(TRACKED, "s"))) == {MODEL}
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (TRACKED.replace(REPOSITORY, IMAGE_NAME), "track needs an image without a tag"),
+        (TRACKED.replace(REPOSITORY, f"{REPOSITORY}@{DIGEST}"), "engine.image has a digest, so there is nothing to"),
+        (TEXT.replace('name = "vllm"', 'image_commit = "c"'), "engine.image_commit is set when a tag is resolved"),
+        (TEXT.replace('install = "container"', ""), "a container needs an image"),
+    ],
+)
+def test_what_a_suite_may_not_say_of_its_image(text: str, why: str) -> None:
+    with pytest.raises(SuiteError, match=why):
+        parse_suite(text, "s")

@@ -5,13 +5,15 @@ import pytest
 from pydantic import ValidationError
 
 from bench.errors import SuiteError
-from bench.suite.engine import Engine
+from bench.suite.engine import TRACING, Engine
 from bench.suite.machine import RENTING, Machine
 from bench.suite.model import KEEPING
 from bench.suite.parse import parse_suite
+from bench.suite.pins import MODEL, moving_references
 from bench.suite.prompts import Prompts
 from bench.suite.scenario import Scenario
 from bench.suite.workload import Workload
+from infra.models.models import FROM_HUB
 from tests.bench.builders import OPEN, SCENARIO, with_workload
 
 SUITE = """\
@@ -44,6 +46,9 @@ osl = 128
 concurrency = 4
 request_count = 48
 """
+
+FILES = sorted((Path(__file__).parents[3] / "suites").glob("*.toml"))
+SHIPPED = [path for path in FILES if not path.name.endswith(".lock.toml")]
 
 
 def _refusal(text: str) -> str:
@@ -116,9 +121,7 @@ def test_a_whole_suite_is_read() -> None:
 
 
 def test_every_suite_we_ship_is_read() -> None:
-    suites = sorted((Path(__file__).parents[3] / "suites").glob("*.toml"))
-
-    assert [parse_suite(path.read_text(), path.name).scenarios for path in suites]
+    assert [parse_suite(path.read_text(), path.name).scenarios for path in SHIPPED]
 
 
 @pytest.mark.parametrize(
@@ -367,10 +370,10 @@ def test_this_computer_has_no_other_terms(line: str) -> None:
     [
         ('install = "container"', "a container needs an image"),
         (f'image = "vllm/vllm-openai-rocm@sha256:{"0" * 64}"', "a container needs an image"),
-        ('install = "container"\nimage = "vllm/vllm-openai-rocm:latest"', "String should match pattern"),
+        ('install = "container"\nimage = "vllm/vllm-openai-rocm@{NIGHTBENCH_X}"', "String should match pattern"),
     ],
 )
-def test_a_container_is_run_from_an_image_by_digest(lines: str, said: str) -> None:
+def test_a_container_is_run_from_an_image_by_tag_or_digest(lines: str, said: str) -> None:
     refusal = _refusal(SUITE.replace("max_model_len", f"{lines}\nmax_model_len"))
 
     assert said in refusal
@@ -622,7 +625,7 @@ def test_every_field_of_a_scenario_is_either_a_label_or_seen_to_move_the_id() ->
     moved |= {("workload", name) for name in ("prompts", "trace_sha256")}
     moved |= {("engine", name) for name in ("install", "image")}
     labels = {("model", "name"), ("workload", "trace")} | {("machine", name) for name in RENTING}
-    labels |= {("model", name) for name in KEEPING}
+    labels |= {("model", name) for name in KEEPING} | {("engine", name) for name in TRACING}
     the_only_one = {("engine", "name")}
     fields = {
         (part, name)
@@ -744,3 +747,15 @@ def test_a_rung_that_means_nothing_is_refused_at_its_line(rung: str, message: st
 
     assert message in refusal
     assert refusal.startswith(f"night.toml:{_line(SUITE + chr(10) + '[[ladder]]', '[[ladder]]') + bool(rung)}:")
+
+
+@pytest.mark.parametrize(
+    "path", sorted((Path(__file__).parents[3] / "suites").glob("*.toml")), ids=lambda path: path.name
+)
+def test_a_shipped_suite_runs_without_a_variable_that_is_set_by_hand(path: Path) -> None:
+    suite = parse_suite(path.read_text(), path.name)
+
+    assert "{NIGHTBENCH_" not in path.read_text()
+    assert suite.engine.secret_environment == ()
+    for key, reference in moving_references(suite).items():  # `nightbench pin` resolves each from its own words
+        assert FROM_HUB.fullmatch(reference) if key == MODEL else "." in reference.partition("/")[0]

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from bench.machine.names import ImageName
 from bench.suite.machine import regions_of
+from bench.suite.parse import parse_suite
 from flows.cli import app
 from flows.cli.nights import LLAMA
 from infra.loadgen.suite_file import make_night
@@ -21,6 +22,8 @@ from infra.settings import Settings
 from infra.storage.bucket import upload_night
 from tasks.golden import content_for
 from tests.emulators.digitalocean import Emulator
+from tests.emulators.hub import HubEmulator
+from tests.emulators.registry import RegistryEmulator
 from tests.emulators.s3 import KEYS, Bucket
 from tests.flows.conftest import TRUTH_SERVER, make_house, trust_the_client
 from tests.flows.deployed import ROOT
@@ -30,7 +33,7 @@ from warehouse.load import load_night
 pytestmark = pytest.mark.prefect
 NIGHT = "2026-03-01T010000Z"  # the night that the examples name
 BENCH_CLIENT = ROOT / "tests" / "emulators" / "bench_client.py"
-PINS = {"NIGHTBENCH_LLAMA_3_3_70B_REVISION": "a" * 40, "NIGHTBENCH_VLLM_ROCM_DIGEST": f"sha256:{'b' * 64}"}
+MODEL = "meta-llama/Llama-3.3-70B-Instruct"
 PER_COMMAND = 2
 MAY_FIND_SOMETHING_WRONG = {"run", "audit", "doctor"}  # these exit 1 for what this host or that night is
 
@@ -59,15 +62,21 @@ def folder(tmp_path_factory: pytest.TempPathFactory, prefect_home: Path) -> Iter
     here = tmp_path_factory.mktemp("examples")
     house = make_house(here, prefect_home)
     write_engine(here / "vllm")
-    (here / "suites").symlink_to(ROOT / "suites")
     (here / "results").mkdir()
     shutil.copy(ROOT / "tests" / "data" / "vllm-bench" / "serve-synthetic.json", here / "results" / "vllm-bench.json")
     whole_night(house.data, NIGHT)
     load_night(house.data, NIGHT)
-    with Emulator() as cloud, Bucket() as bucket, pytest.MonkeyPatch.context() as patch:
+    with (
+        Emulator() as cloud,
+        Bucket() as bucket,
+        HubEmulator(here / "results", MODEL) as hub,
+        RegistryEmulator() as registry,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        copy_suites(here, registry)
         for name, value in {
             **KEYS,
-            **PINS,
+            "NIGHTBENCH_HUB_ENDPOINT": hub.url,
             "NIGHTBENCH_DATA": str(house.data),
             "NIGHTBENCH_VLLM_EXECUTABLE": str(here / "vllm"),
             "NIGHTBENCH_VLLM_RS": str(here / "nowhere"),
@@ -82,14 +91,25 @@ def folder(tmp_path_factory: pytest.TempPathFactory, prefect_home: Path) -> Iter
         patch.chdir(here)
         patch.setattr("flows.cli.nights.handle_stop_signals", lambda _data: None)  # this process is pytest's
         trust_the_client(patch)
+        assert CliRunner().invoke(app, ["pin", LLAMA]).exit_code == 0
         plant_golden_image(cloud)
         assert upload_night(Settings(), NIGHT, 60.0) == []
         yield here
 
 
+def copy_suites(here: Path, registry: RegistryEmulator) -> None:
+    """Our suites, with their images in this registry: what they name is all that is asked."""
+    shutil.copytree(ROOT / "suites", here / "suites")
+    text = (here / LLAMA).read_text()
+    image = parse_suite(text, LLAMA).engine.image or ""
+    host, _, name = image.partition("/")
+    registry.push(name.rpartition(":")[0], name.rpartition(":")[2], {})
+    (here / LLAMA).write_text(text.replace(host, registry.host))
+
+
 def plant_golden_image(cloud: Emulator) -> None:
     """Let the account have the image that the examples of `prepare` would make, wherever their suite wants it."""
-    night = make_night(ROOT / LLAMA, "digitalocean", poc=True)
+    night = make_night(Path(LLAMA), "digitalocean", poc=True)
     name = ImageName(content_for(Settings(), night), datetime.now(UTC) + timedelta(days=1))
     cloud.plant_snapshot(str(name), foreign=False).regions = list(regions_of(night.suite.machine))
 

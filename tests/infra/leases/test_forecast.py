@@ -1,6 +1,8 @@
 """The forecast of a night: whose price it takes, and what it doubts."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ from bench.cost.forecast import Forecast
 from bench.errors import CloudDeniedError, LeaseError, SuiteError
 from bench.record import NightRecord
 from bench.suite.machine import Alternative, Machine
+from bench.suite.pins import PinnedPrice
 from catalog.engine_check import broken_by
 from infra.clouds.cloud import Cloud, Offer
 from infra.leases.forecast import forecast
@@ -21,6 +24,7 @@ from tests.emulators.virtual_clock import VirtualClock
 from tests.infra.rented import Rig
 
 SUITE = Path(__file__).parents[3] / "suites" / "llama-3.3-70b-mi300x.toml"
+PINNED = (PinnedPrice(cloud="digitalocean", kind="gpu-mi300x1-192gb", usd_per_hour=2.40, as_of=date(2026, 11, 20)),)
 
 
 @dataclass(frozen=True)
@@ -47,9 +51,9 @@ def _night(**machine: object) -> NightRecord:
     return night.model_copy(update={"suite": night.suite.model_copy(update={"machine": asked})})
 
 
-def _forecast(night: NightRecord, usd_per_hour: float | None) -> Forecast:
+def _forecast(night: NightRecord, usd_per_hour: float | None, pinned: Sequence[PinnedPrice] = ()) -> Forecast:
     market: Cloud = Market(usd_per_hour)  # type: ignore[assignment]  # a plan asks for nothing but offers
-    return forecast(Settings(), night, market)
+    return forecast(Settings(), night, market, pinned=pinned)
 
 
 def test_the_price_is_the_clouds_own_where_it_can_be_asked() -> None:
@@ -68,11 +72,22 @@ def test_without_a_token_the_price_is_the_catalogues_and_says_its_day() -> None:
     assert found.doubts == ("the price may be out of date: no cloud token is set",)
 
 
+def test_without_a_token_a_lock_has_the_price_before_the_catalogue() -> None:
+    found = forecast(Settings(), _night(), None, pinned=PINNED)
+
+    assert (found.price.usd_per_hour, found.price.source) == (2.40, "the suite's lock, 2026-11-20")
+    assert found.doubts == ("the price may be out of date: no cloud token is set",)
+
+
+def test_a_price_that_is_no_longer_the_locks_is_told() -> None:
+    assert _forecast(_night(), 2.75, PINNED).doubts[0] == (
+        "the price is no longer that of the suite's lock, 2.40 USD/h on 2026-11-20"
+    )
+
+
 def _suite_with(flags: str, folder: Path) -> Path:
     text = SUITE.read_text("utf-8").replace('"--dtype", "float16",', flags)
-    for pin in ("REVISION}", "DIGEST}"):
-        start, end = text.rindex("{NIGHTBENCH", 0, text.rindex(pin)), text.rindex(pin) + len(pin)
-        text = text[:start] + ("a" * 40 if pin == "REVISION}" else f"sha256:{'b' * 64}") + text[end:]
+    text = text.replace("@main", f"@{'a' * 40}").replace(":v0.32.0", f"@sha256:{'b' * 64}")
     suite = folder / "suite.toml"
     suite.write_text(text, "utf-8")
     return suite
