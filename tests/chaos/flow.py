@@ -14,7 +14,6 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
-from datetime import datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
 from uuid import uuid4
@@ -38,8 +37,11 @@ from infra.processes.identity import start_of
 from infra.reporting import silent
 from infra.settings import Settings
 from infra.storage import store
+from tasks.planning import hold_machine
+from tests.chaos.clocks import FollowingClock, WanderingClock
 from tests.chaos.machine import RentedMachine
-from tests.chaos.place import Life, Place
+from tests.chaos.own_host import TARGET, machine_of, reached
+from tests.chaos.place import CRASH, HostFault, Life, Place
 from tests.chaos.steps import Steps
 from tests.emulators.virtual_clock import VirtualClock
 from tests.flows.without_prefect import without_prefect
@@ -48,35 +50,16 @@ from tests.stepped_clock import stepped_clock
 SOURCE = f"hf:org/model@{40 * '0'}"
 OUTSIDE_FAILED = 3
 WATCHED = "watched.log"  # the leases of a night that are to be watched
-CRASH = "crash.log"  # a traceback of an error that is none of ours
 _NEEDED = {"PATH", "HOME", "LANG", "TMPDIR"}
 SUITE = Path(__file__).parents[2] / "suites" / "local.toml"
 PLAN = make_night(SUITE, "digitalocean", poc=False, is_draft=True)
 
 
-class WanderingClock:
-    """A computer's clock that is corrected while it runs; waiting is not affected."""
-
-    def __init__(self, inner: Clock) -> None:
-        self._inner = inner
-        self.off_s = 0.0
-
-    def step(self, seconds: float) -> None:
-        self.off_s = seconds
-
-    def now(self) -> datetime:
-        return self._inner.now() + timedelta(seconds=self.off_s)
-
-    def monotonic(self) -> float:
-        return self._inner.monotonic()
-
-    def sleep(self, seconds: float) -> None:
-        self._inner.sleep(seconds)
-
-
 @contextmanager
-def surroundings(place: Place, clock: Clock, seed: int = 0) -> Iterator[pytest.MonkeyPatch]:
-    """Let this process have the place's settings, its clock and one connection to its cloud."""
+def surroundings(
+    place: Place, clock: Clock, seed: int = 0, host_faults: tuple[HostFault, ...] = ()
+) -> Iterator[pytest.MonkeyPatch]:
+    """Let this process have the place's settings, its clock, and one connection to its cloud or its host."""
     environment = {
         "NIGHTBENCH_DATA": str(place.data),
         "NIGHTBENCH_DO_TOKEN": place.token,
@@ -100,6 +83,7 @@ def surroundings(place: Place, clock: Clock, seed: int = 0) -> Iterator[pytest.M
         # A night judges nothing here, and what judges takes seconds to import.
         patch.setattr("flows.nightly.imported_meanwhile", nullcontext)
         stack.enter_context(without_prefect())
+        stack.enter_context(reached(place, host_faults))
         if place.boot_off_s:
             stack.enter_context(stepped_clock(_folder(stack), place.boot_off_s))
         yield patch
@@ -131,17 +115,17 @@ def live(place: Place, life: Life) -> None:
 
 
 def _live(place: Place, life: Life, steps: Steps) -> None:
-    clock = WanderingClock(VirtualClock(place.clock))
-    with surroundings(place, clock, life.seed) as patch, ExitStack() as stack:
+    clock = WanderingClock(_clock_of(place, life))
+    with surroundings(place, clock, life.seed, life.host_faults) as patch, ExitStack() as stack:
 
         def step(seconds: float) -> None:
             clock.step(seconds)
             stack.enter_context(stepped_clock(_folder(stack), round(seconds)))
 
         patch.setenv("NIGHTBENCH_CAPACITY_WAIT_S", str(life.request.patience_s))
-        settings, night = Settings(), plan_of(life)
+        settings, night = Settings(), plan_of(life, "digitalocean" if place.own_host is None else TARGET)
         _rent_machines_of_paper(
-            patch, lambda lease_id: RentedMachine(place, life, steps, lease_id, step, settings), steps
+            patch, lambda lease_id: machine_of(place)(place, life, steps, lease_id, step, settings), steps
         )
         if life.has_full_disk:
             patch.setattr(store, "write_json", _without_reports(store.write_json))
@@ -149,11 +133,16 @@ def _live(place: Place, life: Life, steps: Steps) -> None:
         steps.watch()
         store.write_json(store.night_file(place.data, night.night), night)
         steps.after("S0")
-        with _hooks():
+        with _hooks(), hold_machine(settings, night.target, None, wait=life.waits):
             failure = try_machines(settings, night, uuid4())
         if failure is not None:
             _release_as_a_hook()
             raise failure
+
+
+def _clock_of(place: Place, life: Life) -> Clock:
+    others = life.follows
+    return VirtualClock(place.clock) if others is None else FollowingClock(place.clock, others.exists)
 
 
 def _note_watchdog(place: Place) -> Callable[[Path, str], None]:
@@ -216,7 +205,7 @@ def _without_reports(write: Callable[[Path, BaseModel], None]) -> Callable[[Path
     return write_others
 
 
-def plan_of(life: Life) -> NightRecord:
+def plan_of(life: Life, target: str) -> NightRecord:
     """The plan of a night with two runs."""
     first, *others = life.request.choices
     machine = Machine(
@@ -229,16 +218,20 @@ def plan_of(life: Life) -> NightRecord:
     )
     model = PLAN.suite.model.model_copy(update={"source": SOURCE, "cache_volume_gib": life.volume_gib})
     suite = PLAN.suite.model_copy(update={"machine": machine, "model": model})
-    return PLAN.model_copy(update={"night": life.night, "suite": suite, "runs": PLAN.runs[:2]})
+    return PLAN.model_copy(update={"night": life.night, "target": target, "suite": suite, "runs": PLAN.runs[:2]})
 
 
 def reap_once(place: Place, seed: int = 0) -> Reaped:
     """One round of the reaper, with the records that are left."""
     with surroundings(place, VirtualClock(place.clock), seed):
-        settings = Settings()
-        return leftovers.release_leftovers(
-            place.data, place.ledger_file, {"digitalocean": bootstrap.cloud_named(settings, "digitalocean")}, say=silent
-        )
+        return leftovers.release_leftovers(place.data, place.ledger_file, clouds_of(place, Settings()), say=silent)
+
+
+def clouds_of(place: Place, settings: Settings) -> dict[str, Cloud]:
+    """The clouds that a reaper of this place looks at."""
+    if place.own_host is not None:
+        return bootstrap.clouds(settings)
+    return {"digitalocean": bootstrap.cloud_named(settings, "digitalocean")}
 
 
 def reap_and_die(place: Place, step: str) -> None:

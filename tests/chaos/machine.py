@@ -98,7 +98,7 @@ class RentedMachine:
     def measure(self, context: RunContext, run: PlannedRun, _running: object, is_last: bool) -> RunRecord:
         self.work(self.life.work_s / 4)
         record = measure_run(context, run, ServerDiedError("there is no server"), lambda _share: None, is_last=is_last)
-        with (self.place.notes / "measured.log").open("a") as log:
+        with (self.place.notes / f"{self.life.night}.measured").open("a") as log:
             log.write(f"{record.scenario_id}/{record.repeat}\n")
         self.steps.after("S9")
         return record

@@ -7,7 +7,9 @@ from pathlib import Path
 from infra.leases.offers import Choice, LeaseRequest
 
 LEASE_MINUTES = 120.0
+HostFault = tuple[int, str]  # at a night's n-th command on its own host: "before", "after" or "kill"
 NIGHT = "2026-11-21T200000Z"
+CRASH = "crash.log"  # a traceback of an error that is none of ours
 
 
 @dataclass(frozen=True)
@@ -20,6 +22,7 @@ class Place:
     clock: Path
     data: Path
     ssh_port: int | None = None
+    own_host: Path | None = None  # its home folder, where nights measure on a host of one's own
     boot_off_s: int = 0  # by how much /proc shows the boot of this computer off, as after a step of its clock
 
     def of(self, token: str) -> "Place":
@@ -55,6 +58,9 @@ class Life:
     has_full_disk: bool = False  # reports cannot be written
     seed: int = 0
     night: str = NIGHT
+    waits: bool = False  # for an own host that is held
+    follows: Path | None = None  # it lets others move the clock until this file is there
+    host_faults: tuple[HostFault, ...] = ()
     tries: int = 1  # at taking the lease, as of a task that is retried
 
 

@@ -47,6 +47,12 @@ def wait_for(child: BaseProcess) -> int:
     return child.exitcode
 
 
+def end_well(child: BaseProcess) -> None:
+    """Wait for a reaper or a watchdog; AssertionError where it crashed."""
+    code = wait_for(child)
+    assert code in {0, KILLED}, f"a reaper or a watchdog ended with exit code {code}"
+
+
 def run(what: Callable[..., None], *arguments: Any) -> int:
     """Run a function in a process of its own to its end."""
     return wait_for(start(what, *arguments))

@@ -15,6 +15,7 @@ from bench.machine.names import VolumeName
 from infra.clock import Clock
 from infra.clouds.cloud import CloudMachine, MachineOrder
 from infra.clouds.digitalocean.cloud import DigitalOcean
+from infra.clouds.static import StaticCloud
 from infra.clouds.volume_cloud import Volume
 from infra.ledger.ledger import Intent, Ledger
 from infra.ledger.volumes import VolumeBook
@@ -87,9 +88,11 @@ class Steps:
 _FOLLOWED: tuple[tuple[Any, str, str], ...] = (
     (Ledger, "intend", "S1"),
     (DigitalOcean, "rent", "S2"),
+    (StaticCloud, "rent", "S2"),
     (Ledger, "hold", "S3"),
     (Ledger, "set_address", "S4"),
     (DigitalOcean, "release", "S12"),
+    (StaticCloud, "release", "S12"),
     (Ledger, "mark_released", "S14"),
     (VolumeBook, "intend", "V1"),
     (DigitalOcean, "make_volume", "V2"),

@@ -13,7 +13,8 @@ from bench.machine.names import MachineName
 from tests.chaos.flow import live
 from tests.chaos.place import Life, lease_request
 from tests.chaos.processes_of_nights import KILLED, beside, run
-from tests.chaos.storm import blow, forecast, must_need_no_reaper, must_not_crash, must_spare_the_living
+from tests.chaos.rows import must_not_crash
+from tests.chaos.storm import blow, forecast, must_need_no_reaper, must_spare_the_living
 from tests.chaos.watchdogs import watch_beside
 from tests.chaos.world import a_world
 from tests.pairs import a_sample
@@ -76,13 +77,13 @@ def test_a_watchdog_alone_releases_what_a_killed_night_rented(tmp_path: Path) ->
 
 def test_a_night_that_crashes_is_reported(tmp_path: Path) -> None:
     with a_world(tmp_path / "night") as world:
-        must_not_crash(world)
+        must_not_crash(world.place)
         no_request = replace(lease_request(), choices=())
 
         run(live, world.place, Life(no_request))
 
         with pytest.raises(AssertionError, match="ValueError"):
-            must_not_crash(world)
+            must_not_crash(world.place)
 
 
 def is_killed_at_work(seed: int) -> bool:
