@@ -218,6 +218,16 @@ class Accuracy(StoredValue):
     after: Answers | None = None  # None: not asked after this run, or the server had ended
 
 
+class FailedStart(StoredValue):
+    """A start of a server that failed and after which the same server was started once more, there or elsewhere."""
+
+    server_id: str
+    lease_id: str
+    failed_at: datetime
+    failure: str  # the class of the engine's failure
+    reason: str  # with the line of its log that shows it
+
+
 class RunRecord(StoredValue):
     """One try at one scenario. A failed or unstarted one has a stage and a reason, and nothing measured."""
 
@@ -246,6 +256,7 @@ class RunRecord(StoredValue):
     lease: LeaseFacts | None = None
     calibration: Calibration | None = None  # None: of a night that did not calibrate its client
     lineage: Lineage
+    failed_starts: tuple[FailedStart, ...] = ()  # of its server, before the start that this run used
     stage_s: dict[str, float] = Field(default_factory=dict)  # seconds spent in each stage of this run
     file_sha256: dict[str, str] = Field(default_factory=dict)  # each raw file beside this record
 

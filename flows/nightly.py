@@ -17,6 +17,7 @@ from bench.errors import BudgetError, HostError, MachineUnfitError, NightbenchEr
 from bench.record import NightEnd, NightRecord, PlannedRun
 from flows.dead_runs import hold_liveness_lock
 from flows.rental import release_at_end
+from flows.serving import require_fit, start_server, with_failed_starts
 from infra.agent.operations import MachinePaths
 from infra.agent.prepare import Prepared
 from infra.bootstrap import clouds, ledger_file
@@ -35,7 +36,7 @@ from tasks.canary import canary_after, canary_before, canary_request
 from tasks.golden import find_golden
 from tasks.loading import load, report
 from tasks.machine import as_rented, can_be_replaced, prepare_machine, provision, reach
-from tasks.measuring import bring_up, has_tasks, is_serving, lineage_of, make_context, measure, run_lm_eval, shut_down
+from tasks.measuring import has_tasks, is_serving, lineage_of, make_context, measure, run_lm_eval, shut_down
 from tasks.model_cache import fill_bucket
 from tasks.planning import hold_machine, plan_night
 from tasks.upload import upload_runs
@@ -180,6 +181,7 @@ def measure_in_turn(
     """Measure runs in their order, each on a running server with its configuration.
 
     A server that does not start fails every run that needs it; one that exits during a run is restarted for the next.
+    Raises MachineUnfitError where a failure calls for another machine.
     """
     night, lease_id, file = context.night, context.lease.lease_id, ledger_file(settings)
     running: RunningServer | NightbenchError | None = None
@@ -190,13 +192,14 @@ def measure_in_turn(
             shut_down(context, running)
             running = None
         if running is None or not fits:
-            with record_stage(file, night, lease_id, "serve"):
-                running, server_id = try_server(context, run, engine), run.scenario.server_id
+            running, server_id = start_server(settings, context, run, engine), run.scenario.server_id
+            context = with_failed_starts(settings, context)
         with record_stage(file, night, lease_id, "measure", run):
             is_last = following is None or following.scenario.server_id != server_id
-            measure(context, run, running, is_last, progress.within_run)
+            record = measure(context, run, running, is_last, progress.within_run)
         upload_runs(settings, night.night, is_machine_rented=True)
         progress.run_is_over()
+        require_fit(settings, context, record)
     if isinstance(running, RunningServer):
         evaluate(settings, context, runs[-1], running)
         with imported_meanwhile():  # judging needs it, and no load runs while a server stops
@@ -222,12 +225,3 @@ def evaluate(settings: Settings, context: RunContext, run: PlannedRun, running: 
     except BudgetError as error:  # every run is measured, so the night goes on
         get_run_logger().warning("lm-eval was not run: %s", error)
     upload_runs(settings, context.night.night, is_machine_rented=True)
-
-
-def try_server(context: RunContext, run: PlannedRun, engine: EngineAt) -> RunningServer | NightbenchError:
-    """The server for a run, or the error why it did not start; any other exception is raised."""
-    state = bring_up(context, run, engine, return_state=True)
-    outcome = state.result(raise_on_failure=False)
-    if isinstance(outcome, (RunningServer, NightbenchError)):
-        return outcome
-    raise outcome

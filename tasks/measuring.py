@@ -75,10 +75,12 @@ def _git_commit() -> str | None:
 
 
 @night_task("server for {run.scenario.name}")
-def bring_up(settings: Settings, context: RunContext, run: PlannedRun, engine: EngineAt) -> RunningServer:
-    """Start a server for this run's scenario; not retried, because a server that does not start is a result."""
+def bring_up(
+    settings: Settings, context: RunContext, run: PlannedRun, engine: EngineAt, ready_timeout_s: float
+) -> RunningServer:
+    """Start a server for this run's scenario; flows/serving.py decides whether one that fails is started again."""
     return executor_for(settings, context).run(
-        operations.bring_up, Reporter(get_run_logger().info), context, run, engine
+        operations.bring_up, Reporter(get_run_logger().info), context, run, engine, ready_timeout_s
     )
 
 

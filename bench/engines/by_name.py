@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from bench.engines import vllm
-from bench.engines.failures import Failure, FailureClass
+from bench.engines.failures import Failure, FailureClass, Retry
 from bench.suite.ladder import Rung
 from bench.suite.scenario import Scenario
 
@@ -73,3 +73,8 @@ EXECUTABLES = MappingProxyType({"vllm": Path("vllm")})  # in the engine's image
 # The columns of every engine, each once.
 FINISH_REASONS = tuple(dict.fromkeys(reason for engine in ENGINES.values() for reason in engine.FINISH_REASONS))
 SAMPLED_NAMES = tuple(dict.fromkeys(name for engine in ENGINES.values() for name in engine.SAMPLED))
+
+
+def retry_of(engine: str, failure: str | None) -> Retry:
+    """What a night does after a failure of this class, by its name; `never` for a class that is unknown."""
+    return next((one.retry for one in ENGINES[engine].FAILURES if one.name == failure), "never")

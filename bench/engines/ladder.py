@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from bench.engines.by_name import ENGINES
+from bench.engines.by_name import ENGINES, retry_of
 from bench.engines.config import parse_flags
 from bench.errors import SuiteError
 from bench.record import NightRecord, PlannedRun
@@ -67,7 +67,7 @@ def _settings(engine: Engine) -> tuple[int, dict[str, str]]:
 
 def climbs(engine: str, failure: str | None) -> bool:
     """Whether a failure of this class, by its name, may be cured by a smaller configuration."""
-    return any(one.name == failure and one.retry == "ladder" for one in ENGINES[engine].FAILURES)
+    return retry_of(engine, failure) == "ladder"
 
 
 def fallback_run(night: NightRecord, run: PlannedRun) -> PlannedRun | None:

@@ -182,7 +182,12 @@ def calibrate(settings: Settings, reporter: Reporter, night: NightRecord) -> Cal
 
 @operation(leaves_results=True, secrets="engine")
 def bring_up(
-    settings: Settings, reporter: Reporter, context: RunContext, run: PlannedRun, engine: EngineAt
+    settings: Settings,
+    reporter: Reporter,
+    context: RunContext,
+    run: PlannedRun,
+    engine: EngineAt,
+    ready_timeout_s: float,
 ) -> RunningServer:
     """Start a server for this run's scenario and ask it the fixed questions; ServerStartError quotes its log."""
     servers = store.night_folder(context.data, context.night.night) / "servers"
@@ -195,7 +200,7 @@ def bring_up(
         log=servers / f"{run.scenario.server_id}-{count}.log",
         lease_id=context.lease.lease_id,
         port=settings.engine_port,
-        ready_timeout_s=context.night.suite.ready_timeout_s,
+        ready_timeout_s=ready_timeout_s,
     )
     running = server.bring_up(request, reporter.say)
     return replace(running, answers=ask(running, run.scenario.model.name))

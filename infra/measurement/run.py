@@ -18,6 +18,7 @@ from bench.record import (
     Answers,
     Busy,
     Calibration,
+    FailedStart,
     HostFacts,
     LeaseFacts,
     Lineage,
@@ -50,6 +51,7 @@ class RunContext:
     calibration: Calibration
     lease: LeaseFacts
     lineage: Lineage
+    failed_starts: tuple[FailedStart, ...] = ()  # of the night's servers, until now
 
     @property
     def weights(self) -> Weights:
@@ -119,6 +121,7 @@ def measure(
         lease=context.lease,
         calibration=context.calibration,
         lineage=context.lineage,
+        failed_starts=tuple(one for one in context.failed_starts if one.server_id == run.scenario.server_id),
         stage_s=watch.stage_s,
         **ended,
         **found,

@@ -15,7 +15,7 @@ _PART = r"(?!\.\.?(?:/|$))[\w.][\w.,:;+=@%~ -]{0,199}"
 _NIGHT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _RUN = re.compile(rf"(?:lm-eval-)?{_ID}/(?:0|[1-9][0-9]{{0,5}})")
 _RESULT_FILE = re.compile(rf"calibration(?:-{_WORD})?\.json|servers/{_ID}-[0-9]{{1,6}}\.log")
-_NIGHT_FILE = re.compile(rf"(?:night|end|leases/{_WORD}|canaries/{_WORD})\.json")
+_NIGHT_FILE = re.compile(rf"(?:night|end|leases/{_WORD}|canaries/{_WORD}|failed-starts/{_WORD})\.json")
 _RUN_FILE = re.compile(rf"{_PART}(?:/{_PART}){{0,7}}", re.ASCII)
 
 

@@ -3,6 +3,7 @@
 runs/<night>/night.json                       the plan of the night
 runs/<night>/leases/<lease_id>.json           what was rented, and what it cost
 runs/<night>/calibration.json                 the load client's own error, on that host, in that night
+runs/<night>/failed-starts/<lease_id>-<n>.json a start of a server that failed and was repeated
 runs/<night>/end.json                         why the night ended early, if it did
 runs/<night>/<scenario_id>/<repeat>/          one run; MANIFEST.sha256 names and hashes each of its files
 runs/<night>/<scenario_id>/.partial-<repeat>/ the same while it is being written

@@ -21,7 +21,13 @@ from infra.storage.accepted import NIGHT_LIMITS, RUN_LIMITS, Limits, is_night, i
 from infra.storage.object_store import BucketLocation, ObjectStore, within
 
 FETCHING = ".fetching-"
-OWN_FILES = ("*.json", "leases/*.json", "canaries/*.json", "servers/*.log")  # of a night, beside its runs
+OWN_FILES = (
+    "*.json",
+    "leases/*.json",
+    "canaries/*.json",
+    "failed-starts/*.json",
+    "servers/*.log",
+)  # of a night, beside its runs
 PLAN = "night.json"
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bench.errors import HostError, LostConnectionError, ServerDiedError
+from bench.errors import HostError, LostConnectionError, NightbenchError, ServerDiedError, ServerStartError
 from bench.machine.canary import CanaryRecord
 from bench.machine.cloud_init import READY_FILE
 from bench.record import Calibration, HostFacts, PlannedRun, RunRecord
@@ -87,17 +87,23 @@ class RentedMachine:
     def calibrate(self, *_asked: object) -> Calibration:
         return Calibration(reason="this machine is only a record")
 
-    def bring_up(self, *_asked: object) -> RunningServer:
+    def bring_up(
+        self, _context: RunContext, run: PlannedRun, _engine: EngineAt, ready_timeout_s: float
+    ) -> RunningServer:
         self.work(self.life.work_s / 4)
         self.steps.after("S8")
+        failure = self._next("starts", self.life.starts, f"{run.scenario.server_id} {ready_timeout_s:g}")
+        if failure is not None:
+            raise _failed(ServerStartError, failure)
         return SERVER
 
     def is_serving(self, *_asked: object) -> bool:
         return True
 
-    def measure(self, context: RunContext, run: PlannedRun, _running: object, is_last: bool) -> RunRecord:
+    def measure(self, context: RunContext, run: PlannedRun, running: object, is_last: bool) -> RunRecord:
         self.work(self.life.work_s / 4)
-        record = measure_run(context, run, ServerDiedError("there is no server"), lambda _share: None, is_last=is_last)
+        server = running if isinstance(running, NightbenchError) else self._fail_under_load(run)
+        record = measure_run(context, run, server, lambda _share: None, is_last=is_last)
         with (self.place.notes / f"{self.life.night}.measured").open("a") as log:
             log.write(f"{record.scenario_id}/{record.repeat}\n")
         self.steps.after("S9")
@@ -129,6 +135,19 @@ class RentedMachine:
                         log.write(f"{lease.machine_id} {VirtualClock(self.place.clock).now_s()}\n")
                 raise LostConnectionError(gone or "its lease is over")
 
+    def _fail_under_load(self, run: PlannedRun) -> NightbenchError:
+        failure = self._next("loads", self.life.loads, run.scenario.scenario_id)
+        return ServerDiedError("there is no server") if failure is None else _failed(ServerDiedError, failure)
+
+    def _next(self, name: str, failures: tuple[str, ...], what: str) -> str | None:
+        """The class with which the night's next start or load fails; None: it does not."""
+        with (self.place.notes / f"{self.life.night}.{name}").open("a+") as log:
+            log.seek(0)
+            count = len(log.readlines())
+            failure = next(iter(failures[count:]), "") or None
+            log.write(f"{self.machine_id} {what} {failure}\n")
+        return failure
+
     def _start_engine(self, ssh_port: int) -> None:
         """Wait until a real machine is ready; then start a process on it that must end with it."""
         keys = keys_of(self.place.keys, self.lease_id)
@@ -141,6 +160,13 @@ class RentedMachine:
                 time.sleep(0.1)
             host.start_detached(["sleep", "613"], "nightbench/engine")
             host.close()
+
+
+def _failed(kind: type[NightbenchError], failure: str) -> NightbenchError:
+    """The error of a server with this class of failure, as infra/engines/server.py makes it."""
+    error = kind(f"the server exited: a line of its log [{failure}]")
+    error.failure = failure
+    return error
 
 
 @contextmanager

@@ -110,8 +110,8 @@ class HeldMachine(RentedMachine):
 
     engine: "subprocess.Popen[bytes] | None" = None
 
-    def bring_up(self, *_asked: object) -> RunningServer:
-        super().bring_up()
+    def bring_up(self, *asked: Any) -> RunningServer:
+        super().bring_up(*asked)
         home, lease = self._home(), self._lease()
         self.engine = subprocess.Popen(
             ["sleep", "613"], env={"PATH": os.environ["PATH"], MARK: self.lease_id}, start_new_session=True

@@ -61,6 +61,8 @@ class Life:
     waits: bool = False  # for an own host that is held
     follows: Path | None = None  # it lets others move the clock until this file is there
     host_faults: tuple[HostFault, ...] = ()
+    starts: tuple[str, ...] = ()  # the class of failure of each start of a server, in their order; empty: none
+    loads: tuple[str, ...] = ()  # the same for each load
     tries: int = 1  # at taking the lease, as of a task that is retried
 
 

@@ -200,7 +200,7 @@ def test_the_log_of_a_server_that_fails_to_start_is_copied_here(
     context = make_context(machine, reporter, night.model_copy(update={"night": "night"}), LEASE)
 
     with pytest.raises(ServerStartError, match="the server exited before it was ready") as caught:
-        machine.run(operations.bring_up, reporter, context, night.runs[0], engine)
+        machine.run(operations.bring_up, reporter, context, night.runs[0], engine, 60.0)
 
     (log,) = (tmp_path / "data" / "runs" / "night" / "servers").glob("*.log")
     assert log.name in str(caught.value)

@@ -158,7 +158,7 @@ def test_an_engine_on_another_machine_gets_the_named_secret_and_inherits_none_of
     context = make_context(LocalExecutor(settings), reporter, night, LEASE)  # of the machine, on the same computer
 
     with pytest.raises(ServerStartError):
-        machine.run(operations.bring_up, reporter, context, night.runs[0], EngineAt(executable, build=None))
+        machine.run(operations.bring_up, reporter, context, night.runs[0], EngineAt(executable, build=None), 60.0)
 
     machine.collect_and_clean()
     (log,) = (tmp_path / "data" / "runs" / "night" / "servers").glob("*.log")

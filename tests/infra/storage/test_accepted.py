@@ -17,7 +17,13 @@ def test_a_run_is_named_by_its_scenario_or_server_and_its_repeat() -> None:
 
 def test_a_machine_leaves_logs_and_calibrations_and_never_a_plan_or_a_lease() -> None:
     results = ("calibration.json", "calibration-2f.json", f"servers/{ID}-0.log")
-    plans = ("night.json", "end.json", "leases/0123456789ab.json", "canaries/0123456789ab-before.json")
+    plans = (
+        "night.json",
+        "end.json",
+        "leases/0123456789ab.json",
+        "canaries/0123456789ab-before.json",
+        "failed-starts/0123456789ab-0.json",
+    )
 
     assert all(map(is_result_file, results))
     assert all(map(is_night_file, (*results, *plans)))
