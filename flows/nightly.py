@@ -12,8 +12,16 @@ from prefect import flow, get_run_logger
 from prefect.client.schemas.objects import FlowRun, State
 from prefect.flows import Flow
 
-from bench.cost.estimate import CANARY, LM_EVAL
-from bench.errors import BudgetError, HostError, MachineUnfitError, NightbenchError
+from bench.cost.estimate import CANARY, CONTROL, LM_EVAL
+from bench.errors import (
+    BudgetError,
+    EngineBuildError,
+    HostError,
+    MachineUnfitError,
+    ModelError,
+    NightbenchError,
+    NoSpaceError,
+)
 from bench.record import NightEnd, NightRecord, PlannedRun
 from flows.dead_runs import hold_liveness_lock
 from flows.rental import release_at_end
@@ -28,11 +36,13 @@ from infra.leases import leftovers
 from infra.leases.stage_budget import record_stage
 from infra.ledger.ledger import Lease
 from infra.measurement.run import RunContext
+from infra.reporting import no_progress
 from infra.settings import Settings
 from infra.storage import store
 from tasks.artifacts import NightProgress, show_plan, show_results, start_progress
 from tasks.calibrating import calibrate_client
 from tasks.canary import canary_after, canary_before, canary_request
+from tasks.control import after_start, control_run, prepare_control
 from tasks.golden import find_golden
 from tasks.loading import load, report
 from tasks.machine import as_rented, can_be_replaced, prepare_machine, provision, reach
@@ -146,6 +156,7 @@ def benchmark_machine(night: NightRecord, progress: UUID) -> None:
             calibration = calibrate_client(night, lease)
         lineage = lineage_of(settings, night, lease, golden)
         context = make_context(night, lease, paths, prepared.model, calibration, lineage)
+        measure_control(settings, context, lease, paths)
         measure_runs(settings, context, prepared.engine, progress)
         measure_again(settings, night, lease, canary)
 
@@ -163,6 +174,23 @@ def prepare_in_parallel(
         software.lasted(prepared.stage_s["engine"])
         model.lasted(prepared.stage_s["model"])
     return prepared
+
+
+def measure_control(settings: Settings, context: RunContext, lease: Lease, paths: MachinePaths) -> None:
+    """Run the suite's control on this lease, if it has one; what ends it is logged and ends nothing else."""
+    run = control_run(settings, context.night)
+    if run is None:
+        return
+    try:
+        with record_stage(ledger_file(settings), context.night, lease.lease_id, CONTROL):
+            ours, engine = prepare_control(lease, paths, context, run)
+            running = try_server(ours, run, engine)
+            measure(after_start(ours, running), run, running, True, no_progress)
+            if isinstance(running, RunningServer):
+                shut_down(ours, running)
+    except (BudgetError, EngineBuildError, ModelError, NoSpaceError) as error:
+        get_run_logger().warning("the control was not run on this lease: %s", error)
+    upload_runs(settings, context.night.night, is_machine_rented=True)
 
 
 def measure_runs(settings: Settings, context: RunContext, engine: EngineAt, artifact: UUID) -> None:

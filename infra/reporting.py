@@ -11,14 +11,14 @@ def silent(_text: str) -> None:
     """Discard a line."""
 
 
-def _ignore(_share: float) -> None:
-    """Drop the progress."""
+def no_progress(_share: float) -> None:
+    """Discard the share done."""
 
 
 class Reporter:
     """Receives lines of text, without their control characters, and progress as a share from 0 to 1."""
 
-    def __init__(self, say: Say, progress: Callable[[float], None] = _ignore) -> None:
+    def __init__(self, say: Say, progress: Callable[[float], None] = no_progress) -> None:
         self._say = say
         self.progress = progress
 

@@ -15,6 +15,7 @@ from bench.catalog.rows import CatalogModel, MachineKind
 from bench.engines.config import parallel_sizes, parse_flags
 from bench.physics import Group, checkpoint_bytes, least_step_s, least_ttft_s, needed_gib, room_gib
 from bench.record import PlannedRun
+from bench.suite.control import Control
 from bench.suite.model import Model
 from bench.suite.scenario import Scenario
 from bench.suite.suite import Suite
@@ -22,6 +23,7 @@ from bench.suite.suite import Suite
 MEASURE = "measure"  # the stage that a night is for
 LM_EVAL = "lm-eval"
 CANARY = "canary"
+CONTROL = "control"
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,7 @@ def estimate_night(suite: Suite, runs: Sequence[PlannedRun], site: HostPlan, cat
         *_beside(_software(pace, site), _download(suite.model, _is_quantised(suite), site, catalog)),
         _canaries(pace),
         Stage("calibrate", pace["calibration_s"], pace["calibration_s"], "of the load client"),
+        *_control(suite.control),
     )
     ending = Stage("release", pace["release_s"], pace["release_s"], "until the delete is accepted")
     loads = (*_loads(suite, runs, site, catalog), *_tasks(suite, runs))
@@ -155,6 +158,14 @@ def request_s(scenario: Scenario, model: CatalogModel, group: Group, pace: Mappi
 def _canaries(pace: Mapping[str, float]) -> Stage:
     seconds = 2 * pace["canary_s"]
     return Stage(CANARY, seconds, seconds, "before the first server and after the last", runs=2)
+
+
+def _control(control: Control | None) -> tuple[Stage, ...]:
+    """The control of each lease; only its timeout is known."""
+    if control is None:
+        return ()
+    seconds = control.timeout_s
+    return (Stage(CONTROL, seconds, seconds, f"{control.model.name}: at most control.timeout_s", is_known=False),)
 
 
 def _software(pace: Mapping[str, float], site: HostPlan) -> Stage:

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from bench.errors import SuiteError
 from bench.frozen import Frozen
+from bench.suite.control import Control
 from bench.suite.engine import Engine
 from bench.suite.ladder import Rung
 from bench.suite.machine import Alternative, Machine
@@ -33,14 +34,21 @@ def parse_suite(text: str, where: str) -> Suite:
         suite = Suite.model_validate(raw)
     except ValidationError as error:
         raise SuiteError(_explain(error, text, where)) from error
-    _refuse_secrets(suite.engine, text, where)
-    _refuse_found(suite.engine, text, where)
+    for engine, table in _engines(suite):
+        _refuse_secrets(engine, table, text, where)
+        _refuse_found(engine, table, text, where)
     _require_context(suite, text, where)
     return suite
 
 
 def _require_context(suite: Suite, text: str, where: str) -> None:
-    """Raise SuiteError if a scenario does not fit the context, as asked or on a rung of the ladder."""
+    """Raise SuiteError if a scenario or the control does not fit the context, as asked or on a rung of the ladder."""
+    control = suite.control
+    if control and control.workload.context_tokens > control.engine.max_model_len:
+        raise SuiteError(
+            f"{where}:{line_of(text, ('control', 'workload'))}: the control needs {control.workload.context_tokens} "
+            f"tokens of context, but control.engine.max_model_len is {control.engine.max_model_len}"
+        )
     for index, entry in enumerate(suite.scenarios):
         needed = entry.context_tokens
         if needed > suite.engine.max_model_len:
@@ -58,22 +66,28 @@ def _require_context(suite: Suite, text: str, where: str) -> None:
                 )
 
 
-def _refuse_secrets(engine: Engine, text: str, where: str) -> None:
+def _engines(suite: Suite) -> list[tuple[Engine, tuple[str, ...]]]:
+    """Each engine of a suite, with the path of its table."""
+    control = [(suite.control.engine, ("control", "engine"))] if suite.control else []
+    return [(suite.engine, ("engine",)), *control]
+
+
+def _refuse_secrets(engine: Engine, table: tuple[str, ...], text: str, where: str) -> None:
     """Not a rule of Engine: records of earlier nights stay readable."""
     for name in filter(looks_secret, engine.environment):
-        line = line_of(text, ("engine", "environment", name))
+        line, path = line_of(text, (*table, "environment", name)), ".".join(table)
         raise SuiteError(
-            f"{where}:{line}: engine.environment.{name} looks like a secret, and a suite is public: remove it, "
-            f'set {name} where you start Nightbench, and write secret_environment = ["{name}"] under [engine]'
+            f"{where}:{line}: {path}.environment.{name} looks like a secret, and a suite is public: remove it, "
+            f'set {name} where you start Nightbench, and write secret_environment = ["{name}"] under [{path}]'
         )
 
 
-def _refuse_found(engine: Engine, text: str, where: str) -> None:
+def _refuse_found(engine: Engine, table: tuple[str, ...], text: str, where: str) -> None:
     """Not a rule of Engine: the record of a night has these beside `track`."""
     for key in ("image_version", "image_commit"):
         if getattr(engine, key) is not None:
-            line = line_of(text, ("engine", key))
-            raise SuiteError(f"{where}:{line}: engine.{key} is set when a tag is resolved: remove it")
+            line, path = line_of(text, (*table, key)), ".".join(table)
+            raise SuiteError(f"{where}:{line}: {path}.{key} is set when a tag is resolved: remove it")
     if engine.track and engine.image and "@" in engine.image:
         line = line_of(text, ("engine", "track"))
         raise SuiteError(
@@ -109,10 +123,18 @@ def _suggestion(path: tuple[int | str, ...]) -> str:
         "engine": Engine,
         "quality": Quality,
         "ladder": Rung,
+        "control": Control,
         "scenarios": ScenarioEntry,
     }
     table = tables.get(str(path[0]), Suite) if len(path) > 1 else Suite
-    inner: dict[int | str, type[Frozen]] = {"prompts": Prompts, "alternatives": Alternative, "lm_eval": LmEval}
+    inner: dict[int | str, type[Frozen]] = {
+        "model": Model,
+        "engine": Engine,
+        "workload": Workload,
+        "prompts": Prompts,
+        "alternatives": Alternative,
+        "lm_eval": LmEval,
+    }
     table = next((inner[part] for part in path[:-1] if part in inner), table)
     close = difflib.get_close_matches(str(path[-1]), table.model_fields, n=1, cutoff=0.5)
     return f"; did you mean {close[0]!r}? A key ends with its unit" if close else ""

@@ -14,15 +14,17 @@ from pydantic import Field, ValidationError
 
 from bench.errors import SuiteError
 from bench.frozen import Frozen
+from bench.suite.control import Control
 from bench.suite.engine import Engine
+from bench.suite.model import Model
 from bench.suite.parse import line_of
 from bench.suite.suite import Suite
 
 MODEL, IMAGE = "model.source", "engine.image"
-FIXED = {  # what each reference looks like once it is pinned
-    MODEL: re.compile(r"hf:[\w.-]+/[\w.-]+@[0-9a-f]{40}"),
-    IMAGE: re.compile(r"[a-z0-9][\w./:-]*@sha256:[0-9a-f]{64}"),
-}
+CONTROL = "control."  # before the keys of the suite's control
+_MODEL, _IMAGE = re.compile(r"hf:[\w.-]+/[\w.-]+@[0-9a-f]{40}"), re.compile(r"[a-z0-9][\w./:-]*@sha256:[0-9a-f]{64}")
+# What each reference looks like once it is pinned.
+FIXED = {MODEL: _MODEL, IMAGE: _IMAGE, CONTROL + MODEL: _MODEL, CONTROL + IMAGE: _IMAGE}
 
 
 class Pin(Frozen):
@@ -54,9 +56,17 @@ class Lock(Frozen):
 
 def moving_references(suite: Suite) -> dict[str, str]:
     """The references that may move, by key; the image of a tracked engine is not one, since each night resolves it."""
-    found = {MODEL: suite.model.source if suite.model.source.startswith("hf:") else None}
-    found[IMAGE] = None if suite.engine.track else suite.engine.image
-    return {key: text for key, text in found.items() if text is not None and not FIXED[key].fullmatch(text)}
+    found = _references(suite) | {CONTROL + key: text for key, text in _references(suite.control).items()}
+    return {key: text for key, text in found.items() if not FIXED[key].fullmatch(text)}
+
+
+def _references(served: Suite | Control | None) -> dict[str, str]:
+    """The references to the model hub and to a registry."""
+    if served is None:
+        return {}
+    model, engine = served.model, served.engine
+    found = {MODEL: model.source} if model.source.startswith("hf:") else {}
+    return found | ({IMAGE: engine.image} if engine.image and not engine.track else {})
 
 
 def apply_lock(suite: Suite, lock: Lock, where: str, suite_file: str) -> Suite:
@@ -84,9 +94,15 @@ def apply_lock(suite: Suite, lock: Lock, where: str, suite_file: str) -> Suite:
 
 def with_pin(suite: Suite, pin: Pin) -> Suite:
     """The suite with this one reference pinned."""
-    if pin.key == MODEL:
-        return suite.model_copy(update={"model": suite.model.model_copy(update={"source": pin.pinned})})
-    return suite.model_copy(update={"engine": with_image(suite.engine, pin)})
+    if suite.control and pin.key.startswith(CONTROL):
+        return suite.model_copy(update={"control": suite.control.model_copy(update=_pinned(suite.control, pin))})
+    return suite.model_copy(update=_pinned(suite, pin))
+
+
+def _pinned(served: Suite | Control, pin: Pin) -> dict[str, Model | Engine]:
+    if pin.key.endswith(MODEL):
+        return {"model": served.model.model_copy(update={"source": pin.pinned})}
+    return {"engine": with_image(served.engine, pin)}
 
 
 def with_image(engine: Engine, pin: Pin) -> Engine:

@@ -23,6 +23,7 @@ class Scenario(Frozen):
     workload: Workload
     fallback_of: str | None = None  # id of the scenario that ran out of memory; this is its ladder's rung number `rung`
     rung: int = Field(default=0, ge=0)  # from 1; 0: as the suite asks
+    is_control: bool = False  # the suite's control, never a scenario of it, even if it asks for the same
 
     @property
     def scenario_id(self) -> str:

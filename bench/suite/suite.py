@@ -8,6 +8,7 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from bench.frozen import Frozen
+from bench.suite.control import NAME, Control
 from bench.suite.engine import Engine
 from bench.suite.ladder import Rung
 from bench.suite.machine import Machine
@@ -42,6 +43,7 @@ class Suite(Frozen):
     model: Model
     engine: Engine
     quality: Quality = Quality()
+    control: Control | None = None  # None: no lease runs one
     ladder: tuple[Rung, ...] | None = Field(default=None, strict=False)  # None: the engine's own; (): none
     scenarios: tuple[ScenarioEntry, ...] = Field(strict=False, min_length=1)
 
@@ -65,4 +67,17 @@ class Suite(Frozen):
                 workload=entry.workload(),
             )
             for entry in self.scenarios
+        )
+
+    def control_scenario(self) -> Scenario | None:
+        """What each lease runs as its control; None where the suite has none."""
+        if self.control is None:
+            return None
+        return Scenario(
+            name=NAME,
+            machine=self.machine,
+            model=self.control.model,
+            engine=self.control.engine,
+            workload=self.control.workload,
+            is_control=True,
         )

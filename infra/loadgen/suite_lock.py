@@ -60,9 +60,10 @@ def resolve_references(suite: Suite, hub: Hub) -> tuple[Pin, ...]:
 
     Raises ModelError or EngineBuildError with the reason where one of them does not tell.
     """
-    moving = moving_references(suite)
-    model = [_resolve_model(moving[MODEL], hub)] if MODEL in moving else []
-    return (*model, *([_resolve_image(moving[IMAGE])] if IMAGE in moving else []))
+    return tuple(
+        _resolve_model(key, reference, hub) if key.endswith(MODEL) else _resolve_image(key, reference)
+        for key, reference in moving_references(suite).items()
+    )
 
 
 def resolve_tracked(suite: Suite) -> Suite:
@@ -70,19 +71,19 @@ def resolve_tracked(suite: Suite) -> Suite:
     engine = suite.engine
     if not engine.track:
         return suite
-    pin = _resolve_image(f"{engine.image}:{engine.track}")
+    pin = _resolve_image(IMAGE, f"{engine.image}:{engine.track}")
     return suite.model_copy(update={"engine": with_image(engine, pin)})
 
 
-def _resolve_model(source: str, hub: Hub) -> Pin:
+def _resolve_model(key: str, source: str, hub: Hub) -> Pin:
     named = FROM_HUB.fullmatch(source)
     if named is None:
-        raise SuiteError(f"model.source = {source!r} must have the form hf:org/name@branch")
+        raise SuiteError(f"{key} = {source!r} must have the form hf:org/name@branch")
     with tempfile.TemporaryDirectory() as aside:
         commit = read_listing(named["repo"], named["revision"] or "main", Path(aside), hub).sha
-    return Pin(key=MODEL, reference=source, pinned=f"hf:{named['repo']}@{commit}")
+    return Pin(key=key, reference=source, pinned=f"hf:{named['repo']}@{commit}")
 
 
-def _resolve_image(image: str) -> Pin:
+def _resolve_image(key: str, image: str) -> Pin:
     found = resolve_tag(image)
-    return Pin(key=IMAGE, reference=image, pinned=found.name, version=found.version, commit=found.commit)
+    return Pin(key=key, reference=image, pinned=found.name, version=found.version, commit=found.commit)

@@ -28,7 +28,8 @@ def read_measurements(data: Path, nights: Sequence[str], *, accepted_only: bool 
     """The measurements of these nights, or of all nights; failed runs are excluded."""
     verdicts = "verdict = 'accepted'" if accepted_only else "outcome = 'measured' AND verdict <> 'failed'"
     of_nights = "AND list_contains(?, night)" if nights else ""
-    query = f'FROM standing WHERE {verdicts} {of_nights} ORDER BY night, "order", "repeat", run_id'
+    own = f"{verdicts} AND is_control IS NOT TRUE {of_nights}"
+    query = f'FROM standing WHERE {own} ORDER BY night, "order", "repeat", run_id'
     return [Measurement(row) for row in run_sql(data, query, (list(nights),) if nights else ()).dicts()]
 
 

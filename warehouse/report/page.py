@@ -42,6 +42,7 @@ class _Content:
     results: list[Row]
     findings: list[Row]
     failures: list[Row]
+    controls: list[Row]
     costs: list[Row]
     validation: dict[str, Any]
 
@@ -78,6 +79,7 @@ def _content(data: Path, night: str) -> _Content:
             "WHERE night = ? AND severity <> 'info' ORDER BY severity, run_id, code"
         ),
         failures=ask("SELECT * EXCLUDE (night) FROM failures WHERE night = ?"),
+        controls=ask("SELECT * EXCLUDE (night) FROM controls WHERE night = ?"),
         costs=ask("SELECT * FROM night_costs WHERE night = ?"),
         validation=json.loads(path.read_text(encoding="utf-8")),
     )
@@ -89,7 +91,10 @@ def night_html(content: _Content) -> str:
     title = f"Night {content.night}"
     suite = f"<p>Suite <b>{_shown(first.get('suite'))}</b>, {_verdict_counts(content.measurements)}.</p>"
     sections = (
-        _section("Results", _table(content.results) + _charts(content.measurements)),
+        _section(
+            "Results", _table(content.results) + _charts([row for row in content.measurements if not row["is_control"]])
+        ),
+        *([_section("Control", _table(content.controls))] if content.controls else []),
         _section("Failures", _table(content.failures) or "<p>Every planned run was measured.</p>"),
         _section("Findings", _table(content.findings) or "<p>No findings.</p>"),
         _section("Plan", _table([_plan_row(row) for row in content.measurements])),

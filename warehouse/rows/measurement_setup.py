@@ -16,6 +16,7 @@ def requested(scenario: Scenario, quality: Quality) -> Row:
         "scenario": scenario.name,
         "fallback_of": scenario.fallback_of,
         "rung": scenario.rung,
+        "is_control": scenario.is_control,
         "model": scenario.model.name,
         "model_source": scenario.model.source,
         "precision": scenario.model.precision,

@@ -13,6 +13,7 @@ QUESTIONS = (
     "standing_claims",
     "accepted_claims",
     "results",
+    "controls",
     "failures",
     "findings_worst",
     "nightly_medians",

@@ -1,3 +1,3 @@
 -- Which measurements may be compared?
 CREATE VIEW accepted AS
-SELECT * FROM standing WHERE verdict = 'accepted';
+SELECT * FROM standing WHERE verdict = 'accepted' AND is_control IS NOT TRUE;

@@ -27,4 +27,5 @@ LEFT JOIN (
     WHERE severity <> 'info'
     GROUP BY night, run_id
 ) AS worst USING (night, run_id)
+WHERE is_control IS NOT TRUE
 ORDER BY night, scenario, scenario_id, "repeat";

@@ -27,7 +27,7 @@ def test_gpus_docker_and_room_for_the_weights_are_asked_for_where_the_suite_need
     needed = _needed(SUITE)
 
     assert needed["GPUs"].startswith("1 x MI300X")
-    assert "vllm/vllm-openai-rocm@" in needed["docker"]
+    assert "vllm/vllm-openai-rocm:v0.32.0 is pulled" in needed["docker"]
     # 70.55 billion weights of two bytes and a twentieth, in the folder where models go.
     assert needed["disk"] == "148 GB free in nightbench/data/models of the user's home"
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from bench.errors import SuiteError
+from bench.suite.control import Control
 from bench.suite.parse import parse_suite
 from bench.suite.pins import (
     IMAGE,
@@ -151,3 +152,71 @@ def test_an_engine_that_tracks_a_tag_is_in_no_lock() -> None:
 def test_what_a_suite_may_not_say_of_its_image(text: str, why: str) -> None:
     with pytest.raises(SuiteError, match=why):
         parse_suite(text, "s")
+
+
+CONTROL = f"""
+[control.model]
+name = "small"
+source = "hf:org/small@main"
+[control.engine]
+version = "0.31.0"
+install = "container"
+image = "{REPOSITORY}:v0.31.0"
+max_model_len = 4096
+[control.workload]
+isl = 128
+osl = 64
+concurrency = 1
+request_count = 24
+"""
+CONTROLLED = parse_suite(TEXT + CONTROL, "s")
+
+
+def test_the_references_of_a_control_are_pinned_beside_those_of_its_suite() -> None:
+    moving = moving_references(CONTROLLED)
+    pinned = {"model": f"hf:org/small@{COMMIT}", "image": f"{REPOSITORY}@sha256:{'cd' * 32}"}
+    pins = [
+        Pin(key=key, reference=moving[key], pinned=pinned["model" if key.endswith(MODEL) else "image"])
+        for key in ("control.model.source", "control.engine.image")
+    ]
+
+    locked = _locked(Lock(suite=SUITE.name, pins=(*PINS, *pins)), CONTROLLED)
+
+    assert set(moving) == {MODEL, IMAGE, "control.model.source", "control.engine.image"}
+    assert moving_references(locked) == {}
+    assert locked.control is not None
+    assert (locked.control.model.source, locked.control.engine.image) == tuple(pinned.values())
+    assert (locked.model.source, locked.engine.image) == tuple(pin.pinned for pin in PINS)
+    with pytest.raises(SuiteError, match=r"s:\d+: control.model.source = 'hf:org/small@main' may move"):
+        require_pins(_locked(LOCK, CONTROLLED), TEXT + CONTROL, "s")
+
+
+def test_a_control_is_no_scenario_of_its_suite_even_where_it_asks_for_the_same() -> None:
+    scenario = SUITE.expand()[0]
+    same = Control(model=SUITE.model, engine=SUITE.engine, workload=scenario.workload)
+
+    control = SUITE.model_copy(update={"control": same}).control_scenario()
+
+    assert control is not None
+    assert control.model_copy(update={"is_control": False}).scenario_id == scenario.scenario_id
+    assert control.scenario_id != scenario.scenario_id
+    assert control.server_id != scenario.server_id
+    assert SUITE.control_scenario() is None
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ((':v0.31.0"', '"\ntrack = "nightly"'), "a control stays the same"),
+        (("request_count", "prompts = { seed = 1 }\nrequest_count"), "random prompts without a trace"),
+        (("max_model_len", 'secret_environment = ["A"]\nmax_model_len'), "gets no secrets"),
+        (("max_model_len", 'environment = { HF_TOKEN = "x" }\nmax_model_len'), "control.engine.environment.HF_TOKEN"),
+        (("isl = 128", "isl = 4096"), "the control needs 4160 tokens of context"),
+        (("isl = 128", "isll = 128"), "unknown key 'control.workload.isll'; did you mean 'isl'"),
+    ],
+)
+def test_what_a_control_may_not_say(change: tuple[str, str], why: str) -> None:
+    with pytest.raises(SuiteError) as caught:
+        parse_suite(TEXT + CONTROL.replace(*change), "s")
+
+    assert why in str(caught.value)
