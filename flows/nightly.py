@@ -181,11 +181,16 @@ def measure_control(settings: Settings, context: RunContext, lease: Lease, paths
     run = control_run(settings, context.night)
     if run is None:
         return
+    night, file = context.night, ledger_file(settings)
     try:
-        with record_stage(ledger_file(settings), context.night, lease.lease_id, CONTROL):
+        with record_stage(file, night, lease.lease_id, CONTROL):
             ours, engine = prepare_control(lease, paths, context, run)
-            running = try_server(ours, run, engine)
-            measure(after_start(ours, running), run, running, True, no_progress)
+        running = start_server(settings, ours, run, engine)
+        ours = after_start(with_failed_starts(settings, ours), running)
+        try:
+            with record_stage(file, night, lease.lease_id, CONTROL):
+                measure(ours, run, running, True, no_progress)
+        finally:  # also where the budget allows no load: the next server needs the memory
             if isinstance(running, RunningServer):
                 shut_down(ours, running)
     except (BudgetError, EngineBuildError, ModelError, NoSpaceError) as error:
