@@ -55,7 +55,7 @@ def _unlisted(volumes: Sequence[RecordedVolume]) -> Iterator[StoredItem]:
     for one in volumes:
         usd = kept_usd_per_month(one.size_gib, 0.0, read_catalog().pace)
         known = "recorded" if one.state == "made" else "requested, without a reply,"
-        at = f"{one.intended_at:%Y-%m-%d %H:%M} UTC"
+        at = f"{one.intended_at:%Y-%m-%d %H:%M} UTC" if one.intended_at else "an unknown time"
         yield StoredItem(f"{one.cloud} volume {one.name}: {known} at {at}, not listed by the cloud now", usd)
 
 

@@ -220,10 +220,16 @@ class _Round:
             return
         there = {one.name: one.volume_id for one in self.cloud.volumes()}
         for one in known:
-            if one.name in there:
-                book.mark_made(one.cloud, one.name, there[one.name])
-            elif (self.clock.now() - one.intended_at).total_seconds() > self.cloud.settle_s + CREATE_S:
-                book.mark_gone(one.cloud, one.name)
+            with isolated(self.done, f"record of volume {one.name}"):  # one that is not listed is not billed either
+                if one.name in there:
+                    book.mark_made(one.cloud, one.name, there[one.name])
+                elif one.intended_at is None:
+                    raise LedgerError(
+                        f"the cloud does not list it, and the date of its record in {book.path} cannot be read: "
+                        "a newer version of Nightbench may have written it; use that version"
+                    )
+                elif (self.clock.now() - one.intended_at).total_seconds() > self.cloud.settle_s + CREATE_S:
+                    book.mark_gone(one.cloud, one.name)
 
     def sweep_tags(self, machines: Sequence[CloudMachine], records: _Records) -> None:
         """Delete the tags that no resource has any more."""

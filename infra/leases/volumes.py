@@ -95,7 +95,7 @@ def _is_alike(one: RecordedVolume, wanted: VolumeRequest) -> bool:
 
 
 def _is_there(context: VolumeContext, one: RecordedVolume) -> bool:
-    age_s = (context.clock.now() - one.intended_at).total_seconds()
+    age_s = (context.clock.now() - one.intended_at).total_seconds() if one.intended_at else 0.0
     found = _search(context.cloud, context.clock, one.name, max(0.0, context.cloud.settle_s - age_s))
     if found is None:
         context.book.mark_gone(one.cloud, one.name)

@@ -32,14 +32,17 @@ CREATE TABLE IF NOT EXISTS volumes (
 
 @dataclass(frozen=True)
 class RecordedVolume:
-    """A volume that was requested and is not recorded as gone; its id is None until the cloud replied."""
+    """A volume that was requested and is not recorded as gone; its id is None until the cloud replied.
+
+    Its time is None where the record's date cannot be read; its name still finds it.
+    """
 
     cloud: str
     name: str
     size_gib: int
     state: State
     volume_id: str | None
-    intended_at: datetime
+    intended_at: datetime | None
 
 
 class VolumeBook:
@@ -49,12 +52,12 @@ class VolumeBook:
     """
 
     def __init__(self, path: Path, clock: Clock | None = None) -> None:
-        self._path = path
+        self.path = path
         self._clock = clock or SystemClock()
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
-        with transaction(self._path, "no volume is created without it") as connection:
+        with transaction(self.path, "no volume is created without it") as connection:
             connection.execute(_SCHEMA)
             yield connection
 
@@ -95,5 +98,11 @@ class VolumeBook:
         return [_on_record(*row) for row in rows]
 
 
-def _on_record(cloud: str, name: str, size_gib: int, state: State, volume_id: str | None, at: str) -> RecordedVolume:
-    return RecordedVolume(cloud, name, size_gib, state, volume_id, datetime.fromisoformat(at))
+def _on_record(cloud: str, name: str, size_gib: int, state: State, volume_id: str | None, at: object) -> RecordedVolume:
+    try:
+        intended_at = datetime.fromisoformat(str(at))
+    except ValueError:
+        intended_at = None
+    if intended_at is not None and intended_at.tzinfo is None:
+        intended_at = None
+    return RecordedVolume(cloud, name, size_gib, state, volume_id, intended_at)

@@ -1,5 +1,6 @@
 """Volumes for models: created, found again, attached and detached, without ever delaying a machine's release."""
 
+import sqlite3
 from collections.abc import Iterator
 from datetime import timedelta
 
@@ -9,6 +10,7 @@ from bench.errors import CloudError, LeaseError, LedgerError
 from bench.machine.names import VolumeName, last_used
 from infra.clouds.cloud import Leftover
 from infra.clouds.volume_cloud import Volume
+from infra.leases.listing import stored_items
 from infra.leases.volumes import VolumeContext, VolumeRequest, acquire_volume, detach_volume
 from infra.ledger.ledger import Lease
 from infra.ledger.volumes import VolumeBook
@@ -400,6 +402,39 @@ def test_the_reaper_brings_the_record_of_volumes_up_to_date(rig: Rig, lease: Lea
     assert young == [(str(name), "made" if has_volume else "intended")]
     assert on_record(rig) == ([(str(name), "made")] if has_volume else [])
     assert lease.machine_id in [str(one.droplet_id) for one in rig.emulator.living("nb")]
+
+
+@pytest.mark.usefixtures("lease")
+@pytest.mark.parametrize("date", ["soon", "2026-11-20", b"\xff"])
+def test_a_record_that_cannot_be_read_keeps_no_other_from_being_brought_up_to_date(rig: Rig, date: object) -> None:
+    deadline = rig.clock.now() + timedelta(days=30)
+    broken, there, gone = (str(VolumeName(content, "atl1", deadline)) for content in ("0af1", "0af2", "0af3"))
+    for name in (broken, there, gone):
+        book(rig).intend("digitalocean", name, 20)
+    with sqlite3.connect(rig.ledger.path) as file:
+        file.execute("UPDATE volumes SET intended_at = ? WHERE name = ?", [date, broken])
+    rig.emulator.plant_volume(there, foreign=False)
+    rig.clock.sleep(3600)
+
+    reaped = rig.reap()
+    listed = [item.description for item in stored_items({}, book(rig).open_volumes())]
+
+    assert sorted(on_record(rig)) == [(broken, "intended"), (there, "made")]
+    assert list(reaped.failed) == [f"record of volume {broken}"]
+    assert "date" in reaped.failed[f"record of volume {broken}"]
+    assert reaped.failed_clouds == set()  # the cloud does not list it, so nothing is billed and a night may begin
+    assert any(f"volume {broken}: requested, without a reply, at an unknown time" in text for text in listed)
+
+
+def test_a_night_searches_for_a_volume_whose_record_has_no_date_before_it_creates_one(rig: Rig, lease: Lease) -> None:
+    name = VolumeName(wanted(lease).content, str(lease.region), rig.clock.now() + timedelta(days=29))
+    book(rig).intend("digitalocean", str(name), 20)
+    with sqlite3.connect(rig.ledger.path) as file:
+        file.execute("UPDATE volumes SET intended_at = 'soon'")
+
+    volume = presign(rig, lease)
+
+    assert (creates(rig), on_record(rig)) == (1, [(volume.name, "made")])
 
 
 def test_a_deleted_volume_is_no_longer_on_record(rig: Rig, lease: Lease) -> None:
