@@ -28,10 +28,10 @@ def show_plan(night: "NightRecord", expected: "Forecast", nets: Sequence["Net"],
         _on_own_host(night, expected)
     elif expected.price.usd_per_hour == 0:
         line(f"lease of {night.suite.machine.lease_minutes} minutes, at most 0.00 USD")
-        return
     else:
         _forecast(night, expected)
-    show_nets(nets)
+    if night.target != "local":
+        show_nets(nets)
     for doubt in expected.doubts:
         warn(doubt)
 

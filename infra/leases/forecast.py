@@ -14,6 +14,7 @@ from catalog.engine_check import doubts_of_engine
 from catalog.read import read_catalog
 from infra.clouds.cloud import Cloud
 from infra.clouds.static import is_own
+from infra.engines.secret_environment import missing_secrets
 from infra.leases.offers import fitting, lease_request_of
 from infra.settings import Settings
 
@@ -41,7 +42,11 @@ def forecast(
         size = catalog.size(night.target, machine.kind) or catalog.size(night.target, hardware_of(machine.kind))
         known = next((row for row in pinned if (row.cloud, row.kind) == (night.target, machine.kind)), None)
         expected = forecast_rented(night, size, _price(machine, cloud, size, known), catalog, assumed)
-    return replace(expected, doubts=(*expected.doubts, *doubts_of_engine(night.suite, night.target)))
+    unset = [
+        f"the night would be refused: {name} (suite: engine.secret_environment) is not set here: export {name}=..."
+        for name in missing_secrets(night.suite.engine)
+    ]
+    return replace(expected, doubts=(*expected.doubts, *doubts_of_engine(night.suite, night.target), *unset))
 
 
 def _price(machine: Machine, cloud: Cloud | None, size: MachineKind | None, pinned: PinnedPrice | None) -> Price:

@@ -13,7 +13,9 @@ from bench.record import NightRecord
 from bench.suite.machine import Alternative, Machine
 from bench.suite.pins import PinnedPrice
 from catalog.engine_check import broken_by
+from flows.show.plan import show_plan
 from infra.clouds.cloud import Cloud, Offer
+from infra.clouds.local import LocalCloud
 from infra.leases.forecast import forecast
 from infra.leases.listing import stored_items
 from infra.ledger.volumes import RecordedVolume
@@ -280,3 +282,22 @@ def test_a_volume_that_was_asked_for_and_that_no_cloud_shows_is_counted(tmp_path
         ("now", 5.0),
     ]
     assert "volume nb-vol-2-atl1-x1: requested, without a reply, at" in kept[1].description
+
+
+@pytest.mark.parametrize("target", ["digitalocean", "local", "ssh:ann@gpu.invalid:22"])
+def test_a_plan_names_each_secret_of_the_engine_that_is_not_set(
+    target: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setenv("ENGINE_LICENSE_KEY", "set")
+    night = _night()
+    engine = night.suite.engine.model_copy(update={"secret_environment": ("ENGINE_LICENSE_KEY", "NOBODY_HAS_IT")})
+    night = night.model_copy(update={"target": target, "suite": night.suite.model_copy(update={"engine": engine})})
+    cloud = LocalCloud(tmp_path) if target == "local" else None
+
+    found = forecast(Settings(), night, cloud)
+    show_plan(night, found, (), as_json=False)
+
+    said = "the night would be refused: NOBODY_HAS_IT (suite: engine.secret_environment) is not set here"
+    assert [said in doubt for doubt in found.doubts].count(True) == 1
+    assert "ENGINE_LICENSE_KEY" not in str(found.doubts)
+    assert said in " ".join(capsys.readouterr().err.split())
