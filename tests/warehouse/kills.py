@@ -1,7 +1,7 @@
 """Kill a load, a rebuild or an import of the real warehouse, and look at what the next comer finds.
 
 `python -m tests.warehouse.kills FOLDER WORK STEPS RANDOM` kills the work before every STEPS-th change of a file, and
-RANDOM times at a random moment of its CPU time. It runs in a process of its own, which has no thread when it forks.
+RANDOM times at random moments of its CPU time. It runs in a process of its own, which has no thread when it forks.
 """
 
 import hashlib
@@ -109,6 +109,11 @@ class Kills:
         shutil.rmtree(self.data)
         shutil.copytree(self._ready, self.data)
 
+    @property
+    def killed(self) -> int:
+        """How many kills there were."""
+        return self.left["before"] + self.left["after"]
+
     def look(self, code: int, moment: str) -> None:
         """Let somebody else come, who must then find the state before the work or the one after it."""
         is_reader = sum(self.left.values()) % EVERY_OTHER_LOAD
@@ -137,8 +142,9 @@ def main(folder: Path, name: str, steps: int, randoms: int) -> None:
         code = killed_before(change, kills.data, kills.work, kills.data)
         kills.look(code, f"before change {change}")
         change += steps
+    steps_killed = kills.killed
     moments = random.Random(SEED)
-    for _ in range(randoms):
+    while kills.killed < steps_killed + randoms:  # what ends before its moment was not killed
         kills.again()
         moment = moments.uniform(0.0, kills.cpu_s)
         kills.look(killed_after(moment, kills.work, kills.data), f"after {moment:.4f} s")
