@@ -102,6 +102,10 @@ class CloudRefusedError(CloudError):
     """The cloud rejects a request for good; nothing was rented."""
 
 
+class HostInUseError(CloudRefusedError):
+    """Another lease holds a host of your own; nothing was taken."""
+
+
 class CloudLimitError(CloudError):
     """The account's limit is reached; nothing was rented."""
 

@@ -94,15 +94,15 @@ def nightly(
     with hold_liveness_lock(settings.data), hold_machine(settings, target, resume, wait=wait) as name_night:
         night = plan_night(Path(suite), target, poc=poc, resume=resume)
         name_night(night)
-        return run_night(settings, night)
+        return run_night(settings, night, wait=wait)
 
 
-def run_night(settings: Settings, night: NightRecord) -> LoadSummary:
+def run_night(settings: Settings, night: NightRecord, *, wait: bool) -> LoadSummary:
     """Measure, load, judge and report the missing runs of a night; then raise the error that ended it early, if any."""
     show_plan(night)
     missing = len(store.missing_runs(settings.data, night))
     progress = start_progress(night, missing)
-    failure = try_machines(settings, night, progress) if missing else None  # a complete night rents nothing
+    failure = try_machines(settings, night, progress, wait=wait) if missing else None  # a complete night rents nothing
     upload_runs(settings, night.night, is_machine_rented=False)
     summary = load(night.night)
     show_results(night.night, report(night.night))
@@ -111,13 +111,13 @@ def run_night(settings: Settings, night: NightRecord) -> LoadSummary:
     return summary
 
 
-def try_machines(settings: Settings, night: NightRecord, progress: UUID) -> BaseException | None:
+def try_machines(settings: Settings, night: NightRecord, progress: UUID, *, wait: bool = False) -> BaseException | None:
     """Run the missing runs of a night; record and return the error that ended it early, if any.
 
     If a rented machine disappears or is unfit, another is rented and only the missing runs are run.
     """
     for _ in range(MACHINES_MAX):
-        outcome = benchmark_machine(night, progress, return_state=True).result(raise_on_failure=False)
+        outcome = benchmark_machine(night, progress, wait, return_state=True).result(raise_on_failure=False)
         is_lost = isinstance(outcome, (HostError, MachineUnfitError)) and can_be_replaced(night)
         # Of a machine that was lost after its last run, nothing is left to run on another.
         if not (is_lost and store.missing_runs(settings.data, store.read_night(settings.data, night.night))):
@@ -137,12 +137,12 @@ def record_failure(settings: Settings, night: str, error: BaseException) -> None
 
 
 @flow(name="benchmark-machine", flow_run_name="machine for {night.night}", validate_parameters=False)
-def benchmark_machine(night: NightRecord, progress: UUID) -> None:
+def benchmark_machine(night: NightRecord, progress: UUID, wait: bool = False) -> None:
     """Rent one machine, run every missing run on it, and always release it."""
     settings = Settings()
     golden = find_golden(night)
     with release_at_end(settings, night.night) as rental:
-        rental.lease = lease = provision(night, golden)
+        rental.lease = lease = provision(night, golden, wait=wait)
         night = as_rented(settings, night, lease)
         with record_stage(ledger_file(settings), night, lease.lease_id, "boot"):
             paths = reach(lease, night.suite.machine)

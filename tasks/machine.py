@@ -32,6 +32,7 @@ from infra.leases.acquire import take_lease
 from infra.leases.lease_reports import report_lease, report_night
 from infra.leases.leftovers import delete_old_keys, release_leftovers
 from infra.leases.offers import after_spending, lease_request_of
+from infra.leases.own_host import take_lease_of_free_host
 from infra.leases.release import explain_loss, release_lease
 from infra.leases.stage_budget import spent_usd
 from infra.leases.watched_ledger import WatchedLedger
@@ -50,8 +51,10 @@ def is_local_failure(_task: Task[..., object], _run: TaskRun, state: State[objec
 
 
 @night_task("provision {night.target}", retries=1, retry_delay_s=2, retry_if=is_local_failure)
-def provision(settings: Settings, night: NightRecord, golden: Snapshot | None) -> Lease:
+def provision(settings: Settings, night: NightRecord, golden: Snapshot | None, *, wait: bool = False) -> Lease:
     """Release what an earlier night left rented, then rent one machine, from the golden image if there is one.
+
+    Where this is to `wait`, a host of your own is taken when no other night holds it; otherwise it is refused.
 
     May be repeated: a machine that this process rented for the night and still holds is reused.
     """
@@ -67,7 +70,8 @@ def provision(settings: Settings, night: NightRecord, golden: Snapshot | None) -
     request = replace(lease_request_of(wanted_machine(night), patience_s=settings.capacity_wait_s), golden=golden)
     request = after_spending(request, spent_usd(book, night))
     try:
-        lease = take_lease(cloud, book, SystemClock(), request, night=night.night, say=log.warning)
+        take = take_lease_of_free_host if wait else take_lease
+        lease = take(cloud, book, SystemClock(), request, night=night.night, say=log.warning)
     finally:
         # Failed attempts are capacity history.
         report_night(settings.data, ledger_file(settings), night.night, log.warning)

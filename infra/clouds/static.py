@@ -23,6 +23,7 @@ from bench.errors import (
     CloudError,
     CloudRefusedError,
     HostError,
+    HostInUseError,
     HostKeyError,
     LoginRefusedError,
     UsageError,
@@ -137,7 +138,7 @@ class StaticCloud:
         return []
 
     def rent(self, order: MachineOrder) -> CloudMachine:
-        """Take the host for this lease; CloudRefusedError names the lease that holds it.
+        """Take the host for this lease; HostInUseError names the lease that holds it.
 
         A lease that has expired holds nothing: its processes are ended first.
         """
@@ -150,9 +151,13 @@ class StaticCloud:
                 _end(host, held)
             _change_lease(host, _TAKE, json.dumps(lease))
             held = _read_lease(host)
-        if held is None or held["name"] != lease["name"]:
-            raise CloudRefusedError(
-                f"{self.name} is held by {_who(held) if held else 'an unknown lease'}: run again when that night has "
+        if held is None:
+            raise CloudError(
+                f"{self.name} could not be taken: {LEASE} on it is missing after it was written; run again"
+            )
+        if held["name"] != lease["name"]:
+            raise HostInUseError(
+                f"{self.name} is held by {_who(held)}: run again when that night has "
                 "ended, or add --wait; if its process has died, run `nightbench reap` on the computer that started it"
             )
         return self._found(held)

@@ -6,18 +6,29 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
+from uuid import uuid4
 
 import psutil
 import pytest
 
-from flows.nightly import nightly
+from bench.errors import HostError
+from bench.machine.names import MachineName
+from flows.nightly import nightly, try_machines
+from infra.bootstrap import cloud_named
+from infra.clock import SystemClock, poll
+from infra.clouds.cloud import MachineOrder
 from infra.leases.watchdog import is_watched, log_of
 from infra.ledger.ledger import Ledger
+from infra.loadgen.suite_file import make_night
+from infra.settings import Settings
 from infra.storage import store
 from tests.emulators.sshd import Sshd, make_key, running_machine
 from tests.flows.conftest import NightFixture
+from tests.flows.without_prefect import without_prefect
 from warehouse.lake.query import run_sql
 
 pytestmark = [pytest.mark.prefect]
@@ -109,6 +120,32 @@ def test_a_connection_cut_in_mid_measure_costs_nothing(house: NightFixture, own:
     assert set(summary.verdicts) <= {"accepted", "suspect"}
     assert len(list((house.data / "runs" / summary.night).glob("*/0/MANIFEST.sha256"))) == 2
     assert (own.leftovers(), house.leftovers()) == ([], [])
+
+
+def test_a_night_that_waits_takes_its_host_also_where_another_night_was_first(
+    house: NightFixture, own: Own, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("infra.clouds.static.WAIT_POLL_S", 0.1)
+    monkeypatch.setenv("NIGHTBENCH_MACHINE_PYTHON", "/nowhere/python")  # the night ends once it has the host
+    settings, clock = Settings(), SystemClock()
+    cloud, ledger = cloud_named(settings, own.target), Ledger(house.data / "ledger.sqlite")
+    name = MachineName("first", 1, clock.now() + timedelta(hours=1))
+    first = cloud.rent(MachineOrder(name, cloud.offers()[0], night="2026-03-01"))
+    night = make_night(house.suite, own.target, poc=True)
+    store.write_json(store.night_file(settings.data, night.night), night)
+
+    def free_the_host() -> None:
+        poll(clock, 0.05, lambda: bool(ledger.attempts()) and ledger.attempts()[0].outcome == "refused")
+        cloud.release(first.machine_id)
+
+    with ThreadPoolExecutor() as pool, without_prefect():
+        ended = pool.submit(free_the_host)
+        failure = try_machines(settings, night, uuid4(), wait=True)
+        ended.result()
+
+    assert isinstance(failure, HostError)
+    assert [attempt.outcome for attempt in ledger.attempts()] == ["refused", "rented"]
+    assert own.leftovers() == []
 
 
 @pytest.mark.usefixtures("served")

@@ -13,11 +13,15 @@ from typing import Protocol
 
 import pytest
 
-from bench.errors import CloudDeniedError, CloudError, CloudRefusedError, UsageError
+from bench.errors import CloudDeniedError, CloudError, CloudRefusedError, HostInUseError, UsageError
 from bench.machine.names import MachineName
 from infra.clock import SystemClock
 from infra.clouds.cloud import MachineOrder
 from infra.clouds.static import OwnHost, StaticCloud, parse_target, read_access
+from infra.leases.acquire import take_lease
+from infra.leases.offers import Choice, LeaseRequest
+from infra.leases.own_host import take_lease_of_free_host
+from infra.ledger.ledger import Ledger
 from infra.processes.detached import MARK, marked
 from infra.remote.host import Access
 from infra.remote.ssh_host import SshHost
@@ -80,6 +84,24 @@ def test_a_night_does_not_wait_for_a_host_whose_lease_has_expired(access: Access
     cloud.rent(order(cloud, "aaa", hours=-1))
 
     cloud.wait_until_free(pytest.fail)
+
+
+def test_of_two_that_wait_for_one_host_the_later_one_waits_again(access: Access, tmp_path: Path) -> None:
+    cloud, said = cloud_of(access), list[str]()
+    held = [cloud.rent(order(cloud, "first")).machine_id]
+    clock = Polled(lambda: cloud.release(held.pop()))
+    waits = StaticCloud(cloud.name, lambda: SshHost(access, patience_s=1, connect_s=2), clock)
+    waits.wait_until_free(said.append)
+    held.append(cloud.rent(order(cloud, "other")).machine_id)  # after the last look, before the request
+    ledger, request = Ledger(tmp_path / "ledger.sqlite"), LeaseRequest((Choice("own"),), minutes=60)
+
+    with pytest.raises(HostInUseError, match="held by night 2026-03-01, lease nb-other-"):
+        take_lease(waits, ledger, SystemClock(), request, night="refused")
+    lease = take_lease_of_free_host(waits, ledger, SystemClock(), request, night="2026-03-02", say=said.append)
+
+    assert [one.machine_id for one in cloud.find_ours()] == [lease.machine_id]
+    assert [text.split("lease nb-")[1][:5] for text in said if text.startswith("waiting for")] == ["first", "other"]
+    assert [one.state for one in ledger.leases()] == ["released", "released", "held"]
 
 
 def test_a_host_is_held_by_one_lease_at_a_time_and_the_error_names_it(access: Access) -> None:

@@ -1,0 +1,23 @@
+"""Waits for a host of your own that other nights take first."""
+
+from bench.errors import HostInUseError
+from infra.clock import Clock
+from infra.clouds.cloud import Cloud
+from infra.clouds.static import StaticCloud
+from infra.leases.acquire import take_lease
+from infra.leases.offers import LeaseRequest
+from infra.ledger.ledger import Lease, Ledger
+from infra.reporting import Say
+
+
+def take_lease_of_free_host(
+    cloud: Cloud, ledger: Ledger, clock: Clock, request: LeaseRequest, *, night: str, say: Say
+) -> Lease:
+    """Take the lease; where another night is first, wait until that one has ended and try again."""
+    while True:
+        try:
+            return take_lease(cloud, ledger, clock, request, night=night, say=say)
+        except HostInUseError:
+            if not isinstance(cloud, StaticCloud):
+                raise
+            cloud.wait_until_free(say)
