@@ -1,18 +1,21 @@
-"""The order of the tests, and the summary of what they took."""
+"""The order of the tests, the Prefect server that their workers share, and the summary of what they took."""
 
 import os
 import tempfile
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from pathlib import Path
 
 import pytest
 from xdist.remote import Producer  # type: ignore[import-untyped]
+from xdist.workermanage import WorkerController  # type: ignore[import-untyped]
 
+from tests.flows.serving import SharedServer
 from tests.scheduling import LongestFirst, cpu_s, rank, times_of
 
 BEGAN_S = pytest.StashKey[float]()
 CPU_S = pytest.StashKey[float]()
+SERVER = pytest.StashKey[SharedServer]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -25,6 +28,21 @@ def pytest_configure(config: pytest.Config) -> None:
     folder = tempfile.TemporaryDirectory(prefix="nightbench-tests-")
     config.add_cleanup(folder.cleanup)
     os.environ["NIGHTBENCH_MACHINE_LOCK"] = str(Path(folder.name) / "machine.lock")
+    config.stash[SERVER] = SharedServer(Path(folder.name) / "prefect")
+
+
+def pytest_configure_node(node: WorkerController) -> None:
+    node.workerinput["shared_server"] = str(node.config.stash[SERVER].home)
+
+
+def pytest_xdist_node_collection_finished(node: WorkerController, ids: Sequence[str]) -> None:
+    if any(nodeid.startswith("tests/flows/") for nodeid in ids):
+        node.config.stash[SERVER].start()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    session.config.stash[SERVER].stop()
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LongestFirst:
@@ -33,7 +51,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Longest
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: rank(item.nodeid, has_engine=item.get_closest_marker("e2e") is not None))
+    items.sort(key=lambda item: rank(item.nodeid))
     config.stash[CPU_S] = cpu_s()
 
 

@@ -11,32 +11,51 @@ from pathlib import Path
 
 import pytest
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
+from xdist.workermanage import WorkerController  # type: ignore[import-untyped]
 
 # The folders whose tests take longest stand first, so that no worker begins a long test when the others are done.
 FOLDERS = ("flows", "chaos", "infra", "meter", "emulators", "benchmarks")
 SINGLE_TESTS = ("tests/flows/", "tests/chaos/")  # one test here takes as long as a whole file elsewhere
-ONE_AFTER_ANOTHER = "tests/flows/test_real_engine.py"  # two engines at once would slow each other down
+# Two engines at once would slow each other down, and all deployments are on one server, in one pool.
+ENGINE, DEPLOYED = "tests/flows/test_real_engine.py", "tests/flows/test_deploy"
+COMPUTING = ("tests/warehouse/", "tests/bench/")  # tests that never wait
 SHOWN = 10
 
 
 def unit_of(nodeid: str) -> str:
     """Name what a worker gets as a whole: the test itself in a slow folder, else its file."""
+    if nodeid.startswith(DEPLOYED):
+        return DEPLOYED
     file = nodeid.partition("::")[0]
-    return nodeid if file.startswith(SINGLE_TESTS) and file != ONE_AFTER_ANOTHER else file
+    return nodeid if file.startswith(SINGLE_TESTS) and file != ENGINE else file
 
 
 class LongestFirst(LoadScopeScheduling):  # type: ignore[misc]
-    """Hands out single tests of the slow folders and whole files of the others, in the order of the collection."""
+    """Hands out single tests of the slow folders and whole files of the others, in the order of the collection.
+
+    The first worker gets the engine and then what computes, while the others mostly wait: so no core is idle for long.
+    """
 
     def _split_scope(self, nodeid: str) -> str:
         return unit_of(nodeid)
 
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        busy = next(filter(keeps_a_core_busy, self.workqueue), None)
+        if node is self.nodes[0] and busy is not None:
+            self.workqueue.move_to_end(busy, last=False)
+        super()._assign_work_unit(node)
 
-def rank(nodeid: str, *, has_engine: bool) -> int:
-    """Where a test stands in the order: tests with a real engine first, then by folder."""
-    folder = nodeid.split("/")[1]
+
+def keeps_a_core_busy(unit: str) -> bool:
+    """Whether the tests of a unit compute for most of their time."""
+    return unit == ENGINE or unit.startswith(COMPUTING)
+
+
+def rank(nodeid: str) -> int:
+    """Where a test stands in the order: the real engine first, then what is deployed, then by folder."""
+    units, folder = (ENGINE, DEPLOYED), nodeid.split("/")[1]
     slowness = FOLDERS.index(folder) if folder in FOLDERS else len(FOLDERS)
-    return -1 if has_engine else slowness
+    return units.index(unit_of(nodeid)) - len(units) if unit_of(nodeid) in units else slowness
 
 
 @dataclass(frozen=True)

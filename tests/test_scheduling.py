@@ -2,14 +2,16 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from tests.scheduling import Times, rank, times_of, unit_of
+from tests.scheduling import DEPLOYED, ENGINE, LongestFirst, Times, rank, times_of, unit_of
 
-ENGINE_TEST, NIGHT_TEST, UNIT_TEST = (
+ENGINE_TEST, DEPLOYED_TEST, NIGHT_TEST, UNIT_TEST = (
     "tests/flows/test_real_engine.py::test_a",
+    "tests/flows/test_deployed_renting.py::test_a",
     "tests/flows/test_rented.py::test_a[b::c]",
     "tests/bench/test_metrics.py::TestAll::test_a",
 )
@@ -18,19 +20,61 @@ ENGINE_TEST, NIGHT_TEST, UNIT_TEST = (
 @pytest.mark.parametrize(
     ("test", "unit"),
     [
-        (ENGINE_TEST, "tests/flows/test_real_engine.py"),
+        (ENGINE_TEST, ENGINE),
+        (DEPLOYED_TEST, DEPLOYED),
+        ("tests/flows/test_deployments.py::test_a", DEPLOYED),
         (NIGHT_TEST, NIGHT_TEST),
         (UNIT_TEST, "tests/bench/test_metrics.py"),
     ],
 )
-def test_a_worker_gets_one_night_or_one_file_or_all_tests_of_the_real_engine(test: str, unit: str) -> None:
+def test_a_worker_gets_one_night_or_one_file_or_all_tests_of_engine_or_deployments(test: str, unit: str) -> None:
     assert unit_of(test) == unit
 
 
-def test_tests_with_the_real_engine_come_first_then_the_slow_folders() -> None:
-    order = sorted([UNIT_TEST, NIGHT_TEST, ENGINE_TEST], key=lambda test: rank(test, has_engine=test == ENGINE_TEST))
+def test_the_real_engine_and_deployments_come_first_then_the_slow_folders() -> None:
+    order = sorted([UNIT_TEST, NIGHT_TEST, DEPLOYED_TEST, ENGINE_TEST], key=rank)
 
-    assert order == [ENGINE_TEST, NIGHT_TEST, UNIT_TEST]
+    assert order == [ENGINE_TEST, DEPLOYED_TEST, NIGHT_TEST, UNIT_TEST]
+
+
+class TwoWorkers:
+    """The options of a test run with two workers."""
+
+    option = SimpleNamespace(loadscopereorder=False, verbose=0)
+
+    def getvalue(self, name: str) -> list[str]:
+        assert name == "tx"
+        return ["2*popen"]
+
+
+class Worker:
+    """A worker as the scheduler sees it."""
+
+    shutting_down = False
+    gateway = SimpleNamespace(id="gw")
+
+    def __init__(self) -> None:
+        self.given: list[int] = []
+
+    def send_runtest_some(self, indices: list[int]) -> None:
+        self.given += indices
+
+    def shutdown(self) -> None:
+        self.shutting_down = True
+
+
+def test_one_worker_computes_while_the_others_wait() -> None:
+    nights = [f"{NIGHT_TEST}{at}" for at in range(6)]
+    tests = [ENGINE_TEST, *nights, UNIT_TEST, "tests/warehouse/test_load.py::test_a"]
+    scheduler, first, second = LongestFirst(TwoWorkers()), Worker(), Worker()
+    for worker in (first, second):
+        scheduler.add_node(worker)
+        scheduler.add_node_collection(worker, tests)
+
+    scheduler.schedule()
+
+    assert [tests[index] for index in first.given] == [ENGINE_TEST, UNIT_TEST]
+    assert [tests[index] for index in second.given] == nights[:2]
 
 
 def report(when: Any, duration: float, cpu_s: float) -> pytest.TestReport:

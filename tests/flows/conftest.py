@@ -25,7 +25,8 @@ from infra.ledger.ledger import Ledger
 from infra.processes import detached
 from infra.storage.store import ABANDONED, PARTIAL
 from meter import METER_VERSION
-from tests.flows.deployed import ROOT, deploy, serving
+from tests.flows.deployed import ROOT, deploy
+from tests.flows.serving import DATABASE, serving, shared_address
 from tests.watchdogs import end_watchdogs
 
 silence_stderr_at_exit()
@@ -198,16 +199,30 @@ def calibrated(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
-def prefect_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home of Prefect's own for the nights that run as processes."""
-    return tmp_path_factory.mktemp("prefect")
+def shared(request: pytest.FixtureRequest) -> Path | None:
+    """The home of the server that all workers of this test run share; None without workers."""
+    home = getattr(request.config, "workerinput", {}).get("shared_server")
+    return home and Path(home)
 
 
 @pytest.fixture(scope="session")
-def server_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def prefect_home(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, shared: Path | None) -> Path:
+    """A home of Prefect's own for the nights that run as processes."""
+    home = tmp_path_factory.mktemp("prefect")
+    if shared is not None:
+        request.getfixturevalue("server_url")
+        shutil.copy(shared / "empty.db", home / DATABASE)
+    return home
+
+
+@pytest.fixture(scope="session")
+def server_url(tmp_path_factory: pytest.TempPathFactory, shared: Path | None) -> Iterator[str]:
     """One Prefect server for every night that need not bring its own: to begin one takes longer than such a night."""
-    with serving(tmp_path_factory.mktemp("server")) as url:
-        yield url
+    if shared is not None:
+        yield shared_address(shared)
+    else:
+        with serving(tmp_path_factory.mktemp("server")) as url:
+            yield url
 
 
 @pytest.fixture(scope="session")

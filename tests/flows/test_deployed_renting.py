@@ -10,8 +10,9 @@ from prefect.client.orchestration import SyncPrefectClient
 from prefect.states import Cancelling
 
 from tests.flows.conftest import make_house
-from tests.flows.deployed import Service, begin, finish, state_of, working
+from tests.flows.deployed import begin, finish, state_of, working
 from tests.flows.renting import Account, renting
+from tests.flows.serving import Service
 from tests.watchdogs import end_watchdogs
 
 pytestmark = pytest.mark.prefect

@@ -12,7 +12,8 @@ from prefect.states import Cancelling
 
 from infra.no_telemetry import QUIET
 from tests.flows.conftest import NightFixture
-from tests.flows.deployed import ROOT, Service, begin, finish, state_of, working
+from tests.flows.deployed import ROOT, begin, finish, state_of, working
+from tests.flows.serving import Service
 
 pytestmark = pytest.mark.prefect
 NOTHING: list[str] = []
