@@ -14,10 +14,12 @@ run: $(STAMP)
 # Most tests wait for a server, an engine or a clock, so there are more workers than a laptop has free cores; no test
 # may depend on how fast the host is. Types and imports are checked beside the tests, and reported after them.
 WORKERS ?= 4
+# Without bytecode, each of a hundred processes of ours would compile the same modules once more.
+PYTEST = env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest
 test: lint
 	mkdir -p build
 	@$(MAKE) --no-print-directory types >build/types.txt 2>&1 & types=$$!; \
-	$(BIN)/pytest --numprocesses $(WORKERS) --times=build/test-times.json && tests=passed || tests=failed; \
+	$(PYTEST) --numprocesses $(WORKERS) --times=build/test-times.json && tests=passed || tests=failed; \
 	wait $$types && types=passed || types=failed; \
 	cat build/types.txt; echo "make test: tests $$tests; types and imports $$types"; \
 	[ $$tests$$types = passedpassed ]
@@ -46,7 +48,7 @@ bench: $(STAMP)
 # night, storms), and then 10,000 random nights: several hours.
 soak: $(STAMP)
 	mkdir -p build
-	SOAK=1 $(BIN)/pytest --numprocesses $(WORKERS) --times=build/soak-times.json
+	SOAK=1 $(PYTEST) --numprocesses $(WORKERS) --times=build/soak-times.json
 	$(BIN)/python -m tests.chaos 10000 --seed 0
 
 # Random nights with random faults, killed at random moments: `make chaos NIGHTS=1000`, `make chaos NIGHTS=1 SEED=42`. A run
