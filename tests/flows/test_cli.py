@@ -237,8 +237,8 @@ def test_a_truncated_run_folder_is_named_and_loses_nothing_else(after_a_night: N
     broken.write_bytes(broken.read_bytes()[:100])
     other = next(row for row in before if row["scenario_id"] not in broken.parts)
 
-    rebuilt = house.cli("rebuild")
-    audited = house.cli("audit", str(house.data / "runs"), "--json")
+    rebuilt = house.call("rebuild")
+    audited = house.call("audit", str(house.data / "runs"), "--json")
     asked = house.call("sql", "SELECT scenario_id, verdict, stage FROM measurements", "--json")
 
     assert rebuilt.returncode == audited.returncode == 1
@@ -312,7 +312,7 @@ def test_answers_come_as_table_json_and_csv(past: NightFixture) -> None:
     query = "SELECT scenario, completed FROM measurements ORDER BY scenario"
 
     wrong = past.cli("sql", "SELEKT 1")
-    table, as_json, as_csv = (past.cli("sql", query, *form).stdout for form in ([], ["--json"], ["--csv"]))
+    table, as_json, as_csv = (past.call("sql", query, *form).stdout for form in ([], ["--json"], ["--csv"]))
 
     assert "one" in table
     assert json.loads(as_json) == [{"scenario": "one", "completed": 12}, {"scenario": "two", "completed": 24}]
@@ -323,7 +323,7 @@ def test_answers_come_as_table_json_and_csv(past: NightFixture) -> None:
 def test_the_doctor_knows_what_is_missing(house: NightFixture, tmp_path: Path) -> None:
     house.environment["NIGHTBENCH_VLLM_EXECUTABLE"] = str(tmp_path / "nowhere")
 
-    done = house.cli("doctor")
+    done = house.call("doctor")
 
     assert done.returncode == 1
     assert "not executable: set NIGHTBENCH_VLLM_EXECUTABLE" in done.stdout
@@ -351,7 +351,7 @@ def test_a_calibration_is_a_row_for_each_number_of_streams_and_kept(house: Night
 def test_a_calibration_without_a_compiler_says_what_to_install(house: NightFixture, tmp_path: Path) -> None:
     house.environment.update({"NIGHTBENCH_CACHE": str(tmp_path / "cache"), "PATH": str(tmp_path)})
 
-    done = house.cli("calibrate", "--streams", "1")
+    done = house.call("calibrate", "--streams", "1")
 
     assert (done.returncode, "no C compiler" in done.stderr) == (3, True)
     assert not (house.data / "calibration").exists()
