@@ -171,14 +171,19 @@ def live_in(house: NightFixture, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, house.environment[name])
 
 
+def end_all(house: NightFixture) -> None:
+    """End whatever the nights of a house left running."""
+    end_watchdogs(house.data)
+    for lease in Ledger(house.data / "ledger.sqlite").leases():
+        detached.end(detached.marked(lease.lease_id), patience_s=0.1)
+
+
 @pytest.fixture
 def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prefect_home: Path) -> Iterator[NightFixture]:
     made = make_house(tmp_path, prefect_home)
     live_in(made, monkeypatch)
     yield made
-    end_watchdogs(made.data)
-    for lease in Ledger(made.data / "ledger.sqlite").leases():
-        detached.end(detached.marked(lease.lease_id), patience_s=0.1)
+    end_all(made)
 
 
 def trust_the_client(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -252,11 +257,14 @@ def past(tmp_path_factory: pytest.TempPathFactory, prefect_home: Path, prefect_a
 
 
 @pytest.fixture
-def after_a_night(past: NightFixture, tmp_path: Path) -> NightFixture:
-    """A copy of that house, for tests that break something in it."""
+def after_a_night(past: NightFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[NightFixture]:
+    """A copy of that house, for tests that break something in it or go on with its night."""
     data = tmp_path / "data"
     shutil.copytree(past.data, data, symlinks=True)
-    return replace(past, data=data, environment={**past.environment, "NIGHTBENCH_DATA": str(data)})
+    made = replace(past, data=data, environment={**past.environment, "NIGHTBENCH_DATA": str(data)})
+    live_in(made, monkeypatch)
+    yield made
+    end_all(made)
 
 
 @pytest.fixture

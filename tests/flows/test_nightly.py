@@ -1,6 +1,7 @@
 """A whole night through the real Prefect into the real DuckDB; the engine's place is taken by the truth server."""
 
 import json
+import shutil
 import socket
 from uuid import uuid4
 
@@ -252,32 +253,31 @@ def test_a_corrupt_model_ends_the_night_with_rows_that_were_not_run(house: Night
     assert house.leftovers() == NOTHING
 
 
-def test_resuming_a_night_runs_only_what_is_missing(house: NightFixture) -> None:
-    first = night(house)
-    kept, removed = sorted((house.data / "runs" / first.night).glob("*/0"))
+def test_resuming_a_night_runs_only_what_is_missing(after_a_night: NightFixture) -> None:
+    house = after_a_night
+    (first,) = store.nights(house.data)
+    kept, removed = sorted((house.data / "runs" / first).glob("*/0"))
     before = (kept / "record.json").read_bytes()
-    for path in sorted(removed.rglob("*"), reverse=True):
-        path.unlink() if path.is_file() else path.rmdir()
-    removed.rmdir()
+    shutil.rmtree(removed)
 
-    again = night(house, resume=first.night)
+    again = night(house, resume=first)
 
     assert (set(again.verdicts) <= MEASURED, sum(again.verdicts.values())) == (True, 2)
     assert (kept / "record.json").read_bytes() == before
-    assert store.nights(house.data) == [first.night]
+    assert store.nights(house.data) == [first]
     assert ask(house, "SELECT leases, open_leases, usd FROM night_costs") == [(2, 0, 0.0)]
 
 
-def test_resuming_a_whole_night_rents_nothing(house: NightFixture) -> None:
-    first = night(house)
+def test_resuming_a_whole_night_rents_nothing(after_a_night: NightFixture) -> None:
+    house = after_a_night
+    (first,) = store.nights(house.data)
+    verdicts = ask(house, "SELECT verdict, count(*) FROM measurements GROUP BY verdict")
 
-    again = night(house, resume=first.night)
+    again = night(house, resume=first)
 
-    assert [(bar.description, bar.data) for bar in shown_by(house)["progress"]] == [
-        (f"Runs of night {first.night}", 100.0),
-        (f"Runs of night {first.night}", 100.0),
-    ]
-    assert again.verdicts == first.verdicts
+    newest = max(shown_by(house)["progress"], key=lambda bar: str(bar.created))
+    assert (newest.description, newest.data) == (f"Runs of night {first}", 100.0)
+    assert sorted(again.verdicts.items()) == sorted(verdicts)
     assert len(Ledger(house.data / "ledger.sqlite").leases()) == 1
 
 
