@@ -1,4 +1,4 @@
-"""The base class of every value of a suite file."""
+"""The base classes of values: those of a suite file, and those that we write as JSON."""
 
 from pydantic import BaseModel, ConfigDict
 
@@ -7,3 +7,9 @@ class Frozen(BaseModel):
     """A value that cannot change and refuses keys it does not know."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class StoredValue(BaseModel):
+    """A value read back from JSON that we wrote: frozen, no unknown keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")

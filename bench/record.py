@@ -7,9 +7,9 @@ written once and never edited. Missing is None, never 0 or "".
 from datetime import datetime
 from typing import Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, Field
 
-from bench.frozen import Frozen
+from bench.frozen import Frozen, StoredValue
 from bench.suite.quality import LmEval, Quality
 from bench.suite.scenario import Scenario
 from bench.suite.suite import Suite
@@ -19,12 +19,6 @@ RECORD_VERSION = 1
 METHOD_VERSION = 4
 
 Outcome = Literal["measured", "failed", "not-run"]
-
-
-class StoredValue(BaseModel):
-    """A value read back from JSON that we wrote: frozen, no unknown keys."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class HostFacts(StoredValue):

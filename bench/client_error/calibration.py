@@ -22,9 +22,9 @@ from bench.client_error.limits import (
 )
 from bench.client_error.truth import ClientTimes, Truth, mean_live, middle_of, nearest_rank, select
 from bench.errors import UnreadableResultError
+from bench.frozen import StoredValue
 from bench.loadgen.events import Events, read_events
 from bench.metrics import Ints
-from bench.record import StoredValue
 
 
 @dataclass(frozen=True)

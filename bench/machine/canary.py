@@ -12,7 +12,7 @@ from typing import Any, Literal, Self
 from pydantic import AwareDatetime
 
 from bench.catalog.rows import CanaryFloor, Gpu
-from bench.record import StoredValue
+from bench.frozen import StoredValue
 
 MARK = "nightbench-canary"  # before each line of the program's report
 Position = Literal["before", "after"]
