@@ -5,7 +5,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Protocol
 
-from bench.engines import vllm
+from bench.engines import kernel_failures, vllm
 from bench.engines.failures import Failure, FailureClass, Retry
 from bench.suite.ladder import Rung
 from bench.suite.scenario import Scenario
@@ -77,4 +77,5 @@ SAMPLED_NAMES = tuple(dict.fromkeys(name for engine in ENGINES.values() for name
 
 def retry_of(engine: str, failure: str | None) -> Retry:
     """What a night does after a failure of this class, by its name; `never` for a class that is unknown."""
-    return next((one.retry for one in ENGINES[engine].FAILURES if one.name == failure), "never")
+    known = (*ENGINES[engine].FAILURES, *kernel_failures.FAILURES)
+    return next((one.retry for one in known if one.name == failure), "never")

@@ -1,4 +1,4 @@
-"""Start an engine's server on this host, watch it, read its facts, and stop its whole process tree."""
+"""Start an engine's server on this host, watch it, and stop its whole process tree."""
 
 import http.client
 import json
@@ -10,11 +10,12 @@ from typing import Any, TypeVar
 from bench.engines.by_name import ENGINES, EXECUTABLES, EngineModule
 from bench.engines.docker import container_argv
 from bench.errors import ServerDiedError, ServerStartError
-from bench.record import Answers, ServerFacts
+from bench.record import Answers
 from bench.suite.scenario import Scenario
 from infra.clock import SystemClock, poll
 from infra.engines import container
 from infra.engines.engine_log import explain_log, read_log
+from infra.engines.kernel_log import KernelMark, mark_kernel
 from infra.engines.ports import free_port, require_free
 from infra.engines.secret_environment import read_secrets
 from infra.processes import detached
@@ -66,6 +67,7 @@ class RunningServer:
     image_digest: str | None = None  # of the image that the container runs
     session: int | None = None  # of the engine, if another one than `pid` leads
     answers: Answers | None = None  # to the fixed prompts, before its first load; None: not sent
+    began: KernelMark | None = None  # when it was started
 
     @property
     def engine_session(self) -> int:
@@ -104,8 +106,9 @@ def bring_up(request: ServerRequest, say: Say) -> RunningServer:
     port = request.port or free_port()
     require_free(port)
     request.log.parent.mkdir(parents=True, exist_ok=True)
-    began = time.monotonic()
+    began, mark = time.monotonic(), mark_kernel()
     server = _start_in_container(request, port) if request.engine.image else _start(request, port)
+    server = replace(server, began=mark)
     say(f"server {server.pid} is starting on port {port}, log {request.log}")
     try:
         _wait_until_ready(server, request, began)
@@ -177,7 +180,7 @@ def _has_logged_ready(server: RunningServer) -> bool:
 
 def _is_healthy(server: RunningServer) -> bool:
     try:
-        status, _ = _ask(server, "GET", "/health")
+        status, _ = ask(server, "GET", "/health")
     except OSError:
         return False
     return status == http.client.OK
@@ -195,12 +198,13 @@ def _complete_once(server: RunningServer, model: str) -> None:
 
 def complete(server: RunningServer, body: dict[str, Any]) -> tuple[int, str]:
     """Status and text of the response to one completion; OSError if the server does not respond in time."""
-    return _ask(server, "POST", "/v1/completions", json.dumps(body), COMPLETION_TIMEOUT_S)
+    return ask(server, "POST", "/v1/completions", json.dumps(body), COMPLETION_TIMEOUT_S)
 
 
-def _ask(
+def ask(
     server: RunningServer, method: str, path: str, body: str | None = None, timeout_s: float = HTTP_TIMEOUT_S
 ) -> tuple[int, str]:
+    """Status and text of the response to a request; OSError if there is none in time."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=timeout_s)
     try:
         connection.request(method, path, body, {"Content-Type": "application/json"} if body else {})
@@ -224,11 +228,11 @@ def died(what: str, server: RunningServer, start: int = 0) -> ServerDiedError:
 
 def explain_end(server: RunningServer, start: int = 0) -> str:
     """Why the server exited, quoted from its log: the root cause, else the last lines."""
-    return explain_log(server.engine.module, server.log, start)[0]
+    return explain_log(server.engine.module, server.log, start, server.began)[0]
 
 
 def _failed(error: type[_Error], what: str, server: RunningServer, start: int = 0) -> _Error:
-    quoted, failure = explain_log(server.engine.module, server.log, start)
+    quoted, failure = explain_log(server.engine.module, server.log, start, server.began)
     made = error(f"{what}: {quoted}")
     made.failure = failure
     return made
@@ -244,7 +248,7 @@ def metrics(server: RunningServer) -> str:
 
 def scrape(server: RunningServer, timeout_s: float) -> str:
     """The server's Prometheus text now; OSError if a step of the request takes longer than `timeout_s`."""
-    status, text = _ask(server, "GET", "/metrics", timeout_s=timeout_s)
+    status, text = ask(server, "GET", "/metrics", timeout_s=timeout_s)
     if status != http.client.OK:
         raise ConnectionError(f"/metrics failed with HTTP status {status}: {text[:200]}")
     return text
@@ -253,35 +257,6 @@ def scrape(server: RunningServer, timeout_s: float) -> str:
 def is_serving(server: RunningServer) -> bool:
     """Whether the process runs and its health check succeeds."""
     return detached.is_alive(server.pid) and _is_healthy(server)
-
-
-def look(server: RunningServer) -> ServerFacts:
-    """The facts that the server reports, and how it was started."""
-    version = _json(server, "/version").get("version")
-    models = _json(server, "/v1/models").get("data") or [{}]
-    return ServerFacts(
-        engine_version=version,
-        engine_build=server.engine.build,
-        served_model=models[0].get("id"),
-        max_model_len=models[0].get("max_model_len"),
-        kv_cache_tokens=server.engine.module.kv_cache_tokens(read_log(server.log)),
-        argv=server.argv,
-        environment=server.environment,
-        pid=server.pid,
-        cold_start_s=server.cold_start_s,
-        image_digest=server.image_digest,
-    )
-
-
-def _json(server: RunningServer, path: str) -> dict[str, Any]:
-    try:
-        status, text = _ask(server, "GET", path)
-        value = json.loads(text) if status == http.client.OK else {}
-    except OSError as error:
-        raise died(f"the server does not respond to {path} ({error})", server) from error
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 def stop(server: RunningServer) -> None:

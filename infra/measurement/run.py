@@ -28,7 +28,7 @@ from bench.record import (
     RunRecord,
     Weights,
 )
-from infra.engines import server
+from infra.engines import server, server_facts
 from infra.engines.metrics_scraper import FILE, TIMEOUT_S, Scraper, write_scrapes
 from infra.engines.server import RunningServer
 from infra.hardware.own_processes import OwnProcesses
@@ -143,7 +143,7 @@ def _measure(context: RunContext, run: PlannedRun, running: RunningServer, parti
     log_start = server.log_size(running)
     seed = prompt_seed(context.night, run)
     with notes.watch.stage("look"):
-        facts = notes.found["server"] = server.look(running)
+        facts = notes.found["server"] = server_facts.look(running)
     job = _load_job(context, run, running, partial, seed)
     argv = driver.driver_argv(job, running)
     load = LoadRun(

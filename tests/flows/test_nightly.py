@@ -295,7 +295,7 @@ def crash(*_given: object, **_named: object) -> object:
         "infra.agent.operations.read_host",
         "infra.engines.server.bring_up",
         "infra.agent.operations.measure_run",
-        "infra.engines.server.look",
+        "infra.engines.server_facts.look",
         "infra.loadgen.driver.read_driver_report",
         "infra.engines.server.stop",
         "tasks.loading.load_night",

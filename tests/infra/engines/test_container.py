@@ -18,7 +18,7 @@ from bench.suite.model import Model
 from bench.suite.scenario import Scenario
 from bench.suite.workload import Workload
 from infra.clouds.local import LocalCloud
-from infra.engines import container, image_pull, server
+from infra.engines import container, image_pull, server, server_facts
 from infra.engines.install import ready_engine
 from infra.engines.server import RunningServer, ServerRequest
 from infra.loadgen import driver
@@ -206,7 +206,7 @@ def test_an_install_that_fails_is_quoted(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_server_in_a_container_reports_its_facts_and_its_image(docker: Docker, tmp_path: Path) -> None:
     running = server.bring_up(what(tmp_path, scenario()), quiet)
 
-    found = server.look(running)
+    found = server_facts.look(running)
 
     assert (found.engine_version, found.served_model, found.max_model_len) == ("0.32.0", "small", 4096)
     assert found.image_digest == DIGEST

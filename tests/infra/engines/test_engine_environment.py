@@ -14,7 +14,7 @@ from bench.loadgen.drivers import LoadTarget
 from bench.record import NightRecord
 from infra.agent import operations
 from infra.agent.executor import LeaseContext, LocalExecutor, SshExecutor
-from infra.engines import server
+from infra.engines import server, server_facts
 from infra.engines.server import EngineAt, ServerRequest
 from infra.loadgen.driver import LoadJob, drive
 from infra.loadgen.suite_file import make_night
@@ -86,7 +86,7 @@ def test_an_engine_gets_the_secret_that_its_suite_names_and_nothing_else_has_it(
 
     running = server.bring_up(with_secret(what), said.append)
 
-    facts = server.look(running)
+    facts = server_facts.look(running)
     seen = found_in_processes(detached.marked(what.lease_id))
     server.stop(running)
     assert seen == {NAME}

@@ -12,7 +12,7 @@ from bench.suite.machine import Machine
 from bench.suite.model import Model
 from bench.suite.scenario import Scenario
 from bench.suite.workload import Workload
-from infra.engines import server
+from infra.engines import server, server_facts
 from infra.engines.server import EngineAt, ServerRequest
 from infra.processes import detached
 
@@ -59,7 +59,7 @@ def quiet(text: str) -> None:
 def test_a_server_reports_its_facts(what: ServerRequest) -> None:
     running = server.bring_up(what, quiet)
 
-    found = server.look(running)
+    found = server_facts.look(running)
 
     assert (found.engine_version, found.served_model, found.max_model_len) == ("0.32.0", "small", 4096)
     assert found.kv_cache_tokens == 524288
