@@ -127,8 +127,9 @@ def prepare_machine(
     log = get_run_logger()
     mount = mounted(settings, lease, volume) if volume else None
     lookup = look_in_bucket(settings, suite.model, log.info)
-    with_lm_eval = suite.quality.lm_eval is not None
-    options = PrepareOptions(lease.lease_id, is_rented(lease), paths.scratch, mount, lookup.model, with_lm_eval)
+    options = PrepareOptions(
+        lease.lease_id, is_rented(lease), paths.scratch, mount, lookup.model, suite.quality.lm_eval
+    )
     executor = executor_of(settings, lease)
     prepared = executor.run(operations.prepare, Reporter(log.info), suite.engine, suite.model, options)
     prepared = replace(prepared, model=lookup.explain(prepared.model))

@@ -16,6 +16,7 @@ from bench.record import Calibration, HostFacts, LmEvalRecord, NightRecord, Plan
 from bench.suite.engine import Engine
 from bench.suite.machine import Machine
 from bench.suite.model import Model
+from bench.suite.quality import LmEval
 from bench.suite.scenario import Scenario
 from infra.agent.prepare import Prepared, PrepareRequest, hub_of, prepare_engine_and_model
 from infra.engines import canary, install, server
@@ -98,7 +99,7 @@ class PrepareOptions:
     scratch: Path | None = None
     volume: Path | None = None  # keeps the model between nights
     cached: CachedModel | None = None  # the model in a bucket, which is tried before the hub
-    with_lm_eval: bool = False  # install the environment of lm-eval as well
+    lm_eval: LmEval | None = None  # install the environment of lm-eval as well
 
 
 @operation
@@ -136,7 +137,7 @@ def prepare(settings: Settings, reporter: Reporter, engine: Engine, model: Model
         lease_id=options.lease_id,
         is_rented=options.is_rented,
         cached=options.cached,
-        with_lm_eval=options.with_lm_eval,
+        lm_eval=options.lm_eval,
     )
     return prepare_engine_and_model(request, settings, reporter.say)
 

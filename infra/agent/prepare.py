@@ -9,8 +9,10 @@ from typing import Any
 
 from bench.errors import EngineBuildError, NoSpaceError
 from bench.suite.engine import Engine
+from bench.suite.quality import LmEval
 from infra.engines.install import ready_engine
 from infra.engines.server import EngineAt
+from infra.measurement.lm_eval_data import fetch_task_data
 from infra.measurement.lm_eval_venv import ready_lm_eval
 from infra.models.models import PreparedModel, prepare_model
 from infra.models.parts import CachedModel
@@ -71,7 +73,7 @@ class PrepareRequest:
     lease_id: str
     is_rented: bool = False
     cached: CachedModel | None = None
-    with_lm_eval: bool = False
+    lm_eval: LmEval | None = None  # the tasks whose harness is installed as well, and on a rented machine their data
 
 
 @dataclass(frozen=True)
@@ -98,15 +100,18 @@ def prepare_engine_and_model(request: PrepareRequest, settings: Settings, say: S
         "engine": lambda: ready_engine(request.engine, settings, say, is_rented=request.is_rented),
         "model": lambda: prepare_model(request.source, request.models, say, hub, request.cached),
     }
-    if request.with_lm_eval:
-        jobs["lm-eval"] = lambda: _try_lm_eval(settings, say)
+    if request.lm_eval is not None:
+        jobs["lm-eval"] = lambda: _try_lm_eval(request, settings, say)
     done = run_in_parallel(jobs)
     return Prepared(done.results["engine"], done.results["model"], done.stage_s)
 
 
-def _try_lm_eval(settings: Settings, say: Say) -> None:
-    """Build the environment of lm-eval; a failure does not end the night, since the tasks try again."""
+def _try_lm_eval(request: PrepareRequest, settings: Settings, say: Say) -> None:
+    """Build the environment of lm-eval and fetch its data; a failure does not end the night, which tries again."""
     try:
-        ready_lm_eval(settings, say)
+        command = ready_lm_eval(settings, say)
     except (EngineBuildError, NoSpaceError) as error:
         say(f"the environment of lm-eval could not be built: {error}; the night tries again before its tasks")
+        return
+    if request.lm_eval is not None and request.is_rented:
+        fetch_task_data(command, request.lm_eval, settings.hub_endpoint, say)

@@ -38,8 +38,13 @@ def requested(scenario: Scenario, quality: Quality) -> Row:
         "min_duration_s": quality.min_duration_s,
         "min_requests_per_slot": quality.min_requests_per_slot,
         "max_other_cpu_share": quality.max_other_cpu_share,
-        "lm_eval_tasks": None if quality.lm_eval is None else list(quality.lm_eval.tasks),
+        "lm_eval_tasks": _tasks_of(scenario, quality),
     }
+
+
+def _tasks_of(scenario: Scenario, quality: Quality) -> list[str] | None:
+    """The lm-eval tasks of the scenario's server; that of a control runs none."""
+    return None if quality.lm_eval is None or scenario.is_control else list(quality.lm_eval.tasks)
 
 
 def found(record: RunRecord) -> Row:

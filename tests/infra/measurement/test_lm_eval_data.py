@@ -1,0 +1,66 @@
+"""The data of lm-eval's tasks, on a machine that is rented for one night."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bench.suite.engine import Engine
+from bench.suite.quality import LmEval
+from infra.agent.prepare import PrepareRequest, prepare_engine_and_model
+from infra.measurement.lm_eval_data import fetch_task_data
+from infra.settings import Settings
+
+# As lm-eval ends where a data set does not exist; it writes down how it was called.
+HARNESS = """#!/bin/sh
+echo "$HF_ENDPOINT $HF_HUB_OFFLINE $*" >> {calls}
+case "$*" in *missing*) echo "DatasetNotFoundError: Dataset 'missing' doesn't exist" >&2; exit 1;; esac
+"""
+
+
+@pytest.fixture
+def harness(tmp_path: Path) -> Path:
+    program = tmp_path / "lm-eval"
+    program.write_text(HARNESS.format(calls=tmp_path / "calls"))
+    program.chmod(0o755)
+    return program
+
+
+def test_each_task_is_loaded_once_online_and_one_that_fails_is_told_and_ends_nothing(
+    harness: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    told: list[str] = []
+
+    fetch_task_data(harness, LmEval(tasks=("missing", "gsm8k")), "http://hub.invalid", told.append)
+
+    assert (tmp_path / "calls").read_text().splitlines() == [
+        f"http://hub.invalid 0 run --model dummy --limit 1 --tasks {task}" for task in ("missing", "gsm8k")
+    ]
+    (failed,) = (line for line in told if "could not be downloaded" in line)
+    assert failed.startswith("the data of the lm-eval task missing could not be downloaded: ")
+    assert "Dataset 'missing' doesn't exist" in failed
+
+
+def test_a_folder_of_ones_own_has_its_data(harness: Path, tmp_path: Path) -> None:
+    fetch_task_data(harness, LmEval(tasks=("mine",), folder="/tasks"), None, lambda _line: None)
+
+    assert not (tmp_path / "calls").exists()
+
+
+@pytest.mark.parametrize("is_rented", [True, False])
+def test_only_a_rented_machine_downloads_data(harness: Path, tmp_path: Path, *, is_rented: bool) -> None:
+    engine = tmp_path / "vllm"
+    engine.touch(mode=0o755)
+    request = PrepareRequest(
+        Engine(version="0.32.0", max_model_len=4096),
+        "generated:tiny?seed=0",
+        tmp_path / "models",
+        lease_id="a",
+        lm_eval=LmEval(tasks=("gsm8k",)),
+    )
+    settings = Settings(cache=tmp_path, lm_eval=harness, vllm_executable=engine)
+
+    prepare_engine_and_model(replace(request, is_rented=is_rented), settings, lambda _line: None)
+
+    assert (tmp_path / "calls").exists() == is_rented
