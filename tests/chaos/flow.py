@@ -40,7 +40,7 @@ from infra.storage import store
 from tasks.planning import hold_machine
 from tests.chaos.clocks import FollowingClock, WanderingClock
 from tests.chaos.machine import RentedMachine
-from tests.chaos.own_host import TARGET, machine_of, reached
+from tests.chaos.own_host import TARGET, HeldMachine, reached
 from tests.chaos.place import CRASH, HostFault, Life, Place
 from tests.chaos.steps import Steps
 from tests.emulators.virtual_clock import VirtualClock
@@ -124,8 +124,9 @@ def _live(place: Place, life: Life, steps: Steps) -> None:
 
         patch.setenv("NIGHTBENCH_CAPACITY_WAIT_S", str(life.request.patience_s))
         settings, night = Settings(), plan_of(life, "digitalocean" if place.own_host is None else TARGET)
+        kind = RentedMachine if place.own_host is None else HeldMachine
         _rent_machines_of_paper(
-            patch, lambda lease_id: machine_of(place)(place, life, steps, lease_id, step, settings), steps
+            patch, lru_cache(lambda lease_id: kind(place, life, steps, lease_id, step, settings)), steps
         )
         if life.has_full_disk:
             patch.setattr(store, "write_json", _without_reports(store.write_json))

@@ -109,10 +109,11 @@ class HeldMachine(RentedMachine):
     """The host as its night uses it, with a process as its engine; notes whatever a night must never see there."""
 
     engine: "subprocess.Popen[bytes] | None" = None
+    is_over: bool = False  # results are collected, and what follows is the release, which may be repeated
 
     def bring_up(self, *asked: Any) -> RunningServer:
         super().bring_up(*asked)
-        home, lease = self._home(), self._lease()
+        home, lease = self._home(), self.held_lease()
         self.engine = subprocess.Popen(
             ["sleep", "613"], env={"PATH": os.environ["PATH"], MARK: self.lease_id}, start_new_session=True
         )
@@ -133,12 +134,15 @@ class HeldMachine(RentedMachine):
             self.engine.wait()
 
     def collect_and_clean(self) -> None:
-        super().collect_and_clean()
-        self.shut_down()
+        try:
+            super().collect_and_clean()
+            self.shut_down()
+        finally:
+            self.is_over = True
 
     def work(self, seconds: float) -> None:
         """Let time pass; LostConnectionError once the lease has expired, and when the host is taken after that."""
-        clock, lease = SystemClock(), self._lease()
+        clock, lease = SystemClock(), self.held_lease()
         while seconds > 0:
             self.must_hold()
             clock.sleep(min(seconds, LOOK_S))
@@ -147,7 +151,7 @@ class HeldMachine(RentedMachine):
             if clock.now() > lease.expires_at:
                 raise LostConnectionError("its lease is over")
 
-    def _lease(self) -> Lease:
+    def held_lease(self) -> Lease:
         return ledger(self.settings).lease(self.lease_id)
 
     def _home(self) -> Path:
@@ -159,10 +163,11 @@ class HeldMachine(RentedMachine):
 
         LostConnectionError where another lease holds the host, or none.
         """
-        lease = self._lease()
+        lease = self.held_lease()
         holder = holder_of(self._home())  # first: the lease may expire right after
         if holder != lease.name:
-            if not self._has_expired(str(lease.name)):
+            # One that was never held is not lost: its request failed.
+            if lease.rented_at and not (self.is_over or self._has_expired(str(lease.name))):
                 self._breach(f"{lease.name} lost its host to {holder} before it expired")
             raise LostConnectionError("another lease holds the host")
         others = self._others(str(lease.name))
@@ -187,8 +192,3 @@ class HeldMachine(RentedMachine):
     def _breach(self, what: str) -> None:
         with (self._home().parent / BREACHES).open("a") as log:
             log.write(f"{what}\n")
-
-
-def machine_of(place: Place) -> "Callable[..., Any]":
-    """The kind of machine that nights of a place get."""
-    return RentedMachine if place.own_host is None else HeldMachine

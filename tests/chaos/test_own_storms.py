@@ -26,10 +26,14 @@ from tests.pairs import a_sample
 
 HOUR_S = 3600.0
 SEEDS = list(itertools.islice((seed for seed in itertools.count() if forecast_own(seed)), 10))
+FAILED_ONCE = {
+    3882: "a lease that never held its host counted as one that lost it",
+    3689: "a lease that was released counted as one that lost its host, because its release was repeated",
+}
 FIRST, SECOND = (Life(lease_request(), night=night) for night in NIGHTS)
 
 
-@pytest.mark.parametrize("seed", a_sample(SEEDS, 1))
+@pytest.mark.parametrize("seed", a_sample([*FAILED_ONCE, *SEEDS], 2), ids=lambda seed: FAILED_ONCE.get(seed, seed))
 def test_two_random_nights_on_one_own_host_never_meet(tmp_path: Path, seed: int) -> None:
     weather = forecast_own(seed)
     assert weather is not None
@@ -65,6 +69,7 @@ def machine(place: Place) -> HeldMachine:
     cloud.rent(MachineOrder(name, Offer(KIND, 0.0), NIGHTS[0]))
     ledger = Ledger(place.ledger_file, clock)
     ledger.intend("01k9x", Intent(NIGHTS[0], TARGET, 0.0, clock.now() + timedelta(seconds=HOUR_S), str(name)))
+    ledger.hold("01k9x", str(name))
     return HeldMachine(place, FIRST, Steps(None), "01k9x", lambda _by_s: None, Settings(data=place.data))
 
 
