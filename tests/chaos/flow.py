@@ -135,7 +135,7 @@ def _live(place: Place, life: Life, steps: Steps) -> None:
         store.write_json(store.night_file(place.data, night.night), night)
         steps.after("S0")
         with _hooks(), hold_machine(settings, night.target, None, wait=life.waits):
-            failure = try_machines(settings, night, uuid4())
+            failure = try_machines(settings, night, uuid4(), wait=life.waits)
         if failure is not None:
             _release_as_a_hook()
             raise failure

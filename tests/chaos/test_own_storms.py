@@ -17,7 +17,9 @@ from infra.clouds.static import KIND, StaticCloud
 from infra.ledger.ledger import Intent, Ledger
 from infra.remote.host import Host
 from infra.settings import Settings
-from tests.chaos.own_host import BREACHES, TARGET, HeldMachine, ShellHost
+from tasks.machine import provision
+from tests.chaos.flow import plan_of, surroundings
+from tests.chaos.own_host import BREACHES, TARGET, HeldMachine, ShellHost, holder_of
 from tests.chaos.own_storm import NIGHTS, OwnWeather, blow_own, forecast_own, make_places, must_be_left_alone
 from tests.chaos.place import Life, Place, lease_request
 from tests.chaos.steps import Steps
@@ -84,6 +86,24 @@ def breaches(place: Place) -> str:
     assert place.own_host is not None
     noted = place.own_host.parent / BREACHES
     return noted.read_text() if noted.exists() else ""
+
+
+def test_a_night_that_waits_gets_its_host_though_another_night_took_it_first(
+    place: Place, machine: HeldMachine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("infra.leases.watched_ledger.start_watchdog", lambda *_lease: None)
+    clock, other = VirtualClock(place.clock), machine.held_lease()
+
+    with surroundings(place, clock):
+        lease = provision(plan_of(SECOND, TARGET), None, wait=True)
+
+    assert place.own_host is not None
+    assert holder_of(place.own_host) == lease.name
+    assert clock.now() > other.expires_at
+    assert [one.outcome for one in Ledger(place.ledger_file).attempts() if one.lease_id != other.lease_id] == [
+        "refused",
+        "rented",
+    ]
 
 
 def test_a_host_that_is_taken_from_a_living_night_is_noticed(place: Place, machine: HeldMachine) -> None:
