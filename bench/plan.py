@@ -23,8 +23,13 @@ class PlanRow:
     requests: int
 
 
-def plan_runs(suite: Suite, *, poc: bool = False) -> tuple[PlannedRun, ...]:
-    """Every scenario and repeat in shuffled order, the shuffle drawn from the suite's recorded seed.
+def order_seed(night: str, suite: Suite) -> int:
+    """The seed of a night's order of runs: another each night, and of each seed of a suite."""
+    return random.Random(f"{night}/{suite.seed}").getrandbits(31)  # noqa: S311 - an order, not a secret
+
+
+def plan_runs(suite: Suite, seed: int = 0, *, poc: bool = False) -> tuple[PlannedRun, ...]:
+    """Every scenario and repeat in an order that is drawn from `seed`.
 
     Shuffled, so that a host that warms up or slows down does not favour what always stood first. Runs that share a
     server stay together: a restart between them would be measured as well. `poc` keeps the first scenario, once.
@@ -32,8 +37,11 @@ def plan_runs(suite: Suite, *, poc: bool = False) -> tuple[PlannedRun, ...]:
     scenarios = suite.expand()[:1] if poc else suite.expand()
     repeats = 1 if poc else suite.repeats
     pairs = [(scenario, repeat) for scenario in scenarios for repeat in range(repeats)]
-    random.Random(suite.seed).shuffle(pairs)  # noqa: S311 - an order, not a secret
-    pairs.sort(key=lambda pair: pair[0].server_id)
+    servers = sorted({scenario.server_id for scenario in scenarios})
+    drawn = random.Random(seed)  # noqa: S311 - an order, not a secret
+    drawn.shuffle(servers)
+    drawn.shuffle(pairs)
+    pairs.sort(key=lambda pair: servers.index(pair[0].server_id))
     return tuple(
         PlannedRun(order=order, repeat=repeat, scenario=scenario) for order, (scenario, repeat) in enumerate(pairs)
     )

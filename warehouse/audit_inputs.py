@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,8 +19,7 @@ from warehouse.rows.catalog_subject import subject_of
 from warehouse.rows.run_folder import RECORD, RunId, read_run
 
 if TYPE_CHECKING:  # records are slow to import, and a result file of another tool needs none
-    from bench.quality.answers import ServerProcess
-    from bench.record import Answers
+    from warehouse.rows.night_servers import NightServers
 
 STDIN = "-"
 NIGHT = "night.json"
@@ -64,10 +63,10 @@ def cases_at(path: str, context: ClaimedConfig) -> Iterator[AuditInput | LeftOut
 
 def _of_folder(folder: Path, context: ClaimedConfig) -> Iterator[AuditInput | LeftOut]:
     found = False
-    answers: dict[Path, Mapping[ServerProcess, Answers]] = {}
+    servers: dict[Path, NightServers] = {}
     for place in _things(folder):
         found = True
-        yield from [_of_run(place, answers)] if place.is_dir() else _of_file(place, context, is_named=False)
+        yield from [_of_run(place, servers)] if place.is_dir() else _of_file(place, context, is_named=False)
     if not found:
         raise UsageError(f"{folder} contains no run folder and no result file")
 
@@ -126,22 +125,22 @@ def _beside(folder: Path | None) -> tuple[Callable[[str], bytes | None], tuple[s
     return read, tuple(sorted(each.name for each in folder.iterdir() if each.is_file()))
 
 
-def _of_run(folder: Path, answers: "dict[Path, Mapping[ServerProcess, Answers]]") -> AuditInput:
+def _of_run(folder: Path, servers: "dict[Path, NightServers]") -> AuditInput:
     """One of our run folders, named by its path: two data folders may hold runs with the same id.
 
-    `answers` keeps what the servers of each night answered after their last loads, so that a night is read once.
+    `servers` keeps what is known of the servers of each night, so that a night is read once.
     """
     from warehouse.rows.evidence import night_evidence  # noqa: PLC0415 - only our own runs need Parquet
+    from warehouse.rows.night_servers import UNKNOWN, read_night_servers  # noqa: PLC0415
     from warehouse.rows.run_rows import run_rows  # noqa: PLC0415
-    from warehouse.rows.server_answers import read_last_answers  # noqa: PLC0415
 
     scenario, name = folder.absolute().parent, folder.name
     night = scenario.parent
-    if night not in answers:
-        answers[night] = read_last_answers(night) if (night / NIGHT).is_file() else {}
+    if night not in servers:
+        servers[night] = read_night_servers(night) if (night / NIGHT).is_file() else UNKNOWN
     place = RunId(scenario.parent.name, scenario.name, int(name) if name.isdecimal() else 0)
     try:
-        rows = run_rows(place, read_run(folder), answers[night])
+        rows = run_rows(place, read_run(folder), servers[night])
     except UnreadableResultError as error:
         return _broken(str(folder), "load", str(error))
     row = rows.measurement

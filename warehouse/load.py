@@ -4,7 +4,7 @@ Loading a night twice changes nothing: the same folders give the same bytes.
 """
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,8 +13,7 @@ from typing import TypeVar
 from bench.audit.evidence.evidence import EvidenceByColumn
 from bench.errors import UnreadableResultError, UsageError
 from bench.machine.canary import CanaryRecord
-from bench.quality.answers import ServerProcess
-from bench.record import Answers, NightEnd, NightRecord, PlannedRun
+from bench.record import NightEnd, NightRecord, PlannedRun
 from warehouse.imports import stage_imports
 from warehouse.judging.answer_history import compare, earlier_files, later_compared
 from warehouse.judging.data_docs import data_docs
@@ -35,10 +34,10 @@ from warehouse.lake.lake import writing as writing_to
 from warehouse.rows.canary_rows import canary_evidence_by_run, canary_rows, read_canary
 from warehouse.rows.evidence import RunClaim, together
 from warehouse.rows.lease_rows import LeaseRows, lease_rows
+from warehouse.rows.night_servers import UNKNOWN, NightServers, read_night_servers
 from warehouse.rows.records import read_end, read_night
 from warehouse.rows.run_folder import RunId, night_folder, nights, read_run, run_folders
 from warehouse.rows.run_rows import RunRows, run_rows
-from warehouse.rows.server_answers import read_last_answers
 from warehouse.rows.unmeasured_rows import not_run_row, place_of, unreadable_row
 from warehouse.schema.row import Row
 
@@ -77,7 +76,7 @@ class _Night:
     leases: list[LeaseRows] = field(default_factory=list)
     canaries: list[CanaryRecord] = field(default_factory=list)
     end: NightEnd | None = None
-    last_answers: Mapping[ServerProcess, Answers] = field(default_factory=dict)
+    servers: NightServers = UNKNOWN
     warnings: list[str] = field(default_factory=list)
 
     @property
@@ -199,7 +198,7 @@ def _write_judged(night: _Night, judgement: Judgement, staging: Path) -> None:
 
 
 def _read_plan(folder: Path) -> _Night:
-    night = _Night(folder, last_answers=read_last_answers(folder))
+    night = _Night(folder, servers=read_night_servers(folder))
     plan = _read(night, "night.json", read_night, "runs that never started are unknown")
     if plan is not None:
         night.planned = {place_of(plan, run): (plan, run) for run in plan.runs}
@@ -247,7 +246,7 @@ def _runs(night: _Night) -> Iterator[RunRows]:
 
 def _rows_of(night: _Night, path: Path, place: RunId) -> RunRows:
     try:
-        return run_rows(place, read_run(path), night.last_answers)
+        return run_rows(place, read_run(path), night.servers)
     except UnreadableResultError as error:
         return RunRows(unreadable_row(place, night.planned.get(place), f"runs/{place.run_id}: {error}"))
 

@@ -210,6 +210,7 @@ class Claim:
     kind: Kind = "measured"
     outcome: Outcome = "measured"
     label: str = ""  # as a person would name the row
+    repeat_of: str = ""  # equal for repeats of one measurement; empty: the file does not say
     unread: Mapping[str, object] = field(default_factory=dict)
     # Codes that must be checkable for the row to be accepted: what this format can give.
     required: frozenset[str] = frozenset()

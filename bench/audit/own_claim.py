@@ -33,7 +33,14 @@ def claim_of(record: RunRecord, report: LoadReport, row: Mapping[str, Any], sha2
         latency_s=_latencies(row),
         series=_series(report.requests),
         label=f"{record.asked.name} #{record.repeat}",
+        repeat_of=_repeated(record, row),
     )
+
+
+def _repeated(record: RunRecord, row: Mapping[str, Any]) -> str:
+    """What is equal for repeats in a night; a run just after a server's start is no repeat of the later ones."""
+    place = " after a server start" if row["is_first_after_start"] else ""
+    return f"{record.night}/{record.scenario_id}{place}"
 
 
 def _asked(record: RunRecord) -> ClaimedConfig:

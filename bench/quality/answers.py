@@ -123,7 +123,7 @@ def last_answers(records: Iterable[RunRecord]) -> dict[ServerProcess, Answers]:
     """The answers of each server process of a night after its last load; only one of its records has them."""
     found: dict[ServerProcess, Answers] = {}
     for record in sorted(records, key=lambda record: record.order):
-        process = _process(record)
+        process = process_of(record)
         if process is not None and record.accuracy is not None and record.accuracy.after is not None:
             found[process] = record.accuracy.after
     return found
@@ -134,13 +134,14 @@ def with_last_answers(record: RunRecord, last: Mapping[ServerProcess, Answers]) 
 
     What changed between the two may have changed before any of the server's runs, so it counts for all of them.
     """
-    process, accuracy = _process(record), record.accuracy
+    process, accuracy = process_of(record), record.accuracy
     if process is None or process not in last or accuracy is None or accuracy.after is not None:
         return record
     return record.model_copy(update={"accuracy": accuracy.model_copy(update={"after": last[process]})})
 
 
-def _process(record: RunRecord) -> ServerProcess | None:
+def process_of(record: RunRecord) -> ServerProcess | None:
+    """The server process that a run was measured on; None of one without a server."""
     if record.server is None:
         return None
     return (record.lease.lease_id if record.lease else None, record.server.pid, record.server.cold_start_s)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bench.engines.ladder import require_rungs
 from bench.errors import UsageError
-from bench.plan import plan_runs
+from bench.plan import order_seed, plan_runs
 from bench.record import NightRecord
 from bench.suite.parse import parse_suite
 from bench.suite.pins import require_pins
@@ -61,14 +61,16 @@ def make_night(suite: Path, target: str, *, poc: bool, is_draft: bool = False) -
         require_rungs(parsed, str(suite))
         parsed = resolve_tracked(parsed)
     started_at = datetime.now(UTC)
+    name = f"{started_at:%Y-%m-%dT%H%M%S}Z"
+    seed = order_seed(name, parsed)
     night = NightRecord(
-        night=f"{started_at:%Y-%m-%dT%H%M%S}Z",
+        night=name,
         target=target,
         started_at=started_at,
         suite=parsed,
         suite_sha256=digest,
-        seed=parsed.seed,
-        runs=plan_runs(parsed, poc=poc),
+        seed=seed,
+        runs=plan_runs(parsed, seed, poc=poc),
     )
     datasets.require_conversations(night)
     return night

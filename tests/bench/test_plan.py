@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bench.plan import cells, describe_load, on_kind, plan_runs, prompt_seed
+from bench.plan import cells, describe_load, on_kind, order_seed, plan_runs, prompt_seed
 from bench.record import NightRecord
 from bench.suite.engine import Engine
 from bench.suite.prompts import Prompts
@@ -63,11 +63,11 @@ def test_the_order_counts_from_zero() -> None:
 
 
 def test_the_same_seed_gives_the_same_order() -> None:
-    assert plan_runs(_suite(seed=7)) == plan_runs(_suite(seed=7))
+    assert plan_runs(_suite(), 7) == plan_runs(_suite(), 7)
 
 
 def test_another_seed_gives_another_order() -> None:
-    assert plan_runs(_suite(seed=7)) != plan_runs(_suite(seed=8))
+    assert plan_runs(_suite(), 7) != plan_runs(_suite(), 8)
 
 
 def test_the_order_is_not_that_of_the_file() -> None:
@@ -78,7 +78,7 @@ def test_the_order_is_not_that_of_the_file() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_runs_of_one_server_stay_together(seed: int) -> None:
-    runs = plan_runs(_suite(seed=seed, kind=TwoServers))
+    runs = plan_runs(_suite(kind=TwoServers), seed)
 
     assert len(list(groupby(run.scenario.server_id for run in runs))) == 2
 
@@ -161,3 +161,16 @@ def test_a_night_on_another_kind_of_machine_has_other_scenarios_but_for_what_is_
     ids = {run.scenario.scenario_id for run in night.runs}
     assert all(run.scenario.scenario_id not in ids for run in other.runs[1:])
     assert same == night
+
+
+def test_each_night_has_an_order_of_its_own() -> None:
+    nights = [plan_runs(_suite(), order_seed(f"2026-11-{day}", _suite())) for day in range(10, 30)]
+
+    orders = {tuple((run.scenario.name, run.repeat) for run in runs) for runs in nights}
+    assert len(orders) == 20
+
+
+def test_no_server_always_comes_first() -> None:
+    first = {plan_runs(_suite(kind=TwoServers), seed)[0].scenario.server_id for seed in range(20)}
+
+    assert len(first) == 2

@@ -1,18 +1,17 @@
 """A run folder becomes rows; pure."""
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from bench.audit import measurement as audit
 from bench.audit.own_claim import claim_of
-from bench.quality.answers import ServerProcess, with_last_answers
-from bench.record import Answers
+from bench.quality.answers import with_last_answers
 from warehouse.rows.evidence import RunClaim, ask
 from warehouse.rows.measurement_results import answers, intervals, measured, server_view, steady_window
 from warehouse.rows.measurement_setup import found, of_run, requested
+from warehouse.rows.night_servers import UNKNOWN, NightServers
 from warehouse.rows.records import counter_deltas, read_record, read_report, reading
 from warehouse.rows.request_rows import requests_table
 from warehouse.rows.row_ids import blank_row
@@ -32,14 +31,15 @@ class RunRows:
     asked: RunClaim | None = None  # the run as a claim; None if it was not measured
 
 
-def run_rows(place: RunId, files: RunFiles, last: Mapping[ServerProcess, Answers] | None = None) -> RunRows:
+def run_rows(place: RunId, files: RunFiles, servers: NightServers = UNKNOWN) -> RunRows:
     """The rows of one run; the measured columns of a failed run are None.
 
-    `last` are the answers of its night's servers after their last loads, since one run in several holds them.
+    `servers` are those of its night: what one run alone does not say of the server that it shared with others.
     Raises UnreadableResultError naming the file that cannot be parsed.
     """
-    record = with_last_answers(read_record(place, files.record), last or {})
+    record = with_last_answers(read_record(place, files.record), servers.answers)
     row = blank_row(place) | requested(record.asked, record.quality) | found(record) | of_run(record)
+    row["is_first_after_start"] = servers.is_first(record)
     telemetry = None if files.telemetry is None else telemetry_table(place, files.telemetry)
     if record.outcome != "measured":
         return RunRows(row, telemetry=telemetry, server_samples=server_samples_table(place, files, None))

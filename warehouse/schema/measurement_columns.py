@@ -11,6 +11,7 @@ _LABELS = (
     Column("scenario", "text", "name of the scenario in its suite"),
     Column("server_id", "text", "hash of the settings that the server was started with"),
     Column("order", "integer", "position in the night, from 0", low=0),
+    Column("is_first_after_start", "flag", "whether it was the first run after its server's start; NULL: unknown"),
     Column("outcome", "text", "measured, failed or not-run", nullable=False),
     Column("stage", "text", "stage at which a failed run ended; `load` when its folder could not be read"),
     Column("reason", "text", "reason why the run failed or did not start"),

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 
+from bench.repeats import t_975
+from bench.suite.suite import REPEATS_MAX
 from warehouse.schema.columns import COLUMNS, PARTITION, TABLES, Table
 
 # A view comes after the views it selects from.
@@ -16,7 +18,11 @@ QUESTIONS = (
     "controls",
     "failures",
     "findings_worst",
+    "metric_values",
     "nightly_medians",
+    "lease_means",
+    "night_repeats",
+    "repeat_history",
     "latest_vs_30",
     "night_costs",
     "stage_costs",
@@ -25,6 +31,8 @@ QUESTIONS = (
 
 # Placeholder for one line per numeric column of the view's table.
 EACH = "-- EACH NUMBER"
+# Placeholder for the list of quantiles of Student's t, by degrees of freedom.
+T_975 = "-- T 0.975"
 _TABLE_OF: dict[str, Table] = {"standing": "measurements", "standing_claims": "claims"}
 
 
@@ -34,7 +42,13 @@ def view_statements(lake: Path) -> Iterator[str]:
         yield _table_view(lake, table)
     for name in QUESTIONS:
         text = files(__name__).joinpath(f"{name}.sql").read_text(encoding="utf-8")
-        yield text.replace(EACH, _standing_numbers(_TABLE_OF[name])) if name in _TABLE_OF else text
+        numbers = _standing_numbers(_TABLE_OF[name]) if name in _TABLE_OF else ""
+        yield text.replace(EACH, numbers).replace(T_975, _quantiles())
+
+
+def _quantiles() -> str:
+    """The 0.975 quantiles of Student's t for as many repeats as a suite may have."""
+    return f"[{', '.join(f'{t_975(degrees):.4f}' for degrees in range(1, REPEATS_MAX))}]"
 
 
 def _standing_numbers(table: Table) -> str:

@@ -13,13 +13,12 @@ from bench.audit.evidence.completeness import DURATION_S
 from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput, Observed
 from bench.audit.evidence.successful import SuccessfulRequests
 from bench.metrics import ratio
+from bench.repeats import t_975
 
 PER_SLOT = 10  # InferenceX and MAD send so many
 HEADLINE = 99.0  # tools with fixed percentiles print higher ones for any count; they are not quoted
 FIXED = ("guidellm", "inference-perf", "llm-d", "llmd", "aiperf")
 TAIL = 90.0  # from here on percentiles are published; 36 requests support it
-# Student's t, two-sided 95 %, by the number of repeats.
-T_975 = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776}
 
 
 def least_samples(q: float) -> int:
@@ -100,13 +99,17 @@ TOLD_APART = ("url_or_title", "system", "provider", "notes")
 
 
 def repeats(claims: Sequence[Claim]) -> list[EvidenceByColumn]:
-    """How much the throughput of repeats varies: measured claims of one label, tool and configuration."""
+    """How much the throughput of repeats varies: measured claims of one label, tool and configuration.
+
+    A claim that names what it repeats is compared with those that name the same.
+    """
     together: dict[Hashable, list[int]] = defaultdict(list)
     for at, claim in enumerate(claims):
-        if claim.label and claim.outcome == "measured" and _says_load(claim) and _throughput(claim) is not None:
-            tool = (claim.lineage.format, claim.lineage.tool, claim.lineage.tool_version)
-            told = tuple(str(claim.unread.get(name)) for name in TOLD_APART)
-            together[(claim.label, *tool, claim.asked, claim.kind, *_lengths(claim), *told)].append(at)
+        if claim.outcome == "measured" and _throughput(claim) is not None:
+            if claim.repeat_of:
+                together[claim.repeat_of].append(at)
+            elif claim.label and _says_load(claim):
+                together[_described(claim)].append(at)
     found: list[EvidenceByColumn] = [{} for _ in claims]
     for members in together.values():
         values = [value for at in members if (value := _throughput(claims[at])) is not None]
@@ -114,6 +117,13 @@ def repeats(claims: Sequence[Claim]) -> list[EvidenceByColumn]:
         for at in members if varying is not None else ():
             found[at][ev.REPEAT_VARIATION] = varying  # type: ignore[assignment]
     return found
+
+
+def _described(claim: Claim) -> Hashable:
+    """What is equal of repeats in a file that does not say which rows these are."""
+    tool = (claim.lineage.format, claim.lineage.tool, claim.lineage.tool_version)
+    told = tuple(str(claim.unread.get(name)) for name in TOLD_APART)
+    return (claim.label, *tool, claim.asked, claim.kind, *_lengths(claim), *told)
 
 
 def _says_load(claim: Claim) -> bool:
@@ -139,6 +149,5 @@ def _variation(values: np.ndarray) -> Observed | None:
     if len(values) < 2 or mean <= 0:  # noqa: PLR2004 - one has no spread
         return None
     spread = float(values.std(ddof=1))
-    t = T_975.get(len(values), 2.0)
-    half = t * spread / len(values) ** 0.5
+    half = t_975(len(values) - 1) * spread / len(values) ** 0.5
     return Observed(spread / mean, f"{len(values)} repeats, {mean:.6g} ± {half:.3g} (95 % interval)")

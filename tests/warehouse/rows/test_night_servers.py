@@ -12,7 +12,7 @@ from warehouse.audit_inputs import AuditInput, cases_at
 from warehouse.lake.query import run_sql
 from warehouse.load import load_night
 from warehouse.rows.measurement_results import NOT_ASKED_AGAIN
-from warehouse.rows.server_answers import read_last_answers
+from warehouse.rows.night_servers import read_night_servers
 
 NIGHT = "2026-03-01"
 BROKEN = ANSWERS.model_copy(update={"logprob_mean": -2.2})
@@ -91,4 +91,31 @@ def test_a_run_folder_that_is_not_whole_is_left_out(tmp_path: Path) -> None:
     (last,) = night.glob("*/1/record.json")
     last.write_text(last.read_text() + " ")
 
-    assert read_last_answers(night) == {}
+    assert read_night_servers(night).answers == {}
+
+
+def write_repeats(data: Path, *gaps_ms: float) -> None:
+    """A night of one scenario, with a repeat for each of these gaps between tokens, on one server."""
+    night = write_night(data, NIGHT, {"chat": Shape()}, repeats=len(gaps_ms))
+    for run, gap_ms in zip(night.runs, gaps_ms, strict=True):
+        write_run(data, night, run, Shape(gap_ms=gap_ms))
+    load_night(data, NIGHT)
+
+
+@pytest.mark.parametrize(("slower", "status"), [(1.02, "PASS"), (1.2, "WARN"), (2.0, "FAIL")])
+def test_repeats_of_a_night_that_differ_are_unstable_together(tmp_path: Path, slower: float, status: str) -> None:
+    write_repeats(tmp_path, 5.0, 5.0, 5.0 * slower, 5.0)
+
+    found = query(tmp_path, 'SELECT "repeat", status FROM findings WHERE code = \'unstable\' ORDER BY "repeat"')
+
+    assert found == [(repeat, status) for repeat in (1, 2, 3)]
+
+
+def test_a_run_just_after_a_server_start_is_marked_and_is_no_repeat_of_the_later_ones(tmp_path: Path) -> None:
+    write_repeats(tmp_path, 20.0, 5.0, 5.0)
+
+    assert query(tmp_path, 'SELECT is_first_after_start, verdict FROM measurements ORDER BY "repeat"') == [
+        (True, "accepted"),
+        (False, "accepted"),
+        (False, "accepted"),
+    ]
