@@ -16,6 +16,7 @@ from infra.clock import SystemClock, poll
 from infra.engines import container
 from infra.engines.engine_log import explain_log, read_log
 from infra.engines.kernel_log import KernelMark, mark_kernel
+from infra.engines.orphans import SERVER, end_orphans
 from infra.engines.ports import free_port, require_free
 from infra.engines.secret_environment import read_secrets
 from infra.processes import detached
@@ -100,9 +101,11 @@ class ServerRequest:
 def bring_up(request: ServerRequest, say: Say) -> RunningServer:
     """Start a server and return once its log, its health check and one completion show that it is ready.
 
+    What an earlier server left running in the same machine folder is ended first, since it holds memory.
     Raises PortInUseError, or UsageError if a secret is missing, before the start. Raises ServerStartError, with an
     excerpt of the log, if the server exits or is not ready in time; no process of it runs then.
     """
+    end_orphans(request.machine, say)
     port = request.port or free_port()
     require_free(port)
     request.log.parent.mkdir(parents=True, exist_ok=True)
@@ -147,8 +150,8 @@ def _start_in_container(request: ServerRequest, port: int) -> RunningServer:
 
 
 def _unrecorded(request: ServerRequest) -> dict[str, str]:
-    """The variables of a server that no record has: the lease's mark and the secrets."""
-    return {detached.MARK: request.lease_id, **read_secrets(request.scenario.engine)}
+    """The variables of a server that no record has: the marks and the secrets."""
+    return {detached.MARK: request.lease_id, SERVER: str(request.machine), **read_secrets(request.scenario.engine)}
 
 
 def _with_container_facts(server: RunningServer) -> RunningServer:

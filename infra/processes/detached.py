@@ -113,12 +113,12 @@ def members(session: int) -> list[psutil.Process]:
     return found
 
 
-def marked(mark: str) -> list[psutil.Process]:
-    """Every running process whose environment has this lease's mark, whatever session it is in."""
+def marked(mark: str, name: str = MARK) -> list[psutil.Process]:
+    """Every running process whose environment has this mark, that of a lease or another, whatever session it is in."""
     found = []
     for process in psutil.process_iter():
         try:
-            if process.environ().get(MARK) == mark and process.pid != os.getpid():
+            if process.environ().get(name) == mark and process.pid != os.getpid():
                 found.append(process)
         except (OSError, psutil.Error):
             continue

@@ -1,0 +1,53 @@
+"""End what an earlier server of ours left running on this machine, since it holds memory; name what is not ours."""
+
+from pathlib import Path
+
+import psutil
+
+from infra.engines import container
+from infra.processes import detached
+from infra.reporting import Say
+
+SERVER = "NIGHTBENCH_SERVER"  # in the environment of a server and its workers: the machine's folder of the night
+PATIENCE_S = 15.0
+
+
+def end_orphans(machine: Path, say: Say) -> None:
+    """End every process and container of an earlier server that began in this machine's folder; may be repeated.
+
+    Processes that look like a server of somebody else are named and left alone.
+    """
+    container.remove_all(machine)
+    for pid_file in machine.glob("server-*.pid"):
+        session = detached.session_of(pid_file)
+        if session is not None:
+            detached.end_session(session, PATIENCE_S)
+        pid_file.unlink(missing_ok=True)
+    left = detached.marked(str(machine), SERVER)
+    if left:
+        say(f"ending {len(left)} processes that an earlier server left running: {', '.join(map(_named, left))}")
+        detached.end(left, PATIENCE_S)
+    for process in _others():
+        say(f"another server runs on this machine and is left alone: {_named(process)}")
+
+
+def _others() -> list[psutil.Process]:
+    """Every process that is a server of the engine by its command line; none of ours runs when this is asked."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            words = process.cmdline()
+        except (OSError, psutil.Error):
+            continue
+        if words and (
+            words[0].startswith("VLLM::") or ("serve" in words[1:3] and any("vllm" in one for one in words[:2]))
+        ):
+            found.append(process)
+    return found
+
+
+def _named(process: psutil.Process) -> str:
+    try:
+        return f"process {process.pid} ({process.name()}) of {process.username()}"
+    except (OSError, psutil.Error):
+        return f"process {process.pid}"
