@@ -47,10 +47,15 @@ def checkpoint_bytes(model: CatalogModel, precision: str) -> float:
     if weight >= 2:  # noqa: PLR2004 - bytes: 16 bits and more
         return model.params_total * weight
     if _has_small_experts(model, precision):
-        experts = model.moe_layers * model.experts * model.expert_params
-        return experts * weight + (model.params_total - experts) * 2
+        experts = expert_bytes(model, precision)
+        return experts + (model.params_total - experts / weight) * 2
     embeddings = model.vocab * model.hidden * (1 if model.tied else 2)
     return (model.params_total - embeddings) * weight + embeddings * 2
+
+
+def expert_bytes(model: CatalogModel, precision: str) -> float:
+    """Bytes of the routed experts' weights; 0 for a dense model."""
+    return model.moe_layers * model.experts * model.expert_params * WEIGHT_BYTES[precision]
 
 
 def kv_elements(model: CatalogModel, context: float) -> float:

@@ -74,9 +74,7 @@ AttemptOutcome = Literal["rented", "no-capacity", "over-limit", "refused", "vani
 class LeaseAttempt(StoredValue):
     """One try to rent a machine, which is capacity history.
 
-    `no-capacity` is the cloud's own word, `over-limit` the account's limit, `refused` anything else it said no to. A
-    machine that was promised and never came is `vanished`, one that never became usable `stuck`, and a request that
-    was never answered and left no machine to be found `unanswered`.
+    `refused`: for another reason. `vanished`: it never came. `stuck`: never usable. `unanswered`: no reply, no machine.
     """
 
     started_at: AwareDatetime
@@ -251,6 +249,7 @@ class RunRecord(StoredValue):
     calibration: Calibration | None = None  # None: of a night that did not calibrate its client
     lineage: Lineage
     failed_starts: tuple[FailedStart, ...] = ()  # of its server, before the start that this run used
+    forced: tuple[str, ...] = ()  # why the night would have been refused without --force
     stage_s: dict[str, float] = Field(default_factory=dict)  # seconds spent in each stage of this run
     file_sha256: dict[str, str] = Field(default_factory=dict)  # each raw file beside this record
 
@@ -298,3 +297,4 @@ class NightRecord(StoredValue):
     suite_sha256: str
     seed: int
     runs: tuple[PlannedRun, ...]
+    forced: tuple[str, ...] = ()  # why it would have been refused without --force

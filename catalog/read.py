@@ -13,6 +13,7 @@ from bench.catalog.names import Name, Names
 from bench.catalog.published import PastPrice, Published
 from bench.catalog.rows import CanaryFloor, CatalogModel, Gpu, MachineKind, Speed
 from bench.engines.rules import EngineRule
+from bench.suite.machine import hardware_of
 
 _Row = TypeVar("_Row", bound=CsvRow)
 
@@ -63,6 +64,11 @@ def read_published() -> tuple[Published, ...]:
 def read_prices() -> tuple[PastPrice, ...]:
     """Prices of earlier days and of other providers; sizes.csv has the current prices of our clouds."""
     return _rows(PastPrice, "prices.csv")
+
+
+def machine_size(target: str, kind: str) -> MachineKind | None:
+    """A cloud's machine of this kind, spot or not; None if the catalogue has none."""
+    return read_catalog().size(target, kind) or read_catalog().size(target, hardware_of(kind))
 
 
 def find_gpu(text: str) -> Gpu | None:

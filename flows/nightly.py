@@ -77,6 +77,7 @@ def nightly(
     poc: bool = False,
     resume: str | None = None,
     wait: bool = False,
+    force: bool = False,
 ) -> LoadSummary:
     """Run a whole night and return what was loaded; runs that were measured are loaded even if the machine failed.
 
@@ -88,11 +89,12 @@ def nightly(
         poc: Run only the first scenario, once
         resume: Night to resume: only its missing runs are run
         wait: Wait while another night measures on this machine; otherwise this night fails at once
+        force: Run a suite that cannot be served on its machine, as far as the catalogue knows; its records say so
 
     """
     settings = Settings()
     with hold_liveness_lock(settings.data), hold_machine(settings, target, resume, wait=wait) as name_night:
-        night = plan_night(Path(suite), target, poc=poc, resume=resume)
+        night = plan_night(Path(suite), target, poc=poc, resume=resume, force=force)
         name_night(night)
         return run_night(settings, night, wait=wait)
 

@@ -49,7 +49,9 @@ def _wait_for_host(settings: Settings, target: str) -> None:
 
 
 @night_task("plan")
-def plan_night(settings: Settings, suite: Path, target: str, *, poc: bool, resume: str | None) -> NightRecord:
+def plan_night(
+    settings: Settings, suite: Path, target: str, *, poc: bool, resume: str | None, force: bool = False
+) -> NightRecord:
     """Plan a new night and write the plan, or read that of the night to resume."""
     store.require_space(settings.data, settings.min_free_gib)
     if resume is not None:
@@ -58,7 +60,9 @@ def plan_night(settings: Settings, suite: Path, target: str, *, poc: bool, resum
         read_secrets(night.suite.engine)
         store.end_file(settings.data, resume).unlink(missing_ok=True)
         return night
-    night = make_night(suite, target, poc=poc)
+    night = make_night(suite, target, poc=poc, force=force)
+    for why in night.forced:
+        get_run_logger().warning("run with --force all the same: %s", why)
     require_bucket(settings, night.suite.model)
     read_secrets(night.suite.engine)
     store.write_json(store.night_file(settings.data, night.night), night)

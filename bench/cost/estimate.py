@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from bench.catalog.catalog import Catalog
 from bench.catalog.rows import CatalogModel, MachineKind
 from bench.engines.config import parallel_sizes, parse_flags
-from bench.physics import Group, checkpoint_bytes, least_step_s, least_ttft_s, needed_gib, room_gib
+from bench.physics import GIB, Group, checkpoint_bytes, expert_bytes, least_step_s, least_ttft_s, needed_gib, room_gib
 from bench.record import PlannedRun
 from bench.suite.control import Control
 from bench.suite.model import Model
@@ -133,15 +133,23 @@ def estimate_prepare(site: HostPlan, catalog: Catalog) -> Estimate:
 
 
 def fit_of(suite: Suite, runs: Sequence[PlannedRun], site: HostPlan, catalog: Catalog) -> Fit | None:
-    """Whether the largest load of the night fits; None where model or machine are not in the catalogue."""
+    """Whether the largest load of the night fits one replica; None where model or machine are not in the catalogue.
+
+    A replica of a mixture of experts shares its routed experts with the other replicas.
+    """
     known = _known(suite, site, catalog)
     if known is None:
         return None
     model, group = known
-    utilization = float(parse_flags(suite.engine.flags).get("--gpu-memory-utilization") or 0.9)
-    loads = [run.scenario.workload for run in runs]
-    needed = max(needed_gib(model, group, load.concurrency or 1, load.context_tokens) for load in loads)
-    return Fit(needed, room_gib(group, utilization))
+    flags = parse_flags(suite.engine.flags)
+    utilization = float(flags.get("--gpu-memory-utilization") or 0.9)
+    replicas = parallel_sizes(flags)[2]
+    elsewhere_gib = expert_bytes(model, group.precision) * (1 - 1 / replicas) / GIB
+    needed = max(
+        needed_gib(model, group, math.ceil((load.concurrency or 1) / replicas), load.context_tokens)
+        for load in (run.scenario.workload for run in runs)
+    )
+    return Fit(needed - elsewhere_gib, room_gib(group, utilization))
 
 
 def request_s(scenario: Scenario, model: CatalogModel, group: Group, pace: Mapping[str, float]) -> float:
@@ -209,7 +217,9 @@ def _servers(suite: Suite, runs: Sequence[PlannedRun], site: HostPlan, catalog: 
     starts = len({run.scenario.server_id for run in runs})
     seconds = loaded / pace["weights_load_bytes_per_s"] + pace["engine_init_s"]
     basis = f"{loaded / 1e9:.0f} GB of weights read, then profiling and graph capture"
-    if suite.engine.environment.get("VLLM_ROCM_USE_AITER") == "1" and not site.has_snapshot:
+    # An image is built without starting the engine; only a host of one's own keeps the kernels of an earlier night.
+    has_kernels = site.is_own and site.has_snapshot
+    if suite.engine.environment.get("VLLM_ROCM_USE_AITER") == "1" and not has_kernels:
         seconds += pace["jit_build_s"] / starts
         basis += ", kernels compiled once"
     total = starts * seconds

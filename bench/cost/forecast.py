@@ -74,7 +74,7 @@ def forecast_rented(
         fit=fit,
         usd_max=None if price.usd_per_hour is None else price.usd_per_hour * machine.lease_minutes / 60,
         doubts=(
-            *_doubts(night.suite, price, cold, fit),
+            *_doubts(night.suite, price, cold),
             *_doubts_of_volume(night.suite, catalog),
             *_doubts_of_bucket(night.suite, assumed),
         ),
@@ -100,7 +100,7 @@ def forecast_own_host(night: NightRecord, catalog: Catalog, assumed: Assumptions
         fit=fit,
         usd_max=0.0,
         doubts=(
-            *_doubts(suite, price, cold, fit),
+            *_doubts(suite, price, cold),
             *_doubts_of_own_host(suite),
             *_doubts_of_bucket(suite, assumed),
         ),
@@ -139,7 +139,7 @@ def _doubts_of_bucket(suite: Suite, assumed: Assumptions) -> Iterator[str]:
         yield "the night would be refused: model.cache_bucket_minutes needs a bucket, set NIGHTBENCH_S3_BUCKET"
 
 
-def _doubts(suite: Suite, price: Price, estimate: Estimate, fit: Fit | None) -> Iterator[str]:
+def _doubts(suite: Suite, price: Price, estimate: Estimate) -> Iterator[str]:
     machine = suite.machine
     if price.doubt:
         yield price.doubt
@@ -150,5 +150,3 @@ def _doubts(suite: Suite, price: Price, estimate: Estimate, fit: Fit | None) -> 
         yield f"machine.budget_usd = {machine.budget_usd:.2f} {early} {estimate.usd:.2f} USD"
     if estimate.is_known and minutes > machine.lease_minutes:
         yield f"machine.lease_minutes = {machine.lease_minutes} {early} {minutes:.0f} minutes"
-    if fit is not None and not fit.fits:
-        yield f"the load does not fit the GPU memory: it needs {fit.needed_gib:.0f} GiB of {fit.room_gib:.0f} GiB"

@@ -29,6 +29,9 @@ def run(
     wait: Annotated[
         bool, typer.Option("--wait", help="Wait while another night measures on the same machine.")
     ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Run a suite whose model or load does not fit its machine; records say so.")
+    ] = False,
 ) -> None:
     """Run a night: plan, rent, serve, measure, release the machine, load, judge and report.
 
@@ -40,9 +43,9 @@ def run(
 
     settings = read_settings()
     if resume is None:
-        from infra.loadgen.suite_file import read_suite  # noqa: PLC0415
+        from infra.loadgen.suite_file import require_runnable  # noqa: PLC0415
 
-        read_suite(suite)  # report an error in the suite before Prefect starts
+        require_runnable(suite, target, poc=poc, force=force)  # before Prefect starts
     else:
         from infra.storage.bucket import find_night  # noqa: PLC0415
 
@@ -56,7 +59,7 @@ def run(
     from flows.show.results import show_night  # noqa: PLC0415
 
     try:
-        summary = nightly(suite=str(suite), target=target, poc=poc, resume=resume, wait=wait)
+        summary = nightly(suite=str(suite), target=target, poc=poc, resume=resume, wait=wait, force=force)
     except (KeyboardInterrupt, SystemExit) as stop:
         console.error(f"stopped; {_how_to_resume(settings, resume or known)}")
         raise typer.Exit(exit_code_of(stop)) from stop

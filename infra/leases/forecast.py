@@ -8,10 +8,10 @@ from bench.catalog.rows import MachineKind
 from bench.cost.forecast import Assumptions, Forecast, Price, forecast_own_host, forecast_rented
 from bench.errors import CloudDeniedError, LeaseError
 from bench.record import NightRecord
-from bench.suite.machine import Machine, hardware_of
+from bench.suite.machine import Machine
 from bench.suite.pins import PinnedPrice
 from catalog.engine_check import doubts_of_engine
-from catalog.read import read_catalog
+from catalog.read import machine_size, read_catalog
 from infra.clouds.cloud import Cloud
 from infra.clouds.static import is_own
 from infra.engines.secret_environment import missing_secrets
@@ -39,14 +39,16 @@ def forecast(
     if is_own(night.target):
         expected = forecast_own_host(night, catalog, assumed)
     else:
-        size = catalog.size(night.target, machine.kind) or catalog.size(night.target, hardware_of(machine.kind))
+        size = machine_size(night.target, machine.kind)
         known = next((row for row in pinned if (row.cloud, row.kind) == (night.target, machine.kind)), None)
         expected = forecast_rented(night, size, _price(machine, cloud, size, known), catalog, assumed)
     unset = [
         f"the night would be refused: {name} (suite: engine.secret_environment) is not set here: export {name}=..."
         for name in missing_secrets(night.suite.engine)
     ]
-    return replace(expected, doubts=(*expected.doubts, *doubts_of_engine(night.suite, night.target), *unset))
+    return replace(
+        expected, doubts=(*expected.doubts, *doubts_of_engine(night.suite, night.runs, night.target), *unset)
+    )
 
 
 def _price(machine: Machine, cloud: Cloud | None, size: MachineKind | None, pinned: PinnedPrice | None) -> Price:

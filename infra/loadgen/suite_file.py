@@ -7,12 +7,12 @@ from pathlib import Path
 from bench.engines.ladder import require_rungs
 from bench.errors import UsageError
 from bench.plan import order_seed, plan_runs
-from bench.record import NightRecord
+from bench.record import NightRecord, PlannedRun
 from bench.suite.parse import parse_suite
 from bench.suite.pins import require_pins
 from bench.suite.scenario import Scenario
 from bench.suite.suite import Suite
-from catalog.engine_check import require_engine_rules
+from catalog.engine_check import require_servable
 from infra.loadgen import datasets
 from infra.loadgen.suite_lock import resolve_tracked, with_lock
 
@@ -49,16 +49,30 @@ def pick_scenario(path: Path, name: str) -> tuple[Suite, Scenario]:
     return suite, found[name]
 
 
-def make_night(suite: Path, target: str, *, poc: bool, is_draft: bool = False) -> NightRecord:
+def require_runnable(path: Path, target: str, *, poc: bool, force: bool = False) -> None:
+    """Raise SuiteError if a suite cannot be run on a target; with `force`, not for what cannot be served there."""
+    suite, _digest = read_suite(path)
+    _require_runs(suite, plan_runs(suite, suite.seed, poc=poc), target, path, force=force)
+
+
+def _require_runs(
+    suite: Suite, runs: tuple[PlannedRun, ...], target: str, path: Path, *, force: bool
+) -> tuple[str, ...]:
+    forced = require_servable(suite, runs, target, path, force=force)
+    require_rungs(suite, str(path))
+    return forced
+
+
+def make_night(suite: Path, target: str, *, poc: bool, is_draft: bool = False, force: bool = False) -> NightRecord:
     """A night that starts now, with what a tracked tag names now; nothing is written.
 
-    Only a draft, which is printed and not run, may have references that move and break its engine's rules: otherwise
-    SuiteError. A draft resolves no tag.
+    Only a draft, which is printed and not run, may have references that move, and only it or `force` may have a load
+    that cannot be served: otherwise SuiteError. A draft resolves no tag.
     """
     parsed, digest = read_suite(suite, is_draft=is_draft)
+    forced: tuple[str, ...] = ()
     if not is_draft:
-        require_engine_rules(parsed, target, suite)
-        require_rungs(parsed, str(suite))
+        forced = _require_runs(parsed, plan_runs(parsed, parsed.seed, poc=poc), target, suite, force=force)
         parsed = resolve_tracked(parsed)
     started_at = datetime.now(UTC)
     name = f"{started_at:%Y-%m-%dT%H%M%S}Z"
@@ -71,6 +85,7 @@ def make_night(suite: Path, target: str, *, poc: bool, is_draft: bool = False) -
         suite_sha256=digest,
         seed=seed,
         runs=plan_runs(parsed, seed, poc=poc),
+        forced=forced,
     )
     datasets.require_conversations(night)
     return night

@@ -122,6 +122,7 @@ def measure(
         calibration=context.calibration,
         lineage=context.lineage,
         failed_starts=tuple(one for one in context.failed_starts if one.server_id == run.scenario.server_id),
+        forced=context.night.forced,
         stage_s=watch.stage_s,
         **ended,
         **found,

@@ -205,6 +205,13 @@ def secret_that_is_not_set(account: Account) -> None:
     suite.write_text(suite.read_text().replace("\n[engine]", '\n[engine]\nsecret_environment = ["NOBODY_HAS_IT"]', 1))
 
 
+def model_that_cannot_fit(account: Account) -> None:
+    """405 billion weights of 16 bits on one GPU of 192 GB."""
+    suite = account.house.suite
+    source = f'source = "hf:meta-llama/Llama-3.1-405B-Instruct@{"a" * 40}"\nprecision = "bf16"'
+    suite.write_text(suite.read_text().replace('source = "generated:tiny?seed=0"', source, 1))
+
+
 @pytest.mark.usefixtures("prefect_api")
 @pytest.mark.parametrize(
     ("wrong", "said", "exit_code"),
@@ -213,6 +220,7 @@ def secret_that_is_not_set(account: Account) -> None:
         (token_that_may_not_rent, "lacks the scope", 3),
         (unknown_kind, "offers no machine of kind 'gpu-moon'", 3),
         (no_quota, "limit", 3),
+        (model_that_cannot_fit, "does not fit the GPU memory: it needs 756 GiB of 171 GiB; .* add --force", 2),
         (secret_that_is_not_set, "NOBODY_HAS_IT .*, which is not set here", 2),
     ],
 )
@@ -229,3 +237,30 @@ def test_an_account_that_cannot_rent_is_a_sentence_and_nothing_is_rented(
     assert account.house.environment["NIGHTBENCH_DO_TOKEN"] not in "".join(format_exception(refused.value))
     assert account.emulator.living("nb") == []
     account.judge()
+
+
+@pytest.mark.usefixtures("prefect_api")
+def test_what_cannot_fit_is_rented_for_with_force_only_and_its_rows_say_so(account: Account) -> None:
+    model_that_cannot_fit(account)
+    no_quota(account)
+
+    with pytest.raises(NightbenchError, match="limit"):
+        nightly(suite=str(account.house.suite), target="digitalocean", force=True)
+
+    assert account.emulator.requests("POST", "/v2/droplets")
+    why = "the load does not fit the GPU memory: it needs 756 GiB of 171 GiB"
+    ((forced, outcome),) = run_sql(account.house.data, "SELECT DISTINCT forced, outcome FROM measurements").rows
+    assert (str(forced).startswith(why), outcome) == (True, "not-run")
+
+
+def test_the_command_refuses_what_cannot_fit_before_anything_begins(account: Account) -> None:
+    model_that_cannot_fit(account)
+
+    done = account.house.call("run", str(account.house.suite), "--target", "digitalocean")
+    planned = account.house.call("plan", str(account.house.suite), "--target", "digitalocean")
+
+    why = "the load does not fit the GPU memory: it needs 756 GiB of 171 GiB"
+    assert (done.returncode, why in done.stderr, "add --force" in done.stderr) == (2, True, True)
+    assert f"the night would be refused: {why}" in planned.stderr
+    assert account.emulator.requests("POST", "/v2/droplets") == []
+    assert not account.house.data.exists()

@@ -15,7 +15,7 @@ SHAPES = {
     "never": Shape(tokens=10),
 }
 TOLD = {
-    "broken": Told("failed", "server", "<b>out of memory</b>", "oom_kv_len"),
+    "broken": Told("failed", "server", "<b>out of memory</b>", "oom_kv_len", ("3 ranks on 2 GPUs",)),
     "peer": Told(after=ANSWERS.model_copy(update={"logprob_mean": None, "lacking": "the server answered 400"})),
 }
 

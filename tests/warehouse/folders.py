@@ -92,6 +92,7 @@ class Told:
     stage: str | None = None
     reason: str | None = None
     failure: str | None = None
+    forced: tuple[str, ...] = ()
     engine_version: str = "0.32.0+cpu"
     usd_per_hour: float | None = 2.0
     counters: dict[str, float] = field(default_factory=dict)
@@ -274,6 +275,7 @@ def run_record(night: NightRecord, run: PlannedRun, told: Told = Told()) -> RunR
             "stage": told.stage,
             "reason": told.reason,
             "failure": told.failure,
+            "forced": told.forced,
             "started_at": STARTED,
             "ended_at": STARTED + timedelta(minutes=1),
             "asked": run.scenario,

@@ -25,5 +25,6 @@ def place_of(night: NightRecord, run: PlannedRun) -> RunId:
 
 
 def _planned_row(night: NightRecord, run: PlannedRun) -> Row:
-    labels = {"suite": night.suite.name, "order": run.order, "server_id": run.scenario.server_id}
+    labels: Row = {"suite": night.suite.name, "order": run.order, "server_id": run.scenario.server_id}
+    labels["forced"] = "; ".join(night.forced) or None
     return blank_row(place_of(night, run)) | requested(run.scenario, night.suite.quality) | labels

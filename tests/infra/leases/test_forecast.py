@@ -12,7 +12,7 @@ from bench.errors import CloudDeniedError, LeaseError, SuiteError
 from bench.record import NightRecord
 from bench.suite.machine import Alternative, Machine
 from bench.suite.pins import PinnedPrice
-from catalog.engine_check import broken_by
+from catalog.engine_check import broken_by, refusals
 from flows.show.plan import show_plan
 from infra.clouds.cloud import Cloud, Offer
 from infra.clouds.local import LocalCloud
@@ -132,7 +132,31 @@ def test_what_only_an_alternative_cannot_do_is_told_with_its_name() -> None:
 
     about_ranks = [doubt for doubt in doubts if "ranks" in doubt]
     assert len(about_ranks) == 1
-    assert about_ranks[0].startswith("on gpu-h100x1-80gb: 8 ranks on 1 GPU: ")
+    assert about_ranks[0].startswith("the night would be refused: on gpu-h100x1-80gb: 8 ranks on 1 GPU: ")
+
+
+@pytest.mark.parametrize(
+    ("precision", "gpu_count", "flags", "why"),
+    [
+        ("fp8", 1, (), "the load does not fit the GPU memory: it needs 3"),
+        ("bf16", 4, ("-tp", "4"), "the load does not fit the GPU memory: it needs 7"),
+        ("bf16", 8, ("-tp", "8"), None),
+        ("fp8", 4, ("-tp", "4"), None),
+    ],
+)
+def test_405b_is_refused_where_its_gpus_cannot_hold_it(
+    precision: str, gpu_count: int, flags: tuple[str, ...], why: str | None
+) -> None:
+    night = _night(kind="own", gpu="MI300X", gpu_count=gpu_count)
+    model = night.suite.model.model_copy(
+        update={"source": "hf:meta-llama/Llama-3.1-405B-Instruct", "precision": precision}
+    )
+    engine = night.suite.engine.model_copy(update={"flags": flags})
+    suite = night.suite.model_copy(update={"model": model, "engine": engine})
+
+    found = refusals(suite, night.runs, "ssh:ann@gpu1:22")
+
+    assert [each[: len(why or "")] for each in found] == ([] if why is None else [why])
 
 
 def test_a_cloud_that_cannot_be_asked_is_a_doubt_and_no_error() -> None:
