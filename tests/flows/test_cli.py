@@ -293,7 +293,7 @@ def test_a_night_killed_with_9_and_its_watchdog_too_is_reaped_and_resumed(house:
     assert [left for left in house.leftovers() if ".abandoned-" not in left] == []
 
 
-def test_the_next_night_ends_what_a_killed_one_left_running(house: NightFixture) -> None:
+def test_the_next_night_ends_what_a_killed_one_left_running(house: NightFixture, server_url: str) -> None:
     house.write_suite(ttft_ms=SLOW_MS)
     process = house.start("run", str(house.suite))
     lease_id = wait_until_measuring(house, process)
@@ -301,6 +301,7 @@ def test_the_next_night_ends_what_a_killed_one_left_running(house: NightFixture)
     process.kill()
     process.wait(timeout=60)
     house.write_suite()
+    house.environment["PREFECT_API_URL"] = server_url
 
     done = house.cli("run", str(house.suite))
 

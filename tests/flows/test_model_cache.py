@@ -161,6 +161,7 @@ def test_a_bucket_that_cannot_be_used_is_a_sentence_before_anything_is_rented(
     assert account.names() == []
 
 
+@pytest.mark.usefixtures("served")
 def test_a_night_that_is_killed_while_it_uploads_leaves_no_model_and_the_next_goes_on(street: Street) -> None:
     street.keep()
     street.bucket.fault("silence", path=rf"files/{WEIGHTS}", times=1, seconds=600)
