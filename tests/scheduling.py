@@ -16,18 +16,23 @@ from xdist.workermanage import WorkerController  # type: ignore[import-untyped]
 # The folders whose tests take longest stand first, so that no worker begins a long test when the others are done.
 FOLDERS = ("flows", "chaos", "infra", "meter", "emulators", "benchmarks")
 SINGLE_TESTS = ("tests/flows/", "tests/chaos/")  # one test here takes as long as a whole file elsewhere
-# Two engines at once would slow each other down, and all deployments are on one server, in one pool.
-ENGINE, DEPLOYED = "tests/flows/test_real_engine.py", "tests/flows/test_deploy"
+# Two engines at once would slow each other down, all deployments are on one server, in one pool, and all examples share
+# what is built for the first one.
+ENGINE, DEPLOYED, EXAMPLES = (
+    "tests/flows/test_real_engine.py",
+    "tests/flows/test_deploy",
+    "tests/flows/cli/test_examples.py",
+)
+TOGETHER = (ENGINE, DEPLOYED, EXAMPLES)
 COMPUTING = ("tests/warehouse/", "tests/bench/")  # tests that never wait
 SHOWN = 10
 
 
 def unit_of(nodeid: str) -> str:
     """Name what a worker gets as a whole: the test itself in a slow folder, else its file."""
-    if nodeid.startswith(DEPLOYED):
-        return DEPLOYED
+    together = next(filter(nodeid.startswith, TOGETHER), None)
     file = nodeid.partition("::")[0]
-    return nodeid if file.startswith(SINGLE_TESTS) and file != ENGINE else file
+    return together or (nodeid if file.startswith(SINGLE_TESTS) else file)
 
 
 class LongestFirst(LoadScopeScheduling):  # type: ignore[misc]
@@ -52,10 +57,11 @@ def keeps_a_core_busy(unit: str) -> bool:
 
 
 def rank(nodeid: str) -> int:
-    """Where a test stands in the order: the real engine first, then what is deployed, then by folder."""
-    units, folder = (ENGINE, DEPLOYED), nodeid.split("/")[1]
-    slowness = FOLDERS.index(folder) if folder in FOLDERS else len(FOLDERS)
-    return units.index(unit_of(nodeid)) - len(units) if unit_of(nodeid) in units else slowness
+    """Where a test stands in the order: what one worker runs together first, then by folder."""
+    unit, folder = unit_of(nodeid), nodeid.split("/")[1]
+    if unit in TOGETHER:
+        return TOGETHER.index(unit)
+    return len(TOGETHER) + (FOLDERS.index(folder) if folder in FOLDERS else len(FOLDERS))
 
 
 @dataclass(frozen=True)

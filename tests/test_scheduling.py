@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.scheduling import DEPLOYED, ENGINE, LongestFirst, Times, rank, times_of, unit_of
+from tests.scheduling import DEPLOYED, ENGINE, EXAMPLES, LongestFirst, Times, rank, times_of, unit_of
 
 ENGINE_TEST, DEPLOYED_TEST, NIGHT_TEST, UNIT_TEST = (
     "tests/flows/test_real_engine.py::test_a",
@@ -23,11 +23,12 @@ ENGINE_TEST, DEPLOYED_TEST, NIGHT_TEST, UNIT_TEST = (
         (ENGINE_TEST, ENGINE),
         (DEPLOYED_TEST, DEPLOYED),
         ("tests/flows/test_deployments.py::test_a", DEPLOYED),
+        ("tests/flows/cli/test_examples.py::test_a[nightbench plan]", EXAMPLES),
         (NIGHT_TEST, NIGHT_TEST),
         (UNIT_TEST, "tests/bench/test_metrics.py"),
     ],
 )
-def test_a_worker_gets_one_night_or_one_file_or_all_tests_of_engine_or_deployments(test: str, unit: str) -> None:
+def test_a_worker_gets_one_night_or_one_file_or_all_tests_that_belong_together(test: str, unit: str) -> None:
     assert unit_of(test) == unit
 
 
