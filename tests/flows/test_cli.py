@@ -192,7 +192,7 @@ def test_what_no_bucket_took_is_kept_uploaded_later_and_taken_up_elsewhere(house
     ran = house.cli("run", str(house.suite), "--poc")
     with Bucket() as bucket:
         house.environment.update(NIGHTBENCH_S3_ENDPOINT=bucket.endpoint, NIGHTBENCH_S3_PATIENCE_S="60")
-        uploaded = house.cli("upload")
+        uploaded = house.call("upload")
         there = tmp_path / "elsewhere"
         elsewhere = NightFixture(there, house.suite, house.environment | {"NIGHTBENCH_DATA": str(there)})
         (night,) = store.nights(house.data)
