@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 from pydantic import SecretStr
@@ -29,6 +29,7 @@ from infra.remote.host import Access
 from infra.remote.ssh_host import SshHost
 from infra.remote.ssh_keys import LeaseKeys, keys_of
 from infra.reporting import silent
+from tests.chaos.clocks import WanderingClock
 from tests.chaos.place import Life, Place, lease_request
 from tests.chaos.steps import MortalBook, MortalCloud, MortalLedger, Steps
 from tests.emulators.virtual_clock import VirtualClock
@@ -39,23 +40,6 @@ RETRY_S = 60.0
 NIGHT = "2026-11-21"
 SOURCE = f"hf:org/model@{40 * '0'}"
 OUTSIDE_FAILED = 3
-
-
-class WanderingClock:
-    """A computer's clock that is corrected while it runs; waiting is not affected."""
-
-    def __init__(self, inner: Clock) -> None:
-        self._inner = inner
-        self.off_s = 0.0
-
-    def now(self) -> datetime:
-        return self._inner.now() + timedelta(seconds=self.off_s)
-
-    def monotonic(self) -> float:
-        return self._inner.monotonic()
-
-    def sleep(self, seconds: float) -> None:
-        self._inner.sleep(seconds)
 
 
 def cloud_at(place: Place, clock: Clock, steps: Steps, seed: int = 0) -> MortalCloud:

@@ -28,7 +28,7 @@ from tests.emulators.virtual_clock import VirtualClock
 
 TARGET = "ssh:somebody@192.0.2.7:22"
 HOST_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEQXn8Sgy2Hd0lZEBcTpFCBUGuTdNaAXWXVMOMGIsSNh"
-BREACHES = "breaches.log"
+BREACHES, KEY, KNOWN_HOSTS = "breaches.log", "key", "known_hosts"  # beside the home folder
 PATIENCE_S = 60.0  # of real time
 
 
@@ -64,6 +64,15 @@ class ShellHost:
         """Nothing is open."""
 
 
+def make_host(folder: Path) -> Path:
+    """The home folder of a host that all processes of a storm may reach."""
+    home = folder / "home"
+    home.mkdir(parents=True)
+    (folder / KEY).touch()
+    (folder / KNOWN_HOSTS).write_text(f"192.0.2.7 {HOST_KEY}\n")
+    return home
+
+
 @contextmanager
 def reached(place: Place, faults: tuple[HostFault, ...] = ()) -> Iterator[None]:
     """Let this process reach the place's host, if it has one."""
@@ -71,12 +80,9 @@ def reached(place: Place, faults: tuple[HostFault, ...] = ()) -> Iterator[None]:
         yield
         return
     home, by_number, numbers = place.own_host, dict(faults), itertools.count(1)
-    key, known = home.parent / "key", home.parent / "known_hosts"
-    key.touch()
-    known.write_text(f"192.0.2.7 {HOST_KEY}\n")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("NIGHTBENCH_SSH_KEY", str(key))
-        patch.setenv("NIGHTBENCH_SSH_KNOWN_HOSTS", str(known))
+        patch.setenv("NIGHTBENCH_SSH_KEY", str(home.parent / KEY))
+        patch.setenv("NIGHTBENCH_SSH_KNOWN_HOSTS", str(home.parent / KNOWN_HOSTS))
         patch.setattr(
             bootstrap, "SshHost", lambda *_to, **_patience: ShellHost(home, lambda: by_number.get(next(numbers)))
         )

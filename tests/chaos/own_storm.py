@@ -10,7 +10,7 @@ from bench.errors import NightbenchError
 from bench.machine.names import MachineName
 from infra.ledger.ledger import Lease, Ledger
 from tests.chaos.flow import live, note, reap_beside, reap_once
-from tests.chaos.own_host import BREACHES, holder_of, running_engines
+from tests.chaos.own_host import BREACHES, holder_of, make_host, running_engines
 from tests.chaos.place import NIGHT, Life, Place, lease_request
 from tests.chaos.processes_of_nights import end_well, let_it_catch_up, run, start, wait_for
 from tests.chaos.rows import must_keep_leases, must_keep_runs, must_not_crash
@@ -94,9 +94,8 @@ def blow_own(weather: OwnWeather, folder: Path) -> str | None:
 
 def make_places(folder: Path, *, is_one_computer: bool) -> tuple[Place, Place]:
     """Two nights' places with one host and one clock."""
-    home = folder / "host" / "home"
-    home.mkdir(parents=True)
-    first = Place("", Path(), "", folder / "clock", folder / "first" / "data", own_host=home)
+    host = make_host(folder / "host")
+    first = Place("", Path(), "", folder / "clock", folder / "first" / "data", own_host=host)
     second = replace(first, data=first.data if is_one_computer else folder / "second" / "data")
     VirtualClock(first.clock)
     for place in (first, second):
