@@ -20,6 +20,11 @@ class EngineModule(Protocol):
         ...
 
     @property
+    def COMPILING(self) -> str:  # noqa: N802 - a constant of the module
+        """What each log line of a server matches that compiles kernels, as a regular expression."""
+        ...
+
+    @property
     def FAILURES(self) -> tuple[FailureClass, ...]:  # noqa: N802 - a constant of the module
         """The failures that its log can show."""
         ...

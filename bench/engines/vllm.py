@@ -14,6 +14,8 @@ from bench.suite.scenario import Scenario
 
 FINISH_REASONS = ("stop", "length", "abort", "error", "repetition")
 READY_LINE = "Application startup complete."
+# Each line is a step of compiling kernels at the first start, which may take longer than loading the weights.
+COMPILING = r"\[aiter\] (?:start build|waiting for baton release at|finish build) "
 # What an ordered stop logs first; which of the two processes comes first is a race.
 STOP_LINE = r"\[shutdown\] (?:API server: shutdown triggered|EngineCore: trigger received signal=SIGTERM)"
 FAILURES = vllm_failures.FAILURES

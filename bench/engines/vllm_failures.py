@@ -183,6 +183,14 @@ FAILURES = (
         weight="echo",
     ),
     FailureClass(
+        name="jit_stuck",
+        patterns=(r"\[aiter\] waiting for baton release at",),
+        remedy="delete the lock and the cache of AITER's kernels that the line names, and unset AITER_JIT_DIR",
+        retry="never",
+        source="AITER issues 1162 and 3635",
+        weight="echo",
+    ),
+    FailureClass(
         name="engine_timeout",
         patterns=(
             r"Engine core initialization failed\. See root cause above\. Failed core proc\(s\): \{\}",

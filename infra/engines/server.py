@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import re
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from infra.engines.kernel_log import KernelMark, mark_kernel
 from infra.engines.orphans import SERVER, end_orphans
 from infra.engines.ports import free_port, require_free
 from infra.engines.secret_environment import read_secrets
+from infra.engines.start_patience import StartPatience
 from infra.processes import detached
 from infra.processes.environment import TOOLS, child_environment
 from infra.reporting import Say
@@ -163,17 +165,19 @@ def _with_container_facts(server: RunningServer) -> RunningServer:
 
 
 def _wait_until_ready(server: RunningServer, request: ServerRequest, began: float) -> None:
+    patience = StartPatience(request.ready_timeout_s, began)
+
     def is_ready() -> bool:
         if _has_logged_ready(server) and _is_healthy(server):
             return True
         if not detached.is_alive(server.pid):
             raise _failed(ServerStartError, "the server exited before it was ready", server)
+        now_s, steps = time.monotonic(), len(re.findall(server.engine.module.COMPILING, read_log(server.log)))
+        if patience.is_over(steps, now_s):
+            raise _failed(ServerStartError, patience.explain(), server)
         return False
 
-    left_s = began + request.ready_timeout_s - time.monotonic()
-    if not poll(SystemClock(), POLL_S, is_ready, left_s):
-        what = f"the server was not ready after {request.ready_timeout_s:g} s (suite: ready_timeout_s)"
-        raise _failed(ServerStartError, what, server)
+    poll(SystemClock(), POLL_S, is_ready)
     _complete_once(server, request.scenario.model.name)
 
 
