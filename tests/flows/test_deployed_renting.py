@@ -1,5 +1,7 @@
 """Cell (e) of the kill matrix: what Prefect does to a night that rents a machine, and what is done to Prefect then."""
 
+import os
+import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from uuid import UUID
@@ -13,6 +15,7 @@ from tests.flows.conftest import make_house
 from tests.flows.deployed import begin, finish, state_of, working
 from tests.flows.renting import Account, renting
 from tests.flows.serving import Service
+from tests.pairs import a_sample
 from tests.watchdogs import end_watchdogs
 
 pytestmark = pytest.mark.prefect
@@ -88,10 +91,15 @@ def test_a_cancelled_night_gives_its_machine_back(
     assert worker.stop() == []
 
 
+# The moment of the kill is drawn: another one with SEED=N, and each of them in a soak.
+MOMENTS = random.Random(int(os.environ.get("SEED", "5"))).sample([has_asked, has_a_machine, is_under_load], 3)
+
+
+@pytest.mark.parametrize("until", a_sample(MOMENTS, 1))
 def test_where_a_night_is_killed_its_worker_gives_the_machine_back(
-    api: SyncPrefectClient, worker: Service, account: Account
+    api: SyncPrefectClient, worker: Service, account: Account, until: Callable[[Account], bool]
 ) -> None:
-    run = begin_a_night(account, worker, is_under_load)
+    run = begin_a_night(account, worker, until)
 
     end_watchdogs(account.house.data)
     process_of(api, run).kill()
