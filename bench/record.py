@@ -10,6 +10,7 @@ from typing import Literal
 from pydantic import AwareDatetime, Field
 
 from bench.frozen import Frozen, StoredValue
+from bench.host import HostFacts
 from bench.suite.quality import LmEval, Quality
 from bench.suite.scenario import Scenario
 from bench.suite.suite import Suite
@@ -19,20 +20,6 @@ RECORD_VERSION = 1
 METHOD_VERSION = 4
 
 Outcome = Literal["measured", "failed", "not-run"]
-
-
-class HostFacts(StoredValue):
-    """The machine as found; `gpus` is empty where there is none."""
-
-    hostname: str
-    kernel: str
-    cpu_model: str | None
-    cpu_count: int
-    memory_bytes: int
-    gpus: tuple[str, ...] = ()
-    gpu_driver: str | None = None
-    numa_balancing: int | None = None  # 0: off, as a GPU wants it; None: the kernel has none, or it was not read
-    python_version: str
 
 
 class ServerFacts(StoredValue):
@@ -48,6 +35,7 @@ class ServerFacts(StoredValue):
     pid: int
     cold_start_s: float
     image_digest: str | None = None
+    attention_backend: str | None = None  # as the engine logs it; None: no such line, or not read
 
 
 class Weights(StoredValue):

@@ -38,6 +38,7 @@ from warehouse.rows.night_servers import UNKNOWN, NightServers, read_night_serve
 from warehouse.rows.records import read_end, read_night
 from warehouse.rows.run_folder import RunId, night_folder, nights, read_run, run_folders
 from warehouse.rows.run_rows import RunRows, run_rows
+from warehouse.rows.stack import with_lease
 from warehouse.rows.unmeasured_rows import not_run_row, place_of, unreadable_row
 from warehouse.schema.row import Row
 
@@ -149,6 +150,7 @@ def _stage(folder: Path, lake: Path) -> LoadSummary:
                 telemetry.add(rows.telemetry)
             if rows.server_samples is not None:
                 server_samples.add(rows.server_samples)
+    night.measurements = [with_lease(row, night.leases, night.canaries) for row in night.measurements]
     night.measurements = compare(night.measurements, earlier_files(lake, folder.parent.parent, night.name))
     _score(night, lake)
     judgement = judge_night(night.measurements, _more_evidence(night))

@@ -56,6 +56,10 @@ class EngineModule(Protocol):
         """The root cause that a log shows, or None."""
         ...
 
+    def attention_backend(self, log: str) -> str | None:
+        """The attention backend that the start-up log names; None if it names none."""
+        ...
+
     def kv_cache_tokens(self, log: str) -> int | None:
         """How many tokens the KV cache holds, as the log states; None if it does not."""
         ...

@@ -73,6 +73,13 @@ def kv_cache_tokens(log: str) -> int | None:
     return int(match[1].replace(",", "")) if match else None
 
 
+def attention_backend(log: str) -> str | None:
+    """The attention backend that the start-up log names; None if it names none, or several."""
+    lines: list[str] = re.findall(r"Using (.+) backend\b", log, re.IGNORECASE)
+    named = {name.removesuffix(" attention") for name in lines if re.search("attn|attention|mla", name, re.IGNORECASE)}
+    return named.pop() if len(named) == 1 else None
+
+
 def counters(metrics: str) -> dict[str, float]:
     """The engine's counters and gauges of a Prometheus text, summed over their labels, without the `vllm:` prefix.
 

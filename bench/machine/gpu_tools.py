@@ -41,16 +41,16 @@ class GpuProcess:
 
 def amd_gpus(static: str, metric: str) -> tuple[InstalledGpu, ...]:
     """The GPUs of `amd-smi static --json` with the memory of `amd-smi metric --mem-usage --json`."""
-    memory = {_index(one): one.get("mem_usage") or {} for one in _amd_list(metric)}
+    memory = {_index(one): one.get("mem_usage") or {} for one in amd_list(metric)}
     found = []
-    for one in _amd_list(static):
+    for one in amd_list(static):
         index = _index(one)
         used = memory.get(index, {})
         found.append(
             InstalledGpu(
                 index=index,
                 name=str((one.get("asic") or {}).get("market_name") or "AMD GPU"),
-                driver=_text((one.get("driver") or {}).get("version")),
+                driver=known_text((one.get("driver") or {}).get("version")),
                 vram_bytes=_amd_bytes(used.get("total_vram")) or _amd_bytes((one.get("vram") or {}).get("size")),
                 used_bytes=_amd_bytes(used.get("used_vram")),
             )
@@ -82,7 +82,8 @@ def _entries_with_pid(value: Any) -> Iterator[dict[str, Any]]:
             yield from _entries_with_pid(one)
 
 
-def _amd_list(text: str) -> list[dict[str, Any]]:
+def amd_list(text: str) -> list[dict[str, Any]]:
+    """A table per GPU of an answer of amd-smi, whichever shape this version prints."""
     value = _amd_json(text)
     found = value.get("gpu_data", []) if isinstance(value, dict) else value
     return [one for one in found if isinstance(one, dict)]
@@ -102,7 +103,8 @@ def _index(one: dict[str, Any]) -> int:
     return int(one.get("gpu", 0))
 
 
-def _text(value: Any) -> str | None:
+def known_text(value: Any) -> str | None:
+    """A value of amd-smi as text; None where it has none."""
     return str(value) if value not in (None, "", "N/A") else None
 
 
@@ -119,17 +121,18 @@ def nvidia_gpus(csv: str) -> tuple[InstalledGpu, ...]:
     """The GPUs of `nvidia-smi --query-gpu=<NVIDIA_GPUS> --format=csv,noheader,nounits`."""
     return tuple(
         InstalledGpu(int(index), name, _nvidia_text(driver), _nvidia_bytes(total), _nvidia_bytes(used))
-        for index, name, driver, total, used in _rows(csv, len(NVIDIA_GPUS))
+        for index, name, driver, total, used in nvidia_rows(csv, len(NVIDIA_GPUS))
     )
 
 
 def nvidia_processes(csv: str) -> tuple[GpuProcess, ...]:
     """The processes of `nvidia-smi --query-compute-apps=<NVIDIA_PROCESSES> --format=csv,noheader,nounits`."""
-    rows = _rows(csv, len(NVIDIA_PROCESSES))
+    rows = nvidia_rows(csv, len(NVIDIA_PROCESSES))
     return tuple(GpuProcess(int(pid), name, _nvidia_bytes(used)) for pid, name, used in rows if pid.isdigit())
 
 
-def _rows(csv: str, width: int) -> list[list[str]]:
+def nvidia_rows(csv: str, width: int) -> list[list[str]]:
+    """The cells of an answer of nvidia-smi; UnreadableResultError if a row has another number than `width`."""
     rows = [[cell.strip() for cell in line.split(",")] for line in csv.splitlines() if line.strip()]
     wrong = [row for row in rows if len(row) != width]
     if wrong:

@@ -11,8 +11,9 @@ from types import MappingProxyType
 from typing import Any, Literal, TypeVar, overload
 
 from bench.errors import NightbenchError
+from bench.host import HostFacts
 from bench.machine.canary import CanaryRecord
-from bench.record import Calibration, HostFacts, LmEvalRecord, NightRecord, PlannedRun, RunRecord
+from bench.record import Calibration, LmEvalRecord, NightRecord, PlannedRun, RunRecord
 from bench.suite.engine import Engine
 from bench.suite.machine import Machine
 from bench.suite.model import Model

@@ -6,7 +6,8 @@ from typing import TypeVar
 
 from bench.engines.docker import Vendor
 from bench.errors import MachineUnfitError, UnreadableResultError
-from bench.machine import gpu_tools
+from bench.host import GpuFacts
+from bench.machine import gpu_identity, gpu_tools
 from bench.machine.gpu_tools import MIB, GpuProcess, InstalledGpu
 from infra.clock import SystemClock, poll
 from infra.processes.command import CommandResult, is_there, run_tool
@@ -53,6 +54,19 @@ def read_gpus() -> tuple[InstalledGpu, ...]:
     if is_there("nvidia-smi"):
         query = f"--query-gpu={','.join(gpu_tools.NVIDIA_GPUS)}"
         return _readable(lambda: gpu_tools.nvidia_gpus(_ask("nvidia-smi", query, CSV)))
+    return ()
+
+
+def read_identities() -> tuple[GpuFacts, ...]:
+    """What identifies and configures each GPU; none where no tool is installed or its answer cannot be read."""
+    try:
+        if is_there("amd-smi"):
+            return gpu_identity.amd_identities(_ask("amd-smi", "static", "--json"), _amd("list"))
+        if is_there("nvidia-smi"):
+            query = f"--query-gpu={','.join(gpu_identity.NVIDIA_IDENTITY)}"
+            return gpu_identity.nvidia_identities(_ask("nvidia-smi", query, CSV))
+    except (MachineUnfitError, UnreadableResultError):
+        return ()
     return ()
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.errors import NightbenchError
+from bench.host import HostFacts
 from bench.loadgen.drivers import LoadTarget
 from bench.plan import prompt_seed
 from bench.quality.passage import VERSION
@@ -19,7 +20,6 @@ from bench.record import (
     Busy,
     Calibration,
     FailedStart,
-    HostFacts,
     LeaseFacts,
     Lineage,
     LoadRun,

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from bench.host import HostFacts
 from bench.loadgen.report import LoadReport
 from bench.loadgen.server_view import Scrapes, ServerTimes
 from bench.metrics import (
@@ -21,7 +22,6 @@ from bench.record import (
     Answers,
     CalibratedLoad,
     Calibration,
-    HostFacts,
     HostUse,
     Lineage,
     LoadRun,

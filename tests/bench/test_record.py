@@ -3,12 +3,12 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from bench.host import HostFacts
 from bench.plan import plan_runs
 from bench.record import (
     METHOD_VERSION,
     RECORD_VERSION,
     Busy,
-    HostFacts,
     LeaseFacts,
     LoadRun,
     NightRecord,

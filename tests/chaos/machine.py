@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from bench.errors import HostError, LostConnectionError, NightbenchError, ServerDiedError, ServerStartError
+from bench.host import HostFacts
 from bench.machine.canary import CanaryRecord
 from bench.machine.cloud_init import READY_FILE
-from bench.record import Calibration, HostFacts, PlannedRun, RunRecord
+from bench.record import Calibration, PlannedRun, RunRecord
 from infra.agent.operations import MachinePaths
 from infra.agent.prepare import Prepared
 from infra.bootstrap import cloud_named, ledger

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bench.engines.by_name import FINISH_REASONS, SAMPLED_NAMES
+from bench.host import HostFacts
 from bench.machine.canary import CanaryResult, with_verdict
 from bench.manifest import MANIFEST, manifest_text
 from bench.record import (
@@ -20,7 +21,6 @@ from bench.record import (
     Busy,
     CalibratedLoad,
     Calibration,
-    HostFacts,
     HostUse,
     LeaseFacts,
     Lineage,

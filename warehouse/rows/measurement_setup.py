@@ -6,6 +6,7 @@ from bench.errors import UnreadableResultError
 from bench.record import RunRecord
 from bench.suite.quality import Quality
 from bench.suite.scenario import Scenario
+from warehouse.rows import stack
 from warehouse.schema.row import Row
 
 
@@ -26,6 +27,10 @@ def requested(scenario: Scenario, quality: Quality) -> Row:
         "max_model_len": engine.max_model_len,
         "prompts": work.prompts.kind,
         "prompt_form": work.prompts.form,
+        "images_per_prompt": work.prompts.images,
+        "image_width": work.prompts.width,
+        "image_height": work.prompts.height,
+        "image": engine.image,
         "isl": work.isl,
         "osl": work.osl,
         "concurrency_asked": work.concurrency,
@@ -53,13 +58,15 @@ def found(record: RunRecord) -> Row:
     if record.host:
         row |= record.host.model_dump(include={"kernel", "cpu_model", "cpu_count", "gpu_driver"})
         row |= {"host": record.host.hostname, "gpus": list(record.host.gpus)}
+        row |= stack.of_host(record.host)
     if record.server:
         row |= record.server.model_dump(include={"engine_build", "kv_cache_tokens", "cold_start_s", "image_digest"})
         row |= {"engine_version_found": record.server.engine_version}
+        row |= stack.of_server(record.server)
     if record.weights:
         row |= {"model_revision": record.weights.revision, "model_sha256": record.weights.sha256}
     if record.load:
-        row |= {"driver_version": record.load.driver_version}
+        row |= {"driver_version": record.load.driver_version, "load_seed": record.load.seed}
     if record.busy:
         row |= record.busy.model_dump()
     return row | _host_use(record)
