@@ -30,6 +30,12 @@ HOST = (
     *("precision", "kv_cache_tokens", "cold_start_s"),
 )
 
+REPEATS = """
+SELECT scenario, metric, repeats, leases, mean, low, high, half_width, spread_within, spread_between
+FROM night_repeats
+WHERE night = ? AND repeats > 1 AND metric IN ('output_throughput_tok_per_s', 'ttft_p50_ms', 'tpot_p50_ms')
+ORDER BY scenario, scenario_id, metric
+"""
 SENTENCE_SPACES_MIN = 4  # cells with at least this many spaces get a wider column
 
 
@@ -41,6 +47,7 @@ class _Content:
     measurements: list[Row]
     results: list[Row]
     findings: list[Row]
+    repeats: list[Row]
     failures: list[Row]
     controls: list[Row]
     costs: list[Row]
@@ -78,6 +85,7 @@ def _content(data: Path, night: str) -> _Content:
             "SELECT run_id, code, family, severity, status, observed, message FROM findings "
             "WHERE night = ? AND severity <> 'info' ORDER BY severity, run_id, code"
         ),
+        repeats=ask(REPEATS),
         failures=ask("SELECT * EXCLUDE (night) FROM failures WHERE night = ?"),
         controls=ask("SELECT * EXCLUDE (night) FROM controls WHERE night = ?"),
         costs=ask("SELECT * FROM night_costs WHERE night = ?"),
@@ -94,6 +102,7 @@ def night_html(content: _Content) -> str:
         _section(
             "Results", _table(content.results) + _charts([row for row in content.measurements if not row["is_control"]])
         ),
+        *([_section("Repeats", _table(content.repeats))] if content.repeats else []),
         *([_section("Control", _table(content.controls))] if content.controls else []),
         _section("Failures", _table(content.failures) or "<p>Every planned run was measured.</p>"),
         _section("Findings", _table(content.findings) or "<p>No findings.</p>"),

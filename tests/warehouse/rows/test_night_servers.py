@@ -1,5 +1,6 @@
 """What a server answered after its last load, from the one run folder that holds it to the rows of all its runs."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from tests.warehouse.folders import ANSWERS, Shape, Told, write_night, write_run
 from warehouse.audit_inputs import AuditInput, cases_at
 from warehouse.lake.query import run_sql
 from warehouse.load import load_night
+from warehouse.report.page import write_report
 from warehouse.rows.measurement_results import NOT_ASKED_AGAIN
 from warehouse.rows.night_servers import read_night_servers
 
@@ -119,3 +121,6 @@ def test_a_run_just_after_a_server_start_is_marked_and_is_no_repeat_of_the_later
         (False, "accepted"),
         (False, "accepted"),
     ]
+    page = write_report(tmp_path, NIGHT).read_text(encoding="utf-8")
+    assert "<h2>Repeats</h2>" in page
+    assert re.search(r"<td>chat</td><td>tpot_p50_ms</td><td class='number'>2</td><td class='number'>1</td>", page)
