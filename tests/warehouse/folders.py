@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bench.engines.by_name import FINISH_REASONS, SAMPLED_NAMES
-from bench.host import HostFacts
+from bench.host import GpuFacts, HostFacts
 from bench.machine.canary import CanaryResult, with_verdict
 from bench.manifest import MANIFEST, manifest_text
 from bench.record import (
@@ -306,7 +306,23 @@ _HOST = HostFacts(
     memory_bytes=1 << 33,
     gpus=("Some GPU",),
     gpu_driver="570.1",
+    numa_balancing=0,
     python_version="3.11",
+    cpu_microcode="0x1",
+    bios_version="1.2",
+    serial_sha256="5e" * 8,
+    rocm_version="6.4.2",
+    gpu_details=(
+        GpuFacts(
+            uuid="GPU-1",
+            serial_sha256="6e" * 8,
+            vbios="96.0",
+            partition="SPX",
+            memory_partition="NPS1",
+            power_cap_w=750.0,
+            ecc=True,
+        ),
+    ),
 )
 CALIBRATION = Calibration(
     calibration_id="c0ffee",
@@ -329,6 +345,7 @@ def _server(version: str) -> ServerFacts:
         pid=1,
         cold_start_s=12.0,
         image_digest="sha256:2",
+        attention_backend="FLASH_ATTN",
     )
 
 

@@ -10,7 +10,11 @@ from bench.engines.vllm import attention_backend
 from bench.host import GpuFacts, HostFacts
 from bench.machine.gpu_identity import NVIDIA_IDENTITY, amd_identities, nvidia_identities, serial_hash
 from bench.record import ServerFacts
+from bench.suite.prompts import Prompts
+from bench.suite.quality import Quality
+from tests.bench.builders import SCENARIO
 from warehouse.rows.lease_rows import LeaseRows
+from warehouse.rows.measurement_setup import requested
 from warehouse.rows.stack import of_host, of_server, with_lease
 
 STATIC = {
@@ -126,3 +130,14 @@ def test_a_serial_number_that_names_no_part_is_none(serial: str | None) -> None:
 )
 def test_the_attention_backend_is_the_one_that_the_log_names(line: str, backend: str | None) -> None:
     assert attention_backend(f"INFO 11-22 [rocm.py:1] {line}\nINFO ready") == backend
+
+
+def test_the_images_of_prompts_and_of_containers_are_columns() -> None:
+    prompts = Prompts(kind="images", form="chat", width=64, height=32, images=2)
+    engine = SCENARIO.engine.model_copy(update={"image": "vllm/vllm-openai:v0.32.0"})
+    work = SCENARIO.workload.model_copy(update={"prompts": prompts})
+
+    row = requested(SCENARIO.model_copy(update={"workload": work, "engine": engine}), Quality())
+
+    names = ("images_per_prompt", "image_width", "image_height", "image")
+    assert [row[name] for name in names] == [2, 64, 32, "vllm/vllm-openai:v0.32.0"]
