@@ -6,9 +6,11 @@ import shutil
 import sys
 from dataclasses import dataclass
 
+from catalog.read import read_catalog
 from infra.bootstrap import ledger, nets
 from infra.engines.venv import LOCK, engine_place, is_built
 from infra.hardware.host_facts import read_host
+from infra.leases.nets import exposure
 from infra.leases.watchdog import is_watched
 from infra.loadgen.truth.run import find_compiler, server_place
 from infra.settings import Settings
@@ -105,7 +107,10 @@ def _nets(settings: Settings) -> Check:
     found = nets(settings, "digitalocean")
     down = [f"{net.net} ({net.stands})" for net in found if not net.is_up]
     up = ", ".join(net.net for net in found if net.is_up)
-    return Check("nets", f"{up}{'; not: ' if down else ''}{', '.join(down)}", is_good=True, advice="")
+    is_off = any(net.net == "machine's own switch" and not net.is_up for net in found)
+    dearest = max(size.usd_per_hour or 0.0 for size in read_catalog().sizes)
+    left = f"; {exposure(has_switch=not is_off)} (the catalogue's highest price: {dearest:.2f} USD/h)"
+    return Check("nets", f"{up}{'; not: ' if down else ''}{', '.join(down)}{left}", is_good=True, advice="")
 
 
 def _prefect() -> Check:

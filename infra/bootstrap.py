@@ -23,7 +23,7 @@ from infra.clouds.local import LocalCloud
 from infra.clouds.static import StaticCloud, is_own, machine_on_own_host, parse_target, read_access
 from infra.clouds.volume_cloud import VolumeCloud
 from infra.leases.leftovers import keys_folder
-from infra.leases.nets import Net, nets_under
+from infra.leases.nets import Net, exposure, nets_under
 from infra.ledger.ledger import Lease, Ledger
 from infra.ledger.stage_costs import StageBook
 from infra.ledger.volumes import VolumeBook
@@ -177,6 +177,14 @@ def nets(settings: Settings, target: str) -> list[Net]:
     has_switch = token is not None and bool(token.get_secret_value())
     is_rented = target != "local" and not is_own(target)
     return nets_under(is_rented=is_rented, has_switch=has_switch, server=os.environ.get("PREFECT_API_URL"))
+
+
+def if_computer_dies(settings: Settings, target: str, lease_minutes: int, usd_per_hour: float | None) -> str | None:
+    """What stays billed if this computer dies during a night on this target; None where nothing is rented."""
+    switch = next((net for net in nets(settings, target) if net.net == "machine's own switch"), None)
+    if switch is None:
+        return None
+    return exposure(has_switch=switch.is_up, lease_minutes=lease_minutes, usd_per_hour=usd_per_hour)
 
 
 def first_boot(settings: Settings, name: MachineName, keys: LeaseKeys) -> str:

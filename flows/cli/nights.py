@@ -112,7 +112,7 @@ def plan(
     """
     from bench.suite.pins import moving_references  # noqa: PLC0415
     from flows.show.plan import show_plan  # noqa: PLC0415
-    from infra.bootstrap import clouds, nets, planned_target, why_unreachable  # noqa: PLC0415
+    from infra.bootstrap import clouds, if_computer_dies, nets, planned_target, why_unreachable  # noqa: PLC0415
     from infra.leases.forecast import forecast  # noqa: PLC0415
     from infra.loadgen.suite_file import make_night  # noqa: PLC0415
     from infra.loadgen.suite_lock import read_lock  # noqa: PLC0415
@@ -129,7 +129,9 @@ def plan(
     ]
     why = why_unreachable(settings, target)
     refused = [] if why is None else [f"the night would be refused: {why}"]
-    expected = replace(expected, doubts=(*expected.doubts, *unpinned, *refused))
+    dies = if_computer_dies(settings, target, night.suite.machine.lease_minutes, expected.price.usd_per_hour)
+    left = [] if dies is None else [dies]
+    expected = replace(expected, doubts=(*expected.doubts, *unpinned, *refused, *left))
     show_plan(night, expected, nets(settings, target), as_json=as_json)
 
 

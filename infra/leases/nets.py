@@ -62,3 +62,19 @@ def nets_under(*, is_rented: bool, has_switch: bool, server: str | None) -> list
             misses="everything, until somebody runs it after the lease's expiry",
         ),
     ]
+
+
+def exposure(*, has_switch: bool, lease_minutes: int | None = None, usd_per_hour: float | None = None) -> str:
+    """What stays billed if this computer dies while a machine is rented, for how long, and what that costs.
+
+    Reapers on other computers are unknown here, so none is assumed.
+    """
+    if has_switch:
+        usd = f", at most {usd_per_hour * lease_minutes / 60:.2f} USD" if usd_per_hour and lease_minutes else ""
+        return f"if this computer dies, the machine deletes itself at its lease's expiry{usd}; its key and volumes stay"
+    usd = "" if usd_per_hour is None else f", at {usd_per_hour:.2f} USD/h or {24 * usd_per_hour:.2f} USD a day"
+    return (
+        f"if this computer dies, the machine is billed without end{usd}, unless another computer runs "
+        "`nightbench reap` after the lease's expiry: set NIGHTBENCH_DO_DEAD_MAN_TOKEN, or let another computer run it "
+        "each hour"
+    )

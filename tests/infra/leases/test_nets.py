@@ -2,7 +2,7 @@
 
 import pytest
 
-from infra.leases.nets import nets_under
+from infra.leases.nets import exposure, nets_under
 from tests.infra.rented import Rig
 from tests.nets import CASES, PAGE, Case, page, row_of
 
@@ -34,3 +34,18 @@ def test_only_a_rented_machine_has_the_nets_of_a_cloud() -> None:
     names = {net.net for net in nets_under(is_rented=False, has_switch=True, server=None)}
 
     assert names == {"teardown", "worker's hook", "watchdog", "reaper"}
+
+
+def test_without_the_switch_the_death_of_this_computer_is_billed_without_end() -> None:
+    told = exposure(has_switch=False, lease_minutes=60, usd_per_hour=2.59)
+
+    assert (
+        "billed without end, at 2.59 USD/h or 62.16 USD a day, unless another computer runs `nightbench reap`" in told
+    )
+    assert "set NIGHTBENCH_DO_DEAD_MAN_TOKEN" in told
+
+
+def test_with_the_switch_it_is_billed_until_the_lease_expires() -> None:
+    assert exposure(has_switch=True, lease_minutes=90, usd_per_hour=2.59).startswith(
+        "if this computer dies, the machine deletes itself at its lease's expiry, at most 3.88 USD; "
+    )
