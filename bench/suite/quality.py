@@ -1,8 +1,8 @@
 """What a suite requires of a measurement, and the lm-eval tasks that it runs."""
 
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from bench.frozen import Frozen
 
@@ -17,6 +17,8 @@ class LmEval(Frozen):
     limit: int | None = Field(default=None, ge=1)  # questions of each task, the first ones; None: all
     few_shot: int | None = Field(default=None, ge=0)  # examples before each question; None: as the task says
     folder: str | None = Field(default=None, pattern="^/")
+    # By task, then by the name of a score in the harness ("exact_match,strict-match"); a run below one is rejected.
+    floors: dict[str, dict[str, Annotated[float, Field(gt=0)]]] = Field(default_factory=dict)
     concurrency: int = Field(default=8, ge=1)  # requests in flight
     timeout_s: float = Field(default=1800.0, gt=0)  # of all tasks together
 
@@ -27,6 +29,14 @@ class LmEval(Frozen):
             msg = "a task is listed twice: remove one"
             raise ValueError(msg)
         return tasks
+
+    @model_validator(mode="after")
+    def _floors_are_of_its_tasks(self) -> Self:
+        others = sorted(self.floors.keys() - set(self.tasks))
+        if others:
+            msg = f"floors has {others[0]}, which is not among tasks: add it to tasks, or remove its floor"
+            raise ValueError(msg)
+        return self
 
 
 class Quality(Frozen):

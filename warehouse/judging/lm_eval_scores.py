@@ -57,16 +57,24 @@ def _rows_of(night: str, files: Mapping[str, bytes], quality_ids: Mapping[str, s
         "quality_id": quality_ids.get(record.server_id),
         "not_compared": "no earlier night was compared",
     }
-    return [row for asked in record.tasks for row in _rows_of_task(about, asked, files.get(f"{asked.task}.json"))]
+    floors = record.asked.floors
+    return [
+        row
+        for asked in record.tasks
+        for row in _rows_of_task(about, asked, files.get(f"{asked.task}.json"), floors.get(asked.task, {}))
+    ]
 
 
-def _rows_of_task(about: Row, asked: AskedTask, results: bytes | None) -> list[Row]:
+def _rows_of_task(about: Row, asked: AskedTask, results: bytes | None, floors: Mapping[str, float]) -> list[Row]:
     told = about | asked.model_dump(include={"task", "outcome", "reason", "duration_s"})
     if asked.outcome != "measured":
         return [told | {"not_compared": f"{asked.task}: {asked.reason}"}]
     if results is None:
         raise UnreadableResultError(f"{asked.task}.json is missing")
-    return [told | _scored(score) for score in read_scores(results)]
+    return [
+        told | _scored(score) | {"floor": floors.get(f"{score.metric},{score.filter}")}
+        for score in read_scores(results)
+    ]
 
 
 def _scored(score: Score) -> Row:
@@ -165,10 +173,16 @@ def _of_server(row: Row, scores: Sequence[Row]) -> Row:
     ours = [score for score in scores if score["server_id"] == row["server_id"]]
     reasons = dict.fromkeys(score["not_compared"] for score in ours if score["not_compared"] is not None)
     fallen = [score for score in ours if score["fall_se"] is not None]
+    floored = [score for score in ours if score["floor"] is not None]
+    # Without one of its scores a server is not known to reach its floors.
+    is_whole = len(floored) >= len(row["lm_eval_floors"] or ())
+    lowest = min(floored, key=_over_floor, default=None) if is_whole or any(map(_is_below, floored)) else None
     worst = max(fallen, key=lambda score: float(score["fall_se"]), default=None)
     return {
         ev.LM_EVAL_FALL_SE: worst["fall_se"] if worst else None,
+        ev.LM_EVAL_OVER_FLOOR: _over_floor(lowest) if lowest else None,
         "lm_eval_worst": _said(worst) if worst else None,
+        "lm_eval_lowest": _said_of_floor(lowest) if lowest else None,
         "lm_eval_not_compared": "; ".join(reasons) or (None if ours else NOT_ASKED),
     }
 
@@ -177,4 +191,18 @@ def _said(score: Row) -> str:
     return (
         f"{score['task']} {score['metric']} ({score['filter']}) is {score['value']:.4g} +- {_error(score):.2g} "
         f"after {score['value_earlier']:.4g} +- {score['stderr_earlier']:.2g}"
+    )
+
+
+def _over_floor(score: Row) -> float:
+    return float(score["value"] / score["floor"])
+
+
+def _is_below(score: Row) -> bool:
+    return _over_floor(score) < 1
+
+
+def _said_of_floor(score: Row) -> str:
+    return (
+        f"{score['task']} {score['metric']} ({score['filter']}) is {score['value']:.4g}, at least {score['floor']:.4g}"
     )

@@ -43,6 +43,7 @@ def requested(scenario: Scenario, quality: Quality) -> Row:
         "min_duration_s": quality.min_duration_s,
         "min_requests_per_slot": quality.min_requests_per_slot,
         "max_other_cpu_share": quality.max_other_cpu_share,
+        "lm_eval_floors": _floors_of(scenario, quality),
         "lm_eval_tasks": _tasks_of(scenario, quality),
     }
 
@@ -50,6 +51,14 @@ def requested(scenario: Scenario, quality: Quality) -> Row:
 def _tasks_of(scenario: Scenario, quality: Quality) -> list[str] | None:
     """The lm-eval tasks of the scenario's server; that of a control runs none."""
     return None if quality.lm_eval is None or scenario.is_control else list(quality.lm_eval.tasks)
+
+
+def _floors_of(scenario: Scenario, quality: Quality) -> list[str] | None:
+    """The floors of the scores of the scenario's server, as text; None without any."""
+    if quality.lm_eval is None or scenario.is_control:
+        return None
+    floors = quality.lm_eval.floors.items()
+    return [f"{task} {name} >= {floor:g}" for task, each in floors for name, floor in sorted(each.items())] or None
 
 
 def found(record: RunRecord) -> Row:

@@ -59,6 +59,7 @@ _ASKED = (
     Column("min_duration_s", "number", "minimum duration that the suite requests", "s", low=0),
     Column("min_requests_per_slot", "number", "minimum requests per concurrency slot that the suite requests", low=0),
     Column("max_other_cpu_share", "number", "CPU time that the suite allows other processes", "share", low=0, high=1),
+    Column("lm_eval_floors", "texts", "lowest lm-eval scores that the suite accepts; NULL where it sets none"),
     Column("lm_eval_tasks", "texts", "lm-eval tasks that the suite runs on each server; NULL where it runs none"),
 )
 

@@ -68,6 +68,7 @@ _ANSWERS = (
     Column("quality_not_compared", "text", "reason why the passage was not compared with earlier nights"),
     Column("greedy_not_compared", "text", "reason why the greedy tokens were not compared with an earlier night"),
     Column("lm_eval_worst", "text", "the score that fell most against earlier nights, with both values"),
+    Column("lm_eval_lowest", "text", "the score that is lowest for its floor, with that floor"),
     Column("lm_eval_not_compared", "text", "reason why an lm-eval score was not compared with earlier nights"),
 )
 

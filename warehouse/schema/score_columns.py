@@ -14,6 +14,7 @@ SCORE_COLUMNS = (
     Column("filter", "text", "filter that the harness applied to the answers"),
     Column("value", "number", "the score in the metric's unit"),
     Column("stderr", "number", "standard error of the score as reported by the harness", low=0),
+    Column("floor", "number", "lowest score that the suite accepts; NULL where it sets none", low=0),
     Column("is_higher_better", "flag", "whether a higher score is better"),
     Column("sample_count", "integer", "number of questions that were run", low=0),
     Column("sample_total", "integer", "number of questions in the task", low=0),

@@ -89,4 +89,17 @@ SCORE_RULES: tuple[Rule, ...] = (
         only_where="lm_eval_tasks",
         noted_in="lm_eval_worst",
     ),
+    Rule(
+        code="quality_below_floor",
+        column=ev.LM_EVAL_OVER_FLOOR,
+        family="quality",
+        passing=(1.0, None),
+        tolerated=(1.0, None),
+        sentence="a score of lm-eval is {value:.3f} times the lowest that the suite accepts",
+        is_required=False,
+        origin="the floors of the suite, quality.lm_eval.floors",
+        lacking="a score for which the suite has a floor is missing: {lm_eval_not_compared}",
+        only_where="lm_eval_floors",
+        noted_in="lm_eval_lowest",
+    ),
 )

@@ -52,6 +52,7 @@ def _beside_earlier(run: Measured) -> Evidence:
         "ev_lm_eval_fall_se": fall_se(
             run.row.get("score") or 0.6, 0.03, [EarlierScore(0.6, 0.03)], is_higher_better=True
         ),
+        "ev_lm_eval_over_floor": (run.row.get("score") or 0.6) / 0.3,
         "ev_greedy_agreed_earlier_share": agreed_share(asked.before.greedy, ANSWERS.greedy),
     }
 
@@ -335,6 +336,7 @@ FAILS: list[tuple[str, Measured, Mutation]] = [
     ("numerics_changed", STEADY, _answering(after=_likely(-2.06))),
     ("quality_below", STEADY, _answering(before=_likely(-2.06), after=_likely(-2.06))),
     ("quality_below_tasks", STEADY, _storing(score=0.4)),
+    ("quality_below_floor", STEADY, _storing(score=0.29)),
 ]
 SPOILT = {code: run for code, run, _ in [*WARNS, *FAILS]}
 

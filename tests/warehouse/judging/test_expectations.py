@@ -64,7 +64,7 @@ def judged_cases(good_rows: dict[str, Row]) -> Judgement:
 
 
 def _spoiled(good_rows: dict[str, Row], rule: Rule, status: str, value: float) -> Row:
-    asked = {"lm_eval_tasks": ["gsm8k"]} if rule.only_where == "lm_eval_tasks" else {}
+    asked = {rule.only_where: ["gsm8k"]} if rule.only_where in ("lm_eval_tasks", "lm_eval_floors") else {}
     return good_rows[_loop(rule)] | asked | {"run_id": f"{rule.code}-{status}", rule.column: value}
 
 
@@ -226,7 +226,8 @@ def test_great_expectations_says_what_the_audit_says(
     rows = [
         good_rows["closed"]
         | evidence
-        | {"lm_eval_tasks": ["gsm8k"], "run_id": f"r{at}", "arrivals": arrivals, "driver": driver, "prompt_form": form}
+        | {"lm_eval_tasks": ["gsm8k"], "lm_eval_floors": ["gsm8k acc,none >= 0.5"], "run_id": f"r{at}"}
+        | {"arrivals": arrivals, "driver": driver, "prompt_form": form}
         for at, (evidence, arrivals, driver, form) in enumerate(frames)
     ]
 

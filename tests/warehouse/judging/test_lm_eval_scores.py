@@ -4,6 +4,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from bench.record import AskedTask, LmEvalRecord, NightRecord
 from bench.suite.quality import LmEval
@@ -29,10 +30,20 @@ def results(acc: float, version: float = 1.0, stderr: float = 0.03) -> bytes:
     return json.dumps(document).encode()
 
 
-def write(data: Path, night: str, files: dict[str, bytes], tasks: Sequence[AskedTask] = (GOOD,)) -> Path:
+Floors = dict[str, dict[str, float]]
+LOW: Floors = {TASK: {"acc,none": 0.3}}
+
+
+def write(
+    data: Path,
+    night: str,
+    files: dict[str, bytes],
+    tasks: Sequence[AskedTask] = (GOOD,),
+    floors: Floors | None = None,
+) -> Path:
     """A night of one run whose server was asked tasks, and the folder that says what they gave."""
     plan = write_night(data, night, {"chat": Shape()})
-    plan = asking(plan, LmEval(tasks=(TASK, "gsm8k"), limit=5))
+    plan = asking(plan, LmEval(tasks=(TASK, "gsm8k"), limit=5, floors=floors or {}))
     write_run(data, plan, plan.runs[0], Shape())
     return write_asked(data, plan, files, tasks)
 
@@ -69,7 +80,7 @@ def lived(tmp_path_factory: pytest.TempPathFactory) -> Path:
     data = tmp_path_factory.mktemp("scores")
     stories = {ONE: results(0.6), TWO: results(0.6), THREE: results(0.5), FOUR: results(0.4), FIVE: results(0.4, 2.0)}
     for night, content in stories.items():
-        write(data, night, {f"{TASK}.json": content}, (GOOD, NO_DATA))
+        write(data, night, {f"{TASK}.json": content}, (GOOD, NO_DATA), LOW)
     rebuild(data)
     return data
 
@@ -103,7 +114,7 @@ def test_every_declared_column_of_scores_is_written_by_some_row(lived: Path) -> 
     ):
         counted = ", ".join(f'count("{name}")' for name in names)
         assert all(one(lived, f"SELECT {counted} FROM {table}")), table
-    assert len(ours) == 4
+    assert len(ours) == 7
 
 
 def test_a_task_without_data_is_a_row_with_a_reason_and_never_a_zero(lived: Path) -> None:
@@ -190,3 +201,30 @@ def test_a_night_loaded_after_a_later_one_has_that_one_compared_again(tmp_path: 
     load_night(tmp_path, ONE)
 
     assert finding(tmp_path, TWO)[0] == "FAIL"
+
+
+@pytest.mark.parametrize(
+    ("floors", "status", "said"),
+    [
+        (LOW, "PASS", "acc (none) is 0.6, at least 0.3"),
+        ({TASK: {"acc,none": 0.61}}, "FAIL", "acc (none) is 0.6, at least 0.61"),
+        (LOW | {"gsm8k": {"exact_match,strict-match": 0.1}}, "NOT-CHECKABLE", "the data of gsm8k is not on this host"),
+    ],
+)
+def test_a_score_below_the_floor_of_its_suite_rejects_and_one_that_is_missing_is_told(
+    tmp_path: Path, floors: Floors, status: str, said: str
+) -> None:
+    write(tmp_path, ONE, {f"{TASK}.json": results(0.6)}, (GOOD, NO_DATA), floors)
+    load_night(tmp_path, ONE)
+
+    judged = "SELECT status, message FROM findings WHERE code = 'quality_below_floor'"
+    found = run_sql(tmp_path, judged).rows
+    (lowest, verdict) = one(tmp_path, "SELECT lm_eval_lowest, verdict FROM measurements")
+    assert [row[0] for row in found] == ([] if status == "PASS" and not found else [status])
+    assert said in f"{lowest} {' '.join(str(row[1]) for row in found)}"
+    assert (verdict == "rejected") == (status == "FAIL")
+
+
+def test_a_floor_of_a_task_that_is_not_run_is_refused() -> None:
+    with pytest.raises(ValidationError, match="floors has other, which is not among tasks"):
+        LmEval(tasks=(TASK,), floors={"other": {"acc,none": 0.5}})
