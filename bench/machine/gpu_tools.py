@@ -58,6 +58,12 @@ def amd_gpus(static: str, metric: str) -> tuple[InstalledGpu, ...]:
     return tuple(found)
 
 
+def amd_uuids(text: str) -> dict[int, str]:
+    """The UUID of each GPU of `amd-smi list --json` by its index."""
+    known = {_index(one): _text(one.get("uuid")) for one in _amd_list(text)}
+    return {index: uuid for index, uuid in known.items() if uuid is not None}
+
+
 def amd_processes(text: str) -> tuple[GpuProcess, ...]:
     """The processes of `amd-smi process --json`, each once, with the most memory it holds on one GPU."""
     found: dict[int, GpuProcess] = {}

@@ -1,0 +1,1 @@
+"""The telemetry of GPUs: what to run once a second, and how each tool's lines become samples."""
