@@ -11,6 +11,7 @@ from pydantic import AwareDatetime, Field
 
 from bench.frozen import Frozen, StoredValue
 from bench.host import HostFacts
+from bench.host_use import HostUse
 from bench.suite.quality import LmEval, Quality
 from bench.suite.scenario import Scenario
 from bench.suite.suite import Suite
@@ -161,18 +162,6 @@ class Busy(StoredValue):
     load_average_before: float
     load_average_after: float
     steal_share: float | None
-
-
-class HostUse(StoredValue):
-    """What processes that are not of the run took of the host during its load; None where that is unknown."""
-
-    other_cpu_share: float | None = None  # of the time of the cores that the run may use
-    other_processes: tuple[str, ...] = ()  # the busiest, with their CPU seconds
-    other_memory_bytes_per_s: float | None = None  # read from memory and written to it
-    other_gpu_processes: tuple[str, ...] | None = None
-    cpu_pressure_share: float | None = None  # of the load's time, in which a process waited for a core (PSI)
-    memory_pressure_share: float | None = None  # the same for memory
-    unknown: dict[str, str] = Field(default_factory=dict)  # what could not be measured, and why
 
 
 class Answers(StoredValue):

@@ -156,6 +156,7 @@ class Device:
     device_count: int | None = None
     begin_s: float | None = None  # of the samples, on the clock of Said.started_at_s
     end_s: float | None = None
+    load_s: tuple[float, float] | None = None  # the load on that clock, where it is not said.started_at_s to ended_at_s
     largest_gap_s: float | None = None
     period_s: float | None = None
     power_mean_w: float | None = None  # of one GPU
@@ -170,8 +171,12 @@ class Device:
     temp_junction_max_c: float | None = None
     edge_over_junction_c: float | None = None  # the most by which an edge reading was above its junction
     throttled_share: float | None = None
-    ecc_errors: int | None = None
-    foreign_gib_at_start: float | None = None
+    clock_drop_share: float | None = None  # of a busy GPU's core clock, within the load
+    clock_apart_share: float | None = None  # the slowest GPU's core clock below the median GPU's
+    ecc_errors: int | None = None  # that could not be corrected
+    ecc_corrected: int | None = None
+    kernel_errors: tuple[str, ...] | None = None  # lines of the kernel's log
+    foreign_gib_at_start: float | None = None  # or, of our own runs, at any reading during the load
     used_gib: float | None = None  # of one GPU
 
 

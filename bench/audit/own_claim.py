@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from bench.audit.claim import Claim, ClaimedConfig, ClaimedTotals, ClaimSource, Metric, RequestSeries
+from bench.audit.claim import Claim, ClaimedConfig, ClaimedTotals, ClaimSource, Device, Metric, RequestSeries
 from bench.engines.config import parallel_sizes, parse_flags
 from bench.loadgen.report import LoadReport
 from bench.metrics import Ints, Requests
@@ -19,18 +20,22 @@ _METRICS: dict[Metric, str] = {"ttft": "ttft", "tpot": "tpot", "itl": "itl_event
 _STATISTICS = ("mean", "p50", "p90", "p95", "p99", "p999")
 
 
-def claim_of(record: RunRecord, report: LoadReport, row: Mapping[str, Any], sha256: str) -> Claim:
+def claim_of(
+    record: RunRecord, report: LoadReport, row: Mapping[str, Any], sha256: str, device: Device | None = None
+) -> Claim:
     """What a measured run claims: its row as people read it, and the requests behind it.
 
     What the server counted is not in it: a night's own rules reconcile that to the token.
     `row` has the units of the table of measurements; `sha256` is that of record.json.
     """
+    asked = _asked(record)
     lineage = ClaimSource(row["run_id"], sha256, "", FORMAT, record.record_version, "nightbench", None)
     return Claim(
         lineage=lineage,
-        asked=_asked(record),
+        asked=asked,
         said=_said(record, row),
         latency_s=_latencies(row),
+        device=_attributed(device, asked),
         series=_series(report.requests),
         label=f"{record.asked.name} #{record.repeat}",
         repeat_of=_repeated(record, row),
@@ -41,6 +46,13 @@ def _repeated(record: RunRecord, row: Mapping[str, Any]) -> str:
     """What is equal for repeats in a night; a run just after a server's start is no repeat of the later ones."""
     place = " after a server start" if row["is_first_after_start"] else ""
     return f"{record.night}/{record.scenario_id}{place}"
+
+
+def _attributed(device: Device | None, asked: ClaimedConfig) -> Device | None:
+    """The device with the scope of its energy: unknown where the engine uses some of the sampled GPUs only."""
+    if device is None or device.energy_scope is None or device.device_count == asked.gpu_count:
+        return device
+    return replace(device, energy_scope=None)
 
 
 def _asked(record: RunRecord) -> ClaimedConfig:

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from bench.errors import MachineUnfitError
+from bench.machine.gpu_tools import GpuProcess
 from infra.hardware import gpus
 from infra.hardware.own_processes import (
     PROC,
@@ -123,6 +124,7 @@ class GpuWatch:
     period_s: float = GPU_PERIOD_S
     why_unknown: str | None = None
     _found: dict[int, str] = field(default_factory=dict)
+    _readings: list[tuple[GpuProcess, ...]] = field(default_factory=list)
     _is_over: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
 
@@ -151,6 +153,14 @@ class GpuWatch:
             return None
         return tuple(f"{plain(name)} (pid {pid})" for pid, name in sorted(self._found.items()) if pid not in own.ever)
 
+    def other_bytes(self, own: OwnProcesses) -> int | None:
+        """The most memory that other processes held at once; None where they or the memory of one are unknown."""
+        if self.others(own) is None:
+            return None
+        held = [[one.used_bytes for one in reading if one.pid not in own.ever] for reading in self._readings]
+        known = [sum(used for used in reading if used is not None) for reading in held if None not in reading]
+        return max(known, default=None)
+
     def _run(self) -> None:
         while not self._is_over.is_set():
             self._read()
@@ -158,6 +168,8 @@ class GpuWatch:
 
     def _read(self) -> None:
         try:
-            self._found |= {one.pid: Path(one.name).name for one in gpus.read_processes()}
+            reading = gpus.read_processes()
+            self._found |= {one.pid: Path(one.name).name for one in reading}
+            self._readings.append(reading)
         except MachineUnfitError as error:
             self.why_unknown = str(error)

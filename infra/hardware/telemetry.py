@@ -1,24 +1,35 @@
-"""Samples CPU, memory and load of host, engine and other processes once a second, into telemetry.parquet."""
+"""Samples CPU, memory and load of host, engine, other processes and GPUs once a second, into telemetry.parquet."""
 
 import os
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, get_type_hints
 
 import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bench.record import HostUse
+from bench.host_use import HostUse
+from bench.machine.gpu_telemetry.sample import GpuSample
+from infra.hardware.gpu_sampler import GpuSampler
 from infra.hardware.host_use import GpuWatch, Look, Use, busiest, read_cpu, read_others
+from infra.hardware.kernel_log import KernelLog
 from infra.hardware.memory_traffic import MemoryTraffic
 from infra.hardware.own_processes import OwnProcesses
 
 PERIOD_S = 1.0
+_TYPES: dict[Any, pa.DataType] = {
+    int: pa.int64(),
+    int | None: pa.int64(),
+    float | None: pa.float64(),
+    bool | None: pa.bool_(),
+    str | None: pa.string(),
+}
 SCHEMA = pa.schema(
     [
         ("at", pa.timestamp("us", tz="UTC")),
@@ -31,6 +42,8 @@ SCHEMA = pa.schema(
         ("other_cpu_share", pa.float64()),
         ("cpu_pressure_share", pa.float64()),
         ("memory_pressure_share", pa.float64()),
+        ("monotonic_ns", pa.int64()),
+        *((f"gpu_{each.name}", _TYPES[get_type_hints(GpuSample)[each.name]]) for each in fields(GpuSample)),
     ]
 )
 Sample = dict[str, Any]
@@ -49,6 +62,8 @@ class Sampler:
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="telemetry", daemon=True)
         self._gpus = GpuWatch()
+        self._gpu_samples = GpuSampler()
+        self._kernel_log = KernelLog()
         self._memory = MemoryTraffic(own.ever)
         self._other_memory_bytes: float | None = None
         self._others = read_others(own)
@@ -59,23 +74,27 @@ class Sampler:
     def __enter__(self) -> Self:
         """Take the first sample and start."""
         self._gpus.__enter__()
+        self._gpu_samples.__enter__()
+        self._kernel_log.begin()
         self._sample()
         self._thread.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         """Stop and take the last sample."""
+        self._gpu_samples.__exit__(kind, error, at)
         self._is_over.set()
         self._thread.join()
         self._sample()
         self._other_memory_bytes = self._memory.end()
         self._busiest = busiest(self._others, read_others(self._own))
         self._gpus.__exit__(kind, error, at)
+        self._kernel_log.end()
 
     @property
     def samples(self) -> Sequence[Sample]:
-        """The samples so far, oldest first; the first and the last enclose the block."""
-        return self._samples
+        """The samples so far, of the host and then of its GPUs, oldest first; the host's enclose the block."""
+        return [*self._samples, *self._gpu_samples.rows]
 
     @property
     def steal_share(self) -> float | None:
@@ -88,18 +107,23 @@ class Sampler:
         """What other processes took from the first sample to the last; of a block that has ended."""
         use = Use.between(self._first, self._last)
         is_seen = all(sample["engine_rss_bytes"] is not None for sample in self._samples)
-        others = self._gpus.others(self._own)
+        others, tool = self._gpus.others(self._own), self._gpu_samples.tool
         moved, took_s = self._other_memory_bytes, self._last.at_s - self._first.at_s
         unknown = {
             "cpu": None if is_seen else "the engine's processes are not among those that this host lists",
             "gpu": self._gpus.why_unknown,
             "memory_bandwidth": self._memory.why_unknown,
+            "gpu_telemetry": self._gpu_samples.trouble,
+            "gpu_kernel_errors": self._kernel_log.why_unknown if tool is not None else None,
         }
         return HostUse(
             other_cpu_share=use.other_cpu_share if is_seen else None,
             other_processes=self._busiest,
             other_memory_bytes_per_s=None if moved is None or not took_s else moved / took_s,
             other_gpu_processes=others,
+            other_gpu_bytes=self._gpus.other_bytes(self._own),
+            gpu_telemetry=tool,
+            gpu_kernel_errors=self._kernel_log.lines if tool is not None else None,
             cpu_pressure_share=use.cpu_pressure_share,
             memory_pressure_share=use.memory_pressure_share,
             unknown={name: why for name, why in unknown.items() if why is not None},
@@ -125,6 +149,7 @@ class Sampler:
         self._samples.append(
             {
                 "at": datetime.now(UTC),
+                "monotonic_ns": time.monotonic_ns(),
                 "cpu_share": None if total is None else 1 - (spent["idle"] + spent.get("iowait", 0.0)) / total,
                 "load_average_1m": os.getloadavg()[0],
                 "memory_used_bytes": psutil.virtual_memory().used,

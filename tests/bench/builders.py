@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from bench.host import HostFacts
+from bench.host_use import HostUse
 from bench.loadgen.report import LoadReport
 from bench.loadgen.server_view import Scrapes, ServerTimes
 from bench.metrics import (
@@ -22,7 +23,6 @@ from bench.record import (
     Answers,
     CalibratedLoad,
     Calibration,
-    HostUse,
     Lineage,
     LoadRun,
     RunRecord,

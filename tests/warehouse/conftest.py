@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.warehouse.folders import ANSWERS, Shape, Told, whole_night, write_night, write_run
+from tests.warehouse.folders import ANSWERS, GPU_SAMPLES, QUIET, Shape, Told, whole_night, write_night, write_run
 from warehouse.load import LoadSummary, load_night
 
 NIGHT = "2026-03-01"
@@ -15,6 +15,7 @@ SHAPES = {
     "never": Shape(tokens=10),
 }
 TOLD = {
+    "chat": Told(gpu=GPU_SAMPLES, host_use=QUIET.model_copy(update={"gpu_telemetry": "nvidia-smi"})),
     "broken": Told("failed", "server", "<b>out of memory</b>", "oom_kv_len", ("3 ranks on 2 GPUs",)),
     "peer": Told(after=ANSWERS.model_copy(update={"logprob_mean": None, "lacking": "the server answered 400"})),
 }

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,6 +14,7 @@ import pyarrow.parquet as pq
 
 from bench.engines.by_name import FINISH_REASONS, SAMPLED_NAMES
 from bench.host import GpuFacts, HostFacts
+from bench.host_use import HostUse
 from bench.machine.canary import CanaryResult, with_verdict
 from bench.manifest import MANIFEST, manifest_text
 from bench.record import (
@@ -21,7 +23,6 @@ from bench.record import (
     Busy,
     CalibratedLoad,
     Calibration,
-    HostUse,
     LeaseFacts,
     Lineage,
     LoadRun,
@@ -100,6 +101,7 @@ class Told:
     after: Answers | None = ANSWERS
     weights_sha256: str = "1" * 64
     host_use: HostUse | None = QUIET  # None: a run from before other processes were measured
+    gpu: Mapping[str, tuple[Any, ...]] | None = None  # the samples of its GPU, by the names of GPU_SAMPLES
     host: dict[str, Any] = field(default_factory=dict)  # what is otherwise about it
 
 
@@ -245,7 +247,7 @@ def write_run(data: Path, night: NightRecord, run: PlannedRun, shape: Shape, tol
             (folder / "load" / name).write_bytes(content)
         for name, text in metrics_texts(shape, told.counters).items():
             (folder / name).write_text(text)
-        write_telemetry(folder / "telemetry.parquet")
+        write_telemetry(folder / "telemetry.parquet", told.gpu)
         write_server_samples(folder / "server-samples.parquet")
     (folder / "server.log.gz").write_bytes(b"not read by the warehouse")
     seal(folder)
@@ -525,8 +527,31 @@ def write_server_samples(path: Path, seconds: int = 12) -> None:
     pq.write_table(pa.table(columns | counters | live), path)
 
 
-def write_telemetry(path: Path) -> None:
-    """Three samples, the last of a host that says nothing of its engine."""
+# A busy GPU, once a second from two seconds before the load to a minute after its start.
+GPU_SECONDS = range(-2, 60)
+GPU_SAMPLES: dict[str, tuple[Any, ...]] = {
+    "index": (0,) * len(GPU_SECONDS),
+    "uuid": ("GPU-1",) * len(GPU_SECONDS),
+    "power_w": (600.0,) * len(GPU_SECONDS),
+    "power_cap_w": (700.0,) * len(GPU_SECONDS),
+    "energy_j": tuple(1e6 + 610.0 * at for at in GPU_SECONDS),
+    "edge_c": (55.0,) * len(GPU_SECONDS),
+    "junction_c": (70.0,) * len(GPU_SECONDS),
+    "memory_c": (60.0,) * len(GPU_SECONDS),
+    "clock_mhz": (1900.0,) * len(GPU_SECONDS),
+    "memory_clock_mhz": (2600.0,) * len(GPU_SECONDS),
+    "used_bytes": (70 << 30,) * len(GPU_SECONDS),
+    "busy_share": (0.98,) * len(GPU_SECONDS),
+    "memory_busy_share": (0.7,) * len(GPU_SECONDS),
+    "is_throttled": (False,) * len(GPU_SECONDS),
+    "throttle_reasons": ("power cap",) * len(GPU_SECONDS),
+    "ecc_corrected": (3,) * len(GPU_SECONDS),
+    "ecc_uncorrected": (0,) * len(GPU_SECONDS),
+}
+
+
+def write_telemetry(path: Path, gpu: Mapping[str, tuple[Any, ...]] | None = None) -> None:
+    """Three samples of the host, the last of a host that says nothing of its engine, and those of its GPU."""
     table = pa.table(
         {
             "at": pa.array([STARTED + timedelta(seconds=at) for at in range(3)], pa.timestamp("us", tz="UTC")),
@@ -541,4 +566,12 @@ def write_telemetry(path: Path) -> None:
             "memory_pressure_share": [0.0, 0.0, None],
         }
     )
+    if gpu is not None:
+        seconds = GPU_SECONDS[: len(gpu["index"])]
+        samples = {
+            "at": pa.array([STARTED + timedelta(seconds=at) for at in seconds], pa.timestamp("us", tz="UTC")),
+            "monotonic_ns": [ORIGIN_NS + at * 1000 * MS_NS for at in seconds],
+            **{f"gpu_{name}": list(values) for name, values in gpu.items()},
+        }
+        table = pa.concat_tables([table, pa.table(samples)], promote_options="default")
     pq.write_table(table, path)

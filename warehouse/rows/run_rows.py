@@ -8,6 +8,7 @@ import pyarrow as pa
 from bench.audit import measurement as audit
 from bench.audit.own_claim import claim_of
 from bench.quality.answers import with_last_answers
+from warehouse.rows.device_rows import device_columns, run_device
 from warehouse.rows.evidence import RunClaim, ask
 from warehouse.rows.measurement_results import answers, intervals, measured, server_view, steady_window
 from warehouse.rows.measurement_setup import found, of_run, requested
@@ -40,10 +41,11 @@ def run_rows(place: RunId, files: RunFiles, servers: NightServers = UNKNOWN) -> 
     record = with_last_answers(read_record(place, files.record), servers.answers)
     row = blank_row(place) | requested(record.asked, record.quality) | found(record) | of_run(record)
     row["is_first_after_start"] = servers.is_first(record)
-    telemetry = None if files.telemetry is None else telemetry_table(place, files.telemetry)
     if record.outcome != "measured":
+        telemetry = None if files.telemetry is None else telemetry_table(place, files.telemetry, None)
         return RunRows(row, telemetry=telemetry, server_samples=server_samples_table(place, files, None))
     report = read_report(record, files)
+    telemetry = None if files.telemetry is None else telemetry_table(place, files.telemetry, report.origin_s)
     deltas = counter_deltas(files, record.asked.engine.name)
     samples = server_samples_table(place, files, report.origin_s)
     with reading("the driver's report"):
@@ -54,5 +56,8 @@ def run_rows(place: RunId, files: RunFiles, servers: NightServers = UNKNOWN) -> 
         row |= steady_window(report)
         row |= server_view(report, deltas, scrapes)
         row |= audit.evidence(record, report, row, deltas, scrapes)
-        asked = ask(claim_of(record, report, row, hashlib.sha256(files.record).hexdigest()))
+        device = run_device(record, report.requests, telemetry, row)
+        claim = claim_of(record, report, row, hashlib.sha256(files.record).hexdigest(), device)
+        row |= device_columns(claim.device, record.host_use)
+        asked = ask(claim)
         return RunRows(row, requests_table(place, report), telemetry, samples, asked)

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bench.loadgen.server_view import Scrapes
+from bench.metrics import Floats
 from warehouse.rows.records import reading
 from warehouse.rows.row_ids import id_arrays, in_schema
 from warehouse.rows.run_folder import RunFiles, RunId
@@ -14,10 +15,14 @@ from warehouse.rows.units import MS_PER_S, S_PER_NS
 from warehouse.schema.columns import Table, arrow_schema
 
 
-def telemetry_table(place: RunId, content: bytes) -> pa.Table:
-    """The rows of `telemetry` of one run."""
+def telemetry_table(place: RunId, content: bytes, origin_s: float | None) -> pa.Table:
+    """The rows of `telemetry` of one run, host and GPUs, on the client's clock."""
     with reading("telemetry.parquet"):
-        return _sampled_table("telemetry", place, pq.read_table(io.BytesIO(content)), {})
+        found = pq.read_table(io.BytesIO(content))
+        if "monotonic_ns" not in found.column_names or origin_s is None:
+            return _sampled_table("telemetry", place, found, {})
+        at_s = _seconds(found["monotonic_ns"]) - origin_s
+        return _sampled_table("telemetry", place, found, {"at_s": pa.array(at_s, from_pandas=True)})
 
 
 def server_samples_table(place: RunId, files: RunFiles, origin_s: float | None) -> pa.Table | None:
@@ -26,16 +31,17 @@ def server_samples_table(place: RunId, files: RunFiles, origin_s: float | None) 
         return None
     with reading("server-samples.parquet"):
         found = pq.read_table(io.BytesIO(files.server_samples))
-        asked_s, answered_s = (
-            np.asarray(found[name].cast(pa.float64()).to_numpy() * S_PER_NS, dtype=np.float64)
-            for name in ("asked_ns", "answered_ns")
-        )
+        asked_s, answered_s = _seconds(found["asked_ns"]), _seconds(found["answered_ns"])
         at_s = (asked_s + answered_s) / 2 - (np.nan if origin_s is None else origin_s)
         placed = {
             "at_s": pa.array(at_s, from_pandas=True),
             "took_ms": pa.array((answered_s - asked_s) * MS_PER_S, from_pandas=True),
         }
         return _sampled_table("server_samples", place, found, placed)
+
+
+def _seconds(nanoseconds: pa.ChunkedArray) -> Floats:
+    return np.asarray(nanoseconds.cast(pa.float64()).to_numpy() * S_PER_NS, dtype=np.float64)
 
 
 def _sampled_table(table: Table, place: RunId, found: pa.Table, made: dict[str, pa.Array]) -> pa.Table:

@@ -61,13 +61,14 @@ def _latencies() -> Iterator[Column]:
             yield Column(f"{metric}_{statistic}_ms", "number", f"stated: {statistic} of {metric}", "ms")
 
 
+DEVICE_COLUMNS = tuple(_fields(Device, "telemetry", DEVICE_FIELDS))
 CLAIM_COLUMNS = (
     *CLAIM_IDS,
     *_LINEAGE,
     *_fields(ClaimedConfig, "requested"),
     *_fields(ClaimedTotals, "stated"),
     *_latencies(),
-    *_fields(Device, "telemetry", DEVICE_FIELDS),
+    *DEVICE_COLUMNS,
     Column("unread", "text", "fields of the file that no column holds, as a JSON object", nullable=False),
 )
 

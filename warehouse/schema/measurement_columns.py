@@ -2,6 +2,7 @@
 
 from bench.audit.rules import NIGHT_RULES, NOT_CHECKABLE, Rule
 from bench.audit.rules.wording import bounds_text
+from warehouse.schema.claim_columns import DEVICE_COLUMNS
 from warehouse.schema.column import Column
 from warehouse.schema.metric_columns import METRIC_COLUMNS
 from warehouse.schema.shared_columns import IDS, PRICE, WITHDRAWN
@@ -166,4 +167,13 @@ EVIDENCE_COLUMNS = (
     Column(NOT_CHECKABLE, "number", "number of required rules with a missing input", low=0),
 )
 
-MEASUREMENT_COLUMNS = (*IDS, *_LABELS, *_ASKED, *_FOUND, *METRIC_COLUMNS, *PRICE, *EVIDENCE_COLUMNS, *_LINEAGE)
+# Energy per token is by the device's counter where it has one, else by its power.
+_GPUS = (
+    *DEVICE_COLUMNS,
+    Column("throttled_share", "number", "share of the GPUs' samples in the load that were throttled", "share"),
+    Column("gpu_telemetry", "text", "tool that sampled the GPUs during the load; NULL: none"),
+)
+
+MEASUREMENT_COLUMNS = (
+    *(*IDS, *_LABELS, *_ASKED, *_FOUND, *METRIC_COLUMNS, *PRICE, *_GPUS, *EVIDENCE_COLUMNS, *_LINEAGE),
+)

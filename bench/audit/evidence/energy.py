@@ -53,11 +53,11 @@ def _energies(claim: Claim, device: Device) -> EvidenceByColumn:
     if stated is not None and counted is not None:
         note = f"{stated:.0f} J from the samples, {counted:.0f} J from the device's counter"
         found[ev.ENERGY_REL] = Observed(abs(stated - counted) / max(stated, counted), note)
-    return found | _per_token(claim, device, known[0])
+    return found | _per_token(claim, device, known)
 
 
-def _per_token(claim: Claim, device: Device, joules: float) -> EvidenceByColumn:
-    """Energy over tokens against what is printed."""
+def _per_token(claim: Claim, device: Device, known: list[float]) -> EvidenceByColumn:
+    """Energy over tokens against what is printed: that of the samples or of the counter, whichever is nearer."""
     said = claim.said
     total = None
     if said.total_input_tokens is not None and said.total_output_tokens is not None:
@@ -67,9 +67,8 @@ def _per_token(claim: Claim, device: Device, joules: float) -> EvidenceByColumn:
         (device.joules_per_output_token, said.total_output_tokens),
         (device.joules_per_total_token, total),
     ):
-        own = ratio(joules, count)
-        if own and printed:
-            rels.append(
-                (abs(printed - own) / max(printed, own), f"{printed:g} J per token stated, {own:.4g} from the totals")
-            )
+        computed = [own for joules in known if (own := ratio(joules, count))]
+        if computed and printed:
+            rel, own = min((abs(printed - own) / max(printed, own), own) for own in computed)
+            rels.append((rel, f"{printed:g} J per token stated, {own:.4g} from the totals"))
     return {ev.ENERGY_PER_TOKEN_REL: Observed(*max(rels))} if rels else {}

@@ -20,7 +20,7 @@ def telemetry_worth(claim: Claim, subject: Subject) -> EvidenceByColumn:
     if device.was_asked:
         found[ev.TELEMETRY_EMPTY] = _empty(device)
     if device.begin_s is not None and device.end_s is not None:
-        found |= _window(claim, device.begin_s, device.end_s, device.period_s)
+        found |= _window(claim, device, device.begin_s, device.end_s)
     if device.largest_gap_s is not None and device.period_s:
         periods = device.largest_gap_s / device.period_s
         found[ev.TELEMETRY_GAP_PERIODS] = Observed(
@@ -35,9 +35,9 @@ def _empty(device: Device) -> Observed | MissingInput:
     return Observed(float(device.sample_count == 0), f"{device.sample_count} samples")
 
 
-def _window(claim: Claim, begin_s: float, end_s: float, period_s: float | None) -> EvidenceByColumn:
+def _window(claim: Claim, device: Device, begin_s: float, end_s: float) -> EvidenceByColumn:
     """Seconds of the run that no sample is of, and how much longer than the run the samples go."""
-    start, end = claim.said.started_at_s, claim.said.ended_at_s
+    start, end = device.load_s or (claim.said.started_at_s, claim.said.ended_at_s)
     found: EvidenceByColumn = {}
     if start is None or end is None:
         found[ev.TELEMETRY_UNCOVERED_S] = MissingInput("the start and end of the load are unknown")
@@ -45,9 +45,9 @@ def _window(claim: Claim, begin_s: float, end_s: float, period_s: float | None) 
         missed = max(begin_s - start, end - end_s, 0.0)
         note = f"samples from {begin_s - start:+.1f} s after the start to {end_s - end:+.1f} s after the end"
         # The first and the last sample may be one period away from the edges.
-        found[ev.TELEMETRY_UNCOVERED_S] = Observed(max(0.0, missed - (period_s or 0.0)), note)
+        found[ev.TELEMETRY_UNCOVERED_S] = Observed(max(0.0, missed - (device.period_s or 0.0)), note)
     longer = ratio(end_s - begin_s, claim.said.duration_s)
-    if longer is not None:
+    if longer is not None and device.load_s is None:  # else they were cut to the load
         found[ev.TELEMETRY_OVER_RUN] = Observed(longer, f"{end_s - begin_s:.0f} s of samples")
     return found
 
@@ -79,9 +79,15 @@ def _states(device: Device) -> EvidenceByColumn:
         ev.TEMP_MAX_C: max(hottest, default=None),
         ev.THROTTLED_SHARE: device.throttled_share,
         ev.ECC_ERRORS: device.ecc_errors,
+        ev.ECC_CORRECTED: device.ecc_corrected,
+        ev.CLOCK_DROP_SHARE: device.clock_drop_share,
+        ev.CLOCK_APART_SHARE: device.clock_apart_share,
         ev.FOREIGN_GIB: device.foreign_gib_at_start,
     }
-    return {column: Observed(float(value)) for column, value in known.items() if value is not None}
+    found: EvidenceByColumn = {column: Observed(float(value)) for column, value in known.items() if value is not None}
+    if device.kernel_errors is not None:
+        found[ev.GPU_KERNEL_ERRORS] = Observed(float(len(device.kernel_errors)), "; ".join(device.kernel_errors[:3]))
+    return found
 
 
 def _held(claim: Claim, subject: Subject, device: Device) -> EvidenceByColumn:

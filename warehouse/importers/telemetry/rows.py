@@ -6,13 +6,14 @@ The unit is in the cell, in the header or at the end of the column name. Rows wi
 import csv
 import io
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 import numpy as np
 
+from bench.audit.device_samples import Samples
 from bench.errors import UnreadableResultError
+from bench.machine.gpu_telemetry.throttle import of_word
 from bench.metrics import Floats
 from warehouse.importers.parsing.document import Document
 from warehouse.importers.parsing.fields import NOTHING
@@ -46,18 +47,6 @@ SCALES = {"energy_j": {"mj": 1e-3, "uj": 1e-6, "kj": 1e3}}
 SCALES["used_gib"] = {"mib": 2.0**-10, "mb": 2.0**-10, "bytes": 2.0**-30, "b": 2.0**-30, "gib": 1.0, "gb": 1.0}
 _CELL = re.compile(r"(?P<number>[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*(?P<unit>[a-zA-Z%°]*)")
 MILLISECONDS_FROM = 1e11  # as seconds that would be the year 5138
-
-
-@dataclass(frozen=True)
-class Samples:
-    """The samples of a file: seconds since 1970, device and values; NaN if unknown."""
-
-    at_s: Floats
-    device: tuple[str, ...]
-    measured: dict[str, Floats]
-    throttled: Floats
-    blank_count: int
-    has_zone: bool  # False: local time, off from UTC by whole quarter hours
 
 
 def is_telemetry(document: Document) -> bool:
@@ -159,15 +148,5 @@ def _throttled(names: list[str], rows: list[tuple[int, list[str]]]) -> Floats:
 
 
 def _is_throttled(cell: str) -> float:
-    text = cell.strip().lower()
-    if text in NOTHING:
-        return np.nan
-    return float(text not in ("unthrottled", "not active", "0", "0x0000000000000000", "false", "no", "none"))
-
-
-def by_device(samples: Samples) -> Iterator[tuple[str, np.ndarray[tuple[int], np.dtype[np.int64]]]]:
-    """Each device with the indices of its samples, ordered by time."""
-    devices = np.array(samples.device)
-    for name in dict.fromkeys(samples.device):
-        places = np.flatnonzero(devices == name)
-        yield name, places[np.argsort(samples.at_s[places], kind="stable")]
+    is_throttled = of_word(cell).is_throttled
+    return np.nan if is_throttled is None else float(is_throttled)
