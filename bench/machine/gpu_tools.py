@@ -60,7 +60,7 @@ def amd_gpus(static: str, metric: str) -> tuple[InstalledGpu, ...]:
 
 def amd_uuids(text: str) -> dict[int, str]:
     """The UUID of each GPU of `amd-smi list --json` by its index."""
-    known = {_index(one): _text(one.get("uuid")) for one in _amd_list(text)}
+    known = {_index(one): known_text(one.get("uuid")) for one in amd_list(text)}
     return {index: uuid for index, uuid in known.items() if uuid is not None}
 
 
