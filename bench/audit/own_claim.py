@@ -1,6 +1,5 @@
 """A run of our own as a claim, so that it is asked everything that other people's files are asked."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bench.audit.claim import Claim, ClaimedConfig, ClaimedTotals, ClaimSource, Device, Metric, RequestSeries
-from bench.engines.config import parallel_sizes, parse_flags
+from bench.engines.config import memory_share, parallel_sizes, parse_flags
 from bench.loadgen.report import LoadReport
 from bench.metrics import Ints, Requests
 from bench.record import RunRecord
@@ -95,14 +94,10 @@ def _started(record: RunRecord, gpus: int) -> ClaimedConfig:
         dp_size=dp_size if gpus else None,
         ep_size=tp_size * dp_size if gpus and "--enable-expert-parallel" in flags else None,
         kv_precision=None if kv_precision == "auto" else kv_precision,
-        gpu_memory_utilization=_share(flags.get("--gpu-memory-utilization", "")),
+        gpu_memory_utilization=memory_share(flags),
         kv_cache_tokens=server.kv_cache_tokens * dp_size if server is not None and server.kv_cache_tokens else None,
         prefix_caching=False if "--no-enable-prefix-caching" in flags else None,
     )
-
-
-def _share(value: str) -> float | None:
-    return float(value) if re.fullmatch(r"0?\.\d+|1(?:\.0*)?", value) else None
 
 
 def _said(record: RunRecord, row: Mapping[str, Any]) -> ClaimedTotals:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from bench.catalog.catalog import Catalog
 from bench.catalog.rows import CatalogModel, MachineKind
-from bench.engines.config import parallel_sizes, parse_flags
+from bench.engines.config import memory_share, parallel_sizes, parse_flags
 from bench.physics import GIB, Group, checkpoint_bytes, expert_bytes, least_step_s, least_ttft_s, needed_gib, room_gib
 from bench.record import PlannedRun
 from bench.suite.control import Control
@@ -22,6 +22,7 @@ from bench.suite.suite import Suite
 
 MEASURE = "measure"  # the stage that a night is for
 LM_EVAL = "lm-eval"
+USUAL_MEMORY_SHARE = 0.9  # what an engine takes where no flag says it
 CANARY = "canary"
 CONTROL = "control"
 
@@ -142,14 +143,13 @@ def fit_of(suite: Suite, runs: Sequence[PlannedRun], site: HostPlan, catalog: Ca
         return None
     model, group = known
     flags = parse_flags(suite.engine.flags)
-    utilization = float(flags.get("--gpu-memory-utilization") or 0.9)
     replicas = parallel_sizes(flags)[2]
     elsewhere_gib = expert_bytes(model, group.precision) * (1 - 1 / replicas) / GIB
     needed = max(
         needed_gib(model, group, math.ceil((load.concurrency or 1) / replicas), load.context_tokens)
         for load in (run.scenario.workload for run in runs)
     )
-    return Fit(needed - elsewhere_gib, room_gib(group, utilization))
+    return Fit(needed - elsewhere_gib, room_gib(group, memory_share(flags) or USUAL_MEMORY_SHARE))
 
 
 def request_s(scenario: Scenario, model: CatalogModel, group: Group, pace: Mapping[str, float]) -> float:

@@ -1,5 +1,6 @@
 """How an engine was or will be started, as far as its rules ask: model, GPUs, sizes, flags and environment."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -61,6 +62,12 @@ def parallel_sizes(flags: Mapping[str, str]) -> tuple[int, int, int]:
     """Tensor, pipeline and data parallel size; one that is missing or no number is 1, as vLLM's default is."""
     tensor, pipeline, data = (flags.get(f"--{kind}-parallel-size", "") for kind in ("tensor", "pipeline", "data"))
     return _size(tensor), _size(pipeline), _size(data)
+
+
+def memory_share(flags: Mapping[str, str]) -> float | None:
+    """The share of the GPU's memory that the engine may take, 0 to 1; None where no flag says it as a number."""
+    value = flags.get("--gpu-memory-utilization", "")
+    return float(value) if re.fullmatch(r"0?\.\d+|1(?:\.0*)?", value) else None
 
 
 def _size(value: str) -> int:

@@ -148,6 +148,15 @@ def test_the_whole_suite_fits_the_memory_that_its_engine_may_take() -> None:
     assert fit.room_gib == pytest.approx(191.98 * 0.9 - 2)
 
 
+def test_a_memory_share_that_is_no_number_is_left_to_the_engine_to_refuse() -> None:
+    engine = SUITE.engine.model_copy(update={"flags": ("--gpu-memory-utilization", "high")})
+
+    fit = fit_of(SUITE.model_copy(update={"engine": engine}), plan_runs(SUITE), SITE, CATALOG)
+
+    assert fit is not None
+    assert fit.room_gib == pytest.approx(191.98 * 0.9 - 2)
+
+
 def test_a_snapshot_costs_a_machine_that_waits_for_it() -> None:
     found = estimate_prepare(SITE, CATALOG)
 
