@@ -224,9 +224,9 @@ def test_files_that_a_suite_names_are_sent_and_found_by_their_content(
     assert with_local_paths(night.runs[0], remote).scenario.workload.trace == str(remote / "inputs" / digest)
     assert with_local_paths(night.runs[0], tmp_path) == night.runs[0]
     assert (record.outcome, record.stage, record.reason) == ("failed", "server", "no engine today")
-    folder = tmp_path / "data" / "runs" / "night" / record.scenario_id / "0"
+    folder = tmp_path / "data" / "runs" / "night" / record.scenario_id / str(record.repeat)
     assert json.loads((folder / "record.json").read_bytes())["reason"] == "no engine today"
-    assert list(remote.glob("runs/night/*/0")) == []
+    assert list(remote.glob("runs/night/*/[0-9]*")) == []
 
 
 def test_only_whole_runs_and_logs_of_its_own_night_are_copied_from_a_machine(
