@@ -13,7 +13,7 @@ from bench.engines.kernel_failures import FAILURES
 from infra.engines.engine_log import explain_log
 from infra.engines.kernel_log import KernelMark, failure_since, lines_since, mark_kernel
 
-# Linux 6.18, a cgroup of version 1 with a limit of 60 MB.
+# Written for this test, in the formats of Linux 6.18 and of the amdgpu driver.
 DMESG = """\
 [    1.597455] EXT4-fs (vda): mounted filesystem 00000000-0000-0000-0000-000000000000 r/w without journal.
 [ 2042.100000] amdgpu 0000:05:00.0: amdgpu: GPU reset begin!
