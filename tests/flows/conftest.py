@@ -81,6 +81,7 @@ ABOUT_SPEED = {
     "client_bound_envelope",
     "client_bound_merged",
     "cold_start_contamination",
+    "concurrency_not_reached",  # one slot that waits for the CPU is still at work when the others are done
     "dispatch_late",
     "live_disagreement",
     "live_not_held",
@@ -221,12 +222,18 @@ def prefect_home(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPa
 
 
 @pytest.fixture(scope="session")
-def server_url(tmp_path_factory: pytest.TempPathFactory, shared: Path | None) -> Iterator[str]:
+def server_home(tmp_path_factory: pytest.TempPathFactory, shared: Path | None) -> Path:
+    """The folder of the tests' Prefect server, with its database."""
+    return shared or tmp_path_factory.mktemp("server")
+
+
+@pytest.fixture(scope="session")
+def server_url(server_home: Path, shared: Path | None) -> Iterator[str]:
     """One Prefect server for every night that need not bring its own: to begin one takes longer than such a night."""
     if shared is not None:
         yield shared_address(shared)
     else:
-        with serving(tmp_path_factory.mktemp("server")) as url:
+        with serving(server_home) as url:
             yield url
 
 

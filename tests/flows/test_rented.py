@@ -38,7 +38,7 @@ def test_a_night_on_a_rented_machine_ends_with_rows_gives_it_back_and_tells_no_s
     account: Account,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
-    tmp_path_factory: pytest.TempPathFactory,
+    server_home: Path,
 ) -> None:
     plant(monkeypatch, *PLANTED)
     suite, engine = account.house.suite, account.image.with_name("licensed-vllm")
@@ -70,9 +70,9 @@ def test_a_night_on_a_rented_machine_ends_with_rows_gives_it_back_and_tells_no_s
     assert watch.holders <= {("HF_TOKEN", "prepare"), (ENGINE_SECRET, "bring_up"), (ENGINE_SECRET, "engine")}
     assert found_below(data, watch.secrets) == {}
     assert found_in(caplog.text.encode(), watch.secrets) == set()
-    (databases,) = tmp_path_factory.getbasetemp().glob("server[0-9]")  # Prefect's: parameters, logs and artifacts
-    assert summary.night.encode() in b"".join(map(content_of, databases.glob("*.db*")))
-    assert found_below(databases, watch.secrets) == {}
+    # Prefect's database has parameters, logs and artifacts.
+    assert summary.night.encode() in b"".join(map(content_of, server_home.glob("*.db*")))
+    assert found_below(server_home, watch.secrets) == {}
 
 
 @pytest.mark.usefixtures("prefect_api", "calibrated")

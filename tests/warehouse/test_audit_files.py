@@ -218,6 +218,8 @@ NOT_IN_FILES = {
     # Samples are of devices by name, and so is what aiperf and InferenceX sum up: nobody else tells joules.
     "energy_attribution": "every format that tells energy says that it is of the GPUs",
     # Telemetry begins when the engine holds its own weights already, which look like anybody's.
+    "clock_drop": "no format that is read tells clocks and utilisation, second by second",
+    "gpu_errors": "no format tells the errors that the kernel logged during a load",
     "gpu_not_clean": "no format tells memory from before the engine, and our nights refuse such a GPU unmeasured",
 }
 
