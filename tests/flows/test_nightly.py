@@ -26,7 +26,7 @@ from infra.reporting import silent
 from infra.settings import Settings
 from infra.storage import store
 from tasks.artifacts import NightProgress
-from tests.flows.conftest import ABOUT_SPEED, NightFixture
+from tests.flows.conftest import ABOUT_SPEED, NightFixture, may_be
 from warehouse.lake.query import run_sql
 from warehouse.load import LoadSummary, load_night
 
@@ -63,9 +63,9 @@ def test_a_healthy_night_ends_with_rows_that_only_a_busy_host_makes_suspect_and_
 
     summary = night(house)
 
-    assert (set(summary.verdicts) <= MEASURED, sum(summary.verdicts.values())) == (True, 4)
     doubts = {str(code) for (code,) in ask(house, "SELECT DISTINCT code FROM findings WHERE severity <> 'info'")}
     assert doubts <= ABOUT_SPEED
+    assert (set(summary.verdicts) <= may_be(doubts), sum(summary.verdicts.values())) == (True, 4)
     assert bool(doubts) or summary.verdicts == {"accepted": 4}
     assert house.leftovers() == NOTHING
 
