@@ -53,6 +53,7 @@ class CloudMachine:
     region: str | None = None
     usd_per_hour: float | None = None
     created_at: datetime | None = None
+    has_expired: bool | None = None  # by the machine's own clock; None: only its name says when it expires
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ import shlex
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,8 @@ from infra.reporting import Say
 WAIT_POLL_S = 10.0  # between two looks at a host that another night holds
 KIND = "own"  # the only kind of machine that such a host offers
 LEASE = f"{HOME}/lease.json"
+# The lease file, and in the last line the time on the host.
+_READ = "[ ! -e {lease} ] || cat {lease}; printf '\\n%s' \"$(date +%s)\""
 # Each step on the lease file is one command under one lock, so that of two at the same time one is first.
 _LOCKED = "mkdir -p {home} && flock {lease}.lock sh -c {step}"
 _TAKE = "[ -s {lease} ] || {{ printf %s {text} > {lease}.new && mv {lease}.new {lease}; }}"
@@ -107,7 +109,10 @@ def machine_on_own_host(machine: Machine) -> Machine:
 
 
 class StaticCloud:
-    """Your own host. A lease file on it, created by the first lease, records which lease holds it."""
+    """Your own host. A lease file on it, created by the first lease, records which lease holds it.
+
+    The host's clock says whether that lease has expired: the clocks of those who look may differ by hours.
+    """
 
     settle_s = 0.0
     is_shared = True  # a lease of another data folder on the same host must not be ended
@@ -142,15 +147,17 @@ class StaticCloud:
 
         A lease that has expired holds nothing: its processes are ended first.
         """
-        since = self._clock.now().isoformat()
+        now = self._clock.now()
         ids = {"name": str(order.name), "lease_id": order.name.lease_id, "night": order.night}
-        lease = ids | {"holder": _this_process(), "since": since}
+        lease: dict[str, Any] = ids | {"holder": _this_process(), "since": now.isoformat()}
         with self._host() as host:
-            held = _read_lease(host)
-            if held is not None and held["name"] != lease["name"] and self._is_past(held):
+            held, host_now_s = _read_lease(host)
+            if held is not None and held["name"] != lease["name"] and self._is_past(held, host_now_s):
                 _end(host, held)
+            if order.name.expires_at is not None:
+                lease["expires_s"] = host_now_s + (order.name.expires_at - now).total_seconds()
             _change_lease(host, _TAKE, json.dumps(lease))
-            held = _read_lease(host)
+            held, host_now_s = _read_lease(host)
         if held is None:
             raise CloudError(
                 f"{self.name} could not be taken: {LEASE} on it is missing after it was written; run again"
@@ -160,15 +167,15 @@ class StaticCloud:
                 f"{self.name} is held by {_who(held)}: run again when that night has "
                 "ended, or add --wait; if its process has died, run `nightbench reap` on the computer that started it"
             )
-        return self._found(held)
+        return self._found(held, host_now_s)
 
     def wait_until_free(self, say: Say) -> None:
         """Return when no lease holds the host, or one that has expired; says once which lease it waits for."""
 
         def is_free() -> bool:
             with self._host() as host:
-                held = _read_lease(host)
-            if held is None or self._is_past(held):
+                held, host_now_s = _read_lease(host)
+            if held is None or self._is_past(held, host_now_s):
                 return True
             if held["name"] not in told:
                 told.add(held["name"])
@@ -178,15 +185,19 @@ class StaticCloud:
         told = set[str]()
         poll(self._clock, WAIT_POLL_S, is_free)
 
-    def _is_past(self, held: dict[str, Any]) -> bool:
+    def _is_past(self, held: dict[str, Any], host_now_s: float) -> bool:
+        """Whether a lease has expired by the host's clock; one without a time on that clock has that of its name."""
         name = MachineName.parse(str(held["name"]), self.prefix)
-        return name is not None and name.is_past(self._clock.now())
+        if isinstance(held.get("expires_s"), int | float):
+            return name is not None and host_now_s > held["expires_s"]
+        return name is not None and name.is_past(datetime.fromtimestamp(host_now_s, UTC))
 
-    def _found(self, held: dict[str, Any]) -> CloudMachine:
+    def _found(self, held: dict[str, Any], host_now_s: float) -> CloudMachine:
         name, since = str(held["name"]), str(held["since"])
         address = parse_target(self.name).address
         began = datetime.fromisoformat(since)
-        return CloudMachine(name, name, address=address, kind=KIND, usd_per_hour=0.0, created_at=began)
+        found = CloudMachine(name, name, address=address, kind=KIND, usd_per_hour=0.0, created_at=began)
+        return replace(found, has_expired=self._is_past(held, host_now_s))
 
     def find_by_id(self, machine_id: str) -> CloudMachine | None:
         """The lease of this name, while it holds the host."""
@@ -199,13 +210,13 @@ class StaticCloud:
     def find_ours(self) -> list[CloudMachine]:
         """The lease that holds the host now."""
         with self._host() as host:
-            held = _read_lease(host)
-        return [] if held is None else [self._found(held)]
+            held, host_now_s = _read_lease(host)
+        return [] if held is None else [self._found(held, host_now_s)]
 
     def release(self, machine_id: str) -> None:
         """End every process of this lease on the host and free the host; another lease is left alone."""
         with self._host() as host:
-            held = _read_lease(host)
+            held, _ = _read_lease(host)
             if held is not None and held["name"] == machine_id:
                 _end(host, held)
 
@@ -233,9 +244,14 @@ def _change_lease(host: Host, step: str, text: str) -> None:
     host.output_of(_LOCKED.format(home=HOME, lease=LEASE, step=shlex.quote(script)))
 
 
-def _read_lease(host: Host) -> dict[str, Any] | None:
-    """The lease that holds a host; None where it is free. A file that cannot be read counts as an unknown holder."""
-    text = host.output_of(f"[ ! -e {LEASE} ] || cat {LEASE}").strip()
+def _read_lease(host: Host) -> tuple[dict[str, Any] | None, float]:
+    """The lease that holds a host, None where it is free, and the time on the host in seconds since 1970."""
+    text, _, now_s = host.output_of(_READ.format(lease=LEASE)).rpartition("\n")
+    return _parse_lease(text.strip()), float(now_s)
+
+
+def _parse_lease(text: str) -> dict[str, Any] | None:
+    """A lease file's content; one that cannot be read counts as an unknown holder."""
     if not text:
         return None
     unread = f"an unknown process ({LEASE} on the host cannot be read)"

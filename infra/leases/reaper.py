@@ -162,7 +162,8 @@ class _Round:
         if name is None:
             self.done.unrecognized.append(f"{self.cloud.name} machine {found.machine_id} named {found.name!r}")
             return False
-        if self.everything or (self.cloud.is_shared and name.is_past(self.clock.now())):
+        is_past = name.is_past(self.clock.now()) if found.has_expired is None else found.has_expired
+        if self.everything or (self.cloud.is_shared and is_past):
             return True
         lease = records.leases.get(name.lease_id)
         if lease is None:

@@ -28,7 +28,8 @@ from tests.emulators.virtual_clock import VirtualClock
 
 TARGET = "ssh:somebody@192.0.2.7:22"
 HOST_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEQXn8Sgy2Hd0lZEBcTpFCBUGuTdNaAXWXVMOMGIsSNh"
-BREACHES, KEY, KNOWN_HOSTS = "breaches.log", "key", "known_hosts"  # beside the home folder
+# Beside the home folder.
+BREACHES, KEY, KNOWN_HOSTS, PROGRAMS = "breaches.log", "key", "known_hosts", "bin"
 PATIENCE_S = 60.0  # of real time
 
 
@@ -46,7 +47,7 @@ class ShellHost:
         command = subprocess.Popen(
             ["/bin/sh", "-c", script],
             cwd=self._home,
-            env={"HOME": str(self._home), "PATH": os.environ["PATH"]},
+            env={"HOME": str(self._home), "PATH": f"{self._home.parent / PROGRAMS}:{os.environ['PATH']}"},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -64,10 +65,13 @@ class ShellHost:
         """Nothing is open."""
 
 
-def make_host(folder: Path) -> Path:
-    """The home folder of a host that all processes of a storm may reach."""
-    home = folder / "home"
+def make_host(folder: Path, clock: Path) -> Path:
+    """The home folder of a host that all processes of a storm may reach; its clock is that of the storm."""
+    home, date = folder / "home", folder / PROGRAMS / "date"
     home.mkdir(parents=True)
+    date.parent.mkdir()
+    date.write_text(f"#!/bin/sh\nprintf '%.0f\\n' $(od -An -tf8 -N8 '{clock.absolute()}')\n")
+    date.chmod(0o755)
     (folder / KEY).touch()
     (folder / KNOWN_HOSTS).write_text(f"192.0.2.7 {HOST_KEY}\n")
     return home
@@ -93,6 +97,13 @@ def holder_of(home: Path) -> str | None:
     """The name of the lease that holds a host."""
     with suppress(FileNotFoundError):
         return str(json.loads((home / LEASE).read_bytes())["name"])
+    return None
+
+
+def expiry_of_holder(home: Path) -> float | None:
+    """The time on the host's clock at which the lease that holds it expires."""
+    with suppress(FileNotFoundError):
+        return float(json.loads((home / LEASE).read_bytes())["expires_s"])
     return None
 
 

@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench.errors import NightbenchError
-from bench.machine.names import MachineName
 from infra.ledger.ledger import Lease, Ledger
 from tests.chaos.flow import live, note, reap_beside, reap_once
-from tests.chaos.own_host import BREACHES, holder_of, make_host, running_engines
+from tests.chaos.own_host import BREACHES, expiry_of_holder, holder_of, make_host, running_engines
 from tests.chaos.place import NIGHT, Life, Place, lease_request
 from tests.chaos.processes_of_nights import end_well, let_it_catch_up, run, start, wait_for
 from tests.chaos.rows import must_keep_leases, must_keep_runs, must_not_crash
@@ -94,7 +93,7 @@ def blow_own(weather: OwnWeather, folder: Path) -> str | None:
 
 def make_places(folder: Path, *, is_one_computer: bool) -> tuple[Place, Place]:
     """Two nights' places with one host and one clock."""
-    host = make_host(folder / "host")
+    host = make_host(folder / "host", folder / "clock")
     first = Place("", Path(), "", folder / "clock", folder / "first" / "data", own_host=host)
     second = replace(first, data=first.data if is_one_computer else folder / "second" / "data")
     VirtualClock(first.clock)
@@ -153,9 +152,9 @@ def _must_be_free_for_the_next(folder: Path, places: tuple[Place, Place]) -> Non
     Without the ledger nobody else frees it.
     """
     clock = VirtualClock(places[0].clock)
-    holder = MachineName.parse(holder_of(_home(places)) or "")
-    if holder is not None and holder.expires_at is not None:
-        clock.sleep(max(0.0, (holder.expires_at - clock.now()).total_seconds() + 1))
+    expires_s = expiry_of_holder(_home(places))
+    if expires_s is not None:
+        clock.sleep(max(0.0, expires_s - clock.now_s() + 1))
     place = replace(places[0], data=folder / "next" / "data")
     place.notes.mkdir()
     code = run(live, place, Life(lease_request(), night=NIGHTS[0]))

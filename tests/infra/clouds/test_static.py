@@ -1,11 +1,13 @@
 """Your own host as a cloud: held by one lease at a time, with a known host key, and left as it was found."""
 
+import json
 import multiprocessing
 import os
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -21,6 +23,7 @@ from infra.clouds.static import OwnHost, StaticCloud, parse_target, read_access
 from infra.leases.acquire import take_lease
 from infra.leases.offers import Choice, LeaseRequest
 from infra.leases.own_host import take_lease_of_free_host
+from infra.leases.reaper import reap
 from infra.ledger.ledger import Ledger
 from infra.processes.detached import MARK, marked
 from infra.remote.host import Access
@@ -47,9 +50,9 @@ def cloud_of(access: Access) -> StaticCloud:
     return StaticCloud(str(target_of(access)), lambda: SshHost(access, patience_s=1, connect_s=2), SystemClock())
 
 
-def order(cloud: StaticCloud, lease_id: str, hours: float = 1.0) -> MachineOrder:
+def order(cloud: StaticCloud, lease_id: str, hours: float = 1.0, clock_off_h: float = 0.0) -> MachineOrder:
     (offer,) = cloud.offers()
-    name = MachineName(lease_id, 1, datetime.now(UTC) + timedelta(hours=hours))
+    name = MachineName(lease_id, 1, datetime.now(UTC) + timedelta(hours=hours + clock_off_h))
     return MachineOrder(name, offer, night="2026-03-01")
 
 
@@ -62,6 +65,23 @@ class Polled(SystemClock):
     def sleep(self, seconds: float) -> None:
         assert seconds > 0
         self.instead()
+
+
+class SetOff(SystemClock):
+    """The clock of a computer that is off by so many hours; a wait on it fails the test."""
+
+    def __init__(self, hours: float) -> None:
+        self.hours = hours
+
+    def now(self) -> datetime:
+        return super().now() + timedelta(hours=self.hours)
+
+    def sleep(self, seconds: float) -> None:
+        pytest.fail(f"waits {seconds} s")
+
+
+def computer(access: Access, clock_off_h: float) -> StaticCloud:
+    return StaticCloud(str(target_of(access)), lambda: SshHost(access, patience_s=1, connect_s=2), SetOff(clock_off_h))
 
 
 def test_a_night_that_waits_for_a_host_says_for_whom_and_goes_on_when_it_is_free(access: Access) -> None:
@@ -158,6 +178,53 @@ def test_an_expired_lease_does_not_hold_the_host(access: Access) -> None:
 
     assert host.job_status("nightbench/job").state == "ended"
     assert [found.name[:6] for found in cloud.find_ours()] == ["nb-new"]
+
+
+@pytest.mark.parametrize(("holder_off_h", "other_off_h"), [(0, 2), (-2, 0)])
+def test_a_living_night_keeps_its_host_whatever_the_clocks_of_the_computers_say(
+    access: Access, tmp_path: Path, holder_off_h: float, other_off_h: float
+) -> None:
+    holder, other = computer(access, holder_off_h), computer(access, other_off_h)
+    mine = holder.rent(order(holder, "aaa", clock_off_h=holder_off_h))
+
+    with pytest.raises(HostInUseError, match=f"lease {mine.name}"):
+        other.rent(order(other, "bbb", clock_off_h=other_off_h))
+    reaped = reap({other.name: other}, Ledger(tmp_path / "ledger.sqlite"), SetOff(other_off_h))
+
+    assert (reaped.released, reaped.failed) == ([], {})
+    assert holder.find_ours() == [mine]
+
+
+def test_an_expired_lease_is_taken_though_the_clock_of_its_computer_was_two_hours_ahead(
+    access: Access, tmp_path: Path
+) -> None:
+    ahead, other = computer(access, 2), computer(access, 0)
+    late = ahead.rent(order(ahead, "aaa", hours=-0.1, clock_off_h=2))
+
+    other.wait_until_free(pytest.fail)
+    mine = other.rent(order(other, "bbb"))
+
+    assert other.find_ours() == [mine] != [late]
+    other.release(mine.machine_id)
+    again = ahead.rent(order(ahead, "ccc", hours=-0.1, clock_off_h=2))
+    reaped = reap({other.name: other}, Ledger(tmp_path / "ledger.sqlite"), SystemClock())
+    assert reaped.released == [again.machine_id]
+
+
+@pytest.mark.parametrize(("hours", "holds"), [(1, True), (-1, False)])
+def test_a_lease_file_of_an_earlier_version_holds_until_the_time_in_its_name(
+    sshd: Sshd, access: Access, hours: float, holds: bool
+) -> None:
+    cloud = computer(access, 2)
+    old = MachineName("old", 1, datetime.now(UTC) + timedelta(hours=hours))
+    (sshd.home / "nightbench").mkdir()
+    lease = {"name": str(old), "lease_id": "old", "holder": "someone", "since": "2026-03-01T01:00:00+00:00"}
+    (sshd.home / "nightbench" / "lease.json").write_text(json.dumps(lease))
+
+    with pytest.raises(HostInUseError, match="taken by someone at 2026-03-01") if holds else nullcontext():
+        cloud.rent(order(cloud, "new", clock_off_h=2))
+
+    assert [found.name[:6] for found in cloud.find_ours()] == ["nb-old" if holds else "nb-new"]
 
 
 class Event(Protocol):
