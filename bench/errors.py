@@ -5,6 +5,8 @@ A message may quote a machine, so its control characters are removed.
 `exit_code`: 1 something wrong was found, 2 wrong usage, 3 the outside world failed.
 """
 
+from collections.abc import Mapping
+
 from bench.printable import printable
 
 
@@ -23,6 +25,18 @@ class UsageError(NightbenchError):
     """Wrong usage; nothing was started."""
 
     exit_code = 2
+
+
+class BadRunsError(NightbenchError):
+    """A night ended with runs that are rejected, failed or were not run; everything that it measured is loaded."""
+
+    exit_code = 1
+
+    def __init__(self, night: str, verdicts: Mapping[str, int]) -> None:
+        counts = ", ".join(f"{count} {verdict}" for verdict, count in sorted(verdicts.items()))
+        super().__init__(f"runs of night {night}: {counts}; `nightbench report {night}` writes a page with the reasons")
+        self.night = night
+        self.verdicts = verdicts
 
 
 class SuiteError(UsageError):

@@ -24,6 +24,7 @@ from bench.errors import (
 )
 from bench.record import NightEnd, NightRecord, PlannedRun
 from flows.dead_runs import hold_liveness_lock
+from flows.end_state import ended, is_at_its_end
 from flows.rental import release_at_end
 from flows.serving import require_fit, start_server, with_failed_starts
 from infra.agent.operations import MachinePaths
@@ -64,12 +65,19 @@ def release_leftovers(flow: Flow[..., object], flow_run: FlowRun, state: State[o
     leftovers.release_leftovers(settings.data, ledger_file(settings), clouds(settings), include_own=True)
 
 
+def release_after_error(flow: Flow[..., object], flow_run: FlowRun, state: State[object]) -> None:
+    """Release what a night left rented that an error ended; one that only has bad runs released everything itself."""
+    if not is_at_its_end(state):
+        release_leftovers(flow, flow_run, state)
+
+
 @flow(
     name="nightly",
     flow_run_name="nightly {suite} on {target}",
+    retries=0,  # whatever Prefect's default is set to: a second night would hide the first one, and cost as much
     on_cancellation=[release_leftovers],
     on_crashed=[release_leftovers],
-    on_failure=[release_leftovers],
+    on_failure=[release_after_error],
 )
 def nightly(
     suite: str = "suites/local.toml",
@@ -81,7 +89,7 @@ def nightly(
 ) -> LoadSummary:
     """Run a whole night and return what was loaded; runs that were measured are loaded even if the machine failed.
 
-    Prefect's form for a custom run shows this text.
+    A night with rejected or failed runs ends in a state of that name. Prefect's form for a custom run shows this text.
 
     Args:
         suite: Suite file that defines what to measure
@@ -96,7 +104,7 @@ def nightly(
     with hold_liveness_lock(settings.data), hold_machine(settings, target, resume, wait=wait) as name_night:
         night = plan_night(Path(suite), target, poc=poc, resume=resume, force=force)
         name_night(night)
-        return run_night(settings, night, wait=wait)
+        return ended(run_night(settings, night, wait=wait))
 
 
 def run_night(settings: Settings, night: NightRecord, *, wait: bool) -> LoadSummary:

@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bench.errors import ObjectStoreError
+from bench.errors import BadRunsError, ObjectStoreError
 from flows.cli.arguments import JsonFlag, PocFlag, SuiteArgument, TargetOption, examples, read_settings
 from flows.ending import exit_code_of, handle_stop_signals
 from flows.show import console
 
 if TYPE_CHECKING:
     from infra.settings import Settings
-    from warehouse.load import LoadSummary
 
 commands = typer.Typer()
 
@@ -58,13 +57,17 @@ def run(
     from flows.nightly import nightly  # noqa: PLC0415
     from flows.show.results import show_night  # noqa: PLC0415
 
+    exit_code = 0
     try:
-        summary = nightly(suite=str(suite), target=target, poc=poc, resume=resume, wait=wait, force=force)
+        night = nightly(suite=str(suite), target=target, poc=poc, resume=resume, wait=wait, force=force).night
     except (KeyboardInterrupt, SystemExit) as stop:
         console.error(f"stopped; {_how_to_resume(settings, resume or known)}")
         raise typer.Exit(exit_code_of(stop)) from stop
-    show_night(settings.data, summary.night)
-    _exit_by(settings, summary)
+    except BadRunsError as bad:
+        night, exit_code = bad.night, bad.exit_code
+    show_night(settings.data, night)
+    upload = _exit_code_of_upload(settings, night)
+    raise typer.Exit(exit_code or upload)
 
 
 def _how_to_resume(settings: "Settings", night: "str | set[str]") -> str:
@@ -77,17 +80,14 @@ def _how_to_resume(settings: "Settings", night: "str | set[str]") -> str:
     return f"finished runs are kept: `nightbench run --resume {names[-1]}` runs the missing ones"
 
 
-def _exit_by(settings: "Settings", summary: "LoadSummary") -> None:
-    """Exit 1 if a result is bad, else 3 if a run is missing in the bucket."""
+def _exit_code_of_upload(settings: "Settings", night: str) -> int:
+    """3 with a warning if a run is missing in the bucket, else 0."""
     from infra.storage.bucket import runs_not_uploaded  # noqa: PLC0415
 
-    left = runs_not_uploaded(settings, summary.night)
+    left = runs_not_uploaded(settings, night)
     if left:
-        console.warn(f"{len(left)} runs are not uploaded: run `nightbench upload {summary.night}`")
-    if set(summary.verdicts) - {"accepted", "suspect"}:
-        raise typer.Exit(1)
-    if left:
-        raise typer.Exit(ObjectStoreError.exit_code)
+        console.warn(f"{len(left)} runs are not uploaded: run `nightbench upload {night}`")
+    return ObjectStoreError.exit_code if left else 0
 
 
 LLAMA = "suites/llama-3.3-70b-mi300x.toml"

@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +16,7 @@ from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.context import SettingsContext
 from prefect.settings import PREFECT_API_URL, PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 
+from bench.errors import BadRunsError
 from bench.record import CalibratedLoad, Calibration, NightRecord
 from flows.cli import main
 from flows.ending import silence_stderr_at_exit
@@ -178,6 +179,23 @@ def live_in(house: NightFixture, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, house.environment[name])
 
 
+@dataclass(frozen=True)
+class Ended:
+    """A night that came to its end, whatever its runs were worth."""
+
+    night: str
+    verdicts: Mapping[str, int]
+
+
+def run_nightly(house: NightFixture, target: str = "local", resume: str | None = None) -> Ended:
+    """Run a whole night inside this process; what ends it early is raised, and bad runs are not."""
+    try:
+        summary = nightly(suite=str(house.suite), target=target, resume=resume)
+    except BadRunsError as bad:
+        return Ended(bad.night, bad.verdicts)
+    return Ended(summary.night, summary.verdicts)
+
+
 def end_all(house: NightFixture) -> None:
     """End whatever the nights of a house left running."""
     end_watchdogs(house.data)
@@ -265,7 +283,7 @@ def past(tmp_path_factory: pytest.TempPathFactory, prefect_home: Path, prefect_a
     with pytest.MonkeyPatch.context() as patch:
         live_in(made, patch)
         trust_the_client(patch)
-        nightly(suite=str(made.suite), target="local")
+        run_nightly(made)
     return made
 
 

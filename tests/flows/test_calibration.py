@@ -8,21 +8,19 @@ import pytest
 
 from bench.client_error.calibration import CalibrationTable
 from bench.record import Calibration, RunRecord
-from flows.nightly import nightly
 from infra.loadgen.night_calibration import calibrate_night
 from infra.loadgen.suite_file import make_night
 from infra.settings import Settings
 from infra.storage import store
-from tests.flows.conftest import NightFixture
+from tests.flows.conftest import Ended, NightFixture, run_nightly
 from warehouse.lake.query import run_sql
-from warehouse.load import LoadSummary
 
 pytestmark = [pytest.mark.prefect, pytest.mark.usefixtures("prefect_api")]
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler here")
 
 
-def night(house: NightFixture) -> LoadSummary:
-    return nightly(suite=str(house.suite), target="local")
+def night(house: NightFixture) -> Ended:
+    return run_nightly(house)
 
 
 def records(house: NightFixture) -> list[RunRecord]:

@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from flows.nightly import nightly
 from infra.models.generated import TINY, write_small_model
 from tests.emulators.hub import HubEmulator
-from tests.flows.conftest import NightFixture
+from tests.flows.conftest import NightFixture, run_nightly
 from tests.infra.docker import DIGEST, IMAGE, Docker
 from warehouse.lake.query import run_sql
 
@@ -29,7 +28,7 @@ def test_a_night_from_a_hub_and_an_image_says_which_they_were_and_leaves_neither
         text = text.replace('version = "0.32.0"', f'version = "0.32.0"\ninstall = "container"\nimage = "{IMAGE}"')
         house.suite.write_text(text)
 
-        summary = nightly(suite=str(house.suite), target="local")
+        summary = run_nightly(house)
 
         assert set(summary.verdicts) <= {"accepted", "suspect"}
         rows = run_sql(house.data, "SELECT DISTINCT image_digest, model_revision FROM measurements").rows

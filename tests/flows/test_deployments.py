@@ -7,9 +7,14 @@ from pathlib import Path
 import pytest
 from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterFlowRunId
+from prefect.client.schemas.objects import StateType
 from prefect.client.schemas.schedules import CronSchedule
+from prefect.flow_engine import run_flow
 from prefect.states import Cancelling
 
+from bench.errors import BadRunsError
+from flows.end_state import is_at_its_end
+from flows.nightly import nightly
 from infra.no_telemetry import QUIET
 from tests.flows.conftest import NightFixture
 from tests.flows.deployed import ROOT, begin, finish, state_of, working
@@ -39,6 +44,26 @@ def test_a_deployed_night_completes_and_its_page_shows_all_of_it(
     assert page.is_file()
     assert page.is_relative_to(house.data)
     assert worker.stop() == NOTHING
+    assert house.leftovers() == NOTHING
+
+
+@pytest.mark.usefixtures("prefect_api", "calibrated")
+def test_a_deployed_night_of_failed_runs_ends_as_failed_and_is_not_run_again(
+    api: SyncPrefectClient, house: NightFixture
+) -> None:
+    suite = house.write_suite(fault="oom_at_start")
+    run = begin("nightly/nightly", suite=str(suite))
+    told: list[bool] = []
+    watched = nightly.with_options(on_failure=[lambda _flow, _run, state: told.append(is_at_its_end(state))])
+
+    with pytest.raises(BadRunsError, match="2 failed; `nightbench report "):
+        run_flow(watched, flow_run=api.read_flow_run(run.id))  # as the process does that a worker starts
+
+    ended = api.read_flow_run(run.id)
+    assert ended.state is not None
+    assert (ended.state.type, ended.state.name) == (StateType.FAILED, "Failed")
+    assert str(ended.state.message).startswith("runs of night ")
+    assert (ended.run_count, ended.empirical_policy.retries, told) == (1, 0, [True])
     assert house.leftovers() == NOTHING
 
 

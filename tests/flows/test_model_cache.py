@@ -20,7 +20,7 @@ from infra.settings import Settings
 from infra.storage.bucket import require_bucket_location
 from tests.emulators.hub import HubEmulator
 from tests.emulators.s3 import KEYS, Bucket
-from tests.flows.conftest import NightFixture
+from tests.flows.conftest import NightFixture, run_nightly
 from tests.flows.renting import Account, renting
 from tests.planted import SECRETS, Watch, found_below, found_in, plant
 from warehouse.lake.query import run_sql
@@ -91,7 +91,7 @@ def test_the_first_night_fills_the_bucket_and_the_second_never_asks_the_hub_for_
     secrets = {name: SECRETS[name] for name in PLANTED} | {"a presigned address": "X-Amz-Signature"}
 
     with Watch(secrets, tmp_path / "no keys") as watch:
-        first = nightly(suite=str(street.house.suite), target="digitalocean")
+        first = run_nightly(street.house, "digitalocean")
 
     assert sum(first.verdicts.values()) == 2
     assert street.hub.gets(WEIGHTS)
@@ -101,7 +101,7 @@ def test_the_first_night_fills_the_bucket_and_the_second_never_asks_the_hub_for_
     assert street.keys("manifest.json") == [f"nightbench/models/org--small/{street.hub.sha}/manifest.json"]
     street.hub.requests.clear()
 
-    second = nightly(suite=str(street.house.suite), target="digitalocean")
+    second = run_nightly(street.house, "digitalocean")
 
     assert sum(second.verdicts.values()) == 2
     assert [one for one in street.hub.requests if "/resolve/" in one.path] == []
@@ -128,7 +128,7 @@ def test_a_bucket_that_vanishes_costs_a_sentence_in_the_record(
     monkeypatch.setenv("NIGHTBENCH_S3_ENDPOINT", "http://127.0.0.1:1")  # nobody listens there
     monkeypatch.setenv("NIGHTBENCH_S3_PATIENCE_S", "1")
 
-    summary = nightly(suite=str(street.house.suite))
+    summary = run_nightly(street.house)
 
     assert sum(summary.verdicts.values()) == 2
     assert all(origin and "could not be reached" in origin for origin in street.origins())

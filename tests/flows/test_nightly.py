@@ -17,7 +17,6 @@ from prefect.client.schemas.objects import Artifact
 from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 
 from bench.errors import BudgetError, MachineInUseError, ModelError, NoSpaceError
-from flows.nightly import nightly
 from infra.clouds.cloud import Offer
 from infra.clouds.local import LocalCloud
 from infra.ledger.ledger import Ledger
@@ -26,9 +25,9 @@ from infra.reporting import silent
 from infra.settings import Settings
 from infra.storage import store
 from tasks.artifacts import NightProgress
-from tests.flows.conftest import ABOUT_SPEED, NightFixture, may_be
+from tests.flows.conftest import ABOUT_SPEED, Ended, NightFixture, may_be, run_nightly
 from warehouse.lake.query import run_sql
-from warehouse.load import LoadSummary, load_night
+from warehouse.load import load_night
 
 pytestmark = [pytest.mark.prefect, pytest.mark.usefixtures("prefect_api", "calibrated")]
 
@@ -36,8 +35,8 @@ NOTHING: list[str] = []
 MEASURED = {"accepted", "suspect"}  # which of the two, the noise of this host decides
 
 
-def night(house: NightFixture, resume: str | None = None) -> LoadSummary:
-    return nightly(suite=str(house.suite), target="local", resume=resume)
+def night(house: NightFixture, resume: str | None = None) -> Ended:
+    return run_nightly(house, resume=resume)
 
 
 def ask(house: NightFixture, sql: str) -> list[tuple[object, ...]]:
@@ -56,6 +55,15 @@ def shown_by(house: NightFixture) -> dict[str, list[Artifact]]:
     return found
 
 
+def state_of(house: NightFixture) -> tuple[str, str]:
+    """Type and name of the state in which the one night of a house's suite ended, as Prefect's API shows it."""
+    name = FlowRunFilterName(any_=[f"nightly {house.suite} on local"])
+    with get_client(sync_client=True) as client:
+        (run,) = client.read_flow_runs(flow_run_filter=FlowRunFilter(name=name))
+    assert run.state is not None
+    return run.state.type.value, str(run.state.name)
+
+
 def test_a_healthy_night_ends_with_rows_that_only_a_busy_host_makes_suspect_and_nothing_left(
     house: NightFixture,
 ) -> None:
@@ -67,6 +75,7 @@ def test_a_healthy_night_ends_with_rows_that_only_a_busy_host_makes_suspect_and_
     assert doubts <= ABOUT_SPEED
     assert (set(summary.verdicts) <= may_be(doubts), sum(summary.verdicts.values())) == (True, 4)
     assert bool(doubts) or summary.verdicts == {"accepted": 4}
+    assert ("rejected" in summary.verdicts) or state_of(house) == ("COMPLETED", "Completed")
     assert house.leftovers() == NOTHING
 
 
@@ -117,6 +126,7 @@ def test_another_version_than_asked_is_rejected(house: NightFixture) -> None:
     summary = night(house)
 
     assert summary.verdicts == {"rejected": 2}
+    assert state_of(house) == ("FAILED", "Rejected")
     codes = ask(house, "SELECT DISTINCT code FROM findings WHERE status = 'FAIL'")
     assert codes == [("engine_version_conflict",)]
 
@@ -189,6 +199,7 @@ def test_a_server_that_dies_costs_one_run_and_the_night_goes_on(house: NightFixt
 
     summary = night(house)
 
+    assert state_of(house) == ("FAILED", "Failed")
     assert (set(summary.verdicts) - MEASURED, summary.verdicts["failed"]) == ({"failed"}, 1)
     shown = "stage, reason LIKE '%EngineDeadError%', output_throughput_tok_per_s"
     failed = ask(house, f"SELECT {shown} FROM measurements WHERE outcome = 'failed'")

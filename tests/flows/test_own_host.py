@@ -17,7 +17,7 @@ import pytest
 
 from bench.errors import HostError
 from bench.machine.names import MachineName
-from flows.nightly import nightly, try_machines
+from flows.nightly import try_machines
 from infra.bootstrap import cloud_named
 from infra.clock import SystemClock, poll
 from infra.clouds.cloud import MachineOrder
@@ -27,7 +27,7 @@ from infra.loadgen.suite_file import make_night
 from infra.settings import Settings
 from infra.storage import store
 from tests.emulators.sshd import Sshd, make_key, running_machine
-from tests.flows.conftest import NightFixture
+from tests.flows.conftest import NightFixture, run_nightly
 from tests.flows.without_prefect import without_prefect
 from warehouse.lake.query import run_sql
 
@@ -86,7 +86,7 @@ def when_measuring(own: Own, what: "threading.Event") -> None:
 
 @pytest.mark.usefixtures("prefect_api")
 def test_a_night_on_ones_own_host_ends_with_rows_and_leaves_the_host_as_it_was(house: NightFixture, own: Own) -> None:
-    summary = nightly(suite=str(house.suite), target=own.target)
+    summary = run_nightly(house, own.target)
 
     assert set(summary.verdicts) <= {"accepted", "suspect"}
     assert sum(summary.verdicts.values()) == 2
@@ -114,7 +114,7 @@ def test_a_connection_cut_in_mid_measure_costs_nothing(house: NightFixture, own:
 
     cutter = threading.Thread(target=cut, daemon=True)
     cutter.start()
-    summary = nightly(suite=str(house.suite), target=own.target)
+    summary = run_nightly(house, own.target)
 
     assert measuring.is_set()
     assert set(summary.verdicts) <= {"accepted", "suspect"}

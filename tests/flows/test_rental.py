@@ -14,10 +14,12 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from prefect.client.schemas.objects import State
+from prefect.states import Failed
 
-from bench.errors import HostError, LostConnectionError
+from bench.errors import BadRunsError, HostError, LostConnectionError
 from bench.record import NightRecord
-from flows.nightly import benchmark_machine, release_leftovers, try_machines
+from flows.nightly import benchmark_machine, release_after_error, release_leftovers, try_machines
 from flows.rental import release_at_end
 from infra.bootstrap import cloud_named, ledger
 from infra.clock import SystemClock
@@ -179,6 +181,20 @@ def test_the_hook_of_a_living_process_releases_its_own_lease(house: NightFixture
     rent(Settings(), "2026-11-21")
 
     release_leftovers(None, None, None)  # type: ignore[arg-type]  # Prefect's, which are not used
+
+    must_hold_nothing(house)
+
+
+def test_the_hook_releases_after_an_error_and_not_where_a_night_ends_with_bad_runs(house: NightFixture) -> None:
+    night = "2026-11-21"
+    rent(Settings(), night)  # by this process: another night of it, while the first one ends
+    rejected: State[Any] = Failed(name="Rejected", data=BadRunsError(night, {"rejected": 1}))
+
+    release_after_error(None, None, rejected)  # type: ignore[arg-type]  # Prefect's, which are not used
+
+    assert len(ledger(Settings()).open_leases()) == 1
+
+    release_after_error(None, None, Failed(data=RuntimeError("a bug")))  # type: ignore[arg-type]
 
     must_hold_nothing(house)
 

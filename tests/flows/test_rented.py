@@ -12,7 +12,7 @@ import pytest
 from bench.errors import MachineUnfitError, NightbenchError
 from flows.nightly import nightly
 from flows.prepare import prepare
-from tests.flows.conftest import NightFixture, may_be
+from tests.flows.conftest import NightFixture, may_be, run_nightly
 from tests.flows.renting import KIND, OTHER_KIND, Account, renting
 from tests.planted import SECRETS, Watch, content_of, found_below, found_in, plant
 from warehouse.lake.query import run_sql
@@ -52,7 +52,7 @@ def test_a_night_on_a_rented_machine_ends_with_rows_gives_it_back_and_tells_no_s
     secrets = {name: SECRETS[name] for name in PLANTED} | {"NIGHTBENCH_DO_TOKEN": account.emulator.token}
 
     with Watch(secrets, account.house.data / "keys") as watch:
-        summary = nightly(suite=str(suite), target="digitalocean")
+        summary = run_nightly(account.house, "digitalocean")
 
     assert set(summary.verdicts) <= {"accepted", "suspect"}
     assert sum(summary.verdicts.values()) == 2
@@ -95,7 +95,7 @@ def test_a_machine_that_vanishes_costs_one_scenario_and_another_measures_the_res
     reclaimer = threading.Thread(target=vanish)
     reclaimer.start()
     try:
-        summary = nightly(suite=str(account.house.suite), target="digitalocean")
+        summary = run_nightly(account.house, "digitalocean")
     finally:
         is_over.set()
         reclaimer.join()
@@ -134,7 +134,7 @@ def test_where_another_kind_is_rented_its_runs_are_other_scenarios_and_its_model
     suite.write_text(suite.read_text().replace("\n[engine]", "cache_volume_gib = 20\n\n[engine]", 1))
     account.emulator.capacity[(KIND, "atl1")] = 0
 
-    summary = nightly(suite=str(suite), target="digitalocean")
+    summary = run_nightly(account.house, "digitalocean")
 
     assert set(summary.verdicts) <= {"accepted", "suspect"}
     assert sum(summary.verdicts.values()) == 2
@@ -167,7 +167,7 @@ def test_a_golden_image_is_made_once_holds_no_secret_and_is_what_the_night_boots
     assert not [file for file in kept if file.startswith(("nightbench/leases", "nightbench/data", "nightbench/ready"))]
     assert not [file for file in kept if "authorized_keys" in file]
 
-    summary = nightly(suite=str(account.house.suite), target="digitalocean")
+    summary = run_nightly(account.house, "digitalocean")
 
     assert sum(summary.verdicts.values()) == 2
     assert {record["lineage"]["snapshot"] for record in account.records()} == {name}

@@ -5,8 +5,7 @@ import shutil
 
 import pytest
 
-from flows.nightly import nightly
-from tests.flows.conftest import NightFixture
+from tests.flows.conftest import NightFixture, run_nightly
 from warehouse.lake.query import run_sql
 
 CLIENT = os.environ.get("NIGHTBENCH_VLLM_RS") or shutil.which("vllm-rs")
@@ -22,7 +21,7 @@ def write_suite(house: NightFixture) -> None:
 def test_the_rust_client_drives_a_night_and_what_it_lacks_is_null(house: NightFixture) -> None:
     write_suite(house)
 
-    nightly(suite=str(house.suite), target="local")
+    run_nightly(house)
 
     asked = "SELECT driver, completed, kernel_stamp_share, client_lag_p99_ms, ttft_mean_ms > 15 FROM measurements"
     rows = sorted(tuple(row) for row in run_sql(house.data, asked).rows)
@@ -35,7 +34,7 @@ def test_without_the_rust_client_its_runs_fail_and_say_where_to_get_it(
     write_suite(house)
     monkeypatch.setenv("NIGHTBENCH_VLLM_RS", str(house.data / "nowhere"))
 
-    summary = nightly(suite=str(house.suite), target="local")
+    summary = run_nightly(house)
 
     reasons = run_sql(house.data, "SELECT DISTINCT stage, reason FROM failures").dicts()
     assert summary.verdicts == {"failed": 2}

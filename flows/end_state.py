@@ -1,0 +1,30 @@
+"""The state in Prefect of a night that came to its end: Completed, Rejected or Failed, by the verdicts of its runs."""
+
+from typing import cast
+
+from prefect.client.schemas.objects import State
+from prefect.states import Failed
+
+from bench.errors import BadRunsError
+from warehouse.load import LoadSummary
+
+GOOD_VERDICTS = {"accepted", "suspect"}
+
+
+def ended(summary: LoadSummary) -> LoadSummary:
+    """Return what was loaded; if a run is rejected, failed or was not run, the flow run ends in a state of that name.
+
+    Whoever calls the flow then gets BadRunsError. A night with rejected and failed runs is Failed.
+    """
+    bad = summary.verdicts.keys() - GOOD_VERDICTS
+    if not bad:
+        return summary
+    error = BadRunsError(summary.night, summary.verdicts)
+    name = "Rejected" if bad == {"rejected"} else "Failed"
+    # Prefect takes a state that a flow returns for the state of its run, and raises what the state holds.
+    return cast("LoadSummary", Failed(name=name, message=str(error), data=error))
+
+
+def is_at_its_end(state: State[object]) -> bool:
+    """Whether a night in this state is loaded and reported, and has released what it rented."""
+    return state.is_final() and isinstance(state.result(raise_on_failure=False), BadRunsError)
