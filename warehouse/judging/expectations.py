@@ -152,6 +152,8 @@ def _place_of(result: Any) -> int:
 def _expectation(check: Expectation, at: int) -> Any:
     from great_expectations import expectations  # noqa: PLC0415
 
+    from warehouse.judging.bounds_expectation import ExpectEvidenceToBeBetween  # noqa: PLC0415
+
     gxe: Any = expectations  # the names exist, but are not declared as exported
     common: dict[str, Any] = {"severity": check.severity, "meta": {"at": at}}
     if check.bound == "rows":
@@ -159,8 +161,8 @@ def _expectation(check: Expectation, at: int) -> Any:
     if check.bound == "present":
         return gxe.ExpectColumnValuesToNotBeNull(column=check.column, **common)
     # Both bounds are inclusive, as in bench.audit.rules.judge.
-    limits = {"min_value": check.low, "max_value": check.high, "strict_min": False, "strict_max": False}
-    return gxe.ExpectColumnValuesToBeBetween(column=check.column, **limits, **common)
+    limits: dict[str, Any] = {"min_value": check.low, "max_value": check.high, "strict_min": False, "strict_max": False}
+    return ExpectEvidenceToBeBetween(column=check.column, **limits, **common)
 
 
 def _read_result(check: Expectation, result: Any) -> ExpectationResult:
