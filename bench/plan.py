@@ -32,7 +32,8 @@ def plan_runs(suite: Suite, seed: int = 0, *, poc: bool = False) -> tuple[Planne
     """Every scenario and repeat in an order that is drawn from `seed`.
 
     Shuffled, so that a host that warms up or slows down does not favour what always stood first. Runs that share a
-    server stay together: a restart between them would be measured as well. `poc` keeps the first scenario, once.
+    server stay together: a restart between them would be measured as well. The servers of variants run half of their
+    repeats in the drawn order and the others in its reverse, A B B A. `poc` keeps the first scenario, once.
     """
     scenarios = suite.expand()[:1] if poc else suite.expand()
     repeats = 1 if poc else suite.repeats
@@ -41,10 +42,36 @@ def plan_runs(suite: Suite, seed: int = 0, *, poc: bool = False) -> tuple[Planne
     drawn = random.Random(seed)  # noqa: S311 - an order, not a secret
     drawn.shuffle(servers)
     drawn.shuffle(pairs)
-    pairs.sort(key=lambda pair: servers.index(pair[0].server_id))
+    turns = _turns(suite, scenarios, servers)
+    pairs.sort(key=lambda pair: turns[pair[0].server_id, pair[1] >= (repeats + 1) // 2])
     return tuple(
         PlannedRun(order=order, repeat=repeat, scenario=scenario) for order, (scenario, repeat) in enumerate(pairs)
     )
+
+
+def _turns(suite: Suite, scenarios: Sequence[Scenario], servers: Sequence[str]) -> dict[tuple[str, bool], int]:
+    """The place of each server's runs, of the first half of the repeats and of the second, given the drawn order."""
+    turns: dict[tuple[str, bool], int] = {}
+    for family in sorted(_families(suite, scenarios), key=lambda family: min(map(servers.index, family))):
+        drawn = sorted(family, key=servers.index)
+        turns |= {(server, False): len(turns) + place for place, server in enumerate(drawn)}
+        if len(drawn) == 1:
+            turns[drawn[0], True] = turns[drawn[0], False]
+        else:
+            turns |= {(server, True): len(turns) + place for place, server in enumerate(reversed(drawn))}
+    return turns
+
+
+def _families(suite: Suite, scenarios: Sequence[Scenario]) -> list[set[str]]:
+    """The servers of the scenarios; those on which the variants of one scenario run are together."""
+    of_scenario: dict[str, set[str]] = {}
+    for entry, scenario in zip(suite.scenarios, scenarios, strict=False):
+        of_scenario.setdefault(entry.base_name, set()).add(scenario.server_id)
+    families: list[set[str]] = []
+    for servers in of_scenario.values():
+        joined = [family for family in families if family & servers]
+        families = [family for family in families if family not in joined] + [servers.union(*joined)]
+    return families
 
 
 def on_kind(night: NightRecord, kind: str, done: Sequence[PlannedRun]) -> NightRecord:

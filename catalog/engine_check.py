@@ -17,7 +17,13 @@ def broken_by(suite: Suite, target: str) -> tuple[BrokenRule, ...]:
     machine, size = suite.machine, machine_size(target, suite.machine.kind)
     gpu = read_catalog().gpu(size.gpu) if size else find_gpu(machine.gpu or "")
     count = size.gpu_count if size else machine.gpu_count or None
-    return suite_breaks(suite, find_model(suite.model.source), gpu, count, read_engine_rules())
+    model, rules = find_model(suite.model.source), read_engine_rules()
+    found = (
+        broken
+        for engine in suite.engines
+        for broken in suite_breaks(suite.with_engine(engine), model, gpu, count, rules)
+    )
+    return tuple({broken.sentence: broken for broken in found}.values())
 
 
 def refusals(suite: Suite, runs: Sequence[PlannedRun], target: str) -> tuple[str, ...]:

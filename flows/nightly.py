@@ -229,9 +229,11 @@ def measure_in_turn(
     night, lease_id, file = context.night, context.lease.lease_id, ledger_file(settings)
     running: RunningServer | NightbenchError | None = None
     server_id = None
-    for run, following in zip(runs, [*runs[1:], None], strict=True):
+    for last, run, following in zip([runs[0], *runs], runs, [*runs[1:], None], strict=False):
         fits = run.scenario.server_id == server_id
         if isinstance(running, RunningServer) and not (fits and is_serving(settings, context, running)):
+            if not fits:
+                evaluate(settings, context, last, running)
             shut_down(context, running)
             running = None
         if running is None or not fits:

@@ -12,7 +12,7 @@ from bench.plan import describe_load
 from bench.record import Calibration, LeaseFacts, Lineage, NightRecord, PlannedRun, RunRecord
 from infra.agent import operations
 from infra.agent.operations import MachinePaths
-from infra.bootstrap import executor_for
+from infra.bootstrap import executor_for, is_rented, ledger
 from infra.clouds.cloud import Snapshot
 from infra.engines.server import EngineAt, RunningServer
 from infra.ledger.ledger import Lease
@@ -78,10 +78,16 @@ def _git_commit() -> str | None:
 def bring_up(
     settings: Settings, context: RunContext, run: PlannedRun, engine: EngineAt, ready_timeout_s: float
 ) -> RunningServer:
-    """Start a server for this run's scenario; flows/serving.py decides whether one that fails is started again."""
-    return executor_for(settings, context).run(
-        operations.bring_up, Reporter(get_run_logger().info), context, run, engine, ready_timeout_s
-    )
+    """Start a server for this run's scenario; flows/serving.py decides whether one that fails is started again.
+
+    `engine` is the suite's; where the scenario asks for another image, that is pulled first.
+    """
+    executor, reporter = executor_for(settings, context), Reporter(get_run_logger().info)
+    asked, prepared = run.scenario.engine, context.night.suite.engine
+    if asked.image != prepared.image and not run.scenario.is_control:
+        lease = ledger(settings).lease(context.lease.lease_id)
+        engine = executor.run(operations.ready_engine, reporter, asked, is_rented(lease))
+    return executor.run(operations.bring_up, reporter, context, run, engine, ready_timeout_s)
 
 
 @night_task("measure {run.scenario.name} #{run.repeat}")

@@ -57,16 +57,21 @@ def plan_night(
     if resume is not None:
         night = store.read_night(settings.data, resume)
         require_bucket(settings, night.suite.model)
-        read_secrets(night.suite.engine)
+        _require_secrets(night)
         store.end_file(settings.data, resume).unlink(missing_ok=True)
         return night
     night = make_night(suite, target, poc=poc, force=force)
     for why in night.forced:
         get_run_logger().warning("run with --force all the same: %s", why)
     require_bucket(settings, night.suite.model)
-    read_secrets(night.suite.engine)
+    _require_secrets(night)
     store.write_json(store.night_file(settings.data, night.night), night)
     return night
+
+
+def _require_secrets(night: NightRecord) -> None:
+    for engine in night.suite.engines:
+        read_secrets(engine)
 
 
 @night_task("plan")

@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 from bench.catalog.catalog import Catalog
 from bench.catalog.rows import CatalogModel, MachineKind
@@ -138,8 +139,16 @@ def fit_of(suite: Suite, runs: Sequence[PlannedRun], site: HostPlan, catalog: Ca
 
     A replica of a mixture of experts shares its routed experts with the other replicas.
     """
-    known = _known(suite, site, catalog)
-    if known is None:
+    fits = [_fit_on(suite.with_engine(engine), runs, site, catalog) for engine in suite.engines]
+    known = [fit for fit in fits if fit is not None]
+    return max(known, key=lambda fit: fit.needed_gib / fit.room_gib, default=None)
+
+
+def _fit_on(suite: Suite, runs: Sequence[PlannedRun], site: HostPlan, catalog: Catalog) -> Fit | None:
+    """Whether the largest load of this suite's scenarios fits; None too where no run is of one of them."""
+    names = {entry.name for entry in suite.scenarios}
+    known, mine = _known(suite, site, catalog), [run for run in runs if run.scenario.name in names]
+    if known is None or not mine:
         return None
     model, group = known
     flags = parse_flags(suite.engine.flags)
@@ -147,7 +156,7 @@ def fit_of(suite: Suite, runs: Sequence[PlannedRun], site: HostPlan, catalog: Ca
     elsewhere_gib = expert_bytes(model, group.precision) * (1 - 1 / replicas) / GIB
     needed = max(
         needed_gib(model, group, math.ceil((load.concurrency or 1) / replicas), load.context_tokens)
-        for load in (run.scenario.workload for run in runs)
+        for load in (run.scenario.workload for run in mine)
     )
     return Fit(needed - elsewhere_gib, room_gib(group, memory_share(flags) or USUAL_MEMORY_SHARE))
 
@@ -214,12 +223,13 @@ def _servers(suite: Suite, runs: Sequence[PlannedRun], site: HostPlan, catalog: 
     """One cold start for each server that the plan needs."""
     pace, size = catalog.pace, model_bytes(suite, catalog)
     loaded = size or 0.0
-    starts = len({run.scenario.server_id for run in runs})
+    starts = len(list(groupby(run.scenario.server_id for run in runs)))
     seconds = loaded / pace["weights_load_bytes_per_s"] + pace["engine_init_s"]
     basis = f"{loaded / 1e9:.0f} GB of weights read, then profiling and graph capture"
     # An image is built without starting the engine; only a host of one's own keeps the kernels of an earlier night.
     has_kernels = site.is_own and site.has_snapshot
-    if suite.engine.environment.get("VLLM_ROCM_USE_AITER") == "1" and not has_kernels:
+    is_aiter = any(engine.environment.get("VLLM_ROCM_USE_AITER") == "1" for engine in suite.engines)
+    if is_aiter and not has_kernels:
         seconds += pace["jit_build_s"] / starts
         basis += ", kernels compiled once"
     total = starts * seconds
@@ -251,7 +261,7 @@ def _tasks(suite: Suite, runs: Sequence[PlannedRun]) -> tuple[Stage, ...]:
 
 
 def _load_s(suite: Suite, scenario: Scenario, site: HostPlan, catalog: Catalog) -> tuple[float, str, bool]:
-    known, work = _known(suite, site, catalog), scenario.workload
+    known, work = _known(suite.model_copy(update={"engine": scenario.engine}), site, catalog), scenario.workload
     if known is None or work.arrivals == "trace":
         why = "recorded trace" if work.arrivals == "trace" else "model or machine is not in the catalogue"
         return suite.run_timeout_s, f"{why}: at most run_timeout_s", False

@@ -54,7 +54,7 @@ def _without(words: Sequence[str], names: Mapping[str, str]) -> tuple[str, ...]:
 def require_rungs(suite: Suite, where: str) -> None:
     """Raise SuiteError if a rung that the suite declares leaves the engine as the suite asks for it."""
     for number, rung in enumerate(suite.ladder or (), start=1):
-        if _settings(on_rung(suite.engine, rung)) == _settings(suite.engine):
+        if all(_settings(on_rung(engine, rung)) == _settings(engine) for engine in suite.engines):
             raise SuiteError(
                 f"{where}: rung {number} of the ladder changes nothing: the engine already has {rung}; "
                 "change the rung, or remove it"
@@ -74,7 +74,7 @@ def fallback_run(night: NightRecord, run: PlannedRun) -> PlannedRun | None:
     """The same scenario and repeat on the next rung, for a run that ran out of memory; None after the last rung."""
     scenario, ladder = run.scenario, ladder_of(night.suite)
     for rung in range(scenario.rung + 1, len(ladder) + 1):
-        engine = on_rung(night.suite.engine, ladder[rung - 1])
+        engine = on_rung(night.suite.engine_of(scenario.name), ladder[rung - 1])
         # A rung of the engine's own ladder may be what the suite asks for anyway, or too short for this scenario.
         if _settings(engine) != _settings(scenario.engine) and _fits(scenario, engine):
             asked = scenario.fallback_of or scenario.scenario_id

@@ -3,6 +3,8 @@
 import difflib
 import re
 import tomllib
+from collections.abc import Mapping
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -10,6 +12,8 @@ from bench.errors import SuiteError
 from bench.frozen import Frozen
 from bench.suite.control import Control
 from bench.suite.engine import Engine
+from bench.suite.engine_changes import Variant
+from bench.suite.expansion import Expansion, InvalidTableError, Place, PlacedError, expand
 from bench.suite.ladder import Rung
 from bench.suite.machine import Alternative, Machine
 from bench.suite.model import Model
@@ -30,18 +34,29 @@ def parse_suite(text: str, where: str) -> Suite:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise SuiteError(f"{where}: not TOML: {error}") from error
-    try:
-        suite = Suite.model_validate(raw)
-    except ValidationError as error:
-        raise SuiteError(_explain(error, text, where)) from error
-    for engine, table in _engines(suite):
+    suite, expansion = _validated(raw, text, where)
+    for engine, table in _engines(suite, expansion):
         _refuse_secrets(engine, table, text, where)
         _refuse_found(engine, table, text, where)
-    _require_context(suite, text, where)
-    return suite
+    _require_context(suite, expansion, text, where)
+    return suite.without_equals()
 
 
-def _require_context(suite: Suite, text: str, where: str) -> None:
+def _validated(raw: Mapping[str, Any], text: str, where: str) -> tuple[Suite, Expansion]:
+    """The suite, with every scenario that its matrices and variants stand for."""
+    expansion = Expansion(raw, ())
+    try:
+        expansion = expand(raw)
+        return Suite.model_validate(expansion.raw), expansion
+    except ValidationError as error:
+        raise SuiteError(_explain(error, text, where, expansion)) from error
+    except InvalidTableError as error:
+        raise SuiteError(_explain(error.error, text, where, expansion, error.place)) from error
+    except PlacedError as error:
+        raise SuiteError(f"{where}:{line_of(text, error.place)}: {error}") from error
+
+
+def _require_context(suite: Suite, expansion: Expansion, text: str, where: str) -> None:
     """Raise SuiteError if a scenario or the control does not fit the context, as asked or on a rung of the ladder."""
     control = suite.control
     if control and control.workload.context_tokens > control.engine.max_model_len:
@@ -50,12 +65,12 @@ def _require_context(suite: Suite, text: str, where: str) -> None:
             f"tokens of context, but control.engine.max_model_len is {control.engine.max_model_len}"
         )
     for index, entry in enumerate(suite.scenarios):
-        needed = entry.context_tokens
-        if needed > suite.engine.max_model_len:
-            line = line_of(text, ("scenarios", index, "isl"))
+        needed, room = entry.context_tokens, (entry.engine or suite.engine).max_model_len
+        if needed > room:
+            line = line_of(text, expansion.in_file(("scenarios", index, "isl")))
             raise SuiteError(
                 f"{where}:{line}: scenario {entry.name!r} needs {_sum_of(entry)} = {needed} tokens of context, "
-                f"but engine.max_model_len is {suite.engine.max_model_len}; shorten it or raise max_model_len"
+                f"but engine.max_model_len is {room}; shorten it or raise max_model_len"
             )
         for number, rung in enumerate(suite.ladder or ()):
             if rung.max_model_len is not None and needed > rung.max_model_len:
@@ -66,27 +81,33 @@ def _require_context(suite: Suite, text: str, where: str) -> None:
                 )
 
 
-def _engines(suite: Suite) -> list[tuple[Engine, tuple[str, ...]]]:
+def _engines(suite: Suite, expansion: Expansion) -> list[tuple[Engine, Place]]:
     """Each engine of a suite, with the path of its table."""
-    control = [(suite.control.engine, ("control", "engine"))] if suite.control else []
-    return [(suite.engine, ("engine",)), *control]
+    found: list[tuple[Engine, Place]] = [(suite.engine, ("engine",))]
+    found += [(suite.control.engine, ("control", "engine"))] if suite.control else []
+    variants = list(dict.fromkeys(entry.variant for entry in suite.scenarios))
+    for number, entry in enumerate(suite.scenarios):
+        if entry.engine is not None and all(entry.engine != engine for engine, _ in found):
+            own = (*expansion.in_file(("scenarios", number)), "engine")
+            found.append((entry.engine, own if entry.variant is None else ("variants", variants.index(entry.variant))))
+    return found
 
 
-def _refuse_secrets(engine: Engine, table: tuple[str, ...], text: str, where: str) -> None:
+def _refuse_secrets(engine: Engine, table: Place, text: str, where: str) -> None:
     """Not a rule of Engine: records of earlier nights stay readable."""
     for name in filter(looks_secret, engine.environment):
-        line, path = line_of(text, (*table, "environment", name)), ".".join(table)
+        line, path = line_of(text, (*table, "environment", name)), ".".join(map(str, table))
         raise SuiteError(
             f"{where}:{line}: {path}.environment.{name} looks like a secret, and a suite is public: remove it, "
             f'set {name} where you start Nightbench, and write secret_environment = ["{name}"] under [{path}]'
         )
 
 
-def _refuse_found(engine: Engine, table: tuple[str, ...], text: str, where: str) -> None:
+def _refuse_found(engine: Engine, table: Place, text: str, where: str) -> None:
     """Not a rule of Engine: the record of a night has these beside `track`."""
     for key in ("image_version", "image_commit"):
         if getattr(engine, key) is not None:
-            line, path = line_of(text, (*table, key)), ".".join(table)
+            line, path = line_of(text, (*table, key)), ".".join(map(str, table))
             raise SuiteError(f"{where}:{line}: {path}.{key} is set when a tag is resolved: remove it")
     if engine.track and engine.image and "@" in engine.image:
         line = line_of(text, ("engine", "track"))
@@ -99,11 +120,11 @@ def _sum_of(work: Workload) -> str:
     return "isl + osl" if work.prompts.turns is None else f"{work.prompts.turns} turns of isl + osl"
 
 
-def _explain(error: ValidationError, text: str, where: str) -> str:
+def _explain(error: ValidationError, text: str, where: str, expansion: Expansion, place: Place = ()) -> str:
     wrong = error.errors()
     # A misspelt key is both unknown and missing; the first helps more.
     first = next((one for one in wrong if one["type"] == "extra_forbidden"), wrong[0])
-    path = tuple(first["loc"])
+    path = expansion.in_file((*place, *first["loc"]))
     line = line_of(text, path)
     key = ".".join(str(part) for part in path) or "suite"
     if first["type"] == "extra_forbidden":
@@ -125,6 +146,8 @@ def _suggestion(path: tuple[int | str, ...]) -> str:
         "ladder": Rung,
         "control": Control,
         "scenarios": ScenarioEntry,
+        "matrix": ScenarioEntry,
+        "variants": Variant,
     }
     table = tables.get(str(path[0]), Suite) if len(path) > 1 else Suite
     inner: dict[int | str, type[Frozen]] = {

@@ -23,8 +23,6 @@ from bench.suite.suite import Suite
 MODEL, IMAGE = "model.source", "engine.image"
 CONTROL = "control."  # before the keys of the suite's control
 _MODEL, _IMAGE = re.compile(r"hf:[\w.-]+/[\w.-]+@[0-9a-f]{40}"), re.compile(r"[a-z0-9][\w./:-]*@sha256:[0-9a-f]{64}")
-# What each reference looks like once it is pinned.
-FIXED = {MODEL: _MODEL, IMAGE: _IMAGE, CONTROL + MODEL: _MODEL, CONTROL + IMAGE: _IMAGE}
 
 
 class Pin(Frozen):
@@ -56,17 +54,41 @@ class Lock(Frozen):
 
 def moving_references(suite: Suite) -> dict[str, str]:
     """The references that may move, by key; the image of a tracked engine is not one, since each night resolves it."""
-    found = _references(suite) | {CONTROL + key: text for key, text in _references(suite.control).items()}
-    return {key: text for key, text in found.items() if not FIXED[key].fullmatch(text)}
+    found = _model_of(suite) | _images(suite, is_tracked=False)
+    if suite.control is not None:
+        of_control = _model_of(suite.control) | {IMAGE: suite.control.engine.image or ""}
+        found |= {CONTROL + key: text for key, text in of_control.items() if text}
+    return {key: text for key, text in found.items() if not _is_fixed(key, text)}
 
 
-def _references(served: Suite | Control | None) -> dict[str, str]:
-    """The references to the model hub and to a registry."""
-    if served is None:
-        return {}
-    model, engine = served.model, served.engine
-    found = {MODEL: model.source} if model.source.startswith("hf:") else {}
-    return found | ({IMAGE: engine.image} if engine.image and not engine.track else {})
+def tracked_references(suite: Suite) -> dict[str, str]:
+    """The tags that each night resolves, by key."""
+    return _images(suite, is_tracked=True)
+
+
+def _is_fixed(key: str, text: str) -> bool:
+    """Whether this is what the reference of a key looks like once it is pinned."""
+    return any(key.endswith(end) and form.fullmatch(text) for end, form in ((MODEL, _MODEL), (IMAGE, _IMAGE)))
+
+
+def _model_of(served: Suite | Control) -> dict[str, str]:
+    return {MODEL: served.model.source} if served.model.source.startswith("hf:") else {}
+
+
+def _images(suite: Suite, *, is_tracked: bool) -> dict[str, str]:
+    """Each image of the suite's engines once, by the key of the first engine that has it."""
+    own = {f"scenarios.{entry.name}.{IMAGE}": entry.engine for entry in suite.scenarios if entry.engine is not None}
+    found: dict[str, str] = {}
+    for key, engine in ({IMAGE: suite.engine} | own).items():
+        reference = _image_of(engine)
+        if reference is not None and bool(engine.track) == is_tracked and reference not in found.values():
+            found[key] = reference
+    return found
+
+
+def _image_of(engine: Engine) -> str | None:
+    """The image that an engine asks for, with the tag that it tracks; None without a container."""
+    return f"{engine.image}:{engine.track}" if engine.track else engine.image
 
 
 def apply_lock(suite: Suite, lock: Lock, where: str, suite_file: str) -> Suite:
@@ -93,20 +115,28 @@ def apply_lock(suite: Suite, lock: Lock, where: str, suite_file: str) -> Suite:
 
 
 def with_pin(suite: Suite, pin: Pin) -> Suite:
-    """The suite with this one reference pinned."""
+    """The suite with this one reference pinned, wherever it stands."""
     if suite.control and pin.key.startswith(CONTROL):
         return suite.model_copy(update={"control": suite.control.model_copy(update=_pinned(suite.control, pin))})
-    return suite.model_copy(update=_pinned(suite, pin))
+    if pin.key.endswith(MODEL):
+        return suite.model_copy(update=_pinned(suite, pin))
+    entries = tuple(
+        entry.model_copy(update={"engine": _with_image(entry.engine, pin)}) if entry.engine else entry
+        for entry in suite.scenarios
+    )
+    return suite.model_copy(update=_pinned(suite, pin) | {"scenarios": entries})
 
 
 def _pinned(served: Suite | Control, pin: Pin) -> dict[str, Model | Engine]:
     if pin.key.endswith(MODEL):
         return {"model": served.model.model_copy(update={"source": pin.pinned})}
-    return {"engine": with_image(served.engine, pin)}
+    return {"engine": _with_image(served.engine, pin)}
 
 
-def with_image(engine: Engine, pin: Pin) -> Engine:
-    """The engine with its image pinned, and what the image's labels say of its build."""
+def _with_image(engine: Engine, pin: Pin) -> Engine:
+    """An engine of this image with its image pinned, and what the image's labels say of its build."""
+    if _image_of(engine) != pin.reference:
+        return engine
     return engine.model_copy(update={"image": pin.pinned, "image_version": pin.version, "image_commit": pin.commit})
 
 
@@ -130,7 +160,7 @@ def parse_lock(text: str, where: str, suite_file: str) -> Lock:
         first = error.errors()[0]
         raise SuiteError(f"{where}: {'.'.join(map(str, first['loc']))}: {first['msg']}; {again}") from error
     for pin in lock.pins:
-        if pin.key not in FIXED or not FIXED[pin.key].fullmatch(pin.pinned):
+        if not _is_fixed(pin.key, pin.pinned):
             raise SuiteError(f"{where}: the pin of {pin.key} is {pin.pinned!r}, which may move; {again}")
     return lock
 

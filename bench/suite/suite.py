@@ -21,13 +21,20 @@ REPEATS_MAX = 100
 
 
 class ScenarioEntry(Workload):
-    """One `[[scenarios]]` table of a suite file."""
+    """One scenario of a suite: a `[[scenarios]]` table, or a point of a `[[matrix]]`, on one of the `[[variants]]`."""
 
     name: str
+    engine: Engine | None = None  # None: the suite's
+    variant: str | None = None
+
+    @property
+    def base_name(self) -> str:
+        """The name without that of the variant."""
+        return self.name if self.variant is None else self.name.removesuffix(f"@{self.variant}")
 
     def workload(self) -> Workload:
-        """What is asked of the server, without the label."""
-        return Workload.model_validate(self.model_dump(exclude={"name"}))
+        """What is asked of the server, without the labels and the engine."""
+        return Workload.model_validate({name: getattr(self, name) for name in Workload.model_fields})
 
 
 class Suite(Frozen):
@@ -46,6 +53,7 @@ class Suite(Frozen):
     control: Control | None = None  # None: no lease runs one
     ladder: tuple[Rung, ...] | None = Field(default=None, strict=False)  # None: the engine's own; (): none
     scenarios: tuple[ScenarioEntry, ...] = Field(strict=False, min_length=1)
+    merged: dict[str, str] = Field(default_factory=dict)  # scenarios left out, each with the equal one that stays
 
     @model_validator(mode="after")
     def _names_are_distinct(self) -> Self:
@@ -63,11 +71,44 @@ class Suite(Frozen):
                 name=entry.name,
                 machine=self.machine,
                 model=self.model,
-                engine=self.engine,
+                engine=entry.engine or self.engine,
                 workload=entry.workload(),
             )
             for entry in self.scenarios
         )
+
+    @property
+    def engines(self) -> tuple[Engine, ...]:
+        """Every engine that its scenarios ask for, each once; first the suite's own if a scenario asks for it."""
+        own = [self.engine] if any(entry.engine is None for entry in self.scenarios) else []
+        found: list[Engine] = []
+        for engine in (*own, *(entry.engine for entry in self.scenarios if entry.engine is not None)):
+            if engine not in found:
+                found.append(engine)
+        return tuple(found)
+
+    def engine_of(self, name: str) -> Engine:
+        """The engine that the scenario of this name asks for."""
+        found = next((entry.engine for entry in self.scenarios if entry.name == name), None)
+        return found or self.engine
+
+    def with_engine(self, engine: Engine) -> Self:
+        """The suite with only the scenarios of one engine, which becomes its own."""
+        mine = tuple(entry for entry in self.scenarios if (entry.engine or self.engine) == engine)
+        plain = tuple(entry.model_copy(update={"engine": None}) for entry in mine)
+        return self.model_copy(update={"engine": engine, "scenarios": plain})
+
+    def without_equals(self) -> Self:
+        """The suite with the first of equal scenarios only; `merged` names the others."""
+        kept: dict[str, ScenarioEntry] = {}
+        merged: dict[str, str] = {}
+        for entry in self.scenarios:
+            engine = entry.engine or self.engine
+            key = f"{engine.model_dump_json()} {entry.workload().model_dump_json()}"
+            first = kept.setdefault(key, entry)
+            if first is not entry:
+                merged[entry.name] = first.name
+        return self.model_copy(update={"scenarios": tuple(kept.values()), "merged": merged}) if merged else self
 
     def control_scenario(self) -> Scenario | None:
         """What each lease runs as its control; None where the suite has none."""

@@ -44,7 +44,7 @@ def forecast(
         expected = forecast_rented(night, size, _price(machine, cloud, size, known), catalog, assumed)
     unset = [
         f"the night would be refused: {name} (suite: engine.secret_environment) is not set here: export {name}=..."
-        for name in missing_secrets(night.suite.engine)
+        for name in dict.fromkeys(name for engine in night.suite.engines for name in missing_secrets(engine))
     ]
     return replace(
         expected, doubts=(*expected.doubts, *doubts_of_engine(night.suite, night.runs, night.target), *unset)

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from bench.errors import SuiteError, UsageError
 from bench.suite.pins import (
-    IMAGE,
     MODEL,
     Lock,
     Pin,
@@ -13,7 +12,8 @@ from bench.suite.pins import (
     lock_text,
     moving_references,
     parse_lock,
-    with_image,
+    tracked_references,
+    with_pin,
 )
 from bench.suite.suite import Suite
 from infra.engines.registry import resolve_tag
@@ -67,12 +67,10 @@ def resolve_references(suite: Suite, hub: Hub) -> tuple[Pin, ...]:
 
 
 def resolve_tracked(suite: Suite) -> Suite:
-    """The suite with what the tag that its engine tracks names now; as it is where its engine tracks none."""
-    engine = suite.engine
-    if not engine.track:
-        return suite
-    pin = _resolve_image(IMAGE, f"{engine.image}:{engine.track}")
-    return suite.model_copy(update={"engine": with_image(engine, pin)})
+    """The suite with what each tag that one of its engines tracks names now."""
+    for key, reference in tracked_references(suite).items():
+        suite = with_pin(suite, _resolve_image(key, reference))
+    return suite
 
 
 def _resolve_model(key: str, source: str, hub: Hub) -> Pin:

@@ -1,0 +1,69 @@
+"""What a scenario, a matrix or a variant changes of its suite's engine."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+from pydantic import Field
+
+from bench.frozen import Frozen
+from bench.suite.engine import IMAGE, TAG, Engine
+
+
+class EngineChanges(Frozen):
+    """The keys of an engine that differ from the suite's; every other key stays as `[engine]` has it.
+
+    `flags` replace the engine's own flags of the same name, and the others are appended. `environment` and
+    `secret_environment` are added. An `image` makes the engine a container and ends `track`.
+    """
+
+    version: str | None = None
+    max_model_len: int | None = Field(default=None, ge=1)
+    flags: tuple[str, ...] = Field(default=(), strict=False)
+    environment: dict[str, str] = Field(default_factory=dict)
+    secret_environment: tuple[str, ...] = Field(default=(), strict=False)
+    install: Literal["venv", "container"] | None = None
+    image: str | None = Field(default=None, pattern=IMAGE)
+    track: str | None = Field(default=None, pattern=TAG)
+
+    def of(self, engine: Engine) -> dict[str, Any]:
+        """The engine's keys with these changes, not yet checked."""
+        found = engine.model_dump(exclude_defaults=True)
+        if self.image is not None:
+            found = {key: value for key, value in found.items() if key != "track"} | {"install": "container"}
+        names = ("version", "max_model_len", "install", "image", "track")
+        given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        added = {
+            "flags": merge_flags(engine.flags, self.flags),
+            "environment": engine.environment | self.environment,
+            "secret_environment": tuple(dict.fromkeys((*engine.secret_environment, *self.secret_environment))),
+        }
+        return found | given | added
+
+
+class Variant(EngineChanges):
+    """One `[[variants]]` table: a name, and what it changes; without changes it is the engine as `[engine]` has it."""
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][\w.-]*$")
+
+
+def merge_flags(flags: Sequence[str], changes: Sequence[str]) -> tuple[str, ...]:
+    """The flags with each of `changes` in place of the flag of its name; `--no-x` has the name of `--x`."""
+    changed = {name for name, _words in _groups(changes)}
+    kept = (word for name, words in _groups(flags) if name not in changed for word in words)
+    return (*kept, *changes)
+
+
+def _groups(words: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Each flag's name, and its words: the flag and its values."""
+    group: list[str] = []
+    for word in words:
+        if word.startswith("-") and not word.lstrip("-")[:1].isdigit() and group:
+            yield _name(group[0]), tuple(group)
+            group = []
+        group.append(word)
+    if group:
+        yield _name(group[0]), tuple(group)
+
+
+def _name(flag: str) -> str:
+    return flag.partition("=")[0].replace("_", "-").replace("--no-", "--", 1)
