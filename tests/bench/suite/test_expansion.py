@@ -182,8 +182,8 @@ def test_flags_of_one_name_are_replaced() -> None:
         (f'[[matrix]]\nname = "m"\nisl = {list(range(1, 101))}\nosl = {list(range(1, 101))}\n', 1,
          "the suite has 10000 scenarios, and a suite has at most 1000: list fewer values, or split it into several"),
         ('[[variants]]\nname = "a"\nflagz = []\n' + ONE, 3, "unknown key 'variants.0.flagz'; did you mean 'flags'?"),
-        ('[[variants]]\nname = "a"\n[[variants]]\nname = "b"\nflags = ["--dtype", "bfloat16", "--enforce-eager"]\n' + ONE,
-         3,
+        ('[[variants]]\nname = "a"\n[[variants]]\nname = "b"\nflags = ["--enforce-eager", "--dtype", "bfloat16"]\n'
+         + ONE, 3,
          "the variants 'a' and 'b' are equal: both start the engine in the same way; change one of them, or remove it"),
         ('[[variants]]\nname = "a"\n[[variants]]\nname = "a"\nflags = ["--x"]\n' + ONE, 3,
          "two variants share the name 'a'"),
