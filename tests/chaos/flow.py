@@ -8,6 +8,7 @@ import errno
 import logging
 import os
 import random
+import signal
 import sys
 import tempfile
 import time
@@ -100,6 +101,7 @@ def _connected_once(connect: Callable[[Settings, SecretStr], Cloud]) -> Callable
 
 def live(place: Place, life: Life) -> None:
     """Rent, work and release, unless killed on the way; exits with a night's exit code."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # a storm that `nohup` started draws the same nights
     handle_stop_signals(place.data)
     logging.disable()
     try:

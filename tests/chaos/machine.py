@@ -53,6 +53,7 @@ class RentedMachine:
     lease_id: str
     step_clock: Callable[[float], None]  # moves this computer's wall clock
     settings: Settings
+    is_in_use: bool = True  # until its results are here; a release may take several attempts after that
 
     def run(self, operation: Callable[..., Any], reporter: Reporter, *args: Any) -> Any:
         del reporter
@@ -116,6 +117,7 @@ class RentedMachine:
     def collect_and_clean(self) -> None:
         self.steps.after("S10")
         self.work(30.0)
+        self.is_in_use = False
         self.steps.after("S11")
 
     @property
@@ -131,7 +133,7 @@ class RentedMachine:
             seconds -= LOOK_S
             gone = explain_loss(cloud, clock, lease)
             if gone or clock.now() > lease.expires_at:
-                if gone:
+                if gone and self.is_in_use:
                     with (self.place.notes / "lost.log").open("a") as log:
                         log.write(f"{lease.machine_id} {VirtualClock(self.place.clock).now_s()}\n")
                 raise LostConnectionError(gone or "its lease is over")

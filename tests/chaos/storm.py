@@ -181,6 +181,11 @@ def _life(dice: random.Random, seed: int) -> Life:
 def blow(seed: int, *, has_reaper: bool = True) -> str | None:
     """Run the night of a seed; returns what leaked, as a sentence, or None."""
     weather = forecast(seed) if has_reaper else replace(forecast(seed), reapers=0, watchdog="killed", own=None)
+    return blow_weather(weather, has_reaper=has_reaper)
+
+
+def blow_weather(weather: Weather, *, has_reaper: bool = True) -> str | None:
+    """Run a night whose faults are given; returns what leaked, as a sentence, or None."""
     with tempfile.TemporaryDirectory(prefix="chaos-", dir=MEMORY) as folder:
         breach = _blow(weather, Path(folder), has_reaper=has_reaper)
         if breach is None and weather.own is not None:
@@ -272,10 +277,12 @@ def _morning(world: World, weather: Weather) -> None:
         run(upgrade_killed_before_statement, world.place.ledger_file, weather.upgrade_dies_before)
     if weather.reaper_dies_after is not None:
         run(reap_and_die, world.place, weather.reaper_dies_after)
-    deadline = world.deadline()
+    began, deadline = world.clock.now_s(), world.deadline()
     while deadline is not None and world.clock.now() <= deadline:
         _reap(world, weather.seed)
         world.clock.sleep(PERIOD_S)
+    # Where a stepped clock put every deadline into the past, the last round still comes after what the lists lag.
+    world.clock.sleep(max(0.0, began + PERIOD_S - world.clock.now_s()))
     world.cloud.api.plan.faults.clear()
     _reap(world, weather.seed)
     if weather.life.snapshot is not None or weather.life.volume_gib is not None:
