@@ -11,15 +11,6 @@ from bench.suite.ladder import Rung
 from bench.suite.scenario import Scenario
 from bench.suite.suite import Suite
 
-# vLLM's flags of a rung's settings; the length of the context is a key of the suite's engine.
-FLAGS = {
-    "gpu_memory_utilization": "--gpu-memory-utilization",
-    "max_num_seqs": "--max-num-seqs",
-    "max_num_batched_tokens": "--max-num-batched-tokens",
-    "kv_cache_dtype": "--kv-cache-dtype",
-    "kv_cache_memory_bytes": "--kv-cache-memory-bytes",
-}
-
 
 def ladder_of(suite: Suite) -> tuple[Rung, ...]:
     """The suite's rungs; on GPUs those of its engine where the suite declares none. `ladder = []` is no ladder."""
@@ -31,7 +22,8 @@ def ladder_of(suite: Suite) -> tuple[Rung, ...]:
 
 def on_rung(engine: Engine, rung: Rung) -> Engine:
     """The engine with a rung's settings in place of its own."""
-    values = {FLAGS[name]: str(value) for name, value in rung.settings.items() if name in FLAGS}
+    flags = ENGINES[engine.name].RUNG_FLAGS
+    values = {flags[name]: str(value) for name, value in rung.settings.items() if name in flags}
     kept = _without(engine.flags, values)
     added = tuple(word for pair in values.items() for word in pair)
     return engine.model_copy(

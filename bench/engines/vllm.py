@@ -4,14 +4,38 @@ Log texts as seen with vLLM 0.32.0; tests hold them against real logs in tests/d
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from bench.engines import failures, vllm_failures
+from bench.engines import failures, prometheus, vllm_failures
 from bench.engines.failures import Failure
+from bench.engines.module import WeightsFormat
 from bench.suite.ladder import Rung
 from bench.suite.scenario import Scenario
 
+NAME = PREFIX = "vllm"
+EXECUTABLE = Path("vllm")  # in its image
+INSTALLS = frozenset({"venv", "container"})
+WEIGHTS: WeightsFormat = "safetensors"
+# Token ids in the stream make tokens countable event by event; usage alone gives one sum a request.
+REQUEST_BODY: Mapping[str, object] = {"temperature": 0.0, "ignore_eos": True, "return_token_ids": True}
+FACT_PAGES = ("/version", "/v1/models")
+NUMERIC_FLAGS = frozenset(
+    {"--dtype", "--quantization", "-q", "--kv-cache-dtype", "--calculate-kv-scales", "--hf-overrides", "--load-format"}
+)
+OWN_FLAGS = {
+    "--max-model-len": "engine.max_model_len",
+    **dict.fromkeys(("--model", "--served-model-name"), "model.source and model.name"),
+    **dict.fromkeys(("--host", "--port"), "NIGHTBENCH_ENGINE_PORT"),
+}
+RUNG_FLAGS = {
+    "gpu_memory_utilization": "--gpu-memory-utilization",
+    "max_num_seqs": "--max-num-seqs",
+    "max_num_batched_tokens": "--max-num-batched-tokens",
+    "kv_cache_dtype": "--kv-cache-dtype",
+    "kv_cache_memory_bytes": "--kv-cache-memory-bytes",
+}
 FINISH_REASONS = ("stop", "length", "abort", "error", "repetition")
 READY_LINE = "Application startup complete."
 # Each line is a step of compiling kernels at the first start, which may take longer than loading the weights.
@@ -59,6 +83,18 @@ def environment(scenario: Scenario) -> dict[str, str]:
     return {**QUIET, **scenario.engine.environment}
 
 
+def is_server(words: Sequence[str]) -> bool:
+    """Whether this is the command line of a server of this engine, or of one of its workers."""
+    is_serving = "serve" in words[1:3] and any("vllm" in word for word in words[:2])
+    return bool(words) and (words[0].startswith("VLLM::") or is_serving)
+
+
+def read_facts(pages: Mapping[str, Mapping[str, Any]]) -> tuple[str | None, int | None]:
+    """The engine's version and the context of one request in tokens, from the contents of FACT_PAGES."""
+    models = pages["/v1/models"].get("data") or [{}]
+    return pages["/version"].get("version"), models[0].get("max_model_len")
+
+
 def find_failure(log: str) -> Failure | None:
     """The root cause a log shows, or None where it shows none.
 
@@ -81,34 +117,8 @@ def attention_backend(log: str) -> str | None:
 
 
 def counters(metrics: str) -> dict[str, float]:
-    """The engine's counters and gauges of a Prometheus text, summed over their labels, without the `vllm:` prefix.
+    """Its counters and gauges in a Prometheus text, summed over their labels, without the prefix `vllm:`.
 
     `request_success_total` is also given by reason, as `request_success_total.length` and so on.
     """
-    sums: dict[str, float] = {}
-    for line in metrics.splitlines():
-        match = re.match(r"vllm:(\w+)(\{.*\})?\s+(\S+)$", line)
-        if match is None or match[1].endswith(("_created", "_bucket")):
-            continue
-        names = [match[1]]
-        reason = re.search(r'finished_reason="(\w+)"', match[2] or "")
-        if reason:
-            names.append(f"{match[1]}.{reason[1]}")
-        for name in names:
-            sums[name] = sums.get(name, 0.0) + float(match[3])
-    return sums
-
-
-def sample(metrics: str) -> dict[str, float | None]:
-    """What SAMPLED names of a Prometheus text; None for what it does not give."""
-    found = counters(metrics)
-    return {ours: found.get(theirs) for ours, theirs in SAMPLED.items()}
-
-
-def counter_deltas(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, float]:
-    """How far each counter (`…_total`, and the sum and count of a histogram) moved.
-
-    One that fell is negative: the server was restarted.
-    """
-    names = [name for name in after if "_total" in name or name.endswith(("_sum", "_count"))]
-    return {name: after[name] - before.get(name, 0.0) for name in names}
+    return prometheus.sums(metrics, PREFIX, "finished_reason")

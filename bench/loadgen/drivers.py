@@ -4,8 +4,8 @@ Three drivers: `meter`, our own, and for tables that were made with them `vllm-b
 clients in Python and in Rust. Every report becomes the same Report.
 """
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +24,16 @@ TOKEN_LOW = 264
 
 @dataclass(frozen=True)
 class LoadTarget:
-    """Where the load goes: the server's address, the served name, its folder (for a tokenizer) and vocabulary."""
+    """Where the load goes: the server's address, the served name, its folder (for a tokenizer) and vocabulary.
+
+    `body` is what each of the meter's requests asks for beside prompt and length.
+    """
 
     base_url: str
     served_model: str
     model_path: Path
     vocab_size: int
+    body: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -68,8 +72,7 @@ def meter_plan(
         "timeout_s": timeout_s,
         "workers": work.workers,
         "kernel_stamps": True,
-        # Token ids in the stream make tokens countable event by event; usage alone gives one sum a request.
-        "extra_body": {"temperature": 0.0, "ignore_eos": True, "return_token_ids": True},
+        "extra_body": dict(target.body),
     }
 
 

@@ -8,12 +8,13 @@ shape, and the same additions in the same order.
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from statistics import median
 from typing import Any
 
 from bench import evidence_columns as ev
+from bench.engines.by_name import ENGINES
 from bench.errors import UnreadableResultError
 from bench.quality.passage import TEXT
 from bench.record import Answers, RunRecord
@@ -28,10 +29,6 @@ PROMPT_TOKENS_MAX = 128
 # What vLLM writes for minus infinity. One token that has no finite number makes the whole mean this, which no column
 # takes: numerics that broke must not pass for missing.
 NOT_A_NUMBER = -9999.0
-# Flags of an engine after which other numbers are to be expected of the same weights. All others may only round.
-NUMERIC_FLAGS = frozenset(
-    {"--dtype", "--quantization", "-q", "--kv-cache-dtype", "--calculate-kv-scales", "--hf-overrides", "--load-format"}
-)
 
 
 def ask_passage(model: str) -> Body:
@@ -106,15 +103,15 @@ def quality_id(record: RunRecord) -> str | None:
         return None
     engine = record.asked.engine
     same = [record.accuracy.passage, engine.name, record.weights.sha256, record.asked.model.precision]
-    text = json.dumps([*same, sorted(numeric_settings(engine.flags))])
+    text = json.dumps([*same, sorted(numeric_settings(engine.flags, ENGINES[engine.name].NUMERIC_FLAGS))])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def numeric_settings(flags: Sequence[str]) -> Iterator[str]:
+def numeric_settings(flags: Sequence[str], numeric: Collection[str]) -> Iterator[str]:
     """The flags of an engine's argv that change numbers, as `--flag=value`, `--flag` where it has none."""
     for at, flag in enumerate(flags):
         name, equals, _value = flag.partition("=")
-        if name in NUMERIC_FLAGS:
+        if name in numeric:
             follower = "" if equals or at + 1 == len(flags) or flags[at + 1].startswith("-") else f"={flags[at + 1]}"
             yield flag + follower
 

@@ -25,7 +25,7 @@ class Engine(Frozen):
     `image_commit` when it resolves a tag. These three are in no id.
     """
 
-    name: Literal["vllm"] = "vllm"
+    name: str = "vllm"  # one of bench/engines/by_name.py
     version: str
     max_model_len: int = Field(ge=1)
     flags: tuple[str, ...] = Field(default=(), strict=False)

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from bench.engines.by_name import EngineModule
 from bench.engines.failures import Failure
+from bench.engines.module import EngineModule
 from infra.engines.kernel_log import KernelMark, failure_since
 
 TAIL_LINES = 15

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import psutil
 
+from bench.engines.by_name import ENGINES
 from infra.engines import container
 from infra.processes import detached
 from infra.reporting import Say
@@ -32,16 +33,14 @@ def end_orphans(machine: Path, say: Say) -> None:
 
 
 def _others() -> list[psutil.Process]:
-    """Every process that is a server of the engine by its command line; none of ours runs when this is asked."""
+    """Every process that is a server of a known engine by its command line; none of ours runs when this is asked."""
     found = []
     for process in psutil.process_iter():
         try:
             words = process.cmdline()
         except (OSError, psutil.Error):
             continue
-        if words and (
-            words[0].startswith("VLLM::") or ("serve" in words[1:3] and any("vllm" in one for one in words[:2]))
-        ):
+        if any(engine.is_server(words) for engine in ENGINES.values()):
             found.append(process)
     return found
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from bench.engines.by_name import ENGINES, EXECUTABLES, EngineModule
+from bench.engines.by_name import ENGINES
 from bench.engines.docker import container_argv
+from bench.engines.module import EngineModule
 from bench.errors import ServerDiedError, ServerStartError
 from bench.record import Answers
 from bench.suite.scenario import Scenario
@@ -21,6 +22,7 @@ from infra.engines.orphans import SERVER, end_orphans
 from infra.engines.ports import free_port, require_free
 from infra.engines.secret_environment import read_secrets
 from infra.engines.start_patience import StartPatience
+from infra.models.files import gguf_of
 from infra.processes import detached
 from infra.processes.environment import TOOLS, child_environment
 from infra.reporting import Say
@@ -127,7 +129,7 @@ def bring_up(request: ServerRequest, say: Say) -> RunningServer:
 
 
 def _start(request: ServerRequest, port: int) -> RunningServer:
-    argv = request.engine.module.argv(request.engine.executable, request.scenario, request.model, port)
+    argv = request.engine.module.argv(request.engine.executable, request.scenario, _weights(request), port)
     environment = request.engine.module.environment(request.scenario)
     pid_file = request.machine / f"server-{port}.pid"
     whole = child_environment({**environment, **_unrecorded(request)})
@@ -140,7 +142,7 @@ def _start_in_container(request: ServerRequest, port: int) -> RunningServer:
     engine = request.engine
     image = container.ImageAt(engine.executable, str(engine.image), engine.cache or request.machine / "engine-home")
     started = container.container_for(image, request.scenario, request.machine, request.lease_id, port)
-    command = engine.module.argv(EXECUTABLES[engine.name], request.scenario, request.model, port)
+    command = engine.module.argv(engine.module.EXECUTABLE, request.scenario, _weights(request), port)
     argv = container_argv(started, command, request.model)
     environment = request.engine.module.environment(request.scenario)
     pid_file = request.machine / f"server-{port}.pid"
@@ -149,6 +151,11 @@ def _start_in_container(request: ServerRequest, port: int) -> RunningServer:
     return RunningServer(
         pid, port, pid_file, request.log, argv, environment, request.engine, 0.0, container=started.name
     )
+
+
+def _weights(request: ServerRequest) -> Path:
+    """What the engine is told to serve: the model's folder, or the GGUF file in it."""
+    return gguf_of(request.model) if request.engine.module.WEIGHTS == "gguf" else request.model
 
 
 def _unrecorded(request: ServerRequest) -> dict[str, str]:

@@ -8,24 +8,28 @@ from bench.record import ServerFacts
 from infra.engines.engine_log import read_log
 from infra.engines.server import RunningServer, ask, died
 
+MODELS = "/v1/models"
+
 
 def look(server: RunningServer) -> ServerFacts:
     """The facts that the server reports, and how it was started."""
-    version = _json(server, "/version").get("version")
-    models = _json(server, "/v1/models").get("data") or [{}]
+    engine = server.engine.module
+    pages = {path: _json(server, path) for path in {*engine.FACT_PAGES, MODELS}}
+    version, max_model_len = engine.read_facts(pages)
+    models = pages[MODELS].get("data") or [{}]
     log = read_log(server.log)
     return ServerFacts(
         engine_version=version,
         engine_build=server.engine.build,
         served_model=models[0].get("id"),
-        max_model_len=models[0].get("max_model_len"),
-        kv_cache_tokens=server.engine.module.kv_cache_tokens(log),
+        max_model_len=max_model_len,
+        kv_cache_tokens=engine.kv_cache_tokens(log),
         argv=server.argv,
         environment=server.environment,
         pid=server.pid,
         cold_start_s=server.cold_start_s,
         image_digest=server.image_digest,
-        attention_backend=server.engine.module.attention_backend(log),
+        attention_backend=engine.attention_backend(log),
     )
 
 

@@ -19,6 +19,7 @@ from bench.client_error.crosscheck import (
     written_in,
 )
 from bench.client_error.truth import read_truth
+from bench.engines.vllm import REQUEST_BODY
 from bench.errors import LoadDriverError
 from bench.loadgen.drivers import LoadTarget, meter_plan, vllm_bench_argv, vllm_rs_bench_argv
 from bench.loadgen.report import LoadReport
@@ -28,7 +29,7 @@ from bench.suite.workload import Driver, Workload
 from infra.engines.server import EngineAt, ServerRequest, bring_up, stop
 from infra.hardware.cpu_affinity import run_on, split_cores
 from infra.loadgen.calibration import FEWEST, WAVES, write_meter
-from infra.loadgen.driver import OFFLINE, driver_version, read_driver_report
+from infra.loadgen.driver import OFFLINE, driver_version, load_target, read_driver_report
 from infra.loadgen.truth.run import build_server, truth_server
 from infra.loadgen.vllm_rs import find_vllm_rs
 from infra.models.models import PreparedModel, prepare_model
@@ -109,7 +110,7 @@ def _on_truth(here: CrosscheckSetup, scenario: Scenario, schedule: Schedule, mod
     options = ("--ttft-us", str(round(schedule.ttft_ms * 1e3)), "--itl-us", str(max(round(schedule.itl_ms * 1e3), 1)))
     log = here.work / f"{driver}-truth.log"
     with truth_server(build_server(here.cache), log, options, on_server) as port:
-        target = LoadTarget(f"http://127.0.0.1:{port}", scenario.model.name, model.path, model.vocab_size)
+        target = LoadTarget(f"http://127.0.0.1:{port}", scenario.model.name, model.path, model.vocab_size, REQUEST_BODY)
         report, version = _run(here, scenario, target, on_client)
     truth = written_in(read_truth(log.read_bytes()), len(report.requests))
     return _side(driver, version, report, minus(said_by(report), truth))
@@ -128,7 +129,7 @@ def _on_engine(here: CrosscheckSetup, suite: Suite, scenario: Scenario, model: P
     )
     server = bring_up(what, here.say)
     try:
-        target = LoadTarget(server.base_url, scenario.model.name, model.path, model.vocab_size)
+        target = load_target(server, scenario, model)
         reports = {}
         for driver in drivers(here.engine):
             here.say(f"{driver} on {scenario.engine.name} {scenario.engine.version}")

@@ -24,6 +24,7 @@ from bench.suite.scenario import Scenario
 from infra.clock import SystemClock, poll
 from infra.engines.server import RunningServer, died, log_size
 from infra.loadgen.vllm_rs import find_vllm_rs, vllm_rs_version
+from infra.models.models import PreparedModel
 from infra.processes import detached
 from infra.processes.environment import child_environment
 from meter import METER_VERSION
@@ -49,6 +50,12 @@ class LoadJob:
     lease_id: str
     run_folder: Path
     given: RunInputs = NOTHING_GIVEN
+
+
+def load_target(server: RunningServer, scenario: Scenario, model: PreparedModel) -> LoadTarget:
+    """The server as a target of its scenario's load."""
+    body = server.engine.module.REQUEST_BODY
+    return LoadTarget(server.base_url, scenario.model.name, model.path, model.vocab_size, body)
 
 
 def driver_argv(job: LoadJob, server: RunningServer) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bench.engines.ladder import require_rungs
+from bench.engines.require import require_engines
 from bench.errors import UsageError
 from bench.plan import order_seed, plan_runs
 from bench.record import NightRecord, PlannedRun
@@ -37,7 +38,9 @@ def parse_suite_file(path: Path) -> tuple[Suite, str]:
         text = path.read_bytes().decode()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"the suite {path} cannot be read: {error}") from error
-    return parse_suite(text, str(path)), text
+    suite = parse_suite(text, str(path))
+    require_engines(suite, text, str(path))
+    return suite, text
 
 
 def pick_scenario(path: Path, name: str) -> tuple[Suite, Scenario]:

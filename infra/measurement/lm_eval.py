@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bench.errors import LmEvalError, NightbenchError
-from bench.loadgen.drivers import LoadTarget
 from bench.quality.lm_eval import ENVIRONMENT, read_scores, task_argv, why_not
 from bench.record import AskedTask, LmEvalRecord
 from bench.suite.quality import LmEval
@@ -20,6 +19,7 @@ from bench.suite.scenario import Scenario
 from infra.clock import SystemClock, poll
 from infra.engines import server
 from infra.engines.server import RunningServer
+from infra.loadgen.driver import load_target
 from infra.measurement.lm_eval_venv import ready_lm_eval
 from infra.measurement.run import RunContext
 from infra.processes import detached
@@ -132,9 +132,7 @@ def _run(job: _Job, task: str, log: Path, result: Path) -> int:
 
     Raises LmEvalError at the deadline, and if the server exits first.
     """
-    target = LoadTarget(
-        job.running.base_url, job.scenario.model.name, job.context.model.path, job.context.model.vocab_size
-    )
+    target = load_target(job.running, job.scenario, job.context.model)
     argv = task_argv(job.command, job.settings, task, target, job.scenario.engine.max_model_len, result)
     pid_file = job.context.machine / "lm-eval.pid"
     environment = child_environment({**ENVIRONMENT, detached.MARK: job.context.lease.lease_id})

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from bench.engines.by_name import sample
 from bench.errors import NightbenchError
 from bench.host import HostFacts
-from bench.loadgen.drivers import LoadTarget
 from bench.plan import prompt_seed
 from bench.quality.passage import VERSION
 from bench.record import (
@@ -160,7 +160,7 @@ def _measure(context: RunContext, run: PlannedRun, running: RunningServer, parti
     own = OwnProcesses({os.getpid()}, {running.pid, running.engine_session}, context.lease.lease_id)
     is_unseen = running.container is not None and running.session is None  # docker's client is not the engine
     sampler = Sampler(own, None if is_unseen else running.engine_session)
-    scraper = Scraper(lambda: server.scrape(running, TIMEOUT_S), running.engine.module.sample)
+    scraper = Scraper(lambda: server.scrape(running, TIMEOUT_S), lambda text: sample(running.engine.module, text))
     try:
         with notes.watch.stage("load"), sampler, scraper:
             code = driver.drive(argv, job, running, notes.progress)
@@ -194,7 +194,7 @@ def _load_job(context: RunContext, run: PlannedRun, running: RunningServer, part
     suite = context.night.suite
     return driver.LoadJob(
         scenario=run.scenario,
-        target=LoadTarget(running.base_url, run.scenario.model.name, context.model.path, context.model.vocab_size),
+        target=driver.load_target(running, run.scenario, context.model),
         seed=seed,
         request_timeout_s=suite.request_timeout_s,
         run_timeout_s=suite.run_timeout_s,

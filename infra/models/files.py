@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from bench.errors import ModelError
 from infra.processes import cancellation
 from infra.storage.store import sha256
 
@@ -18,6 +19,19 @@ def size_of(path: Path) -> int | None:
         return path.stat().st_size if path.is_file() else None
     except OSError:
         return None
+
+
+def gguf_of(folder: Path) -> Path:
+    """The GGUF file of a model's folder; of one in several parts, the first.
+
+    Raises ModelError where there is none, or several that are no parts of one.
+    """
+    found = sorted(folder.glob("*.gguf"))
+    firsts = [one for one in found if "-of-" not in one.stem or "-00001-of-" in one.stem]
+    if len(firsts) == 1:
+        return firsts[0]
+    names = ", ".join(one.name for one in firsts) or "none"
+    raise ModelError(f"{folder} must hold one GGUF file, and holds {names}: llama.cpp serves one file")
 
 
 def bytes_under(folder: Path) -> int:

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 
+from bench.engines import prometheus
 from bench.engines.by_name import ENGINES
 from bench.errors import UnreadableResultError
 from bench.loadgen import drivers
@@ -27,6 +28,8 @@ def read_record(place: RunId, text: bytes) -> RunRecord:
     """Parse record.json and check that it belongs to this run folder."""
     with reading("record.json"):
         record = RunRecord.model_validate_json(text)
+    if record.asked.engine.name not in ENGINES:
+        raise UnreadableResultError(f"record.json is of an unknown engine, {record.asked.engine.name!r}")
     found = RunId(record.night, record.scenario_id, record.repeat)
     if found != place:
         raise UnreadableResultError(f"record.json belongs to the run {found.run_id}, not to this folder")
@@ -64,4 +67,4 @@ def counter_deltas(files: RunFiles, engine: str) -> dict[str, float] | None:
         module = ENGINES[engine]
         before, after = (module.counters(text.decode()) for text in (files.metrics_before, files.metrics_after))
     # Without counters in the text there is nothing to compare with.
-    return module.counter_deltas(before, after) or None
+    return prometheus.deltas(before, after) or None

@@ -7,7 +7,8 @@ from warehouse.schema.shared_columns import IDS
 
 def _metrics(ours: str) -> str:
     """The metric of each engine that a column has."""
-    return " or ".join(f"`{name}:{module.SAMPLED[ours]}`" for name, module in ENGINES.items() if ours in module.SAMPLED)
+    names = (f"`{one.PREFIX}:{one.SAMPLED[ours]}`" for one in ENGINES.values() if ours in one.SAMPLED)
+    return " or ".join(dict.fromkeys(names))
 
 
 TELEMETRY_COLUMNS = (

@@ -2,14 +2,14 @@ from pathlib import Path
 
 import pytest
 
+from bench.engines.by_name import ENGINES, sample
+from bench.engines.prometheus import deltas as counter_deltas
 from bench.engines.vllm import (
     SAMPLED,
     argv,
-    counter_deltas,
     counters,
     environment,
     kv_cache_tokens,
-    sample,
 )
 from tests.bench.builders import SCENARIO
 
@@ -115,7 +115,7 @@ def test_gauges_do_not_count() -> None:
 
 
 def test_a_look_at_a_real_server_gives_all_but_speculative_decoding_which_is_off() -> None:
-    found = sample((LOGS / "metrics.txt").read_text())
+    found = sample(ENGINES["vllm"], (LOGS / "metrics.txt").read_text())
 
     assert {name for name, value in found.items() if value is None} == {
         "spec_drafts",
@@ -126,4 +126,4 @@ def test_a_look_at_a_real_server_gives_all_but_speculative_decoding_which_is_off
 
 
 def test_a_page_that_gives_nothing_gives_no_zero() -> None:
-    assert sample("") == dict.fromkeys(SAMPLED)
+    assert sample(ENGINES["vllm"], "") == dict.fromkeys(SAMPLED)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bench.engines.vllm import REQUEST_BODY
 from bench.errors import UnreadableResultError
 from bench.loadgen.drivers import (
     LoadTarget,
@@ -30,7 +31,7 @@ from tests.bench.builders import OPEN, SCENARIO, with_workload
 SAMPLE = Path(__file__).parents[4] / "shared" / "data" / "samples" / "vllm_bench_serve.json"
 RUST = Path(__file__).parents[2] / "data" / "vllm-rs-bench" / "serve.json"
 TWIN = Path(__file__).parents[2] / "data" / "vllm-bench" / "serve-synthetic.json"
-TARGET = LoadTarget("http://127.0.0.1:8811", "small", Path("/models/small"), vocab_size=2048)
+TARGET = LoadTarget("http://127.0.0.1:8811", "small", Path("/models/small"), vocab_size=2048, body=REQUEST_BODY)
 MS = 1_000_000
 
 Row = dict[str, Any]

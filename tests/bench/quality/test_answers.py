@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from bench.engines.vllm import NUMERIC_FLAGS
 from bench.errors import UnreadableResultError
 from bench.quality import passage
 from bench.quality.answers import (
@@ -148,7 +149,7 @@ def test_a_fall_is_that_of_the_worse_mean_below_the_median_of_earlier_nights() -
     ],
 )
 def test_only_flags_that_change_numbers_belong_to_what_is_compared(flags: tuple[str, ...], settings: list[str]) -> None:
-    assert list(numeric_settings(flags)) == settings
+    assert list(numeric_settings(flags, NUMERIC_FLAGS)) == settings
 
 
 def _with_engine(**changes: Any) -> Callable[[RunRecord], RunRecord]:

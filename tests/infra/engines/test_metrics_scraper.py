@@ -2,15 +2,16 @@ import itertools
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from bench.engines.by_name import ENGINES, SAMPLED_NAMES
+from bench.engines.by_name import ENGINES, SAMPLED_NAMES, sample
 from infra.engines.metrics_scraper import Scraper, scrape_once, write_scrapes
 
 PAGE = 'vllm:num_requests_running{engine="0"} 3.0\nvllm:num_requests_waiting{engine="0"} 1.0\n'
-SAMPLE = ENGINES["vllm"].sample
+SAMPLE = partial(sample, ENGINES["vllm"])
 
 
 def _refusing(error: Exception) -> Callable[[], str]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from bench.engines import prometheus
 from bench.engines.by_name import ENGINES
 from bench.quality import passage
 from bench.quality.answers import GREEDY_TOKENS, NOT_A_NUMBER
@@ -41,7 +42,7 @@ def test_the_server_counts_what_it_is_asked_like_any_other_request(running: Runn
 
     answers.ask(running, MODEL)
 
-    deltas = engine.counter_deltas(before, engine.counters(server.metrics(running)))
+    deltas = prometheus.deltas(before, engine.counters(server.metrics(running)))
     assert deltas["request_success_total"] == QUESTIONS
     assert deltas["generation_tokens_total"] == 1 + len(passage.PROMPTS) * GREEDY_TOKENS
 

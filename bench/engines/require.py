@@ -1,0 +1,76 @@
+"""Refuse a suite that its engine cannot serve, by what the suite says alone: before anything is built or rented."""
+
+from collections.abc import Iterator
+
+from bench.engines.by_name import ENGINES
+from bench.engines.config import parse_flags
+from bench.engines.module import EngineModule, WeightsFormat
+from bench.errors import SuiteError
+from bench.suite.engine import Engine
+from bench.suite.model import Model
+from bench.suite.parse import line_of
+from bench.suite.suite import Suite
+
+OTHERS_DRIVER = "meter"  # the other drivers are part of vLLM
+
+
+def require_engines(suite: Suite, text: str, where: str) -> None:
+    """Raise SuiteError, with file and line, for an unknown engine, and for an install, a flag or weights it cannot use.
+
+    `text` is the suite's file.
+    """
+    tables: list[tuple[tuple[str, ...], Engine, Model]] = [(("engine",), suite.engine, suite.model)]
+    if suite.control is not None:
+        tables.append((("control", "engine"), suite.control.engine, suite.control.model))
+    for table, engine, model in tables:
+        for key, reason in _reasons(engine, model):
+            line = line_of(text, (*table, key))
+            raise SuiteError(f"{where}:{line}: {'.'.join(table)}.{key}: {reason}")
+    _require_drivers(suite, text, where)
+
+
+def _reasons(engine: Engine, model: Model) -> Iterator[tuple[str, str]]:
+    """The key of each setting that does not fit, and why."""
+    module = ENGINES.get(engine.name)
+    if module is None:
+        yield "name", f"unknown engine {engine.name!r}: use one of {', '.join(ENGINES)}"
+        return
+    if engine.install not in module.INSTALLS:
+        yield "install", f'{engine.name} runs in a container only: set install = "container" and image'
+    for flag in parse_flags(engine.flags).keys() & module.OWN_FLAGS.keys():
+        yield "flags", f"{flag} is set by Nightbench: remove it, and use {module.OWN_FLAGS[flag]}"
+    reason = _wrong_weights(module, model)
+    if reason is not None:
+        yield "name", reason
+
+
+def _wrong_weights(module: EngineModule, model: Model) -> str | None:
+    found = weights_of(model.source)
+    if found is None or found == module.WEIGHTS:
+        return None
+    fitting = ", ".join(one.NAME for one in ENGINES.values() if found == one.WEIGHTS)
+    return (
+        f"{module.NAME} serves {module.WEIGHTS} weights, and model.source = {model.source} has {found} weights: "
+        f"use {fitting}, or another source"
+    )
+
+
+def weights_of(source: str) -> WeightsFormat | None:
+    """The format of a source's weights as its name says it; None for a folder, which is looked into where it is.
+
+    Repositories of the hub with GGUF files have it in their name.
+    """
+    kind, _, rest = source.partition(":")
+    if kind == "path":
+        return None
+    return "gguf" if "gguf" in rest.lower() else "safetensors"
+
+
+def _require_drivers(suite: Suite, text: str, where: str) -> None:
+    for index, entry in enumerate(suite.scenarios):
+        if suite.engine.name != "vllm" and entry.driver != OTHERS_DRIVER:
+            line = line_of(text, ("scenarios", index, "driver"))
+            raise SuiteError(
+                f"{where}:{line}: the driver {entry.driver} is part of vLLM, and engine.name is {suite.engine.name}: "
+                f'use driver = "{OTHERS_DRIVER}"'
+            )

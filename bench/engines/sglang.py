@@ -1,0 +1,151 @@
+"""SGLang: its argv, its environment, the line that means ready, its metrics and its failures.
+
+It runs in a container only. Log lines come from public issues of sgl-project/sglang, named at each class.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bench.engines import failures, prometheus
+from bench.engines.failures import Failure, FailureClass
+from bench.engines.module import WeightsFormat
+from bench.suite.ladder import Rung
+from bench.suite.scenario import Scenario
+
+NAME = PREFIX = "sglang"
+EXECUTABLE = Path("python3")  # in its image
+INSTALLS = frozenset({"container"})
+WEIGHTS: WeightsFormat = "safetensors"
+REQUEST_BODY: Mapping[str, object] = {"temperature": 0.0, "ignore_eos": True}
+FACT_PAGES = ("/get_server_info",)
+NUMERIC_FLAGS = frozenset(
+    {"--dtype", "--quantization", "--kv-cache-dtype", "--json-model-override-args", "--load-format"}
+)
+OWN_FLAGS = {
+    "--context-length": "engine.max_model_len",
+    **dict.fromkeys(("--model-path", "--model", "--served-model-name"), "model.source and model.name"),
+    **dict.fromkeys(("--host", "--port"), "NIGHTBENCH_ENGINE_PORT"),
+}
+RUNG_FLAGS = {
+    "gpu_memory_utilization": "--mem-fraction-static",
+    "max_num_seqs": "--max-running-requests",
+    "max_num_batched_tokens": "--chunked-prefill-size",
+    "kv_cache_dtype": "--kv-cache-dtype",
+}
+# Its fraction holds weights and KV cache; what is left runs graphs and activations.
+LADDER = (Rung(gpu_memory_utilization=0.8), Rung(gpu_memory_utilization=0.7, max_num_seqs=64))
+FINISH_REASONS = ()  # its counters have no reasons
+READY_LINE = "The server is fired up and ready to roll!"
+COMPILING = r"\[aiter\] (?:start build|waiting for baton release at|finish build) |Capturing batches"
+QUIET = {"HF_HUB_OFFLINE": "1", "DO_NOT_TRACK": "1"}
+
+FAILURES = (
+    FailureClass(
+        name="oom_kv",
+        patterns=(r"Not enough memory\. Please try to increase --mem-fraction-static",),
+        remedy="raise --mem-fraction-static, or use smaller weights or more GPUs: the weights leave no KV cache",
+        retry="never",
+        source="SGLang issues 322 and 4330",
+    ),
+    FailureClass(
+        name="oom_runtime",
+        patterns=(r"(?:HIP|CUDA) out of memory", r"torch\.(?:cuda\.)?OutOfMemoryError"),
+        remedy="lower --mem-fraction-static, --cuda-graph-max-bs or --max-running-requests",
+        retry="ladder",
+        source="SGLang issues 4330 and 5285",
+    ),
+    FailureClass(
+        name="gpu_fault",
+        patterns=(r"Memory access fault by GPU node-\d+ \(Agent handle: 0x[0-9a-f]+\) on address \S+\. Reason: ",),
+        remedy="start once more; where it comes again, use another machine",
+        retry="replace_machine",
+        source="SGLang issue 10195",
+    ),
+    FailureClass(
+        name="graph_capture",
+        patterns=(r"Capture cuda graph failed",),
+        remedy="read the error in the line; --disable-cuda-graph starts without graphs, and is slower",
+        retry="never",
+        source="SGLang issues 1751 and 4205",
+        weight="hint",
+    ),
+    FailureClass(
+        name="bad_configuration",
+        patterns=(r"launch_server\.py: error: ", r"(?:Value|FileNotFound|OS|Assertion)Error: "),
+        remedy="mend the setting that the line names in the suite",
+        retry="never",
+        source="Python's argparse and exceptions",
+        weight="hint",
+    ),
+    FailureClass(
+        name="worker_died",
+        patterns=(r"Scheduler hit an exception: Traceback", r"Received sigquit from a child process"),
+        remedy="read the error below this line in the log",
+        retry="never",
+        source="SGLang issue 8826",
+        weight="echo",
+    ),
+)
+
+SAMPLED = {
+    "requests_running": "num_requests_running",
+    "requests_waiting": "num_requests_waiting",
+    "kv_cache_usage": "kv_cache_usage_perc",
+    "prompt_tokens": "prompt_tokens_total",
+    "generation_tokens": "generation_tokens_total",
+    "prefix_cache_hits": "prefix_cache_hits_total",
+}
+_NAMES = {
+    "num_running_reqs": "num_requests_running",
+    "num_queue_reqs": "num_requests_waiting",
+    "token_usage": "kv_cache_usage_perc",
+    "cached_tokens_total": "prefix_cache_hits_total",
+}
+
+
+def argv(executable: Path, scenario: Scenario, model: Path, port: int) -> tuple[str, ...]:
+    """The command that serves this scenario's model on loopback."""
+    engine = scenario.engine
+    listen = ("--host", "127.0.0.1", "--port", str(port), "--served-model-name", scenario.model.name)
+    serve = (str(executable), "-m", "sglang.launch_server", "--model-path", str(model))
+    return (*serve, *listen, "--context-length", str(engine.max_model_len), "--enable-metrics", *engine.flags)
+
+
+def environment(scenario: Scenario) -> dict[str, str]:
+    """What the engine's process gets beside the host's own environment."""
+    return {**QUIET, **scenario.engine.environment}
+
+
+def is_server(words: Sequence[str]) -> bool:
+    """Whether this is the command line of a server of this engine, or of one of its workers."""
+    return bool(words) and ("sglang.launch_server" in words or words[0].startswith("sglang::"))
+
+
+def read_facts(pages: Mapping[str, Mapping[str, Any]]) -> tuple[str | None, int | None]:
+    """The engine's version and the context of one request in tokens, from the contents of FACT_PAGES."""
+    info = pages["/get_server_info"]
+    return info.get("version"), info.get("context_length")
+
+
+def find_failure(log: str) -> Failure | None:
+    """The root cause that a log shows, or None."""
+    return failures.find_failure(log, FAILURES)
+
+
+def attention_backend(log: str) -> str | None:
+    """The attention backend that the start-up log names; None if it names none."""
+    match = re.search(r"\battention_backend='(\w+)'", log)
+    return match[1] if match else None
+
+
+def kv_cache_tokens(log: str) -> int | None:
+    """The KV cache's capacity in tokens, from the start-up log; None if the log lacks it."""
+    match = re.search(r"KV Cache is allocated\. .*?#tokens: (\d+)", log)
+    return int(match[1]) if match else None
+
+
+def counters(metrics: str) -> dict[str, float]:
+    """Its counters and gauges, by the names that vLLM has for them."""
+    return {_NAMES.get(name, name): value for name, value in prometheus.sums(metrics, PREFIX).items()}
