@@ -36,38 +36,50 @@ def run(
 
     Exits 1 if any run is rejected, failed or was not run, and 3 if another night measures on this computer.
     """
-    from infra.bootstrap import known_target  # noqa: PLC0415
     from infra.processes.machine_lock import MachineLock  # noqa: PLC0415
     from infra.storage import store  # noqa: PLC0415
 
     settings = read_settings()
-    if resume is None:
-        from infra.loadgen.suite_file import require_runnable  # noqa: PLC0415
-
-        require_runnable(suite, target, poc=poc, force=force)  # before Prefect starts
-    else:
-        from infra.storage.bucket import find_night  # noqa: PLC0415
-
-        target = find_night(settings, resume, console.progress).target
-    target = known_target(settings, target)
+    target = _checked_target(settings, suite, target, resume, poc=poc, force=force)
     if target == "local" and not wait:
         MachineLock(settings.machine_lock, settings.data).require_free()  # before Prefect starts
     known = set(store.nights(settings.data))
     handle_stop_signals(settings.data)
-    from flows.nightly import nightly  # noqa: PLC0415
-    from flows.show.results import show_night  # noqa: PLC0415
+    from flows.temporary_server import temporary_server  # noqa: PLC0415
 
     exit_code = 0
     try:
-        night = nightly(suite=str(suite), target=target, poc=poc, resume=resume, wait=wait, force=force).night
+        with temporary_server():
+            from flows.nightly import nightly  # noqa: PLC0415
+
+            night = nightly(suite=str(suite), target=target, poc=poc, resume=resume, wait=wait, force=force).night
     except (KeyboardInterrupt, SystemExit) as stop:
         console.error(f"stopped; {_how_to_resume(settings, resume or known)}")
         raise typer.Exit(exit_code_of(stop)) from stop
     except BadRunsError as bad:
         night, exit_code = bad.night, bad.exit_code
+    from flows.show.results import show_night  # noqa: PLC0415
+
     show_night(settings.data, night)
     upload = _exit_code_of_upload(settings, night)
     raise typer.Exit(exit_code or upload)
+
+
+def _checked_target(
+    settings: "Settings", suite: Path, target: str, resume: str | None, *, poc: bool, force: bool
+) -> str:
+    """The target of a night; raises before Prefect starts where it is unknown or the suite cannot be run."""
+    from infra.bootstrap import known_target  # noqa: PLC0415
+
+    if resume is None:
+        from infra.loadgen.suite_file import require_runnable  # noqa: PLC0415
+
+        require_runnable(suite, target, poc=poc, force=force)
+    else:
+        from infra.storage.bucket import find_night  # noqa: PLC0415
+
+        target = find_night(settings, resume, console.progress).target
+    return known_target(settings, target)
 
 
 def _how_to_resume(settings: "Settings", night: "str | set[str]") -> str:

@@ -5,10 +5,11 @@ import os
 import re
 import shutil
 import signal
+import sqlite3
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from infra.reporting import silent
 from infra.storage import store
 from tests.emulators.s3 import Bucket
 from tests.flows.conftest import NightFixture
+from tests.flows.serving import DATABASE
 from tests.watchdogs import end_watchdogs
 
 pytestmark = pytest.mark.prefect
@@ -257,14 +259,24 @@ def test_a_night_that_is_stopped_leaves_nothing_rented_and_nothing_running(
     house.write_suite(fault="slow_child", ttft_ms=SLOW_MS)
     process = house.start("run", str(house.suite))
     wait_until_measuring(house, process)
+    imported = "/pandas/" in Path(f"/proc/{process.pid}/maps").read_text()  # by great-expectations alone
 
     os.kill(process.pid, sign)
     _out, err = process.communicate(timeout=120)
 
     (night,) = store.nights(house.data)
     assert (process.returncode, f"`nightbench run --resume {night}`" in err) == (code, True)
+    assert imported == brings_its_api  # while that starts, or when the last engine stops: never during a load
+    assert not (brings_its_api and heartbeats_of_nights(Path(house.environment["PREFECT_HOME"])))
     assert house.orphans() == []
     assert [left for left in house.leftovers() if ".partial-" not in left] == []
+
+
+def heartbeats_of_nights(prefect_home: Path) -> int:
+    """How many heartbeats of nights the database of temporary servers has; each night would wait for its last one."""
+    count = "SELECT count(*) FROM events WHERE event = 'prefect.flow-run.heartbeat' AND resource LIKE '%nightly %'"
+    with closing(sqlite3.connect(prefect_home / DATABASE)) as database:
+        return int(database.execute(count).fetchone()[0])
 
 
 def test_a_night_killed_with_9_and_its_watchdog_too_is_reaped_and_resumed(house: NightFixture, server_url: str) -> None:
