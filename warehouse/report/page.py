@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.errors import UsageError
+from warehouse.lake.database import open_warehouse
 from warehouse.lake.durable import replace_text
 from warehouse.lake.lake import partition, writing
 from warehouse.lake.query import run_sql
@@ -60,7 +61,8 @@ def write_report(data: Path, night: str) -> Path:
     Raises UsageError if the night is not loaded, LoadIntoWarehouseError if the page cannot be written.
     """
     page = data.absolute() / "reports" / f"{night}.html"
-    content = _content(data, night)
+    with open_warehouse(data):  # while it is open, each query opens it at no cost
+        content = _content(data, night)
     with writing(page):
         replace_text(page, night_html(content))
         written = sorted((path.stem for path in page.parent.glob("*.html") if path.stem != "index"), reverse=True)
