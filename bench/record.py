@@ -12,6 +12,7 @@ from pydantic import AwareDatetime, Field
 from bench.frozen import Frozen, StoredValue
 from bench.host import HostFacts
 from bench.host_use import HostUse
+from bench.server_facts import ServerFacts, Weights
 from bench.suite.quality import LmEval, Quality
 from bench.suite.scenario import Scenario
 from bench.suite.suite import Suite
@@ -21,31 +22,6 @@ RECORD_VERSION = 1
 METHOD_VERSION = 4
 
 Outcome = Literal["measured", "failed", "not-run"]
-
-
-class ServerFacts(StoredValue):
-    """The engine as found: read from the running process, not from what was asked."""
-
-    engine_version: str | None
-    engine_build: str | None
-    served_model: str | None
-    max_model_len: int | None
-    kv_cache_tokens: int | None
-    argv: tuple[str, ...]
-    environment: dict[str, str]
-    pid: int
-    cold_start_s: float
-    image_digest: str | None = None
-    attention_backend: str | None = None  # as the engine logs it; None: no such line, or not read
-
-
-class Weights(StoredValue):
-    """The model as found on the host, verified by hash."""
-
-    revision: str
-    sha256: str
-    bytes: int
-    origin: str | None = None  # which way they came, and why not from the bucket; None: they were there
 
 
 class LeaseFacts(StoredValue):

@@ -8,6 +8,7 @@ import numpy as np
 
 from bench.audit.claim import Claim, ClaimedConfig, ClaimedTotals, ClaimSource, Device, Metric, RequestSeries
 from bench.engines.config import memory_share, parallel_sizes, parse_flags
+from bench.engines.used_gpus import used_gpus
 from bench.loadgen.report import LoadReport
 from bench.metrics import Ints, Requests
 from bench.record import RunRecord
@@ -83,21 +84,30 @@ def _started(record: RunRecord, gpus: int) -> ClaimedConfig:
     """What the engine's own arguments say: how the model is spread, and how much memory it may take."""
     server = record.server
     flags = parse_flags(server.argv if server is not None else record.asked.engine.flags)
-    tp_size, pp_size, dp_size = parallel_sizes(flags)
-    used = tp_size * pp_size * dp_size
+    sizes = parallel_sizes(flags)
+    dp_size = sizes.dp_size
+    visible = gpus_of(record)
+    used = sizes.gpu_count if visible is None else len(visible)
     kv_precision = flags.get("--kv-cache-dtype", "auto")
     return ClaimedConfig(
         # An engine that uses some of a machine's GPUs has no others; one that names more than there are contradicts it.
         gpu_count=min(used, gpus) or None,
-        tp_size=tp_size if gpus else None,
-        pp_size=pp_size if gpus else None,
+        tp_size=sizes.tp_size if gpus else None,
+        pp_size=sizes.pp_size if gpus else None,
         dp_size=dp_size if gpus else None,
-        ep_size=tp_size * dp_size if gpus and "--enable-expert-parallel" in flags else None,
+        ep_size=sizes.ep_size if gpus else None,
         kv_precision=None if kv_precision == "auto" else kv_precision,
         gpu_memory_utilization=memory_share(flags),
         kv_cache_tokens=server.kv_cache_tokens * dp_size if server is not None and server.kv_cache_tokens else None,
         prefix_caching=False if "--no-enable-prefix-caching" in flags else None,
     )
+
+
+def gpus_of(record: RunRecord) -> tuple[int, ...] | None:
+    """The indices of the GPUs that the run's engine used; None where they are unknown, or it had no server."""
+    if record.server is None or record.host is None:
+        return None
+    return used_gpus(record.asked.engine.name, record.server.argv, record.server.environment, record.host)
 
 
 def _said(record: RunRecord, row: Mapping[str, Any]) -> ClaimedTotals:

@@ -152,7 +152,7 @@ def _fit_on(suite: Suite, runs: Sequence[PlannedRun], site: HostPlan, catalog: C
         return None
     model, group = known
     flags = parse_flags(suite.engine.flags)
-    replicas = parallel_sizes(flags)[2]
+    replicas = parallel_sizes(flags).dp_size
     elsewhere_gib = expert_bytes(model, group.precision) * (1 - 1 / replicas) / GIB
     needed = max(
         needed_gib(model, group, math.ceil((load.concurrency or 1) / replicas), load.context_tokens)
@@ -280,8 +280,8 @@ def _known(suite: Suite, site: HostPlan, catalog: Catalog) -> tuple[CatalogModel
         return None
     flags = parse_flags(suite.engine.flags)
     kv_bytes = 1.0 if flags.get("--kv-cache-dtype", "").startswith("fp8") else 2.0
-    tp_size, pp_size, _ = parallel_sizes(flags)
-    return model, Group(gpu, tp_size * pp_size, suite.model.precision, kv_bytes)
+    sizes = parallel_sizes(flags)
+    return model, Group(gpu, sizes.tp_size * sizes.pp_size, suite.model.precision, kv_bytes)
 
 
 def _is_quantised(suite: Suite) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bench.catalog.rows import CatalogModel, Gpu
+from bench.server_facts import ParallelSizes
 
 _SHORT = {
     "-tp": "--tensor-parallel-size",
@@ -58,10 +59,12 @@ def parse_flags(words: Sequence[str]) -> dict[str, str]:
     return flags
 
 
-def parallel_sizes(flags: Mapping[str, str]) -> tuple[int, int, int]:
-    """Tensor, pipeline and data parallel size; one that is missing or no number is 1, as vLLM's default is."""
-    tensor, pipeline, data = (flags.get(f"--{kind}-parallel-size", "") for kind in ("tensor", "pipeline", "data"))
-    return _size(tensor), _size(pipeline), _size(data)
+def parallel_sizes(flags: Mapping[str, str]) -> ParallelSizes:
+    """How the flags of vLLM or SGLang spread a model; a size that is missing or no number is 1, as their default is."""
+    tensor, pipeline, data = (_size(flags, kind) for kind in ("tensor", "pipeline", "data"))
+    experts = tensor * data if "--enable-expert-parallel" in flags else _size(flags, "expert")
+    is_dealt = "--enable-expert-parallel" in flags or experts > 1
+    return ParallelSizes(tp_size=tensor, pp_size=pipeline, dp_size=data, ep_size=experts if is_dealt else None)
 
 
 def memory_share(flags: Mapping[str, str]) -> float | None:
@@ -70,5 +73,7 @@ def memory_share(flags: Mapping[str, str]) -> float | None:
     return float(value) if re.fullmatch(r"0?\.\d+|1(?:\.0*)?", value) else None
 
 
-def _size(value: str) -> int:
+def _size(flags: Mapping[str, str], kind: str) -> int:
+    names = (f"--{kind}-parallel-size", f"--{kind[0]}p-size", f"--{kind[0]}p")
+    value = next((flags[name] for name in names if name in flags), "")
     return int(value) if value.isdigit() and int(value) else 1

@@ -18,7 +18,7 @@ def suite_breaks(
 def config_of(suite: Suite, model: CatalogModel | None, gpu: Gpu | None, gpu_count: int | None) -> EngineConfig:
     """How a suite starts its engine."""
     flags = parse_flags(suite.engine.flags)
-    tp_size, pp_size, dp_size = parallel_sizes(flags)
+    sizes = parallel_sizes(flags)
     return EngineConfig(
         engine=suite.engine.name,
         version=suite.engine.version,
@@ -28,9 +28,9 @@ def config_of(suite: Suite, model: CatalogModel | None, gpu: Gpu | None, gpu_cou
         precision=suite.model.precision,
         checkpoint=suite.model.source.removeprefix("hf:").partition("@")[0],
         max_model_len=suite.engine.max_model_len,
-        tp_size=tp_size,
-        pp_size=pp_size,
-        dp_size=dp_size,
+        tp_size=sizes.tp_size,
+        pp_size=sizes.pp_size,
+        dp_size=sizes.dp_size,
         flags=flags,
         environment=suite.engine.environment,
     )

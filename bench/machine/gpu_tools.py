@@ -16,7 +16,7 @@ MIB = 1 << 20
 UNITS = {"B": 1, "KB": 1 << 10, "MB": MIB, "GB": 1 << 30}  # as amd-smi means them
 
 NVIDIA_GPUS = ("index", "name", "driver_version", "memory.total", "memory.used")
-NVIDIA_PROCESSES = ("pid", "process_name", "used_memory")
+NVIDIA_PROCESSES = ("pid", "process_name", "used_memory", "gpu_uuid")
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,12 @@ class InstalledGpu:
 
 @dataclass(frozen=True)
 class GpuProcess:
-    """A process that holds memory of a GPU."""
+    """A process that holds memory of a GPU; one that uses several GPUs is there once for each."""
 
     pid: int
     name: str
     used_bytes: int | None
+    gpu: str | None = None  # its index (amd-smi) or UUID (nvidia-smi)
 
 
 def amd_gpus(static: str, metric: str) -> tuple[InstalledGpu, ...]:
@@ -65,27 +66,28 @@ def amd_uuids(text: str) -> dict[int, str]:
 
 
 def amd_processes(text: str) -> tuple[GpuProcess, ...]:
-    """The processes of `amd-smi process --json`, each once, with the most memory it holds on one GPU."""
-    found: dict[int, GpuProcess] = {}
-    for entry in _entries_with_pid(_amd_json(text)):
+    """The processes of `amd-smi process --json`, each once a GPU, with the most memory it is said to hold."""
+    found: dict[tuple[int, str], GpuProcess] = {}
+    for entry, gpu in _entries_with_pid(_amd_json(text)):
         pid = int(entry["pid"])
         used = _amd_bytes((entry.get("memory_usage") or {}).get("vram_mem")) or _amd_bytes(entry.get("mem_usage"))
         name = str(entry.get("name") or "unknown")
-        known = found.get(pid)
+        known = found.get((pid, gpu or ""))
         if known is None or (used or 0) > (known.used_bytes or 0):
-            found[pid] = GpuProcess(pid, name, used)
-    return tuple(found[pid] for pid in sorted(found))
+            found[pid, gpu or ""] = GpuProcess(pid, name, used, gpu)
+    return tuple(found[key] for key in sorted(found))
 
 
-def _entries_with_pid(value: Any) -> Iterator[dict[str, Any]]:
-    """Every table with a pid, however deep this version of the tool hides it."""
+def _entries_with_pid(value: Any, gpu: str | None = None) -> Iterator[tuple[dict[str, Any], str | None]]:
+    """Every table with a pid and its GPU's index, however deep this version of the tool hides it."""
     if isinstance(value, dict):
+        gpu = str(value.get("gpu", gpu or "")) or None
         if str(value.get("pid", "")).isdigit():
-            yield value
+            yield value, gpu
         value = list(value.values())
     if isinstance(value, list):
         for one in value:
-            yield from _entries_with_pid(one)
+            yield from _entries_with_pid(one, gpu)
 
 
 def amd_list(text: str) -> list[dict[str, Any]]:
@@ -134,7 +136,8 @@ def nvidia_gpus(csv: str) -> tuple[InstalledGpu, ...]:
 def nvidia_processes(csv: str) -> tuple[GpuProcess, ...]:
     """The processes of `nvidia-smi --query-compute-apps=<NVIDIA_PROCESSES> --format=csv,noheader,nounits`."""
     rows = nvidia_rows(csv, len(NVIDIA_PROCESSES))
-    return tuple(GpuProcess(int(pid), name, _nvidia_bytes(used)) for pid, name, used in rows if pid.isdigit())
+    known = [row for row in rows if row[0].isdigit()]
+    return tuple(GpuProcess(int(pid), name, _nvidia_bytes(used), _nvidia_text(gpu)) for pid, name, used, gpu in known)
 
 
 def nvidia_rows(csv: str, width: int) -> list[list[str]]:

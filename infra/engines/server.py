@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from bench.engines.by_name import ENGINES
 from bench.engines.docker import container_argv
 from bench.engines.module import EngineModule
+from bench.engines.used_gpus import VISIBLE
 from bench.errors import ServerDiedError, ServerStartError
 from bench.record import Answers
 from bench.suite.scenario import Scenario
@@ -133,6 +134,8 @@ def _start(request: ServerRequest, port: int) -> RunningServer:
     environment = request.engine.module.environment(request.scenario)
     pid_file = request.machine / f"server-{port}.pid"
     whole = child_environment({**environment, **_unrecorded(request)})
+    # What hides GPUs from the engine counts, also where this process had it.
+    environment = {name: whole[name] for name in VISIBLE if name in whole} | environment
     pid = detached.start_detached(argv, whole, pid_file, request.log)
     return RunningServer(pid, port, pid_file, request.log, argv, environment, request.engine, cold_start_s=0.0)
 

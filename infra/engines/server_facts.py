@@ -4,7 +4,8 @@ import http.client
 import json
 from typing import Any
 
-from bench.record import ServerFacts
+from bench.engines.config import parallel_sizes, parse_flags
+from bench.server_facts import ServerFacts
 from infra.engines.engine_log import read_log
 from infra.engines.server import RunningServer, ask, died
 
@@ -30,6 +31,7 @@ def look(server: RunningServer) -> ServerFacts:
         cold_start_s=server.cold_start_s,
         image_digest=server.image_digest,
         attention_backend=engine.attention_backend(log),
+        parallel=parallel_sizes(parse_flags(server.argv)),
     )
 
 

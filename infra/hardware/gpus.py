@@ -41,7 +41,7 @@ class GpuUse:
         users = [f"{one.name} (pid {one.pid})" for one in self.processes]
         users += [f"the container {name!r}" for name in self.containers]
         users += [f"{(one.used_bytes or 0) / 1e9:.1f} GB in use on GPU {one.index}" for one in self.busy]
-        return ", ".join(users) or "no process"
+        return ", ".join(dict.fromkeys(users)) or "no process"
 
 
 def read_gpus() -> tuple[InstalledGpu, ...]:

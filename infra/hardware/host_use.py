@@ -119,11 +119,14 @@ def plain(name: str) -> str:
 
 @dataclass
 class GpuWatch:
-    """Reads which processes use the GPUs at the begin, each `GPU_PERIOD_S` and at the end of its `with` block."""
+    """Reads which processes use the GPUs at the begin, each `GPU_PERIOD_S` and at the end of its `with` block.
 
+    `gpus`: what tools call the GPUs of the run, whose other users count; None: every GPU of the host.
+    """
+
+    gpus: frozenset[str] | None = None
     period_s: float = GPU_PERIOD_S
     why_unknown: str | None = None
-    _found: dict[int, str] = field(default_factory=dict)
     _readings: list[tuple[GpuProcess, ...]] = field(default_factory=list)
     _is_over: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
@@ -146,20 +149,27 @@ class GpuWatch:
 
     def others(self, own: OwnProcesses) -> tuple[str, ...] | None:
         """The processes that used the GPUs and are not ours; None, with `why_unknown`, where that is unknown."""
-        if self.why_unknown is None and not self._found.keys() & own.ever:
+        found = {one.pid: one for reading in self._readings for one in reading}
+        if self.why_unknown is None and not found.keys() & own.ever:
             # In a container the tool may list no process, or give pids of another namespace.
             self.why_unknown = "the GPU tool lists no process of this run, so it may not list others either"
         if self.why_unknown is not None:
             return None
-        return tuple(f"{plain(name)} (pid {pid})" for pid, name in sorted(self._found.items()) if pid not in own.ever)
+        others = {one.pid: Path(one.name).name for reading in self._readings for one in self._others(reading, own)}
+        return tuple(f"{plain(name)} (pid {pid})" for pid, name in sorted(others.items()))
 
     def other_bytes(self, own: OwnProcesses) -> int | None:
         """The most memory that other processes held at once; None where they or the memory of one are unknown."""
         if self.others(own) is None:
             return None
-        held = [[one.used_bytes for one in reading if one.pid not in own.ever] for reading in self._readings]
+        held = [[one.used_bytes for one in self._others(reading, own)] for reading in self._readings]
         known = [sum(used for used in reading if used is not None) for reading in held if None not in reading]
         return max(known, default=None)
+
+    def _others(self, reading: tuple[GpuProcess, ...], own: OwnProcesses) -> list[GpuProcess]:
+        """Those that are not ours, on the run's GPUs or on one that the tool does not name."""
+        others = [one for one in reading if one.pid not in own.ever]
+        return [one for one in others if self.gpus is None or one.gpu is None or one.gpu in self.gpus]
 
     def _run(self) -> None:
         while not self._is_over.is_set():
@@ -168,8 +178,6 @@ class GpuWatch:
 
     def _read(self) -> None:
         try:
-            reading = gpus.read_processes()
-            self._found |= {one.pid: Path(one.name).name for one in reading}
-            self._readings.append(reading)
+            self._readings.append(gpus.read_processes())
         except MachineUnfitError as error:
             self.why_unknown = str(error)

@@ -53,15 +53,16 @@ class Sampler:
     """Samples while its `with` block runs; `own` are the processes of the run, `session` is the engine's of them.
 
     Without a session, or where no process of it is on this host, the engine and what others take are unknown.
+    `gpus`: what tools call the GPUs that the run uses; None: unknown, so others may use any. All are sampled.
     """
 
-    def __init__(self, own: OwnProcesses, session: int | None) -> None:
+    def __init__(self, own: OwnProcesses, session: int | None, gpus: frozenset[str] | None = None) -> None:
         self._own = own
         self._session = session
         self._samples: list[Sample] = []
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="telemetry", daemon=True)
-        self._gpus = GpuWatch()
+        self._gpus = GpuWatch(gpus)
         self._gpu_samples = GpuSampler()
         self._kernel_log = KernelLog()
         self._memory = MemoryTraffic(own.ever)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.engines.by_name import sample
+from bench.engines.used_gpus import names_of, used_gpus
 from bench.errors import NightbenchError
 from bench.host import HostFacts
 from bench.plan import prompt_seed
@@ -26,8 +27,8 @@ from bench.record import (
     NightRecord,
     PlannedRun,
     RunRecord,
-    Weights,
 )
+from bench.server_facts import Weights
 from infra.engines import server, server_facts
 from infra.engines.metrics_scraper import FILE, TIMEOUT_S, Scraper, write_scrapes
 from infra.engines.server import RunningServer
@@ -159,7 +160,10 @@ def _measure(context: RunContext, run: PlannedRun, running: RunningServer, parti
     busy_before = os.getloadavg()[0]
     own = OwnProcesses({os.getpid()}, {running.pid, running.engine_session}, context.lease.lease_id)
     is_unseen = running.container is not None and running.session is None  # docker's client is not the engine
-    sampler = Sampler(own, None if is_unseen else running.engine_session)
+    used = used_gpus(run.scenario.engine.name, facts.argv, facts.environment, context.host)
+    sampler = Sampler(
+        own, None if is_unseen else running.engine_session, None if used is None else names_of(used, context.host)
+    )
     scraper = Scraper(lambda: server.scrape(running, TIMEOUT_S), lambda text: sample(running.engine.module, text))
     try:
         with notes.watch.stage("load"), sampler, scraper:

@@ -26,8 +26,8 @@ from bench.record import (
     Lineage,
     LoadRun,
     RunRecord,
-    ServerFacts,
 )
+from bench.server_facts import ServerFacts
 from bench.steady import PARTS, Steady
 from bench.suite.engine import Engine
 from bench.suite.machine import Machine

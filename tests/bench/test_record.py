@@ -13,8 +13,8 @@ from bench.record import (
     LoadRun,
     NightRecord,
     RunRecord,
-    Weights,
 )
+from bench.server_facts import Weights
 from bench.suite.suite import ScenarioEntry, Suite
 from tests.bench.builders import CLOSED, OPEN, SCENARIO, STARTED_AT, run_record
 

@@ -29,9 +29,8 @@ from bench.record import (
     NightRecord,
     PlannedRun,
     RunRecord,
-    ServerFacts,
-    Weights,
 )
+from bench.server_facts import ServerFacts, Weights
 from bench.suite.engine import Engine
 from bench.suite.machine import Machine
 from bench.suite.model import Model
@@ -103,6 +102,7 @@ class Told:
     host_use: HostUse | None = QUIET  # None: a run from before other processes were measured
     gpu: Mapping[str, tuple[Any, ...]] | None = None  # the samples of its GPU, by the names of GPU_SAMPLES
     host: dict[str, Any] = field(default_factory=dict)  # what is otherwise about it
+    server: dict[str, Any] = field(default_factory=dict)  # the same of its server
 
 
 def scenario(shape: Shape = Shape(), name: str = "chat") -> Scenario:
@@ -284,7 +284,7 @@ def run_record(night: NightRecord, run: PlannedRun, told: Told = Told()) -> RunR
             "quality": night.suite.quality,
             "host": _HOST.model_copy(update=told.host),
             "load": _LOAD if is_measured else None,
-            "server": _server(told.engine_version) if is_measured else None,
+            "server": _server(told.engine_version).model_copy(update=told.server) if is_measured else None,
             "weights": Weights(revision="r1", sha256=told.weights_sha256, bytes=10) if is_measured else None,
             "host_use": told.host_use if is_measured else None,
             "busy": Busy(load_average_before=0.1, load_average_after=1.5, steal_share=0.0) if is_measured else None,

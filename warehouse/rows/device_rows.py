@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 
 from bench.audit.claim import Device
 from bench.audit.device_samples import Samples, Window, device_of
+from bench.audit.own_claim import gpus_of
 from bench.host_use import HostUse
 from bench.metrics import Floats, Requests, ratio
 from bench.record import RunRecord
@@ -29,12 +30,12 @@ _MEASURED = {
 
 
 def run_device(record: RunRecord, requests: Requests, telemetry: pa.Table | None, row: Row) -> Device | None:
-    """What telemetry says of the GPUs of a measured run; None without GPUs, or from before they were sampled.
+    """What telemetry says of the GPUs that a measured run used; None without GPUs, or from before they were sampled.
 
     `row` has the run's totals. Energy per token is by the device's own counter where it has one, else by its power.
     """
     use = record.host_use or HostUse()
-    found = None if telemetry is None else telemetry.filter(pc.is_valid(telemetry["gpu_index"]))
+    found = None if telemetry is None else _of_gpus(telemetry, gpus_of(record))
     if found is None or not len(found):
         return Device(was_asked=True, sample_count=0) if "gpu_telemetry" in use.unknown else None
     window = _window(requests) if found["at_s"].null_count == 0 else None
@@ -59,6 +60,13 @@ def device_columns(device: Device | None, use: HostUse | None) -> Row:
     known = {} if device is None else asdict(device)
     names = (*DEVICE_FIELDS, "throttled_share")
     return {name: known.get(name) for name in names} | {"gpu_telemetry": None if use is None else use.gpu_telemetry}
+
+
+def _of_gpus(telemetry: pa.Table, used: tuple[int, ...] | None) -> pa.Table:
+    """The samples of these GPUs; of all where it is unknown which the run used."""
+    if used is None:
+        return telemetry.filter(pc.is_valid(telemetry["gpu_index"]))
+    return telemetry.filter(pc.is_in(telemetry["gpu_index"], pa.array(used, telemetry["gpu_index"].type)))
 
 
 def _window(requests: Requests) -> Window | None:

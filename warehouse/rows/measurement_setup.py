@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from bench.audit.own_claim import gpus_of
 from bench.errors import UnreadableResultError
 from bench.record import RunRecord
 from bench.suite.quality import Quality
@@ -72,6 +73,7 @@ def found(record: RunRecord) -> Row:
         row |= record.server.model_dump(include={"engine_build", "kv_cache_tokens", "cold_start_s", "image_digest"})
         row |= {"engine_version_found": record.server.engine_version}
         row |= stack.of_server(record.server)
+        row |= {"gpu_count": None if (used := gpus_of(record)) is None else len(used)}
     if record.weights:
         row |= {"model_revision": record.weights.revision, "model_sha256": record.weights.sha256}
     if record.load:

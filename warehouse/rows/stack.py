@@ -4,10 +4,10 @@ import hashlib
 import json
 from collections.abc import Iterable, Sequence
 
-from bench.engines.config import parse_flags
+from bench.engines.config import parallel_sizes, parse_flags
 from bench.host import HostFacts
 from bench.machine.canary import CanaryRecord
-from bench.record import ServerFacts
+from bench.server_facts import ServerFacts
 from warehouse.rows.lease_rows import LeaseRows
 from warehouse.schema.row import Row
 
@@ -29,6 +29,7 @@ def of_server(server: ServerFacts) -> Row:
         "engine_environment_sha256": _digest(variables),
         "engine_flags_found": named if command else None,
         "engine_flags_sha256": _digest(named) if command else None,
+        **(server.parallel or parallel_sizes(parse_flags(server.argv))).model_dump(),
     }
 
 

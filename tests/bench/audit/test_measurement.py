@@ -12,7 +12,8 @@ from bench.audit.rules import NIGHT_RULES, NOT_CHECKABLE, Evidence, Rule, Status
 from bench.loadgen.report import PlannedTokens
 from bench.quality.answers import agreed_share, fall
 from bench.quality.lm_eval import EarlierScore, fall_se
-from bench.record import Accuracy, Answers, CalibratedLoad, Calibration, ServerFacts
+from bench.record import Accuracy, Answers, CalibratedLoad, Calibration
+from bench.server_facts import ServerFacts
 from bench.steady import PARTS
 from bench.suite.quality import Quality
 from bench.suite.workload import Workload

@@ -38,15 +38,16 @@ def test_no_amd_process_is_no_process() -> None:
 
 
 def test_an_amd_process_is_found_with_its_memory() -> None:
-    assert gpu_tools.amd_processes(twin("amd-process-one.json")) == (GpuProcess(4242, "python3", 175844 << 20),)
+    assert gpu_tools.amd_processes(twin("amd-process-one.json")) == (GpuProcess(4242, "python3", 175844 << 20, "0"),)
 
 
-def test_a_process_on_two_gpus_is_one_process() -> None:
+def test_a_process_is_there_once_for_each_gpu() -> None:
     shared = {"name": "p", "pid": 7}
     held = [{"process_info": {**shared, "mem_usage": {"value": value, "unit": "B"}}} for value in (5, 9)]
     listed = [{"gpu": index, "process_list": [one]} for index, one in enumerate(held)]
 
-    assert gpu_tools.amd_processes(json.dumps(listed)) == (GpuProcess(7, "p", 9),)
+    assert gpu_tools.amd_processes(json.dumps(listed)) == (GpuProcess(7, "p", 5, "0"), GpuProcess(7, "p", 9, "1"))
+    assert gpu_tools.amd_processes(json.dumps(held)) == (GpuProcess(7, "p", 9),)
 
 
 def test_what_is_no_json_is_refused_in_its_own_words() -> None:
@@ -63,7 +64,7 @@ def test_nvidia_cells_without_a_value_are_none() -> None:
 
 def test_nvidia_processes_are_found() -> None:
     assert gpu_tools.nvidia_processes(twin("nvidia-processes.csv")) == (
-        GpuProcess(4242, "/usr/bin/python3", 70144 << 20),
+        GpuProcess(4242, "/usr/bin/python3", 70144 << 20, "GPU-8f1c5c1e-0000-4000-8000-000000000001"),
     )
     assert gpu_tools.nvidia_processes("\n") == ()
 

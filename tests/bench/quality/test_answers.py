@@ -24,7 +24,8 @@ from bench.quality.answers import (
     read_logprobs,
     with_last_answers,
 )
-from bench.record import Accuracy, Answers, LeaseFacts, RunRecord, Weights
+from bench.record import Accuracy, Answers, LeaseFacts, RunRecord
+from bench.server_facts import Weights
 from tests.bench.builders import ANSWERS, run_record
 
 # vLLM 0.32.0 on CPU, asked with prompt_logprobs = 0 and return_token_ids (the middle of its prompt was cut out).

@@ -101,10 +101,24 @@ def watched(tools: FakeTools, listed: str, *, exit_code: int = 0) -> tuple[tuple
 
 
 def test_gpu_processes_that_are_not_ours_are_named(tools: FakeTools) -> None:
-    ours = f"{os.getpid()}, /opt/venv/bin/python3, 70144\n"
+    ours = f"{os.getpid()}, /opt/venv/bin/python3, 70144, GPU-0\n"
 
     assert watched(tools, ours) == ((), None)
-    assert watched(tools, f"{ours}1, /usr/bin/miner, 900\n") == (("miner (pid 1)",), None)
+    assert watched(tools, f"{ours}1, /usr/bin/miner, 900, GPU-0\n") == (("miner (pid 1)",), None)
+
+
+@pytest.mark.parametrize(("gpus", "held"), [({"GPU-0", "0"}, 0), ({"GPU-0", "GPU-7"}, 900 << 20), (None, 900 << 20)])
+def test_who_uses_another_gpu_of_the_host_takes_nothing_of_this_run(
+    tools: FakeTools, gpus: set[str] | None, held: int
+) -> None:
+    listed = f"{os.getpid()}, /opt/venv/bin/python3, 70144, GPU-0\n1, /usr/bin/miner, 900, GPU-7\n"
+    tools.says("nvidia-smi", listed, when="--query-compute-apps")
+    with GpuWatch(None if gpus is None else frozenset(gpus)) as watch:
+        pass
+    own = OwnProcesses({os.getpid()}, set())
+
+    assert watch.others(own) == (("miner (pid 1)",) if held else ())
+    assert watch.other_bytes(own) == held
 
 
 def test_a_gpu_tool_that_does_not_list_us_proves_nothing_about_others(tools: FakeTools) -> None:

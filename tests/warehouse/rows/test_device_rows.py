@@ -1,5 +1,6 @@
 """The GPUs of our own runs: their energy, and each rule that speaks of them."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from bench.audit.device_samples import Samples, device_of
 from bench.audit.evidence.evidence import Observed
 from bench.audit.judge import status_of_each
 from bench.audit.rules import BY_COLUMN
+from bench.host import GpuFacts
 from tests.warehouse.folders import GPU_SAMPLES, GPU_SECONDS, QUIET, Shape, Told, whole_night, write_run
 from warehouse.rows.run_folder import RunId, read_run
 from warehouse.rows.run_rows import RunRows, run_rows
@@ -19,11 +21,17 @@ TOOL = QUIET.model_copy(update={"gpu_telemetry": "nvidia-smi", "other_gpu_bytes"
 FAMILIES = ("telemetry", "energy")
 
 
-def rows_of(tmp_path: Path, gpu: dict[str, tuple[Any, ...]] | None, shape: Shape | None = None, **use: Any) -> RunRows:
+def rows_of(
+    tmp_path: Path,
+    gpu: dict[str, tuple[Any, ...]] | None,
+    shape: Shape | None = None,
+    more: Told | None = None,
+    **use: Any,
+) -> RunRows:
     """The rows of one run with these samples of its GPUs."""
     shape = shape or Shape()
     night = whole_night(tmp_path / "planned", "2026-03-01", {"chat": shape})
-    told = Told(gpu=gpu, host_use=TOOL.model_copy(update=use))
+    told = replace(more or Told(), gpu=gpu, host_use=TOOL.model_copy(update=use))
     folder = write_run(tmp_path / "found", night, night.runs[0], shape, told)
     return run_rows(RunId("2026-03-01", folder.parent.name, 0), read_run(folder))
 
@@ -91,7 +99,6 @@ RISE = tuple(int(at > COUNT // 16) for at in range(COUNT))
 @pytest.mark.parametrize(
     ("gpu", "use", "expected"),
     [
-        (two_gpus(), {}, {("energy_attribution", "WARN"), ("device_count", "FAIL")}),
         (GPU_SAMPLES, {"other_gpu_bytes": 40 << 30}, {("gpu_not_clean", "WARN")}),
         (GPU_SAMPLES, {"gpu_kernel_errors": ("NVRM: Xid (PCI:0000:3b:00): 79",)}, {("gpu_errors", "WARN")}),
         (changed(is_throttled=(True,) * COUNT), {}, {("throttled", "WARN")}),
@@ -103,7 +110,7 @@ RISE = tuple(int(at > COUNT // 16) for at in range(COUNT))
         ({name: values[:4] for name, values in GPU_SAMPLES.items()}, {}, {("telemetry_window", "FAIL")}),
     ],
     ids=[
-        *("some GPUs of the machine", "a foreign process", "an Xid", "throttled", "uncorrected", "corrected"),
+        *("a foreign process", "an Xid", "throttled", "uncorrected", "corrected"),
         *("swapped temperatures", "over the cap", "no sample", "vanished"),
     ],
 )
@@ -111,6 +118,44 @@ def test_each_rule_speaks_of_our_own_runs(
     tmp_path: Path, gpu: dict[str, tuple[Any, ...]] | None, use: dict[str, Any], expected: set[tuple[str, str]]
 ) -> None:
     assert findings(rows_of(tmp_path, gpu, **use)) == expected
+
+
+def told_of(count: int, argv: tuple[str, ...] = (), **environment: str) -> Told:
+    """An engine with these arguments and variables on a host with this many GPUs."""
+    details = tuple(GpuFacts(uuid=f"GPU-{at}") for at in range(count))
+    host = {"gpus": ("Some GPU",) * count, "gpu_details": details}
+    return Told(host=host, server={"argv": ("vllm", "serve", *argv), "environment": environment})
+
+
+# The second GPU idles at 100 W, where one is used.
+IDLE = two_gpus() | {"power_w": tuple(100.0 if at % 2 else 600.0 for at in range(COUNT)), "energy_j": (None,) * COUNT}
+
+
+@pytest.mark.parametrize(
+    ("more", "watts", "used"),
+    [
+        (told_of(2), 600.0, 1),
+        (told_of(2, CUDA_VISIBLE_DEVICES="1"), 100.0, 1),
+        (told_of(2, HIP_VISIBLE_DEVICES="GPU-1"), 100.0, 1),
+        (told_of(2, ("-tp", "2")), 700.0, 2),
+    ],
+    ids=["the first", "the second", "by its id", "both"],
+)
+def test_energy_is_that_of_the_gpus_that_the_engine_used(tmp_path: Path, more: Told, watts: float, used: int) -> None:
+    rows = rows_of(tmp_path, IDLE, more=more)
+    row = rows.measurement
+
+    assert findings(rows) == set()
+    assert row["energy_j"] == pytest.approx(watts * row["duration_s"], rel=0.2)  # two GPUs have half of the samples
+    assert (row["energy_scope"], row["gpu_count"]) == ("gpus", used)
+    assert row["joules_per_output_token"] == pytest.approx(row["energy_j"] / row["total_output_tokens"])
+
+
+def test_energy_of_gpus_that_are_not_known_to_be_the_runs_is_doubted(tmp_path: Path) -> None:
+    rows = rows_of(tmp_path, IDLE, more=told_of(2, CUDA_VISIBLE_DEVICES="MIG-7"))
+
+    assert findings(rows) == {("energy_attribution", "WARN"), ("device_count", "FAIL")}
+    assert rows.measurement["gpu_count"] is None
 
 
 def test_a_clock_that_falls_within_a_load_is_found(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from bench.engines.vllm import attention_backend
 from bench.host import GpuFacts, HostFacts
 from bench.machine.gpu_identity import NVIDIA_IDENTITY, amd_identities, nvidia_identities, serial_hash
-from bench.record import ServerFacts
+from bench.server_facts import ServerFacts
 from bench.suite.prompts import Prompts
 from bench.suite.quality import Quality
 from tests.bench.builders import SCENARIO

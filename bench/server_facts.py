@@ -1,0 +1,43 @@
+"""An engine's server and its model as found on the machine, and not as asked."""
+
+from bench.frozen import StoredValue
+
+
+class ParallelSizes(StoredValue):
+    """How an engine spreads a model over GPUs; `ep_size` is None where it cuts experts as it cuts everything else."""
+
+    tp_size: int = 1
+    pp_size: int = 1
+    dp_size: int = 1
+    ep_size: int | None = None
+
+    @property
+    def gpu_count(self) -> int:
+        """GPUs that it takes: one a rank."""
+        return self.tp_size * self.pp_size * self.dp_size
+
+
+class ServerFacts(StoredValue):
+    """The engine as found: read from the running process, not from what was asked."""
+
+    engine_version: str | None
+    engine_build: str | None
+    served_model: str | None
+    max_model_len: int | None
+    kv_cache_tokens: int | None
+    argv: tuple[str, ...]
+    environment: dict[str, str]
+    pid: int
+    cold_start_s: float
+    image_digest: str | None = None
+    attention_backend: str | None = None  # as the engine logs it; None: no such line, or not read
+    parallel: ParallelSizes | None = None  # None: from before 2026-11-23; the argv says it too
+
+
+class Weights(StoredValue):
+    """The model as found on the host, verified by hash."""
+
+    revision: str
+    sha256: str
+    bytes: int
+    origin: str | None = None  # which way they came, and why not from the bucket; None: they were there
