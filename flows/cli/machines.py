@@ -1,6 +1,7 @@
-"""Commands for what is rented: list leases, release leftovers."""
+"""Commands for what is rented: list leases, release leftovers, delete all that is ours."""
 
-from typing import Annotated
+import sys
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -8,20 +9,32 @@ from bench.errors import LeaseError, UsageError
 from flows.cli.arguments import JsonFlag, examples, read_settings
 from flows.show import console
 
+if TYPE_CHECKING:
+    from infra.leases.reaper import Reaped
+    from infra.settings import Settings
+
 commands = typer.Typer()
 
 
-@commands.command(epilog=examples("nightbench reap", "nightbench reap --all"))
+@commands.command(epilog=examples("nightbench reap", "nightbench reap --everything --yes"))
 def reap(
-    everything: Annotated[bool, typer.Option("--all", help="Include machines that are in use.")] = False,
+    in_use: Annotated[bool, typer.Option("--all", help="Include what a running night holds or may need.")] = False,
     lease: Annotated[
         str | None, typer.Option(metavar="LEASE", help="Release this lease only, also while it is in use.")
     ] = None,
+    everything: Annotated[
+        bool,
+        typer.Option(
+            "--everything", help="Delete images, volumes, keys and the bucket's models too, after a question."
+        ),
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Delete without the question of --everything.")] = False,
 ) -> None:
     """Release every machine of ours whose lease has expired, whose run has died, or that the ledger does not list.
 
-    Works without a ledger: a machine's name states that it is ours and when its lease expires. Exits 3 if a machine
-    could not be released.
+    Works without a ledger: a machine's name states that it is ours and when its lease expires. `--everything` lists all
+    that is ours with its price and deletes it, but for what a running night holds or may need; results stay. Exits 3 if
+    something could not be released or deleted.
     """
     from flows.show.leases import show_reaped  # noqa: PLC0415
     from infra.bootstrap import clouds, ledger_file  # noqa: PLC0415
@@ -29,17 +42,53 @@ def reap(
 
     settings = read_settings()
     if lease is not None:
-        if everything:
-            raise UsageError("--all releases every lease and --lease only one: use one of them")
+        if in_use or everything:
+            more = "--everything" if everything else "--all"
+            raise UsageError(f"{more} releases every lease and --lease only one: use one of them")
         gone = release_one(settings.data, ledger_file(settings), clouds(settings), lease, say=console.progress)
         console.line(f"released {', '.join(gone)}" if gone else f"no machine of lease {lease} exists")
         return
-    reaped = release_leftovers(
-        settings.data, ledger_file(settings), clouds(settings), everything=everything, say=console.progress
-    )
+    if everything:
+        reaped = _reap_everything(settings, in_use=in_use, is_agreed=yes)
+    else:
+        reaped = release_leftovers(
+            settings.data, ledger_file(settings), clouds(settings), everything=in_use, say=console.progress
+        )
     show_reaped(reaped)
     if reaped.failed:
         raise typer.Exit(LeaseError.exit_code)
+
+
+def _reap_everything(settings: "Settings", *, in_use: bool, is_agreed: bool) -> "Reaped":
+    """Show all that is ours, ask, and delete it: machines first, since a volume is free once its machine is gone."""
+    from flows.show.leases import show_inventory, show_kept  # noqa: PLC0415
+    from infra.bootstrap import clouds, ledger, ledger_file  # noqa: PLC0415
+    from infra.clock import SystemClock  # noqa: PLC0415
+    from infra.leases.inventory import Owner, remove_stored, take_inventory  # noqa: PLC0415
+    from infra.leases.leftovers import release_leftovers  # noqa: PLC0415
+    from infra.storage.bucket import bucket_location  # noqa: PLC0415
+
+    owner = Owner(clouds(settings), ledger(settings), SystemClock(), bucket_location(settings), everything=in_use)
+    found = take_inventory(owner)
+    show_inventory(found)
+    if found.to_delete and not is_agreed:
+        _require_consent()
+    reaped = release_leftovers(
+        settings.data, ledger_file(settings), owner.clouds, everything=in_use, say=console.progress
+    )
+    show_kept(remove_stored(owner, found.to_delete, reaped))
+    return reaped
+
+
+def _require_consent() -> None:
+    """Return if a person at the terminal agrees; without a terminal, UsageError."""
+    if not sys.stdin.isatty():
+        raise UsageError(
+            "nothing was deleted: --everything asks before it deletes, and there is no terminal; add --yes"
+        )
+    if not typer.confirm("Delete all of this but what is kept?"):
+        console.line("nothing was deleted")
+        raise typer.Exit
 
 
 @commands.command(epilog=examples("nightbench leases", "nightbench leases --json"))

@@ -10,6 +10,7 @@ from bench.cost.lease_cost import by_stage
 from flows.show.console import error, line, print_json, table, warn
 
 if TYPE_CHECKING:
+    from infra.leases.inventory import Inventory
     from infra.leases.listing import LeaseView, StoredItem
     from infra.leases.reaper import Reaped
 
@@ -23,6 +24,33 @@ def show_reaped(found: "Reaped") -> None:
         warn(f"{unknown} has our prefix but not our name format, so it was kept: check it in the cloud's console")
     for what, why in found.failed.items():
         error(f"{what} was not released: {why}")
+
+
+def show_inventory(found: "Inventory") -> None:
+    """Print all that is ours with its price, what is kept for a night, and the sum of what would be deleted."""
+    rows = [
+        {
+            "what": one.sort,
+            "where": one.place,
+            "name": one.name,
+            "usd_per_hour": one.usd_per_hour,
+            "usd_per_month": one.usd_per_month,
+            "kept": one.kept_for,
+        }
+        for one in found.owned
+    ]
+    table(rows, "machines, images, volumes, keys and models of ours")
+    hourly = sum(one.usd_per_hour or 0.0 for one in found.to_delete)
+    monthly = sum(one.usd_per_month or 0.0 for one in found.to_delete)
+    line(f"to delete: {len(found.to_delete)}, at {hourly:.2f} USD/h and {monthly:.2f} USD per month")
+    for what, why in found.troubles.failed.items():
+        error(f"{what} was not listed: {why}")
+
+
+def show_kept(found: "Inventory") -> None:
+    """Print what stays for a night that is running."""
+    for one in found.kept:
+        line(f"kept {one.sort} {one.name} at {one.place}: {one.kept_for}; --all deletes it too")
 
 
 def show_leases(found: Sequence["LeaseView"], stored: Sequence["StoredItem"], *, as_json: bool) -> None:

@@ -50,7 +50,7 @@ def isolated(done: Reaped, what: str, cloud: Cloud | None = None) -> Iterator[No
 
 
 @dataclass(frozen=True)
-class _Records:
+class Records:
     """What the ledger knows of one round; an unreadable lease may be that of a running night."""
 
     leases: dict[str, Lease]  # by their ids
@@ -62,15 +62,15 @@ class _Records:
         return lease_id in self.unreadable or not self.is_whole
 
 
-def _records(ledger: Ledger, done: Reaped) -> _Records:
+def read_records(ledger: Ledger, done: Reaped) -> Records:
     """The leases that can be read; what cannot be read is recorded as a failure."""
     try:
         leases, unreadable = ledger.readable_leases()
     except LedgerError as error:
         done.failed[str(ledger.path)] = str(error)
-        return _Records({}, (), is_whole=False)
+        return Records({}, (), is_whole=False)
     done.failed.update(unreadable)
-    return _Records({lease.lease_id: lease for lease in leases}, unreadable.keys(), is_whole=True)
+    return Records({lease.lease_id: lease for lease in leases}, unreadable.keys(), is_whole=True)
 
 
 def reap(
@@ -89,10 +89,10 @@ def reap(
     """
     done = Reaped()
     for cloud in clouds.values():
-        round_ = _Round(cloud, ledger, clock, everything, patience_s, say, done)
+        round_ = Round(cloud, ledger, clock, everything, patience_s, say, done)
         with isolated(done, cloud.name, cloud):
             round_.run()
-    for lease in _records(ledger, done).leases.values():
+    for lease in read_records(ledger, done).leases.values():
         if lease.cloud not in clouds and lease.state != "released":
             with isolated(done, lease.lease_id):
                 _report_unreachable(lease, clock.now(), done, everything=everything)
@@ -107,7 +107,7 @@ def _report_unreachable(lease: Lease, now: datetime, done: Reaped, *, everything
 
 
 @dataclass
-class _Round:
+class Round:
     """One cloud's turn."""
 
     cloud: Cloud
@@ -128,7 +128,7 @@ class _Round:
             raise  # the token is rejected, so no other call can succeed
         except Exception as error:  # noqa: BLE001 - recorded leases still have their turn
             self.fail(self.cloud.name, _as_sentence(error))
-        records = _records(self.ledger, self.done)
+        records = read_records(self.ledger, self.done)
         for lease in records.leases.values():
             if lease.cloud == self.cloud.name and lease.state != "released":
                 with self.isolated(lease.machine_id or lease.lease_id):
@@ -139,7 +139,7 @@ class _Round:
         with self.isolated(f"{self.cloud.name} records of volumes"):
             self.forget_volumes()
         with isolated(self.done, f"{self.cloud.name} tags"):  # not billed, so that a night may begin all the same
-            self.sweep_tags(machines, _records(self.ledger, self.done))
+            self.sweep_tags(machines, read_records(self.ledger, self.done))
 
     def isolated(self, what: str) -> AbstractContextManager[None]:
         """Record whatever is raised as a failure at this cloud."""
@@ -147,14 +147,18 @@ class _Round:
 
     def release_if_due(self, lease: Lease) -> None:
         """Release one lease whose process has exited or that has expired."""
-        now = self.clock.now()
-        if self.everything or lease.state == "releasing" or lease.is_overdue(now) or lease.is_orphan(now):
+        if self.is_due(lease):
             gone = release_lease(
                 self.cloud, self.ledger, self.clock, lease.lease_id, patience_s=self.patience_s, say=self.say
             )
             self.done.released.append(gone.machine_id or gone.lease_id)
 
-    def should_delete(self, found: CloudMachine, records: _Records) -> bool:
+    def is_due(self, lease: Lease) -> bool:
+        """Whether an open lease has to be released: its process has exited, it has expired, or everything goes."""
+        now = self.clock.now()
+        return self.everything or lease.state == "releasing" or lease.is_overdue(now) or lease.is_orphan(now)
+
+    def should_delete(self, found: CloudMachine, records: Records) -> bool:
         """Whether a listed machine has to be deleted, apart from the release of its lease."""
         if found.machine_id in self.done.released:
             return False
@@ -201,7 +205,7 @@ class _Round:
         self.done.failed[what] = why
         self.done.failed_clouds.add(self.cloud.name)
 
-    def sweep(self, records: _Records) -> None:
+    def sweep(self, records: Records) -> None:
         """Delete expired keys, volumes and snapshots, and those of released leases."""
         for leftover in self.cloud.leftovers():
             over = self.should_remove(leftover, records, self.clock.now())
@@ -232,7 +236,7 @@ class _Round:
                 elif (self.clock.now() - one.intended_at).total_seconds() > self.cloud.settle_s + CREATE_S:
                     book.mark_gone(one.cloud, one.name)
 
-    def sweep_tags(self, machines: Sequence[CloudMachine], records: _Records) -> None:
+    def sweep_tags(self, machines: Sequence[CloudMachine], records: Records) -> None:
         """Delete the tags that no resource has any more."""
         if not isinstance(self.cloud, TagCloud):
             return
@@ -243,7 +247,7 @@ class _Round:
                 self.cloud.remove_tag(tag)
                 self.done.removed.append(tag)
 
-    def should_remove(self, leftover: Leftover, records: _Records, now: datetime) -> bool | None:
+    def should_remove(self, leftover: Leftover, records: Records, now: datetime) -> bool | None:
         """Whether a key, volume or snapshot has to be deleted; None where its name does not have our form."""
         if (image := ImageName.parse(leftover.name, self.cloud.prefix)) is not None:
             return image.is_past(now)

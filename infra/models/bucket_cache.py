@@ -144,3 +144,15 @@ def cached_models(bucket: ObjectStore) -> dict[str, int]:
         commit = "/".join(name.split("/")[:2])
         found[commit] = found.get(commit, 0) + size
     return found
+
+
+def remove_model(bucket: ObjectStore, model: str) -> None:
+    """Delete one model, named as `cached_models` does; ObjectStoreError if some of it is still there."""
+    folder = f"{ROOT}/{model}"
+    names = sorted(bucket.names(folder), key=lambda name: name != MANIFEST)  # first, so that no partial model is used
+    bucket.remove([f"{folder}/{name}" for name in names])
+    left = len(bucket.names(folder))
+    if left:
+        raise ObjectStoreError(
+            f"{folder}: {left} of {len(names)} objects are still in {bucket.place}: the keys may not delete"
+        )
