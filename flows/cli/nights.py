@@ -70,10 +70,10 @@ def _checked_target(
 ) -> str:
     """The target of a night; raises before Prefect starts where it is unknown or the suite cannot be run."""
     from infra.bootstrap import known_target  # noqa: PLC0415
+    from infra.loadgen.suite_file import refuse_forced_resume, require_runnable  # noqa: PLC0415
 
+    refuse_forced_resume(resume, force=force)
     if resume is None:
-        from infra.loadgen.suite_file import require_runnable  # noqa: PLC0415
-
         require_runnable(suite, target, poc=poc, force=force)
     else:
         from infra.storage.bucket import find_night  # noqa: PLC0415
@@ -149,24 +149,28 @@ def plan(
 
 @commands.command(epilog=examples(f"nightbench prepare {LLAMA}", f"nightbench prepare {LLAMA} --target digitalocean"))
 def prepare(
-    suite: SuiteArgument, target: Annotated[str, typer.Option(help="Cloud that nights will run on.")] = "digitalocean"
+    suite: SuiteArgument,
+    target: Annotated[str, typer.Option(help="Cloud that nights will run on.")] = "digitalocean",
+    force: Annotated[
+        bool, typer.Option("--force", help="Prepare a suite whose nights need --force, since they do not fit.")
+    ] = False,
 ) -> None:
     """Build the golden image for a suite: a machine image with the software its nights need. Measures nothing.
 
     Rents one machine for about an hour, unless the image exists; `nightbench plan` prints the cost. Prints the image's
     name.
     """
-    from infra.loadgen.suite_file import read_suite  # noqa: PLC0415
+    from infra.loadgen.suite_file import require_runnable  # noqa: PLC0415
     from tasks.golden import require_images  # noqa: PLC0415
 
     settings = read_settings()
     require_images(settings, target)
-    read_suite(suite)
+    require_runnable(suite, target, poc=False, force=force)
     handle_stop_signals(settings.data)
     from flows.prepare import prepare as prepare_flow  # noqa: PLC0415
 
     try:
-        image = prepare_flow(suite=str(suite), target=target)
+        image = prepare_flow(suite=str(suite), target=target, force=force)
     except (KeyboardInterrupt, SystemExit) as stop:
         console.error("stopped; the machine is released: `nightbench leases` shows its state and cost")
         raise typer.Exit(exit_code_of(stop)) from stop

@@ -58,6 +58,15 @@ def require_runnable(path: Path, target: str, *, poc: bool, force: bool = False)
     _require_runs(suite, plan_runs(suite, suite.seed, poc=poc), target, path, force=force)
 
 
+def refuse_forced_resume(resume: str | None, *, force: bool) -> None:
+    """Raise UsageError where a night is to be resumed with force: whether it fits was decided when it was planned."""
+    if resume is not None and force:
+        raise UsageError(
+            f"--force and --resume exclude each other: night {resume} was checked when it was planned; resume it "
+            "without --force, or start a new night with it"
+        )
+
+
 def _require_runs(
     suite: Suite, runs: tuple[PlannedRun, ...], target: str, path: Path, *, force: bool
 ) -> tuple[str, ...]:

@@ -77,6 +77,7 @@ def test_every_command_explains_itself(house: NightFixture, command: str) -> Non
         (["run", "--target", "moon"], "--target 'moon' is unknown"),
         (["plan", "suites/local.toml", "--target", "moon"], "--target 'moon' is unknown"),
         (["plan", "suites/local.toml", "--target", "ssh:ann"], "'ssh:ann' must have the form ssh:user@host"),
+        (["run", "--resume", "no-such-night", "--force"], "no-such-night was checked when it was planned"),
         (["run", "--resume", "no-such-night"], "night 'no-such-night' is not in"),
         (["sql", "SELECT 1", "--json", "--csv"], "exclude each other"),
         (["sql", "SELECT 1"], "no data folder"),

@@ -9,8 +9,11 @@ from uuid import UUID
 import psutil
 import pytest
 from prefect.client.orchestration import SyncPrefectClient
+from prefect.flow_engine import run_flow
 from prefect.states import Cancelling
 
+from bench.errors import UsageError
+from flows.nightly import nightly
 from tests.flows.conftest import make_house
 from tests.flows.deployed import begin, finish, state_of, working
 from tests.flows.renting import Account, renting
@@ -89,6 +92,28 @@ def test_a_cancelled_night_gives_its_machine_back(
     assert state_of(api, run).name == "Cancelled"
     account.judge()
     assert worker.stop() == []
+
+
+@pytest.mark.usefixtures("prefect_api")
+@pytest.mark.parametrize(("resume", "force"), [(None, False), ("2026-03-01T010000Z", True)])
+def test_what_cannot_fit_or_cannot_be_forced_is_refused_and_no_machine_is_asked_for(
+    api: SyncPrefectClient, account: Account, monkeypatch: pytest.MonkeyPatch, resume: str | None, force: bool
+) -> None:
+    for name in (name for name in account.house.environment if name.startswith("NIGHTBENCH_")):
+        monkeypatch.setenv(name, account.house.environment[name])
+    source = f'source = "hf:meta-llama/Llama-3.1-405B-Instruct@{"a" * 40}"\nprecision = "bf16"'
+    suite = account.house.suite.with_name("too-large.toml")
+    suite.write_text(account.house.suite.read_text().replace('source = "generated:tiny?seed=0"', source, 1))
+    asked = len(account.emulator.requests("POST", "/v2/droplets"))
+    run = begin("nightly/nightly", suite=str(suite), target="digitalocean", resume=resume, force=force)
+
+    with pytest.raises(UsageError):
+        run_flow(nightly, flow_run=api.read_flow_run(run.id))  # as the process does that a worker starts
+
+    ended = state_of(api, run.id)
+    why = "does not fit the GPU memory: it needs 756 GiB" if resume is None else f"night {resume} was checked when"
+    assert (ended.name, why in str(ended.message)) == ("Failed", True), ended.message
+    assert len(account.emulator.requests("POST", "/v2/droplets")) == asked
 
 
 # The moment of the kill is drawn: another one with SEED=N, and each of them in a soak.

@@ -253,6 +253,25 @@ def test_what_cannot_fit_is_rented_for_with_force_only_and_its_rows_say_so(accou
     ((forced, outcome),) = run_sql(account.house.data, "SELECT DISTINCT forced, outcome FROM measurements").rows
     assert (str(forced).startswith(why), outcome) == (True, "not-run")
 
+    with pytest.raises(NightbenchError, match="does not fit the GPU memory"):
+        prepare(suite=str(account.house.suite))
+    with pytest.raises(NightbenchError, match="limit"):
+        prepare(suite=str(account.house.suite), force=True)
+
+
+def test_prepare_refuses_a_suite_of_which_only_the_last_scenario_does_not_fit(account: Account) -> None:
+    model_that_cannot_fit(account)
+    text = account.house.suite.read_text().replace("3.1-405B", "3.3-70B")
+    large = text.replace("isl = 16\nosl = 16\nconcurrency = 2", "isl = 3000\nosl = 16\nconcurrency = 4000")
+    account.house.suite.write_text(large.replace("request_count = 24", "request_count = 8000"))
+
+    one = account.house.call("plan", str(account.house.suite), "--target", "digitalocean", "--poc")
+    done = account.house.call("prepare", str(account.house.suite))
+
+    assert "would be refused" not in one.stderr
+    assert (done.returncode, "does not fit the GPU memory" in done.stderr) == (2, True), done.stderr
+    assert account.emulator.requests("POST", "/v2/droplets") == []
+
 
 def test_the_command_refuses_what_cannot_fit_before_anything_begins(account: Account) -> None:
     model_that_cannot_fit(account)
