@@ -36,6 +36,7 @@ from infra.engines.server import EngineAt, RunningServer
 from infra.leases import leftovers
 from infra.leases.stage_budget import record_stage
 from infra.ledger.ledger import Lease
+from infra.loadgen.suite_file import refuse_forced_resume
 from infra.measurement.run import RunContext
 from infra.reporting import no_progress
 from infra.settings import Settings
@@ -100,6 +101,7 @@ def nightly(
         force: Run a suite that cannot be served on its machine, as far as the catalogue knows; its records say so
 
     """
+    refuse_forced_resume(resume, force=force)
     settings = Settings()
     with hold_liveness_lock(settings.data), hold_machine(settings, target, resume, wait=wait) as name_night:
         night = plan_night(Path(suite), target, poc=poc, resume=resume, force=force)

@@ -11,7 +11,7 @@ from infra.bootstrap import cloud_named, clouds, ledger_file
 from infra.clouds.static import StaticCloud, is_own
 from infra.engines.secret_environment import read_secrets
 from infra.leases.leftovers import release_leftovers
-from infra.loadgen.suite_file import make_night, refuse_forced_resume
+from infra.loadgen.suite_file import make_night
 from infra.models.bucket_lookup import require_bucket
 from infra.processes.machine_lock import MachineLock
 from infra.settings import Settings
@@ -53,7 +53,6 @@ def plan_night(
     settings: Settings, suite: Path, target: str, *, poc: bool, resume: str | None, force: bool = False
 ) -> NightRecord:
     """Plan a new night and write the plan, or read that of the night to resume."""
-    refuse_forced_resume(resume, force=force)
     store.require_space(settings.data, settings.min_free_gib)
     if resume is not None:
         night = store.read_night(settings.data, resume)

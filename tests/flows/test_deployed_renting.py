@@ -12,7 +12,7 @@ from prefect.client.orchestration import SyncPrefectClient
 from prefect.flow_engine import run_flow
 from prefect.states import Cancelling
 
-from bench.errors import UsageError
+from bench.errors import SuiteError, UsageError
 from flows.nightly import nightly
 from tests.flows.conftest import make_house
 from tests.flows.deployed import begin, finish, state_of, working
@@ -95,9 +95,8 @@ def test_a_cancelled_night_gives_its_machine_back(
 
 
 @pytest.mark.usefixtures("prefect_api")
-@pytest.mark.parametrize(("resume", "force"), [(None, False), ("2026-03-01T010000Z", True)])
-def test_what_cannot_fit_or_cannot_be_forced_is_refused_and_no_machine_is_asked_for(
-    api: SyncPrefectClient, account: Account, monkeypatch: pytest.MonkeyPatch, resume: str | None, force: bool
+def test_a_deployed_night_that_cannot_fit_is_refused_and_no_machine_is_asked_for(
+    api: SyncPrefectClient, account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in (name for name in account.house.environment if name.startswith("NIGHTBENCH_")):
         monkeypatch.setenv(name, account.house.environment[name])
@@ -105,15 +104,20 @@ def test_what_cannot_fit_or_cannot_be_forced_is_refused_and_no_machine_is_asked_
     suite = account.house.suite.with_name("too-large.toml")
     suite.write_text(account.house.suite.read_text().replace('source = "generated:tiny?seed=0"', source, 1))
     asked = len(account.emulator.requests("POST", "/v2/droplets"))
-    run = begin("nightly/nightly", suite=str(suite), target="digitalocean", resume=resume, force=force)
+    run = begin("nightly/nightly", suite=str(suite), target="digitalocean")
 
-    with pytest.raises(UsageError):
+    with pytest.raises(SuiteError):
         run_flow(nightly, flow_run=api.read_flow_run(run.id))  # as the process does that a worker starts
 
     ended = state_of(api, run.id)
-    why = "does not fit the GPU memory: it needs 756 GiB" if resume is None else f"night {resume} was checked when"
+    why = "does not fit the GPU memory: it needs 756 GiB"
     assert (ended.name, why in str(ended.message)) == ("Failed", True), ended.message
     assert len(account.emulator.requests("POST", "/v2/droplets")) == asked
+
+
+def test_force_is_refused_where_a_night_is_resumed() -> None:
+    with pytest.raises(UsageError, match="night 2026-03-01T010000Z was checked when it was planned"):
+        nightly.fn(resume="2026-03-01T010000Z", force=True)
 
 
 # The moment of the kill is drawn: another one with SEED=N, and each of them in a soak.
