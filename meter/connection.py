@@ -24,9 +24,10 @@ class Endpoint:
     family: int
     address: tuple[object, ...]
     is_stamped: bool  # whether the kernel is asked for its own times
+    is_fresh: bool = False  # whether each request gets a connection of its own
 
 
-def resolve(url: str, *, wants_stamps: bool) -> Endpoint:
+def resolve(url: str, *, wants_stamps: bool, is_fresh: bool = False) -> Endpoint:
     """Resolve the server's address; raises OutsideWorldError if its name is unknown."""
     parts = urlsplit(url)
     try:
@@ -34,7 +35,7 @@ def resolve(url: str, *, wants_stamps: bool) -> Endpoint:
     except OSError as error:
         raise OutsideWorldError(f"The server {url} cannot be found: {error}.") from error
     family, _kind, _protocol, _name, address = found[0]
-    return Endpoint(url, family, address, is_stamped=wants_stamps and CAN_STAMP)
+    return Endpoint(url, family, address, is_stamped=wants_stamps and CAN_STAMP, is_fresh=is_fresh)
 
 
 def _new_socket(endpoint: Endpoint) -> socket.socket:

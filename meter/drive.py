@@ -59,7 +59,7 @@ class Course:
 def run(plan_path: Path, folder: Path) -> int:
     """Run a plan and write its folder; return the exit code. Raises MeterError when it cannot begin or go on."""
     plan = read_plan(plan_path)
-    endpoint = resolve(plan.url, wants_stamps=plan.kernel_stamps)
+    endpoint = resolve(plan.url, wants_stamps=plan.kernel_stamps, is_fresh=plan.connections == "fresh")
     exchanges = [Exchange(request) for request in prepare(plan, urlsplit(plan.url).netloc, uuid.uuid4().hex[:8])]
     claim(folder)
     check_disk(folder, report_bytes(plan))

@@ -51,6 +51,7 @@ class Plan:
     extra_body: dict[str, Any]
     workers: int  # processes that share the load, one a core
     kernel_stamps: bool
+    connections: str = "kept"  # or "fresh": one for each request
 
     @property
     def total_count(self) -> int:
@@ -110,6 +111,7 @@ _PLAN = {
     "timeout_s": POSITIVE,
     "workers": COUNT,
     "kernel_stamps": FLAG,
+    "connections": one_of("kept", "fresh", is_optional=True),
     "extra_body": Rule((dict,), RESERVED.isdisjoint, f"an object without the keys {', '.join(sorted(RESERVED))}"),
 }
 

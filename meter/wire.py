@@ -119,7 +119,8 @@ class Wire:
         if framing.broken is not None:
             exchange.fail("parse", framing.broken)
         self._end(connection, exchange, now)
-        if not framing.keeps_alive or framing.broken is not None or connection.unsent is not None:
+        is_kept = framing.keeps_alive and not self.endpoint.is_fresh
+        if not is_kept or framing.broken is not None or connection.unsent is not None:
             self._drop(connection)
         elif self._may_issue():
             self._issue(connection)

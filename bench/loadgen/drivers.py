@@ -26,7 +26,8 @@ TOKEN_LOW = 264
 class LoadTarget:
     """Where the load goes: the server's address, the served name, its folder (for a tokenizer) and vocabulary.
 
-    `body` is what each of the meter's requests asks for beside prompt and length.
+    `body` is what each of the meter's requests asks for beside prompt and length. `keeps_connections`: whether a
+    connection can carry a further request; else each request opens its own.
     """
 
     base_url: str
@@ -34,6 +35,7 @@ class LoadTarget:
     model_path: Path
     vocab_size: int
     body: Mapping[str, object] = field(default_factory=dict)
+    keeps_connections: bool = True
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,7 @@ def meter_plan(
         "timeout_s": timeout_s,
         "workers": work.workers,
         "kernel_stamps": True,
+        **({} if target.keeps_connections else {"connections": "fresh"}),
         "extra_body": dict(target.body),
     }
 

@@ -102,7 +102,7 @@ def _meter_report(head: dict[str, Any], every: Sequence[dict[str, Any]], events:
     warmup = [row for row in every if row["phase"] == "warmup"]
     client, found = head["client"], read_events(head, every, events)
     return LoadReport(
-        requests=_meter_requests(measured, found.of(measured)),
+        requests=_meter_requests(measured, found.of(measured), is_fresh=head["plan"].get("connections") == "fresh"),
         planned_count=int(head["plan"]["request_count"]),
         warmup_count=len(warmup),
         warmup_input_tokens=sum(row["prompt_tokens_counted"] or 0 for row in warmup),
@@ -172,7 +172,7 @@ def _core_share(client: dict[str, Any]) -> float | None:
     return float(client["cpu_s"] / client["wall_s"])
 
 
-def _meter_requests(rows: Sequence[dict[str, Any]], events: Events) -> Requests:
+def _meter_requests(rows: Sequence[dict[str, Any]], events: Events, *, is_fresh: bool) -> Requests:
     at_s = _event_s(events)
     first, count = events.at[:-1], np.diff(events.at)
     gap_count = np.maximum(count - 1, 0)
@@ -184,7 +184,7 @@ def _meter_requests(rows: Sequence[dict[str, Any]], events: Events) -> Requests:
     return Requests(
         index=_ints(rows, "index"),
         intended_s=_seconds(rows, "intended_at_ns"),
-        send_s=_seconds(rows, "send_start_ns"),
+        send_s=_asked_s(rows) if is_fresh else _seconds(rows, "send_start_ns"),
         first_token_s=_at(at_s, first, count),
         last_token_s=_at(at_s, first + count - 1, count),
         done_s=_seconds(rows, "done_at_ns"),
@@ -198,6 +198,12 @@ def _meter_requests(rows: Sequence[dict[str, Any]], events: Events) -> Requests:
         gap_tokens=events.tokens[1:][is_gap],
         event_tokens=running[first + count] - running[first],
     )
+
+
+def _asked_s(rows: Sequence[dict[str, Any]]) -> Floats:
+    """When each request was sent, less the time that its own connection took, for which its client waits too."""
+    connect_s = _seconds(rows, "connect_end_ns") - _seconds(rows, "connect_start_ns")
+    return _seconds(rows, "send_start_ns") - np.nan_to_num(connect_s)
 
 
 def _at(at_s: Floats, position: Ints, count: Ints) -> Floats:

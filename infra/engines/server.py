@@ -18,6 +18,7 @@ from bench.suite.scenario import Scenario
 from infra.clock import SystemClock, poll
 from infra.engines import container
 from infra.engines.engine_log import explain_log, read_log
+from infra.engines.first_probe import stream_once
 from infra.engines.kernel_log import KernelMark, mark_kernel
 from infra.engines.orphans import SERVER, end_orphans
 from infra.engines.ports import free_port, require_free
@@ -74,6 +75,7 @@ class RunningServer:
     session: int | None = None  # of the engine, if another one than `pid` leads
     answers: Answers | None = None  # to the fixed prompts, before its first load; None: not sent
     began: KernelMark | None = None  # when it was started
+    keeps_connections: bool = True  # as its first answer showed
 
     @property
     def engine_session(self) -> int:
@@ -119,8 +121,8 @@ def bring_up(request: ServerRequest, say: Say) -> RunningServer:
     server = replace(server, began=mark)
     say(f"server {server.pid} is starting on port {port}, log {request.log}")
     try:
-        _wait_until_ready(server, request, began)
-        server = _with_container_facts(server)
+        keeps_connections = _wait_until_ready(server, request, began)
+        server = replace(_with_container_facts(server), keeps_connections=keeps_connections)
     except BaseException:
         stop(server)
         raise
@@ -174,7 +176,8 @@ def _with_container_facts(server: RunningServer) -> RunningServer:
     return replace(server, image_digest=digest, session=container.main_pid(server.container))
 
 
-def _wait_until_ready(server: RunningServer, request: ServerRequest, began: float) -> None:
+def _wait_until_ready(server: RunningServer, request: ServerRequest, began: float) -> bool:
+    """Wait until the server answers; whether it keeps connections."""
     patience = StartPatience(request.ready_timeout_s, began)
 
     def is_ready() -> bool:
@@ -188,7 +191,7 @@ def _wait_until_ready(server: RunningServer, request: ServerRequest, began: floa
         return False
 
     poll(SystemClock(), POLL_S, is_ready)
-    _complete_once(server, request.scenario.model.name)
+    return _complete_once(server, request.scenario.model.name)
 
 
 def _has_logged_ready(server: RunningServer) -> bool:
@@ -203,14 +206,14 @@ def _is_healthy(server: RunningServer) -> bool:
     return status == http.client.OK
 
 
-def _complete_once(server: RunningServer, model: str) -> None:
-    body = {"model": model, "prompt": "ready?", "max_tokens": 2, "temperature": 0.0, "ignore_eos": True}
+def _complete_once(server: RunningServer, model: str) -> bool:
     try:
-        status, text = complete(server, body)
+        first = stream_once(server.port, model, COMPLETION_TIMEOUT_S)
     except OSError as error:
         raise _failed(ServerStartError, f"the first completion failed ({error})", server) from error
-    if status != http.client.OK:
-        raise ServerStartError(f"the first completion failed with HTTP status {status}: {text[:500]}")
+    if first.status != http.client.OK:
+        raise ServerStartError(f"the first completion failed with HTTP status {first.status}: {first.text[:500]}")
+    return first.keeps_connection
 
 
 def complete(server: RunningServer, body: dict[str, Any]) -> tuple[int, str]:

@@ -55,7 +55,8 @@ class LoadJob:
 def load_target(server: RunningServer, scenario: Scenario, model: PreparedModel) -> LoadTarget:
     """The server as a target of its scenario's load."""
     body = server.engine.module.REQUEST_BODY
-    return LoadTarget(server.base_url, scenario.model.name, model.path, model.vocab_size, body)
+    name, folder, vocabulary = scenario.model.name, model.path, model.vocab_size
+    return LoadTarget(server.base_url, name, folder, vocabulary, body, keeps_connections=server.keeps_connections)
 
 
 def driver_argv(job: LoadJob, server: RunningServer) -> tuple[str, ...]:

@@ -29,7 +29,17 @@ FIRST_WORD_ID = 264
 COUNTERS = ("prompt_tokens", "generation_tokens", "num_preemptions", "prefix_cache_queries", "prefix_cache_hits")
 FINISH_REASONS = ("stop", "length", "abort", "error", "repetition")
 FAULTS = {
-    *("oom_at_start", "never_ready", "slow_child", "wrong_version", "miscount", "die_after", "http500", "drop_reuse"),
+    *(
+        "oom_at_start",
+        "never_ready",
+        "slow_child",
+        "wrong_version",
+        "miscount",
+        "die_after",
+        "http500",
+        "drop_reuse",
+        "close_unsaid",
+    ),
     *("sse_error", "cut", "short", "stall", "garbage", "no_done", "no_usage", "tokens_per_event", "events_per_write"),
     *("role_first", "reasoning", "ping", "finish_apart", "usage_running", "numerics", "no_logprobs"),
 }
@@ -463,7 +473,8 @@ class Conversation:
             await self._complete(headers, body, is_chat="chat" in path)
         else:
             await self._page(method, path)
-        return headers.get("connection", "").lower() != "close"
+        # As llama.cpp's server: it announces nothing, and closes after its answer.
+        return "close_unsaid" not in self._truth.faults and headers.get("connection", "").lower() != "close"
 
     async def _page(self, method: str, path: str) -> None:
         truth = self._truth

@@ -1,0 +1,35 @@
+"""Connections: kept from request to request, or a fresh one for each where a server closes them unsaid."""
+
+import pytest
+
+from bench.loadgen.meter_report import read_meter
+from infra.engines.first_probe import stream_once
+from tests.meter.conftest import RunMeter, StartTruth
+
+
+def test_the_first_probe_sees_whether_a_connection_outlives_its_answer(start_truth: StartTruth) -> None:
+    ports = {fault: int(start_truth(fault).url.rpartition(":")[2]) for fault in ("", "close_unsaid")}
+
+    found = {fault: stream_once(port, "small", timeout_s=30) for fault, port in ports.items()}
+
+    assert {fault: (one.status, one.keeps_connection) for fault, one in found.items()} == {
+        "": (200, True),
+        "close_unsaid": (200, False),
+    }
+
+
+def test_a_fresh_connection_for_each_request_loses_none_and_its_time_counts(
+    start_truth: StartTruth, run_meter: RunMeter
+) -> None:
+    report = run_meter(start_truth("close_unsaid").url, connections="fresh")
+
+    assert set(report.outcomes) == {"ok"}
+    assert {row["reused"] for row in report.requests} == {False}
+    assert report.summary["plan"]["connections"] == "fresh"
+    read = read_meter(*((report.folder / name).read_bytes() for name in ("meter.json", "requests.jsonl", "events.bin")))
+    waited_s = [(row["connect_end_ns"] - row["connect_start_ns"]) / 1e9 for row in report.requests]
+    sent_s = [row["send_start_ns"] / 1e9 for row in report.requests]
+    assert all(waited > 0 for waited in waited_s)
+    assert read.requests.send_s.tolist() == [
+        pytest.approx(sent - waited) for sent, waited in zip(sent_s, waited_s, strict=True)
+    ]
