@@ -43,7 +43,7 @@ class LlamaShape:
     @property
     def weights_bytes(self) -> int:
         """The size of the weights: two bytes per parameter."""
-        return 2 * sum(math.prod(dimensions) for _, dimensions, _ in _tensors(self))
+        return 2 * sum(math.prod(dimensions) for _, dimensions, _ in tensors(self))
 
 
 # 34.1 M parameters, 68 MB: on two cores a token takes 7-10 ms. A smaller model streams too fast to measure.
@@ -171,7 +171,7 @@ def silent_tokens() -> Iterator[int]:
     yield from (len(SPECIALS) + byte for byte in range(256) if byte not in PRINTABLE)
 
 
-def _tensors(shape: LlamaShape) -> Iterator[tuple[str, tuple[int, ...], float | None]]:
+def tensors(shape: LlamaShape) -> Iterator[tuple[str, tuple[int, ...], float | None]]:
     """Each tensor's name, dimensions and standard deviation; None for a norm, which is all ones."""
     queries, keys = shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
     linears = {
@@ -197,18 +197,23 @@ def _tensors(shape: LlamaShape) -> Iterator[tuple[str, tuple[int, ...], float | 
 def _write_safetensors(path: Path, shape: LlamaShape, seed: int) -> None:
     header: dict[str, object] = {"__metadata__": {"format": "pt"}}
     end = 0
-    for name, dimensions, _ in _tensors(shape):
+    for name, dimensions, _ in tensors(shape):
         start, end = end, end + 2 * math.prod(dimensions)
         header[name] = {"dtype": "BF16", "shape": list(dimensions), "data_offsets": [start, end]}
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
     with path.open("wb") as file:
         file.write(struct.pack("<Q", len(text)) + text)
-        for name, dimensions, std in _tensors(shape):
-            weights = _weights(f"{name} {seed}", math.prod(dimensions), std)
-            if name == "lm_head.weight":
-                _silence(weights, shape.hidden)
-            file.write(weights)
+        for name, dimensions, std in tensors(shape):
+            file.write(weights(shape, seed, name, dimensions, std))
+
+
+def weights(shape: LlamaShape, seed: int, name: str, dimensions: tuple[int, ...], std: float | None) -> bytearray:
+    """The values of one of `tensors`, as bfloat16."""
+    values = _weights(f"{name} {seed}", math.prod(dimensions), std)
+    if name == "lm_head.weight":
+        _silence(values, shape.hidden)
+    return values
 
 
 def _weights(seed: str, count: int, std: float | None) -> bytearray:

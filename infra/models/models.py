@@ -15,6 +15,7 @@ from bench.errors import ModelError, NoSpaceError, UnreadableResultError
 from bench.manifest import MANIFEST, manifest_text, parse_manifest
 from infra.models.files import hash_files
 from infra.models.generated import SHAPES, LlamaShape, write_small_model
+from infra.models.gguf_model import FILE, write_gguf_model
 from infra.models.hub_download import Download, DownloadedModel
 from infra.models.hub_listing import read_listing
 from infra.models.parts import CachedFile, CachedModel, FetchResult
@@ -23,7 +24,7 @@ from infra.processes.file_lock import exclusive_lock
 from infra.reporting import Say
 from infra.storage.store import sync
 
-GENERATED = re.compile(r"generated:(?P<shape>[a-z]+)\?seed=(?P<seed>\d+)")
+GENERATED = re.compile(r"generated:(?P<shape>[a-z]+)\?seed=(?P<seed>\d+)(?P<gguf>&format=gguf)?")
 FROM_HUB = re.compile(r"hf:(?P<repo>[\w.-]+/[\w.-]+)(?:@(?P<revision>[\w./-]+))?")
 COMMIT = re.compile(r"[0-9a-f]{40}")
 SPARE_BYTES = 256 * 1024**2  # left on the disk for logs and results
@@ -50,7 +51,7 @@ def prepare_model(
 ) -> PreparedModel:
     """Generate, download or find the model of this source, and verify every byte; a repeated call only verifies.
 
-    Sources: "hf:org/name@<commit>", "generated:small?seed=0", "generated:tiny?seed=0", "path:/some/folder". A model
+    Sources: "hf:org/name@<commit>", "generated:small?seed=0" (and "&format=gguf"), "path:/some/folder". A model
     that was whole and is corrupt now is an error, never repaired in silence: the cause of the damage may return.
     `hub`: where to download from, and when to give up; `cached`: the model in a bucket, which is tried before the hub.
     """
@@ -58,7 +59,8 @@ def prepare_model(
     if kind == "path" and rest:
         return _model_in_place(Path(rest).absolute())
     if generated := GENERATED.fullmatch(source):
-        return _generated(source, generated["shape"], int(generated["seed"]), models_dir, say)
+        shape, seed = generated["shape"], int(generated["seed"])
+        return _generated(source, shape, seed, models_dir, say, is_gguf=generated["gguf"] is not None)
     if named := FROM_HUB.fullmatch(source):
         return _from_hub(named["repo"], named["revision"], models_dir, say, hub or Hub(), cached)
     raise ModelError(
@@ -74,16 +76,16 @@ def _model_in_place(path: Path) -> PreparedModel:
     return _prepared(path.name, path, f"path-{_hash_of(hashes)[:16]}", hashes)
 
 
-def _generated(source: str, shape_name: str, seed: int, models_dir: Path, say: Say) -> PreparedModel:
+def _generated(source: str, shape_name: str, seed: int, models_dir: Path, say: Say, *, is_gguf: bool) -> PreparedModel:
     shape = SHAPES.get(shape_name)
     if shape is None:
         raise ModelError(f"unknown shape in {source}: use one of {', '.join(sorted(SHAPES))}")
-    path = models_dir.absolute() / f"{shape_name}-seed-{seed}"
+    path = models_dir.absolute() / f"{shape_name}-seed-{seed}{'-gguf' if is_gguf else ''}"
     models_dir.mkdir(parents=True, exist_ok=True)
     with exclusive_lock(path.with_name(f".{path.name}.lock"), say, f"preparing {path.name}"):
         if not path.exists():
             say(f"writing the model {shape_name} to {path}")
-            _make(path, shape, seed)
+            _make(path, shape, seed, is_gguf=is_gguf)
         hashes = _verify(path)
     return _prepared(shape_name, path, f"seed-{seed}-{_hash_of(hashes)[:16]}", hashes)
 
@@ -126,12 +128,15 @@ def list_files(path: Path) -> tuple[CachedFile, ...]:
     return tuple(CachedFile(name, (path / name).stat().st_size, digest) for name, digest in listed)
 
 
-def _make(path: Path, shape: LlamaShape, seed: int) -> None:
+def _make(path: Path, shape: LlamaShape, seed: int, *, is_gguf: bool) -> None:
     """Write the model under its final name, whole or not at all."""
     unfinished = path.with_name(f".{path.name}.unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)  # of a killed run
     _require_free_space(path.parent, shape)
     write_small_model(unfinished, seed, shape)
+    if is_gguf:  # beside the configuration and the tokenizer, in place of the weights
+        (unfinished / "model.safetensors").unlink()
+        write_gguf_model(unfinished / FILE, seed, shape)
     (unfinished / MANIFEST).write_text(manifest_text(_hash_files(unfinished)), "utf-8")
     for file in (*unfinished.iterdir(), unfinished):
         sync(file)
@@ -191,7 +196,7 @@ def _prepared(name: str, path: Path, revision: str, hashes: Hashes) -> PreparedM
         sha256=_hash_of(hashes),
         bytes=sum(sizes.values()),
         vocab_size=_vocab_size(path),
-        weights_bytes=sum(size for file, size in sizes.items() if file.endswith(".safetensors")),
+        weights_bytes=sum(size for file, size in sizes.items() if file.endswith((".safetensors", ".gguf"))),
     )
 
 
