@@ -12,7 +12,8 @@ class GpuFacts(StoredValue):
     partition: str | None = None  # SPX or CPX, MIG enabled or disabled
     memory_partition: str | None = None  # NPS1, NPS4
     power_cap_w: float | None = None
-    ecc: bool | None = None
+    ecc: bool | None = None  # of its memory
+    firmware: tuple[str, ...] = ()  # NAME=version of each, sorted; empty: not said, or not read
 
 
 class HostFacts(StoredValue):
@@ -31,4 +32,5 @@ class HostFacts(StoredValue):
     bios_version: str | None = None
     serial_sha256: str | None = None  # of the machine's serial number (DMI): its first 16 digits
     rocm_version: str | None = None
+    cuda_version: str | None = None  # the highest that NVIDIA's driver serves
     gpu_details: tuple[GpuFacts, ...] = ()  # in the order of `gpus`; empty: none, or not read

@@ -57,17 +57,26 @@ def read_gpus() -> tuple[InstalledGpu, ...]:
     return ()
 
 
-def read_identities() -> tuple[GpuFacts, ...]:
-    """What identifies and configures each GPU; none where no tool is installed or its answer cannot be read."""
+def read_identities() -> tuple[tuple[GpuFacts, ...], str | None]:
+    """What identifies and configures each GPU, and the version of CUDA; nothing where no tool says it."""
     try:
         if is_there("amd-smi"):
-            return gpu_identity.amd_identities(_ask("amd-smi", "static", "--json"), _amd("list"))
+            firmware = _said("amd-smi", "firmware", "--json")
+            return gpu_identity.amd_identities(_ask("amd-smi", "static", "--json"), _amd("list"), firmware), None
         if is_there("nvidia-smi"):
+            described = _said("nvidia-smi", "-q")
             query = f"--query-gpu={','.join(gpu_identity.NVIDIA_IDENTITY)}"
-            return gpu_identity.nvidia_identities(_ask("nvidia-smi", query, CSV))
+            version = gpu_identity.cuda_version(described)
+            return gpu_identity.nvidia_identities(_ask("nvidia-smi", query, CSV), described), version
     except (MachineUnfitError, UnreadableResultError):
-        return ()
-    return ()
+        return (), None
+    return (), None
+
+
+def _said(*argv: str) -> str:
+    """The answer to a question that not every version and GPU answers; nothing where it is refused."""
+    done = run_tool(argv, timeout_s=TOOL_TIMEOUT_S)
+    return done.out if done.is_good else ""
 
 
 def read_processes() -> tuple[GpuProcess, ...]:

@@ -20,6 +20,7 @@ ROCM_VERSION = Path("/opt/rocm/.info/version")
 def read_host() -> HostFacts:
     """The host as found; None or empty for what it does not have."""
     gpus = _gpus()
+    details, cuda = read_identities() if gpus else ((), None)
     return HostFacts(
         hostname=socket.gethostname(),
         kernel=platform.release(),
@@ -34,7 +35,8 @@ def read_host() -> HostFacts:
         bios_version=_first_line(DMI / "bios_version"),
         serial_sha256=serial_hash(_first_line(DMI / "product_serial")),
         rocm_version=_first_line(ROCM_VERSION),
-        gpu_details=read_identities() if gpus else (),
+        cuda_version=cuda,
+        gpu_details=details,
     )
 
 

@@ -314,6 +314,7 @@ _HOST = HostFacts(
     bios_version="1.2",
     serial_sha256="5e" * 8,
     rocm_version="6.4.2",
+    cuda_version="12.8",
     gpu_details=(
         GpuFacts(
             uuid="GPU-1",
@@ -323,6 +324,7 @@ _HOST = HostFacts(
             memory_partition="NPS1",
             power_cap_w=750.0,
             ecc=True,
+            firmware=("GSP=570.1",),
         ),
     ),
 )

@@ -32,6 +32,8 @@ def requested(scenario: Scenario, quality: Quality) -> Row:
         "image_width": work.prompts.width,
         "image_height": work.prompts.height,
         "image": engine.image,
+        "image_version": engine.image_version,
+        "image_commit": engine.image_commit,
         "isl": work.isl,
         "osl": work.osl,
         "concurrency_asked": work.concurrency,

@@ -39,9 +39,12 @@ def of_host(host: HostFacts) -> Row:
     caps = [gpu.power_cap_w for gpu in gpus if gpu.power_cap_w is not None]
     ecc = [gpu.ecc for gpu in gpus]
     return {
-        **host.model_dump(include={"numa_balancing", "cpu_microcode", "bios_version", "serial_sha256", "rocm_version"}),
+        **host.model_dump(
+            include={"numa_balancing", "cpu_microcode", "bios_version", "serial_sha256", "rocm_version", "cuda_version"}
+        ),
         "gpu_uuids": _known(gpu.uuid for gpu in gpus),
         "gpu_serials_sha256": _known(gpu.serial_sha256 for gpu in gpus),
+        "gpu_firmware": sorted({version for gpu in gpus for version in gpu.firmware}) or None,
         "gpu_vbios": _distinct(gpu.vbios for gpu in gpus),
         "gpu_partition": _distinct(gpu.partition for gpu in gpus),
         "gpu_memory_partition": _distinct(gpu.memory_partition for gpu in gpus),

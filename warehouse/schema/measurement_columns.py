@@ -43,6 +43,8 @@ _ASKED = (
     Column("image_width", "integer", "width of each image", "pixels", low=1),
     Column("image_height", "integer", "height of each image", "pixels", low=1),
     Column("image", "text", "container image that the suite requests"),
+    Column("image_version", "text", "version of the build of a tracked image, as its labels say; NULL: not tracked"),
+    Column("image_commit", "text", "commit of the build of a tracked image; NULL: not tracked, or its labels say none"),
     Column("isl", "integer", "requested input length", "tokens", low=1),
     Column("osl", "integer", "requested output length", "tokens", low=1),
     Column("concurrency_asked", "integer", "requested number of requests in flight (closed loop)", low=1),
@@ -85,8 +87,12 @@ _FOUND = (
     Column("gpus", "texts", "GPUs of the host; empty where it has none"),
     Column("gpu_driver", "text", "version of the GPU driver"),
     Column("rocm_version", "text", "version of ROCm on the host"),
+    Column("cuda_version", "text", "highest version of CUDA that the GPU driver of the host serves"),
     Column("gpu_uuids", "texts", "ids of the GPUs"),
     Column("gpu_serials_sha256", "texts", "hash of each GPU's serial number"),
+    Column(
+        "gpu_firmware", "texts", "NAME=version of each firmware of the GPUs, sorted; all versions where GPUs differ"
+    ),
     Column("gpu_vbios", "text", "VBIOS of the GPUs; several are separated by commas"),
     Column("gpu_partition", "text", "partition mode of the GPUs: SPX, CPX, MIG enabled or disabled"),
     Column("gpu_memory_partition", "text", "memory partition of the GPUs: NPS1, NPS4"),

@@ -8,7 +8,7 @@ import pytest
 
 from bench.engines.vllm import attention_backend
 from bench.host import GpuFacts, HostFacts
-from bench.machine.gpu_identity import NVIDIA_IDENTITY, amd_identities, nvidia_identities, serial_hash
+from bench.machine.gpu_identity import NVIDIA_IDENTITY, amd_identities, cuda_version, nvidia_identities, serial_hash
 from bench.server_facts import ServerFacts
 from bench.suite.prompts import Prompts
 from bench.suite.quality import Quality
@@ -23,7 +23,11 @@ STATIC = {
     "vbios": {"version": "022.040.003.042.000001"},
     "limit": {"max_power": {"value": 750, "unit": "W"}, "socket_power_limit": {"value": 700, "unit": "W"}},
     "partition": {"accelerator_partition": "SPX", "memory_partition": "NPS1"},
+    "ras": {"eeprom_version": "0x30000", "ecc_block_state": {"UMC": "ENABLED", "SDMA": "DISABLED"}},
 }
+FIRMWARE = json.dumps(
+    [{"gpu": 0, "fw_list": [{"fw_id": "CP_MEC1", "fw_version": "177"}, {"fw_id": "SMC", "fw_version": "00.85.112.00"}]}]
+)
 HOST = HostFacts(
     hostname="droplet-1", kernel="6.8", cpu_model=None, cpu_count=8, memory_bytes=1, python_version="3.12",
     serial_sha256="5e" * 8, gpu_details=(GpuFacts(uuid="b"), GpuFacts(uuid="a", power_cap_w=700.0, ecc=True)),
@@ -88,12 +92,28 @@ def test_what_only_some_gpus_say_is_not_said_for_all() -> None:
 def test_amd_smi_tells_ids_modes_and_the_cap_that_is_set() -> None:
     listed = json.dumps([{"gpu": 0, "bdf": "0000:83:00.0", "uuid": "96ff74b5-0000-1000-8000-000000000000"}])
 
-    (found,) = amd_identities(json.dumps({"gpu_data": [STATIC]}), listed)
+    (found,) = amd_identities(json.dumps({"gpu_data": [STATIC]}), listed, f"WARNING: root only\n{FIRMWARE}")
 
     assert found == GpuFacts(
         uuid="96ff74b5-0000-1000-8000-000000000000", serial_sha256=serial_hash("0x5A1B"),
-        vbios="022.040.003.042.000001", partition="SPX", memory_partition="NPS1", power_cap_w=700.0,
+        vbios="022.040.003.042.000001", partition="SPX", memory_partition="NPS1", power_cap_w=700.0, ecc=True,
+        firmware=("CP_MEC1=177", "SMC=00.85.112.00"),
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("blocks", "ecc"),
+    [
+        ([{"block": "UMC", "status": "DISABLED"}, {"block": "GFX", "status": "ENABLED"}], False),  # of ROCm 6.0
+        ({"UMC": "N/A"}, None),
+        ({"GFX": "ENABLED"}, None),
+        ("N/A", None),
+    ],
+)
+def test_ecc_is_that_of_the_memory(blocks: object, ecc: bool | None) -> None:
+    (found,) = amd_identities(json.dumps([{"gpu": 0, "ras": {"ecc_block_state": blocks}}]), "[]", "no JSON")
+
+    assert (found.ecc, found.firmware) == (ecc, ())
 
 
 def test_a_virtual_gpu_that_tells_nothing_has_nothing() -> None:
@@ -102,14 +122,29 @@ def test_a_virtual_gpu_that_tells_nothing_has_nothing() -> None:
     assert amd_identities(static, "[]") == (GpuFacts(),)
 
 
-def test_nvidia_smi_tells_ids_modes_and_the_cap() -> None:
-    (found,) = nvidia_identities("GPU-8f1c, 1652322012345, 96.00.99.00.01, 700.00, Enabled, Disabled\n")
+DESCRIBED = """
+Driver Version                            : 570.124.06
+CUDA Version                              : 12.8
+
+Attached GPUs                             : 1
+GPU 00000000:18:00.0
+    VBIOS Version                         : 96.00.99.00.01
+    GSP Firmware Version                  : 570.124.06
+"""
+
+
+def test_nvidia_smi_tells_ids_modes_the_cap_and_the_firmware() -> None:
+    row = "GPU-8f1c, 1652322012345, 96.00.99.00.01, 700.00, Enabled, Disabled\n"
+    (found,) = nvidia_identities(row, DESCRIBED)
+    one, other = nvidia_identities(row * 2, DESCRIBED)  # of one GPU, and it is not said of which
 
     assert len(NVIDIA_IDENTITY) == 6
     assert found == GpuFacts(
         uuid="GPU-8f1c", serial_sha256=serial_hash("1652322012345"), vbios="96.00.99.00.01", partition="MIG disabled",
-        power_cap_w=700.0, ecc=True,
+        power_cap_w=700.0, ecc=True, firmware=("GSP=570.124.06",),
     )  # fmt: skip
+    assert (one.firmware, other.firmware) == ((), ())
+    assert (cuda_version(DESCRIBED), cuda_version("CUDA Version : N/A"), cuda_version("")) == ("12.8", None, None)
     assert nvidia_identities("[N/A], [N/A], [N/A], [N/A], [N/A], [N/A]\n") == (GpuFacts(),)
 
 
@@ -134,10 +169,11 @@ def test_the_attention_backend_is_the_one_that_the_log_names(line: str, backend:
 
 def test_the_images_of_prompts_and_of_containers_are_columns() -> None:
     prompts = Prompts(kind="images", form="chat", width=64, height=32, images=2)
-    engine = SCENARIO.engine.model_copy(update={"image": "vllm/vllm-openai:v0.32.0"})
+    tracked = {"image": "vllm/vllm-openai:v0.32.0", "image_version": "0.32.1.dev7", "image_commit": "c" * 40}
+    engine = SCENARIO.engine.model_copy(update=tracked)
     work = SCENARIO.workload.model_copy(update={"prompts": prompts})
 
     row = requested(SCENARIO.model_copy(update={"workload": work, "engine": engine}), Quality())
 
-    names = ("images_per_prompt", "image_width", "image_height", "image")
-    assert [row[name] for name in names] == [2, 64, 32, "vllm/vllm-openai:v0.32.0"]
+    names = ("images_per_prompt", "image_width", "image_height", *tracked)
+    assert [row[name] for name in names] == [2, 64, 32, *tracked.values()]
