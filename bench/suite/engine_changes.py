@@ -53,6 +53,12 @@ def merge_flags(flags: Sequence[str], changes: Sequence[str]) -> tuple[str, ...]
     return (*kept, *changes)
 
 
+def added_flags(flags: Sequence[str], base: Sequence[str]) -> tuple[str, ...]:
+    """The flags that `base` does not have, or has with another value."""
+    known = {words for _name, words in _groups(base)}
+    return tuple(word for _name, words in _groups(flags) if words not in known for word in words)
+
+
 def _groups(words: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Each flag's name, and its words: the flag and its values."""
     group: list[str] = []

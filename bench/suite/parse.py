@@ -15,10 +15,12 @@ from bench.suite.engine import Engine
 from bench.suite.engine_changes import Variant
 from bench.suite.expansion import Expansion, InvalidTableError, Place, PlacedError, expand
 from bench.suite.ladder import Rung
+from bench.suite.local_scale import LocalScale
 from bench.suite.machine import Alternative, Machine
 from bench.suite.model import Model
 from bench.suite.prompts import Prompts
 from bench.suite.quality import LmEval, Quality
+from bench.suite.scaling import scaled
 from bench.suite.secret_names import looks_secret
 from bench.suite.suite import ScenarioEntry, Suite
 from bench.suite.workload import Workload
@@ -39,7 +41,25 @@ def parse_suite(text: str, where: str) -> Suite:
         _refuse_secrets(engine, table, text, where)
         _refuse_found(engine, table, text, where)
     _require_context(suite, expansion, text, where)
+    _require_local(suite, text, where)
     return suite.without_equals()
+
+
+def _require_local(suite: Suite, text: str, where: str) -> None:
+    """Raise SuiteError if the suite cannot be scaled to this computer as its `[local]` table says."""
+    if suite.local is None:
+        return
+    line, room = line_of(text, ("local",)), suite.local.engine.max_model_len
+    try:
+        entries = scaled(suite, suite.local).scenarios
+    except ValidationError as error:
+        raise SuiteError(f"{where}:{line}: local: {error.errors()[0]['msg'].removeprefix('Value error, ')}") from error
+    longest = max(entries, key=lambda entry: entry.context_tokens)
+    if longest.context_tokens > room:
+        raise SuiteError(
+            f"{where}:{line}: scaled to this computer, scenario {longest.name!r} needs {longest.context_tokens} tokens "
+            f"of context, but local.engine.max_model_len is {room}; lower local.length_scale or raise it"
+        )
 
 
 def _validated(raw: Mapping[str, Any], text: str, where: str) -> tuple[Suite, Expansion]:
@@ -85,6 +105,7 @@ def _engines(suite: Suite, expansion: Expansion) -> list[tuple[Engine, Place]]:
     """Each engine of a suite, with the path of its table."""
     found: list[tuple[Engine, Place]] = [(suite.engine, ("engine",))]
     found += [(suite.control.engine, ("control", "engine"))] if suite.control else []
+    found += [(suite.local.engine, ("local", "engine"))] if suite.local else []
     variants = list(dict.fromkeys(entry.variant for entry in suite.scenarios))
     for number, entry in enumerate(suite.scenarios):
         if entry.engine is not None and all(entry.engine != engine for engine, _ in found):
@@ -145,6 +166,7 @@ def _suggestion(path: tuple[int | str, ...]) -> str:
         "quality": Quality,
         "ladder": Rung,
         "control": Control,
+        "local": LocalScale,
         "scenarios": ScenarioEntry,
         "matrix": ScenarioEntry,
         "variants": Variant,

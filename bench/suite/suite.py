@@ -11,6 +11,7 @@ from bench.frozen import Frozen
 from bench.suite.control import NAME, Control
 from bench.suite.engine import Engine
 from bench.suite.ladder import Rung
+from bench.suite.local_scale import LocalScale
 from bench.suite.machine import Machine
 from bench.suite.model import Model
 from bench.suite.quality import Quality
@@ -53,6 +54,7 @@ class Suite(Frozen):
     control: Control | None = None  # None: no lease runs one
     ladder: tuple[Rung, ...] | None = Field(default=None, strict=False)  # None: the engine's own; (): none
     scenarios: tuple[ScenarioEntry, ...] = Field(strict=False, min_length=1)
+    local: LocalScale | None = None  # None: --target local runs the suite as it is
     merged: dict[str, str] = Field(default_factory=dict)  # scenarios left out, each with the equal one that stays
 
     @model_validator(mode="after")

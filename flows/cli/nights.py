@@ -115,6 +115,9 @@ def plan(
     download_mb_per_s: Annotated[
         float | None, typer.Option(min=1, help="Download speed of the model from the hub, in MB/s; default: 300.")
     ] = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="Print every scenario; otherwise one line for a hundred of many.")
+    ] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Print the runs of a night in order, with the expected time and cost of each stage. Rents and writes nothing.
@@ -144,7 +147,7 @@ def plan(
     dies = if_computer_dies(settings, target, night.suite.machine.lease_minutes, expected.price.usd_per_hour)
     left = [] if dies is None else [dies]
     expected = replace(expected, doubts=(*expected.doubts, *unpinned, *refused, *left))
-    show_plan(night, expected, nets(settings, target), as_json=as_json)
+    show_plan(night, expected, nets(settings, target), as_json=as_json, full=full)
 
 
 @commands.command(epilog=examples(f"nightbench prepare {LLAMA}", f"nightbench prepare {LLAMA} --target digitalocean"))

@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from bench.plan import cells
 from bench.suite.pins import moving_references
 from flows.show.console import line, print_json, table, warn
+from flows.show.points import in_short, is_long, point_rows, show_merged
 
 if TYPE_CHECKING:
     from bench.cost.estimate import Estimate
@@ -15,21 +17,33 @@ if TYPE_CHECKING:
     from infra.leases.nets import Net
 
 
-def show_plan(night: "NightRecord", expected: "Forecast", nets: Sequence["Net"], *, as_json: bool) -> None:
-    """Print a plan: the runs in order, the cost of each stage, the nets under the machine, and what is doubtful."""
+def show_plan(
+    night: "NightRecord", expected: "Forecast", nets: Sequence["Net"], *, as_json: bool, full: bool = False
+) -> None:
+    """Print a plan: the runs in order, the cost of each stage, the nets under the machine, and what is doubtful.
+
+    Of many scenarios one line for a hundred is printed, and with `full` each of them.
+    """
     rows = [asdict(cell) for cell in cells(night.runs)]
     if as_json:
         unpinned = moving_references(night.suite)
         whole = {"suite": night.suite.name, "target": night.target, "runs": rows, "to_be_set": unpinned}
+        whole["merged"] = night.suite.merged
         print_json(whole | _forecast_json(expected) | {"nets": [asdict(net) for net in nets]})
         return
-    table(rows, f"{night.suite.name} on {night.target}: {len(rows)} runs")
+    short = is_long(night) and not full
+    starts = len(list(groupby(run.scenario.server_id for run in night.runs)))
+    title = f"{night.suite.name} on {night.target}: {len(rows)} runs"
+    table(point_rows(night) if short else rows, title if starts == 1 else f"{title}, {starts} server starts")
+    if night.target == "local" and night.suite.local is not None:
+        line("scaled to this computer by the suite's [local] table: its numbers say nothing of the suite's own machine")
+    show_merged(night, full=full)
     if expected.needs:
-        _on_own_host(night, expected)
+        _on_own_host(night, expected, short=short)
     elif expected.price.usd_per_hour == 0:
         line(f"lease of {night.suite.machine.lease_minutes} minutes, at most 0.00 USD")
     else:
-        _forecast(night, expected)
+        _forecast(night, expected, short=short)
     if night.target != "local":
         show_nets(nets)
     for doubt in expected.doubts:
@@ -42,9 +56,10 @@ def show_nets(nets: Sequence["Net"]) -> None:
     table(rows, "nets under this night: what releases the machine")
 
 
-def _forecast(night: "NightRecord", expected: "Forecast") -> None:
+def _forecast(night: "NightRecord", expected: "Forecast", *, short: bool) -> None:
     price = expected.price.usd_per_hour
-    table(_stage_rows(expected.cold, price), "expected stages on a new machine")
+    stages = _stage_rows(expected.cold, price)
+    table(list(in_short(stages)) if short else stages, "expected stages on a new machine")
     line(f"total: {_sum_of(expected.cold)}")
     line(f"total with a golden image: {_sum_of(expected.warm)}")
     if expected.prepare is not None:
@@ -61,8 +76,9 @@ def _forecast(night: "NightRecord", expected: "Forecast") -> None:
     line(f"price: {hourly}; lease of {night.suite.machine.lease_minutes} minutes{most}")
 
 
-def _on_own_host(night: "NightRecord", expected: "Forecast") -> None:
-    stages = _stage_rows(expected.cold, 0.0)
+def _on_own_host(night: "NightRecord", expected: "Forecast", *, short: bool) -> None:
+    rows = _stage_rows(expected.cold, 0.0)
+    stages = list(in_short(rows)) if short else rows
     shown = [{name: row[name] for name in ("stage", "scenario", "times", "minutes", "basis")} for row in stages]
     table(shown, "expected stages of the first night on this host")
     line(f"total: {_minutes_of(expected.cold)}")

@@ -11,6 +11,7 @@ from bench.plan import order_seed, plan_runs
 from bench.record import NightRecord, PlannedRun
 from bench.suite.parse import parse_suite
 from bench.suite.pins import require_pins
+from bench.suite.scaling import scaled
 from bench.suite.scenario import Scenario
 from bench.suite.suite import Suite
 from catalog.engine_check import require_servable
@@ -18,14 +19,16 @@ from infra.loadgen import datasets
 from infra.loadgen.suite_lock import resolve_tracked, with_lock
 
 
-def read_suite(path: Path, *, is_draft: bool = False) -> tuple[Suite, str]:
+def read_suite(path: Path, *, is_draft: bool = False, target: str | None = None) -> tuple[Suite, str]:
     """A suite and the SHA-256 of its file; UsageError if the file cannot be read, SuiteError if it is wrong.
 
     The files that the suite names are read too: it then holds their absolute paths and SHA-256. The lock beside it
-    pins its references; only a draft may keep one that moves.
+    pins its references; only a draft may keep one that moves. For the target `local` it is scaled to this computer
+    where it says how.
     """
     asked, text = parse_suite_file(path)
-    suite = with_lock(asked, path)
+    local = asked.local if target == "local" else None
+    suite = with_lock(asked, path) if local is None else scaled(asked, local)
     if not is_draft:
         require_pins(suite, text, str(path))
     suite = datasets.find_inputs(suite, path, text)
@@ -54,7 +57,7 @@ def pick_scenario(path: Path, name: str) -> tuple[Suite, Scenario]:
 
 def require_runnable(path: Path, target: str, *, poc: bool, force: bool = False) -> None:
     """Raise SuiteError if a suite cannot be run on a target; with `force`, not for what cannot be served there."""
-    suite, _digest = read_suite(path)
+    suite, _digest = read_suite(path, target=target)
     _require_runs(suite, plan_runs(suite, suite.seed, poc=poc), target, path, force=force)
 
 
@@ -81,7 +84,7 @@ def make_night(suite: Path, target: str, *, poc: bool, is_draft: bool = False, f
     Only a draft, which is printed and not run, may have references that move, and only it or `force` may have a load
     that cannot be served: otherwise SuiteError. A draft resolves no tag.
     """
-    parsed, digest = read_suite(suite, is_draft=is_draft)
+    parsed, digest = read_suite(suite, is_draft=is_draft, target=target)
     forced: tuple[str, ...] = ()
     if not is_draft:
         forced = _require_runs(parsed, plan_runs(parsed, parsed.seed, poc=poc), target, suite, force=force)

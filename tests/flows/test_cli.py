@@ -164,7 +164,7 @@ def test_a_plan_for_a_host_of_ones_own_asks_it_nothing_and_says_what_it_must_hav
 
 
 def test_a_night_with_a_reference_that_may_move_is_refused_before_anything_begins(house: NightFixture) -> None:
-    done = house.call("run", str(LLAMA))
+    done = house.call("run", str(LLAMA), "--target", "digitalocean")
 
     assert done.returncode == 2
     assert f"no lock pins it: run `nightbench pin {LLAMA}`" in done.stderr

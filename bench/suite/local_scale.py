@@ -1,0 +1,39 @@
+"""The `[local]` table of a suite: how it is scaled to this computer."""
+
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from bench.frozen import Frozen
+from bench.suite.engine import Engine
+from bench.suite.model import Model
+from bench.suite.quality import Quality
+
+
+class LocalScale(Frozen):
+    """What a suite runs with `--target local`: its whole shape, on a small model with short lengths and few requests.
+
+    Lengths in tokens are multiplied by `length_scale`, and are at least `length_min`. The keys that end with `_max` are
+    upper limits.
+    """
+
+    model: Model
+    engine: Engine
+    quality: Quality = Quality()
+    lease_minutes: int = Field(default=60, ge=1)
+    repeats_max: int = Field(default=1, ge=1)
+    length_scale: float = Field(default=1.0, gt=0, le=1)
+    length_min: int = Field(default=8, ge=1)
+    request_count_max: int = Field(default=10, ge=1)
+    warmup_count_max: int = Field(default=1, ge=0)
+    concurrency_max: int = Field(default=4, ge=1)
+    request_rate_per_s_max: float = Field(default=4.0, gt=0)
+    ready_timeout_s: float = Field(default=300.0, gt=0)
+    run_timeout_s: float = Field(default=600.0, gt=0)
+
+    @model_validator(mode="after")
+    def _runs_here(self) -> Self:
+        if self.engine.image is not None:
+            msg = "this computer runs its own engine: leave engine.image out"
+            raise ValueError(msg)
+        return self

@@ -1,0 +1,71 @@
+"""Scale a suite to this computer, as its `[local]` table says."""
+
+from typing import Any
+
+from bench.suite.engine import Engine
+from bench.suite.engine_changes import added_flags, merge_flags
+from bench.suite.local_scale import LocalScale
+from bench.suite.machine import Machine
+from bench.suite.prompts import Prompts
+from bench.suite.suite import ScenarioEntry, Suite
+
+
+def scaled(suite: Suite, local: LocalScale) -> Suite:
+    """The suite at the size of this computer; scenarios that become equal are merged.
+
+    Its scenarios and variants keep the flags and the environment in which their engine differs from the suite's.
+    """
+    entries = tuple(_scaled_entry(entry, suite.engine, local) for entry in suite.scenarios)
+    changes: dict[str, Any] = {
+        "name": f"{suite.name}-local",
+        "repeats": min(suite.repeats, local.repeats_max),
+        "machine": Machine(lease_minutes=local.lease_minutes),
+        "model": local.model,
+        "engine": local.engine,
+        "quality": local.quality,
+        "ready_timeout_s": local.ready_timeout_s,
+        "run_timeout_s": local.run_timeout_s,
+        "control": None,
+        "ladder": None,
+        "scenarios": entries,
+    }
+    return suite.model_copy(update=changes).without_equals()
+
+
+def _scaled_entry(entry: ScenarioEntry, base: Engine, local: LocalScale) -> ScenarioEntry:
+    turns, slots = entry.prompts.turns or 1, _at_most(entry.concurrency, local.concurrency_max)
+    changes: dict[str, Any] = {
+        "isl": _tokens(entry.isl, local),
+        "osl": _tokens(entry.osl, local),
+        # Whole conversations, and as many as requests in flight.
+        "request_count": min(entry.request_count, max(local.request_count_max // turns, slots or 1) * turns),
+        "warmup_count": min(entry.warmup_count, local.warmup_count_max // turns * turns),
+        "concurrency": slots,
+        "workers": min(entry.workers, slots or entry.workers),
+        "request_rate_per_s": _at_most(entry.request_rate_per_s, local.request_rate_per_s_max),
+        "prompts": _scaled_prompts(entry.prompts, local),
+        "engine": None if entry.engine is None else _engine_here(entry.engine, base, local.engine),
+    }
+    return ScenarioEntry.model_validate(dict(entry) | changes)
+
+
+def _tokens(count: int, local: LocalScale) -> int:
+    return min(count, max(local.length_min, round(count * local.length_scale)))
+
+
+def _at_most(value: float | None, most: float) -> Any:
+    return None if value is None else min(value, most)
+
+
+def _scaled_prompts(prompts: Prompts, local: LocalScale) -> Prompts:
+    if prompts.prefix_tokens is None:
+        return prompts
+    shared = max(1, round(prompts.prefix_tokens * local.length_scale))
+    return prompts.model_copy(update={"prefix_tokens": min(shared, local.length_min - 1 or 1)})
+
+
+def _engine_here(engine: Engine, base: Engine, here: Engine) -> Engine:
+    """The engine of this computer with the flags and variables that an engine of the suite has beside its base."""
+    new = {name: value for name, value in engine.environment.items() if base.environment.get(name) != value}
+    flags = merge_flags(here.flags, added_flags(engine.flags, base.flags))
+    return here.model_copy(update={"flags": flags, "environment": here.environment | new})
