@@ -37,21 +37,32 @@ _NOTHING_FROM_ELSEWHERE: dict[str, str | bool | int | float | list[str]] = {
 def build_warehouse(data: Path) -> Path:
     """Build warehouse.duckdb unless it already holds exactly these views; returns its path."""
     path = data.absolute() / DATABASE
-    statements = tuple(view_statements(data.absolute() / "lake"))
-    digest = hashlib.sha256("\n".join(statements).encode()).hexdigest()
-    if _digest_of(path) == digest:
-        return path
+    digest, views = _views_of(data)
+    current = _open_current(path, digest)
+    if current is None:
+        _replace(path, digest, views)
+    else:
+        current.close()
+    return path
+
+
+def _views_of(data: Path) -> tuple[str, tuple[str, ...]]:
+    """The statements that make the views of this data folder, after their digest."""
+    views = tuple(view_statements(data.absolute() / "lake"))
+    return hashlib.sha256("\n".join(views).encode()).hexdigest(), views
+
+
+def _replace(path: Path, digest: str, views: tuple[str, ...]) -> None:
     with writing(path):
         _delete_unfinished(path.parent)
         # A folder of its own, since several first readers may build the file at the same time.
         with TemporaryDirectory(prefix=BUILDING, dir=path.parent) as folder:
             beside = Path(folder) / DATABASE
-            _build(beside, (*statements, f"CREATE VIEW views_digest AS SELECT '{digest}' AS sha256"))
+            _build(beside, (*views, f"CREATE VIEW views_digest AS SELECT '{digest}' AS sha256"))
             with beside.open("rb") as file:
                 os.fsync(file.fileno())
             beside.replace(path)
         sync_folder(path.parent)
-    return path
 
 
 def _delete_unfinished(data: Path) -> None:
@@ -73,16 +84,20 @@ def _build(path: Path, statements: tuple[str, ...]) -> None:
         connection.execute("DETACH built")
 
 
-def _digest_of(path: Path) -> str | None:
-    """The digest of the views in a warehouse file; None if it is missing or foreign."""
+def _open_current(path: Path, digest: str) -> duckdb.DuckDBPyConnection | None:
+    """Open a warehouse file if it holds the views of this digest; None if it is missing, older or foreign.
+
+    To open it takes longer than most queries, so a query uses the connection that asked for the digest.
+    """
     if not path.exists():
         return None
-    try:
-        with _open(path) as connection:
-            found = connection.execute("SELECT sha256 FROM views_digest").fetchone()
-    except duckdb.Error:
-        return None
-    return found[0] if found else None
+    with suppress(duckdb.Error):
+        connection = _open(path)
+        with suppress(duckdb.Error):
+            if connection.execute("SELECT sha256 FROM views_digest").fetchone() == (digest,):
+                return connection
+        connection.close()
+    return None
 
 
 def open_warehouse(data: Path) -> duckdb.DuckDBPyConnection:
@@ -97,7 +112,12 @@ def open_warehouse(data: Path) -> duckdb.DuckDBPyConnection:
     lake = data.absolute() / "lake"
     with writing(lake):
         complete(lake)
-    return _open(build_warehouse(data))
+    path = data.absolute() / DATABASE
+    digest, views = _views_of(data)
+    current = _open_current(path, digest)
+    if current is None:
+        _replace(path, digest, views)
+    return current or _open(path)
 
 
 def _open(path: Path) -> duckdb.DuckDBPyConnection:
