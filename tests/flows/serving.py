@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import httpx
@@ -93,9 +94,15 @@ def start(home: Path, argv: list[str], env: dict[str, str]) -> Service:
     return Service(process, home, log)
 
 
+@cache
+def client() -> httpx.Client:
+    """One for all: each reads this computer's certificates when it is made."""
+    return httpx.Client(timeout=5)
+
+
 def is_healthy(url: str) -> bool:
     try:
-        return httpx.get(f"{url}/health", timeout=5).is_success
+        return client().get(f"{url}/health").is_success
     except httpx.HTTPError:
         return False
 
