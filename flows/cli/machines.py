@@ -41,6 +41,8 @@ def reap(
     from infra.leases.leftovers import release_leftovers, release_one  # noqa: PLC0415
 
     settings = read_settings()
+    if yes and not everything:
+        raise UsageError("--yes answers the question of --everything: add --everything, or leave --yes out")
     if lease is not None:
         if in_use or everything:
             more = "--everything" if everything else "--all"

@@ -1,7 +1,7 @@
 """Lists all that is ours at clouds and in the bucket, with prices, and deletes what no running night may need."""
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from bench.cost.lease_cost import bucket_usd_per_month, kept_usd_per_month
@@ -18,7 +18,7 @@ from infra.reporting import silent
 from infra.storage.object_store import BucketLocation, ObjectStore
 
 Sort = Literal["machine", "key", "volume", "snapshot", "model"]
-RUNNING = "a night that is running may need it"
+RUNNING = "a night that runs, or may run, needs it"
 
 
 @dataclass(frozen=True)
@@ -116,11 +116,15 @@ def _at_cloud(owner: Owner, cloud: Cloud, troubles: Reaped) -> list[Owned]:
         one.lease_id: one for one in records.leases.values() if one.cloud == cloud.name and one.state != "released"
     }
     found = list(_machines(round_, machines, leases, records))
-    is_needed = not owner.everything and (any(one.kept_for for one in found) or bool(troubles.failed))
-    for leftover in cloud.leftovers():
-        owned = _leftover(round_, leftover, leases, records, RUNNING if is_needed else None)
-        found += [] if owned is None else [owned]
-    return found
+    found += [owned for one in cloud.leftovers() if (owned := _leftover(round_, one, leases, records)) is not None]
+    if owner.everything or not (troubles.failed or any(one.kept_for for one in found)):
+        return found
+    return [replace(one, kept_for=RUNNING) if _is_shared(one, cloud.prefix) else one for one in found]
+
+
+def _is_shared(one: Owned, prefix: str) -> bool:
+    """Whether any night may use it: an image, or a volume that keeps a model. A key has the name of one lease."""
+    return one.sort in ("snapshot", "volume") and MachineName.parse(one.name, prefix) is None
 
 
 def _machines(
@@ -148,22 +152,19 @@ def _machines(
         yield Owned("machine", place, machine_id, usd, kept_for=kept_for)
 
 
-def _leftover(
-    round_: Round, one: Leftover, leases: Mapping[str, Lease], records: Records, kept_for: str | None
-) -> Owned | None:
-    """A key or volume of one lease is deleted with it; images and other volumes wait for every running night."""
+def _leftover(round_: Round, one: Leftover, leases: Mapping[str, Lease], records: Records) -> Owned | None:
+    """A key, a volume or an image; what has the name of a lease is deleted with it, and not before."""
+    place = round_.cloud.name
     is_due = round_.should_remove(one, records, round_.clock.now())
     if is_due is None:
-        round_.done.unrecognized.append(f"{round_.cloud.name} {one.sort} {one.leftover_id} named {one.name!r}")
+        round_.done.unrecognized.append(f"{place} {one.sort} {one.leftover_id} named {one.name!r}")
         return None
-    name = MachineName.parse(one.name, round_.cloud.prefix)
+    kept_for, name = None, MachineName.parse(one.name, round_.cloud.prefix)
     if name is not None:
         lease = leases.get(name.lease_id)
         is_due = is_due or (lease is not None and round_.is_due(lease))
         kept_for = None if is_due else f"night {lease.night} is running" if lease else _of_another(name)
-    return Owned(
-        one.sort, round_.cloud.name, one.name, usd_per_month=_usd_per_month(one), kept_for=kept_for, leftover=one
-    )
+    return Owned(one.sort, place, one.name, usd_per_month=_usd_per_month(one), kept_for=kept_for, leftover=one)
 
 
 def _of_another(name: MachineName) -> str:

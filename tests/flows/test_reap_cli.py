@@ -135,11 +135,19 @@ def test_a_row_that_cannot_be_read_is_an_error_and_keeps_nothing_else(shell: She
     assert (listed.returncode, "warning: not listed: lease 0bad in" in listed.stderr) == (0, True)
 
 
-def test_one_lease_and_all_of_them_cannot_both_be_meant() -> None:
-    done = CliRunner().invoke(app, ["reap", "--all", "--lease", "0123456789ab"])
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["--all", "--lease", "0123456789ab"], "--all releases every lease and --lease only one: use one of them"),
+        (["--everything", "--lease", "0123456789ab"], "--everything releases every lease and --lease only one"),
+        (["--yes"], "--yes answers the question of --everything"),
+    ],
+)
+def test_options_that_exclude_each_other_are_refused(argv: list[str], said: str) -> None:
+    done = CliRunner().invoke(app, ["reap", *argv])
 
     assert isinstance(done.exception, UsageError)
-    assert "use one of them" in str(done.exception)
+    assert said in str(done.exception)
 
 
 def test_a_lease_without_machines_is_said_to_have_none(tmp_path: Path) -> None:

@@ -148,13 +148,14 @@ def test_a_person_at_a_terminal_is_asked(
 def test_what_a_running_night_holds_or_may_need_is_named_and_kept_unless_all_is_said(account: Account) -> None:
     account.hold()
     account.cloud.plant_droplet(machine_name("0elsewhere", LATER), foreign=False)
+    account.cloud.plant_key(machine_name("0elsewhere", LATER), "ssh-ed25519 CCCC", foreign=False)
 
     done = account.reap("--everything", "--yes")
 
     assert done.exit_code == 0, done.output
-    assert account.ours() == {"machines": 2, "keys": 0, "images": 1, "volumes": 1, "models": 2}
+    assert account.ours() == {"machines": 2, "keys": 1, "images": 1, "volumes": 1, "models": 2}
     kept = [line for line in done.stdout.splitlines() if line.startswith("kept ")]
-    assert [line.split()[1] for line in kept] == ["machine", "machine", "volume", "snapshot", "model"]
+    assert [line.split()[1] for line in kept] == ["machine", "machine", "key", "volume", "snapshot", "model"]
     assert "a night of another computer may use it until" in kept[0]
     assert "night 2026-11-22 is running on it" in kept[1]
 
