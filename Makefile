@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: run test check lint types format bench soak chaos fuzz engine lock clean
+.PHONY: run test check lint types format bench soak chaos fuzz engine engines lock clean
 .DEFAULT_GOAL := run
 
 run: $(STAMP)
@@ -66,6 +66,10 @@ fuzz: $(STAMP)
 engine: $(STAMP)
 	$(BIN)/python -m infra.engines.venv
 
+# Every engine that can run without a container: vLLM, and llama.cpp, which takes 13 minutes of CPU time to compile.
+engines: $(STAMP)
+	$(BIN)/python -m infra.engines.install
+
 # Python 3.11 to 3.13. The environment is made anew when a lock changes; the installer keeps what it already has.
 $(STAMP): requirements/bootstrap.lock.txt requirements/pipeline.lock.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
@@ -78,7 +82,7 @@ $(STAMP): requirements/bootstrap.lock.txt requirements/pipeline.lock.txt pyproje
 	touch $@
 
 lock: $(STAMP)
-	for name in bootstrap lm_eval machine pipeline; do \
+	for name in bootstrap llama_cpp lm_eval machine pipeline; do \
 	  $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
 	    --no-emit-index-url --no-emit-find-links requirements/$$name.in -o requirements/$$name.lock.txt; \
 	done

@@ -31,6 +31,7 @@ class Settings(BaseSettings):
     cache: Path = Field(default_factory=_default_cache)
     engine_port: int = Field(default=0, ge=0, le=65535)  # 0: any free port
     vllm_executable: Path | None = None  # None: the one that `make engine` builds
+    llama_server: Path | None = None  # of llama.cpp; None: the one that `make engines` builds
     lm_eval: Path | None = None  # the harness's command; None: the environment that is built where a suite needs it
     vllm_rs: Path | None = None  # None: the one in the engine's own package, else on PATH
     hub_endpoint: str | None = None  # of the model hub; None: the library's own. Its token: HF_TOKEN in the environment

@@ -8,6 +8,7 @@ from bench.catalog.rows import MachineKind
 from bench.cost.estimate import Estimate, Fit, HostPlan, estimate_night, estimate_prepare, fit_of, model_bytes
 from bench.cost.host_requirements import SPARE, Need, needs_of
 from bench.cost.lease_cost import bucket_usd_per_month, kept_usd_per_month
+from bench.engines.by_name import ENGINES
 from bench.record import NightRecord
 from bench.suite.suite import Suite
 
@@ -114,7 +115,7 @@ def _doubts_of_own_host(suite: Suite) -> Iterator[str]:
     if suite.machine.gpu_count and suite.engine.image is None:
         yield (
             "the suite sets no engine.image, so the model would be served on the CPU: set engine.image, or "
-            "NIGHTBENCH_VLLM_EXECUTABLE in nightbench/host.env on the host"
+            f"{ENGINES[suite.engine.name].SETTING} in nightbench/host.env on the host"
         )
 
 

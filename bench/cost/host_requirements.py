@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from bench.catalog.catalog import Catalog
 from bench.cost.estimate import model_bytes
+from bench.engines.by_name import ENGINES
 from bench.suite.suite import Suite
 
 SPARE = 1.05  # a download asks for so much of its size free
@@ -36,7 +37,7 @@ def _engine(suite: Suite) -> Iterator[Need]:
     if engine.image is not None:
         yield Need("docker", f"the daemon must answer this user; {engine.image} is pulled", "engine.image")
         return
-    named = "the executable that NIGHTBENCH_VLLM_EXECUTABLE names in nightbench/host.env"
+    named = f"the executable that {ENGINES[engine.name].SETTING} names in nightbench/host.env"
     otherwise = "its CPU build cannot use a GPU" if suite.machine.gpu_count else "otherwise its CPU build is installed"
     yield Need(f"{engine.name} {engine.version}", f"{named}; {otherwise}", "engine.version")
 

@@ -18,6 +18,7 @@ from bench.suite.scenario import Scenario
 NAME = "llama.cpp"
 PREFIX = "llamacpp"
 EXECUTABLE = Path("/app/llama-server")  # in the images of its own registry
+SETTING = "NIGHTBENCH_LLAMA_SERVER"
 INSTALLS = frozenset({"venv", "container"})
 WEIGHTS: WeightsFormat = "gguf"
 # Its defaults are others: temperature 0.8, top_k 40, top_p 0.95, min_p 0.05, and a prompt cache that is on.

@@ -30,6 +30,11 @@ class EngineModule(Protocol):
         ...
 
     @property
+    def SETTING(self) -> str | None:  # noqa: N802 - a constant of the module
+        """The setting that names its executable on a host; None: it has none there."""
+        ...
+
+    @property
     def INSTALLS(self) -> frozenset[str]:  # noqa: N802 - a constant of the module
         """The values of a suite's `engine.install` that it can have."""
         ...

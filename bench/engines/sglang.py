@@ -16,6 +16,7 @@ from bench.suite.scenario import Scenario
 
 NAME = PREFIX = "sglang"
 EXECUTABLE = Path("python3")  # in its image
+SETTING = None
 INSTALLS = frozenset({"container"})
 WEIGHTS: WeightsFormat = "safetensors"
 REQUEST_BODY: Mapping[str, object] = {"temperature": 0.0, "ignore_eos": True}

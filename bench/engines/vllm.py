@@ -16,6 +16,7 @@ from bench.suite.scenario import Scenario
 
 NAME = PREFIX = "vllm"
 EXECUTABLE = Path("vllm")  # in its image
+SETTING = "NIGHTBENCH_VLLM_EXECUTABLE"
 INSTALLS = frozenset({"venv", "container"})
 WEIGHTS: WeightsFormat = "safetensors"
 # Token ids in the stream make tokens countable event by event; usage alone gives one sum a request.

@@ -1,7 +1,13 @@
 """Install the engine of a suite on this machine: in a virtual environment, or in a container."""
 
+import sys
+from collections.abc import Callable, Mapping
+
+from bench.engines import llama_cpp, vllm
+from bench.errors import EngineBuildError, NoSpaceError
 from bench.suite.engine import Engine
 from infra.engines.container import ensure_image
+from infra.engines.llama_cpp import ensure_llama_cpp
 from infra.engines.server import EngineAt
 from infra.engines.venv import LOCK, ensure_engine
 from infra.reporting import Say
@@ -18,12 +24,43 @@ def ready_engine(engine: Engine, settings: Settings, say: Say, *, is_rented: boo
         homes = settings.cache.absolute() / "engine-homes"
         image = ensure_image(engine.image, homes, say, may_install=is_rented)
         return EngineAt(image.docker, build=None, image=image.name, cache=image.home, name=engine.name)
-    return own_engine(settings, say)
+    return OWN[engine.name](settings, say)
 
 
 def own_engine(settings: Settings, say: Say) -> EngineAt:
-    """The engine that the settings name, else the one in our own environment, which is built if it is missing."""
+    """The vLLM that the settings name, else the one in our own environment, which is built if it is missing."""
     if settings.vllm_executable is not None:
         return EngineAt(settings.vllm_executable.absolute(), build=None, vllm_rs=settings.vllm_rs)
     built = ensure_engine(LOCK, settings.cache, say)
     return EngineAt(built.vllm, built.build, vllm_rs=settings.vllm_rs)
+
+
+def own_llama_cpp(settings: Settings, say: Say) -> EngineAt:
+    """The server of llama.cpp that the settings name, else our own build, which is made if it is missing."""
+    if settings.llama_server is not None:
+        return EngineAt(settings.llama_server.absolute(), build=None, name=llama_cpp.NAME)
+    built = ensure_llama_cpp(settings.cache, say)
+    return EngineAt(built.executable, built.build, name=llama_cpp.NAME)
+
+
+# The engines whose `install` may be "venv".
+OWN: Mapping[str, Callable[[Settings, Say], EngineAt]] = {vllm.NAME: own_engine, llama_cpp.NAME: own_llama_cpp}
+
+
+def main() -> int:
+    """Build every engine of our own that is missing, and print where each is."""
+
+    def say(line: str) -> None:
+        sys.stderr.write(line + "\n")
+
+    try:
+        for name, install in OWN.items():
+            sys.stdout.write(f"{name} {install(Settings(), say).executable}\n")
+    except (EngineBuildError, NoSpaceError) as error:
+        say(str(error))
+        return 3
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -19,7 +19,19 @@ _COMPILERS = ("CC", "CXX", "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIB
 _GPUS = ("CUDA_*", "NVIDIA_*", "HIP_*", "ROCR_*", "ROCM_*", "HSA_*", "GPU_*", "AMD_*", "MIOPEN_*", "AITER_*")
 _COLLECTIVES = ("NCCL_*", "RCCL_*", "UCX_*", "GLOO_*")
 _THREADS = ("OMP_*", "KMP_*", "GOMP_*", "MKL_*", "DNNL_*", "ONEDNN_*", "OPENBLAS_*")
-_ENGINES = ("VLLM_*", "TORCH*", "PYTORCH_*", "TRITON_*", "FLASHINFER_*", "HF_*", "TRANSFORMERS_*", "TOKENIZERS_*")
+_ENGINES = (
+    "VLLM_*",
+    "TORCH*",
+    "PYTORCH_*",
+    "TRITON_*",
+    "FLASHINFER_*",
+    "HF_*",
+    "TRANSFORMERS_*",
+    "TOKENIZERS_*",
+    "LLAMA_*",
+    "GGML_*",
+    "SGLANG_*",
+)
 _QUIET = ("DO_NOT_TRACK",)
 _MARKS = ("NIGHTBENCH_LEASE", "NIGHTBENCH_OWNER")
 ANY = (*_SESSION, *_FOLDERS, *_LOADER, *_COMPILERS, *_GPUS, *_COLLECTIVES, *_THREADS, *_ENGINES, *_QUIET, *_MARKS)

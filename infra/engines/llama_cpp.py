@@ -1,0 +1,134 @@
+"""Build llama.cpp's server from the sources in the source package of llama-cpp-python, once for each kind of CPU.
+
+The package's wheels have the library and no server. The executable needs nothing but the C library.
+"""
+
+import hashlib
+import platform
+import shutil
+import sys
+import tarfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.errors import EngineBuildError
+from infra.engines.venv import (
+    MARKER,
+    Programs,
+    find_uv,
+    lock_bytes,
+    mark_complete,
+    require_free_space,
+)
+from infra.processes.command import run_tool
+from infra.processes.file_lock import exclusive_lock
+from infra.reporting import Say
+
+REQUIREMENTS = Path(__file__).resolve().parents[2] / "requirements"
+TOOLS_LOCK = REQUIREMENTS / "llama_cpp.lock.txt"
+SOURCE_LOCK = REQUIREMENTS / "llama_cpp_source.lock.txt"
+FREE_BYTES_NEEDED = 2 * 1024**3  # sources, objects and tools; 20 MB stay
+NICE = ("nice", "-n", "19")  # 13 minutes of CPU
+JOBS = 2
+TOOL_TIMEOUT_S = 30.0
+FLAGS = (
+    "-DCMAKE_BUILD_TYPE=Release",
+    "-DLLAMA_CURL=OFF",  # it fetches no model
+    "-DLLAMA_BUILD_TESTS=OFF",
+    "-DLLAMA_BUILD_EXAMPLES=OFF",
+    "-DBUILD_SHARED_LIBS=OFF",
+)
+CPU_INFO = Path("/proc/cpuinfo")
+
+
+@dataclass(frozen=True)
+class LlamaCpp:
+    """Where the server is, built or not, and from what it is built."""
+
+    folder: Path
+    build: str
+
+    @property
+    def executable(self) -> Path:
+        """The server."""
+        return self.folder / "llama-server"
+
+    @property
+    def is_built(self) -> bool:
+        """Whether the build is complete."""
+        return (self.folder / MARKER).exists()
+
+
+def llama_cpp_place(cache: Path) -> LlamaCpp:
+    """The folder for this host: by sources, flags, compiler and CPU, for which the compiler chooses instructions.
+
+    Raises EngineBuildError if there is no C++ compiler.
+    """
+    compiler = run_tool(["c++", "--version"], timeout_s=TOOL_TIMEOUT_S)
+    if not compiler.is_good:
+        raise EngineBuildError(
+            f"llama.cpp needs a C and a C++ compiler (gcc and g++), which are missing: {compiler.why}"
+        )
+    source = lock_bytes(SOURCE_LOCK)
+    parts = (source, *(flag.encode() for flag in FLAGS), compiler.out.encode(), cpu_flags())
+    key = hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
+    version = next(line.split()[0] for line in source.decode().splitlines() if not line.startswith("#"))
+    return LlamaCpp(cache.absolute() / "engines" / f"llama-cpp-{key}", f"llama.cpp from the sources of {version}")
+
+
+def cpu_flags() -> bytes:
+    """What the compiler's choice of instructions depends on."""
+    lines = CPU_INFO.read_bytes().splitlines() if CPU_INFO.exists() else []
+    flags = next((line for line in lines if line.startswith((b"flags", b"Features"))), b"")
+    return platform.machine().encode() + flags
+
+
+def ensure_llama_cpp(cache: Path, say: Say) -> LlamaCpp:
+    """Build the server unless it is there; two calls at the same time build one.
+
+    A killed build leaves no marker, so the next call starts over. Raises EngineBuildError with the tool's last lines.
+    """
+    place = llama_cpp_place(cache)
+    if place.is_built:
+        return place
+    place.folder.parent.mkdir(parents=True, exist_ok=True)
+    with exclusive_lock(place.folder.with_name(place.folder.name + ".lock"), say, "building llama.cpp") as held:
+        if not place.is_built:
+            _build(place, Programs(held, say))
+    return place
+
+
+def _build(place: LlamaCpp, programs: Programs) -> None:
+    shutil.rmtree(place.folder, ignore_errors=True)
+    require_free_space(place.folder.parent, FREE_BYTES_NEEDED, "llama.cpp")
+    programs.say(f"building {place.build} in {place.folder} (13 minutes of CPU time, once)")
+    work, tools = place.folder / "work", place.folder / "tools"
+    python = tools / "bin" / "python"
+    uv = find_uv()
+    programs.run([uv, "venv", "--python", sys.executable, str(tools)])
+    programs.run([uv, "pip", "install", "--python", str(python), "--require-hashes", "-r", str(TOOLS_LOCK)])
+    sources = _fetch_sources(python, work, programs)
+    cmake, ninja = str(tools / "bin" / "cmake"), str(tools / "bin" / "ninja")
+    build = str(work / "build")
+    make = f"-DCMAKE_MAKE_PROGRAM={ninja}"
+    programs.run([*NICE, cmake, "-S", str(sources), "-B", build, "-G", "Ninja", make, *FLAGS])
+    programs.run([*NICE, cmake, "--build", build, "--target", "llama-server", "-j", str(JOBS)])
+    (work / "build" / "bin" / "llama-server").replace(place.executable)
+    version = programs.run([str(place.executable), "--version"])
+    for folder in (work, tools):
+        shutil.rmtree(folder)
+    mark_complete(place.folder, {"build": place.build, "version": version})
+
+
+def _fetch_sources(python: Path, work: Path, programs: Programs) -> Path:
+    """Download the source package by its hash and unpack it; the folder of llama.cpp in it."""
+    work.mkdir()
+    # pip asks a source package for its metadata; the tools for that are installed, so it fetches nothing else.
+    words = ("--no-deps", "--no-binary", ":all:", "--no-build-isolation", "--require-hashes", "--dest", str(work))
+    programs.run([*NICE, str(python), "-m", "pip", "download", "--quiet", *words, "-r", str(SOURCE_LOCK)])
+    archive = next(work.glob("*.tar.gz"), None)
+    if archive is None:
+        raise EngineBuildError(f"pip reported success, but {work} holds no source package; try again")
+    with tarfile.open(archive) as packed:
+        packed.extractall(work, filter="data")
+    return work / archive.name.removesuffix(".tar.gz") / "vendor" / "llama.cpp"

@@ -1,0 +1,64 @@
+"""SGLang: its command, its metrics, and the failures of public logs."""
+
+from pathlib import Path
+
+import pytest
+
+from bench.engines.by_name import ENGINES, sample
+from bench.engines.sglang import argv, find_failure, kv_cache_tokens
+from tests.bench.builders import SCENARIO
+
+# Shortened lines of issues of sgl-project/sglang, by number.
+ISSUE_4330 = "RuntimeError: Not enough memory. Please try to increase --mem-fraction-static.\n"
+ISSUE_5285 = """\
+Traceback (most recent call last):
+Exception: Capture cuda graph failed: CUDA out of memory. Tried to allocate 448.00 MiB.
+"""
+ISSUE_4205 = (
+    "Exception: Capture cuda graph failed: [../third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection cl\n"
+)
+ISSUE_8826 = "[2025-08-05 11:14:39 TP2] Scheduler hit an exception: Traceback (most recent call last):\n"
+ISSUE_7227 = """\
+[2025-06-19 15:12:27] Load weight end. type=Qwen3ForCausalLM, dtype=torch.bfloat16, avail mem=21.96 GB
+[2025-06-19 15:12:27] KV Cache is allocated. #tokens: 132681, K size: 9.11 GB, V size: 9.11 GB
+"""
+# As its documentation of metrics shows them.
+METRICS = """\
+sglang:prompt_tokens_total{model_name="meta-llama/Llama-3.1-8B-Instruct"} 8.128902e+06
+sglang:generation_tokens_total{model_name="meta-llama/Llama-3.1-8B-Instruct"} 7.557572e+06
+sglang:token_usage{model_name="meta-llama/Llama-3.1-8B-Instruct"} 0.28
+"""
+
+
+def test_the_server_listens_on_loopback_with_its_metrics_on_and_the_flags_of_the_suite_last() -> None:
+    assert argv(Path("python3"), SCENARIO, Path("/models/small"), 8811) == (
+        *("python3", "-m", "sglang.launch_server", "--model-path", "/models/small", "--host", "127.0.0.1"),
+        *("--port", "8811", "--served-model-name", "small", "--context-length", "4096", "--enable-metrics"),
+        *("--dtype", "bfloat16"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("log", "kind"),
+    [
+        (ISSUE_8826 + ISSUE_4330, "oom_kv"),
+        (ISSUE_8826 + ISSUE_5285, "oom_runtime"),
+        (ISSUE_4205, "graph_capture"),
+        (ISSUE_8826, "worker_died"),
+        (ISSUE_7227, None),
+    ],
+)
+def test_the_class_of_a_failure_is_read_from_public_logs(log: str, kind: str | None) -> None:
+    found = find_failure(log)
+
+    assert (found.kind if found else None) == kind
+
+
+def test_a_public_log_says_how_many_tokens_the_kv_cache_holds() -> None:
+    assert kv_cache_tokens(ISSUE_7227) == 132_681
+
+
+def test_its_metrics_are_sampled_under_our_names() -> None:
+    found = sample(ENGINES["sglang"], METRICS)
+
+    assert (found["generation_tokens"], found["kv_cache_usage"], found["requests_running"]) == (7557572.0, 0.28, None)
