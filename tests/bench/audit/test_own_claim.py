@@ -10,9 +10,11 @@ from bench.audit.evidence.evidence import Observed
 from bench.audit.evidence.memory import memory_needs
 from bench.audit.evidence.roofline import roofline_shares
 from bench.audit.own_claim import claim_of
+from bench.physics import Group, checkpoint_bytes, needed_gib
 from bench.record import RunRecord
 from bench.suite.model import Model
 from bench.suite.workload import Workload
+from catalog.read import read_catalog
 from tests.bench.builders import SCENARIO, closed_loop, healthy, with_workload
 from warehouse.rows.catalog_subject import subject_of
 
@@ -97,6 +99,52 @@ def test_bandwidth_of_eight_gpus_agrees_with_the_sum_by_hand(source: str, gpu: s
     found = roofline_shares(one, subject_of(one))
 
     assert observed(found, column).value == pytest.approx(max(by_rate, by_pace) / (8 * GPUS[gpu][1]), rel=1e-9)
+
+
+# Shares of memory, bandwidth and FP8 compute, worked out on paper. 3,200 tok/s x 20 ms x 999/1000 = 63.94 sequences
+# of 1,500 tokens run in 64 streams. A step is 20 ms. Operations of a second: 3,200 x (output token + prompt token).
+#   70B   72.66 GB + 63.94 x 1,500 x 163,840 B = 88.37 GB; a step reads 70.55 + 64 x 1,500 x 163,840 B = 86.28 GB;
+#         2 x 69.50e9 + 80 x 4 x 64 x 128 x 1,500 = 142.94 GFLOP, and 138.22 for a prompt token of 1,000
+#   405B  410.06 GB + 63.94 x 1,500 x 258,048 B = 434.80 GB; 405.85 + 24.77 = 430.63 GB; 819.89 and 807.43 GFLOP
+#   V3    672.88 GB + 63.94 x 1,500 x 35,136 B = 676.25 GB; 37.55 + 3.37 = 40.93 GB (eight experts a token);
+#         2 x 36.63e9 + 61 x 2 x 128 x (2 x 512 + 64) x 1,500 = 98.74 GFLOP, and 73.90 (heads of (128 + 64 + 128) / 2)
+# over 8 x 0.9 x 191.98, 255.98 and 140.4 GiB, 8 x 5.325, 6.0 and 4.8 TB/s, and 8 x 2,614.9 and 1,978.9 TFLOP/s.
+BY_HAND = {
+    ("hf:amd/Llama-3.3-70B-Instruct-FP8-KV", "AMD Instinct MI300X"): (0.05954, 0.1013, 0.04301),
+    ("hf:amd/Llama-3.3-70B-Instruct-FP8-KV", "AMD Instinct MI325X"): (0.04465, 0.0899, 0.04301),
+    ("hf:amd/Llama-3.3-70B-Instruct-FP8-KV", "NVIDIA H200"): (0.08141, 0.1123, 0.05683),
+    ("hf:amd/Llama-3.1-405B-Instruct-FP8-KV", "AMD Instinct MI300X"): (0.29296, 0.5054, 0.24893),
+    ("hf:amd/Llama-3.1-405B-Instruct-FP8-KV", "AMD Instinct MI325X"): (0.21971, 0.4486, 0.24893),
+    ("hf:amd/Llama-3.1-405B-Instruct-FP8-KV", "NVIDIA H200"): (0.40058, 0.5607, 0.32894),
+    ("hf:deepseek-ai/DeepSeek-V3", "AMD Instinct MI300X"): (0.45564, 0.0480, 0.02641),
+    ("hf:deepseek-ai/DeepSeek-V3", "AMD Instinct MI325X"): (0.34172, 0.0426, 0.02641),
+    ("hf:deepseek-ai/DeepSeek-V3", "NVIDIA H200"): (0.62303, 0.0533, 0.03490),
+}
+
+
+@pytest.mark.parametrize(("source", "gpu"), BY_HAND)
+def test_shares_of_eight_gpus_are_those_worked_out_on_paper(source: str, gpu: str) -> None:
+    one = claim(record(source, gpu))
+    bandwidth = "ev_mbu_amd" if gpu.startswith("AMD") else "ev_mbu"
+
+    found = memory_needs(one, subject_of(one)) | roofline_shares(one, subject_of(one))
+
+    shares = [observed(found, column).value for column in ("ev_memory_fit", bandwidth, "ev_mfu")]
+    assert shares == pytest.approx(BY_HAND[source, gpu], rel=1.2e-3)
+
+
+@pytest.mark.parametrize(
+    ("model", "kv_gib"),
+    # 64 sequences of 1,500 tokens. Eight GPUs share the KV heads of Llama, and each holds every latent of DeepSeek.
+    [("Llama-3.3-70B", 14.648), ("Llama-3.1-405B", 23.071), ("DeepSeek-V3/R1", 8 * 3.1414)],
+)
+def test_a_plan_counts_the_kv_of_eight_gpus(model: str, kv_gib: float) -> None:
+    catalog = read_catalog()
+    row, gpu = next(one for one in catalog.models if one.model == model), catalog.gpu("MI300X")
+    assert gpu is not None
+    group = Group(gpu, 8, "fp8", kv_bytes=1.0)
+
+    assert needed_gib(row, group, 64, 1500) - checkpoint_bytes(row, "fp8") / GIB == pytest.approx(kv_gib, rel=1e-4)
 
 
 def test_the_arguments_that_ran_count_and_not_those_that_were_asked() -> None:
