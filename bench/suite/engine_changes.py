@@ -59,6 +59,11 @@ def added_flags(flags: Sequence[str], base: Sequence[str]) -> tuple[str, ...]:
     return tuple(word for _name, words in _groups(flags) if words not in known for word in words)
 
 
+def ordered_flags(flags: Sequence[str]) -> tuple[str, ...]:
+    """The flags with their values, sorted: equal for engines whose flags differ in their order only."""
+    return tuple(word for group in sorted(words for _name, words in _groups(flags)) for word in group)
+
+
 def _groups(words: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Each flag's name, and its words: the flag and its values."""
     group: list[str] = []

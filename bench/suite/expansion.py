@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from bench.errors import SuiteError
 from bench.suite.engine import Engine
-from bench.suite.engine_changes import EngineChanges, Variant
+from bench.suite.engine_changes import EngineChanges, Variant, ordered_flags
 from bench.suite.matrix import MatrixError, count_points, points_of
 
 POINTS_MAX = 1000
@@ -111,6 +111,7 @@ def _require_distinct(tables: Tables) -> None:
     seen: list[tuple[str, Mapping[str, Any]]] = []
     for place, variant in enumerate(tables.variants):
         engine = variant.of(tables.engine)
+        engine["flags"] = ordered_flags(engine["flags"])
         for name, other in seen:
             if name == variant.name:
                 raise PlacedError(("variants", place), f"two variants share the name {name!r}")
