@@ -42,7 +42,7 @@ from tasks.planning import hold_machine
 from tests.chaos.clocks import FollowingClock, WanderingClock
 from tests.chaos.machine import RentedMachine
 from tests.chaos.own_host import TARGET, HeldMachine, reached
-from tests.chaos.place import CRASH, HostFault, Life, Place
+from tests.chaos.place import CRASH, MEMORY, HostFault, Life, Place
 from tests.chaos.steps import Steps
 from tests.emulators.virtual_clock import VirtualClock
 from tests.flows.without_prefect import without_prefect
@@ -91,7 +91,7 @@ def surroundings(
 
 
 def _folder(stack: ExitStack) -> Path:
-    return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="chaos-proc-")))
+    return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="chaos-proc-", dir=MEMORY)))
 
 
 def _connected_once(connect: Callable[[Settings, SecretStr], Cloud]) -> Callable[[Settings, SecretStr], Cloud]:

@@ -18,7 +18,7 @@ from bench.machine.names import ImageName, MachineName
 from infra.leases.offers import Choice, LeaseRequest
 from tests.chaos.flow import live, reap_and_die, reap_beside, reap_once
 from tests.chaos.own_storm import OwnWeather, blow_own, forecast_own
-from tests.chaos.place import Life
+from tests.chaos.place import MEMORY, Life
 from tests.chaos.processes_of_nights import end_well, let_it_catch_up, run, start, wait_for
 from tests.chaos.rows import must_keep_rows, must_not_crash
 from tests.chaos.steps import STEPS, VOLUME_STEPS
@@ -32,8 +32,6 @@ from tests.stepped_clock import STEPS_S
 MI300X, SPOT = "gpu-mi300x1-192gb", "gpu-mi355x1-288gb-spot"
 USD_PER_HOUR_MAX = 2.97
 BUDGET_USD = 12.0
-# Every write is synced, which a folder in memory makes cheap.
-MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108
 BEFORE_AND_AFTER = ("before", "after", "close", "close_after", "silence_after", "truncated", "empty", "garbage")
 # The calls that may fail, and in which phases. A delete may succeed without an effect, which only a look can show.
 # The create is listed several times: it is the one call that costs money.
