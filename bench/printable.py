@@ -12,6 +12,8 @@ _REMOVED = re.compile(f"{_COMMANDS}|{_CONTROLS}")
 
 def printable(text: str) -> str:
     """The text without terminal commands and control characters; a lone surrogate becomes a `?`."""
+    if text.isascii() and text.isprintable():  # nearly every text
+        return text
     return _REMOVED.sub("", text).encode("utf-8", "replace").decode("utf-8")
 
 
