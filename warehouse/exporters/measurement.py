@@ -1,14 +1,13 @@
 """A row of `measurements` as exporters read it; None for unknown values."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bench.engines.config import parse_flags
+from bench.engines.config import parallel_sizes, parse_flags
 from warehouse.schema.metric_columns import STATISTICS
 from warehouse.schema.row import Row
-
-_PARALLEL = {"--tensor-parallel-size": "tp", "--pipeline-parallel-size": "pp", "--data-parallel-size": "dp"}
 
 
 @dataclass(frozen=True)
@@ -28,18 +27,16 @@ class Measurement:
 
     @property
     def parallel(self) -> dict[str, int]:
-        """Tensor, pipeline and data parallel sizes from the engine's flags; the default is 1."""
-        sizes = {"tp": 1, "pp": 1, "dp": 1}
-        for flag, value in self.flags.items():
-            if flag in _PARALLEL and value.isdecimal():
-                sizes[_PARALLEL[flag]] = int(value)
-        return sizes
+        """Tensor, pipeline and data parallel sizes as the engine ran; of an older lake, as the suite requests."""
+        asked = parallel_sizes(self.flags)
+        return {kind: self[f"{kind}_size"] or getattr(asked, f"{kind}_size") for kind in ("tp", "pp", "dp")}
 
     @property
     def gpu_count(self) -> int:
         """Number of GPUs that the server used; 0 without a GPU."""
-        sizes = self.parallel
-        return sizes["tp"] * sizes["pp"] * sizes["dp"] if self["gpus"] else 0
+        if not self["gpus"]:
+            return 0
+        return math.prod(self.parallel.values()) if self["gpu_count"] is None else int(self["gpu_count"])
 
     @property
     def gpu(self) -> str | None:

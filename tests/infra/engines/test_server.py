@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from bench.errors import PortInUseError, ServerStartError
+from bench.server_facts import ParallelSizes
 from bench.suite.engine import Engine
 from bench.suite.machine import Machine
 from bench.suite.model import Model
@@ -56,13 +57,15 @@ def quiet(text: str) -> None:
     del text
 
 
-def test_a_server_reports_its_facts(what: ServerRequest) -> None:
+def test_a_server_reports_its_facts(what: ServerRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")  # of this process, and so of the server
     running = server.bring_up(what, quiet)
 
     found = server_facts.look(running)
 
     assert (found.engine_version, found.served_model, found.max_model_len) == ("0.32.0", "small", 4096)
-    assert found.kv_cache_tokens == 524288
+    assert (found.kv_cache_tokens, found.environment["CUDA_VISIBLE_DEVICES"]) == (524288, "3")
+    assert found.parallel == ParallelSizes()
     server.stop(running)
 
 

@@ -33,7 +33,8 @@ CLOSED: Mapping[str, frozenset[str]] = {
 }
 METRICS: tuple[Metric, ...] = ("ttft", "tpot", "itl", "e2el")
 STATISTIC = {"units", "mean", "p50", "p90", "p95", "p99", "p99p9"}
-ON_GPUS = {"gpus": ["AMD Instinct MI300X"] * 8, "engine_flags": ["-tp", "4", "--pipeline_parallel_size=2"]}
+SIZES = {"gpu_count": 8, "tp_size": 4, "pp_size": 2, "dp_size": 1}
+ON_GPUS = {"gpus": ["AMD Instinct MI300X"] * 8, "engine_flags": ["-tp", "2"], **SIZES}
 
 
 @pytest.fixture(scope="session")
@@ -73,10 +74,16 @@ def test_only_accepted_measurements_are_read_unless_asked(loaded: tuple[Path, Lo
     assert len(read_measurements(loaded[0], [], accepted_only=False)) == len(every)
 
 
-def test_the_engines_flags_say_how_many_gpus_it_used(chat: Measurement) -> None:
+def test_the_engine_says_how_many_gpus_it_used(chat: Measurement) -> None:
     assert (chat.parallel, chat.gpu_count, chat.gpu) == ({"tp": 4, "pp": 2, "dp": 1}, 8, "AMD Instinct MI300X")
     assert changed(chat, gpus=[]).gpu_count == 0
     assert changed(chat, gpus=["A", "B"]).gpu is None
+
+
+def test_in_an_older_lake_the_suites_flags_say_how_many_gpus_it_used(chat: Measurement) -> None:
+    older = changed(chat, engine_flags=["-tp", "2", "--pipeline_parallel_size=2"], **dict.fromkeys(SIZES))
+
+    assert (older.parallel, older.gpu_count) == ({"tp": 2, "pp": 2, "dp": 1}, 4)
 
 
 def test_inferencex_rows_are_read_back_with_the_same_numbers(chat: Measurement) -> None:
@@ -127,7 +134,7 @@ def test_nvidias_files_are_read_back_with_the_same_numbers(name: str, file: str,
     [
         ({"gpus": []}, "needs throughput per GPU"),
         ({"concurrency_asked": None}, "closed loops only"),
-        ({"engine_flags": ["-dp", "2"]}, "data parallel"),
+        ({"dp_size": 2}, "data parallel"),
     ],
 )
 def test_what_inferencex_has_no_word_for_is_left_out(chat: Measurement, values: dict[str, Any], why: str) -> None:
