@@ -79,7 +79,7 @@ def on_kind(night: NightRecord, kind: str, done: Sequence[PlannedRun]) -> NightR
     runs = tuple(
         run if run in done else run.model_copy(update={"scenario": run.scenario.on(kind)}) for run in night.runs
     )
-    machine = next((run.scenario.machine for run in runs if run not in done), night.suite.machine)
+    machine = night.runs[0].scenario.on(kind).machine  # also where all is done: rungs of the ladder may follow
     return night.model_copy(update={"runs": runs, "suite": night.suite.model_copy(update={"machine": machine})})
 
 

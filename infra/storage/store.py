@@ -212,9 +212,17 @@ def missing_runs(data: Path, night: NightRecord) -> list[PlannedRun]:
     while runs:
         done = [run for run in runs if run_folder(data, night.night, run).exists()]
         missing += [run for run in runs if run not in done]
-        fallbacks = [fallback_run(night, run) for run in done if _ran_out_of_memory(data, night, run)]
+        fallbacks = [_next_rung(data, night, run) for run in done if _ran_out_of_memory(data, night, run)]
         runs = [run for run in fallbacks if run is not None]
     return missing
+
+
+def _next_rung(data: Path, night: NightRecord, run: PlannedRun) -> PlannedRun | None:
+    """The run on the next rung: as measured beside this one, else on the kind of machine that the night has now."""
+    smaller = fallback_run(night, run)
+    if smaller is None or run_folder(data, night.night, smaller).exists():
+        return smaller
+    return smaller.model_copy(update={"scenario": smaller.scenario.on(night.suite.machine.kind)})
 
 
 def _ran_out_of_memory(data: Path, night: NightRecord, run: PlannedRun) -> bool:
