@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,6 +13,7 @@ from bench.engines.by_name import sample
 from bench.engines.used_gpus import names_of, used_gpus
 from bench.errors import NightbenchError
 from bench.host import HostFacts
+from bench.host_use import HostUse
 from bench.plan import prompt_seed
 from bench.quality.passage import VERSION
 from bench.record import (
@@ -32,6 +33,7 @@ from bench.server_facts import Weights
 from infra.engines import server, server_facts
 from infra.engines.metrics_scraper import FILE, TIMEOUT_S, Scraper, write_scrapes
 from infra.engines.server import RunningServer
+from infra.hardware.gpu_sampler import TOOLS
 from infra.hardware.own_processes import OwnProcesses
 from infra.hardware.telemetry import Sampler, write_samples
 from infra.loadgen import datasets, driver
@@ -180,8 +182,17 @@ def _measure(context: RunContext, run: PlannedRun, running: RunningServer, parti
             load_average_after=os.getloadavg()[0],
             steal_share=sampler.steal_share,
         )
-        notes.found["host_use"] = sampler.host_use
+        notes.found["host_use"] = with_missing_tool(sampler.host_use, context.host.gpus)
     driver.read_driver_report(run.scenario, partial / "load")
+
+
+def with_missing_tool(use: HostUse, gpus: Sequence[str]) -> HostUse:
+    """The same, and on a machine with GPUs also that there is no tool to sample them."""
+    if use.gpu_telemetry is not None or "gpu_telemetry" in use.unknown or not gpus:
+        return use
+    names = ", ".join(tool.name for tool in TOOLS)
+    why = f"the machine has {len(gpus)} GPUs and none of the tools {names}"
+    return use.model_copy(update={"unknown": {**use.unknown, "gpu_telemetry": why}})
 
 
 def _accuracy(run: PlannedRun, running: RunningServer, before: Answers, *, is_last: bool) -> Accuracy:
