@@ -50,6 +50,7 @@ soak: $(STAMP)
 	mkdir -p build
 	SOAK=1 $(PYTEST) --numprocesses $(WORKERS) --times=build/soak-times.json
 	$(BIN)/python -m tests.chaos 10000 --seed 0
+	$(BIN)/python -m tests.chaos 1000 --seed 20000
 
 # Random nights with random faults, killed at random moments: `make chaos NIGHTS=1000`, `make chaos NIGHTS=1 SEED=42`. A run
 # that was stopped is continued by the seed that its last line names: `make chaos NIGHTS=9000 SEED=1000`.

@@ -10,7 +10,7 @@ from bench.errors import MachineUnfitError, NightbenchError
 from bench.record import FailedStart, PlannedRun, RunRecord
 from infra.bootstrap import ledger_file
 from infra.engines.server import EngineAt, RunningServer
-from infra.leases.stage_budget import record_stage
+from infra.leases.stage_budget import left_of_lease_s, record_stage
 from infra.measurement.run import RunContext
 from infra.settings import Settings
 from infra.storage import store
@@ -26,15 +26,20 @@ Started = RunningServer | NightbenchError
 def start_server(settings: Settings, context: RunContext, run: PlannedRun, engine: EngineAt) -> Started:
     """The server for a run, or the error why it did not start; any other exception is raised.
 
-    A server is started at most twice on one machine. Raises MachineUnfitError where its failure calls for another
-    machine and the night may rent one; the run is then still missing. Raises BudgetError before a start too many.
+    A server is started at most twice on one machine, and only once where the second start may outlast the lease.
+    Raises MachineUnfitError where its failure calls for another machine and the night may rent one; the run is then
+    still missing. Raises BudgetError before a start too many.
     """
     timeout_s = context.night.suite.ready_timeout_s
     started = _start(settings, context, run, engine, timeout_s)
     retry = _retry_of(run, started)
-    if retry in ("same", "longer"):
+    if isinstance(started, NightbenchError) and retry in ("same", "longer"):
+        again_s = timeout_s * (LONGER if retry == "longer" else 1.0)
+        left_s = left_of_lease_s(ledger_file(settings), context.lease.lease_id)
+        if again_s > left_s:
+            return _not_again(started, again_s, left_s)
         _keep(settings, context, run, started)
-        started = _start(settings, context, run, engine, timeout_s * (LONGER if retry == "longer" else 1.0))
+        started = _start(settings, context, run, engine, again_s)
     if _retry_of(run, started) == "replace_machine" and _may_replace(settings, context):
         _keep(settings, context, run, started)
         raise _unfit(context, started)
@@ -65,6 +70,16 @@ def _start(settings: Settings, context: RunContext, run: PlannedRun, engine: Eng
 def _retry_of(run: PlannedRun, started: Started) -> str:
     failure = started.failure if isinstance(started, NightbenchError) else None
     return retry_of(run.scenario.engine.name, failure)
+
+
+def _not_again(error: NightbenchError, again_s: float, left_s: float) -> NightbenchError:
+    """The same error, which also says why the server is not started once more."""
+    said = type(error)(
+        f"{error}; it is not started once more: that may take {again_s:.0f} s, and the lease leaves "
+        f"{max(0.0, left_s):.0f} s before its machine is released; raise lease_minutes in the suite"
+    )
+    said.failure = error.failure
+    return said
 
 
 def _keep(settings: Settings, context: RunContext, run: PlannedRun, error: Started) -> None:

@@ -56,6 +56,12 @@ def expected_stage_s(
     return found.get(run.scenario.name if run and stage == MEASURE else stage, 0.0)
 
 
+def left_of_lease_s(ledger_file: Path, lease_id: str) -> float:
+    """Seconds for which a lease may still be used: until it ends, less the time to release its machine."""
+    left = Ledger(ledger_file).lease(lease_id).expires_at - SystemClock().now()
+    return left.total_seconds() - read_catalog().pace["teardown_reserve_s"]
+
+
 def _budget(ledger_file: Path, night: NightRecord, lease: Lease) -> NightBudget:
     """The budget of a night; the costs of its earlier machines count."""
     pace = read_catalog().pace

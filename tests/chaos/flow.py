@@ -25,7 +25,7 @@ from pydantic import BaseModel, SecretStr
 from bench.errors import NightbenchError
 from bench.record import NightRecord
 from bench.suite.machine import Alternative, Machine
-from flows.ending import handle_stop_signals
+from flows.ending import exit_code_of, handle_stop_signals
 from flows.nightly import release_leftovers, try_machines
 from infra import bootstrap
 from infra.clock import Clock, SystemClock
@@ -109,8 +109,8 @@ def live(place: Place, life: Life) -> None:
     except NightbenchError as error:
         note(place, "night.log", error)
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        sys.exit(130)
+    except (KeyboardInterrupt, SystemExit) as stop:
+        sys.exit(exit_code_of(stop))
     except Exception:
         (place.notes / CRASH).write_text(traceback.format_exc())
         raise

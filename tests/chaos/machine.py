@@ -2,7 +2,7 @@
 
 import getpass
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +10,14 @@ from typing import Any
 
 import pytest
 
-from bench.errors import HostError, LostConnectionError, NightbenchError, ServerDiedError, ServerStartError
+from bench.errors import (
+    HostError,
+    LostConnectionError,
+    MachineUnfitError,
+    NightbenchError,
+    ServerDiedError,
+    ServerStartError,
+)
 from bench.host import HostFacts
 from bench.machine.canary import CanaryRecord
 from bench.machine.cloud_init import READY_FILE
@@ -20,6 +27,7 @@ from infra.agent.prepare import Prepared
 from infra.bootstrap import cloud_named, ledger
 from infra.clock import SystemClock
 from infra.engines.canary import CanaryRequest
+from infra.engines.engine_log import explain_log
 from infra.engines.server import EngineAt, RunningServer
 from infra.hardware.preflight import Fitness
 from infra.leases.release import explain_loss
@@ -31,6 +39,10 @@ from infra.remote.ssh_host import SshHost
 from infra.remote.ssh_keys import keys_of
 from infra.reporting import Reporter
 from infra.settings import Settings
+from tests.bench.machine import canaries
+from tests.bench.machine.canaries import MI300X
+from tests.chaos.engine_faults import LINES, UNFIT_WORDS, install_tool
+from tests.chaos.paper_load import loads_on_paper
 from tests.chaos.place import Life, Place
 from tests.chaos.steps import Steps
 from tests.emulators.virtual_clock import VirtualClock
@@ -54,6 +66,7 @@ class RentedMachine:
     step_clock: Callable[[float], None]  # moves this computer's wall clock
     settings: Settings
     is_in_use: bool = True  # until its results are here; a release may take several attempts after that
+    unfit: str | None = None  # how, as in tests/chaos/engine_faults.py
 
     def run(self, operation: Callable[..., Any], reporter: Reporter, *args: Any) -> Any:
         del reporter
@@ -64,11 +77,15 @@ class RentedMachine:
         if self.place.ssh_port is not None:
             self._start_engine(self.place.ssh_port)
         self.steps.after("S6")
+        self.unfit = self._next("machines", self.life.unfit, self.lease_id)
+        if self.unfit == "check":
+            raise MachineUnfitError(UNFIT_WORDS["check"])
         return Fitness((), 1 << 40, None, None, None, 1 << 40)
 
     def prepare_paths(self, *_asked: object) -> MachinePaths:
         # What it writes is collected at once: its data folder is ours.
-        return MachinePaths(self.place.data, self.place.data / "elsewhere", HOST)
+        host = HOST if self.life.telemetry is None else HOST.model_copy(update={"gpus": (MI300X,)})
+        return MachinePaths(self.place.data, self.place.data / "elsewhere", host)
 
     def mount_volume(self, *_asked: object) -> Path:
         return Path("/nowhere/volume")
@@ -84,6 +101,11 @@ class RentedMachine:
 
     def run_canary(self, asked: CanaryRequest) -> CanaryRecord:
         self.work(10.0)
+        if asked.position == "before" and self.unfit == "floor":
+            return canaries.record({"memory_copy": 900.0}, lease_id=asked.lease_id)
+        if asked.position == "before" and self.unfit == "driver":
+            crashed = CanaryRecord.not_run(asked.lease_id, "before", SystemClock().now(), "it was ended by signal 11")
+            return crashed.model_copy(update={"unfit": UNFIT_WORDS["driver"]})
         return CanaryRecord.not_run(asked.lease_id, asked.position, SystemClock().now(), "this machine has no engine")
 
     def calibrate(self, *_asked: object) -> Calibration:
@@ -96,16 +118,18 @@ class RentedMachine:
         self.steps.after("S8")
         failure = self._next("starts", self.life.starts, f"{run.scenario.server_id} {ready_timeout_s:g}")
         if failure is not None:
-            raise _failed(ServerStartError, failure)
+            raise self._failed(ServerStartError, failure)
         return SERVER
 
     def is_serving(self, *_asked: object) -> bool:
         return True
 
     def measure(self, context: RunContext, run: PlannedRun, running: object, is_last: bool) -> RunRecord:
-        self.work(self.life.work_s / 4)
-        server = running if isinstance(running, NightbenchError) else self._fail_under_load(run)
-        record = measure_run(context, run, server, lambda _share: None, is_last=is_last)
+        # To record that a server did not start takes no time.
+        self.work(1.0 if isinstance(running, NightbenchError) else self.life.work_s / 4)
+        server = running if isinstance(running, NightbenchError) else self._server_under_load(run)
+        with loads_on_paper(self.place.notes / "tools" if self.life.telemetry is not None else None):
+            record = measure_run(context, run, server, lambda _share: None, is_last=is_last)
         with (self.place.notes / f"{self.life.night}.measured").open("a") as log:
             log.write(f"{record.scenario_id}/{record.repeat}\n")
         self.steps.after("S9")
@@ -136,20 +160,40 @@ class RentedMachine:
                 if gone and self.is_in_use:
                     with (self.place.notes / "lost.log").open("a") as log:
                         log.write(f"{lease.machine_id} {VirtualClock(self.place.clock).now_s()}\n")
+                self._note("lost", "")
                 raise LostConnectionError(gone or "its lease is over")
 
-    def _fail_under_load(self, run: PlannedRun) -> NightbenchError:
-        failure = self._next("loads", self.life.loads, run.scenario.scenario_id)
-        return ServerDiedError("there is no server") if failure is None else _failed(ServerDiedError, failure)
+    def _server_under_load(self, run: PlannedRun) -> RunningServer | NightbenchError:
+        """The server of a load, or the error of one that exits during it."""
+        what = f"{run.scenario.scenario_id}/{run.repeat}"
+        failure = self._next("loads", self.life.loads, what)
+        if self.life.telemetry is not None:
+            install_tool(self.place.notes / "tools", self._next("tools", self.life.telemetry, what) or "")
+        return SERVER if failure is None else self._failed(ServerDiedError, failure)
 
-    def _next(self, name: str, failures: tuple[str, ...], what: str) -> str | None:
-        """The class with which the night's next start or load fails; None: it does not."""
-        with (self.place.notes / f"{self.life.night}.{name}").open("a+") as log:
-            log.seek(0)
-            count = len(log.readlines())
-            failure = next(iter(failures[count:]), "") or None
-            log.write(f"{self.machine_id} {what} {failure}\n")
+    def _failed(self, kind: type[NightbenchError], failure: str) -> NightbenchError:
+        """The error of a server with this class of failure, as infra/engines/server.py makes it of the server's log."""
+        log = self.place.notes / "server.log"
+        log.write_text(f"INFO starting\n{LINES[failure]}\n")
+        quoted, found = explain_log(ENGINE.module, log)
+        error = kind(f"the server exited: {quoted}")
+        error.failure = found
+        return error
+
+    def _next(self, name: str, failures: Sequence[str], what: str) -> str | None:
+        """What the night's next start, load or machine fails with; None: it does not."""
+        file = self._notes(name)
+        count = len(file.read_text().splitlines()) if file.exists() else 0
+        failure = next(iter(failures[count:]), "") or None
+        self._note(name, f"{what} {str(failure).replace(' ', '-')}")
         return failure
+
+    def _note(self, name: str, text: str) -> None:
+        with self._notes(name).open("a") as log:
+            log.write(f"{self.machine_id} {text}\n")
+
+    def _notes(self, name: str) -> Path:
+        return self.place.notes / f"{self.life.night}.{name}"
 
     def _start_engine(self, ssh_port: int) -> None:
         """Wait until a real machine is ready; then start a process on it that must end with it."""
@@ -163,13 +207,6 @@ class RentedMachine:
                 time.sleep(0.1)
             host.start_detached(["sleep", "613"], "nightbench/engine")
             host.close()
-
-
-def _failed(kind: type[NightbenchError], failure: str) -> NightbenchError:
-    """The error of a server with this class of failure, as infra/engines/server.py makes it."""
-    error = kind(f"the server exited: a line of its log [{failure}]")
-    error.failure = failure
-    return error
 
 
 @contextmanager

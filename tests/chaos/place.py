@@ -65,6 +65,8 @@ class Life:
     host_faults: tuple[HostFault, ...] = ()
     starts: tuple[str, ...] = ()  # the class of failure of each start of a server, in their order; empty: none
     loads: tuple[str, ...] = ()  # the same for each load
+    unfit: tuple[str, ...] = ()  # how each machine is unfit, as in tests/chaos/engine_faults.py; empty: it is not
+    telemetry: tuple[str, ...] | None = None  # what amd-smi does in each load; None: there is none
     tries: int = 1  # at taking the lease, as of a task that is retried
 
 

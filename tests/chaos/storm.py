@@ -16,12 +16,14 @@ from typing import Any
 from bench.errors import NightbenchError
 from bench.machine.names import ImageName, MachineName
 from infra.leases.offers import Choice, LeaseRequest
+from tests.chaos.engine_faults import EngineFaults, draw_faults
 from tests.chaos.flow import live, reap_and_die, reap_beside, reap_once
 from tests.chaos.own_storm import OwnWeather, blow_own, forecast_own
 from tests.chaos.place import MEMORY, Life
 from tests.chaos.processes_of_nights import end_well, let_it_catch_up, run, start, wait_for
 from tests.chaos.rows import must_keep_rows, must_not_crash
 from tests.chaos.steps import STEPS, VOLUME_STEPS
+from tests.chaos.true_reasons import must_tell_the_truth
 from tests.chaos.watchdogs import watch_beside
 from tests.chaos.world import PERIOD_S, ROUND_S, World, a_world
 from tests.emulators.digitalocean.behaviour import FATES
@@ -116,7 +118,8 @@ def forecast(seed: int) -> Weather:
         },
     )
     drawn = drawn if dice.random() < 0.5 else _with_volume(drawn, dice)
-    return _with_computer(drawn, random.Random(f"computer {seed}"))
+    drawn = _with_computer(drawn, random.Random(f"computer {seed}"))
+    return _with_engine_faults(drawn, draw_faults(seed))
 
 
 def _with_computer(drawn: Weather, dice: random.Random) -> Weather:
@@ -129,6 +132,21 @@ def _with_computer(drawn: Weather, dice: random.Random) -> Weather:
         boot_off_s=dice.choice(STEPS_S) if dice.random() < 0.3 else 0,
         own=forecast_own(drawn.seed),
     )
+
+
+def _with_engine_faults(drawn: Weather, faults: EngineFaults) -> Weather:
+    """The same night on machines whose engines, GPUs and tools fail."""
+    life = replace(
+        drawn.life,
+        starts=faults.starts,
+        loads=faults.loads,
+        unfit=faults.unfit,
+        telemetry=faults.telemetry,
+        work_s=faults.work_s or drawn.life.work_s,
+    )
+    if not faults.is_quiet:
+        return replace(drawn, life=life)
+    return replace(drawn, life=replace(life, dies_after=None), killed_at_call=None)
 
 
 def _with_volume(drawn: Weather, dice: random.Random) -> Weather:
@@ -245,8 +263,9 @@ def _night(world: World, weather: Weather) -> None:
             watchdog = start(watch_beside, world.place.of(token), end)
             stack.callback(end_well, watchdog)
         stack.callback(end.touch)
-        wait_for(night)
+        exit_code = wait_for(night)
         world.cloud.api.before_reply = None
+        must_tell_the_truth(world.place, weather.life, exit_code)
         if watchdog is not None and weather.watchdog == "with the night":
             watchdog.kill()
         if weather.loses_records:

@@ -9,13 +9,14 @@ from bench.engines.ladder import ladder_of
 from bench.record import RunRecord
 from bench.suite.machine import Machine
 from infra.storage import store
+from tests.chaos.engine_faults import logged_line
 from tests.chaos.flow import PLAN, live
 from tests.chaos.place import NIGHT, Life, lease_request
 from tests.chaos.processes_of_nights import run
 from tests.chaos.world import World, a_world
 
 TIMEOUT_S = PLAN.suite.ready_timeout_s
-OWN = "None"  # what a load says that is not to fail: there is no server
+WELL = ""  # a load that does not fail
 
 
 @pytest.fixture
@@ -50,7 +51,7 @@ def test_a_start_that_may_succeed_is_tried_once_more_and_the_record_keeps_the_fi
     first = records(world)[0]
     (start,) = first.failed_starts
     assert (start.failure, start.server_id, first.failure) == (failure, first.server_id, None)
-    assert f"a line of its log [{failure}]" in start.reason
+    assert f"{logged_line(failure)} [{failure}: " in start.reason
     assert machines(world) == 1
     world.must_be_clean()
 
@@ -61,6 +62,16 @@ def test_a_start_is_repeated_once(world: World) -> None:
     first = records(world)[0]
     assert tried(world)[:2] == ["memory_moved", "memory_moved"]
     assert (first.outcome, first.failure, len(first.failed_starts)) == ("failed", "memory_moved", 1)
+    world.must_be_clean()
+
+
+def test_a_start_that_may_outlast_the_lease_is_not_repeated_and_the_row_says_why(world: World) -> None:
+    run(live, world.place, Life(lease_request(minutes=45.0), starts=("engine_timeout",), work_s=4000.0))
+
+    assert tried(world) == ["engine_timeout"]
+    first = records(world)[0]
+    assert (first.outcome, first.failure, first.failed_starts) == ("failed", "engine_timeout", ())
+    assert f"not started once more: that may take {2 * TIMEOUT_S:.0f} s, and the lease leaves " in str(first.reason)
     world.must_be_clean()
 
 
@@ -101,9 +112,9 @@ def test_a_gpu_that_hangs_under_load_costs_that_run_and_the_others_are_measured_
 
 
 def test_a_gpu_that_hangs_in_the_last_run_rents_no_other_machine(world: World) -> None:
-    assert run(live, world.place, Life(lease_request(), loads=(OWN, "gpu_hang"))) == 0
+    assert run(live, world.place, Life(lease_request(), loads=(WELL, "gpu_hang"))) == 0
 
-    assert [one.failure for one in records(world)] == [OWN, "gpu_hang"]
+    assert [one.failure for one in records(world)] == [None, "gpu_hang"]
     assert machines(world) == 1
     world.must_be_clean()
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from bench.machine.names import MachineName
+from tests.chaos.engine_faults import FIRST_SEED
 from tests.chaos.flow import live
 from tests.chaos.place import Life, lease_request
 from tests.chaos.processes_of_nights import KILLED, beside, run
@@ -35,6 +36,11 @@ FAILED_ONCE = {
 
 @pytest.mark.parametrize("seed", a_sample(range(10), 4))
 def test_a_random_night_leaks_nothing(seed: int) -> None:
+    assert blow(seed) is None, forecast(seed)
+
+
+@pytest.mark.parametrize("seed", a_sample(range(FIRST_SEED + 4, FIRST_SEED + 12), 2))
+def test_a_random_night_whose_engines_fail_leaks_nothing_and_says_why(seed: int) -> None:
     assert blow(seed) is None, forecast(seed)
 
 
