@@ -4,9 +4,10 @@ import hashlib
 from datetime import UTC, datetime
 from pathlib import Path
 
+from bench.engines.by_name import ENGINES
 from bench.engines.ladder import require_rungs
 from bench.engines.require import require_engines
-from bench.errors import UsageError
+from bench.errors import SuiteError, UsageError
 from bench.plan import order_seed, plan_runs
 from bench.record import NightRecord, PlannedRun
 from bench.suite.parse import parse_suite
@@ -43,7 +44,22 @@ def parse_suite_file(path: Path) -> tuple[Suite, str]:
         raise UsageError(f"the suite {path} cannot be read: {error}") from error
     suite = parse_suite(text, str(path))
     require_engines(suite, text, str(path))
+    _require_folder(suite, path)
     return suite, text
+
+
+def _require_folder(suite: Suite, path: Path) -> None:
+    """Raise SuiteError if a model's folder on this computer holds weights that the engine cannot serve."""
+    kind, _, rest = suite.model.source.partition(":")
+    if kind != "path":
+        return
+    found = [name for name in ("gguf", "safetensors") if any(Path(rest).glob(f"*.{name}"))]
+    needed = ENGINES[suite.engine.name].WEIGHTS
+    if found and needed not in found:
+        raise SuiteError(
+            f"{path}: {suite.engine.name} serves {needed} weights, and {rest} holds {found[0]} weights only: "
+            "set another engine.name or model.source"
+        )
 
 
 def pick_scenario(path: Path, name: str) -> tuple[Suite, Scenario]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from gguf import GGUFWriter, TokenType
+from gguf import GGUFReader, GGUFWriter, TokenType
 
 from infra.models.generated import (
     BOS,
@@ -50,6 +50,11 @@ def write_gguf_model(path: Path, seed: int, shape: LlamaShape) -> None:
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
+
+
+def gguf_vocab_size(path: Path) -> int:
+    """How many tokens the file's vocabulary has; ValueError or KeyError if it is no GGUF file with a tokenizer."""
+    return len(GGUFReader(path).fields["tokenizer.ggml.tokens"].data)
 
 
 def _write_sizes(writer: GGUFWriter, shape: LlamaShape) -> None:

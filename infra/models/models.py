@@ -13,9 +13,9 @@ from pathlib import Path
 
 from bench.errors import ModelError, NoSpaceError, UnreadableResultError
 from bench.manifest import MANIFEST, manifest_text, parse_manifest
-from infra.models.files import hash_files
+from infra.models.files import gguf_of, hash_files
 from infra.models.generated import SHAPES, LlamaShape, write_small_model
-from infra.models.gguf_model import FILE, write_gguf_model
+from infra.models.gguf_model import FILE, gguf_vocab_size, write_gguf_model
 from infra.models.hub_download import Download, DownloadedModel
 from infra.models.hub_listing import read_listing
 from infra.models.parts import CachedFile, CachedModel, FetchResult
@@ -70,8 +70,8 @@ def prepare_model(
 
 def _model_in_place(path: Path) -> PreparedModel:
     """The user's own folder: verified if it has a manifest, else hashed as it is."""
-    if not (path / "config.json").is_file():
-        raise ModelError(f"{path} has no config.json, so it is not a model's folder")
+    if not (path / "config.json").is_file() and not any(path.glob("*.gguf")):
+        raise ModelError(f"{path} has no config.json and no GGUF file, so it is not a model's folder")
     hashes = _verify(path) if (path / MANIFEST).exists() else _hash_files(path)
     return _prepared(path.name, path, f"path-{_hash_of(hashes)[:16]}", hashes)
 
@@ -201,6 +201,11 @@ def _prepared(name: str, path: Path, revision: str, hashes: Hashes) -> PreparedM
 
 
 def _vocab_size(path: Path) -> int:
+    if not (path / "config.json").exists() and any(path.glob("*.gguf")):
+        try:
+            return gguf_vocab_size(gguf_of(path))
+        except (ValueError, KeyError, OSError) as error:
+            raise ModelError(f"{gguf_of(path)} is not a GGUF file with a tokenizer: {error}") from error
     try:
         config = json.loads((path / "config.json").read_text("utf-8"))
         return int(config.get("vocab_size") or config["text_config"]["vocab_size"])
