@@ -24,6 +24,7 @@ from bench.errors import (
 )
 from bench.record import NightEnd, NightRecord, PlannedRun
 from flows.dead_runs import hold_liveness_lock
+from flows.defaults import DEFAULT, choose, run_name
 from flows.end_state import ended, is_at_its_end
 from flows.rental import release_at_end
 from flows.serving import require_fit, start_server, with_failed_starts
@@ -74,15 +75,15 @@ def release_after_error(flow: Flow[..., object], flow_run: FlowRun, state: State
 
 @flow(
     name="nightly",
-    flow_run_name="nightly {suite} on {target}",
+    flow_run_name=run_name,
     retries=0,  # whatever Prefect's default is set to: a second night would hide the first one, and cost as much
     on_cancellation=[release_leftovers],
     on_crashed=[release_leftovers],
     on_failure=[release_after_error],
 )
 def nightly(
-    suite: str = "suites/local.toml",
-    target: str = "local",
+    suite: str = DEFAULT,
+    target: str = DEFAULT,
     poc: bool = False,
     resume: str | None = None,
     wait: bool = False,
@@ -93,8 +94,10 @@ def nightly(
     A night with rejected or failed runs ends in a state of that name. Prefect's form for a custom run shows this text.
 
     Args:
-        suite: Suite file that defines what to measure
-        target: Where to measure: local, digitalocean or ssh:user@host for a host of your own
+        suite: Suite file that defines what to measure; default: suites/nightly.toml if a cloud token is set, otherwise
+            suites/local.toml
+        target: Where to measure: local, digitalocean or ssh:user@host for a host of your own; default: where the
+            default suite runs, and for another suite local
         poc: Run only the first scenario, once
         resume: Night to resume: only its missing runs are run
         wait: Wait while another night measures on this machine; otherwise this night fails at once
@@ -103,6 +106,7 @@ def nightly(
     """
     refuse_forced_resume(resume, force=force)
     settings = Settings()
+    suite, target = choose(settings, suite, target)
     with hold_liveness_lock(settings.data), hold_machine(settings, target, resume, wait=wait) as name_night:
         night = plan_night(Path(suite), target, poc=poc, resume=resume, force=force)
         name_night(night)
