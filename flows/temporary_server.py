@@ -26,11 +26,16 @@ def temporary_server() -> Iterator[None]:
         return
     from prefect.server.api.server import SubprocessASGIServer  # noqa: PLC0415 - takes seconds, and only this needs it
 
+    server = SubprocessASGIServer()
     with ThreadPoolExecutor(1, "temporary-server") as pool:
-        started = pool.submit(SubprocessASGIServer().start)
-        import flows.nightly  # noqa: F401, PLC0415
+        started = pool.submit(server.start)
+        try:
+            import flows.nightly  # noqa: F401, PLC0415
 
-        great_expectations()
-    started.result()
+            great_expectations()
+            started.result()
+        except BaseException:
+            server.stop()  # else the thread, and with it this process, would wait until the server has started
+            raise
     with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
         yield

@@ -1,0 +1,32 @@
+"""Prefect's temporary server, started while a night's imports run."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from prefect.server.api.server import SubprocessASGIServer
+from prefect.settings import PREFECT_API_URL, PREFECT_HOME, PREFECT_SERVER_EPHEMERAL_ENABLED, temporary_settings
+
+from flows.temporary_server import temporary_server
+
+pytestmark = pytest.mark.prefect
+
+
+def test_a_night_that_is_stopped_while_it_imports_does_not_wait_for_its_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[subprocess.Popen[bytes]] = []
+
+    def stop() -> None:
+        server = SubprocessASGIServer()  # the only one of this process
+        while server.server_process is None:
+            pass
+        started.append(server.server_process)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("flows.temporary_server.great_expectations", stop)
+    settings = {PREFECT_API_URL: None, PREFECT_HOME: tmp_path, PREFECT_SERVER_EPHEMERAL_ENABLED: True}
+    with temporary_settings(settings), pytest.raises(KeyboardInterrupt), temporary_server():
+        pass
+
+    assert [process.poll() is None for process in started] == [False]
