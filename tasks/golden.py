@@ -25,8 +25,9 @@ from tasks.task import night_task
 
 def content_for(settings: Settings, night: NightRecord) -> str:
     """The hash of the software that this night needs on its machine."""
-    base = night.suite.machine.image or settings.do_image
-    return content_of(base, night.suite.engine, lock_hashes())
+    base, asked = night.suite.machine.image or settings.do_image, night.suite.quality.lm_eval
+    tasks = asked.tasks if asked is not None and asked.folder is None else ()
+    return content_of(base, night.suite.engine, lock_hashes(has_lm_eval=asked is not None), tasks)
 
 
 @night_task("golden image")
@@ -46,11 +47,13 @@ def find_golden(settings: Settings, night: NightRecord) -> Snapshot | None:
 
 @night_task("install software")
 def install(settings: Settings, lease: Lease, night: NightRecord) -> None:
-    """Install everything that a night needs on the machine, except the model."""
+    """Install everything that a night needs on the machine, except the model: also lm-eval and its tasks' data."""
     wait_for_machine(settings, lease)
     executor, reporter = executor_of(settings, lease), Reporter(get_run_logger().info)
     executor.run(operations.check_machine, reporter, night.suite.machine, is_rented(lease))
     executor.run(operations.ready_engine, reporter, night.suite.engine, is_rented(lease))
+    if night.suite.quality.lm_eval is not None:
+        executor.run(operations.ready_lm_eval, reporter, night.suite.quality.lm_eval)
 
 
 @night_task("snapshot")

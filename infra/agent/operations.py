@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar, overload
 
-from bench.errors import NightbenchError
+from bench.errors import LmEvalError, NightbenchError
 from bench.host import HostFacts
 from bench.machine.canary import CanaryRecord
 from bench.record import Calibration, LmEvalRecord, NightRecord, PlannedRun, RunRecord
@@ -27,8 +27,9 @@ from infra.hardware import preflight, volume_mount
 from infra.hardware.host_facts import read_host
 from infra.hardware.preflight import Fitness, MachineRequirements
 from infra.loadgen.night_calibration import calibrate_night
-from infra.measurement import lm_eval
+from infra.measurement import lm_eval, lm_eval_venv
 from infra.measurement.answers import ask
+from infra.measurement.lm_eval_data import fetch_task_data
 from infra.measurement.run import RunContext
 from infra.measurement.run import measure as measure_run
 from infra.models.bucket_transfer import upload_parts
@@ -125,6 +126,16 @@ def prepare_paths(settings: Settings, _reporter: Reporter, machine_id: str) -> M
 def ready_engine(settings: Settings, reporter: Reporter, engine: Engine, is_rented: bool) -> EngineAt:
     """Find or install the suite's engine; on a rented machine docker may be installed for it."""
     return install.ready_engine(engine, settings, reporter.say, is_rented=is_rented)
+
+
+@operation(secrets="hub")
+def ready_lm_eval(settings: Settings, reporter: Reporter, asked: LmEval) -> None:
+    """Build the environment of lm-eval and download its tasks' data; LmEvalError where a task's data is missing."""
+    failed = fetch_task_data(
+        lm_eval_venv.ready_lm_eval(settings, reporter.say), asked, settings.hub_endpoint, reporter.say
+    )
+    if failed:
+        raise LmEvalError("; ".join(failed))
 
 
 @operation(secrets="hub")

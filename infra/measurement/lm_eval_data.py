@@ -2,26 +2,38 @@
 
 from pathlib import Path
 
+from bench.quality.lm_eval import ENVIRONMENT
 from bench.suite.quality import LmEval
-from infra.processes.command import run_tool
+from infra.processes.command import CommandResult, run_tool
 from infra.reporting import Say
 
 TIMEOUT_S = 900.0  # of one task's data; the model downloads at the same time and takes longer
 
 
-def fetch_task_data(command: Path, asked: LmEval, endpoint: str | None, say: Say) -> None:
+def fetch_task_data(command: Path, asked: LmEval, endpoint: str | None, say: Say) -> list[str]:
     """Have the harness load each task once with its dummy model, which fills the cache of the machine.
 
-    A task whose data cannot be downloaded is reported, and has no score later. Tasks in a folder of the machine's own
-    have their data there. `endpoint`: of the model hub; None: the library's own.
+    A task whose data is there, as on a machine that boots a golden image, is loaded without the hub. Returns a sentence
+    for each task whose data cannot be downloaded: it has no score later. Tasks in a folder of the machine's own have
+    their data there. `endpoint`: of the model hub; None: the library's own.
     """
     if asked.folder is not None:
-        return
+        return []
+    offline = ["env", *(f"{name}={value}" for name, value in ENVIRONMENT.items())]
     online = ["env", "HF_HUB_OFFLINE=0", "HF_DATASETS_OFFLINE=0", *([f"HF_ENDPOINT={endpoint}"] if endpoint else [])]
+    failed: list[str] = []
     for task in asked.tasks:
+        if _load(offline, command, task).is_good:
+            say(f"the data of the lm-eval task {task} is on this machine")
+            continue
         say(f"downloading the data of the lm-eval task {task}")
-        loaded = run_tool(
-            [*online, str(command), "run", "--model", "dummy", "--limit", "1", "--tasks", task], timeout_s=TIMEOUT_S
-        )
+        loaded = _load(online, command, task)
         if not loaded.is_good:
-            say(f"the data of the lm-eval task {task} could not be downloaded: {loaded.why}")
+            failed.append(f"the data of the lm-eval task {task} could not be downloaded: {loaded.why}")
+            say(failed[-1])
+    return failed
+
+
+def _load(environment: list[str], command: Path, task: str) -> CommandResult:
+    argv = [*environment, str(command), "run", "--model", "dummy", "--limit", "1", "--tasks", task]
+    return run_tool(argv, timeout_s=TIMEOUT_S)

@@ -19,7 +19,7 @@ from infra.reporting import Say
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("bench", "catalog", "infra", "meter")
 LOCKS = ("bootstrap.lock.txt", "machine.lock.txt", "engine.lock.txt")
-LM_EVAL_LOCK = "lm_eval.lock.txt"  # an environment of its own, where a suite needs it; in no golden image
+LM_EVAL_LOCK = "lm_eval.lock.txt"  # an environment of its own, where a suite needs it
 HOME = "nightbench"  # the folder, in the user's home, of everything that we put on a machine
 INSTALL_PATIENCE_S = 1800.0
 CHECK_TIMEOUT_S = 120.0
@@ -90,9 +90,10 @@ def _files() -> Iterator[Path]:
     yield from (ROOT / "requirements" / lock for lock in (*LOCKS, LM_EVAL_LOCK))
 
 
-def lock_hashes() -> dict[str, str]:
+def lock_hashes(*, has_lm_eval: bool) -> dict[str, str]:
     """The SHA-256 of each lock file that an environment on a machine is built from, by its name."""
-    return {lock: hashlib.sha256((ROOT / "requirements" / lock).read_bytes()).hexdigest() for lock in LOCKS}
+    locks = (*LOCKS, LM_EVAL_LOCK) if has_lm_eval else LOCKS
+    return {lock: hashlib.sha256((ROOT / "requirements" / lock).read_bytes()).hexdigest() for lock in locks}
 
 
 def _locks() -> bytes:
