@@ -1,14 +1,18 @@
 """What will be run and in which order; pure, so that a plan can be shown without side effects."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
+from types import MappingProxyType
 
 from bench.record import NightRecord, PlannedRun
+from bench.repeats import PILOT, PlannedRepeats
 from bench.suite.prompts import Prompts
 from bench.suite.scenario import Scenario
 from bench.suite.suite import Suite
+
+NO_PLAN: Mapping[str, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -28,22 +32,27 @@ def order_seed(night: str, suite: Suite) -> int:
     return random.Random(f"{night}/{suite.seed}").getrandbits(31)  # noqa: S311 - an order, not a secret
 
 
-def plan_runs(suite: Suite, seed: int = 0, *, poc: bool = False) -> tuple[PlannedRun, ...]:
+def plan_runs(
+    suite: Suite, seed: int = 0, *, poc: bool = False, planned: Mapping[str, int] = NO_PLAN
+) -> tuple[PlannedRun, ...]:
     """Every scenario and repeat in an order that is drawn from `seed`.
+
+    `planned` has the repeats of each scenario id where the suite leaves them to the plan.
 
     Shuffled, so that a host that warms up or slows down does not favour what always stood first. Runs that share a
     server stay together: a restart between them would be measured as well. The servers of variants run half of their
     repeats in the drawn order and the others in its reverse, A B B A. `poc` keeps the first scenario, once.
     """
     scenarios = suite.expand()[:1] if poc else suite.expand()
-    repeats = 1 if poc else suite.repeats
-    pairs = [(scenario, repeat) for scenario in scenarios for repeat in range(repeats)]
+    asked = PILOT if suite.repeats == "plan" else suite.repeats
+    repeats = {scenario.scenario_id: 1 if poc else planned.get(scenario.scenario_id, asked) for scenario in scenarios}
+    pairs = [(scenario, repeat) for scenario in scenarios for repeat in range(repeats[scenario.scenario_id])]
     servers = sorted({scenario.server_id for scenario in scenarios})
     drawn = random.Random(seed)  # noqa: S311 - an order, not a secret
     drawn.shuffle(servers)
     drawn.shuffle(pairs)
     turns = _turns(suite, scenarios, servers)
-    pairs.sort(key=lambda pair: turns[pair[0].server_id, pair[1] >= (repeats + 1) // 2])
+    pairs.sort(key=lambda pair: turns[pair[0].server_id, pair[1] >= (repeats[pair[0].scenario_id] + 1) // 2])
     return tuple(
         PlannedRun(order=order, repeat=repeat, scenario=scenario) for order, (scenario, repeat) in enumerate(pairs)
     )
@@ -72,6 +81,13 @@ def _families(suite: Suite, scenarios: Sequence[Scenario]) -> list[set[str]]:
         joined = [family for family in families if family & servers]
         families = [family for family in families if family not in joined] + [servers.union(*joined)]
     return families
+
+
+def with_repeats(night: NightRecord, planned: Sequence[PlannedRepeats]) -> NightRecord:
+    """The night with so many repeats of each scenario, in the order of its seed."""
+    repeats = {one.scenario_id: one.repeats for one in planned}
+    runs = plan_runs(night.suite, night.seed, planned=repeats)
+    return night.model_copy(update={"runs": runs, "repeats": tuple(planned)})
 
 
 def on_kind(night: NightRecord, kind: str, done: Sequence[PlannedRun]) -> NightRecord:

@@ -12,6 +12,7 @@ from pydantic import AwareDatetime, Field
 from bench.frozen import Frozen, StoredValue
 from bench.host import HostFacts
 from bench.host_use import HostUse
+from bench.repeats import PlannedRepeats
 from bench.server_facts import ServerFacts, Weights
 from bench.suite.quality import LmEval, Quality
 from bench.suite.scenario import Scenario
@@ -251,3 +252,4 @@ class NightRecord(StoredValue):
     seed: int
     runs: tuple[PlannedRun, ...]
     forced: tuple[str, ...] = ()  # why it would have been refused without --force
+    repeats: tuple[PlannedRepeats, ...] = ()  # how many were chosen, of a suite with repeats = "plan"

@@ -5,7 +5,9 @@ from pathlib import Path
 from prefect import get_run_logger
 
 from infra.settings import Settings
+from infra.storage import store
 from tasks.task import night_task
+from warehouse.lake.repeat_history import read_precision
 from warehouse.load import LoadSummary, load_night
 from warehouse.report.page import write_report
 
@@ -22,7 +24,14 @@ def load(settings: Settings, night: str) -> LoadSummary:
 
 @night_task("report {night}")
 def report(settings: Settings, night: str) -> Path:
-    """Write the report page of a night."""
-    page = write_report(settings.data.absolute(), night)
+    """Write the report page of a night, and what its repeats reached where the plan chose how many."""
+    data = settings.data.absolute()
+    page = write_report(data, night)
+    planned = store.read_night(data, night)
+    if planned.repeats:
+        precision = read_precision(data, planned)
+        store.write_json(store.repeats_file(data, night), precision)
+        for one in precision.reached:
+            get_run_logger().info("%s", one)
     get_run_logger().info("report: %s", page)
     return page

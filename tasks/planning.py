@@ -12,10 +12,12 @@ from infra.clouds.static import StaticCloud, is_own
 from infra.engines.secret_environment import read_secrets
 from infra.leases.leftovers import release_leftovers
 from infra.loadgen.suite_file import make_night
+from infra.loadgen.suite_lock import read_lock
 from infra.models.bucket_lookup import require_bucket
 from infra.processes.machine_lock import MachineLock
 from infra.settings import Settings
 from infra.storage import store
+from tasks.repeats import plan_repeats
 from tasks.task import night_task
 
 
@@ -61,6 +63,11 @@ def plan_night(
         store.end_file(settings.data, resume).unlink(missing_ok=True)
         return night
     night = make_night(suite, target, poc=poc, force=force)
+    if not poc:
+        lock = read_lock(suite)
+        night = plan_repeats(settings, night, () if lock is None else lock.prices)
+    for one in night.repeats:
+        get_run_logger().info("%s: %d repeats: %s", one.scenario, one.repeats, one.reason)
     for why in night.forced:
         get_run_logger().warning("run with --force all the same: %s", why)
     require_bucket(settings, night.suite.model)

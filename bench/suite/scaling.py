@@ -18,7 +18,7 @@ def scaled(suite: Suite, local: LocalScale) -> Suite:
     entries = tuple(_scaled_entry(entry, suite.engine, local) for entry in suite.scenarios)
     changes: dict[str, Any] = {
         "name": f"{suite.name}-local",
-        "repeats": min(suite.repeats, local.repeats_max),
+        "repeats": local.repeats_max if suite.repeats == "plan" else min(suite.repeats, local.repeats_max),
         "machine": Machine(lease_minutes=local.lease_minutes),
         "model": local.model,
         "engine": local.engine,

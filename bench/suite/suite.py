@@ -3,9 +3,9 @@
 The last part of a key is its unit: `ready_timeout_s`, `request_rate_per_s`.
 """
 
-from typing import Self
+from typing import Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from bench.frozen import Frozen
 from bench.suite.control import NAME, Control
@@ -42,7 +42,7 @@ class Suite(Frozen):
     """A suite file: one model on one engine and machine, and the scenarios to measure on it."""
 
     name: str
-    repeats: int = Field(default=3, ge=1, le=REPEATS_MAX)
+    repeats: int | Literal["plan"] = 3  # "plan": from what earlier nights show
     seed: int = 0
     ready_timeout_s: float = Field(default=600.0, gt=0)
     request_timeout_s: float = Field(default=600.0, gt=0)
@@ -56,6 +56,14 @@ class Suite(Frozen):
     scenarios: tuple[ScenarioEntry, ...] = Field(strict=False, min_length=1)
     local: LocalScale | None = None  # None: --target local runs the suite as it is
     merged: dict[str, str] = Field(default_factory=dict)  # scenarios left out, each with the equal one that stays
+
+    @field_validator("repeats", mode="plain")
+    @classmethod
+    def _repeats_are_possible(cls, value: object) -> object:
+        if value == "plan" or (isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= REPEATS_MAX):
+            return value
+        msg = f'must be a whole number from 1 to {REPEATS_MAX}, or "plan"'
+        raise ValueError(msg)
 
     @model_validator(mode="after")
     def _names_are_distinct(self) -> Self:

@@ -131,12 +131,14 @@ def plan(
     from infra.leases.forecast import forecast  # noqa: PLC0415
     from infra.loadgen.suite_file import make_night  # noqa: PLC0415
     from infra.loadgen.suite_lock import read_lock  # noqa: PLC0415
+    from tasks.repeats import plan_repeats  # noqa: PLC0415
 
     settings = read_settings()
     target = planned_target(target)
     night = make_night(suite, target, poc=poc, is_draft=True)
     lock = read_lock(suite)
     prices = () if lock is None else lock.prices
+    night = night if poc else plan_repeats(settings, night, prices)
     expected = forecast(settings, night, clouds(settings).get(target), download_mb_per_s, prices)
     unpinned = [
         f"{key} = {reference!r} is not pinned: run `nightbench pin {suite}` before the night"

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from bench.cost.estimate import Estimate
     from bench.cost.forecast import Forecast
     from bench.record import NightRecord
+    from bench.repeats import PlannedRepeats
     from infra.leases.nets import Net
 
 
@@ -29,6 +30,7 @@ def show_plan(
         unpinned = moving_references(night.suite)
         whole = {"suite": night.suite.name, "target": night.target, "runs": rows, "to_be_set": unpinned}
         whole["merged"] = night.suite.merged
+        whole["repeats"] = [one.model_dump(mode="json") for one in night.repeats]
         print_json(whole | _forecast_json(expected) | {"nets": [asdict(net) for net in nets]})
         return
     short = is_long(night) and not full
@@ -38,6 +40,7 @@ def show_plan(
     if night.target == "local" and night.suite.local is not None:
         line("scaled to this computer by the suite's [local] table: its numbers say nothing of the suite's own machine")
     show_merged(night, full=full)
+    show_repeats(night.repeats)
     if expected.needs:
         _on_own_host(night, expected, short=short)
     elif expected.price.usd_per_hour == 0:
@@ -54,6 +57,24 @@ def show_nets(nets: Sequence["Net"]) -> None:
     """Print what releases the machine, whatever dies, and what each of these cannot catch."""
     rows = [{"net": net.net, "stands": net.stands, "cannot catch": net.misses} for net in nets]
     table(rows, "nets under this night: what releases the machine")
+
+
+def show_repeats(planned: Sequence["PlannedRepeats"]) -> None:
+    """Print how many repeats were chosen and why; scenarios with the same choice and reason share a line."""
+    alike: dict[str, list[str]] = {}
+    for one in planned:
+        alike.setdefault(f"{one.repeats} repeats: {one.reason}{_expected(one)}", []).append(one.scenario)
+    for choice, names in alike.items():
+        line(f"{names[0] if len(names) == 1 else f'{len(names)} scenarios'}: {choice}")
+
+
+def _expected(planned: "PlannedRepeats") -> str:
+    expected = [
+        f"{one.metric} ±{one.half_width_expected:.2%}"
+        for one in planned.precisions
+        if one.half_width_expected is not None
+    ]
+    return f"; expected half-widths of 95 % intervals: {', '.join(expected)}" if expected else ""
 
 
 def _forecast(night: "NightRecord", expected: "Forecast", *, short: bool) -> None:

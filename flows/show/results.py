@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Literal
 
 from bench.printable import printable
+from bench.repeats import NightPrecision
 from flows.show.console import line, print_json, table
+from infra.storage import store
 from warehouse.lake.query import QueryResult, run_sql
 
 RESULTS = """
@@ -34,4 +36,8 @@ def show_answer(found: QueryResult, form: Literal["table", "json", "csv"]) -> No
 def show_night(data: Path, night: str) -> None:
     """Print a row per run with its verdict and the worst reason for doubt, and the path of the report."""
     table(run_sql(data.absolute(), RESULTS, (night,)).dicts(), f"night {night}")
+    reached = store.repeats_file(data.absolute(), night)
+    if reached.exists():
+        for one in NightPrecision.model_validate_json(reached.read_bytes()).reached:
+            line(str(one))
     line(f"report: {data.absolute() / 'reports' / f'{night}.html'}")

@@ -5,6 +5,7 @@ runs/<night>/leases/<lease_id>.json           what was rented, and what it cost
 runs/<night>/calibration.json                 the load client's own error, on that host, in that night
 runs/<night>/failed-starts/<lease_id>-<n>.json a start of a server that failed and was repeated
 runs/<night>/end.json                         why the night ended early, if it did
+runs/<night>/repeats.json                     how exactly its repeats say their means, if the plan chose how many
 runs/<night>/<scenario_id>/<repeat>/          one run; MANIFEST.sha256 names and hashes each of its files
 runs/<night>/<scenario_id>/.partial-<repeat>/ the same while it is being written
 runs/<night>/lm-eval-<server_id>/0/           the lm-eval tasks of a server, in the same form
@@ -68,6 +69,11 @@ def calibration_file(data: Path, night: str) -> Path:
 def end_file(data: Path, night: str) -> Path:
     """The file with the reason why a night ended early."""
     return night_folder(data, night) / "end.json"
+
+
+def repeats_file(data: Path, night: str) -> Path:
+    """The file of the precision that a night's planned repeats reached."""
+    return night_folder(data, night) / "repeats.json"
 
 
 def require_space(folder: Path, gib: float) -> None:

@@ -1,11 +1,12 @@
 from collections import Counter
 from itertools import groupby
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
-from bench.plan import cells, describe_load, on_kind, order_seed, plan_runs, prompt_seed
+from bench.plan import cells, describe_load, on_kind, order_seed, plan_runs, prompt_seed, with_repeats
 from bench.record import NightRecord
+from bench.repeats import PILOT, choose_repeats
 from bench.suite.engine import Engine
 from bench.suite.prompts import Prompts
 from bench.suite.scenario import Scenario
@@ -14,7 +15,7 @@ from bench.suite.workload import Workload
 from tests.bench.builders import OPEN, SCENARIO, STARTED_AT, with_workload
 
 
-def _suite(seed: int = 7, repeats: int = 4, kind: type[Suite] = Suite) -> Suite:
+def _suite(seed: int = 7, repeats: int | Literal["plan"] = 4, kind: type[Suite] = Suite) -> Suite:
     entries = tuple(
         ScenarioEntry(name=f"{slots}-streams", isl=128, osl=64, request_count=40, concurrency=slots)
         for slots in (1, 2, 4, 8)
@@ -103,6 +104,21 @@ def test_a_closed_load_is_told_by_its_concurrency() -> None:
 
 def test_an_open_load_is_told_by_its_rate() -> None:
     assert describe_load(with_workload(OPEN)) == "128 in, 64 out, poisson 2/s"
+
+
+def test_a_night_runs_as_many_repeats_of_each_scenario_as_were_planned_in_the_order_of_its_seed() -> None:
+    suite = _suite(repeats="plan")
+    first, *others = [choose_repeats(one.name, one.scenario_id, ()) for one in suite.expand()]
+    night = _night(suite)
+
+    planned = with_repeats(night, [first.model_copy(update={"repeats": 9}), *others])
+
+    assert Counter(run.scenario.name for run in night.runs) == {entry.name: PILOT for entry in suite.scenarios}
+    assert Counter(run.scenario.name for run in planned.runs)["1-streams"] == 9
+    assert len(planned.runs) == 9 + 3 * PILOT
+    assert [run.order for run in planned.runs] == list(range(9 + 3 * PILOT))
+    assert with_repeats(planned, planned.repeats) == planned
+    assert NightRecord.model_validate_json(planned.model_dump_json()) == planned
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,15 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from bench.errors import UsageError
+from bench.errors import UnreadableResultError, UsageError
 from warehouse.lake.database import open_warehouse
 from warehouse.lake.durable import replace_text
 from warehouse.lake.lake import partition, writing
 from warehouse.lake.query import run_sql
+from warehouse.lake.repeat_history import read_precision
 from warehouse.report.chart import Bar, percentile_chart
 from warehouse.report.style import STYLE
+from warehouse.rows.records import read_night
 from warehouse.rows.run_folder import nights
 from warehouse.schema.row import Row
 
@@ -49,6 +51,7 @@ class _Content:
     results: list[Row]
     findings: list[Row]
     repeats: list[Row]
+    precision: list[Row]
     failures: list[Row]
     controls: list[Row]
     costs: list[Row]
@@ -88,11 +91,24 @@ def _content(data: Path, night: str) -> _Content:
             "WHERE night = ? AND severity <> 'info' ORDER BY severity, run_id, code"
         ),
         repeats=ask(REPEATS),
+        precision=_precision(data, night),
         failures=ask("SELECT * EXCLUDE (night) FROM failures WHERE night = ?"),
         controls=ask("SELECT * EXCLUDE (night) FROM controls WHERE night = ?"),
         costs=ask("SELECT * FROM night_costs WHERE night = ?"),
         validation=json.loads(path.read_text(encoding="utf-8")),
     )
+
+
+def _precision(data: Path, night: str) -> list[Row]:
+    """What the plan chose and what the repeats reached, of each scenario and metric; none where no plan chose."""
+    try:
+        planned = read_night((data / "runs" / night / "night.json").read_bytes())
+    except (FileNotFoundError, UnreadableResultError):
+        return []
+    reasons = {one.scenario: one for one in planned.repeats}
+    reached = read_precision(data, planned).reached
+    return [one.model_dump() | {"planned": reasons[one.scenario].repeats, "why": reasons[one.scenario].reason}
+            for one in reached]  # fmt: skip
 
 
 def night_html(content: _Content) -> str:
@@ -105,6 +121,7 @@ def night_html(content: _Content) -> str:
             "Results", _table(content.results) + _charts([row for row in content.measurements if not row["is_control"]])
         ),
         *([_section("Repeats", _table(content.repeats))] if content.repeats else []),
+        *([_section("Planned repeats", _table(content.precision))] if content.precision else []),
         *([_section("Control", _table(content.controls))] if content.controls else []),
         _section("Failures", _table(content.failures) or "<p>Every planned run was measured.</p>"),
         _section("Findings", _table(content.findings) or "<p>No findings.</p>"),

@@ -60,6 +60,12 @@ def test_a_scaled_suite_has_the_shape_of_the_whole_one() -> None:
     assert {entry.prompts.prefix_tokens for entry in suite.scenarios} == {3}
 
 
+def test_repeats_that_are_left_to_the_plan_are_as_many_as_this_computer_is_asked_for() -> None:
+    planned = HEAD.replace("repeats = 4", 'repeats = "plan"')
+
+    assert _scaled(planned + VARIED + LOCAL + "repeats_max = 2\n").repeats == 2
+
+
 def test_variants_keep_their_flags_and_variables_on_the_engine_of_this_computer() -> None:
     plain, eager = _scaled(HEAD + VARIED + LOCAL).engines
 

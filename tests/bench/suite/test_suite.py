@@ -120,6 +120,17 @@ def test_a_whole_suite_is_read() -> None:
     assert [scenario.name for scenario in suite.expand()] == ["single-stream", "four-streams"]
 
 
+def test_the_repeats_may_be_left_to_the_plan() -> None:
+    assert parse_suite(SUITE.replace("repeats = 2", 'repeats = "plan"'), "night.toml").repeats == "plan"
+
+
+@pytest.mark.parametrize("value", ["0", "101", "2.0", "true", '"many"'])
+def test_repeats_that_are_no_number_and_no_plan_are_refused(value: str) -> None:
+    refusal = _refusal(SUITE.replace("repeats = 2", f"repeats = {value}"))
+
+    assert refusal.startswith('night.toml:2: repeats: must be a whole number from 1 to 100, or "plan", got ')
+
+
 def test_every_suite_we_ship_is_read() -> None:
     assert [parse_suite(path.read_text(), path.name).scenarios for path in SHIPPED]
 

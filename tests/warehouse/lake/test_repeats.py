@@ -1,6 +1,7 @@
 """The views of repeats, against scipy's intervals and a hand calculation."""
 
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +19,24 @@ FIRST = (100.0, 104.0, 97.0, 101.0)
 SECOND = (90.0, 92.0)
 
 
-def write(data: Path, leases: Sequence[Sequence[float]], night: str = "2026-03-01", first: float | None = None) -> None:
+def write(
+    data: Path,
+    leases: Sequence[Sequence[float]],
+    night: str = "2026-03-01",
+    first: float | None = None,
+    *,
+    scenario_id: str = "a" * 16,
+    seconds: float = 60.0,
+) -> None:
     """A night of one scenario: a row per repeat, lease by lease; `first` is that of a run just after a server start."""
+    began = datetime(2026, 3, 1, tzinfo=UTC)
+    times = {"started_at": began, "ended_at": began + timedelta(seconds=seconds)}
     values = [(lease, value, False) for lease, of_lease in enumerate(leases) for value in of_lease]
     values += [] if first is None else [(0, first, True)]
     rows = [
-        blank_row(RunId(night, "a" * 16, repeat))
+        blank_row(RunId(night, scenario_id, repeat))
         | {"scenario": "chat", "outcome": "measured", "verdict": "accepted", "lease_id": f"{night}-{lease}"}
-        | {"is_first_after_start": is_first, METRIC: value}
+        | {"is_first_after_start": is_first, METRIC: value, **times}
         for repeat, (lease, value, is_first) in enumerate(values)
     ]
     write_rows(data / "lake", "measurements", night, rows)
