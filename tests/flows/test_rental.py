@@ -107,6 +107,8 @@ def interrupted(night: NightRecord, after: CodeType, at: int) -> int:
     return interrupt.count
 
 
+# A night takes about 0.3 s of CPU, and a soak runs one for each of more than 1000 instructions.
+@pytest.mark.timeout(4 * 3600 if IS_SOAK else 600)
 @pytest.mark.parametrize("after", [Ledger.intend.__code__, take_lease.__code__], ids=lambda code: str(code.co_name))
 def test_an_interrupt_at_any_instruction_after_the_intent_releases_the_machine(
     house: NightFixture, night: NightRecord, after: CodeType
