@@ -26,6 +26,9 @@ def require_engines(suite: Suite, text: str, where: str) -> None:
         for key, reason in _reasons(engine, model):
             line = line_of(text, (*table, key))
             raise SuiteError(f"{where}:{line}: {'.'.join(table)}.{key}: {reason}")
+    for entry in suite.scenarios:  # what a matrix or a variant makes of the engine has no line of its own
+        for key, reason in _reasons(entry.engine, suite.model) if entry.engine is not None else ():
+            raise SuiteError(f"{where}: scenario {entry.name}: engine.{key}: {reason}")
     _require_drivers(suite, text, where)
 
 

@@ -45,6 +45,12 @@ def test_an_unknown_engine_is_refused_with_the_names_of_those_that_are_known() -
     assert refused("vlm") == "s.toml:6: engine.name: unknown engine 'vlm': use one of vllm, llama.cpp, sglang"
 
 
+def test_a_flag_of_nightbenchs_own_is_refused_in_the_engine_of_a_scenario_too() -> None:
+    said = refused("vllm", scenario='[scenarios.engine]\nflags = ["--max-model-len", "512"]\n')
+
+    assert said.startswith("s.toml: scenario one: engine.flags: --max-model-len is set by Nightbench: remove it")
+
+
 def test_an_engine_that_is_not_installed_here_needs_an_image() -> None:
     assert "sglang runs in a container only" in refused("sglang")
 
