@@ -12,6 +12,7 @@ import pytest
 from bench.errors import MachineUnfitError, NightbenchError
 from flows.nightly import nightly
 from flows.prepare import prepare
+from tests.bench.quality.test_lm_eval import RESULTS
 from tests.flows.conftest import NightFixture, may_be, run_nightly
 from tests.flows.renting import KIND, OTHER_KIND, Account, renting
 from tests.planted import SECRETS, Watch, content_of, found_below, found_in, plant
@@ -29,6 +30,16 @@ def account(house: NightFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         yield account
 
 
+# lm-eval on a machine: without the hub it has the data only where it was downloaded before.
+LM_EVAL = """#!/bin/sh
+data=$HOME/.cache/huggingface/datasets/colours
+while [ $# -gt 0 ]; do [ "$1" = --output_path ] && out=$2; shift; done
+if [ -n "$out" ]; then how=asked; elif [ "$HF_HUB_OFFLINE" = 0 ]; then how=online; else how=offline; fi
+echo $how >> {calls}
+if [ $how = online ] && [ -e {hub} ]; then mkdir -p "$data"; fi
+[ -d "$data" ] || {{ echo "ConnectionError: Couldn't reach 'colours' on the Hub" >&2; exit 1; }}
+[ -z "$out" ] || {{ mkdir -p "$(dirname "$out")" && cp {results} "${{out%.json}}_2026.json"; }}
+"""
 ENGINE_SECRET = "ENGINE_LICENSE_KEY"  # noqa: S105 - the name of a variable
 PLANTED = ("HF_TOKEN", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", ENGINE_SECRET)
 
@@ -154,6 +165,16 @@ def test_where_another_kind_is_rented_its_runs_are_other_scenarios_and_its_model
 def test_a_golden_image_is_made_once_holds_no_secret_and_is_what_the_night_boots(
     account: Account, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    hub, calls = tmp_path / "hub-answers", tmp_path / "calls"
+    harness = tmp_path / "lm-eval"
+    harness.write_text(LM_EVAL.format(hub=hub, calls=calls, results=RESULTS))
+    harness.chmod(0o755)
+    with account.image.open("a") as environment:
+        environment.write(f"export NIGHTBENCH_LM_EVAL={harness}\n")
+    suite = account.house.suite
+    suite.write_text(suite.read_text() + '\n[quality.lm_eval]\ntasks = ["nightbench_colours"]\n')
+    hub.touch()
+
     name = prepare(suite=str(account.house.suite))
     assert ": no results can be collected" in caplog.text
     assert "could not be collected" not in caplog.text
@@ -166,12 +187,17 @@ def test_a_golden_image_is_made_once_holds_no_secret_and_is_what_the_night_boots
     assert "nightbench/host.env" in kept
     assert not [file for file in kept if file.startswith(("nightbench/leases", "nightbench/data", "nightbench/ready"))]
     assert not [file for file in kept if "authorized_keys" in file]
+    hub.unlink()
 
     summary = run_nightly(account.house, "digitalocean")
 
     assert sum(summary.verdicts.values()) == 2
-    assert {record["lineage"]["snapshot"] for record in account.records()} == {name}
+    runs = [record for record in account.records() if "lineage" in record]  # the others are lm-eval's
+    assert {record["lineage"]["snapshot"] for record in runs} == {name}
     assert [image.name for image in account.emulator.state.images.values() if image.name.startswith("nb-")] == [name]
+    assert calls.read_text().split() == ["offline", "online", "offline", "asked"]  # the hub: only for the image
+    scores = run_sql(account.house.data, "SELECT task, metric, value FROM quality_scores WHERE value > 0.5").rows
+    assert ("nightbench_colours", "acc_norm", 0.6) in [tuple(row) for row in scores]
 
 
 def wrong_token(account: Account) -> None:
