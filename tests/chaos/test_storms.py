@@ -22,6 +22,7 @@ from tests.pairs import a_sample
 
 # By the reason: most failures of one reason were the same one.
 BEFORE_IT_BEGAN = "a reaper looks at the processes of a computer before the night is one of them"
+KILLED_BEFORE_IT_SAID = "a night was killed between its record of the error and its last words"
 FAILED_ONCE = {
     479: "a volume was attached within the hour before the last round",
     160: BEFORE_IT_BEGAN,
@@ -30,6 +31,10 @@ FAILED_ONCE = {
     614: BEFORE_IT_BEGAN,
     660: BEFORE_IT_BEGAN,
     809: BEFORE_IT_BEGAN,
+    3971: KILLED_BEFORE_IT_SAID,
+    20223: KILLED_BEFORE_IT_SAID,
+    20257: KILLED_BEFORE_IT_SAID,
+    20039: "SIGTERM ended the process of a night with exit code 0",
     2054: "a reaper finished the release that the night had begun, and the night looked again for its results",
 }
 
