@@ -14,7 +14,12 @@ import psutil
 import pytest
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.context import SettingsContext
-from prefect.settings import PREFECT_API_URL, PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
+from prefect.settings import (
+    PREFECT_API_URL,
+    PREFECT_CLIENT_MAX_RETRIES,
+    PREFECT_FLOWS_HEARTBEAT_FREQUENCY,
+    temporary_settings,
+)
 
 from bench.errors import BadRunsError
 from bench.record import CalibratedLoad, Calibration, NightRecord
@@ -267,8 +272,13 @@ def prefect_api(server_url: str) -> Iterator[None]:
 
     For threads too, which know no temporary settings: what they log would begin a server of Prefect's own.
     """
+    own = {
+        PREFECT_API_URL: server_url,
+        PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None,
+        PREFECT_CLIENT_MAX_RETRIES: 7,  # a database that another test keeps locked answered 503 for two minutes
+    }
     with (
-        temporary_settings({PREFECT_API_URL: server_url, PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}),
+        temporary_settings(own),
         pytest.MonkeyPatch.context() as patch,
     ):
         patch.setattr("prefect.context.GLOBAL_SETTINGS_CONTEXT", SettingsContext.get())
