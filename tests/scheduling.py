@@ -19,7 +19,7 @@ SINGLE_TESTS = ("tests/flows/", "tests/chaos/")  # one test here takes as long a
 # Two engines at once would slow each other down, all deployments are on one server, in one pool, and all examples share
 # what is built for the first one.
 ENGINE, DEPLOYED, EXAMPLES = (
-    "tests/flows/test_real_engine.py",
+    "tests/flows/test_real_",
     "tests/flows/test_deploy",
     "tests/flows/cli/test_examples.py",
 )

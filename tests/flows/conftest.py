@@ -32,6 +32,7 @@ from infra.processes import detached
 from infra.storage.store import ABANDONED, PARTIAL
 from meter import METER_VERSION
 from tests.flows.deployed import ROOT, deploy
+from tests.flows.real_engine import build_engine, write_quick
 from tests.flows.serving import DATABASE, serving, shared_address
 from tests.watchdogs import end_watchdogs
 
@@ -192,10 +193,12 @@ class Ended:
     verdicts: Mapping[str, int]
 
 
-def run_nightly(house: NightFixture, target: str = "local", resume: str | None = None) -> Ended:
+def run_nightly(
+    house: NightFixture, target: str = "local", resume: str | None = None, *, suite: Path | None = None
+) -> Ended:
     """Run a whole night inside this process; what ends it early is raised, and bad runs are not."""
     try:
-        summary = nightly(suite=str(house.suite), target=target, resume=resume)
+        summary = nightly(suite=str(suite or house.suite), target=target, resume=resume)
     except BadRunsError as bad:
         return Ended(bad.night, bad.verdicts)
     return Ended(summary.night, summary.verdicts)
@@ -313,6 +316,18 @@ def served(house: NightFixture, server_url: str) -> NightFixture:
     """The house, whose nights use that server too."""
     house.environment["PREFECT_API_URL"] = server_url
     return house
+
+
+@pytest.fixture(scope="session")
+def engine() -> str:
+    """The real engine."""
+    return build_engine()
+
+
+@pytest.fixture(scope="session")
+def quick_engine(engine: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The real engine, quicker to start."""
+    return write_quick(engine, tmp_path_factory.mktemp("engine"))
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,11 +12,11 @@ import pytest
 
 from infra.storage.store import is_whole
 from tests.flows.conftest import ABOUT_SPEED, NightFixture, make_house
+from tests.flows.real_engine import with_python
 from tests.flows.renting import renting
 
 pytestmark = [pytest.mark.e2e, pytest.mark.prefect, pytest.mark.timeout(1500)]
 ROOT = Path(__file__).parents[2]
-FORKING = ROOT / "tests" / "emulators" / "forking_vllm.py"
 LOCAL = ROOT / "suites" / "local.toml"
 SMALLER = {
     "request_count = 48": "request_count = 40",
@@ -62,36 +61,6 @@ def local_suite(changes: dict[str, str]) -> str:
 def rows(house: NightFixture, sql: str) -> list[dict[str, object]]:
     found: list[dict[str, object]] = json.loads(house.call("sql", sql, "--json").stdout)
     return found
-
-
-@pytest.fixture(scope="module")
-def engine() -> str:
-    """The engine's environment, built by the project itself."""
-    argv = [sys.executable, "-m", "infra.engines.venv"]
-    built = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=True, timeout=1200)
-    return built.stdout.strip()
-
-
-@pytest.fixture(scope="module")
-def quick_engine(engine: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same engine, which is up in half the time: one process less, and each forked from the one before it.
-
-    It would spin on every core and be slowed by any neighbour, so it is given one thread.
-    """
-    script = tmp_path_factory.mktemp("engine") / "vllm"
-    settings = "VLLM_ENABLE_V1_MULTIPROCESSING=0 OMP_NUM_THREADS=1"
-    script.write_text(f'#!/bin/sh\n{settings} exec "{Path(engine).with_name("python")}" "{FORKING}" "$@"\n')
-    script.chmod(0o755)
-    return script
-
-
-def with_python(quick_engine: Path, engine: str, folder: Path) -> Path:
-    """The quick engine in a folder of its own, with the engine's Python beside it, as an environment has both."""
-    folder.mkdir()
-    python = folder / "python"
-    python.write_text(f'#!/bin/sh\nexec "{Path(engine).with_name("python")}" "$@"\n')
-    python.chmod(0o755)
-    return Path(shutil.copy(quick_engine, folder / "vllm"))
 
 
 @dataclass(frozen=True)

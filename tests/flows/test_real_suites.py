@@ -1,0 +1,44 @@
+"""Each suite of a published work in its local shape, on the real engine: every run is measured and reported."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from infra.storage import store
+from tests.flows.conftest import NightFixture, end_all, live_in, make_house, run_nightly, trust_the_client
+from tests.flows.real_engine import with_python
+
+pytestmark = [pytest.mark.e2e, pytest.mark.prefect, pytest.mark.timeout(1500)]
+SUITES = Path(__file__).parents[2] / "suites"
+WORKS = ("llama-3.3-70b-mi300x",)
+
+
+@pytest.fixture(scope="module")
+def real_house(
+    tmp_path_factory: pytest.TempPathFactory, engine: str, quick_engine: Path, prefect_home: Path, prefect_api: None
+) -> Iterator[NightFixture]:
+    """One data folder for all suites, so that what one night makes or builds serves the next."""
+    del prefect_api
+    house = make_house(tmp_path_factory.mktemp("suites"), prefect_home)
+    house.environment["NIGHTBENCH_VLLM_EXECUTABLE"] = str(with_python(quick_engine, engine, house.data.parent / "bin"))
+    with pytest.MonkeyPatch.context() as patch:
+        live_in(house, patch)
+        trust_the_client(patch)
+        yield house
+    end_all(house)
+
+
+@pytest.mark.parametrize("name", WORKS)
+def test_every_run_of_the_local_shape_of_a_published_work_is_measured(real_house: NightFixture, name: str) -> None:
+    night = run_nightly(real_house, suite=SUITES / f"{name}.toml").night
+
+    columns = "scenario, scenario_id, repeat, outcome, reason"
+    sql = f"SELECT {columns} FROM measurements WHERE night = '{night}' ORDER BY \"order\""
+    found = json.loads(real_house.call("sql", sql, "--json").stdout)
+    planned = store.read_night(real_house.data, night).runs
+    asked = sorted((run.scenario.scenario_id, run.repeat) for run in planned)
+    assert sorted((row["scenario_id"], row["repeat"]) for row in found) == asked
+    assert [row for row in found if row["outcome"] != "measured"] == []
+    assert real_house.leftovers() == []
