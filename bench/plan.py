@@ -39,6 +39,8 @@ def plan_runs(
 
     `planned` has the repeats of each scenario id where the suite leaves them to the plan.
 
+    The runs of one machine follow each other, because each machine is a lease of its own, and so do those of a model.
+
     Shuffled, so that a host that warms up or slows down does not favour what always stood first. Runs that share a
     server stay together: a restart between them would be measured as well. The servers of variants run half of their
     repeats in the drawn order and the others in its reverse, A B B A. `poc` keeps the first scenario, once.
@@ -61,7 +63,7 @@ def plan_runs(
 def _turns(suite: Suite, scenarios: Sequence[Scenario], servers: Sequence[str]) -> dict[tuple[str, bool], int]:
     """The place of each server's runs, of the first half of the repeats and of the second, given the drawn order."""
     turns: dict[tuple[str, bool], int] = {}
-    for family in sorted(_families(suite, scenarios), key=lambda family: min(map(servers.index, family))):
+    for family in _families_in_order(suite, scenarios, servers):
         drawn = sorted(family, key=servers.index)
         turns |= {(server, False): len(turns) + place for place, server in enumerate(drawn)}
         if len(drawn) == 1:
@@ -69,6 +71,20 @@ def _turns(suite: Suite, scenarios: Sequence[Scenario], servers: Sequence[str]) 
         else:
             turns |= {(server, True): len(turns) + place for place, server in enumerate(reversed(drawn))}
     return turns
+
+
+def _families_in_order(suite: Suite, scenarios: Sequence[Scenario], servers: Sequence[str]) -> list[set[str]]:
+    """The families of servers: machines in the order of the file, on each the models and families as drawn."""
+    of_server = {one.server_id: one for one in reversed(scenarios)}
+    machines = list(dict.fromkeys(one.machine for one in scenarios))
+    drawn = list(dict.fromkeys(of_server[server].model for server in servers))
+
+    def place(family: set[str]) -> tuple[int, int, int]:
+        first = min(family, key=servers.index)
+        one = of_server[first]
+        return machines.index(one.machine), drawn.index(one.model), servers.index(first)
+
+    return sorted(_families(suite, scenarios), key=place)
 
 
 def _families(suite: Suite, scenarios: Sequence[Scenario]) -> list[set[str]]:

@@ -27,7 +27,9 @@ def require_engines(suite: Suite, text: str, where: str) -> None:
             line = line_of(text, (*table, key))
             raise SuiteError(f"{where}:{line}: {'.'.join(table)}.{key}: {reason}")
     for entry in suite.scenarios:  # what a matrix or a variant makes of the engine has no line of its own
-        for key, reason in _reasons(entry.engine, suite.model) if entry.engine is not None else ():
+        is_own = entry.engine is not None or entry.model is not None
+        engine, model = entry.engine or suite.engine, entry.model or suite.model
+        for key, reason in _reasons(engine, model) if is_own else ():
             raise SuiteError(f"{where}: scenario {entry.name}: engine.{key}: {reason}")
     _require_drivers(suite, text, where)
 
@@ -71,9 +73,10 @@ def weights_of(source: str) -> WeightsFormat | None:
 
 def _require_drivers(suite: Suite, text: str, where: str) -> None:
     for index, entry in enumerate(suite.scenarios):
-        if suite.engine.name != "vllm" and entry.driver != OTHERS_DRIVER:
+        name = (entry.engine or suite.engine).name
+        if name != "vllm" and entry.driver != OTHERS_DRIVER:
             line = line_of(text, ("scenarios", index, "driver"))
             raise SuiteError(
-                f"{where}:{line}: the driver {entry.driver} is part of vLLM, and engine.name is {suite.engine.name}: "
+                f"{where}:{line}: the driver {entry.driver} is part of vLLM, and engine.name is {name}: "
                 f'use driver = "{OTHERS_DRIVER}"'
             )

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from bench.frozen import Frozen
 from bench.suite.engine import IMAGE, TAG, Engine
+from bench.suite.machine import LABEL
 
 
 class EngineChanges(Frozen):
@@ -40,10 +41,26 @@ class EngineChanges(Frozen):
         return found | given | added
 
 
+class EngineTable(EngineChanges):
+    """The `engine` of a scenario, a matrix, a model or a machine: it may also name another engine.
+
+    Then nothing but the length of the context stays: `[engine]` has the flags, variables and image of another program.
+    """
+
+    name: str | None = None
+
+    def of(self, engine: Engine) -> dict[str, Any]:
+        """The engine's keys with these changes, not yet checked."""
+        if self.name in (None, engine.name):
+            return super().of(engine)
+        found = super().of(Engine(name=str(self.name), version="", max_model_len=engine.max_model_len))
+        return {key: value for key, value in found.items() if (key, value) != ("version", "")}
+
+
 class Variant(EngineChanges):
     """One `[[variants]]` table: a name, and what it changes; without changes it is the engine as `[engine]` has it."""
 
-    name: str = Field(pattern=r"^[A-Za-z0-9][\w.-]*$")
+    name: str = Field(pattern=LABEL)
 
 
 def merge_flags(flags: Sequence[str], changes: Sequence[str]) -> tuple[str, ...]:

@@ -1,27 +1,31 @@
-"""Expand a suite's `[[matrix]]` and `[[variants]]` tables, and the engine keys of a scenario, to plain scenarios."""
+"""Expand the matrices, models, machines and variants of a suite to plain scenarios."""
 
+import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
-from bench.errors import SuiteError
 from bench.suite.engine import Engine
-from bench.suite.engine_changes import EngineChanges, Variant, ordered_flags
-from bench.suite.matrix import MatrixError, count_points, points_of
+from bench.suite.engine_changes import EngineChanges, EngineTable
+from bench.suite.matrix import CHOICES, MatrixError, count_points, points_of
+from bench.suite.setups import InvalidTableError, Place, PlacedError, Setups, Table, chosen, require_sound, require_used
 
 POINTS_MAX = 1000
-Place = tuple[int | str, ...]  # the path of a table in a suite file
+# Keys of an expanded scenario that no file has, and what the file has instead.
+SET_BY_EXPANSION = {
+    "variant": "every variant runs every scenario; variants = [...] chooses some",
+    "model": "every model runs every scenario; models = [...] chooses some",
+    "machine": "every machine runs every scenario; machines = [...] chooses some",
+    "base": "it is found when the suite is read",
+}
 
 
-class Tables(BaseModel):
+class Tables(Setups):
     """The tables of a suite that are expanded; the others are checked later."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
-
-    engine: Engine
-    variants: tuple[Variant, ...] = Field(default=(), strict=False)
     matrix: tuple[dict[str, Any], ...] = Field(default=(), strict=False)
     scenarios: tuple[dict[str, Any], ...] = Field(default=(), strict=False)
 
@@ -29,15 +33,16 @@ class Tables(BaseModel):
 class Own(BaseModel):
     """The engine table of a scenario."""
 
-    engine: EngineChanges
+    engine: EngineTable
 
 
 @dataclass(frozen=True)
 class Expansion:
-    """A suite's keys with plain scenarios only, and the table of the file that each of them is from."""
+    """A suite's keys with plain scenarios only, and the tables of the file that they are from."""
 
     raw: Mapping[str, Any]
-    places: tuple[Place, ...]
+    places: tuple[Place, ...] = ()  # of each scenario
+    changes: tuple[tuple[EngineChanges, Place], ...] = ()  # each table that changes the engine
 
     def in_file(self, path: Place) -> Place:
         """The path in the file of a path in `raw`."""
@@ -46,82 +51,66 @@ class Expansion:
         return (*self.places[int(path[1])], *path[2:])
 
 
-class PlacedError(SuiteError):
-    """A matrix or a variant that is not valid, at its table or key."""
-
-    def __init__(self, place: Place, why: str) -> None:
-        """Say where and why."""
-        super().__init__(why)
-        self.place = place
-
-
-class InvalidTableError(ValueError):
-    """A table that is not valid, at its place in the file."""
-
-    def __init__(self, place: Place, error: ValidationError) -> None:
-        """Say where and why."""
-        super().__init__(str(error))
-        self.place, self.error = place, error
-
-
 def is_expanded(raw: Mapping[str, Any]) -> bool:
     """Whether a suite has anything to expand."""
     scenarios = raw.get("scenarios")
     entries = [entry for entry in scenarios if isinstance(entry, dict)] if isinstance(scenarios, list) else []
-    return any(entry.keys() & {"engine", "variant"} for entry in entries) or bool(raw.keys() & {"matrix", "variants"})
+    keys = {"engine", *CHOICES, *SET_BY_EXPANSION}
+    return any(entry.keys() & keys for entry in entries) or bool(raw.keys() & {"matrix", *CHOICES})
 
 
 def expand(raw: Mapping[str, Any]) -> Expansion:
-    """Every scenario of a suite file's keys, in the order of the file: scenarios, then each matrix, then variants.
+    """Every scenario of a suite file's keys: scenarios, then each matrix, on each model, machine and variant.
 
-    Raises pydantic's ValidationError or InvalidTableError for a table of the wrong form, and PlacedError for a matrix
-    or a variant that is not valid.
+    Raises pydantic's ValidationError or InvalidTableError for a table of the wrong form, and PlacedError for one that
+    does not go with the others.
     """
     if "merged" in raw:
         raise PlacedError(("merged",), "unknown key 'merged'")
     if not is_expanded(raw):
-        return Expansion(raw, ())
+        return Expansion(raw)
     tables = Tables.model_validate(raw)
+    require_sound(raw, tables)
     _require_few(tables)
-    _require_distinct(tables)
-    found = [(entry, place) for point, place in _points(tables) for entry in _varied(tables, point, place)]
-    others = {key: value for key, value in raw.items() if key not in ("matrix", "variants")}
-    return Expansion(others | {"scenarios": [entry for entry, _ in found]}, tuple(place for _, place in found))
+    expander = _Expander(tables)
+    found = [(entry, place) for point, place in _points(tables) for entry in expander.entries_of(point, place)]
+    require_used(tables, expander.used)
+    others = {key: value for key, value in raw.items() if key not in ("matrix", *CHOICES)}
+    firsts: dict[str, Any] = {"model": tables.models[0].model} if tables.models else {}
+    firsts |= {"machine": tables.machines[0].machine} if tables.machines else {}
+    expanded = others | firsts | {"scenarios": [entry for entry, _ in found]}
+    return Expansion(expanded, tuple(place for _, place in found), (*_changes(tables), *expander.changes))
+
+
+def _changes(tables: Tables) -> Iterator[tuple[EngineChanges, Place]]:
+    yield from ((table.engine, ("models", place, "engine")) for place, table in enumerate(tables.models))
+    yield from ((table.engine, ("machines", place, "engine")) for place, table in enumerate(tables.machines))
+    yield from ((table, ("variants", place)) for place, table in enumerate(tables.variants))
 
 
 def _require_few(tables: Tables) -> None:
-    count = len(tables.scenarios)
-    for place, table in enumerate(tables.matrix):
-        try:
-            count += count_points(table)
-        except MatrixError as error:
-            raise PlacedError(("matrix", place, *error.path), f"matrix.{place}.{error}") from error
-    total = count * max(1, len(tables.variants))
+    count = total = 0
+    for key in ("scenarios", "matrix"):
+        for number, table in enumerate(getattr(tables, key)):
+            place = (key, number)
+            points = 1 if key == "scenarios" else _counted(table, place)
+            count += points
+            total += points * math.prod(len(chosen(getattr(tables, each), table, each, place)) for each in CHOICES)
     if total > POINTS_MAX:
-        by_variants = f" ({count} points x {len(tables.variants)} variants)" if len(tables.variants) > 1 else ""
+        sizes = [f"{len(getattr(tables, key))} {key}" for key in CHOICES if len(getattr(tables, key)) > 1]
+        by_setups = f" ({' x '.join([f'{count} points', *sizes])})" if sizes else ""
         raise PlacedError(
             ("matrix", 0),
-            f"the suite has {total} scenarios{by_variants}, and a suite has at most {POINTS_MAX}: "
+            f"the suite has {total} scenarios{by_setups}, and a suite has at most {POINTS_MAX}: "
             "list fewer values, or split it into several suites",
         )
 
 
-def _require_distinct(tables: Tables) -> None:
-    """Raise PlacedError if two variants have one name, or start the engine alike."""
-    seen: list[tuple[str, Mapping[str, Any]]] = []
-    for place, variant in enumerate(tables.variants):
-        engine = variant.of(tables.engine)
-        engine["flags"] = ordered_flags(engine["flags"])
-        for name, other in seen:
-            if name == variant.name:
-                raise PlacedError(("variants", place), f"two variants share the name {name!r}")
-            if other == engine:
-                raise PlacedError(
-                    ("variants", place),
-                    f"the variants {name!r} and {variant.name!r} are equal: both start the engine in the same way; "
-                    "change one of them, or remove it",
-                )
-        seen.append((variant.name, engine))
+def _counted(table: Mapping[str, Any], place: Place) -> int:
+    try:
+        return count_points(table)
+    except MatrixError as error:
+        raise _placed(error, place) from error
 
 
 def _points(tables: Tables) -> Iterator[tuple[dict[str, Any], Place]]:
@@ -131,24 +120,72 @@ def _points(tables: Tables) -> Iterator[tuple[dict[str, Any], Place]]:
         try:
             yield from ((point, ("matrix", number)) for point in points_of(table))
         except MatrixError as error:
-            raise PlacedError(("matrix", number, *error.path), f"matrix.{number}.{error}") from error
+            raise _placed(error, ("matrix", number)) from error
 
 
-def _varied(tables: Tables, point: dict[str, Any], place: Place) -> Iterator[dict[str, Any]]:
-    """The scenario of a point, once for each variant."""
-    if "variant" in point:
-        raise PlacedError((*place, "variant"), "unknown key 'variant'; every variant runs every scenario")
-    engine = _own_engine(tables.engine, point, place) if "engine" in point else tables.engine
-    if not tables.variants:
-        yield point | ({"engine": engine} if "engine" in point else {})
-    for variant in tables.variants:
-        name = f"{point.get('name')}@{variant.name}"
-        yield point | {"name": name, "variant": variant.name, "engine": variant.of(engine)}
+def _placed(error: MatrixError, place: Place) -> PlacedError:
+    return PlacedError((*place, *error.path), f"{'.'.join(map(str, place))}.{error}")
 
 
-def _own_engine(engine: Engine, point: Mapping[str, Any], place: Place) -> Engine:
-    """The engine of a scenario that changes keys of the suite's."""
+@dataclass
+class _Expander:
+    """Makes the scenarios of each point, and remembers what they used."""
+
+    tables: Tables
+    used: set[tuple[str, str]] = field(default_factory=set)
+    changes: list[tuple[EngineChanges, Place]] = field(default_factory=list)
+
+    def entries_of(self, point: dict[str, Any], place: Place) -> Iterator[dict[str, Any]]:
+        """The scenario of a point, once for each model, machine and variant that it runs on."""
+        for key, instead in SET_BY_EXPANSION.items():
+            if key in point:
+                raise PlacedError((*place, key), f"unknown key {key!r}; {instead}")
+        own = self._own(point, place)
+        plain = {key: value for key, value in point.items() if key not in ("engine", *CHOICES)}
+        lists = (chosen(getattr(self.tables, key), point, key, place) for key in CHOICES)
+        for on in product(*lists):
+            found = {key: table for key, table in zip(CHOICES, on, strict=True) if table is not None}
+            self.used |= {(key, table.name) for key, table in found.items()}
+            yield plain | self._on(found, own, place) | _name(point, found)
+
+    def _own(self, point: Mapping[str, Any], place: Place) -> EngineTable | None:
+        if "engine" not in point:
+            return None
+        try:
+            own = Own.model_validate({"engine": point["engine"]}).engine
+        except ValidationError as error:
+            raise InvalidTableError(place, error) from error
+        self.changes.append((own, (*place, "engine")))
+        return own
+
+    def _on(self, found: Mapping[str, Any], own: EngineTable | None, place: Place) -> dict[str, Any]:
+        """The model, machine, variant and engine of a scenario; None of the engine where it is the suite's."""
+        base = self.tables.engine
+        for key in ("models", "machines"):
+            if key in found:
+                number = getattr(self.tables, key).index(found[key])
+                base = _changed(base, found[key].engine, (key, number, "engine"))
+        engine = base if own is None else _changed(base, own, (*place, "engine"))
+        entry: dict[str, Any] = {}
+        if "variants" in found:
+            number = self.tables.variants.index(found["variants"])
+            engine = _changed(engine, found["variants"], ("variants", number))
+            entry["variant"] = found["variants"].name
+        if entry or own is not None or engine != self.tables.engine:
+            entry |= {"engine": engine, "base": base}
+        entry |= {"model": found["models"].model} if "models" in found else {}
+        return entry | ({"machine": found["machines"].machine} if "machines" in found else {})
+
+
+def _name(point: Mapping[str, Any], found: Mapping[str, Table]) -> dict[str, str]:
+    """The name of a scenario: its own, and those of its model, machine and variant; none where it has none itself."""
+    if not isinstance(point.get("name"), str):
+        return {}
+    return {"name": "@".join((point["name"], *(table.name for table in found.values())))}
+
+
+def _changed(engine: Engine, changes: EngineChanges, place: Place) -> Engine:
     try:
-        return Engine.model_validate(Own.model_validate({"engine": point["engine"]}).engine.of(engine))
+        return Engine.model_validate(changes.of(engine))
     except ValidationError as error:
         raise InvalidTableError(place, error) from error

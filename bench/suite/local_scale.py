@@ -17,7 +17,8 @@ class LocalScale(Frozen):
     upper limits.
     """
 
-    model: Model
+    model: Model | None = None  # in place of each model of the suite
+    models: tuple[Model, ...] = Field(default=(), strict=False)  # each in place of the suite's of its name
     engine: Engine
     quality: Quality = Quality()
     lease_minutes: int = Field(default=60, ge=1)
@@ -30,6 +31,17 @@ class LocalScale(Frozen):
     request_rate_per_s_max: float = Field(default=4.0, gt=0)
     ready_timeout_s: float = Field(default=300.0, gt=0)
     run_timeout_s: float = Field(default=600.0, gt=0)
+
+    @model_validator(mode="after")
+    def _names_each_model_once(self) -> Self:
+        names = [model.name for model in self.models]
+        if (self.model is None) != bool(names):
+            msg = "it needs either [local.model] or [[local.models]]"
+            raise ValueError(msg)
+        if len(set(names)) < len(names):
+            msg = "two of [[local.models]] share a name"
+            raise ValueError(msg)
+        return self
 
     @model_validator(mode="after")
     def _runs_here(self) -> Self:

@@ -2,12 +2,23 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from bench.frozen import Frozen
 
 Spot = Literal["never", "first", "only"]
+LABEL = r"^[A-Za-z0-9][\w.-]*$"
 Usd = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+def _pays_for_something(usd: float | None) -> float | None:
+    if usd == 0:
+        msg = "0 rents nothing: give a limit in US dollars, or leave the key out for no limit"
+        raise ValueError(msg)
+    return usd
+
+
+Limit = Annotated[Usd | None, AfterValidator(_pays_for_something)]
 SPOT_ENDING = "-spot"  # a spot size is the same machine under another price
 
 
@@ -22,8 +33,10 @@ class Machine(Frozen):
     """Where the suite runs; on the local target `kind` is `local` and nothing is rented.
 
     The fields below `image` say where, for how long and at what price to rent. They change no result and are in no id.
+    `name` is a label. It is in the id of a machine on this computer only, where nothing else tells two of them apart.
     """
 
+    name: str | None = Field(default=None, pattern=LABEL)
     kind: str = Field(default="local", min_length=1)
     gpu: str | None = None
     gpu_count: int = Field(default=0, ge=0)
@@ -31,22 +44,14 @@ class Machine(Frozen):
     alternatives: tuple[Alternative, ...] = Field(default=(), strict=False)  # tried in this order
     regions: tuple[str, ...] = Field(default=(), strict=False)  # tried in this order; none means wherever it is offered
     spot: Spot = "never"  # never, before its on-demand price, or nothing else
-    usd_per_hour_max: Usd | None = None  # an offer above it is not taken
-    budget_usd: Usd | None = None  # of the night, teardown included
+    usd_per_hour_max: Limit = None  # an offer above it is not taken
+    budget_usd: Limit = None  # of its lease, teardown included
     lease_minutes: int = Field(default=60, ge=1)
 
     @property
     def least_gpu_count(self) -> int:
         """How many GPUs a machine has at least: a suite does not count those of a rented alternative."""
         return self.gpu_count or int(self.kind != "local")
-
-    @field_validator("usd_per_hour_max", "budget_usd")
-    @classmethod
-    def _pays_for_something(cls, usd: float | None) -> float | None:
-        if usd == 0:
-            msg = "0 rents nothing: give a limit in US dollars, or leave the key out for no limit"
-            raise ValueError(msg)
-        return usd
 
     @model_validator(mode="after")
     def _is_for_rent(self) -> Self:
@@ -64,6 +69,12 @@ def regions_of(machine: Machine) -> tuple[str, ...]:
 
 # The fields that say where, for how long and at what price to rent.
 RENTING = frozenset({"alternatives", "regions", "spot", "usd_per_hour_max", "budget_usd", "lease_minutes"})
+
+
+def as_measured(machine: Machine) -> Machine:
+    """The machine without what changes no result."""
+    name = machine.name if machine.kind == "local" else None
+    return machine.model_copy(update={"kind": hardware_of(machine.kind), "name": name})
 
 
 def hardware_of(kind: str) -> str:

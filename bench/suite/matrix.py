@@ -10,7 +10,8 @@ Path = tuple[str, ...]
 # The keys of a matrix that are none of a scenario.
 POINTS, REQUESTS, WARMUPS = "points", "requests_per_slot", "warmups_per_slot"
 LISTS = (("engine", "flags"), ("engine", "secret_environment"))  # keys whose one value is a list
-OF_ALL = ("name", POINTS, REQUESTS, WARMUPS)
+CHOICES = ("models", "machines", "variants")  # which of the suite's a scenario runs on
+OF_ALL = ("name", POINTS, REQUESTS, WARMUPS, *CHOICES)
 
 
 class MatrixError(ValueError):
@@ -39,12 +40,13 @@ def points_of(table: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     axes, label = _axes(table), table.get("name")
     if not isinstance(label, str) or not label:
         raise MatrixError(("name",), "a matrix needs a name, with which those of its points begin")
+    chosen_setups = {key: table[key] for key in CHOICES if key in table}
     fixed = {path: value for path, value in _flat(table) if path[0] not in OF_ALL and not _is_axis(path, value)}
     for chosen in itertools.product(*(axis.values for axis in axes)):
         varied = {path: value for values in chosen for path, value in values.items()}
         words = ",".join(f"{path[-1]}={_shown(value)}" for path, value in varied.items())
         point = _nested(fixed | varied)
-        yield point | _per_slot(table, point) | {"name": f"{label}/{words}" if words else label}
+        yield point | chosen_setups | _per_slot(table, point) | {"name": f"{label}/{words}" if words else label}
 
 
 def _axes(table: Mapping[str, Any]) -> list[Axis]:

@@ -13,7 +13,7 @@ from bench.frozen import Frozen
 from bench.suite.control import Control
 from bench.suite.engine import Engine
 from bench.suite.engine_changes import Variant
-from bench.suite.expansion import Expansion, InvalidTableError, Place, PlacedError, expand
+from bench.suite.expansion import Expansion, expand
 from bench.suite.ladder import Rung
 from bench.suite.local_scale import LocalScale
 from bench.suite.machine import Alternative, Machine
@@ -22,6 +22,7 @@ from bench.suite.prompts import Prompts
 from bench.suite.quality import LmEval, Quality
 from bench.suite.scaling import scaled
 from bench.suite.secret_names import looks_secret
+from bench.suite.setups import InvalidTableError, MachineTable, ModelTable, Place, PlacedError
 from bench.suite.suite import ScenarioEntry, Suite
 from bench.suite.workload import Workload
 
@@ -37,9 +38,14 @@ def parse_suite(text: str, where: str) -> Suite:
     except tomllib.TOMLDecodeError as error:
         raise SuiteError(f"{where}: not TOML: {error}") from error
     suite, expansion = _validated(raw, text, where)
-    for engine, table in _engines(suite, expansion):
-        _refuse_secrets(engine, table, text, where)
+    own = _own_engines(suite)
+    public = [(one.environment, table) for one, table in own]
+    for environment, table in (*public, *((one.environment, table) for one, table in expansion.changes)):
+        _refuse_secrets(environment, table, text, where)
+    for engine, table in own:
         _refuse_found(engine, table, text, where)
+    for engine in suite.engines:
+        _refuse_tracked_digest(engine, text, where)
     _require_context(suite, expansion, text, where)
     _require_local(suite, text, where)
     return suite.without_equals()
@@ -52,6 +58,8 @@ def _require_local(suite: Suite, text: str, where: str) -> None:
     line, room = line_of(text, ("local",)), suite.local.engine.max_model_len
     try:
         entries = scaled(suite, suite.local).scenarios
+    except SuiteError as error:
+        raise SuiteError(f"{where}:{line}: local: {error}") from error
     except ValidationError as error:
         raise SuiteError(f"{where}:{line}: local: {error.errors()[0]['msg'].removeprefix('Value error, ')}") from error
     longest = max(entries, key=lambda entry: entry.context_tokens)
@@ -64,7 +72,7 @@ def _require_local(suite: Suite, text: str, where: str) -> None:
 
 def _validated(raw: Mapping[str, Any], text: str, where: str) -> tuple[Suite, Expansion]:
     """The suite, with every scenario that its matrices and variants stand for."""
-    expansion = Expansion(raw, ())
+    expansion = Expansion(raw)
     try:
         expansion = expand(raw)
         return Suite.model_validate(expansion.raw), expansion
@@ -101,22 +109,17 @@ def _require_context(suite: Suite, expansion: Expansion, text: str, where: str) 
                 )
 
 
-def _engines(suite: Suite, expansion: Expansion) -> list[tuple[Engine, Place]]:
-    """Each engine of a suite, with the path of its table."""
+def _own_engines(suite: Suite) -> list[tuple[Engine, Place]]:
+    """Each engine table of a suite, with its path."""
     found: list[tuple[Engine, Place]] = [(suite.engine, ("engine",))]
     found += [(suite.control.engine, ("control", "engine"))] if suite.control else []
     found += [(suite.local.engine, ("local", "engine"))] if suite.local else []
-    variants = list(dict.fromkeys(entry.variant for entry in suite.scenarios))
-    for number, entry in enumerate(suite.scenarios):
-        if entry.engine is not None and all(entry.engine != engine for engine, _ in found):
-            own = (*expansion.in_file(("scenarios", number)), "engine")
-            found.append((entry.engine, own if entry.variant is None else ("variants", variants.index(entry.variant))))
     return found
 
 
-def _refuse_secrets(engine: Engine, table: Place, text: str, where: str) -> None:
+def _refuse_secrets(environment: Mapping[str, str], table: Place, text: str, where: str) -> None:
     """Not a rule of Engine: records of earlier nights stay readable."""
-    for name in filter(looks_secret, engine.environment):
+    for name in filter(looks_secret, environment):
         line, path = line_of(text, (*table, "environment", name)), ".".join(map(str, table))
         raise SuiteError(
             f"{where}:{line}: {path}.environment.{name} looks like a secret, and a suite is public: remove it, "
@@ -130,6 +133,9 @@ def _refuse_found(engine: Engine, table: Place, text: str, where: str) -> None:
         if getattr(engine, key) is not None:
             line, path = line_of(text, (*table, key)), ".".join(map(str, table))
             raise SuiteError(f"{where}:{line}: {path}.{key} is set when a tag is resolved: remove it")
+
+
+def _refuse_tracked_digest(engine: Engine, text: str, where: str) -> None:
     if engine.track and engine.image and "@" in engine.image:
         line = line_of(text, ("engine", "track"))
         raise SuiteError(
@@ -169,6 +175,8 @@ def _suggestion(path: tuple[int | str, ...]) -> str:
         "local": LocalScale,
         "scenarios": ScenarioEntry,
         "matrix": ScenarioEntry,
+        "models": ModelTable,
+        "machines": MachineTable,
         "variants": Variant,
     }
     table = tables.get(str(path[0]), Suite) if len(path) > 1 else Suite

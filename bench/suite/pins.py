@@ -18,7 +18,7 @@ from bench.suite.control import Control
 from bench.suite.engine import Engine
 from bench.suite.model import Model
 from bench.suite.parse import line_of
-from bench.suite.suite import Suite
+from bench.suite.suite import ScenarioEntry, Suite
 
 MODEL, IMAGE = "model.source", "engine.image"
 CONTROL = "control."  # before the keys of the suite's control
@@ -54,10 +54,10 @@ class Lock(Frozen):
 
 def moving_references(suite: Suite) -> dict[str, str]:
     """The references that may move, by key; the image of a tracked engine is not one, since each night resolves it."""
-    found = _model_of(suite) | _images(suite, is_tracked=False)
+    found = _models(suite) | _images(suite, is_tracked=False)
     if suite.control is not None:
-        of_control = _model_of(suite.control) | {IMAGE: suite.control.engine.image or ""}
-        found |= {CONTROL + key: text for key, text in of_control.items() if text}
+        of_control = {MODEL: suite.control.model.source, IMAGE: suite.control.engine.image or ""}
+        found |= {CONTROL + key: text for key, text in of_control.items() if text and _may_move(key, text)}
     return {key: text for key, text in found.items() if not _is_fixed(key, text)}
 
 
@@ -71,8 +71,19 @@ def _is_fixed(key: str, text: str) -> bool:
     return any(key.endswith(end) and form.fullmatch(text) for end, form in ((MODEL, _MODEL), (IMAGE, _IMAGE)))
 
 
-def _model_of(served: Suite | Control) -> dict[str, str]:
-    return {MODEL: served.model.source} if served.model.source.startswith("hf:") else {}
+def _may_move(key: str, text: str) -> bool:
+    """Whether it is an image or a model of the hub."""
+    return not key.endswith(MODEL) or text.startswith("hf:")
+
+
+def _models(suite: Suite) -> dict[str, str]:
+    """Each model of the hub once, by the key of the first scenario that asks for it."""
+    own = {f"scenarios.{entry.name}.{MODEL}": entry.model for entry in suite.scenarios if entry.model is not None}
+    found: dict[str, str] = {}
+    for key, model in ({MODEL: suite.model} | own).items():
+        if _may_move(key, model.source) and model.source not in found.values():
+            found[key] = model.source
+    return found
 
 
 def _images(suite: Suite, *, is_tracked: bool) -> dict[str, str]:
@@ -118,19 +129,15 @@ def with_pin(suite: Suite, pin: Pin) -> Suite:
     """The suite with this one reference pinned, wherever it stands."""
     if suite.control and pin.key.startswith(CONTROL):
         return suite.model_copy(update={"control": suite.control.model_copy(update=_pinned(suite.control, pin))})
-    if pin.key.endswith(MODEL):
-        return suite.model_copy(update=_pinned(suite, pin))
-    entries = tuple(
-        entry.model_copy(update={"engine": _with_image(entry.engine, pin)}) if entry.engine else entry
-        for entry in suite.scenarios
-    )
+    entries = tuple(entry.model_copy(update=_pinned(entry, pin)) for entry in suite.scenarios)
     return suite.model_copy(update=_pinned(suite, pin) | {"scenarios": entries})
 
 
-def _pinned(served: Suite | Control, pin: Pin) -> dict[str, Model | Engine]:
+def _pinned(served: Suite | ScenarioEntry | Control, pin: Pin) -> dict[str, Model | Engine]:
     if pin.key.endswith(MODEL):
-        return {"model": served.model.model_copy(update={"source": pin.pinned})}
-    return {"engine": _with_image(served.engine, pin)}
+        is_its = served.model is not None and served.model.source == pin.reference
+        return {"model": served.model.model_copy(update={"source": pin.pinned})} if served.model and is_its else {}
+    return {"engine": _with_image(served.engine, pin)} if served.engine else {}
 
 
 def _with_image(engine: Engine, pin: Pin) -> Engine:

@@ -1,26 +1,39 @@
 """Scale a suite to this computer, as its `[local]` table says."""
 
+import re
+from collections.abc import Mapping
 from typing import Any
 
+from bench.errors import SuiteError
 from bench.suite.engine import Engine
 from bench.suite.engine_changes import added_flags, merge_flags
 from bench.suite.local_scale import LocalScale
 from bench.suite.machine import Machine
+from bench.suite.model import Model
 from bench.suite.prompts import Prompts
 from bench.suite.suite import ScenarioEntry, Suite
+
+_SEED = re.compile(r"(?<=[?&]seed=)\d+")  # of a generated model
 
 
 def scaled(suite: Suite, local: LocalScale) -> Suite:
     """The suite at the size of this computer; scenarios that become equal are merged.
 
-    Its scenarios and variants keep the flags and the environment in which their engine differs from the suite's.
+    Its scenarios and variants keep the flags and the environment in which their engine differs from that of their model
+    and machine. Machines keep their names, and models theirs behind that of the local model. Raises SuiteError where no
+    local model stands for a model.
     """
-    entries = tuple(_scaled_entry(entry, suite.engine, local) for entry in suite.scenarios)
+    models = {model.name: _model_here(place, model, suite, local) for place, model in enumerate(suite.models)}
+    entries = tuple(
+        _scaled_entry(entry, suite.engine, local).model_copy(update=_setup_here(entry, models, local))
+        for entry in suite.scenarios
+    )
     changes: dict[str, Any] = {
         "name": f"{suite.name}-local",
         "repeats": local.repeats_max if suite.repeats == "plan" else min(suite.repeats, local.repeats_max),
-        "machine": Machine(lease_minutes=local.lease_minutes),
-        "model": local.model,
+        "budget_usd": None,
+        "machine": next((entry.machine for entry in entries if entry.machine), _machine_here(None, local)),
+        "model": next((entry.model for entry in entries if entry.model), models[suite.models[0].name]),
         "engine": local.engine,
         "quality": local.quality,
         "ready_timeout_s": local.ready_timeout_s,
@@ -30,6 +43,27 @@ def scaled(suite: Suite, local: LocalScale) -> Suite:
         "scenarios": entries,
     }
     return suite.model_copy(update=changes).without_equals()
+
+
+def _setup_here(entry: ScenarioEntry, models: Mapping[str, Model], local: LocalScale) -> dict[str, Model | Machine]:
+    """What stands for the model and the machine of a scenario."""
+    found: dict[str, Model | Machine] = {} if entry.model is None else {"model": models[entry.model.name]}
+    return found | ({} if entry.machine is None else {"machine": _machine_here(entry.machine.name, local)})
+
+
+def _machine_here(name: str | None, local: LocalScale) -> Machine:
+    return Machine(name=name, lease_minutes=local.lease_minutes)
+
+
+def _model_here(place: int, model: Model, suite: Suite, local: LocalScale) -> Model:
+    """What stands for a model: of several, the one local model is generated with another seed for each."""
+    here = local.model or next((one for one in local.models if one.name == model.name), None)
+    if here is None:
+        raise SuiteError(f"[[local.models]] has none of the name {model.name!r}, which stands for that model")
+    if local.models or len(suite.models) == 1:
+        return here
+    source = _SEED.sub(lambda found: str(int(found[0]) + place), here.source)
+    return here.model_copy(update={"name": f"{here.name}-{model.name}", "source": source})
 
 
 def _scaled_entry(entry: ScenarioEntry, base: Engine, local: LocalScale) -> ScenarioEntry:
@@ -44,7 +78,8 @@ def _scaled_entry(entry: ScenarioEntry, base: Engine, local: LocalScale) -> Scen
         "workers": min(entry.workers, slots or entry.workers),
         "request_rate_per_s": _at_most(entry.request_rate_per_s, local.request_rate_per_s_max),
         "prompts": _scaled_prompts(entry.prompts, local),
-        "engine": None if entry.engine is None else _engine_here(entry.engine, base, local.engine),
+        "engine": None if entry.engine is None else _engine_here(entry.engine, entry.base or base, local.engine),
+        "base": None,
     }
     return ScenarioEntry.model_validate(dict(entry) | changes)
 

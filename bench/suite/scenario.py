@@ -8,7 +8,7 @@ from pydantic import Field
 
 from bench.frozen import Frozen
 from bench.suite.engine import TRACING, Engine
-from bench.suite.machine import RENTING, Machine, hardware_of
+from bench.suite.machine import RENTING, Machine, as_measured, hardware_of
 from bench.suite.model import KEEPING, Model
 from bench.suite.workload import Workload
 
@@ -49,8 +49,7 @@ class Scenario(Frozen):
         return self.model_copy(update={"machine": machine})
 
     def _as_measured(self) -> Self:
-        kind = hardware_of(self.machine.kind)
-        return self.model_copy(update={"machine": self.machine.model_copy(update={"kind": kind})})
+        return self.model_copy(update={"machine": as_measured(self.machine)})
 
 
 def _digest(value: dict[str, Any]) -> str:

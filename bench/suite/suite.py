@@ -3,7 +3,8 @@
 The last part of a key is its unit: `ready_timeout_s`, `request_rate_per_s`.
 """
 
-from typing import Literal, Self
+from collections.abc import Sequence
+from typing import Any, Literal, Self, TypeVar
 
 from pydantic import Field, field_validator, model_validator
 
@@ -12,7 +13,7 @@ from bench.suite.control import NAME, Control
 from bench.suite.engine import Engine
 from bench.suite.ladder import Rung
 from bench.suite.local_scale import LocalScale
-from bench.suite.machine import Machine
+from bench.suite.machine import Limit, Machine
 from bench.suite.model import Model
 from bench.suite.quality import Quality
 from bench.suite.scenario import Scenario
@@ -20,13 +21,22 @@ from bench.suite.workload import Workload
 
 REPEATS_MAX = 100
 
+T = TypeVar("T")
+
 
 class ScenarioEntry(Workload):
-    """One scenario of a suite: a `[[scenarios]]` table, or a point of a `[[matrix]]`, on one of the `[[variants]]`."""
+    """One scenario of a suite: a `[[scenarios]]` table, or a point of a `[[matrix]]`.
+
+    It runs on one of the `[[models]]`, of the `[[machines]]` and of the `[[variants]]`, where the suite has them.
+    """
 
     name: str
     engine: Engine | None = None  # None: the suite's
+    model: Model | None = None  # None: the suite's
+    machine: Machine | None = None  # None: the suite's
     variant: str | None = None
+    # The engine of its model and machine, before what it changes itself. For scaling only, so it is not stored.
+    base: Engine | None = Field(default=None, exclude=True, repr=False)
 
     @property
     def base_name(self) -> str:
@@ -39,7 +49,10 @@ class ScenarioEntry(Workload):
 
 
 class Suite(Frozen):
-    """A suite file: one model on one engine and machine, and the scenarios to measure on it."""
+    """A suite file: models, machines and an engine, and the scenarios to measure on them.
+
+    Where it has several models or machines, `model` and `machine` are the first of them.
+    """
 
     name: str
     repeats: int | Literal["plan"] = 3  # "plan": from what earlier nights show
@@ -47,6 +60,7 @@ class Suite(Frozen):
     ready_timeout_s: float = Field(default=600.0, gt=0)
     request_timeout_s: float = Field(default=600.0, gt=0)
     run_timeout_s: float = Field(default=3600.0, gt=0)  # one run of one scenario, warm-up included
+    budget_usd: Limit = None  # of the whole night, over all its leases
     machine: Machine = Machine()
     model: Model
     engine: Engine
@@ -79,8 +93,8 @@ class Suite(Frozen):
         return tuple(
             Scenario(
                 name=entry.name,
-                machine=self.machine,
-                model=self.model,
+                machine=entry.machine or self.machine,
+                model=entry.model or self.model,
                 engine=entry.engine or self.engine,
                 workload=entry.workload(),
             )
@@ -90,12 +104,17 @@ class Suite(Frozen):
     @property
     def engines(self) -> tuple[Engine, ...]:
         """Every engine that its scenarios ask for, each once; first the suite's own if a scenario asks for it."""
-        own = [self.engine] if any(entry.engine is None for entry in self.scenarios) else []
-        found: list[Engine] = []
-        for engine in (*own, *(entry.engine for entry in self.scenarios if entry.engine is not None)):
-            if engine not in found:
-                found.append(engine)
-        return tuple(found)
+        return _distinct(self.engine, [entry.engine for entry in self.scenarios])
+
+    @property
+    def models(self) -> tuple[Model, ...]:
+        """Every model that its scenarios ask for, each once."""
+        return _distinct(self.model, [entry.model for entry in self.scenarios])
+
+    @property
+    def machines(self) -> tuple[Machine, ...]:
+        """Every machine that its scenarios ask for, each once; each of them is a lease of its own."""
+        return _distinct(self.machine, [entry.machine for entry in self.scenarios])
 
     def engine_of(self, name: str) -> Engine:
         """The engine that the scenario of this name asks for."""
@@ -104,17 +123,46 @@ class Suite(Frozen):
 
     def with_engine(self, engine: Engine) -> Self:
         """The suite with only the scenarios of one engine, which becomes its own."""
-        mine = tuple(entry for entry in self.scenarios if (entry.engine or self.engine) == engine)
-        plain = tuple(entry.model_copy(update={"engine": None}) for entry in mine)
-        return self.model_copy(update={"engine": engine, "scenarios": plain})
+        return self._with("engine", engine)
+
+    def with_model(self, model: Model) -> Self:
+        """The suite with only the scenarios of one model, which becomes its own."""
+        return self._with("model", model)
+
+    def with_machine(self, machine: Machine) -> Self:
+        """The suite with only the scenarios of one machine, which becomes its own.
+
+        Its model and engine are then the first that these scenarios ask for, unless they ask for the suite's own.
+        """
+        return self._with("machine", machine)
+
+    def parts(self) -> tuple[Self, ...]:
+        """The suite split into suites of one machine, one model and one engine each."""
+        return tuple(
+            each.with_engine(engine)
+            for machine in self.machines
+            for on in [self.with_machine(machine)]
+            for model in on.models
+            for each in [on.with_model(model)]
+            for engine in each.engines
+        )
+
+    def _with(self, key: str, value: object) -> Self:
+        mine = [entry for entry in self.scenarios if (getattr(entry, key) or getattr(self, key)) == value]
+        changes: dict[str, Any] = {key: value}
+        changes["scenarios"] = tuple(entry.model_copy(update={key: None}) for entry in mine)
+        for other in {"engine", "model", "machine"} - {key}:
+            asked = [getattr(entry, other) or getattr(self, other) for entry in mine]
+            changes[other] = getattr(self, other) if getattr(self, other) in asked else asked[0]
+        return self.model_copy(update=changes)
 
     def without_equals(self) -> Self:
         """The suite with the first of equal scenarios only; `merged` names the others."""
         kept: dict[str, ScenarioEntry] = {}
         merged: dict[str, str] = {}
         for entry in self.scenarios:
-            engine = entry.engine or self.engine
-            key = f"{engine.model_dump_json()} {entry.workload().model_dump_json()}"
+            on = (entry.engine or self.engine, entry.model or self.model, entry.machine or self.machine)
+            key = " ".join(value.model_dump_json() for value in (*on, entry.workload()))
             first = kept.setdefault(key, entry)
             if first is not entry:
                 merged[entry.name] = first.name
@@ -132,3 +180,12 @@ class Suite(Frozen):
             workload=self.control.workload,
             is_control=True,
         )
+
+
+def _distinct(own: T, asked: Sequence[T | None]) -> tuple[T, ...]:
+    """Every value that is asked for, each once; None asks for the suite's own, which comes first."""
+    found: list[T] = [own] if None in asked else []
+    for value in asked:
+        if value is not None and value not in found:
+            found.append(value)
+    return tuple(found)

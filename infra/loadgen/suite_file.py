@@ -50,16 +50,15 @@ def parse_suite_file(path: Path) -> tuple[Suite, str]:
 
 def _require_folder(suite: Suite, path: Path) -> None:
     """Raise SuiteError if a model's folder on this computer holds weights that the engine cannot serve."""
-    kind, _, rest = suite.model.source.partition(":")
-    if kind != "path":
-        return
-    found = [name for name in ("gguf", "safetensors") if any(Path(rest).glob(f"*.{name}"))]
-    needed = ENGINES[suite.engine.name].WEIGHTS
-    if found and needed not in found:
-        raise SuiteError(
-            f"{path}: {suite.engine.name} serves {needed} weights, and {rest} holds {found[0]} weights only: "
-            "set another engine.name or model.source"
-        )
+    for scenario in suite.expand():
+        kind, _, rest = scenario.model.source.partition(":")
+        found = [name for name in ("gguf", "safetensors") if kind == "path" and any(Path(rest).glob(f"*.{name}"))]
+        engine = scenario.engine.name
+        if found and ENGINES[engine].WEIGHTS not in found:
+            raise SuiteError(
+                f"{path}: {engine} serves {ENGINES[engine].WEIGHTS} weights, and {rest} holds {found[0]} weights only: "
+                "set another engine.name or model.source"
+            )
 
 
 def pick_scenario(path: Path, name: str) -> tuple[Suite, Scenario]:

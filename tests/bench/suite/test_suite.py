@@ -635,7 +635,7 @@ def test_every_field_of_a_scenario_is_either_a_label_or_seen_to_move_the_id() ->
     moved = {path for path, _ in MOVES} | of_open_loops
     moved |= {("workload", name) for name in ("prompts", "trace_sha256")}
     moved |= {("engine", name) for name in ("install", "image")}
-    labels = {("model", "name"), ("workload", "trace")} | {("machine", name) for name in RENTING}
+    labels = {("model", "name"), ("machine", "name"), ("workload", "trace")} | {("machine", name) for name in RENTING}
     labels |= {("model", name) for name in KEEPING} | {("engine", name) for name in TRACING}
     the_only_one = {("engine", "name")}
     fields = {
