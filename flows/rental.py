@@ -22,8 +22,12 @@ class Rental:
 
 
 @contextmanager
-def release_at_end(settings: Settings, night: str, *, heartbeat_s: float = EVERY_S) -> Iterator[Rental]:
+def release_at_end(
+    settings: Settings, night: str, machine: str | None = None, *, heartbeat_s: float = EVERY_S
+) -> Iterator[Rental]:
     """Release every lease that this process holds for a night when the block ends, and record heartbeats until then.
+
+    Of a night over several machines it is about the leases of one of them where `machine` names it.
 
     Enter it before renting. The ledger names what to release, so a signal between the first intent and the return of
     `provision` ends in a teardown too.
@@ -34,14 +38,14 @@ def release_at_end(settings: Settings, night: str, *, heartbeat_s: float = EVERY
             yield rental
         finally:
             with ExitStack() as teardowns:  # one that fails does not prevent the next one
-                for lease in _held(settings, night, rental):
+                for lease in _held(settings, night, machine, rental):
                     teardowns.callback(teardown, lease, rental.volume if lease is rental.lease else None)
 
 
-def _held(settings: Settings, night: str, rental: Rental) -> list[Lease]:
+def _held(settings: Settings, night: str, machine: str | None, rental: Rental) -> list[Lease]:
     """The open leases of this process, and the one that the flow knows, which a lost ledger lacks."""
     held = [] if rental.lease is None else [rental.lease]
     with suppress(LedgerError):
         known = {lease.lease_id for lease in held}
-        held += [lease for lease in ledger(settings).own_leases(night) if lease.lease_id not in known]
+        held += [lease for lease in ledger(settings).own_leases(night, machine) if lease.lease_id not in known]
     return held

@@ -47,11 +47,12 @@ def take_lease(
 ) -> Lease:
     """Rent the first available machine of the plan, and return its lease once it is active and has an address.
 
-    Called again by the same process for the same night, it continues the lease it began. Raises LeaseError where the
-    cloud does not know the kind, where no offer is affordable or available, and where it refuses; nothing stays rented.
+    Called again by the same process for the same machine of the night, it continues the lease it began. Raises
+    LeaseError where the cloud does not know the kind, where no offer is affordable or available, and where it refuses;
+    nothing stays rented.
     """
     acquisition = _Acquisition(cloud, ledger, clock, request, night, say)
-    begun = [lease for lease in ledger.own_leases(night) if lease.cloud == cloud.name]
+    begun = [lease for lease in ledger.own_leases(night, request.machine) if lease.cloud == cloud.name]
     try:
         for lease in begun:
             if lease.state in ("intended", "held") and acquisition.take_up(lease):
@@ -174,6 +175,7 @@ class _Acquisition:
             is_spot=offer.is_spot,
             budget_usd=self.request.budget_usd,
             image=image_for(offer, self.request),
+            machine=self.request.machine,
         )
 
     def create_and_wait(self, order: MachineOrder) -> AttemptFailure | None:

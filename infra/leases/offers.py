@@ -31,6 +31,7 @@ class LeaseRequest:
     usd_per_hour_max: float | None = None
     budget_usd: float | None = None
     spent_usd: float = 0.0  # of the budget, by earlier leases of the night
+    machine: str | None = None  # its name in a suite of several machines
     patience_s: float = 0.0  # how long to wait for capacity, all rounds of the plan together
 
 

@@ -40,6 +40,7 @@ class Intent:
     is_spot: bool = False
     budget_usd: float | None = None
     image: str | None = None
+    machine: str | None = None  # its name in a suite of several machines
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ class Lease:
     usd_per_hour: float
     budget_usd: float | None
     image: str | None  # that it booted: the suite's image, or a golden image's id; None: the cloud's default
+    machine: str | None  # its name in a suite of several machines
     earlier_usd: float  # the cost of the lease's earlier machines
     owner_host: str | None  # None: written before hosts were recorded, so on this one
     owner_pid: int
@@ -249,10 +251,14 @@ class Ledger:
         """Every lease that is not recorded as released."""
         return [lease for lease in self.leases() if lease.state != "released"]
 
-    def own_leases(self, night: str | None = None) -> list[Lease]:
-        """Every open lease that this process took, or those of one night; rows of a newer version are not its own."""
+    def own_leases(self, night: str | None = None, machine: str | None = None) -> list[Lease]:
+        """Every open lease that this process took, or those of one night, or of one of its machines.
+
+        Rows of a newer version are not its own.
+        """
         leases, _unreadable = self.readable_leases()
-        return [one for one in leases if one.state != "released" and night in (None, one.night) and one.is_own()]
+        asked = [one for one in leases if night in (None, one.night) and machine in (None, one.machine)]
+        return [one for one in asked if one.state != "released" and one.is_own()]
 
     def lease(self, lease_id: str) -> Lease:
         """One lease; KeyError where there is none."""

@@ -7,7 +7,7 @@ from typing import Any
 from bench.errors import LedgerError
 
 # Of the tables below, kept as the file's user_version; a change of them raises it. 0: older, or no tables yet.
-VERSION = 1
+VERSION = 2
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS leases (
   lease_id TEXT PRIMARY KEY,
@@ -24,6 +24,7 @@ CREATE TABLE IF NOT EXISTS leases (
   usd_per_hour REAL NOT NULL CHECK (usd_per_hour >= 0),
   budget_usd REAL,
   image TEXT,
+  machine TEXT,
   earlier_usd REAL NOT NULL DEFAULT 0,
   owner_host TEXT,
   owner_pid INTEGER NOT NULL,
@@ -54,10 +55,10 @@ CREATE TABLE IF NOT EXISTS attempts (
 """
 INTEND = """
 INSERT INTO leases (lease_id, night, cloud, name, attempt, kind, region, is_spot, state, usd_per_hour, budget_usd,
-  image, owner_host, owner_pid, owner_began_at, owner_start, heartbeat_at,
+  image, machine, owner_host, owner_pid, owner_began_at, owner_start, heartbeat_at,
   intended_at, expires_at)
 VALUES (:lease_id, :night, :cloud, :name, :attempt, :kind, :region, :is_spot, 'intended', :usd_per_hour, :budget_usd,
-  :image, :host, :pid, :began, :start, :now, :now, :expires_at)
+  :image, :machine, :host, :pid, :began, :start, :now, :now, :expires_at)
 ON CONFLICT (lease_id) DO UPDATE SET name = excluded.name, attempt = excluded.attempt, kind = excluded.kind,
   region = excluded.region, is_spot = excluded.is_spot, state = 'intended', usd_per_hour = excluded.usd_per_hour,
   image = excluded.image, heartbeat_at = excluded.heartbeat_at, expires_at = excluded.expires_at,

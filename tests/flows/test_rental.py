@@ -169,6 +169,21 @@ def test_a_lease_that_the_flow_never_got_is_released(house: NightFixture, night:
     must_hold_nothing(house)
 
 
+def test_of_two_machines_of_a_night_each_keeps_its_lease_and_releases_only_that(house: NightFixture) -> None:
+    settings, night = Settings(), "2026-11-21"
+    first = rent(settings, night, "a")
+
+    with release_at_end(settings, night, "b"):
+        second = rent(settings, night, "b")
+        again = rent(settings, night, "a")
+
+    assert again.lease_id == first.lease_id != second.lease_id
+    assert [lease.machine for lease in ledger(settings).open_leases()] == ["a"]
+    with release_at_end(settings, night):
+        pass
+    must_hold_nothing(house)
+
+
 def test_a_lease_that_the_ledger_has_lost_is_released(house: NightFixture, night: NightRecord) -> None:
     settings = Settings()
 
@@ -220,8 +235,8 @@ def test_heartbeats_begin_before_the_machine_is_held(house: NightFixture) -> Non
     must_hold_nothing(house)
 
 
-def rent(settings: Settings, night: str) -> Any:
-    request = LeaseRequest((Choice("local"),), minutes=60)
+def rent(settings: Settings, night: str, machine: str | None = None) -> Any:
+    request = LeaseRequest((Choice("local"),), minutes=60, machine=machine)
     return take_lease(cloud_named(settings, "local"), ledger(settings), SystemClock(), request, night=night)
 
 

@@ -24,19 +24,19 @@ from tests.pairs import IS_SOAK
 
 Upgrade = Callable[[Path, int], None]
 # The tables of this version. If this fails, raise VERSION, test the upgrade from the version before, then correct it.
-TABLES = (1, "e19180c0")
+TABLES = (2, "84fd00b5")
 
 
 @pytest.fixture
-def older(tmp_path: Path) -> Path:
-    """A ledger of the first version with an open lease and one that is over."""
+def older(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    """A ledger of the first version, or of the one that a test names, with an open lease and one that is over."""
     path = tmp_path / "ledger.sqlite"
     ledger = Ledger(path)
     for lease_id in ("open", "over"):
         ledger.intend(lease_id, Intent("2026-03-01", "digitalocean", 2.0, SystemClock().now() + timedelta(hours=1)))
         ledger.hold(lease_id, f"machine of {lease_id}")
     ledger.mark_released("over")
-    make_older(path)
+    make_older(path, getattr(request, "param", 0))
     return path
 
 
@@ -51,6 +51,7 @@ def test_the_tables_have_the_version_that_they_were_given() -> None:
     assert (VERSION, hashlib.sha256(SCHEMA.encode()).hexdigest()[:8]) == TABLES
 
 
+@pytest.mark.parametrize("older", range(VERSION), indirect=True)
 def test_an_older_ledger_keeps_every_lease(older: Path) -> None:
     before = older.read_bytes()
 

@@ -10,16 +10,16 @@ from pathlib import Path
 from infra.ledger.database import transaction
 from infra.ledger.schema import bring_up_to_date
 
-# Columns that the first version did not have.
-NEWER_COLUMNS = ("owner_start", "image")
+# Columns that a version did not have.
+NEWER_COLUMNS = {0: ("owner_start", "image", "machine"), 1: ("machine",)}
 
 
-def make_older(ledger: Path) -> None:
-    """Turn a ledger, with all its rows, into one of the first version."""
+def make_older(ledger: Path, version: int = 0) -> None:
+    """Turn a ledger, with all its rows, into one of the first version, or of this one."""
     with sqlite3.connect(ledger) as connection:
-        for column in NEWER_COLUMNS:
+        for column in NEWER_COLUMNS[version]:
             connection.execute(f"ALTER TABLE leases DROP COLUMN {column}")
-        connection.execute("PRAGMA user_version = 0")
+        connection.execute(f"PRAGMA user_version = {version}")
     connection.close()
 
 
