@@ -8,30 +8,26 @@ from bench.engines.module import EngineModule, WeightsFormat
 from bench.errors import SuiteError
 from bench.suite.engine import Engine
 from bench.suite.model import Model
-from bench.suite.parse import line_of
+from bench.suite.source import SuiteSource
 from bench.suite.suite import Suite
 
 OTHERS_DRIVER = "meter"  # the other drivers are part of vLLM
 
 
-def require_engines(suite: Suite, text: str, where: str) -> None:
-    """Raise SuiteError, with file and line, for an unknown engine, and for an install, a flag or weights it cannot use.
-
-    `text` is the suite's file.
-    """
+def require_engines(suite: Suite, source: SuiteSource) -> None:
+    """Raise SuiteError, with file and line, for an unknown engine, install, flag or weights that it cannot use."""
     tables: list[tuple[tuple[str, ...], Engine, Model]] = [(("engine",), suite.engine, suite.model)]
     if suite.control is not None:
         tables.append((("control", "engine"), suite.control.engine, suite.control.model))
     for table, engine, model in tables:
         for key, reason in _reasons(engine, model):
-            line = line_of(text, (*table, key))
-            raise SuiteError(f"{where}:{line}: {'.'.join(table)}.{key}: {reason}")
+            raise SuiteError(f"{source.at((*table, key))}: {'.'.join(table)}.{key}: {reason}")
     for entry in suite.scenarios:  # what a matrix or a variant makes of the engine has no line of its own
         is_own = entry.engine is not None or entry.model is not None
         engine, model = entry.engine or suite.engine, entry.model or suite.model
         for key, reason in _reasons(engine, model) if is_own else ():
-            raise SuiteError(f"{where}: scenario {entry.name}: engine.{key}: {reason}")
-    _require_drivers(suite, text, where)
+            raise SuiteError(f"{source.where}: scenario {entry.name}: engine.{key}: {reason}")
+    _require_drivers(suite, source)
 
 
 def _reasons(engine: Engine, model: Model) -> Iterator[tuple[str, str]]:
@@ -71,12 +67,12 @@ def weights_of(source: str) -> WeightsFormat | None:
     return "gguf" if "gguf" in rest.lower() else "safetensors"
 
 
-def _require_drivers(suite: Suite, text: str, where: str) -> None:
+def _require_drivers(suite: Suite, source: SuiteSource) -> None:
     for index, entry in enumerate(suite.scenarios):
         name = (entry.engine or suite.engine).name
         if name != "vllm" and entry.driver != OTHERS_DRIVER:
-            line = line_of(text, ("scenarios", index, "driver"))
+            at = source.at(("scenarios", index, "driver"))
             raise SuiteError(
-                f"{where}:{line}: the driver {entry.driver} is part of vLLM, and engine.name is {name}: "
+                f"{at}: the driver {entry.driver} is part of vLLM, and engine.name is {name}: "
                 f'use driver = "{OTHERS_DRIVER}"'
             )

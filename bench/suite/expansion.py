@@ -11,7 +11,8 @@ from pydantic import BaseModel, Field, ValidationError
 from bench.suite.engine import Engine
 from bench.suite.engine_changes import EngineChanges, EngineTable
 from bench.suite.matrix import CHOICES, MatrixError, count_points, points_of
-from bench.suite.setups import InvalidTableError, Place, PlacedError, Setups, Table, chosen, require_sound, require_used
+from bench.suite.setups import InvalidTableError, PlacedError, Setups, Table, chosen, require_sound, require_used
+from bench.suite.source import Place
 
 POINTS_MAX = 1000
 # Keys of an expanded scenario that no file has, and what the file has instead.

@@ -1,10 +1,7 @@
 """Parse a suite file: TOML text to a Suite, or a SuiteError that names file and line."""
 
 import difflib
-import re
-import tomllib
 from collections.abc import Mapping
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -22,89 +19,91 @@ from bench.suite.prompts import Prompts
 from bench.suite.quality import LmEval, Quality
 from bench.suite.scaling import scaled
 from bench.suite.secret_names import looks_secret
-from bench.suite.setups import InvalidTableError, MachineTable, ModelTable, Place, PlacedError
+from bench.suite.setups import InvalidTableError, MachineTable, ModelTable, PlacedError
+from bench.suite.source import Place, SuiteSource
 from bench.suite.suite import ScenarioEntry, Suite
 from bench.suite.workload import Workload
 
 
 def parse_suite(text: str, where: str) -> Suite:
-    """Parse a suite file's text; `where` is the file's name for the errors.
+    """Parse the text of a suite of one file; `where` is the file's name for the errors."""
+    return parse_source(SuiteSource.of(text, where))
+
+
+def parse_source(source: SuiteSource) -> Suite:
+    """Parse a suite.
 
     Raises SuiteError naming file, line and key: broken TOML, an unknown or missing key, a value of the wrong kind or
     unit, a secret, or a scenario that cannot fit the model's context.
     """
-    try:
-        raw = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise SuiteError(f"{where}: not TOML: {error}") from error
-    suite, expansion = _validated(raw, text, where)
+    suite, expansion = _validated(source)
     own = _own_engines(suite)
     public = [(one.environment, table) for one, table in own]
     for environment, table in (*public, *((one.environment, table) for one, table in expansion.changes)):
-        _refuse_secrets(environment, table, text, where)
+        _refuse_secrets(environment, table, source)
     for engine, table in own:
-        _refuse_found(engine, table, text, where)
+        _refuse_found(engine, table, source)
     for engine in suite.engines:
-        _refuse_tracked_digest(engine, text, where)
-    _require_context(suite, expansion, text, where)
-    _require_local(suite, text, where)
+        _refuse_tracked_digest(engine, source)
+    _require_context(suite, expansion, source)
+    _require_local(suite, source)
     return suite.without_equals()
 
 
-def _require_local(suite: Suite, text: str, where: str) -> None:
+def _require_local(suite: Suite, source: SuiteSource) -> None:
     """Raise SuiteError if the suite cannot be scaled to this computer as its `[local]` table says."""
     if suite.local is None:
         return
-    line, room = line_of(text, ("local",)), suite.local.engine.max_model_len
+    at, room = source.at(("local",)), suite.local.engine.max_model_len
     try:
         entries = scaled(suite, suite.local).scenarios
     except SuiteError as error:
-        raise SuiteError(f"{where}:{line}: local: {error}") from error
+        raise SuiteError(f"{at}: local: {error}") from error
     except ValidationError as error:
-        raise SuiteError(f"{where}:{line}: local: {error.errors()[0]['msg'].removeprefix('Value error, ')}") from error
+        raise SuiteError(f"{at}: local: {error.errors()[0]['msg'].removeprefix('Value error, ')}") from error
     longest = max(entries, key=lambda entry: entry.context_tokens)
     if longest.context_tokens > room:
         raise SuiteError(
-            f"{where}:{line}: scaled to this computer, scenario {longest.name!r} needs {longest.context_tokens} tokens "
+            f"{at}: scaled to this computer, scenario {longest.name!r} needs {longest.context_tokens} tokens "
             f"of context, but local.engine.max_model_len is {room}; lower local.length_scale or raise it"
         )
 
 
-def _validated(raw: Mapping[str, Any], text: str, where: str) -> tuple[Suite, Expansion]:
+def _validated(source: SuiteSource) -> tuple[Suite, Expansion]:
     """The suite, with every scenario that its matrices and variants stand for."""
-    expansion = Expansion(raw)
+    expansion = Expansion(source.raw)
     try:
-        expansion = expand(raw)
+        expansion = expand(source.raw)
         return Suite.model_validate(expansion.raw), expansion
     except ValidationError as error:
-        raise SuiteError(_explain(error, text, where, expansion)) from error
+        raise SuiteError(_explain(error, source, expansion)) from error
     except InvalidTableError as error:
-        raise SuiteError(_explain(error.error, text, where, expansion, error.place)) from error
+        raise SuiteError(_explain(error.error, source, expansion, error.place)) from error
     except PlacedError as error:
-        raise SuiteError(f"{where}:{line_of(text, error.place)}: {error}") from error
+        raise SuiteError(f"{source.at(error.place)}: {error}") from error
 
 
-def _require_context(suite: Suite, expansion: Expansion, text: str, where: str) -> None:
+def _require_context(suite: Suite, expansion: Expansion, source: SuiteSource) -> None:
     """Raise SuiteError if a scenario or the control does not fit the context, as asked or on a rung of the ladder."""
     control = suite.control
     if control and control.workload.context_tokens > control.engine.max_model_len:
         raise SuiteError(
-            f"{where}:{line_of(text, ('control', 'workload'))}: the control needs {control.workload.context_tokens} "
+            f"{source.at(('control', 'workload'))}: the control needs {control.workload.context_tokens} "
             f"tokens of context, but control.engine.max_model_len is {control.engine.max_model_len}"
         )
     for index, entry in enumerate(suite.scenarios):
         needed, room = entry.context_tokens, (entry.engine or suite.engine).max_model_len
         if needed > room:
-            line = line_of(text, expansion.in_file(("scenarios", index, "isl")))
+            at = source.at(expansion.in_file(("scenarios", index, "isl")))
             raise SuiteError(
-                f"{where}:{line}: scenario {entry.name!r} needs {_sum_of(entry)} = {needed} tokens of context, "
+                f"{at}: scenario {entry.name!r} needs {_sum_of(entry)} = {needed} tokens of context, "
                 f"but engine.max_model_len is {room}; shorten it or raise max_model_len"
             )
         for number, rung in enumerate(suite.ladder or ()):
             if rung.max_model_len is not None and needed > rung.max_model_len:
-                line = line_of(text, ("ladder", number, "max_model_len"))
+                at = source.at(("ladder", number, "max_model_len"))
                 raise SuiteError(
-                    f"{where}:{line}: scenario {entry.name!r} needs {needed} tokens of context, but this rung of the "
+                    f"{at}: scenario {entry.name!r} needs {needed} tokens of context, but this rung of the "
                     f"ladder has {rung.max_model_len}; raise its max_model_len, or remove the rung"
                 )
 
@@ -117,51 +116,49 @@ def _own_engines(suite: Suite) -> list[tuple[Engine, Place]]:
     return found
 
 
-def _refuse_secrets(environment: Mapping[str, str], table: Place, text: str, where: str) -> None:
+def _refuse_secrets(environment: Mapping[str, str], table: Place, source: SuiteSource) -> None:
     """Not a rule of Engine: records of earlier nights stay readable."""
     for name in filter(looks_secret, environment):
-        line, path = line_of(text, (*table, "environment", name)), ".".join(map(str, table))
+        at, path = source.at((*table, "environment", name)), ".".join(map(str, table))
         raise SuiteError(
-            f"{where}:{line}: {path}.environment.{name} looks like a secret, and a suite is public: remove it, "
+            f"{at}: {path}.environment.{name} looks like a secret, and a suite is public: remove it, "
             f'set {name} where you start Nightbench, and write secret_environment = ["{name}"] under [{path}]'
         )
 
 
-def _refuse_found(engine: Engine, table: Place, text: str, where: str) -> None:
+def _refuse_found(engine: Engine, table: Place, source: SuiteSource) -> None:
     """Not a rule of Engine: the record of a night has these beside `track`."""
     for key in ("image_version", "image_commit"):
         if getattr(engine, key) is not None:
-            line, path = line_of(text, (*table, key)), ".".join(map(str, table))
-            raise SuiteError(f"{where}:{line}: {path}.{key} is set when a tag is resolved: remove it")
+            at, path = source.at((*table, key)), ".".join(map(str, table))
+            raise SuiteError(f"{at}: {path}.{key} is set when a tag is resolved: remove it")
 
 
-def _refuse_tracked_digest(engine: Engine, text: str, where: str) -> None:
+def _refuse_tracked_digest(engine: Engine, source: SuiteSource) -> None:
     if engine.track and engine.image and "@" in engine.image:
-        line = line_of(text, ("engine", "track"))
-        raise SuiteError(
-            f"{where}:{line}: engine.image has a digest, so there is nothing to track: remove the digest, or track"
-        )
+        at = source.at(("engine", "track"))
+        raise SuiteError(f"{at}: engine.image has a digest, so there is nothing to track: remove the digest, or track")
 
 
 def _sum_of(work: Workload) -> str:
     return "isl + osl" if work.prompts.turns is None else f"{work.prompts.turns} turns of isl + osl"
 
 
-def _explain(error: ValidationError, text: str, where: str, expansion: Expansion, place: Place = ()) -> str:
+def _explain(error: ValidationError, source: SuiteSource, expansion: Expansion, place: Place = ()) -> str:
     wrong = error.errors()
     # A misspelt key is both unknown and missing; the first helps more.
     first = next((one for one in wrong if one["type"] == "extra_forbidden"), wrong[0])
     path = expansion.in_file((*place, *first["loc"]))
-    line = line_of(text, path)
+    at = source.at(path)
     key = ".".join(str(part) for part in path) or "suite"
     if first["type"] == "extra_forbidden":
-        return f"{where}:{line}: unknown key {key!r}{_suggestion(path)}"
+        return f"{at}: unknown key {key!r}{_suggestion(path)}"
     if first["type"] == "missing":
-        return f"{where}:{line}: the key {key!r} is missing"
+        return f"{at}: the key {key!r} is missing"
     message = first["msg"].removeprefix("Value error, ")
     unit = _unit_hint(str(path[-1])) if path else ""
     shown = f", got {first['input']!r}" if not isinstance(first["input"], dict) else ""
-    return f"{where}:{line}: {key}: {message}{shown}{unit}"
+    return f"{at}: {key}: {message}{shown}{unit}"
 
 
 def _suggestion(path: tuple[int | str, ...]) -> str:
@@ -204,27 +201,3 @@ def _unit_hint(key: str) -> str:
     }
     fitting = [hint for ending, hint in sorted(hints.items(), key=lambda item: len(item[0])) if key.endswith(ending)]
     return f" ({key} is {fitting[-1]})" if fitting else ""
-
-
-def line_of(text: str, path: tuple[int | str, ...]) -> int:
-    """The line (from 1) of the key at this path, else of the nearest table above it, else 1."""
-    wanted = [str(part) for part in path if isinstance(part, str)]
-    place = next((at for at, part in enumerate(path) if isinstance(part, int)), len(path))
-    repeated = ".".join(map(str, path[:place]))  # the [[table]] that the number counts; none where it is written inline
-    has_headers = re.search(rf"^\s*\[\[\s*{re.escape(repeated)}\s*\]\]", text, re.MULTILINE)
-    nth = path[place] if has_headers and place < len(path) else None
-    table, found, count = "", 1, -1
-    for number, line in enumerate(text.splitlines(), start=1):
-        header = re.match(r"\s*\[+\s*([\w.]+)\s*\]+", line)
-        if header:
-            table = header[1]
-            count += table == repeated
-        is_ours = not table or nth in (None, count)
-        if header and is_ours and table.split(".") in (wanted[:1], wanted[:-1], wanted):
-            found = number
-        key = re.match(r"\s*([\w-]+)\s*=", line)
-        if key and is_ours and [*filter(None, table.split(".")), key[1]] == wanted:
-            return number
-    # A key of an inline table stands on the line of that table's own key.
-    outermost = path[: 2 if len(path) > 1 and isinstance(path[1], int) else 1]
-    return line_of(text, path[:-1]) if len(wanted) > 2 and found == line_of(text, outermost) else found  # noqa: PLR2004

@@ -17,7 +17,7 @@ from bench.frozen import Frozen
 from bench.suite.control import Control
 from bench.suite.engine import Engine
 from bench.suite.model import Model
-from bench.suite.parse import line_of
+from bench.suite.source import SuiteSource
 from bench.suite.suite import ScenarioEntry, Suite
 
 MODEL, IMAGE = "model.source", "engine.image"
@@ -147,12 +147,12 @@ def _with_image(engine: Engine, pin: Pin) -> Engine:
     return engine.model_copy(update={"image": pin.pinned, "image_version": pin.version, "image_commit": pin.commit})
 
 
-def require_pins(suite: Suite, text: str, where: str) -> None:
+def require_pins(suite: Suite, source: SuiteSource) -> None:
     """Raise SuiteError with line and next step where a reference may move."""
     for key, reference in moving_references(suite).items():
         raise SuiteError(
-            f"{where}:{line_of(text, tuple(key.split('.')))}: {key} = {reference!r} may move, and no lock pins it: "
-            f"run `nightbench pin {where}`"
+            f"{source.at(tuple(key.split('.')))}: {key} = {reference!r} may move, and no lock pins it: "
+            f"run `nightbench pin {source.where}`"
         )
 
 

@@ -11,8 +11,7 @@ from bench.suite.engine_changes import EngineChanges, EngineTable, Variant, orde
 from bench.suite.machine import LABEL, RENTING, Machine, as_measured, hardware_of
 from bench.suite.matrix import CHOICES
 from bench.suite.model import KEEPING, Model
-
-Place = tuple[int | str, ...]  # the path of a table in a suite file
+from bench.suite.source import Place
 
 
 class PlacedError(SuiteError):

@@ -29,7 +29,7 @@ def pin(suite: SuiteArgument) -> None:
     from infra.models.transfer_process import Hub  # noqa: PLC0415
 
     settings = read_settings()
-    parsed, _text = parse_suite_file(suite)
+    parsed, _source = parse_suite_file(suite)
     hub = Hub(settings.hub_endpoint, stall_s=settings.hub_stall_s)
     lock = Lock(suite=parsed.name, pins=resolve_references(parsed, hub), prices=_prices(settings, parsed))
     path = write_lock(lock, suite)

@@ -13,33 +13,34 @@ from bench.errors import SuiteError
 from bench.loadgen.drivers import RunInputs
 from bench.plan import conversation_share
 from bench.record import NightRecord, PlannedRun
-from bench.suite.parse import line_of
+from bench.suite.source import SuiteSource
 from bench.suite.suite import ScenarioEntry, Suite
 from bench.suite.trace import read_arrivals
 from meter.errors import UsageError
 from meter.sharegpt import Selection, distinct, read_conversations
 
 
-def find_inputs(suite: Suite, path: Path, text: str) -> Suite:
-    """The suite with each file's absolute path and SHA-256; `path` and `text` are those of the suite.
+def find_inputs(suite: Suite, source: SuiteSource) -> Suite:
+    """The suite, of these files, with the absolute path and SHA-256 of each file that it names.
 
     Raises SuiteError with the suite's line if a file cannot be read or has another SHA-256 than stated, and with the
     file's own line if its content is not valid.
     """
-    found = tuple(_find(entry, place, path, text) for place, entry in enumerate(suite.scenarios))
+    found = tuple(_find(entry, place, source) for place, entry in enumerate(suite.scenarios))
     return suite.model_copy(update={"scenarios": found})
 
 
-def _find(entry: ScenarioEntry, place: int, path: Path, text: str) -> ScenarioEntry:
+def _find(entry: ScenarioEntry, place: int, source: SuiteSource) -> ScenarioEntry:
     changes: dict[str, Any] = {}
+    folder = Path(source.where).parent
     if entry.trace is not None:
-        where = f"{path}:{line_of(text, ('scenarios', place, 'trace'))}"
-        file, content = _open(path.parent / entry.trace, entry.trace_sha256, where)
+        where = source.at(("scenarios", place, "trace"))
+        file, content = _open(folder / entry.trace, entry.trace_sha256, where)
         read_arrivals(_decoded(content, file), str(file), entry.total_count)
         changes |= {"trace": str(file), "trace_sha256": hashlib.sha256(content).hexdigest()}
     if entry.prompts.file is not None:
-        where = f"{path}:{line_of(text, ('scenarios', place, 'prompts', 'file'))}"
-        file, content = _open(path.parent / entry.prompts.file, entry.prompts.sha256, where)
+        where = source.at(("scenarios", place, "prompts", "file"))
+        file, content = _open(folder / entry.prompts.file, entry.prompts.sha256, where)
         found = {"file": str(file), "sha256": hashlib.sha256(content).hexdigest()}
         changes["prompts"] = entry.prompts.model_copy(update=found)
     return entry.model_copy(update=changes)

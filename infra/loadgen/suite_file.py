@@ -10,10 +10,11 @@ from bench.engines.require import require_engines
 from bench.errors import SuiteError, UsageError
 from bench.plan import order_seed, plan_runs
 from bench.record import NightRecord, PlannedRun
-from bench.suite.parse import parse_suite
+from bench.suite.parse import parse_source
 from bench.suite.pins import require_pins
 from bench.suite.scaling import scaled
 from bench.suite.scenario import Scenario
+from bench.suite.source import EXTENDS, SuiteFile, SuiteSource
 from bench.suite.suite import Suite
 from catalog.engine_check import require_servable
 from infra.loadgen import datasets
@@ -21,31 +22,51 @@ from infra.loadgen.suite_lock import resolve_tracked, with_lock
 
 
 def read_suite(path: Path, *, is_draft: bool = False, target: str | None = None) -> tuple[Suite, str]:
-    """A suite and the SHA-256 of its file; UsageError if the file cannot be read, SuiteError if it is wrong.
+    """A suite and the SHA-256 of its files; UsageError if the file cannot be read, SuiteError if it is wrong.
 
     The files that the suite names are read too: it then holds their absolute paths and SHA-256. The lock beside it
     pins its references; only a draft may keep one that moves. For the target `local` it is scaled to this computer
     where it says how.
     """
-    asked, text = parse_suite_file(path)
+    asked, source = parse_suite_file(path)
     local = asked.local if target == "local" else None
     suite = with_lock(asked, path) if local is None else scaled(asked, local)
     if not is_draft:
-        require_pins(suite, text, str(path))
-    suite = datasets.find_inputs(suite, path, text)
-    return suite, hashlib.sha256(text.encode()).hexdigest()
+        require_pins(suite, source)
+    suite = datasets.find_inputs(suite, source)
+    return suite, hashlib.sha256(source.text.encode()).hexdigest()
 
 
-def parse_suite_file(path: Path) -> tuple[Suite, str]:
-    """A suite as its file has it, and the file's text; UsageError if it cannot be read, SuiteError if it is wrong."""
+def parse_suite_file(path: Path) -> tuple[Suite, SuiteSource]:
+    """A suite as its files have it, and these; UsageError if one cannot be read, SuiteError if one is wrong."""
+    source = read_source(path)
+    suite = parse_source(source)
+    require_engines(suite, source)
+    _require_folder(suite, path)
+    return suite, source
+
+
+def read_source(path: Path) -> SuiteSource:
+    """The file of a suite, and each file that the one before extends."""
+    files, read = [_read(path)], [path]
+    while (extends := files[-1].extends) is not None:
+        other, at = read[-1].parent / extends, files[-1].at((EXTENDS,))
+        if other.resolve() in (one.resolve() for one in read):
+            chain = " extends ".join(map(str, (*read, other)))
+            raise SuiteError(f"{at}: extends: the files extend each other in a circle: {chain}; remove one of them")
+        try:
+            files.append(_read(other))
+        except UsageError as error:
+            raise SuiteError(f"{at}: extends: {error}") from error
+        read.append(other)
+    return SuiteSource(tuple(files))
+
+
+def _read(path: Path) -> SuiteFile:
     try:
-        text = path.read_bytes().decode()
+        return SuiteFile.of(path.read_bytes().decode(), str(path))
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"the suite {path} cannot be read: {error}") from error
-    suite = parse_suite(text, str(path))
-    require_engines(suite, text, str(path))
-    _require_folder(suite, path)
-    return suite, text
 
 
 def _require_folder(suite: Suite, path: Path) -> None:

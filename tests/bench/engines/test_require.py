@@ -5,6 +5,7 @@ import pytest
 from bench.engines.require import require_engines, weights_of
 from bench.errors import SuiteError
 from bench.suite.parse import parse_suite
+from bench.suite.source import SuiteSource
 
 SUITE = """\
 name = "small"
@@ -30,7 +31,7 @@ GGUF, HF = "generated:small?seed=0&format=gguf", "generated:small?seed=0"
 def refused(name: str, source: str = HF, more: str = "", scenario: str = "") -> str:
     text = SUITE.format(name=name, source=source, more=more) + scenario
     with pytest.raises(SuiteError) as error:
-        require_engines(parse_suite(text, "s.toml"), text, "s.toml")
+        require_engines(parse_suite(text, "s.toml"), SuiteSource.of(text, "s.toml"))
     return str(error.value)
 
 
@@ -38,7 +39,7 @@ def refused(name: str, source: str = HF, more: str = "", scenario: str = "") -> 
 def test_a_suite_that_fits_its_engine_is_accepted(name: str, source: str, more: str) -> None:
     text = SUITE.format(name=name, source=source, more=more)
 
-    require_engines(parse_suite(text, "s.toml"), text, "s.toml")
+    require_engines(parse_suite(text, "s.toml"), SuiteSource.of(text, "s.toml"))
 
 
 def test_an_unknown_engine_is_refused_with_the_names_of_those_that_are_known() -> None:

@@ -21,6 +21,7 @@ from bench.suite.pins import (
     parse_lock,
     require_pins,
 )
+from bench.suite.source import SuiteSource
 from bench.suite.suite import Suite
 
 FILE = Path(__file__).parents[3] / "suites" / "llama-3.3-70b-mi300x.toml"
@@ -47,7 +48,7 @@ def _locked(lock: Lock, suite: Suite = SUITE) -> Suite:
 
 def test_a_reference_that_may_move_is_named_with_its_line_and_what_to_do() -> None:
     with pytest.raises(SuiteError) as caught:
-        require_pins(SUITE, TEXT, "llama.toml")
+        require_pins(SUITE, SuiteSource.of(TEXT, "llama.toml"))
 
     assert str(caught.value).startswith(f"llama.toml:{_line('source')}: model.source = {SOURCE!r} may move")
     assert str(caught.value).endswith("run `nightbench pin llama.toml`")
@@ -56,7 +57,7 @@ def test_a_reference_that_may_move_is_named_with_its_line_and_what_to_do() -> No
 def test_a_locked_suite_has_nothing_that_moves_and_says_what_was_built() -> None:
     locked = _locked(LOCK)
 
-    require_pins(locked, TEXT, "llama.toml")
+    require_pins(locked, SuiteSource.of(TEXT, "llama.toml"))
     assert locked.model.source == f"hf:meta-llama/Llama-3.3-70B-Instruct@{COMMIT}"
     assert locked.engine.image == f"{REPOSITORY}@{DIGEST}"
     assert (locked.engine.image_version, locked.engine.image_commit) == ("0.32.0", "c" * 40)
@@ -188,7 +189,7 @@ def test_the_references_of_a_control_are_pinned_beside_those_of_its_suite() -> N
     assert (locked.control.model.source, locked.control.engine.image) == tuple(pinned.values())
     assert (locked.model.source, locked.engine.image) == tuple(pin.pinned for pin in PINS)
     with pytest.raises(SuiteError, match=r"s:\d+: control.model.source = 'hf:org/small@main' may move"):
-        require_pins(_locked(LOCK, CONTROLLED), TEXT + CONTROL, "s")
+        require_pins(_locked(LOCK, CONTROLLED), SuiteSource.of(TEXT + CONTROL, "s"))
 
 
 def test_a_control_is_no_scenario_of_its_suite_even_where_it_asks_for_the_same() -> None:

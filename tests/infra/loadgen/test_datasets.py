@@ -13,6 +13,7 @@ from bench.loadgen.drivers import LoadTarget, meter_plan
 from bench.plan import plan_runs, prompt_seed
 from bench.record import NightRecord, PlannedRun
 from bench.suite.parse import parse_suite
+from bench.suite.source import SuiteSource
 from bench.suite.suite import Suite
 from infra.loadgen.datasets import find_inputs, read_inputs, require_conversations
 from meter.plan import Plan, parse_plan
@@ -67,7 +68,7 @@ def _suite(folder: Path, *scenarios: str) -> Suite:
         if not (folder / name).exists():
             (folder / name).write_text(content)
     path = folder / "kinds.toml"
-    return find_inputs(parse_suite(text, str(path)), path, text)
+    return find_inputs(parse_suite(text, str(path)), SuiteSource.of(text, str(path)))
 
 
 def _scenario(name: str, prompts: str = "") -> str:
