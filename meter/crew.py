@@ -35,6 +35,7 @@ class Work:
     exchanges: Sequence[Exchange]
     board: Board
     before: Offset
+    key: str | None = None  # the API key
 
     def share(self, worker: int) -> Sequence[Exchange]:
         """The requests of one worker: every n-th, or every n-th conversation, so that all shares are alike."""
@@ -104,7 +105,7 @@ def intend(plan: Plan, exchanges: Sequence[Exchange]) -> None:
 def _read(work: Work, worker: int, wire: Wire, cores: int) -> Part:
     """Parse the answers after the load, on this worker's share of the cores."""
     offset = None if has_stepped(work.before, read_offset()) else work.before
-    reader = Reader(work.plan, Origin(work.board.origin_ns, offset), worker, wire.turns)
+    reader = Reader(work.plan, Origin(work.board.origin_ns, offset), worker, wire.turns, work.key)
     issued = [exchange for exchange in wire.exchanges if exchange.is_issued]
     readers = max(cores // work.plan.workers, 1)
     if readers == 1:

@@ -12,15 +12,17 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from meter import METER_RECORD_VERSION, METER_VERSION
+from meter.api_key import authorization, read_key
 from meter.board import Board
 from meter.clock import NS, Offset, has_stepped, read_offset
-from meter.connection import resolve
+from meter.connection import keep_answering, resolve
 from meter.crew import Done, Work, intend, run_worker
 from meter.errors import MeterError, OutsideWorldError, StoppedError
 from meter.exchange import Exchange
 from meter.forks import fork_each, gather
 from meter.health import client_health
 from meter.limits import check_disk, check_ports, raise_open_files
+from meter.network import network
 from meter.order import link_turns
 from meter.plan import Plan, read_plan
 from meter.prepare import prepare
@@ -41,6 +43,7 @@ class Course:
     board: Board
     before: Offset
     after: Offset
+    left_out: tuple[tuple[str, str], ...] = ()  # addresses of the server
     workers: list[dict[str, Any]] = field(default_factory=list)
 
     @property
@@ -59,15 +62,18 @@ class Course:
 def run(plan_path: Path, folder: Path) -> int:
     """Run a plan and write its folder; return the exit code. Raises MeterError when it cannot begin or go on."""
     plan = read_plan(plan_path)
-    endpoint = resolve(plan.url, wants_stamps=plan.kernel_stamps, is_fresh=plan.connections == "fresh")
-    exchanges = [Exchange(request) for request in prepare(plan, urlsplit(plan.url).netloc, uuid.uuid4().hex[:8])]
+    is_fresh, key = plan.connections == "fresh", read_key(plan)
+    endpoint = resolve(plan.url, wants_stamps=plan.kernel_stamps, is_fresh=is_fresh, ca_file=plan.ca_file)
+    host, run_id = urlsplit(plan.url).netloc, uuid.uuid4().hex[:8]
+    exchanges = [Exchange(request) for request in prepare(plan, host, run_id, authorization(key))]
     claim(folder)
     check_disk(folder, report_bytes(plan))
     _check_host(plan)
-    check_speaks_openai(plan)
+    endpoint = keep_answering(endpoint)
+    check_speaks_openai(plan, endpoint, key)
     intend(plan, exchanges)
     link_turns(exchanges)
-    work = Work(plan, endpoint, exchanges, Board.open(plan.workers), read_offset())
+    work = Work(plan, endpoint, exchanges, Board.open(plan.workers), read_offset(), key)
     course, part = _drive(work, folder)
     window = _mark(part, plan, course)
     write_report(folder, part, lambda found: _summary(course, found, window))
@@ -104,7 +110,7 @@ def _drive(work: Work, folder: Path) -> tuple[Course, Part]:
     done: list[Done] = [one for one in found if one is not None]
     if not done:
         raise StoppedError(board.stopped_by)
-    course = Course(work.plan, board, work.before, read_offset(), [one.health for one in done])
+    course = Course(work.plan, board, work.before, read_offset(), work.endpoint.left_out, [one.health for one in done])
     write_progress(folder, board.ended, work.plan.total_count)
     return course, merge([one.part for one in done])
 
@@ -166,6 +172,7 @@ def _summary(course: Course, part: Part, window: Window | None) -> dict[str, Any
         "clock": _clock(course),
         "client": client_health(part, course.workers),
         "workers": course.workers,
+        "network": network(part, course.left_out),
         "events": part.events.describe(),
         "ended_by": course.ended_by,
         "complete": course.ended_by is None,

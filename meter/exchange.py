@@ -1,11 +1,14 @@
 """One request, the connection that carries it and its answer, as stored during the load; nothing is parsed here."""
 
+import os
 import socket
 from dataclasses import dataclass, field
+from time import monotonic_ns
 
 from meter.clock import Ancillary
 from meter.framing import Framing
 from meter.prepare import PreparedRequest
+from meter.tls import Tls
 
 Read = tuple[int, Ancillary, bytes]  # user-space time (monotonic ns), ancillary data with the kernel's, bytes
 
@@ -55,11 +58,36 @@ class Connection:
     fd: int
     opened_ns: int  # when it began to connect
     is_connecting: bool
-    connected_ns: int | None = None
+    address: str = ""  # of the server, as resolved
+    tls: Tls | None = None
+    connected_ns: int | None = None  # with its TLS handshake
     port: int | None = None  # the local one
     uses: int = 0  # requests begun on it
     exchange: Exchange | None = None
     unsent: memoryview | None = None
+    awaits_room: bool = False  # the socket would not take all of it
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the server has said, by TLS, that it sends no more."""
+        return self.tls is not None and self.tls.is_closed
+
+    def finish_connecting(self) -> bool:
+        """Go on to connect: False while the TLS handshake needs more bytes; raises OSError if it has failed."""
+        code = self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if code:
+            raise OSError(code, os.strerror(code))
+        return self.tls is None or self.tls.shake(self.socket)
+
+    def mark_connected(self) -> None:
+        """Record that it is established."""
+        self.is_connecting = False
+        self.connected_ns, self.port = monotonic_ns(), self.socket.getsockname()[1]
+
+    def load(self, payload: bytes) -> None:
+        """Take the bytes of the next request, encrypted where there is TLS."""
+        self.uses += 1
+        self.unsent = memoryview(payload if self.tls is None else self.tls.seal(payload))
 
 
 def class_of_loss(connection: Connection, exchange: Exchange) -> str:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from meter.exchange import Exchange
+from meter.head import retry_after_s
 from meter.sse import Answer, body_excerpt, usage_count
 
 OUTCOMES = (
@@ -10,6 +11,7 @@ OUTCOMES = (
     "connect",
     "send",
     "timeout",
+    "rate_limited",
     "http",
     "sse_error",
     "truncated",
@@ -19,6 +21,14 @@ OUTCOMES = (
     "cancelled",
 )
 _SUCCESS = range(200, 300)
+_REDIRECT = range(300, 400)
+RATE_LIMITED = 429
+# What a status means to whoever reads it first.
+_PLAIN = {
+    401: "the API key is missing or not accepted",
+    403: "the API key may not do this",
+    404: "no such model or path",
+}
 
 Verdict = tuple[str, str | None]  # outcome, and for a failure its text
 
@@ -27,12 +37,23 @@ def judge(exchange: Exchange, answer: Answer, output_tokens: int, extra_body: di
     """Name the outcome. An error that the server reports has precedence over how the connection ended."""
     status = exchange.framing.status
     if status is not None and status not in _SUCCESS:
-        return "http", f"HTTP {status}: {body_excerpt(answer)}"
+        return _judge_status(status, answer)
     if answer.error is not None:
         return "sse_error", f"HTTP {status}: {answer.error}"
     if exchange.failure is not None:
         return exchange.failure, _with_status(exchange)
     return _judge_stream(answer) or _judge_length(answer, output_tokens, extra_body) or ("ok", None)
+
+
+def _judge_status(status: int, answer: Answer) -> Verdict:
+    said = body_excerpt(answer)
+    if status == RATE_LIMITED:
+        wait_s = retry_after_s(answer.head)
+        return "rate_limited", f"HTTP {status}, retry after {'?' if wait_s is None else f'{wait_s:g}'} s: {said}"
+    if status in _REDIRECT:
+        return "http", f"HTTP {status}: a redirect to {answer.head.get('location')}, which the meter does not follow"
+    plain = f" ({_PLAIN[status]})" if status in _PLAIN else ""
+    return "http", f"HTTP {status}{plain}: {said}"
 
 
 def _with_status(exchange: Exchange) -> str | None:

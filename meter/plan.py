@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -52,6 +52,8 @@ class Plan:
     workers: int  # processes that share the load, one a core
     kernel_stamps: bool
     connections: str = "kept"  # or "fresh": one for each request
+    ca_file: str | None = None  # of the CAs that may sign the server's certificate; None: the system's
+    api_key_env: str | None = None  # the environment variable with the key that each request carries
 
     @property
     def total_count(self) -> int:
@@ -88,19 +90,19 @@ _LOADS = {
 _KIND = {"kind": one_of(*_LOADS)}
 
 
-def _is_plain_http(url: str) -> bool:
-    """Whether this is http://host[:port] and nothing more; the meter speaks no TLS."""
+def _is_origin(url: str) -> bool:
+    """Whether this is http://host[:port] or https://host[:port] and nothing more."""
     try:
         parts = urlsplit(url)
         is_origin = parts.path in {"", "/"} and not parts.query and not parts.fragment and parts.username is None
-        return parts.scheme == "http" and bool(parts.hostname) and is_origin and parts.port != 0
+        return parts.scheme in {"http", "https"} and bool(parts.hostname) and is_origin and parts.port != 0
     except ValueError:
         return False
 
 
 _PLAN = {
     "meter_plan_version": one_of(METER_PLAN_VERSION),
-    "url": Rule((str,), _is_plain_http, "http://host:port with nothing after it"),
+    "url": Rule((str,), _is_origin, "http://host:port or https://host:port with nothing after it"),
     "path": _PATH,
     "model": TEXT,
     "load": OBJECT,
@@ -112,6 +114,8 @@ _PLAN = {
     "workers": COUNT,
     "kernel_stamps": FLAG,
     "connections": one_of("kept", "fresh", is_optional=True),
+    "ca_file": replace(TEXT, is_optional=True),
+    "api_key_env": replace(TEXT, is_optional=True),
     "extra_body": Rule((dict,), RESERVED.isdisjoint, f"an object without the keys {', '.join(sorted(RESERVED))}"),
 }
 

@@ -33,22 +33,26 @@ def _body(plan: Plan, prompt: Prompt) -> bytes:
     return json.dumps({**ours, **plan.extra_body}, separators=(",", ":")).encode()
 
 
-def _payload(plan: Plan, host: str, request_id: str, body: bytes) -> bytes:
+def _payload(plan: Plan, heading: str, request_id: str, body: bytes) -> bytes:
     head = (
-        f"POST {plan.path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
+        f"POST {plan.path} HTTP/1.1\r\n{heading}Content-Type: application/json\r\n"
         f"Accept: text/event-stream\r\nX-Request-Id: {request_id}\r\nContent-Length: {len(body)}\r\n\r\n"
     )
     return head.encode("latin-1") + body
 
 
-def prepare(plan: Plan, host: str, run_id: str) -> list[PreparedRequest]:
-    """Write out every request of the plan; `run_id` keeps ids of different runs apart in the server's log."""
+def prepare(plan: Plan, host: str, run_id: str, authorization: str = "") -> list[PreparedRequest]:
+    """Write out every request of the plan; `run_id` keeps ids of different runs apart in the server's log.
+
+    `authorization`: the line of each head with the API key, which is in no report.
+    """
+    heading = f"Host: {host}\r\n{authorization}"
     requests = []
     for index, prompt in enumerate(make_prompts(plan.prompts, plan.total_count, plan.output_tokens)):
         phase = "warmup" if index < plan.warmup_count else "measured"
         request_id = f"meter-{run_id}-{index:06d}"
         body = _body(plan, prompt)
-        payload = _payload(plan, host, request_id, body)
+        payload = _payload(plan, heading, request_id, body)
         stored = replace(prompt, parts={})  # the payload holds them in a tenth of the memory
         requests.append(PreparedRequest(index, phase, request_id, payload, hashlib.sha256(body).hexdigest(), stored))
     return requests

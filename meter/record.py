@@ -6,9 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from meter.api_key import hide
 from meter.clock import Offset, kernel_stamp_ns
 from meter.events import KINDS, NO_TIME, Events
 from meter.exchange import Exchange
+from meter.head import between, retry_after_s
 from meter.outcome import judge
 from meter.percentiles import nearest_rank
 from meter.plan import Plan
@@ -46,6 +48,8 @@ class Part:
     reads: int = 0
     token_events: int = 0
     merged_late: int = 0  # token events without a time of their own, because the loop was busy
+    between: Counter[str] = field(default_factory=Counter)  # answers with each header of a proxy or a cache
+    tls: dict[str, str | None] | None = None  # of the first connection
 
     def first(self, count: int) -> "Part":
         """A copy with the rows and events of the first requests only; totals stay."""
@@ -62,6 +66,7 @@ class Reader:
     origin: Origin
     worker: int
     turns: Turns
+    key: str | None = None  # the API key, which no row has
 
     def read(self, exchanges: Iterable[Exchange]) -> Part:
         """Read these answers; each row holds the range of its events in the part."""
@@ -72,7 +77,7 @@ class Reader:
 
     def _describe(self, exchange: Exchange, part: Part) -> None:
         """Write one row of requests.jsonl; the keys are documented in docs/reference/meter.md."""
-        answer = read_answer(exchange)
+        answer = read_answer(exchange, self.key)
         outcome, error = judge(exchange, answer, exchange.request.prompt.output_tokens, self.plan.extra_body)
         stamps = [self.origin.kernel_since(kernel_stamp_ns(ancillary)) for _at, ancillary, _data in exchange.reads]
         row = {
@@ -84,7 +89,8 @@ class Reader:
             "stop_reason": answer.stop_reason,
             "http_status": exchange.framing.status,
             "outcome": outcome,
-            "error": error,
+            "error": None if error is None else hide(error, self.key),
+            "retry_after_s": retry_after_s(answer.head),
             "body_sha256": exchange.request.body_sha256,
             "output_sha256": answer.output_sha256,
             "server_metrics": answer.server_metrics,
@@ -97,6 +103,9 @@ class Reader:
             kind = KINDS.index(event.kind)
             part.events.append(seen, NO_TIME if stamp is None else stamp, event.tokens, event.read, event.size, kind)
         part.rows.append(row)
+        part.between.update(f"{name}: {value}" for name, value in between(answer.head).items())
+        if part.tls is None and exchange.connection is not None and exchange.connection.tls is not None:
+            part.tls = exchange.connection.tls.describe()
 
     def _identity(self, exchange: Exchange, answer: Answer) -> Row:
         connection = exchange.connection
@@ -111,6 +120,7 @@ class Reader:
             "worker": self.worker,
             "connection": None if connection is None else connection.number,
             "local_port": None if connection is None else connection.port,
+            "address": None if connection is None else connection.address,
             "reused": exchange.is_reused,
         }
 
@@ -189,4 +199,6 @@ def merge(parts: Sequence[Part]) -> Part:
         whole.reads += part.reads
         whole.token_events += part.token_events
         whole.merged_late += part.merged_late
+        whole.between.update(part.between)
+        whole.tls = whole.tls or part.tls
     return whole

@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
 
+from meter.api_key import hide_bytes
 from meter.exchange import Exchange
+from meter.head import read_head
 
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 
@@ -29,6 +31,7 @@ class Answer:
     """One answer in parts; None for what was missing."""
 
     headers_at_ns: int | None = None
+    head: dict[str, str] = field(default_factory=dict)  # its headers, by names in lower case
     body: bytes = b""
     events: list[Event] = field(default_factory=list)
     tokens_by: str | None = None  # how tokens were counted: "ids", "usage" (running counts), or "events" (one an event)
@@ -85,8 +88,8 @@ def split_events(body: bytes) -> Iterator[tuple[int, bytes | None]]:
             data = []
 
 
-def read_answer(exchange: Exchange) -> Answer:
-    """Parse one answer; never raises: what cannot be parsed is recorded in the answer."""
+def read_answer(exchange: Exchange, key: str | None = None) -> Answer:
+    """Parse one answer, without the API key; never raises: what cannot be parsed is recorded in the answer."""
     answer = Answer()
     exchange.settle()
     framing = exchange.framing
@@ -95,7 +98,8 @@ def read_answer(exchange: Exchange) -> Answer:
         return answer
     answer.headers_at_ns = exchange.reads[bisect_right(read_ends, framing.head_end - 1)][0]
     raw = b"".join(data for _at, _ancillary, data in exchange.reads)
-    answer.body = b"".join(raw[start:end] for start, end in framing.segments)
+    answer.head = read_head(raw[: framing.head_end])
+    answer.body = hide_bytes(b"".join(raw[start:end] for start, end in framing.segments), key)
     body_starts = list(accumulate((end - start for start, end in framing.segments), initial=0))[:-1]
     for position, data in split_events(answer.body):
         segment = bisect_right(body_starts, position) - 1

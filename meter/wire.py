@@ -5,7 +5,6 @@ stays constant; docs/reference/meter.md defines each time.
 """
 
 import contextlib
-import os
 import signal
 import socket
 from collections import deque
@@ -15,11 +14,12 @@ from time import monotonic_ns
 
 from meter.board import Board
 from meter.clock import Ancillary
-from meter.connection import ANCILLARY_BYTES, READ_BYTES, Endpoint, open_starting, open_waiting
+from meter.connection import ANCILLARY_BYTES, READ_BYTES, Endpoint, new_tls, open_starting, open_waiting
 from meter.exchange import Connection, Exchange, class_of_loss
 from meter.order import Order
 from meter.pace import Pace, PaceState
 from meter.poller import MOST_EVENTS, READABLE, WRITABLE, Poller, open_poller
+from meter.tls import Tls, explain
 from meter.turns import Turns
 
 PROGRESS_NS = 1_000_000_000
@@ -61,8 +61,9 @@ class Wire:
         """Open `count` connections and wait for them; raises OutsideWorldError if the server does not answer."""
         for _ in range(count):
             began_ns = monotonic_ns()
-            connection = self._adopt(open_waiting(self.endpoint), began_ns, is_connecting=False)
-            self._mark_connected(connection)
+            opened = open_waiting(self.endpoint, self.worker + self._opened)
+            connection = self._adopt(*opened, began_ns, is_connecting=False)
+            connection.mark_connected()
             self._idle.append(connection)
 
     def run(self) -> None:
@@ -100,12 +101,16 @@ class Wire:
                 data, ancillary, _flags, _address = connection.socket.recvmsg(READ_BYTES, ANCILLARY_BYTES)
             else:
                 data, ancillary = connection.socket.recv(READ_BYTES), NO_ANCILLARY
+            now = monotonic_ns()
+            if connection.tls is not None and data:
+                data = connection.tls.open(data)
+                if not data and not connection.is_over:
+                    return  # the rest of a record is still to come
         except BlockingIOError:
             return
         except OSError as error:
             self._lost(connection, monotonic_ns(), str(error))
             return
-        now = monotonic_ns()
         if exchange is None or not data:
             self._lost(connection, now, "the server closed the connection")
             return
@@ -119,7 +124,7 @@ class Wire:
         if framing.broken is not None:
             exchange.fail("parse", framing.broken)
         self._end(connection, exchange, now)
-        is_kept = framing.keeps_alive and not self.endpoint.is_fresh
+        is_kept = framing.keeps_alive and not self.endpoint.is_fresh and not connection.is_over
         if not is_kept or framing.broken is not None or connection.unsent is not None:
             self._drop(connection)
         elif self._may_issue():
@@ -164,8 +169,7 @@ class Wire:
         exchange = self._take()
         connection.exchange = exchange
         exchange.connection, exchange.is_reused = connection, connection.uses > 0
-        connection.uses += 1
-        connection.unsent = memoryview(exchange.request.payload)
+        connection.load(exchange.request.payload)
         self._started.append((connection, exchange))
         exchange.send_start_ns = monotonic_ns()
         self._send_more(connection)
@@ -181,13 +185,13 @@ class Wire:
         except OSError as error:
             self._lost(connection, monotonic_ns(), str(error))
             return
-        is_first = len(unsent) == len(exchange.request.payload)
         if sent < len(unsent):
-            connection.unsent = unsent[sent:]
+            connection.unsent, connection.awaits_room = unsent[sent:], True
             self._poller.modify(connection.fd, READABLE | WRITABLE)
             return
         exchange.send_end_ns, connection.unsent = monotonic_ns(), None
-        if not is_first:
+        if connection.awaits_room:
+            connection.awaits_room = False
             self._poller.modify(connection.fd, READABLE)
 
     def _turn(self, now: int) -> int:
@@ -229,32 +233,31 @@ class Wire:
             if self._failed_spare_at == self._due:
                 return  # refused before anything needed it; the next request that falls due tries again
             try:
-                sock = open_starting(self.endpoint)
+                sock = open_starting(self.endpoint, self.worker + self._opened)
             except OSError as error:
                 self._cannot_connect(now, str(error))
             else:
-                connection = self._adopt(sock, monotonic_ns(), is_connecting=True)
+                connection = self._adopt(sock, new_tls(self.endpoint), monotonic_ns(), is_connecting=True)
                 self._connecting[connection.fd] = connection
 
-    def _mark_connected(self, connection: Connection) -> None:
-        """Record that a connection is established."""
-        connection.is_connecting = False
-        connection.connected_ns, connection.port = monotonic_ns(), connection.socket.getsockname()[1]
-
-    def _adopt(self, sock: socket.socket, began_ns: int, *, is_connecting: bool) -> Connection:
-        connection = Connection(self._opened, sock, sock.fileno(), began_ns, is_connecting)
+    def _adopt(self, sock: socket.socket, tls: Tls | None, began_ns: int, *, is_connecting: bool) -> Connection:
+        address = str(self.endpoint.address(self.worker + self._opened))
+        connection = Connection(self._opened, sock, sock.fileno(), began_ns, is_connecting, address, tls)
         self._opened += 1
         self._connections[connection.fd] = connection
         self._poller.register(connection.fd, WRITABLE if is_connecting else READABLE)
         return connection
 
     def _connected(self, connection: Connection) -> None:
-        code = connection.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-        if code:
-            self._refused(connection, monotonic_ns(), os.strerror(code))
+        try:
+            if not connection.finish_connecting():
+                self._poller.modify(connection.fd, READABLE)
+                return
+        except OSError as error:
+            self._refused(connection, monotonic_ns(), explain(error, self.endpoint.host))
             return
         del self._connecting[connection.fd]
-        self._mark_connected(connection)
+        connection.mark_connected()
         self._poller.modify(connection.fd, READABLE)
         if self._may_issue():
             self._issue(connection)

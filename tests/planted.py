@@ -31,6 +31,7 @@ NAMES = (
     "PREFECT_API_DATABASE_CONNECTION_URL",
     "ENGINE_LICENSE_KEY",  # which a suite may name in engine.secret_environment
     "https_proxy",
+    "NIGHTBENCH_ENDPOINT_API_KEY",  # which each request to a server of somebody else carries
 )
 # Each has characters that percent-encoding changes, and no other process has the same.
 SECRETS: Mapping[str, str] = {name: f"planted+{name}/{uuid.uuid4().hex}=" for name in NAMES}

@@ -4,8 +4,9 @@
 
 Times come from TRUTH_TTFT_MS, TRUTH_ITL_MS and TRUTH_START_S, faults from TRUTH_FAULT (comma-separated; `name:N`
 strikes every N-th completion, `numerics:N` all questions for log-probabilities of a prompt from the N-th on), and
-TRUTH_LOG names a file that gets one JSON line for each thing written, stamped just before the write. Lines, chunks and
-errors follow vLLM 0.32.0.
+TRUTH_LOG names a file that gets one JSON line for each thing written, stamped just before the write. TRUTH_TLS names a
+PEM file with key and certificate, TRUTH_API_KEY what each request must carry; `hosted` is what a hosted API lacks, and
+`proxied` shows a proxy. Lines, chunks and errors follow vLLM 0.32.0.
 """
 
 import argparse
@@ -14,6 +15,7 @@ import contextlib
 import json
 import os
 import signal
+import ssl
 import subprocess
 import sys
 import time
@@ -26,6 +28,7 @@ from typing import Any, TextIO
 VERSION = "0.32.0"
 BLOCK_TOKENS = 16  # the prefix cache counts whole blocks
 FIRST_WORD_ID = 264
+RATE_LIMITED = 429
 COUNTERS = ("prompt_tokens", "generation_tokens", "num_preemptions", "prefix_cache_queries", "prefix_cache_hits")
 FINISH_REASONS = ("stop", "length", "abort", "error", "repetition")
 FAULTS = {
@@ -41,6 +44,7 @@ FAULTS = {
         "close_unsaid",
     ),
     *("sse_error", "cut", "short", "stall", "garbage", "no_done", "no_usage", "tokens_per_event", "events_per_write"),
+    *("rate_limit", "redirect", "hosted", "proxied", "quotes_key"),
     *("role_first", "reasoning", "ping", "finish_apart", "usage_running", "numerics", "no_logprobs"),
 }
 
@@ -226,6 +230,8 @@ def check_ask(truth: Truth, body: dict[str, Any], prompt: list[int]) -> int:
     if body.get("model") != truth.model:
         message = f"The model `{body.get('model')}` does not exist. Valid aliases: {truth.model}."
         raise RefusedError(404, "NotFoundError", message, "model")
+    if "hosted" in truth.faults:
+        require_hosted(body)
     wanted = asked_tokens(body)
     if wanted > truth.context:
         message = (
@@ -243,6 +249,15 @@ def check_ask(truth: Truth, body: dict[str, Any], prompt: list[int]) -> int:
     return int(min(wanted, truth.context - len(prompt)))
 
 
+def require_hosted(body: dict[str, Any]) -> None:
+    """Refuse what hosted APIs refuse: token ids as a prompt, and parameters that are vLLM's alone."""
+    foreign = sorted({"ignore_eos", "min_tokens", "return_token_ids", "prompt_logprobs"} & body.keys())
+    if foreign:
+        raise RefusedError(400, "invalid_request_error", f"Unrecognized request argument supplied: {foreign[0]}")
+    if "messages" not in body:
+        raise RefusedError(404, "invalid_request_error", "This is a chat model: use v1/chat/completions.")
+
+
 def take_ask(truth: Truth, headers: dict[str, str], raw: bytes, *, is_chat: bool) -> Ask:
     """Read, check and count a request, or refuse it."""
     try:
@@ -258,6 +273,8 @@ def take_ask(truth: Truth, headers: dict[str, str], raw: bytes, *, is_chat: bool
     truth.completions += 1
     number = truth.completions
     request_id = headers.get("x-request-id", f"truth-{number}")
+    if truth.strikes("rate_limit", number):
+        raise RefusedError(RATE_LIMITED, "RateLimitError", "Too many requests.")
     if truth.strikes("http500", number):
         raise RefusedError(500, "InternalServerError", DEAD_LINE.partition(": ")[2])
     written = max(wanted // 2, 1) if truth.strikes("short", number) else wanted
@@ -447,6 +464,7 @@ class Conversation:
         self._truth = truth
         self._reader = reader
         self._writer = writer
+        self._more = "via: 1.1 front\r\n" if "proxied" in truth.faults else ""
 
     async def hold(self) -> None:
         """Answer until either side closes."""
@@ -469,12 +487,24 @@ class Conversation:
         if not is_first and "drop_reuse" in self._truth.faults:
             return False
         path = target.partition("?")[0]
-        if method == "POST" and path in {"/v1/completions", "/v1/chat/completions"}:
+        if self._may_not(method, headers):
+            said = {"error": {"message": f"Incorrect API key provided: {headers.get('authorization')}", "code": 401}}
+            await self._send(401, "application/json", json.dumps(said).encode())
+        elif "redirect" in self._truth.faults:
+            self._more = "location: https://elsewhere.example/v1\r\n"
+            await self._send(307, "text/plain", b"")
+        elif method == "POST" and path in {"/v1/completions", "/v1/chat/completions"}:
             await self._complete(headers, body, is_chat="chat" in path)
         else:
             await self._page(method, path)
         # As llama.cpp's server: it announces nothing, and closes after its answer.
         return "close_unsaid" not in self._truth.faults and headers.get("connection", "").lower() != "close"
+
+    def _may_not(self, method: str, headers: dict[str, str]) -> bool:
+        if method == "POST" and "quotes_key" in self._truth.faults:
+            return True
+        key = os.environ.get("TRUTH_API_KEY")
+        return key is not None and headers.get("authorization") != f"Bearer {key}"
 
     async def _page(self, method: str, path: str) -> None:
         truth = self._truth
@@ -488,6 +518,8 @@ class Conversation:
             "/v1/models": {"object": "list", "data": [{**model, "max_model_len": truth.context}]},
             "/metrics": truth.metrics(),
         }
+        if "hosted" in truth.faults:
+            pages = {"/v1/models": {"object": "list", "data": [{"id": truth.model, "object": "model"}]}}
         page = pages.get(path) if method == "GET" else None
         if page is None:
             await self._send(404, "application/json", b'{"detail":"Not Found"}')
@@ -498,7 +530,8 @@ class Conversation:
 
     async def _send(self, status: int, kind: str, body: bytes) -> None:
         head = (
-            f"HTTP/1.1 {status} Truth\r\nserver: uvicorn\r\ncontent-length: {len(body)}\r\ncontent-type: {kind}\r\n\r\n"
+            f"HTTP/1.1 {status} Truth\r\nserver: uvicorn\r\ncontent-length: {len(body)}\r\ncontent-type: {kind}\r\n"
+            f"{self._more}\r\n"
         )
         self._writer.write(head.encode() + body)
         await self._writer.drain()
@@ -507,7 +540,9 @@ class Conversation:
         try:
             ask = take_ask(self._truth, headers, body, is_chat=is_chat)
         except RefusedError as refused:
+            self._more += "retry-after: 7\r\n" if refused.status == RATE_LIMITED else ""
             await self._send(refused.status, "application/json", json.dumps(refused.body).encode())
+            self._more = self._more.removesuffix("retry-after: 7\r\n")
             return
         if "prompt_logprobs" in ask.body:
             await self._weigh(ask)
@@ -547,7 +582,7 @@ class Conversation:
         await self._send(200, "application/json", json.dumps(said).encode())
 
     async def _stream(self, ask: Ask) -> None:
-        head = "HTTP/1.1 200 OK\r\nserver: uvicorn\r\ncontent-type: text/event-stream; charset=utf-8\r\n"
+        head = f"HTTP/1.1 200 OK\r\nserver: uvicorn\r\n{self._more}content-type: text/event-stream; charset=utf-8\r\n"
         self._writer.write(f"{head}x-request-id: {ask.request_id}\r\ntransfer-encoding: chunked\r\n\r\n".encode())
         watch = asyncio.create_task(self._pump(ask))
         gone = asyncio.create_task(self._gone())
@@ -625,7 +660,11 @@ async def listen(truth: Truth, stopped: asyncio.Event) -> None:
         conversations.add(task)
         task.add_done_callback(conversations.discard)
 
-    server = await asyncio.start_server(accept, truth.host, truth.port, backlog=2048, limit=1 << 26)
+    tls = None
+    if "TRUTH_TLS" in os.environ:
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        tls.load_cert_chain(os.environ["TRUTH_TLS"])
+    server = await asyncio.start_server(accept, truth.host, truth.port, backlog=2048, limit=1 << 26, ssl=tls)
     truth.reporter = server
     port = server.sockets[0].getsockname()[1]
     pid = os.getpid()

@@ -132,16 +132,18 @@ def start_truth(tmp_path: Path) -> Iterator[StartTruth]:
     """Start truth servers with these faults and flags; all are gone when the test ends."""
     with ExitStack() as stack:
 
-        def start(fault: str = "", *flags: str, ttft_ms: float = 5, itl_ms: float = 1) -> TruthServer:
+        def start(fault: str = "", *flags: str, ttft_ms: float = 5, itl_ms: float = 1, **more: str) -> TruthServer:
             log_path = tmp_path / f"truth-{os.urandom(4).hex()}.jsonl"
             log_path.touch()
             times = {"TRUTH_TTFT_MS": str(ttft_ms), "TRUTH_ITL_MS": str(itl_ms), "TRUTH_START_S": "0"}
             names = {"TRUTH_FAULT": fault, "TRUTH_LOG": str(log_path)}
             argv = [sys.executable, str(TRUTH_SERVER), "serve", "small", "--port", "0", *flags]
-            process = subprocess.Popen(argv, env={**os.environ, **times, **names}, stderr=subprocess.PIPE, text=True)
+            environment = {**os.environ, **times, **names, **more}
+            process = subprocess.Popen(argv, env=environment, stderr=subprocess.PIPE, text=True)
             stack.enter_context(process)
             stack.callback(process.kill)
-            return TruthServer(f"http://127.0.0.1:{wait_for_port(process)}", process, log_path)
+            scheme = "https" if "TRUTH_TLS" in more else "http"
+            return TruthServer(f"{scheme}://127.0.0.1:{wait_for_port(process)}", process, log_path)
 
         yield start
 

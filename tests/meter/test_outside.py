@@ -20,7 +20,7 @@ import pytest
 
 from meter.board import Board
 from meter.clock import Offset
-from meter.connection import Endpoint, why_not
+from meter.connection import Address, Endpoint, why_not
 from meter.drive import Course
 from meter.errors import OutsideWorldError
 from meter.limits import check_disk, check_ports, raise_open_files
@@ -91,7 +91,7 @@ def test_an_unknown_port_range_refuses_nothing(tmp_path: Path) -> None:
 
 
 def test_a_connection_without_a_local_port_says_so() -> None:
-    endpoint = Endpoint("http://127.0.0.1:9", socket.AF_INET, ("127.0.0.1", 9), is_stamped=False)
+    endpoint = Endpoint("http://127.0.0.1:9", (Address(socket.AF_INET, ("127.0.0.1", 9)),), is_stamped=False)
 
     assert why_not(endpoint, OSError(errno.EADDRNOTAVAIL, "x")).startswith("No local port is free")
     assert "does not answer" in why_not(endpoint, OSError(errno.ECONNREFUSED, "x"))

@@ -17,7 +17,7 @@ from tests.meter.conftest import PLAN, RunMeter, make_plan
     [
         ({"colour": "red"}, "unknown key colour"),
         ({"meter_plan_version": 1}, "meter_plan_version must be 2"),
-        ({"url": "https://127.0.0.1:1"}, "url must be http://host:port"),
+        ({"url": "ftp://127.0.0.1:1"}, "url must be http://host:port"),
         ({"url": "http://127.0.0.1:70000"}, "url must be"),
         ({"path": "v1"}, "path must be"),
         ({"model": ""}, "model must be"),

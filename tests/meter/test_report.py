@@ -35,6 +35,7 @@ FIELDS = [
         "worker",
         "connection",
         "local_port",
+        "address",
         "reused",
     ),
     *("intended_at_ns", "slot_free_ns", "connect_start_ns", "connect_end_ns", "send_start_ns", "send_end_ns"),
@@ -42,7 +43,7 @@ FIELDS = [
     *("done_at_ns", "prompt_tokens_planned", "prompt_tokens_counted", "cached_tokens_planned", "cached_tokens"),
     *("output_tokens_planned", "output_tokens_counted", "tokens_by"),
     *("lag_p99_ns", "lag_max_ns", "merged_events", "merged_late_events", "finish_reason", "stop_reason"),
-    *("http_status", "outcome", "error", "body_sha256", "output_sha256", "server_metrics"),
+    *("http_status", "outcome", "error", "retry_after_s", "body_sha256", "output_sha256", "server_metrics"),
     *("event_first", "event_count", "window"),
 ]
 StartMeter = Callable[..., "subprocess.Popen[str]"]

@@ -120,7 +120,7 @@ def _serve_two(reporter: socket.socket, is_refused: threading.Event) -> None:
 def test_a_refused_spare_connection_does_not_delay_a_later_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     is_refused = threading.Event()
 
-    def refuse(_endpoint: Endpoint) -> NoReturn:
+    def refuse(_endpoint: Endpoint, _number: int) -> NoReturn:
         is_refused.set()
         raise ConnectionRefusedError
 
