@@ -1,9 +1,9 @@
 """Checks a suite against the catalogue before anything is rented: the engine's rules, and the GPUs' memory."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from bench.cost.estimate import HostPlan, fit_of
+from bench.cost.memory import fits_of
 from bench.engines.rules import BrokenRule
 from bench.engines.suite_check import suite_breaks
 from bench.errors import SuiteError
@@ -13,39 +13,49 @@ from catalog.read import find_gpu, find_model, machine_size, read_catalog, read_
 
 
 def broken_by(suite: Suite, target: str) -> tuple[BrokenRule, ...]:
-    """Every engine rule that a suite breaks; none is known for a model or GPU that the catalogue lacks."""
-    machine, size = suite.machine, machine_size(target, suite.machine.kind)
-    gpu = read_catalog().gpu(size.gpu) if size else find_gpu(machine.gpu or "")
-    count = size.gpu_count if size else machine.gpu_count or None
-    model, rules = find_model(suite.model.source), read_engine_rules()
-    found = (
-        broken
-        for engine in suite.engines
-        for broken in suite_breaks(suite.with_engine(engine), model, gpu, count, rules)
-    )
+    """Every engine rule that a suite of one machine breaks; none is known for a model or GPU without a row."""
+    found = (broken for part in suite.parts() for broken in rules_broken_by(part, target))
     return tuple({broken.sentence: broken for broken in found}.values())
 
 
+def rules_broken_by(part: Suite, target: str) -> tuple[BrokenRule, ...]:
+    """The same for a suite of one machine, one model and one engine."""
+    machine, size = part.machine, machine_size(target, part.machine.kind)
+    gpu = read_catalog().gpu(size.gpu) if size else find_gpu(machine.gpu or "")
+    count = size.gpu_count if size else machine.gpu_count or None
+    return suite_breaks(part, find_model(part.model.source), gpu, count, read_engine_rules())
+
+
 def refusals(suite: Suite, runs: Sequence[PlannedRun], target: str) -> tuple[str, ...]:
-    """Why a night cannot be served, on the machine that the suite names or on an alternative; empty if it can."""
-    found = dict.fromkeys(_refusals_on(suite, runs, target))
-    for kind, other in _on_alternatives(suite):
-        new = [why for why in _refusals_on(other, runs, target) if why not in found]
-        found |= dict.fromkeys(f"on {kind}: {why}" for why in new)
-    return tuple(found)
+    """Why a night cannot be served, on the machines that the suite names or on an alternative; empty if it can."""
+    return _each_once(suite, lambda one: _refusals_on(one, runs, target))
 
 
 def _refusals_on(suite: Suite, runs: Sequence[PlannedRun], target: str) -> Iterator[str]:
     yield from (broken.sentence for broken in broken_by(suite, target) if broken.rule.severity == "FAIL")
-    fit = fit_of(suite, runs, HostPlan(0.0, machine_size(target, suite.machine.kind)), read_catalog())
-    if fit is not None and not fit.fits:
-        yield f"the load does not fit the GPU memory: it needs {fit.needed_gib:.0f} GiB of {fit.room_gib:.0f} GiB"
+    fits = fits_of(suite, runs, machine_size(target, suite.machine.kind), read_catalog())
+    for model, fit in fits.items():
+        load = f"the load of {model}" if len(suite.models) > 1 else "the load"
+        if not fit.fits:
+            yield f"{load} does not fit the GPU memory: it needs {fit.needed_gib:.0f} GiB of {fit.room_gib:.0f} GiB"
 
 
-def _on_alternatives(suite: Suite) -> Iterator[tuple[str, Suite]]:
-    for other in suite.machine.alternatives:
-        machine = suite.machine.model_copy(update={"kind": other.kind, "gpu": None})
-        yield other.kind, suite.model_copy(update={"machine": machine})
+def _each_once(suite: Suite, on_one: Callable[[Suite], Iterator[str]]) -> tuple[str, ...]:
+    """What holds on each machine and, where that adds something, on its alternatives; several machines are named."""
+    several, found = len(suite.machines) > 1, list[str]()
+    for machine in suite.machines:
+        own = suite.with_machine(machine)
+        said = dict.fromkeys(on_one(own))
+        found += [f"on {machine.name}: {why}" if several else why for why in said]
+        for other in machine.alternatives:
+            new = [why for why in on_one(_on(own, other.kind)) if why not in said]
+            said |= dict.fromkeys(new)
+            found += [f"on {other.kind}: {why}" for why in new]
+    return tuple(found)
+
+
+def _on(suite: Suite, kind: str) -> Suite:
+    return suite.model_copy(update={"machine": suite.machine.model_copy(update={"kind": kind, "gpu": None})})
 
 
 def require_servable(
@@ -65,13 +75,7 @@ def doubts_of_engine(suite: Suite, runs: Sequence[PlannedRun], target: str) -> I
     """A sentence for a plan for each reason to refuse the night, and for each rule that it breaks otherwise."""
     for why in refusals(suite, runs, target):
         yield f"the night would be refused: {why}"
-    reported = dict.fromkeys(_warnings(suite, target))
-    yield from reported
-    for kind, other in _on_alternatives(suite):
-        for sentence in _warnings(other, target):
-            if sentence not in reported:
-                reported[sentence] = None
-                yield f"on {kind}: {sentence}"
+    yield from _each_once(suite, lambda one: _warnings(one, target))
 
 
 def _warnings(suite: Suite, target: str) -> Iterator[str]:

@@ -5,7 +5,6 @@ measured: each stage names its basis, and an unknown stage counts with its timeo
 """
 
 import math
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,17 +12,15 @@ from itertools import groupby
 
 from bench.catalog.catalog import Catalog
 from bench.catalog.rows import CatalogModel, MachineKind
-from bench.engines.config import memory_share, parallel_sizes, parse_flags
-from bench.physics import GIB, Group, checkpoint_bytes, expert_bytes, least_step_s, least_ttft_s, needed_gib, room_gib
+from bench.cost.replica import model_bytes, replica_of, weights_bytes
+from bench.physics import Group, least_step_s, least_ttft_s
 from bench.record import PlannedRun
 from bench.suite.control import Control
-from bench.suite.model import Model
 from bench.suite.scenario import Scenario
 from bench.suite.suite import Suite
 
 MEASURE = "measure"  # the stage that a night is for
 LM_EVAL = "lm-eval"
-USUAL_MEMORY_SHARE = 0.9  # what an engine takes where no flag says it
 CANARY = "canary"
 CONTROL = "control"
 
@@ -86,26 +83,13 @@ class Estimate:
         return all(stage.is_known for stage in self.stages)
 
 
-@dataclass(frozen=True)
-class Fit:
-    """Whether the weights and the largest load fit the memory that the engine may take."""
-
-    needed_gib: float
-    room_gib: float
-
-    @property
-    def fits(self) -> bool:
-        """Whether they fit."""
-        return self.needed_gib <= self.room_gib
-
-
 def estimate_night(suite: Suite, runs: Sequence[PlannedRun], site: HostPlan, catalog: Catalog) -> Estimate:
     """Every stage from the first billed second to the last; runs of one scenario are one stage."""
     pace = catalog.pace
     boot = Stage("boot", pace["boot_s"], pace["boot_s"], "until the first command runs")
     bring_up = (
         *(() if site.is_own else (boot,)),
-        *_beside(_software(pace, site), _download(suite.model, _is_quantised(suite), site, catalog)),
+        *_beside(_software(pace, site), _download(suite, site, catalog)),
         _canaries(pace),
         Stage("calibrate", pace["calibration_s"], pace["calibration_s"], "of the load client"),
         *_control(suite.control),
@@ -132,33 +116,6 @@ def estimate_prepare(site: HostPlan, catalog: Catalog) -> Estimate:
         Stage("release", pace["release_s"], pace["release_s"], "until the delete is accepted"),
     )
     return Estimate(stages, site.usd_per_hour, pace["gpu_minimum_s"])
-
-
-def fit_of(suite: Suite, runs: Sequence[PlannedRun], site: HostPlan, catalog: Catalog) -> Fit | None:
-    """Whether the largest load of the night fits one replica; None where model or machine are not in the catalogue.
-
-    A replica of a mixture of experts shares its routed experts with the other replicas.
-    """
-    fits = [_fit_on(suite.with_engine(engine), runs, site, catalog) for engine in suite.engines]
-    known = [fit for fit in fits if fit is not None]
-    return max(known, key=lambda fit: fit.needed_gib / fit.room_gib, default=None)
-
-
-def _fit_on(suite: Suite, runs: Sequence[PlannedRun], site: HostPlan, catalog: Catalog) -> Fit | None:
-    """Whether the largest load of this suite's scenarios fits; None too where no run is of one of them."""
-    names = {entry.name for entry in suite.scenarios}
-    known, mine = _known(suite, site, catalog), [run for run in runs if run.scenario.name in names]
-    if known is None or not mine:
-        return None
-    model, group = known
-    flags = parse_flags(suite.engine.flags)
-    replicas = parallel_sizes(flags).dp_size
-    elsewhere_gib = expert_bytes(model, group.precision) * (1 - 1 / replicas) / GIB
-    needed = max(
-        needed_gib(model, group, math.ceil((load.concurrency or 1) / replicas), load.context_tokens)
-        for load in (run.scenario.workload for run in mine)
-    )
-    return Fit(needed - elsewhere_gib, room_gib(group, memory_share(flags) or USUAL_MEMORY_SHARE))
 
 
 def request_s(scenario: Scenario, model: CatalogModel, group: Group, pace: Mapping[str, float]) -> float:
@@ -191,16 +148,18 @@ def _software(pace: Mapping[str, float], site: HostPlan) -> Stage:
     return Stage("software", pace["software_s"], pace["software_s"], "install or pull the engine and driver tools")
 
 
-def _download(model: Model, is_quantised: bool, site: HostPlan, catalog: Catalog) -> Stage:
-    known, pace = catalog.model(model.source), catalog.pace
-    if known is None:
-        return Stage("model", 0.0, 0.0, f"{model.source} is not in the catalogue", is_known=False)
-    size = checkpoint_bytes(known, _checkpoint_precision(model, is_quantised))
+def _download(suite: Suite, site: HostPlan, catalog: Catalog) -> Stage:
+    """Every model of the suite, one after another."""
+    pace, size = catalog.pace, model_bytes(suite, catalog)
+    if size is None:
+        unknown = ", ".join(model.source for model in suite.models if catalog.model(model.source) is None)
+        return Stage("model", 0.0, 0.0, f"{unknown} is not in the catalogue", is_known=False)
     rate = site.download_bytes_per_s or pace["download_bytes_per_s"]
     fetch_s = 0.0 if site.has_model else size / rate
     seconds = fetch_s + size / pace["verify_bytes_per_s"]
     fetched = "already there," if site.has_model else f"downloaded at {rate / 1e6:.0f} MB/s,"
-    basis = f"{size / 1e9:.0f} GB {fetched} verified at {pace['verify_bytes_per_s'] / 1e6:.0f} MB/s"
+    several = f" of {len(suite.models)} models" if len(suite.models) > 1 else ""
+    basis = f"{size / 1e9:.0f} GB{several} {fetched} verified at {pace['verify_bytes_per_s'] / 1e6:.0f} MB/s"
     return Stage("model", seconds, seconds, basis)
 
 
@@ -213,27 +172,22 @@ def _beside(one: Stage, other: Stage) -> tuple[Stage, Stage]:
     return (parallel, other) if shorter is one else (one, parallel)
 
 
-def model_bytes(suite: Suite, catalog: Catalog) -> float | None:
-    """What a suite's weights take on a disk; None where the catalogue does not know the model."""
-    known = catalog.model(suite.model.source)
-    return checkpoint_bytes(known, _checkpoint_precision(suite.model, _is_quantised(suite))) if known else None
-
-
 def _servers(suite: Suite, runs: Sequence[PlannedRun], site: HostPlan, catalog: Catalog) -> tuple[Stage, ...]:
     """One cold start for each server that the plan needs."""
-    pace, size = catalog.pace, model_bytes(suite, catalog)
-    loaded = size or 0.0
-    starts = len(list(groupby(run.scenario.server_id for run in runs)))
-    seconds = loaded / pace["weights_load_bytes_per_s"] + pace["engine_init_s"]
-    basis = f"{loaded / 1e9:.0f} GB of weights read, then profiling and graph capture"
+    pace = catalog.pace
+    started = [next(same).scenario for _, same in groupby(runs, key=lambda run: run.scenario.server_id)]
+    sizes = [weights_bytes(one.model, one.engine, catalog) for one in started]
+    loaded = sum(size or 0.0 for size in sizes)
+    total = loaded / pace["weights_load_bytes_per_s"] + len(started) * pace["engine_init_s"]
+    each = " to ".join(dict.fromkeys(f"{size / 1e9:.0f}" for size in sorted({size or 0.0 for size in sizes})))
+    basis = f"{each} GB of weights read, then profiling and graph capture"
     # An image is built without starting the engine; only a host of one's own keeps the kernels of an earlier night.
     has_kernels = site.is_own and site.has_snapshot
     is_aiter = any(engine.environment.get("VLLM_ROCM_USE_AITER") == "1" for engine in suite.engines)
     if is_aiter and not has_kernels:
-        seconds += pace["jit_build_s"] / starts
+        total += pace["jit_build_s"]
         basis += ", kernels compiled once"
-    total = starts * seconds
-    return (Stage("serve", total, total, basis, runs=starts, is_known=size is not None),)
+    return (Stage("serve", total, total, basis, runs=len(started), is_known=None not in sizes),)
 
 
 def _loads(suite: Suite, runs: Sequence[PlannedRun], site: HostPlan, catalog: Catalog) -> tuple[Stage, ...]:
@@ -261,7 +215,8 @@ def _tasks(suite: Suite, runs: Sequence[PlannedRun]) -> tuple[Stage, ...]:
 
 
 def _load_s(suite: Suite, scenario: Scenario, site: HostPlan, catalog: Catalog) -> tuple[float, str, bool]:
-    known, work = _known(suite.model_copy(update={"engine": scenario.engine}), site, catalog), scenario.workload
+    known = replica_of(scenario.model, scenario.engine, scenario.machine, site.size, catalog)
+    work = scenario.workload
     if known is None or work.arrivals == "trace":
         why = "recorded trace" if work.arrivals == "trace" else "model or machine is not in the catalogue"
         return suite.run_timeout_s, f"{why}: at most run_timeout_s", False
@@ -271,25 +226,3 @@ def _load_s(suite: Suite, scenario: Scenario, site: HostPlan, catalog: Catalog) 
     waves = math.ceil(work.total_count / (work.concurrency or 1))
     rate = (work.concurrency or 1) * work.osl / one
     return waves * one, f"{work.total_count} requests at {rate:.0f} tok/s", True
-
-
-def _known(suite: Suite, site: HostPlan, catalog: Catalog) -> tuple[CatalogModel, Group] | None:
-    """The model and the GPUs of one replica; None where the catalogue lacks one of them."""
-    model, gpu = catalog.model(suite.model.source), catalog.gpu(site.size.gpu if site.size else suite.machine.gpu)
-    if model is None or gpu is None:
-        return None
-    flags = parse_flags(suite.engine.flags)
-    kv_bytes = 1.0 if flags.get("--kv-cache-dtype", "").startswith("fp8") else 2.0
-    sizes = parallel_sizes(flags)
-    return model, Group(gpu, sizes.tp_size * sizes.pp_size, suite.model.precision, kv_bytes)
-
-
-def _is_quantised(suite: Suite) -> bool:
-    """Whether the engine makes the served precision itself, from a checkpoint of 16 bits."""
-    return "--quantization" in parse_flags(suite.engine.flags)
-
-
-def _checkpoint_precision(model: Model, is_quantised: bool) -> str:
-    # The name of a quantized checkpoint names its precision.
-    is_small = re.search(r"fp8|fp4|int4|awq|gptq", model.source.lower()) is not None
-    return "bf16" if is_quantised and not is_small else model.precision

@@ -1,13 +1,15 @@
 """What a night is expected to take and cost, and what makes that doubtful."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from bench.catalog.catalog import Catalog
 from bench.catalog.rows import MachineKind
-from bench.cost.estimate import Estimate, Fit, HostPlan, estimate_night, estimate_prepare, fit_of, model_bytes
+from bench.cost.estimate import Estimate, HostPlan, estimate_night, estimate_prepare
 from bench.cost.host_requirements import SPARE, Need, needs_of
 from bench.cost.lease_cost import bucket_usd_per_month, kept_usd_per_month
+from bench.cost.memory import Fit, fits_of, tightest
+from bench.cost.replica import model_bytes
 from bench.engines.by_name import ENGINES
 from bench.record import NightRecord
 from bench.suite.suite import Suite
@@ -50,6 +52,7 @@ class Forecast:
     usd_max: float | None  # cost of the whole lease
     doubts: tuple[str, ...]
     needs: tuple[Need, ...] = ()  # requirements on a host of one's own; a rented machine is prepared
+    fits: Mapping[str, Fit] = field(default_factory=dict)  # of each model, by its name, as far as it is known
 
 
 def forecast_rented(
@@ -61,7 +64,7 @@ def forecast_rented(
     cold, warm = (
         estimate_night(night.suite, night.runs, replace(site, has_snapshot=has), catalog) for has in (False, True)
     )
-    fit = fit_of(night.suite, night.runs, site, catalog)
+    fits = fits_of(night.suite, night.runs, size, catalog)
     volume_gib, fill_minutes = night.suite.model.cache_volume_gib, night.suite.model.cache_bucket_minutes
     return Forecast(
         price=price,
@@ -72,7 +75,8 @@ def forecast_rented(
         volume_usd_per_month=None if volume_gib is None else kept_usd_per_month(volume_gib, 0.0, catalog.pace),
         bucket_usd_per_month=_bucket_usd(night.suite, catalog, assumed),
         fill_usd_max=fill_minutes / 60 * price.usd_per_hour if fill_minutes and price.usd_per_hour else None,
-        fit=fit,
+        fit=tightest(fits),
+        fits=fits,
         usd_max=None if price.usd_per_hour is None else price.usd_per_hour * machine.lease_minutes / 60,
         doubts=(
             *_doubts(night.suite, price, cold),
@@ -88,7 +92,7 @@ def forecast_own_host(night: NightRecord, catalog: Catalog, assumed: Assumptions
     fresh = HostPlan(0.0, download_bytes_per_s=assumed.download_bytes_per_s, is_own=True)
     ready = replace(fresh, has_snapshot=True, has_model=True)
     cold, warm = (estimate_night(suite, night.runs, site, catalog) for site in (fresh, ready))
-    price, fit = Price(0.0, "your own host"), fit_of(suite, night.runs, fresh, catalog)
+    price, fits = Price(0.0, "your own host"), fits_of(suite, night.runs, None, catalog)
     return Forecast(
         price=price,
         cold=cold,
@@ -98,7 +102,8 @@ def forecast_own_host(night: NightRecord, catalog: Catalog, assumed: Assumptions
         volume_usd_per_month=None,
         bucket_usd_per_month=_bucket_usd(suite, catalog, assumed),
         fill_usd_max=None,
-        fit=fit,
+        fit=tightest(fits),
+        fits=fits,
         usd_max=0.0,
         doubts=(
             *_doubts(suite, price, cold),

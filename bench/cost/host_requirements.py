@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bench.catalog.catalog import Catalog
-from bench.cost.estimate import model_bytes
+from bench.cost.replica import model_bytes
 from bench.engines.by_name import ENGINES
 from bench.suite.suite import Suite
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.cost.estimate import MEASURE, Estimate, HostPlan, estimate_night, estimate_prepare, fit_of, request_s
+from bench.cost.estimate import MEASURE, Estimate, HostPlan, estimate_night, estimate_prepare, request_s
+from bench.cost.memory import fits_of, tightest
 from bench.physics import Group
 from bench.plan import plan_runs
 from bench.suite.parse import parse_suite
@@ -120,7 +121,7 @@ def test_of_a_model_that_the_catalogue_lacks_only_bounds_are_known() -> None:
 
     assert not night.is_known
     assert [stage.seconds for stage in night.stages if stage.name == MEASURE] == [600.0, 600.0, 600.0]
-    assert fit_of(suite, plan_runs(suite), SITE, CATALOG) is None
+    assert tightest(fits_of(suite, plan_runs(suite), SITE.size, CATALOG)) is None
 
 
 def test_an_open_load_takes_as_long_as_its_arrivals() -> None:
@@ -141,7 +142,7 @@ def test_eight_gpus_are_faster_than_one_only_where_the_engine_is_told_to_use_the
 
 
 def test_the_whole_suite_fits_the_memory_that_its_engine_may_take() -> None:
-    fit = fit_of(SUITE, plan_runs(SUITE), SITE, CATALOG)
+    fit = tightest(fits_of(SUITE, plan_runs(SUITE), SITE.size, CATALOG))
 
     assert fit is not None
     assert fit.fits
@@ -151,7 +152,7 @@ def test_the_whole_suite_fits_the_memory_that_its_engine_may_take() -> None:
 def test_a_memory_share_that_is_no_number_is_left_to_the_engine_to_refuse() -> None:
     engine = SUITE.engine.model_copy(update={"flags": ("--gpu-memory-utilization", "high")})
 
-    fit = fit_of(SUITE.model_copy(update={"engine": engine}), plan_runs(SUITE), SITE, CATALOG)
+    fit = tightest(fits_of(SUITE.model_copy(update={"engine": engine}), plan_runs(SUITE), SITE.size, CATALOG))
 
     assert fit is not None
     assert fit.room_gib == pytest.approx(191.98 * 0.9 - 2)
