@@ -252,4 +252,5 @@ class NightRecord(StoredValue):
     seed: int
     runs: tuple[PlannedRun, ...]
     forced: tuple[str, ...] = ()  # why it would have been refused without --force
+    applied: tuple[str, ...] = ()  # what --apply-rules changed of the suite's engines
     repeats: tuple[PlannedRepeats, ...] = ()  # how many were chosen, of a suite with repeats = "plan"

@@ -4,10 +4,12 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from bench.cost.memory import fits_of
+from bench.engines.fixes import applied, describe
 from bench.engines.rules import BrokenRule
 from bench.engines.suite_check import suite_breaks
 from bench.errors import SuiteError
 from bench.record import PlannedRun
+from bench.suite.engine import Engine
 from bench.suite.suite import Suite
 from catalog.read import find_gpu, find_model, machine_size, read_catalog, read_engine_rules
 
@@ -24,6 +26,49 @@ def rules_broken_by(part: Suite, target: str) -> tuple[BrokenRule, ...]:
     gpu = read_catalog().gpu(size.gpu) if size else find_gpu(machine.gpu or "")
     count = size.gpu_count if size else machine.gpu_count or None
     return suite_breaks(part, find_model(part.model.source), gpu, count, read_engine_rules())
+
+
+def with_rules_applied(suite: Suite, target: str) -> tuple[Suite, tuple[str, ...]]:
+    """The suite with the fix of each rule that it breaks and that names one, and what was changed.
+
+    Its scenarios get other ids then. Scenarios that become equal are merged.
+    """
+    changed: list[tuple[Suite, Engine]] = []
+    said: list[str] = []
+    for part in suite.parts():
+        engine, changes = _mended(part, target)
+        changed.append((part, engine))
+        on = f" on {part.machine.name}" if len(suite.machines) > 1 else ""
+        said += [f"{part.model.name}{on}: {change}" for change in changes]
+    if not said:
+        return suite, ()
+    return _with_engines(suite, changed).without_equals(), tuple(dict.fromkeys(said))
+
+
+def _mended(part: Suite, target: str) -> tuple[Engine, list[str]]:
+    """The engine of one configuration with the fixes of its broken rules; a rule is applied once."""
+    engine, said, seen = part.engine, list[str](), set[str]()
+    while True:
+        broken = rules_broken_by(part.model_copy(update={"engine": engine}), target)
+        one = next((each for each in broken if each.steps and each.rule.rule not in seen), None)
+        if one is None:
+            return engine, said
+        seen.add(one.rule.rule)
+        for step in one.steps:
+            said.append(f"{describe(engine, step)} ({one.rule.rule})")
+            engine = applied(engine, step)
+
+
+def _with_engines(suite: Suite, changed: Sequence[tuple[Suite, Engine]]) -> Suite:
+    """The suite with a new engine for the scenarios of each of its parts."""
+    new = {entry.name: engine for part, engine in changed for entry in part.scenarios}
+    entries = tuple(
+        entry
+        if new[entry.name] == (entry.engine or suite.engine)
+        else entry.model_copy(update={"engine": new[entry.name]})
+        for entry in suite.scenarios
+    )
+    return suite.model_copy(update={"scenarios": entries})
 
 
 def refusals(suite: Suite, runs: Sequence[PlannedRun], target: str) -> tuple[str, ...]:
@@ -64,9 +109,10 @@ def require_servable(
     """Raise SuiteError if a night cannot be served; with `force`, return why instead."""
     found = refusals(suite, runs, target)
     if found and not force:
+        fixes = "--apply-rules to apply the fixes named, or " if any("--apply-rules" in why for why in found) else ""
         raise SuiteError(
-            f"{path}: the engine would fail: {'; '.join(found)}; nothing was rented: change the suite, or add --force "
-            "to run it all the same"
+            f"{path}: the engine would fail: {'; '.join(found)}; nothing was rented: change the suite, or add {fixes}"
+            "--force to run it all the same"
         )
     return found
 

@@ -81,13 +81,14 @@ def release_after_error(flow: Flow[..., object], flow_run: FlowRun, state: State
     on_crashed=[release_leftovers],
     on_failure=[release_after_error],
 )
-def nightly(
+def nightly(  # noqa: PLR0913, PLR0917 - a parameter for each field of Prefect's form
     suite: str = DEFAULT,
     target: str = DEFAULT,
     poc: bool = False,
     resume: str | None = None,
     wait: bool = False,
     force: bool = False,
+    apply_rules: bool = False,
 ) -> LoadSummary:
     """Run a whole night and return what was loaded; runs that were measured are loaded even if the machine failed.
 
@@ -102,13 +103,14 @@ def nightly(
         resume: Night to resume: only its missing runs are run
         wait: Wait while another night measures on this machine; otherwise this night fails at once
         force: Run a suite that cannot be served on its machine, as far as the catalogue knows; its records say so
+        apply_rules: Apply the fixes that the engine's rules name; the scenarios then have other ids
 
     """
-    refuse_forced_resume(resume, force=force)
+    refuse_forced_resume(resume, force=force, apply_rules=apply_rules)
     settings = Settings()
     suite, target = choose(settings, suite, target)
     with hold_liveness_lock(settings.data), hold_machine(settings, target, resume, wait=wait) as name_night:
-        night = plan_night(Path(suite), target, poc=poc, resume=resume, force=force)
+        night = plan_night(Path(suite), target, poc=poc, resume=resume, force=force, apply_rules=apply_rules)
         name_night(night)
         return ended(run_night(settings, night, wait=wait))
 

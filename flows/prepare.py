@@ -24,16 +24,17 @@ from tasks.planning import plan_preparation
     on_crashed=[release_leftovers],
     on_failure=[release_leftovers],
 )
-def prepare(suite: str, target: str = "digitalocean", force: bool = False) -> str:
+def prepare(suite: str, target: str = "digitalocean", force: bool = False, apply_rules: bool = False) -> str:
     """Return the name of the golden image with a suite's software, which is built if there is none yet.
 
     Args:
         suite: Suite file of the nights
         target: Cloud that the nights run on
         force: Prepare a suite whose nights would be refused, because they do not fit their machine
+        apply_rules: Apply the fixes that the engine's rules name, as the nights will
 
     """
-    night = plan_preparation(Path(suite), target, force=force)
+    night = plan_preparation(Path(suite), target, force=force, apply_rules=apply_rules)
     image = replicate(night, find_golden(night) or make_golden(night))
     prune_images(night)
     rows = [{"name": image.name, "regions": ", ".join(image.regions), "size_gb": image.size_gb}]

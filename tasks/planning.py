@@ -51,8 +51,15 @@ def _wait_for_host(settings: Settings, target: str) -> None:
 
 
 @night_task("plan")
-def plan_night(
-    settings: Settings, suite: Path, target: str, *, poc: bool, resume: str | None, force: bool = False
+def plan_night(  # noqa: PLR0913 - what the form of a run asks
+    settings: Settings,
+    suite: Path,
+    target: str,
+    *,
+    poc: bool,
+    resume: str | None,
+    force: bool = False,
+    apply_rules: bool = False,
 ) -> NightRecord:
     """Plan a new night and write the plan, or read that of the night to resume."""
     store.require_space(settings.data, settings.min_free_gib)
@@ -62,12 +69,14 @@ def plan_night(
         _require_secrets(night)
         store.end_file(settings.data, resume).unlink(missing_ok=True)
         return night
-    night = make_night(suite, target, poc=poc, force=force)
+    night = make_night(suite, target, poc=poc, force=force, apply_rules=apply_rules)
     if not poc:
         lock = read_lock(suite)
         night = plan_repeats(settings, night, () if lock is None else lock.prices)
     for one in night.repeats:
         get_run_logger().info("%s: %d repeats: %s", one.scenario, one.repeats, one.reason)
+    for change in night.applied:
+        get_run_logger().info("changed by --apply-rules: %s", change)
     for why in night.forced:
         get_run_logger().warning("run with --force all the same: %s", why)
     require_bucket(settings, night.suite.model)
@@ -82,13 +91,15 @@ def _require_secrets(night: NightRecord) -> None:
 
 
 @night_task("plan")
-def plan_preparation(settings: Settings, suite: Path, target: str, *, force: bool = False) -> NightRecord:
+def plan_preparation(
+    settings: Settings, suite: Path, target: str, *, force: bool = False, apply_rules: bool = False
+) -> NightRecord:
     """The night whose software goes into a golden image; nothing is measured, so no plan is written.
 
     Raises SuiteError, unless forced, where a night of the whole suite would be refused: its image would be for nothing.
     """
     del settings
-    night = make_night(suite, target, poc=False, force=force)
+    night = make_night(suite, target, poc=False, force=force, apply_rules=apply_rules)
     for why in night.forced:
         get_run_logger().warning("prepared with --force all the same: %s", why)
     return night.model_copy(update={"night": f"prepare-{night.night}"})

@@ -44,6 +44,17 @@ class EngineConfig:
         return "--enable-expert-parallel" in self.flags
 
 
+def flag_groups(words: Sequence[str]) -> list[tuple[str, ...]]:
+    """The words of a command as groups: each flag with its values."""
+    groups: list[tuple[str, ...]] = []
+    for word in words:
+        if word.startswith("-") and not word.lstrip("-")[:1].isdigit():
+            groups.append((word,))
+        elif groups:
+            groups[-1] = (*groups[-1], word)
+    return groups
+
+
 def parse_flags(words: Sequence[str]) -> dict[str, str]:
     """Flags by their long name with hyphens, as vLLM reads them: `-tp 8`, `--max_num_seqs=4` and `--max-num-seqs 4`."""
     flags: dict[str, str] = {}

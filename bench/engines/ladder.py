@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from bench.engines.by_name import ENGINES, retry_of
-from bench.engines.config import parse_flags
+from bench.engines.config import flag_groups, parse_flags
 from bench.errors import SuiteError
 from bench.record import NightRecord, PlannedRun
 from bench.suite.engine import Engine
@@ -33,14 +33,7 @@ def on_rung(engine: Engine, rung: Rung) -> Engine:
 
 def _without(words: Sequence[str], names: Mapping[str, str]) -> tuple[str, ...]:
     """The words of a command without these flags and their values."""
-    kept: list[str] = []
-    is_dropped = False
-    for word in words:
-        if word.startswith("-") and not word.lstrip("-")[:1].isdigit():
-            is_dropped = next(iter(parse_flags([word]))) in names
-        if not is_dropped:
-            kept.append(word)
-    return tuple(kept)
+    return tuple(word for group in flag_groups(words) if next(iter(parse_flags(group))) not in names for word in group)
 
 
 def require_rungs(suite: Suite, where: str) -> None:

@@ -12,6 +12,7 @@ from typing import ClassVar, Literal
 from bench.catalog.csv_rows import CsvRow
 from bench.engines.checks import CHECKS
 from bench.engines.config import EngineConfig
+from bench.engines.fixes import steps_of
 
 Severity = Literal["FAIL", "WARN", "INFO"]
 
@@ -28,6 +29,7 @@ class EngineRule(CsvRow):
     last_version: str | None  # with all that begins so: 0.17 is 0.17.1 too; None: holds still
     severity: Severity
     needs: str
+    fix: str | None = None  # of --apply-rules, as bench/engines/fixes.py reads it; None: there is no single one
 
     def holds_for(self, version: str) -> bool:
         """Whether it does for this version of the engine; a bounded rule does not for one that is not known."""
@@ -44,11 +46,13 @@ class BrokenRule:
 
     rule: EngineRule
     found: str
+    steps: tuple[str, ...] = ()  # of its fix, for this configuration
 
     @property
     def sentence(self) -> str:
-        """What was found, what is needed, and the rule's name."""
-        return f"{self.found}: {self.rule.needs} ({self.rule.rule})"
+        """What was found, what is needed, the rule's name, and what --apply-rules would change."""
+        fix = f"; --apply-rules: {', '.join(self.steps)}" if self.steps else ""
+        return f"{self.found}: {self.rule.needs} ({self.rule.rule}{fix})"
 
 
 def broken_rules(config: EngineConfig, rules: Iterable[EngineRule]) -> tuple[BrokenRule, ...]:
@@ -61,7 +65,7 @@ def _broken(config: EngineConfig, rules: Iterable[EngineRule]) -> Iterator[Broke
         if rule.engine == config.engine and rule.holds_for(config.version):
             found = CHECKS[rule.rule](config)
             if found:
-                yield BrokenRule(rule, found)
+                yield BrokenRule(rule, found, steps_of(rule.fix, config))
 
 
 def _release(version: str) -> tuple[int, ...]:

@@ -12,6 +12,10 @@ SuiteArgument = Annotated[Path, typer.Argument(help="Suite file that defines wha
 TargetOption = Annotated[str, typer.Option(help="Where to measure: local, digitalocean or ssh:user@host[:port].")]
 PocFlag = Annotated[bool, typer.Option("--poc", help="Run only the first scenario, once.")]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+ApplyRulesFlag = Annotated[
+    bool,
+    typer.Option("--apply-rules", help="Apply the fixes that the engine's rules name; the scenarios get other ids."),
+]
 NightsArgument = Annotated[list[str] | None, typer.Argument(metavar="[NIGHT]...", help="Nights; default: all.")]
 TtftOption = Annotated[float, typer.Option(min=1, help="Time to first token of the test server, in ms.")]
 ItlOption = Annotated[

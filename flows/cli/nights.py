@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bench.errors import BadRunsError, ObjectStoreError
-from flows.cli.arguments import JsonFlag, PocFlag, SuiteArgument, TargetOption, examples, read_settings
+from flows.cli.arguments import ApplyRulesFlag, JsonFlag, PocFlag, SuiteArgument, TargetOption, examples, read_settings
 from flows.ending import exit_code_of, handle_stop_signals
 from flows.show import console
 
@@ -18,7 +18,7 @@ commands = typer.Typer()
 
 
 @commands.command(epilog=examples("nightbench run --poc", "nightbench run --resume 2026-03-01T010000Z"))
-def run(
+def run(  # noqa: PLR0913, PLR0917 - each option is an argument
     suite: SuiteArgument = Path("suites/local.toml"),
     target: TargetOption = "local",
     poc: PocFlag = False,
@@ -31,6 +31,7 @@ def run(
     force: Annotated[
         bool, typer.Option("--force", help="Run a suite whose model or load does not fit its machine; records say so.")
     ] = False,
+    apply_rules: ApplyRulesFlag = False,
 ) -> None:
     """Run a night: plan, rent, serve, measure, release the machine, load, judge and report.
 
@@ -40,7 +41,7 @@ def run(
     from infra.storage import store  # noqa: PLC0415
 
     settings = read_settings()
-    target = _checked_target(settings, suite, target, resume, poc=poc, force=force)
+    target = _checked_target(settings, suite, target, resume, poc=poc, force=force, apply_rules=apply_rules)
     if target == "local" and not wait:
         MachineLock(settings.machine_lock, settings.data).require_free()  # before Prefect starts
     known = set(store.nights(settings.data))
@@ -52,7 +53,8 @@ def run(
         with temporary_server():
             from flows.nightly import nightly  # noqa: PLC0415
 
-            night = nightly(suite=str(suite), target=target, poc=poc, resume=resume, wait=wait, force=force).night
+            decided = {"poc": poc, "wait": wait, "force": force, "apply_rules": apply_rules}
+            night = nightly(suite=str(suite), target=target, resume=resume, **decided).night
     except (KeyboardInterrupt, SystemExit) as stop:
         console.error(f"stopped; {_how_to_resume(settings, resume or known)}")
         raise typer.Exit(exit_code_of(stop)) from stop
@@ -65,16 +67,16 @@ def run(
     raise typer.Exit(exit_code or upload)
 
 
-def _checked_target(
-    settings: "Settings", suite: Path, target: str, resume: str | None, *, poc: bool, force: bool
+def _checked_target(  # noqa: PLR0913 - each option is an argument
+    settings: "Settings", suite: Path, target: str, resume: str | None, *, poc: bool, force: bool, apply_rules: bool
 ) -> str:
     """The target of a night; raises before Prefect starts where it is unknown or the suite cannot be run."""
     from infra.bootstrap import known_target  # noqa: PLC0415
     from infra.loadgen.suite_file import refuse_forced_resume, require_runnable  # noqa: PLC0415
 
-    refuse_forced_resume(resume, force=force)
+    refuse_forced_resume(resume, force=force, apply_rules=apply_rules)
     if resume is None:
-        require_runnable(suite, target, poc=poc, force=force)
+        require_runnable(suite, target, poc=poc, force=force, apply_rules=apply_rules)
     else:
         from infra.storage.bucket import find_night  # noqa: PLC0415
 
@@ -108,7 +110,7 @@ LLAMA = "suites/llama-3.3-70b-mi300x.toml"
 @commands.command(
     epilog=examples("nightbench plan suites/local.toml", f"nightbench plan {LLAMA} --target digitalocean")
 )
-def plan(
+def plan(  # noqa: PLR0913, PLR0917 - each option is an argument
     suite: SuiteArgument,
     target: TargetOption = "local",
     poc: PocFlag = False,
@@ -118,6 +120,7 @@ def plan(
     full: Annotated[
         bool, typer.Option("--full", help="Print every scenario; otherwise one line for a hundred of many.")
     ] = False,
+    apply_rules: ApplyRulesFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Print the runs of a night in order, with the expected time and cost of each stage. Rents and writes nothing.
@@ -135,7 +138,7 @@ def plan(
 
     settings = read_settings()
     target = planned_target(target)
-    night = make_night(suite, target, poc=poc, is_draft=True)
+    night = make_night(suite, target, poc=poc, is_draft=True, apply_rules=apply_rules)
     lock = read_lock(suite)
     prices = () if lock is None else lock.prices
     night = night if poc else plan_repeats(settings, night, prices)
@@ -159,6 +162,7 @@ def prepare(
     force: Annotated[
         bool, typer.Option("--force", help="Prepare a suite whose nights need --force, since they do not fit.")
     ] = False,
+    apply_rules: ApplyRulesFlag = False,
 ) -> None:
     """Build the golden image for a suite: a machine image with the software its nights need. Measures nothing.
 
@@ -170,12 +174,12 @@ def prepare(
 
     settings = read_settings()
     require_images(settings, target)
-    require_runnable(suite, target, poc=False, force=force)
+    require_runnable(suite, target, poc=False, force=force, apply_rules=apply_rules)
     handle_stop_signals(settings.data)
     from flows.prepare import prepare as prepare_flow  # noqa: PLC0415
 
     try:
-        image = prepare_flow(suite=str(suite), target=target, force=force)
+        image = prepare_flow(suite=str(suite), target=target, force=force, apply_rules=apply_rules)
     except (KeyboardInterrupt, SystemExit) as stop:
         console.error("stopped; the machine is released: `nightbench leases` shows its state and cost")
         raise typer.Exit(exit_code_of(stop)) from stop

@@ -29,7 +29,7 @@ def show_plan(
     if as_json:
         unpinned = moving_references(night.suite)
         whole = {"suite": night.suite.name, "target": night.target, "runs": rows, "to_be_set": unpinned}
-        whole["merged"] = night.suite.merged
+        whole |= {"merged": night.suite.merged, "applied": night.applied}
         whole["repeats"] = [one.model_dump(mode="json") for one in night.repeats]
         print_json(whole | _forecast_json(expected) | {"nets": [asdict(net) for net in nets]})
         return
@@ -39,6 +39,8 @@ def show_plan(
     table(point_rows(night) if short else rows, title if starts == 1 else f"{title}, {starts} server starts")
     if night.target == "local" and night.suite.local is not None:
         line("scaled to this computer by the suite's [local] table: its numbers say nothing of the suite's own machine")
+    for change in night.applied:
+        line(f"changed by --apply-rules: {change}")
     show_merged(night, full=full)
     show_repeats(night.repeats)
     if expected.needs:

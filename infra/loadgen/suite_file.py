@@ -16,7 +16,7 @@ from bench.suite.scaling import scaled
 from bench.suite.scenario import Scenario
 from bench.suite.source import EXTENDS, SuiteFile, SuiteSource
 from bench.suite.suite import Suite
-from catalog.engine_check import require_servable
+from catalog.engine_check import require_servable, with_rules_applied
 from infra.loadgen import datasets
 from infra.loadgen.suite_lock import resolve_tracked, with_lock
 
@@ -91,18 +91,23 @@ def pick_scenario(path: Path, name: str) -> tuple[Suite, Scenario]:
     return suite, found[name]
 
 
-def require_runnable(path: Path, target: str, *, poc: bool, force: bool = False) -> None:
-    """Raise SuiteError if a suite cannot be run on a target; with `force`, not for what cannot be served there."""
+def require_runnable(path: Path, target: str, *, poc: bool, force: bool = False, apply_rules: bool = False) -> None:
+    """Raise SuiteError if a suite cannot be run on a target; with `force`, not for what cannot be served there.
+
+    With `apply_rules` the fixes that the engine's rules name are applied first.
+    """
     suite, _digest = read_suite(path, target=target)
+    suite = with_rules_applied(suite, target)[0] if apply_rules else suite
     _require_runs(suite, plan_runs(suite, suite.seed, poc=poc), target, path, force=force)
 
 
-def refuse_forced_resume(resume: str | None, *, force: bool) -> None:
-    """Raise UsageError where a night is to be resumed with force: whether it fits was decided when it was planned."""
-    if resume is not None and force:
+def refuse_forced_resume(resume: str | None, *, force: bool, apply_rules: bool = False) -> None:
+    """Raise UsageError where a night is to be resumed with what only a new night decides."""
+    given = "--force" if force else "--apply-rules" if apply_rules else None
+    if resume is not None and given is not None:
         raise UsageError(
-            f"--force and --resume exclude each other: night {resume} was checked when it was planned; resume it "
-            "without --force, or start a new night with it"
+            f"{given} and --resume exclude each other: night {resume} was checked when it was planned; resume it "
+            f"without {given}, or start a new night with it"
         )
 
 
@@ -114,13 +119,17 @@ def _require_runs(
     return forced
 
 
-def make_night(suite: Path, target: str, *, poc: bool, is_draft: bool = False, force: bool = False) -> NightRecord:
+def make_night(
+    suite: Path, target: str, *, poc: bool, is_draft: bool = False, force: bool = False, apply_rules: bool = False
+) -> NightRecord:
     """A night that starts now, with what a tracked tag names now; nothing is written.
 
     Only a draft, which is printed and not run, may have references that move, and only it or `force` may have a load
-    that cannot be served: otherwise SuiteError. A draft resolves no tag.
+    that cannot be served: otherwise SuiteError. A draft resolves no tag. With `apply_rules` the fixes that the engine's
+    rules name are applied.
     """
     parsed, digest = read_suite(suite, is_draft=is_draft, target=target)
+    parsed, applied = with_rules_applied(parsed, target) if apply_rules else (parsed, ())
     forced: tuple[str, ...] = ()
     if not is_draft:
         forced = _require_runs(parsed, plan_runs(parsed, parsed.seed, poc=poc), target, suite, force=force)
@@ -137,6 +146,7 @@ def make_night(suite: Path, target: str, *, poc: bool, is_draft: bool = False, f
         seed=seed,
         runs=plan_runs(parsed, seed, poc=poc),
         forced=forced,
+        applied=applied,
     )
     datasets.require_conversations(night)
     return night

@@ -1,15 +1,17 @@
 """Which models, machines and engines of a suite are refused before anything is rented."""
 
 from itertools import groupby
+from pathlib import Path
 
 import pytest
 
 from bench.cost.estimate import HostPlan, estimate_night
 from bench.cost.memory import fits_of
+from bench.errors import SuiteError
 from bench.plan import plan_runs
 from bench.suite.parse import parse_suite
 from bench.suite.suite import Suite
-from catalog.engine_check import doubts_of_engine, refusals
+from catalog.engine_check import doubts_of_engine, refusals, require_servable, with_rules_applied
 from catalog.read import machine_size, read_catalog
 
 CLOUD = "digitalocean"
@@ -83,7 +85,7 @@ def test_mla_with_blocks_of_16_tokens_is_refused_on_each_machine_by_the_name_of_
 
     assert [why.partition(":")[0] for why in found] == ["on eight", "on other"]
     assert all(why.startswith("the night would be refused: on ") for why in doubts_of_engine(suite, runs, CLOUD))
-    assert all("MLA with AITER needs --block-size 1" in why and "(mla_block_size)" in why for why in found)
+    assert all("MLA with AITER needs --block-size 1" in why and "(mla_block_size; " in why for why in found)
 
 
 def test_each_model_fits_each_machine_or_not() -> None:
@@ -112,3 +114,47 @@ def test_a_machine_fetches_every_model_and_starts_a_server_for_each() -> None:
     each_byte_s = 1 / 300e6 + 1 / catalog.pace["verify_bytes_per_s"]
     assert stages["model"].seconds == pytest.approx((405.8e9 + 671e9) * each_byte_s, rel=0.05)
     assert stages["serve"].runs == len(list(groupby(mine, key=lambda run: run.scenario.server_id))) == 2
+
+
+def test_the_fix_of_a_rule_is_applied_and_gives_other_ids() -> None:
+    suite = _suite(block=16)
+
+    mended, said = with_rules_applied(suite, CLOUD)
+
+    assert said == tuple(
+        f"deepseek-v3 on {name}: --block-size 16 becomes --block-size 1 (mla_block_size)" for name in ("eight", "other")
+    )
+    assert _refused(mended) == ()
+    ids = {scenario.name: scenario.scenario_id for scenario in suite.expand()}
+    moved = [one.name for one in mended.expand() if one.scenario_id != ids[one.name]]
+    assert moved == ["chat@deepseek-v3@eight", "chat@deepseek-v3@other"]
+    assert [one.scenario_id for one in mended.expand()] == [one.scenario_id for one in _suite(block=1).expand()]
+    assert with_rules_applied(mended, CLOUD) == (mended, ())
+
+
+def test_a_refusal_names_the_rule_the_fix_and_the_option_that_applies_it() -> None:
+    suite = _suite(block=16)
+
+    with pytest.raises(SuiteError) as caught:
+        require_servable(suite, plan_runs(suite), CLOUD, Path("study.toml"), force=False)
+
+    assert "(mla_block_size; --apply-rules: --block-size 1)" in str(caught.value)
+    assert "change the suite, or add --apply-rules to apply the fixes named, or --force" in str(caught.value)
+
+
+def test_variants_that_a_fix_makes_equal_are_merged() -> None:
+    variants = """
+[[variants]]
+name = "one"
+
+[[variants]]
+name = "sixteen"
+flags = ["--block-size", "16"]
+"""
+    suite = parse_suite(STUDY.format(block=1, gpus=8, kind="k", gpu="MI325X", count=8) + variants, "study.toml")
+
+    mended, _ = with_rules_applied(suite, CLOUD)
+
+    assert mended.merged == {
+        f"chat@deepseek-v3@{name}@sixteen": f"chat@deepseek-v3@{name}@one" for name in ("eight", "other")
+    }

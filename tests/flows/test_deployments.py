@@ -99,7 +99,7 @@ def test_whoever_starts_a_night_by_hand_is_told_what_each_parameter_means(api: S
 
     assert schema is not None
     described = {name for name, parameter in schema["properties"].items() if parameter.get("description")}
-    assert described == {"suite", "target", "poc", "resume", "wait", "force"}
+    assert described == {"suite", "target", "poc", "resume", "wait", "force", "apply_rules"}
 
 
 @pytest.mark.parametrize(("name", "cron"), [("nightly/nightly", "0 2 * * *"), ("reap/reap", "0 * * * *")])

@@ -40,6 +40,12 @@ def env(**values: str) -> dict[str, Any]:
     return {"environment": values}
 
 
+def kimi(**said: Any) -> EngineConfig:
+    """Kimi K2.5 as the MI325X study serves it: 64 heads on four GPUs."""
+    sound = config("Kimi-K2.5", environment=AITER, flags={"--block-size": "1"}, tp_size=4, version="0.14.1")
+    return replace(sound, **said)
+
+
 def gpt_oss(**said: Any) -> EngineConfig:
     return replace(config("gpt-oss-120b", environment=AITER), **said)
 
@@ -48,6 +54,11 @@ def full(utilization: str, **said: Any) -> EngineConfig:
     return config(**flag("--gpu-memory-utilization", utilization), **said)
 
 
+# Grouped-query attention allows any block size, and offloading of its KV cache.
+GQA_MAY: dict[str, Any] = {
+    "environment": AITER,
+    "flags": {"--block-size": "16", "--kv-offloading-backend": "native", "--kv-offloading-size": "64"},
+}
 # rule: configurations that break it, and some next to them that keep it
 CASES: dict[str, tuple[list[EngineConfig], list[EngineConfig]]] = {
     "heads_per_gpu": ([config(tp_size=3), config(tp_size=128)], [config(tp_size=8), config(tp_size=1)]),
@@ -76,11 +87,14 @@ CASES: dict[str, tuple[list[EngineConfig], list[EngineConfig]]] = {
             deepseek(flags={}, environment=AITER | {"VLLM_ROCM_USE_AITER_MLA": "0"}),
             deepseek(flags={}, gpu=GPUS["H200"]),
             config(environment=AITER),
+            config("Qwen3-VL-235B-A22B", **GQA_MAY),
         ],
     ),
     "mla_heads_per_gpu": (
-        [deepseek(tp_size=4, version="0.14.1"), deepseek(tp_size=4, version="0.17.3")],
+        [deepseek(tp_size=4, version="0.14.1"), deepseek(tp_size=4, version="0.17.3"), kimi(tp_size=8)],
         [
+            kimi(),
+            kimi(tp_size=8, environment={"VLLM_ROCM_USE_AITER": "0"}),
             deepseek(tp_size=8, version="0.14.1"),
             deepseek(tp_size=1, version="0.14.1"),
             deepseek(tp_size=4),
@@ -89,7 +103,7 @@ CASES: dict[str, tuple[list[EngineConfig], list[EngineConfig]]] = {
     ),
     "mla_kv_offload": (
         [deepseek(**flag("--kv-offloading-size", "64")), deepseek(**flag("--kv-offloading-backend", "native"))],
-        [deepseek(), config(**flag("--kv-offloading-size", "64"))],
+        [deepseek(), config(**flag("--kv-offloading-size", "64")), config("Qwen3-VL-235B-A22B", **GQA_MAY)],
     ),
     "fp8_without_arithmetic": (
         [config(gpu="MI210", precision="fp8"), config(gpu="A100-80", precision="fp8")],
