@@ -13,7 +13,7 @@ from statistics import median
 from typing import Any
 
 from bench.errors import UnreadableResultError
-from bench.loadgen.drivers import LoadTarget
+from bench.loadgen.drivers.target import LoadTarget
 from bench.suite.quality import LmEval
 
 # Nothing is downloaded while a machine is billed, and no third-party code of a data set may run.

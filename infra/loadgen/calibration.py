@@ -15,7 +15,7 @@ from typing import Any
 from bench.client_error.calibration import CalibrationTable, LoadCell, Point, calibration_id, measure_error, read_report
 from bench.client_error.truth import read_truth
 from bench.errors import CalibrationError, UnreadableResultError
-from bench.loadgen.drivers import METER_PLAN_VERSION, meter_argv
+from bench.loadgen.drivers.meter import METER_PLAN_VERSION, meter_argv
 from infra.hardware.cpu_affinity import run_on, split_cores
 from infra.hardware.host_facts import read_host
 from infra.loadgen.truth.run import build_server, truth_server

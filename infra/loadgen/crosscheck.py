@@ -21,7 +21,10 @@ from bench.client_error.crosscheck import (
 from bench.client_error.truth import read_truth
 from bench.engines.vllm import REQUEST_BODY
 from bench.errors import LoadDriverError
-from bench.loadgen.drivers import LoadTarget, meter_plan, vllm_bench_argv, vllm_rs_bench_argv
+from bench.loadgen.drivers.meter import meter_plan
+from bench.loadgen.drivers.target import LoadTarget
+from bench.loadgen.drivers.vllm_bench import vllm_bench_argv
+from bench.loadgen.drivers.vllm_rs import vllm_rs_bench_argv
 from bench.loadgen.report import LoadReport
 from bench.suite.scenario import Scenario
 from bench.suite.suite import Suite

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.errors import SuiteError
-from bench.loadgen.drivers import RunInputs
+from bench.loadgen.drivers.target import RunInputs
 from bench.plan import conversation_share
 from bench.record import NightRecord, PlannedRun
 from bench.suite.source import SuiteSource

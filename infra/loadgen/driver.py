@@ -8,17 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.errors import LoadDriverError
-from bench.loadgen.drivers import (
-    NOTHING_GIVEN,
-    LoadTarget,
-    RunInputs,
-    meter_argv,
-    meter_plan,
-    read_report,
-    report_files,
-    vllm_bench_argv,
-    vllm_rs_bench_argv,
-)
+from bench.loadgen.drivers.by_name import read_report, report_files
+from bench.loadgen.drivers.meter import meter_argv, meter_plan
+from bench.loadgen.drivers.target import NOTHING_GIVEN, LoadTarget, RunInputs
+from bench.loadgen.drivers.vllm_bench import vllm_bench_argv
+from bench.loadgen.drivers.vllm_rs import vllm_rs_bench_argv
 from bench.loadgen.report import LoadReport
 from bench.suite.scenario import Scenario
 from infra.clock import SystemClock, poll

@@ -8,7 +8,7 @@ import pyarrow as pa
 from bench.engines import prometheus
 from bench.engines.by_name import ENGINES
 from bench.errors import UnreadableResultError
-from bench.loadgen import drivers
+from bench.loadgen.drivers import by_name as drivers
 from bench.loadgen.report import LoadReport
 from bench.record import NightEnd, NightRecord, RunRecord
 from warehouse.rows.run_folder import RunFiles, RunId

@@ -8,15 +8,11 @@ import pytest
 
 from bench.engines.vllm import REQUEST_BODY
 from bench.errors import UnreadableResultError
-from bench.loadgen.drivers import (
-    LoadTarget,
-    RunInputs,
-    meter_argv,
-    meter_plan,
-    read_report,
-    vllm_bench_argv,
-    vllm_rs_bench_argv,
-)
+from bench.loadgen.drivers.by_name import read_report
+from bench.loadgen.drivers.meter import meter_argv, meter_plan
+from bench.loadgen.drivers.target import LoadTarget, RunInputs
+from bench.loadgen.drivers.vllm_bench import vllm_bench_argv
+from bench.loadgen.drivers.vllm_rs import vllm_rs_bench_argv
 from bench.loadgen.events import NO_STAMP_NS
 from bench.loadgen.meter_report import read_meter, read_server_times
 from bench.loadgen.report import LoadReport, PlannedTokens

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from bench.errors import SuiteError, UnreadableResultError
-from bench.loadgen.drivers import LoadTarget
+from bench.loadgen.drivers.target import LoadTarget
 from bench.quality.lm_eval import EarlierScore, fall_se, read_scores, standard_error, task_argv, why_not
 from bench.suite.parse import parse_suite
 from bench.suite.quality import LmEval

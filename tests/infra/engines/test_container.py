@@ -11,7 +11,7 @@ import pytest
 from bench.engines.by_name import ENGINES
 from bench.engines.docker import container_argv
 from bench.errors import EngineBuildError, LoadDriverError, NoSpaceError, ServerStartError
-from bench.loadgen.drivers import LoadTarget
+from bench.loadgen.drivers.target import LoadTarget
 from bench.suite.engine import Engine
 from bench.suite.machine import Machine
 from bench.suite.model import Model

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bench.errors import ServerStartError, UsageError
-from bench.loadgen.drivers import LoadTarget
+from bench.loadgen.drivers.target import LoadTarget
 from bench.record import NightRecord
 from infra.agent import operations
 from infra.agent.executor import LeaseContext, LocalExecutor, SshExecutor

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from bench.errors import SuiteError
-from bench.loadgen.drivers import LoadTarget, meter_plan
+from bench.loadgen.drivers.meter import meter_plan
+from bench.loadgen.drivers.target import LoadTarget
 from bench.plan import plan_runs, prompt_seed
 from bench.record import NightRecord, PlannedRun
 from bench.suite.parse import parse_suite

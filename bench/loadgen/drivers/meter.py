@@ -1,0 +1,72 @@
+"""The meter, our own load driver: its plan, its command line and its report."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from bench.loadgen.drivers.target import NOTHING_GIVEN, LoadTarget, RunInputs
+from bench.loadgen.meter_report import read_meter
+from bench.loadgen.report import LoadReport
+from bench.plan import ConversationShare
+from bench.suite.scenario import Scenario
+from bench.suite.workload import Workload
+
+NAME = "meter"
+REPORT_FILES = ("meter.json", "requests.jsonl", "events.bin")
+ENGINE: str | None = None  # it drives every engine
+METER_PLAN_VERSION = 2
+# Ids below are specials and single bytes in the generated tokenizers; real tokenizers keep their specials elsewhere,
+# and any id is a valid prompt there.
+TOKEN_LOW = 264
+
+
+def meter_plan(
+    scenario: Scenario, target: LoadTarget, seed: int, timeout_s: float, given: RunInputs = NOTHING_GIVEN
+) -> dict[str, Any]:
+    """The meter's plan file for this scenario."""
+    work = scenario.workload
+    speeds = {
+        "concurrency": work.concurrency,
+        "rate_per_s": work.request_rate_per_s,
+        "burstiness": work.burstiness,
+        "arrivals_s": None if given.arrivals_s is None else list(given.arrivals_s),
+    }
+    drive = {"kind": work.arrivals} | {name: speed for name, speed in speeds.items() if speed is not None}
+    return {
+        "meter_plan_version": METER_PLAN_VERSION,
+        "url": target.base_url,
+        "path": "/v1/chat/completions" if work.prompts.form == "chat" else "/v1/completions",
+        "model": target.served_model,
+        "load": drive,
+        "prompts": _prompts(work, target, seed, given),
+        "output_tokens": work.osl,
+        "request_count": work.request_count,
+        "warmup_count": work.warmup_count,
+        "timeout_s": timeout_s,
+        "workers": work.workers,
+        "kernel_stamps": True,
+        **({} if target.keeps_connections else {"connections": "fresh"}),
+        "extra_body": dict(target.body),
+    }
+
+
+def _prompts(work: Workload, target: LoadTarget, seed: int, given: RunInputs) -> dict[str, Any]:
+    own: dict[str, Any] = dict(work.prompts.own_keys)
+    if work.prompts.kind == "sharegpt":
+        own |= {"path": own.pop("file"), **asdict(given.conversations or ConversationShare(seed))}
+    ids = {"token_low": TOKEN_LOW, "token_high": target.vocab_size}
+    form = ids if work.prompts.form == "tokens" else {"form": work.prompts.form}
+    return {"kind": work.prompts.kind, "input_tokens": work.isl, **form, "seed": seed, **own}
+
+
+def meter_argv(python: Path, bundle: Path, plan: Path, out: Path) -> tuple[str, ...]:
+    """Run the meter from its single file, seeing nothing of ours."""
+    return (str(python), "-I", str(bundle), "run", str(plan), str(out))
+
+
+def read(scenario: Scenario, parts: Sequence[bytes]) -> LoadReport:
+    """Read the contents of its report files."""
+    del scenario
+    header, rows, events = parts
+    return read_meter(header, rows, events)

@@ -1,0 +1,34 @@
+"""What a load driver is pointed at, and what a night gives it beside the scenario."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bench.plan import ConversationShare
+
+
+@dataclass(frozen=True)
+class LoadTarget:
+    """Where the load goes: the server's address, the served name, its folder (for a tokenizer) and vocabulary.
+
+    `body` is what each of the meter's requests asks for beside prompt and length. `keeps_connections`: whether a
+    connection can carry a further request; else each request opens its own.
+    """
+
+    base_url: str
+    served_model: str
+    model_path: Path
+    vocab_size: int
+    body: Mapping[str, object] = field(default_factory=dict)
+    keeps_connections: bool = True
+
+
+@dataclass(frozen=True)
+class RunInputs:
+    """What a night gives a run beside its scenario and seed: a trace's arrivals, its part of recorded conversations."""
+
+    arrivals_s: tuple[float, ...] | None = None
+    conversations: ConversationShare | None = None
+
+
+NOTHING_GIVEN = RunInputs()

@@ -1,0 +1,20 @@
+"""`vllm-rs bench serve`, the load client of vLLM in Rust, with the flags and the report of its twin in Python."""
+
+from pathlib import Path
+
+from bench.loadgen.drivers.target import LoadTarget
+from bench.loadgen.drivers.vllm_bench import ENGINE, REPORT_FILES, read, vllm_bench_argv
+from bench.suite.scenario import Scenario
+
+__all__ = ["ENGINE", "NAME", "REPORT_FILES", "read", "vllm_rs_bench_argv"]
+NAME = "vllm-rs-bench"
+
+
+def vllm_rs_bench_argv(
+    executable: Path, scenario: Scenario, target: LoadTarget, seed: int, out: Path
+) -> tuple[str, ...]:
+    """`vllm-rs bench serve` for this scenario: the flags of its twin in Python.
+
+    As ids, a prompt's length is what it says: its words would be split anew by the server.
+    """
+    return (*vllm_bench_argv(executable, scenario, target, seed, out), "--prompt-token-ids")
