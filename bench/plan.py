@@ -37,7 +37,7 @@ def plan_runs(
 ) -> tuple[PlannedRun, ...]:
     """Every scenario and repeat in an order that is drawn from `seed`.
 
-    `planned` has the repeats of each scenario id where the suite leaves them to the plan.
+    `planned` has the repeats of each scenario id where the suite leaves them to the plan; a scenario's own stay.
 
     The runs of one machine follow each other, because each machine is a lease of its own, and so do those of a model.
 
@@ -47,7 +47,11 @@ def plan_runs(
     """
     scenarios = suite.expand()[:1] if poc else suite.expand()
     asked = PILOT if suite.repeats == "plan" else suite.repeats
-    repeats = {scenario.scenario_id: 1 if poc else planned.get(scenario.scenario_id, asked) for scenario in scenarios}
+    own = [entry.repeats for entry in suite.scenarios]
+    repeats = {
+        scenario.scenario_id: 1 if poc else fixed or planned.get(scenario.scenario_id, asked)
+        for scenario, fixed in zip(scenarios, own, strict=False)
+    }
     pairs = [(scenario, repeat) for scenario in scenarios for repeat in range(repeats[scenario.scenario_id])]
     servers = sorted({scenario.server_id for scenario in scenarios})
     drawn = random.Random(seed)  # noqa: S311 - an order, not a secret

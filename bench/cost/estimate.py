@@ -177,9 +177,9 @@ def _servers(suite: Suite, runs: Sequence[PlannedRun], site: HostPlan, catalog: 
     pace = catalog.pace
     started = [next(same).scenario for _, same in groupby(runs, key=lambda run: run.scenario.server_id)]
     sizes = [weights_bytes(one.model, one.engine, catalog) for one in started]
-    loaded = sum(size or 0.0 for size in sizes)
-    total = loaded / pace["weights_load_bytes_per_s"] + len(started) * pace["engine_init_s"]
-    each = " to ".join(dict.fromkeys(f"{size / 1e9:.0f}" for size in sorted({size or 0.0 for size in sizes})))
+    known = [size or 0.0 for size in sizes]
+    total = sum(known) / pace["weights_load_bytes_per_s"] + len(started) * pace["engine_init_s"]
+    each = " to ".join(dict.fromkeys(f"{size / 1e9:.0f}" for size in (min(known), max(known))))
     basis = f"{each} GB of weights read, then profiling and graph capture"
     # An image is built without starting the engine; only a host of one's own keeps the kernels of an earlier night.
     has_kernels = site.is_own and site.has_snapshot

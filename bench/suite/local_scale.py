@@ -28,6 +28,7 @@ class LocalScale(Frozen):
     request_count_max: int = Field(default=10, ge=1)
     warmup_count_max: int = Field(default=1, ge=0)
     concurrency_max: int = Field(default=4, ge=1)
+    keep_images: bool = True  # False: random prompts in place of images, for a local model that reads none
     request_rate_per_s_max: float = Field(default=4.0, gt=0)
     ready_timeout_s: float = Field(default=300.0, gt=0)
     run_timeout_s: float = Field(default=600.0, gt=0)

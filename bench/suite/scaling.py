@@ -76,6 +76,7 @@ def _scaled_entry(entry: ScenarioEntry, base: Engine, local: LocalScale) -> Scen
         "warmup_count": min(entry.warmup_count, local.warmup_count_max // turns * turns),
         "concurrency": slots,
         "workers": min(entry.workers, slots or entry.workers),
+        "repeats": None if entry.repeats is None else min(entry.repeats, local.repeats_max),
         "request_rate_per_s": _at_most(entry.request_rate_per_s, local.request_rate_per_s_max),
         "prompts": _scaled_prompts(entry.prompts, local),
         "engine": None if entry.engine is None else _engine_here(entry.engine, entry.base or base, local.engine),
@@ -93,6 +94,8 @@ def _at_most(value: float | None, most: float) -> Any:
 
 
 def _scaled_prompts(prompts: Prompts, local: LocalScale) -> Prompts:
+    if prompts.kind == "images" and not local.keep_images:
+        return Prompts(seed=prompts.seed)
     if prompts.prefix_tokens is None:
         return prompts
     shared = max(1, round(prompts.prefix_tokens * local.length_scale))

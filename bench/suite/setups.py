@@ -72,10 +72,15 @@ T = TypeVar("T", bound=Table)
 
 
 def chosen(tables: Sequence[T], scenario: Mapping[str, Any], key: str, place: Place) -> Sequence[T | None]:
-    """The tables that a scenario's or a matrix's own list names, or all; (None,) where the suite has none."""
+    """The tables that a scenario's or a matrix's own list names, or all; (None,) where the suite has none.
+
+    An empty list of variants is the engine without a variant.
+    """
     if key not in scenario:
         return tables or (None,)
     by_name, names = {table.name: table for table in tables}, scenario[key]
+    if key == "variants" and names == []:
+        return (None,)
     if not isinstance(names, list) or not names:
         raise PlacedError((*place, key), f"{key}: give a list of at least one name")
     for at, name in enumerate(names):

@@ -35,6 +35,7 @@ class ScenarioEntry(Workload):
     model: Model | None = None  # None: the suite's
     machine: Machine | None = None  # None: the suite's
     variant: str | None = None
+    repeats: int | None = Field(default=None, ge=1, le=REPEATS_MAX)  # None: the suite's
     # The engine of its model and machine, before what it changes itself. For scaling only, so it is not stored.
     base: Engine | None = Field(default=None, exclude=True, repr=False)
 
@@ -157,7 +158,7 @@ class Suite(Frozen):
         return self.model_copy(update=changes)
 
     def without_equals(self) -> Self:
-        """The suite with the first of equal scenarios only; `merged` names the others."""
+        """The suite with the first of equal scenarios only, at the most repeats of them; `merged` names the others."""
         kept: dict[str, ScenarioEntry] = {}
         merged: dict[str, str] = {}
         for entry in self.scenarios:
@@ -166,7 +167,14 @@ class Suite(Frozen):
             first = kept.setdefault(key, entry)
             if first is not entry:
                 merged[entry.name] = first.name
+                kept[key] = first.model_copy(update={"repeats": self._most_repeats(first, entry)})
         return self.model_copy(update={"scenarios": tuple(kept.values()), "merged": merged}) if merged else self
+
+    def _most_repeats(self, *entries: ScenarioEntry) -> int | None:
+        """The repeats of equal scenarios: the most that one of them asks for; None: the suite's."""
+        usual = self.repeats if isinstance(self.repeats, int) else 0
+        most = max(entry.repeats or usual for entry in entries)
+        return None if most == usual else most
 
     def control_scenario(self) -> Scenario | None:
         """What each lease runs as its control; None where the suite has none."""

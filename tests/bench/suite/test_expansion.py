@@ -199,3 +199,22 @@ def test_what_is_wrong_is_said_with_its_line(text: str, line: int, why: str) -> 
 
     assert why in said
     assert said.startswith(f"night.toml:{line + HEAD.count(chr(10))}:"), said
+
+
+def test_an_empty_list_of_variants_is_the_engine_without_one() -> None:
+    suite = _suite(TWO_VARIANTS + ONE + ONE.replace('"one"', '"two"\nvariants = []').replace("128", "64"))
+
+    assert [(entry.name, entry.variant) for entry in suite.scenarios] == [
+        ("one@eager", "eager"), ("one@graphs", "graphs"), ("two", None),
+    ]  # fmt: skip
+    assert suite.engine_of("two") == suite.engine
+
+
+def test_a_scenario_has_repeats_of_its_own_and_equal_ones_have_the_most() -> None:
+    twin = ONE.replace('"one"', '"twin"')
+    suite = _suite(ONE + twin + "repeats = 6\n" + ONE.replace('"one"', '"rare"').replace("128", "64") + "repeats = 1\n")
+
+    found = Counter(run.scenario.name for run in plan_runs(suite))
+
+    assert (found, suite.merged) == ({"one": 6, "rare": 1}, {"twin": "one"})
+    assert _ids(suite)["one"] == _ids(_suite(ONE))["one"]

@@ -7,6 +7,7 @@ import pytest
 from bench.errors import SuiteError
 from bench.suite.machine import Machine
 from bench.suite.parse import parse_suite
+from bench.suite.prompts import Prompts
 from bench.suite.scaling import scaled
 from bench.suite.suite import Suite
 from tests.bench.suite.test_expansion import HEAD
@@ -106,3 +107,11 @@ def test_what_cannot_run_here_is_said_with_its_line(change: tuple[str, str], why
         parse_suite((HEAD + VARIED) + LOCAL.replace(*change), "night.toml")
 
     assert why in str(caught.value)
+
+
+def test_a_local_model_that_reads_no_images_gets_random_prompts() -> None:
+    images = 'prompts = { kind = "images", form = "chat", width = 64, height = 64, images = 3 }\n'
+    asked = VARIED.replace('prompts = { kind = "shared-prefix", groups = 2, prefix_tokens = 32 }\n', images)
+
+    assert {entry.prompts.images for entry in _scaled(HEAD + asked + LOCAL).scenarios} == {3}
+    assert {entry.prompts for entry in _scaled(HEAD + asked + LOCAL + "keep_images = false\n").scenarios} == {Prompts()}
