@@ -10,6 +10,7 @@ import typer.main
 
 from bench.record import METHOD_VERSION
 from flows.cli import app
+from infra.loadgen.suite_reference import PAGE, reference_markdown
 from infra.settings import Settings
 from tests.draw_places import draw
 
@@ -201,6 +202,10 @@ def test_the_readme_maps_every_folder_and_no_other() -> None:
     mapped = map_rows((ROOT / "README.md").read_text("utf-8"))
 
     assert set(mapped) == folders_to_map()
+
+
+def test_the_reference_of_suite_keys_is_not_stale() -> None:
+    assert PAGE.read_text("utf-8") == reference_markdown(), "run python -m infra.loadgen.suite_reference"
 
 
 def test_each_folder_of_the_map_has_a_line_of_its_own() -> None:
