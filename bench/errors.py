@@ -154,6 +154,10 @@ class MachineUnfitError(NightbenchError):
     stage = "machine"
 
 
+class MachinesEndedError(NightbenchError):
+    """Machines of a night over several ended early; what the others measured stands."""
+
+
 class BudgetError(NightbenchError):
     """The next stage would exceed the night's budget; rented machines are still released."""
 

@@ -87,11 +87,24 @@ class Uploads(StoredValue):
     reason: str | None = None
 
 
-class NightEnd(StoredValue):
-    """Why a night ended before all of its runs were measured."""
+class MachineEnd(StoredValue):
+    """Why a night ended on one of its machines before all runs of that machine were measured."""
 
     stage: str | None
     reason: str
+
+
+class NightEnd(MachineEnd):
+    """Why a night ended before all of its runs were measured; of a night over several machines, why each of them did.
+
+    A machine that is not in `machines` measured its runs.
+    """
+
+    machines: dict[str, MachineEnd] = Field(default_factory=dict)
+
+    def of(self, machine: str | None) -> MachineEnd | None:
+        """Why the runs of one machine are missing; None where nothing is known of it."""
+        return self.machines.get(machine or "") if self.machines else self
 
 
 class CalibratedLoad(StoredValue):
@@ -253,4 +266,5 @@ class NightRecord(StoredValue):
     runs: tuple[PlannedRun, ...]
     forced: tuple[str, ...] = ()  # why it would have been refused without --force
     applied: tuple[str, ...] = ()  # what --apply-rules changed of the suite's engines
+    budget_shares: dict[str, float] = Field(default_factory=dict)  # of the suite's budget, by machine, of several
     repeats: tuple[PlannedRepeats, ...] = ()  # how many were chosen, of a suite with repeats = "plan"

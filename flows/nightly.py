@@ -16,16 +16,15 @@ from bench.cost.estimate import CANARY, CONTROL, LM_EVAL
 from bench.errors import (
     BudgetError,
     EngineBuildError,
-    HostError,
-    MachineUnfitError,
     ModelError,
     NightbenchError,
     NoSpaceError,
 )
-from bench.record import NightEnd, NightRecord, PlannedRun
+from bench.record import NightRecord, PlannedRun
 from flows.dead_runs import hold_liveness_lock
 from flows.defaults import DEFAULT, choose, run_name
 from flows.end_state import ended, is_at_its_end
+from flows.machines import run_machines
 from flows.rental import release_at_end
 from flows.serving import require_fit, start_server, with_failed_starts
 from infra.agent.operations import MachinePaths
@@ -48,16 +47,14 @@ from tasks.canary import canary_after, canary_before, canary_request
 from tasks.control import after_start, control_run, prepare_control
 from tasks.golden import find_golden
 from tasks.loading import load, report
-from tasks.machine import as_rented, can_be_replaced, prepare_machine, provision, reach
+from tasks.machine import as_rented, prepare_machine, provision, reach
 from tasks.measuring import has_tasks, is_serving, lineage_of, make_context, measure, run_lm_eval, shut_down
 from tasks.model_cache import fill_bucket
-from tasks.planning import hold_machine, plan_night
+from tasks.planning import hold_machine, plan_night, runs_elsewhere
 from tasks.upload import upload_runs
 from tasks.volumes import attach_volume
 from warehouse.judging.expectations import imported_meanwhile
 from warehouse.load import LoadSummary
-
-MACHINES_MAX = 3  # that one night may rent, one after another
 
 
 def release_leftovers(flow: Flow[..., object], flow_run: FlowRun, state: State[object]) -> None:
@@ -130,36 +127,21 @@ def run_night(settings: Settings, night: NightRecord, *, wait: bool) -> LoadSumm
 
 
 def try_machines(settings: Settings, night: NightRecord, progress: UUID, *, wait: bool = False) -> BaseException | None:
-    """Run the missing runs of a night; record and return the error that ended it early, if any.
+    """Run the missing runs of a night on its machines; record and return the error that ended it early, if any."""
 
-    If a rented machine disappears or is unfit, another is rented and only the missing runs are run.
-    """
-    for _ in range(MACHINES_MAX):
-        outcome = benchmark_machine(night, progress, wait, return_state=True).result(raise_on_failure=False)
-        is_lost = isinstance(outcome, (HostError, MachineUnfitError)) and can_be_replaced(night)
-        # Of a machine that was lost after its last run, nothing is left to run on another.
-        if not (is_lost and store.missing_runs(settings.data, store.read_night(settings.data, night.night))):
-            break
-    if not isinstance(outcome, BaseException):
-        return None
-    record_failure(settings, night.night, outcome)
-    return outcome
+    def benchmark(part: NightRecord) -> BaseException | None:
+        outcome = benchmark_machine(part, progress, wait, return_state=True).result(raise_on_failure=False)
+        return outcome if isinstance(outcome, BaseException) else None
 
-
-def record_failure(settings: Settings, night: str, error: BaseException) -> None:
-    """Write why a night failed into its folder: the reason of every run that was not run."""
-    is_ours = isinstance(error, NightbenchError)
-    reason = str(error) if is_ours else f"{type(error).__name__}: {error}"
-    end = NightEnd(stage=error.stage if isinstance(error, NightbenchError) else None, reason=reason)
-    store.write_json(store.end_file(settings.data, night), end)
+    return run_machines(settings, night, benchmark)
 
 
 @flow(name="benchmark-machine", flow_run_name="machine for {night.night}", validate_parameters=False)
 def benchmark_machine(night: NightRecord, progress: UUID, wait: bool = False) -> None:
-    """Rent one machine, run every missing run on it, and always release it."""
+    """Rent one machine, run every missing run of its night on it, and always release it."""
     settings = Settings()
     golden = find_golden(night)
-    with release_at_end(settings, night.night) as rental:
+    with release_at_end(settings, night.night, night.suite.machine.name) as rental:
         rental.lease = lease = provision(night, golden, wait=wait)
         night = as_rented(settings, night, lease)
         with record_stage(ledger_file(settings), night, lease.lease_id, "boot"):
@@ -217,11 +199,12 @@ def measure_control(settings: Settings, context: RunContext, lease: Lease, paths
 
 
 def measure_runs(settings: Settings, context: RunContext, engine: EngineAt, artifact: UUID) -> None:
-    """Run every missing run of the night; where memory ran out, then the same runs on the next rung of the ladder."""
+    """Run every missing run of the machine; where memory ran out, then the same runs on the next rung of the ladder."""
     night = context.night
+    elsewhere = runs_elsewhere(settings, night)
     finished = max(0, len(night.runs) - len(store.missing_runs(settings.data, night)))
     while runs := store.missing_runs(settings.data, night):
-        progress = NightProgress(total=finished + len(runs), done=finished, artifact=artifact)
+        progress = NightProgress(finished + len(runs), finished, artifact, elsewhere)
         measure_in_turn(settings, context, engine, runs, progress)
         finished += len(runs)
 

@@ -8,9 +8,9 @@ from prefect import get_run_logger
 from bench.engines.by_name import retry_of
 from bench.errors import MachineUnfitError, NightbenchError
 from bench.record import FailedStart, PlannedRun, RunRecord
-from infra.bootstrap import ledger_file
+from infra.bootstrap import ledger, ledger_file
 from infra.engines.server import EngineAt, RunningServer
-from infra.leases.stage_budget import left_of_lease_s, record_stage
+from infra.leases.stage_budget import leases_of, left_of_lease_s, record_stage
 from infra.measurement.run import RunContext
 from infra.settings import Settings
 from infra.storage import store
@@ -96,9 +96,10 @@ def _keep(settings: Settings, context: RunContext, run: PlannedRun, error: Start
 
 
 def _may_replace(settings: Settings, context: RunContext) -> bool:
-    """Whether another machine may be rented in place of this one: once a night, and only for runs that are missing."""
+    """Whether another machine may be rented in place of this one: once, and only for runs that are missing."""
     night = context.night
-    earlier = leases_that_failed(settings.data, night) - {context.lease.lease_id}
+    others = {lease.lease_id for lease in leases_of(ledger(settings), night)} - {context.lease.lease_id}
+    earlier = leases_that_failed(settings.data, night) & others
     return can_be_replaced(night) and not earlier and bool(store.missing_runs(settings.data, night))
 
 

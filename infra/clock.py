@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import Protocol, TypeVar, overload
 
 T = TypeVar("T")
+STEP_S = 1.0
 
 
 class Clock(Protocol):
@@ -44,8 +45,10 @@ class SystemClock:
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:
-        """Wait."""
-        time.sleep(max(0.0, seconds))
+        """Wait, in steps after each of which an exception can be raised in a thread."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            time.sleep(min(left, STEP_S))
 
 
 @overload

@@ -1,6 +1,7 @@
 """What the Prefect UI shows of a night: its plan, one progress bar, results, findings, and a link to the report."""
 
 import logging
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from uuid import UUID
@@ -48,18 +49,24 @@ def start_progress(night: NightRecord, missing: int) -> UUID:
 class NightProgress:
     """One live progress bar for the night: finished runs plus the share done of the one in progress.
 
+    `elsewhere` counts the runs of the night's other machines: those that are finished, and all.
+
     It is for display only: if Prefect's API does not respond, it stops and the night goes on.
     """
 
-    def __init__(self, total: int, done: int, artifact: UUID) -> None:
+    def __init__(
+        self, total: int, done: int, artifact: UUID, elsewhere: Callable[[], tuple[int, int]] = lambda: (0, 0)
+    ) -> None:
         self._total = total
+        self._elsewhere = elsewhere
         self._done = done
         self._id = artifact
         self.is_lost = False
         self.within_run(0.0)
 
     def _percent(self, share: float) -> float:
-        return round(100 * (self._done + share) / self._total, 1)
+        finished, planned = self._elsewhere()
+        return round(100 * (self._done + finished + share) / (self._total + planned), 1)
 
     def within_run(self, share: float) -> None:
         """Show the share done of the run in progress."""

@@ -1,5 +1,6 @@
 """Rent a machine, make it ready, and give it back."""
 
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,6 +8,7 @@ from prefect import Task, get_run_logger
 from prefect.client.schemas.objects import State, TaskRun
 
 from bench.errors import LeaseError, LedgerError, MachineUnfitError, NightbenchError
+from bench.machine_nights import machine_night, with_machine_night
 from bench.plan import on_kind
 from bench.record import NightRecord
 from bench.suite.machine import Machine, hardware_of
@@ -34,7 +36,7 @@ from infra.leases.leftovers import delete_old_keys, release_leftovers
 from infra.leases.offers import after_spending, lease_request_of
 from infra.leases.own_host import take_lease_of_free_host
 from infra.leases.release import explain_loss, release_lease
-from infra.leases.stage_budget import spent_usd
+from infra.leases.stage_budget import limit_of, spent_usd
 from infra.leases.watched_ledger import WatchedLedger
 from infra.ledger.ledger import Lease
 from infra.models.bucket_lookup import look_in_bucket
@@ -43,6 +45,8 @@ from infra.settings import Settings
 from infra.storage import store
 from tasks.task import night_task
 from tasks.volumes import label_of, release_volume
+
+_REWRITING = threading.Lock()  # of a night's plan, by the threads of its machines
 
 
 def is_local_failure(_task: Task[..., object], _run: TaskRun, state: State[object]) -> bool:
@@ -68,6 +72,7 @@ def provision(settings: Settings, night: NightRecord, golden: Snapshot | None, *
         )
     cloud, book = cloud_named(settings, night.target), WatchedLedger(ledger_file(settings))
     request = replace(lease_request_of(wanted_machine(night), patience_s=settings.capacity_wait_s), golden=golden)
+    request = replace(request, limit=limit_of(night))
     request = after_spending(request, spent_usd(book, night))
     try:
         take = take_lease_of_free_host if wait else take_lease
@@ -149,16 +154,19 @@ def mounted(settings: Settings, lease: Lease, volume: Volume) -> Path | None:
 
 
 def as_rented(settings: Settings, night: NightRecord, lease: Lease) -> NightRecord:
-    """The night on the kind of machine that was rented; written down if that differs from the plan."""
-    data = settings.data
-    written = store.read_night(data, night.night)  # an earlier machine of this night may have been of another kind
-    kind = hardware_of(lease.kind) if is_rented(lease) and lease.kind else written.suite.machine.kind
-    missing = store.missing_runs(data, written)
-    changed = on_kind(written, kind, [run for run in written.runs if run not in missing])
-    if changed != written:
-        get_run_logger().warning("measuring on %s, not on the planned kind: its scenarios get ids of their own", kind)
-        store.write_json(store.night_file(data, night.night), changed)
-    return changed
+    """The night of one machine, on the kind that was rented; written down if that differs from the plan."""
+    data, name = settings.data, night.suite.machine.name
+    with _REWRITING:
+        whole = store.read_night(data, night.night)  # an earlier machine of this night may have been of another kind
+        part = machine_night(whole, name)
+        kind = hardware_of(lease.kind) if is_rented(lease) and lease.kind else part.suite.machine.kind
+        missing = store.missing_runs(data, part)
+        changed = with_machine_night(whole, on_kind(part, kind, [run for run in part.runs if run not in missing]))
+        if changed != whole:
+            say = get_run_logger().warning
+            say("measuring on %s, not on the planned kind: its scenarios get ids of their own", kind)
+            store.write_json(store.night_file(data, night.night), changed)
+    return machine_night(changed, name)
 
 
 def can_be_replaced(night: NightRecord) -> bool:

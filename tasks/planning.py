@@ -65,8 +65,7 @@ def plan_night(  # noqa: PLR0913 - what the form of a run asks
     store.require_space(settings.data, settings.min_free_gib)
     if resume is not None:
         night = store.read_night(settings.data, resume)
-        require_bucket(settings, night.suite.model)
-        _require_secrets(night)
+        _require_means(settings, night)
         store.end_file(settings.data, resume).unlink(missing_ok=True)
         return night
     night = make_night(suite, target, poc=poc, force=force, apply_rules=apply_rules)
@@ -79,13 +78,26 @@ def plan_night(  # noqa: PLR0913 - what the form of a run asks
         get_run_logger().info("changed by --apply-rules: %s", change)
     for why in night.forced:
         get_run_logger().warning("run with --force all the same: %s", why)
-    require_bucket(settings, night.suite.model)
-    _require_secrets(night)
+    _require_means(settings, night)
     store.write_json(store.night_file(settings.data, night.night), night)
     return night
 
 
-def _require_secrets(night: NightRecord) -> None:
+def runs_elsewhere(settings: Settings, part: NightRecord) -> Callable[[], tuple[int, int]]:
+    """What counts the runs of a night's other machines: those that are finished, and all."""
+    here = {run.order for run in part.runs}
+    runs = [run for run in store.read_night(settings.data, part.night).runs if run.order not in here]
+
+    def counted() -> tuple[int, int]:
+        return sum(store.run_folder(settings.data, part.night, run).exists() for run in runs), len(runs)
+
+    return counted
+
+
+def _require_means(settings: Settings, night: NightRecord) -> None:
+    """Raise UsageError where the bucket or a secret that the night needs is not set."""
+    for model in night.suite.models:
+        require_bucket(settings, model)
     for engine in night.suite.engines:
         read_secrets(engine)
 

@@ -47,6 +47,7 @@ class NightBudget:
     spent_usd: float
     budget_usd: float | None
     reserve_s: float  # from the decision to end until billing ends
+    limit: str = "machine.budget_usd"  # the key of the suite that sets it
     minimum_s: float = 0.0  # the least time that a machine is billed for
 
     def require(self, stage: str, seconds: float) -> None:
@@ -58,7 +59,7 @@ class NightBudget:
         if expected > self.budget_usd:
             raise BudgetError(
                 f"{stage} was not started: {self.spent_usd:.2f} USD are spent, and it takes about {seconds / 60:.1f} "
-                f"minutes at {self.usd_per_hour:.2f} USD/h. With the teardown that exceeds machine.budget_usd = "
+                f"minutes at {self.usd_per_hour:.2f} USD/h. With the teardown that exceeds {self.limit} = "
                 f"{self.budget_usd:.2f}: raise it and run `nightbench run --resume {self.night}`"
             )
 

@@ -30,6 +30,7 @@ class LeaseRequest:
     golden: Snapshot | None = None  # booted in place of `image` wherever it is
     usd_per_hour_max: float | None = None
     budget_usd: float | None = None
+    limit: str = "machine.budget_usd"  # the key of the suite that sets it
     spent_usd: float = 0.0  # of the budget, by earlier leases of the night
     machine: str | None = None  # its name in a suite of several machines
     patience_s: float = 0.0  # how long to wait for capacity, all rounds of the plan together
@@ -45,6 +46,7 @@ def lease_request_of(machine: Machine, *, patience_s: float = 0.0) -> LeaseReque
         image=machine.image,
         usd_per_hour_max=machine.usd_per_hour_max,
         budget_usd=machine.budget_usd,
+        machine=machine.name,
         patience_s=patience_s,
     )
 
@@ -115,7 +117,7 @@ def why_too_dear(offer: Offer, request: LeaseRequest, spent_usd: float = 0.0) ->
         spent = f" after {spent_usd:.2f} USD spent" if spent_usd else ""
         return (
             f"{price}, so {request.minutes:g} minutes cost up to {most:.2f} USD{spent}, more than "
-            f"machine.budget_usd = {request.budget_usd:.2f}: raise it, or shorten machine.lease_minutes"
+            f"{request.limit} = {request.budget_usd:.2f}: raise it, or shorten machine.lease_minutes"
         )
     return None
 

@@ -70,12 +70,26 @@ def _budget(ledger_file: Path, night: NightRecord, lease: Lease) -> NightBudget:
         usd_per_hour=lease.usd_per_hour,
         spent_usd=spent_usd(Ledger(ledger_file), night),
         budget_usd=night.suite.machine.budget_usd if lease.usd_per_hour else None,
+        limit=limit_of(night),
         reserve_s=pace["teardown_reserve_s"],
         minimum_s=pace["gpu_minimum_s"],
     )
 
 
+def limit_of(night: NightRecord) -> str:
+    """Which key of the suite sets the budget of a machine's night."""
+    if night.suite.budget_usd is None or night.suite.budget_usd != night.suite.machine.budget_usd:
+        return "machine.budget_usd"
+    return f"budget_usd, of which machine {night.suite.machine.name} may spend" if night.budget_shares else "budget_usd"
+
+
+def leases_of(book: Ledger, night: NightRecord) -> list[Lease]:
+    """Every lease of a night; of a night over several machines those of the machine whose part this is."""
+    mine = (night.night, night.suite.machine.name)
+    return [lease for lease in book.leases() if (lease.night, lease.machine) == mine]
+
+
 def spent_usd(book: Ledger, night: NightRecord) -> float:
-    """What all machines of a night have cost until now."""
+    """What the leases of a night, or of one of its machines, have cost until now."""
     now = SystemClock().now()
-    return sum(lease.usd(now) for lease in book.leases() if lease.night == night.night)
+    return sum(lease.usd(now) for lease in leases_of(book, night))

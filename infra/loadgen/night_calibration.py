@@ -28,7 +28,7 @@ def calibrate_night(data: Path, night: NightRecord, cache: Path, say: Say) -> Ca
     scenarios = [run.scenario for run in night.runs if run.scenario.workload.driver == "meter"]
     if not scenarios:
         return Calibration(reason="no run of this night is driven by the meter")
-    path = store.calibration_file(data, night.night)
+    path = store.calibration_file(data, night.night, night.suite.machine.name)
     found = _read(path)
     if found is not None and _is_ours(found):
         return facts_of(found, store.sha256(path))
@@ -39,7 +39,7 @@ def calibrate_night(data: Path, night: NightRecord, cache: Path, say: Say) -> Ca
     except CalibrationError as error:
         return Calibration(reason=str(error))
     if found is not None:
-        path.rename(path.with_name(f"calibration-{found.calibration_id}.json"))
+        path.rename(path.with_name(f"{path.stem}-{found.calibration_id}.json"))
     store.write_json(path, table)
     return facts_of(table, store.sha256(path))
 

@@ -1,6 +1,7 @@
 """Reads suite files, and drafts the night that a suite defines."""
 
 import hashlib
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from bench.engines.by_name import ENGINES
 from bench.engines.ladder import require_rungs
 from bench.engines.require import require_engines
 from bench.errors import SuiteError, UsageError
+from bench.machine_nights import shares_of
 from bench.plan import order_seed, plan_runs
 from bench.record import NightRecord, PlannedRun
 from bench.suite.parse import parse_source
@@ -17,6 +19,7 @@ from bench.suite.scenario import Scenario
 from bench.suite.source import EXTENDS, SuiteFile, SuiteSource
 from bench.suite.suite import Suite
 from catalog.engine_check import require_servable, with_rules_applied
+from catalog.read import machine_size
 from infra.loadgen import datasets
 from infra.loadgen.suite_lock import resolve_tracked, with_lock
 
@@ -114,9 +117,28 @@ def refuse_forced_resume(resume: str | None, *, force: bool, apply_rules: bool =
 def _require_runs(
     suite: Suite, runs: tuple[PlannedRun, ...], target: str, path: Path, *, force: bool
 ) -> tuple[str, ...]:
+    _require_a_place(suite, target, path)
     forced = require_servable(suite, runs, target, path, force=force)
     require_rungs(suite, str(path))
     return forced
+
+
+def _require_a_place(suite: Suite, target: str, path: Path) -> None:
+    """Raise SuiteError where a suite of several machines is to run on one host of one's own."""
+    names = [str(machine.name) for machine in suite.machines]
+    if len(names) > 1 and target.startswith("ssh:"):
+        raise SuiteError(
+            f"{path} runs on {len(names)} machines ({', '.join(names)}), and --target {target} is one host: "
+            "use --target digitalocean, or --target local for its [local] size"
+        )
+
+
+def _budget_shares(suite: Suite, runs: Sequence[PlannedRun], target: str) -> dict[str, float]:
+    """What each of several machines may spend of the suite's budget, by the catalogue's prices."""
+    machines = tuple(dict.fromkeys(run.scenario.machine for run in runs))
+    sizes = {machine.name or "": machine_size(target, machine.kind) for machine in machines}
+    usd = {name: size.usd_per_hour for name, size in sizes.items() if size is not None and size.usd_per_hour}
+    return shares_of(suite.budget_usd, machines, usd)
 
 
 def make_night(
@@ -137,6 +159,7 @@ def make_night(
     started_at = datetime.now(UTC)
     name = f"{started_at:%Y-%m-%dT%H%M%S}Z"
     seed = order_seed(name, parsed)
+    runs = plan_runs(parsed, seed, poc=poc)
     night = NightRecord(
         night=name,
         target=target,
@@ -144,8 +167,9 @@ def make_night(
         suite=parsed,
         suite_sha256=digest,
         seed=seed,
-        runs=plan_runs(parsed, seed, poc=poc),
+        runs=runs,
         forced=forced,
+        budget_shares=_budget_shares(parsed, runs, target),
         applied=applied,
     )
     datasets.require_conversations(night)

@@ -3,6 +3,7 @@
 runs/<night>/night.json                       the plan of the night
 runs/<night>/leases/<lease_id>.json           what was rented, and what it cost
 runs/<night>/calibration.json                 the load client's own error, on that host, in that night
+runs/<night>/calibration-<machine>.json       the same of each machine, in a night over several machines
 runs/<night>/failed-starts/<lease_id>-<n>.json a start of a server that failed and was repeated
 runs/<night>/end.json                         why the night ended early, if it did
 runs/<night>/repeats.json                     how exactly its repeats say their means, if the plan chose how many
@@ -23,6 +24,7 @@ from pydantic import BaseModel, ValidationError
 
 from bench.engines.ladder import climbs, fallback_run
 from bench.errors import NoSpaceError, UnreadableResultError, UsageError
+from bench.machine_nights import machine_of, named
 from bench.manifest import MANIFEST, manifest_text, parse_manifest
 from bench.record import LmEvalRecord, NightRecord, PlannedRun, RunRecord
 
@@ -61,9 +63,9 @@ def canary_file(data: Path, night: str, lease_id: str, position: str) -> Path:
     return night_folder(data, night) / "canaries" / f"{lease_id}-{position}.json"
 
 
-def calibration_file(data: Path, night: str) -> Path:
-    """The file of a night's calibration."""
-    return night_folder(data, night) / "calibration.json"
+def calibration_file(data: Path, night: str, machine: str | None = None) -> Path:
+    """The file of a night's calibration, of several machines that of one of them."""
+    return night_folder(data, night) / ("calibration.json" if machine is None else f"calibration-{machine}.json")
 
 
 def end_file(data: Path, night: str) -> Path:
@@ -228,7 +230,7 @@ def _next_rung(data: Path, night: NightRecord, run: PlannedRun) -> PlannedRun | 
     smaller = fallback_run(night, run)
     if smaller is None or run_folder(data, night.night, smaller).exists():
         return smaller
-    return smaller.model_copy(update={"scenario": smaller.scenario.on(night.suite.machine.kind)})
+    return smaller.model_copy(update={"scenario": smaller.scenario.on(named(night.suite, machine_of(run)).kind)})
 
 
 def _ran_out_of_memory(data: Path, night: NightRecord, run: PlannedRun) -> bool:

@@ -151,7 +151,7 @@ def test_a_machine_that_is_lost_after_its_last_run_is_not_replaced(
         raise LostConnectionError("the machine is gone")
 
     monkeypatch.setattr("tasks.machine.wait_for_machine", lose)
-    monkeypatch.setattr("flows.nightly.can_be_replaced", lambda _night: True)
+    monkeypatch.setattr("flows.machines.can_be_replaced", lambda _night: True)
 
     failure = try_machines(Settings(), night, uuid4())
 

@@ -1,6 +1,6 @@
 """The row of a planned run without a folder, and of a run whose folder cannot be read."""
 
-from bench.record import NightEnd, NightRecord, PlannedRun
+from bench.record import MachineEnd, NightEnd, NightRecord, PlannedRun
 from warehouse.rows.measurement_setup import requested
 from warehouse.rows.row_ids import blank_row
 from warehouse.rows.run_folder import RunId
@@ -8,8 +8,9 @@ from warehouse.schema.row import Row
 
 
 def not_run_row(night: NightRecord, run: PlannedRun, end: NightEnd | None) -> Row:
-    """The row of a planned run without a folder; its reason is why the night ended, if known."""
-    why = end or NightEnd(stage=None, reason="the night was stopped or is still running")
+    """The row of a planned run without a folder; its reason is why the night ended on its machine, if known."""
+    known = end.of(run.scenario.machine.name) if end else None
+    why = known or MachineEnd(stage=None, reason="the night was stopped or is still running")
     return _planned_row(night, run) | {"outcome": "not-run", "stage": why.stage, "reason": f"not started: {why.reason}"}
 
 

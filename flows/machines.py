@@ -1,0 +1,87 @@
+"""Run a night on each of its machines: side by side where they are rented, one after the other on this computer."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from prefect import get_run_logger
+
+from bench.errors import HostError, MachinesEndedError, MachineUnfitError, NightbenchError
+from bench.machine_nights import machine_night, machine_nights
+from bench.record import MachineEnd, NightEnd, NightRecord
+from flows.rental import release_at_end
+from infra.processes.side_by_side import side_by_side
+from infra.settings import Settings
+from infra.storage import store
+from tasks.machine import can_be_replaced
+
+MACHINES_MAX = 3  # that may be rented for one machine of a suite, one after another
+AT_ONCE = 8  # machines of one night, each with a thread of this process
+
+# Runs a machine's night once, on one lease; returns what ended it early, if anything.
+Benchmark = Callable[[NightRecord], BaseException | None]
+
+
+def run_machines(settings: Settings, night: NightRecord, benchmark: Benchmark) -> BaseException | None:
+    """Run the missing runs of a night on its machines; record and return the error that ended it early, if any.
+
+    The failure of one machine ends no other.
+    """
+    parts = [part for part in machine_nights(night) if store.missing_runs(settings.data, part)]
+    failures = {name: error for name, error in _outcomes(settings, night, parts, benchmark).items() if error}
+    if not failures:
+        return None
+    is_one = len(machine_nights(night)) == 1
+    error = next(iter(failures.values())) if is_one else _together(settings, night, failures)
+    end = NightEnd(**_end_of(error).model_dump(), machines={} if is_one else _ends(failures))
+    store.write_json(store.end_file(settings.data, night.night), end)
+    return error
+
+
+def _outcomes(
+    settings: Settings, night: NightRecord, parts: Sequence[NightRecord], benchmark: Benchmark
+) -> dict[str, BaseException | None]:
+    """What ended each machine's night early, by the machine's name."""
+    calls = {part.suite.machine.name or "": partial(_try_machine, settings, part, benchmark) for part in parts}
+    if len(calls) == 1 or night.target == "local":  # on this computer each would disturb the other's numbers
+        return {name: call() for name, call in calls.items()}
+    with release_at_end(settings, night.night):  # what a thread that was stopped twice leaves
+        return side_by_side(calls, AT_ONCE)
+
+
+def _try_machine(settings: Settings, part: NightRecord, benchmark: Benchmark) -> BaseException | None:
+    """Run the missing runs of one machine; where it disappears or is unfit, another one is rented for the rest."""
+    name = part.suite.machine.name
+    for _ in range(MACHINES_MAX):
+        outcome = benchmark(part)
+        is_lost = isinstance(outcome, (HostError, MachineUnfitError)) and can_be_replaced(part)
+        # Of a machine that was lost after its last run, nothing is left to run on another.
+        written = machine_night(store.read_night(settings.data, part.night), name)
+        if not (is_lost and store.missing_runs(settings.data, written)):
+            break
+    if isinstance(outcome, BaseException) and name is not None:
+        get_run_logger().error("machine %s ended early: %s", name, outcome)
+    return outcome
+
+
+def _together(settings: Settings, night: NightRecord, failures: dict[str, BaseException]) -> BaseException:
+    """One error for what ended machines early; a defect of ours is raised as it is."""
+    defect = next((error for error in failures.values() if not isinstance(error, NightbenchError)), None)
+    if defect is not None:
+        return defect
+    parts = machine_nights(store.read_night(settings.data, night.night))
+    missing = {part.suite.machine.name or "": len(store.missing_runs(settings.data, part)) for part in parts}
+    whys = "; ".join(f"{name}: {missing[name]} runs are missing, because {error}" for name, error in failures.items())
+    others = [name for name in missing if name not in failures]
+    stands = f"; the runs of {', '.join(others)} are complete" if others else ""
+    return MachinesEndedError(f"{whys}{stands}; run `nightbench run --resume {night.night}` for the missing ones")
+
+
+def _ends(failures: dict[str, BaseException]) -> dict[str, MachineEnd]:
+    return {name: _end_of(error) for name, error in failures.items()}
+
+
+def _end_of(error: BaseException) -> MachineEnd:
+    """Why a machine's night failed: the reason of every run of it that was not run."""
+    if isinstance(error, NightbenchError):
+        return MachineEnd(stage=error.stage, reason=str(error))
+    return MachineEnd(stage=None, reason=f"{type(error).__name__}: {error}")

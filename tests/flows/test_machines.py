@@ -1,0 +1,131 @@
+"""A night over several machines: side by side, each for itself, and what the night says of those that failed."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bench.errors import HostError, MachinesEndedError, NoCapacityError, SuiteError
+from bench.record import NightEnd, NightRecord
+from flows.machines import run_machines
+from infra.loadgen.suite_file import make_night
+from infra.settings import Settings
+from infra.storage import store
+from tests.flows.without_prefect import without_prefect
+from warehouse.rows.unmeasured_rows import not_run_row
+
+SUITE = """
+name = "two"
+repeats = 2
+budget_usd = 12.0
+[model]
+name = "tiny"
+source = "generated:tiny?seed=0"
+[engine]
+version = "0.32.0"
+max_model_len = 4096
+[[machines]]
+name = "mi300x"
+kind = "gpu-mi300x1-192gb"
+[[machines]]
+name = "mi325x"
+kind = "gpu-mi325x1-256gb"
+[[scenarios]]
+name = "one"
+isl = 16
+osl = 8
+concurrency = 1
+request_count = 12
+"""
+
+
+@pytest.fixture(autouse=True)
+def _without_prefect() -> Iterator[None]:
+    with without_prefect():
+        yield
+
+
+@pytest.fixture
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    monkeypatch.setenv("NIGHTBENCH_DATA", str(tmp_path / "data"))
+    return Settings()
+
+
+def night_of(settings: Settings, folder: Path, text: str = SUITE) -> NightRecord:
+    suite = folder / "two.toml"
+    suite.write_text(text)
+    night = make_night(suite, "digitalocean", poc=False, is_draft=True)
+    store.write_json(store.night_file(settings.data, night.night), night)
+    return night
+
+
+def measure(settings: Settings, part: NightRecord) -> None:
+    for run in store.missing_runs(settings.data, part):
+        store.run_folder(settings.data, part.night, run).mkdir(parents=True)
+
+
+def test_without_capacity_for_one_machine_the_other_measures_and_the_night_says_what_is_missing(
+    settings: Settings, tmp_path: Path
+) -> None:
+    night = night_of(settings, tmp_path)
+    both = threading.Barrier(2, timeout=30)
+
+    def benchmark(part: NightRecord) -> BaseException | None:
+        both.wait()  # they run at the same time
+        if part.suite.machine.name == "mi325x":
+            return NoCapacityError("digitalocean has no gpu-mi325x1-256gb available now")
+        measure(settings, part)
+        return None
+
+    error = run_machines(settings, night, benchmark)
+
+    assert isinstance(error, MachinesEndedError)
+    assert str(error) == (
+        "mi325x: 2 runs are missing, because digitalocean has no gpu-mi325x1-256gb available now; the runs of mi300x "
+        f"are complete; run `nightbench run --resume {night.night}` for the missing ones"
+    )
+    end = NightEnd.model_validate_json(store.end_file(settings.data, night.night).read_bytes())
+    reasons = {(run.scenario.machine.name, str(not_run_row(night, run, end)["reason"])) for run in night.runs}
+    assert reasons == {
+        ("mi300x", "not started: the night was stopped or is still running"),
+        ("mi325x", "not started: digitalocean has no gpu-mi325x1-256gb available now"),
+    }
+
+    resumed: list[str | None] = []
+    assert run_machines(settings, night, lambda part: resumed.append(part.suite.machine.name)) is None
+    assert resumed == ["mi325x"]
+
+
+def test_a_machine_that_is_lost_is_replaced_for_its_own_runs_only(settings: Settings, tmp_path: Path) -> None:
+    night, rented = night_of(settings, tmp_path), list[str | None]()
+
+    def benchmark(part: NightRecord) -> BaseException | None:
+        rented.append(part.suite.machine.name)
+        if rented.count("mi300x") == 1 and part.suite.machine.name == "mi300x":
+            return HostError("the machine is gone")
+        measure(settings, part)
+        return None
+
+    assert run_machines(settings, night, benchmark) is None
+    assert sorted(map(str, rented)) == ["mi300x", "mi300x", "mi325x"]
+    assert store.missing_runs(settings.data, night) == []
+
+
+def test_a_defect_of_ours_ends_the_night_as_it_is(settings: Settings, tmp_path: Path) -> None:
+    night = night_of(settings, tmp_path)
+
+    error = run_machines(settings, night, lambda _part: KeyError("a bug"))
+
+    assert isinstance(error, KeyError)
+
+
+def test_the_budget_is_divided_by_what_the_leases_cost_and_one_host_is_refused(
+    settings: Settings, tmp_path: Path
+) -> None:
+    night = night_of(settings, tmp_path)
+
+    assert sum(night.budget_shares.values()) == pytest.approx(12.0)
+    assert night.budget_shares["mi325x"] > night.budget_shares["mi300x"] > 0
+    with pytest.raises(SuiteError, match=r"runs on 2 machines \(mi300x, mi325x\), and --target ssh:a@b is one host"):
+        make_night(tmp_path / "two.toml", "ssh:a@b", poc=False)
