@@ -13,7 +13,8 @@ from bench.frozen import Frozen, StoredValue
 from bench.host import HostFacts
 from bench.host_use import HostUse
 from bench.repeats import PlannedRepeats
-from bench.server_facts import ServerFacts, Weights
+from bench.server_facts import EndpointFacts, ServerFacts, Weights
+from bench.suite.attach import NAME as ENDPOINT
 from bench.suite.quality import LmEval, Quality
 from bench.suite.scenario import Scenario
 from bench.suite.suite import Suite
@@ -219,6 +220,18 @@ class RunRecord(StoredValue):
     forced: tuple[str, ...] = ()  # why the night would have been refused without --force
     stage_s: dict[str, float] = Field(default_factory=dict)  # seconds spent in each stage of this run
     file_sha256: dict[str, str] = Field(default_factory=dict)  # each raw file beside this record
+
+    @property
+    def endpoint(self) -> EndpointFacts | None:
+        """What was found of a server that is not ours; None of one that is."""
+        return self.server.endpoint if self.server else None
+
+    @property
+    def usd_per_hour(self) -> float | None:
+        """The price of the machine that served: of the lease, or of an endpoint, as its suite says; None if unknown."""
+        if self.asked.engine.name == ENDPOINT:
+            return self.endpoint.known.usd_per_hour if self.endpoint else None
+        return self.lease.usd_per_hour if self.lease else None
 
 
 class AskedTask(StoredValue):

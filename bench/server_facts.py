@@ -1,6 +1,9 @@
 """An engine's server and its model as found on the machine, and not as asked."""
 
+from pydantic import Field
+
 from bench.frozen import StoredValue
+from bench.suite.endpoint import Endpoint
 
 
 class ParallelSizes(StoredValue):
@@ -17,6 +20,25 @@ class ParallelSizes(StoredValue):
         return self.tp_size * self.pp_size * self.dp_size
 
 
+class EndpointFacts(StoredValue):
+    """A server that already ran when the night began, as its first answers showed it, and what its suite knows of it.
+
+    `forms` are those in which it takes prompts, `takes` the parameters beside OpenAI's that it takes. `between` are the
+    headers by which a proxy or a cache shows itself. `unknown` says for each thing that is missing why it is.
+    """
+
+    url: str
+    addresses: tuple[str, ...]
+    forms: tuple[str, ...]
+    takes: tuple[str, ...]
+    keeps_connections: bool
+    tls: str | None = None  # version and cipher
+    between: dict[str, str] = Field(default_factory=dict)
+    unused_proxies: tuple[str, ...] = ()  # the variables that name one, which the load does not use
+    unknown: dict[str, str] = Field(default_factory=dict)
+    known: Endpoint = Endpoint()  # as the suite says it
+
+
 class ServerFacts(StoredValue):
     """The engine as found: read from the running process, not from what was asked."""
 
@@ -27,8 +49,9 @@ class ServerFacts(StoredValue):
     kv_cache_tokens: int | None
     argv: tuple[str, ...]
     environment: dict[str, str]
-    pid: int
-    cold_start_s: float
+    pid: int | None  # None: of a server that is not ours
+    cold_start_s: float | None  # likewise
+    endpoint: EndpointFacts | None = None  # None: of a server that the night started
     image_digest: str | None = None
     attention_backend: str | None = None  # as the engine logs it; None: no such line, or not read
     parallel: ParallelSizes | None = None  # None: from before 2026-11-23; the argv says it too

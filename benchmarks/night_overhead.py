@@ -52,7 +52,7 @@ class Night:
     def server_s(self) -> float:
         """Seconds of server starts."""
         started = {record.server.pid: record.server.cold_start_s for record in self.records if record.server}
-        return sum(started.values())
+        return sum(seconds or 0.0 for seconds in started.values())
 
     @property
     def load_s(self) -> float:

@@ -21,6 +21,7 @@ from bench.errors import (
     NoSpaceError,
 )
 from bench.record import NightRecord, PlannedRun
+from bench.suite.endpoint import is_endpoint
 from flows.dead_runs import hold_liveness_lock
 from flows.defaults import DEFAULT, choose, run_name
 from flows.end_state import ended, is_at_its_end
@@ -29,9 +30,10 @@ from flows.rental import release_at_end
 from flows.serving import require_fit, start_server, with_failed_starts
 from infra.agent.operations import MachinePaths
 from infra.agent.prepare import Prepared
-from infra.bootstrap import clouds, ledger_file
+from infra.bootstrap import clouds, ledger_file, wanted_machine
 from infra.clouds.volume_cloud import Volume
 from infra.engines.canary import CanaryRequest
+from infra.engines.endpoint import NOT_OURS
 from infra.engines.server import EngineAt, RunningServer
 from infra.leases import leftovers
 from infra.leases.stage_budget import record_stage
@@ -143,6 +145,9 @@ def benchmark_machine(night: NightRecord, progress: UUID, wait: bool = False) ->
     golden = find_golden(night)
     with release_at_end(settings, night.night, night.suite.machine.name) as rental:
         rental.lease = lease = provision(night, golden, wait=wait)
+        if is_endpoint(night.target):
+            measure_endpoint(settings, night, lease, progress)
+            return
         night = as_rented(settings, night, lease)
         with record_stage(ledger_file(settings), night, lease.lease_id, "boot"):
             paths = reach(lease, night.suite.machine)
@@ -159,6 +164,15 @@ def benchmark_machine(night: NightRecord, progress: UUID, wait: bool = False) ->
         measure_control(settings, context, lease, paths)
         measure_runs(settings, context, prepared.engine, progress)
         measure_again(settings, night, lease, canary)
+
+
+def measure_endpoint(settings: Settings, night: NightRecord, lease: Lease, progress: UUID) -> None:
+    """Measure every missing run on a server that already runs; of it, nothing is prepared, started or changed."""
+    paths = reach(lease, wanted_machine(night))
+    with record_stage(ledger_file(settings), night, lease.lease_id, "calibrate"):
+        calibration = calibrate_client(night, lease)
+    context = make_context(night, lease, paths, None, calibration, lineage_of(settings, night, lease, None))
+    measure_runs(settings, context, NOT_OURS, progress)
 
 
 def prepare_in_parallel(

@@ -12,6 +12,7 @@ from bench.errors import LeaseError, LedgerError, UsageError
 from bench.machine.cloud_init import DeadMan, HostKey, is_ready_command, user_data
 from bench.machine.names import MachineName
 from bench.record import NightRecord
+from bench.suite.endpoint import is_endpoint
 from bench.suite.machine import Machine
 from infra.agent.executor import Executor, LeaseContext, LocalExecutor, SshExecutor
 from infra.clock import SystemClock
@@ -22,6 +23,7 @@ from infra.clouds.image_cloud import ImageCloud
 from infra.clouds.local import LocalCloud
 from infra.clouds.static import StaticCloud, is_own, machine_on_own_host, parse_target, read_access
 from infra.clouds.volume_cloud import VolumeCloud
+from infra.engines.endpoint_url import parse_url
 from infra.leases.leftovers import keys_folder
 from infra.leases.nets import Net, exposure, nets_under
 from infra.ledger.ledger import Lease, Ledger
@@ -84,6 +86,8 @@ def cloud_named(settings: Settings, name: str) -> Cloud:
     if is_own(name):
         return _own_host(settings, name)
     found = clouds(settings)
+    if is_endpoint(name):
+        return found["local"]  # the client's machine is all that is leased
     if name in CLOUDS and name not in found:
         raise UsageError(
             f"no token for {name}: set NIGHTBENCH_DO_TOKEN (docs/how-to/rent-a-gpu.md lists the scopes it needs)"
@@ -107,6 +111,8 @@ def volume_cloud(settings: Settings, name: str) -> VolumeCloud | None:
 
 def known_target(settings: Settings, target: str) -> str:
     """A target in its canonical form; UsageError, with the remedy, if nothing can be measured there."""
+    if is_endpoint(target):
+        return parse_url(target)
     if not is_own(target):
         cloud_named(settings, target)
         return target
@@ -117,6 +123,8 @@ def known_target(settings: Settings, target: str) -> str:
 
 def planned_target(target: str) -> str:
     """A target in its canonical form, without the token or key that a plan does not need; UsageError if unknown."""
+    if is_endpoint(target):
+        return parse_url(target)
     if is_own(target):
         return str(parse_target(target))
     if target not in CLOUDS:
@@ -136,11 +144,13 @@ def why_unreachable(settings: Settings, target: str) -> str | None:
 
 
 def _unknown(target: str) -> str:
-    return f"--target {target!r} is unknown: use {', '.join(CLOUDS)} or ssh:user@host[:port]"
+    return f"--target {target!r} is unknown: use {', '.join(CLOUDS)}, ssh:user@host[:port] or http(s)://host:port"
 
 
 def wanted_machine(night: NightRecord) -> Machine:
-    """The machine that the suite requests of the night's target."""
+    """The machine that the suite requests of the night's target; before an endpoint, any that is a client."""
+    if is_endpoint(night.target):
+        return Machine(lease_minutes=night.suite.machine.lease_minutes)
     return machine_on_own_host(night.suite.machine) if is_own(night.target) else night.suite.machine
 
 
@@ -175,7 +185,7 @@ def nets(settings: Settings, target: str) -> list[Net]:
     """The nets under a night on this target."""
     token = settings.do_dead_man_token
     has_switch = token is not None and bool(token.get_secret_value())
-    is_rented = target != "local" and not is_own(target)
+    is_rented = target != "local" and not is_own(target) and not is_endpoint(target)
     return nets_under(is_rented=is_rented, has_switch=has_switch, server=os.environ.get("PREFECT_API_URL"))
 
 

@@ -44,7 +44,7 @@ def prepare_control(
 
 def after_start(context: RunContext, running: RunningServer | NightbenchError) -> RunContext:
     """The context of the control's load: the start of its server took some of the control's time."""
-    spent_s = running.cold_start_s if isinstance(running, RunningServer) else 0.0
+    spent_s = (running.cold_start_s or 0.0) if isinstance(running, RunningServer) else 0.0
     return replace(context, night=_limited(context.night, spent_s))
 
 

@@ -31,16 +31,20 @@ def make_context(
     night: NightRecord,
     lease: Lease,
     paths: MachinePaths,
-    model: PreparedModel,
+    model: PreparedModel | None,
     calibration: Calibration,
     lineage: Lineage,
 ) -> RunContext:
-    """What all runs on one machine share; the paths are on that machine."""
+    """What all runs on one machine share; the paths are on that machine.
+
+    Without a model a server that is not ours has it: the machine is the client's, and its GPUs serve nothing.
+    """
+    host = paths.host if model is not None else paths.host.model_copy(update=dict.fromkeys(("gpus", "gpu_details"), ()))
     return RunContext(
         data=paths.data,
         night=night,
         machine=paths.machine,
-        host=paths.host,
+        host=host,
         model=model,
         calibration=calibration,
         lease=LeaseFacts(

@@ -7,6 +7,7 @@ from pathlib import Path
 from prefect import get_run_logger
 
 from bench.record import NightRecord
+from bench.suite.endpoint import is_endpoint
 from infra.bootstrap import cloud_named, clouds, ledger_file
 from infra.clouds.static import StaticCloud, is_own
 from infra.engines.secret_environment import read_secrets
@@ -25,7 +26,7 @@ from tasks.task import night_task
 def hold_machine(
     settings: Settings, target: str, resume: str | None, *, wait: bool
 ) -> Iterator[Callable[[NightRecord], None]]:
-    """Hold this computer's machine lock while a night measures on it; yields what writes the planned night's name.
+    """Hold this computer's machine lock while a night measures on it or from it; yields what writes the night's name.
 
     Raises MachineInUseError where another night holds it, unless this is to `wait`. A night elsewhere holds no lock: on
     a host of your own its lease does, for which this waits here or which is refused when the host is rented.
@@ -33,7 +34,7 @@ def hold_machine(
     planned = store.read_night(settings.data, resume).target if resume else target
     if wait and is_own(planned):
         _wait_for_host(settings, planned)
-    if planned != "local":
+    if planned != "local" and not is_endpoint(planned):
         yield lambda _night: None
         return
     lock = MachineLock(settings.machine_lock, settings.data)

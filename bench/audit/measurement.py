@@ -21,6 +21,7 @@ from bench.metrics import LATENCIES, PERCENTILE_MIN_SAMPLES, Ints, concurrency_a
 from bench.quality.answers import changes
 from bench.record import RunRecord
 from bench.steady import slope
+from bench.suite.attach import AS_FOUND
 
 LAG_TOLERANCE_S = 1e-3
 LAG_TOLERANCE_SHARE = 0.02
@@ -132,7 +133,8 @@ def _asked_found(record: RunRecord, report: LoadReport) -> Evidence:
     work, requests = record.asked.workload, report.requests
     good = int(requests.is_ok.sum())
     found = record.server.engine_version if record.server and not record.asked.engine.track else None
-    conflict = None if found is None else float(release(found) != release(record.asked.engine.version))
+    is_asked = record.asked.engine.version != AS_FOUND
+    conflict = None if found is None else float(is_asked and release(found) != release(record.asked.engine.version))
     planned = report.planned or PlannedTokens(good * work.isl, good * work.osl, cached_tokens=0)
     return {
         ev.OSL_RATIO: ratio(_counted(requests.output_tokens[requests.is_ok]), planned.output_tokens),

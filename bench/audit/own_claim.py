@@ -61,7 +61,7 @@ def _asked(record: RunRecord) -> ClaimedConfig:
     return ClaimedConfig(
         model=scenario.model.source.removeprefix("hf:"),
         precision=scenario.model.precision,
-        gpu=gpus[0] if gpus else None,
+        gpu=record.endpoint.known.gpu if record.endpoint else gpus[0] if gpus else None,
         engine=scenario.engine.name,
         engine_version=scenario.engine.version,
         model_revision=record.weights.revision if record.weights else None,
@@ -74,7 +74,7 @@ def _asked(record: RunRecord) -> ClaimedConfig:
         is_open_loop=work.arrivals != "closed",
         request_count=work.request_count,
         warmup_count=work.warmup_count,
-        usd_per_hour=record.lease.usd_per_hour or None if record.lease else None,
+        usd_per_hour=record.usd_per_hour or None,
         weights_gib=record.weights.bytes / _GIB if record.weights else None,
         weights_source="index" if record.weights else None,
     ).filled_from(_started(record, len(gpus)))
@@ -83,6 +83,8 @@ def _asked(record: RunRecord) -> ClaimedConfig:
 def _started(record: RunRecord, gpus: int) -> ClaimedConfig:
     """What the engine's own arguments say: how the model is spread, and how much memory it may take."""
     server = record.server
+    if server is not None and server.endpoint is not None:
+        return ClaimedConfig(gpu_count=server.endpoint.known.gpu_count or None, kv_cache_tokens=server.kv_cache_tokens)
     flags = parse_flags(server.argv if server is not None else record.asked.engine.flags)
     sizes = parallel_sizes(flags)
     dp_size = sizes.dp_size

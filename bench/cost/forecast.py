@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from bench.catalog.catalog import Catalog
 from bench.catalog.rows import MachineKind
-from bench.cost.estimate import Estimate, HostPlan, estimate_night, estimate_prepare
+from bench.cost.estimate import MEASURE, Estimate, HostPlan, estimate_night, estimate_prepare
 from bench.cost.host_requirements import SPARE, Need, needs_of
 from bench.cost.lease_cost import bucket_usd_per_month, kept_usd_per_month
 from bench.cost.memory import Fit, fits_of, tightest
@@ -13,6 +13,8 @@ from bench.cost.replica import model_bytes
 from bench.engines.by_name import ENGINES
 from bench.record import NightRecord
 from bench.suite.suite import Suite
+
+OF_CLIENT = ("calibrate", MEASURE, "keep")  # the stages of a night on a server that already runs
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,40 @@ def forecast_own_host(night: NightRecord, catalog: Catalog, assumed: Assumptions
             *_doubts_of_bucket(suite, assumed),
         ),
         needs=needs_of(suite, catalog),
+    )
+
+
+def forecast_endpoint(night: NightRecord, catalog: Catalog) -> Forecast:
+    """Estimate a night on a server that already runs: it is calibrated, measured and kept, and nothing is rented."""
+    suite, ready = night.suite, HostPlan(0.0, is_own=True, has_snapshot=True, has_model=True)
+    whole = estimate_night(suite, night.runs, ready, catalog)
+    ours = replace(whole, stages=tuple(stage for stage in whole.stages if stage.name in OF_CLIENT))
+    return Forecast(
+        price=Price(0.0, "nothing is rented"),
+        cold=ours,
+        warm=ours,
+        prepare=None,
+        snapshot_usd_per_month=0.0,
+        volume_usd_per_month=None,
+        bucket_usd_per_month=None,
+        fill_usd_max=None,
+        fit=None,
+        usd_max=0.0,
+        doubts=tuple(_doubts_of_endpoint(night)),
+    )
+
+
+def _doubts_of_endpoint(night: NightRecord) -> Iterator[str]:
+    known = night.suite.endpoint
+    if known is None or known.usd_per_mtok_input is None or known.usd_per_mtok_output is None:
+        return
+    works = [run.scenario.workload for run in night.runs]
+    tokens_in = sum(work.total_count * work.isl for work in works)
+    tokens_out = sum(work.total_count * work.osl for work in works)
+    usd = (tokens_in * known.usd_per_mtok_input + tokens_out * known.usd_per_mtok_output) / 1e6
+    yield (
+        f"the endpoint charges about {usd:.2f} USD at the suite's prices, for {tokens_in:,} tokens of prompts "
+        f"and at most {tokens_out:,} of answers"
     )
 
 

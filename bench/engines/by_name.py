@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from bench.engines import kernel_failures, llama_cpp, sglang, vllm
+from bench.engines import endpoint, kernel_failures, llama_cpp, sglang, vllm
 from bench.engines.failures import Retry
 from bench.engines.module import EngineModule
 
 # The first one leads the columns of the tables. To add an engine, write its file and name it here.
-_FILES: tuple[EngineModule, ...] = (vllm, llama_cpp, sglang)
+_FILES: tuple[EngineModule, ...] = (vllm, llama_cpp, sglang, endpoint)
 ENGINES: Mapping[str, EngineModule] = MappingProxyType({one.NAME: one for one in _FILES})
 # The columns of every engine, each once.
 FINISH_REASONS = tuple(dict.fromkeys(reason for engine in ENGINES.values() for reason in engine.FINISH_REASONS))

@@ -40,8 +40,8 @@ class EngineModule(Protocol):
         ...
 
     @property
-    def WEIGHTS(self) -> WeightsFormat:  # noqa: N802 - a constant of the module
-        """The format of the weights that it serves."""
+    def WEIGHTS(self) -> WeightsFormat | None:  # noqa: N802 - a constant of the module
+        """The format of the weights that it serves; None: whichever it has already."""
         ...
 
     @property

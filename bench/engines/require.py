@@ -47,7 +47,7 @@ def _reasons(engine: Engine, model: Model) -> Iterator[tuple[str, str]]:
 
 def _wrong_weights(module: EngineModule, model: Model) -> str | None:
     found = weights_of(model.source)
-    if found is None or found == module.WEIGHTS:
+    if found is None or module.WEIGHTS in {None, found}:
         return None
     fitting = ", ".join(one.NAME for one in ENGINES.values() if found == one.WEIGHTS)
     return (

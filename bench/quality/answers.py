@@ -138,8 +138,8 @@ def with_last_answers(record: RunRecord, last: Mapping[ServerProcess, Answers]) 
 
 
 def process_of(record: RunRecord) -> ServerProcess | None:
-    """The server process that a run was measured on; None of one without a server."""
-    if record.server is None:
+    """The server process that a run was measured on; None of one without a server of ours."""
+    if record.server is None or record.server.pid is None or record.server.cold_start_s is None:
         return None
     return (record.lease.lease_id if record.lease else None, record.server.pid, record.server.cold_start_s)
 

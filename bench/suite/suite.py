@@ -10,6 +10,7 @@ from pydantic import Field, field_validator, model_validator
 
 from bench.frozen import Frozen
 from bench.suite.control import NAME, Control
+from bench.suite.endpoint import Endpoint
 from bench.suite.engine import Engine
 from bench.suite.ladder import Rung
 from bench.suite.local_scale import LocalScale
@@ -65,6 +66,7 @@ class Suite(Frozen):
     machine: Machine = Machine()
     model: Model
     engine: Engine
+    endpoint: Endpoint | None = None  # what is known of a server that already runs
     quality: Quality = Quality()
     control: Control | None = None  # None: no lease runs one
     ladder: tuple[Rung, ...] | None = Field(default=None, strict=False)  # None: the engine's own; (): none

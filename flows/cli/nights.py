@@ -37,12 +37,13 @@ def run(  # noqa: PLR0913, PLR0917 - each option is an argument
 
     Exits 1 if any run is rejected, failed or was not run, and 3 if another night measures on this computer.
     """
+    from bench.suite.endpoint import is_endpoint  # noqa: PLC0415
     from infra.processes.machine_lock import MachineLock  # noqa: PLC0415
     from infra.storage import store  # noqa: PLC0415
 
     settings = read_settings()
     target = _checked_target(settings, suite, target, resume, poc=poc, force=force, apply_rules=apply_rules)
-    if target == "local" and not wait:
+    if (target == "local" or is_endpoint(target)) and not wait:
         MachineLock(settings.machine_lock, settings.data).require_free()  # before Prefect starts
     known = set(store.nights(settings.data))
     handle_stop_signals(settings.data)

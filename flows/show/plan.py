@@ -6,6 +6,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from bench.plan import cells
+from bench.suite.endpoint import is_endpoint
 from bench.suite.pins import moving_references
 from flows.show.console import line, print_json, table, warn
 from flows.show.points import in_short, is_long, point_rows, show_merged
@@ -43,6 +44,16 @@ def show_plan(
         line(f"changed by --apply-rules: {change}")
     show_merged(night, full=full)
     show_repeats(night.repeats)
+    _show_expected(night, expected, nets, short=short)
+    for doubt in expected.doubts:
+        warn(doubt)
+
+
+def _show_expected(night: "NightRecord", expected: "Forecast", nets: Sequence["Net"], *, short: bool) -> None:
+    """Print the expected time and cost, in the form of the night's target, and what releases a machine."""
+    if is_endpoint(night.target):
+        _on_endpoint(night, expected, short=short)
+        return
     if expected.needs:
         _on_own_host(night, expected, short=short)
     elif expected.price.usd_per_hour == 0:
@@ -51,8 +62,6 @@ def show_plan(
         _forecast(night, expected, short=short)
     if night.target != "local":
         show_nets(nets)
-    for doubt in expected.doubts:
-        warn(doubt)
 
 
 def show_nets(nets: Sequence["Net"]) -> None:
@@ -97,6 +106,15 @@ def _forecast(night: "NightRecord", expected: "Forecast", *, short: bool) -> Non
     hourly = "unknown" if price is None else f"{price:.2f} USD/h, from {expected.price.source}"
     most = "" if expected.usd_max is None else f", at most {expected.usd_max:.2f} USD"
     line(f"price: {hourly}; lease of {night.suite.machine.lease_minutes} minutes{most}")
+
+
+def _on_endpoint(night: "NightRecord", expected: "Forecast", *, short: bool) -> None:
+    rows = _stage_rows(expected.cold, 0.0)
+    stages = list(in_short(rows)) if short else rows
+    shown = [{name: row[name] for name in ("stage", "scenario", "times", "minutes", "basis")} for row in stages]
+    table(shown, "expected stages on a server that already runs")
+    line(f"total: {_minutes_of(expected.cold)}")
+    line(f"nothing is rented, started or stopped; {night.target} is asked nothing before the night")
 
 
 def _on_own_host(night: "NightRecord", expected: "Forecast", *, short: bool) -> None:

@@ -14,14 +14,16 @@ from bench.errors import LmEvalError, NightbenchError
 from bench.host import HostFacts
 from bench.machine.canary import CanaryRecord
 from bench.record import Calibration, LmEvalRecord, NightRecord, PlannedRun, RunRecord
+from bench.suite.endpoint import Endpoint
 from bench.suite.engine import Engine
 from bench.suite.machine import Machine
 from bench.suite.model import Model
 from bench.suite.quality import LmEval
 from bench.suite.scenario import Scenario
 from infra.agent.prepare import Prepared, PrepareRequest, hub_of, prepare_engine_and_model
-from infra.engines import canary, install, server
+from infra.engines import canary, endpoint, install, server
 from infra.engines.canary import CanaryRequest
+from infra.engines.endpoint import AttachRequest
 from infra.engines.server import EngineAt, RunningServer, ServerRequest
 from infra.hardware import preflight, volume_mount
 from infra.hardware.host_facts import read_host
@@ -205,18 +207,29 @@ def bring_up(
     """Start a server for this run's scenario and ask it the fixed questions; ServerStartError quotes its log."""
     servers = store.night_folder(context.data, context.night.night) / "servers"
     count = len(list(servers.glob(f"{run.scenario.server_id}-*.log")))
+    log = servers / f"{run.scenario.server_id}-{count}.log"
+    if context.model is None:
+        attached = endpoint.attach(_attach_request(context, run, log), reporter.say)
+        return replace(attached, answers=ask(attached, run.scenario.model.name))
     request = ServerRequest(
         engine=engine,
         scenario=run.scenario,
         model=context.model.path,
         machine=context.machine,
-        log=servers / f"{run.scenario.server_id}-{count}.log",
+        log=log,
         lease_id=context.lease.lease_id,
         port=settings.engine_port,
         ready_timeout_s=ready_timeout_s,
     )
     running = server.bring_up(request, reporter.say)
     return replace(running, answers=ask(running, run.scenario.model.name))
+
+
+def _attach_request(context: RunContext, run: PlannedRun, log: Path) -> AttachRequest:
+    suite = context.night.suite
+    forms = tuple(dict.fromkeys(entry.prompts.form for entry in suite.scenarios))
+    known = suite.endpoint or Endpoint()
+    return AttachRequest(context.night.target, known, run.scenario.model.name, forms, log)
 
 
 @operation
@@ -253,4 +266,5 @@ def ask_tasks(
 def shut_down(_settings: Settings, reporter: Reporter, running: RunningServer) -> None:
     """Stop the server's whole process tree; may be repeated."""
     server.stop(running)
-    reporter.say(f"server {running.pid} is stopped")
+    if running.pid is not None:
+        reporter.say(f"server {running.pid} is stopped")

@@ -1,4 +1,4 @@
-"""The first request to a server: one streamed completion, which shows whether a connection outlives its answer.
+"""The first requests to a server: short streams, which show what it takes, and whether a connection outlives one.
 
 llama.cpp's server announces `Keep-Alive` and closes a stream's connection all the same. A client that sends its next
 request there loses every second one.
@@ -7,32 +7,42 @@ request there loses every second one.
 import http.client
 import json
 import select
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from infra.engines.http_client import Origin
 
 LIVES_S = 0.05  # a server that closes the connection has done so by then
+COMPLETIONS = "/v1/completions"
 
 
 @dataclass(frozen=True)
 class FirstAnswer:
-    """Status and text of the answer, and whether the connection was open LIVES_S after it."""
+    """Status, text and headers of the answer, and whether the connection was open LIVES_S after it."""
 
     status: int
     text: str
     keeps_connection: bool
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
-def stream_once(port: int, model: str, timeout_s: float) -> FirstAnswer:
-    """Stream two tokens from the server on this port; OSError if there is no complete answer in time."""
+def stream_once(origin: Origin, model: str, timeout_s: float) -> FirstAnswer:
+    """Stream two tokens of a completion; OSError if there is no complete answer in time."""
     body = {"model": model, "prompt": "ready?", "max_tokens": 2, "temperature": 0.0, "ignore_eos": True, "stream": True}
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout_s)
+    return send(origin, COMPLETIONS, body, timeout_s)
+
+
+def send(origin: Origin, path: str, body: Mapping[str, object], timeout_s: float) -> FirstAnswer:
+    """Send one request and read all of its answer; OSError if there is no complete answer in time."""
+    connection = origin.connect(timeout_s)
     try:
-        connection.request("POST", "/v1/completions", json.dumps(body), {"Content-Type": "application/json"})
+        connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json", **origin.headers()})
         answer = connection.getresponse()
-        text = answer.read().decode(errors="replace")
+        text = origin.hide(answer.read().decode(errors="replace"))
         # http.client closes its side itself where the answer says that the server will.
         is_open = connection.sock is not None and not select.select([connection.sock], [], [], LIVES_S)[0]
-        return FirstAnswer(answer.status, text, is_open)
+        return FirstAnswer(answer.status, text, is_open, {name.lower(): value for name, value in answer.getheaders()})
     except http.client.HTTPException as error:
-        raise ConnectionError(f"POST /v1/completions: {error!r}") from error
+        raise ConnectionError(f"POST {path}: {error!r}") from error
     finally:
         connection.close()

@@ -17,8 +17,10 @@ from bench.record import Answers
 from bench.suite.scenario import Scenario
 from infra.clock import SystemClock, poll
 from infra.engines import container
+from infra.engines.attached import Attached
 from infra.engines.engine_log import explain_log, read_log
 from infra.engines.first_probe import stream_once
+from infra.engines.http_client import Origin
 from infra.engines.kernel_log import KernelMark, mark_kernel
 from infra.engines.orphans import SERVER, end_orphans
 from infra.engines.ports import free_port, require_free
@@ -29,10 +31,8 @@ from infra.processes import detached
 from infra.processes.environment import TOOLS, child_environment
 from infra.reporting import Say
 
-POLL_S = 0.25
-HTTP_TIMEOUT_S = 10.0
-COMPLETION_TIMEOUT_S = 120.0
-STOP_PATIENCE_S = 15.0
+POLL_S, STOP_PATIENCE_S = 0.25, 15.0
+HTTP_TIMEOUT_S, COMPLETION_TIMEOUT_S = 10.0, 120.0
 
 _Error = TypeVar("_Error", ServerStartError, ServerDiedError)
 
@@ -60,32 +60,38 @@ class EngineAt:
 
 @dataclass(frozen=True)
 class RunningServer:
-    """A server that has become ready; `pid` leads its process session."""
+    """A server that has become ready; `pid` leads its process session. One that is `attached` is not ours."""
 
-    pid: int
+    pid: int | None
     port: int
-    pid_file: Path
+    pid_file: Path | None
     log: Path
     argv: tuple[str, ...]
     environment: dict[str, str]
     engine: EngineAt
-    cold_start_s: float
+    cold_start_s: float | None
     container: str | None = None  # its name; `pid` is then docker's client, which ends when the container does
     image_digest: str | None = None  # of the image that the container runs
     session: int | None = None  # of the engine, if another one than `pid` leads
     answers: Answers | None = None  # to the fixed prompts, before its first load; None: not sent
     began: KernelMark | None = None  # when it was started
     keeps_connections: bool = True  # as its first answer showed
+    attached: Attached | None = None
 
     @property
-    def engine_session(self) -> int:
-        """The process session whose memory and CPU time are the engine's."""
+    def engine_session(self) -> int | None:
+        """The process session whose memory and CPU time are the engine's; None where it has none on this host."""
         return self.session or self.pid
 
     @property
     def base_url(self) -> str:
         """The URL that it listens on."""
-        return f"http://127.0.0.1:{self.port}"
+        return self.origin.url
+
+    @property
+    def origin(self) -> Origin:
+        """How requests reach it."""
+        return self.attached.origin if self.attached else Origin(f"http://127.0.0.1:{self.port}")
 
 
 @dataclass(frozen=True)
@@ -183,7 +189,7 @@ def _wait_until_ready(server: RunningServer, request: ServerRequest, began: floa
     def is_ready() -> bool:
         if _has_logged_ready(server) and _is_healthy(server):
             return True
-        if not detached.is_alive(server.pid):
+        if not is_alive(server):
             raise _failed(ServerStartError, "the server exited before it was ready", server)
         now_s, steps = time.monotonic(), len(re.findall(server.engine.module.COMPILING, read_log(server.log)))
         if patience.is_over(steps, now_s):
@@ -200,7 +206,7 @@ def _has_logged_ready(server: RunningServer) -> bool:
 
 def _is_healthy(server: RunningServer) -> bool:
     try:
-        status, _ = ask(server, "GET", "/health")
+        status, _ = ask(server, "GET", server.attached.health if server.attached else "/health")
     except OSError:
         return False
     return status == http.client.OK
@@ -208,7 +214,7 @@ def _is_healthy(server: RunningServer) -> bool:
 
 def _complete_once(server: RunningServer, model: str) -> bool:
     try:
-        first = stream_once(server.port, model, COMPLETION_TIMEOUT_S)
+        first = stream_once(server.origin, model, COMPLETION_TIMEOUT_S)
     except OSError as error:
         raise _failed(ServerStartError, f"the first completion failed ({error})", server) from error
     if first.status != http.client.OK:
@@ -225,15 +231,7 @@ def ask(
     server: RunningServer, method: str, path: str, body: str | None = None, timeout_s: float = HTTP_TIMEOUT_S
 ) -> tuple[int, str]:
     """Status and text of the response to a request; OSError if there is none in time."""
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=timeout_s)
-    try:
-        connection.request(method, path, body, {"Content-Type": "application/json"} if body else {})
-        answer = connection.getresponse()
-        return answer.status, answer.read().decode(errors="replace")
-    except http.client.HTTPException as error:
-        raise ConnectionError(f"{method} {path}: {error!r}") from error
-    finally:
-        connection.close()
+    return server.origin.ask(method, path, body, timeout_s)
 
 
 def log_size(server: RunningServer) -> int:
@@ -252,6 +250,8 @@ def explain_end(server: RunningServer, start: int = 0) -> str:
 
 
 def _failed(error: type[_Error], what: str, server: RunningServer, start: int = 0) -> _Error:
+    if server.attached is not None:
+        return error(what)
     quoted, failure = explain_log(server.engine.module, server.log, start, server.began)
     made = error(f"{what}: {quoted}")
     made.failure = failure
@@ -274,16 +274,23 @@ def scrape(server: RunningServer, timeout_s: float) -> str:
     return text
 
 
+def is_alive(server: RunningServer) -> bool:
+    """Whether its process runs; of a server that is not ours only its answers tell."""
+    return server.pid is None or detached.is_alive(server.pid)
+
+
 def is_serving(server: RunningServer) -> bool:
     """Whether the process runs and its health check succeeds."""
-    return detached.is_alive(server.pid) and _is_healthy(server)
+    return is_alive(server) and _is_healthy(server)
 
 
 def stop(server: RunningServer) -> None:
     """End the server's whole process tree and wait until its port is free; may be repeated.
 
-    A container is removed by its name, also if the client that started it has exited.
+    A container is removed by its name, also if its client has exited. A server that is not ours stays.
     """
+    if server.pid_file is None:
+        return
     session = detached.session_of(server.pid_file)
     if session is not None:
         detached.end_session(session, STOP_PATIENCE_S)

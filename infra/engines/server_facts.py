@@ -2,6 +2,8 @@
 
 import http.client
 import json
+import re
+from collections.abc import Mapping
 from typing import Any
 
 from bench.engines.config import parallel_sizes, parse_flags
@@ -24,15 +26,27 @@ def look(server: RunningServer) -> ServerFacts:
         engine_build=server.engine.build,
         served_model=models[0].get("id"),
         max_model_len=max_model_len,
-        kv_cache_tokens=engine.kv_cache_tokens(log),
+        kv_cache_tokens=engine.kv_cache_tokens(log) if server.attached is None else _told_kv_cache(server, pages),
         argv=server.argv,
         environment=server.environment,
+        endpoint=server.attached.facts if server.attached else None,
         pid=server.pid,
         cold_start_s=server.cold_start_s,
         image_digest=server.image_digest,
         attention_backend=engine.attention_backend(log),
-        parallel=parallel_sizes(parse_flags(server.argv)),
+        parallel=parallel_sizes(parse_flags(server.argv)) if server.attached is None else None,
     )
+
+
+def _told_kv_cache(server: RunningServer, pages: Mapping[str, dict[str, Any]]) -> int | None:
+    """How many tokens the KV cache of a server that is not ours holds, as its pages say; None if they do not."""
+    told = pages.get("/get_server_info", {}).get("max_total_num_tokens")
+    if told is not None or not (server.attached and server.attached.has_metrics):
+        return told if isinstance(told, int) else None
+    status, text = ask(server, "GET", "/metrics")
+    labels = re.search(r"^vllm:cache_config_info\{(.*)\}", text, re.MULTILINE) if status == http.client.OK else None
+    size = None if labels is None else re.search(r'\bkv_cache_size_tokens="(\d+)"', labels[1])
+    return None if size is None else int(size[1])
 
 
 def _json(server: RunningServer, path: str) -> dict[str, Any]:

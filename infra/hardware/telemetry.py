@@ -23,6 +23,7 @@ from infra.hardware.memory_traffic import MemoryTraffic
 from infra.hardware.own_processes import OwnProcesses
 
 PERIOD_S = 1.0
+ELSEWHERE = "the server runs on a machine that is not ours; this host is the client's"
 _TYPES: dict[Any, pa.DataType] = {
     int: pa.int64(),
     int | None: pa.int64(),
@@ -53,11 +54,20 @@ class Sampler:
     """Samples while its `with` block runs; `own` are the processes of the run, `session` is the engine's of them.
 
     Without a session, or where no process of it is on this host, the engine and what others take are unknown.
+    Where the engine `is_elsewhere`, this host is the client's alone, and its GPUs are left out.
     `gpus`: what tools call the GPUs that the run uses; None: unknown, so others may use any. All are sampled.
     """
 
-    def __init__(self, own: OwnProcesses, session: int | None, gpus: frozenset[str] | None = None) -> None:
+    def __init__(
+        self,
+        own: OwnProcesses,
+        session: int | None,
+        gpus: frozenset[str] | None = None,
+        *,
+        is_elsewhere: bool = False,
+    ) -> None:
         self._own = own
+        self._is_elsewhere = is_elsewhere
         self._session = session
         self._samples: list[Sample] = []
         self._is_over = threading.Event()
@@ -95,7 +105,7 @@ class Sampler:
     @property
     def samples(self) -> Sequence[Sample]:
         """The samples so far, of the host and then of its GPUs, oldest first; the host's enclose the block."""
-        return [*self._samples, *self._gpu_samples.rows]
+        return [*self._samples, *([] if self._is_elsewhere else self._gpu_samples.rows)]
 
     @property
     def steal_share(self) -> float | None:
@@ -107,22 +117,22 @@ class Sampler:
     def host_use(self) -> HostUse:
         """What other processes took from the first sample to the last; of a block that has ended."""
         use = Use.between(self._first, self._last)
-        is_seen = all(sample["engine_rss_bytes"] is not None for sample in self._samples)
-        others, tool = self._gpus.others(self._own), self._gpu_samples.tool
+        is_seen = self._is_elsewhere or all(sample["engine_rss_bytes"] is not None for sample in self._samples)
+        others, tool = self._gpus.others(self._own), None if self._is_elsewhere else self._gpu_samples.tool
         moved, took_s = self._other_memory_bytes, self._last.at_s - self._first.at_s
         unknown = {
             "cpu": None if is_seen else "the engine's processes are not among those that this host lists",
             "gpu": self._gpus.why_unknown,
             "memory_bandwidth": self._memory.why_unknown,
-            "gpu_telemetry": self._gpu_samples.trouble,
+            "gpu_telemetry": ELSEWHERE if self._is_elsewhere else self._gpu_samples.trouble,
             "gpu_kernel_errors": self._kernel_log.why_unknown if tool is not None else None,
         }
         return HostUse(
             other_cpu_share=use.other_cpu_share if is_seen else None,
             other_processes=self._busiest,
             other_memory_bytes_per_s=None if moved is None or not took_s else moved / took_s,
-            other_gpu_processes=others,
-            other_gpu_bytes=self._gpus.other_bytes(self._own),
+            other_gpu_processes=None if self._is_elsewhere else others,
+            other_gpu_bytes=None if self._is_elsewhere else self._gpus.other_bytes(self._own),
             gpu_telemetry=tool,
             gpu_kernel_errors=self._kernel_log.lines if tool is not None else None,
             cpu_pressure_share=use.cpu_pressure_share,
@@ -157,7 +167,7 @@ class Sampler:
                 "steal_share": None if total is None or steal is None else steal / total,
                 "engine_rss_bytes": sum(one.rss_bytes for one in engine) if engine else None,
                 "engine_cpu_s": sum(one.cpu_s for one in engine) if engine else None,
-                "other_cpu_share": use.other_cpu_share if engine else None,
+                "other_cpu_share": use.other_cpu_share if engine or self._is_elsewhere else None,
                 "cpu_pressure_share": use.cpu_pressure_share,
                 "memory_pressure_share": use.memory_pressure_share,
             }

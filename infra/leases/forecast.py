@@ -5,9 +5,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from bench.catalog.rows import MachineKind
-from bench.cost.forecast import Assumptions, Forecast, Price, forecast_own_host, forecast_rented
+from bench.cost.forecast import Assumptions, Forecast, Price, forecast_endpoint, forecast_own_host, forecast_rented
 from bench.errors import CloudDeniedError, LeaseError
 from bench.record import NightRecord
+from bench.suite.endpoint import is_endpoint
 from bench.suite.machine import Machine
 from bench.suite.pins import PinnedPrice
 from catalog.engine_check import doubts_of_engine
@@ -36,6 +37,8 @@ def forecast(
     catalog, machine = read_catalog(), night.suite.machine
     speed = download_mb_per_s * 1e6 if download_mb_per_s else None
     assumed = Assumptions(bool(settings.s3_bucket), settings.s3_endpoint, speed)
+    if is_endpoint(night.target):
+        return forecast_endpoint(night, catalog)
     if is_own(night.target):
         expected = forecast_own_host(night, catalog, assumed)
     else:

@@ -1,10 +1,11 @@
 """Run a load driver against a running server: start it detached, watch both, and read its report."""
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench.errors import LoadDriverError
@@ -16,7 +17,7 @@ from bench.loadgen.drivers.vllm_rs import vllm_rs_bench_argv
 from bench.loadgen.report import LoadReport
 from bench.suite.scenario import Scenario
 from infra.clock import SystemClock, poll
-from infra.engines.server import RunningServer, died, log_size
+from infra.engines.server import RunningServer, died, is_alive, log_size
 from infra.loadgen.vllm_rs import find_vllm_rs, vllm_rs_version
 from infra.models.models import PreparedModel
 from infra.processes import detached
@@ -46,11 +47,30 @@ class LoadJob:
     given: RunInputs = NOTHING_GIVEN
 
 
-def load_target(server: RunningServer, scenario: Scenario, model: PreparedModel) -> LoadTarget:
-    """The server as a target of its scenario's load."""
+def load_target(server: RunningServer, scenario: Scenario, model: PreparedModel | None) -> LoadTarget:
+    """The server as a target of its scenario's load; `model` is None where a server that is not ours has it."""
+    if server.attached is not None or model is None:
+        return _attached_target(server, scenario)
     body = server.engine.module.REQUEST_BODY
     name, folder, vocabulary = scenario.model.name, model.path, model.vocab_size
     return LoadTarget(server.base_url, name, folder, vocabulary, body, keeps_connections=server.keeps_connections)
+
+
+def _attached_target(server: RunningServer, scenario: Scenario) -> LoadTarget:
+    if server.attached is None:
+        raise LoadDriverError(f"the weights of {scenario.model.name} are not on this machine")
+    origin, known = server.attached.origin, server.attached.facts.known
+    target = LoadTarget(origin.url, scenario.model.name, Path(), known.vocab_size, server.attached.body)
+    keeps = server.keeps_connections
+    return replace(target, keeps_connections=keeps, ca_file=origin.ca_file, api_key_env=origin.api_key_env)
+
+
+def _of_endpoint(server: RunningServer) -> dict[str, str]:
+    """What the load driver's environment has for a server that is not ours: its API key, and the CAs to trust."""
+    if server.attached is None:
+        return {}
+    names = (server.attached.origin.api_key_env, "SSL_CERT_FILE", "SSL_CERT_DIR")
+    return {name: os.environ[name] for name in names if name is not None and name in os.environ}
 
 
 def driver_argv(job: LoadJob, server: RunningServer) -> tuple[str, ...]:
@@ -94,14 +114,14 @@ def drive(argv: tuple[str, ...], job: LoadJob, server: RunningServer, progress: 
     pid_file = job.machine / "driver.pid"
     log = job.run_folder / "driver.log"
     server_log_start = log_size(server)
-    environment = child_environment({**OFFLINE, detached.MARK: job.lease_id})
+    environment = child_environment({**OFFLINE, **_of_endpoint(server), detached.MARK: job.lease_id})
     session = detached.start_detached(argv, environment, pid_file, log, keep_exit_code=True)
     try:
         code = _watch(job, server, pid_file, progress)
     finally:
         detached.end_session(session, DRIVER_PATIENCE_S)
         pid_file.unlink(missing_ok=True)
-    if not detached.is_alive(server.pid):
+    if not is_alive(server):
         raise died("the server exited under load", server, server_log_start)
     if code is None:
         raise LoadDriverError(f"the load did not finish within {job.run_timeout_s:g} s (suite: run_timeout_s)")
@@ -118,7 +138,7 @@ def _watch(job: LoadJob, server: RunningServer, pid_file: Path, progress: Callab
         if time.monotonic() >= next_progress:
             progress(_share_done(job.run_folder))
             next_progress = time.monotonic() + 1.0
-        return detached.exit_code(pid_file) is not None or not detached.is_alive(server.pid)
+        return detached.exit_code(pid_file) is not None or not is_alive(server)
 
     clock = SystemClock()
     if not poll(clock, POLL_S, has_ended, job.run_timeout_s):

@@ -12,6 +12,9 @@ from bench.errors import SuiteError, UsageError
 from bench.machine_nights import shares_of
 from bench.plan import order_seed, plan_runs
 from bench.record import NightRecord, PlannedRun
+from bench.suite.attach import NAME as ENDPOINT
+from bench.suite.attach import attached, reasons_against
+from bench.suite.endpoint import Endpoint, is_endpoint
 from bench.suite.parse import parse_source
 from bench.suite.pins import require_pins
 from bench.suite.scaling import scaled
@@ -20,6 +23,8 @@ from bench.suite.source import EXTENDS, SuiteFile, SuiteSource
 from bench.suite.suite import Suite
 from catalog.engine_check import require_servable, with_rules_applied
 from catalog.read import machine_size
+from infra.engines.endpoint_url import parse_url
+from infra.engines.secret_environment import key_variable
 from infra.loadgen import datasets
 from infra.loadgen.suite_lock import resolve_tracked, with_lock
 
@@ -32,12 +37,36 @@ def read_suite(path: Path, *, is_draft: bool = False, target: str | None = None)
     where it says how.
     """
     asked, source = parse_suite_file(path)
+    if target is not None and is_endpoint(target):
+        if not is_draft:
+            key_variable(asked.endpoint or Endpoint())
+        return _attached(asked, source, target), hashlib.sha256(source.text.encode()).hexdigest()
+    _require_own_engine(asked, source, target)
     local = asked.local if target == "local" else None
     suite = with_lock(asked, path) if local is None else scaled(asked, local)
     if not is_draft:
         require_pins(suite, source)
     suite = datasets.find_inputs(suite, source)
     return suite, hashlib.sha256(source.text.encode()).hexdigest()
+
+
+def _attached(asked: Suite, source: SuiteSource, target: str) -> Suite:
+    """The suite as a server that already runs is measured by it; SuiteError where it asks for more than a load."""
+    against = list(reasons_against(asked))
+    if against:
+        raise SuiteError(
+            f"{source.where}: the suite cannot be measured on a server that already runs, {target}: "
+            f"{'; '.join(against)}; nothing was sent: leave it out, or give that part a suite of its own"
+        )
+    return datasets.find_inputs(attached(asked, parse_url(target)), source)
+
+
+def _require_own_engine(asked: Suite, source: SuiteSource, target: str | None) -> None:
+    if target is not None and asked.engine.name == ENDPOINT:
+        raise SuiteError(
+            f"{source.at(('engine', 'name'))}: engine.name: {ENDPOINT} is a server that already runs, and --target is "
+            f"{target}: give its URL, --target http://host:port or https://host:port, or another engine"
+        )
 
 
 def parse_suite_file(path: Path) -> tuple[Suite, SuiteSource]:
@@ -78,7 +107,7 @@ def _require_folder(suite: Suite, path: Path) -> None:
         kind, _, rest = scenario.model.source.partition(":")
         found = [name for name in ("gguf", "safetensors") if kind == "path" and any(Path(rest).glob(f"*.{name}"))]
         engine = scenario.engine.name
-        if found and ENGINES[engine].WEIGHTS not in found:
+        if found and ENGINES[engine].WEIGHTS not in {None, *found}:
             raise SuiteError(
                 f"{path}: {engine} serves {ENGINES[engine].WEIGHTS} weights, and {rest} holds {found[0]} weights only: "
                 "set another engine.name or model.source"
@@ -117,6 +146,8 @@ def refuse_forced_resume(resume: str | None, *, force: bool, apply_rules: bool =
 def _require_runs(
     suite: Suite, runs: tuple[PlannedRun, ...], target: str, path: Path, *, force: bool
 ) -> tuple[str, ...]:
+    if is_endpoint(target):
+        return ()  # it is served already
     _require_a_place(suite, target, path)
     forced = require_servable(suite, runs, target, path, force=force)
     require_rungs(suite, str(path))
@@ -150,6 +181,7 @@ def make_night(
     that cannot be served: otherwise SuiteError. A draft resolves no tag. With `apply_rules` the fixes that the engine's
     rules name are applied.
     """
+    target = parse_url(target) if is_endpoint(target) else target
     parsed, digest = read_suite(suite, is_draft=is_draft, target=target)
     parsed, applied = with_rules_applied(parsed, target) if apply_rules else (parsed, ())
     forced: tuple[str, ...] = ()

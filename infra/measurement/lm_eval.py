@@ -18,7 +18,7 @@ from bench.suite.quality import LmEval
 from bench.suite.scenario import Scenario
 from infra.clock import SystemClock, poll
 from infra.engines import server
-from infra.engines.server import RunningServer
+from infra.engines.server import RunningServer, is_alive
 from infra.loadgen.driver import load_target
 from infra.measurement.lm_eval_venv import ready_lm_eval
 from infra.measurement.run import RunContext
@@ -151,7 +151,7 @@ def _run(job: _Job, task: str, log: Path, result: Path) -> int:
 def _wait(job: _Job, pid_file: Path) -> int:
     def exited() -> int | None:
         code = detached.exit_code(pid_file)
-        if code is None and not detached.is_alive(job.running.pid):
+        if code is None and not is_alive(job.running):
             raise LmEvalError(f"the server exited during the task: {server.explain_end(job.running)}")
         return code
 

@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,7 +29,7 @@ from bench.record import (
     PlannedRun,
     RunRecord,
 )
-from bench.server_facts import Weights
+from bench.server_facts import ServerFacts, Weights
 from infra.engines import server, server_facts
 from infra.engines.metrics_scraper import FILE, TIMEOUT_S, Scraper, write_scrapes
 from infra.engines.server import RunningServer
@@ -50,15 +50,17 @@ class RunContext:
     night: NightRecord
     machine: Path
     host: HostFacts
-    model: PreparedModel
+    model: PreparedModel | None  # None: a server that is not ours has it
     calibration: Calibration
     lease: LeaseFacts
     lineage: Lineage
     failed_starts: tuple[FailedStart, ...] = ()  # of the night's servers, until now
 
     @property
-    def weights(self) -> Weights:
-        """The model as found on the machine."""
+    def weights(self) -> Weights | None:
+        """The model as found on the machine; None where a server that is not ours has it."""
+        if self.model is None:
+            return None
         origin = self.model.fetched.origin if self.model.fetched else None
         return Weights(revision=self.model.revision, sha256=self.model.sha256, bytes=self.model.bytes, origin=origin)
 
@@ -158,24 +160,20 @@ def _measure(context: RunContext, run: PlannedRun, running: RunningServer, parti
         exit_code=None,
     )
     notes.found["load"] = load
-    (partial / "metrics-before.txt").write_text(server.metrics(running))
+    _keep_metrics(running, partial / "metrics-before.txt")
     busy_before = os.getloadavg()[0]
-    own = OwnProcesses({os.getpid()}, {running.pid, running.engine_session}, context.lease.lease_id)
-    is_unseen = running.container is not None and running.session is None  # docker's client is not the engine
-    used = used_gpus(run.scenario.engine.name, facts.argv, facts.environment, context.host)
-    sampler = Sampler(
-        own, None if is_unseen else running.engine_session, None if used is None else names_of(used, context.host)
-    )
+    sampler = _sampler(context, running, facts)
     scraper = Scraper(lambda: server.scrape(running, TIMEOUT_S), lambda text: sample(running.engine.module, text))
     try:
-        with notes.watch.stage("load"), sampler, scraper:
+        with notes.watch.stage("load"), sampler, scraper if has_metrics(running) else nullcontext():
             code = driver.drive(argv, job, running, notes.progress)
         notes.found["load"] = load.model_copy(update={"exit_code": code})
-        (partial / "metrics-after.txt").write_text(server.metrics(running))
+        _keep_metrics(running, partial / "metrics-after.txt")
     finally:
         with notes.watch.stage("keep"):
             write_samples(sampler.samples, partial / "telemetry.parquet")
-            write_scrapes(scraper.scrapes, partial / FILE)
+            if scraper.scrapes:
+                write_scrapes(scraper.scrapes, partial / FILE)
             store.compress_log(running.log, partial / "server.log.gz", log_start)
         notes.found["busy"] = Busy(
             load_average_before=busy_before,
@@ -184,6 +182,28 @@ def _measure(context: RunContext, run: PlannedRun, running: RunningServer, parti
         )
         notes.found["host_use"] = with_missing_tool(sampler.host_use, context.host.gpus)
     driver.read_driver_report(run.scenario, partial / "load")
+
+
+def has_metrics(running: RunningServer) -> bool:
+    """Whether the server has a page of counters; one that is not ours may have none."""
+    return running.attached is None or running.attached.has_metrics
+
+
+def _keep_metrics(running: RunningServer, path: Path) -> None:
+    if has_metrics(running):
+        path.write_text(server.metrics(running))
+
+
+def _sampler(context: RunContext, running: RunningServer, facts: ServerFacts) -> Sampler:
+    """What samples the host, and the engine's processes and GPUs where they are on it."""
+    ours = {one for one in (running.pid, running.engine_session) if one is not None}
+    own = OwnProcesses({os.getpid()}, ours, context.lease.lease_id)
+    if running.attached is not None:
+        return Sampler(own, None, frozenset(), is_elsewhere=True)
+    is_unseen = running.container is not None and running.session is None  # docker's client is not the engine
+    used = used_gpus(running.engine.name, facts.argv, facts.environment, context.host)
+    gpus = None if used is None else names_of(used, context.host)
+    return Sampler(own, None if is_unseen else running.engine_session, gpus)
 
 
 def with_missing_tool(use: HostUse, gpus: Sequence[str]) -> HostUse:

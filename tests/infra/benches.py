@@ -6,9 +6,16 @@ from bench.suite.model import Model
 from infra.agent import operations
 from infra.agent.executor import Executor
 from infra.agent.operations import PrepareOptions
+from infra.engines.server import RunningServer
 from infra.measurement.run import RunContext
 from infra.models.models import PreparedModel
 from infra.reporting import Reporter
+
+
+def pid_of(server: RunningServer) -> int:
+    """The process of a server that is ours."""
+    assert server.pid is not None
+    return server.pid
 
 
 def model_on(machine: Executor, reporter: Reporter, source: str) -> PreparedModel:

@@ -4,13 +4,14 @@ import pytest
 
 from bench.loadgen.meter_report import read_meter
 from infra.engines.first_probe import stream_once
+from infra.engines.http_client import Origin
 from tests.meter.conftest import RunMeter, StartTruth
 
 
 def test_the_first_probe_sees_whether_a_connection_outlives_its_answer(start_truth: StartTruth) -> None:
-    ports = {fault: int(start_truth(fault).url.rpartition(":")[2]) for fault in ("", "close_unsaid")}
+    urls = {fault: start_truth(fault).url for fault in ("", "close_unsaid")}
 
-    found = {fault: stream_once(port, "small", timeout_s=30) for fault, port in ports.items()}
+    found = {fault: stream_once(Origin(url), "small", timeout_s=30) for fault, url in urls.items()}
 
     assert {fault: (one.status, one.keeps_connection) for fault, one in found.items()} == {
         "": (200, True),

@@ -34,6 +34,8 @@ def run_device(record: RunRecord, requests: Requests, telemetry: pa.Table | None
 
     `row` has the run's totals. Energy per token is by the device's own counter where it has one, else by its power.
     """
+    if record.endpoint is not None:
+        return None  # its GPUs are not on this host
     use = record.host_use or HostUse()
     found = None if telemetry is None else _of_gpus(telemetry, gpus_of(record))
     if found is None or not len(found):

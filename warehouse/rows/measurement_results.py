@@ -42,6 +42,18 @@ def measured(report: LoadReport, deltas: Mapping[str, float] | None, usd_per_hou
     }
 
 
+def listed_cost(record: RunRecord, report: LoadReport) -> Row:
+    """What a million output tokens cost at an endpoint's listed prices, with the input tokens that they needed."""
+    known = None if record.endpoint is None else record.endpoint.known
+    requests = report.requests
+    good = requests.is_ok & (requests.output_tokens > 0) & (requests.input_tokens >= 0)
+    output = int(requests.output_tokens[good].sum())
+    if known is None or known.usd_per_mtok_input is None or known.usd_per_mtok_output is None or not output:
+        return {}
+    share = int(requests.input_tokens[good].sum()) / output
+    return {"usd_per_mtok_output": known.usd_per_mtok_output + known.usd_per_mtok_input * share}
+
+
 def usd_per_mtok_output(usd_per_hour: float | None, output_throughput_tok_per_s: float | None) -> float | None:
     """The price of a million output tokens at this throughput."""
     if usd_per_hour is None or not output_throughput_tok_per_s:

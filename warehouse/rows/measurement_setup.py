@@ -75,7 +75,7 @@ def found(record: RunRecord) -> Row:
         row |= record.server.model_dump(include={"engine_build", "kv_cache_tokens", "cold_start_s", "image_digest"})
         row |= {"engine_version_found": record.server.engine_version}
         row |= stack.of_server(record.server)
-        row |= {"gpu_count": None if (used := gpus_of(record)) is None else len(used)}
+        row |= _gpus(record)
     if record.weights:
         row |= {"model_revision": record.weights.revision, "model_sha256": record.weights.sha256}
     if record.load:
@@ -83,6 +83,15 @@ def found(record: RunRecord) -> Row:
     if record.busy:
         row |= record.busy.model_dump()
     return row | _host_use(record)
+
+
+def _gpus(record: RunRecord) -> Row:
+    """How many GPUs the engine used; those of a server that is not ours are what its suite says."""
+    if record.endpoint is not None:
+        known = record.endpoint.known
+        return {"gpus": [known.gpu] * known.gpu_count if known.gpu else None, "gpu_count": known.gpu_count or None}
+    used = gpus_of(record)
+    return {"gpu_count": None if used is None else len(used)}
 
 
 def _host_use(record: RunRecord) -> Row:
@@ -121,7 +130,7 @@ def of_run(record: RunRecord) -> Row:
         "started_at": _utc(record.started_at),
         "ended_at": _utc(record.ended_at),
         "lease_id": record.lease.lease_id if record.lease else None,
-        "usd_per_hour": record.lease.usd_per_hour if record.lease else None,
+        "usd_per_hour": record.usd_per_hour,
         "method_version": record.lineage.method_version,
         "record_version": record.record_version,
         "nightbench_version": record.lineage.nightbench_version,

@@ -10,7 +10,7 @@ from bench.audit.own_claim import claim_of
 from bench.quality.answers import with_last_answers
 from warehouse.rows.device_rows import device_columns, run_device
 from warehouse.rows.evidence import RunClaim, ask
-from warehouse.rows.measurement_results import answers, intervals, measured, server_view, steady_window
+from warehouse.rows.measurement_results import answers, intervals, listed_cost, measured, server_view, steady_window
 from warehouse.rows.measurement_setup import found, of_run, requested
 from warehouse.rows.night_servers import UNKNOWN, NightServers
 from warehouse.rows.records import counter_deltas, read_record, read_report, reading
@@ -51,6 +51,7 @@ def run_rows(place: RunId, files: RunFiles, servers: NightServers = UNKNOWN) -> 
     with reading("the driver's report"):
         scrapes = scrapes_of(samples)
         row |= measured(report, deltas, row["usd_per_hour"])
+        row |= listed_cost(record, report)
         row |= answers(record)
         row |= intervals(report, row)
         row |= steady_window(report)

@@ -47,6 +47,8 @@ def meter_plan(
         "workers": work.workers,
         "kernel_stamps": True,
         **({} if target.keeps_connections else {"connections": "fresh"}),
+        **({} if target.ca_file is None else {"ca_file": target.ca_file}),
+        **({} if target.api_key_env is None else {"api_key_env": target.api_key_env}),
         "extra_body": dict(target.body),
     }
 

@@ -21,6 +21,8 @@ class LoadTarget:
     vocab_size: int
     body: Mapping[str, object] = field(default_factory=dict)
     keeps_connections: bool = True
+    ca_file: str | None = None  # of the CAs that may sign the server's certificate; None: the system's
+    api_key_env: str | None = None  # the variable with the key that each request carries
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from infra.engines.server import RunningServer, ServerRequest
 from infra.loadgen import driver
 from infra.processes import detached
 from infra.settings import Settings
+from tests.infra.benches import pid_of
 from tests.infra.docker import DIGEST, IMAGE, Docker
 from tests.infra.fake_tools import FakeTools, amd
 from tests.planted import SECRETS, found_below, found_in, plant
@@ -230,7 +231,7 @@ def test_a_stopped_server_leaves_no_container_and_no_file(docker: Docker, tmp_pa
 def test_a_container_whose_client_was_killed_is_removed_by_its_name(docker: Docker, tmp_path: Path) -> None:
     asked = what(tmp_path, scenario())
     running = server.bring_up(asked, quiet)
-    os.kill(running.pid, signal.SIGKILL)
+    os.kill(pid_of(running), signal.SIGKILL)
     assert docker.containers == [running.container]
 
     server.stop(running)
@@ -242,7 +243,7 @@ def test_a_container_whose_client_was_killed_is_removed_by_its_name(docker: Dock
 def test_a_released_machine_keeps_no_container_of_a_killed_night(docker: Docker, tmp_path: Path) -> None:
     asked = what(tmp_path, scenario())
     running = server.bring_up(asked, quiet)
-    os.kill(running.pid, signal.SIGKILL)
+    os.kill(pid_of(running), signal.SIGKILL)
 
     LocalCloud(tmp_path / "machines").release(tmp_path.name)
 
@@ -252,7 +253,7 @@ def test_a_released_machine_keeps_no_container_of_a_killed_night(docker: Docker,
 
 def test_a_container_that_docker_fails_to_remove_is_an_error(docker: Docker, tmp_path: Path) -> None:
     running = server.bring_up(what(tmp_path, scenario()), quiet)
-    os.kill(running.pid, signal.SIGKILL)
+    os.kill(pid_of(running), signal.SIGKILL)
     docker.breaks("stuck")
 
     with pytest.raises(EngineBuildError, match=r"could not be removed: .*device or resource busy"):
@@ -372,7 +373,7 @@ def test_nvidia_gpus_are_passed_to_the_container(tmp_path: Path, monkeypatch: py
 def test_a_container_ends_when_its_client_gets_sigterm(docker: Docker, tmp_path: Path) -> None:
     running = server.bring_up(what(tmp_path, scenario()), quiet)
 
-    os.kill(running.pid, signal.SIGTERM)
+    os.kill(pid_of(running), signal.SIGTERM)
 
     until = time.monotonic() + 60
     while docker.containers and time.monotonic() < until:

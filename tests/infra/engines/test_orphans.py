@@ -12,6 +12,7 @@ from infra.engines.orphans import SERVER, end_orphans
 from infra.engines.server import ServerRequest
 from infra.processes import detached
 from infra.processes.environment import child_environment
+from tests.infra.benches import pid_of
 from tests.infra.engines.test_server import what
 
 __all__ = ["what"]
@@ -62,7 +63,8 @@ def test_a_server_whose_pid_file_is_left_is_ended(what: ServerRequest) -> None:
 
     end_orphans(what.machine, lambda _line: None)
 
-    assert not detached.is_alive(left.pid)
+    assert not detached.is_alive(pid_of(left))
+    assert left.pid_file is not None
     assert not left.pid_file.exists()
 
 

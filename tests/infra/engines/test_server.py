@@ -16,6 +16,7 @@ from bench.suite.workload import Workload
 from infra.engines import server, server_facts
 from infra.engines.server import EngineAt, ServerRequest
 from infra.processes import detached
+from tests.infra.benches import pid_of
 
 TRUTH_SERVER = Path(__file__).parents[2] / "emulators" / "truth_server.py"
 
@@ -126,6 +127,6 @@ def test_a_port_in_use_is_named_with_its_listener_and_nothing_is_started(what: S
 def test_a_killed_server_is_not_serving(what: ServerRequest) -> None:
     running = server.bring_up(what, quiet)
 
-    os.kill(running.pid, signal.SIGKILL)
+    os.kill(pid_of(running), signal.SIGKILL)
 
     assert not server.is_serving(running)

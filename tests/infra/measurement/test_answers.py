@@ -12,6 +12,7 @@ from infra.engines import server
 from infra.engines.server import RunningServer, ServerRequest
 from infra.measurement import answers
 from infra.processes import detached
+from tests.infra.benches import pid_of
 from tests.infra.engines.test_server import quiet, what, with_fault
 
 __all__ = ["what"]
@@ -76,8 +77,8 @@ def test_a_refusal_is_told_in_the_servers_own_words(running: RunningServer) -> N
 
 
 def test_a_server_that_is_gone_is_asked_once_and_raises_nothing(running: RunningServer) -> None:
-    os.killpg(running.pid, signal.SIGKILL)
-    detached.end_session(running.pid, patience_s=5)
+    os.killpg(pid_of(running), signal.SIGKILL)
+    detached.end_session(pid_of(running), patience_s=5)
 
     found = answers.ask(running, MODEL)
 

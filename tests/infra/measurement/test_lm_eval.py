@@ -23,6 +23,7 @@ from infra.processes import detached
 from infra.settings import Settings
 from infra.storage import store
 from tests.bench.quality.test_lm_eval import NO_DATA, RESULTS
+from tests.infra.benches import pid_of
 from tests.infra.engines.test_server import quiet, what
 from tests.warehouse.folders import STARTED
 
@@ -103,7 +104,7 @@ def folder_of(what: ServerRequest) -> Path:
 
 def nothing_is_left(what: ServerRequest, running: RunningServer) -> bool:
     """Whether every process of the lease belongs to the server."""
-    mine = {process.pid for process in detached.members(running.pid)}
+    mine = {process.pid for process in detached.members(pid_of(running))}
     return {process.pid for process in detached.marked(what.lease_id)} <= mine
 
 
@@ -187,8 +188,8 @@ def test_a_server_that_ends_under_a_task_is_said_and_asked_no_more(what: ServerR
 
 
 def test_a_server_that_is_gone_is_not_asked(what: ServerRequest, running: RunningServer) -> None:
-    os.killpg(running.pid, signal.SIGKILL)
-    detached.end_session(running.pid, patience_s=5)
+    os.killpg(pid_of(running), signal.SIGKILL)
+    detached.end_session(pid_of(running), patience_s=5)
 
     (task,) = run_tasks(bench_of(what, LmEval(tasks=("good",))), what.scenario, running, Settings(), quiet).tasks
 
