@@ -43,7 +43,7 @@ def test_a_suite_that_fits_its_engine_is_accepted(name: str, source: str, more: 
 
 
 def test_an_unknown_engine_is_refused_with_the_names_of_those_that_are_known() -> None:
-    assert refused("vlm") == "s.toml:6: engine.name: unknown engine 'vlm': use one of vllm, llama.cpp, sglang"
+    assert refused("vlm") == "s.toml:6: engine.name: unknown engine 'vlm': use one of vllm, llama.cpp, sglang, endpoint"
 
 
 def test_a_flag_of_nightbenchs_own_is_refused_in_the_engine_of_a_scenario_too() -> None:
