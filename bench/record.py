@@ -69,6 +69,7 @@ class StageCost(StoredValue):
 class LeaseReport(LeaseFacts):
     """The record of one rental in a night's folder; None where a value is unknown."""
 
+    machine: str | None = None  # its name in a suite of several machines
     kind: str | None = None
     region: str | None = None
     is_spot: bool | None = None

@@ -69,11 +69,17 @@ def _together(settings: Settings, night: NightRecord, failures: dict[str, BaseEx
     if defect is not None:
         return defect
     parts = machine_nights(store.read_night(settings.data, night.night))
-    missing = {part.suite.machine.name or "": len(store.missing_runs(settings.data, part)) for part in parts}
-    whys = "; ".join(f"{name}: {missing[name]} runs are missing, because {error}" for name, error in failures.items())
+    missing = {part.suite.machine.name or "": _missing(settings, part) for part in parts}
+    whys = "; ".join(f"{name}: {missing[name]}, because {error}" for name, error in failures.items())
     others = [name for name in missing if name not in failures]
     stands = f"; the runs of {', '.join(others)} are complete" if others else ""
     return MachinesEndedError(f"{whys}{stands}; run `nightbench run --resume {night.night}` for the missing ones")
+
+
+def _missing(settings: Settings, part: NightRecord) -> str:
+    """How many of a machine's runs are missing, in words."""
+    count = len(store.missing_runs(settings.data, part))
+    return f"{count} of its {len(part.runs)} runs {'is' if count == 1 else 'are'} missing"
 
 
 def _ends(failures: dict[str, BaseException]) -> dict[str, MachineEnd]:

@@ -50,6 +50,7 @@ def _report(ledger_file: Path, lease: Lease) -> LeaseReport:
         cloud=lease.cloud,
         machine_id=lease.machine_id or lease.lease_id,
         usd_per_hour=lease.usd_per_hour,
+        machine=lease.machine,
         kind=lease.kind,
         region=lease.region,
         is_spot=lease.is_spot,

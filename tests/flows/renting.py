@@ -28,6 +28,21 @@ alternatives = [{{ kind = "{OTHER_KIND}", region = "tor1" }}]
 
 [model]"""
 
+MACHINES = f"""
+[[machines]]
+name = "mi300x"
+kind = "{KIND}"
+regions = ["atl1"]
+lease_minutes = 60
+
+[[machines]]
+name = "mi325x"
+kind = "{OTHER_KIND}"
+regions = ["tor1"]
+lease_minutes = 60
+
+[model]"""
+
 
 @dataclass(frozen=True)
 class Account:
@@ -47,6 +62,14 @@ class Account:
         """The house's suite, on a machine of this cloud."""
         suite = self.house.write_suite(repeats=repeats, ttft_ms=ttft_ms)
         suite.write_text(suite.read_text().replace("\n[model]", MACHINE, 1))
+        return suite
+
+    def write_comparison(self, *, ttft_ms: int = 20) -> Path:
+        """The house's suite, on two kinds of machine of this cloud."""
+        suite = self.house.write_suite(ttft_ms=ttft_ms)
+        suite.write_text(
+            suite.read_text().replace("seed = 7", "seed = 7\nbudget_usd = 20.0").replace("\n[model]", MACHINES, 1)
+        )
         return suite
 
     def names(self) -> list[str]:

@@ -9,7 +9,8 @@ from traceback import format_exception
 
 import pytest
 
-from bench.errors import MachineUnfitError, NightbenchError
+from bench.errors import MachinesEndedError, MachineUnfitError, NightbenchError
+from bench.manifest import MANIFEST
 from flows.nightly import nightly
 from flows.prepare import prepare
 from tests.bench.quality.test_lm_eval import RESULTS
@@ -117,6 +118,52 @@ def test_a_machine_that_vanishes_costs_one_scenario_and_another_measures_the_res
     assert len(account.names()) == 2
     account.judge()
     assert len({record["lease"]["machine_id"] for record in account.records()}) == 2
+
+
+@pytest.mark.usefixtures("prefect_api", "calibrated")
+def test_of_two_kinds_one_vanishes_and_the_results_of_the_other_stand(
+    account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NIGHTBENCH_SSH_PATIENCE_S", "10")
+    account.write_comparison(ttft_ms=100)
+    is_over = threading.Event()
+
+    def vanish() -> None:
+        """Reclaim the second machine once its first run is here, and let the cloud have no other one."""
+        whole = f"runs/*/*/[!.]*/{MANIFEST}"
+        while not [
+            one for one in account.house.data.glob(whole) if OTHER_KIND in (one.parent / "record.json").read_text()
+        ]:
+            if is_over.wait(0.2):
+                return
+        account.emulator.capacity[(OTHER_KIND, "tor1")] = -1  # its own place becomes free
+        (lost,) = [one for one in account.emulator.living("nb") if one.size.slug == OTHER_KIND]
+        account.emulator.reclaim(lost.droplet_id)
+
+    reclaimer = threading.Thread(target=vanish)
+    reclaimer.start()
+    try:
+        with pytest.raises(
+            MachinesEndedError, match=r"mi325x: 1 of its 2 runs is missing.* the runs of mi300x are complete"
+        ):
+            run_nightly(account.house, "digitalocean")
+    finally:
+        is_over.set()
+        reclaimer.join()
+
+    account.judge()
+    data = account.house.data
+    verdicts = run_sql(data, "SELECT machine, outcome, reason FROM measurements ORDER BY machine, outcome").rows
+    assert [row[:2] for row in verdicts] == [
+        ("mi300x", "measured"),
+        ("mi300x", "measured"),
+        ("mi325x", "measured"),
+        ("mi325x", "not-run"),
+    ]
+    assert f"has no {OTHER_KIND} available now" in verdicts[-1][2]
+    leases = run_sql(data, "SELECT machine, kind, usd > 0 FROM leases WHERE usd IS NOT NULL ORDER BY machine").rows
+    assert leases == (("mi300x", KIND, True), ("mi325x", OTHER_KIND, True))
+    assert len(list(data.glob("runs/*/calibration-mi*.json"))) == len(list(data.glob("runs/*/calibration*.json")))
 
 
 @pytest.mark.usefixtures("prefect_api")

@@ -19,6 +19,8 @@ def requested(scenario: Scenario, quality: Quality) -> Row:
         "fallback_of": scenario.fallback_of,
         "rung": scenario.rung,
         "is_control": scenario.is_control,
+        "machine": scenario.machine.name,
+        "machine_kind": scenario.machine.kind,
         "model": scenario.model.name,
         "model_source": scenario.model.source,
         "precision": scenario.model.precision,

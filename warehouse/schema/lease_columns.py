@@ -9,6 +9,7 @@ LEASE_COLUMNS = (
     Column("cloud", "text", "cloud provider", nullable=False),
     Column("machine_id", "text", "the cloud's id of the machine", nullable=False),
     *PRICE,
+    Column("machine", "text", "name of the machine in its suite; NULL in a suite of one machine"),
     Column("kind", "text", "the cloud's name of the machine type; NULL for leases recorded before this column existed"),
     Column("region", "text", "region of the machine; NULL if the cloud has no regions"),
     Column("is_spot", "flag", "whether the machine was a spot instance, which the cloud can reclaim"),

@@ -26,6 +26,8 @@ _LABELS = (
 )
 
 _ASKED = (
+    Column("machine", "text", "name of the machine in its suite; NULL in a suite of one machine"),
+    Column("machine_kind", "text", "kind of machine that the run was measured on or planned for"),
     Column("model", "text", "name the model is served under"),
     Column("model_source", "text", "source of the weights"),
     Column("precision", "text", "precision of the weights as served"),
