@@ -82,8 +82,8 @@ def test_without_capacity_for_one_machine_the_other_measures_and_the_night_says_
 
     assert isinstance(error, MachinesEndedError)
     assert str(error) == (
-        "mi325x: 2 of its 2 runs are missing, because digitalocean has no gpu-mi325x1-256gb available now; the runs of mi300x "
-        f"are complete; run `nightbench run --resume {night.night}` for the missing ones"
+        "mi325x: 2 of its 2 runs are missing, because digitalocean has no gpu-mi325x1-256gb available now; the runs of "
+        f"mi300x are complete; run `nightbench run --resume {night.night}` for the missing ones"
     )
     end = NightEnd.model_validate_json(store.end_file(settings.data, night.night).read_bytes())
     reasons = {(run.scenario.machine.name, str(not_run_row(night, run, end)["reason"])) for run in night.runs}

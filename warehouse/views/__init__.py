@@ -1,11 +1,12 @@
 """One .sql file per question, on top of one view per table of the lake."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.resources import files
 from pathlib import Path
 
 from bench.repeats import t_975
 from bench.suite.suite import REPEATS_MAX
+from catalog.read import read_catalog, read_prices
 from warehouse.schema.columns import COLUMNS, PARTITION, TABLES, Table
 
 # A view comes after the views it selects from.
@@ -27,12 +28,17 @@ QUESTIONS = (
     "night_costs",
     "stage_costs",
     "capacity",
+    "machine_pairs",
+    "machine_prices",
 )
 
 # Placeholder for one line per numeric column of the view's table.
 EACH = "-- EACH NUMBER"
 # Placeholder for the list of quantiles of Student's t, by degrees of freedom.
 T_975 = "-- T 0.975"
+# Placeholders for rows of the catalogue: (cloud, kind, gpu, gpu_count), and (provider, gpu, gpu_count, usd_per_hour,
+# seen_until).
+KINDS, LISTED = "-- EACH KIND", "-- EACH LISTED PRICE"
 _TABLE_OF: dict[str, Table] = {"standing": "measurements", "standing_claims": "claims"}
 
 
@@ -43,12 +49,39 @@ def view_statements(lake: Path) -> Iterator[str]:
     for name in QUESTIONS:
         text = files(__name__).joinpath(f"{name}.sql").read_text(encoding="utf-8")
         numbers = _standing_numbers(_TABLE_OF[name]) if name in _TABLE_OF else ""
-        yield text.replace(EACH, numbers).replace(T_975, _quantiles())
+        yield (
+            text.replace(EACH, numbers).replace(T_975, _quantiles()).replace(KINDS, _kinds()).replace(LISTED, _listed())
+        )
 
 
 def _quantiles() -> str:
     """The 0.975 quantiles of Student's t for as many repeats as a suite may have."""
     return f"[{', '.join(f'{t_975(degrees):.4f}' for degrees in range(1, REPEATS_MAX))}]"
+
+
+def _kinds() -> str:
+    """The machine sizes of the catalogue as SQL rows."""
+    rows = ((one.cloud, one.kind, one.gpu, one.gpu_count) for one in read_catalog().sizes)
+    return _sql_rows(rows)
+
+
+def _listed() -> str:
+    """The prices of the catalogue as SQL rows, those of today's sizes included."""
+    past = ((one.provider, one.gpu, one.gpu_count, one.usd_per_hour, one.seen_until) for one in read_prices())
+    now = (
+        (one.cloud, one.gpu, one.gpu_count, one.usd_per_hour, one.price_date)
+        for one in read_catalog().sizes
+        if one.usd_per_hour is not None and not one.is_spot
+    )
+    return _sql_rows((*past, *now))
+
+
+def _sql_rows(rows: Iterable[Sequence[object]]) -> str:
+    return ",\n        ".join(f"({', '.join(map(_literal, row))})" for row in rows)
+
+
+def _literal(value: object) -> str:
+    return repr(value) if isinstance(value, (int, float)) else "'" + str(value).replace("'", "''") + "'"
 
 
 def _standing_numbers(table: Table) -> str:
