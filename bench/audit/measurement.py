@@ -47,6 +47,7 @@ def evidence(
     columns |= _arithmetic(report, measured)
     columns |= _queueing(record, report)
     columns |= _asked_found(record, report)
+    columns |= _endpoint(report)
     columns |= server_counts(report, deltas)
     columns |= reconciled(record, report, deltas)
     columns |= _steady(record, report)
@@ -135,11 +136,22 @@ def _asked_found(record: RunRecord, report: LoadReport) -> Evidence:
     found = record.server.engine_version if record.server and not record.asked.engine.track else None
     is_asked = record.asked.engine.version != AS_FOUND
     conflict = None if found is None else float(is_asked and release(found) != release(record.asked.engine.version))
+    asks = record.endpoint is None or "ignore_eos" in record.endpoint.takes
     planned = report.planned or PlannedTokens(good * work.isl, good * work.osl, cached_tokens=0)
     return {
-        ev.OSL_RATIO: ratio(_counted(requests.output_tokens[requests.is_ok]), planned.output_tokens),
+        # A server that does not know ignore_eos ends its answers where they end: their length is found, not asked.
+        ev.OSL_RATIO: ratio(_counted(requests.output_tokens[requests.is_ok]), planned.output_tokens) if asks else None,
         ev.ISL_RATIO: ratio(_counted(requests.input_tokens[requests.is_ok]), planned.input_tokens),
         ev.ENGINE_VERSION_CONFLICT: conflict,
+    }
+
+
+def _endpoint(report: LoadReport) -> Evidence:
+    """What a server did with requests that it did not answer itself."""
+    total = len(report.requests)
+    return {
+        ev.RATE_LIMITED_SHARE: ratio(report.requests.outcome.count("rate_limited"), total),
+        ev.CACHE_HIT_SHARE: None if report.cache_hits is None else ratio(report.cache_hits, total),
     }
 
 

@@ -116,7 +116,18 @@ def _meter_report(head: dict[str, Any], every: Sequence[dict[str, Any]], events:
         planned=_planned(every),
         **_meter_view(head, every, measured, found),
         core_share=_core_share(client),
+        cache_hits=_cache_hits(head),
         merged_late_share=client.get("merged_late_share"),
+    )
+
+
+def _cache_hits(head: dict[str, Any]) -> int | None:
+    """Answers out of a cache, by the headers that name one: `x-cache: HIT`, `cf-cache-status: HIT`."""
+    if "network" not in head:
+        return None
+    found = head["network"]["between"].items()
+    return sum(
+        int(count) for said, count in found if "cache" in said.partition(":")[0] and "hit" in said.lower().split()
     )
 
 

@@ -42,4 +42,5 @@ class LoadReport:
     server_times: ServerTimes | None = None
     origin_s: float | None = None  # what the requests' times are counted from, on the host's monotonic clock
     core_share: float | None = None  # of the client's busiest worker
+    cache_hits: int | None = None  # answers whose headers say that they came out of a cache; None: heads not kept
     merged_late_share: float | None = None  # token events read with another one, the client having come late

@@ -203,6 +203,7 @@ def healthy(answers: Sequence[Answer], workload: Workload, quality: Quality | No
         server_times=as_seen(requests),
         core_share=0.1,
         merged_late_share=0.0,
+        cache_hits=0,
     )
     deltas = {
         "generation_tokens_total": float(sent * workload.osl),

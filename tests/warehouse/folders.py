@@ -378,6 +378,7 @@ def meter_files(shape: Shape) -> dict[str, bytes]:
         "plan": {"request_count": shape.requests, "load": {"kind": shape.arrivals}},
         "origin_utc": STARTED.isoformat(),
         "clock": {"real_minus_mono_start_ns": int(STARTED.timestamp()) * 1000 * MS_NS - ORIGIN_NS},
+        "network": {"addresses": {}, "left_out": {}, "tls": None, "between": {}},
         "client": {
             "lag_p99_ms": 0.05,
             "kernel_stamp_share": 1.0,

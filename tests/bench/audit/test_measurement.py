@@ -132,6 +132,14 @@ def _failing(count: int) -> Mutation:
     return mutate
 
 
+def _limiting(count: int) -> Mutation:
+    def mutate(run: Measured) -> Measured:
+        rest = run.report.requests.outcome[count:]
+        return run.with_requests(outcome=("rate_limited",) * count + rest)
+
+    return mutate
+
+
 def _starting_cold(wait_s: float) -> Mutation:
     """The first request of each slot waited this much longer for its first token."""
 
@@ -282,6 +290,7 @@ WARNS: list[tuple[str, Measured, Mutation]] = [
     ("client_server_mismatch_prompt", STEADY, _moving("prompt_tokens_total", 0.96)),
     ("client_server_mismatch_requests", STEADY, _moving("request_success_total.length", 1.10)),
     ("server_errors", STEADY, _aborting(1)),
+    ("rate_limited", STEADY, _limiting(1)),
     ("prefix_cache_contamination", STEADY, _moving("prefix_cache_hits_total", 1.0, more=300.0)),
     ("live_not_held", STEADY, _holding(3.85)),
     ("steady_drift", STEADY, _slowing(0.2)),
@@ -329,6 +338,8 @@ FAILS: list[tuple[str, Measured, Mutation]] = [
     ("token_count_drift", STEADY, _moving("generation_tokens_total", 1.0, more=1.0)),
     ("prompt_count_drift", STEADY, _moving("prompt_tokens_total", 1.0, more=-1.0)),
     ("request_count_drift", STEADY, _moving("request_success_total.length", 1.0, more=1.0)),
+    ("rate_limited", STEADY, _limiting(3)),
+    ("cached_answers", STEADY, _reporting(cache_hits=1)),
     ("server_restarted", STEADY, _moving("prompt_tokens_total", -1.0)),
     ("prefix_cache_contamination", STEADY, _moving("prefix_cache_hits_total", 1.0, more=3000.0)),
     ("too_few_prompts", STEADY, _demanding(min_requests_per_slot=60.0)),

@@ -5,6 +5,7 @@ The same columns judge files of other tools where these have what a column needs
 
 from bench.audit.rules.answers import ANSWER_RULES, SCORE_RULES
 from bench.audit.rules.night.client import CLIENT_RULES, STATISTICS_RULES
+from bench.audit.rules.night.endpoint import ENDPOINT_RULES
 from bench.audit.rules.night.host import HOST_RULES
 from bench.audit.rules.night.load import LOAD_RULES
 from bench.audit.rules.night.numbers import NUMBER_RULES
@@ -17,6 +18,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
     *LOAD_RULES,
     *REQUESTED_RULES,
     *SERVER_RULES,
+    *ENDPOINT_RULES,
     *STATISTICS_RULES,
     *CLIENT_RULES,
     *HOST_RULES,
