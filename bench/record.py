@@ -115,6 +115,7 @@ class CalibratedLoad(StoredValue):
     streams: int
     stream_tok_per_s: float
     workers: int
+    is_tls: bool = False
 
 
 class Calibration(StoredValue):

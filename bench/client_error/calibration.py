@@ -41,6 +41,7 @@ class LoadCell:
     request_count: int
     workers: int = 1
     is_lock_step: bool = False
+    is_tls: bool = False
 
     @property
     def stream_tok_per_s(self) -> float:
@@ -78,6 +79,7 @@ class Point:
     merged_late_share: float | None
     server_late_p99_ms: float
     server_core_share: float
+    is_tls: bool = False  # tables of before 2026-11-23 have none
     passed: bool = False
     reasons: tuple[str, ...] = ()  # why it did not pass
 
@@ -164,6 +166,7 @@ def measure_error(cell: LoadCell, truth: Truth, report: MeterReports) -> Point:
         merged_late_share=client.get("merged_late_share"),
         server_late_p99_ms=nearest_rank(truth.late_ns / 1e6, 0.99),
         server_core_share=truth.cpu_s / wall_s,
+        is_tls=cell.is_tls,
     )
     reasons = tuple(doubts(point))
     return replace(point, passed=not reasons, reasons=reasons)

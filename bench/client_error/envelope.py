@@ -6,7 +6,7 @@ streams and at least its tokens a second a stream, with as many workers, of the 
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -65,9 +65,14 @@ def calibrated_share(record: RunRecord, report: LoadReport) -> float | None:
     shares = [
         min(_share(load.streams, asked.streams), _share(load.stream_tok_per_s, asked.stream_tok_per_s))
         for load in fitting
-        if load.workers == asked.workers
+        if load.workers == asked.workers and load.is_tls == is_tls(record)
     ]
     return max(shares, default=0.0)
+
+
+def is_tls(record: RunRecord) -> bool:
+    """Whether a run's load went through TLS, which its client was calibrated for apart."""
+    return record.endpoint is not None and record.endpoint.url.startswith("https:")
 
 
 def _is_of(calibration: Calibration, record: RunRecord) -> bool:
@@ -81,14 +86,14 @@ def _share(calibrated: float, asked: float) -> float:
     return calibrated / asked if asked else 1.0
 
 
-def night_cells(scenarios: Sequence[Scenario], request_timeout_s: float) -> list[LoadCell]:
+def night_cells(scenarios: Sequence[Scenario], request_timeout_s: float, *, is_tls: bool = False) -> list[LoadCell]:
     """The loads to calibrate for these scenarios, for each number of workers that they ask for."""
     works = [scenario.workload for scenario in scenarios]
     cells: list[LoadCell] = []
     for workers in sorted({work.workers for work in works}):
         asked = {max(most_streams(work, request_timeout_s), workers) for work in works if work.workers == workers}
         cells += [_cell(streams, workers) for streams in _levels(asked, workers)]
-    return cells
+    return [replace(cell, is_tls=is_tls) for cell in cells]
 
 
 def _levels(asked: set[int], workers: int) -> list[int]:

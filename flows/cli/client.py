@@ -19,7 +19,7 @@ STREAMS = "1,10,100,500,1000,2000"
         "nightbench calibrate --streams 1,10 --itl-ms 5", "nightbench calibrate --streams 8 --itl-ms 5 --json"
     )
 )
-def calibrate(
+def calibrate(  # noqa: PLR0913, PLR0917 - each option is an argument
     streams: Annotated[
         str, typer.Option(help="Concurrent streams of each measurement, as a list: 1,10,100.")
     ] = STREAMS,
@@ -29,6 +29,7 @@ def calibrate(
     lock_step: Annotated[
         bool, typer.Option("--lock-step", help="Send the tokens of all streams at once, as engines do.")
     ] = False,
+    tls: Annotated[bool, typer.Option("--tls", help="Send the load through TLS, as to an https target.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Measure the timing error of the load client on this host, against a server with known write times."""
@@ -37,7 +38,7 @@ def calibrate(
     from infra.loadgen.calibration import calibrate as measure_cells  # noqa: PLC0415
 
     settings, began = read_settings(), time.monotonic()
-    requested = cells(_counts(streams), ttft_ms, itl_ms, CellOptions(workers, lock_step))
+    requested = cells(_counts(streams), ttft_ms, itl_ms, CellOptions(workers, lock_step, tls))
     table = table_of(tuple(measure_cells(requested, settings.cache, console.progress)), began)
     keep_table(settings.data, table)
     show_calibration(table, as_json=as_json)

@@ -18,6 +18,7 @@ from bench.errors import CalibrationError, UnreadableResultError
 from bench.loadgen.drivers.meter import METER_PLAN_VERSION, meter_argv
 from infra.hardware.cpu_affinity import run_on, split_cores
 from infra.hardware.host_facts import read_host
+from infra.loadgen.truth.certificate import HOST, write_certificate
 from infra.loadgen.truth.run import build_server, truth_server
 from infra.reporting import Say
 from infra.storage.store import write_json
@@ -32,10 +33,11 @@ PATIENCE_S = 300.0  # for one cell: far more than it takes, so that a client tha
 
 @dataclass(frozen=True)
 class CellOptions:
-    """What the cells of one calibration share: the client's workers, and whether the server writes in lock step."""
+    """What the cells of one calibration share: the client's workers, lock step of the server's writes, and TLS."""
 
     workers: int = 1
     is_lock_step: bool = False
+    is_tls: bool = False
 
 
 def cells(streams: Sequence[int], ttft_ms: float, itl_ms: float, kind: CellOptions = CellOptions()) -> list[LoadCell]:
@@ -49,6 +51,7 @@ def cells(streams: Sequence[int], ttft_ms: float, itl_ms: float, kind: CellOptio
             request_count=max(WAVES * count, FEWEST),
             workers=min(kind.workers, count),  # each worker has a stream
             is_lock_step=kind.is_lock_step,
+            is_tls=kind.is_tls,
         )
         for count in streams
     ]
@@ -96,8 +99,10 @@ def keep_table(data: Path, table: CalibrationTable) -> None:
 def run_cell(cell: LoadCell, server: Path, work: Path) -> Point:
     """Measure one cell in an empty folder; CalibrationError if it fails."""
     on_server, on_client = split_cores(cell.workers)
-    with truth_server(server, work / "truth.log", server_options(cell), on_server) as port:
-        _drive(meter_command(cell, port, work), cell, on_client)
+    pem, ca = write_certificate(work) if cell.is_tls else (None, None)
+    options = (*server_options(cell), *(() if pem is None else ("--tls", str(pem))))
+    with truth_server(server, work / "truth.log", options, on_server) as port:
+        _drive(meter_command(cell, port, work, ca), cell, on_client)
     load = work / "load"
     try:
         report = read_report(*((load / name).read_bytes() for name in ("meter.json", "requests.jsonl", "events.bin")))
@@ -112,9 +117,10 @@ def server_options(cell: LoadCell) -> tuple[str, ...]:
     return (*schedule, "--lockstep") if cell.is_lock_step else schedule
 
 
-def meter_command(cell: LoadCell, port: int, work: Path) -> tuple[str, ...]:
+def meter_command(cell: LoadCell, port: int, work: Path, ca: Path | None = None) -> tuple[str, ...]:
     """Write the meter and its plan into a folder; return the command that drives the cell into `load/` there."""
-    return write_meter(_plan(cell, port), work)
+    tls = {} if ca is None else {"url": f"https://{HOST}:{port}", "ca_file": str(ca)}
+    return write_meter(_plan(cell, port) | tls, work)
 
 
 def write_meter(plan: dict[str, Any], work: Path) -> tuple[str, ...]:
@@ -139,7 +145,7 @@ def _drive(argv: Sequence[str], cell: LoadCell, cores: frozenset[int]) -> None:
 def _plan(cell: LoadCell, port: int) -> dict[str, Any]:
     return {
         "meter_plan_version": METER_PLAN_VERSION,
-        "url": f"http://127.0.0.1:{port}",
+        "url": f"http://{HOST}:{port}",
         "path": "/v1/completions",
         "model": "truth",
         "load": {"kind": "closed", "concurrency": cell.streams},

@@ -34,7 +34,8 @@ def calibrate_night(data: Path, night: NightRecord, cache: Path, say: Say) -> Ca
         return facts_of(found, store.sha256(path))
     try:
         began = time.monotonic()
-        cells = night_cells(scenarios, night.suite.request_timeout_s)
+        is_tls = night.target.startswith("https:")
+        cells = night_cells(scenarios, night.suite.request_timeout_s, is_tls=is_tls)
         table = table_of(tuple(calibrate(cells, cache, say, retry_until=began + RETRY_S)), began)
     except CalibrationError as error:
         return Calibration(reason=str(error))
@@ -51,7 +52,12 @@ def facts_of(table: CalibrationTable, file_sha256: str) -> Calibration:
         hostname=table.hostname,
         meter_version=table.meter_version,
         loads=tuple(
-            CalibratedLoad(streams=point.streams, stream_tok_per_s=point.stream_tok_per_s, workers=point.workers)
+            CalibratedLoad(
+                streams=point.streams,
+                stream_tok_per_s=point.stream_tok_per_s,
+                workers=point.workers,
+                is_tls=point.is_tls,
+            )
             for point in table.points
             if point.passed
         ),

@@ -39,7 +39,7 @@ def build_server(cache: Path) -> Path:
         raise CalibrationError("no C compiler (cc) was found to build the truth server; install one, or set CC")
     built.parent.mkdir(parents=True, exist_ok=True)
     aside = built.with_name(f".server-{os.getpid()}.tmp")
-    argv = [compiler, "-O2", "-Wall", "-Wextra", "-o", str(aside), str(SOURCE)]
+    argv = [compiler, "-O2", "-Wall", "-Wextra", "-o", str(aside), str(SOURCE), "-ldl"]
     made = subprocess.run(argv, capture_output=True, text=True, check=False, env=child_environment())
     if made.returncode != 0:
         raise CalibrationError(f"{compiler} failed to compile {SOURCE.name}: {made.stderr.strip()[-800:]}")

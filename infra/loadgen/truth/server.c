@@ -1,14 +1,18 @@
 /* A server whose every write is known: OpenAI completions and chat, streamed on a schedule, stamped before each write.
  *
  *   server LOG [--port N] [--ttft-us N] [--itl-us N] [--jitter PERCENT] [--lockstep] [--stall-one-in N --stall-us N]
- *          [--tokens-per-event N] [--events-per-write N] [--fault http500|short|error|cut --fault-one-in N]
+ *          [--tokens-per-event N] [--events-per-write N] [--fault http500|short|error|cut --fault-one-in N] [--tls PEM]
  *
  * It prints "listening on PORT" and serves until SIGTERM or SIGINT; then it writes LOG (see log.py) and exits with 0.
  * Truth is what was written and when, never what was planned: both stand in the log, so that the server's own lateness
  * is not charged to a client. One thread: epoll, and a heap of streams by the time of their next chunk.
+ *
+ * With --tls, PEM has key and certificate. OpenSSL is loaded when it is needed, so that none is needed to build this. A
+ * chunk is encrypted in memory first; its stamp is taken just before the encrypted bytes are written.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/tcp.h>
@@ -43,6 +47,7 @@ struct event {
 
 struct stream {
     int fd;
+    void *tls, *from_client, *to_client; /* with --tls: the session and its two buffers */
     char *in; /* what was read of the next request */
     size_t in_bytes, in_room;
     int64_t last_came_ns; /* the last byte of what was read */
@@ -68,9 +73,54 @@ static struct event *events;
 static size_t request_count, event_count, generated, prompted, finished;
 static volatile sig_atomic_t is_over;
 
+/* ---- TLS, by OpenSSL's own names; the signatures are those of version 3 ---- */
+
+static struct {
+    void *context;
+    void *(*new)(void *), *(*bio)(const void *);
+    const void *(*mem)(void);
+    void (*set_bio)(void *, void *, void *), (*accept_state)(void *), (*free)(void *);
+    int (*handshake)(void *), (*read)(void *, void *, int), (*write)(void *, const void *, int);
+    int (*bio_read)(void *, void *, int), (*bio_write)(void *, const void *, int), (*error)(void *, int);
+} ssl;
+
 static void die(const char *what) {
     fprintf(stderr, "truth server: %s: %s\n", what, errno ? strerror(errno) : "wrong");
     exit(2);
+}
+
+static void *symbol(const char *name) {
+    static const char *const files[] = {"libssl.so.3", "libssl.so.1.1", "libssl.so"};
+    static void *library;
+    for (size_t i = 0; library == NULL && i < sizeof files / sizeof *files; i++) library = dlopen(files[i], RTLD_NOW | RTLD_GLOBAL);
+    errno = 0;
+    if (library == NULL) die("TLS needs OpenSSL: libssl.so.3 is not installed");
+    void *found = dlsym(library, name);
+    if (found == NULL) found = dlsym(RTLD_DEFAULT, name);
+    if (found == NULL) die(name);
+    return found;
+}
+
+static void use_tls(const char *pem) {
+    const void *(*method)(void) = symbol("TLS_server_method");
+    void *(*context)(const void *) = symbol("SSL_CTX_new");
+    int (*certificate)(void *, const char *) = symbol("SSL_CTX_use_certificate_chain_file");
+    int (*key)(void *, const char *, int) = symbol("SSL_CTX_use_PrivateKey_file");
+    ssl.new = symbol("SSL_new");
+    ssl.bio = symbol("BIO_new");
+    ssl.mem = symbol("BIO_s_mem");
+    ssl.set_bio = symbol("SSL_set_bio");
+    ssl.accept_state = symbol("SSL_set_accept_state");
+    ssl.free = symbol("SSL_free");
+    ssl.handshake = symbol("SSL_do_handshake");
+    ssl.read = symbol("SSL_read");
+    ssl.write = symbol("SSL_write");
+    ssl.bio_read = symbol("BIO_read");
+    ssl.bio_write = symbol("BIO_write");
+    ssl.error = symbol("SSL_get_error");
+    ssl.context = context(method());
+    errno = 0;
+    if (ssl.context == NULL || certificate(ssl.context, pem) != 1 || key(ssl.context, pem, 1) != 1) die(pem);
 }
 
 static int64_t now_ns(void) {
@@ -170,6 +220,7 @@ static void watch(struct stream *s, uint32_t mask) {
 static void drop(struct stream *s) {
     unschedule(s);
     close(s->fd);
+    if (s->tls) ssl.free(s->tls);
     streams[s->fd] = NULL;
     free(s->in);
     free(s->pending);
@@ -177,7 +228,7 @@ static void drop(struct stream *s) {
 }
 
 /* Writes all of it, now or when the socket takes it; false if the connection is lost, and then the stream is gone. */
-static bool put_out(struct stream *s, const char *text, size_t bytes) {
+static bool put_raw(struct stream *s, const char *text, size_t bytes) {
     ssize_t sent = s->pending ? 0 : send(s->fd, text, bytes, MSG_NOSIGNAL);
     if (sent < 0 && errno != EAGAIN) { drop(s); return false; }
     if (sent < 0) sent = 0;
@@ -189,6 +240,19 @@ static bool put_out(struct stream *s, const char *text, size_t bytes) {
     s->pending_bytes += rest;
     watch(s, EPOLLIN | EPOLLOUT);
     return true;
+}
+
+/* Encrypts into a buffer where there is TLS, so that the next call only writes. */
+static size_t sealed(struct stream *s, const char *text, size_t bytes, char *to, size_t room) {
+    if (ssl.write(s->tls, text, (int)bytes) != (int)bytes) die("SSL_write");
+    int got = ssl.bio_read(s->to_client, to, (int)room);
+    return got > 0 ? (size_t)got : 0;
+}
+
+static bool put_out(struct stream *s, const char *text, size_t bytes) {
+    char cipher[24 * CHUNK_BYTES];
+    if (s->tls == NULL) return put_raw(s, text, bytes);
+    return put_raw(s, cipher, sealed(s, text, bytes, cipher, sizeof cipher));
 }
 
 static void put_rest(struct stream *s) {
@@ -304,9 +368,12 @@ static void emit(struct stream *s) {
     bool is_done = s->sent >= s->asked;
     if (is_done) bytes += ending(s, out + bytes);
     if (event_count == MOST_EVENTS) { errno = 0; die("the log is full"); }
+    char cipher[24 * CHUNK_BYTES], *whole = out;
+    size_t whole_bytes = (size_t)bytes;
+    if (s->tls) { whole_bytes = sealed(s, out, (size_t)bytes, cipher, sizeof cipher); whole = cipher; }
     events[event_count++] = (struct event){s->request, tokens, due, now_ns()};
     generated += tokens;
-    if (!put_out(s, out, (size_t)bytes)) return;
+    if (!put_raw(s, whole, whole_bytes)) return;
     if (is_done) {
         finished++;
         go_on(s);
@@ -409,7 +476,32 @@ static int64_t came_ns(struct msghdr *message) {
     return now;
 }
 
+/* Decrypts what came into s->in; goes on with the handshake first. False if the connection is lost. */
+static bool open_up(struct stream *s, const char *cipher, size_t bytes) {
+    char out[16384];
+    ssl.bio_write(s->from_client, cipher, (int)bytes);
+    int done = ssl.handshake(s->tls);
+    for (int got; (got = ssl.bio_read(s->to_client, out, sizeof out)) > 0;)
+        if (!put_raw(s, out, (size_t)got)) return false;
+    if (done != 1) {
+        if (ssl.error(s->tls, done) == 2) return true; /* SSL_ERROR_WANT_READ */
+        drop(s);
+        return false;
+    }
+    for (;;) {
+        if (s->in_room - s->in_bytes < sizeof out) {
+            s->in_room += 262144;
+            s->in = realloc(s->in, s->in_room + 1);
+            if (s->in == NULL) die("memory");
+        }
+        int got = ssl.read(s->tls, s->in + s->in_bytes, (int)(s->in_room - s->in_bytes));
+        if (got <= 0) return true;
+        s->in_bytes += (size_t)got;
+    }
+}
+
 static void receive(struct stream *s) {
+    static char cipher[65536];
     char control[64];
     if (s->in_room - s->in_bytes < 65536) {
         s->in_room += 262144;
@@ -417,13 +509,15 @@ static void receive(struct stream *s) {
         if (s->in == NULL) die("memory");
     }
     struct iovec room = {s->in + s->in_bytes, s->in_room - s->in_bytes};
+    if (s->tls) room = (struct iovec){cipher, sizeof cipher};
     struct msghdr message = {.msg_iov = &room, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
     ssize_t got = recvmsg(s->fd, &message, 0);
     if (got < 0 && errno == EAGAIN) return;
     if (got <= 0) { drop(s); return; }
-    s->in_bytes += (size_t)got;
     s->last_came_ns = came_ns(&message);
-    if (s->heap_at < 0) next_request(s);
+    if (s->tls == NULL) s->in_bytes += (size_t)got;
+    else if (!open_up(s, cipher, (size_t)got)) return;
+    if (s->heap_at < 0 && s->in_bytes) next_request(s);
 }
 
 static void welcome(int listener) {
@@ -438,6 +532,13 @@ static void welcome(int listener) {
         s->heap_at = -1;
         s->in_room = 16384;
         s->in = malloc(s->in_room + 1);
+        if (ssl.context) {
+            s->tls = ssl.new(ssl.context);
+            s->from_client = ssl.bio(ssl.mem());
+            s->to_client = ssl.bio(ssl.mem());
+            ssl.set_bio(s->tls, s->from_client, s->to_client);
+            ssl.accept_state(s->tls);
+        }
         streams[fd] = s;
         struct epoll_event e = {.events = EPOLLIN, .data.fd = fd};
         if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &e)) die("epoll_ctl");
@@ -509,6 +610,7 @@ static int read_options(int argc, char **argv) {
         else if (!strcmp(argv[i], "--tokens-per-event")) mode.tokens = number(argv, &i);
         else if (!strcmp(argv[i], "--events-per-write")) mode.events = number(argv, &i);
         else if (!strcmp(argv[i], "--lockstep")) mode.lockstep = true;
+        else if (!strcmp(argv[i], "--tls") && argv[i + 1]) use_tls(argv[++i]);
         else if (!strcmp(argv[i], "--fault-one-in")) mode.fault_one_in = number(argv, &i);
         else if (!strcmp(argv[i], "--fault")) mode.fault = fault(argv, &i);
         else { errno = 0; fprintf(stderr, "%s: ", argv[i]); die("unknown option"); }

@@ -18,6 +18,7 @@ from bench.client_error.envelope import (
     night_cells,
 )
 from bench.record import CalibratedLoad
+from bench.server_facts import EndpointFacts
 from bench.suite.scenario import Scenario
 from bench.suite.workload import Workload
 from tests.bench.builders import CALIBRATION, CLOSED, OPEN, Measured, closed_loop, healthy, open_loop, with_workload
@@ -136,6 +137,19 @@ def test_a_run_is_inside_if_one_passing_point_has_its_streams_and_its_rate(
 @pytest.mark.parametrize("facts", [{"hostname": "host-2"}, {"meter_version": "0.2.0"}])
 def test_another_host_or_another_client_is_not_calibrated_by_it(facts: dict[str, str]) -> None:
     assert share_with(STEADY, (4, 100.0, 1), **facts) == 0.0
+
+
+def test_a_load_through_tls_is_calibrated_through_tls() -> None:
+    found = EndpointFacts(
+        url="https://host:443", addresses=("10.0.0.1:443",), forms=("chat",), takes=(), keeps_connections=True
+    )
+    assert STEADY.record.server is not None
+    server = STEADY.record.server.model_copy(update={"endpoint": found})
+    run = replace(STEADY, record=STEADY.record.model_copy(update={"server": server}))
+
+    assert [cell.is_tls for cell in night_cells(closed(4), 60.0, is_tls=True)] == [True]
+    assert share_with(STEADY, (4, 100.0, 1)) == pytest.approx(1.0, rel=0.2)
+    assert share_with(run, (4, 100.0, 1)) == 0.0
 
 
 def test_without_a_calibration_nothing_can_be_said() -> None:

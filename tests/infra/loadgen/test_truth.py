@@ -14,8 +14,10 @@ import numpy as np
 import psutil
 import pytest
 
+from bench.client_error.calibration import LoadCell
 from bench.client_error.truth import Truth, read_truth
 from bench.errors import CalibrationError
+from infra.loadgen.calibration import run_cell
 from infra.loadgen.truth.run import build_server, truth_server
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler here")
@@ -274,3 +276,18 @@ def test_it_is_built_once(server: Path) -> None:
 
     assert again == server
     assert [path.name for path in server.parent.iterdir()] == ["server"]
+
+
+def test_over_tls_the_truth_is_known_too_and_the_meter_keeps_the_kernels_stamps(server: Path, tmp_path: Path) -> None:
+    cell = LoadCell(streams=2, ttft_ms=5, itl_ms=4, output_tokens=20, request_count=6, is_tls=True)
+
+    point = run_cell(cell, server, tmp_path)
+
+    assert (point.is_tls, point.ok, point.requests) == (True, 6, 6)
+    assert point.kernel_stamp_share == 1.0
+    assert point.itl_p99_error_kernel_ms is not None
+    head = json.loads((tmp_path / "load" / "meter.json").read_text())
+    assert head["network"]["tls"]["version"] == "TLSv1.3"
+    # What the kernel stamped came after it was written, by far less than a gap.
+    assert abs(point.itl_p50_error_ms) < cell.itl_ms
+    assert (tmp_path / "truth.pem").stat().st_mode & 0o077 == 0
