@@ -5,7 +5,7 @@ those of request i at `gap_s[gap_at[i]:gap_at[i + 1]]`. Times are seconds on one
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
@@ -207,6 +207,49 @@ def request_throughput_per_s(requests: Requests) -> float | None:
     if np.isnan(window) or window <= 0:
         return None
     return float(requests.is_ok.sum() / window)
+
+
+def longest_gap_s(requests: Requests) -> Floats:
+    """The longest gap between two token events of each request; 0 for a request with none."""
+    longest = np.zeros(len(requests))
+    np.maximum.at(longest, np.repeat(np.arange(len(requests)), requests.gap_count), requests.gap_s)
+    return longest
+
+
+def within_slo(requests: Requests, bounds_ms: Mapping[str, float]) -> Bools:
+    """Which requests are good and keep every bound on their `ttft`, `tpot`, `itl` and `e2el`.
+
+    The bound on `itl` is one on the longest gap; an answer of one token has no TPOT, and keeps any bound on it.
+    """
+    times_s = {
+        "ttft": requests.ttft_s,
+        "tpot": requests.tpot_s,
+        "itl": longest_gap_s(requests),
+        "e2el": requests.e2el_s,
+    }
+    kept = requests.is_ok.copy()
+    for name, bound_ms in bounds_ms.items():
+        kept &= ~(times_s[name] > bound_ms / 1e3)
+    return kept
+
+
+def goodput_per_s(requests: Requests, is_within: Bools) -> float | None:
+    """Requests within the SLO over the window."""
+    return ratio(float(is_within.sum()), requests.window_s)
+
+
+def goodput_tok_per_s(requests: Requests, is_within: Bools) -> float | None:
+    """Output tokens of the requests within the SLO over the window."""
+    return ratio(float(requests.output_tokens[is_within].sum()), requests.window_s)
+
+
+def held_share(requests: Requests) -> float | None:
+    """The rate at which good requests completed over that at which they were sent; below 1 a queue grew.
+
+    From the first to the last of each, so that the time of the last answer does not count.
+    """
+    sent, done = requests.send_s[requests.is_ok], requests.last_token_s[requests.is_ok]
+    return ratio(float(np.ptp(sent)), float(np.ptp(done))) if len(sent) > 1 else None
 
 
 def ratio(above: float | None, below: float | None) -> float | None:

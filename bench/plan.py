@@ -1,6 +1,7 @@
 """What will be run and in which order; pure, so that a plan can be shown without side effects."""
 
 import random
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -48,11 +49,18 @@ def plan_runs(
     scenarios = suite.expand()[:1] if poc else suite.expand()
     asked = PILOT if suite.repeats == "plan" else suite.repeats
     own = [entry.repeats for entry in suite.scenarios]
-    repeats = {
-        scenario.scenario_id: 1 if poc else fixed or planned.get(scenario.scenario_id, asked)
+    counts = [
+        1 if poc else fixed or planned.get(scenario.scenario_id, asked)
         for scenario, fixed in zip(scenarios, own, strict=False)
+    ]
+    # The first probe of a search, which comes last, may be equal to another scenario: it is run once for both.
+    distinct = {
+        (scenario.scenario_id, repeat): scenario
+        for scenario, count in zip(scenarios, counts, strict=True)
+        for repeat in range(count)
     }
-    pairs = [(scenario, repeat) for scenario in scenarios for repeat in range(repeats[scenario.scenario_id])]
+    pairs = [(scenario, repeat) for (_id, repeat), scenario in distinct.items()]
+    repeats = Counter(scenario_id for scenario_id, _repeat in distinct)
     servers = sorted({scenario.server_id for scenario in scenarios})
     drawn = random.Random(seed)  # noqa: S311 - an order, not a secret
     drawn.shuffle(servers)

@@ -17,6 +17,7 @@ from bench.server_facts import EndpointFacts, ServerFacts, Weights
 from bench.suite.attach import NAME as ENDPOINT
 from bench.suite.quality import LmEval, Quality
 from bench.suite.scenario import Scenario
+from bench.suite.slo import Slo
 from bench.suite.suite import Suite
 
 RECORD_VERSION = 1
@@ -208,6 +209,7 @@ class RunRecord(StoredValue):
     ended_at: datetime
     asked: Scenario
     quality: Quality
+    slo: Slo | None = None  # what its requests were to keep; None: nothing was asked, or from before 2026-11-23
     host: HostFacts | None = None
     server: ServerFacts | None = None
     weights: Weights | None = None

@@ -226,7 +226,7 @@ def measure_runs(settings: Settings, context: RunContext, engine: EngineAt, arti
 def measure_in_turn(
     settings: Settings, context: RunContext, engine: EngineAt, runs: Sequence[PlannedRun], progress: NightProgress
 ) -> None:
-    """Measure runs in their order, each on a running server with its configuration.
+    """Measure runs in their order, each on a running server with its configuration; a search's probes follow its first.
 
     A server that does not start fails every run that needs it; one that exits during a run is restarted for the next.
     Raises MachineUnfitError where a failure calls for another machine.
@@ -234,7 +234,9 @@ def measure_in_turn(
     night, lease_id, file = context.night, context.lease.lease_id, ledger_file(settings)
     running: RunningServer | NightbenchError | None = None
     server_id = None
-    for last, run, following in zip([runs[0], *runs], runs, [*runs[1:], None], strict=False):
+    waiting, last = list(runs), runs[0]
+    while waiting:
+        run = waiting.pop(0)
         fits = run.scenario.server_id == server_id
         if isinstance(running, RunningServer) and not (fits and is_serving(settings, context, running)):
             if not fits:
@@ -245,13 +247,14 @@ def measure_in_turn(
             running, server_id = start_server(settings, context, run, engine), run.scenario.server_id
             context = with_failed_starts(settings, context)
         with record_stage(file, night, lease_id, "measure", run):
-            is_last = following is None or following.scenario.server_id != server_id
+            is_last = not waiting or waiting[0].scenario.server_id != server_id
             record = measure(context, run, running, is_last, progress.within_run)
         upload_runs(settings, night.night, is_machine_rented=True)
-        progress.run_is_over()
+        waiting, last = store.still_missing(settings.data, night, run, waiting), run
+        progress.run_is_over(len(waiting))
         require_fit(settings, context, record)
     if isinstance(running, RunningServer):
-        evaluate(settings, context, runs[-1], running)
+        evaluate(settings, context, last, running)
         with imported_meanwhile():  # judging needs it, and no load runs while a server stops
             shut_down(context, running)
 

@@ -78,9 +78,10 @@ class NightProgress:
             self.is_lost = True
             LOG.warning("the progress bar is no longer updated: %s", error)
 
-    def run_is_over(self) -> None:
-        """Count one more finished run."""
+    def run_is_over(self, waiting: int | None = None) -> None:
+        """Count one more finished run; so many are `waiting`, where another may have followed from it."""
         self._done += 1
+        self._total = self._total if waiting is None else self._done + waiting
         self.within_run(0.0)
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from prefect import get_run_logger
 
+from bench.search.search import NightSearches
 from infra.settings import Settings
 from infra.storage import store
 from tasks.task import night_task
@@ -15,11 +16,21 @@ from warehouse.report.page import write_report
 @night_task("load {night}", retries=1, retry_delay_s=5)
 def load(settings: Settings, night: str) -> LoadSummary:
     """Judge and load one night; loading it again changes nothing and repairs a load that crashed."""
+    record_searches(settings.data.absolute(), night)
     summary = load_night(settings.data.absolute(), night)
     for warning in summary.warnings:
         get_run_logger().warning("%s", warning)
     get_run_logger().info("loaded %d measurements: %s", summary.measurements, summary.verdicts)
     return summary
+
+
+def record_searches(data: Path, night: str) -> None:
+    """Write what the sweeps and searches of a night found into its folder, and say it; nothing where it has none."""
+    found = store.search_results(data, store.read_night(data, night))
+    if found:
+        store.write_json(store.searches_file(data, night), NightSearches(searches=tuple(found)))
+    for one in found:
+        get_run_logger().info("%s", one)
 
 
 @night_task("report {night}")

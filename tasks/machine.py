@@ -160,8 +160,8 @@ def as_rented(settings: Settings, night: NightRecord, lease: Lease) -> NightReco
         whole = store.read_night(data, night.night)  # an earlier machine of this night may have been of another kind
         part = machine_night(whole, name)
         kind = hardware_of(lease.kind) if is_rented(lease) and lease.kind else part.suite.machine.kind
-        missing = store.missing_runs(data, part)
-        changed = with_machine_night(whole, on_kind(part, kind, [run for run in part.runs if run not in missing]))
+        done = [run for run in part.runs if store.is_done(data, part, run)]
+        changed = with_machine_night(whole, on_kind(part, kind, done))
         if changed != whole:
             say = get_run_logger().warning
             say("measuring on %s, not on the planned kind: its scenarios get ids of their own", kind)

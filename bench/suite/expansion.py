@@ -10,7 +10,9 @@ from pydantic import BaseModel, Field, ValidationError
 
 from bench.suite.engine import Engine
 from bench.suite.engine_changes import EngineChanges, EngineTable
+from bench.suite.load_search import SEARCH_TABLES, first_probe
 from bench.suite.matrix import CHOICES, MatrixError, count_points, points_of
+from bench.suite.search import Search
 from bench.suite.setups import InvalidTableError, PlacedError, Setups, Table, chosen, require_sound, require_used
 from bench.suite.source import Place
 
@@ -20,6 +22,7 @@ SET_BY_EXPANSION = {
     "variant": "every variant runs every scenario; variants = [...] chooses some",
     "model": "every model runs every scenario; models = [...] chooses some",
     "machine": "every machine runs every scenario; machines = [...] chooses some",
+    "search": "write a [[sweeps]] or a [[searches]] table",
     "base": "it is found when the suite is read",
 }
 
@@ -29,6 +32,8 @@ class Tables(Setups):
 
     matrix: tuple[dict[str, Any], ...] = Field(default=(), strict=False)
     scenarios: tuple[dict[str, Any], ...] = Field(default=(), strict=False)
+    sweeps: tuple[dict[str, Any], ...] = Field(default=(), strict=False)
+    searches: tuple[dict[str, Any], ...] = Field(default=(), strict=False)
 
 
 class Own(BaseModel):
@@ -57,11 +62,11 @@ def is_expanded(raw: Mapping[str, Any]) -> bool:
     scenarios = raw.get("scenarios")
     entries = [entry for entry in scenarios if isinstance(entry, dict)] if isinstance(scenarios, list) else []
     keys = {"engine", *CHOICES, *SET_BY_EXPANSION}
-    return any(entry.keys() & keys for entry in entries) or bool(raw.keys() & {"matrix", *CHOICES})
+    return any(entry.keys() & keys for entry in entries) or bool(raw.keys() & {"matrix", *SEARCH_TABLES, *CHOICES})
 
 
 def expand(raw: Mapping[str, Any]) -> Expansion:
-    """Every scenario of a suite file's keys: scenarios, then each matrix, on each model, machine and variant.
+    """Every scenario of a suite file's keys, and the first probe of each search, on each model, machine and variant.
 
     Raises pydantic's ValidationError or InvalidTableError for a table of the wrong form, and PlacedError for one that
     does not go with the others.
@@ -75,8 +80,13 @@ def expand(raw: Mapping[str, Any]) -> Expansion:
     _require_few(tables)
     expander = _Expander(tables)
     found = [(entry, place) for point, place in _points(tables) for entry in expander.entries_of(point, place)]
+    found += [
+        (entry | {"search": search}, place)
+        for point, search, place in _searches(tables)
+        for entry in expander.entries_of(point, place)
+    ]
     require_used(tables, expander.used)
-    others = {key: value for key, value in raw.items() if key not in ("matrix", *CHOICES)}
+    others = {key: value for key, value in raw.items() if key not in ("matrix", *SEARCH_TABLES, *CHOICES)}
     firsts: dict[str, Any] = {"model": tables.models[0].model} if tables.models else {}
     firsts |= {"machine": tables.machines[0].machine} if tables.machines else {}
     expanded = others | firsts | {"scenarios": [entry for entry, _ in found]}
@@ -91,10 +101,10 @@ def _changes(tables: Tables) -> Iterator[tuple[EngineChanges, Place]]:
 
 def _require_few(tables: Tables) -> None:
     count = total = 0
-    for key in ("scenarios", "matrix"):
+    for key in ("scenarios", "matrix", *SEARCH_TABLES):
         for number, table in enumerate(getattr(tables, key)):
             place = (key, number)
-            points = 1 if key == "scenarios" else _counted(table, place)
+            points = _counted(table, place) if key == "matrix" else 1
             count += points
             total += points * math.prod(len(chosen(getattr(tables, each), table, each, place)) for each in CHOICES)
     if total > POINTS_MAX:
@@ -122,6 +132,12 @@ def _points(tables: Tables) -> Iterator[tuple[dict[str, Any], Place]]:
             yield from ((point, ("matrix", number)) for point in points_of(table))
         except MatrixError as error:
             raise _placed(error, ("matrix", number)) from error
+
+
+def _searches(tables: Tables) -> Iterator[tuple[dict[str, Any], Search, Place]]:
+    for key in SEARCH_TABLES:
+        for number, table in enumerate(getattr(tables, key)):
+            yield *first_probe(key, table, (key, number)), (key, number)
 
 
 def _placed(error: MatrixError, place: Place) -> PlacedError:

@@ -8,6 +8,7 @@ from bench.frozen import Frozen
 from bench.suite.engine import Engine
 from bench.suite.model import Model
 from bench.suite.quality import Quality
+from bench.suite.slo import Slo
 
 
 class LocalScale(Frozen):
@@ -30,6 +31,8 @@ class LocalScale(Frozen):
     concurrency_max: int = Field(default=4, ge=1)
     keep_images: bool = True  # False: random prompts in place of images, for a local model that reads none
     request_rate_per_s_max: float = Field(default=4.0, gt=0)
+    probes_max: int = Field(default=4, ge=3)  # of each search
+    slo: Slo | None = None  # in place of the suite's and of each search's
     ready_timeout_s: float = Field(default=300.0, gt=0)
     run_timeout_s: float = Field(default=600.0, gt=0)
 

@@ -12,14 +12,17 @@ from bench.suite.engine import Engine
 from bench.suite.engine_changes import Variant
 from bench.suite.expansion import Expansion, expand
 from bench.suite.ladder import Rung
+from bench.suite.load_search import SearchTable, SweepTable
 from bench.suite.local_scale import LocalScale
 from bench.suite.machine import Alternative, Machine
 from bench.suite.model import Model
 from bench.suite.prompts import Prompts
 from bench.suite.quality import LmEval, Quality
 from bench.suite.scaling import scaled
+from bench.suite.search import Limits
 from bench.suite.secret_names import looks_secret
 from bench.suite.setups import InvalidTableError, MachineTable, ModelTable, PlacedError
+from bench.suite.slo import Slo
 from bench.suite.source import Place, SuiteSource
 from bench.suite.suite import ScenarioEntry, Suite
 from bench.suite.workload import Workload
@@ -175,6 +178,9 @@ def _suggestion(path: tuple[int | str, ...]) -> str:
         "models": ModelTable,
         "machines": MachineTable,
         "variants": Variant,
+        "sweeps": SweepTable,
+        "searches": SearchTable,
+        "slo": Slo,
     }
     table = tables.get(str(path[0]), Suite) if len(path) > 1 else Suite
     inner: dict[int | str, type[Frozen]] = {
@@ -184,6 +190,8 @@ def _suggestion(path: tuple[int | str, ...]) -> str:
         "prompts": Prompts,
         "alternatives": Alternative,
         "lm_eval": LmEval,
+        "slo": Slo,
+        "limits": Limits,
     }
     table = next((inner[part] for part in path[:-1] if part in inner), table)
     close = difflib.get_close_matches(str(path[-1]), table.model_fields, n=1, cutoff=0.5)

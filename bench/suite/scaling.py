@@ -7,12 +7,15 @@ from typing import Any
 from bench.errors import SuiteError
 from bench.suite.engine import Engine
 from bench.suite.engine_changes import added_flags, merge_flags
+from bench.suite.load_search import closed_load
 from bench.suite.local_scale import LocalScale
 from bench.suite.machine import Machine
 from bench.suite.model import Model
 from bench.suite.prompts import Prompts
+from bench.suite.search import Goodput, Saturation
 from bench.suite.suite import ScenarioEntry, Suite
 
+LOCAL_RANGE_MAX = 8.0  # of a search's rates: low ones take long
 _SEED = re.compile(r"(?<=[?&]seed=)\d+")  # of a generated model
 
 
@@ -36,6 +39,7 @@ def scaled(suite: Suite, local: LocalScale) -> Suite:
         "model": next((entry.model for entry in entries if entry.model), models[suite.models[0].name]),
         "engine": local.engine,
         "quality": local.quality,
+        "slo": local.slo or suite.slo,
         "ready_timeout_s": local.ready_timeout_s,
         "run_timeout_s": local.run_timeout_s,
         "control": None,
@@ -79,10 +83,39 @@ def _scaled_entry(entry: ScenarioEntry, base: Engine, local: LocalScale) -> Scen
         "repeats": None if entry.repeats is None else min(entry.repeats, local.repeats_max),
         "request_rate_per_s": _at_most(entry.request_rate_per_s, local.request_rate_per_s_max),
         "prompts": _scaled_prompts(entry.prompts, local),
+        **_scaled_search(entry, local),
         "engine": None if entry.engine is None else _engine_here(entry.engine, entry.base or base, local.engine),
         "base": None,
     }
     return ScenarioEntry.model_validate(dict(entry) | changes)
+
+
+def _scaled_search(entry: ScenarioEntry, local: LocalScale) -> dict[str, Any]:
+    """A search with few and small probes, and the load of its first one; its levels are as full as the suite's."""
+    search, most = entry.search, local.probes_max
+    if isinstance(search, Saturation):
+        last = min(search.last, max(local.concurrency_max, 2 * search.first))
+        levels = tuple(level for level in search.levels if level <= last)[:most]
+        changes: dict[str, Any] = {
+            "levels": levels if len(levels) > 1 else (),
+            "concurrency_min": search.first,
+            "concurrency_max": last,
+            "probes_max": min(search.probes_max, most),
+        }
+        scaled_search = Saturation.model_validate(dict(search) | changes)
+        return {"search": scaled_search} | closed_load(scaled_search, scaled_search.first)
+    if isinstance(search, Goodput):
+        highest = min(search.request_rate_per_s_max, local.request_rate_per_s_max)
+        changes = {
+            "slo": local.slo or search.slo,
+            "request_rate_per_s_min": highest * search.request_rate_per_s_min / search.request_rate_per_s_max,
+            "request_rate_per_s_max": highest,
+            "probes_max": min(search.probes_max, most),
+        }
+        changes["request_rate_per_s_min"] = max(changes["request_rate_per_s_min"], highest / LOCAL_RANGE_MAX)
+        scaled_rates = Goodput.model_validate(dict(search) | changes)
+        return {"search": scaled_rates, "request_rate_per_s": scaled_rates.request_rate_per_s_min}
+    return {}
 
 
 def _tokens(count: int, local: LocalScale) -> int:

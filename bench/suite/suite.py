@@ -18,6 +18,8 @@ from bench.suite.machine import Limit, Machine
 from bench.suite.model import Model
 from bench.suite.quality import Quality
 from bench.suite.scenario import Scenario
+from bench.suite.search import Goodput, Search
+from bench.suite.slo import Slo
 from bench.suite.workload import Workload
 
 REPEATS_MAX = 100
@@ -37,6 +39,7 @@ class ScenarioEntry(Workload):
     machine: Machine | None = None  # None: the suite's
     variant: str | None = None
     repeats: int | None = Field(default=None, ge=1, le=REPEATS_MAX)  # None: the suite's
+    search: Search | None = None  # what follows this scenario, which is its first probe; None: nothing
     # The engine of its model and machine, before what it changes itself. For scaling only, so it is not stored.
     base: Engine | None = Field(default=None, exclude=True, repr=False)
 
@@ -68,6 +71,7 @@ class Suite(Frozen):
     engine: Engine
     endpoint: Endpoint | None = None  # what is known of a server that already runs
     quality: Quality = Quality()
+    slo: Slo | None = None  # None: no request is held against one, but in a search that has its own
     control: Control | None = None  # None: no lease runs one
     ladder: tuple[Rung, ...] | None = Field(default=None, strict=False)  # None: the engine's own; (): none
     scenarios: tuple[ScenarioEntry, ...] = Field(strict=False, min_length=1)
@@ -90,6 +94,33 @@ class Suite(Frozen):
             msg = f"two scenarios share the name {twice[0]!r}"
             raise ValueError(msg)
         return self
+
+    @model_validator(mode="after")
+    def _searches_can_begin(self) -> Self:
+        lacking = [one.name for one in self.scenarios if isinstance(one.search, Goodput) and not self.slo_of(one.name)]
+        if lacking:
+            msg = f"search {lacking[0]!r} has no SLO: give it slo = {{ttft_ms_max = ...}}, or the suite an [slo] table"
+            raise ValueError(msg)
+        begun: dict[str, str] = {}
+        for scenario, entry in zip(self.expand(), self.scenarios, strict=True):
+            other = begun.setdefault(scenario.scenario_id, entry.name) if entry.search else entry.name
+            if other != entry.name:
+                msg = (
+                    f"the searches {other!r} and {entry.name!r} begin with the same probe: change the first load of one"
+                )
+                raise ValueError(msg)
+        return self
+
+    def search_of(self, name: str) -> ScenarioEntry | None:
+        """The entry of the search that a scenario of this name is a probe of; None if it is of none."""
+        found = [one for one in self.scenarios if one.search and (name == one.name or name.startswith(f"{one.name}/"))]
+        return max(found, key=lambda one: len(one.name), default=None)
+
+    def slo_of(self, name: str) -> Slo | None:
+        """The SLO of the scenario of this name: that of its search, else the suite's."""
+        entry = self.search_of(name)
+        own = entry.search.slo if entry is not None and isinstance(entry.search, Goodput) else None
+        return own or self.slo
 
     def expand(self) -> tuple[Scenario, ...]:
         """Every scenario of this suite, in file order."""
@@ -166,6 +197,7 @@ class Suite(Frozen):
         for entry in self.scenarios:
             on = (entry.engine or self.engine, entry.model or self.model, entry.machine or self.machine)
             key = " ".join(value.model_dump_json() for value in (*on, entry.workload()))
+            key += "" if entry.search is None else f" {entry.search.model_dump_json()}"
             first = kept.setdefault(key, entry)
             if first is not entry:
                 merged[entry.name] = first.name

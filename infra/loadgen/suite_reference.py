@@ -21,7 +21,9 @@ from bench.suite.matrix import CHOICES, POINTS, REQUESTS, WARMUPS
 from bench.suite.model import Model
 from bench.suite.prompts import Prompts
 from bench.suite.quality import LmEval, Quality
+from bench.suite.search import Goodput, Saturation
 from bench.suite.setups import MachineTable, ModelTable
+from bench.suite.slo import Slo
 from bench.suite.source import EXTENDS
 from bench.suite.suite import ScenarioEntry, Suite
 from bench.suite.workload import Workload
@@ -42,6 +44,9 @@ TABLES: Mapping[str, type[BaseModel]] = {
     "[engine]": Engine,
     "[[scenarios]]": ScenarioEntry,
     "prompts": Prompts,
+    "[[sweeps]], beside the keys of a scenario": Saturation,
+    "[[searches]], beside the keys of a scenario": Goodput,
+    "[slo]": Slo,
     "[[models]]": ModelTable,
     "[[machines]]": MachineTable,
     "[[variants]]": Variant,
@@ -53,7 +58,7 @@ TABLES: Mapping[str, type[BaseModel]] = {
     "[local]": LocalScale,
 }
 # What Nightbench sets itself when it reads a suite or resolves a tag.
-FOUND = {"merged", "variant", "base", "image_version", "image_commit", "trace_sha256"}
+FOUND = {"merged", "search", "variant", "base", "image_version", "image_commit", "trace_sha256"}
 OF_SUITE = {"model", "machine"}  # of a scenario: they are lists of names there
 MATRIX = f"""
 ## [[matrix]]

@@ -121,6 +121,7 @@ def measure(
         ended_at=datetime.now(UTC),
         asked=run.scenario,
         quality=context.night.suite.quality,
+        slo=context.night.suite.slo_of(run.scenario.name),
         host=context.host,
         weights=context.weights,
         lease=context.lease,

@@ -6,6 +6,7 @@ runs/<night>/calibration.json                 the load client's own error, on th
 runs/<night>/calibration-<machine>.json       the same of each machine, in a night over several machines
 runs/<night>/failed-starts/<lease_id>-<n>.json a start of a server that failed and was repeated
 runs/<night>/end.json                         why the night ended early, if it did
+runs/<night>/searches.json                    what its sweeps and searches found, if it has any
 runs/<night>/repeats.json                     how exactly its repeats say their means, if the plan chose how many
 runs/<night>/<scenario_id>/<repeat>/          one run; MANIFEST.sha256 names and hashes each of its files
 runs/<night>/<scenario_id>/.partial-<repeat>/ the same while it is being written
@@ -17,6 +18,7 @@ import hashlib
 import json
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from uuid import uuid4
 
@@ -27,6 +29,9 @@ from bench.errors import NoSpaceError, UnreadableResultError, UsageError
 from bench.machine_nights import machine_of, named
 from bench.manifest import MANIFEST, manifest_text, parse_manifest
 from bench.record import LmEvalRecord, NightRecord, PlannedRun, RunRecord
+from bench.search.probe import Probe
+from bench.search.search import SearchResult, next_probe, result_of
+from infra.storage.probes import read_probe
 
 LM_EVAL = "lm-eval-"
 PARTIAL, ABANDONED = ".partial-", ".abandoned-"
@@ -76,6 +81,11 @@ def end_file(data: Path, night: str) -> Path:
 def repeats_file(data: Path, night: str) -> Path:
     """The file of the precision that a night's planned repeats reached."""
     return night_folder(data, night) / "repeats.json"
+
+
+def searches_file(data: Path, night: str) -> Path:
+    """The file of what a night's sweeps and searches found."""
+    return night_folder(data, night) / "searches.json"
 
 
 def require_space(folder: Path, gib: float) -> None:
@@ -213,16 +223,61 @@ def sync(path: Path) -> None:
 def missing_runs(data: Path, night: NightRecord) -> list[PlannedRun]:
     """The runs of a night that have no run folder yet, in their order.
 
-    For a run that ran out of memory they include the same run on the next rung of the ladder, if there is one.
+    For a run that ran out of memory they include the same run on the next rung of the ladder, if there is one; for the
+    first probe of a search, the probe that follows from those that are there.
     """
     missing: list[PlannedRun] = []
     runs = list(night.runs)
     while runs:
         done = [run for run in runs if run_folder(data, night.night, run).exists()]
         missing += [run for run in runs if run not in done]
+        missing += [probe for run in done for probe in [_walk(data, night, run)[1]] if probe is not None]
         fallbacks = [_next_rung(data, night, run) for run in done if _ran_out_of_memory(data, night, run)]
         runs = [run for run in fallbacks if run is not None]
-    return missing
+    return list({(run.scenario.scenario_id, run.repeat): run for run in missing}.values())
+
+
+def is_done(data: Path, night: NightRecord, run: PlannedRun) -> bool:
+    """Whether a planned run was run and, if it begins a search, the search is at its end."""
+    return run_folder(data, night.night, run).exists() and _walk(data, night, run)[1] is None
+
+
+def still_missing(data: Path, night: NightRecord, run: PlannedRun, waiting: Sequence[PlannedRun]) -> list[PlannedRun]:
+    """The runs that wait after `run` was measured: first the next probe of its search, if it is of one."""
+    entry = night.suite.search_of(run.scenario.name)
+    update = {} if entry is None else {"name": entry.name, "workload": entry.workload()}
+    first = run.model_copy(update={"scenario": run.scenario.model_copy(update=update)})
+    probe = _walk(data, night, first)[1]
+    runs = waiting if probe is None else [probe, *waiting]
+    return [one for one in runs if not run_folder(data, night.night, one).exists()]
+
+
+def search_results(data: Path, night: NightRecord) -> list[SearchResult]:
+    """What each search of a night shows until now, each repeat of it by itself, in the order of the suite."""
+    results = []
+    for entry in (one for one in night.suite.scenarios if one.search is not None):
+        for run in sorted((one for one in night.runs if one.scenario.name == entry.name), key=lambda one: one.repeat):
+            began = run
+            while _ran_out_of_memory(data, night, began) and (smaller := _next_rung(data, night, began)) is not None:
+                began = smaller
+            probes, _next = _walk(data, night, began)
+            results.append(result_of(entry, night.suite.slo_of(entry.name), run.repeat, probes))
+    return results
+
+
+def _walk(data: Path, night: NightRecord, first: PlannedRun) -> tuple[list[Probe], PlannedRun | None]:
+    """The probes of a search that begins with this run, as far as they are there, and the one that is missing next."""
+    entry = night.suite.search_of(first.scenario.name)
+    if entry is None:
+        return [], None
+    slo, probes, run = night.suite.slo_of(entry.name), list[Probe](), first
+    while (folder := run_folder(data, night.night, run)).exists():
+        probes.append(read_probe(folder, run.scenario, slo))
+        following = next_probe(entry, slo, first.scenario, probes)
+        if following is None:
+            return probes, None
+        run = first.model_copy(update={"scenario": following, "order": first.order + len(probes) * len(night.runs)})
+    return probes, run
 
 
 def _next_rung(data: Path, night: NightRecord, run: PlannedRun) -> PlannedRun | None:

@@ -1,0 +1,38 @@
+"""The service level objective of a suite or a search."""
+
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from bench.frozen import Frozen
+
+
+class Slo(Frozen):
+    """What each request must keep, and the share of all requests that must keep it; a failed request keeps nothing.
+
+    With the default share a bound is one on the 99th percentile, of all bounds together.
+    """
+
+    ttft_ms_max: float | None = Field(default=None, gt=0)
+    tpot_ms_max: float | None = Field(default=None, gt=0)
+    itl_ms_max: float | None = Field(default=None, gt=0)  # of the longest gap between two token events of a request
+    e2el_ms_max: float | None = Field(default=None, gt=0)
+    share_min: float = Field(default=0.99, gt=0, lt=1)
+
+    @model_validator(mode="after")
+    def _bounds_something(self) -> Self:
+        if self.bounds_ms:
+            return self
+        msg = "an SLO needs a bound: give ttft_ms_max, tpot_ms_max, itl_ms_max or e2el_ms_max"
+        raise ValueError(msg)
+
+    @property
+    def bounds_ms(self) -> dict[str, float]:
+        """The upper bound of each latency that has one."""
+        bounds = {"ttft": self.ttft_ms_max, "tpot": self.tpot_ms_max, "itl": self.itl_ms_max, "e2el": self.e2el_ms_max}
+        return {name: bound for name, bound in bounds.items() if bound is not None}
+
+    def __str__(self) -> str:
+        """`99% of requests with ttft <= 500 ms and tpot <= 50 ms`."""
+        bounds = " and ".join(f"{name} <= {bound:g} ms" for name, bound in self.bounds_ms.items())
+        return f"{self.share_min:.2%} of requests with {bounds}".replace(".00%", "%")
