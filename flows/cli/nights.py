@@ -1,6 +1,5 @@
 """Commands that plan, run and prepare nights."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -132,7 +131,7 @@ def plan(  # noqa: PLR0913, PLR0917 - each option is an argument
     from bench.suite.pins import moving_references  # noqa: PLC0415
     from flows.show.plan import show_plan  # noqa: PLC0415
     from infra.bootstrap import clouds, if_computer_dies, nets, planned_target, why_unreachable  # noqa: PLC0415
-    from infra.leases.forecast import forecast  # noqa: PLC0415
+    from infra.leases.forecast import forecast_night  # noqa: PLC0415
     from infra.loadgen.suite_file import make_night  # noqa: PLC0415
     from infra.loadgen.suite_lock import read_lock  # noqa: PLC0415
     from tasks.repeats import plan_repeats  # noqa: PLC0415
@@ -143,16 +142,16 @@ def plan(  # noqa: PLR0913, PLR0917 - each option is an argument
     lock = read_lock(suite)
     prices = () if lock is None else lock.prices
     night = night if poc else plan_repeats(settings, night, prices)
-    expected = forecast(settings, night, clouds(settings).get(target), download_mb_per_s, prices)
+    expected = forecast_night(settings, night, clouds(settings).get(target), download_mb_per_s, prices)
     unpinned = [
         f"{key} = {reference!r} is not pinned: run `nightbench pin {suite}` before the night"
         for key, reference in moving_references(night.suite).items()
     ]
     why = why_unreachable(settings, target)
     refused = [] if why is None else [f"the night would be refused: {why}"]
-    dies = if_computer_dies(settings, target, night.suite.machine.lease_minutes, expected.price.usd_per_hour)
-    left = [] if dies is None else [dies]
-    expected = replace(expected, doubts=(*expected.doubts, *unpinned, *refused, *left))
+    minutes = max(machine.lease_minutes for machine in night.suite.machines)
+    dies = if_computer_dies(settings, target, minutes, expected.usd_per_hour)
+    expected = expected.with_doubts((*unpinned, *refused, *([] if dies is None else [dies])))
     show_plan(night, expected, nets(settings, target), as_json=as_json, full=full)
 
 

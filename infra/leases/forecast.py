@@ -6,7 +6,9 @@ from datetime import UTC, datetime
 
 from bench.catalog.rows import MachineKind
 from bench.cost.forecast import Assumptions, Forecast, Price, forecast_endpoint, forecast_own_host, forecast_rented
+from bench.cost.night_forecast import MachineForecast, NightForecast, night_forecast
 from bench.errors import CloudDeniedError, LeaseError
+from bench.machine_nights import machine_nights
 from bench.record import NightRecord
 from bench.suite.endpoint import is_endpoint
 from bench.suite.machine import Machine
@@ -20,6 +22,20 @@ from infra.leases.offers import fitting, lease_request_of
 from infra.settings import Settings
 
 
+def forecast_night(
+    settings: Settings,
+    night: NightRecord,
+    cloud: Cloud | None,
+    download_mb_per_s: float | None = None,
+    pinned: Sequence[PinnedPrice] = (),
+) -> NightForecast:
+    """Estimate a night on each of its machines, as `forecast` does for one."""
+    found = [
+        MachineForecast(one, forecast(settings, one, cloud, download_mb_per_s, pinned)) for one in machine_nights(night)
+    ]
+    return night_forecast(night, found, is_parallel=night.target != "local" and not is_own(night.target))
+
+
 def forecast(
     settings: Settings,
     night: NightRecord,
@@ -27,7 +43,7 @@ def forecast(
     download_mb_per_s: float | None = None,
     pinned: Sequence[PinnedPrice] = (),
 ) -> Forecast:
-    """Estimate a night on its target; the price is requested from `cloud`, None if no token is set.
+    """Estimate a night of one machine on its target; the price is requested from `cloud`, None if no token is set.
 
     Without an answer it is that of the suite's lock, `pinned`, or else of the catalogue.
 

@@ -9,7 +9,7 @@ from bench.record import NightRecord
 from bench.repeats import PILOT, NightPrecision
 from flows.show.plan import show_plan
 from flows.show.results import show_night
-from infra.leases.forecast import forecast
+from infra.leases.forecast import forecast_night
 from infra.loadgen.suite_file import make_night
 from infra.settings import Settings
 from infra.storage import store
@@ -76,7 +76,7 @@ def test_a_plan_shows_the_repeats_that_history_needs_and_the_precision_they_are_
     house.spend(12, seconds=1.0)
     night = house.plan()
 
-    show_plan(night, forecast(house.settings, night, None), (), as_json=False)
+    show_plan(night, forecast_night(house.settings, night, None), (), as_json=False)
 
     first, *others = repeats_of(night)
     assert repeats_of(night) == {first: 30} | dict.fromkeys(others, PILOT)

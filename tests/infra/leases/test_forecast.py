@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench.cost.forecast import Forecast
+from bench.cost.night_forecast import MachineForecast, night_forecast
 from bench.errors import CloudDeniedError, LeaseError, SuiteError
 from bench.record import NightRecord
 from bench.suite.machine import Alternative, Machine
@@ -319,7 +320,7 @@ def test_a_plan_names_each_secret_of_the_engine_that_is_not_set(
     cloud = LocalCloud(tmp_path) if target == "local" else None
 
     found = forecast(Settings(), night, cloud)
-    show_plan(night, found, (), as_json=False)
+    show_plan(night, night_forecast(night, [MachineForecast(night, found)], is_parallel=True), (), as_json=False)
 
     said = "the night would be refused: NOBODY_HAS_IT (suite: engine.secret_environment) is not set here"
     assert [said in doubt for doubt in found.doubts].count(True) == 1
