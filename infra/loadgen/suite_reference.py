@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
-from annotated_types import Ge, Gt, Le, Lt
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
@@ -126,13 +125,9 @@ def _row(name: str, field: FieldInfo, comment: str) -> str:
 
 
 def _value(field: FieldInfo) -> str:
-    words = {Ge: "at least", Gt: "above", Le: "at most", Lt: "below"}
-    found = [
-        (words[kind], getattr(one, kind.__name__.lower()))
-        for one in field.metadata
-        for kind in [type(one)]
-        if kind in words
-    ]
+    words = {"Ge": "at least", "Gt": "above", "Le": "at most", "Lt": "below"}  # pydantic's names of limits
+    kinds = [(type(one).__name__, one) for one in field.metadata]
+    found = [(words[kind], getattr(one, kind.lower())) for kind, one in kinds if kind in words]
     return ", ".join((_type(field.annotation), *(f"{word} {limit:g}" for word, limit in found)))
 
 
