@@ -10,7 +10,15 @@ from bench.audit.own_claim import claim_of
 from bench.quality.answers import with_last_answers
 from warehouse.rows.device_rows import device_columns, run_device
 from warehouse.rows.evidence import RunClaim, ask
-from warehouse.rows.measurement_results import answers, intervals, listed_cost, measured, server_view, steady_window
+from warehouse.rows.measurement_results import (
+    answers,
+    goodput,
+    intervals,
+    listed_cost,
+    measured,
+    server_view,
+    steady_window,
+)
 from warehouse.rows.measurement_setup import found, of_run, requested
 from warehouse.rows.night_servers import UNKNOWN, NightServers
 from warehouse.rows.records import counter_deltas, read_record, read_report, reading
@@ -52,6 +60,7 @@ def run_rows(place: RunId, files: RunFiles, servers: NightServers = UNKNOWN) -> 
         scrapes = scrapes_of(samples)
         row |= measured(report, deltas, row["usd_per_hour"])
         row |= listed_cost(record, report)
+        row |= goodput(report.requests, record.slo)
         row |= answers(record)
         row |= intervals(report, row)
         row |= steady_window(report)
