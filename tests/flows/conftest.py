@@ -14,6 +14,7 @@ import psutil
 import pytest
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.context import SettingsContext
+from prefect.logging.handlers import APILogWorker
 from prefect.settings import (
     PREFECT_API_URL,
     PREFECT_CLIENT_MAX_RETRIES,
@@ -286,6 +287,7 @@ def prefect_api(server_url: str) -> Iterator[None]:
     ):
         patch.setattr("prefect.context.GLOBAL_SETTINGS_CONTEXT", SettingsContext.get())
         yield
+        APILogWorker.drain_all(timeout=10)  # what is left when the server has ended is tried again for minutes at exit
 
 
 @pytest.fixture(scope="session")
