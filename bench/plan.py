@@ -4,6 +4,7 @@ import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import PurePath
 from types import MappingProxyType
 
@@ -111,6 +112,15 @@ def _families(suite: Suite, scenarios: Sequence[Scenario]) -> list[set[str]]:
     return families
 
 
+def model_loads(runs: Sequence[PlannedRun]) -> list[Scenario]:
+    """The scenario of each time that an engine loads a model: of a server's start, or of a run without a server."""
+
+    def start_of(run: PlannedRun) -> tuple[str, int | None]:
+        return run.scenario.server_id, run.order if run.scenario.workload.is_offline else None
+
+    return [next(same).scenario for _, same in groupby(runs, key=start_of)]
+
+
 def with_repeats(night: NightRecord, planned: Sequence[PlannedRepeats]) -> NightRecord:
     """The night with so many repeats of each scenario, in the order of its seed."""
     repeats = {one.scenario_id: one.repeats for one in planned}
@@ -145,8 +155,10 @@ def cells(runs: tuple[PlannedRun, ...]) -> list[PlanRow]:
 def describe_load(scenario: Scenario) -> str:
     """A scenario's load in words: `128 in, 64 out, concurrency 4`."""
     work = scenario.workload
-    drive = f"concurrency {work.concurrency}"
-    if work.arrivals == "trace":
+    drive = f"{'batches of' if work.is_offline else 'concurrency'} {work.concurrency}"
+    if work.arrivals == "batch":
+        drive = f"all {work.request_count} at once"
+    elif work.arrivals == "trace":
         drive = f"trace {PurePath(work.trace or '').name}"
     elif work.arrivals != "closed":
         drive = f"{work.arrivals} {work.request_rate_per_s:g}/s{_burstiness(work.burstiness)}"

@@ -17,7 +17,6 @@ from bench.errors import (
     BudgetError,
     EngineBuildError,
     ModelError,
-    NightbenchError,
     NoSpaceError,
 )
 from bench.record import NightRecord, PlannedRun
@@ -26,9 +25,8 @@ from flows.dead_runs import hold_liveness_lock
 from flows.defaults import DEFAULT, choose, run_name
 from flows.end_state import ended, is_at_its_end
 from flows.machines import run_machines
-from flows.models import MachineModels
 from flows.rental import release_at_end
-from flows.serving import require_fit, start_server, with_failed_starts
+from flows.serving import Started, require_fit, start_server, with_failed_starts
 from infra.agent.operations import MachinePaths
 from infra.agent.prepare import Prepared
 from infra.bootstrap import clouds, ledger_file, wanted_machine
@@ -97,8 +95,8 @@ def nightly(  # noqa: PLR0913, PLR0917 - a parameter for each field of Prefect's
     Args:
         suite: Suite file that defines what to measure; default: suites/nightly.toml if a cloud token is set, otherwise
             suites/local.toml
-        target: Where to measure: local, digitalocean, ssh:user@host for a host of your own, or the URL of a server that
-            already runs, http(s)://host:port; default: where the default suite runs, and for another suite local
+        target: Where to measure: local, digitalocean or ssh:user@host for a host of your own; default: where the
+            default suite runs, and for another suite local
         poc: Run only the first scenario, once
         resume: Night to resume: only its missing runs are run
         wait: Wait while another night measures on this machine; otherwise this night fails at once
@@ -163,9 +161,7 @@ def benchmark_machine(night: NightRecord, progress: UUID, wait: bool = False) ->
         lineage = lineage_of(settings, night, lease, golden)
         context = make_context(night, lease, paths, prepared.model, calibration, lineage)
         measure_control(settings, context, lease, paths)
-        kept = frozenset({night.suite.model.source} if rental.volume else ())
-        models = MachineModels(settings, lease, paths, {night.suite.model.source: prepared.model}, kept)
-        measure_runs(settings, context, prepared.engine, models, progress)
+        measure_runs(settings, context, prepared.engine, progress)
         measure_again(settings, night, lease, canary)
 
 
@@ -175,8 +171,7 @@ def measure_endpoint(settings: Settings, night: NightRecord, lease: Lease, progr
     with record_stage(ledger_file(settings), night, lease.lease_id, "calibrate"):
         calibration = calibrate_client(night, lease)
     context = make_context(night, lease, paths, None, calibration, lineage_of(settings, night, lease, None))
-    models = MachineModels(settings, lease, paths, {night.suite.model.source: None})
-    measure_runs(settings, context, NOT_OURS, models, progress)
+    measure_runs(settings, context, NOT_OURS, progress)
 
 
 def prepare_in_parallel(
@@ -216,34 +211,27 @@ def measure_control(settings: Settings, context: RunContext, lease: Lease, paths
     upload_runs(settings, context.night.night, is_machine_rented=True)
 
 
-def measure_runs(
-    settings: Settings, context: RunContext, engine: EngineAt, models: MachineModels, artifact: UUID
-) -> None:
+def measure_runs(settings: Settings, context: RunContext, engine: EngineAt, artifact: UUID) -> None:
     """Run every missing run of the machine; where memory ran out, then the same runs on the next rung of the ladder."""
     night = context.night
     elsewhere = runs_elsewhere(settings, night)
     finished = max(0, len(night.runs) - len(store.missing_runs(settings.data, night)))
     while runs := store.missing_runs(settings.data, night):
         progress = NightProgress(finished + len(runs), finished, artifact, elsewhere)
-        measure_in_turn(settings, context, engine, models, runs, progress)
+        measure_in_turn(settings, context, engine, runs, progress)
         finished += len(runs)
 
 
 def measure_in_turn(
-    settings: Settings,
-    context: RunContext,
-    engine: EngineAt,
-    models: MachineModels,
-    runs: Sequence[PlannedRun],
-    progress: NightProgress,
+    settings: Settings, context: RunContext, engine: EngineAt, runs: Sequence[PlannedRun], progress: NightProgress
 ) -> None:
-    """Measure runs in their order, each on a server with its model and configuration; probes follow their first.
+    """Measure runs in their order, each on a running server with its configuration; a search's probes follow its first.
 
     A server that does not start fails every run that needs it; one that exits during a run is restarted for the next.
     Raises MachineUnfitError where a failure calls for another machine.
     """
     night, lease_id, file = context.night, context.lease.lease_id, ledger_file(settings)
-    running: RunningServer | NightbenchError | None = None
+    running: Started | None = None
     server_id = None
     waiting, last = list(runs), runs[0]
     while waiting:
@@ -255,9 +243,7 @@ def measure_in_turn(
             shut_down(context, running)
             running = None
         if running is None or not fits:
-            context = models.context_for(context, run)
-            lacking = models.lacking.get(run.scenario.model.source)
-            running, server_id = lacking or start_server(settings, context, run, engine), run.scenario.server_id
+            running, server_id = start_server(settings, context, run, engine), run.scenario.server_id
             context = with_failed_starts(settings, context)
         with record_stage(file, night, lease_id, "measure", run):
             is_last = not waiting or waiting[0].scenario.server_id != server_id

@@ -16,11 +16,11 @@ from infra.settings import Settings
 from infra.storage import store
 from infra.storage.failed_starts import keep_failed_start, leases_that_failed, read_failed_starts
 from tasks.machine import can_be_replaced
-from tasks.measuring import bring_up
+from tasks.measuring import bring_up, ready_offline_engine
 
 LONGER = 2.0  # times ready_timeout_s, for a server that was still starting when its time was over
 
-Started = RunningServer | NightbenchError
+Started = RunningServer | EngineAt | NightbenchError  # of runs that need no server it is the engine
 
 
 def start_server(settings: Settings, context: RunContext, run: PlannedRun, engine: EngineAt) -> Started:
@@ -30,6 +30,8 @@ def start_server(settings: Settings, context: RunContext, run: PlannedRun, engin
     Raises MachineUnfitError where its failure calls for another machine and the night may rent one; the run is then
     still missing. Raises BudgetError before a start too many.
     """
+    if run.scenario.workload.is_offline:
+        return ready_offline_engine(context, run, engine)
     timeout_s = context.night.suite.ready_timeout_s
     started = _start(settings, context, run, engine, timeout_s)
     retry = _retry_of(run, started)

@@ -42,7 +42,7 @@ def prepare_control(
     return replace(context, model=prepared.model, night=_limited(context.night)), prepared.engine
 
 
-def after_start(context: RunContext, running: RunningServer | NightbenchError) -> RunContext:
+def after_start(context: RunContext, running: RunningServer | EngineAt | NightbenchError) -> RunContext:
     """The context of the control's load: the start of its server took some of the control's time."""
     spent_s = (running.cold_start_s or 0.0) if isinstance(running, RunningServer) else 0.0
     return replace(context, night=_limited(context.night, spent_s))

@@ -87,11 +87,24 @@ def bring_up(
     `engine` is the suite's; where the scenario asks for another image, that is pulled first.
     """
     executor, reporter = executor_for(settings, context), Reporter(get_run_logger().info)
-    asked, prepared = run.scenario.engine, context.night.suite.engine
-    if asked.image != prepared.image and not run.scenario.is_control:
-        lease = ledger(settings).lease(context.lease.lease_id)
-        engine = executor.run(operations.ready_engine, reporter, asked, is_rented(lease))
+    engine = _engine_of(settings, context, run, engine)
     return executor.run(operations.bring_up, reporter, context, run, engine, ready_timeout_s)
+
+
+@night_task("engine for {run.scenario.name}")
+def ready_offline_engine(settings: Settings, context: RunContext, run: PlannedRun, engine: EngineAt) -> EngineAt:
+    """The engine of a run that needs no server; `engine` is the suite's."""
+    return _engine_of(settings, context, run, engine)
+
+
+def _engine_of(settings: Settings, context: RunContext, run: PlannedRun, engine: EngineAt) -> EngineAt:
+    """The engine that a run asks for: the suite's, or one with another image, which is pulled."""
+    asked, prepared = run.scenario.engine, context.night.suite.engine
+    if asked.image == prepared.image or run.scenario.is_control:
+        return engine
+    lease = ledger(settings).lease(context.lease.lease_id)
+    reporter = Reporter(get_run_logger().info)
+    return executor_for(settings, context).run(operations.ready_engine, reporter, asked, is_rented(lease))
 
 
 @night_task("measure {run.scenario.name} #{run.repeat}")
@@ -99,7 +112,7 @@ def measure(
     settings: Settings,
     context: RunContext,
     run: PlannedRun,
-    running: RunningServer | NightbenchError,
+    running: RunningServer | EngineAt | NightbenchError,
     is_last: bool,
     progress: Callable[[float], None],
 ) -> RunRecord:

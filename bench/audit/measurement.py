@@ -54,14 +54,21 @@ def evidence(
     columns |= _server_view(record, report, deltas, scrapes)
     columns |= _statistics(record, report, measured)
     columns |= _client(record, report)
-    columns |= _host(record)
+    columns |= host_use(record)
     columns |= changes(record)
-    loop = loop_of(record)
-    driver = record.asked.workload.driver
-    is_exact = record.asked.workload.prompts.has_exact_length
-    required = [rule for rule in NIGHT_RULES if rule.is_required and rule.applies(loop, driver, is_exact=is_exact)]
-    lacking = [rule for rule in required if columns[rule.column] is None]
+    return with_lacking(record, columns)
+
+
+def with_lacking(record: RunRecord, columns: Evidence) -> Evidence:
+    """The evidence, with how many of the rules that a run of its kind needs lack it."""
+    work = record.asked.workload
+    applies = (rule for rule in NIGHT_RULES if rule.applies(loop_of(record), work.driver, is_exact=_is_exact(record)))
+    lacking = [rule for rule in applies if rule.is_required and columns[rule.column] is None]
     return {**columns, NOT_CHECKABLE: float(len(lacking))}
+
+
+def _is_exact(record: RunRecord) -> bool:
+    return record.asked.workload.prompts.has_exact_length
 
 
 def loop_of(record: RunRecord) -> str:
@@ -94,12 +101,13 @@ def _arithmetic(report: LoadReport, measured: Mapping[str, float | int | None]) 
         ev.THROUGHPUT_REL: None if product is None or not tokens else abs(product - tokens) / max(product, tokens),
         # Not `residual > allowed`: that would let a good request without its times pass.
         ev.E2EL_BROKEN_SHARE: float(np.mean(~(residual <= allowed))) if len(residual) else None,
-        ev.PERCENTILE_DISORDER: _disorder(measured),
+        ev.PERCENTILE_DISORDER: disorder(measured),
         ev.CHUNK_TOKEN_RATIO: ratio(events, tokens),
     }
 
 
-def _disorder(measured: Mapping[str, float | int | None]) -> float:
+def disorder(measured: Mapping[str, float | int | None]) -> float:
+    """How many percentiles of a row are below a lower one."""
     count = 0
     for metric in LATENCIES:
         values = [measured[f"{metric}_{percentile_name(q)}_ms"] for q in PERCENTILE_MIN_SAMPLES]
@@ -229,7 +237,7 @@ def _client(record: RunRecord, report: LoadReport) -> Evidence:
     }
 
 
-def _host(record: RunRecord) -> Evidence:
+def host_use(record: RunRecord) -> Evidence:
     """What other processes took; None where it was not measured, as in records of before."""
     use = record.host_use
     if use is None:

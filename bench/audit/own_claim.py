@@ -9,8 +9,9 @@ import numpy as np
 from bench.audit.claim import Claim, ClaimedConfig, ClaimedTotals, ClaimSource, Device, Metric, RequestSeries
 from bench.engines.config import memory_share, parallel_sizes, parse_flags
 from bench.engines.used_gpus import used_gpus
+from bench.loadgen.batch_report import BatchReport
 from bench.loadgen.report import LoadReport
-from bench.metrics import Ints, Requests
+from bench.metrics import Ints
 from bench.record import RunRecord
 
 FORMAT = "nightbench-run"
@@ -21,7 +22,11 @@ _STATISTICS = ("mean", "p50", "p90", "p95", "p99", "p999")
 
 
 def claim_of(
-    record: RunRecord, report: LoadReport, row: Mapping[str, Any], sha256: str, device: Device | None = None
+    record: RunRecord,
+    report: LoadReport | BatchReport,
+    row: Mapping[str, Any],
+    sha256: str,
+    device: Device | None = None,
 ) -> Claim:
     """What a measured run claims: its row as people read it, and the requests behind it.
 
@@ -36,7 +41,7 @@ def claim_of(
         said=_said(record, row),
         latency_s=_latencies(row),
         device=_attributed(device, asked),
-        series=_series(report.requests),
+        series=_series(report),
         label=f"{record.asked.name} #{record.repeat}",
         repeat_of=_repeated(record, row),
     )
@@ -69,9 +74,10 @@ def _asked(record: RunRecord) -> ClaimedConfig:
         isl=float(work.isl),
         osl=float(work.osl),
         has_distinct_prompts=work.prompts.kind == "random" or None,
-        concurrency=work.concurrency,
+        concurrency=None if work.is_offline else work.concurrency,
+        batch=work.concurrency if work.is_offline else None,
         request_rate_per_s=work.request_rate_per_s,
-        is_open_loop=work.arrivals != "closed",
+        is_open_loop=work.arrivals not in ("closed", "batch"),
         request_count=work.request_count,
         warmup_count=work.warmup_count,
         usd_per_hour=record.usd_per_hour or None,
@@ -137,7 +143,10 @@ def _latencies(row: Mapping[str, Any]) -> dict[Metric, dict[str, float]]:
     return found
 
 
-def _series(requests: Requests) -> RequestSeries:
+def _series(report: LoadReport | BatchReport) -> RequestSeries | None:
+    if isinstance(report, BatchReport):
+        return RequestSeries(iteration_s=np.array(report.iteration_s)) if report.iteration_s else None
+    requests = report.requests
     good = requests.is_ok
     counts = requests.gap_count[good]
     return RequestSeries(

@@ -8,14 +8,13 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 
 from bench.catalog.catalog import Catalog
 from bench.catalog.rows import CatalogModel, MachineKind
 from bench.cost.replica import model_bytes, replica_of, weights_bytes
 from bench.physics import Group, least_step_s, least_ttft_s
+from bench.plan import model_loads
 from bench.record import PlannedRun
-from bench.search.search import longest_course
 from bench.suite.control import Control
 from bench.suite.scenario import Scenario
 from bench.suite.suite import Suite
@@ -122,7 +121,7 @@ def estimate_prepare(site: HostPlan, catalog: Catalog) -> Estimate:
 def request_s(scenario: Scenario, model: CatalogModel, group: Group, pace: Mapping[str, float]) -> float:
     """Seconds of one whole request among `concurrency` others, at the stated shares of the peaks."""
     work = scenario.workload
-    batch = work.concurrency or 1
+    batch = work.in_flight
     mean_context = work.isl + work.osl / 2
     tpot_s = least_step_s(model, group, batch, mean_context) / pace["decode_share"]
     # Prompts of one wave wait for each other: the GPU computes one after the other.
@@ -174,9 +173,9 @@ def _beside(one: Stage, other: Stage) -> tuple[Stage, Stage]:
 
 
 def _servers(suite: Suite, runs: Sequence[PlannedRun], site: HostPlan, catalog: Catalog) -> tuple[Stage, ...]:
-    """One cold start for each server that the plan needs."""
+    """One cold start for each server that the plan needs, and for each run that loads the model itself."""
     pace = catalog.pace
-    started = [next(same).scenario for _, same in groupby(runs, key=lambda run: run.scenario.server_id)]
+    started = model_loads(runs)
     sizes = [weights_bytes(one.model, one.engine, catalog) for one in started]
     known = [size or 0.0 for size in sizes]
     total = sum(known) / pace["weights_load_bytes_per_s"] + len(started) * pace["engine_init_s"]
@@ -197,15 +196,11 @@ def _loads(suite: Suite, runs: Sequence[PlannedRun], site: HostPlan, catalog: Ca
     scenarios = {run.scenario.name: run.scenario for run in runs}
     stages = []
     for name in (entry.name for entry in suite.scenarios if entry.name in counts):
-        entry = suite.search_of(name)
-        course = [scenarios[name]] if entry is None else longest_course(entry, scenarios[name])
-        loads = [_load_s(suite, one, site, catalog) for one in course]
-        count, spent = counts[name] * len(course), counts[name] * sum(seconds for seconds, _basis, _known in loads)
-        basis, is_known = (loads[0][1], loads[0][2]) if entry is None else (f"at most {len(course)} probes", False)
-        stages.append(Stage(MEASURE, spent, spent, basis, name, count, is_known))
-    count = sum(stage.runs for stage in stages)
-    rest = count * pace["run_overhead_s"]
-    return (*stages, Stage("keep", rest, rest, "counters, hashes, fetching run folders", runs=count))
+        seconds, basis, is_known = _load_s(suite, scenarios[name], site, catalog)
+        spent = counts[name] * seconds
+        stages.append(Stage(MEASURE, spent, spent, basis, name, counts[name], is_known))
+    rest = len(runs) * pace["run_overhead_s"]
+    return (*stages, Stage("keep", rest, rest, "counters, hashes, fetching run folders", runs=len(runs)))
 
 
 def _tasks(suite: Suite, runs: Sequence[PlannedRun]) -> tuple[Stage, ...]:
@@ -213,7 +208,7 @@ def _tasks(suite: Suite, runs: Sequence[PlannedRun]) -> tuple[Stage, ...]:
     asked = suite.quality.lm_eval
     if asked is None:
         return ()
-    count = len({run.scenario.server_id for run in runs})
+    count = len({run.scenario.server_id for run in runs if not run.scenario.workload.is_offline})
     total = count * asked.timeout_s
     basis = f"{', '.join(asked.tasks)}: at most quality.lm_eval.timeout_s"
     return (Stage(LM_EVAL, total, total, basis, runs=count, is_known=False),)
@@ -228,6 +223,6 @@ def _load_s(suite: Suite, scenario: Scenario, site: HostPlan, catalog: Catalog) 
     one = request_s(scenario, *known, catalog.pace)
     if work.request_rate_per_s is not None:
         return work.total_count / work.request_rate_per_s + one, f"{work.request_rate_per_s:g} requests/s", True
-    waves = math.ceil(work.total_count / (work.concurrency or 1))
-    rate = (work.concurrency or 1) * work.osl / one
+    waves = math.ceil(work.total_count / work.in_flight)
+    rate = work.in_flight * work.osl / one
     return waves * one, f"{work.total_count} requests at {rate:.0f} tok/s", True

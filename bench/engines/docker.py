@@ -22,7 +22,7 @@ class Container:
     """A container to start: docker's executable, the image by digest, the container's name and its lease.
 
     `cache` stays on the host for the next start. `secrets` names the variables that docker's client passes on from its
-    own environment.
+    own environment. `written` is a folder of the host that the command writes to.
     """
 
     docker: Path
@@ -33,6 +33,7 @@ class Container:
     environment_file: Path
     lease_id: str
     secrets: tuple[str, ...] = ()
+    written: Path | None = None
 
 
 def container_argv(container: Container, command: Sequence[str], model: Path) -> tuple[str, ...]:
@@ -48,6 +49,7 @@ def container_argv(container: Container, command: Sequence[str], model: Path) ->
         *("--cap-add", "SYS_PTRACE", "--security-opt", "seccomp=unconfined"),
         *(DEVICES[container.vendor] if container.vendor else ()),
         *("--volume", f"{model}:{model}:ro", "--volume", f"{container.cache}:{CACHE_INSIDE}"),
+        *(("--volume", f"{container.written}:{container.written}") if container.written else ()),
         *(word for name in container.secrets for word in ("--env", name)),
         *("--env-file", str(container.environment_file), "--entrypoint", program, container.image, *arguments),
     )

@@ -1,6 +1,6 @@
 """What a scenario, a matrix or a variant changes of its suite's engine."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Literal
 
 from pydantic import Field
@@ -74,6 +74,11 @@ def added_flags(flags: Sequence[str], base: Sequence[str]) -> tuple[str, ...]:
     """The flags that `base` does not have, or has with another value."""
     known = {words for _name, words in _groups(base)}
     return tuple(word for _name, words in _groups(flags) if words not in known for word in words)
+
+
+def without_flags(flags: Sequence[str], names: Collection[str]) -> tuple[str, ...]:
+    """The flags without those of these names."""
+    return tuple(word for name, words in _groups(flags) if name not in names for word in words)
 
 
 def ordered_flags(flags: Sequence[str]) -> tuple[str, ...]:

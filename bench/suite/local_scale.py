@@ -29,6 +29,7 @@ class LocalScale(Frozen):
     request_count_max: int = Field(default=10, ge=1)
     warmup_count_max: int = Field(default=1, ge=0)
     concurrency_max: int = Field(default=4, ge=1)
+    drop_flags: tuple[str, ...] = Field(default=(), strict=False)  # that scenarios and variants add
     keep_images: bool = True  # False: random prompts in place of images, for a local model that reads none
     request_rate_per_s_max: float = Field(default=4.0, gt=0)
     probes_max: int = Field(default=4, ge=3)  # of each search

@@ -6,7 +6,7 @@ from typing import Any
 
 from bench.errors import SuiteError
 from bench.suite.engine import Engine
-from bench.suite.engine_changes import added_flags, merge_flags
+from bench.suite.engine_changes import added_flags, merge_flags, without_flags
 from bench.suite.load_search import closed_load
 from bench.suite.local_scale import LocalScale
 from bench.suite.machine import Machine
@@ -14,6 +14,7 @@ from bench.suite.model import Model
 from bench.suite.prompts import Prompts
 from bench.suite.search import Goodput, Saturation
 from bench.suite.suite import ScenarioEntry, Suite
+from bench.suite.workload import LATENCY
 
 LOCAL_RANGE_MAX = 8.0  # of a search's rates: low ones take long
 _SEED = re.compile(r"(?<=[?&]seed=)\d+")  # of a generated model
@@ -71,20 +72,18 @@ def _model_here(place: int, model: Model, suite: Suite, local: LocalScale) -> Mo
 
 
 def _scaled_entry(entry: ScenarioEntry, base: Engine, local: LocalScale) -> ScenarioEntry:
-    turns, slots = entry.prompts.turns or 1, _at_most(entry.concurrency, local.concurrency_max)
+    slots = _at_most(entry.concurrency, local.concurrency_max)
     changes: dict[str, Any] = {
         "isl": _tokens(entry.isl, local),
         "osl": _tokens(entry.osl, local),
-        # Whole conversations, and as many as requests in flight.
-        "request_count": min(entry.request_count, max(local.request_count_max // turns, slots or 1) * turns),
-        "warmup_count": min(entry.warmup_count, local.warmup_count_max // turns * turns),
+        **_counts(entry, slots, local),
         "concurrency": slots,
         "workers": min(entry.workers, slots or entry.workers),
         "repeats": None if entry.repeats is None else min(entry.repeats, local.repeats_max),
         "request_rate_per_s": _at_most(entry.request_rate_per_s, local.request_rate_per_s_max),
         "prompts": _scaled_prompts(entry.prompts, local),
         **_scaled_search(entry, local),
-        "engine": None if entry.engine is None else _engine_here(entry.engine, entry.base or base, local.engine),
+        "engine": None if entry.engine is None else _engine_here(entry.engine, entry.base or base, local),
         "base": None,
     }
     return ScenarioEntry.model_validate(dict(entry) | changes)
@@ -118,6 +117,19 @@ def _scaled_search(entry: ScenarioEntry, local: LocalScale) -> dict[str, Any]:
     return {}
 
 
+def _counts(entry: ScenarioEntry, slots: int | None, local: LocalScale) -> dict[str, int]:
+    """How many requests: whole batches, or whole conversations and as many as requests in flight."""
+    if entry.driver == LATENCY:
+        batches = max(1, min(entry.request_count // entry.in_flight, local.request_count_max // (slots or 1)))
+        warm = min(entry.warmup_count // entry.in_flight, local.warmup_count_max)
+        return {"request_count": batches * (slots or 1), "warmup_count": warm * (slots or 1)}
+    turns = entry.prompts.turns or 1
+    return {
+        "request_count": min(entry.request_count, max(local.request_count_max // turns, slots or 1) * turns),
+        "warmup_count": min(entry.warmup_count, local.warmup_count_max // turns * turns),
+    }
+
+
 def _tokens(count: int, local: LocalScale) -> int:
     return min(count, max(local.length_min, round(count * local.length_scale)))
 
@@ -135,8 +147,9 @@ def _scaled_prompts(prompts: Prompts, local: LocalScale) -> Prompts:
     return prompts.model_copy(update={"prefix_tokens": min(shared, local.length_min - 1 or 1)})
 
 
-def _engine_here(engine: Engine, base: Engine, here: Engine) -> Engine:
+def _engine_here(engine: Engine, base: Engine, local: LocalScale) -> Engine:
     """The engine of this computer with the flags and variables that an engine of the suite has beside its base."""
+    here = local.engine
     new = {name: value for name, value in engine.environment.items() if base.environment.get(name) != value}
-    flags = merge_flags(here.flags, added_flags(engine.flags, base.flags))
+    flags = merge_flags(here.flags, without_flags(added_flags(engine.flags, base.flags), local.drop_flags))
     return here.model_copy(update={"flags": flags, "environment": here.environment | new})

@@ -35,10 +35,14 @@ class Scenario(Frozen):
 
     @property
     def server_id(self) -> str:
-        """Hash of what one server process is started with: scenarios that share it are measured on one server."""
+        """Hash of what one server process is started with: scenarios that share it are measured on one server.
+
+        Runs without a server have another: they are together, apart from those on a server of the same engine.
+        """
         others: dict[str, Any] = {"name": True, "workload": True, "model": KEEPING, "machine": RENTING}
         others |= {"fallback_of": True, "rung": True, "engine": TRACING}
-        return _digest(self._as_measured().model_dump(mode="json", exclude_defaults=True, exclude=others))
+        started = self._as_measured().model_dump(mode="json", exclude_defaults=True, exclude=others)
+        return _digest(started | ({"offline": True} if self.workload.is_offline else {}))
 
     def on(self, kind: str) -> Self:
         """The scenario on another kind of machine: another measurement, unless only the way of paying differs."""

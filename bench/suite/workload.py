@@ -7,14 +7,17 @@ from pydantic import Field, model_validator
 from bench.frozen import Frozen
 from bench.suite.prompts import Prompts
 
-Driver = Literal["meter", "vllm-bench", "vllm-rs-bench"]
-Arrivals = Literal["closed", "constant", "poisson", "gamma", "trace"]
+Driver = Literal["meter", "vllm-bench", "vllm-rs-bench", "vllm-throughput", "vllm-latency"]
+Arrivals = Literal["closed", "constant", "poisson", "gamma", "trace", "batch"]
+THROUGHPUT, LATENCY = "vllm-throughput", "vllm-latency"
+OFFLINE = frozenset({THROUGHPUT, LATENCY})  # the drivers that load the model themselves, without a server
 
 
 class Workload(Frozen):
     """The load: `request_count` requests of `isl` tokens in and `osl` tokens out, after a warm-up.
 
-    Exactly one of `concurrency` (closed loop), `request_rate_per_s` and `trace` (open loops) drives it.
+    Exactly one of `concurrency` (closed loop), `request_rate_per_s` and `trace` (open loops) drives it. Offline, all
+    requests are one batch (`vllm-throughput`), or batches of `concurrency` requests (`vllm-latency`).
     """
 
     isl: int = Field(ge=1)
@@ -41,8 +44,47 @@ class Workload(Frozen):
         """Tokens of context that the longest request and its answer need, as far as known."""
         return (self.isl + self.osl) * (self.prompts.turns or 1)
 
+    @property
+    def is_offline(self) -> bool:
+        """Whether its driver loads the model itself, so that no server is started."""
+        return self.driver in OFFLINE
+
+    @property
+    def in_flight(self) -> int:
+        """How many requests a closed loop or a batch has in flight; 1 where that is not known."""
+        return self.concurrency or (self.request_count if self.arrivals == "batch" else 1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_batch(cls, values: object) -> object:
+        """What `vllm-throughput` is given is one batch."""
+        if isinstance(values, dict) and values.get("driver") == THROUGHPUT and "arrivals" not in values:
+            return values | {"arrivals": "batch"}
+        return values
+
+    @model_validator(mode="after")
+    def _offline_as_its_driver_can(self) -> Self:
+        if (self.arrivals == "batch") != (self.driver == THROUGHPUT):
+            msg = f'arrivals = "batch" and driver = "{THROUGHPUT}" need each other: give both, or neither'
+            raise ValueError(msg)
+        if self.driver == THROUGHPUT and (self.concurrency, self.request_rate_per_s, self.trace) != (None, None, None):
+            msg = "vllm-throughput gets all prompts at once: leave concurrency, request_rate_per_s and trace out"
+            raise ValueError(msg)
+        if self.driver == THROUGHPUT and self.warmup_count:
+            msg = "vllm-throughput has no warm-up: leave warmup_count out"
+            raise ValueError(msg)
+        if self.driver == LATENCY and (self.request_count % self.in_flight or self.warmup_count % self.in_flight):
+            msg = (
+                "vllm-latency runs whole batches of concurrency requests: "
+                f"give request_count and warmup_count as multiples of {self.in_flight}"
+            )
+            raise ValueError(msg)
+        return self
+
     @model_validator(mode="after")
     def _driven_one_way(self) -> Self:
+        if self.arrivals == "batch":
+            return self
         is_closed, is_trace = self.arrivals == "closed", self.arrivals == "trace"
         if is_trace != (self.trace is not None) or (self.trace is None and self.trace_sha256 is not None):
             msg = 'trace needs arrivals = "trace": give both, or neither'
@@ -58,6 +100,13 @@ class Workload(Frozen):
             raise ValueError(msg)
         if (self.arrivals == "gamma") != (self.burstiness is not None):
             msg = 'burstiness needs arrivals = "gamma": give both, or neither'
+            raise ValueError(msg)
+        return self
+
+    @model_validator(mode="after")
+    def _workers_have_work(self) -> Self:
+        if self.is_offline and self.workers > 1:
+            msg = f"{self.driver} is one process: leave workers out"
             raise ValueError(msg)
         if self.concurrency is not None and self.workers > self.concurrency:
             msg = f"{self.workers} workers are more than the concurrency of {self.concurrency}: give fewer"

@@ -1,9 +1,9 @@
 """Prints what one machine of a night takes and costs, stage by stage, and the memory that its models need."""
 
 from dataclasses import asdict
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from bench.plan import model_loads
 from bench.suite.endpoint import is_endpoint
 from flows.show.console import line, table
 from flows.show.points import in_short
@@ -63,8 +63,8 @@ def _machine_row(one: "MachineForecast") -> dict[str, Any]:
 
 
 def server_starts(night: "NightRecord") -> int:
-    """How many servers are started, one after another."""
-    return len(list(groupby(night.runs, key=lambda run: run.scenario.server_id)))
+    """How many servers are started one after another, or runs without a server load the model."""
+    return len(model_loads(night.runs))
 
 
 def _rented(night: "NightRecord", expected: "Forecast", *, short: bool) -> None:

@@ -4,7 +4,6 @@ Each operation takes the settings of the process it runs in, a reporter, and the
 and results must be types that pydantic can write as JSON. Paths in them are paths on the machine.
 """
 
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -170,13 +169,6 @@ def list_model(_settings: Settings, _reporter: Reporter, model: PreparedModel) -
 
 
 @operation
-def delete_model(_settings: Settings, reporter: Reporter, model: PreparedModel) -> None:
-    """Delete a model's folder, where the disk has no room for the next one."""
-    shutil.rmtree(model.path)
-    reporter.say(f"deleted {model.name} from {model.path}: the next model needs its {model.bytes / 1e9:.2f} GB")
-
-
-@operation
 def keep_model(
     settings: Settings,
     reporter: Reporter,
@@ -252,7 +244,7 @@ def measure(
     reporter: Reporter,
     context: RunContext,
     run: PlannedRun,
-    running: RunningServer | NightbenchError,
+    running: RunningServer | EngineAt | NightbenchError,
     is_last: bool,
 ) -> RunRecord:
     """Measure one run into its run folder; a NightbenchError becomes a record with outcome `failed`.

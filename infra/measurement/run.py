@@ -11,7 +11,7 @@ from typing import Any
 
 from bench.engines.by_name import sample
 from bench.engines.used_gpus import names_of, used_gpus
-from bench.errors import NightbenchError
+from bench.errors import LoadDriverError, NightbenchError
 from bench.host import HostFacts
 from bench.host_use import HostUse
 from bench.plan import prompt_seed
@@ -32,11 +32,11 @@ from bench.record import (
 from bench.server_facts import ServerFacts, Weights
 from infra.engines import server, server_facts
 from infra.engines.metrics_scraper import FILE, TIMEOUT_S, Scraper, write_scrapes
-from infra.engines.server import RunningServer
+from infra.engines.server import EngineAt, RunningServer
 from infra.hardware.gpu_sampler import TOOLS
 from infra.hardware.own_processes import OwnProcesses
 from infra.hardware.telemetry import Sampler, write_samples
-from infra.loadgen import datasets, driver
+from infra.loadgen import datasets, driver, offline
 from infra.measurement.answers import ask
 from infra.models.models import PreparedModel
 from infra.storage import store
@@ -84,15 +84,16 @@ class Stopwatch:
 def measure(
     context: RunContext,
     run: PlannedRun,
-    running: RunningServer | NightbenchError,
+    running: RunningServer | EngineAt | NightbenchError,
     progress: Callable[[float], None],
     *,
     is_last: bool,
 ) -> RunRecord:
     """Measure one run on this server and return its record, which is then on disk under its final name.
 
-    `running` is the server, or the error with which it did not start. A NightbenchError becomes a record with outcome
-    `failed`, with its raw files beside it. After the last run on a server it is asked the fixed questions again.
+    `running` is the server, or the error with which it did not start; of an offline run it is the engine.
+    A NightbenchError becomes a record with outcome `failed`, with its raw files beside it. After the last run on a
+    server it is asked the fixed questions again.
     """
     partial = store.start_run(context.data, context.night.night, run)
     started_at = datetime.now(UTC)
@@ -101,9 +102,11 @@ def measure(
     try:
         if isinstance(running, NightbenchError):
             raise running
-        _measure(
-            context, datasets.with_local_paths(run, context.data), running, partial, _Notes(watch, found, progress)
-        )
+        notes = _Notes(watch, found, progress)
+        if isinstance(running, EngineAt):
+            _measure_offline(context, run, running, partial, notes)
+        else:
+            _measure(context, datasets.with_local_paths(run, context.data), running, partial, notes)
         ended: dict[str, str | None] = {"outcome": "measured"}
     except NightbenchError as error:
         ended = {"outcome": "failed", "stage": error.stage or "measure", "reason": str(error), "failure": error.failure}
@@ -176,12 +179,7 @@ def _measure(context: RunContext, run: PlannedRun, running: RunningServer, parti
             if scraper.scrapes:
                 write_scrapes(scraper.scrapes, partial / FILE)
             store.compress_log(running.log, partial / "server.log.gz", log_start)
-        notes.found["busy"] = Busy(
-            load_average_before=busy_before,
-            load_average_after=os.getloadavg()[0],
-            steal_share=sampler.steal_share,
-        )
-        notes.found["host_use"] = with_missing_tool(sampler.host_use, context.host.gpus)
+        notes.found.update(_host_notes(sampler, busy_before, context))
     driver.read_driver_report(run.scenario, partial / "load")
 
 
@@ -205,6 +203,46 @@ def _sampler(context: RunContext, running: RunningServer, facts: ServerFacts) ->
     used = used_gpus(running.engine.name, facts.argv, facts.environment, context.host)
     gpus = None if used is None else names_of(used, context.host)
     return Sampler(own, None if is_unseen else running.engine_session, gpus)
+
+
+def _measure_offline(context: RunContext, run: PlannedRun, engine: EngineAt, partial: Path, notes: _Notes) -> None:
+    """Run batches that need no server of ours: there is nothing to ask, so only the machine is observed."""
+    scenario, seed = run.scenario, prompt_seed(context.night, run)
+    if context.model is None:
+        raise LoadDriverError(f"the driver {scenario.workload.driver} loads the model itself, and this target has none")
+    job = offline.OfflineJob(
+        scenario=scenario,
+        engine=engine,
+        model=context.model.path,
+        seed=seed,
+        run_timeout_s=context.night.suite.run_timeout_s,
+        machine=context.machine,
+        lease_id=context.lease.lease_id,
+        run_folder=partial,
+    )
+    command = offline.command_of(job)
+    load = LoadRun(driver=scenario.workload.driver, driver_version=None, argv=command.argv, seed=seed, exit_code=None)
+    notes.found["load"] = load
+    busy_before = os.getloadavg()[0]
+    used = used_gpus(scenario.engine.name, command.argv, scenario.engine.environment, context.host)
+    own = OwnProcesses({os.getpid()}, (), context.lease.lease_id)
+    sampler = Sampler(own, None, None if used is None else names_of(used, context.host))
+    try:
+        with notes.watch.stage("load"), sampler:
+            code = offline.run_offline(job, command, notes.progress)
+        notes.found["load"] = load.model_copy(update={"exit_code": code, "driver_version": offline.version_of(job)})
+    finally:
+        with notes.watch.stage("keep"):
+            write_samples(sampler.samples, partial / "telemetry.parquet")
+        notes.found.update(_host_notes(sampler, busy_before, context))
+    offline.read_offline_report(job)
+
+
+def _host_notes(sampler: Sampler, load_average: float, context: RunContext) -> dict[str, Any]:
+    """What the record says of the machine during a load that began at this load average."""
+    after = os.getloadavg()[0]
+    busy = Busy(load_average_before=load_average, load_average_after=after, steal_share=sampler.steal_share)
+    return {"busy": busy, "host_use": with_missing_tool(sampler.host_use, context.host.gpus)}
 
 
 def with_missing_tool(use: HostUse, gpus: Sequence[str]) -> HostUse:

@@ -12,7 +12,7 @@ from tests.flows.real_engine import with_python
 
 pytestmark = [pytest.mark.e2e, pytest.mark.prefect, pytest.mark.timeout(1500)]
 SUITES = Path(__file__).parents[2] / "suites"
-WORKS = ("llama-3.3-70b-mi300x",)
+WORKS = ("llama-3.3-70b-mi300x", "amd-mi300x-throughput")
 
 
 @pytest.fixture(scope="module")

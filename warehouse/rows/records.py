@@ -8,6 +8,7 @@ import pyarrow as pa
 from bench.engines import prometheus
 from bench.engines.by_name import ENGINES
 from bench.errors import UnreadableResultError
+from bench.loadgen.batch_report import BatchReport
 from bench.loadgen.drivers import by_name as drivers
 from bench.loadgen.report import LoadReport
 from bench.record import NightEnd, NightRecord, RunRecord
@@ -50,13 +51,25 @@ def read_end(text: bytes) -> NightEnd:
 
 def read_report(record: RunRecord, files: RunFiles) -> LoadReport:
     """The load driver's own report."""
+    parts = _report_parts(record, files)
+    with reading("the driver's report in load/"):
+        return drivers.read_report(record.asked, parts)
+
+
+def read_batches(record: RunRecord, files: RunFiles) -> BatchReport:
+    """The report of a driver that ran batches without a server."""
+    parts = _report_parts(record, files)
+    with reading("the driver's report in load/"):
+        return drivers.read_batches(record.asked, parts)
+
+
+def _report_parts(record: RunRecord, files: RunFiles) -> list[bytes]:
     names = drivers.report_files(record.asked)
     # A run without a token event writes no events.bin.
     missing = [name for name in names if name not in files.load and not (name == "events.bin" and files.load)]
     if missing:
         raise UnreadableResultError(f"load/{missing[0]} is missing")
-    with reading("the driver's report in load/"):
-        return drivers.read_report(record.asked, [files.load.get(name, b"") for name in names])
+    return [files.load.get(name, b"") for name in names]
 
 
 def counter_deltas(files: RunFiles, engine: str) -> dict[str, float] | None:

@@ -6,27 +6,24 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from bench.audit import measurement as audit
+from bench.audit.batches import batch_evidence
 from bench.audit.own_claim import claim_of
 from bench.quality.answers import with_last_answers
+from bench.record import RunRecord
+from warehouse.rows.batch_results import batch_measured
 from warehouse.rows.device_rows import device_columns, run_device
 from warehouse.rows.evidence import RunClaim, ask
-from warehouse.rows.measurement_results import (
-    answers,
-    goodput,
-    intervals,
-    listed_cost,
-    measured,
-    server_view,
-    steady_window,
-)
+from warehouse.rows.measurement_results import answers, intervals, listed_cost, measured, server_view, steady_window
 from warehouse.rows.measurement_setup import found, of_run, requested
 from warehouse.rows.night_servers import UNKNOWN, NightServers
-from warehouse.rows.records import counter_deltas, read_record, read_report, reading
+from warehouse.rows.records import counter_deltas, read_batches, read_record, read_report, reading
 from warehouse.rows.request_rows import requests_table
 from warehouse.rows.row_ids import blank_row
 from warehouse.rows.run_folder import RunFiles, RunId
 from warehouse.rows.sample_rows import scrapes_of, server_samples_table, telemetry_table
 from warehouse.schema.row import Row
+
+NOT_ASKED = ("quality_not_checked", "quality_not_compared", "greedy_not_compared")
 
 
 @dataclass(frozen=True)
@@ -52,6 +49,8 @@ def run_rows(place: RunId, files: RunFiles, servers: NightServers = UNKNOWN) -> 
     if record.outcome != "measured":
         telemetry = None if files.telemetry is None else telemetry_table(place, files.telemetry, None)
         return RunRows(row, telemetry=telemetry, server_samples=server_samples_table(place, files, None))
+    if record.asked.workload.is_offline:
+        return _batch_rows(place, files, record, row)
     report = read_report(record, files)
     telemetry = None if files.telemetry is None else telemetry_table(place, files.telemetry, report.origin_s)
     deltas = counter_deltas(files, record.asked.engine.name)
@@ -60,7 +59,6 @@ def run_rows(place: RunId, files: RunFiles, servers: NightServers = UNKNOWN) -> 
         scrapes = scrapes_of(samples)
         row |= measured(report, deltas, row["usd_per_hour"])
         row |= listed_cost(record, report)
-        row |= goodput(report.requests, record.slo)
         row |= answers(record)
         row |= intervals(report, row)
         row |= steady_window(report)
@@ -71,3 +69,15 @@ def run_rows(place: RunId, files: RunFiles, servers: NightServers = UNKNOWN) -> 
         row |= device_columns(claim.device, record.host_use)
         asked = ask(claim)
         return RunRows(row, requests_table(place, report), telemetry, samples, asked)
+
+
+def _batch_rows(place: RunId, files: RunFiles, record: RunRecord, row: Row) -> RunRows:
+    """The rows of a run of batches without a server: no request of it is known, and no counter."""
+    report = read_batches(record, files)
+    telemetry = None if files.telemetry is None else telemetry_table(place, files.telemetry, None)
+    with reading("the driver's report"):
+        row |= dict.fromkeys(NOT_ASKED, "an offline run has no server to ask")
+        row |= batch_measured(report, row["usd_per_hour"])
+        row |= batch_evidence(record, report, row)
+        claim = claim_of(record, report, row, hashlib.sha256(files.record).hexdigest())
+        return RunRows(row, telemetry=telemetry, asked=ask(claim))

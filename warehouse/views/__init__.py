@@ -28,7 +28,6 @@ QUESTIONS = (
     "night_costs",
     "stage_costs",
     "capacity",
-    "searches",
     "machine_pairs",
     "machine_prices",
 )

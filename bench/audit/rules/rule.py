@@ -8,6 +8,8 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from bench.suite.workload import OFFLINE
+
 Verdict = Literal["accepted", "suspect", "rejected", "failed", "not-run"]
 Status = Literal["PASS", "WARN", "FAIL", "NOT-CHECKABLE"]
 # What a finding is about: the whole measurement, some of its columns, or several measurements together.
@@ -36,6 +38,7 @@ class Rule:
     sentence: str
     loop: Literal["closed", "open", "any"] = "any"
     driver: Literal["meter", "any"] = "any"
+    is_of_batches: bool = False  # it also applies to batches without a server, of which no request is known
     needs_exact_prompts: bool = False
     is_required: bool = True
     lacking: str | None = None
@@ -48,6 +51,8 @@ class Rule:
 
     def applies(self, loop: str, driver: str, *, is_exact: bool = True) -> bool:
         """Whether this rule is about runs of this loop (`closed` or `open`), driver and exactness of prompts."""
+        if driver in OFFLINE and not self.is_of_batches:
+            return False
         return (
             self.loop in ("any", loop) and self.driver in ("any", driver) and (is_exact or not self.needs_exact_prompts)
         )

@@ -8,6 +8,7 @@ REQUESTED_RULES: tuple[Rule, ...] = (
         code="osl_not_reached",
         column=ev.OSL_RATIO,
         family="asked-found",
+        is_of_batches=True,
         passing=(0.99, 1.01),
         tolerated=(0.9, 1.1),
         sentence="answers have {value:.3f} times the requested output length",
