@@ -27,13 +27,14 @@ def test_each_phase_has_the_points_of_the_study() -> None:
     phases = Counter(entry.name.partition("/")[0].partition("@")[0] for entry in SUITE.scenarios)
 
     # Per model: 1 baseline, 8 levels, 3 of stress. Vision: 4 on two models. Ablation: 7 levels, off and on, on one.
-    assert phases == {"baseline": 4, "scaling": 32, "stress": 12, "vision": 8, "ablation": 14}
+    assert phases == {"baseline": 4, "scaling": 32, "stress": 12, "vision": 8, "ablation": 14, "saturation": 4}
     # The multi-run's four levels are four of the scaling's, on four models.
     assert len(SUITE.merged) == 16
     # Five repeats of those, two of the ablation, one of the others.
-    assert len(RUNS) == 4 + 16 * 5 + 16 * 1 + 12 + 8 + 14 * 2
+    assert len(RUNS) == 4 + 16 * 5 + 16 * 1 + 12 + 8 + 14 * 2 + 4
     assert sum(run.scenario.workload.request_count for run in RUNS) == (
         4 * 20  # baseline
+        + 4 * 10  # the first level of each saturation
         + 4 * 10 * (5 * (10 + 50 + 100 + 200) + 5 + 25 + 75 + 150)  # scaling and multi-run
         + 4 * 10 * (50 + 25 + 12)  # stress
         + 2 * 10 * (100 + 50 + 25 + 12)  # vision
@@ -66,6 +67,8 @@ def test_the_night_costs_its_minutes_at_the_price_of_the_machine() -> None:
     # One byte a weight of three models, and half a byte of Kimi's experts; 16-bit weights of the vision model.
     weights = 405.9e9 + 671.9e9 + 0.57 * 1026.8e9 + 2 * 235.7e9
 
+    searches = [stage.runs for stage in NIGHT.stages if (stage.scenario or "").startswith("saturation")]
+    assert searches == [12] * 4  # probes, at most
     assert stages["model"].seconds == pytest.approx(weights * (1 / 300e6 + 1 / 2e9), rel=0.03)
     assert pytest.approx(NIGHT.billed_s / 3600 * 30.40) == NIGHT.usd
     assert SUITE.budget_usd is not None
@@ -89,6 +92,6 @@ def test_on_this_computer_every_phase_and_model_stays() -> None:
     here = scaled(SUITE, SUITE.local)
 
     phases = {(entry.name.partition("/")[0].partition("@")[0], entry.model) for entry in here.scenarios}
-    assert {name for name, _ in phases} == {"baseline", "scaling", "stress", "vision", "ablation"}
+    assert {name for name, _ in phases} == {"baseline", "scaling", "stress", "vision", "ablation", "saturation"}
     assert [model.source for model in here.models] == [f"generated:tiny?seed={seed}" for seed in range(4)]
     assert len({scenario.server_id for scenario in here.expand()}) == 6
