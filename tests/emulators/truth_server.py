@@ -3,10 +3,11 @@
     truth_server.py serve MODEL --host H --port P [vLLM's other flags]      truth_server.py --version
 
 Times come from TRUTH_TTFT_MS, TRUTH_ITL_MS and TRUTH_START_S, faults from TRUTH_FAULT (comma-separated; `name:N`
-strikes every N-th completion, `numerics:N` all questions for log-probabilities of a prompt from the N-th on), and
-TRUTH_LOG names a file that gets one JSON line for each thing written, stamped just before the write. TRUTH_TLS names a
-PEM file with key and certificate, TRUTH_API_KEY what each request must carry; `hosted` is what a hosted API lacks, and
-`proxied` shows a proxy. Lines, chunks and errors follow vLLM 0.32.0.
+strikes every N-th completion, `numerics:N` all questions for log-probabilities of a prompt from the N-th on).
+TRUTH_KNEE is the number of requests beyond which each takes longer in proportion, as of a full server. TRUTH_LOG names
+a file that gets one JSON line for each thing written, stamped just before the write. TRUTH_TLS names a PEM file with
+key and certificate, TRUTH_API_KEY what each request must carry; `hosted` is what a hosted API lacks, and `proxied`
+shows a proxy. Lines, chunks and errors follow vLLM 0.32.0.
 """
 
 import argparse
@@ -107,6 +108,7 @@ class Truth:
     ttft_s: float
     itl_s: float
     start_s: float
+    knee: float
     faults: dict[str, int]
     log: TextIO | None
     reporter: asyncio.Server | None = None
@@ -143,6 +145,11 @@ class Truth:
         self.seen.update(prefixes)
         self.counts["prefix_cache_hits"] += hits
         return hits
+
+    @property
+    def slowness(self) -> float:
+        """How many times as long a step takes now as in an empty server."""
+        return max(1.0, self.running / self.knee)
 
     def metrics(self) -> str:
         """Write the Prometheus page."""
@@ -407,14 +414,15 @@ async def half_way(truth: Truth, ask: Ask) -> None:
 async def token_events(truth: Truth, ask: Ask) -> AsyncIterator[list[Written]]:
     """Yield what goes into each write, at its time; the times do not drift with the server's load."""
     loop = asyncio.get_running_loop()
-    start = loop.time()
+    due = loop.time()
     batch: list[Written] = [("opening", 0, opening(truth, ask))]
     if "role_first" in truth.faults:
         yield batch
         batch = []
     per_event = truth.faults.get("tokens_per_event", 1)
     for first in range(0, ask.output_tokens, per_event):
-        await asyncio.sleep(start + truth.ttft_s + first * truth.itl_s - loop.time())
+        due += (per_event * truth.itl_s if first else truth.ttft_s) * truth.slowness
+        await asyncio.sleep(due - loop.time())
         tokens = min(per_event, ask.output_tokens - first)
         is_last = first + tokens >= ask.output_tokens
         said = choice(truth, ask, first, tokens, is_last=is_last)
@@ -704,6 +712,7 @@ def read_truth(arguments: list[str]) -> Truth:
         tells_times=known.enable_per_request_metrics,
         ttft_s=float(os.environ.get("TRUTH_TTFT_MS", "20")) / 1000,
         itl_s=float(os.environ.get("TRUTH_ITL_MS", "2")) / 1000,
+        knee=float(os.environ.get("TRUTH_KNEE", "inf")),
         start_s=float(os.environ.get("TRUTH_START_S", "0.2")),
         faults=read_faults(os.environ.get("TRUTH_FAULT", "")),
         log=Path(log).open("a", encoding="utf-8") if log else None,
