@@ -8,12 +8,14 @@ import json
 import math
 import random
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 SPECIALS = ("<|unk|>", "<|bos|>", "<|eos|>", "<|pad|>", "<|system|>", "<|user|>", "<|assistant|>", "<|end|>")
 BOS, EOS, PAD = 1, 2, 3
+IDS = {"bos_token_id": BOS, "eos_token_id": EOS, "pad_token_id": PAD}
+WEIGHTS = "model.safetensors"
 PRINTABLE = range(32, 127)
 SPACE = "Ġ"  # how byte-level BPE writes a space
 SYLLABLES = tuple(consonant + vowel for consonant in "bdfghjklmnprstvwz" for vowel in "aeiou")
@@ -25,6 +27,8 @@ CHAT_TEMPLATE = (
     "{% else %}{% for part in message['content'] %}{{ part['text'] }}{% endfor %}{% endif %}<|end|>"
     "{% endfor %}{% if add_generation_prompt %}<|assistant|>\n{% endif %}"
 )
+# Its name, dimensions and standard deviation; None for a norm, which is all ones.
+Tensor = tuple[str, tuple[int, ...], float | None]
 
 
 @dataclass(frozen=True)
@@ -59,14 +63,16 @@ SHAPES = {"small": SMALL, "tiny": TINY}
 def write_small_model(folder: Path, seed: int = 0, shape: LlamaShape = SMALL) -> None:
     """Write the five files of a Hugging Face model into this folder, which is created if missing."""
     folder.mkdir(parents=True, exist_ok=True)
-    _write_json(folder / "config.json", config(shape))
-    _write_json(folder / "generation_config.json", {"bos_token_id": BOS, "eos_token_id": EOS, "pad_token_id": PAD})
-    _write_json(folder / "tokenizer.json", tokenizer(shape.vocabulary, seed))
-    _write_json(folder / "tokenizer_config.json", tokenizer_config(shape))
-    _write_safetensors(folder / "model.safetensors", shape, seed)
+    write_json(folder / "config.json", config(shape))
+    write_json(folder / "generation_config.json", IDS)
+    write_json(folder / "tokenizer.json", tokenizer(shape.vocabulary, seed))
+    write_json(folder / "tokenizer_config.json", tokenizer_config(shape))
+    named = tuple(tensors(shape))
+    write_safetensors(folder / WEIGHTS, named, (weights(shape.hidden, seed, one) for one in named))
 
 
-def _write_json(path: Path, content: dict[str, object]) -> None:
+def write_json(path: Path, content: Mapping[str, object]) -> None:
+    """Write one of a model's JSON files; the same content gives the same bytes."""
     path.write_text(json.dumps(content, indent=1, ensure_ascii=True) + "\n", "utf-8")
 
 
@@ -89,14 +95,12 @@ def config(shape: LlamaShape) -> dict[str, object]:
         "attention_bias": False,
         "mlp_bias": False,
         "tie_word_embeddings": False,
-        "bos_token_id": BOS,
-        "eos_token_id": EOS,
-        "pad_token_id": PAD,
+        **IDS,
         "torch_dtype": "bfloat16",
     }
 
 
-def tokenizer(vocabulary: int, seed: int) -> dict[str, object]:
+def tokenizer(vocabulary: int, seed: int, specials: Sequence[str] = SPECIALS) -> dict[str, object]:
     """The tokenizer.json of a byte-level BPE without merges: any text encodes, and whole words keep their ids."""
     byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
     bos = {"SpecialToken": {"id": SPECIALS[BOS], "type_id": 0}}
@@ -104,7 +108,7 @@ def tokenizer(vocabulary: int, seed: int) -> dict[str, object]:
         "version": "1.0",
         "truncation": None,
         "padding": None,
-        "added_tokens": [_special_token(number, text) for number, text in enumerate(SPECIALS)],
+        "added_tokens": [_special_token(number, text) for number, text in enumerate(specials)],
         "normalizer": None,
         "pre_tokenizer": byte_level,
         "post_processor": {
@@ -124,7 +128,7 @@ def tokenizer(vocabulary: int, seed: int) -> dict[str, object]:
             "byte_fallback": False,
             # Without merges a word is one token of the vocabulary, else one token per byte.
             "ignore_merges": True,
-            "vocab": {text: number for number, text in enumerate(tokens(vocabulary, seed))},
+            "vocab": {text: number for number, text in enumerate(tokens(vocabulary, seed, specials))},
             "merges": [],
         },
     }
@@ -135,9 +139,9 @@ def _special_token(number: int, text: str) -> dict[str, object]:
     return {"id": number, "content": text, **flags}
 
 
-def tokens(vocabulary: int, seed: int) -> list[str]:
+def tokens(vocabulary: int, seed: int, specials: Sequence[str] = SPECIALS) -> list[str]:
     """Every token by its id: special tokens, the 256 bytes, then random words with a leading space."""
-    words = dict.fromkeys([*SPECIALS, *byte_characters()])
+    words = dict.fromkeys([*specials, *byte_characters()])
     rng = random.Random(f"words {seed}")  # noqa: S311 - repeatable, not secret
     while len(words) < vocabulary:
         words[SPACE + "".join(rng.choices(SYLLABLES, k=rng.randint(2, 4)))] = None
@@ -165,14 +169,14 @@ def tokenizer_config(shape: LlamaShape) -> dict[str, object]:
     }
 
 
-def silent_tokens() -> Iterator[int]:
+def silent_tokens(specials: Sequence[str] = SPECIALS) -> Iterator[int]:
     """Ids whose lm_head rows are zero: special tokens and unprintable bytes, so that outputs are visible text."""
-    yield from range(len(SPECIALS))
-    yield from (len(SPECIALS) + byte for byte in range(256) if byte not in PRINTABLE)
+    yield from range(len(specials))
+    yield from (len(specials) + byte for byte in range(256) if byte not in PRINTABLE)
 
 
-def tensors(shape: LlamaShape) -> Iterator[tuple[str, tuple[int, ...], float | None]]:
-    """Each tensor's name, dimensions and standard deviation; None for a norm, which is all ones."""
+def tensors(shape: LlamaShape) -> Iterator[Tensor]:
+    """The tensors of a Llama."""
     queries, keys = shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
     linears = {
         "self_attn.q_proj": (queries, shape.hidden),
@@ -194,25 +198,28 @@ def tensors(shape: LlamaShape) -> Iterator[tuple[str, tuple[int, ...], float | N
     yield "lm_head.weight", (shape.vocabulary, shape.hidden), 2 / math.sqrt(shape.hidden)
 
 
-def _write_safetensors(path: Path, shape: LlamaShape, seed: int) -> None:
+def write_safetensors(path: Path, named: Sequence[Tensor], values: Iterable[bytes | bytearray]) -> None:
+    """Write these tensors, in bfloat16, with the values of each."""
     header: dict[str, object] = {"__metadata__": {"format": "pt"}}
     end = 0
-    for name, dimensions, _ in tensors(shape):
+    for name, dimensions, _ in named:
         start, end = end, end + 2 * math.prod(dimensions)
         header[name] = {"dtype": "BF16", "shape": list(dimensions), "data_offsets": [start, end]}
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
     with path.open("wb") as file:
         file.write(struct.pack("<Q", len(text)) + text)
-        for name, dimensions, std in tensors(shape):
-            file.write(weights(shape, seed, name, dimensions, std))
+        for value in values:
+            file.write(value)
 
 
-def weights(shape: LlamaShape, seed: int, name: str, dimensions: tuple[int, ...], std: float | None) -> bytearray:
+def weights(hidden: int, seed: int, tensor: Tensor, specials: Sequence[str] = SPECIALS) -> bytearray:
     """The values of one of `tensors`, as bfloat16."""
+    name, dimensions, std = tensor
     values = _weights(f"{name} {seed}", math.prod(dimensions), std)
     if name == "lm_head.weight":
-        _silence(values, shape.hidden)
+        for token in silent_tokens(specials):
+            values[2 * token * hidden : 2 * (token + 1) * hidden] = bytes(2 * hidden)
     return values
 
 
@@ -237,8 +244,3 @@ def _weights(seed: str, count: int, std: float | None) -> bytearray:
 def _bfloat16(value: float) -> bytes:
     """A bfloat16, little-endian: the upper half of a float32."""
     return struct.pack("<f", value)[2:]
-
-
-def _silence(lm_head: bytearray, hidden: int) -> None:
-    for token in silent_tokens():
-        lm_head[2 * token * hidden : 2 * (token + 1) * hidden] = bytes(2 * hidden)

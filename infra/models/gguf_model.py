@@ -90,8 +90,9 @@ def _write_tokenizer(writer: GGUFWriter, shape: LlamaShape, seed: int) -> None:
 
 def _tensors(shape: LlamaShape, seed: int) -> Iterator[tuple[str, Weights]]:
     """Each tensor by its name in GGUF."""
-    for name, dimensions, std in tensors(shape):
-        values = _float32(weights(shape, seed, name, dimensions, std)).reshape(dimensions)
+    for tensor in tensors(shape):
+        name, dimensions, _std = tensor
+        values = _float32(weights(shape.hidden, seed, tensor)).reshape(dimensions)
         if name.endswith(("q_proj.weight", "k_proj.weight")):
             values = _paired(values, dimensions[0] // shape.head_dim)
         yield gguf_name(name), values

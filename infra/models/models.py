@@ -8,13 +8,15 @@ import hashlib
 import json
 import re
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from bench.errors import ModelError, NoSpaceError, UnreadableResultError
 from bench.manifest import MANIFEST, manifest_text, parse_manifest
 from infra.models.files import gguf_of, hash_files
-from infra.models.generated import SHAPES, LlamaShape, write_small_model
+from infra.models.generated import SHAPES, WEIGHTS, LlamaShape, write_small_model
+from infra.models.generated_vision import VISION_SHAPES, VisionShape, write_vision_model
 from infra.models.gguf_model import FILE, gguf_vocab_size, write_gguf_model
 from infra.models.hub_download import Download, DownloadedModel
 from infra.models.hub_listing import read_listing
@@ -51,8 +53,9 @@ def prepare_model(
 ) -> PreparedModel:
     """Generate, download or find the model of this source, and verify every byte; a repeated call only verifies.
 
-    Sources: "hf:org/name@<commit>", "generated:small?seed=0" (and "&format=gguf"), "path:/some/folder". A model
-    that was whole and is corrupt now is an error, never repaired in silence: the cause of the damage may return.
+    Sources: "hf:org/name@<commit>", "generated:small?seed=0" (and "&format=gguf"), "generated:vision?seed=0" (which
+    reads images), "path:/some/folder". A model that was whole and is corrupt now is an error, never repaired in
+    silence: the cause of the damage may return.
     `hub`: where to download from, and when to give up; `cached`: the model in a bucket, which is tried before the hub.
     """
     kind, _, rest = source.partition(":")
@@ -77,9 +80,10 @@ def _model_in_place(path: Path) -> PreparedModel:
 
 
 def _generated(source: str, shape_name: str, seed: int, models_dir: Path, say: Say, *, is_gguf: bool) -> PreparedModel:
-    shape = SHAPES.get(shape_name)
+    shapes: Mapping[str, LlamaShape | VisionShape] = SHAPES if is_gguf else {**SHAPES, **VISION_SHAPES}
+    shape = shapes.get(shape_name)
     if shape is None:
-        raise ModelError(f"unknown shape in {source}: use one of {', '.join(sorted(SHAPES))}")
+        raise ModelError(f"unknown shape in {source}: use one of {', '.join(sorted(shapes))}")
     path = models_dir.absolute() / f"{shape_name}-seed-{seed}{'-gguf' if is_gguf else ''}"
     models_dir.mkdir(parents=True, exist_ok=True)
     with exclusive_lock(path.with_name(f".{path.name}.lock"), say, f"preparing {path.name}"):
@@ -128,15 +132,18 @@ def list_files(path: Path) -> tuple[CachedFile, ...]:
     return tuple(CachedFile(name, (path / name).stat().st_size, digest) for name, digest in listed)
 
 
-def _make(path: Path, shape: LlamaShape, seed: int, *, is_gguf: bool) -> None:
+def _make(path: Path, shape: LlamaShape | VisionShape, seed: int, *, is_gguf: bool) -> None:
     """Write the model under its final name, whole or not at all."""
     unfinished = path.with_name(f".{path.name}.unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)  # of a killed run
     _require_free_space(path.parent, shape)
-    write_small_model(unfinished, seed, shape)
-    if is_gguf:  # beside the configuration and the tokenizer, in place of the weights
-        (unfinished / "model.safetensors").unlink()
-        write_gguf_model(unfinished / FILE, seed, shape)
+    if isinstance(shape, VisionShape):
+        write_vision_model(unfinished, seed, shape)
+    else:
+        write_small_model(unfinished, seed, shape)
+        if is_gguf:  # beside the configuration and the tokenizer, in place of the weights
+            (unfinished / WEIGHTS).unlink()
+            write_gguf_model(unfinished / FILE, seed, shape)
     (unfinished / MANIFEST).write_text(manifest_text(_hash_files(unfinished)), "utf-8")
     for file in (*unfinished.iterdir(), unfinished):
         sync(file)
@@ -144,7 +151,7 @@ def _make(path: Path, shape: LlamaShape, seed: int, *, is_gguf: bool) -> None:
     sync(path.parent)
 
 
-def _require_free_space(folder: Path, shape: LlamaShape) -> None:
+def _require_free_space(folder: Path, shape: LlamaShape | VisionShape) -> None:
     needed = shape.weights_bytes + SPARE_BYTES
     free = shutil.disk_usage(folder).free
     if free < needed:

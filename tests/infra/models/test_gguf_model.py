@@ -20,8 +20,9 @@ def test_the_gguf_file_has_the_weights_of_the_seed_with_q_and_k_in_pairs(tmp_pat
     found = {one.name: one for one in GGUFReader(gguf_of(model.path)).tensors}
     assert set(found) == {gguf_name(name) for name, _dimensions, _std in tensors(TINY)}
     assert (model.vocab_size, model.weights_bytes) == (TINY.vocabulary, gguf_of(model.path).stat().st_size)
-    for name, dimensions, std in tensors(TINY):
-        raw = np.frombuffer(weights(TINY, 0, name, dimensions, std), dtype="<u2").astype("<u4") << 16
+    for tensor in tensors(TINY):
+        name, dimensions, std = tensor
+        raw = np.frombuffer(weights(TINY.hidden, 0, tensor), dtype="<u2").astype("<u4") << 16
         twin = raw.view("<f4").reshape(dimensions)
         here = found[gguf_name(name)].data
         if "q_proj" in name or "k_proj" in name:
