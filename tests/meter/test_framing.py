@@ -267,3 +267,15 @@ def test_a_broken_chunk_is_named_even_where_time_ran_out_first() -> None:
 
     assert exchange.failure == "parse"
     assert str(exchange.failure_text).startswith("not a chunk size: b'rbage")
+
+
+def test_a_count_of_all_tokens_on_a_last_event_without_text_is_not_counted_again() -> None:
+    """As llama.cpp ends a stream: the usage is on the event with the finish reason, and not on one of its own."""
+    words = [{"choices": [{"index": 0, "text": word, "finish_reason": None}]} for word in (" pupegewo", " tedoku")]
+    last = {"choices": [{"index": 0, "text": "", "finish_reason": "length"}], "usage": USAGE}
+    events = b"".join(b"data: " + json.dumps(one).encode() + b"\n\n" for one in (*words, last))
+
+    answer = read_answer(receive(HEAD + in_chunks(events + b"data: [DONE]\n\n", 400), []))
+
+    assert [event.tokens for event in answer.events] == [1, 1, 0, 0]
+    assert (answer.tokens_by, answer.finish_reason) == ("events", "length")
