@@ -141,7 +141,9 @@ def argv(executable: Path, scenario: Scenario, model: Path, port: int) -> tuple[
     engine = scenario.engine
     count = slots(engine.flags)
     listen = ("--host", "127.0.0.1", "--port", str(port), "--alias", scenario.model.name)
-    size = ("--ctx-size", str(engine.max_model_len * count), "--parallel", str(count))
+    size: tuple[str, ...] = ("--ctx-size", str(engine.max_model_len * count))
+    if not {"--parallel", "-np"} & parse_flags(engine.flags).keys():
+        size += ("--parallel", str(count))  # its own default is a number that it chooses
     return (str(executable), "--model", str(model), *listen, *size, "--metrics", "--no-webui", *engine.flags)
 
 
@@ -173,8 +175,8 @@ def attention_backend(log: str) -> str | None:
 
 
 def kv_cache_tokens(log: str) -> int | None:
-    """The KV cache's capacity in tokens, over all its streams, from the start-up log; None if the log lacks it."""
-    match = re.search(r"llama_kv_cache: size = .*\(\s*(\d+) cells, .*/(\d+) seqs\)", log)
+    """The KV cache's capacity in tokens, over all its slots, from the start-up log; None if the log lacks it."""
+    match = re.search(r"load_model: initializing, n_slots = (\d+), n_ctx_slot = (\d+), kv_unified = 'false'", log)
     return int(match[1]) * int(match[2]) if match else None
 
 

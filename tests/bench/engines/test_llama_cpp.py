@@ -33,7 +33,7 @@ def test_each_slot_has_the_context_of_the_suite() -> None:
 
     assert command == (
         *("/b/llama-server", "--model", "/m/model.gguf", "--host", "127.0.0.1", "--port", "8811", "--alias", "small"),
-        *("--ctx-size", "16384", "--parallel", "4", "--metrics", "--no-webui", "-np", "4", "-t", "2"),
+        *("--ctx-size", "16384", "--metrics", "--no-webui", "-np", "4", "-t", "2"),
     )
 
 
@@ -67,9 +67,9 @@ def test_the_class_of_a_failure_is_read_from_the_log(log: str, kind: str | None)
 
 
 def test_the_cache_of_all_streams_counts() -> None:
-    line = "llama_kv_cache: size =   64.00 MiB (  4096 cells,   8 layers,  4/4 seqs), K (f16):   32.00 MiB\n"
+    line = "0.00.232.836 I srv    load_model: initializing, n_slots = 2, n_ctx_slot = 2048, kv_unified = 'false'\n"
 
-    assert kv_cache_tokens(line) == 16384
+    assert kv_cache_tokens(line) == 4096
     assert kv_cache_tokens("") is None
 
 
