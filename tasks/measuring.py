@@ -84,7 +84,7 @@ def bring_up(
 ) -> RunningServer:
     """Start a server for this run's scenario; flows/serving.py decides whether one that fails is started again.
 
-    `engine` is the suite's; where the scenario asks for another image, that is pulled first.
+    `engine` is the suite's; where the scenario asks for another engine or image, that is installed first.
     """
     executor, reporter = executor_for(settings, context), Reporter(get_run_logger().info)
     engine = _engine_of(settings, context, run, engine)
@@ -98,9 +98,9 @@ def ready_offline_engine(settings: Settings, context: RunContext, run: PlannedRu
 
 
 def _engine_of(settings: Settings, context: RunContext, run: PlannedRun, engine: EngineAt) -> EngineAt:
-    """The engine that a run asks for: the suite's, or one with another image, which is pulled."""
+    """The engine that a run asks for: the suite's, or another engine or image, which is installed."""
     asked, prepared = run.scenario.engine, context.night.suite.engine
-    if asked.image == prepared.image or run.scenario.is_control:
+    if (asked.name, asked.image) == (prepared.name, prepared.image) or run.scenario.is_control:
         return engine
     lease = ledger(settings).lease(context.lease.lease_id)
     reporter = Reporter(get_run_logger().info)

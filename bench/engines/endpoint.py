@@ -13,6 +13,7 @@ from bench.suite.scenario import Scenario
 NAME = "endpoint"
 PREFIX = ""  # its metrics have that of the engine that it is
 EXECUTABLE = Path("/dev/null")  # nothing is started
+HELP: tuple[str, ...] = ()
 SETTING = None
 INSTALLS = frozenset({"venv"})
 WEIGHTS = None  # whichever it serves

@@ -18,6 +18,7 @@ from bench.suite.scenario import Scenario
 NAME = "llama.cpp"
 PREFIX = "llamacpp"
 EXECUTABLE = Path("/app/llama-server")  # in the images of its own registry
+HELP = ("--help",)
 SETTING = "NIGHTBENCH_LLAMA_SERVER"
 INSTALLS = frozenset({"venv", "container"})
 WEIGHTS: WeightsFormat = "gguf"

@@ -30,6 +30,11 @@ class EngineModule(Protocol):
         ...
 
     @property
+    def HELP(self) -> tuple[str, ...]:  # noqa: N802 - a constant of the module
+        """The words behind its executable with which it prints its flags."""
+        ...
+
+    @property
     def SETTING(self) -> str | None:  # noqa: N802 - a constant of the module
         """The setting that names its executable on a host; None: it has none there."""
         ...

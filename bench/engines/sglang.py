@@ -16,6 +16,7 @@ from bench.suite.scenario import Scenario
 
 NAME = PREFIX = "sglang"
 EXECUTABLE = Path("python3")  # in its image
+HELP = ("-m", "sglang.launch_server", "--help")
 SETTING = None
 INSTALLS = frozenset({"container"})
 WEIGHTS: WeightsFormat = "safetensors"

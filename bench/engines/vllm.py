@@ -16,6 +16,7 @@ from bench.suite.scenario import Scenario
 
 NAME = PREFIX = "vllm"
 EXECUTABLE = Path("vllm")  # in its image
+HELP = ("serve", "--help=all")
 SETTING = "NIGHTBENCH_VLLM_EXECUTABLE"
 INSTALLS = frozenset({"venv", "container"})
 WEIGHTS: WeightsFormat = "safetensors"

@@ -86,6 +86,11 @@ def ordered_flags(flags: Sequence[str]) -> tuple[str, ...]:
     return tuple(word for group in sorted(words for _name, words in _groups(flags)) for word in group)
 
 
+def flag_names(flags: Sequence[str]) -> tuple[str, ...]:
+    """The names of the flags, as they are written."""
+    return tuple(words[0].partition("=")[0] for _name, words in _groups(flags) if words[0].startswith("-"))
+
+
 def _groups(words: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Each flag's name, and its words: the flag and its values."""
     group: list[str] = []

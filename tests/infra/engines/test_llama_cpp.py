@@ -8,16 +8,23 @@ from bench.errors import EngineBuildError
 from infra.engines.llama_cpp import build_key, ensure_llama_cpp, llama_cpp_place
 from infra.engines.venv import MARKER
 
-BUILD = (b"source", ("-DA=1", "settings"), "gcc 12.2.0", b"avx2")
 
+@pytest.mark.parametrize(
+    ("source", "settings", "compiler", "cpu"),
+    [
+        (b"other source", ("-DA=1",), "gcc 12.2.0", b"avx2"),
+        (b"source", ("-DA=2",), "gcc 12.2.0", b"avx2"),
+        (b"source", ("-DA=1",), "gcc 13.1.0", b"avx2"),
+        (b"source", ("-DA=1",), "gcc 12.2.0", b"avx2 avx512f"),
+    ],
+)
+def test_a_build_is_kept_by_its_sources_settings_compiler_and_cpu(
+    source: bytes, settings: tuple[str, ...], compiler: str, cpu: bytes
+) -> None:
+    ours = build_key(b"source", ("-DA=1",), "gcc 12.2.0", b"avx2")
 
-@pytest.mark.parametrize("place", range(4))
-def test_a_build_is_kept_by_its_sources_settings_compiler_and_cpu(place: int) -> None:
-    others = (b"other source", ("-DA=2", "settings"), "gcc 13.1.0", b"avx2 avx512f")
-    source, settings, compiler, cpu = (*BUILD[:place], others[place], *BUILD[place + 1 :])
-
-    assert build_key(*BUILD) == build_key(*BUILD)
-    assert build_key(source, settings, compiler, cpu) != build_key(*BUILD)  # type: ignore[arg-type] # one of each
+    assert build_key(b"source", ("-DA=1",), "gcc 12.2.0", b"avx2") == ours
+    assert build_key(source, settings, compiler, cpu) != ours
 
 
 def test_the_build_names_the_version_of_its_sources(tmp_path: Path) -> None:
