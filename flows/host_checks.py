@@ -6,8 +6,10 @@ import shutil
 import sys
 from dataclasses import dataclass
 
+from bench.suite.endpoint import API_KEY
 from catalog.read import read_catalog
 from infra.bootstrap import ledger, nets
+from infra.engines.endpoint import unused_proxies
 from infra.engines.venv import LOCK, engine_place, is_built
 from infra.hardware.host_facts import read_host
 from infra.leases.nets import exposure
@@ -33,7 +35,7 @@ class Check:
 def examine(settings: Settings) -> list[Check]:
     """Check everything a night needs; the only change is that a missing ledger is created."""
     found = [_python(), _platform(), _memory(), _space(settings), _compiler(settings), _engine(settings)]
-    return [*found, _leases(settings), _nets(settings), _prefect()]
+    return [*found, _leases(settings), _nets(settings), _endpoint(settings), _prefect()]
 
 
 def _python() -> Check:
@@ -111,6 +113,14 @@ def _nets(settings: Settings) -> Check:
     dearest = max(size.usd_per_hour or 0.0 for size in read_catalog().sizes)
     left = f"; {exposure(has_switch=not is_off)} (the catalogue's highest price: {dearest:.2f} USD/h)"
     return Check("nets", f"{up}{'; not: ' if down else ''}{', '.join(down)}{left}", is_good=True, advice="")
+
+
+def _endpoint(settings: Settings) -> Check:
+    """The API key for a server that already runs, and what its load does not use; most nights need neither."""
+    key, proxies = settings.endpoint_api_key, unused_proxies()
+    found = f"{API_KEY} is {'set' if key is not None and key.get_secret_value() else 'not set'}"
+    through = f"; a load connects directly, not through {', '.join(proxies)}" if proxies else ""
+    return Check("endpoint", found + through, is_good=True, advice="")
 
 
 def _prefect() -> Check:

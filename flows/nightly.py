@@ -95,8 +95,8 @@ def nightly(  # noqa: PLR0913, PLR0917 - a parameter for each field of Prefect's
     Args:
         suite: Suite file that defines what to measure; default: suites/nightly.toml if a cloud token is set, otherwise
             suites/local.toml
-        target: Where to measure: local, digitalocean or ssh:user@host for a host of your own; default: where the
-            default suite runs, and for another suite local
+        target: Where to measure: local, digitalocean, ssh:user@host for a host of your own, or the URL of a server that
+            already runs, http(s)://host:port; default: where the default suite runs, and for another suite local
         poc: Run only the first scenario, once
         resume: Night to resume: only its missing runs are run
         wait: Wait while another night measures on this machine; otherwise this night fails at once

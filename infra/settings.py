@@ -40,6 +40,7 @@ class Settings(BaseSettings):
     min_free_gib: float = Field(default=2.0, ge=0)
     prefix: str = Field(default=PREFIX, pattern="^[a-z0-9]+$")  # of the names of everything that is rented
     capacity_wait_s: float = Field(default=900.0, ge=0)  # how long to wait for a machine while a cloud has no capacity
+    endpoint_api_key: SecretStr | None = None  # of a server that already runs; see infra/engines/secret_environment.py
     do_token: SecretStr | None = None  # of DigitalOcean, or of a cloud with its API
     do_endpoint: str = "https://api.digitalocean.com"
     do_ca: Path | None = None  # further trusted certificates, for an endpoint that is not public

@@ -9,7 +9,9 @@ if TYPE_CHECKING:
     from infra.settings import Settings
 
 SuiteArgument = Annotated[Path, typer.Argument(help="Suite file that defines what to measure.")]
-TargetOption = Annotated[str, typer.Option(help="Where to measure: local, digitalocean or ssh:user@host[:port].")]
+TargetOption = Annotated[
+    str, typer.Option(help="Where to measure: local, digitalocean, ssh:user@host[:port], or the URL of a server.")
+]
 PocFlag = Annotated[bool, typer.Option("--poc", help="Run only the first scenario, once.")]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 ApplyRulesFlag = Annotated[

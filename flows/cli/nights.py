@@ -108,7 +108,10 @@ LLAMA = "suites/llama-3.3-70b-mi300x.toml"
 
 
 @commands.command(
-    epilog=examples("nightbench plan suites/local.toml", f"nightbench plan {LLAMA} --target digitalocean")
+    epilog=examples(
+        "nightbench plan suites/endpoint.toml --target http://127.0.0.1:8000",
+        f"nightbench plan {LLAMA} --target digitalocean",
+    )
 )
 def plan(  # noqa: PLR0913, PLR0917 - each option is an argument
     suite: SuiteArgument,

@@ -18,7 +18,6 @@ from bench.errors import CalibrationError, UnreadableResultError
 from bench.loadgen.drivers.meter import METER_PLAN_VERSION, meter_argv
 from infra.hardware.cpu_affinity import run_on, split_cores
 from infra.hardware.host_facts import read_host
-from infra.loadgen.truth.certificate import HOST, write_certificate
 from infra.loadgen.truth.run import build_server, truth_server
 from infra.reporting import Say
 from infra.storage.store import write_json
@@ -28,6 +27,7 @@ from meter.bundle import bundle
 OUTPUT_TOKENS, INPUT_TOKENS = 100, 64
 WAVES, FEWEST = 3, 6  # measured requests: so many per stream, at least so many in all
 TIMEOUT_S = 60.0
+HOST = "127.0.0.1"
 PATIENCE_S = 300.0  # for one cell: far more than it takes, so that a client that hangs is ended
 
 
@@ -99,7 +99,7 @@ def keep_table(data: Path, table: CalibrationTable) -> None:
 def run_cell(cell: LoadCell, server: Path, work: Path) -> Point:
     """Measure one cell in an empty folder; CalibrationError if it fails."""
     on_server, on_client = split_cores(cell.workers)
-    pem, ca = write_certificate(work) if cell.is_tls else (None, None)
+    pem, ca = _certificate(work) if cell.is_tls else (None, None)
     options = (*server_options(cell), *(() if pem is None else ("--tls", str(pem))))
     with truth_server(server, work / "truth.log", options, on_server) as port:
         _drive(meter_command(cell, port, work, ca), cell, on_client)
@@ -109,6 +109,13 @@ def run_cell(cell: LoadCell, server: Path, work: Path) -> Point:
         return measure_error(cell, read_truth((work / "truth.log").read_bytes()), report)
     except (OSError, UnreadableResultError, KeyError) as error:
         raise CalibrationError(f"the reports for {cell.streams} streams cannot be compared: {error}") from error
+
+
+def _certificate(work: Path) -> tuple[Path, Path]:
+    """Files of the truth server's key and certificate, and of its CA; only a night that leaves no machine has TLS."""
+    from infra.remote.certificate import write_certificate  # noqa: PLC0415 - other machines lack its package
+
+    return write_certificate(work, HOST)
 
 
 def server_options(cell: LoadCell) -> tuple[str, ...]:

@@ -290,4 +290,4 @@ def test_over_tls_the_truth_is_known_too_and_the_meter_keeps_the_kernels_stamps(
     assert head["network"]["tls"]["version"] == "TLSv1.3"
     # What the kernel stamped came after it was written, by far less than a gap.
     assert abs(point.itl_p50_error_ms) < cell.itl_ms
-    assert (tmp_path / "truth.pem").stat().st_mode & 0o077 == 0
+    assert (tmp_path / "server.pem").stat().st_mode & 0o077 == 0

@@ -1,4 +1,4 @@
-"""A certificate for the truth server, made for one calibration and signed by itself."""
+"""A certificate for a server on this computer, signed by itself."""
 
 import ipaddress
 from datetime import UTC, datetime, timedelta
@@ -9,13 +9,11 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-HOST = "127.0.0.1"
 
-
-def write_certificate(folder: Path) -> tuple[Path, Path]:
-    """Write a PEM file with key and certificate for loopback, and one with the certificate alone; return both."""
+def write_certificate(folder: Path, address: str) -> tuple[Path, Path]:
+    """Write a PEM file with key and certificate for this address, and one with the certificate alone; return both."""
     key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "truth server")])
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, address)])
     certificate = (
         x509.CertificateBuilder()
         .subject_name(name)
@@ -24,13 +22,13 @@ def write_certificate(folder: Path) -> tuple[Path, Path]:
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(hours=1))
         .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(HOST))]), critical=False)
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))]), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())
     )
     encoding, plain = serialization.Encoding.PEM, serialization.NoEncryption()
     public = certificate.public_bytes(encoding)
-    pem, ca = folder / "truth.pem", folder / "truth-ca.pem"
+    pem, ca = folder / "server.pem", folder / "ca.pem"
     pem.touch(mode=0o600)
     pem.write_bytes(key.private_bytes(encoding, serialization.PrivateFormat.PKCS8, plain) + public)
     ca.write_bytes(public)
