@@ -67,7 +67,7 @@ fuzz: $(STAMP)
 engine: $(STAMP)
 	$(BIN)/python -m infra.engines.venv
 
-# Every engine that can run without a container: vLLM, and llama.cpp, which takes 13 minutes of CPU time to compile.
+# Every engine that can run without a container: vLLM, and llama.cpp, which takes 6 minutes of CPU time to compile.
 engines: $(STAMP)
 	$(BIN)/python -m infra.engines.install
 

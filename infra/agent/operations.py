@@ -24,6 +24,7 @@ from infra.agent.prepare import Prepared, PrepareRequest, hub_of, prepare_engine
 from infra.engines import canary, endpoint, install, server
 from infra.engines.canary import CanaryRequest
 from infra.engines.endpoint import AttachRequest
+from infra.engines.known_flags import require_known_flags
 from infra.engines.server import EngineAt, RunningServer, ServerRequest
 from infra.hardware import preflight, volume_mount
 from infra.hardware.host_facts import read_host
@@ -211,6 +212,8 @@ def bring_up(
     if context.model is None:
         attached = endpoint.attach(_attach_request(context, run, log), reporter.say)
         return replace(attached, answers=ask(attached, run.scenario.model.name))
+    if engine.build is not None:
+        require_known_flags(engine.module, engine.executable, run.scenario.engine.flags)
     request = ServerRequest(
         engine=engine,
         scenario=run.scenario,

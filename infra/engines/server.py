@@ -22,7 +22,6 @@ from infra.engines.engine_log import explain_log, read_log
 from infra.engines.first_probe import stream_once
 from infra.engines.http_client import Origin
 from infra.engines.kernel_log import KernelMark, mark_kernel
-from infra.engines.known_flags import require_known_flags
 from infra.engines.orphans import SERVER, end_orphans
 from infra.engines.ports import free_port, require_free
 from infra.engines.secret_environment import read_secrets
@@ -116,12 +115,9 @@ def bring_up(request: ServerRequest, say: Say) -> RunningServer:
     """Start a server and return once its log, its health check and one completion show that it is ready.
 
     What an earlier server left running in the same machine folder is ended first, since it holds memory.
-    An engine of our own build is first asked for its flags: one that it does not list is a ServerStartError.
     Raises PortInUseError, or UsageError if a secret is missing, before the start. Raises ServerStartError, with an
     excerpt of the log, if the server exits or is not ready in time; no process of it runs then.
     """
-    if request.engine.build is not None:
-        require_known_flags(request.engine.module, request.engine.executable, request.scenario.engine.flags)
     end_orphans(request.machine, say)
     port = request.port or free_port()
     require_free(port)

@@ -1,0 +1,51 @@
+"""A whole night on the real llama.cpp, where `make engines` has built it: compiling takes 6 minutes of CPU time."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from infra.engines.llama_cpp import ensure_llama_cpp, llama_cpp_place
+from infra.engines.venv import cache_home
+from tests.flows.conftest import ABOUT_SPEED, NightFixture
+
+pytestmark = [pytest.mark.e2e, pytest.mark.prefect, pytest.mark.timeout(1500)]
+SUITE = Path(__file__).parents[2] / "suites" / "local-llama-cpp.toml"
+
+
+@pytest.fixture(scope="module")
+def llama_server() -> Path:
+    """The server, which `make soak` builds where it is missing."""
+    cache = cache_home(os.environ)
+    place = llama_cpp_place(cache)
+    if not place.is_built and "SOAK" not in os.environ:
+        pytest.skip(f"{place.executable} is not built: `make engines` builds it in 6 minutes of CPU time")
+    return ensure_llama_cpp(cache, lambda _line: None).executable
+
+
+def test_a_night_on_llama_cpp_is_measured_counted_and_audited(served: NightFixture, llama_server: Path) -> None:
+    served.environment["NIGHTBENCH_LLAMA_SERVER"] = str(llama_server)
+    busy = "min_requests_per_slot = 8\nmax_other_cpu_share = 1.0"  # tests run beside it
+    served.suite.write_text(SUITE.read_text().replace("min_requests_per_slot = 8", busy))
+
+    done = served.cli("run", str(served.suite))
+
+    counts = (
+        "scenario, outcome, server_prompt_tokens AS prompt, server_generation_tokens AS output, kv_cache_tokens AS kv"
+    )
+    facts = "engine_version_found AS version, ev_chunk_token_ratio AS events, ev_server_client_tokens_ratio AS counted"
+    sql = f"SELECT {counts}, {facts} FROM measurements ORDER BY scenario"
+    found = {row.pop("scenario"): row for row in json.loads(served.call("sql", sql, "--json").stdout)}
+    same = {"outcome": "measured", "kv": 4096, "version": "b1-0c1e570", "events": 1.0, "counted": 1.0}
+    # (measured + warm-up requests) x length, to the token, as the server itself counted them.
+    assert found == {
+        "more-than-its-slots": {"prompt": 36 * 64, "output": 36 * 32, **same},
+        "single-stream": {"prompt": 13 * 128, "output": 13 * 64, **same},
+        "two-streams": {"prompt": 18 * 128, "output": 18 * 64, **same},
+    }, done.stderr
+    doubts = json.loads(
+        served.call("sql", "SELECT DISTINCT code FROM findings WHERE severity = 'critical'", "--json").stdout
+    )
+    assert {row["code"] for row in doubts} <= ABOUT_SPEED
+    assert served.leftovers() == []
