@@ -8,6 +8,7 @@ from benchmarks import (
     chaos_nights,
     client_bars,
     night_overhead,
+    searches,
     suite_time,
     warehouse_load,
 )
@@ -20,6 +21,7 @@ BENCHMARKS = (
     chaos_nights.BENCHMARK,
     client_bars.BENCHMARK,
     night_overhead.BENCHMARK,
+    searches.BENCHMARK,
     suite_time.BENCHMARK,
 )
 
