@@ -25,6 +25,7 @@ from flows.dead_runs import hold_liveness_lock
 from flows.defaults import DEFAULT, choose, run_name
 from flows.end_state import ended, is_at_its_end
 from flows.machines import run_machines
+from flows.models import MachineModels
 from flows.rental import release_at_end
 from flows.serving import Started, require_fit, start_server, with_failed_starts
 from infra.agent.operations import MachinePaths
@@ -161,7 +162,9 @@ def benchmark_machine(night: NightRecord, progress: UUID, wait: bool = False) ->
         lineage = lineage_of(settings, night, lease, golden)
         context = make_context(night, lease, paths, prepared.model, calibration, lineage)
         measure_control(settings, context, lease, paths)
-        measure_runs(settings, context, prepared.engine, progress)
+        kept = frozenset({night.suite.model.source} if rental.volume else ())
+        models = MachineModels(settings, lease, paths, {night.suite.model.source: prepared.model}, kept)
+        measure_runs(settings, context, prepared.engine, models, progress)
         measure_again(settings, night, lease, canary)
 
 
@@ -171,7 +174,8 @@ def measure_endpoint(settings: Settings, night: NightRecord, lease: Lease, progr
     with record_stage(ledger_file(settings), night, lease.lease_id, "calibrate"):
         calibration = calibrate_client(night, lease)
     context = make_context(night, lease, paths, None, calibration, lineage_of(settings, night, lease, None))
-    measure_runs(settings, context, NOT_OURS, progress)
+    models = MachineModels(settings, lease, paths, {night.suite.model.source: None})
+    measure_runs(settings, context, NOT_OURS, models, progress)
 
 
 def prepare_in_parallel(
@@ -211,21 +215,28 @@ def measure_control(settings: Settings, context: RunContext, lease: Lease, paths
     upload_runs(settings, context.night.night, is_machine_rented=True)
 
 
-def measure_runs(settings: Settings, context: RunContext, engine: EngineAt, artifact: UUID) -> None:
+def measure_runs(
+    settings: Settings, context: RunContext, engine: EngineAt, models: MachineModels, artifact: UUID
+) -> None:
     """Run every missing run of the machine; where memory ran out, then the same runs on the next rung of the ladder."""
     night = context.night
     elsewhere = runs_elsewhere(settings, night)
     finished = max(0, len(night.runs) - len(store.missing_runs(settings.data, night)))
     while runs := store.missing_runs(settings.data, night):
         progress = NightProgress(finished + len(runs), finished, artifact, elsewhere)
-        measure_in_turn(settings, context, engine, runs, progress)
+        measure_in_turn(settings, context, engine, models, runs, progress)
         finished += len(runs)
 
 
 def measure_in_turn(
-    settings: Settings, context: RunContext, engine: EngineAt, runs: Sequence[PlannedRun], progress: NightProgress
+    settings: Settings,
+    context: RunContext,
+    engine: EngineAt,
+    models: MachineModels,
+    runs: Sequence[PlannedRun],
+    progress: NightProgress,
 ) -> None:
-    """Measure runs in their order, each on a running server with its configuration; a search's probes follow its first.
+    """Measure runs in their order, each on a server with its model and configuration; probes follow their first.
 
     A server that does not start fails every run that needs it; one that exits during a run is restarted for the next.
     Raises MachineUnfitError where a failure calls for another machine.
@@ -243,7 +254,9 @@ def measure_in_turn(
             shut_down(context, running)
             running = None
         if running is None or not fits:
-            running, server_id = start_server(settings, context, run, engine), run.scenario.server_id
+            context = models.context_for(context, run)
+            lacking = models.lacking.get(run.scenario.model.source)
+            running, server_id = lacking or start_server(settings, context, run, engine), run.scenario.server_id
             context = with_failed_starts(settings, context)
         with record_stage(file, night, lease_id, "measure", run):
             is_last = not waiting or waiting[0].scenario.server_id != server_id

@@ -7,6 +7,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -38,6 +39,7 @@ from warehouse.rows.night_servers import UNKNOWN, NightServers, read_night_serve
 from warehouse.rows.records import read_end, read_night
 from warehouse.rows.run_folder import RunId, night_folder, nights, read_run, run_folders
 from warehouse.rows.run_rows import RunRows, run_rows
+from warehouse.rows.search_rows import search_rows
 from warehouse.rows.stack import with_lease
 from warehouse.rows.unmeasured_rows import not_run_row, place_of, unreadable_row
 from warehouse.schema.row import Row
@@ -76,6 +78,7 @@ class _Night:
     scores: list[Row] = field(default_factory=list)
     leases: list[LeaseRows] = field(default_factory=list)
     canaries: list[CanaryRecord] = field(default_factory=list)
+    searches: list[Row] = field(default_factory=list)
     end: NightEnd | None = None
     servers: NightServers = UNKNOWN
     warnings: list[str] = field(default_factory=list)
@@ -190,6 +193,7 @@ def _write_judged(night: _Night, judgement: Judgement, staging: Path) -> None:
     write_rows(staging, "measurements", night.name, judged)
     write_rows(staging, "findings", night.name, findings)
     write_rows(staging, "quality_scores", night.name, night.scores)
+    write_rows(staging, "search_probes", night.name, night.searches)
     write_rows(staging, "leases", night.name, [rows.lease for rows in night.leases])
     write_rows(staging, "attempts", night.name, [row for rows in night.leases for row in rows.attempts])
     write_rows(staging, "stages", night.name, [row for rows in night.leases for row in rows.stages])
@@ -206,6 +210,9 @@ def _read_plan(folder: Path) -> _Night:
         night.planned = {place_of(plan, run): (plan, run) for run in plan.runs}
     if (folder / "end.json").exists():
         night.end = _read(night, "end.json", read_end, "the reason why the night ended early is unknown")
+    if (folder / "searches.json").exists():
+        probes = _read(night, "searches.json", partial(search_rows, night.name), "what its searches found is unknown")
+        night.searches = probes or []
     for path in sorted((folder / "leases").glob("*.json")):
         rows = _read(night, f"leases/{path.name}", lambda text: lease_rows(night.name, text), "its cost is unknown")
         if rows is not None:

@@ -15,6 +15,7 @@ from bench.cost.replica import model_bytes, replica_of, weights_bytes
 from bench.physics import Group, least_step_s, least_ttft_s
 from bench.plan import model_loads
 from bench.record import PlannedRun
+from bench.search.search import longest_course
 from bench.suite.control import Control
 from bench.suite.scenario import Scenario
 from bench.suite.suite import Suite
@@ -196,11 +197,15 @@ def _loads(suite: Suite, runs: Sequence[PlannedRun], site: HostPlan, catalog: Ca
     scenarios = {run.scenario.name: run.scenario for run in runs}
     stages = []
     for name in (entry.name for entry in suite.scenarios if entry.name in counts):
-        seconds, basis, is_known = _load_s(suite, scenarios[name], site, catalog)
-        spent = counts[name] * seconds
-        stages.append(Stage(MEASURE, spent, spent, basis, name, counts[name], is_known))
-    rest = len(runs) * pace["run_overhead_s"]
-    return (*stages, Stage("keep", rest, rest, "counters, hashes, fetching run folders", runs=len(runs)))
+        entry = suite.search_of(name)
+        course = [scenarios[name]] if entry is None else longest_course(entry, scenarios[name])
+        loads = [_load_s(suite, one, site, catalog) for one in course]
+        count, spent = counts[name] * len(course), counts[name] * sum(seconds for seconds, _basis, _known in loads)
+        basis, is_known = (loads[0][1], loads[0][2]) if entry is None else (f"at most {len(course)} probes", False)
+        stages.append(Stage(MEASURE, spent, spent, basis, name, count, is_known))
+    count = sum(stage.runs for stage in stages)
+    rest = count * pace["run_overhead_s"]
+    return (*stages, Stage("keep", rest, rest, "counters, hashes, fetching run folders", runs=count))
 
 
 def _tasks(suite: Suite, runs: Sequence[PlannedRun]) -> tuple[Stage, ...]:

@@ -11,23 +11,24 @@ from bench.suite.model import Model
 from bench.suite.source import SuiteSource
 from bench.suite.suite import Suite
 
-OTHERS_DRIVER = "meter"  # the other drivers are part of vLLM
 
+def require_engines(suite: Suite, source: SuiteSource, inside: tuple[str, ...] = ()) -> None:
+    """Raise SuiteError, with file and line, for an unknown engine, install, flag or weights that it cannot use.
 
-def require_engines(suite: Suite, source: SuiteSource) -> None:
-    """Raise SuiteError, with file and line, for an unknown engine, install, flag or weights that it cannot use."""
-    tables: list[tuple[tuple[str, ...], Engine, Model]] = [(("engine",), suite.engine, suite.model)]
+    `inside`: the table that the suite's engine stands in, such as `[local]` of a suite that is scaled to this computer.
+    """
+    tables: list[tuple[tuple[str, ...], Engine, Model]] = [((*inside, "engine"), suite.engine, suite.model)]
     if suite.control is not None:
         tables.append((("control", "engine"), suite.control.engine, suite.control.model))
     for table, engine, model in tables:
         for key, reason in _reasons(engine, model):
             raise SuiteError(f"{source.at((*table, key))}: {'.'.join(table)}.{key}: {reason}")
+    where = ": ".join((source.where, *inside))
     for entry in suite.scenarios:  # what a matrix or a variant makes of the engine has no line of its own
         is_own = entry.engine is not None or entry.model is not None
         engine, model = entry.engine or suite.engine, entry.model or suite.model
         for key, reason in _reasons(engine, model) if is_own else ():
-            raise SuiteError(f"{source.where}: scenario {entry.name}: engine.{key}: {reason}")
-    _require_drivers(suite, source)
+            raise SuiteError(f"{where}: scenario {entry.name}: engine.{key}: {reason}")
 
 
 def _reasons(engine: Engine, model: Model) -> Iterator[tuple[str, str]]:
@@ -65,14 +66,3 @@ def weights_of(source: str) -> WeightsFormat | None:
     if kind == "path":
         return None
     return "gguf" if "gguf" in rest.lower() else "safetensors"
-
-
-def _require_drivers(suite: Suite, source: SuiteSource) -> None:
-    for index, entry in enumerate(suite.scenarios):
-        name = (entry.engine or suite.engine).name
-        if name != "vllm" and entry.driver != OTHERS_DRIVER:
-            at = source.at(("scenarios", index, "driver"))
-            raise SuiteError(
-                f"{at}: the driver {entry.driver} is part of vLLM, and engine.name is {name}: "
-                f'use driver = "{OTHERS_DRIVER}"'
-            )

@@ -160,3 +160,34 @@ def _with_load(first: Scenario, label: str, **load: float) -> Scenario:
     if workload == first.workload:
         return first
     return first.model_copy(update={"name": f"{first.name}/{label}", "workload": workload})
+
+
+def longest_course(entry: ScenarioEntry, first: Scenario) -> list[Scenario]:
+    """The probes of the longest course of a search, all that it may have: what a plan and a calibration expect.
+
+    A sweep's throughput never stops rising; of a search's rates, only the lowest keeps the SLO.
+    """
+    search, course, probes = entry.search, list[Scenario](), list[Probe]()
+    slo = search.slo if isinstance(search, Goodput) else None
+    following: Scenario | None = first
+    while following is not None:
+        course.append(following)
+        probes.append(_expected(following, is_within=following is first))
+        following = next_probe(entry, slo, first, probes)
+    missing = (0 if search is None else search.probes_max) - len(course)
+    return course + [course[-1]] * missing
+
+
+def _expected(scenario: Scenario, *, is_within: bool) -> Probe:
+    work = scenario.workload
+    return Probe(
+        scenario=scenario.name,
+        scenario_id=scenario.scenario_id,
+        concurrency=work.concurrency,
+        request_rate_per_s=work.request_rate_per_s,
+        request_count=work.request_count,
+        completed=work.request_count,
+        within_slo=work.request_count if is_within else 0,
+        output_throughput_tok_per_s=float(work.concurrency or 1),
+        held_share=1.0,
+    )

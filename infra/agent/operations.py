@@ -4,6 +4,7 @@ Each operation takes the settings of the process it runs in, a reporter, and the
 and results must be types that pydantic can write as JSON. Paths in them are paths on the machine.
 """
 
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -167,6 +168,13 @@ def mount_volume(settings: Settings, reporter: Reporter, label: str) -> Path:
 def list_model(_settings: Settings, _reporter: Reporter, model: PreparedModel) -> tuple[CachedFile, ...]:
     """Every file of a prepared model with its size and SHA-256."""
     return list_files(model.path)
+
+
+@operation
+def delete_model(_settings: Settings, reporter: Reporter, model: PreparedModel) -> None:
+    """Delete a model's folder, where the disk has no room for the next one."""
+    shutil.rmtree(model.path)
+    reporter.say(f"deleted {model.name} from {model.path}: the next model needs its {model.bytes / 1e9:.2f} GB")
 
 
 @operation

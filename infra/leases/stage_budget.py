@@ -53,7 +53,10 @@ def expected_stage_s(
     catalog = read_catalog()
     size = catalog.size(lease.cloud, hardware_of(lease.kind or "")) if lease.kind else None
     found = expected_s(estimate_night(night.suite, night.runs, HostPlan(lease.usd_per_hour, size), catalog))
-    return found.get(run.scenario.name if run and stage == MEASURE else stage, 0.0)
+    if run is None or stage != MEASURE:
+        return found.get(stage, 0.0)
+    entry = night.suite.search_of(run.scenario.name)
+    return found.get(run.scenario.name if entry is None else entry.name, 0.0)
 
 
 def left_of_lease_s(ledger_file: Path, lease_id: str) -> float:

@@ -9,6 +9,7 @@ from bench.engines.by_name import ENGINES
 from bench.engines.ladder import require_rungs
 from bench.engines.require import require_engines
 from bench.errors import SuiteError, UsageError
+from bench.loadgen.drivers.require_engine import require_driver_engines
 from bench.machine_nights import shares_of
 from bench.plan import order_seed, plan_runs
 from bench.record import NightRecord, PlannedRun
@@ -74,7 +75,13 @@ def parse_suite_file(path: Path) -> tuple[Suite, SuiteSource]:
     source = read_source(path)
     suite = parse_source(source)
     require_engines(suite, source)
+    require_driver_engines(suite, source)
     _require_folder(suite, path)
+    if suite.local is not None:
+        here = scaled(suite, suite.local)
+        require_engines(here, source, inside=("local",))
+        require_driver_engines(here, source)
+        _require_folder(here, path)
     return suite, source
 
 

@@ -1,5 +1,7 @@
 """A night over several machines: side by side, each for itself, and what the night says of those that failed."""
 
+import os
+import signal
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,10 +10,17 @@ import pytest
 
 from bench.errors import HostError, MachinesEndedError, NoCapacityError, SuiteError
 from bench.record import NightEnd, NightRecord
+from flows.ending import handle_stop_signals
 from flows.machines import run_machines
+from flows.rental import release_at_end
+from infra.bootstrap import cloud_named, ledger
+from infra.clock import SystemClock
+from infra.leases.acquire import take_lease
+from infra.leases.offers import Choice, LeaseRequest
 from infra.loadgen.suite_file import make_night
 from infra.settings import Settings
 from infra.storage import store
+from tests.flows.conftest import NightFixture
 from tests.flows.without_prefect import without_prefect
 from warehouse.rows.unmeasured_rows import not_run_row
 
@@ -41,7 +50,8 @@ request_count = 12
 
 
 @pytest.fixture(autouse=True)
-def _without_prefect() -> Iterator[None]:
+def _without_prefect(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr("infra.leases.watched_ledger.start_watchdog", lambda *_lease: None)
     with without_prefect():
         yield
 
@@ -129,3 +139,37 @@ def test_the_budget_is_divided_by_what_the_leases_cost_and_one_host_is_refused(
     assert night.budget_shares["mi325x"] > night.budget_shares["mi300x"] > 0
     with pytest.raises(SuiteError, match=r"runs on 2 machines \(mi300x, mi325x\), and --target ssh:a@b is one host"):
         make_night(tmp_path / "two.toml", "ssh:a@b", poc=False)
+
+
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_two_machines_are_rented_releases_both(house: NightFixture, tmp_path: Path, stop: int) -> None:
+    settings = Settings()
+    night = night_of(settings, tmp_path)
+    both = threading.Barrier(3, timeout=30)
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def benchmark(part: NightRecord) -> BaseException | None:
+        request = LeaseRequest((Choice("local"),), minutes=60, machine=part.suite.machine.name)
+        with release_at_end(settings, part.night, request.machine):
+            cloud = cloud_named(settings, "local")
+            take_lease(cloud, ledger(settings), SystemClock(), request, night=part.night)
+            both.wait()
+            SystemClock().sleep(60)
+        return None
+
+    def interrupt() -> None:
+        both.wait()
+        os.kill(os.getpid(), stop)
+
+    handle_stop_signals(settings.data)
+    threading.Thread(target=interrupt).start()
+    try:
+        with pytest.raises((KeyboardInterrupt, SystemExit)):
+            run_machines(settings, night, benchmark)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    assert [lease.machine for lease in ledger(settings).leases() if lease.state == "released"] == ["mi300x", "mi325x"]
+    assert house.leftovers() == []
+    assert len(store.missing_runs(settings.data, night)) == 4

@@ -125,6 +125,7 @@ def test_of_two_kinds_one_vanishes_and_the_results_of_the_other_stand(
     account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NIGHTBENCH_SSH_PATIENCE_S", "10")
+    monkeypatch.setenv("NIGHTBENCH_CAPACITY_WAIT_S", "0")
     account.write_comparison(ttft_ms=100)
     is_over = threading.Event()
 

@@ -7,9 +7,14 @@ import pytest
 
 from bench.plan import on_kind, plan_runs
 from bench.record import NightRecord, PlannedRun
+from bench.search.search import NightSearches
 from bench.suite.parse import parse_suite
 from infra.storage import store
 from tests.warehouse.folders import Shape, Told, write_night, write_run
+from warehouse.lake.query import run_sql
+from warehouse.load import load_night
+from warehouse.report.page import write_report
+from warehouse.schema.columns import COLUMNS
 
 NIGHT = "2026-03-01"
 KNEE, CAPACITY_PER_S = 20, 8.0
@@ -80,6 +85,29 @@ def test_each_probe_follows_from_the_folders_of_those_before(tmp_path: Path, nig
     assert len({one.probe.scenario_id for one in (*users.probes, *chat.probes)}) == count
     assert {one.status for one in chat.probes} == {"KEPT", "MISSED"}
     assert str(users).startswith("users #0: knee")
+
+
+def test_a_night_is_loaded_with_its_searches_and_the_goodput_of_each_run(tmp_path: Path, night: NightRecord) -> None:
+    while missing := store.missing_runs(tmp_path, night):
+        measured(tmp_path, night, missing[0])
+    found = NightSearches(searches=tuple(store.search_results(tmp_path, night)))
+    store.write_json(store.searches_file(tmp_path, NIGHT), found)
+    summary = load_night(tmp_path, NIGHT)
+    assert summary.warnings == ()
+    rows = run_sql(tmp_path, "SELECT search, kind, value, probes FROM searches").rows
+    assert rows == tuple((one.search, one.kind, one.value, len(one.probes)) for one in reversed(found.searches))
+    names = [column.name for column in COLUMNS["search_probes"] if column.name != "reason"]
+    counts = run_sql(tmp_path, f"SELECT {', '.join(f'count({name})' for name in names)} FROM search_probes").rows[0]
+    assert all(counts), dict(zip(names, counts, strict=True))
+    kept = run_sql(
+        tmp_path,
+        "SELECT DISTINCT status, within_slo_share, goodput_per_s > 0, goodput_tok_per_s > 0 "
+        "FROM search_probes JOIN measurements USING (night, scenario_id, repeat) WHERE kind = 'goodput' ORDER BY 1",
+    ).rows
+    assert kept == (("KEPT", 1.0, True, True), ("MISSED", 0.0, False, False))
+    page = write_report(tmp_path, NIGHT).read_text("utf-8")
+    assert "Sweeps and searches" in page
+    assert found.searches[0].why in page
 
 
 def test_the_next_probe_comes_before_all_that_waits(tmp_path: Path, night: NightRecord) -> None:

@@ -39,6 +39,13 @@ FROM night_repeats
 WHERE night = ? AND repeats > 1 AND metric IN ('output_throughput_tok_per_s', 'ttft_p50_ms', 'tpot_p50_ms')
 ORDER BY scenario, scenario_id, metric
 """
+PROBES = """
+SELECT search, repeat, concurrency, request_rate_per_s, status, request_count, completed, within_slo,
+       output_throughput_tok_per_s, ttft_p99_ms, e2el_p99_ms, scenario_id, reason
+FROM search_probes
+WHERE night = ?
+ORDER BY search, repeat, probe
+"""
 SENTENCE_SPACES_MIN = 4  # cells with at least this many spaces get a wider column
 
 
@@ -51,6 +58,8 @@ class _Content:
     results: list[Row]
     findings: list[Row]
     repeats: list[Row]
+    searches: list[Row]
+    probes: list[Row]
     precision: list[Row]
     failures: list[Row]
     controls: list[Row]
@@ -91,6 +100,8 @@ def _content(data: Path, night: str) -> _Content:
             "WHERE night = ? AND severity <> 'info' ORDER BY severity, run_id, code"
         ),
         repeats=ask(REPEATS),
+        searches=ask("SELECT * EXCLUDE (night) FROM searches WHERE night = ?"),
+        probes=ask(PROBES),
         precision=_precision(data, night),
         failures=ask("SELECT * EXCLUDE (night) FROM failures WHERE night = ?"),
         controls=ask("SELECT * EXCLUDE (night) FROM controls WHERE night = ?"),
@@ -120,6 +131,8 @@ def night_html(content: _Content) -> str:
         _section(
             "Results", _table(content.results) + _charts([row for row in content.measurements if not row["is_control"]])
         ),
+        *([_section("Sweeps and searches", _table(content.searches))] if content.searches else []),
+        *([_section("Probes", _table(content.probes))] if content.probes else []),
         *([_section("Repeats", _table(content.repeats))] if content.repeats else []),
         *([_section("Planned repeats", _table(content.precision))] if content.precision else []),
         *([_section("Control", _table(content.controls))] if content.controls else []),

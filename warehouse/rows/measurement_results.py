@@ -12,6 +12,7 @@ from bench.metrics import P99_MIN_SAMPLES, PERCENTILE_ESTIMATOR, Requests, perce
 from bench.quality.answers import fingerprint, quality_id
 from bench.record import Answers, RunRecord
 from bench.steady import slope
+from bench.suite.slo import Slo
 from warehouse.rows.units import MS_PER_S, S_PER_HOUR, TOKENS_PER_MTOK
 from warehouse.schema.row import Row
 
@@ -105,6 +106,16 @@ def statistics(times_s: metrics.Floats, samples: int) -> Row:
         "mean_ms": _milliseconds(metrics.mean_s(times_s)),
         "sample_count": len(metrics.known(times_s)),
         **{f"{percentile_name(q)}_ms": _milliseconds(value) for q, value in percentiles.items()},
+    }
+
+
+def goodput(requests: Requests, slo: Slo | None) -> Row:
+    """The columns of the requests within the SLO; None without one."""
+    is_within = None if slo is None else metrics.within_slo(requests, slo.bounds_ms)
+    return {
+        "within_slo_share": None if is_within is None else metrics.ratio(float(is_within.sum()), len(requests)),
+        "goodput_per_s": None if is_within is None else metrics.goodput_per_s(requests, is_within),
+        "goodput_tok_per_s": None if is_within is None else metrics.goodput_tok_per_s(requests, is_within),
     }
 
 

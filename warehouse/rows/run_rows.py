@@ -13,7 +13,15 @@ from bench.record import RunRecord
 from warehouse.rows.batch_results import batch_measured
 from warehouse.rows.device_rows import device_columns, run_device
 from warehouse.rows.evidence import RunClaim, ask
-from warehouse.rows.measurement_results import answers, intervals, listed_cost, measured, server_view, steady_window
+from warehouse.rows.measurement_results import (
+    answers,
+    goodput,
+    intervals,
+    listed_cost,
+    measured,
+    server_view,
+    steady_window,
+)
 from warehouse.rows.measurement_setup import found, of_run, requested
 from warehouse.rows.night_servers import UNKNOWN, NightServers
 from warehouse.rows.records import counter_deltas, read_batches, read_record, read_report, reading
@@ -59,6 +67,7 @@ def run_rows(place: RunId, files: RunFiles, servers: NightServers = UNKNOWN) -> 
         scrapes = scrapes_of(samples)
         row |= measured(report, deltas, row["usd_per_hour"])
         row |= listed_cost(record, report)
+        row |= goodput(report.requests, record.slo)
         row |= answers(record)
         row |= intervals(report, row)
         row |= steady_window(report)

@@ -20,6 +20,7 @@ from warehouse.schema.measurement_columns import MEASUREMENT_COLUMNS
 from warehouse.schema.request_columns import REQUEST_COLUMNS
 from warehouse.schema.sample_columns import SERVER_SAMPLE_COLUMNS, TELEMETRY_COLUMNS
 from warehouse.schema.score_columns import SCORE_COLUMNS
+from warehouse.schema.search_columns import SEARCH_COLUMNS
 from warehouse.schema.shared_columns import FINDING, IDS
 
 Table = Literal[
@@ -33,6 +34,7 @@ Table = Literal[
     "stages",
     "canary",
     "quality_scores",
+    "search_probes",
     "claims",
     "claim_requests",
     "claim_findings",
@@ -53,6 +55,7 @@ COLUMNS: dict[Table, tuple[Column, ...]] = {
     "stages": STAGE_COLUMNS,
     "canary": CANARY_COLUMNS,
     "quality_scores": SCORE_COLUMNS,
+    "search_probes": SEARCH_COLUMNS,
     "claims": CLAIM_COLUMNS,
     "claim_requests": CLAIM_REQUEST_COLUMNS,
     "claim_findings": (*CLAIM_IDS, *FINDING),

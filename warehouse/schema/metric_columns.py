@@ -87,6 +87,9 @@ METRIC_COLUMNS = (
     Column("percentile_estimator", "text", "estimator of all percentiles, see METHOD.md"),
     *_intervals(),
     Column("tokens_per_event", "number", "mean number of tokens per stream event", low=0),
+    Column("within_slo_share", "number", "share of all requests within the SLO; NULL without one", low=0, high=1),
+    Column("goodput_per_s", "number", "requests within the SLO over the duration", "1/s", low=0),
+    Column("goodput_tok_per_s", "number", "output tokens of requests within the SLO over the duration", "tok/s", low=0),
     Column("steady_begin_s", "number", "start of the steady window on the client's clock; NULL without one", "s"),
     Column("steady_duration_s", "number", "length of the steady window", "s", low=0),
     Column(

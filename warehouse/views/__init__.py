@@ -28,6 +28,7 @@ QUESTIONS = (
     "night_costs",
     "stage_costs",
     "capacity",
+    "searches",
     "machine_pairs",
     "machine_prices",
 )

@@ -77,9 +77,5 @@ def test_a_flag_that_nightbench_sets_is_refused_with_the_key_for_it() -> None:
     )
 
 
-def test_a_client_of_vllm_drives_no_other_engine() -> None:
-    assert "the driver vllm-bench is part of vLLM" in refused("llama.cpp", GGUF, scenario='driver = "vllm-bench"\n')
-
-
 def test_a_folder_says_nothing_of_its_format() -> None:
     assert weights_of("path:/models/small-gguf") is None

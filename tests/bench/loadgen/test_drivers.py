@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from bench.engines.vllm import REQUEST_BODY
-from bench.errors import UnreadableResultError
+from bench.errors import SuiteError, UnreadableResultError
 from bench.loadgen.drivers.by_name import read_report
 from bench.loadgen.drivers.meter import meter_argv, meter_plan
+from bench.loadgen.drivers.require_engine import require_driver_engines
 from bench.loadgen.drivers.target import LoadTarget, RunInputs
 from bench.loadgen.drivers.vllm_bench import vllm_bench_argv
 from bench.loadgen.drivers.vllm_rs import vllm_rs_bench_argv
@@ -19,8 +20,10 @@ from bench.loadgen.report import LoadReport, PlannedTokens
 from bench.loadgen.vllm_report import read_vllm_bench
 from bench.metrics import concurrency_achieved
 from bench.plan import ConversationShare, describe_load
+from bench.suite.parse import parse_suite
 from bench.suite.prompts import Prompts
 from bench.suite.scenario import Scenario
+from bench.suite.source import SuiteSource
 from bench.suite.workload import Workload
 from tests.bench.builders import OPEN, SCENARIO, with_workload
 
@@ -638,3 +641,41 @@ def test_the_error_of_a_broken_row_is_about_its_own_line() -> None:
 
     with pytest.raises(UnreadableResultError, match=f"line 1 column {len(first)}"):
         read_meter(header, b"\n".join((first[:-1], *rest)), events)
+
+
+OF_AN_ENGINE = """\
+name = "small"
+[model]
+name = "small"
+source = "path:/models/small"
+[engine]
+name = "{engine}"
+version = "1"
+max_model_len = 4096
+[[scenarios]]
+name = "one"
+isl = 128
+osl = 64
+concurrency = 1
+request_count = 8
+driver = "{driver}"
+"""
+
+
+@pytest.mark.parametrize("driver", ["vllm-bench", "vllm-rs-bench"])
+def test_a_client_of_vllm_drives_no_other_engine(driver: str) -> None:
+    text = OF_AN_ENGINE.format(engine="llama.cpp", driver=driver)
+
+    with pytest.raises(SuiteError) as error:
+        require_driver_engines(parse_suite(text, "s.toml"), SuiteSource.of(text, "s.toml"))
+
+    assert str(error.value) == (
+        f's.toml:15: the driver {driver} is a part of vllm, and engine.name is llama.cpp: use driver = "meter"'
+    )
+
+
+@pytest.mark.parametrize(("engine", "driver"), [("llama.cpp", "meter"), ("vllm", "vllm-bench"), ("vllm", "meter")])
+def test_a_client_drives_the_engine_that_it_is_a_part_of(engine: str, driver: str) -> None:
+    text = OF_AN_ENGINE.format(engine=engine, driver=driver)
+
+    require_driver_engines(parse_suite(text, "s.toml"), SuiteSource.of(text, "s.toml"))

@@ -8,8 +8,11 @@ import pytest
 
 from bench.search.goodput import bracket_of, ending, keeps_slo
 from bench.search.probe import Probe
+from bench.search.search import longest_course
+from bench.suite.parse import parse_suite
 from bench.suite.search import Goodput
 from tests.bench.search.servers import LawServer, QueueServer, search
+from tests.bench.suite.test_load_search import HEAD, SEARCH, SWEEP
 
 ASKED = Goodput(request_rate_per_s_min=0.25, request_rate_per_s_max=64)
 
@@ -91,3 +94,13 @@ def test_a_search_has_no_more_probes_than_it_may(probes_max: int) -> None:
     probes = search(asked, 0.99, partial(server.probe, bound_s=0.5), 400)
     assert len(probes) == probes_max
     assert ending(asked, 0.99, probes) == "probes"
+
+
+def test_the_longest_course_of_a_search_has_every_probe_that_it_may_have() -> None:
+    suite = parse_suite(HEAD + SWEEP + SEARCH, "load.toml")
+    users, chat = (longest_course(entry, first) for entry, first in zip(suite.scenarios, suite.expand(), strict=True))
+    assert len(users) == len(chat) == 12
+    assert max(one.workload.concurrency or 0 for one in users) == 256
+    assert max(one.workload.request_rate_per_s or 0 for one in chat) == 32
+    seconds = sum(one.workload.request_count / (one.workload.request_rate_per_s or 1) for one in chat)
+    assert seconds > 9 * 400 / 1.0, "where only the lowest rate keeps the SLO, the probes come near to it"

@@ -13,6 +13,23 @@ from infra.models.generated import TINY, tensors, weights
 from infra.models.gguf_model import gguf_name
 from infra.models.models import prepare_model
 
+SUITE = """\
+name = "s"
+[model]
+name = "m"
+source = "{source}"
+[engine]
+name = "{name}"
+version = "1"
+max_model_len = 4096
+[[scenarios]]
+name = "one"
+isl = 128
+osl = 64
+concurrency = 1
+request_count = 8
+"""
+
 
 def test_the_gguf_file_has_the_weights_of_the_seed_with_q_and_k_in_pairs(tmp_path: Path) -> None:
     model = prepare_model("generated:tiny?seed=0&format=gguf", tmp_path, lambda _line: None)
@@ -62,21 +79,28 @@ def test_two_gguf_files_are_refused_with_their_names_and_parts_of_one_are_not(tm
 def test_a_folder_of_safetensors_is_refused_for_llama_cpp_when_the_suite_is_read(tmp_path: Path) -> None:
     (tmp_path / "model.safetensors").touch()
     suite = tmp_path / "s.toml"
-    suite.write_text(f"""name = "s"
-[model]
-name = "m"
-source = "path:{tmp_path}"
-[engine]
-name = "llama.cpp"
-version = "1"
-max_model_len = 4096
-[[scenarios]]
-name = "one"
-isl = 128
-osl = 64
-concurrency = 1
-request_count = 8
-""")
+    suite.write_text(SUITE.format(name="llama.cpp", source=f"path:{tmp_path}"))
 
     with pytest.raises(SuiteError, match=r"llama\.cpp serves gguf weights, and .* holds safetensors weights only"):
+        parse_suite_file(suite)
+
+
+LOCAL = """
+[local.model]
+name = "tiny"
+source = "generated:tiny?seed=0{format}"
+[local.engine]
+name = "{engine}"
+version = "1"
+max_model_len = 4096
+"""
+
+
+@pytest.mark.parametrize(("engine", "of"), [("vllm", "gguf"), ("llama.cpp", "safetensors")])
+def test_the_weights_of_the_local_model_are_held_against_the_local_engine(tmp_path: Path, engine: str, of: str) -> None:
+    suite = tmp_path / "s.toml"
+    local = LOCAL.format(engine=engine, format="&format=gguf" if of == "gguf" else "")
+    suite.write_text(SUITE.format(name="vllm", source="hf:maker/small@main") + local)
+
+    with pytest.raises(SuiteError, match=rf"s\.toml:\d+: local\.engine\.name: {engine} serves .* has {of} weights"):
         parse_suite_file(suite)

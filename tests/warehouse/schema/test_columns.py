@@ -9,6 +9,8 @@ from warehouse.load import LoadSummary, load_night
 from warehouse.schema.column import Column
 from warehouse.schema.columns import COLUMNS, TABLES, Table, outside_bounds, reference_markdown
 
+# Imports: tests/warehouse/test_imports.py. Scores: tests/warehouse/judging/. Searches: ../test_searches.py.
+NOT_OF_A_NIGHT = ("claim", "quality_scores", "search_probes")
 COMPARED = ["logprob_mean_earlier", "ev_greedy_agreed_earlier_share", "ev_logprob_fall"]
 REFERENCE = Path(__file__).parents[3] / "docs" / "reference" / "columns.md"
 
@@ -17,8 +19,7 @@ def test_the_reference_of_columns_is_not_stale() -> None:
     assert REFERENCE.read_text(encoding="utf-8") == reference_markdown()
 
 
-# Imports are not part of a night: tests/warehouse/test_imports.py. Scores: tests/warehouse/judging/.
-@pytest.mark.parametrize("table", [table for table in TABLES if not table.startswith(("claim", "quality_scores"))])
+@pytest.mark.parametrize("table", [table for table in TABLES if not table.startswith(NOT_OF_A_NIGHT)])
 def test_every_declared_column_is_written_by_some_row(loaded: tuple[Path, LoadSummary], table: Table) -> None:
     names = [column.name for column in COLUMNS[table]]
     counted = ", ".join(f'count("{name}") AS "{name}"' for name in names)
@@ -33,6 +34,7 @@ def test_every_declared_column_is_written_by_some_row(loaded: tuple[Path, LoadSu
     # tests/warehouse/rows/test_eight_gpus.py.
     elsewhere = {"ep_size", "fallback_of", "images_per_prompt", "image_width", "image_height", "image"}
     elsewhere |= {"image_version", "image_commit"}
+    elsewhere |= {"within_slo_share", "goodput_per_s", "goodput_tok_per_s"}  # tests/warehouse/test_searches.py
     missing = [name for name in names if not found[name] and "lm_eval" not in name and name not in elsewhere]
     assert missing == (COMPARED if table == "measurements" else [])
 
