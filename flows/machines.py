@@ -44,8 +44,15 @@ def _outcomes(
     calls = {part.suite.machine.name or "": partial(_try_machine, settings, part, benchmark) for part in parts}
     if len(calls) == 1 or night.target == "local":  # on this computer each would disturb the other's numbers
         return {name: call() for name, call in calls.items()}
-    with release_at_end(settings, night.night):  # what a thread that was stopped twice leaves
-        return side_by_side(calls, AT_ONCE)
+    outcomes: dict[str, BaseException | None] = {}
+    try:
+        with release_at_end(settings, night.night):  # what a thread that was stopped twice leaves
+            outcomes |= side_by_side(calls, AT_ONCE)
+    except NightbenchError as error:
+        if not any(outcomes.values()):
+            raise
+        get_run_logger().error("a machine was not released: %s", error)
+    return outcomes
 
 
 def _try_machine(settings: Settings, part: NightRecord, benchmark: Benchmark) -> BaseException | None:

@@ -5,6 +5,7 @@ from pathlib import Path
 from prefect import flow
 from prefect.artifacts import create_table_artifact
 
+from bench.machine_nights import machine_nights
 from bench.record import NightRecord
 from flows.nightly import release_leftovers
 from flows.rental import release_at_end
@@ -27,6 +28,9 @@ from tasks.planning import plan_preparation
 def prepare(suite: str, target: str = "digitalocean", force: bool = False, apply_rules: bool = False) -> str:
     """Return the name of the golden image with a suite's software, which is built if there is none yet.
 
+    A suite of several machines gets one for each, since their engines may differ. Models are not part of an image: a
+    volume or the bucket keeps them between nights.
+
     Args:
         suite: Suite file of the nights
         target: Cloud that the nights run on
@@ -35,17 +39,22 @@ def prepare(suite: str, target: str = "digitalocean", force: bool = False, apply
 
     """
     night = plan_preparation(Path(suite), target, force=force, apply_rules=apply_rules)
-    image = replicate(night, find_golden(night) or make_golden(night))
+    parts = machine_nights(night)
+    images = {
+        image.name: image for image in (replicate(part, find_golden(part) or make_golden(part)) for part in parts)
+    }
     prune_images(night)
-    rows = [{"name": image.name, "regions": ", ".join(image.regions), "size_gb": image.size_gb}]
-    create_table_artifact(rows, key="golden-image", description="Image that nights with this software boot")
-    return image.name
+    rows = [
+        {"name": image.name, "regions": ", ".join(image.regions), "size_gb": image.size_gb} for image in images.values()
+    ]
+    create_table_artifact(rows, key="golden-image", description="Images that nights with this software boot")
+    return ", ".join(images)
 
 
 def make_golden(night: NightRecord) -> Snapshot:
     """Rent a machine, build its image, and always release the machine."""
     settings = Settings()
-    with release_at_end(settings, night.night) as rental:
+    with release_at_end(settings, night.night, night.suite.machine.name) as rental:
         rental.lease = lease = provision(night, None)
         with record_stage(ledger_file(settings), night, lease.lease_id, "software"):
             install(lease, night)

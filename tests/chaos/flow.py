@@ -23,6 +23,7 @@ import pytest
 from pydantic import BaseModel, SecretStr
 
 from bench.errors import NightbenchError
+from bench.machine_nights import shares_of
 from bench.record import NightRecord
 from bench.suite.machine import Alternative, Machine
 from flows.ending import exit_code_of, handle_stop_signals
@@ -209,9 +210,10 @@ def _without_reports(write: Callable[[Path, BaseModel], None]) -> Callable[[Path
 
 
 def plan_of(life: Life, target: str) -> NightRecord:
-    """The plan of a night with two runs."""
+    """The plan of a night with two runs; on two machines each has one of them."""
     first, *others = life.request.choices
     machine = Machine(
+        name=None if life.beside is None else "first",
         kind=first.kind,
         alternatives=tuple(Alternative(kind=other.kind, region=other.region) for other in others),
         regions=life.request.regions,
@@ -221,7 +223,27 @@ def plan_of(life: Life, target: str) -> NightRecord:
     )
     model = PLAN.suite.model.model_copy(update={"source": SOURCE, "cache_volume_gib": life.volume_gib})
     suite = PLAN.suite.model_copy(update={"machine": machine, "model": model})
-    return PLAN.model_copy(update={"night": life.night, "target": target, "suite": suite, "runs": PLAN.runs[:2]})
+    plan = PLAN.model_copy(update={"night": life.night, "target": target, "suite": suite, "runs": PLAN.runs[:2]})
+    return plan if life.beside is None else _on_two(plan, life.beside)
+
+
+def _on_two(plan: NightRecord, kind: str) -> NightRecord:
+    """The plan with its second run on another machine, within one budget."""
+    first = plan.suite.machine
+    second = first.model_copy(update={"name": "second", "kind": kind, "alternatives": (), "spot": "never"})
+    machines = [one.model_copy(update={"budget_usd": None}) for one in (first, second)]
+    runs = tuple(
+        run.model_copy(update={"scenario": run.scenario.model_copy(update={"machine": Machine(name=machine.name)})})
+        for run, machine in zip(plan.runs, machines, strict=True)
+    )
+    names = {run.scenario.name: machine for run, machine in zip(runs, machines, strict=True)}
+    entries = tuple(
+        entry.model_copy(update={"machine": names[entry.name]}) for entry in plan.suite.scenarios if entry.name in names
+    )
+    changes = {"machine": machines[0], "scenarios": entries, "budget_usd": first.budget_usd}
+    suite = plan.suite.model_copy(update=changes)
+    shares = shares_of(first.budget_usd, machines, {})
+    return plan.model_copy(update={"suite": suite, "runs": runs, "budget_shares": shares})
 
 
 def reap_once(place: Place, seed: int = 0) -> Reaped:

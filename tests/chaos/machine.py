@@ -1,6 +1,7 @@
 """The rented machine of a storm: it runs no engine, and its work takes only the time of the storm's clock."""
 
 import getpass
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -48,6 +49,7 @@ from tests.chaos.steps import Steps
 from tests.emulators.virtual_clock import VirtualClock
 
 LOOK_S = 600.0
+ONE_LOAD = threading.Lock()  # the machines of a night are threads, and a load on paper changes their whole process
 _REAL_CLOCK = {name: getattr(SystemClock, name) for name in ("now", "monotonic", "sleep")}
 ENGINE = EngineAt(Path("/nowhere/vllm"), None)
 MODEL = PreparedModel("tiny", Path("/nowhere/model"), "seed-0", "0" * 64, 1, 1, 1)
@@ -128,7 +130,7 @@ class RentedMachine:
         # To record that a server did not start takes no time.
         self.work(1.0 if isinstance(running, NightbenchError) else self.life.work_s / 4)
         server = running if isinstance(running, NightbenchError) else self._server_under_load(run)
-        with loads_on_paper(self.place.notes / "tools" if self.life.telemetry is not None else None):
+        with ONE_LOAD, loads_on_paper(self.place.notes / "tools" if self.life.telemetry is not None else None):
             record = measure_run(context, run, server, lambda _share: None, is_last=is_last)
         with (self.place.notes / f"{self.life.night}.measured").open("a") as log:
             log.write(f"{record.scenario_id}/{record.repeat}\n")

@@ -67,6 +67,7 @@ class Life:
     loads: tuple[str, ...] = ()  # the same for each load
     unfit: tuple[str, ...] = ()  # how each machine is unfit, as in tests/chaos/engine_faults.py; empty: it is not
     telemetry: tuple[str, ...] | None = None  # what amd-smi does in each load; None: there is none
+    beside: str | None = None  # the kind of a second machine, that the same night rents beside the first
     tries: int = 1  # at taking the lease, as of a task that is retried
 
 

@@ -33,7 +33,9 @@ from tests.stepped_clock import STEPS_S
 
 MI300X, SPOT = "gpu-mi300x1-192gb", "gpu-mi355x1-288gb-spot"
 USD_PER_HOUR_MAX = 2.97
+BESIDE_USD_PER_HOUR = 4.47  # of the second machine of a night on two
 BUDGET_USD = 12.0
+FIRST_ON_TWO = 30_000  # from this seed on a night rents two machines; earlier seeds keep their meaning
 BEFORE_AND_AFTER = ("before", "after", "close", "close_after", "silence_after", "truncated", "empty", "garbage")
 # The calls that may fail, and in which phases. A delete may succeed without an effect, which only a look can show.
 # The create is listed several times: it is the one call that costs money.
@@ -119,7 +121,16 @@ def forecast(seed: int) -> Weather:
     )
     drawn = drawn if dice.random() < 0.5 else _with_volume(drawn, dice)
     drawn = _with_computer(drawn, random.Random(f"computer {seed}"))
-    return _with_engine_faults(drawn, draw_faults(seed))
+    drawn = _with_engine_faults(drawn, draw_faults(seed))
+    return drawn if seed < FIRST_ON_TWO else _on_two_machines(drawn, random.Random(f"machines {seed}"))
+
+
+def _on_two_machines(drawn: Weather, dice: random.Random) -> Weather:
+    """The same night on two machines at the same time, whose engines do not fail."""
+    quiet: dict[str, Any] = {"starts": (), "loads": (), "unfit": (), "telemetry": None}
+    life = replace(drawn.life, **quiet, beside=dice.choice(("gpu-h100x1-80gb", "gpu-h200x1-141gb")))
+    full = tuple((str(life.beside), region) for region in ("atl1", "tor1", "nyc2", "ams3") if dice.random() < 0.3)
+    return replace(drawn, life=life, full=(*drawn.full, *full), own=None)
 
 
 def _with_computer(drawn: Weather, dice: random.Random) -> Weather:
@@ -327,7 +338,8 @@ def _reap(world: World, seed: int) -> None:
 
 def _verdict(world: World, weather: Weather) -> str | None:
     # The budget limits the lease; the reaper may run a period later, and needs time itself.
-    most_usd = BUDGET_USD + (PERIOD_S + ROUND_S) / 3600 * USD_PER_HOUR_MAX
+    usd_per_hour = USD_PER_HOUR_MAX + (BESIDE_USD_PER_HOUR if weather.life.beside else 0.0)
+    most_usd = BUDGET_USD + (PERIOD_S + ROUND_S) / 3600 * usd_per_hour
     try:
         kept = world.volumes()
         world.must_be_clean(most_usd, kept=tuple(kept))
