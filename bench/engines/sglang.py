@@ -82,6 +82,14 @@ FAILURES = (
         weight="hint",
     ),
     FailureClass(
+        name="first_request_failed",
+        patterns=(r"Initialization failed\. warmup error: ",),
+        remedy="read the error below this line in the log",
+        retry="never",
+        source="SGLang issue 2468",
+        weight="hint",
+    ),
+    FailureClass(
         name="worker_died",
         patterns=(r"Scheduler hit an exception: Traceback", r"Received sigquit from a child process"),
         remedy="read the error below this line in the log",
@@ -144,8 +152,8 @@ def attention_backend(log: str) -> str | None:
 
 def kv_cache_tokens(log: str) -> int | None:
     """The KV cache's capacity in tokens, from the start-up log; None if the log lacks it."""
-    match = re.search(r"KV Cache is allocated\. .*?#tokens: (\d+)", log)
-    return int(match[1]) if match else None
+    match = re.search(r"KV Cache is allocated\. .*?#tokens: (\d+)|\bmax_total_num_tokens=(\d+)", log)
+    return int(match[1] or match[2]) if match else None
 
 
 def counters(metrics: str) -> dict[str, float]:

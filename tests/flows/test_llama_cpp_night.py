@@ -40,9 +40,9 @@ def test_a_night_on_llama_cpp_is_measured_counted_and_audited(served: NightFixtu
     same = {"outcome": "measured", "kv": 4096, "version": "b1-0c1e570", "events": 1.0, "counted": 1.0}
     # (measured + warm-up requests) x length, to the token, as the server itself counted them.
     assert found == {
-        "more-than-its-slots": {"prompt": 36 * 64, "output": 36 * 32, **same},
-        "single-stream": {"prompt": 13 * 128, "output": 13 * 64, **same},
-        "two-streams": {"prompt": 18 * 128, "output": 18 * 64, **same},
+        "more-than-its-slots": {"prompt": 36 * 64, "output": 36 * 16, **same},
+        "single-stream": {"prompt": 13 * 64, "output": 13 * 32, **same},
+        "two-streams": {"prompt": 18 * 64, "output": 18 * 32, **same},
     }, done.stderr
     doubts = json.loads(
         served.call("sql", "SELECT DISTINCT code FROM findings WHERE severity = 'critical'", "--json").stdout

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bench.engines.by_name import ENGINES, sample
-from bench.engines.sglang import argv, find_failure, kv_cache_tokens
+from bench.engines.sglang import READY_LINE, argv, find_failure, kv_cache_tokens
 from tests.bench.builders import SCENARIO
 
 # Shortened lines of issues of sgl-project/sglang, by number.
@@ -62,3 +62,22 @@ def test_its_metrics_are_sampled_under_our_names() -> None:
     found = sample(ENGINES["sglang"], METRICS)
 
     assert (found["generation_tokens"], found["kv_cache_usage"], found["requests_running"]) == (7557572.0, 0.28, None)
+
+
+# Of SGLang issue 2468: a start that ends with its own first request.
+OF_2468 = """\
+[2024-12-13 01:44:59 TP0] Memory pool end. avail mem=2.44 GB
+[2024-12-13 01:45:02 TP0] max_total_num_tokens=56524, max_prefill_tokens=16384, max_running_requests=2049
+[2024-12-13 01:45:02] INFO:     Uvicorn running on http://0.0.0.0:30000 (Press CTRL+C to quit)
+[2024-12-13 01:47:34] Initialization failed. warmup error: Traceback (most recent call last):
+AssertionError: res=<Response [502]>, res.text=''
+"""
+
+
+def test_a_start_whose_own_first_request_fails_is_not_ready_and_says_so() -> None:
+    found = find_failure(OF_2468)
+
+    assert READY_LINE not in OF_2468
+    assert found is not None
+    assert found.kind == "first_request_failed"
+    assert kv_cache_tokens(OF_2468) == 56524
