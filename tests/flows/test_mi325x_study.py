@@ -18,7 +18,9 @@ def test_every_phase_of_every_model_is_measured_on_this_computer(house: NightFix
 
     night = run_nightly(house, suite=STUDY).night
 
-    sql = f"SELECT scenario, model, model_source, outcome, reason FROM measurements WHERE night = '{night}'"
+    sql = (
+        f"SELECT scenario, model, model_source, model_sha256, outcome, reason FROM measurements WHERE night = '{night}'"
+    )
     found = json.loads(house.call("sql", sql, "--json").stdout)
     assert [row for row in found if row["outcome"] != "measured"] == []
     planned = store.read_night(house.data, night).runs
@@ -27,6 +29,9 @@ def test_every_phase_of_every_model_is_measured_on_this_computer(house: NightFix
     assert {row["model"]: row["model_source"] for row in found} == {
         f"tiny-{name}": f"generated:tiny?seed={seed}" for seed, name in enumerate(models)
     }
+    assert (
+        len({(row["model"], row["model_sha256"]) for row in found}) == len({row["model_sha256"] for row in found}) == 4
+    )
     probes = Counter(row["scenario"].partition("@")[2] for row in found if row["scenario"].startswith("saturation"))
     assert len(probes) >= len(models)
     assert house.leftovers() == []
