@@ -17,6 +17,7 @@ from bench.suite.local_scale import LocalScale
 from bench.suite.machine import Limit, Machine
 from bench.suite.model import Model
 from bench.suite.quality import Quality
+from bench.suite.report import Report
 from bench.suite.scenario import Scenario
 from bench.suite.search import Goodput, Search
 from bench.suite.slo import Slo
@@ -76,6 +77,7 @@ class Suite(Frozen):
     ladder: tuple[Rung, ...] | None = Field(default=None, strict=False)  # None: the engine's own; (): none
     scenarios: tuple[ScenarioEntry, ...] = Field(strict=False, min_length=1)
     local: LocalScale | None = None  # None: --target local runs the suite as it is
+    report: Report = Report()
     merged: dict[str, str] = Field(default_factory=dict)  # scenarios left out, each with the equal one that stays
 
     @field_validator("repeats", mode="plain")

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -49,8 +49,17 @@ def rebuild(
 
 
 @commands.command(epilog=examples("nightbench report", "nightbench report 2026-03-01T010000Z"))
-def report(night: Annotated[str | None, typer.Argument(help="Night; default: the newest.")] = None) -> None:
-    """Write the report page of a night and print its path."""
+def report(
+    night: Annotated[str | None, typer.Argument(help="Night; default: the newest, or the newest of the suite.")] = None,
+    suite: Annotated[Path | None, typer.Option(help="Print the tables of this suite file's report.")] = None,
+    output: Annotated[
+        Literal["md", "html", "json", "csv"], typer.Option("--format", help="Format of a suite's report.")
+    ] = "md",
+) -> None:
+    """Write the report page of a night and print its path; with --suite, print the tables of a suite.
+
+    Published figures stand beside a suite's numbers, with their ratio where the terms are equal.
+    """
     from infra.storage import store  # noqa: PLC0415
     from warehouse.report.page import write_report  # noqa: PLC0415
 
@@ -58,7 +67,14 @@ def report(night: Annotated[str | None, typer.Argument(help="Night; default: the
     known = store.nights(data)
     if not known:
         raise UsageError(f"no nights in {data / 'runs'}: run `nightbench run` first, or set --data")
-    console.line(str(write_report(data, night or known[-1])))
+    if suite is None:
+        console.line(str(write_report(data, night or known[-1])))
+        return
+    from infra.loadgen.suite_file import parse_suite_file  # noqa: PLC0415
+    from warehouse.suite_report.build import build_report  # noqa: PLC0415
+    from warehouse.suite_report.formats import FORMATS  # noqa: PLC0415
+
+    typer.echo(FORMATS[output](build_report(data, parse_suite_file(suite)[0], night)), nl=False)
 
 
 @commands.command(

@@ -128,27 +128,29 @@ def night_html(content: _Content) -> str:
     title = f"Night {content.night}"
     suite = f"<p>Suite <b>{_shown(first.get('suite'))}</b>, {_verdict_counts(content.measurements)}.</p>"
     sections = (
-        _section(
-            "Results", _table(content.results) + _charts([row for row in content.measurements if not row["is_control"]])
+        section(
+            "Results",
+            table_html(content.results) + _charts([row for row in content.measurements if not row["is_control"]]),
         ),
-        *([_section("Sweeps and searches", _table(content.searches))] if content.searches else []),
-        *([_section("Probes", _table(content.probes))] if content.probes else []),
-        *([_section("Repeats", _table(content.repeats))] if content.repeats else []),
-        *([_section("Planned repeats", _table(content.precision))] if content.precision else []),
-        *([_section("Control", _table(content.controls))] if content.controls else []),
-        _section("Failures", _table(content.failures) or "<p>Every planned run was measured.</p>"),
-        _section("Findings", _table(content.findings) or "<p>No findings.</p>"),
-        _section("Plan", _table([_plan_row(row) for row in content.measurements])),
-        _section("Requested and found", _table([_asked_found_row(row) for row in content.measurements])),
-        _section("Host and engine", _host_tables(content.measurements)),
-        _section("Cost", _table(content.costs)),
-        _section("Checks by great-expectations", _validation_html(content.validation)),
-        _section("Files", _files_html(content)),
+        *([section("Sweeps and searches", table_html(content.searches))] if content.searches else []),
+        *([section("Probes", table_html(content.probes))] if content.probes else []),
+        *([section("Repeats", table_html(content.repeats))] if content.repeats else []),
+        *([section("Planned repeats", table_html(content.precision))] if content.precision else []),
+        *([section("Control", table_html(content.controls))] if content.controls else []),
+        section("Failures", table_html(content.failures) or "<p>Every planned run was measured.</p>"),
+        section("Findings", table_html(content.findings) or "<p>No findings.</p>"),
+        section("Plan", table_html([_plan_row(row) for row in content.measurements])),
+        section("Requested and found", table_html([_asked_found_row(row) for row in content.measurements])),
+        section("Host and engine", _host_tables(content.measurements)),
+        section("Cost", table_html(content.costs)),
+        section("Checks by great-expectations", _validation_html(content.validation)),
+        section("Files", _files_html(content)),
     )
-    return _document(title, f"<p><a href='index.html'>all nights</a></p>{suite}{''.join(sections)}")
+    return document(title, f"<p><a href='index.html'>all nights</a></p>{suite}{''.join(sections)}")
 
 
-def _document(title: str, body: str) -> str:
+def document(title: str, body: str) -> str:
+    """A whole page of this look, which loads nothing from elsewhere."""
     return (
         f"<!doctype html><html lang='en'><head><meta charset='utf-8'><title>{escape(title)}</title>"
         f"<meta name='viewport' content='width=device-width'><style>{STYLE}</style></head>"
@@ -158,10 +160,11 @@ def _document(title: str, body: str) -> str:
 
 def _index_html(written: Sequence[str]) -> str:
     links = "".join(f"<li><a href='{escape(night)}.html'>{escape(night)}</a></li>" for night in written)
-    return _document("Nights", f"<ul>{links}</ul>")
+    return document("Nights", f"<ul>{links}</ul>")
 
 
-def _section(title: str, body: str) -> str:
+def section(title: str, body: str) -> str:
+    """A part of a page under its heading."""
     return f"<section><h2>{escape(title)}</h2>{body}</section>"
 
 
@@ -171,7 +174,7 @@ def _verdict_counts(rows: Sequence[Row]) -> str:
     return f"{len(rows)} runs: {', '.join(counts)}" if rows else "no runs"
 
 
-def _table(rows: Sequence[Row]) -> str:
+def table_html(rows: Sequence[Row]) -> str:
     """Rows as an HTML table, "" without rows; numbers are right-aligned, verdicts and statuses coloured."""
     if not rows:
         return ""
@@ -216,7 +219,7 @@ def _asked_found_row(row: Row) -> Row:
 def _host_tables(rows: Sequence[Row]) -> str:
     """Host and engine of the runs, each combination once."""
     facts = {json.dumps([row[name] for name in HOST]): row for row in rows if row["host"] is not None}
-    return "".join(_table([{"fact": name, "found": row[name]} for name in HOST]) for row in facts.values())
+    return "".join(table_html([{"fact": name, "found": row[name]} for name in HOST]) for row in facts.values())
 
 
 def _charts(rows: Sequence[Row]) -> str:
@@ -247,7 +250,7 @@ def _validation_html(validation: dict[str, Any]) -> str:
         }
         for check in validation["checks"]
     ]
-    return f"<p>Measured runs: {said}.</p>{_table(rows)}"
+    return f"<p>Measured runs: {said}.</p>{table_html(rows)}"
 
 
 def _files_html(content: _Content) -> str:

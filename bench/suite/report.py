@@ -1,0 +1,41 @@
+"""What `nightbench report --suite` shows: the tables of a suite, and which published figures stand beside them."""
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from bench.frozen import Frozen
+
+TableKind = Literal["scenarios", "pivot", "cost", "memory"]
+
+
+class ReportTable(Frozen):
+    """One table of a report.
+
+    `scenarios`: one row a scenario. `pivot`: the first of `metrics`, by the workload's keys `rows` and `columns`.
+    `cost`: the price of an hour, a day, a month and of a million output tokens. `memory`: what each model needs.
+    """
+
+    title: str = Field(min_length=1)
+    kind: TableKind = "scenarios"
+    only: str = ""  # the beginning of the names of its scenarios; "": all
+    metrics: tuple[str, ...] = Field(default=("output_throughput_tok_per_s",), strict=False, min_length=1)
+    published: str | None = None  # the metric in catalog/published.csv that stands beside the first one
+    published_scale: float = Field(default=1.0, gt=0)  # published times this has the unit of our column
+    rows: str | None = None
+    columns: str | None = None
+
+    @model_validator(mode="after")
+    def _pivots_by_two_keys(self) -> Self:
+        if (self.kind == "pivot") != (self.rows is not None and self.columns is not None):
+            msg = 'kind = "pivot" needs rows and columns, and no other kind has them'
+            raise ValueError(msg)
+        return self
+
+
+class Report(Frozen):
+    """The report of a suite. It is a label: no id depends on it."""
+
+    title: str | None = None
+    sources: tuple[str, ...] = Field(default=(), strict=False)  # in catalog/published.csv
+    tables: tuple[ReportTable, ...] = Field(default=(ReportTable(title="Scenarios"),), strict=False, min_length=1)

@@ -1,0 +1,161 @@
+"""A suite's report: means with intervals, published figures beside them, and what is refused or not known."""
+
+import csv
+import io
+import json
+import math
+from pathlib import Path
+from statistics import mean, stdev
+
+import pytest
+
+from bench.errors import UsageError
+from bench.suite.parse import parse_suite
+from bench.suite.report import Report, ReportTable
+from bench.suite.suite import Suite
+from tests.warehouse.folders import Shape, Told, suite, write_night, write_run
+from warehouse.lake.query import run_sql
+from warehouse.load import load_night
+from warehouse.suite_report.build import build_report
+from warehouse.suite_report.formats import FORMATS
+from warehouse.suite_report.measured import Measured
+from warehouse.suite_report.published import differing_terms, find_figure, other_terms
+
+SUITES = Path(__file__).parents[3] / "suites"
+NIGHT = "2026-03-01"
+T_975_2 = 4.3027  # of two degrees of freedom, from a table
+SHAPES = {"chat": Shape(requests=400), "slow": Shape(requests=400, tokens=16), "broken": Shape(tokens=9)}
+METRIC = "output_throughput_tok_per_s"
+
+
+def _with(*tables: ReportTable) -> Suite:
+    return suite(SHAPES).model_copy(update={"report": Report(title="<Synthetic>", tables=tables)})
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One night with three repeats of two scenarios, and a scenario whose runs failed."""
+    folder = tmp_path_factory.mktemp("reported")
+    night = write_night(folder, NIGHT, SHAPES, repeats=3)
+    for run in night.runs:
+        told = Told("failed", "server", "the <server> ran out of memory") if run.scenario.name == "broken" else Told()
+        write_run(folder, night, run, SHAPES[run.scenario.name], told)
+    load_night(folder, NIGHT)
+    return folder
+
+
+def test_a_scenario_has_the_mean_of_its_good_runs_with_its_interval(data: Path) -> None:
+    rows = build_report(data, _with(ReportTable(title="All"))).tables[0].rows
+    runs = run_sql(
+        data, f"SELECT {METRIC} FROM standing WHERE scenario = 'chat' AND verdict IN ('accepted', 'suspect')"
+    )
+    values = [row[0] for row in runs.rows]
+    half = T_975_2 * stdev(values) / math.sqrt(3)
+
+    chat = rows[0]
+    assert (chat["scenario"], chat["runs"], len(values)) == ("chat", 3, 3)
+    assert chat[METRIC] == pytest.approx(mean(values))
+    assert chat[f"{METRIC}_high"] - chat[f"{METRIC}_low"] == pytest.approx(2 * half, rel=1e-4)
+
+
+def test_a_scenario_whose_runs_failed_has_no_number_and_the_reason(data: Path) -> None:
+    report = build_report(data, _with(ReportTable(title="All"), ReportTable(title="Cost", kind="cost")))
+    broken = report.tables[0].rows[2]
+
+    assert (broken["verdict"], broken[METRIC], broken["reason"]) == ("failed", None, "the <server> ran out of memory")
+    assert report.tables[1].rows[0]["usd_per_mtok_output broken"] is None
+    written = {name: write(report) for name, write in FORMATS.items()}
+    assert "| broken | tiny |" in written["md"]
+    assert "| failed | 3 | N/A | N/A | N/A | the <server> ran out of memory |" in written["md"]
+    assert "the &lt;server&gt; ran out of memory" in written["html"]
+    assert "<h1>&lt;Synthetic&gt;</h1>" in written["html"]
+    assert json.loads(written["json"])["tables"][0]["rows"][2][METRIC] is None
+    cells = list(csv.DictReader(io.StringIO(written["csv"])))
+    found = [cell["value"] for cell in cells if (cell["table"], cell["row"], cell["column"]) == ("All", "3", METRIC)]
+    assert found == ["N/A"]
+
+
+def test_a_pivot_has_a_cell_for_each_pair_of_keys(data: Path) -> None:
+    table = ReportTable(title="By length", kind="pivot", rows="osl", columns="concurrency")
+    rows = build_report(data, _with(table)).tables[0].rows
+
+    assert [(row["osl"], type(row["concurrency=4"])) for row in rows] == [(8, float), (9, str), (16, float)]
+    assert rows[1]["concurrency=4"] == "N/A"
+
+
+def test_the_price_of_tokens_follows_from_the_price_of_an_hour(data: Path) -> None:
+    report = build_report(data, _with(ReportTable(title="All"), ReportTable(title="Cost", kind="cost")))
+    own, _listed = report.tables[1].rows
+    (usd,) = run_sql(data, "SELECT DISTINCT usd_per_hour FROM measurements").rows[0]
+    rate = report.tables[0].rows[0][METRIC]
+
+    assert own["usd_per_hour"] == usd
+    assert own["usd_per_day"] == pytest.approx(24 * usd)
+    assert own["usd_per_mtok_output chat"] == pytest.approx(usd / 3600 / rate * 1e6)
+
+
+def test_every_row_of_amds_page_finds_its_own_figure() -> None:
+    page = parse_suite((SUITES / "amd-mi300x-throughput.toml").read_text(), "amd")
+    metrics = {"vllm-throughput": "throughput_gen", "vllm-latency": "latency_avg"}
+    found = [find_figure(one, page.report.sources, metrics[one.workload.driver]) for one in page.expand()]
+
+    figures = [one for one in found if one is not None]
+    assert len(figures) == len(found) == 40
+    assert len({id(one.row) for one in figures}) == 40
+    assert figures[0].row.value == "16622.2"
+
+
+def test_other_terms_refuse_a_comparison_and_a_newer_engine_does_not() -> None:
+    page = parse_suite((SUITES / "llama-3.3-70b-mi300x.toml").read_text(), "runara")
+    scenario = page.expand()[0]
+    figure = find_figure(scenario, page.report.sources, "output_throughput")
+    assert figure is not None
+    same = {
+        "model_source": "hf:meta-llama/Llama-3.3-70B-Instruct@abc",
+        "precision": "fp8",
+        "gpus": ["AMD Instinct MI300X VF"],
+        "gpu_count": 1,
+        "isl": 128,
+        "osl": 2048,
+        "concurrency_asked": 1,
+        "engine": "vllm",
+        "engine_version_found": "0.32.0",
+    }
+
+    assert list(differing_terms(figure, scenario, Measured("accepted", (same,)))) == []
+    assert list(other_terms(figure, Measured("accepted", (same,)))) == [
+        "engine: vLLM 0.9.2 (ROCm 7.0.0) published, vllm 0.32.0 here"
+    ]
+    other = same | {"gpus": ["NVIDIA H100 80GB HBM3"], "precision": "bf16", "isl": 130}
+    said = list(differing_terms(figure, scenario, Measured("accepted", (other,))))
+    assert [one.partition(":")[0] for one in said] == ["precision", "GPU", "isl"]
+    assert "isl: 128 published, 130 here" in said
+
+
+@pytest.mark.parametrize(
+    ("table", "why"),
+    [
+        (ReportTable(title="Wrong", metrics=("speed",)), "'speed' is no column of numbers"),
+        (ReportTable(title="Wrong", kind="pivot", rows="colour", columns="osl"), "'colour' is no key of a scenario"),
+    ],
+)
+def test_a_table_that_cannot_be_filled_is_refused(data: Path, table: ReportTable, why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        build_report(data, _with(table))
+
+
+@pytest.mark.parametrize(
+    ("night", "name", "why"),
+    [
+        (None, "other", "no night of the suite 'other' is loaded"),
+        (NIGHT, "other", "not of 'other'"),
+        ("1999", None, "1999"),
+    ],
+)
+def test_a_night_that_is_not_there_or_of_another_suite_is_named(
+    data: Path, night: str | None, name: str | None, why: str
+) -> None:
+    asked = _with(ReportTable(title="All"))
+    asked = asked.model_copy(update={"name": name}) if name else asked
+    with pytest.raises(UsageError, match=why):
+        build_report(data, asked, night)

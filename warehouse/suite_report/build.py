@@ -1,0 +1,158 @@
+"""Build the tables of a suite's report from one of its nights."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from bench.cost.memory import fits_of
+from bench.errors import UsageError
+from bench.plan import describe_load, plan_runs
+from bench.suite.report import ReportTable
+from bench.suite.scenario import Scenario
+from bench.suite.suite import Suite
+from catalog.read import machine_size, read_catalog
+from warehouse.rows.records import read_night
+from warehouse.suite_report.measured import Measured, NightValues, newest_night, read_values, require_metrics
+from warehouse.suite_report.published import differing_terms, find_figure, other_terms
+from warehouse.suite_report.table import SuiteReport, Table
+
+HOURS = {"hour": 1, "day": 24, "month": 730}  # a month of 365 * 24 / 12 hours
+CLOUD = "digitalocean"  # whose prices the catalogue lists by kind of machine
+NOT_ASKED = "not asked"
+TOKENS_PER_MTOK, S_PER_HOUR = 1e6, 3600
+
+
+def build_report(data: Path, suite: Suite, night: str | None = None) -> SuiteReport:
+    """The report of a suite over this night, or its newest one; UsageError where there is none."""
+    for table in suite.report.tables:
+        require_metrics(table.metrics)
+    night = night or newest_night(data, suite.name)
+    try:
+        planned = read_night((data / "runs" / night / "night.json").read_bytes())
+    except OSError as error:
+        raise UsageError(f"the night {night!r} has no plan in {data / 'runs'}: {error.strerror}") from error
+    if planned.suite.name.removesuffix("-local") != suite.name:
+        raise UsageError(f"the night {night!r} is of the suite {planned.suite.name!r}, not of {suite.name!r}")
+    values = read_values(data, night, planned.suite.merged)
+    is_scaled = planned.suite.name != suite.name
+    scaled = "scaled to this computer by the suite's [local] table: its numbers say nothing of the suite's own machine"
+    return SuiteReport(
+        suite=suite.name,
+        title=suite.report.title or suite.name,
+        night=night,
+        target=planned.target,
+        tables=tuple(_table(suite, table, values) for table in suite.report.tables),
+        notes=(scaled,) if is_scaled else (),
+    )
+
+
+def _table(suite: Suite, table: ReportTable, values: NightValues) -> Table:
+    scenarios = [one for one in suite.expand() if one.name.startswith(table.only)]
+    builders = {"scenarios": _scenarios, "pivot": _pivot, "cost": _cost, "memory": _memory}
+    return Table(table.title, tuple(builders[table.kind](suite, table, scenarios, values)))
+
+
+def _scenarios(
+    suite: Suite, table: ReportTable, scenarios: Sequence[Scenario], values: NightValues
+) -> Iterator[dict[str, Any]]:
+    """One row a scenario: what was asked, each metric with its interval, and the published figure beside the first."""
+    for scenario in scenarios:
+        measured = values.of(scenario.name)
+        row: dict[str, Any] = {
+            "scenario": scenario.name,
+            "model": scenario.model.name,
+            "load": describe_load(scenario),
+            "verdict": measured.verdict,
+            "runs": len(measured.rows),
+        }
+        for metric in table.metrics:
+            value = measured.value(metric)
+            row |= {metric: value.mean, f"{metric}_low": value.low, f"{metric}_high": value.high}
+        row |= _beside(suite, table, scenario, measured)
+        yield row | {"reason": measured.reason}
+
+
+def _beside(suite: Suite, table: ReportTable, scenario: Scenario, measured: Measured) -> dict[str, Any]:
+    """The published figure, its verdict and our ratio to it; no ratio where the terms differ, which are named."""
+    if table.published is None:
+        return {}
+    figure = find_figure(scenario, suite.report.sources, table.published)
+    if figure is None:
+        return dict.fromkeys(("published", "published_verdict", "ratio")) | {"terms": "no published figure"}
+    ours = measured.value(table.metrics[0]).mean
+    different = list(differing_terms(figure, scenario, measured)) if ours is not None else []
+    theirs = None if figure.number is None else figure.number * table.published_scale
+    is_comparable = ours is not None and theirs and not different
+    said = [*(["not compared"] if different else []), *different, *(other_terms(figure, measured) if ours else ())]
+    return {
+        "published": f"{figure.row.value} {figure.row.unit}",
+        "published_verdict": figure.verdict,
+        "ratio": ours / theirs if is_comparable and ours is not None and theirs else None,
+        "terms": "; ".join(said) or ("equal as far as stated" if is_comparable else "nothing to compare"),
+    }
+
+
+def _pivot(
+    _suite: Suite, table: ReportTable, scenarios: Sequence[Scenario], values: NightValues
+) -> Iterator[dict[str, Any]]:
+    """The first metric by two keys of the workload; N/A has no good run."""
+    metric, down, across = table.metrics[0], str(table.rows), str(table.columns)
+    columns = sorted({_key(one, across) for one in scenarios}, key=_order)
+    for key in sorted({_key(one, down) for one in scenarios}, key=_order):
+        row: dict[str, Any] = {down: key}
+        for column in columns:
+            here = [one for one in scenarios if (_key(one, down), _key(one, across)) == (key, column)]
+            means = [values.of(one.name).value(metric).mean for one in here]
+            row[f"{across}={column}"] = NOT_ASKED if not here else ("N/A" if means[0] is None else means[0])
+        yield row
+
+
+def _key(scenario: Scenario, name: str) -> Any:
+    if name == "model":
+        return scenario.model.name
+    if name == "load":
+        return scenario.workload.in_flight
+    if not hasattr(scenario.workload, name):
+        raise UsageError(f"report: {name!r} is no key of a scenario: use isl, osl, concurrency, load or model")
+    return getattr(scenario.workload, name)
+
+
+def _order(value: Any) -> tuple[bool, Any]:
+    return isinstance(value, str), value
+
+
+def _cost(
+    suite: Suite, table: ReportTable, scenarios: Sequence[Scenario], values: NightValues
+) -> Iterator[dict[str, Any]]:
+    """The price of the machine, and of a million output tokens at the measured throughput; own price, then listed."""
+    size = machine_size(CLOUD, suite.machine.kind)
+    listed = None if size is None else size.usd_per_hour
+    paid = next((one.fact("usd_per_hour") for one in values.scenarios.values() if one.fact("usd_per_hour")), None)
+    for name, usd in (("at the night's own price", paid), ("at the listed price", listed)):
+        row: dict[str, Any] = {"price": name}
+        row |= {f"usd_per_{unit}": None if usd is None else usd * hours for unit, hours in HOURS.items()}
+        for scenario in scenarios:
+            rate = values.of(scenario.name).value("output_throughput_tok_per_s").mean
+            per_mtok = usd / S_PER_HOUR / rate * TOKENS_PER_MTOK if usd and rate else None
+            row[f"usd_per_mtok_output {scenario.name}"] = per_mtok
+        yield row
+    del table
+
+
+def _memory(
+    suite: Suite, table: ReportTable, scenarios: Sequence[Scenario], values: NightValues
+) -> Iterator[dict[str, Any]]:
+    """What the weights and the largest load of each model need, by the catalogue; the KV cache as found."""
+    del table
+    fits = fits_of(suite, plan_runs(suite, suite.seed), machine_size(CLOUD, suite.machine.kind), read_catalog())
+    for model in suite.models:
+        fit = fits.get(model.name)
+        tokens = [values.of(one.name).fact("kv_cache_tokens") for one in scenarios if one.model.name == model.name]
+        yield {
+            "model": model.name,
+            "machine": suite.machine.kind,
+            "needed_gib": None if fit is None else fit.needed_gib,
+            "room_gib": None if fit is None else fit.room_gib,
+            "fits": None if fit is None else fit.fits,
+            "kv_cache_tokens_found": next((count for count in tokens if count is not None), None),
+        }

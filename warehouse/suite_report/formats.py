@@ -1,0 +1,76 @@
+"""A report as Markdown, as one self-contained HTML page, as JSON or as CSV."""
+
+import csv
+import io
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from html import escape
+from types import MappingProxyType
+from typing import Any
+
+from warehouse.report.page import document, section, table_html
+from warehouse.suite_report.table import SuiteReport, Table
+
+SCHEMA_VERSION = 1
+NOT_KNOWN = "N/A"
+
+
+def to_markdown(report: SuiteReport) -> str:
+    """Each table as a Markdown table; numbers with four digits."""
+    lines = [f"# {report.title}", "", f"Suite {report.suite}, night {report.night} on {report.target}."]
+    for note in report.notes:
+        lines += ["", f"Note: {note}."]
+    for table in report.tables:
+        lines += ["", f"## {table.title}", "", *_markdown_rows(table)]
+    return "\n".join(lines) + "\n"
+
+
+def _markdown_rows(table: Table) -> list[str]:
+    if not table.rows:
+        return ["No scenario of this table."]
+    names = list(table.rows[0])
+    head = [f"| {' | '.join(names)} |", f"|{'---|' * len(names)}"]
+    return head + [f"| {' | '.join(_shown(row[name]) for name in names)} |" for row in table.rows]
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return NOT_KNOWN
+    if isinstance(value, float):
+        return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.1f}"  # noqa: PLR2004 - four digits and more
+    return str(value).replace("|", "\\|").replace("\n", " ")
+
+
+def to_html(report: SuiteReport) -> str:
+    """One page that loads nothing from elsewhere; all values are escaped."""
+    notes = "".join(f"<p>{escape(note)}.</p>" for note in report.notes)
+    head = f"<p>Suite <b>{escape(report.suite)}</b>, night {escape(report.night)} on {escape(report.target)}.</p>"
+    empty = "<p>No scenario of this table.</p>"
+    return document(
+        report.title,
+        head + notes + "".join(section(one.title, table_html(one.rows) or empty) for one in report.tables),
+    )
+
+
+def to_json(report: SuiteReport) -> str:
+    """Every table with full precision; an unknown value is null."""
+    return json.dumps({"schema_version": SCHEMA_VERSION, **asdict(report)}, indent=1, allow_nan=False) + "\n"
+
+
+def to_csv(report: SuiteReport) -> str:
+    """Every cell in a line of its own: table, row from 1, column and value; an unknown value is N/A."""
+    sink = io.StringIO()
+    writer = csv.writer(sink, lineterminator="\n")
+    writer.writerow(("suite", "night", "table", "row", "column", "value"))
+    for table in report.tables:
+        for number, row in enumerate(table.rows, 1):
+            for name, value in row.items():
+                shown = NOT_KNOWN if value is None else value
+                writer.writerow((report.suite, report.night, table.title, number, name, shown))
+    return sink.getvalue()
+
+
+FORMATS: Mapping[str, Callable[[SuiteReport], str]] = MappingProxyType(
+    {"md": to_markdown, "html": to_html, "json": to_json, "csv": to_csv}
+)
