@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from bench.frozen import Frozen
 
-TableKind = Literal["scenarios", "pivot", "cost", "memory"]
+TableKind = Literal["scenarios", "pivot", "cost", "memory", "machine_pairs", "machine_prices", "searches"]
 
 
 class ReportTable(Frozen):
@@ -14,6 +14,7 @@ class ReportTable(Frozen):
 
     `scenarios`: one row a scenario. `pivot`: the first of `metrics`, by the workload's keys `rows` and `columns`.
     `cost`: the price of an hour, a day, a month and of a million output tokens. `memory`: what each model needs.
+    `machine_pairs`, `machine_prices` and `searches`: the rows of the view of that name.
     """
 
     title: str = Field(min_length=1)

@@ -6,13 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from infra.loadgen.suite_file import parse_suite_file
 from infra.storage import store
 from tests.flows.conftest import NightFixture, end_all, live_in, make_house, run_nightly, trust_the_client
 from tests.flows.real_engine import with_python
+from tests.pairs import IS_SOAK
 
 pytestmark = [pytest.mark.e2e, pytest.mark.prefect, pytest.mark.timeout(1500)]
 SUITES = Path(__file__).parents[2] / "suites"
 WORKS = ("llama-3.3-70b-mi300x", "amd-mi300x-throughput")
+# Each starts more engines; a night of their shape on the known-truth server is in a test of its own.
+LONG_WORKS = ("llama-4-mi300x-h200", "mi325x-study") if IS_SOAK else ()
 
 
 @pytest.fixture(scope="module")
@@ -30,9 +34,10 @@ def real_house(
     end_all(house)
 
 
-@pytest.mark.parametrize("name", WORKS)
+@pytest.mark.parametrize("name", [*WORKS, *LONG_WORKS])
 def test_every_run_of_the_local_shape_of_a_published_work_is_measured(real_house: NightFixture, name: str) -> None:
-    night = run_nightly(real_house, suite=SUITES / f"{name}.toml").night
+    path = SUITES / f"{name}.toml"
+    night = run_nightly(real_house, suite=path).night
 
     columns = "scenario, scenario_id, repeat, outcome, reason"
     sql = f"SELECT {columns} FROM measurements WHERE night = '{night}' ORDER BY \"order\""
@@ -42,3 +47,10 @@ def test_every_run_of_the_local_shape_of_a_published_work_is_measured(real_house
     assert sorted((row["scenario_id"], row["repeat"]) for row in found) == asked
     assert [row for row in found if row["outcome"] != "measured"] == []
     assert real_house.leftovers() == []
+    suite, _ = parse_suite_file(path)
+    reported = real_house.call("report", night, "--suite", str(path), "--format", "json")
+    tables = {table["title"]: table["rows"] for table in json.loads(reported.stdout)["tables"]}
+    assert list(tables) == [table.title for table in suite.report.tables]
+    first = suite.report.tables[0]
+    scenarios = [one.name for one in suite.expand() if one.name.startswith(first.only)]
+    assert [row["scenario"] for row in tables[first.title]] == scenarios  # as many rows as the work has

@@ -28,7 +28,7 @@ def to_markdown(report: SuiteReport) -> str:
 
 def _markdown_rows(table: Table) -> list[str]:
     if not table.rows:
-        return ["No scenario of this table."]
+        return ["The night has no row of this table."]
     names = list(table.rows[0])
     head = [f"| {' | '.join(names)} |", f"|{'---|' * len(names)}"]
     return head + [f"| {' | '.join(_shown(row[name]) for name in names)} |" for row in table.rows]
@@ -37,6 +37,8 @@ def _markdown_rows(table: Table) -> list[str]:
 def _shown(value: Any) -> str:
     if value is None:
         return NOT_KNOWN
+    if isinstance(value, list):
+        return _shown("; ".join(map(str, value)))
     if isinstance(value, float):
         return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.1f}"  # noqa: PLR2004 - four digits and more
     return str(value).replace("|", "\\|").replace("\n", " ")
@@ -46,7 +48,7 @@ def to_html(report: SuiteReport) -> str:
     """One page that loads nothing from elsewhere; all values are escaped."""
     notes = "".join(f"<p>{escape(note)}.</p>" for note in report.notes)
     head = f"<p>Suite <b>{escape(report.suite)}</b>, night {escape(report.night)} on {escape(report.target)}.</p>"
-    empty = "<p>No scenario of this table.</p>"
+    empty = "<p>The night has no row of this table.</p>"
     return document(
         report.title,
         head + notes + "".join(section(one.title, table_html(one.rows) or empty) for one in report.tables),
@@ -55,7 +57,9 @@ def to_html(report: SuiteReport) -> str:
 
 def to_json(report: SuiteReport) -> str:
     """Every table with full precision; an unknown value is null."""
-    return json.dumps({"schema_version": SCHEMA_VERSION, **asdict(report)}, indent=1, allow_nan=False) + "\n"
+    return (
+        json.dumps({"schema_version": SCHEMA_VERSION, **asdict(report)}, indent=1, allow_nan=False, default=str) + "\n"
+    )
 
 
 def to_csv(report: SuiteReport) -> str:
