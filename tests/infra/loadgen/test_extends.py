@@ -6,7 +6,7 @@ import pytest
 
 from bench.errors import SuiteError
 from bench.suite.suite import Suite
-from infra.loadgen.suite_file import read_suite
+from infra.loadgen.suite_file import parse_suite_file, read_suite
 
 BASE = """\
 name = "base"
@@ -118,3 +118,13 @@ def test_an_error_names_the_file_and_line_of_its_key(folder: Path, own: str, bas
     (folder / "base.toml").write_text(base)
 
     assert _refusal(folder, own).startswith(why)
+
+
+def test_the_second_method_of_the_70b_report_has_its_own_loads_and_the_machine_of_the_first() -> None:
+    suites = Path(__file__).parents[3] / "suites"
+    first, second = (parse_suite_file(suites / f"llama-3.3-70b-mi300x{end}.toml")[0] for end in ("", "-concurrency"))
+
+    loads = [(entry.osl, entry.concurrency, entry.request_count) for entry in second.scenarios]
+    assert loads == [(osl, users, 10 * users) for osl in (128, 1024) for users in (1, 4, 8, 16, 32, 64)]
+    assert (second.machine.kind, second.local) == (first.machine.kind, first.local)
+    assert {entry.base_name for entry in second.scenarios}.isdisjoint(entry.base_name for entry in first.scenarios)
