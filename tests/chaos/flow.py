@@ -210,7 +210,7 @@ def _without_reports(write: Callable[[Path, BaseModel], None]) -> Callable[[Path
 
 
 def plan_of(life: Life, target: str) -> NightRecord:
-    """The plan of a night with two runs; on two machines each has one of them."""
+    """The plan of a night with two runs; on two machines each has a scenario of its own."""
     first, *others = life.request.choices
     machine = Machine(
         name=None if life.beside is None else "first",
@@ -223,7 +223,11 @@ def plan_of(life: Life, target: str) -> NightRecord:
     )
     model = PLAN.suite.model.model_copy(update={"source": SOURCE, "cache_volume_gib": life.volume_gib})
     suite = PLAN.suite.model_copy(update={"machine": machine, "model": model})
-    plan = PLAN.model_copy(update={"night": life.night, "target": target, "suite": suite, "runs": PLAN.runs[:2]})
+    drawn = PLAN.runs if life.beside is None else tuple({run.scenario.name: run for run in PLAN.runs}.values())
+    runs = tuple(
+        run.model_copy(update={"scenario": run.scenario.model_copy(update={"model": model})}) for run in drawn[:2]
+    )
+    plan = PLAN.model_copy(update={"night": life.night, "target": target, "suite": suite, "runs": runs})
     return plan if life.beside is None else _on_two(plan, life.beside)
 
 
