@@ -8,7 +8,7 @@ from bench.plan import cells
 from bench.suite.endpoint import is_endpoint
 from bench.suite.pins import moving_references
 from flows.show.console import line, print_json, table, warn
-from flows.show.points import is_long, point_rows, show_merged
+from flows.show.points import is_long, point_rows, search_rows, show_merged, show_searches
 from flows.show.stages import memory_rows, server_starts, show_machines, stage_rows
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def show_plan(
     if as_json:
         unpinned = moving_references(night.suite)
         whole = {"suite": night.suite.name, "target": night.target, "runs": rows, "to_be_set": unpinned}
-        whole |= {"merged": night.suite.merged, "applied": night.applied}
+        whole |= {"merged": night.suite.merged, "applied": night.applied, "searches": search_rows(night)}
         whole["repeats"] = [one.model_dump(mode="json") for one in night.repeats]
         print_json(whole | _night_json(expected) | {"doubts": expected.doubts, "nets": [asdict(net) for net in nets]})
         return
@@ -43,6 +43,7 @@ def show_plan(
     for change in night.applied:
         line(f"changed by --apply-rules: {change}")
     show_merged(night, full=full)
+    show_searches(night)
     show_repeats(night.repeats)
     show_machines(expected, short=short)
     if night.target != "local" and not is_endpoint(night.target):

@@ -1,5 +1,6 @@
 """Prints the many scenarios of a plan: a line for a hundred of them, and what was merged."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -86,3 +87,27 @@ def show_merged(night: "NightRecord", *, full: bool) -> None:
         line(f"merged: {name} is equal to {kept}, which is measured once for both")
     if len(merged) > 1 and not full:
         line(f"merged: {len(merged) - 1} more scenarios are equal to another; --full lists them")
+
+
+def search_rows(night: "NightRecord") -> list[dict[str, Any]]:
+    """A row for each search: how many probes each of its repeats has at most."""
+    repeats = Counter(run.scenario.name for run in night.runs)
+    return [
+        {
+            "search": entry.name,
+            "kind": entry.search.kind,
+            "repeats": repeats[entry.name],
+            "probes_max": entry.search.probes_max,
+        }
+        for entry in night.suite.scenarios
+        if entry.search is not None and entry.name in repeats
+    ]
+
+
+def show_searches(night: "NightRecord") -> None:
+    """Say how many runs may follow those that are listed, which have the first probe of each search."""
+    rows = search_rows(night)
+    if rows:
+        name = f"search {rows[0]['search']}" if len(rows) == 1 else f"{len(rows)} searches"
+        more = sum(row["repeats"] * (row["probes_max"] - 1) for row in rows)
+        line(f"{name}: the first probe is listed, at most {more} more runs follow from what the probes show")

@@ -1,0 +1,178 @@
+"""`nightbench plan` of the published works at full size, held against arithmetic done by hand.
+
+The plans of the MI325X study and of the Llama 4 comparison have their arithmetic in tests/bench/cost.
+"""
+
+import json
+from collections import Counter
+from itertools import groupby
+from typing import Any
+
+import pytest
+
+from tests.flows.conftest import NightFixture
+from tests.flows.deployed import ROOT
+
+GIB = 1024**3
+FETCH_S_PER_BYTE = 1 / 300e6 + 1 / 2e9  # downloaded, then verified
+LOAD_S_PER_BYTE, START_S = 1 / 2e9, 120.0  # read by the engine, then its profiling and graph capture
+WEIGHTS_70B, KV_70B = 70.55e9, 2 * 80 * 8 * 128  # parameters; KV elements of a token: K and V, layers, heads, width
+EMBEDDED_70B = 2 * 128256 * 8192  # parameters of the embeddings and of lm_head, which stay in 16 bits
+WEIGHTS_405B, KV_405B = 405.85e9, 2 * 126 * 8 * 128
+EMBEDDED_405B = 2 * 128256 * 16384
+
+
+def _plan(house: NightFixture, suite: str) -> dict[str, Any]:
+    done = house.call("plan", str(ROOT / "suites" / f"{suite}.toml"), "--target", "digitalocean", "--json")
+    assert done.returncode == 0, done.stderr
+    plan: dict[str, Any] = json.loads(done.stdout)
+    assert not [doubt for doubt in plan["doubts"] if "refused" in doubt or "end the night early" in doubt]
+    return plan
+
+
+def _stages(plan: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {one["scenario"] or one["stage"]: one for one in plan["estimates"]["cold"]["stages"]}
+
+
+def _require_cost(plan: dict[str, Any], usd_per_hour: float, lease_minutes: int) -> None:
+    """The night costs its minutes at the price of the machine, and its lease is longer."""
+    cold = plan["estimates"]["cold"]
+    billed = sum(one["billed_minutes"] for one in cold["stages"])
+    assert cold["billed_minutes"] == pytest.approx(billed, abs=0.5)
+    assert cold["usd"] == pytest.approx(billed / 60 * usd_per_hour, rel=0.005)
+    assert billed < lease_minutes
+    assert plan["usd_max"] == pytest.approx(lease_minutes / 60 * usd_per_hour)
+
+
+def test_the_nine_shapes_of_the_70b_report_run_twice_on_one_server(house: NightFixture) -> None:
+    plan = _plan(house, "llama-3.3-70b-mi300x")
+    runs, stages = plan["runs"], _stages(plan)
+
+    shapes = Counter(one["scenario"] for one in runs)
+    assert (len(shapes), set(shapes.values())) == (9, {2})
+    assert sum(one["requests"] for one in runs) == 2 * (8 * 10 + 20)
+    assert [one["scenario"] for one in runs] != sorted(one["scenario"] for one in runs)  # drawn
+    assert stages["serve"]["times"] == 1
+    # 16-bit weights are fetched and read; the engine makes FP8 of them.
+    assert stages["model"]["minutes"] * 60 == pytest.approx(2 * WEIGHTS_70B * FETCH_S_PER_BYTE, rel=0.01)
+    assert stages["serve"]["minutes"] * 60 == pytest.approx(2 * WEIGHTS_70B * LOAD_S_PER_BYTE + START_S, rel=0.01)
+    # One stream makes 33.1 tokens a second in the report: ten requests after one of warm-up, twice.
+    for osl in (2048, 4096):
+        assert stages[f"128-in-{osl}-out"]["minutes"] * 60 == pytest.approx(2 * 11 * osl / 33.1, rel=0.02)
+    # FP8 weights, and 16-bit KV of the longest request; 0.9 of 192 GiB, and 2 GiB kept.
+    needed = (WEIGHTS_70B + EMBEDDED_70B + 2 * KV_70B * 22000) / GIB
+    assert plan["fits"] == [
+        {"model": "llama-3.3-70b", "needed_gib": round(needed), "room_gib": round(0.9 * 192 - 2), "fits": True}
+    ]
+    _require_cost(plan, 2.59, 270)
+
+
+def test_each_level_of_the_second_method_makes_ten_times_as_many_requests(house: NightFixture) -> None:
+    plan = _plan(house, "llama-3.3-70b-mi300x-concurrency")
+    runs, stages = plan["runs"], _stages(plan)
+    levels = (1, 4, 8, 16, 32, 64)
+
+    assert (len(runs), len({one["scenario_id"] for one in runs})) == (2 * 2 * 6, 2 * 6)
+    assert sum(one["requests"] for one in runs) == 2 * 2 * 10 * sum(levels)
+    assert stages["serve"]["times"] == 1
+    # AMD's own checkpoint is of FP8: half of the bytes, and the embeddings.
+    assert stages["model"]["minutes"] * 60 == pytest.approx((WEIGHTS_70B + EMBEDDED_70B) * FETCH_S_PER_BYTE, rel=0.01)
+    for osl in (128, 1024):
+        spent = [stages[f"load/osl={osl},concurrency={level}"]["minutes"] for level in levels]
+        assert spent == sorted(spent)
+        assert spent[-1] < 4 * spent[0]  # 64 streams make as many requests each as one does, on the same weights
+    needed = (WEIGHTS_70B + EMBEDDED_70B + 64 * 2 * KV_70B * 2048) / GIB
+    assert plan["fits"] == [
+        {"model": "llama-3.3-70b", "needed_gib": round(needed), "room_gib": round(0.94 * 192 - 2), "fits": True}
+    ]
+    _require_cost(plan, 2.59, 420)
+
+
+def test_each_run_of_amds_page_loads_its_model_and_models_follow_each_other(house: NightFixture) -> None:
+    plan = _plan(house, "amd-mi300x-throughput")
+    runs, stages = plan["runs"], _stages(plan)
+    prompts = {"70b": 3200 + 1500 + 2000 + 1500, "405b": 1500 + 1500 + 2000 + 500}
+    batches = 1 + 2 + 4 + 8 + 16 + 32 + 64 + 128
+
+    models = [one["scenario"].rpartition("@")[2] for one in runs]
+    assert Counter(models) == {f"llama-3.1-{name}": 2 * (4 + 2 * 8) for name in prompts}
+    assert len(list(groupby(models))) == 2  # all of one model, then all of the other
+    # Two lengths of prompts for each batch, five batches of each size; everything twice.
+    assert sum(one["requests"] for one in runs) == 2 * (sum(prompts.values()) + 2 * 2 * 5 * batches)
+    weights = {"70b": WEIGHTS_70B + EMBEDDED_70B, "405b": WEIGHTS_405B + EMBEDDED_405B}
+    assert stages["model"]["minutes"] * 60 == pytest.approx(sum(weights.values()) * FETCH_S_PER_BYTE, rel=0.01)
+    # No server: each of the eighty runs reads the weights of its model.
+    assert stages["serve"]["times"] == len(runs) == 80
+    loads_s = 40 * sum(weights.values()) * LOAD_S_PER_BYTE + 80 * START_S
+    assert stages["serve"]["minutes"] * 60 == pytest.approx(loads_s, rel=0.01)
+    # Batches of 128 requests of 4096 tokens with FP8 KV are the most that must fit at once: the engine queues the rest
+    # of a throughput run.
+    of_batch = {"70b": 128 * KV_70B * 4096, "405b": 128 * KV_405B * 4096}
+    assert plan["fits"] == [
+        {
+            "model": f"llama-3.1-{name}",
+            "needed_gib": round((weights[name] + of_batch[name]) / GIB),
+            "room_gib": round(8 * (0.9 * 191.98 - 2)),
+            "fits": True,
+        }
+        for name in weights
+    ]
+    _require_cost(plan, 20.72, 1320)
+
+
+def test_one_batch_of_amds_page_takes_what_its_bytes_take(house: NightFixture) -> None:
+    stages = _stages(_plan(house, "amd-mi300x-throughput"))
+    decode_share = 0.44
+
+    # Eight batches of one request, twice: each token reads every weight from eight memories of 5.325 TB/s.
+    for name, weights in (("70b", 69.5e9 + 128256 * 8192), ("405b", 403.75e9 + 128256 * 16384)):
+        step_s = weights / (8 * 5.325e12) / decode_share
+        stage = stages[f"latency/isl=128,concurrency=1@llama-3.1-{name}"]
+        assert stage["minutes"] * 60 == pytest.approx(2 * 8 * 2048 * step_s, rel=0.02)
+
+
+def test_probes_of_searches_are_counted_in_the_plan_of_the_mi325x_study(house: NightFixture) -> None:
+    plan = _plan(house, "mi325x-study")
+    models = ("llama-3.1-405b", "deepseek-v3.2", "kimi-k2.5", "qwen3-vl-235b")
+
+    assert plan["searches"] == [
+        {"search": f"saturation@{model}", "kind": "saturation", "repeats": 1, "probes_max": 12} for model in models
+    ]
+    # Of each search one run is listed. In the time and cost of the night it has as many as it may have.
+    stages = _stages(plan)
+    assert [stages[f"saturation@{model}"]["times"] for model in models] == [12] * 4
+    assert sum(stages[name]["times"] for name in {one["scenario"] for one in plan["runs"]}) == len(plan["runs"]) + 44
+    shown = house.call("plan", str(ROOT / "suites" / "mi325x-study.toml"), "--target", "digitalocean").stdout
+    expected = "4 searches: the first probe is listed, at most 44 more runs follow from what the probes show"
+    assert expected in " ".join(shown.split())
+
+
+def _told(house: NightFixture, command: str, text: str) -> str:
+    """What the command line says of a suite of this text, on one line."""
+    house.suite.write_text(text)
+    return " ".join(house.call(command, str(house.suite), "--target", "digitalocean").stderr.split())
+
+
+def test_405b_is_refused_on_two_mi300x_and_accepted_on_eight(house: NightFixture) -> None:
+    eight = (ROOT / "suites" / "llama-3.1-405b-8xmi300x.toml").read_text()
+    eight = eight.replace("@main", f"@{'0' * 40}").replace(":v0.32.0", f"@sha256:{'0' * 64}")  # pinned, so it can run
+    two = eight.replace("gpu-mi300x8-1536gb", "two-mi300x").replace("gpu_count = 8", "gpu_count = 2")
+    two = two.replace('"--tensor-parallel-size", "8"', '"--tensor-parallel-size", "2"')
+    # The weights, and FP8 KV of 32 requests of 4096 tokens; of each GPU 0.9, and 2 GiB kept.
+    needed = (WEIGHTS_405B + EMBEDDED_405B + 32 * KV_405B * 4096) / GIB
+    why = f"the load does not fit the GPU memory: it needs {needed:.0f} GiB of {2 * (0.9 * 191.98 - 2):.0f} GiB"
+
+    assert "refused" not in _told(house, "plan", eight)
+    assert f"warning: the night would be refused: {why}" in _told(house, "plan", two)
+    assert f"{house.suite}: the engine would fail: {why}; nothing was rented" in _told(house, "run", two)
+    assert not house.data.exists()
+
+
+def test_mla_with_blocks_of_16_tokens_is_refused_by_the_name_of_the_rule(house: NightFixture) -> None:
+    text = (ROOT / "suites" / "deepseek-v3-8xmi325x.toml").read_text()
+    refused = "the night would be refused: DeepSeek-V3/R1 with --block-size 16: MLA with AITER needs --block-size 1"
+
+    assert "refused" not in _told(house, "plan", text)
+    told = _told(house, "plan", text.replace('"--block-size", "1"', '"--block-size", "16"'))
+    assert refused in told
+    assert "(mla_block_size; --apply-rules: --block-size 1)" in told
