@@ -35,7 +35,8 @@ def build_report(data: Path, suite: Suite, night: str | None = None) -> SuiteRep
         raise UsageError(f"the night {night!r} has no plan in {data / 'runs'}: {error.strerror}") from error
     if planned.suite.name.removesuffix("-local") != suite.name:
         raise UsageError(f"the night {night!r} is of the suite {planned.suite.name!r}, not of {suite.name!r}")
-    values = read_values(data, night, planned.suite.merged)
+    measured_as = {name: planned.suite.merged.get(first, first) for name, first in suite.merged.items()}
+    values = read_values(data, night, planned.suite.merged | measured_as)
     is_scaled = planned.suite.name != suite.name
     scaled = "scaled to this computer by the suite's [local] table: its numbers say nothing of the suite's own machine"
     return SuiteReport(
@@ -52,9 +53,17 @@ def _table(data: Path, suite: Suite, table: ReportTable, values: NightValues) ->
     if table.kind in VIEWS:
         sql = f"SELECT * EXCLUDE (night) FROM {table.kind} WHERE night = ? ORDER BY ALL"  # noqa: S608 - a name of ours
         return Table(table.title, tuple(run_sql(data, sql, (values.night,)).dicts()))
-    scenarios = [one for one in suite.expand() if one.name.startswith(table.only)]
+    scenarios = [one for one in _asked(suite) if one.name.startswith(table.only)]
     builders = {"scenarios": _scenarios, "pivot": _pivot, "cost": _cost, "memory": _memory}
     return Table(table.title, tuple(builders[table.kind](suite, table, scenarios, values)))
+
+
+def _asked(suite: Suite) -> Iterator[Scenario]:
+    """Every scenario of a suite, with those that are equal to another and are measured with it."""
+    by_name = {one.name: one for one in suite.expand()}
+    yield from by_name.values()
+    for name, first in suite.merged.items():
+        yield by_name[first].model_copy(update={"name": name})
 
 
 def _scenarios(

@@ -58,6 +58,15 @@ def test_a_scenario_has_the_mean_of_its_good_runs_with_its_interval(data: Path) 
     assert chat[f"{METRIC}_high"] - chat[f"{METRIC}_low"] == pytest.approx(2 * half, rel=1e-4)
 
 
+def test_a_scenario_that_is_measured_with_an_equal_one_has_a_row_of_its_own(data: Path) -> None:
+    asked = _with(ReportTable(title="Again", only="again")).model_copy(update={"merged": {"again": "chat"}})
+
+    (again,) = build_report(data, asked).tables[0].rows
+
+    chat = build_report(data, _with(ReportTable(title="All"))).tables[0].rows[0]
+    assert again == chat | {"scenario": "again"}
+
+
 def test_a_scenario_whose_runs_failed_has_no_number_and_the_reason(data: Path) -> None:
     report = build_report(data, _with(ReportTable(title="All"), ReportTable(title="Cost", kind="cost")))
     broken = report.tables[0].rows[2]
