@@ -33,6 +33,15 @@ def machine_night(night: NightRecord, name: str | None) -> NightRecord:
     )
 
 
+def budget_of(suite: Suite) -> str:
+    """The budget of one machine's night by the key of the suite file: `machine.budget_usd = 1.50`."""
+    machine = suite.machine
+    if machine.budget_usd != suite.budget_usd:
+        return f"machine.budget_usd = {machine.budget_usd:.2f}"
+    share = f"{machine.name}'s share of " if machine.name else ""
+    return f"{share}budget_usd = {machine.budget_usd:.2f}"
+
+
 def named(suite: Suite, name: str | None) -> Machine:
     """The machine of a suite that has this name."""
     return next(machine for machine in suite.machines if machine.name == name)

@@ -4,10 +4,12 @@ from collections.abc import Mapping, Sequence
 
 from bench.cost.estimate import HostPlan
 from bench.cost.time_of_repeats import why_too_long
+from bench.machine_nights import machine_nights
 from bench.plan import plan_runs, with_repeats
 from bench.record import NightRecord
 from bench.repeats import cap_repeats, choose_repeats
 from bench.suite.pins import PinnedPrice
+from bench.suite.suite import Suite
 from catalog.read import machine_size, read_catalog
 from infra.bootstrap import clouds
 from infra.clouds.static import is_own
@@ -18,24 +20,37 @@ from warehouse.lake.repeat_history import read_run_seconds, read_spreads
 
 
 def plan_repeats(settings: Settings, night: NightRecord, prices: Sequence[PinnedPrice] = ()) -> NightRecord:
-    """The night with the repeats that earlier nights, its lease and its budget call for; others stay as they are.
+    """The night with the repeats that earlier nights, its leases and its budget call for; others stay as they are.
 
-    Raises SuiteError where a file of conversations is too short for them.
+    A scenario with repeats of its own keeps them. No machine runs more than the tightest lease or budget allows, so
+    that several machines stay comparable. Raises SuiteError where a file of conversations is too short for them.
     """
     if night.suite.repeats != "plan":
         return night
-    data, scenarios, catalog = settings.data.absolute(), night.suite.expand(), read_catalog()
-    price = forecast(settings, night, clouds(settings).get(night.target), pinned=prices).price
-    size = None if is_own(night.target) else machine_size(night.target, night.suite.machine.kind)
-    site = HostPlan(price.usd_per_hour or 0.0, size, is_own=is_own(night.target))
+    data, suite = settings.data.absolute(), night.suite
+    scenarios = suite.expand()
     seconds = read_run_seconds(data, [one.scenario_id for one in scenarios])
     run_s = {one.name: seconds[one.scenario_id] for one in scenarios if one.scenario_id in seconds}
+    places = [(part.suite, _place(settings, part, prices)) for part in machine_nights(night)]
 
     def exceeded(repeats: Mapping[str, int]) -> str | None:
-        return why_too_long(night.suite, plan_runs(night.suite, planned=repeats), site, catalog, run_s)
+        return next(filter(None, (_why_too_long(on, place, repeats, run_s) for on, place in places)), None)
 
-    spreads = read_spreads(data, [one.scenario_id for one in scenarios])
-    chosen = [choose_repeats(one.name, one.scenario_id, spreads[one.scenario_id]) for one in scenarios]
+    left = [one for entry, one in zip(suite.scenarios, scenarios, strict=True) if entry.repeats is None]
+    spreads = read_spreads(data, [one.scenario_id for one in left])
+    chosen = [choose_repeats(one.name, one.scenario_id, spreads[one.scenario_id]) for one in left]
     planned = with_repeats(night, cap_repeats(chosen, exceeded))
     require_conversations(planned)
     return planned
+
+
+def _place(settings: Settings, part: NightRecord, prices: Sequence[PinnedPrice]) -> HostPlan:
+    price = forecast(settings, part, clouds(settings).get(part.target), pinned=prices).price
+    size = None if is_own(part.target) else machine_size(part.target, part.suite.machine.kind)
+    return HostPlan(price.usd_per_hour or 0.0, size, is_own=is_own(part.target))
+
+
+def _why_too_long(suite: Suite, place: HostPlan, repeats: Mapping[str, int], run_s: Mapping[str, float]) -> str | None:
+    """What so many repeats exceed on the one machine of this suite; of several machines it has a name."""
+    why = why_too_long(suite, plan_runs(suite, planned=repeats), place, read_catalog(), run_s)
+    return why if why is None or suite.machine.name is None else f"on {suite.machine.name}: {why}"

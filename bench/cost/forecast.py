@@ -11,6 +11,7 @@ from bench.cost.lease_cost import bucket_usd_per_month, kept_usd_per_month
 from bench.cost.memory import Fit, fits_of, tightest
 from bench.cost.replica import model_bytes
 from bench.engines.by_name import ENGINES
+from bench.machine_nights import budget_of
 from bench.record import NightRecord
 from bench.suite.suite import Suite
 
@@ -189,9 +190,6 @@ def _doubts(suite: Suite, price: Price, estimate: Estimate) -> Iterator[str]:
         yield f"the price exceeds machine.usd_per_hour_max = {machine.usd_per_hour_max:.2f}: nothing would be rented"
     early, minutes = "would end the night early: the estimate is", estimate.billed_s / 60
     if machine.budget_usd is not None and estimate.usd > machine.budget_usd:
-        is_share = machine.budget_usd == suite.budget_usd  # what the night's budget leaves this machine
-        key = f"budget_usd, of which {machine.name} may spend" if is_share and machine.name else "machine.budget_usd"
-        key = "budget_usd" if is_share and not machine.name else key
-        yield f"{key} = {machine.budget_usd:.2f} {early} {estimate.usd:.2f} USD"
+        yield f"{budget_of(suite)} {early} {estimate.usd:.2f} USD"
     if estimate.is_known and minutes > machine.lease_minutes:
         yield f"machine.lease_minutes = {machine.lease_minutes} {early} {minutes:.0f} minutes"

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from bench.catalog.catalog import Catalog
 from bench.cost.estimate import MEASURE, HostPlan, Stage, estimate_night
+from bench.machine_nights import budget_of
 from bench.record import PlannedRun
 from bench.suite.suite import Suite
 
@@ -11,7 +12,7 @@ from bench.suite.suite import Suite
 def why_too_long(
     suite: Suite, runs: Sequence[PlannedRun], site: HostPlan, catalog: Catalog, run_s: Mapping[str, float]
 ) -> str | None:
-    """What these runs exceed, as a sentence; None where they fit.
+    """What these runs of one machine exceed, as a sentence; None where they fit.
 
     `run_s`: seconds of one run of a scenario in earlier nights, by its name. A run that neither they nor the catalogue
     know counts nothing.
@@ -22,7 +23,7 @@ def why_too_long(
     if seconds > machine.lease_minutes * 60:
         return f"the next one would take {seconds / 60:.0f} of machine.lease_minutes = {machine.lease_minutes}"
     if machine.budget_usd is not None and usd > machine.budget_usd:
-        return f"the next one would cost {usd:.2f} USD of machine.budget_usd = {machine.budget_usd:.2f}"
+        return f"the next one would cost {usd:.2f} USD of {budget_of(suite)}"
     return None
 
 

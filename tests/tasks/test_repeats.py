@@ -1,5 +1,6 @@
 """A night's repeats, planned from the nights of its data folder."""
 
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -97,6 +98,55 @@ def test_the_lease_limits_the_repeats(house: House) -> None:
     first, *_ = night.repeats
     assert 1 < first.repeats < 18
     assert "of machine.lease_minutes = 30" in first.reason
+
+
+TWO_MACHINES = """
+[[machines]]
+name = "long"
+kind = "gpu-mi300x1-192gb"
+lease_minutes = 600
+
+[[machines]]
+name = "short"
+kind = "gpu-mi325x1-256gb"
+lease_minutes = 60
+
+[[sweeps]]
+name = "users"
+isl = 16
+osl = 8
+concurrency_max = 4
+probes_max = 3
+"""
+LIMITS = {
+    # Eight minutes are not measured, and a repeat takes 106 s.
+    1000.0: (29, "on short: the next one would take 61 of machine.lease_minutes = 60"),
+    # 600 minutes at 2.59 USD/h and 60 at 3.80 share 10 USD: 20.2 minutes of the second are 6 repeats.
+    10.0: (6, "on short: the next one would cost 1.31 USD of short's share of budget_usd = 1.28"),
+}
+
+
+def test_the_tightest_machine_limits_the_repeats_of_all(house: House) -> None:
+    text = house.suite.read_text()
+    one = text[text.index("[model]") : text.index('[[scenarios]]\nname = "four-streams"')]
+
+    def draft(budget: float) -> NightRecord:
+        house.suite.write_text(f"budget_usd = {budget}\n{text[: text.index('[machine]')]}{one}{TWO_MACHINES}")
+        return make_night(house.suite, "digitalocean", poc=False, is_draft=True)
+
+    ids = {run.scenario.name: run.scenario.scenario_id for run in draft(10.0).runs}
+    for month, machine in ((3, "long"), (4, "short")):
+        for day in range(12):
+            night = f"2026-{month:02}-{day + 1:02}"
+            write(house.data, [FIRST], night, scenario_id=ids[f"single-stream@{machine}"], seconds=100.0)
+
+    for budget, (most, why) in LIMITS.items():
+        planned = plan_repeats(house.settings, draft(budget))
+
+        assert repeats_of(planned) == {"single-stream@long": most, "single-stream@short": most}
+        assert all(why in one.reason for one in planned.repeats)
+        counts = Counter(run.scenario.name for run in planned.runs)
+        assert counts == repeats_of(planned) | {"users@long": 1, "users@short": 1}  # a sweep has repeats of its own
 
 
 def test_a_resumed_night_keeps_its_repeats_whatever_was_loaded_meanwhile(
