@@ -58,11 +58,11 @@ def _wrong_weights(module: EngineModule, model: Model) -> str | None:
 
 
 def weights_of(source: str) -> WeightsFormat | None:
-    """The format of a source's weights as its name says it; None for a folder, which is looked into where it is.
+    """The format of a source's weights as its name says it; None for a folder, which is checked where it is.
 
     Repositories of the hub with GGUF files have it in their name.
     """
     kind, _, rest = source.partition(":")
     if kind == "path":
-        return None
+        return "gguf" if rest.endswith(".gguf") else None
     return "gguf" if "gguf" in rest.lower() else "safetensors"

@@ -14,6 +14,7 @@ from bench.suite.load_search import SEARCH_TABLES, first_probe
 from bench.suite.matrix import CHOICES, MatrixError, count_points, points_of
 from bench.suite.search import Search
 from bench.suite.setups import InvalidTableError, PlacedError, Setups, Table, chosen, require_sound, require_used
+from bench.suite.slo import Slo
 from bench.suite.source import Place
 
 POINTS_MAX = 1000
@@ -34,6 +35,7 @@ class Tables(Setups):
     scenarios: tuple[dict[str, Any], ...] = Field(default=(), strict=False)
     sweeps: tuple[dict[str, Any], ...] = Field(default=(), strict=False)
     searches: tuple[dict[str, Any], ...] = Field(default=(), strict=False)
+    slo: Slo | None = None
 
 
 class Own(BaseModel):
@@ -137,7 +139,7 @@ def _points(tables: Tables) -> Iterator[tuple[dict[str, Any], Place]]:
 def _searches(tables: Tables) -> Iterator[tuple[dict[str, Any], Search, Place]]:
     for key in SEARCH_TABLES:
         for number, table in enumerate(getattr(tables, key)):
-            yield *first_probe(key, table, (key, number)), (key, number)
+            yield *first_probe(key, table, (key, number), tables.slo), (key, number)
 
 
 def _placed(error: MatrixError, place: Place) -> PlacedError:

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from bench.suite.search import Goodput, Saturation, Search
 from bench.suite.setups import InvalidTableError, PlacedError
+from bench.suite.slo import Slo
 from bench.suite.source import Place
 from bench.suite.workload import Workload
 
@@ -45,8 +46,8 @@ _SET = {
 _OPEN = ("poisson", "constant", "gamma")
 
 
-def first_probe(key: str, table: Mapping[str, Any], place: Place) -> tuple[dict[str, Any], Search]:
-    """The table of the first probe's scenario, and the search that it begins.
+def first_probe(key: str, table: Mapping[str, Any], place: Place, slo: Slo | None) -> tuple[dict[str, Any], Search]:
+    """The table of the first probe's scenario, and the search that it begins; `slo` is the suite's.
 
     Raises InvalidTableError or PlacedError.
     """
@@ -63,7 +64,7 @@ def first_probe(key: str, table: Mapping[str, Any], place: Place) -> tuple[dict[
     point = {name: value for name, value in table.items() if name not in own}
     if isinstance(search, Saturation):
         return {"repeats": 1} | point | closed_load(search, search.first), search
-    _require_enough(search, table, place)
+    _require_enough(search.slo or slo, table, place)
     return {"repeats": 1, "arrivals": "poisson"} | point | {"request_rate_per_s": search.request_rate_per_s_min}, search
 
 
@@ -87,15 +88,16 @@ def _require_plain(table: Mapping[str, Any], place: Place) -> None:
         raise PlacedError((*place, "arrivals"), f"a search by request rate needs one of {', '.join(_OPEN)} arrivals")
 
 
-def _require_enough(search: Goodput, table: Mapping[str, Any], place: Place) -> None:
+def _require_enough(slo: Slo | None, table: Mapping[str, Any], place: Place) -> None:
     """A share of 99 % says nothing of fewer than a hundred requests: one of them outside would be too many."""
+    if slo is None:
+        why = "has no SLO: give it slo = {ttft_ms_max = ...}, or the suite an [slo] table"
+        raise PlacedError(place, f"search {table.get('name')!r} {why}")
     count = table.get("request_count")
-    if search.slo is None or not isinstance(count, int):
-        return
-    least = math.ceil(round(1 / (1 - search.slo.share_min), 6))
-    if count < least:
+    least = math.ceil(round(1 / (1 - slo.share_min), 6))
+    if isinstance(count, int) and count < least:
         raise PlacedError(
             (*place, "request_count"),
-            f"{count} requests cannot show that a share of {search.slo.share_min:.4g} keeps the SLO: "
+            f"{count} requests cannot show that a share of {slo.share_min:.4g} keeps the SLO: "
             f"give at least {least}, or a lower slo.share_min",
         )

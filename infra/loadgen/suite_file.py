@@ -16,11 +16,12 @@ from bench.record import NightRecord, PlannedRun
 from bench.suite.attach import NAME as ENDPOINT
 from bench.suite.attach import attached, reasons_against
 from bench.suite.endpoint import Endpoint, is_endpoint
+from bench.suite.model import Model
 from bench.suite.parse import parse_source
 from bench.suite.pins import require_pins
 from bench.suite.scaling import scaled
 from bench.suite.scenario import Scenario
-from bench.suite.source import EXTENDS, SuiteFile, SuiteSource
+from bench.suite.source import EXTENDS, Place, SuiteFile, SuiteSource
 from bench.suite.suite import Suite
 from catalog.engine_check import require_servable, with_rules_applied
 from catalog.read import machine_size
@@ -76,12 +77,12 @@ def parse_suite_file(path: Path) -> tuple[Suite, SuiteSource]:
     suite = parse_source(source)
     require_engines(suite, source)
     require_driver_engines(suite, source)
-    _require_folder(suite, path)
+    _require_folder(suite, source)
     if suite.local is not None:
         here = scaled(suite, suite.local)
         require_engines(here, source, inside=("local",))
         require_driver_engines(here, source)
-        _require_folder(here, path)
+        _require_folder(here, source, inside=("local",))
     return suite, source
 
 
@@ -108,17 +109,32 @@ def _read(path: Path) -> SuiteFile:
         raise UsageError(f"the suite {path} cannot be read: {error}") from error
 
 
-def _require_folder(suite: Suite, path: Path) -> None:
-    """Raise SuiteError if a model's folder on this computer holds weights that the engine cannot serve."""
+def _require_folder(suite: Suite, source: SuiteSource, inside: tuple[str, ...] = ()) -> None:
+    """Raise SuiteError if a model's folder on this computer holds weights that the engine cannot serve, or is a file.
+
+    `inside`: the table that the suite's model stands in, such as `[local]`.
+    """
     for scenario in suite.expand():
         kind, _, rest = scenario.model.source.partition(":")
-        found = [name for name in ("gguf", "safetensors") if kind == "path" and any(Path(rest).glob(f"*.{name}"))]
-        engine = scenario.engine.name
-        if found and ENGINES[engine].WEIGHTS not in {None, *found}:
+        if kind != "path":
+            continue
+        key = _key_of_model(scenario.model, source, inside)
+        where, engine = f"{source.at(key)}: {'.'.join(map(str, key))}", ENGINES[scenario.engine.name]
+        if rest.endswith(".gguf"):
+            raise SuiteError(f"{where}: {rest} is a file: give its folder: path:{Path(rest).parent}")
+        found = [name for name in ("gguf", "safetensors") if any(Path(rest).glob(f"*.{name}"))]
+        if found and engine.WEIGHTS not in {None, *found}:
             raise SuiteError(
-                f"{path}: {engine} serves {ENGINES[engine].WEIGHTS} weights, and {rest} holds {found[0]} weights only: "
+                f"{where}: {engine.NAME} serves {engine.WEIGHTS} weights, and {rest} holds {found[0]} weights only: "
                 "set another engine.name or model.source"
             )
+
+
+def _key_of_model(model: Model, source: SuiteSource, inside: tuple[str, ...]) -> Place:
+    """The key of a model's source in the file, of one model or of several."""
+    tables = source.raw[inside[0]] if inside else source.raw
+    number = next((place for place, one in enumerate(tables.get("models", [])) if one["name"] == model.name), None)
+    return (*inside, "model", "source") if number is None else (*inside, "models", number, "source")
 
 
 def pick_scenario(path: Path, name: str) -> tuple[Suite, Scenario]:

@@ -114,7 +114,11 @@ def test_local_has_few_and_small_probes() -> None:
         (SEARCH.replace("32.0", "0.5"), "request_rate_per_s_max must be above request_rate_per_s_min (0.5)"),
         (SEARCH.replace("400", "50"), "give at least 100"),
         (SEARCH.replace("ttft_ms_max = 500.0", "share_min = 0.9"), "an SLO needs a bound"),
-        (SEARCH.replace("slo = { ttft_ms_max = 500.0 }", ""), "search 'chat' has no SLO"),
+        (SEARCH.replace("slo = { ttft_ms_max = 500.0 }", ""), "load.toml:12: search 'chat' has no SLO"),
+        (
+            SEARCH.replace("400", "50").replace("slo = { ttft_ms_max = 500.0 }", "[slo]\nttft_ms_max = 9.0"),
+            "load.toml:16: 50 requests cannot show that a share of 0.99 keeps the SLO: give at least 100",
+        ),
         (SEARCH + SEARCH.replace('"chat"', '"twin"').replace("500.0", "900.0"), "begin with the same probe"),
     ],
 )

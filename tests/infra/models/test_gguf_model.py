@@ -76,13 +76,48 @@ def test_two_gguf_files_are_refused_with_their_names_and_parts_of_one_are_not(tm
         gguf_of(tmp_path)
 
 
-def test_a_folder_of_safetensors_is_refused_for_llama_cpp_when_the_suite_is_read(tmp_path: Path) -> None:
-    (tmp_path / "model.safetensors").touch()
-    suite = tmp_path / "s.toml"
-    suite.write_text(SUITE.format(name="llama.cpp", source=f"path:{tmp_path}"))
-
-    with pytest.raises(SuiteError, match=r"llama\.cpp serves gguf weights, and .* holds safetensors weights only"):
+def _refused(folder: Path, engine: str, source: str) -> str:
+    suite = folder / "s.toml"
+    suite.write_text(SUITE.format(name=engine, source=source))
+    with pytest.raises(SuiteError) as caught:
         parse_suite_file(suite)
+    return str(caught.value).replace(f"{folder}/", "")
+
+
+def test_weights_in_a_folder_are_refused_at_their_line_when_the_engine_does_not_serve_them(tmp_path: Path) -> None:
+    for engine, own, other in (("llama.cpp", "gguf", "safetensors"), ("vllm", "safetensors", "gguf")):
+        folder = tmp_path / engine
+        folder.mkdir()
+        (folder / f"model.{other}").touch()
+
+        said = _refused(tmp_path, engine, f"path:{folder}")
+
+        assert said.startswith(
+            f"s.toml:4: model.source: {engine} serves {own} weights, and {engine} holds {other} weights"
+        )
+
+
+def test_a_model_of_several_is_refused_at_its_own_line(tmp_path: Path) -> None:
+    (tmp_path / "hub").mkdir()
+    (tmp_path / "hub" / "model.safetensors").touch()
+    one, other = "generated:tiny?seed=0&format=gguf", f"path:{tmp_path}/hub"
+    text = SUITE.format(name="llama.cpp", source=one)
+    table = text[text.index("[model]") : text.index("[engine]")]
+    first = table.replace("[model]", "[[models]]")
+    second = first.replace('"m"', '"n"').replace(one, other)
+    (tmp_path / "s.toml").write_text(text.replace(table, first + second))
+
+    with pytest.raises(SuiteError, match=r"s\.toml:7: models\.1\.source: llama\.cpp serves gguf weights"):
+        parse_suite_file(tmp_path / "s.toml")
+
+
+def test_a_gguf_file_is_refused_by_vllm_and_needs_its_folder_in_llama_cpp(tmp_path: Path) -> None:
+    source = f"path:{tmp_path}/small.gguf"
+
+    assert "vllm serves safetensors weights, and model.source = " in _refused(tmp_path, "vllm", source)
+    said = _refused(tmp_path, "llama.cpp", source)
+    assert said.startswith(f"s.toml:4: model.source: {tmp_path}/small.gguf is a file".replace(f"{tmp_path}/", ""))
+    assert said.endswith(f"give its folder: path:{tmp_path}")
 
 
 LOCAL = """
