@@ -1,5 +1,6 @@
 """A night's sweep and search: which run is missing follows from the run folders alone, whatever ended the night."""
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from bench.search.search import NightSearches
 from bench.suite.parse import parse_suite
 from infra.storage import store
 from tests.warehouse.folders import Shape, Told, write_night, write_run
+from warehouse.lake.lake import write_rows
 from warehouse.lake.query import run_sql
 from warehouse.load import load_night
 from warehouse.report.page import write_report
@@ -108,6 +110,27 @@ def test_a_night_is_loaded_with_its_searches_and_the_goodput_of_each_run(tmp_pat
     page = write_report(tmp_path, NIGHT).read_text("utf-8")
     assert "Sweeps and searches" in page
     assert found.searches[0].why in page
+
+
+def test_repeats_of_a_search_are_pooled_with_students_interval_on_logarithms(tmp_path: Path) -> None:
+    blank = dict.fromkeys(column.name for column in COLUMNS["search_probes"])
+    found: dict[str, list[float | None]] = {"users": [8.0, 10.0, 12.5], "once": [30.0], "gap": [20.0, 20.0, None]}
+    rows = [
+        blank | {"night": NIGHT, "search": search, "kind": "goodput", "repeat": repeat, "value": value, "probe": probe}
+        for search, values in found.items()
+        for repeat, value in enumerate(values)
+        for probe in range(3)  # the value stands on each of them
+    ]
+    write_rows(tmp_path / "lake", "search_probes", NIGHT, rows)
+
+    pooled = run_sql(tmp_path, "SELECT search, repeats, is_whole, value, value_low, value_high FROM search_repeats")
+
+    by_name = {row[0]: row[1:] for row in pooled.rows}
+    half = 4.303 * math.log(1.25) / math.sqrt(3)  # the 0.975 quantile of two degrees of freedom
+    low, high = 10 / math.exp(half), 10 * math.exp(half)
+    assert by_name["users"] == (3, True, *(pytest.approx(end, rel=1e-3) for end in (10.0, low, high)))
+    assert by_name["once"] == (1, True, pytest.approx(30.0), None, None)
+    assert by_name["gap"] == (3, False, *[pytest.approx(20.0)] * 3)
 
 
 def test_the_next_probe_comes_before_all_that_waits(tmp_path: Path, night: NightRecord) -> None:

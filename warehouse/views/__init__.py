@@ -29,6 +29,7 @@ QUESTIONS = (
     "stage_costs",
     "capacity",
     "searches",
+    "search_repeats",
     "machine_pairs",
     "machine_prices",
 )
