@@ -14,6 +14,7 @@ import pytest
 
 from bench.errors import NightbenchError
 from flows.nightly import nightly
+from flows.prepare import prepare
 from infra.leases.listing import stored_models
 from infra.models.generated import TINY, write_small_model
 from infra.settings import Settings
@@ -22,6 +23,7 @@ from tests.emulators.hub import HubEmulator
 from tests.emulators.s3 import KEYS, Bucket
 from tests.flows.conftest import NightFixture, run_nightly
 from tests.flows.renting import Account, renting
+from tests.pairs import IS_SOAK
 from tests.planted import SECRETS, Watch, found_below, found_in, plant
 from warehouse.lake.query import run_sql
 
@@ -43,10 +45,15 @@ class Street:
         hubs = f'source = "hf:org/small@{self.hub.sha}"\ncache_bucket_minutes = {minutes}'
         self.house.suite.write_text(text.replace('source = "generated:tiny?seed=0"', hubs, 1))
 
+    def client(self) -> Any:
+        return boto3.client("s3", endpoint_url=self.bucket.endpoint, region_name="us-east-1")
+
     def keys(self, ending: str = "") -> list[str]:
-        client: Any = boto3.client("s3", endpoint_url=self.bucket.endpoint, region_name="us-east-1")
-        listed = client.list_objects_v2(Bucket=self.bucket.name).get("Contents", [])
+        listed = self.client().list_objects_v2(Bucket=self.bucket.name).get("Contents", [])
         return [one["Key"] for one in listed if one["Key"].endswith(ending)]
+
+    def delete(self, key: str) -> None:
+        self.client().delete_object(Bucket=self.bucket.name, Key=key)
 
     def origins(self) -> list[str | None]:
         """Where the weights of each run came from, oldest night first."""
@@ -118,6 +125,23 @@ def test_the_first_night_fills_the_bucket_and_the_second_never_asks_the_hub_for_
     assert found_in(caplog.text.encode(), secrets) == set()
     assert found_below(street.house.data, secrets) == {}
     assert found_below(tmp_path / "droplets", secrets) == {}
+
+
+@pytest.mark.usefixtures("prefect_api")
+def test_preparing_a_suite_stores_its_model_in_the_bucket(street: Street, account: Account, tmp_path: Path) -> None:
+    manifest = f"nightbench/models/org--small/{street.hub.sha}/manifest.json"
+
+    image = prepare(suite=str(street.house.suite))
+    assert street.keys("manifest.json") == [manifest]
+    assert list((tmp_path / "droplets" / "snapshots").glob(f"**/{WEIGHTS}")) == []  # the image has no model
+    assert prepare(suite=str(street.house.suite)) == image
+    assert len(account.names()) == 1
+    if IS_SOAK:  # one more machine
+        street.delete(manifest)
+        assert prepare(suite=str(street.house.suite)) == image
+        assert street.keys("manifest.json") == [manifest]
+        assert len(account.names()) == 2
+    account.judge(*(one.name for one in account.emulator.ledger() if one.kind == "snapshot"))
 
 
 @pytest.mark.usefixtures("prefect_api", "calibrated")
