@@ -9,16 +9,26 @@ from bench.engines.config import EngineConfig
 FULLEST = 0.95  # of a GPU's memory, from which on graphs find no room
 AITER_MLA_HEADS = (16, 128)
 UNIFIED_ATTENTION = ("VLLM_ROCM_USE_AITER_UNIFIED_ATTENTION", "VLLM_USE_AITER_UNIFIED_ATTENTION")  # guides write both
+# With which vLLM and SGLang accept a context beyond the native one.
+LONGER_CONTEXT = ("VLLM_ALLOW_LONG_MAX_MODEL_LEN", "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN")
+SWITCHED_ON = ("1", "true", "True")
 
 
 def _heads_per_gpu(config: EngineConfig) -> str | None:
     model, tp = config.model, config.tp_size
-    return f"{model.n_heads} attention heads on {tp} GPUs" if model and model.n_heads % tp else None
+    if model is None or config.is_attention_parallel or not model.n_heads % tp:
+        return None
+    return f"{model.n_heads} attention heads on {tp} GPUs"
 
 
 def _kv_heads_per_gpu(config: EngineConfig) -> str | None:
     model, tp = config.model, config.tp_size
-    if model is None or model.mla_kv_lora or not (model.n_kv_heads % tp and tp % model.n_kv_heads):
+    if (
+        model is None
+        or config.is_attention_parallel
+        or model.mla_kv_lora
+        or not (model.n_kv_heads % tp and tp % model.n_kv_heads)
+    ):
         return None
     return f"{model.n_kv_heads} KV heads on {tp} GPUs"
 
@@ -111,8 +121,8 @@ def _memory_utilization(config: EngineConfig) -> str | None:
 
 def _context_length(config: EngineConfig) -> str | None:
     model, asked = config.model, config.max_model_len
-    is_extended = {"--hf-overrides", "--rope-scaling"} & config.flags.keys()
-    is_allowed = config.environment.get("VLLM_ALLOW_LONG_MAX_MODEL_LEN") == "1"
+    is_extended = {"--hf-overrides", "--rope-scaling", "--json-model-override-args"} & config.flags.keys()
+    is_allowed = any(config.environment.get(name) in SWITCHED_ON for name in LONGER_CONTEXT)
     if model is None or asked is None or is_extended or is_allowed or asked <= model.native_ctx:
         return None
     return f"max_model_len = {asked}, native context of {model.model} {model.native_ctx}"

@@ -43,6 +43,11 @@ class EngineConfig:
         """Whether experts are dealt out whole and not cut."""
         return "--enable-expert-parallel" in self.flags
 
+    @property
+    def is_attention_parallel(self) -> bool:
+        """Whether the GPUs of a tensor-parallel group divide requests and not heads, as SGLang's can."""
+        return "--enable-dp-attention" in self.flags
+
 
 def flag_groups(words: Sequence[str]) -> list[tuple[str, ...]]:
     """The words of a command as groups: each flag with its values."""
@@ -80,7 +85,7 @@ def parallel_sizes(flags: Mapping[str, str]) -> ParallelSizes:
 
 def memory_share(flags: Mapping[str, str]) -> float | None:
     """The share of the GPU's memory that the engine may take, 0 to 1; None where no flag says it as a number."""
-    value = flags.get("--gpu-memory-utilization", "")
+    value = flags.get("--gpu-memory-utilization") or flags.get("--mem-fraction-static", "")
     return float(value) if re.fullmatch(r"0?\.\d+|1(?:\.0*)?", value) else None
 
 

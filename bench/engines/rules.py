@@ -21,7 +21,7 @@ Severity = Literal["FAIL", "WARN", "INFO"]
 class EngineRule(CsvRow):
     """One rule: FAIL will not start or not be right, WARN may be, INFO is to be known."""
 
-    KEY: ClassVar = ("rule",)
+    KEY: ClassVar = ("rule", "engine")
 
     rule: str
     engine: str

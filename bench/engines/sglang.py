@@ -60,10 +60,13 @@ FAILURES = (
     ),
     FailureClass(
         name="gpu_fault",
-        patterns=(r"Memory access fault by GPU node-\d+ \(Agent handle: 0x[0-9a-f]+\) on address \S+\. Reason: ",),
+        patterns=(
+            r"Memory access fault by GPU node-\d+ \(Agent handle: 0x[0-9a-f]+\) on address \S+\. Reason: ",
+            r"HSA_STATUS_ERROR_EXCEPTION",
+        ),
         remedy="start once more; where it comes again, use another machine",
         retry="replace_machine",
-        source="SGLang issue 10195",
+        source="SGLang issues 10195 and 22714",
     ),
     FailureClass(
         name="graph_capture",
@@ -75,7 +78,7 @@ FAILURES = (
     ),
     FailureClass(
         name="bad_configuration",
-        patterns=(r"launch_server\.py: error: ", r"(?:Value|FileNotFound|OS|Assertion)Error: "),
+        patterns=(r"launch_server\.py: error: ", r"(?:Value|FileNotFound|OS)Error: ", r"^AssertionError\b"),
         remedy="mend the setting that the line names in the suite",
         retry="never",
         source="Python's argparse and exceptions",
@@ -146,8 +149,10 @@ def find_failure(log: str) -> Failure | None:
 
 def attention_backend(log: str) -> str | None:
     """The attention backend that the start-up log names; None if it names none."""
-    match = re.search(r"\battention_backend='(\w+)'", log)
-    return match[1] if match else None
+    match = re.search(
+        r"\battention_backend='(\w+)'|Attention backend not explicitly specified\. Use (\w+) backend by default", log
+    )
+    return match[1] or match[2] if match else None
 
 
 def kv_cache_tokens(log: str) -> int | None:

@@ -12,7 +12,8 @@ from catalog.read import read_engine_rules, read_gpus, read_models
 
 MODELS = {row.model: row for row in read_models()}
 GPUS = {row.gpu: row for row in read_gpus()}
-RULES = {row.rule: row for row in read_engine_rules()}
+ALL_RULES = read_engine_rules()
+RULES = {row.rule: row for row in ALL_RULES if row.engine == "vllm"}
 AITER = {"VLLM_ROCM_USE_AITER": "1"}
 UNIFIED = {"VLLM_ROCM_USE_AITER_MHA": "0", "VLLM_ROCM_USE_AITER_UNIFIED_ATTENTION": "1"}
 
@@ -180,7 +181,7 @@ CASES: dict[str, tuple[list[EngineConfig], list[EngineConfig]]] = {
 
 
 def names(found: EngineConfig) -> set[str]:
-    return {broken.rule.rule for broken in broken_rules(found, RULES.values())}
+    return {broken.rule.rule for broken in broken_rules(found, ALL_RULES)}
 
 
 def test_every_rule_of_the_catalogue_is_looked_at_and_tried_here() -> None:
@@ -204,6 +205,39 @@ def test_of_what_is_not_known_nothing_is_said(rule: str) -> None:
     for one in CASES[rule][0]:
         blank = replace(one, model=None, gpu=None, gpu_count=None, flags={}, environment={})
         assert names(blank) == set()
+
+
+def sglang(**said: Any) -> EngineConfig:
+    return config(engine="sglang", version="0.5.3", **said)
+
+
+LONGER = "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN"
+
+
+@pytest.mark.parametrize(
+    ("rule", "broken", "kept"),
+    [
+        ("heads_per_gpu", sglang(tp_size=3), [sglang(tp_size=8), sglang(tp_size=3, **flag("--enable-dp-attention"))]),
+        ("kv_heads_per_gpu", sglang(tp_size=3), [sglang(tp_size=16)]),
+        (
+            "context_length",
+            sglang(max_model_len=131_073),
+            [
+                sglang(max_model_len=131_072),
+                sglang(max_model_len=200_000, **env(**{LONGER: "1"})),
+                sglang(max_model_len=200_000, **flag("--json-model-override-args", "{}")),
+            ],
+        ),
+    ],
+)
+def test_sglang_has_rules_of_its_own_and_none_of_vllm(
+    rule: str, broken: EngineConfig, kept: list[EngineConfig]
+) -> None:
+    assert rule in names(broken)
+    assert [names(one) & {rule} for one in kept] == [set()] * len(kept)
+    assert {row.rule for row in ALL_RULES if row.engine == "sglang"} == {
+        "heads_per_gpu", "kv_heads_per_gpu", "context_length",
+    }  # fmt: skip
 
 
 def test_of_another_engine_nothing_is_said() -> None:
