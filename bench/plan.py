@@ -146,7 +146,7 @@ def cells(runs: tuple[PlannedRun, ...]) -> list[PlanRow]:
             scenario_id=run.scenario.scenario_id,
             repeat=run.repeat,
             load=describe_load(run.scenario),
-            requests=run.scenario.workload.request_count,
+            requests=0 if run.scenario.workload.command else run.scenario.workload.request_count,
         )
         for run in runs
     ]
@@ -155,6 +155,8 @@ def cells(runs: tuple[PlannedRun, ...]) -> list[PlanRow]:
 def describe_load(scenario: Scenario) -> str:
     """A scenario's load in words: `128 in, 64 out, concurrency 4`."""
     work = scenario.workload
+    if work.command is not None:
+        return f"command {PurePath(work.command.argv[0]).name}"
     drive = f"{'batches of' if work.is_offline else 'concurrency'} {work.concurrency}"
     if work.arrivals == "batch":
         drive = f"all {work.request_count} at once"

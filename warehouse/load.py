@@ -142,6 +142,7 @@ def _stage(folder: Path, lake: Path) -> LoadSummary:
         PartWriter(staging, "requests", night.name) as requests,
         PartWriter(staging, "telemetry", night.name) as telemetry,
         PartWriter(staging, "server_samples", night.name) as server_samples,
+        PartWriter(staging, "command_metrics", night.name) as command_metrics,
     ):
         for rows in _runs(night):
             night.measurements.append(rows.measurement)
@@ -153,6 +154,8 @@ def _stage(folder: Path, lake: Path) -> LoadSummary:
                 telemetry.add(rows.telemetry)
             if rows.server_samples is not None:
                 server_samples.add(rows.server_samples)
+            if rows.command_metrics is not None:
+                command_metrics.add(rows.command_metrics)
     night.measurements = [with_lease(row, night.leases, night.canaries) for row in night.measurements]
     night.measurements = compare(night.measurements, earlier_files(lake, folder.parent.parent, night.name))
     _score(night, lake)

@@ -28,6 +28,12 @@ def batch_evidence(record: RunRecord, report: BatchReport, measured: Mapping[str
     return with_lacking(record, columns | host_use(record))
 
 
+def command_evidence(record: RunRecord) -> Evidence:
+    """The same of a command, of which only the host is known."""
+    columns: Evidence = dict.fromkeys(EVIDENCE_COLUMNS)
+    return with_lacking(record, columns | host_use(record))
+
+
 def _rate_apart(report: BatchReport, measured: Mapping[str, float | int | None]) -> float | None:
     """How far the tokens are from rate times duration: of all tokens where the driver states their rate."""
     duration_s = measured["duration_s"]

@@ -222,6 +222,8 @@ def _tasks(suite: Suite, runs: Sequence[PlannedRun]) -> tuple[Stage, ...]:
 def _load_s(suite: Suite, scenario: Scenario, site: HostPlan, catalog: Catalog) -> tuple[float, str, bool]:
     known = replica_of(scenario.model, scenario.engine, scenario.machine, site.size, catalog)
     work = scenario.workload
+    if work.command is not None:
+        return work.command.timeout_s, "command: at most its timeout_s", False
     if known is None or work.arrivals == "trace":
         why = "recorded trace" if work.arrivals == "trace" else "model or machine is not in the catalogue"
         return suite.run_timeout_s, f"{why}: at most run_timeout_s", False

@@ -22,7 +22,7 @@ class Container:
     """A container to start: docker's executable, the image by digest, the container's name and its lease.
 
     `cache` stays on the host for the next start. `secrets` names the variables that docker's client passes on from its
-    own environment. `written` is a folder of the host that the command writes to.
+    own environment. `written` is a folder of the host that the command runs in.
     """
 
     docker: Path
@@ -36,10 +36,11 @@ class Container:
     written: Path | None = None
 
 
-def container_argv(container: Container, command: Sequence[str], model: Path) -> tuple[str, ...]:
+def container_argv(container: Container, command: Sequence[str], model: Path | None) -> tuple[str, ...]:
     """The argv that runs this command in the container, on the host's network.
 
-    The model keeps its path and is mounted read-only. Docker pulls nothing here: the image is already on the host.
+    The model keeps its path and is mounted read-only; None: the command has none. Docker pulls nothing here: the image
+    is already on the host.
     """
     program, *arguments = command
     return (
@@ -48,11 +49,16 @@ def container_argv(container: Container, command: Sequence[str], model: Path) ->
         *("--network", "host", "--ipc", "host"),
         *("--cap-add", "SYS_PTRACE", "--security-opt", "seccomp=unconfined"),
         *(DEVICES[container.vendor] if container.vendor else ()),
-        *("--volume", f"{model}:{model}:ro", "--volume", f"{container.cache}:{CACHE_INSIDE}"),
-        *(("--volume", f"{container.written}:{container.written}") if container.written else ()),
+        *(("--volume", f"{model}:{model}:ro") if model else ()),
+        *("--volume", f"{container.cache}:{CACHE_INSIDE}"),
+        *(_written(container.written) if container.written else ()),
         *(word for name in container.secrets for word in ("--env", name)),
         *("--env-file", str(container.environment_file), "--entrypoint", program, container.image, *arguments),
     )
+
+
+def _written(folder: Path) -> tuple[str, ...]:
+    return "--volume", f"{folder}:{folder}", "--workdir", str(folder)
 
 
 def container_environment(engine: Mapping[str, str], lease_id: str) -> dict[str, str]:

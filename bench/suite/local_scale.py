@@ -5,6 +5,7 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from bench.frozen import Frozen
+from bench.suite.command import Command
 from bench.suite.engine import Engine
 from bench.suite.model import Model
 from bench.suite.quality import Quality
@@ -22,6 +23,7 @@ class LocalScale(Frozen):
     models: tuple[Model, ...] = Field(default=(), strict=False)  # each in place of the suite's of its name
     engine: Engine
     quality: Quality = Quality()
+    command: Command | None = None  # in place of each command of the suite
     lease_minutes: int = Field(default=60, ge=1)
     repeats_max: int = Field(default=1, ge=1)
     length_scale: float = Field(default=1.0, gt=0, le=1)

@@ -1,12 +1,13 @@
 """Parse a suite file: TOML text to a Suite, or a SuiteError that names file and line."""
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from pydantic import ValidationError
 
 from bench.errors import SuiteError
 from bench.frozen import Frozen
+from bench.suite.command import Command
 from bench.suite.control import Control
 from bench.suite.engine import Engine
 from bench.suite.engine_changes import Variant
@@ -44,6 +45,8 @@ def parse_source(source: SuiteSource) -> Suite:
     public = [(one.environment, table) for one, table in own]
     for environment, table in (*public, *((one.environment, table) for one, table in expansion.changes)):
         _refuse_secrets(environment, table, source)
+    for command, table in _commands(suite):
+        _refuse_secrets(command.environment, expansion.in_file(table), source)
     for engine, table in own:
         _refuse_found(engine, table, source)
     for engine in suite.engines:
@@ -51,6 +54,14 @@ def parse_source(source: SuiteSource) -> Suite:
     _require_context(suite, expansion, source)
     _require_local(suite, source)
     return suite.without_equals()
+
+
+def _commands(suite: Suite) -> Iterator[tuple[Command, Place]]:
+    for index, entry in enumerate(suite.scenarios):
+        if entry.command is not None:
+            yield entry.command, ("scenarios", index, "command")
+    if suite.local is not None and suite.local.command is not None:
+        yield suite.local.command, ("local", "command")
 
 
 def _require_local(suite: Suite, source: SuiteSource) -> None:

@@ -73,6 +73,8 @@ def _model_here(place: int, model: Model, suite: Suite, local: LocalScale) -> Mo
 
 def _scaled_entry(entry: ScenarioEntry, base: Engine, local: LocalScale) -> ScenarioEntry:
     slots = _at_most(entry.concurrency, local.concurrency_max)
+    if entry.command is not None:
+        return _scaled_command(entry, local)
     changes: dict[str, Any] = {
         "isl": _tokens(entry.isl, local),
         "osl": _tokens(entry.osl, local),
@@ -87,6 +89,13 @@ def _scaled_entry(entry: ScenarioEntry, base: Engine, local: LocalScale) -> Scen
         "base": None,
     }
     return ScenarioEntry.model_validate(dict(entry) | changes)
+
+
+def _scaled_command(entry: ScenarioEntry, local: LocalScale) -> ScenarioEntry:
+    if local.command is None:
+        raise SuiteError(f"[local] has no command, which stands for that of {entry.name!r}: add [local.command]")
+    repeats = None if entry.repeats is None else min(entry.repeats, local.repeats_max)
+    return entry.model_copy(update={"command": local.command, "repeats": repeats, "engine": None, "base": None})
 
 
 def _scaled_search(entry: ScenarioEntry, local: LocalScale) -> dict[str, Any]:

@@ -5,19 +5,22 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from bench.frozen import Frozen
+from bench.suite.command import Command
 from bench.suite.prompts import Prompts
 
-Driver = Literal["meter", "vllm-bench", "vllm-rs-bench", "vllm-throughput", "vllm-latency"]
+Driver = Literal["meter", "vllm-bench", "vllm-rs-bench", "vllm-throughput", "vllm-latency", "command"]
 Arrivals = Literal["closed", "constant", "poisson", "gamma", "trace", "batch"]
-THROUGHPUT, LATENCY = "vllm-throughput", "vllm-latency"
-OFFLINE = frozenset({THROUGHPUT, LATENCY})  # the drivers that load the model themselves, without a server
+THROUGHPUT, LATENCY, COMMAND = "vllm-throughput", "vllm-latency", "command"
+OFFLINE = frozenset({THROUGHPUT, LATENCY, COMMAND})  # the drivers that need no server
+OF_REQUESTS = {"isl": 1, "osl": 1, "request_count": 1, "concurrency": 1}  # what a command has in their place
 
 
 class Workload(Frozen):
     """The load: `request_count` requests of `isl` tokens in and `osl` tokens out, after a warm-up.
 
     Exactly one of `concurrency` (closed loop), `request_rate_per_s` and `trace` (open loops) drives it. Offline, all
-    requests are one batch (`vllm-throughput`), or batches of `concurrency` requests (`vllm-latency`).
+    requests are one batch (`vllm-throughput`), or batches of `concurrency` requests (`vllm-latency`). A `command` sends
+    no request: its lengths and counts are 1, and mean nothing.
     """
 
     isl: int = Field(ge=1)
@@ -29,6 +32,7 @@ class Workload(Frozen):
     arrivals: Arrivals = "closed"
     burstiness: float | None = Field(default=None, gt=0)  # the shape of gamma gaps: 1 is Poisson, less is burstier
     driver: Driver = "meter"
+    command: Command | None = None  # of the driver `command`
     workers: int = Field(default=1, ge=1)  # processes that drive the load, a core each
     prompts: Prompts = Prompts()
     trace: str | None = None  # a file of arrival times
@@ -61,6 +65,28 @@ class Workload(Frozen):
         if isinstance(values, dict) and values.get("driver") == THROUGHPUT and "arrivals" not in values:
             return values | {"arrivals": "batch"}
         return values
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_requests(cls, values: object) -> object:
+        """What `command` is given has no requests."""
+        if not isinstance(values, dict) or values.get("driver") != COMMAND:
+            return values
+        given = [name for name, value in OF_REQUESTS.items() if values.get(name, value) != value]
+        if given:
+            msg = f"a command sends no requests: leave {given[0]} out"
+            raise ValueError(msg)
+        return OF_REQUESTS | values
+
+    @model_validator(mode="after")
+    def _command_with_its_driver(self) -> Self:
+        if (self.command is None) != (self.driver != COMMAND):
+            msg = 'command needs driver = "command": give both, or neither'
+            raise ValueError(msg)
+        if self.command is not None and (self.warmup_count or self.prompts != Prompts()):
+            msg = "a command sends no requests: leave warmup_count and the keys of prompts out"
+            raise ValueError(msg)
+        return self
 
     @model_validator(mode="after")
     def _offline_as_its_driver_can(self) -> Self:

@@ -1,20 +1,27 @@
 """Run a command to its end, within its time and its output, and read its metrics; no process of it is left."""
 
+import json
 import os
 import re
 import sys
-from dataclasses import dataclass
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from bench.engines.docker import container_argv
 from bench.errors import LoadDriverError, UsageError
-from bench.loadgen.drivers.command import CommandMetric, CommandOutput, read_metrics
+from bench.loadgen.drivers.command import METRICS_FILE, CommandMetric, CommandOutput, read_metrics
 from bench.suite.command import Command, node_environment
+from bench.suite.scenario import Scenario
 from infra.clock import SystemClock, poll
+from infra.engines import container
 from infra.engines.orphans import SERVER, end_orphans
+from infra.engines.server import EngineAt
 from infra.loadgen import keep_output
 from infra.processes import detached
-from infra.processes.environment import child_environment
-from infra.reporting import silent
+from infra.processes.environment import TOOLS, child_environment
+from infra.reporting import no_progress, silent
 
 POLL_S = 0.1
 PATIENCE_S = 5.0
@@ -22,17 +29,24 @@ OUTPUT_LIMIT = 1 << 20  # bytes of the head, and of the tail
 FILE_LIMIT = 64 << 20  # bytes of a file that a rule reads
 LOG_TAIL_CHARS = 1500
 HERE = "127.0.0.1"
+ENDING = "command"  # of the container's name
+ENGINE_PYTHON = "{engine_python}"  # in an argv: the Python of the suite's engine
 _DROPPED = re.compile(r"^" + re.escape(keep_output.MARKER).replace(r"\{\}", r"(\d+)") + r"$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class CommandJob:
-    """One run of a command: the machine's folder, the lease, and the run folder for its log and its files."""
+    """One run of a command: the machine's folder, the lease, and the run folder for its log and its files.
+
+    `engine` is where the scenario's engine is; with an image, the command runs in a container of it.
+    """
 
     command: Command
     machine: Path
     lease_id: str
     run_folder: Path
+    engine: EngineAt | None = None
+    has_gpus: bool = False
 
     @property
     def log(self) -> Path:
@@ -45,22 +59,46 @@ class CommandJob:
         return (self.run_folder / "load").absolute()
 
     @property
+    def argv(self) -> tuple[str, ...]:
+        """The command's argv with the engine's Python in its place."""
+        engine = self.engine
+        is_container = engine is None or engine.image is not None
+        python = "python3" if engine is None or is_container else str(engine.executable.parent / "python")
+        return tuple(python if word == ENGINE_PYTHON else word for word in self.command.argv)
+
+    @property
+    def image(self) -> str | None:
+        """The image that it runs in; None: none."""
+        return None if self.engine is None else self.engine.image
+
+    @property
     def pid_file(self) -> Path:
         """The file that names the command's session."""
         return (self.machine / "command.pid").absolute()
 
 
-def run_command(job: CommandJob) -> tuple[CommandMetric, ...]:
-    """Run a job to its end and return its metrics.
+def job_of(scenario: Scenario, engine: EngineAt, machine: Path, lease_id: str, run_folder: Path) -> CommandJob:
+    """The job of a run of a scenario whose driver is `command`."""
+    command = scenario.workload.command
+    if command is None:
+        raise AssertionError
+    has_gpus = scenario.machine.least_gpu_count > 0
+    return CommandJob(command, machine, lease_id, run_folder, engine, has_gpus=has_gpus)
+
+
+def run_command(job: CommandJob, progress: Callable[[float], None] = no_progress) -> tuple[CommandMetric, ...]:
+    """Run a job to its end, keep its metrics in `load/` and return them; `progress` gets the share of its time limit.
 
     What an earlier server left running is ended first, since it holds memory. Raises UsageError before anything
     starts, and LoadDriverError if the command fails, takes longer than its `timeout_s`, or prints and writes what a
-    rule does not fit; no process of it runs then.
+    rule does not fit; no process or container of it runs then.
     """
+    began = time.monotonic()
     session = start_command(job)
     try:
 
         def has_ended() -> bool:
+            progress(min(1.0, (time.monotonic() - began) / job.command.timeout_s))
             return detached.exit_code(job.pid_file) is not None or not detached.is_alive(session)
 
         is_in_time = poll(SystemClock(), POLL_S, has_ended, job.command.timeout_s)
@@ -68,6 +106,8 @@ def run_command(job: CommandJob) -> tuple[CommandMetric, ...]:
     finally:
         detached.end_session(session, PATIENCE_S)
         detached.end(detached.marked(str(job.machine), SERVER), PATIENCE_S)
+        if job.image is not None:
+            container.remove(job.machine, container_name(job))
         job.pid_file.unlink(missing_ok=True)
     if not is_in_time:
         raise LoadDriverError(f"the command did not finish within {job.command.timeout_s:g} s (suite: timeout_s)")
@@ -75,7 +115,9 @@ def run_command(job: CommandJob) -> tuple[CommandMetric, ...]:
     if code != 0:
         ending = "was killed" if code is None else f"failed with exit code {code}"
         raise LoadDriverError(f"the command {ending}: {log[-LOG_TAIL_CHARS:].strip() or 'its log is empty'}")
-    return read_metrics(job.command, _output(job, log))
+    metrics = read_metrics(job.command, _output(job, log))
+    (job.load / METRICS_FILE).write_text(json.dumps([asdict(one) for one in metrics]))
+    return metrics
 
 
 def start_command(job: CommandJob) -> int:
@@ -86,14 +128,34 @@ def start_command(job: CommandJob) -> int:
     command = job.command
     if command.nodes > 1:
         raise UsageError(f"nodes = {command.nodes}: a command runs on one machine only in this version: set nodes = 1")
-    marks = {detached.MARK: job.lease_id, SERVER: str(job.machine)}
-    own = {**command.environment, **_secrets(command), **node_environment(command, 0, HERE), **marks}
+    hidden = {**_secrets(command), detached.MARK: job.lease_id, SERVER: str(job.machine)}
+    public = {**command.environment, **node_environment(command, 0, HERE)}
     end_orphans(job.machine, silent)
     job.load.mkdir(parents=True, exist_ok=True)
+    argv, environment = job.argv, child_environment({**public, **hidden})
+    if job.image is not None:
+        argv, environment = _in_container(job, public), child_environment(hidden, also=TOOLS)
     keeper = (sys.executable, "-I", str(Path(keep_output.__file__).absolute()), str(OUTPUT_LIMIT))
     return detached.start_detached(
-        (*keeper, *command.argv), child_environment(own), job.pid_file, job.log, keep_exit_code=True, cwd=job.load
+        (*keeper, *argv), environment, job.pid_file, job.log, keep_exit_code=True, cwd=job.load
     )
+
+
+def _in_container(job: CommandJob, public: dict[str, str]) -> tuple[str, ...]:
+    """Docker's argv for a job; its container is recorded first, so that a killed night leaves none."""
+    engine = job.engine
+    if engine is None or engine.image is None:
+        raise AssertionError
+    image = container.ImageAt(engine.executable, engine.image, engine.cache or job.machine / "engine-home")
+    use = container.ContainerUse(job.lease_id, ENDING, has_gpus=job.has_gpus)
+    recorded = container.record_container(image, public, job.machine, use)
+    started = replace(recorded, secrets=job.command.secret_environment, written=job.load)
+    return container_argv(started, job.argv, None)
+
+
+def container_name(job: CommandJob) -> str:
+    """The name of a job's container."""
+    return f"nb-{job.lease_id}-{ENDING}"
 
 
 def _secrets(command: Command) -> dict[str, str]:

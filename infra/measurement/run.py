@@ -37,6 +37,7 @@ from infra.hardware.gpu_sampler import TOOLS
 from infra.hardware.own_processes import OwnProcesses
 from infra.hardware.telemetry import Sampler, write_samples
 from infra.loadgen import datasets, driver, offline
+from infra.loadgen.command import job_of, run_command
 from infra.measurement.answers import ask
 from infra.models.models import PreparedModel
 from infra.storage import store
@@ -103,7 +104,9 @@ def measure(
         if isinstance(running, NightbenchError):
             raise running
         notes = _Notes(watch, found, progress)
-        if isinstance(running, EngineAt):
+        if isinstance(running, EngineAt) and run.scenario.workload.command is not None:
+            _measure_command(context, run, running, partial, notes)
+        elif isinstance(running, EngineAt):
             _measure_offline(context, run, running, partial, notes)
         else:
             _measure(context, datasets.with_local_paths(run, context.data), running, partial, notes)
@@ -223,19 +226,37 @@ def _measure_offline(context: RunContext, run: PlannedRun, engine: EngineAt, par
     command = offline.command_of(job)
     load = LoadRun(driver=scenario.workload.driver, driver_version=None, argv=command.argv, seed=seed, exit_code=None)
     notes.found["load"] = load
-    busy_before = os.getloadavg()[0]
     used = used_gpus(scenario.engine.name, command.argv, scenario.engine.environment, context.host)
+    with _observed(context, used, partial, notes):
+        code = offline.run_offline(job, command, notes.progress)
+        notes.found["load"] = load.model_copy(update={"exit_code": code, "driver_version": offline.version_of(job)})
+    offline.read_offline_report(job)
+
+
+def _measure_command(context: RunContext, run: PlannedRun, engine: EngineAt, partial: Path, notes: _Notes) -> None:
+    """Run a command, which has no server and no requests of ours; only the machine is observed."""
+    seed, lease_id = prompt_seed(context.night, run), context.lease.lease_id
+    job = job_of(run.scenario, engine, context.machine, lease_id, partial)
+    load = LoadRun(driver=run.scenario.workload.driver, driver_version=None, argv=job.argv, seed=seed, exit_code=None)
+    notes.found["load"] = load
+    with _observed(context, None, job.run_folder, notes):
+        run_command(job, notes.progress)
+    notes.found["load"] = load.model_copy(update={"exit_code": 0})
+
+
+@contextmanager
+def _observed(context: RunContext, used: Sequence[int] | None, partial: Path, notes: _Notes) -> Iterator[None]:
+    """Sample the machine, and these of its GPUs, during a load that has no server; None: all of them."""
+    busy_before = os.getloadavg()[0]
     own = OwnProcesses({os.getpid()}, (), context.lease.lease_id)
     sampler = Sampler(own, None, None if used is None else names_of(used, context.host))
     try:
         with notes.watch.stage("load"), sampler:
-            code = offline.run_offline(job, command, notes.progress)
-        notes.found["load"] = load.model_copy(update={"exit_code": code, "driver_version": offline.version_of(job)})
+            yield
     finally:
         with notes.watch.stage("keep"):
             write_samples(sampler.samples, partial / "telemetry.parquet")
         notes.found.update(_host_notes(sampler, busy_before, context))
-    offline.read_offline_report(job)
 
 
 def _host_notes(sampler: Sampler, load_average: float, context: RunContext) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from tests.pairs import IS_SOAK
 
 pytestmark = [pytest.mark.e2e, pytest.mark.prefect, pytest.mark.timeout(1500)]
 SUITES = Path(__file__).parents[2] / "suites"
-WORKS = ("llama-3.3-70b-mi300x", "amd-mi300x-throughput")
+WORKS = ("llama-3.3-70b-mi300x", "amd-mi300x-throughput", "amd-mi300x-training")
 # Each starts more engines; a night of their shape on the known-truth server is in a test of its own.
 LONG_WORKS = ("llama-4-mi300x-h200", "mi325x-study") if IS_SOAK else ()
 

@@ -14,6 +14,7 @@ from warehouse.schema.row import Row
 def requested(scenario: Scenario, quality: Quality) -> Row:
     """The columns of what the suite requests."""
     work, engine = scenario.workload, scenario.engine
+    has_requests = work.command is None
     return {
         "scenario": scenario.name,
         "fallback_of": scenario.fallback_of,
@@ -36,15 +37,15 @@ def requested(scenario: Scenario, quality: Quality) -> Row:
         "image": engine.image,
         "image_version": engine.image_version,
         "image_commit": engine.image_commit,
-        "isl": work.isl,
-        "osl": work.osl,
-        "concurrency_asked": work.concurrency,
+        "isl": work.isl if has_requests else None,
+        "osl": work.osl if has_requests else None,
+        "concurrency_asked": work.concurrency if has_requests else None,
         "request_rate_per_s_asked": work.request_rate_per_s,
         "arrivals": work.arrivals,
         "burstiness_asked": work.burstiness,
         "driver": work.driver,
-        "request_count": work.request_count,
-        "warmup_count": work.warmup_count,
+        "request_count": work.request_count if has_requests else None,
+        "warmup_count": work.warmup_count if has_requests else None,
         "min_duration_s": quality.min_duration_s,
         "min_requests_per_slot": quality.min_requests_per_slot,
         "max_other_cpu_share": quality.max_other_cpu_share,

@@ -10,6 +10,7 @@ from bench.engines.by_name import ENGINES
 from bench.errors import UnreadableResultError
 from bench.loadgen.batch_report import BatchReport
 from bench.loadgen.drivers import by_name as drivers
+from bench.loadgen.drivers.command import CommandMetric, read_kept
 from bench.loadgen.report import LoadReport
 from bench.record import NightEnd, NightRecord, RunRecord
 from warehouse.rows.run_folder import RunFiles, RunId
@@ -61,6 +62,11 @@ def read_batches(record: RunRecord, files: RunFiles) -> BatchReport:
     parts = _report_parts(record, files)
     with reading("the driver's report in load/"):
         return drivers.read_batches(record.asked, parts)
+
+
+def read_command(record: RunRecord, files: RunFiles) -> tuple[CommandMetric, ...]:
+    """The metrics of a command."""
+    return read_kept(_report_parts(record, files))
 
 
 def _report_parts(record: RunRecord, files: RunFiles) -> list[bytes]:

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from bench.audit import measurement as audit
-from bench.audit.batches import batch_evidence
+from bench.audit.batches import batch_evidence, command_evidence
 from bench.audit.own_claim import claim_of
 from bench.quality.answers import with_last_answers
 from bench.record import RunRecord
 from warehouse.rows.batch_results import batch_measured
+from warehouse.rows.command_rows import command_table
 from warehouse.rows.device_rows import device_columns, run_device
 from warehouse.rows.evidence import RunClaim, ask
 from warehouse.rows.measurement_results import (
@@ -24,7 +25,7 @@ from warehouse.rows.measurement_results import (
 )
 from warehouse.rows.measurement_setup import found, of_run, requested
 from warehouse.rows.night_servers import UNKNOWN, NightServers
-from warehouse.rows.records import counter_deltas, read_batches, read_record, read_report, reading
+from warehouse.rows.records import counter_deltas, read_batches, read_command, read_record, read_report, reading
 from warehouse.rows.request_rows import requests_table
 from warehouse.rows.row_ids import blank_row
 from warehouse.rows.run_folder import RunFiles, RunId
@@ -43,6 +44,7 @@ class RunRows:
     telemetry: pa.Table | None = None
     server_samples: pa.Table | None = None
     asked: RunClaim | None = None  # the run as a claim; None if it was not measured
+    command_metrics: pa.Table | None = None
 
 
 def run_rows(place: RunId, files: RunFiles, servers: NightServers = UNKNOWN) -> RunRows:
@@ -57,6 +59,8 @@ def run_rows(place: RunId, files: RunFiles, servers: NightServers = UNKNOWN) -> 
     if record.outcome != "measured":
         telemetry = None if files.telemetry is None else telemetry_table(place, files.telemetry, None)
         return RunRows(row, telemetry=telemetry, server_samples=server_samples_table(place, files, None))
+    if record.asked.workload.command is not None:
+        return _command_rows(place, files, record, row)
     if record.asked.workload.is_offline:
         return _batch_rows(place, files, record, row)
     report = read_report(record, files)
@@ -90,3 +94,12 @@ def _batch_rows(place: RunId, files: RunFiles, record: RunRecord, row: Row) -> R
         row |= batch_evidence(record, report, row)
         claim = claim_of(record, report, row, hashlib.sha256(files.record).hexdigest())
         return RunRows(row, telemetry=telemetry, asked=ask(claim))
+
+
+def _command_rows(place: RunId, files: RunFiles, record: RunRecord, row: Row) -> RunRows:
+    """The rows of a command: its metrics, each in its own unit, and of the measurement only the host."""
+    metrics = command_table(place, read_command(record, files))
+    telemetry = None if files.telemetry is None else telemetry_table(place, files.telemetry, None)
+    row |= dict.fromkeys(NOT_ASKED, "a command has no server to ask")
+    row |= command_evidence(record)
+    return RunRows(row, telemetry=telemetry, command_metrics=metrics)

@@ -15,6 +15,7 @@ from bench.audit.rules.wording import range_text
 from warehouse.schema.canary_columns import CANARY_COLUMNS
 from warehouse.schema.claim_columns import CLAIM_COLUMNS, CLAIM_IDS, CLAIM_REQUEST_COLUMNS
 from warehouse.schema.column import Column
+from warehouse.schema.command_columns import COMMAND_COLUMNS
 from warehouse.schema.lease_columns import ATTEMPT_COLUMNS, LEASE_COLUMNS, STAGE_COLUMNS
 from warehouse.schema.measurement_columns import MEASUREMENT_COLUMNS
 from warehouse.schema.request_columns import REQUEST_COLUMNS
@@ -28,6 +29,7 @@ Table = Literal[
     "requests",
     "telemetry",
     "server_samples",
+    "command_metrics",
     "findings",
     "leases",
     "attempts",
@@ -49,6 +51,7 @@ COLUMNS: dict[Table, tuple[Column, ...]] = {
     "requests": REQUEST_COLUMNS,
     "telemetry": TELEMETRY_COLUMNS,
     "server_samples": SERVER_SAMPLE_COLUMNS,
+    "command_metrics": COMMAND_COLUMNS,
     "findings": (*IDS, *FINDING),
     "leases": LEASE_COLUMNS,
     "attempts": ATTEMPT_COLUMNS,

@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from bench.suite.workload import OFFLINE
+from bench.suite.workload import COMMAND, OFFLINE
 
 Verdict = Literal["accepted", "suspect", "rejected", "failed", "not-run"]
 Status = Literal["PASS", "WARN", "FAIL", "NOT-CHECKABLE"]
@@ -39,6 +39,7 @@ class Rule:
     loop: Literal["closed", "open", "any"] = "any"
     driver: Literal["meter", "any"] = "any"
     is_of_batches: bool = False  # it also applies to batches without a server, of which no request is known
+    is_of_commands: bool = False  # it also applies to commands, of which only the host is known
     needs_exact_prompts: bool = False
     is_required: bool = True
     lacking: str | None = None
@@ -51,6 +52,8 @@ class Rule:
 
     def applies(self, loop: str, driver: str, *, is_exact: bool = True) -> bool:
         """Whether this rule is about runs of this loop (`closed` or `open`), driver and exactness of prompts."""
+        if driver == COMMAND:
+            return self.is_of_commands
         if driver in OFFLINE and not self.is_of_batches:
             return False
         return (

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from bench.loadgen.batch_report import BatchReport
-from bench.loadgen.drivers import meter, vllm_bench, vllm_latency, vllm_rs, vllm_throughput
+from bench.loadgen.drivers import command, meter, vllm_bench, vllm_latency, vllm_rs, vllm_throughput
 from bench.loadgen.drivers.module import AnyDriver, DriverModule, OfflineModule
 from bench.loadgen.report import LoadReport
 from bench.suite.scenario import Scenario
@@ -14,7 +14,7 @@ _OF_SERVERS: tuple[DriverModule, ...] = (meter, vllm_bench, vllm_rs)
 _OFFLINE: tuple[OfflineModule, ...] = (vllm_throughput, vllm_latency)
 OF_SERVERS: Mapping[str, DriverModule] = MappingProxyType({one.NAME: one for one in _OF_SERVERS})
 OFFLINE: Mapping[str, OfflineModule] = MappingProxyType({one.NAME: one for one in _OFFLINE})
-DRIVERS: Mapping[str, AnyDriver] = MappingProxyType({**OF_SERVERS, **OFFLINE})
+DRIVERS: Mapping[str, AnyDriver] = MappingProxyType({**OF_SERVERS, **OFFLINE, command.NAME: command})
 
 
 def report_files(scenario: Scenario) -> tuple[str, ...]:

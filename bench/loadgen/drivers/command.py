@@ -6,14 +6,18 @@ import json
 import math
 import re
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from bench.errors import LoadDriverError
+from bench.errors import LoadDriverError, UnreadableResultError
 from bench.suite.command import Command, MetricRule
+from bench.suite.workload import COMMAND
 
-NAME = "command"
+NAME = COMMAND
+METRICS_FILE = "metrics.json"
+REPORT_FILES = (METRICS_FILE,)
+ENGINE: str | None = None  # it needs none
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,14 @@ class CommandMetric:
 def read_metrics(command: Command, output: CommandOutput) -> tuple[CommandMetric, ...]:
     """Every metric of a command; LoadDriverError names the first rule that does not fit its output."""
     return tuple(_metric(rule, output) for rule in command.metrics)
+
+
+def read_kept(parts: Sequence[bytes]) -> tuple[CommandMetric, ...]:
+    """The metrics that a run kept; raises UnreadableResultError where the file is none of them."""
+    try:
+        return tuple(CommandMetric(**one) for one in json.loads(parts[0]))
+    except (ValueError, TypeError) as error:
+        raise UnreadableResultError(f"{METRICS_FILE} cannot be read: {error}") from error
 
 
 def _metric(rule: MetricRule, output: CommandOutput) -> CommandMetric:

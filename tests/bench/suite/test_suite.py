@@ -634,7 +634,7 @@ def test_every_key_of_the_prompts_is_either_a_place_or_seen_to_move_the_id() -> 
 def test_every_field_of_a_scenario_is_either_a_label_or_seen_to_move_the_id() -> None:
     of_open_loops = {("workload", name) for name in ("request_rate_per_s", "arrivals", "burstiness")}
     moved = {path for path, _ in MOVES} | of_open_loops
-    moved |= {("workload", name) for name in ("prompts", "trace_sha256")}
+    moved |= {("workload", name) for name in ("prompts", "trace_sha256", "command")}
     moved |= {("engine", name) for name in ("install", "image")}
     labels = {("model", "name"), ("machine", "name"), ("workload", "trace")} | {("machine", name) for name in RENTING}
     labels |= {("model", name) for name in KEEPING} | {("engine", name) for name in TRACING}

@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -11,7 +12,8 @@ import pytest
 from bench.errors import LoadDriverError, UsageError
 from bench.suite.command import Command
 from infra.engines.orphans import SERVER, end_orphans
-from infra.loadgen.command import OUTPUT_LIMIT, CommandJob, run_command, start_command
+from infra.engines.server import EngineAt
+from infra.loadgen.command import OUTPUT_LIMIT, CommandJob, container_name, run_command, start_command
 from infra.processes import detached
 from infra.reporting import silent
 
@@ -37,6 +39,25 @@ def job(machine: Path, code: str, **keys: object) -> CommandJob:
     run_folder = machine.parent / "run"
     run_folder.mkdir(exist_ok=True)
     return CommandJob(command, machine, "lease-of-a-command", run_folder)
+
+
+def test_a_command_in_a_container_runs_in_its_folder_without_a_model(machine: Path) -> None:
+    image = f"index.docker.io/rocm/pytorch-training@sha256:{'0' * 64}"
+    one = replace(job(machine, "", environment={"SIZE": "1"}), engine=EngineAt(machine / "docker", None, image=image))
+    (machine / "docker").write_text('#!/bin/sh\necho tflops: 3; echo "$@"\n')
+    (machine / "docker").chmod(0o755)
+    start_command(one)
+    wait_for(one.log, image)
+    said = one.log.read_text()
+    assert f"--workdir {one.load}" in said
+    assert "SIZE=1" in (machine / "server-command.env").read_text()
+    assert (machine / f"{container_name(one)}.container").exists()  # so that a killed night leaves none
+
+
+def test_the_engines_python_stands_in_an_argv(machine: Path) -> None:
+    one = replace(job(machine, ""), engine=EngineAt(machine / "bin" / "vllm", None))
+    command = one.command.model_copy(update={"argv": ("{engine_python}", "train.py")})
+    assert replace(one, command=command).argv == (str(machine / "bin" / "python"), "train.py")
 
 
 def left(machine: Path) -> list[psutil.Process]:

@@ -1,0 +1,68 @@
+"""A scenario of kind `command`: no requests, no server, and ids of other scenarios that stay."""
+
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from bench.errors import SuiteError
+from bench.suite.parse import parse_suite
+from bench.suite.scaling import scaled
+from bench.suite.workload import Workload
+from tests.bench.builders import with_workload
+
+COMMAND = {
+    "argv": ["python", "train.py"],
+    "metrics": [{"name": "tflops", "unit": "TFLOP/s", "pattern": r"tflops: (\S+)", "warmup_steps": 3}],
+}
+
+
+def test_a_command_needs_no_lengths_and_no_counts() -> None:
+    work = Workload.model_validate({"driver": "command", "command": COMMAND})
+    assert (work.is_offline, work.isl, work.concurrency) == (True, 1, 1)
+    assert Workload.model_validate_json(work.model_dump_json()) == work
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"isl": 128}, "a command sends no requests: leave isl out"),
+        ({"request_count": 5}, "leave request_count out"),
+        ({"warmup_count": 2}, "leave warmup_count and the keys of prompts out"),
+        ({"workers": 2}, "command is one process"),
+        ({"command": None}, 'command needs driver = "command"'),
+    ],
+)
+def test_what_is_about_requests_is_refused_beside_a_command(keys: dict[str, object], said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        Workload.model_validate({"driver": "command", "command": COMMAND} | keys)
+
+
+def test_what_a_command_does_moves_the_id() -> None:
+    works = [
+        Workload.model_validate({"driver": "command", "command": COMMAND | {"argv": argv}})
+        for argv in (["python", "a.py"], ["python", "b.py"])
+    ]
+    assert with_workload(works[0]).scenario_id != with_workload(works[1]).scenario_id
+
+
+def test_a_secret_in_the_environment_of_a_command_is_refused_with_its_line() -> None:
+    text = (Path(__file__).parents[3] / "suites" / "amd-mi300x-training.toml").read_text()
+    with pytest.raises(SuiteError, match=r"s\.toml:\d+: .*API_TOKEN looks like a secret"):
+        parse_suite(text.replace("environment = {", 'environment = { API_TOKEN = "x",', 1), "s.toml")
+
+
+def test_on_this_computer_one_command_stands_for_all() -> None:
+    text = (Path(__file__).parents[3] / "suites" / "amd-mi300x-training.toml").read_text()
+    suite = parse_suite(text, "s.toml")
+    assert suite.local is not None
+    assert len(suite.scenarios) == 9
+    here = scaled(suite, suite.local)
+    assert [entry.command for entry in here.scenarios] == [suite.local.command]
+    with pytest.raises(SuiteError, match=r"add \[local.command\]"):
+        scaled(suite, suite.local.model_copy(update={"command": None}))
+
+
+def test_a_command_without_its_driver_is_refused() -> None:
+    with pytest.raises(ValidationError, match="give both, or neither"):
+        Workload.model_validate({"isl": 8, "osl": 4, "request_count": 1, "concurrency": 1, "command": COMMAND})
