@@ -1,0 +1,1 @@
+"""What changed in a series of nights, since when, by how much and why: segmenter, night judge, causes."""

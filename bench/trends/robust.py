@@ -1,0 +1,32 @@
+"""Scales and centres that a few odd nights do not move."""
+
+import numpy as np
+
+from bench.metrics import Floats
+
+MAD_TO_SD = 1.4826  # of a normal distribution
+TINY = 1e-9
+
+
+def rough_sd(x: Floats) -> float:
+    """The sd of the noise from neighbouring nights: a step does not move it."""
+    steps = np.diff(x)
+    return float(MAD_TO_SD * np.median(np.abs(steps - np.median(steps))) / np.sqrt(2)) + 1e-12
+
+
+def mad_sd(x: Floats) -> float:
+    """The sd by the median of the absolute deviations from the median."""
+    return float(MAD_TO_SD * np.median(np.abs(x - np.median(x))))
+
+
+def running_median(x: Floats, width: int = 7) -> Floats:
+    """The median of the values around each one; at the ends of those that there are."""
+    beyond = np.full(width // 2, np.nan)
+    padded = np.concatenate([beyond, x, beyond])
+    return np.asarray(np.nanmedian(np.lib.stride_tricks.sliding_window_view(padded, width), axis=1))
+
+
+def lag_one(residuals: Floats, clip: float = 2.5) -> float:
+    """The correlation of neighbouring residuals, clipped at `clip` of their sd."""
+    q = np.clip(residuals, -clip, clip)
+    return float((q[1:] * q[:-1]).sum() / max(float((q * q).sum()), TINY))

@@ -1,0 +1,1 @@
+"""Tests of the segmenter, the night judge and the causes of changes."""
