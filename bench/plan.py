@@ -156,7 +156,7 @@ def describe_load(scenario: Scenario) -> str:
     """A scenario's load in words: `128 in, 64 out, concurrency 4`."""
     work = scenario.workload
     if work.command is not None:
-        return f"command {PurePath(work.command.argv[0]).name}"
+        return f"command {work.command.program}"
     drive = f"{'batches of' if work.is_offline else 'concurrency'} {work.concurrency}"
     if work.arrivals == "batch":
         drive = f"all {work.request_count} at once"

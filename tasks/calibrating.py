@@ -17,5 +17,5 @@ def calibrate_client(settings: Settings, night: NightRecord, lease: Lease) -> Ca
     log = get_run_logger()
     found = executor_of(settings, lease).run(operations.calibrate, Reporter(log.info), night)
     if found.calibration_id is None:
-        log.warning("the load client is not calibrated, so no run of this night can be accepted: %s", found.reason)
+        log.warning("the load client is not calibrated, so no run that it drives can be accepted: %s", found.reason)
     return found

@@ -10,6 +10,7 @@ from bench.frozen import Frozen
 
 Aggregate = Literal["mean", "last", "max"]
 TABLES = (".csv", ".json")
+ENGINE_PYTHON = "{engine_python}"  # in an argv: the Python of the suite's engine
 NODE_VARIABLES = ("NNODES", "NODE_RANK", "MASTER_ADDR")
 
 
@@ -102,6 +103,11 @@ class Command(Frozen):
             msg = f"two metrics share the name {twice[0]!r}"
             raise ValueError(msg)
         return self
+
+    @property
+    def program(self) -> str:
+        """What it runs, in a word."""
+        return "python" if self.argv[0] == ENGINE_PYTHON else PurePosixPath(self.argv[0]).name
 
 
 def node_environment(command: Command, rank: int, master: str) -> dict[str, str]:

@@ -6,15 +6,15 @@ from pydantic import Field, model_validator
 
 from bench.frozen import Frozen
 
-TableKind = Literal["scenarios", "pivot", "cost", "memory", "machine_pairs", "machine_prices", "searches"]
+TableKind = Literal["scenarios", "commands", "pivot", "cost", "memory", "machine_pairs", "machine_prices", "searches"]
 
 
 class ReportTable(Frozen):
     """One table of a report.
 
-    `scenarios`: one row a scenario. `pivot`: the first of `metrics`, by the workload's keys `rows` and `columns`.
-    `cost`: the price of an hour, a day, a month and of a million output tokens. `memory`: what each model needs.
-    `machine_pairs`, `machine_prices` and `searches`: the rows of the view of that name.
+    `scenarios`: one row a scenario. `commands`: one row for each metric of a command. `pivot`: the first of `metrics`,
+    by the workload's keys `rows` and `columns`. `cost`: the price of an hour, a day, a month and of a million output
+    tokens. `memory`: what each model needs. `machine_pairs`, `machine_prices`, `searches`: the rows of that view.
     """
 
     title: str = Field(min_length=1)
@@ -23,6 +23,7 @@ class ReportTable(Frozen):
     metrics: tuple[str, ...] = Field(default=("output_throughput_tok_per_s",), strict=False, min_length=1)
     published: str | None = None  # the metric in catalog/published.csv that stands beside the first one
     published_scale: float = Field(default=1.0, gt=0)  # published times this has the unit of our column
+    figures: dict[str, dict[str, str]] = Field(default_factory=dict)  # by command: the columns of its published figure
     rows: str | None = None
     columns: str | None = None
 
@@ -30,6 +31,13 @@ class ReportTable(Frozen):
     def _pivots_by_two_keys(self) -> Self:
         if (self.kind == "pivot") != (self.rows is not None and self.columns is not None):
             msg = 'kind = "pivot" needs rows and columns, and no other kind has them'
+            raise ValueError(msg)
+        return self
+
+    @model_validator(mode="after")
+    def _figures_are_of_commands(self) -> Self:
+        if self.figures and (self.kind != "commands" or self.published is None):
+            msg = 'figures names the published figures of commands: give kind = "commands" and published'
             raise ValueError(msg)
         return self
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from bench.engines.docker import container_argv
 from bench.errors import LoadDriverError, UsageError
 from bench.loadgen.drivers.command import METRICS_FILE, CommandMetric, CommandOutput, read_metrics
-from bench.suite.command import Command, node_environment
+from bench.suite.command import ENGINE_PYTHON, Command, node_environment
 from bench.suite.scenario import Scenario
 from infra.clock import SystemClock, poll
 from infra.engines import container
@@ -30,7 +30,6 @@ FILE_LIMIT = 64 << 20  # bytes of a file that a rule reads
 LOG_TAIL_CHARS = 1500
 HERE = "127.0.0.1"
 ENDING = "command"  # of the container's name
-ENGINE_PYTHON = "{engine_python}"  # in an argv: the Python of the suite's engine
 _DROPPED = re.compile(r"^" + re.escape(keep_output.MARKER).replace(r"\{\}", r"(\d+)") + r"$", re.MULTILINE)
 
 

@@ -13,8 +13,9 @@ from bench.suite.suite import Suite
 from catalog.read import machine_size, read_catalog
 from warehouse.lake.query import run_sql
 from warehouse.rows.records import read_night
+from warehouse.suite_report.commands import command_rows
 from warehouse.suite_report.measured import Measured, NightValues, newest_night, read_values, require_metrics
-from warehouse.suite_report.published import differing_terms, find_figure, other_terms
+from warehouse.suite_report.published import beside, differing_terms, find_figure
 from warehouse.suite_report.table import SuiteReport, Table
 
 HOURS = {"hour": 1, "day": 24, "month": 730}  # a month of 365 * 24 / 12 hours
@@ -53,6 +54,9 @@ def _table(data: Path, suite: Suite, table: ReportTable, values: NightValues) ->
     if table.kind in VIEWS:
         sql = f"SELECT * EXCLUDE (night) FROM {table.kind} WHERE night = ? ORDER BY ALL"  # noqa: S608 - a name of ours
         return Table(table.title, tuple(run_sql(data, sql, (values.night,)).dicts()))
+    if table.kind == "commands":
+        commands = [one for one in _asked(suite) if one.workload.command and one.name.startswith(table.only)]
+        return Table(table.title, tuple(command_rows(data, suite, table, commands, values)))
     scenarios = [one for one in _asked(suite) if one.name.startswith(table.only)]
     builders = {"scenarios": _scenarios, "pivot": _pivot, "cost": _cost, "memory": _memory}
     return Table(table.title, tuple(builders[table.kind](suite, table, scenarios, values)))
@@ -87,23 +91,13 @@ def _scenarios(
 
 
 def _beside(suite: Suite, table: ReportTable, scenario: Scenario, measured: Measured) -> dict[str, Any]:
-    """The published figure, its verdict and our ratio to it; no ratio where the terms differ, which are named."""
+    """The published figure of a scenario, if the table has one."""
     if table.published is None:
         return {}
     figure = find_figure(scenario, suite.report.sources, table.published)
-    if figure is None:
-        return dict.fromkeys(("published", "published_verdict", "ratio")) | {"terms": "no published figure"}
     ours = measured.value(table.metrics[0]).mean
-    different = list(differing_terms(figure, scenario, measured)) if ours is not None else []
-    theirs = None if figure.number is None else figure.number * table.published_scale
-    is_comparable = ours is not None and theirs and not different
-    said = [*(["not compared"] if different else []), *different, *(other_terms(figure, measured) if ours else ())]
-    return {
-        "published": f"{figure.row.value} {figure.row.unit}",
-        "published_verdict": figure.verdict,
-        "ratio": ours / theirs if is_comparable and ours is not None and theirs else None,
-        "terms": "; ".join(said) or ("equal as far as stated" if is_comparable else "nothing to compare"),
-    }
+    different = differing_terms(figure, scenario, measured) if figure is not None and ours is not None else ()
+    return beside(figure, ours, tuple(different), measured, table.published_scale)
 
 
 def _pivot(

@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import catalog
 from bench.catalog.published import Published
+from bench.errors import UsageError
 from bench.suite.scenario import Scenario
 from catalog.read import find_gpu, find_model, precision_of, read_published
 from warehouse.audit import AuditOptions, audit
@@ -20,7 +22,10 @@ FIRST_LINE = 2  # of the table's data, below its header
 
 @dataclass(frozen=True)
 class Figure:
-    """One published figure: as printed, its number (None: a range or no number), and its verdict in the audit."""
+    """One published figure: as printed, its number (None: a range or no number), and its verdict in the audit.
+
+    A figure is `rejected` where the audit withdraws it, even if the rest of its claim is accepted.
+    """
 
     row: Published
     number: float | None
@@ -33,22 +38,46 @@ def find_figure(scenario: Scenario, sources: tuple[str, ...], metric: str) -> Fi
     return found[0] if len(found) == 1 else None
 
 
+def figure_of_columns(columns: Mapping[str, str], sources: tuple[str, ...], metric: str) -> Figure:
+    """The one published figure that has these columns of catalog/published.csv; UsageError for none or several."""
+    found = [one for one in _figures(sources, metric) if columns.items() <= asdict(one.row).items()]
+    if len(found) != 1:
+        raise UsageError(f"report: {len(found)} published figures of {metric} have {dict(columns)}: name exactly one")
+    return found[0]
+
+
 def differing_terms(figure: Figure, scenario: Scenario, measured: Measured) -> Iterator[str]:
     """The terms under which ours and the published figure differ, each with both values.
 
     A comparison needs the same model, precision, GPUs and lengths; a term that one side does not state is unknown.
     """
     row = figure.row
-    gpus = measured.fact("gpus") or []
     pairs = {
         "model": (_model_of(row), _model(str(measured.fact("model_source") or "").removeprefix("hf:"))),
         "precision": (precision_of(row.precision or ""), measured.fact("precision")),
-        "GPU": (_gpu(row.gpu), _gpu(gpus[0]) if gpus else "none"),
-        "GPU count": (whole(row.gpu_count or ""), measured.fact("gpu_count") if gpus else 0),
+        **_gpus(figure, measured),
         "isl": (whole(row.isl or ""), measured.fact("isl")),
         "osl": (whole(row.osl or ""), measured.fact("osl")),
         "load": (whole(row.concurrency_or_batch or ""), _load_of(scenario, measured)),
     }
+    return _unequal(pairs)
+
+
+def differing_terms_of_command(figure: Figure, measured: Measured, unit: str) -> Iterator[str]:
+    """The same of a command: what it computes is stated by whoever names the figure, so GPUs and units remain."""
+    return _unequal({**_gpus(figure, measured), "unit": (figure.row.unit, unit)})
+
+
+def _gpus(figure: Figure, measured: Measured) -> dict[str, tuple[Any, Any]]:
+    """The GPUs of both sides."""
+    row, gpus = figure.row, measured.fact("gpus") or []
+    return {
+        "GPU": (_gpu(row.gpu), _gpu(gpus[0]) if gpus else "none"),
+        "GPU count": (whole(row.gpu_count or ""), measured.fact("gpu_count") if gpus else 0),
+    }
+
+
+def _unequal(pairs: Mapping[str, tuple[Any, Any]]) -> Iterator[str]:
     for name, (theirs, ours) in pairs.items():
         if theirs is not None and ours is not None and theirs != ours:
             yield f"{name}: {theirs} published, {ours} here"
@@ -62,6 +91,23 @@ def other_terms(figure: Figure, measured: Measured) -> Iterator[str]:
     )
     if theirs and ours and str(ours).split("+")[0] not in theirs:
         yield f"engine: {figure.row.framework} {theirs} published, {measured.fact('engine')} {ours} here"
+
+
+def beside(
+    figure: Figure | None, ours: float | None, different: tuple[str, ...], measured: Measured, scale: float
+) -> dict[str, Any]:
+    """The published figure, its verdict and our ratio to it; no ratio where the terms differ, which are named."""
+    if figure is None:
+        return dict.fromkeys(("published", "published_verdict", "ratio")) | {"terms": "no published figure"}
+    theirs = None if figure.number is None else figure.number * scale
+    is_comparable = ours is not None and theirs and not different
+    said = [*(["not compared"] if different else []), *different, *(other_terms(figure, measured) if ours else ())]
+    return {
+        "published": f"{figure.row.value} {figure.row.unit}",
+        "published_verdict": figure.verdict,
+        "ratio": ours / theirs if is_comparable and ours is not None and theirs else None,
+        "terms": "; ".join(said) or ("equal as far as stated" if is_comparable else "nothing to compare"),
+    }
 
 
 def _load_of(scenario: Scenario, measured: Measured) -> int | None:
@@ -104,7 +150,7 @@ def _gpu(text: str | None) -> str | None:
 def _figures(sources: tuple[str, ...], metric: str) -> tuple[Figure, ...]:
     verdicts = _verdicts()
     return tuple(
-        Figure(row, quantity.number if quantity is not None else None, verdicts.get(line, "not audited"))
+        Figure(row, quantity.number if quantity is not None else None, verdicts.get((line, metric), "not audited"))
         for line, row in enumerate(read_published(), FIRST_LINE)
         if row.source in sources and row.metric == metric
         for quantity in [read_quantity(row.value)]
@@ -112,10 +158,13 @@ def _figures(sources: tuple[str, ...], metric: str) -> tuple[Figure, ...]:
 
 
 @cache
-def _verdicts() -> Mapping[int, str]:
+def _verdicts() -> Mapping[tuple[int, str], str]:
     """The verdict of each line of the catalogue's published figures, by the audit that every claim gets."""
     file = Path(catalog.__file__).with_name("published.csv")
-    found: dict[int, str] = {}
+    metric_of = dict(enumerate((row.metric for row in read_published()), FIRST_LINE))
+    found: dict[tuple[int, str], str] = {}
     for one in audit([str(file)], AuditOptions()).judged:
-        found |= {int(line): one.verdict for line in re.findall(r"\d+", one.claim.lineage.place)}
+        for line in map(int, re.findall(r"\d+", one.claim.lineage.place)):
+            metric = metric_of[line]
+            found[line, metric] = "rejected" if metric.startswith(one.withdrawn) else one.verdict
     return found

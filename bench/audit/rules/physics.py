@@ -103,6 +103,7 @@ ROOFLINE_RULES: tuple[Rule, ...] = (
         tolerated=_ABOVE,
         sentence="{value:.1f} times the dense peak in TFLOP/s is impossible, but fits tokens per second",
         scope="metric",
+        withdraws=("train_tflops_per_gpu",),
         origin="roofline arithmetic of docs/reference/physics.md: six operations per parameter and token",
     ),
 )

@@ -6,6 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from bench.errors import SuiteError
+from bench.plan import describe_load
 from bench.suite.parse import parse_suite
 from bench.suite.scaling import scaled
 from bench.suite.workload import Workload
@@ -36,6 +37,12 @@ def test_a_command_needs_no_lengths_and_no_counts() -> None:
 def test_what_is_about_requests_is_refused_beside_a_command(keys: dict[str, object], said: str) -> None:
     with pytest.raises(ValidationError, match=said):
         Workload.model_validate({"driver": "command", "command": COMMAND} | keys)
+
+
+@pytest.mark.parametrize(("program", "said"), [("{engine_python}", "python"), ("/usr/bin/train", "train")])
+def test_a_plan_names_the_program_of_a_command(program: str, said: str) -> None:
+    work = Workload.model_validate({"driver": "command", "command": COMMAND | {"argv": [program]}})
+    assert describe_load(with_workload(work)) == f"command {said}"
 
 
 def test_what_a_command_does_moves_the_id() -> None:

@@ -13,13 +13,14 @@ from bench.errors import UsageError
 from bench.suite.parse import parse_suite
 from bench.suite.report import Report, ReportTable
 from bench.suite.suite import Suite
+from infra.loadgen.suite_file import parse_suite_file
 from tests.warehouse.folders import Shape, Told, suite, write_night, write_run
 from warehouse.lake.query import run_sql
 from warehouse.load import load_night
 from warehouse.suite_report.build import build_report
 from warehouse.suite_report.formats import FORMATS
 from warehouse.suite_report.measured import Measured
-from warehouse.suite_report.published import differing_terms, find_figure, other_terms
+from warehouse.suite_report.published import differing_terms, figure_of_columns, find_figure, other_terms
 
 SUITES = Path(__file__).parents[3] / "suites"
 NIGHT = "2026-03-01"
@@ -112,6 +113,29 @@ def test_every_row_of_amds_page_finds_its_own_figure() -> None:
     assert len(figures) == len(found) == 40
     assert len({id(one.row) for one in figures}) == 40
     assert figures[0].row.value == "16622.2"
+
+
+def test_every_training_row_names_its_own_figure_and_an_impossible_one_is_rejected() -> None:
+    page, _ = parse_suite_file(SUITES / "amd-mi300x-training.toml")
+    sources = page.report.sources
+    found = {
+        name: figure_of_columns(columns, sources, str(table.published))
+        for table in page.report.tables
+        for name, columns in table.figures.items()
+    }
+
+    assert sorted(found) == sorted(one.name for one in page.expand())
+    assert len({id(one.row) for one in found.values()}) == len(found)
+    assert {name for name, one in found.items() if one.verdict != "accepted"} == {"megatron/DeepSeek-V2-Lite"}
+    assert found["megatron/DeepSeek-V2-Lite"].verdict == "rejected"  # 10,570 TFLOP/s of a GPU that does 1,307
+
+
+@pytest.mark.parametrize(
+    ("columns", "count"), [({"model": "Llama 3.1 8B with FSDP"}, 8), ({"model": "none of theirs"}, 0)]
+)
+def test_columns_that_name_no_figure_or_several_are_refused(columns: dict[str, str], count: int) -> None:
+    with pytest.raises(UsageError, match=f"{count} published figures of train_tflops_per_gpu have"):
+        figure_of_columns(columns, ("seed1_amd_performance_results",), "train_tflops_per_gpu")
 
 
 def test_other_terms_refuse_a_comparison_and_a_newer_engine_does_not() -> None:
