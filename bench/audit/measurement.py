@@ -15,6 +15,7 @@ from bench.audit.evidence.latency import E2EL_TOLERANCE_S, E2EL_TOLERANCE_SHARE
 from bench.audit.reconcile import cached_diff, reconciled, server_counts
 from bench.audit.rules import EVIDENCE_COLUMNS, NIGHT_RULES, NOT_CHECKABLE, Evidence
 from bench.client_error.envelope import calibrated_share
+from bench.engines.by_name import ENGINES
 from bench.loadgen.report import LoadReport, PlannedTokens
 from bench.loadgen.server_view import Scrapes, blind_live, disagreement, live_view, ttft_over_server_s
 from bench.metrics import LATENCIES, PERCENTILE_MIN_SAMPLES, Ints, concurrency_achieved, percentile_name, ratio
@@ -128,12 +129,15 @@ def _queueing(record: RunRecord, report: LoadReport) -> Evidence:
         asked = float(planned.max() - planned.min()) if len(planned) else by_rate
         return {ev.RATE_OFFERED_SHARE: ratio(asked, span)}
     achieved = concurrency_achieved(requests)
+    engine = record.asked.engine
+    slots = ENGINES[engine.name].slots(engine.flags)
     share = ratio(achieved, work.concurrency)
     implied = ratio((work.concurrency or 0) * requests.window_s, good)
     median = float(np.nanmedian(requests.e2el_s)) if good else None
     return {
         ev.LITTLE_OVER_ASKED: share,
         ev.CONCURRENCY_SHARE: share,
+        ev.CONCURRENCY_OVER_SLOTS: ratio(work.concurrency, slots),
         ev.IMPLIED_OVER_MEDIAN_E2EL: ratio(implied, median),
     }
 

@@ -89,7 +89,12 @@ def memory_share(flags: Mapping[str, str]) -> float | None:
     return float(value) if re.fullmatch(r"0?\.\d+|1(?:\.0*)?", value) else None
 
 
+def whole_number(flags: Mapping[str, str], name: str) -> int | None:
+    """The value of a flag, from 1; None where it is left out or is no such number."""
+    value = flags.get(name, "")
+    return int(value) if value.isdigit() and int(value) else None
+
+
 def _size(flags: Mapping[str, str], kind: str) -> int:
     names = (f"--{kind}-parallel-size", f"--{kind[0]}p-size", f"--{kind[0]}p")
-    value = next((flags[name] for name in names if name in flags), "")
-    return int(value) if value.isdigit() and int(value) else 1
+    return next((whole_number(flags, name) for name in names if name in flags), None) or 1

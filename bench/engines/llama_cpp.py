@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.engines import failures, prometheus
-from bench.engines.config import parse_flags
+from bench.engines.config import parse_flags, whole_number
 from bench.engines.failures import Failure, FailureClass
 from bench.engines.module import WeightsFormat
 from bench.suite.ladder import Rung
@@ -128,10 +128,9 @@ _NAMES = {
 
 
 def slots(flags: Sequence[str]) -> int:
-    """How many requests it computes at the same time; further ones wait inside it."""
+    """How many requests it computes at the same time, one without a flag; further ones wait inside it."""
     given = parse_flags(flags)
-    value = given.get("--parallel") or given.get("-np") or "1"
-    return int(value) if value.isdigit() and int(value) else 1
+    return whole_number(given, "--parallel") or whole_number(given, "-np") or 1
 
 
 def argv(executable: Path, scenario: Scenario, model: Path, port: int) -> tuple[str, ...]:

@@ -112,6 +112,10 @@ class EngineModule(Protocol):
         """The variables that are set for the engine's process."""
         ...
 
+    def slots(self, flags: Sequence[str]) -> int | None:
+        """How many requests it computes at the same time, as its flags say; None where they do not."""
+        ...
+
     def is_server(self, words: Sequence[str]) -> bool:
         """Whether this is the command line of a server of this engine."""
         ...

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.engines import failures, prometheus
+from bench.engines.config import parse_flags, whole_number
 from bench.engines.failures import Failure, FailureClass
 from bench.engines.module import WeightsFormat
 from bench.suite.ladder import Rung
@@ -129,6 +130,11 @@ def argv(executable: Path, scenario: Scenario, model: Path, port: int) -> tuple[
 def environment(scenario: Scenario) -> dict[str, str]:
     """What the engine's process gets beside the host's own environment."""
     return {**QUIET, **scenario.engine.environment}
+
+
+def slots(flags: Sequence[str]) -> int | None:
+    """How many requests it computes at the same time, as its flags say; None where they do not."""
+    return whole_number(parse_flags(flags), "--max-running-requests")
 
 
 def is_server(words: Sequence[str]) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.engines import failures, prometheus, vllm_failures
+from bench.engines.config import parallel_sizes, parse_flags, whole_number
 from bench.engines.failures import Failure
 from bench.engines.module import WeightsFormat
 from bench.suite.ladder import Rung
@@ -83,6 +84,13 @@ def argv(executable: Path, scenario: Scenario, model: Path, port: int) -> tuple[
 def environment(scenario: Scenario) -> dict[str, str]:
     """What the engine's process gets beside the host's own environment."""
     return {**QUIET, **scenario.engine.environment}
+
+
+def slots(flags: Sequence[str]) -> int | None:
+    """How many requests its replicas compute at the same time, as its flags say; None where they do not."""
+    given = parse_flags(flags)
+    of_each = whole_number(given, "--max-num-seqs")
+    return None if of_each is None else of_each * parallel_sizes(given).dp_size
 
 
 def is_server(words: Sequence[str]) -> bool:

@@ -137,7 +137,9 @@ def suite(shapes: dict[str, Shape], repeats: int = 1) -> Suite:
         repeats=repeats,
         machine=Machine(),
         model=Model(name="tiny", source="generated:tiny"),
-        engine=Engine(version="0.32.0", max_model_len=4096, flags=("--no-enable-prefix-caching",)),
+        engine=Engine(
+            version="0.32.0", max_model_len=4096, flags=("--no-enable-prefix-caching", "--max-num-seqs", "256")
+        ),
         quality=QUALITY,
         scenarios=entries,
     )

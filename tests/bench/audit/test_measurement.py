@@ -32,10 +32,23 @@ from tests.bench.builders import (
 )
 
 RULE = {rule.code: rule for rule in NIGHT_RULES}
-STEADY = healthy(closed_loop(CLOSED, [1.0] * 40), CLOSED)
-POISSON = healthy(open_loop(OPEN, [1.0] * 40, [0.5] * 40), OPEN)
-
 Mutation = Callable[[Measured], Measured]
+
+
+def _starting(*flags: str) -> Mutation:
+    """The same run of an engine that was started with these flags, too."""
+
+    def mutate(run: Measured) -> Measured:
+        asked = run.record.asked
+        engine = asked.engine.model_copy(update={"flags": (*asked.engine.flags, *flags)})
+        return replace(run, record=run.record.model_copy(update={"asked": asked.model_copy(update={"engine": engine})}))
+
+    return mutate
+
+
+with_room = _starting("--max-num-seqs", "1024")
+STEADY = with_room(healthy(closed_loop(CLOSED, [1.0] * 40), CLOSED))
+POISSON = healthy(open_loop(OPEN, [1.0] * 40, [0.5] * 40), OPEN)
 
 
 def _evidence(run: Measured) -> Evidence:
@@ -281,6 +294,7 @@ WARNS: list[tuple[str, Measured, Mutation]] = [
     ("e2el_identity", STEADY, _halving_gaps(1)),
     ("little_excess", STEADY, _overlapping(0.05)),
     ("concurrency_not_reached", STEADY, _asking(concurrency=6)),
+    ("concurrency_over_slots", STEADY, _starting("--max-num-seqs", "2")),
     ("cold_start_contamination", STEADY, _starting_cold(3.0)),
     ("rate_not_offered", POISSON, _sending_slower(1.1)),
     ("osl_not_reached", STEADY, _asking(osl=68)),
@@ -367,7 +381,7 @@ def test_a_healthy_closed_run_passes_every_rule(
     work = Workload(isl=isl, osl=osl, concurrency=slots, request_count=slots * requests_per_slot, warmup_count=seed % 5)
     service_s = pace_s * np.random.default_rng(seed).uniform(0.97, 1.03, work.request_count)
 
-    statuses = _statuses(healthy(closed_loop(work, service_s.tolist()), work))
+    statuses = _statuses(with_room(healthy(closed_loop(work, service_s.tolist()), work)))
 
     # A one-token answer has no time between tokens that two clocks could differ about.
     open_questions = {"tpot_disagreement": "NOT-CHECKABLE"} if osl == 1 else {}

@@ -42,6 +42,24 @@ def test_the_slots_are_those_of_the_flags_and_one_without_any(flags: tuple[str, 
     assert slots(flags) == count
 
 
+@pytest.mark.parametrize(
+    ("engine", "flags", "count"),
+    [
+        ("vllm", ("--max-num-seqs", "8"), 8),
+        ("vllm", ("--max_num_seqs=8", "-dp", "4"), 32),
+        ("vllm", ("-tp", "8"), None),
+        ("sglang", ("--max-running-requests", "48"), 48),
+        ("sglang", (), None),
+        ("llama.cpp", (), 1),
+        ("endpoint", ("--max-num-seqs", "8"), None),
+    ],
+)
+def test_each_engine_says_by_its_flags_how_many_requests_it_computes_at_once(
+    engine: str, flags: tuple[str, ...], count: int | None
+) -> None:
+    assert ENGINES[engine].slots(flags) == count
+
+
 def test_its_counters_have_the_names_of_vllm_and_its_prompt_tokens_include_cached_ones() -> None:
     found = counters(METRICS)
 

@@ -34,6 +34,23 @@ LOAD_RULES: tuple[Rule, ...] = (
         ),
     ),
     Rule(
+        code="concurrency_over_slots",
+        column=ev.CONCURRENCY_OVER_SLOTS,
+        family="queueing",
+        passing=(None, 1.0),
+        tolerated=None,
+        sentence=(
+            "the load has {value:.2f} times as many requests in flight as the engine computes at the same time by its"
+            " flags: the others wait in its queue"
+        ),
+        loop="closed",
+        is_required=False,
+        origin=(
+            "definition: --max-num-seqs of vLLM (of each replica), --max-running-requests of SGLang, --parallel of"
+            " llama.cpp, which is 1 where it is left out"
+        ),
+    ),
+    Rule(
         code="cold_start_contamination",
         column=ev.IMPLIED_OVER_MEDIAN_E2EL,
         family="queueing",
