@@ -1,9 +1,15 @@
 """The real vLLM on CPU for tests: the project builds it, and a script of ours starts it in half the time."""
 
+import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
+
+from infra.engines.llama_cpp import ensure_llama_cpp, llama_cpp_place
+from infra.engines.venv import cache_home
 
 ROOT = Path(__file__).parents[2]
 FORKING = ROOT / "tests" / "emulators" / "forking_vllm.py"
@@ -35,3 +41,12 @@ def with_python(quick_engine: Path, engine: str, folder: Path) -> Path:
     python.write_text(f'#!/bin/sh\nexec "{Path(engine).with_name("python")}" "$@"\n')
     python.chmod(0o755)
     return Path(shutil.copy(quick_engine, folder / "vllm"))
+
+
+def llama_server() -> Path:
+    """The `llama-server` that `make engines` builds, and `make soak` where it is missing; skips the test without it."""
+    cache = cache_home(os.environ)
+    place = llama_cpp_place(cache)
+    if not place.is_built and "SOAK" not in os.environ:
+        pytest.skip(f"{place.executable} is not built: `make engines` builds it in 6 minutes of CPU time")
+    return ensure_llama_cpp(cache, lambda _line: None).executable

@@ -1,31 +1,19 @@
 """A whole night on the real llama.cpp, where `make engines` has built it: compiling takes 6 minutes of CPU time."""
 
 import json
-import os
 from pathlib import Path
 
 import pytest
 
-from infra.engines.llama_cpp import ensure_llama_cpp, llama_cpp_place
-from infra.engines.venv import cache_home
 from tests.flows.conftest import ABOUT_SPEED, NightFixture
+from tests.flows.real_engine import llama_server
 
 pytestmark = [pytest.mark.e2e, pytest.mark.prefect, pytest.mark.timeout(1500)]
 SUITE = Path(__file__).parents[2] / "suites" / "local-llama-cpp.toml"
 
 
-@pytest.fixture(scope="module")
-def llama_server() -> Path:
-    """The server, which `make soak` builds where it is missing."""
-    cache = cache_home(os.environ)
-    place = llama_cpp_place(cache)
-    if not place.is_built and "SOAK" not in os.environ:
-        pytest.skip(f"{place.executable} is not built: `make engines` builds it in 6 minutes of CPU time")
-    return ensure_llama_cpp(cache, lambda _line: None).executable
-
-
-def test_a_night_on_llama_cpp_is_measured_counted_and_audited(served: NightFixture, llama_server: Path) -> None:
-    served.environment["NIGHTBENCH_LLAMA_SERVER"] = str(llama_server)
+def test_a_night_on_llama_cpp_is_measured_counted_and_audited(served: NightFixture) -> None:
+    served.environment["NIGHTBENCH_LLAMA_SERVER"] = str(llama_server())
     busy = "min_requests_per_slot = 8\nmax_other_cpu_share = 1.0"  # tests run beside it
     served.suite.write_text(SUITE.read_text().replace("min_requests_per_slot = 8", busy))
 
