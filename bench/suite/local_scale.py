@@ -22,6 +22,7 @@ class LocalScale(Frozen):
     model: Model | None = None  # in place of each model of the suite
     models: tuple[Model, ...] = Field(default=(), strict=False)  # each in place of the suite's of its name
     engine: Engine
+    engines: tuple[Engine, ...] = Field(default=(), strict=False)  # each in place of the suite's others of its name
     quality: Quality = Quality()
     command: Command | None = None  # in place of each command of the suite
     lease_minutes: int = Field(default=60, ge=1)
@@ -51,8 +52,16 @@ class LocalScale(Frozen):
         return self
 
     @model_validator(mode="after")
+    def _names_each_engine_once(self) -> Self:
+        names = [engine.name for engine in (self.engine, *self.engines)]
+        if len(set(names)) < len(names):
+            msg = "[local.engine] and [[local.engines]] must have different names"
+            raise ValueError(msg)
+        return self
+
+    @model_validator(mode="after")
     def _runs_here(self) -> Self:
-        if self.engine.image is not None:
+        if any(engine.image is not None for engine in (self.engine, *self.engines)):
             msg = "this computer runs its own engine: leave engine.image out"
             raise ValueError(msg)
         return self

@@ -6,7 +6,18 @@ from pydantic import Field, model_validator
 
 from bench.frozen import Frozen
 
-TableKind = Literal["scenarios", "commands", "pivot", "cost", "memory", "machine_pairs", "machine_prices", "searches"]
+TableKind = Literal[
+    "scenarios",
+    "commands",
+    "pivot",
+    "cost",
+    "memory",
+    "memory_fit",
+    "roofline",
+    "machine_pairs",
+    "machine_prices",
+    "searches",
+]
 
 
 class ReportTable(Frozen):
@@ -14,7 +25,9 @@ class ReportTable(Frozen):
 
     `scenarios`: one row a scenario. `commands`: one row for each metric of a command. `pivot`: the first of `metrics`,
     by the workload's keys `rows` and `columns`. `cost`: the price of an hour, a day, a month and of a million output
-    tokens. `memory`: what each model needs. `machine_pairs`, `machine_prices`, `searches`: the rows of that view.
+    tokens. `memory`: what each model needs. `memory_fit`: which models fit which machines, by precision. `roofline`:
+    the ceilings of each GPU, model and precision beside what was measured. `machine_pairs`, `machine_prices`,
+    `searches`: the rows of that view.
     """
 
     title: str = Field(min_length=1)
@@ -23,7 +36,7 @@ class ReportTable(Frozen):
     metrics: tuple[str, ...] = Field(default=("output_throughput_tok_per_s",), strict=False, min_length=1)
     published: str | None = None  # the metric in catalog/published.csv that stands beside the first one
     published_scale: float = Field(default=1.0, gt=0)  # published times this has the unit of our column
-    figures: dict[str, dict[str, str]] = Field(default_factory=dict)  # by command: the columns of its published figure
+    figures: dict[str, dict[str, str]] = Field(default_factory=dict)  # by scenario: the columns of its published figure
     rows: str | None = None
     columns: str | None = None
 
@@ -35,9 +48,9 @@ class ReportTable(Frozen):
         return self
 
     @model_validator(mode="after")
-    def _figures_are_of_commands(self) -> Self:
-        if self.figures and (self.kind != "commands" or self.published is None):
-            msg = 'figures names the published figures of commands: give kind = "commands" and published'
+    def _figures_are_of_one_metric(self) -> Self:
+        if self.figures and (self.kind not in ("scenarios", "commands") or self.published is None):
+            msg = "figures names the published figures of scenarios or commands: give published too"
             raise ValueError(msg)
         return self
 

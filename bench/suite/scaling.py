@@ -157,8 +157,11 @@ def _scaled_prompts(prompts: Prompts, local: LocalScale) -> Prompts:
 
 
 def _engine_here(engine: Engine, base: Engine, local: LocalScale) -> Engine:
-    """The engine of this computer with the flags and variables that an engine of the suite has beside its base."""
-    here = local.engine
+    """The engine of this computer with the flags and variables that an engine of the suite has beside its base.
+
+    An engine that [[local.engines]] does not name is the one of [local.engine].
+    """
+    here = next((one for one in local.engines if one.name == engine.name), local.engine)
     new = {name: value for name, value in engine.environment.items() if base.environment.get(name) != value}
     flags = merge_flags(here.flags, without_flags(added_flags(engine.flags, base.flags), local.drop_flags))
     return here.model_copy(update={"flags": flags, "environment": here.environment | new})

@@ -9,14 +9,14 @@ import pytest
 from infra.loadgen.suite_file import parse_suite_file
 from infra.storage import store
 from tests.flows.conftest import NightFixture, end_all, live_in, make_house, run_nightly, trust_the_client
-from tests.flows.real_engine import with_python
+from tests.flows.real_engine import llama_server, with_python
 from tests.pairs import IS_SOAK
 
 pytestmark = [pytest.mark.e2e, pytest.mark.prefect, pytest.mark.timeout(1500)]
 SUITES = Path(__file__).parents[2] / "suites"
 WORKS = ("llama-3.3-70b-mi300x", "amd-mi300x-throughput", "amd-mi300x-training")
 # Each starts more engines; a night of their shape on the known-truth server is in a test of its own.
-LONG_WORKS = ("llama-4-mi300x-h200", "mi325x-study") if IS_SOAK else ()
+LONG_WORKS = ("llama-4-mi300x-h200", "mi325x-study", "rocm-cuda-deep-dive") if IS_SOAK else ()
 
 
 @pytest.fixture(scope="module")
@@ -26,6 +26,8 @@ def real_house(
     """One data folder for all suites, so that what one night makes or builds serves the next."""
     del prefect_api
     house = make_house(tmp_path_factory.mktemp("suites"), prefect_home)
+    if IS_SOAK:
+        house.environment["NIGHTBENCH_LLAMA_SERVER"] = str(llama_server())
     house.environment["NIGHTBENCH_VLLM_EXECUTABLE"] = str(with_python(quick_engine, engine, house.data.parent / "bin"))
     with pytest.MonkeyPatch.context() as patch:
         live_in(house, patch)

@@ -1,6 +1,6 @@
 """Build the tables of a suite's report from one of its nights."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,10 @@ from bench.suite.suite import Suite
 from catalog.read import machine_size, read_catalog
 from warehouse.lake.query import run_sql
 from warehouse.rows.records import read_night
+from warehouse.suite_report.ceilings import memory_fit_rows, roofline_rows
 from warehouse.suite_report.commands import command_rows
 from warehouse.suite_report.measured import Measured, NightValues, newest_night, read_values, require_metrics
-from warehouse.suite_report.published import beside, differing_terms, find_figure
+from warehouse.suite_report.published import beside, differing_terms, figure_of_columns, find_figure
 from warehouse.suite_report.table import SuiteReport, Table
 
 HOURS = {"hour": 1, "day": 24, "month": 730}  # a month of 365 * 24 / 12 hours
@@ -58,7 +59,14 @@ def _table(data: Path, suite: Suite, table: ReportTable, values: NightValues) ->
         commands = [one for one in _asked(suite) if one.workload.command and one.name.startswith(table.only)]
         return Table(table.title, tuple(command_rows(data, suite, table, commands, values)))
     scenarios = [one for one in _asked(suite) if one.name.startswith(table.only)]
-    builders = {"scenarios": _scenarios, "pivot": _pivot, "cost": _cost, "memory": _memory}
+    builders: dict[str, Callable[..., Iterator[dict[str, Any]]]] = {
+        "scenarios": _scenarios,
+        "pivot": _pivot,
+        "cost": _cost,
+        "memory": _memory,
+        "roofline": roofline_rows,
+        "memory_fit": memory_fit_rows,
+    }
     return Table(table.title, tuple(builders[table.kind](suite, table, scenarios, values)))
 
 
@@ -94,7 +102,12 @@ def _beside(suite: Suite, table: ReportTable, scenario: Scenario, measured: Meas
     """The published figure of a scenario, if the table has one."""
     if table.published is None:
         return {}
-    figure = find_figure(scenario, suite.report.sources, table.published)
+    columns, sources = table.figures.get(scenario.name), suite.report.sources
+    figure = (
+        figure_of_columns(columns, sources, table.published)
+        if columns
+        else find_figure(scenario, sources, table.published)
+    )
     ours = measured.value(table.metrics[0]).mean
     different = differing_terms(figure, scenario, measured) if figure is not None and ours is not None else ()
     return beside(figure, ours, tuple(different), measured, table.published_scale)

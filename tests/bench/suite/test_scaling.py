@@ -10,6 +10,7 @@ from bench.suite.parse import parse_suite
 from bench.suite.prompts import Prompts
 from bench.suite.scaling import scaled
 from bench.suite.suite import Suite
+from infra.loadgen.suite_file import read_suite
 from tests.bench.suite.test_expansion import HEAD
 
 LLAMA = Path(__file__).parents[3] / "suites" / "llama-3.3-70b-mi300x.toml"
@@ -115,3 +116,16 @@ def test_a_local_model_that_reads_no_images_gets_random_prompts() -> None:
 
     assert {entry.prompts.images for entry in _scaled(HEAD + asked + LOCAL).scenarios} == {3}
     assert {entry.prompts for entry in _scaled(HEAD + asked + LOCAL + "keep_images = false\n").scenarios} == {Prompts()}
+
+
+def test_another_engine_of_a_suite_is_the_local_one_of_its_name() -> None:
+    here, _ = read_suite(LLAMA.with_name("rocm-cuda-deep-dive.toml"), target="local")
+    engines = {run.name.partition("/")[0]: run.engine for run in here.expand()}
+
+    assert {name: engine.name for name, engine in engines.items()} == {
+        "vllm": "vllm",
+        "llama.cpp": "llama.cpp",
+        "llama.cpp-cuda": "llama.cpp",
+    }
+    assert engines["llama.cpp"].flags == ("--parallel", "2", "--threads", "1")
+    assert {engine.image for engine in engines.values()} == {None}

@@ -1,0 +1,129 @@
+"""Tables of what the arithmetic allows: the rooflines of each GPU, model and precision, and which models fit which."""
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import Any
+
+from bench.catalog.rows import CatalogModel
+from bench.cost.replica import replica_of
+from bench.physics import GIB, Group, checkpoint_bytes, decode_flops, least_flops, least_step_s, needed_gib, room_gib
+from bench.suite.report import ReportTable
+from bench.suite.scenario import Scenario
+from bench.suite.suite import Suite
+from catalog.read import find_gpu, find_model, machine_size, read_catalog
+from warehouse.suite_report.measured import Measured, NightValues
+
+CLOUD = "digitalocean"  # whose kinds of machines the catalogue lists
+RATE = "output_throughput_tok_per_s"
+PRECISIONS = ("bf16", "fp8", "int4")
+
+
+def roofline_rows(
+    suite: Suite, table: ReportTable, scenarios: Sequence[Scenario], values: NightValues
+) -> Iterator[dict[str, Any]]:
+    """One row for each GPU, model and precision: its ceilings in tok/s, and the best that was measured of them.
+
+    The ceiling of a single stream reads every active weight once a token, without any KV cache. Those of prefill and of
+    decode multiply every active weight once a token at the dense peak. A share is left out where the night ran on
+    another GPU, model or precision, which `terms` names.
+    """
+    del suite, table
+    seen: dict[tuple[str, str, str, str], list[Scenario]] = {}
+    for scenario in scenarios:
+        size = machine_size(CLOUD, scenario.machine.kind)
+        gpu = size.gpu if size else str(scenario.machine.gpu)
+        key = (gpu, scenario.model.name, scenario.model.precision, scenario.engine.name)
+        seen.setdefault(key, []).append(scenario)
+    for (gpu, model, precision, engine), of_it in seen.items():
+        row: dict[str, Any] = {"gpu": gpu, "model": model, "precision": precision, "engine": engine}
+        yield row | _ceilings(of_it) | _best(of_it, values)
+
+
+def _ceilings(scenarios: Sequence[Scenario]) -> dict[str, Any]:
+    first = scenarios[0]
+    known = replica_of(
+        first.model, first.engine, first.machine, machine_size(CLOUD, first.machine.kind), read_catalog()
+    )
+    if known is None:
+        return dict.fromkeys(("gpus", "single_stream_tok_per_s", "prefill_tok_per_s", "decode_tok_per_s"))
+    model, group = known
+    return {
+        "gpus": group.count,
+        "single_stream_tok_per_s": 1 / least_step_s(model, group, 1, 0),
+        "prefill_tok_per_s": group.flops_per_s / least_flops(model),
+        "decode_tok_per_s": group.flops_per_s / decode_flops(model, 0),
+    }
+
+
+def _best(scenarios: Sequence[Scenario], values: NightValues) -> dict[str, Any]:
+    """The highest throughput of one stream and of all scenarios, each with its share of the ceiling."""
+    alone = [one for one in scenarios if one.workload.in_flight == 1]
+    ceilings = _ceilings(scenarios)
+    row: dict[str, Any] = {}
+    terms: list[str] = []
+    for name, of_it, ceiling in (
+        ("single_stream", alone, ceilings["single_stream_tok_per_s"]),
+        ("best", list(scenarios), ceilings["decode_tok_per_s"]),
+    ):
+        found = [(value, one) for one in of_it if (value := values.of(one.name).value(RATE).mean) is not None]
+        best, scenario = max(found, key=lambda pair: pair[0]) if found else (None, None)
+        terms = terms or (list(_other_terms(scenario, values.of(scenario.name))) if scenario else [])
+        share = best / ceiling if best is not None and ceiling and not terms else None
+        row |= {f"measured_{name}_tok_per_s": best, f"measured_{name}_share": share}
+    lacking = "the catalogue lacks the model or the GPU" if ceilings["gpus"] is None else "nothing was measured"
+    known = any(row[name] is not None for name in row if name.endswith("_share"))
+    return row | {"terms": "; ".join(terms) or ("equal" if known else lacking)}
+
+
+def _other_terms(scenario: Scenario, measured: Measured) -> Iterator[str]:
+    """What the night ran on where that is not what the scenario asks for."""
+    gpus = measured.fact("gpus") or []
+    here = find_gpu(gpus[0]) if gpus else None
+    size = machine_size(CLOUD, scenario.machine.kind)
+    asked = find_gpu(size.gpu if size else str(scenario.machine.gpu))
+    if asked != here:
+        yield f"GPU: {asked.gpu if asked else None} asked, {here.gpu if here else 'none'} here"
+    model, ours = _model(scenario.model.source), _model(str(measured.fact("model_source")))
+    if model != ours:
+        yield f"model: {model} asked, {ours} here"
+
+
+def _model(source: str) -> str:
+    name = source.removeprefix("hf:").partition("@")[0]
+    known = find_model(name)
+    return name if known is None else known.model
+
+
+def memory_fit_rows(
+    suite: Suite, table: ReportTable, scenarios: Sequence[Scenario], values: NightValues
+) -> Iterator[dict[str, Any]]:
+    """One row for each machine, model and precision: the weights, one request of the longest scenario, and the room.
+
+    `gpus_needed` is the least number of these GPUs whose memory holds them, each with the engine's usual 90 %.
+    """
+    del table, values
+    context = max((one.workload.context_tokens for one in scenarios), default=0)
+    names = dict.fromkeys(_model(model.source) for model in suite.models)
+    models = [known for name in names if (known := find_model(name)) is not None]
+    for machine in suite.machines:
+        size = machine_size(CLOUD, machine.kind)
+        gpu = find_gpu(size.gpu if size else str(machine.gpu))
+        if gpu is None:
+            continue
+        count = size.gpu_count if size else machine.gpu_count or 1
+        groups = [Group(gpu, count, precision) for precision in PRECISIONS]
+        for model, group in product(models, groups):
+            yield {"machine": machine.kind, "gpu": gpu.gpu, "gpus": count} | _fit(model, group, context)
+
+
+def _fit(model: CatalogModel, group: Group, context: int) -> dict[str, Any]:
+    needed, one = needed_gib(model, group, 1, context), room_gib(Group(group.gpu, 1, group.precision))
+    return {
+        "model": model.model,
+        "precision": group.precision,
+        "weights_gib": checkpoint_bytes(model, group.precision) / GIB,
+        "needed_gib": needed,
+        "room_gib": room_gib(group),
+        "fits": needed <= room_gib(group),
+        "gpus_needed": -int(-needed // one),
+    }
