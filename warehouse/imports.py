@@ -14,6 +14,7 @@ from bench.audit.claim import Claim, ClaimedConfig, ClaimedTotals
 from bench.audit.judge import Judged, group_evidence, judge_claim, row_evidence
 from bench.errors import UnreadableResultError
 from warehouse.context import context_of
+from warehouse.histories import stage_histories
 from warehouse.importers import read_claims
 from warehouse.importers.parsing.document import Document, read_document, too_large_for_memory
 from warehouse.importers.parsing.error_text import storable
@@ -66,13 +67,13 @@ def import_file(data: Path, path: Path) -> Imported:
 
 
 def stage_imports(data: Path, staging: Path) -> set[str]:
-    """Write every kept import into the staging folder; returns their partitions."""
+    """Write every kept import and history into the staging folder; returns their partitions."""
     kept = sorted(each for each in (data / IMPORTS).glob(f"*/{ABOUT}") if not each.parent.name.startswith("."))
     for about in kept:
         told = json.loads(about.read_bytes())
         document = _document(told["name"], (about.parent / RAW).read_bytes(), about.parent / BESIDE, {})
         _stage(staging, document, ClaimedConfig(**told["context"]))
-    return {partition_of(about.parent.name) for about in kept}
+    return {partition_of(about.parent.name) for about in kept} | stage_histories(data, staging)
 
 
 def _bytes_of(path: Path) -> bytes:

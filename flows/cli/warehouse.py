@@ -82,14 +82,35 @@ def report(
 )
 def import_files(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Result files of other tools.")],
+    is_history: Annotated[
+        bool,
+        typer.Option("--history", help="The files are histories: results of many nights, for `nightbench trends`."),
+    ] = False,
+    columns: Annotated[
+        list[str] | None,
+        typer.Option("--map", metavar="FIELD=COLUMN", help="Column of a table's field; several are joined by +."),
+    ] = None,
+    name_pattern: Annotated[
+        str | None,
+        typer.Option(
+            help="Regular expression; its named groups are taken out of a series' name, such as engine_version."
+        ),
+    ] = None,
+    source: Annotated[str | None, typer.Option(help="Where a history is from, if its file does not say.")] = None,
 ) -> None:
     """Load result files of other tools, judged, into the warehouse tables claims and claim_findings.
 
     Files are stored by their SHA-256; importing a file again changes nothing. A context.toml beside a file can add what
-    it does not state. Exits 1 if a file cannot be read.
+    it does not state. With --history the values go to history_points, and what is doubtful about them to
+    history_remarks. Exits 1 if a file cannot be read.
     """
     from warehouse.imports import import_file  # noqa: PLC0415
 
+    if is_history:
+        _import_histories(files, columns or [], name_pattern, source)
+        return
+    if columns or name_pattern or source:
+        raise UsageError("--map, --name-pattern and --source are for histories: pass --history as well")
     settings, is_bad = read_settings(), False
     for path in files:
         try:
@@ -104,5 +125,26 @@ def import_files(
         counted = Counter(each.verdict for each in found.judged)
         verdicts = ", ".join(f"{count} {verdict}" for verdict, count in sorted(counted.items())) or "no claims"
         console.line(f"{path}: {verdicts}{'' if found.is_new else ' (already imported)'}")
+    if is_bad:
+        raise typer.Exit(1)
+
+
+def _import_histories(files: list[Path], columns: list[str], name_pattern: str | None, source: str | None) -> None:
+    from warehouse.histories import import_history  # noqa: PLC0415
+    from warehouse.importers.history.long_table import HistoryOptions, column_map  # noqa: PLC0415
+
+    data, is_bad = read_settings().data.absolute(), False
+    options = HistoryOptions(column_map(columns), name_pattern, source)
+    for path in files:
+        try:
+            found = import_history(data, path, options)
+        except UnreadableResultError as error:
+            console.error(str(error))
+            is_bad = True
+            continue
+        already = "" if found.is_new else " (already imported)"
+        console.line(f"{path}: {found.point_count} values of {found.series_count} series{already}")
+        for _, _, message in found.remarks:
+            console.line(f"  {message}")
     if is_bad:
         raise typer.Exit(1)

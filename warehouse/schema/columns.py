@@ -16,6 +16,7 @@ from warehouse.schema.canary_columns import CANARY_COLUMNS
 from warehouse.schema.claim_columns import CLAIM_COLUMNS, CLAIM_IDS, CLAIM_REQUEST_COLUMNS
 from warehouse.schema.column import Column
 from warehouse.schema.command_columns import COMMAND_COLUMNS
+from warehouse.schema.history_columns import HISTORY_POINT_COLUMNS, HISTORY_REMARK_COLUMNS
 from warehouse.schema.lease_columns import ATTEMPT_COLUMNS, LEASE_COLUMNS, STAGE_COLUMNS
 from warehouse.schema.measurement_columns import MEASUREMENT_COLUMNS
 from warehouse.schema.request_columns import REQUEST_COLUMNS
@@ -40,6 +41,8 @@ Table = Literal[
     "claims",
     "claim_requests",
     "claim_findings",
+    "history_points",
+    "history_remarks",
 ]
 
 TABLES: tuple[Table, ...] = get_args(Table)
@@ -62,6 +65,8 @@ COLUMNS: dict[Table, tuple[Column, ...]] = {
     "claims": CLAIM_COLUMNS,
     "claim_requests": CLAIM_REQUEST_COLUMNS,
     "claim_findings": (*CLAIM_IDS, *FINDING),
+    "history_points": HISTORY_POINT_COLUMNS,
+    "history_remarks": HISTORY_REMARK_COLUMNS,
 }
 
 

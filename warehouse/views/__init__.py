@@ -24,6 +24,7 @@ QUESTIONS = (
     "lease_means",
     "night_repeats",
     "repeat_history",
+    "series_nights",
     "latest_vs_30",
     "night_costs",
     "stage_costs",

@@ -1,0 +1,152 @@
+"""Import histories: keep the file by its SHA-256, write its values and what is doubtful about them.
+
+`imports/<sha256>/` holds the original file and history.json with its name and the options. Importing a file again
+changes nothing, unless its options are other ones; a rebuild reads these copies.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from bench.errors import UnreadableResultError
+from bench.trends.series import STACK_FIELDS
+from warehouse.importers.history.action_benchmark import is_action_benchmark, read_action_benchmark
+from warehouse.importers.history.check import HistoryCheck, Remark
+from warehouse.importers.history.dated_results import read_dated_results
+from warehouse.importers.history.long_table import HistoryOptions, read_table
+from warehouse.importers.history.row import HistoryRow
+from warehouse.importers.parsing.document import Document, read_document, too_large_for_memory
+from warehouse.importers.parsing.error_text import storable
+from warehouse.lake.database import build_warehouse
+from warehouse.lake.durable import sync_folders_below, write_bytes, write_json
+from warehouse.lake.lake import IMPORTS, STAGING, PartWriter, one_loader, swap_in, write_rows, writing
+from warehouse.schema.columns import arrow_schema
+from warehouse.schema.row import Row
+
+ABOUT, RAW = "history.json", "raw"
+CHUNK_ROWS = 50_000
+_STATED = (
+    "series",
+    "metric",
+    "unit",
+    "measured_at",
+    "value",
+    "source",
+    "run_id",
+    "repeat",
+    "spread",
+    "is_lower_better",
+    "place",
+)
+
+
+@dataclass(frozen=True)
+class ImportedHistory:
+    """The result of importing one file of a history."""
+
+    name: str
+    point_count: int
+    series_count: int
+    remarks: tuple[Remark, ...]
+    is_new: bool
+
+
+def import_history(data: Path, path: Path, options: HistoryOptions) -> ImportedHistory:
+    """Add the values of a file to the warehouse tables history_points and history_remarks.
+
+    Raises UnreadableResultError if it cannot be read, UsageError if the options do not fit it; then nothing is kept.
+    """
+    raw = _bytes_of(path)
+    document = read_document(str(path), raw, lambda _name: None, [])
+    about = {"name": str(path), "sha256": document.sha256, "options": asdict(options)}
+    kept = data / IMPORTS / document.sha256 / ABOUT
+    with writing(data / IMPORTS), one_loader(data) as lake:
+        is_new = not kept.exists() or json.loads(kept.read_bytes()) != json.loads(json.dumps(about))
+        found = _stage(lake / STAGING, document, options, is_new=is_new)
+        folder = data / IMPORTS / STAGING / document.sha256
+        write_bytes(folder / RAW, raw)
+        write_json(folder / ABOUT, about)
+        sync_folders_below(folder.parent)
+        swap_in(lake, imported=[(f"{IMPORTS}/{STAGING}/{document.sha256}", f"{IMPORTS}/{document.sha256}")])
+        build_warehouse(data)
+    return found
+
+
+def stage_histories(data: Path, staging: Path) -> set[str]:
+    """Write every kept history into the staging folder; returns their partitions."""
+    kept = sorted(each for each in (data / IMPORTS).glob(f"*/{ABOUT}") if not each.parent.name.startswith("."))
+    for about in kept:
+        told = json.loads(about.read_bytes())
+        document = read_document(told["name"], (about.parent / RAW).read_bytes(), lambda _name: None, [])
+        said = told["options"]
+        _stage(staging, document, HistoryOptions(tuple(map(tuple, said.pop("columns"))), **said), is_new=False)
+    return {partition_of(about.parent.name) for about in kept}
+
+
+def partition_of(sha256: str) -> str:
+    """The lake's partition of a history."""
+    return f"history-{sha256[:16]}"
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        too_large_for_memory(str(path), path.stat().st_size)
+        return path.read_bytes()
+    except OSError as error:
+        raise UnreadableResultError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def read_history(document: Document, options: HistoryOptions) -> Iterator[HistoryRow]:
+    """Every value of a history, by what the file is."""
+    if is_action_benchmark(document):
+        return read_action_benchmark(document, options)
+    if document.path.suffix.lower() in {".csv", ".tsv"} and not _is_known_result(document, options):
+        return read_table(document, options)
+    return read_dated_results(document, options)
+
+
+def _is_known_result(document: Document, options: HistoryOptions) -> bool:
+    """Whether a CSV is a result of one run, in a format that the importer knows, and no history."""
+    from warehouse.importers import FORMATS  # noqa: PLC0415 - the importers of single results
+
+    head = Document(document.name, document.data[: document.data.find(b"\n", 1 << 16) + 1 or None])
+    return not options.columns and any(each.recognises(head) for each in FORMATS)
+
+
+def _stage(staging: Path, document: Document, options: HistoryOptions, *, is_new: bool) -> ImportedHistory:
+    partition, check = partition_of(document.sha256), HistoryCheck()
+    with PartWriter(staging, "history_points", partition) as points:
+        waiting: list[Row] = []
+        for row, failure in check.passed(read_history(document, options)):
+            waiting.append(_point_row(row, failure))
+            if len(waiting) == CHUNK_ROWS:
+                points.add(_table(waiting))
+                waiting = []
+        points.add(_table(waiting))
+    if not check.kept:
+        raise UnreadableResultError(f"{document.name} has no value with a time: it is no history")
+    remarks = check.remarks()
+    write_rows(
+        staging,
+        "history_remarks",
+        partition,
+        [
+            {"night": partition, "code": code, "count": count, "message": storable(text)}
+            for code, count, text in remarks
+        ],
+    )
+    return ImportedHistory(document.name, check.kept, check.series_count, tuple(remarks), is_new)
+
+
+def _table(rows: list[Row]) -> pa.Table:
+    return pa.Table.from_pylist(rows, schema=arrow_schema("history_points"))
+
+
+def _point_row(row: HistoryRow, failure: str | None) -> Row:
+    values: dict[str, Any] = {name: getattr(row, name) for name in _STATED}
+    values |= {name: row.stack.get(name) for name in STACK_FIELDS} | {"failure": failure, "note": row.note}
+    return {name: storable(value) if isinstance(value, str) else value for name, value in values.items()}

@@ -1,0 +1,1 @@
+"""Histories of other people's nights: long tables, github-action-benchmark pages, dated result files."""

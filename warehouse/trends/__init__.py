@@ -1,0 +1,1 @@
+"""Series out of the lake, and what changed in them."""

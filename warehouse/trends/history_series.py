@@ -1,0 +1,62 @@
+"""The series of imported histories."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench.trends.series import STACK_FIELDS, Point, Series, SeriesKey, lower_is_better
+from warehouse.lake.database import open_warehouse
+
+_LISTED = ("measured_at", "value", "spread", *STACK_FIELDS)
+# A run that stands in several files counts once.
+_QUERY = f"""
+WITH once AS (
+    SELECT * FROM history_points
+    QUALIFY row_number() OVER (
+        PARTITION BY source, series, metric, unit, "repeat", coalesce(run_id, measured_at || ' ' || coalesce(value, 0))
+        ORDER BY measured_at, night, place
+    ) = 1
+)
+SELECT coalesce(source, ''), series, metric, coalesce(unit, ''), any_value(is_lower_better),
+    {", ".join(f'list("{name}" ORDER BY measured_at, night, place)' for name in _LISTED)}
+FROM once GROUP BY ALL ORDER BY ALL
+"""  # noqa: S608 - names of ours
+BATCH = 200
+
+
+def history_series(data: Path) -> Iterator[Series]:
+    """Every series of the histories, one at a time, in the order of source, name and metric."""
+    with open_warehouse(data) as connection:
+        cursor = connection.execute(_QUERY)
+        while rows := cursor.fetchmany(BATCH):
+            for source, series, metric, unit, is_lower, *lists in rows:
+                key = SeriesKey(source, series, metric, unit)
+                direction = lower_is_better(metric, unit) if is_lower is None else bool(is_lower)
+                yield Series(key, tuple(_points(lists)), direction)
+
+
+def _points(lists: Sequence[Sequence[Any]]) -> Iterator[Point]:
+    """The nights; values of one stamp are its repeats, and their mean counts."""
+    rows = list(zip(*lists, strict=True))
+    start = 0
+    for at, row in enumerate(rows):
+        if at + 1 == len(rows) or rows[at + 1][0] != row[0]:
+            yield _point(rows[start : at + 1])
+            start = at + 1
+
+
+def _point(rows: Sequence[Sequence[Any]]) -> Point:
+    moment: datetime = rows[0][0]
+    values = [row[1] for row in rows if row[1] is not None]
+    stack = dict(zip(STACK_FIELDS, rows[-1][3:], strict=True))
+    return Point(
+        night=moment.isoformat(),
+        at=moment,
+        value=float(np.exp(np.mean(np.log(values)))) if values else float("nan"),
+        spread=rows[0][2] if len(rows) == 1 else float(np.std(values)) if values else None,
+        is_valid=bool(values),
+        stack={name: value for name, value in stack.items() if value is not None},
+    )
