@@ -79,13 +79,19 @@ def write_suite(house: NightFixture, form: str = "tokens", known: str = "") -> P
     return house.suite
 
 
-def measure(house: NightFixture, target: str, suite: Path) -> str:
-    """A night on this target, loaded; its name."""
+def run_night(house: NightFixture, target: str, suite: Path) -> str:
+    """A night on this target, which is not loaded; its name."""
     night = make_night(suite, target, poc=False)
     store.write_json(store.night_file(house.data, night.night), night)
     benchmark_machine(night, uuid4())
-    load_night(house.data, night.night)
     return night.night
+
+
+def measure(house: NightFixture, target: str, suite: Path) -> str:
+    """A night on this target, loaded; its name."""
+    night = run_night(house, target, suite)
+    load_night(house.data, night)
+    return night
 
 
 def record_of(house: NightFixture, night: str) -> tuple[RunRecord, Path]:
@@ -171,13 +177,37 @@ def test_a_suite_whose_prompts_the_server_does_not_take_is_refused_in_plain_word
 ) -> None:
     truth = start_truth("hosted")
 
-    night = measure(house, truth.url, write_suite(house, "tokens"))
+    record, _folder = record_of(house, run_night(house, truth.url, write_suite(house, "tokens")))
 
-    record, _folder = record_of(house, night)
     assert (record.outcome, record.stage) == ("failed", "server")
     assert record.reason is not None
     assert f"{truth.url} takes no prompts as tokens (HTTP 404" in record.reason
     assert record.reason.endswith("set prompts.form in the suite to one that it takes: chat")
+
+
+def test_requests_that_a_rate_limit_refuses_are_counted_with_the_time_to_wait(
+    house: NightFixture, start_truth: StartTruth
+) -> None:
+    truth = start_truth("rate_limit:20")  # the first questions are fewer
+    suite = write_suite(house)
+    suite.write_text(suite.read_text().replace("request_count = 12", "request_count = 40"))
+
+    record, folder = record_of(house, run_night(house, truth.url, suite))
+
+    rows = [json.loads(line) for line in (folder / "load" / "requests.jsonl").read_text().splitlines()]
+    limited = [row["retry_after_s"] for row in rows if row["outcome"] == "rate_limited"]
+    assert (record.outcome, limited) == ("measured", [7.0, 7.0])
+
+
+def test_a_rate_limit_before_the_load_ends_the_start_with_the_time_to_wait(
+    house: NightFixture, start_truth: StartTruth
+) -> None:
+    truth = start_truth("rate_limit:2")
+
+    record, _folder = record_of(house, run_night(house, truth.url, write_suite(house)))
+
+    assert (record.outcome, record.stage) == ("failed", "server")
+    assert f"{truth.url} limits the rate already before the load (HTTP 429, retry after 7.0 s)" in str(record.reason)
 
 
 @pytest.mark.parametrize(

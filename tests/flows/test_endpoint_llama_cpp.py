@@ -5,20 +5,17 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 
 from bench.record import RunRecord
-from flows.nightly import benchmark_machine
 from infra.engines.ports import free_port
-from infra.loadgen.suite_file import make_night
 from infra.models.files import gguf_of
 from infra.models.models import prepare_model
 from infra.storage import store
 from tests.flows.conftest import NightFixture
 from tests.flows.real_engine import llama_server
-from tests.flows.test_endpoint import KEY
+from tests.flows.test_endpoint import KEY, run_night
 from tests.flows.without_prefect import without_prefect
 from tests.planted import SECRETS, Watch, found_below, found_in, plant
 
@@ -97,13 +94,11 @@ def test_it_is_measured_by_its_key_and_a_prompt_beyond_a_slot_is_refused_in_its_
     house: NightFixture, url: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     house.suite.write_text(SUITE)
-    night = make_night(house.suite, url, poc=False)
-    store.write_json(store.night_file(house.data, night.night), night)
 
     with Watch({KEY: SECRETS[KEY]}, house.data) as watch:
-        benchmark_machine(night, uuid4())
+        night = run_night(house, url, house.suite)
 
-    paths = sorted(store.night_folder(house.data, night.night).glob("*/*/record.json"))
+    paths = sorted(store.night_folder(house.data, night).glob("*/*/record.json"))
     records = {one.asked.name: one for one in (RunRecord.model_validate_json(path.read_bytes()) for path in paths)}
     measured, refused = records["two-streams"], records["too-long"]
     assert (measured.outcome, measured.reason) == ("measured", None)
