@@ -10,7 +10,7 @@ from bench.record import NightRecord
 from bench.suite.endpoint import is_endpoint
 from infra.bootstrap import cloud_named, clouds, ledger_file
 from infra.clouds.static import StaticCloud, is_own
-from infra.engines.secret_environment import read_secrets
+from infra.engines.secret_environment import read_secrets, with_secrets
 from infra.leases.leftovers import release_leftovers
 from infra.loadgen.suite_file import make_night
 from infra.loadgen.suite_lock import read_lock
@@ -99,8 +99,8 @@ def _require_means(settings: Settings, night: NightRecord) -> None:
     """Raise UsageError where the bucket or a secret that the night needs is not set."""
     for model in night.suite.models:
         require_bucket(settings, model)
-    for engine in night.suite.engines:
-        read_secrets(engine)
+    for one in with_secrets(night.suite):
+        read_secrets(one)
 
 
 @night_task("plan")

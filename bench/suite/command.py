@@ -4,13 +4,19 @@ import re
 from pathlib import PurePosixPath
 from typing import Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from bench.frozen import Frozen
+from bench.suite.secret_names import passable
 
 Aggregate = Literal["mean", "last", "max"]
 TABLES = (".csv", ".json")
 ENGINE_PYTHON = "{engine_python}"  # in an argv: the Python of the suite's engine
+SIGNED_UNITS = ("nat", "bit")  # of a loss or a likelihood, which may be below zero
+UNITS = (
+    *("TFLOP/s/GPU", "TFLOP/s", "tok/s/GPU", "tok/s", "samples/s/GPU", "samples/s", "FPS/GPU", "FPS", "steps/s"),
+    *("GB/s", "s", "ms", "h", "GiB", "GB", "MiB", "MB", "W", "J", "percent", "ratio", "count", *SIGNED_UNITS),
+)
 NODE_VARIABLES = ("NNODES", "NODE_RANK", "MASTER_ADDR")
 
 
@@ -29,6 +35,14 @@ class MetricRule(Frozen):
     warmup_steps: int = Field(default=0, ge=0)
     aggregate: Aggregate = "mean"
     must_match_once: bool = False
+
+    @field_validator("unit")
+    @classmethod
+    def _is_known(cls, unit: str) -> str:
+        if unit not in UNITS:
+            msg = f"unknown unit: use one of {', '.join(UNITS)}"
+            raise ValueError(msg)
+        return unit
 
     @model_validator(mode="after")
     def _is_one_way_to_read(self) -> Self:
@@ -82,6 +96,11 @@ class Command(Frozen):
     timeout_s: float = Field(default=3600.0, gt=0)
     nodes: int = Field(default=1, ge=1)
     metrics: tuple[MetricRule, ...] = Field(strict=False, min_length=1)
+
+    @field_validator("secret_environment")
+    @classmethod
+    def _may_be_passed(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        return passable(names)
 
     @model_validator(mode="after")
     def _variables_are_set_once(self) -> Self:

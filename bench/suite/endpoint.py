@@ -5,8 +5,8 @@ from typing import Self
 from pydantic import Field, field_validator, model_validator
 
 from bench.frozen import Frozen
-from bench.suite.engine import VARIABLE
 from bench.suite.machine import Usd
+from bench.suite.secret_names import VARIABLE
 
 API_KEY = "NIGHTBENCH_ENDPOINT_API_KEY"  # where the key is, unless the suite names another variable
 LEAST_VOCABULARY = 32_000  # tokens that nearly every model has

@@ -1,17 +1,15 @@
 """The server software that a suite runs, with its flags and environment."""
 
-import re
 from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from bench.frozen import Frozen
+from bench.suite.secret_names import passable
 
 # repository, repository:tag or repository@sha256:digest. A tag may move; see bench/suite/pins.py.
 IMAGE = r"^[a-z0-9][\w./:-]*(@sha256:[0-9a-f]{64})?$"
 TAG = r"^\w[\w.-]{0,127}$"
-
-VARIABLE = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
 class Engine(Frozen):
@@ -40,14 +38,7 @@ class Engine(Frozen):
     @field_validator("secret_environment")
     @classmethod
     def _may_be_passed(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        for name in names:
-            if not VARIABLE.fullmatch(name):
-                msg = f"{name!r} is not the name of an environment variable"
-                raise ValueError(msg)
-            if name.startswith("NIGHTBENCH_"):
-                msg = f"{name} is a setting of Nightbench, which no server gets"
-                raise ValueError(msg)
-        return names
+        return passable(names)
 
     @model_validator(mode="after")
     def _options_agree(self) -> Self:

@@ -47,6 +47,7 @@ def parse_source(source: SuiteSource) -> Suite:
         _refuse_secrets(environment, table, source)
     for command, table in _commands(suite):
         _refuse_secrets(command.environment, expansion.in_file(table), source)
+        _refuse_nodes(command, expansion.in_file(table), source)
     for engine, table in own:
         _refuse_found(engine, table, source)
     for engine in suite.engines:
@@ -137,6 +138,16 @@ def _refuse_secrets(environment: Mapping[str, str], table: Place, source: SuiteS
         raise SuiteError(
             f"{at}: {path}.environment.{name} looks like a secret, and a suite is public: remove it, "
             f'set {name} where you start Nightbench, and write secret_environment = ["{name}"] under [{path}]'
+        )
+
+
+def _refuse_nodes(command: Command, table: Place, source: SuiteSource) -> None:
+    """Not a rule of Command: a later version may run it, and ids of one node stay."""
+    if command.nodes > 1:
+        path = ".".join(map(str, table))
+        raise SuiteError(
+            f"{source.at((*table, 'nodes'))}: {path}.nodes is {command.nodes}, but a command runs on one machine only: "
+            "set nodes = 1, or leave this scenario out"
         )
 
 

@@ -1,7 +1,8 @@
-"""Names of environment variables that hold a credential, recognised by their words."""
+"""Names of environment variables that hold a credential: recognised by their words, or named in a suite."""
 
 import re
 
+VARIABLE = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _CREDENTIAL = re.compile(
     r"\w*(TOKEN|SECRET|PASSWORD|APIKEY)|SECRETS|PASSWORDS|PASSWD|PASSPHRASE|PWD|KEYS?|CREDENTIALS?|CREDS|AUTH|BEARER|JWT"
 )
@@ -15,3 +16,15 @@ def looks_secret(name: str) -> bool:
     if words[-1] in _MEASURES or words in (["PWD"], ["OLDPWD"]):
         return False
     return any(_CREDENTIAL.fullmatch(word) for word in words)
+
+
+def passable(names: tuple[str, ...]) -> tuple[str, ...]:
+    """These names, if they are of variables that a process of a suite may get; ValueError otherwise."""
+    for name in names:
+        if not VARIABLE.fullmatch(name):
+            msg = f"{name!r} is not the name of an environment variable"
+            raise ValueError(msg)
+        if name.startswith("NIGHTBENCH_"):
+            msg = f"{name} is a setting of Nightbench, which no server and no command gets"
+            raise ValueError(msg)
+    return names

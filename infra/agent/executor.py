@@ -17,7 +17,7 @@ from bench.suite.secret_names import looks_secret
 from infra.agent import remote_job
 from infra.agent.operations import OPERATIONS
 from infra.clock import SystemClock, poll
-from infra.engines.secret_environment import read_secrets
+from infra.engines.secret_environment import needs_secrets, read_secrets
 from infra.loadgen.datasets import input_files, input_path
 from infra.processes.detached import MARK
 from infra.remote.cleanup import end_marked
@@ -161,12 +161,14 @@ class SshExecutor:
         ]
 
     def _secrets(self, operation: Callable[..., Any], args: tuple[Any, ...]) -> dict[str, str]:
-        """The variables of the lease and of the engine that this operation needs there."""
+        """The variables of the lease and of the engine or the command that this operation needs there."""
         needs, lease = OPERATIONS[operation.__name__].secrets, self._lease.environment
         secrets = {name: value for name, value in lease.items() if needs == "hub" or not looks_secret(name)}
         for run in args:
-            if isinstance(run, PlannedRun) and needs == "engine":
-                secrets |= read_secrets(run.scenario.engine)
+            if isinstance(run, PlannedRun) and (
+                needs == "engine" or (needs == "offline" and run.scenario.workload.is_offline)
+            ):
+                secrets |= read_secrets(needs_secrets(run.scenario))
         return secrets
 
     def _follow(self, folder: str, reporter: Reporter) -> tuple[JobStatus, str]:

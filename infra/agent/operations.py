@@ -44,14 +44,15 @@ from infra.settings import Settings
 from infra.storage import store
 
 F = TypeVar("F", bound=Callable[..., Any])
-Secrets = Literal["hub", "engine"]
+Secrets = Literal["hub", "engine", "offline"]
 
 
 @dataclass(frozen=True)
 class Operation:
     """A declared operation; `leaves_results`: files for the night's folder are on the machine after it.
 
-    `secrets`: which secrets its process gets on another machine: the model hub's token, or those of the engine.
+    `secrets`: which secrets its process gets on another machine: the model hub's token, or those of the engine or the
+    command of its run; `offline`: only where the run has no server, which has them already.
     """
 
     function: Callable[..., Any]
@@ -249,7 +250,7 @@ def is_serving(_settings: Settings, _reporter: Reporter, running: RunningServer)
     return server.is_serving(running)
 
 
-@operation(leaves_results=True)
+@operation(leaves_results=True, secrets="offline")
 def measure(
     _settings: Settings,
     reporter: Reporter,

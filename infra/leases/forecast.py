@@ -17,7 +17,7 @@ from catalog.engine_check import doubts_of_engine
 from catalog.read import machine_size, read_catalog
 from infra.clouds.cloud import Cloud
 from infra.clouds.static import is_own
-from infra.engines.secret_environment import missing_secrets
+from infra.engines.secret_environment import secret_doubts
 from infra.leases.offers import fitting, lease_request_of
 from infra.settings import Settings
 
@@ -61,13 +61,8 @@ def forecast(
         size = machine_size(night.target, machine.kind)
         known = next((row for row in pinned if (row.cloud, row.kind) == (night.target, machine.kind)), None)
         expected = forecast_rented(night, size, _price(machine, cloud, size, known), catalog, assumed)
-    unset = [
-        f"the night would be refused: {name} (suite: engine.secret_environment) is not set here: export {name}=..."
-        for name in dict.fromkeys(name for engine in night.suite.engines for name in missing_secrets(engine))
-    ]
-    return replace(
-        expected, doubts=(*expected.doubts, *doubts_of_engine(night.suite, night.runs, night.target), *unset)
-    )
+    found = doubts_of_engine(night.suite, night.runs, night.target)
+    return replace(expected, doubts=(*expected.doubts, *found, *secret_doubts(night.suite)))
 
 
 def _price(machine: Machine, cloud: Cloud | None, size: MachineKind | None, pinned: PinnedPrice | None) -> Price:

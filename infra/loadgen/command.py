@@ -1,7 +1,6 @@
 """Run a command to its end, within its time and its output, and read its metrics; no process of it is left."""
 
 import json
-import os
 import re
 import sys
 import time
@@ -10,13 +9,14 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from bench.engines.docker import container_argv
-from bench.errors import LoadDriverError, UsageError
+from bench.errors import LoadDriverError
 from bench.loadgen.drivers.command import METRICS_FILE, CommandMetric, CommandOutput, read_metrics
 from bench.suite.command import ENGINE_PYTHON, Command, node_environment
 from bench.suite.scenario import Scenario
 from infra.clock import SystemClock, poll
 from infra.engines import container
 from infra.engines.orphans import SERVER, end_orphans
+from infra.engines.secret_environment import read_secrets
 from infra.engines.server import EngineAt
 from infra.loadgen import keep_output
 from infra.processes import detached
@@ -125,9 +125,7 @@ def start_command(job: CommandJob) -> int:
     With these marks a release, the reaper and the next server on this machine end what a killed night leaves.
     """
     command = job.command
-    if command.nodes > 1:
-        raise UsageError(f"nodes = {command.nodes}: a command runs on one machine only in this version: set nodes = 1")
-    hidden = {**_secrets(command), detached.MARK: job.lease_id, SERVER: str(job.machine)}
+    hidden = {**read_secrets(command), detached.MARK: job.lease_id, SERVER: str(job.machine)}
     public = {**command.environment, **node_environment(command, 0, HERE)}
     end_orphans(job.machine, silent)
     job.load.mkdir(parents=True, exist_ok=True)
@@ -155,16 +153,6 @@ def _in_container(job: CommandJob, public: dict[str, str]) -> tuple[str, ...]:
 def container_name(job: CommandJob) -> str:
     """The name of a job's container."""
     return f"nb-{job.lease_id}-{ENDING}"
-
-
-def _secrets(command: Command) -> dict[str, str]:
-    missing = [name for name in command.secret_environment if not os.environ.get(name)]
-    if missing:
-        raise UsageError(
-            f"the command needs {missing[0]} (suite: secret_environment), which is not set here: "
-            f"export {missing[0]}=... and start again, or remove the name from the suite"
-        )
-    return {name: os.environ[name] for name in command.secret_environment}
 
 
 def _output(job: CommandJob, log: str) -> CommandOutput:

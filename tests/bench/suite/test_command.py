@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from bench.suite.command import Command, MetricRule, node_environment
 
 LOG = {"name": "tflops", "unit": "TFLOP/s", "pattern": r"tflops: (\S+)"}
-TABLE = {"name": "fps", "unit": "1/s", "file": "runs.csv", "column": "avg_fps"}
+TABLE = {"name": "fps", "unit": "FPS", "file": "runs.csv", "column": "avg_fps"}
 
 
 @pytest.mark.parametrize(
@@ -42,6 +42,14 @@ def test_a_command_needs_rules_of_distinct_names() -> None:
         Command.model_validate({"argv": ["train"], "metrics": [LOG, LOG]})
     with pytest.raises(ValidationError, match="at least 1 item"):
         Command.model_validate({"argv": ["train"], "metrics": []})
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("NIGHTBENCH_DO_TOKEN", "is a setting of Nightbench"), ("A B", "is not the name of an environ")]
+)
+def test_a_secret_that_cannot_be_passed_is_refused(name: str, said: str) -> None:
+    with pytest.raises(ValidationError, match=f"{name}.* {said}"):
+        Command.model_validate({"argv": ["train"], "metrics": [LOG], "secret_environment": [name]})
 
 
 def test_a_variable_is_public_or_secret() -> None:

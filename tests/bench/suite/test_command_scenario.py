@@ -59,6 +59,28 @@ def test_a_secret_in_the_environment_of_a_command_is_refused_with_its_line() -> 
         parse_suite(text.replace("environment = {", 'environment = { API_TOKEN = "x",', 1), "s.toml")
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ("timeout_s = 14400", "timeout_s = 14400\nnodes = 4", r"nodes is 4, but a command runs on one machine only"),
+        (
+            'unit = "TFLOP/s/GPU"',
+            'unit = "Gigaflops"',
+            r"unit: unknown unit: use one of .*TFLOP/s/GPU.*got 'Gigaflops'",
+        ),
+        ("([0-9.]+)'", "([0-9.]+'", r"is not a regular expression: missing \)"),
+        ("aggregate =", "agregate =", r"unknown key .*agregate.*"),
+    ],
+)
+def test_a_command_that_cannot_run_is_refused_at_its_line(before: str, after: str, said: str) -> None:
+    text = (Path(__file__).parents[3] / "suites" / "amd-mi300x-training.toml").read_text()
+    changed = text.replace(before, after, 1)
+    [line] = [number for number, one in enumerate(changed.splitlines(), 1) if after.splitlines()[-1] in one][:1]
+    with pytest.raises(SuiteError, match=rf"s\.toml:(?P<line>\d+): .*{said}") as caught:
+        parse_suite(changed, "s.toml")
+    assert str(caught.value).startswith(f"s.toml:{line}: ")
+
+
 def test_on_this_computer_one_command_stands_for_all() -> None:
     text = (Path(__file__).parents[3] / "suites" / "amd-mi300x-training.toml").read_text()
     suite = parse_suite(text, "s.toml")

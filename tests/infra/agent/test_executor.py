@@ -64,6 +64,17 @@ trace = "arrivals.csv"
 """
 
 
+COMMAND = """
+[[scenarios]]
+name = "training"
+driver = "command"
+[scenarios.command]
+argv = ["sh", "-c", 'printf %s "$TRAINING_TOKEN" | wc -c']
+secret_environment = ["TRAINING_TOKEN"]
+metrics = [{ name = "letters", unit = "count", pattern = '(\\d+)' }]
+"""
+
+
 class Recorded:
     """Lines and shares that were reported."""
 
@@ -227,6 +238,28 @@ def test_files_that_a_suite_names_are_sent_and_found_by_their_content(
     folder = tmp_path / "data" / "runs" / "night" / record.scenario_id / str(record.repeat)
     assert json.loads((folder / "record.json").read_bytes())["reason"] == "no engine today"
     assert list(remote.glob("runs/night/*/[0-9]*")) == []
+
+
+def test_a_command_gets_its_secret_on_a_machine_where_the_secret_is_written_nowhere(
+    sshd: Sshd, keys: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NIGHTBENCH_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("TRAINING_TOKEN", "planted-secret")
+    (tmp_path / "suite.toml").write_text(SUITE.partition("[[scenarios]]")[0] + COMMAND)
+    night = make_night(tmp_path / "suite.toml", "local", poc=False).model_copy(update={"night": "night"})
+    machine, reporter = far(sshd, keys, tmp_path / "data"), Recorded().reporter
+    context = make_context(machine, reporter, night, LEASE)
+
+    record = machine.run(
+        operations.measure, reporter, context, night.runs[0], EngineAt(Path("/bin/false"), build=None), True
+    )
+
+    assert (record.outcome, record.reason) == ("measured", None)
+    load = tmp_path / "data" / "runs" / "night" / record.scenario_id / str(record.repeat) / "load"
+    [metric] = json.loads((load / "metrics.json").read_bytes())
+    assert metric["value"] == len("planted-secret")
+    files = [path for path in (*sshd.home.rglob("*"), *(tmp_path / "data").rglob("*")) if path.is_file()]
+    assert [path for path in files if b"planted-secret" in path.read_bytes()] == []
 
 
 def test_only_whole_runs_and_logs_of_its_own_night_are_copied_from_a_machine(

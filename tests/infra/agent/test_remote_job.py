@@ -44,7 +44,7 @@ def test_an_answer_nested_without_end_is_refused() -> None:
         remote_job.read_answer(operations.is_serving, b"[" * 100_000, "m")
 
 
-def test_only_a_download_gets_the_hubs_token_and_only_a_start_the_engines_secrets() -> None:
+def test_only_a_download_gets_the_hubs_token_and_only_what_starts_an_engine_its_secrets() -> None:
     secrets = {name: one.secrets for name, one in operations.OPERATIONS.items() if one.secrets}
 
-    assert secrets == {"prepare": "hub", "ready_lm_eval": "hub", "bring_up": "engine"}
+    assert secrets == {"prepare": "hub", "ready_lm_eval": "hub", "bring_up": "engine", "measure": "offline"}

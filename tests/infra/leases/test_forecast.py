@@ -309,6 +309,16 @@ def test_a_volume_that_was_asked_for_and_that_no_cloud_shows_is_counted(tmp_path
     assert "volume nb-vol-2-atl1-x1: requested, without a reply, at" in kept[1].description
 
 
+def test_a_plan_names_a_secret_of_a_command_that_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    night = make_night(SUITE.with_name("amd-mi300x-training.toml"), "digitalocean", poc=False, is_draft=True)
+
+    doubts = _forecast(night, 20.72).doubts
+
+    said = "the night would be refused: HF_TOKEN (suite: command.secret_environment) is not set here"
+    assert [doubt.startswith(said) for doubt in doubts].count(True) == 1  # nine commands need it
+
+
 @pytest.mark.parametrize("target", ["digitalocean", "local", "ssh:ann@gpu.invalid:22"])
 def test_a_plan_names_each_secret_of_the_engine_that_is_not_set(
     target: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
