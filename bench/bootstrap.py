@@ -16,7 +16,7 @@ REPLICATES = 400  # the ends of the interval are then the tenth from either side
 SEED = 20261121
 ENDS = (2.5, 97.5)
 TAIL = 5.0  # times as much of the upper end as the percentile leaves is looked at: more is never reached
-NEAR = 1.5  # times as much of it nearly always suffices
+NEAR = 1.2  # times as much of it nearly always suffices
 # The draws of a run depend on its number of requests only, and a night's runs have the same: up to this many requests
 # they are kept, in 10 MiB.
 KEPT_COUNT_MAX = 13_000

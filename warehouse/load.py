@@ -18,6 +18,7 @@ from bench.record import NightEnd, NightRecord, PlannedRun
 from warehouse.imports import stage_imports
 from warehouse.judging.answer_history import compare, earlier_files, later_compared
 from warehouse.judging.data_docs import data_docs
+from warehouse.judging.expectations import imported_meanwhile
 from warehouse.judging.lm_eval_scores import compare_scores, later_scored, score_rows, with_scores
 from warehouse.judging.night_verdicts import Judgement, judge_night
 from warehouse.lake.database import build_warehouse
@@ -139,6 +140,7 @@ def _stage(folder: Path, lake: Path) -> LoadSummary:
     """Write every file of a night into the staging folder."""
     night, staging = _read_plan(folder), lake / STAGING
     with (
+        imported_meanwhile(),
         PartWriter(staging, "requests", night.name) as requests,
         PartWriter(staging, "telemetry", night.name) as telemetry,
         PartWriter(staging, "server_samples", night.name) as server_samples,

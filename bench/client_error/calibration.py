@@ -112,7 +112,8 @@ def read_report(header: bytes, rows: bytes, events: bytes) -> MeterReports:
     try:
         head, every = json.loads(header), [json.loads(line) for line in rows.splitlines()]
         measured = [row for row in every if row["phase"] == "measured" and row["send_start_ns"] is not None]
-        found = read_events(head, every, events).of(measured)
+        index, first, count = ([row[field] for row in every] for field in ("index", "event_first", "event_count"))
+        found = read_events(head, index, first, count, events).of([row["index"] for row in measured])
         return MeterReports(
             user=_seen(measured, found, found.user_ns),
             kernel=None if found.kernel_ns is None else _seen(measured, found, found.kernel_ns),

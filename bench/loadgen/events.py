@@ -32,9 +32,9 @@ class Events:
         """The kernel's stamps where all are there, else our own reading."""
         return self.user_ns if self.kernel_ns is None else self.kernel_ns
 
-    def of(self, rows: Sequence[dict[str, Any]]) -> "Events":
-        """The events of these requests only."""
-        places = np.array([self.first[row["index"]] for row in rows], dtype=np.int64)
+    def of(self, index: Sequence[int]) -> "Events":
+        """The events of the requests with these indices only."""
+        places = np.array([self.first[each] for each in index], dtype=np.int64)
         count = np.diff(self.at)[places]
         at = np.concatenate(([0], np.cumsum(count)))
         chosen: Ints | slice
@@ -47,18 +47,20 @@ class Events:
             user_ns=self.user_ns[chosen],
             kernel_ns=None if self.kernel_ns is None else self.kernel_ns[chosen],
             tokens=self.tokens[chosen],
-            first={row["index"]: place for place, row in enumerate(rows)},
+            first={each: place for place, each in enumerate(index)},
         )
 
 
-def read_events(head: dict[str, Any], rows: Sequence[dict[str, Any]], events: bytes) -> Events:
-    """The token events of these requests, which are all of a report: `meter.json`, its rows, and events.bin.
+def read_events(
+    head: dict[str, Any], index: Sequence[int], event_first: Sequence[int], event_count: Sequence[int], events: bytes
+) -> Events:
+    """The token events of a report: `meter.json`, three fields of all its rows, and events.bin.
 
     Raises UnreadableResultError if the file and the rows differ in the number of events.
     """
     columns = _event_columns(head, events)
-    first = np.array([row["event_first"] for row in rows], dtype=np.int64)
-    count = np.array([row["event_count"] for row in rows], dtype=np.int64)
+    first = np.array(event_first, dtype=np.int64)
+    count = np.array(event_count, dtype=np.int64)
     found = len(columns["event_tokens"])
     if count.sum() != found or not np.array_equal(first, np.cumsum(count) - count):
         raise UnreadableResultError(f"events.bin holds {found} events, but requests.jsonl lists {count.sum()}")
@@ -71,7 +73,7 @@ def read_events(head: dict[str, Any], rows: Sequence[dict[str, Any]], events: by
         user_ns=columns["event_at_ns"][chosen],
         kernel_ns=None if (kernel_ns == NO_STAMP_NS).any() else kernel_ns,
         tokens=columns["event_tokens"][chosen].astype(np.int64),
-        first={row["index"]: place for place, row in enumerate(rows)},
+        first={each: place for place, each in enumerate(index)},
     )
 
 

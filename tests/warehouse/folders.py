@@ -442,6 +442,7 @@ def _meter_row(shape: Shape, at: int, send_ns: int, events: "np.typing.NDArray[n
         "prompt_tokens_counted": 16 if is_ok else None,
         "output_tokens_planned": shape.tokens,
         "output_tokens_counted": shape.tokens * shape.event_tokens if is_ok else None,
+        "cached_tokens_planned": 0,
         "cached_tokens": 0 if is_ok else None,
         "window": None if is_warmup or shape.arrivals != "closed" else _window(shape, at),
         "server_metrics": _server_metrics(shape) if is_ok and shape.is_told else None,

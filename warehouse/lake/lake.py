@@ -82,6 +82,7 @@ class PartWriter:
         named = [column.name for column in COLUMNS[table] if column.type in ("text", "integer")]
         self._writer = pq.ParquetWriter(self._file, self._schema, compression="zstd", use_dictionary=named)
         self._waiting: list[pa.Table] = []
+        self._waiting_bytes = 0
         self.row_count = 0
 
     def __enter__(self) -> Self:
@@ -102,14 +103,15 @@ class PartWriter:
     def add(self, rows: pa.Table) -> None:
         """Append rows."""
         self._waiting.append(rows)
+        self._waiting_bytes += rows.nbytes
         self.row_count += len(rows)
-        if sum(table.nbytes for table in self._waiting) >= ROW_GROUP_BYTES:
+        if self._waiting_bytes >= ROW_GROUP_BYTES:
             self._flush()
 
     def _flush(self) -> None:
         if self._waiting:
             self._writer.write_table(pa.concat_tables(self._waiting))
-            self._waiting = []
+            self._waiting, self._waiting_bytes = [], 0
 
 
 def write_rows(lake: Path, table: Table, night: str, rows: Sequence[Row]) -> None:

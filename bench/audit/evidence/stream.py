@@ -66,7 +66,9 @@ def bursts(_claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
     if gaps is None or not len(gaps):
         return {ev.BURST_SHARE: MissingInput("the gaps of each request are missing")}
     return {
-        ev.BURST_SHARE: Observed(float(np.mean(gaps < BURST_S)), f"{len(gaps)} gaps, median {np.median(gaps):.3g} s")
+        ev.BURST_SHARE: Observed(
+            float(np.mean(gaps < BURST_S)), f"{len(gaps)} gaps, median {answered.median('itl') or 0:.3g} s"
+        )
     }
 
 

@@ -16,6 +16,7 @@ from bench.loadgen.drivers.vllm_bench import vllm_bench_argv
 from bench.loadgen.drivers.vllm_rs import vllm_rs_bench_argv
 from bench.loadgen.events import NO_STAMP_NS
 from bench.loadgen.meter_report import read_meter, read_server_times
+from bench.loadgen.meter_rows import read_rows
 from bench.loadgen.report import LoadReport, PlannedTokens
 from bench.loadgen.vllm_report import read_vllm_bench
 from bench.metrics import concurrency_achieved
@@ -342,8 +343,9 @@ def test_the_delays_of_the_client_are_in_seconds() -> None:
 def test_the_times_of_the_server_are_in_seconds() -> None:
     names = ("time_to_first_token_ms", "queue_time_ms", "generation_time_ms", "mean_itl_ms")
     told = {"server_metrics": {name: 1.0 + at for at, name in enumerate(names)}}
+    every = "\n".join(json.dumps(_row(at, "measured", 0, [], 0) | more) for at, more in enumerate((told, {})))
 
-    times = read_server_times([told, {}])
+    times = read_server_times(read_rows(every.encode()))
 
     assert times is not None
     found = [times.ttft_s, times.queue_s, times.generation_s, times.mean_itl_s]
