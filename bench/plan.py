@@ -200,13 +200,22 @@ class ConversationShare:
 
 
 def conversation_share(night: NightRecord, run: PlannedRun) -> ConversationShare:
-    """A run's part of its file: all runs of a night share one order, so that no two take the same conversation."""
+    """A run's part of its file: all runs of a night share one order, so that no two take the same conversation.
+
+    A run on a rung of the ladder has the part of the run that it stands for.
+    """
     prompts = run.scenario.workload.prompts
     if prompts.seed is not None:
         return ConversationShare(prompts.seed)
-    alike = [one.order for one in night.runs if _takes_turns(one, prompts)]
+    alike = [one for one in night.runs if _takes_turns(one, prompts)]
     order_seed = random.Random(f"{night.night}/{prompts.sha256}").getrandbits(31)  # noqa: S311 - load, not secrets
-    return ConversationShare(order_seed, alike.index(run.order), len(alike))
+    share = next(place for place, one in enumerate(alike) if _planned(one) == _planned(run))
+    return ConversationShare(order_seed, share, len(alike))
+
+
+def _planned(run: PlannedRun) -> tuple[str, int]:
+    """The scenario's id as the plan has it, without the ladder, and the repeat."""
+    return run.scenario.fallback_of or run.scenario.scenario_id, run.repeat
 
 
 def _takes_turns(run: PlannedRun, prompts: Prompts) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.engines.ladder import fallback_run
 from bench.errors import SuiteError
 from bench.loadgen.drivers.meter import meter_plan
 from bench.loadgen.drivers.target import LoadTarget
@@ -207,6 +208,21 @@ def test_a_trace_that_changed_since_the_night_was_planned_is_refused(tmp_path: P
 
     with pytest.raises(SuiteError, match=r"scenario 'trace': .* SHA-256 mismatch"):
         read_inputs(night, night.runs[0])
+
+
+def test_a_run_on_a_rung_of_the_ladder_takes_the_conversations_of_the_run_that_it_stands_for(tmp_path: Path) -> None:
+    talks = [_scenario(name, TALKS.format(more="")) for name in ("one", "two")]
+    night = _night(_suite(tmp_path, *talks, "[[ladder]]\nmax_num_seqs = 4\n[[ladder]]\nmax_num_seqs = 2\n"))
+
+    for run in night.runs:
+        smaller = fallback_run(night, run)
+        assert smaller is not None
+        smallest = fallback_run(night, smaller)
+        assert smallest is not None
+        assert [read_inputs(night, one).conversations for one in (smaller, smallest)] == [
+            read_inputs(night, run).conversations
+        ] * 2
+    assert len({str(read_inputs(night, run).conversations) for run in night.runs}) == len(night.runs)
 
 
 def test_too_few_conversations_are_reported_before_the_night(tmp_path: Path) -> None:
