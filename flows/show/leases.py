@@ -77,6 +77,7 @@ def _lease_row(view: "LeaseView", now: datetime) -> dict[str, Any]:
         "night": lease.night,
         "cloud": lease.cloud,
         "machine": lease.machine_id,
+        "name": lease.machine,
         "kind": lease.kind or None,
         "region": lease.region,
         "spot": lease.is_spot,

@@ -1,5 +1,6 @@
 """The reaper: with and without records, alone and beside others, it releases what has expired and nothing else."""
 
+import json
 import multiprocessing
 import os
 import sqlite3
@@ -13,14 +14,17 @@ import pytest
 
 from bench.errors import CloudDeniedError
 from bench.machine.names import ImageName, MachineName, VolumeName, used_tag
+from flows.show.leases import show_leases
 from infra.clouds.cloud import Leftover
 from infra.clouds.local import LocalCloud
 from infra.leases.acquire import take_lease
+from infra.leases.listing import lease_views
 from infra.leases.offers import Choice, LeaseRequest
 from infra.leases.reaper import reap
 from infra.leases.volumes import CREATE_S
 from infra.ledger.heartbeat import keep_heartbeat
 from infra.ledger.ledger import HEARTBEAT_MAX_AGE, Lease
+from infra.ledger.stage_costs import StageBook
 from infra.ledger.volumes import VolumeBook
 from tests.emulators.digitalocean.faults import FOR_EVER
 from tests.infra.rented import DROPLETS, HOUR_S, KIND, ONE_DROPLET, Door, Rig, lease_request
@@ -107,6 +111,25 @@ def test_a_running_night_is_left_alone_until_its_lease_expires(rig: Rig) -> None
     assert rig.reap().released == []
     rig.clock.sleep(HOUR_S + 1)
     assert rig.reap().released == [lease.machine_id]
+
+
+def test_each_machine_of_a_night_is_listed_by_its_name_and_released_for_itself(
+    rig: Rig, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, second, third = (
+        rig.take(machine=name, minutes=minutes) for name, minutes in zip("abc", (60, 120, 120), strict=True)
+    )
+
+    show_leases(lease_views(rig.ledger, StageBook(rig.ledger.path, rig.clock)), [], as_json=True)
+
+    shown = [(one["machine"], one["name"]) for one in json.loads(capsys.readouterr().out)]
+    assert shown == [(first.machine_id, "a"), (second.machine_id, "b"), (third.machine_id, "c")]
+    assert rig.reap().released == []
+    rig.clock.sleep(HOUR_S + 1)
+    assert rig.reap().released == [first.machine_id]
+    rig.move_to_a_dead_process()
+    assert sorted(rig.reap().released) == sorted([second.machine_id, third.machine_id])
+    assert rig.billing() == []
 
 
 def test_a_machine_of_a_released_lease_is_deleted(rig: Rig) -> None:
