@@ -20,6 +20,7 @@ from warehouse.lake.durable import sync_folder
 from warehouse.lake.journal import complete
 from warehouse.lake.lake import writing
 from warehouse.views import glob_pattern, view_statements
+from warehouse.views.comments import comment_statements, comments
 
 DATABASE = "warehouse.duckdb"
 STORAGE_VERSION = "v1.5.0"
@@ -49,7 +50,7 @@ def build_warehouse(data: Path) -> Path:
 def _views_of(data: Path) -> tuple[str, tuple[str, ...]]:
     """The statements that make the views of this data folder, after their digest."""
     views = tuple(view_statements(data.absolute() / "lake"))
-    return hashlib.sha256("\n".join(views).encode()).hexdigest(), views
+    return hashlib.sha256("\n".join((*views, comments())).encode()).hexdigest(), views
 
 
 def _replace(path: Path, digest: str, views: tuple[str, ...]) -> None:
@@ -80,6 +81,13 @@ def _build(path: Path, statements: tuple[str, ...]) -> None:
         connection.execute("USE built")
         for statement in statements:
             connection.execute(statement)
+        columns = connection.execute(
+            "SELECT table_name, column_name FROM duckdb_columns() WHERE database_name = 'built' AND NOT internal"
+        ).fetchall()
+        connection.execute("BEGIN")
+        for statement in comment_statements(columns):
+            connection.execute(statement)
+        connection.execute("COMMIT")
         connection.execute("USE memory")
         connection.execute("DETACH built")
 

@@ -1,0 +1,162 @@
+"""The columns of views that are in no table, and the table that each view's other columns come from."""
+
+from collections.abc import Mapping
+from functools import cache
+
+from warehouse.schema.column import Column
+from warehouse.schema.columns import COLUMNS, TABLES, Table
+
+_METRIC = Column("metric", "text", "name of the metric: a column of `measurements`")
+_REPEATS = Column("repeats", "integer", "accepted repeats behind the value", low=0)
+_LEASES = Column("leases", "integer", "leases behind the values", low=0)
+_WITHIN = Column("spread_within", "number", "standard deviation of the logarithms of repeats on one lease; 0.01 is 1 %")
+_BETWEEN = Column("spread_between", "number", "standard deviation of the logarithms between leases; 0.01 is 1 %")
+_HALF_WIDTH = Column("half_width", "number", "half of the 95 % interval, on logarithms; 0.01 is 1 %")
+_VALUE = Column("value", "number", "value of the metric, in the unit of its column")
+_SEARCHED = Column("value", "number", "what the search found, in its own unit")
+
+VIEW_COLUMNS: dict[str, tuple[Column, ...]] = {
+    "capacity": (
+        Column("tries", "integer", "attempts to rent", low=0),
+        Column("rented", "integer", "attempts that rented a machine", low=0),
+        Column("rented_share", "number", "share of the attempts that rented a machine", low=0, high=1),
+        Column("last_rented_at", "moment", "start of the last attempt that rented a machine"),
+        Column("last_tried_at", "moment", "start of the last attempt"),
+        Column("last_reason", "text", "reason of the last attempt that rented none"),
+        Column("last_usd_per_hour", "number", "price of the last attempt", "USD/h", low=0),
+    ),
+    "controls": (Column("log_output_throughput", "number", "natural logarithm of `output_throughput_tok_per_s`"),),
+    "findings_worst": (Column("doubts", "integer", "findings of the run that are not informative", low=0),),
+    "latest_vs_30": (
+        _METRIC,
+        Column("latest", "number", "median of the latest night, in the metric's unit"),
+        Column("before", "number", "median of the nights before, in the metric's unit; NULL without one"),
+        Column("ratio", "number", "latest over before"),
+        Column("nights_before", "integer", "nights behind `before`, at most 30", low=0, high=30),
+    ),
+    "lease_means": (
+        _METRIC,
+        _REPEATS,
+        Column("mean_log", "number", "mean of the natural logarithms of the values"),
+        Column("squares", "number", "sum of the squared distances of the logarithms from their mean", low=0),
+    ),
+    "machine_pairs": (
+        _METRIC,
+        *(Column(f"machine_{side}", "text", "name of a machine in the suite") for side in "ab"),
+        *(
+            Column(f"value_{side}", "number", f"geometric mean on machine_{side}, in the metric's unit")
+            for side in "ab"
+        ),
+        *(Column(f"repeats_{side}", "integer", f"accepted repeats on machine_{side}", low=0) for side in "ab"),
+        Column("ratio", "number", "value_a over value_b; NULL where refused"),
+        Column("ratio_low", "number", "lower end of the 95 % interval of the ratio, by Welch's t on logarithms"),
+        Column("ratio_high", "number", "higher end of that interval"),
+        Column("refused", "text", "the terms that differ, for which the two are not compared"),
+        *(Column(f"scenario_id_{side}", "text", f"scenario_id on machine_{side}") for side in "ab"),
+    ),
+    "machine_prices": (
+        Column("provider", "text", "who lists the price; NULL for the night's own price"),
+        Column("price_date", "text", "day on which the price was seen"),
+        _REPEATS,
+        Column("output_tok_per_usd", "number", "output tokens for a dollar", "tok/USD", low=0),
+    ),
+    "metric_values": (
+        Column("is_first", "flag", "whether it is of the first run after a server's start"),
+        _METRIC,
+        _VALUE,
+    ),
+    "nightly_medians": (
+        _METRIC,
+        Column("median", "number", "median of the night's accepted runs, in the metric's unit"),
+        Column("runs", "integer", "accepted runs behind the median", low=1),
+    ),
+    "night_costs": (
+        Column("leases", "integer", "leases of the night", low=0),
+        Column("open_leases", "integer", "leases that were not released", low=0),
+        Column("attempts", "integer", "attempts to rent", low=0),
+        Column("usd", "number", "cost of the night's leases; NULL while one is unknown", "USD", low=0),
+        Column("usd_measuring", "number", "part of it spent on measuring", "USD", low=0),
+        Column("measuring_share", "number", "share of the cost spent on measuring", low=0),
+        Column("measurements", "integer", "runs of the night, measured or not", low=0),
+        Column("accepted", "integer", "accepted runs", low=0),
+        Column("usd_per_accepted", "number", "cost per accepted run", "USD", low=0),
+    ),
+    "night_repeats": (
+        _METRIC,
+        _REPEATS,
+        _LEASES,
+        Column("mean", "number", "geometric mean of the repeats, in the metric's unit"),
+        _WITHIN,
+        _BETWEEN,
+        _HALF_WIDTH,
+        Column("low", "number", "lower end of the 95 % interval of the mean, in the metric's unit"),
+        Column("high", "number", "higher end of that interval"),
+    ),
+    "repeat_history": (
+        _METRIC,
+        _REPEATS,
+        _LEASES,
+        _WITHIN,
+        Column("degrees_within", "integer", "degrees of freedom of `spread_within`", low=0),
+        _BETWEEN,
+        Column("degrees_between", "integer", "degrees of freedom of `spread_between`", low=0),
+    ),
+    "search_repeats": (
+        Column("repeats", "integer", "repeats of the search", low=1),
+        Column("is_whole", "flag", "whether each repeat found a value"),
+        Column("value", "number", "geometric mean of what the repeats found"),
+        Column("spread", "number", "standard deviation of the logarithms of what they found; 0.01 is 1 %"),
+        _HALF_WIDTH,
+        Column("value_low", "number", "lower end of the 95 % interval of `value`; NULL of fewer than two repeats"),
+        Column("value_high", "number", "higher end of that interval"),
+    ),
+    "searches": (
+        _SEARCHED,
+        Column("probes", "integer", "probes of the search", low=1),
+        Column("requests", "integer", "requests of its probes", low=0),
+    ),
+    "series_nights": (
+        Column("series", "text", "model, precision, GPUs, parallelism, scenario, engine and load client"),
+        _METRIC,
+        Column("measured_at", "moment", "start of the lease's first accepted run"),
+        Column("value", "number", "geometric mean of the lease's accepted repeats, in the metric's unit"),
+        Column("spread", "number", "standard deviation of their logarithms; 0.01 is 1 %"),
+        Column("repeat_count", "integer", "accepted repeats behind the value", low=1),
+        Column("control", "number", "mean logarithm of the control's throughput on the lease; NULL without a control"),
+        Column("driver", "text", "version of the GPU driver"),
+        Column("image", "text", "digest of the container image, else its name"),
+        Column("engine_version", "text", "version that the running server reported"),
+        Column("engine_commit", "text", "commit of the engine's image, else its build"),
+        Column("model_revision", "text", "revision of the weights, else their hash"),
+        Column("flags", "text", "hash of the engine's flags"),
+        Column("client_version", "text", "version of the load client"),
+        Column("arrivals", "text", "arrivals with their burstiness and seed"),
+        Column("repeats", "text", "place of the repeats after a server start"),
+        Column("workload", "text", "prompts, lengths, concurrency and rate"),
+    ),
+    "stage_costs": (
+        Column("stage", "text", "stage of the lease"),
+        Column("times", "integer", "how often the stage ran", low=1),
+        Column("minutes", "number", "time of the stage", "min", low=0),
+        Column("usd", "number", "cost of the stage", "USD", low=0),
+        Column("began_at", "moment", "when it first began"),
+    ),
+}
+_COMES_FROM: dict[str, tuple[Table, ...]] = {
+    "capacity": ("attempts",),
+    "stage_costs": ("stages", "measurements"),
+    "searches": ("search_probes",),
+    "search_repeats": ("search_probes",),
+    "findings_worst": ("findings", "measurements"),
+    "standing_claims": ("claims",),
+    "accepted_claims": ("claims",),
+}
+
+
+@cache
+def columns_of(view: str) -> Mapping[str, Column]:
+    """The columns that a table or view can have, by name."""
+    of_view: tuple[Table, ...] = _COMES_FROM.get(view, ("measurements",))
+    tables = next(((table,) for table in TABLES if table == view), of_view)
+    found = {column.name: column for table in reversed(tables) for column in COLUMNS[table]}
+    return found | {column.name: column for column in VIEW_COLUMNS.get(view, ())}
