@@ -76,6 +76,7 @@ class _Night:
     planned: Planned = field(default_factory=dict)
     measurements: list[Row] = field(default_factory=list)
     asked: list[RunClaim] = field(default_factory=list)
+    of_commands: dict[str, EvidenceByColumn] = field(default_factory=dict)  # by run id
     scores: list[Row] = field(default_factory=list)
     leases: list[LeaseRows] = field(default_factory=list)
     canaries: list[CanaryRecord] = field(default_factory=list)
@@ -158,6 +159,7 @@ def _stage(folder: Path, lake: Path) -> LoadSummary:
                 server_samples.add(rows.server_samples)
             if rows.command_metrics is not None:
                 command_metrics.add(rows.command_metrics)
+                night.of_commands[rows.measurement["run_id"]] = rows.evidence
     night.measurements = [with_lease(row, night.leases, night.canaries) for row in night.measurements]
     night.measurements = compare(night.measurements, earlier_files(lake, folder.parent.parent, night.name))
     _score(night, lake)
@@ -177,7 +179,9 @@ def _stage(folder: Path, lake: Path) -> LoadSummary:
 def _more_evidence(night: _Night) -> dict[str, EvidenceByColumn]:
     """The evidence of the night's runs that is not in their rows, by run id."""
     runs, machines = together(night.asked), canary_evidence_by_run(night.measurements, night.canaries)
-    return {run_id: {**runs.get(run_id, {}), **machines.get(run_id, {})} for run_id in {**runs, **machines}}
+    parts = (night.of_commands, runs, machines)
+    run_ids = {run_id for part in parts for run_id in part}
+    return {run_id: {name: one for part in parts for name, one in part.get(run_id, {}).items()} for run_id in run_ids}
 
 
 def _score(night: _Night, lake: Path) -> None:

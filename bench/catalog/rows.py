@@ -42,6 +42,11 @@ class Gpu(CsvRow):
         own |= dict.fromkeys(("fp4", "mxfp4", "nvfp4"), self.fp4_tflops)
         return (own.get(precision) or self.bf16_tflops) * 1e12
 
+    @property
+    def highest_flops_per_s(self) -> float:
+        """Dense peak at the compute precision that has the highest."""
+        return max(map(self.flops_per_s, ("bf16", "fp16", "fp8", "int8", "fp4")))
+
 
 @dataclass(frozen=True, kw_only=True)
 class CanaryFloor(CsvRow):

@@ -15,6 +15,7 @@ from tests.pairs import IS_SOAK
 pytestmark = [pytest.mark.e2e, pytest.mark.prefect, pytest.mark.timeout(1500)]
 SUITES = Path(__file__).parents[2] / "suites"
 WORKS = ("llama-3.3-70b-mi300x", "amd-mi300x-throughput", "amd-mi300x-training")
+METRICS = "SELECT scenario_id, metric FROM command_metrics WHERE night = '{night}'"
 # Each starts more engines; a night of their shape on the known-truth server is in a test of its own.
 LONG_WORKS = ("llama-4-mi300x-h200", "mi325x-study", "rocm-cuda-deep-dive") if IS_SOAK else ()
 
@@ -52,6 +53,10 @@ def test_every_run_of_the_local_shape_of_a_published_work_is_measured(real_house
     searches = [f"{one.name}/" for one in suite.scenarios if one.search is not None]
     assert [row for row in probes if not any(row["scenario"].startswith(search) for search in searches)] == []
     assert [row for row in found if row["outcome"] != "measured"] == []
+    metrics = json.loads(real_house.call("sql", METRICS.format(night=night), "--json").stdout)
+    commands = [(run.scenario.scenario_id, run.scenario.workload.command) for run in planned]
+    rules = [(of, rule.name) for of, command in commands if command for rule in command.metrics]
+    assert sorted((row["scenario_id"], row["metric"]) for row in metrics) == sorted(rules)
     assert real_house.leftovers() == []
     reported = real_house.call("report", night, "--suite", str(path), "--format", "json")
     tables = {table["title"]: table["rows"] for table in json.loads(reported.stdout)["tables"]}

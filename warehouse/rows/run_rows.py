@@ -1,15 +1,18 @@
 """A run folder becomes rows; pure."""
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from bench.audit import measurement as audit
 from bench.audit.batches import batch_evidence, command_evidence
+from bench.audit.evidence.evidence import EvidenceByColumn
+from bench.audit.evidence.training import command_share
 from bench.audit.own_claim import claim_of
 from bench.quality.answers import with_last_answers
 from bench.record import RunRecord
+from catalog.read import find_gpu
 from warehouse.rows.batch_results import batch_measured
 from warehouse.rows.command_rows import command_table
 from warehouse.rows.device_rows import device_columns, run_device
@@ -45,6 +48,7 @@ class RunRows:
     server_samples: pa.Table | None = None
     asked: RunClaim | None = None  # the run as a claim; None if it was not measured
     command_metrics: pa.Table | None = None
+    evidence: EvidenceByColumn = field(default_factory=dict)  # of a command, which is no claim about requests
 
 
 def run_rows(place: RunId, files: RunFiles, servers: NightServers = UNKNOWN) -> RunRows:
@@ -98,8 +102,10 @@ def _batch_rows(place: RunId, files: RunFiles, record: RunRecord, row: Row) -> R
 
 def _command_rows(place: RunId, files: RunFiles, record: RunRecord, row: Row) -> RunRows:
     """The rows of a command: its metrics, each in its own unit, and of the measurement only the host."""
-    metrics = command_table(place, read_command(record, files))
+    metrics = read_command(record, files)
+    gpus = record.host.gpus if record.host is not None else ()
+    evidence = command_share(metrics, find_gpu(gpus[0]) if gpus else None, len(gpus))
     telemetry = None if files.telemetry is None else telemetry_table(place, files.telemetry, None)
     row |= dict.fromkeys(NOT_ASKED, "a command has no server to ask")
     row |= command_evidence(record)
-    return RunRows(row, telemetry=telemetry, command_metrics=metrics)
+    return RunRows(row, telemetry=telemetry, command_metrics=command_table(place, metrics), evidence=evidence)

@@ -1,10 +1,13 @@
 """Training throughput against the compute of the GPU, and a wrong unit."""
 
+from collections.abc import Iterable
+
 from bench import evidence_columns as ev
 from bench.audit.claim import Claim
 from bench.audit.evidence.deployment import unknown
 from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput, Observed, Subject
 from bench.catalog.rows import CatalogModel, Gpu
+from bench.loadgen.drivers.command import CommandMetric
 from bench.physics import training_flops
 
 SHARE_IF_TOKENS_MAX = 1.0
@@ -25,6 +28,23 @@ def training_shares(claim: Claim, subject: Subject) -> EvidenceByColumn:
     if subject.model is None:
         return {ev.TRAIN_MFU: unknown("model", claim.asked.model)}
     return {ev.TRAIN_MFU: _tokens(said.train_tok_per_s_per_gpu or 0.0, peak, subject.model, claim.asked.isl)}
+
+
+def command_share(metrics: Iterable[CommandMetric], gpu: Gpu | None, gpu_count: int) -> EvidenceByColumn:
+    """The same of a command's metrics in TFLOP/s, the highest share of them; nothing where it has none or no known GPU.
+
+    Nobody states the precision that a command computes in, so its peak is the GPU's highest.
+    """
+    if gpu is None:
+        return {}
+    shares: list[Observed] = []
+    for one in metrics:
+        gpus = {"TFLOP/s/GPU": 1, "TFLOP/s": gpu_count}.get(one.unit)
+        if gpus is not None:
+            peak = gpus * gpu.highest_flops_per_s / 1e12
+            note = f"{one.name}: {one.value:g} of {peak:.1f} dense TFLOP/s of {gpus} x {gpu.gpu}"
+            shares.append(Observed(one.value / peak, note))
+    return {ev.TRAIN_MFU: max(shares, key=lambda share: share.value)} if shares else {}
 
 
 def _tflops(stated: float, peak: float, model: CatalogModel | None, gpu: Gpu) -> EvidenceByColumn:

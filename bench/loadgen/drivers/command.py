@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bench.errors import LoadDriverError, UnreadableResultError
-from bench.suite.command import Command, MetricRule
+from bench.suite.command import SIGNED_UNITS, Command, MetricRule
 from bench.suite.workload import COMMAND
 
 NAME = COMMAND
@@ -137,6 +137,10 @@ def _number(rule: MetricRule, word: str, place: str) -> float:
         value = math.nan
     if not math.isfinite(value):
         raise LoadDriverError(f"the metric {rule.name}: {word!r} in {place} is not a finite number")
+    if value < 0 and rule.unit not in SIGNED_UNITS:
+        raise LoadDriverError(
+            f"the metric {rule.name}: {word} {rule.unit} in {place} is below zero: correct the rule or its unit"
+        )
     return value
 
 

@@ -74,6 +74,12 @@ def test_only_finite_numbers_count(value: str) -> None:
         read(LOG, log=f"tflops: {value}\n")
 
 
+def test_a_rate_below_zero_is_no_measurement_and_a_loss_may_be() -> None:
+    with pytest.raises(LoadDriverError, match=r"the metric speed: -3 TFLOP/s in the log is below zero"):
+        read(LOG, log="tflops: -3\n")
+    assert read(LOG | {"unit": "nat"}, log="tflops: -3\n").value == -3.0
+
+
 @pytest.mark.parametrize("rule", [{"aggregate": "mean"}, {"aggregate": "max"}, {"must_match_once": True}])
 def test_steps_that_were_dropped_with_the_output_are_not_averaged_over(rule: dict[str, Any]) -> None:
     with pytest.raises(LoadDriverError, match=r"7 bytes of the log were dropped.*write them to a file"):
