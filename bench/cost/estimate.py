@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from bench.catalog.catalog import Catalog
 from bench.catalog.rows import CatalogModel, MachineKind
-from bench.cost.replica import model_bytes, replica_of, weights_bytes
+from bench.cost.replica import replica_of, weights_bytes
 from bench.physics import Group, least_step_s, least_ttft_s
 from bench.plan import model_loads
 from bench.record import PlannedRun
@@ -150,18 +150,21 @@ def _software(pace: Mapping[str, float], site: HostPlan) -> Stage:
 
 
 def _download(suite: Suite, site: HostPlan, catalog: Catalog) -> Stage:
-    """Every model of the suite, one after another."""
-    pace, size = catalog.pace, model_bytes(suite, catalog)
-    if size is None:
-        unknown = ", ".join(model.source for model in suite.models if catalog.model(model.source) is None)
-        return Stage("model", 0.0, 0.0, f"{unknown} is not in the catalogue", is_known=False)
-    rate = site.download_bytes_per_s or pace["download_bytes_per_s"]
+    """Every model of the suite, one after another; one that the catalogue lacks adds nothing that is known."""
+    pace = catalog.pace
+    sizes = {model.source: weights_bytes(model, suite.with_model(model).engine, catalog) for model in suite.models}
+    known = [size for size in sizes.values() if size is not None]
+    unknown = [source for source, size in sizes.items() if size is None]
+    lacking = f"{', '.join(unknown)} is not in the catalogue"
+    if not known:
+        return Stage("model", 0.0, 0.0, lacking, is_known=False)
+    size, rate = sum(known), site.download_bytes_per_s or pace["download_bytes_per_s"]
     fetch_s = 0.0 if site.has_model else size / rate
     seconds = fetch_s + size / pace["verify_bytes_per_s"]
     fetched = "already there," if site.has_model else f"downloaded at {rate / 1e6:.0f} MB/s,"
-    several = f" of {len(suite.models)} models" if len(suite.models) > 1 else ""
+    several = f" of {len(known)} models" if len(known) > 1 else ""
     basis = f"{size / 1e9:.0f} GB{several} {fetched} verified at {pace['verify_bytes_per_s'] / 1e6:.0f} MB/s"
-    return Stage("model", seconds, seconds, basis)
+    return Stage("model", seconds, seconds, f"{basis}; {lacking}" if unknown else basis, is_known=not unknown)
 
 
 def _beside(one: Stage, other: Stage) -> tuple[Stage, Stage]:

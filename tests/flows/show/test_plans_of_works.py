@@ -147,6 +147,33 @@ def test_probes_of_searches_are_counted_in_the_plan_of_the_mi325x_study(house: N
     assert expected in " ".join(shown.split())
 
 
+def test_two_engines_and_three_models_of_the_deep_dive_run_on_each_of_two_machines(house: NightFixture) -> None:
+    plan = _plan(house, "rocm-cuda-deep-dive")
+    runs = [tuple(one["scenario"].split("@")) for one in plan["runs"]]
+
+    # On each machine three models at two levels, three times; 20 requests for each one in flight.
+    assert Counter(machine for _point, _model, machine in runs) == {"mi300x": 18, "h100": 18}
+    assert set(Counter(runs).values()) == {3}
+    assert sum(one["requests"] for one in plan["runs"]) == 2 * 3 * 3 * 20 * (1 + 64)
+    servers = [(machine, model) for _point, model, machine in runs]
+    assert len(list(groupby(servers))) == len(set(servers)) == 6  # one start for each
+    weights = {"llama-3.1-70b": WEIGHTS_70B + EMBEDDED_70B, "llama-3.1-8b": 2 * 8.03e9}
+    kv = {"llama-3.1-70b": KV_70B, "llama-3.1-8b": 2 * 32 * 8 * 128}  # of one byte
+    for machine, memory_gib, share, price in zip(plan["machines"], (192, 80), (0.9, 0.94), (2.59, 4.41), strict=True):
+        stages = _stages(machine)
+        assert stages["serve"]["times"] == 3
+        # The catalogue lacks the GGUF file; the others are fetched and verified all the same.
+        assert stages["model"]["minutes"] * 60 == pytest.approx(sum(weights.values()) * FETCH_S_PER_BYTE, rel=0.01)
+        assert "not in the catalogue" in stages["model"]["basis"]
+        assert {one["model"]: one["needed_gib"] for one in machine["fits"]} == {
+            name: round((weights[name] + 64 * kv[name] * 328) / GIB) for name in weights
+        }
+        assert machine["fits"][0]["room_gib"] == pytest.approx(share * memory_gib - 2, abs=1)
+        _require_cost(machine, price, 300)
+    assert plan["usd"] == pytest.approx(sum(one["estimates"]["cold"]["usd"] for one in plan["machines"]), abs=0.01)
+    assert plan["usd"] < 60
+
+
 def _told(house: NightFixture, command: str, text: str) -> str:
     """What the command line says of a suite of this text, on one line."""
     house.suite.write_text(text)
