@@ -1,0 +1,31 @@
+"""Student's t for whole degrees of freedom, exactly, by its finite sums (Abramowitz and Stegun 26.7.3 and 26.7.4)."""
+
+import math
+from functools import lru_cache
+
+FAR = 1e6  # beyond any quantile that is asked for
+STEPS = 80
+
+
+def p_two_sided(t: float, degrees: int) -> float:
+    """The probability that the statistic is farther from zero than `t`; `degrees` from 1."""
+    angle = math.atan(abs(t) / math.sqrt(degrees))
+    sine, cosine = math.sin(angle), math.cos(angle)
+    is_odd = degrees % 2 == 1
+    term = cosine if is_odd else 1.0
+    terms = term if degrees > 1 else 0.0
+    for step in range(3 if is_odd else 2, degrees - 1, 2):
+        term *= cosine**2 * ((step - 1) / step)
+        terms += term
+    inside = 2 / math.pi * (angle + sine * terms) if is_odd else sine * terms
+    return max(0.0, 1.0 - inside)
+
+
+@lru_cache(maxsize=1024)
+def quantile(p: float, degrees: int) -> float:
+    """The statistic beyond which, on both sides together, lies the share `p`."""
+    low, high = 0.0, FAR
+    for _ in range(STEPS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if p_two_sided(middle, degrees) > p else (low, middle)
+    return high

@@ -1,0 +1,60 @@
+"""The watch over a series raises an alarm for what lasts, and later nights never take an alarm back."""
+
+import numpy as np
+import pytest
+
+from bench.metrics import Floats
+from bench.trends.sustained import alarms
+
+
+def noise(seed: int, nights: int = 80, sd: float = 0.02) -> Floats:
+    return np.asarray(2000 * np.exp(np.random.default_rng(seed).normal(0, sd, nights)))
+
+
+@pytest.mark.parametrize("by", [0.9, 1.1])
+def test_a_step_of_ten_percent_is_said_within_four_nights_with_its_side_and_its_date(by: float) -> None:
+    for seed in range(10):
+        values = noise(seed)
+        values[60:] *= by
+
+        alarm = next(alarm for alarm in alarms(values) if alarm.said_on >= 60)
+
+        assert 60 <= alarm.said_on <= 63
+        assert abs(alarm.since - 60) <= 5
+        assert alarm.is_rise == (by > 1)
+
+
+def test_one_odd_night_raises_no_alarm() -> None:
+    for seed in range(10):
+        values = noise(seed, sd=0.01)
+        before = alarms(values)
+        values[60] *= 0.5
+
+        assert len(alarms(values)) <= len(before)
+
+
+def test_what_was_said_is_not_changed_by_later_nights() -> None:
+    values = noise(3)
+    values[50:54] *= 0.9  # an excursion of four nights, which is over
+
+    whole = alarms(values)
+
+    assert whole
+    assert [alarms(values[: alarm.said_on + 1])[-1] for alarm in whole] == whole
+
+
+def test_a_change_below_what_counts_raises_no_alarm() -> None:
+    values = noise(1, sd=0.0005)
+    values[60:] *= 0.995
+
+    assert alarms(values, min_effect=0.01) == []
+    assert alarms(values, min_effect=0.001) != []
+
+
+def test_noise_and_a_slowly_wandering_level_raise_hardly_an_alarm() -> None:
+    assert sum(len(alarms(noise(seed, 365))) for seed in range(6)) <= 6
+
+
+def test_too_few_nights_raise_no_alarm() -> None:
+    assert alarms(noise(1, 11)) == []
+    assert alarms(np.array([])) == []
