@@ -15,42 +15,13 @@ from infra.models.models import prepare_model
 from infra.storage import store
 from tests.flows.conftest import NightFixture
 from tests.flows.real_engine import llama_server
-from tests.flows.test_endpoint import KEY, run_night
+from tests.flows.test_endpoint import KEY, SUITE, run_night
 from tests.flows.without_prefect import without_prefect
 from tests.planted import SECRETS, Watch, found_below, found_in, plant
 
 pytestmark = pytest.mark.e2e
 CONTEXT = 256  # of each of two slots
-SUITE = f"""
-name = "endpoint"
-repeats = 1
-request_timeout_s = 30
-run_timeout_s = 60
-
-[model]
-name = "small"
-source = "generated:tiny?seed=0&format=gguf"
-
-[engine]
-name = "endpoint"
-version = "as found"
-max_model_len = 4096
-
-[quality]
-min_duration_s = 0.1
-min_requests_per_slot = 10
-max_other_cpu_share = 1.0
-
-[endpoint]
-vocab_size = 1000
-
-[[scenarios]]
-name = "two-streams"
-isl = 32
-osl = 16
-concurrency = 2
-request_count = 20
-
+TOO_LONG = f"""
 [[scenarios]]
 name = "too-long"
 isl = {2 * CONTEXT}
@@ -93,14 +64,14 @@ def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 def test_it_is_measured_by_its_key_and_a_prompt_beyond_a_slot_is_refused_in_its_words(
     house: NightFixture, url: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    house.suite.write_text(SUITE)
+    house.suite.write_text(SUITE.format(form="tokens", known="vocab_size = 1000") + TOO_LONG)
 
     with Watch({KEY: SECRETS[KEY]}, house.data) as watch:
         night = run_night(house, url, house.suite)
 
     paths = sorted(store.night_folder(house.data, night).glob("*/*/record.json"))
     records = {one.asked.name: one for one in (RunRecord.model_validate_json(path.read_bytes()) for path in paths)}
-    measured, refused = records["two-streams"], records["too-long"]
+    measured, refused = records["one"], records["too-long"]
     assert (measured.outcome, measured.reason) == ("measured", None)
     assert measured.endpoint is not None
     assert measured.server is not None
@@ -109,7 +80,7 @@ def test_it_is_measured_by_its_key_and_a_prompt_beyond_a_slot_is_refused_in_its_
     assert (measured.endpoint.forms, measured.endpoint.keeps_connections) == (("tokens", "text", "chat"), False)
     (load,) = {path.parent / "load" for path in paths if measured.scenario_id in str(path)}
     rows = [json.loads(line) for line in (load / "requests.jsonl").read_text().splitlines()]
-    assert [(row["outcome"], row["reused"]) for row in rows] == [("ok", False)] * 20
+    assert [(row["outcome"], row["reused"]) for row in rows] == [("ok", False)] * (1 + 12)
     assert (refused.outcome, refused.stage) == ("failed", "load-drive")
     assert f"exceeds the available context size ({CONTEXT} tokens)" in str(refused.reason)
     assert '"type":"exceed_context_size_error"' in str(refused.reason)
