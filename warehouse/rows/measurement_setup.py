@@ -7,6 +7,7 @@ from bench.errors import UnreadableResultError
 from bench.record import RunRecord
 from bench.suite.quality import Quality
 from bench.suite.scenario import Scenario
+from catalog.read import find_gpu, find_model
 from warehouse.rows import stack
 from warehouse.schema.row import Row
 
@@ -15,6 +16,7 @@ def requested(scenario: Scenario, quality: Quality) -> Row:
     """The columns of what the suite requests."""
     work, engine = scenario.workload, scenario.engine
     has_requests = work.command is None
+    model = find_model(scenario.model.source.removeprefix("hf:").partition("@")[0])
     return {
         "scenario": scenario.name,
         "fallback_of": scenario.fallback_of,
@@ -24,6 +26,7 @@ def requested(scenario: Scenario, quality: Quality) -> Row:
         "machine_kind": scenario.machine.kind,
         "model": scenario.model.name,
         "model_source": scenario.model.source,
+        "catalog_model": None if model is None else model.model,
         "precision": scenario.model.precision,
         "engine": engine.name,
         "engine_version_asked": engine.version,
@@ -72,7 +75,9 @@ def found(record: RunRecord) -> Row:
     row: Row = {}
     if record.host:
         row |= record.host.model_dump(include={"kernel", "cpu_model", "cpu_count", "gpu_driver"})
+        gpu = find_gpu(record.host.gpus[0]) if record.host.gpus else None
         row |= {"host": record.host.hostname, "gpus": list(record.host.gpus)}
+        row |= {"catalog_gpu": None if gpu is None else gpu.gpu}
         row |= stack.of_host(record.host)
     if record.server:
         row |= record.server.model_dump(include={"engine_build", "kv_cache_tokens", "cold_start_s", "image_digest"})

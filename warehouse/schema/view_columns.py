@@ -15,6 +15,22 @@ _HALF_WIDTH = Column("half_width", "number", "half of the 95 % interval, on loga
 _VALUE = Column("value", "number", "value of the metric, in the unit of its column")
 _SEARCHED = Column("value", "number", "what the search found, in its own unit")
 
+_PUBLISHED = (
+    Column("line", "integer", "line in catalog/published.csv", low=2),
+    Column("source", "text", "source of the figure"),
+    Column("source_date", "text", "date of the source as it states it, or `undated`"),
+    Column("gpu", "text", "the catalogue's name of the GPU, else as printed"),
+    Column("framework", "text", "engine as printed"),
+    Column("framework_version", "text", "version of the engine as printed"),
+    Column("load", "integer", "requests in flight or batch size", low=1),
+    Column("metric", "text", "name of the metric in catalog/published.csv"),
+    Column("value", "text", "value as its source prints it"),
+    Column("number", "number", "that value; NULL for a range or no number"),
+    Column("unit", "text", "unit of the value as printed"),
+    Column("verdict", "text", "verdict of the audit on the figure"),
+    Column("notes", "text", "what else the source says"),
+)
+
 VIEW_COLUMNS: dict[str, tuple[Column, ...]] = {
     "capacity": (
         Column("tries", "integer", "attempts to rent", low=0),
@@ -133,6 +149,19 @@ VIEW_COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("arrivals", "text", "arrivals with their burstiness and seed"),
         Column("repeats", "text", "place of the repeats after a server start"),
         Column("workload", "text", "prompts, lengths, concurrency and rate"),
+    ),
+    "published": _PUBLISHED,
+    "beside_published": (
+        *_PUBLISHED,
+        _METRIC,
+        _REPEATS,
+        Column("ours", "number", "mean over the accepted repeats, in the unit of `metric`"),
+        Column("published_metric", "text", "name of the metric in catalog/published.csv"),
+        Column("published", "text", "value as its source prints it"),
+        Column("published_verdict", "text", "verdict of the audit on the published figure"),
+        Column("ratio", "number", "ours over theirs; NULL where the terms differ"),
+        Column("terms", "texts", "terms that differ, theirs first"),
+        Column("engine", "text", "engine and its version, as found"),
     ),
     "stage_costs": (
         Column("stage", "text", "stage of the lease"),

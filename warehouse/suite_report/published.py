@@ -4,17 +4,15 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-import catalog
 from bench.catalog.published import Published
 from bench.errors import UsageError
 from bench.suite.scenario import Scenario
 from catalog.read import find_gpu, find_model, precision_of, read_published
-from warehouse.audit import AuditOptions, audit
-from warehouse.importers.parsing.printed import read_quantity, whole
+from warehouse.importers.parsing.printed import whole
 from warehouse.suite_report.measured import Measured
+from warehouse.views import read_audited
 
 _LABEL = re.compile(r"row label '([^']+)'")
 FIRST_LINE = 2  # of the table's data, below its header
@@ -53,7 +51,7 @@ def differing_terms(figure: Figure, scenario: Scenario, measured: Measured) -> I
     """
     row = figure.row
     pairs = {
-        "model": (_model_of(row), _model(str(measured.fact("model_source") or "").removeprefix("hf:"))),
+        "model": (model_of(row), _model(str(measured.fact("model_source") or "").removeprefix("hf:"))),
         "precision": (precision_of(row.precision or ""), measured.fact("precision")),
         **_gpus(figure, measured),
         "isl": (whole(row.isl or ""), measured.fact("isl")),
@@ -72,7 +70,7 @@ def _gpus(figure: Figure, measured: Measured) -> dict[str, tuple[Any, Any]]:
     """The GPUs of both sides."""
     row, gpus = figure.row, measured.fact("gpus") or []
     return {
-        "GPU": (_gpu(row.gpu), _gpu(gpus[0]) if gpus else "none"),
+        "GPU": (gpu_name(row.gpu), gpu_name(gpus[0]) if gpus else "none"),
         "GPU count": (whole(row.gpu_count or ""), measured.fact("gpu_count") if gpus else 0),
     }
 
@@ -123,11 +121,11 @@ def _is_of(row: Published, scenario: Scenario) -> bool:
     return (
         (whole(row.isl or ""), whole(row.osl or "")) == (work.isl, work.osl)
         and load in (None, work.in_flight)
-        and _model_of(row) in (None, _model(scenario.model.source.removeprefix("hf:").partition("@")[0]))
+        and model_of(row) in (None, _model(scenario.model.source.removeprefix("hf:").partition("@")[0]))
     )
 
 
-def _model_of(row: Published) -> str | None:
+def model_of(row: Published) -> str | None:
     """The model of a figure: by the label of its row, where the source prints another model beside it."""
     label = _LABEL.search(row.notes or "")
     known = find_model(label[1]) if label is not None else None
@@ -141,30 +139,17 @@ def _model(text: str | None) -> str | None:
     return known.model if known is not None else name or None
 
 
-def _gpu(text: str | None) -> str | None:
+def gpu_name(text: str | None) -> str | None:
+    """The catalogue's name of a GPU, else the text itself."""
     known = find_gpu(text) if text else None
     return known.gpu if known is not None else text
 
 
 @cache
 def _figures(sources: tuple[str, ...], metric: str) -> tuple[Figure, ...]:
-    verdicts = _verdicts()
+    judged = {int(row["line"]): row for row in read_audited()}
     return tuple(
-        Figure(row, quantity.number if quantity is not None else None, verdicts.get((line, metric), "not audited"))
+        Figure(row, float(number) if (number := judged[line]["number"]) else None, judged[line]["verdict"])
         for line, row in enumerate(read_published(), FIRST_LINE)
         if row.source in sources and row.metric == metric
-        for quantity in [read_quantity(row.value)]
     )
-
-
-@cache
-def _verdicts() -> Mapping[tuple[int, str], str]:
-    """The verdict of each line of the catalogue's published figures, by the audit that every claim gets."""
-    file = Path(catalog.__file__).with_name("published.csv")
-    metric_of = dict(enumerate((row.metric for row in read_published()), FIRST_LINE))
-    found: dict[tuple[int, str], str] = {}
-    for one in audit([str(file)], AuditOptions()).judged:
-        for line in map(int, re.findall(r"\d+", one.claim.lineage.place)):
-            metric = metric_of[line]
-            found[line, metric] = "rejected" if metric.startswith(one.withdrawn) else one.verdict
-    return found

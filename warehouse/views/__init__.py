@@ -1,6 +1,8 @@
 """One .sql file per question, on top of one view per table of the lake."""
 
+import csv
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
@@ -33,6 +35,8 @@ QUESTIONS = (
     "search_repeats",
     "machine_pairs",
     "machine_prices",
+    "published",
+    "beside_published",
 )
 
 # Placeholder for one line per numeric column of the view's table.
@@ -42,6 +46,15 @@ T_975 = "-- T 0.975"
 # Placeholders for rows of the catalogue: (cloud, kind, gpu, gpu_count), and (provider, gpu, gpu_count, usd_per_hour,
 # seen_until).
 KINDS, LISTED = "-- EACH KIND", "-- EACH LISTED PRICE"
+# Placeholder for the published figures, in the columns of published.csv, which `warehouse.suite_report.published_rows`
+# writes.
+EACH_PUBLISHED = "-- EACH PUBLISHED"
+PUBLISHED_FILE = Path(__file__).with_name("published.csv")
+PUBLISHED = (
+    *("line", "source", "source_date", "model", "precision", "gpu", "gpu_count", "framework", "framework_version"),
+    *("isl", "osl", "load", "metric", "value", "number", "unit", "verdict", "notes"),
+)
+_WHOLE = frozenset({"line", "gpu_count", "isl", "osl", "load"})
 _TABLE_OF: dict[str, Table] = {"standing": "measurements", "standing_claims": "claims"}
 
 
@@ -53,8 +66,30 @@ def view_statements(lake: Path) -> Iterator[str]:
         text = files(__name__).joinpath(f"{name}.sql").read_text(encoding="utf-8")
         numbers = _standing_numbers(_TABLE_OF[name]) if name in _TABLE_OF else ""
         yield (
-            text.replace(EACH, numbers).replace(T_975, _quantiles()).replace(KINDS, _kinds()).replace(LISTED, _listed())
+            text.replace(EACH, numbers)
+            .replace(T_975, _quantiles())
+            .replace(KINDS, _kinds())
+            .replace(LISTED, _listed())
+            .replace(EACH_PUBLISHED, _published())
         )
+
+
+def read_audited() -> tuple[dict[str, str], ...]:
+    """The published figures in the catalogue's names, with their verdicts; empty text where a source says nothing."""
+    with PUBLISHED_FILE.open(encoding="utf-8", newline="") as file:
+        return tuple(csv.DictReader(file))
+
+
+@cache
+def _published() -> str:
+    """The published figures as SQL rows."""
+    return _sql_rows([_typed(name, row[name]) for name in PUBLISHED] for row in read_audited())
+
+
+def _typed(name: str, text: str) -> object:
+    if not text:
+        return None
+    return float(text) if name == "number" else int(float(text)) if name in _WHOLE else text
 
 
 def _quantiles() -> str:
@@ -84,6 +119,8 @@ def _sql_rows(rows: Iterable[Sequence[object]]) -> str:
 
 
 def _literal(value: object) -> str:
+    if value is None:
+        return "NULL"
     return repr(value) if isinstance(value, (int, float)) else "'" + str(value).replace("'", "''") + "'"
 
 

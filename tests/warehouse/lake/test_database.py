@@ -11,6 +11,7 @@ import duckdb
 import pytest
 
 from bench.errors import UsageError
+from catalog.read import read_published
 from tests.warehouse.conftest import NIGHT
 from tests.warehouse.folders import Shape, lease, whole_night
 from warehouse.lake.database import BUILDING, DATABASE, build_warehouse
@@ -32,7 +33,8 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("view", [*TABLES, *QUESTIONS])
 def test_every_view_answers_on_an_empty_lake(empty: Path, view: str) -> None:
-    assert run_sql(empty, f"FROM {view}").rows == ()
+    rows = run_sql(empty, f"FROM {view}").rows
+    assert len(rows) == (len(read_published()) if view == "published" else 0)
 
 
 @pytest.mark.parametrize("view", QUESTIONS)

@@ -148,6 +148,17 @@ def test_the_rules_of_roofline_memory_and_kv_are_asked_and_agree_with_the_sums_b
     assert {statuses[name] for name in ("ev_mbu_amd", "ev_mfu", "ev_prefill_share", "ev_memory_fit")} == {"PASS"}
 
 
+@pytest.mark.parametrize(
+    ("case", "names"), [(LLAMA, ("Llama-3.1-405B", "MI300X")), (DEEPSEEK, ("DeepSeek-V3/R1", "MI325X"))]
+)
+def test_a_row_has_the_catalogues_names_of_its_model_and_gpu(
+    case: Case, names: tuple[str, str], tmp_path: Path
+) -> None:
+    row = rows_of(case, tmp_path).measurement
+
+    assert (row["catalog_model"], row["catalog_gpu"]) == names
+
+
 def test_experts_that_are_dealt_out_have_a_size(tmp_path: Path) -> None:
     row = rows_of(DEEPSEEK, tmp_path, ("--enable-expert-parallel",)).measurement
 
