@@ -48,7 +48,7 @@ from tasks.calibrating import calibrate_client
 from tasks.canary import canary_after, canary_before, canary_request
 from tasks.control import after_start, control_run, prepare_control
 from tasks.golden import find_golden
-from tasks.loading import load, report
+from tasks.loading import load, report, report_suite
 from tasks.machine import as_rented, prepare_machine, provision, reach
 from tasks.measuring import has_tasks, is_serving, lineage_of, make_context, measure, run_lm_eval, shut_down
 from tasks.model_cache import fill_bucket
@@ -111,10 +111,10 @@ def nightly(  # noqa: PLR0913, PLR0917 - a parameter for each field of Prefect's
     with hold_liveness_lock(settings.data), hold_machine(settings, target, resume, wait=wait) as name_night:
         night = plan_night(Path(suite), target, poc=poc, resume=resume, force=force, apply_rules=apply_rules)
         name_night(night)
-        return ended(run_night(settings, night, wait=wait))
+        return ended(run_night(settings, night, Path(suite), wait=wait))
 
 
-def run_night(settings: Settings, night: NightRecord, *, wait: bool) -> LoadSummary:
+def run_night(settings: Settings, night: NightRecord, suite: Path, *, wait: bool) -> LoadSummary:
     """Measure, load, judge and report the missing runs of a night; then raise the error that ended it early, if any."""
     show_plan(night)
     missing = len(store.missing_runs(settings.data, night))
@@ -123,6 +123,7 @@ def run_night(settings: Settings, night: NightRecord, *, wait: bool) -> LoadSumm
     upload_runs(settings, night.night, is_machine_rented=False)
     summary = load(night.night)
     show_results(night.night, report(night.night))
+    report_suite(night.night, suite)
     if failure is not None:
         raise failure
     return summary

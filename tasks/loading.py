@@ -4,13 +4,16 @@ from pathlib import Path
 
 from prefect import get_run_logger
 
+from bench.errors import UsageError
 from bench.search.search import NightSearches
+from infra.loadgen.suite_file import parse_suite_file
 from infra.settings import Settings
 from infra.storage import store
 from tasks.task import night_task
 from warehouse.lake.repeat_history import read_precision
 from warehouse.load import LoadSummary, load_night
 from warehouse.report.page import write_report
+from warehouse.suite_report.files import write_suite_report
 
 
 @night_task("load {night}", retries=1, retry_delay_s=5)
@@ -46,3 +49,15 @@ def report(settings: Settings, night: str) -> Path:
             get_run_logger().info("%s", one)
     get_run_logger().info("report: %s", page)
     return page
+
+
+@night_task("report {night} by its suite")
+def report_suite(settings: Settings, night: str, suite: Path) -> None:
+    """Write the tables that this suite file declares for its night; where they cannot be filled, log why."""
+    try:
+        page = write_suite_report(settings.data.absolute(), parse_suite_file(suite)[0], night)
+    except UsageError as error:
+        get_run_logger().warning("the tables of %s are not written: %s", suite, error)
+        return
+    if page is not None:
+        get_run_logger().info("report of the suite: %s", page)

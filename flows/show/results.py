@@ -34,10 +34,12 @@ def show_answer(found: QueryResult, form: Literal["table", "json", "csv"]) -> No
 
 
 def show_night(data: Path, night: str) -> None:
-    """Print a row per run with its verdict and the worst reason for doubt, and the path of the report."""
+    """Print a row per run with its verdict and the worst reason for doubt, and the paths of its reports."""
     table(run_sql(data.absolute(), RESULTS, (night,)).dicts(), f"night {night}")
     reached = store.repeats_file(data.absolute(), night)
     if reached.exists():
         for one in NightPrecision.model_validate_json(reached.read_bytes()).reached:
             line(str(one))
     line(f"report: {data.absolute() / 'reports' / f'{night}.html'}")
+    for page in sorted((data.absolute() / "reports" / night).glob("*.html")):
+        line(f"report of the suite: {page}")

@@ -59,6 +59,9 @@ def test_every_run_of_the_local_shape_of_a_published_work_is_measured(real_house
     assert sorted((row["scenario_id"], row["metric"]) for row in metrics) == sorted(rules)
     assert real_house.leftovers() == []
     reported = real_house.call("report", night, "--suite", str(path), "--format", "json")
+    written = real_house.data / "reports" / night
+    assert sorted(one.name for one in written.iterdir()) == [f"{name}.{form}" for form in ("csv", "html", "json", "md")]
+    assert (written / f"{name}.json").read_text() == reported.stdout
     tables = {table["title"]: table["rows"] for table in json.loads(reported.stdout)["tables"]}
     assert list(tables) == [table.title for table in suite.report.tables]
     first = suite.report.tables[0]

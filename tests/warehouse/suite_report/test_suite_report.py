@@ -18,6 +18,7 @@ from tests.warehouse.folders import Shape, Told, suite, write_night, write_run
 from warehouse.lake.query import run_sql
 from warehouse.load import load_night
 from warehouse.suite_report.build import build_report
+from warehouse.suite_report.files import write_suite_report
 from warehouse.suite_report.formats import FORMATS
 from warehouse.suite_report.measured import Measured
 from warehouse.suite_report.published import differing_terms, figure_of_columns, find_figure, other_terms
@@ -192,3 +193,14 @@ def test_a_night_that_is_not_there_or_of_another_suite_is_named(
     asked = asked.model_copy(update={"name": name}) if name else asked
     with pytest.raises(UsageError, match=why):
         build_report(data, asked, night)
+
+
+def test_the_tables_of_a_suite_stand_beside_the_page_of_its_night_in_every_format(data: Path) -> None:
+    asked = _with(ReportTable(title="All"))
+
+    page = write_suite_report(data, asked, NIGHT)
+
+    assert page == data / "reports" / NIGHT / f"{asked.name}.html"
+    written = {one.suffix[1:]: one.read_text() for one in page.parent.iterdir()}
+    assert written == {name: write(build_report(data, asked, NIGHT)) for name, write in FORMATS.items()}
+    assert write_suite_report(data, suite(SHAPES), NIGHT) is None  # it declares no report
