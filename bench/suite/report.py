@@ -60,4 +60,5 @@ class Report(Frozen):
 
     title: str | None = None
     sources: tuple[str, ...] = Field(default=(), strict=False)  # in catalog/published.csv
+    requests: dict[str, bool | int | float | str] = Field(default_factory=dict)  # keys of the sources' requests
     tables: tuple[ReportTable, ...] = Field(default=(ReportTable(title="Scenarios"),), strict=False, min_length=1)

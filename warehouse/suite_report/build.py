@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.cost.memory import fits_of
+from bench.engines.by_name import ENGINES
 from bench.errors import UsageError
 from bench.plan import describe_load, plan_runs
 from bench.suite.report import ReportTable
@@ -47,8 +48,20 @@ def build_report(data: Path, suite: Suite, night: str | None = None) -> SuiteRep
         night=night,
         target=planned.target,
         tables=tuple(_table(data, suite, table, values) for table in suite.report.tables),
-        notes=(scaled,) if is_scaled else (),
+        notes=(*((scaled,) if is_scaled else ()), *_other_requests(suite)),
     )
+
+
+def _other_requests(suite: Suite) -> Iterator[str]:
+    """The keys in which the requests of the sources differ from ours, such as the sampling temperature."""
+    ours = {**ENGINES[suite.engine.name].REQUEST_BODY, "stream": True}
+    terms = [
+        f"{key}: {theirs} published, {ours.get(key, 'not set')} here"
+        for key, theirs in suite.report.requests.items()
+        if ours.get(key) != theirs
+    ]
+    if terms:
+        yield f"The requests of the sources differ from ours: {'; '.join(terms)}"
 
 
 def _table(data: Path, suite: Suite, table: ReportTable, values: NightValues) -> Table:

@@ -69,6 +69,16 @@ def test_a_scenario_that_is_measured_with_an_equal_one_has_a_row_of_its_own(data
     assert again == chat | {"scenario": "again"}
 
 
+def test_keys_of_the_sources_requests_that_differ_from_ours_are_noted(data: Path) -> None:
+    stated = Report(tables=(ReportTable(title="All"),), requests={"temperature": 0.7, "ignore_eos": True, "seed": 1})
+
+    report = build_report(data, suite(SHAPES).model_copy(update={"report": stated}))
+
+    (note,) = report.notes
+    assert note.endswith("differ from ours: temperature: 0.7 published, 0.0 here; seed: 1 published, not set here")
+    assert note in FORMATS["md"](report)
+
+
 def test_a_scenario_whose_runs_failed_has_no_number_and_the_reason(data: Path) -> None:
     report = build_report(data, _with(ReportTable(title="All"), ReportTable(title="Cost", kind="cost")))
     broken = report.tables[0].rows[2]
