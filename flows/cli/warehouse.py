@@ -29,6 +29,18 @@ def sql(
     show_answer(found, "json" if as_json else "csv" if as_csv else "table")
 
 
+@commands.command(epilog=examples("nightbench shell", "nightbench shell < docs/how-to/queries/slowest-hosts.sql"))
+def shell() -> None:
+    """Query the warehouse statement by statement, read-only; a load never waits for it.
+
+    A statement ends with a semicolon at the end of a line; .quit ends the shell. Exits 2 if a statement failed.
+    """
+    from flows.show.shell import run_shell, typed  # noqa: PLC0415
+
+    if not run_shell(read_settings().data.absolute(), typed()):
+        raise typer.Exit(2)
+
+
 @commands.command(epilog=examples("nightbench rebuild", "nightbench --data data rebuild"))
 def rebuild(
     is_forced: Annotated[bool, typer.Option("--force", help="Rebuild also where there are no run folders.")] = False,

@@ -33,6 +33,7 @@ COMMANDS = (
     "reap",
     "leases",
     "sql",
+    "shell",
     "rebuild",
     "report",
     "audit",
