@@ -158,7 +158,10 @@ def _order(value: Any) -> tuple[bool, Any]:
 def _cost(
     suite: Suite, table: ReportTable, scenarios: Sequence[Scenario], values: NightValues
 ) -> Iterator[dict[str, Any]]:
-    """The price of the machine, and of a million output tokens at the measured throughput; own price, then listed."""
+    """The price of the machine, and of a million tokens of each kind at the measured rate; own price, then listed.
+
+    Each kind alone carries the whole price, so the three are not added.
+    """
     size = machine_size(CLOUD, suite.machine.kind)
     listed = None if size is None else size.usd_per_hour
     paid = next((one.fact("usd_per_hour") for one in values.scenarios.values() if one.fact("usd_per_hour")), None)
@@ -166,11 +169,20 @@ def _cost(
         row: dict[str, Any] = {"price": name}
         row |= {f"usd_per_{unit}": None if usd is None else usd * hours for unit, hours in HOURS.items()}
         for scenario in scenarios:
-            rate = values.of(scenario.name).value("output_throughput_tok_per_s").mean
-            per_mtok = usd / S_PER_HOUR / rate * TOKENS_PER_MTOK if usd and rate else None
-            row[f"usd_per_mtok_output {scenario.name}"] = per_mtok
+            for kind, rate in _token_rates(values.of(scenario.name)).items():
+                per_mtok = usd / S_PER_HOUR / rate * TOKENS_PER_MTOK if usd and rate else None
+                row[f"usd_per_mtok_{kind} {scenario.name}"] = per_mtok
         yield row
     del table
+
+
+def _token_rates(measured: Measured) -> dict[str, float | None]:
+    """Tokens per second by kind; that of input follows from the share of output in the tokens of the same requests."""
+    output = measured.value("output_throughput_tok_per_s").mean
+    asked, written = (measured.value(f"total_{kind}_tokens").mean for kind in ("input", "output"))
+    if output is None or asked is None or not written:
+        return {"input": None, "output": output, "total": None}
+    return {"input": output * asked / written, "output": output, "total": output * (1 + asked / written)}
 
 
 def _memory(

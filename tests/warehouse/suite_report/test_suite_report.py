@@ -112,7 +112,9 @@ def test_the_price_of_tokens_follows_from_the_price_of_an_hour(data: Path) -> No
 
     assert own["usd_per_hour"] == usd
     assert own["usd_per_day"] == pytest.approx(24 * usd)
-    assert own["usd_per_mtok_output chat"] == pytest.approx(usd / 3600 / rate * 1e6)
+    by_kind = {kind: own[f"usd_per_mtok_{kind} chat"] for kind in ("input", "output", "total")}
+    shares = {"input": 8 / 16, "output": 1, "total": 8 / 24}  # of 16 tokens in and 8 out
+    assert by_kind == pytest.approx({kind: share * usd / 3600 / rate * 1e6 for kind, share in shares.items()})
 
 
 def test_every_row_of_amds_page_finds_its_own_figure() -> None:
