@@ -18,7 +18,7 @@ from benchmarks.bars import Bar, Benchmark, Measured
 from benchmarks.noise_models import LEVEL, MODELS, Noise, gaussian, series
 
 YEARS, STEPS, CONTROLLED = 50, 400, 400  # of each model
-SEED = 7_2026
+SEED = 8_2026
 FALSE = {
     name: Bar(f"detector.false_alarms_{at}", f"false alarms a series-year, {name}", "", 1.0, is_portable=True)
     for at, name in enumerate(MODELS)

@@ -17,7 +17,7 @@ from bench.trends.series import STACK_FIELDS
 from warehouse.importers.history.action_benchmark import is_action_benchmark, read_action_benchmark
 from warehouse.importers.history.check import HistoryCheck, Remark
 from warehouse.importers.history.dated_results import read_dated_results
-from warehouse.importers.history.long_table import HistoryOptions, read_table
+from warehouse.importers.history.long_table import HistoryOptions, is_long_table, read_table
 from warehouse.importers.history.row import HistoryRow
 from warehouse.importers.parsing.document import Document, read_document, too_large_for_memory
 from warehouse.importers.parsing.error_text import storable
@@ -113,6 +113,8 @@ def _is_known_result(document: Document, options: HistoryOptions) -> bool:
     """Whether a CSV is a result of one run, in a format that the importer knows, and no history."""
     from warehouse.importers import FORMATS  # noqa: PLC0415 - the importers of single results
 
+    if is_long_table(document):
+        return False
     head = Document(document.name, document.data[: document.data.find(b"\n", 1 << 16) + 1 or None])
     return not options.columns and any(each.recognises(head) for each in FORMATS)
 

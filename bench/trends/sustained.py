@@ -11,8 +11,8 @@ from bench.metrics import Floats
 from bench.trends.robust import TINY, lag_one, mad_sd
 from bench.trends.student import quantile
 
-ALARM_P = 0.0013  # of one night's look, by Student's t: few nights of baseline must be farther off
-NEWEST_MIN, NEWEST_MAX = 3, 8  # nights whose mean is held against the level
+ALARM_P = 0.0012  # of one night's look, by Student's t: few nights of baseline must be farther off
+NEWEST_MIN, NEWEST_MAX = 3, 5  # nights whose mean is held against the level
 CLIP = 3.0  # sd, of a new night
 BASELINE_CLIP = 3.0  # sd, of a night of the baseline
 BASELINE_MAX, BASELINE_MIN = 120, 12

@@ -17,6 +17,7 @@ from warehouse.importers.history.row import HistoryRow
 from warehouse.importers.parsing.document import read_document
 from warehouse.lake.query import run_sql
 from warehouse.load import rebuild
+from warehouse.schema.history_columns import HISTORY_POINT_COLUMNS
 
 DATA = Path(__file__).parents[1] / "data"
 HISTORIES = DATA / "history"
@@ -257,3 +258,17 @@ def test_the_header_of_the_known_histories_needs_no_map(tmp_path: Path) -> None:
     (row,), _ = read(table(tmp_path, line, header=header))
 
     assert (row.source, row.run_id, row.stack, row.value) == ("r", "23088513632", {"engine_commit": "c"}, 5.5)
+
+
+def test_every_declared_column_of_a_history_is_written(tmp_path: Path) -> None:
+    names = [column.name for column in HISTORY_POINT_COLUMNS if column.name not in {"night", "place", "failure"}]
+    values = {"measured_at": "2026-01-01T00:00:00+00:00", "value": "2.5", "spread": "0.1", "is_lower_better": "true"}
+    full = {name: f"a {name}" for name in names} | values | {"note": "lower_is_better=True"}
+    lines = [",".join({**full, "value": value, "run_id": value}.values()) for value in ("2.5", "0")]
+    file = table(tmp_path, *lines, header=",".join(names))
+
+    import_history(tmp_path / "data", file, PLAIN)
+
+    counted = ", ".join(f'count("{column.name}")' for column in HISTORY_POINT_COLUMNS)
+    (counts,) = run_sql(tmp_path / "data", f"SELECT {counted} FROM history_points").rows
+    assert all(counts)

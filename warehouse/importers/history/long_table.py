@@ -47,6 +47,7 @@ _ALSO: dict[str, tuple[str, ...]] = {
     "image": ("image_digest", "docker_image"),
     "host": ("hostname", "runner"),
 }
+_HEAD = 65536  # bytes in which the first line ends
 _NEEDED = ("measured_at", "value")
 _TRUE = frozenset({"true", "1", "yes"})
 
@@ -118,6 +119,12 @@ def read_table(document: Document, options: HistoryOptions) -> Iterator[HistoryR
         raise UnreadableResultError(f"{document.name} line {reader.line_num} is not valid CSV: {error}") from error
     except StopIteration:
         raise UnreadableResultError(f"{document.name} is empty") from None
+
+
+def is_long_table(document: Document) -> bool:
+    """Whether its header has a time, a value and the name of a series, under names that we know; never raises."""
+    header = {cell.strip() for cell in document.data[:_HEAD].decode("utf-8", "replace").partition("\n")[0].split(",")}
+    return all(header & {field, *_ALSO[field]} for field in (*_NEEDED, "series"))
 
 
 def _lines(document: Document) -> Iterator[str]:

@@ -1,0 +1,43 @@
+"""Our own accepted nights are series that new versions and hosts do not end."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.warehouse.folders import whole_night
+from warehouse.load import load_night
+from warehouse.trends.find import find_trends
+from warehouse.trends.own_series import own_series
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("own")
+    for night in ("2026-03-01T010000Z", "2026-03-02T010000Z"):
+        whole_night(folder, night)
+        load_night(folder, night)
+    return folder
+
+
+def test_two_nights_of_a_scenario_are_one_series_of_each_metric(data: Path) -> None:
+    found = list(own_series(data))
+
+    assert found
+    assert {point.night for series in found for point in series.points} == {"2026-03-01T010000Z", "2026-03-02T010000Z"}
+    assert {len(series.points) for series in found} == {2}
+
+
+def test_a_night_carries_what_explains_it(data: Path) -> None:
+    series = next(one for one in own_series(data) if one.key.metric == "output_throughput_tok_per_s")
+
+    assert series.is_lower_better is False
+    assert {"host", "engine_version", "client_version", "arrivals", "repeats", "workload", "method_version"} <= set(
+        series.points[0].stack
+    )
+
+
+def test_two_nights_are_too_few_to_judge_and_the_count_says_so(data: Path) -> None:
+    found = find_trends(data)
+
+    assert found.changes == ()
+    assert found.too_short_count == found.series_count > 0
