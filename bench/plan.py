@@ -113,12 +113,16 @@ def _families(suite: Suite, scenarios: Sequence[Scenario]) -> list[set[str]]:
 
 
 def model_loads(runs: Sequence[PlannedRun]) -> list[Scenario]:
-    """The scenario of each time that an engine loads a model: of a server's start, or of a run without a server."""
+    """The scenario of each time that an engine loads a model: of a server's start, or of a run without a server.
+
+    A command loads none.
+    """
 
     def start_of(run: PlannedRun) -> tuple[str, int | None]:
         return run.scenario.server_id, run.order if run.scenario.workload.is_offline else None
 
-    return [next(same).scenario for _, same in groupby(runs, key=start_of)]
+    starting = (run for run in runs if run.scenario.workload.command is None)
+    return [next(same).scenario for _, same in groupby(starting, key=start_of)]
 
 
 def with_repeats(night: NightRecord, planned: Sequence[PlannedRepeats]) -> NightRecord:

@@ -180,6 +180,8 @@ def _servers(suite: Suite, runs: Sequence[PlannedRun], site: HostPlan, catalog: 
     """One cold start for each server that the plan needs, and for each run that loads the model itself."""
     pace = catalog.pace
     started = model_loads(runs)
+    if not started:
+        return ()
     sizes = [weights_bytes(one.model, one.engine, catalog) for one in started]
     known = [size or 0.0 for size in sizes]
     total = sum(known) / pace["weights_load_bytes_per_s"] + len(started) * pace["engine_init_s"]

@@ -62,7 +62,7 @@ def test_a_secret_in_the_environment_of_a_command_is_refused_with_its_line() -> 
 @pytest.mark.parametrize(
     ("before", "after", "said"),
     [
-        ("timeout_s = 14400", "timeout_s = 14400\nnodes = 4", r"nodes is 4, but a command runs on one machine only"),
+        ("timeout_s = 10800", "timeout_s = 10800\nnodes = 4", r"nodes is 4, but a command runs on one machine only"),
         (
             'unit = "TFLOP/s/GPU"',
             'unit = "Gigaflops"',

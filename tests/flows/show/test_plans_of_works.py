@@ -44,27 +44,27 @@ def _require_cost(plan: dict[str, Any], usd_per_hour: float, lease_minutes: int)
     assert plan["usd_max"] == pytest.approx(lease_minutes / 60 * usd_per_hour)
 
 
-def test_the_nine_shapes_of_the_70b_report_run_twice_on_one_server(house: NightFixture) -> None:
+def test_the_nine_shapes_of_the_70b_report_run_three_times_on_one_server(house: NightFixture) -> None:
     plan = _plan(house, "llama-3.3-70b-mi300x")
     runs, stages = plan["runs"], _stages(plan)
 
     shapes = Counter(one["scenario"] for one in runs)
-    assert (len(shapes), set(shapes.values())) == (9, {2})
-    assert sum(one["requests"] for one in runs) == 2 * (8 * 10 + 20)
+    assert (len(shapes), set(shapes.values())) == (9, {3})
+    assert sum(one["requests"] for one in runs) == 3 * (8 * 10 + 20)
     assert [one["scenario"] for one in runs] != sorted(one["scenario"] for one in runs)  # drawn
     assert stages["serve"]["times"] == 1
     # 16-bit weights are fetched and read; the engine makes FP8 of them.
     assert stages["model"]["minutes"] * 60 == pytest.approx(2 * WEIGHTS_70B * FETCH_S_PER_BYTE, rel=0.01)
     assert stages["serve"]["minutes"] * 60 == pytest.approx(2 * WEIGHTS_70B * LOAD_S_PER_BYTE + START_S, rel=0.01)
-    # One stream makes 33.1 tokens a second in the report: ten requests after one of warm-up, twice.
+    # One stream makes 33.1 tokens a second in the report: ten requests after one of warm-up, three times.
     for osl in (2048, 4096):
-        assert stages[f"128-in-{osl}-out"]["minutes"] * 60 == pytest.approx(2 * 11 * osl / 33.1, rel=0.02)
+        assert stages[f"128-in-{osl}-out"]["minutes"] * 60 == pytest.approx(3 * 11 * osl / 33.1, rel=0.02)
     # FP8 weights, and 16-bit KV of the longest request; 0.9 of 192 GiB, and 2 GiB kept.
     needed = (WEIGHTS_70B + EMBEDDED_70B + 2 * KV_70B * 22000) / GIB
     assert plan["fits"] == [
         {"model": "llama-3.3-70b", "needed_gib": round(needed), "room_gib": round(0.9 * 192 - 2), "fits": True}
     ]
-    _require_cost(plan, 2.59, 270)
+    _require_cost(plan, 2.59, 360)
 
 
 def test_each_level_of_the_second_method_makes_ten_times_as_many_requests(house: NightFixture) -> None:
@@ -203,3 +203,17 @@ def test_mla_with_blocks_of_16_tokens_is_refused_by_the_name_of_the_rule(house: 
     told = _told(house, "plan", text.replace('"--block-size", "1"', '"--block-size", "16"'))
     assert refused in told
     assert "(mla_block_size; --apply-rules: --block-size 1)" in told
+
+
+def test_each_training_row_takes_at_most_its_time_limit_and_starts_no_server(
+    house: NightFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(house.environment, "HF_TOKEN", "hf_of_nobody")
+
+    plan = _plan(house, "amd-mi300x-training")
+
+    stages = _stages(plan)
+    rows = [one["scenario"] for one in plan["runs"]]
+    assert (len(rows), len(set(rows)), "serve" in stages) == (9, 9, False)
+    assert {stages[row]["minutes"] for row in rows} == {180.0}
+    _require_cost(plan, 20.72, 1680)

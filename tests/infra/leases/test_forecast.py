@@ -65,7 +65,7 @@ def test_the_price_is_the_clouds_own_where_it_can_be_asked() -> None:
     assert (found.price.usd_per_hour, found.doubts) == (2.75, ())
     assert found.price.source.startswith("digitalocean for gpu-mi300x1-192gb in tor1, ")
     assert found.cold.usd == pytest.approx(found.cold.billed_s / 3600 * 2.75)
-    assert found.usd_max == pytest.approx(2.75 * 270 / 60)
+    assert found.usd_max == pytest.approx(2.75 * 360 / 60)
 
 
 def test_without_a_token_the_price_is_the_catalogues_and_says_its_day() -> None:
@@ -168,8 +168,8 @@ def test_a_cloud_that_cannot_be_asked_is_a_doubt_and_no_error() -> None:
     ("machine", "doubt"),
     [
         ({"usd_per_hour_max": 2.0}, "nothing would be rented"),
-        ({"budget_usd": 5.0}, "would end the night early: the estimate is 8."),
-        ({"lease_minutes": 60}, "machine.lease_minutes = 60 would end the night early: the estimate is 197 minutes"),
+        ({"budget_usd": 5.0}, "would end the night early: the estimate is 12.46 USD"),
+        ({"lease_minutes": 60}, "machine.lease_minutes = 60 would end the night early: the estimate is 289 minutes"),
     ],
 )
 def test_what_would_end_the_night_early_is_said_before(machine: dict[str, object], doubt: str) -> None:
