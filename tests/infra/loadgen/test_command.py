@@ -1,5 +1,6 @@
 """A command runs detached, within its time and its output, and leaves no process behind."""
 
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from infra.engines.server import EngineAt
 from infra.loadgen.command import OUTPUT_LIMIT, CommandJob, container_name, run_command, start_command
 from infra.processes import detached
 from infra.reporting import silent
+from tests.infra.docker import IMAGE, Docker
 
 # A child in a session of its own, which the end of the command's session does not reach.
 SLEEPER = "[sys.executable,'-c','import time; time.sleep(300)']"
@@ -52,6 +54,30 @@ def test_a_command_in_a_container_runs_in_its_folder_without_a_model(machine: Pa
     assert f"--workdir {one.load}" in said
     assert "SIZE=1" in (machine / "server-command.env").read_text()
     assert (machine / f"{container_name(one)}.container").exists()  # so that a killed night leaves none
+
+
+def test_the_container_of_a_command_that_is_stopped_is_removed(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    docker = Docker(machine.parent / "docker", machine.parent / "docker-bin")
+    monkeypatch.setenv("PATH", f"{docker.folder}:{os.environ['PATH']}")
+    (docker.state / "images").write_text(IMAGE)
+    one = replace(job(machine, ""), engine=EngineAt(docker.folder / "docker", None, image=IMAGE))
+    command = one.command.model_copy(update={"argv": ("{engine_python}", "-c", "import time; time.sleep(300)")})
+    pids: list[object] = []
+
+    def stop(_share: float) -> None:
+        if docker.containers:
+            pids.append(docker.state_of(docker.containers[0])["pid"])
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_command(replace(one, command=command), stop)
+
+    [pid] = pids
+    assert isinstance(pid, int)
+    assert docker.containers == []
+    assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    assert not left(machine)
+    assert [path.name for path in machine.iterdir() if path.suffix in (".container", ".pid", ".env")] == []
 
 
 def test_the_engines_python_stands_in_an_argv(machine: Path) -> None:
