@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import repeat
 
 from bench.audit.claim import ClaimedConfig
+from bench.audit.coverage import Coverage, coverage_of
 from bench.audit.evidence.evidence import EvidenceByColumn
 from bench.audit.judge import Finding, Judged, group_evidence, judge_claim
 from bench.audit.rules import BY_COLUMN, Status
@@ -32,8 +33,13 @@ class Audit:
 
     @property
     def is_clean(self) -> bool:
-        """Whether no rule fails."""
+        """Whether no rule fails; rows of which nothing could be checked do not count."""
         return not any(finding.status == "FAIL" for each in self.judged for finding in each.findings)
+
+    @property
+    def unchecked_count(self) -> int:
+        """Rows of which no number could be checked."""
+        return sum(each.verdict == "unchecked" for each in self.judged)
 
 
 def audit(paths: Sequence[str], terms: AuditOptions) -> Audit:
@@ -48,8 +54,9 @@ def audit(paths: Sequence[str], terms: AuditOptions) -> Audit:
         replace(case, evidence=_asked_for(more | case.evidence, terms))
         for case, more in zip(cases, groups, strict=True)
     ]
+    coverages = [coverage_of(case.claim, case.evidence) for case in cases]
     spoken = _by_gx(whole) if terms.use_gx else repeat(None, len(whole))
-    judged = tuple(_judged(case, said) for case, said in zip(whole, spoken, strict=True))
+    judged = tuple(_judged(*each) for each in zip(whole, spoken, coverages, strict=True))
     return Audit(judged, tuple(each.why for each in found if isinstance(each, LeftOut)))
 
 
@@ -64,9 +71,9 @@ def _by_gx(cases: Sequence[AuditInput]) -> Sequence[Mapping[str, Status]]:
     return said_of_each([case.evidence for case in cases])
 
 
-def _judged(case: AuditInput, said: Mapping[str, Status] | None) -> Judged:
+def _judged(case: AuditInput, said: Mapping[str, Status] | None, coverage: Coverage) -> Judged:
     if case.broken is None:
-        return judge_claim(case.claim, case.evidence, said, case.required)
+        return judge_claim(case.claim, case.evidence, said, case.required, coverage)
     code, why = case.broken
     finding = Finding(code=code, family="reading", scope="row", column="", status="FAIL", message=why)
     return Judged(case.claim, "not-run" if case.claim.outcome == "not-run" else "failed", (finding,))

@@ -4,9 +4,10 @@ The rules are data and are evaluated here directly; in a night's load great-expe
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from bench.audit.claim import Claim
+from bench.audit.coverage import Coverage, coverage_of
 from bench.audit.evidence import GROUP_EVIDENCE, ROW_EVIDENCE
 from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput, Observed, Subject
 from bench.audit.rules import BY_COLUMN, Rule, Scope, Status, Verdict, judge, verdict
@@ -53,6 +54,7 @@ class Judged:
     verdict: Verdict
     findings: tuple[Finding, ...]
     withdrawn: tuple[str, ...] = ()
+    coverage: Coverage = field(default_factory=Coverage)
 
 
 def row_evidence(claim: Claim, subject: Subject) -> EvidenceByColumn:
@@ -74,17 +76,25 @@ def judge_claim(
     evidence: EvidenceByColumn,
     statuses: Mapping[str, Status] | None = None,
     required: Collection[str] | None = None,
+    coverage: Coverage | None = None,
 ) -> Judged:
     """The verdict of one claim from its evidence.
 
     `statuses`, by column, may be those of another judge; `required` are columns, else what the claim's format can give.
+    `coverage` is that of the whole evidence, if this is a part of it. A run of our own, for which `required` is given,
+    is never unchecked: its rules are required one by one.
     """
+    coverage = coverage or coverage_of(claim, evidence)
+    is_checked = coverage.is_checked or required is not None
     statuses = status_of_each(evidence) if statuses is None else statuses
     if required is None:
         required = {column for column in statuses if BY_COLUMN[column].code in claim.required}
     findings = [finding_of(BY_COLUMN[column], evidence[column], status) for column, status in statuses.items()]
     ordered = sorted(findings, key=lambda finding: _WORST_FIRST.index(finding.status))
-    return Judged(claim, _verdict(claim, statuses, required), tuple(ordered), withdrawn_of(evidence, statuses))
+    said = _verdict(claim, statuses, required)
+    if said in ("accepted", "suspect") and not is_checked:
+        said = "unchecked"
+    return Judged(claim, said, tuple(ordered), withdrawn_of(evidence, statuses), coverage)
 
 
 def status_of_each(evidence: EvidenceByColumn) -> dict[str, Status]:

@@ -1,6 +1,7 @@
 """`nightbench audit`: judge result files of any supported tool; needs no server, no warehouse and no GPU."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,9 +15,11 @@ if TYPE_CHECKING:
     from bench.audit.claim import ClaimedConfig
     from bench.audit.judge import Finding, Judged
     from bench.audit.rules import Rule
+    from warehouse.audit import Audit
 
 commands = typer.Typer()
 GB, GIB = 1e9, 1 << 30
+NEEDS_SHOWN = 8
 
 
 @commands.command(epilog=examples("nightbench audit data/runs", "nightbench audit --explain client_bound"))
@@ -32,6 +35,9 @@ def audit(  # noqa: PLR0913, PLR0917 - each option is an argument
     ] = None,
     use_gx: Annotated[
         bool, typer.Option("--gx", help="Judge with great-expectations; takes a few seconds longer.")
+    ] = False,
+    allow_unchecked: Annotated[
+        bool, typer.Option("--allow-unchecked", help="Do not exit 1 for rows of which no number could be checked.")
     ] = False,
     gpu: Annotated[str | None, typer.Option(help="GPU, if the file does not state it: MI300X, H100, ...")] = None,
     gpu_count: Annotated[int | None, typer.Option(min=1, help="Number of GPUs.")] = None,
@@ -49,7 +55,7 @@ def audit(  # noqa: PLR0913, PLR0917 - each option is an argument
     """Judge result files, ours or another tool's: one verdict per row, and its findings with their arithmetic.
 
     Options, or a context.toml beside the file, add what the file does not state; nothing is guessed. Files may be
-    gzipped. Exits 1 if a rule fails.
+    gzipped. Exits 1 if a rule fails, or if no number of a row could be checked.
     """
     from bench.audit.claim import ClaimedConfig  # noqa: PLC0415
 
@@ -68,10 +74,19 @@ def audit(  # noqa: PLR0913, PLR0917 - each option is an argument
         max_model_len=max_model_len,
         weights_gib=None if weights_gb is None else weights_gb * GB / GIB,
     )
-    _audit(files, context, only, use_gx=use_gx, as_json=as_json)
+    found = _judge_files(files, context, only, use_gx=use_gx)
+    if as_json:
+        typer.echo(json.dumps([as_values(each) for each in found.judged], indent=2, allow_nan=False))
+    else:
+        console.line("\n".join(line for each in found.judged for line in _lines(each)))
+        console.line("\n".join(_summary(found)))
+    for why in found.left_out:
+        console.warn(f"left out: {why}")
+    if not found.is_clean or (found.unchecked_count and not allow_unchecked):
+        raise typer.Exit(1)
 
 
-def _audit(files: list[str], context: "ClaimedConfig", only: str | None, *, use_gx: bool, as_json: bool) -> None:
+def _judge_files(files: list[str], context: "ClaimedConfig", only: str | None, *, use_gx: bool) -> "Audit":
     from bench.audit.rules import RULES  # noqa: PLC0415
     from warehouse.audit import AuditOptions  # noqa: PLC0415
     from warehouse.audit import audit as judge_files  # noqa: PLC0415
@@ -79,17 +94,21 @@ def _audit(files: list[str], context: "ClaimedConfig", only: str | None, *, use_
     families = sorted({rule.family for rule in RULES})
     if only is not None and only not in families:
         raise UsageError(f"--only {only!r} is not a class of rules; the classes are: {', '.join(families)}")
-    found = judge_files(files, AuditOptions(context, only, use_gx))
-    if as_json:
-        typer.echo(json.dumps([as_values(each) for each in found.judged], indent=2, allow_nan=False))
-    else:
-        console.line("\n".join(line for each in found.judged for line in _lines(each)))
-        accepted = sum(each.verdict == "accepted" for each in found.judged)
-        console.line(f"{len(found.judged)} judged, {accepted} accepted")
-    for why in found.left_out:
-        console.warn(f"left out: {why}")
-    if not found.is_clean:
-        raise typer.Exit(1)
+    return judge_files(files, AuditOptions(context, only, use_gx))
+
+
+def _summary(found: "Audit") -> Iterator[str]:
+    """How many rows and numbers were checked, and what is missing for the rest, most often missing first."""
+    accepted = sum(each.verdict == "accepted" for each in found.judged)
+    yield f"{len(found.judged)} judged, {accepted} accepted, {found.unchecked_count} unchecked"
+    coverages = [each.coverage for each in found.judged]
+    read, unchecked = (sum(map(len, names)) for names in zip(*((c.read, c.unchecked) for c in coverages), strict=True))
+    yield f"{read} numbers read, {read - unchecked} checked"
+    needs = Counter(need for each in coverages for need in each.needs)
+    for need, count in needs.most_common(NEEDS_SHOWN):
+        yield f"to check the rest: {need} ({count} row{'s' if count > 1 else ''})"
+    if len(needs) > NEEDS_SHOWN:
+        yield f"{len(needs) - NEEDS_SHOWN} more missing inputs: --json lists them by row"
 
 
 def as_values(judged: "Judged") -> dict[str, Any]:
@@ -98,6 +117,12 @@ def as_values(judged: "Judged") -> dict[str, Any]:
         "file": judged.claim.lineage.file,
         "row": judged.claim.lineage.place,
         "verdict": judged.verdict,
+        "numbers": {
+            "read": len(judged.coverage.read),
+            "checked": len(judged.coverage.read) - len(judged.coverage.unchecked),
+            "unchecked": list(judged.coverage.unchecked),
+            "needs": list(judged.coverage.needs),
+        },
         "findings": [_finding_values(finding) for finding in judged.findings],
     }
 
@@ -122,9 +147,12 @@ def _lines(judged: "Judged") -> Iterator[str]:
     for finding in judged.findings:
         if finding.status in ("FAIL", "WARN"):
             yield f"  {finding.status:5} {finding.code}: {finding.message}{_arithmetic(finding)}"
-    unclear = sorted({finding.code for finding in judged.findings if finding.status == "NOT-CHECKABLE"})
-    if unclear:
-        yield f"  not checkable: {', '.join(unclear)}"
+    unclear: dict[str, set[str]] = {}
+    for finding in judged.findings:
+        if finding.status == "NOT-CHECKABLE":
+            unclear.setdefault(finding.message.removeprefix("not checkable: "), set()).add(finding.code)
+    for why, codes in unclear.items():
+        yield f"  not checkable: {', '.join(sorted(codes))}: {why}"
 
 
 def _arithmetic(finding: "Finding") -> str:

@@ -13,7 +13,14 @@ from rich.table import Table
 
 from bench.printable import printable
 
-VERDICT_STYLES = {"accepted": "green", "suspect": "yellow", "rejected": "red", "failed": "red", "not-run": "dim"}
+VERDICT_STYLES = {
+    "accepted": "green",
+    "suspect": "yellow",
+    "unchecked": "yellow",
+    "rejected": "red",
+    "failed": "red",
+    "not-run": "dim",
+}
 UNLIMITED_WIDTH = 10_000
 
 

@@ -29,7 +29,8 @@ its own evidence, wider ones where the evidence is weaker.
 The verdict of a measurement follows from its worst finding of scope *row* or *group*: FAIL makes it `rejected`;
 WARN, or a required rule that is NOT-CHECKABLE, makes it `suspect`; otherwise it is `accepted`. FAIL of a rule
 marked *failed run* makes it `failed`. FAIL of scope *metric* removes only the named columns from the views.
-Comparisons read `accepted` only.
+A row of another tool that would be `accepted` or `suspect` is `unchecked` if no rule of arithmetic or physics could be
+held against any of its numbers. Comparisons read `accepted` only.
 
 Three codes have no bounds: `unreadable`, `unknown_format` and, for run folders, the stage at which a run ended.
 Each is a FAIL with a message. The lake also has `not_checkable` and `check_errored`.

@@ -9,7 +9,7 @@ h1{font-size:1.5rem}h2{font-size:1.1rem;margin-top:2rem}
 th,td{border-bottom:1px solid var(--line);padding:.25rem .6rem;text-align:left;vertical-align:top}
 th{font-weight:600;white-space:nowrap}.number{text-align:right;font-variant-numeric:tabular-nums}
 .sentence{min-width:20rem}.missing{color:var(--soft)}.accepted,.pass{color:var(--good)}
-.suspect,.warn,.warning,.not-checkable,.not-run{color:var(--doubt)}
+.suspect,.unchecked,.warn,.warning,.not-checkable,.not-run{color:var(--doubt)}
 .rejected,.failed,.fail,.critical{color:var(--bad);font-weight:600}
 figure{margin:1rem 0}svg{max-width:760px;width:100%;font:12px system-ui,sans-serif}
 svg text{fill:currentColor}.bar{fill:light-dark(#2563eb,#60a5fa)}.whisker{stroke:currentColor;stroke-width:2}

@@ -37,7 +37,7 @@ _LINEAGE = (
     Column("label", "text", "readable name of the claim", nullable=False),
     Column("kind", "text", "measured, derived, interpolated, expected or quoted", nullable=False),
     Column("outcome", "text", "measured, failed or not-run", nullable=False),
-    Column("verdict", "text", "accepted, suspect, rejected, failed or not-run", nullable=False),
+    Column("verdict", "text", "accepted, suspect, unchecked, rejected, failed or not-run", nullable=False),
     WITHDRAWN,
 )
 

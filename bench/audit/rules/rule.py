@@ -10,7 +10,7 @@ from typing import Literal
 
 from bench.suite.workload import COMMAND, OFFLINE
 
-Verdict = Literal["accepted", "suspect", "rejected", "failed", "not-run"]
+Verdict = Literal["accepted", "suspect", "unchecked", "rejected", "failed", "not-run"]
 Status = Literal["PASS", "WARN", "FAIL", "NOT-CHECKABLE"]
 # What a finding is about: the whole measurement, some of its columns, or several measurements together.
 Scope = Literal["row", "metric", "group"]

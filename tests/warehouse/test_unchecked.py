@@ -1,0 +1,110 @@
+"""A row of which nothing could be checked is never accepted, and the audit says what is missing."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from flows.cli import app
+from tests.warehouse.test_audit_files import SERVE
+from warehouse.audit import AuditOptions, audit
+
+PUBLISHED = Path(__file__).parents[3] / "shared/data/published"
+HEAD = "source,gpu,gpu_count,tp,model,precision,isl,osl,concurrency_or_batch,metric,value,unit\n"
+# A GPU that no catalogue has, so that the row stays without physics.
+ROW = "vendor,Unknown GPU 80GB,1,1,meta-llama/Llama-3.3-70B-Instruct,FP16,128,2048,1,output_throughput,2800,tok/s\n"
+KNOWN = ROW.replace("Unknown GPU 80GB", "H100 SXM")
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "claims.csv"
+    path.write_text(HEAD + ROW)
+    return path
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    done = CliRunner().invoke(app, ["audit", *arguments])
+    return done.exit_code, done.output
+
+
+def test_a_number_held_against_nothing_is_unchecked(table: Path) -> None:
+    (judged,) = audit([str(table)], AuditOptions()).judged
+
+    assert judged.verdict == "unchecked"
+    assert judged.coverage.unchecked == ("output_throughput_tok_per_s",)
+    assert judged.coverage.needs[0] == "the GPU 'Unknown GPU 80GB' is not in the catalogue: pass --gpu"
+
+
+def test_an_impossible_number_is_rejected_and_not_unchecked(table: Path) -> None:
+    table.write_text(HEAD + KNOWN)
+
+    (judged,) = audit([str(table)], AuditOptions()).judged
+
+    assert (judged.verdict, judged.coverage.unchecked) == ("rejected", ())
+
+
+def test_a_model_that_fits_in_memory_checks_no_number(table: Path) -> None:
+    table.write_text(HEAD + KNOWN.replace("output_throughput,2800,tok/s", "quality,0.9,").replace(",FP16,", ",FP8,"))
+
+    (judged,) = audit([str(table)], AuditOptions()).judged
+
+    assert judged.verdict == "unchecked"
+
+
+def test_the_exit_code_is_1_unless_unchecked_rows_are_allowed(table: Path) -> None:
+    assert run(str(table))[0] == 1
+    assert run(str(table), "--allow-unchecked")[0] == 0
+
+
+def test_an_allowed_unchecked_row_hides_no_failed_rule(table: Path) -> None:
+    table.write_text(HEAD + ROW + KNOWN)
+
+    assert run(str(table), "--allow-unchecked")[0] == 1
+
+
+def test_the_summary_counts_numbers_and_names_what_is_missing(table: Path) -> None:
+    table.write_text(HEAD + ROW + ROW.replace(",1,output_throughput", ",2,output_throughput"))
+
+    _, said = run(str(table))
+
+    assert "2 judged, 0 accepted, 2 unchecked" in said
+    assert "2 numbers read, 0 checked" in said
+    assert "to check the rest: the GPU 'Unknown GPU 80GB' is not in the catalogue: pass --gpu (2 rows)" in said
+    reasons = [
+        line for line in said.splitlines() if line.startswith("  not checkable: ") and "roofline_compute" in line
+    ]
+    assert len(reasons) == 2
+    assert all(line.endswith(": the GPU 'Unknown GPU 80GB' is not in the catalogue: pass --gpu") for line in reasons)
+
+
+def test_json_says_the_same_of_each_row(table: Path) -> None:
+    (row,) = json.loads(run(str(table), "--json")[1])
+
+    assert row["verdict"] == "unchecked"
+    assert row["numbers"] | {"needs": []} == {
+        "read": 1,
+        "checked": 0,
+        "unchecked": ["output_throughput_tok_per_s"],
+        "needs": [],
+    }
+    assert row["numbers"]["needs"][0] == "the GPU 'Unknown GPU 80GB' is not in the catalogue: pass --gpu"
+
+
+def test_the_rules_of_one_class_leave_the_coverage_as_it_is() -> None:
+    whole, part = (audit([str(SERVE)], AuditOptions(only=only)).judged[0] for only in (None, "money"))
+
+    assert part.coverage == whole.coverage
+    assert part.verdict != "unchecked"
+
+
+@pytest.mark.skipif(not PUBLISHED.is_dir(), reason="the published numbers are not beside this checkout")
+@pytest.mark.parametrize("name", ["seeds.csv", "others.csv"])
+def test_no_published_row_is_accepted_of_which_nothing_was_checked(name: str) -> None:
+    found = audit([str(PUBLISHED / name)], AuditOptions())
+
+    believed = [each for each in found.judged if each.verdict in ("accepted", "suspect")]
+    assert believed
+    assert [each.claim.label for each in believed if not each.coverage.checked] == []
+    assert any(each.verdict == "unchecked" for each in found.judged)
