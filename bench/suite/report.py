@@ -24,7 +24,7 @@ class ReportTable(Frozen):
     """One table of a report.
 
     `scenarios`: one row a scenario. `commands`: one row for each metric of a command. `pivot`: the first of `metrics`,
-    by the workload's keys `rows` and `columns`. `cost`: the price of an hour, a day, a month and of a million output
+    by the workload's keys `rows` and `columns`. `cost`: the price of an hour, a day, a month and of a million
     tokens. `memory`: what each model needs. `memory_fit`: which models fit which machines, by precision. `roofline`:
     the ceilings of each GPU, model and precision beside what was measured. `machine_pairs`, `machine_prices`,
     `searches`: the rows of that view.

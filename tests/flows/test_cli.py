@@ -158,7 +158,7 @@ def test_a_plan_for_a_host_of_ones_own_asks_it_nothing_and_says_what_it_must_hav
 
     assert done.returncode == 0
     assert "requirements on ssh:ann@gpu.invalid:22; not checked now" in done.stdout
-    assert "price: 0.00 USD, your own host; reserved for at most 270 minutes" in done.stdout
+    assert "price: 0.00 USD, your own host; reserved for at most 360 minutes" in done.stdout
     assert "the night would be refused: no SSH key found at" in done.stderr
     assert (told["usd_per_hour"], len(told["needs"]), told["doubts"][-1][:26]) == (0.0, 5, "the night would be refused")
     assert not house.data.exists()

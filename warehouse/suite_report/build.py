@@ -158,22 +158,23 @@ def _order(value: Any) -> tuple[bool, Any]:
 def _cost(
     suite: Suite, table: ReportTable, scenarios: Sequence[Scenario], values: NightValues
 ) -> Iterator[dict[str, Any]]:
-    """The price of the machine, and of a million tokens of each kind at the measured rate; own price, then listed.
+    """One row for each price and scenario: the machine's, the night's own then the listed one, and a million tokens'.
 
-    Each kind alone carries the whole price, so the three are not added.
+    Each kind of token alone carries the whole price, so the three are not added.
     """
+    del table
     size = machine_size(CLOUD, suite.machine.kind)
     listed = None if size is None else size.usd_per_hour
     paid = next((one.fact("usd_per_hour") for one in values.scenarios.values() if one.fact("usd_per_hour")), None)
     for name, usd in (("at the night's own price", paid), ("at the listed price", listed)):
-        row: dict[str, Any] = {"price": name}
-        row |= {f"usd_per_{unit}": None if usd is None else usd * hours for unit, hours in HOURS.items()}
+        price = {f"usd_per_{unit}": None if usd is None else usd * hours for unit, hours in HOURS.items()}
         for scenario in scenarios:
-            for kind, rate in _token_rates(values.of(scenario.name)).items():
-                per_mtok = usd / S_PER_HOUR / rate * TOKENS_PER_MTOK if usd and rate else None
-                row[f"usd_per_mtok_{kind} {scenario.name}"] = per_mtok
-        yield row
-    del table
+            rates = _token_rates(values.of(scenario.name))
+            tokens = {
+                f"usd_per_mtok_{kind}": usd / S_PER_HOUR / rate * TOKENS_PER_MTOK if usd and rate else None
+                for kind, rate in rates.items()
+            }
+            yield {"price": name, **price, "scenario": scenario.name, **tokens}
 
 
 def _token_rates(measured: Measured) -> dict[str, float | None]:
