@@ -140,8 +140,10 @@ def test_every_training_row_names_its_own_figure_and_an_impossible_one_is_reject
 
     assert sorted(found) == sorted(one.name for one in page.expand())
     assert len({id(one.row) for one in found.values()}) == len(found)
-    assert {name for name, one in found.items() if one.verdict != "accepted"} == {"megatron/DeepSeek-V2-Lite"}
-    assert found["megatron/DeepSeek-V2-Lite"].verdict == "rejected"  # 10,570 TFLOP/s of a GPU that does 1,307
+    assert {name: one.verdict for name, one in found.items() if one.verdict != "accepted"} == {
+        "megatron/DeepSeek-V2-Lite": "rejected",  # 10,570 TFLOP/s of a GPU that does 1,307
+        "fsdp/Flux,BF16": "unchecked",  # images a second, of which no roofline is known
+    }
 
 
 @pytest.mark.parametrize(
