@@ -133,7 +133,7 @@ def coverage_of(claim: Claim, evidence: EvidenceByColumn) -> Coverage:
     known = {column for column in rules if _is_known(evidence.get(column))}
     checked = frozenset(name for column in known for first in CHECKS.get(column, ()) for name in _used(first, read))
     lacking = [each.what for column in CHECKS if isinstance(each := evidence.get(column), MissingInput)]
-    is_complete = checked.issuperset(read) and bool(read)
+    is_complete = checked.issuperset(read)
     return Coverage(read, checked, () if is_complete else tuple(dict.fromkeys(lacking)), bool(known))
 
 

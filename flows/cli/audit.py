@@ -104,6 +104,9 @@ def _summary(found: "Audit") -> Iterator[str]:
     coverages = [each.coverage for each in found.judged]
     read, unchecked = (sum(map(len, names)) for names in zip(*((c.read, c.unchecked) for c in coverages), strict=True))
     yield f"{read} numbers read, {read - unchecked} checked"
+    without = sum(not each.read for each in coverages)
+    if without:
+        yield f"{without} row{'s' if without > 1 else ''} without a number that could be read"
     needs = Counter(need for each in coverages for need in each.needs)
     for need, count in needs.most_common(NEEDS_SHOWN):
         yield f"to check the rest: {need} ({count} row{'s' if count > 1 else ''})"

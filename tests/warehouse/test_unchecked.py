@@ -79,6 +79,15 @@ def test_the_summary_counts_numbers_and_names_what_is_missing(table: Path) -> No
     assert all(line.endswith(": the GPU 'Unknown GPU 80GB' is not in the catalogue: pass --gpu") for line in reasons)
 
 
+def test_a_row_of_which_no_number_was_read_says_so_and_needs_nothing(table: Path) -> None:
+    table.write_text(HEAD + ROW.replace("output_throughput,2800,tok/s", "happiness,9,smiles"))
+
+    code, said = run(str(table))
+
+    assert (code, "0 numbers read, 0 checked\n1 row without a number that could be read" in said) == (1, True)
+    assert "to check the rest" not in said
+
+
 def test_json_says_the_same_of_each_row(table: Path) -> None:
     (row,) = json.loads(run(str(table), "--json")[1])
 
