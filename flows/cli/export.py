@@ -26,12 +26,19 @@ def export(
     out: Annotated[
         Path | None, typer.Option(help="Write to this file, or to this folder if there are several; default: print.")
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="Include suspect and rejected measurements.")] = False,
+    every: Annotated[
+        bool,
+        typer.Option("--all", help="Include what is suspect or rejected, and what failed where the format says why."),
+    ] = False,
 ) -> None:
-    """Write accepted measurements in another tool's format. Failed runs are left out; they never count as zero."""
+    """Write accepted measurements in another tool's format. Runs that failed never count as zero.
+
+    With --all, the NVIDIA formats have a row for each of them: N/A, and the reason. Other formats leave them out.
+    """
     from warehouse import exporters  # noqa: PLC0415 - DuckDB, for this command only
 
-    found = exporters.read_measurements(read_settings().data.absolute(), nights or [], accepted_only=not every)
+    data, with_failed = read_settings().data.absolute(), exporters.takes_failed(format_name)
+    found = exporters.read_measurements(data, nights or [], accepted_only=not every, with_failed=with_failed)
     exported = exporters.export(format_name, found)
     for sentence in exported.left_out:
         console.warn(sentence)

@@ -24,20 +24,33 @@ class Exported:
     left_out: Sequence[str]
 
 
-def read_measurements(data: Path, nights: Sequence[str], *, accepted_only: bool = True) -> list[Measurement]:
-    """The measurements of these nights, or of all nights; failed runs are excluded."""
-    verdicts = "verdict = 'accepted'" if accepted_only else "outcome = 'measured' AND verdict <> 'failed'"
+def read_measurements(
+    data: Path, nights: Sequence[str], *, accepted_only: bool = True, with_failed: bool = False
+) -> list[Measurement]:
+    """The measurements of these nights, or of all nights; of failed runs, only where both flags say so."""
+    measured = "true" if with_failed else "outcome = 'measured' AND verdict <> 'failed'"
+    verdicts = "verdict = 'accepted'" if accepted_only else measured
     of_nights = "AND list_contains(?, night)" if nights else ""
     own = f"{verdicts} AND is_control IS NOT TRUE {of_nights}"
     query = f'FROM standing WHERE {own} ORDER BY night, "order", "repeat", run_id'
     return [Measurement(row) for row in run_sql(data, query, (list(nights),) if nights else ()).dicts()]
 
 
-def export(format_name: str, measurements: Sequence[Measurement]) -> Exported:
-    """Export measurements; raises UsageError if the format is unknown or nothing can be exported."""
+def takes_failed(format_name: str) -> bool:
+    """Whether a format has rows for runs that failed."""
+    return _exporter(format_name).takes_failed
+
+
+def _exporter(format_name: str) -> Exporter:
     exporter = EXPORTERS.get(format_name)
     if exporter is None:
         raise UsageError(f"{format_name!r} is not an export format; formats: {', '.join(EXPORTERS)}")
+    return exporter
+
+
+def export(format_name: str, measurements: Sequence[Measurement]) -> Exported:
+    """Export measurements; raises UsageError if the format is unknown or nothing can be exported."""
+    exporter = _exporter(format_name)
     reasons = [(one, exporter.lacking(one)) for one in measurements]
     left_out = [f"{one['run_id']} cannot be exported as {format_name}: {why}" for one, why in reasons if why]
     told = [one for one, why in reasons if why is None]

@@ -10,9 +10,11 @@ from warehouse.exporters.measurement import Measurement
 class Exporter:
     """One format; `files` returns texts by file name.
 
+    A format that `takes_failed` has a row for a run that failed, too, with the reason in place of its numbers.
     `lacking` says why a measurement cannot be told in this format, None where it can: it is left out, not bent.
     """
 
     name: str
     files: Callable[[Sequence[Measurement]], dict[str, str]]
     lacking: Callable[[Measurement], str | None] = lambda _measurement: None
+    takes_failed: bool = False

@@ -14,13 +14,21 @@ from warehouse.exporters.measurement import Measurement, known
 
 COLUMNS = (
     "Model", "PP", "TP", "Input Length", "Output Length", "Throughput", "GPU", "Server", "Precision", "Framework",
-    "Concurrency",
+    "Concurrency", "Reason",
 )  # fmt: skip
 
 
 def lacking(one: Measurement) -> str | None:
     """The reason why the format cannot represent this measurement; None if it can."""
-    return None if one["output_throughput_tok_per_s"] else "the output token throughput is unknown"
+    is_told = one["output_throughput_tok_per_s"] or _reason(one)
+    return None if is_told else "the output token throughput is unknown"
+
+
+def _reason(one: Measurement) -> str | None:
+    """Why a run failed; None of one that was measured."""
+    if one["outcome"] == "measured" and one["verdict"] != "failed":
+        return None
+    return str(one["reason"] or one["verdict"])
 
 
 def json_files(measurements: Sequence[Measurement]) -> dict[str, str]:
@@ -49,12 +57,13 @@ def _report(group: Sequence[Measurement]) -> dict[str, Any]:
 
 
 def _benchmark(one: Measurement) -> dict[str, Any]:
+    rate = one["output_throughput_tok_per_s"] if _reason(one) is None else None
     latency = one.latencies_ms("e2el").get("mean")
     return known(
         {
             "input_length": one["isl"],
             "output_length": one["osl"],
-            "throughput_tokens_per_sec": one["output_throughput_tok_per_s"],
+            "throughput_tokens_per_sec": rate,
             "pp": one.parallel["pp"],
             "tp": one.parallel["tp"],
             "concurrency": one["concurrency_asked"],
@@ -63,6 +72,7 @@ def _benchmark(one: Measurement) -> dict[str, Any]:
             "failed_requests": one["failed"],
             "wall_time_sec": one["duration_s"],
             "total_tokens": one["total_output_tokens"],
+            "error": _reason(one),
         }
     )
 
@@ -78,14 +88,15 @@ def csv_files(measurements: Sequence[Measurement]) -> dict[str, str]:
 
 def _cells(one: Measurement) -> tuple[Any, ...]:
     sizes = one.parallel
-    rate = f"{one['output_throughput_tok_per_s']!r} output tokens/sec"
+    reason = _reason(one)
+    rate = "N/A" if reason else f"{one['output_throughput_tok_per_s']!r} output tokens/sec"
     asked = (one["isl"], one["osl"], rate, _gpu(one), one["host"], one["precision"], one.framework)
-    return (one["model"], sizes["pp"], sizes["tp"], *asked, one["concurrency_asked"])
+    return (one["model"], sizes["pp"], sizes["tp"], *asked, one["concurrency_asked"], reason)
 
 
 def _gpu(one: Measurement) -> str | None:
     return f"{one.gpu_count}x {one.gpu}" if one.gpu else None
 
 
-JSON_EXPORTER = Exporter("nvidia-json", json_files, lacking)
-CSV_EXPORTER = Exporter("nvidia-csv", csv_files, lacking)
+JSON_EXPORTER = Exporter("nvidia-json", json_files, lacking, takes_failed=True)
+CSV_EXPORTER = Exporter("nvidia-csv", csv_files, lacking, takes_failed=True)

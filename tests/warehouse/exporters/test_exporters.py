@@ -201,6 +201,20 @@ def test_nvidias_table_says_which_tokens_and_how_many_gpus(chat: Measurement) ->
     assert row["Concurrency"] == str(chat["concurrency_asked"])
 
 
+def test_nvidias_reports_have_a_row_for_a_run_that_failed_with_the_reason(chat: Measurement) -> None:
+    why = "the server ran out of memory"
+    failed = changed(chat, outcome="failed", verdict="failed", reason=why, scenario="broken")
+
+    row = list(csv.DictReader(io.StringIO(text_of("nvidia-csv", chat, failed))))[1]
+    told = json.loads(text_of("nvidia-json", chat, failed))["benchmarks"]
+
+    assert (row["Throughput"], row["Reason"]) == ("N/A", why)
+    assert ("error" in told[0], told[1]["error"], "throughput_tokens_per_sec" in told[1]) == (False, why, False)
+    for name, file in (("nvidia-csv", "report.csv"), ("nvidia-json", "report.json")):
+        claims = claims_of(file, text_of(name, chat, failed))
+        assert [claim.said.output_throughput_tok_per_s for claim in claims][1:] in ([], [None])  # never 0
+
+
 def test_nvidias_report_is_one_for_each_model_and_machine(chat: Measurement) -> None:
     other = changed(chat, model="another", e2el_mean_ms=None)
 
