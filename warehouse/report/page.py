@@ -178,7 +178,8 @@ def table_html(rows: Sequence[Row]) -> str:
     """Rows as an HTML table, "" without rows; numbers are right-aligned, verdicts and statuses coloured."""
     if not rows:
         return ""
-    head = "".join(f"<th>{escape(name)}</th>" for name in rows[0])
+    # A long name may break after an underscore, or it would push the columns behind it out of sight.
+    head = "".join(f"<th scope='col'>{escape(name).replace('_', '_<wbr>')}</th>" for name in rows[0])
     body = "".join(f"<tr>{''.join(_cell(name, value) for name, value in row.items())}</tr>" for row in rows)
     return f"<div class='wide'><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
 
@@ -191,7 +192,7 @@ def _cell(name: str, value: Any) -> str:
 def _kind(name: str, value: Any) -> str | None:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return "number"
-    if name in ("verdict", "status", "severity", "outcome") and value is not None:
+    if name in ("verdict", "published_verdict", "status", "severity", "outcome") and value is not None:
         return escape(str(value).lower())
     return "sentence" if isinstance(value, str) and value.count(" ") >= SENTENCE_SPACES_MIN else None
 
