@@ -11,7 +11,7 @@ from warehouse.load import LoadSummary
 from warehouse.report.chart import Bar, percentile_chart
 from warehouse.report.page import write_report
 
-VOID = {"meta"}
+VOID = {"wbr", "meta"}
 
 
 class Balance(HTMLParser):
