@@ -1,5 +1,6 @@
 """Several things at once: what each returns, what one raises, and what an interruption does to all."""
 
+import signal
 import threading
 import time
 from collections.abc import Callable
@@ -55,9 +56,13 @@ def test_an_interruption_runs_what_each_thread_does_at_its_end_and_begins_nothin
         at_work.wait()
         _interrupt_main()
 
-    threading.Thread(target=interrupt).start()
-    with pytest.raises(KeyboardInterrupt):
-        side_by_side({"a": rent("a"), "b": rent("b"), "c": rent("c")}, 2)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a test run in the background ignores SIGINT
+    try:
+        threading.Thread(target=interrupt).start()
+        with pytest.raises(KeyboardInterrupt):
+            side_by_side({"a": rent("a"), "b": rent("b"), "c": rent("c")}, 2)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
     assert sorted(released) == ["a", "b"]
 
