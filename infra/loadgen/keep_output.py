@@ -59,7 +59,8 @@ def run(limit: int, argv: list[str]) -> int:
     # Exit by an exception, so that the tail is written where the command is ended from outside.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
-        command = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        # Ours was made for the command, and holds nothing else.
+        command = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=dict(os.environ))
         _copy(command, kept)
     except OSError as error:
         _write(f"{argv[0]} cannot be started: {error.strerror}\n".encode())
