@@ -14,6 +14,7 @@ TableKind = Literal[
     "memory",
     "memory_fit",
     "roofline",
+    "published",
     "machine_pairs",
     "machine_prices",
     "searches",
@@ -26,8 +27,8 @@ class ReportTable(Frozen):
     `scenarios`: one row a scenario. `commands`: one row for each metric of a command. `pivot`: the first of `metrics`,
     by the workload's keys `rows` and `columns`. `cost`: the price of an hour, a day, a month and of a million
     tokens. `memory`: what each model needs. `memory_fit`: which models fit which machines, by precision. `roofline`:
-    the ceilings of each GPU, model and precision beside what was measured. `machine_pairs`, `machine_prices`,
-    `searches`: the rows of that view.
+    the ceilings of each GPU, model and precision beside what was measured. `published`: the figures of the report's
+    sources that have one of `metrics`. `machine_pairs`, `machine_prices`, `searches`: the rows of that view.
     """
 
     title: str = Field(min_length=1)

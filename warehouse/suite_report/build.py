@@ -30,7 +30,8 @@ TOKENS_PER_MTOK, S_PER_HOUR = 1e6, 3600
 def build_report(data: Path, suite: Suite, night: str | None = None) -> SuiteReport:
     """The report of a suite over this night, or its newest one; UsageError where there is none."""
     for table in suite.report.tables:
-        require_metrics(table.metrics)
+        if table.kind != "published":
+            require_metrics(table.metrics)
     night = night or newest_night(data, suite.name)
     try:
         planned = read_night((data / "runs" / night / "night.json").read_bytes())
@@ -68,6 +69,8 @@ def _table(data: Path, suite: Suite, table: ReportTable, values: NightValues) ->
     if table.kind in VIEWS:
         sql = f"SELECT * EXCLUDE (night) FROM {table.kind} WHERE night = ? ORDER BY ALL"  # noqa: S608 - a name of ours
         return Table(table.title, tuple(run_sql(data, sql, (values.night,)).dicts()))
+    if table.kind == "published":
+        return Table(table.title, tuple(_published(data, suite, table)))
     if table.kind == "commands":
         commands = [one for one in _asked(suite) if one.workload.command and one.name.startswith(table.only)]
         return Table(table.title, tuple(command_rows(data, suite, table, commands, values)))
@@ -81,6 +84,15 @@ def _table(data: Path, suite: Suite, table: ReportTable, values: NightValues) ->
         "memory_fit": memory_fit_rows,
     }
     return Table(table.title, tuple(builders[table.kind](suite, table, scenarios, values)))
+
+
+def _published(data: Path, suite: Suite, table: ReportTable) -> Sequence[dict[str, Any]]:
+    """What the sources print of these metrics, also of other GPUs, with the verdict on each figure."""
+    columns = "metric, gpu, gpu_count, value, unit, verdict AS published_verdict, source, notes"
+    chosen = "list_contains(?, source) AND list_contains(?, metric)"
+    sql = f"SELECT {columns} FROM published WHERE {chosen} ORDER BY list_position(?, metric), line"  # noqa: S608 - ours
+    metrics = list(table.metrics)
+    return run_sql(data, sql, (list(suite.report.sources), metrics, metrics)).dicts()
 
 
 def _asked(suite: Suite) -> Iterator[Scenario]:

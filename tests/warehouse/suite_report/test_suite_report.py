@@ -118,6 +118,22 @@ def test_the_price_of_tokens_follows_from_the_price_of_an_hour(data: Path) -> No
     assert by_kind == pytest.approx({kind: share * usd / 3600 / rate * 1e6 for kind, share in shares.items()})
 
 
+def test_the_h100_of_the_70b_report_stands_beside_its_mi300x_as_published(data: Path) -> None:
+    suite_of_work, _ = parse_suite_file(SUITES / "llama-3.3-70b-mi300x.toml")
+    table = next(one for one in suite_of_work.report.tables if one.kind == "published")
+    stated = Report(tables=(table,), sources=suite_of_work.report.sources)
+
+    rows = build_report(data, suite(SHAPES).model_copy(update={"report": stated})).tables[0].rows
+
+    told = [(row["metric"], row["gpu"], row["value"]) for row in rows]
+    assert told[:2] == [
+        ("single_user_throughput", "MI300X", "~33"),
+        ("single_user_throughput", "NVIDIA H100 80GB", "~47"),
+    ]
+    assert [metric for metric, _gpu, _value in told] == [metric for metric in table.metrics for _each in range(2)]
+    assert all(row["published_verdict"] for row in rows)
+
+
 def test_every_row_of_amds_page_finds_its_own_figure() -> None:
     page = parse_suite((SUITES / "amd-mi300x-throughput.toml").read_text(), "amd")
     metrics = {"vllm-throughput": "throughput_gen", "vllm-latency": "latency_avg"}
