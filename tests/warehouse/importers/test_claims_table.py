@@ -115,6 +115,23 @@ def test_a_range_is_no_number_and_what_is_expected_is_no_measurement() -> None:
     assert claim.unread["output_throughput"] == "15-20 tok/s"
 
 
+@pytest.mark.parametrize(
+    ("notes", "kind"),
+    [
+        ("as unexpected as it was", "measured"),
+        ("as expected", "expected"),
+        ("extrapolated from 8 GPUs", "interpolated"),
+        ("projected", "expected"),
+        ("estimated; not run", "expected"),
+        ("aggregate of two instances", "derived"),
+    ],
+)
+def test_words_of_the_notes_are_read_as_words(notes: str, kind: str) -> None:
+    (claim,) = claims({"metric": "output_throughput", "value": "33", "unit": "tok/s", "notes": notes})
+
+    assert claim.kind == kind
+
+
 def test_what_ran_out_of_memory_failed_and_says_so() -> None:
     (claim,) = claims({"metric": "batch_throughput", "value": "OOM", "unit": "tok/s"})
 

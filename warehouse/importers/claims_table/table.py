@@ -4,6 +4,7 @@ Rows of one configuration form one claim, so that their numbers can be compared.
 configuration, its rows are distinguished by their notes, then by their order.
 """
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -19,6 +20,19 @@ _NUMBER_COLUMNS = ("metric", "value", "unit", "notes")
 _READ = frozenset({"model", "precision", "gpu", "gpu_count", "framework", "tp", "isl", "osl", "num_prompts"})
 # With these metrics of a closed loop, `concurrency_or_batch` is a concurrency.
 _SERVING = frozenset({"output_throughput_tok_per_s", "request_throughput_per_s", "per_user_tok_per_s"})
+
+# What the metric or the notes of a number that nobody measured as it stands say.
+_KINDS: Mapping[str, Kind] = {
+    "interpolated": "interpolated",
+    "extrapolated": "interpolated",
+    "second-hand": "quoted",
+    "expected": "expected",
+    "theoretical": "expected",
+    "projected": "expected",
+    "estimated": "expected",
+    "aggregate of two": "derived",
+}
+_BETWEEN_WORDS = re.compile(r"[^a-z0-9-]+")
 
 Row = Mapping[str, str]
 
@@ -164,14 +178,10 @@ def _latency_s(numbers: Mapping[str, float]) -> dict[Metric, dict[str, float]]:
 
 
 def _kind(rows: list[tuple[int, Row]]) -> Kind:
-    words = " ".join(f"{row['metric']} {row.get('notes', '')}" for _, row in rows).lower()
-    kinds: Mapping[str, Kind] = {
-        "interpolat": "interpolated",
-        "second-hand": "quoted",
-        "expected": "expected",
-        "theoretical": "expected",
-    }
-    return next((kind for word, kind in kinds.items() if word in words), "measured")
+    """How a claim came about, by the words of its metrics and notes; `unexpected` is not the word `expected`."""
+    text = " ".join(f"{row['metric']} {row.get('notes', '')}" for _, row in rows).lower()
+    words = f" {_BETWEEN_WORDS.sub(' ', text)} "
+    return next((kind for said, kind in _KINDS.items() if f" {said} " in words), "measured")
 
 
 def _outcome(numbers: _Numbers) -> Outcome:
