@@ -14,14 +14,13 @@ from bench.suite.suite import Suite
 from catalog.read import machine_size, read_catalog
 from warehouse.lake.query import run_sql
 from warehouse.rows.records import read_night
-from warehouse.suite_report.ceilings import memory_fit_rows, roofline_rows
+from warehouse.suite_report.ceilings import CLOUD, memory_fit_rows, roofline_rows
 from warehouse.suite_report.commands import command_rows
 from warehouse.suite_report.measured import Measured, NightValues, newest_night, read_values, require_metrics
 from warehouse.suite_report.published import beside, differing_terms, figure_of_columns, find_figure
 from warehouse.suite_report.table import SuiteReport, Table
 
 HOURS = {"hour": 1, "day": 24, "month": 730}  # a month of 365 * 24 / 12 hours
-CLOUD = "digitalocean"  # whose prices the catalogue lists by kind of machine
 VIEWS = ("machine_pairs", "machine_prices", "searches")  # the kinds whose rows are those of a view
 NOT_ASKED = "not asked"
 TOKENS_PER_MTOK, S_PER_HOUR = 1e6, 3600

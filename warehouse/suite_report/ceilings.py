@@ -7,13 +7,14 @@ from typing import Any
 from bench.catalog.rows import CatalogModel
 from bench.cost.replica import replica_of
 from bench.physics import GIB, Group, checkpoint_bytes, decode_flops, least_flops, least_step_s, needed_gib, room_gib
+from bench.suite.machine import Machine
 from bench.suite.report import ReportTable
 from bench.suite.scenario import Scenario
 from bench.suite.suite import Suite
 from catalog.read import find_gpu, find_model, machine_size, read_catalog
 from warehouse.suite_report.measured import Measured, NightValues
 
-CLOUD = "digitalocean"  # whose kinds of machines the catalogue lists
+CLOUD = "digitalocean"  # whose kinds of machines and prices the catalogue lists
 RATE = "output_throughput_tok_per_s"
 PRECISIONS = ("bf16", "fp8", "int4")
 
@@ -30,17 +31,21 @@ def roofline_rows(
     del suite, table
     seen: dict[tuple[str, str, str, str], list[Scenario]] = {}
     for scenario in scenarios:
-        size = machine_size(CLOUD, scenario.machine.kind)
-        gpu = size.gpu if size else str(scenario.machine.gpu)
-        key = (gpu, scenario.model.name, scenario.model.precision, scenario.engine.name)
+        key = (_gpu_of(scenario.machine), scenario.model.name, scenario.model.precision, scenario.engine.name)
         seen.setdefault(key, []).append(scenario)
     for (gpu, model, precision, engine), of_it in seen.items():
         row: dict[str, Any] = {"gpu": gpu, "model": model, "precision": precision, "engine": engine}
-        yield row | _ceilings(of_it) | _best(of_it, values)
+        ceilings = _ceilings(of_it[0])
+        yield row | ceilings | _best(of_it, ceilings, values)
 
 
-def _ceilings(scenarios: Sequence[Scenario]) -> dict[str, Any]:
-    first = scenarios[0]
+def _gpu_of(machine: Machine) -> str:
+    """The GPU of a kind of machine by the catalogue, else as the suite names it."""
+    size = machine_size(CLOUD, machine.kind)
+    return size.gpu if size else str(machine.gpu)
+
+
+def _ceilings(first: Scenario) -> dict[str, Any]:
     known = replica_of(
         first.model, first.engine, first.machine, machine_size(CLOUD, first.machine.kind), read_catalog()
     )
@@ -55,10 +60,9 @@ def _ceilings(scenarios: Sequence[Scenario]) -> dict[str, Any]:
     }
 
 
-def _best(scenarios: Sequence[Scenario], values: NightValues) -> dict[str, Any]:
+def _best(scenarios: Sequence[Scenario], ceilings: dict[str, Any], values: NightValues) -> dict[str, Any]:
     """The highest throughput of one stream and of all scenarios, each with its share of the ceiling."""
     alone = [one for one in scenarios if one.workload.in_flight == 1]
-    ceilings = _ceilings(scenarios)
     row: dict[str, Any] = {}
     terms: list[str] = []
     for name, of_it, ceiling in (
@@ -79,8 +83,7 @@ def _other_terms(scenario: Scenario, measured: Measured) -> Iterator[str]:
     """What the night ran on where that is not what the scenario asks for."""
     gpus = measured.fact("gpus") or []
     here = find_gpu(gpus[0]) if gpus else None
-    size = machine_size(CLOUD, scenario.machine.kind)
-    asked = find_gpu(size.gpu if size else str(scenario.machine.gpu))
+    asked = find_gpu(_gpu_of(scenario.machine))
     if asked != here:
         yield f"GPU: {asked.gpu if asked else None} asked, {here.gpu if here else 'none'} here"
     model, ours = _model(scenario.model.source), _model(str(measured.fact("model_source")))
@@ -107,7 +110,7 @@ def memory_fit_rows(
     models = [known for name in names if (known := find_model(name)) is not None]
     for machine in suite.machines:
         size = machine_size(CLOUD, machine.kind)
-        gpu = find_gpu(size.gpu if size else str(machine.gpu))
+        gpu = find_gpu(_gpu_of(machine))
         if gpu is None:
             continue
         count = size.gpu_count if size else machine.gpu_count or 1
