@@ -1,6 +1,7 @@
 """What one probe of a search showed: the numbers from which the next one follows."""
 
 import math
+from typing import Any, Self
 
 import numpy as np
 
@@ -37,6 +38,19 @@ class Probe(StoredValue):
     e2el_p99_ms: float | None = None
     reason: str | None = None  # why its run failed
 
+    @classmethod
+    def of(cls, scenario: Scenario, **found: Any) -> Self:
+        """A probe of this scenario, with what it found."""
+        work = scenario.workload
+        return cls(
+            scenario=scenario.name,
+            scenario_id=scenario.scenario_id,
+            concurrency=work.concurrency,
+            request_rate_per_s=work.request_rate_per_s,
+            request_count=work.request_count,
+            **found,
+        )
+
     @property
     def success_share(self) -> float:
         """The share of requests that completed."""
@@ -50,28 +64,15 @@ class Probe(StoredValue):
 
 def failed_probe(scenario: Scenario, reason: str) -> Probe:
     """A probe whose run has no result."""
-    work = scenario.workload
-    return Probe(
-        scenario=scenario.name,
-        scenario_id=scenario.scenario_id,
-        concurrency=work.concurrency,
-        request_rate_per_s=work.request_rate_per_s,
-        request_count=work.request_count,
-        within_slo=0,
-        reason=reason,
-    )
+    return Probe.of(scenario, within_slo=0, reason=reason)
 
 
 def probe_of(scenario: Scenario, requests: Requests, slo: Slo | None) -> Probe:
     """A probe from what its requests were."""
-    work, good = scenario.workload, requests.is_ok
+    good = requests.is_ok
     count = int(good.sum())
-    return Probe(
-        scenario=scenario.name,
-        scenario_id=scenario.scenario_id,
-        concurrency=work.concurrency,
-        request_rate_per_s=work.request_rate_per_s,
-        request_count=work.request_count,
+    return Probe.of(
+        scenario,
         completed=count,
         within_slo=None if slo is None else int(within_slo(requests, slo.bounds_ms).sum()),
         request_throughput_per_s=request_throughput_per_s(requests),

@@ -180,12 +180,8 @@ def longest_course(entry: ScenarioEntry, first: Scenario) -> list[Scenario]:
 
 def _expected(scenario: Scenario, *, is_within: bool) -> Probe:
     work = scenario.workload
-    return Probe(
-        scenario=scenario.name,
-        scenario_id=scenario.scenario_id,
-        concurrency=work.concurrency,
-        request_rate_per_s=work.request_rate_per_s,
-        request_count=work.request_count,
+    return Probe.of(
+        scenario,
         completed=work.request_count,
         within_slo=work.request_count if is_within else 0,
         output_throughput_tok_per_s=float(work.concurrency or 1),
