@@ -35,6 +35,7 @@ from meter import METER_VERSION
 from tests.flows.deployed import ROOT, deploy
 from tests.flows.real_engine import build_engine, write_quick
 from tests.flows.serving import DATABASE, serving, shared_address
+from tests.flows.without_prefect import without_prefect
 from tests.watchdogs import end_watchdogs
 
 silence_stderr_at_exit()
@@ -218,6 +219,14 @@ def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prefect_home: Path) -
     live_in(made, monkeypatch)
     yield made
     end_all(made)
+
+
+@pytest.fixture
+def nights_without_prefect(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The night's own process releases its machine: there is neither Prefect nor a watchdog to do it."""
+    monkeypatch.setattr("infra.leases.watched_ledger.start_watchdog", lambda *_lease: None)
+    with without_prefect():
+        yield
 
 
 def trust_the_client(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,6 @@
 """The control of a suite: it runs once on each lease, its row is marked, and no result includes it."""
 
 import tomllib
-from collections.abc import Iterator
 from uuid import uuid4
 
 import pytest
@@ -14,11 +13,12 @@ from infra.settings import Settings
 from infra.storage import store
 from tasks.control import control_run
 from tests.flows.conftest import NightFixture
-from tests.flows.without_prefect import without_prefect
 from warehouse.exporters import read_measurements
 from warehouse.lake.query import run_sql
 from warehouse.load import load_night
 from warehouse.report.page import write_report
+
+pytestmark = pytest.mark.usefixtures("calibrated", "nights_without_prefect")
 
 CONTROL = """
 [control]
@@ -38,14 +38,6 @@ concurrency = 1
 request_count = 12
 warmup_count = 1
 """
-
-
-@pytest.fixture(autouse=True)
-def _without_prefect(monkeypatch: pytest.MonkeyPatch, calibrated: None) -> Iterator[None]:
-    del calibrated
-    monkeypatch.setattr("infra.leases.watched_ledger.start_watchdog", lambda *_lease: None)
-    with without_prefect():
-        yield
 
 
 def _night(house: NightFixture, control: str) -> NightRecord:

@@ -1,7 +1,6 @@
 """Nights on a server that already runs: nothing of it is ours, and what it does not say is NULL with a reason."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
 
@@ -15,11 +14,12 @@ from infra.ledger.ledger import Ledger
 from infra.loadgen.suite_file import make_night
 from infra.storage import store
 from tests.flows.conftest import NightFixture
-from tests.flows.without_prefect import without_prefect
 from tests.meter.conftest import StartTruth, start_truth
 from tests.planted import SECRETS, found_below, plant
 from warehouse.lake.query import run_sql
 from warehouse.load import load_night
+
+pytestmark = pytest.mark.usefixtures("calibrated", "nights_without_prefect")
 
 KEY = "NIGHTBENCH_ENDPOINT_API_KEY"
 SUITE = """
@@ -64,14 +64,6 @@ usd_per_mtok_output = 2.0
 
 
 __all__ = ["start_truth"]  # a fixture
-
-
-@pytest.fixture(autouse=True)
-def _without_prefect(monkeypatch: pytest.MonkeyPatch, calibrated: None) -> Iterator[None]:
-    del calibrated
-    monkeypatch.setattr("infra.leases.watched_ledger.start_watchdog", lambda *_lease: None)
-    with without_prefect():
-        yield
 
 
 def write_suite(house: NightFixture, form: str = "tokens", known: str = "") -> Path:

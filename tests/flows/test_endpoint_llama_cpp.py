@@ -16,10 +16,9 @@ from infra.storage import store
 from tests.flows.conftest import NightFixture
 from tests.flows.real_engine import llama_server
 from tests.flows.test_endpoint import KEY, SUITE, run_night
-from tests.flows.without_prefect import without_prefect
 from tests.planted import SECRETS, Watch, found_below, found_in, plant
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("calibrated", "nights_without_prefect")]
 CONTEXT = 256  # of each of two slots
 TOO_LONG = f"""
 [[scenarios]]
@@ -29,14 +28,6 @@ osl = 4
 concurrency = 1
 request_count = 10
 """
-
-
-@pytest.fixture(autouse=True)
-def _without_prefect(monkeypatch: pytest.MonkeyPatch, calibrated: None) -> Iterator[None]:
-    del calibrated
-    monkeypatch.setattr("infra.leases.watched_ledger.start_watchdog", lambda *_lease: None)
-    with without_prefect():
-        yield
 
 
 @pytest.fixture

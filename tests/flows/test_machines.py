@@ -3,7 +3,6 @@
 import os
 import signal
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,8 +20,9 @@ from infra.loadgen.suite_file import make_night
 from infra.settings import Settings
 from infra.storage import store
 from tests.flows.conftest import NightFixture
-from tests.flows.without_prefect import without_prefect
 from warehouse.rows.unmeasured_rows import not_run_row
+
+pytestmark = pytest.mark.usefixtures("nights_without_prefect")
 
 SUITE = """
 name = "two"
@@ -47,13 +47,6 @@ osl = 8
 concurrency = 1
 request_count = 12
 """
-
-
-@pytest.fixture(autouse=True)
-def _without_prefect(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr("infra.leases.watched_ledger.start_watchdog", lambda *_lease: None)
-    with without_prefect():
-        yield
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """Several models on one machine: each is fetched before its first server, and one that cannot be fails its own runs."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -19,7 +18,8 @@ from infra.models.models import PreparedModel
 from infra.settings import Settings
 from tests.flows.conftest import NightFixture
 from tests.flows.test_rental import rent
-from tests.flows.without_prefect import without_prefect
+
+pytestmark = pytest.mark.usefixtures("nights_without_prefect")
 
 FIRST, SECOND = "generated:tiny?seed=0", "generated:tiny?seed=1"
 MODELS = f"""
@@ -30,13 +30,6 @@ source = "{FIRST}"
 name = "second"
 source = "{SECOND}"
 [engine]"""
-
-
-@pytest.fixture(autouse=True)
-def _without_prefect(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr("infra.leases.watched_ledger.start_watchdog", lambda *_lease: None)
-    with without_prefect():
-        yield
 
 
 @pytest.fixture

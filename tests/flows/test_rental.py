@@ -5,7 +5,6 @@ import os
 import random
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -31,19 +30,12 @@ from infra.settings import Settings
 from infra.storage import store
 from tasks.machine import as_rented
 from tests.flows.conftest import NightFixture
-from tests.flows.without_prefect import without_prefect
 from tests.pairs import IS_SOAK
+
+pytestmark = pytest.mark.usefixtures("nights_without_prefect")
 
 PATIENCE_S = 30.0
 OURS = tuple(str(Path(__file__).parents[2] / folder) for folder in ("flows/", "tasks/", "infra/"))
-
-
-@pytest.fixture(autouse=True)
-def _without_prefect(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The night's own process releases its machine here: there is no watchdog to do it."""
-    monkeypatch.setattr("infra.leases.watched_ledger.start_watchdog", lambda *_lease: None)
-    with without_prefect():
-        yield
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from uuid import uuid4
 
 import pytest
@@ -14,7 +13,8 @@ from infra.loadgen.suite_file import make_night
 from infra.storage import store
 from tests.flows.conftest import NightFixture
 from tests.flows.deployed import ROOT
-from tests.flows.without_prefect import without_prefect
+
+pytestmark = pytest.mark.usefixtures("calibrated", "nights_without_prefect")
 
 KNEE, SERVICE_S = 4, 0.1  # of the server: beyond four requests in flight, each takes longer in proportion
 SUITE = """
@@ -56,14 +56,6 @@ request_rate_per_s_max = 160.0
 probes_max = 6
 slo = { e2el_ms_max = 160.0, share_min = 0.9 }
 """
-
-
-@pytest.fixture(autouse=True)
-def _without_prefect(monkeypatch: pytest.MonkeyPatch, calibrated: None) -> Iterator[None]:
-    del calibrated
-    monkeypatch.setattr("infra.leases.watched_ledger.start_watchdog", lambda *_lease: None)
-    with without_prefect():
-        yield
 
 
 KILLED_AFTER = 3  # probes
