@@ -1,8 +1,9 @@
 """The changes of a series: steps between levels, and excursions of a few nights."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
+from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
@@ -14,6 +15,10 @@ from bench.trends.robust import mad_sd, rough_sd
 from bench.trends.segmenter import change_points
 from bench.trends.series import Point, Series, varying
 
+# The first night of each change that was said: whether the values rose, and whether it was said to be a new level.
+Said = Mapping[str, tuple[bool, bool]]
+Near = frozenset[tuple[str, bool]]
+NOTHING: Said = MappingProxyType({})
 Kind = Literal["step", "excursion", "new_method"]
 State = Literal["weak", "suspect", "confirmed", "host", "explained", "rejected"]
 
@@ -23,6 +28,7 @@ EXCURSION_SCALES = 6.0
 EXCURSION_EFFECT = 0.05
 BASELINE_NIGHTS = 30
 Z_975 = 1.96
+SAME_NIGHTS = 7  # valid nights within which changes of a series are the same
 # Their changes end a segment by rule: numbers before and after are not of the same method.
 _ENDS = ("method_version", "workload")
 
@@ -48,18 +54,37 @@ class Change:
         return None if lower is None else (self.effect.pct > 0) == lower
 
 
-def changes_of(series: Series, min_effect: float = MIN_EFFECT) -> list[Change]:
-    """Every change of a series, in the order of its nights."""
+def changes_of(series: Series, min_effect: float = MIN_EFFECT, said: Said = NOTHING) -> list[Change]:
+    """Every change of a series, in the order of its nights; without those that are the same as one already `said`.
+
+    Two changes in one direction are the same within a week of valid nights, but a new level is more than an excursion.
+    """
     counts = varying(series.valid)
-    parts = [
-        list(part) for _, part in groupby(series.valid, key=lambda point: [point.stack.get(name) for name in _ENDS])
-    ]
-    found = [change for part in parts for change in _of_part(series, part, min_effect)]
-    found += [_ended(series, before, after) for before, after in pairwise(parts)]
+    parts = [list(part) for _, part in groupby(series.valid, key=method_of)]
+    levels = _near(series.valid, {night: rose for night, (rose, is_level) in said.items() if is_level})
+    every = _near(series.valid, {night: rose for night, (rose, _) in said.items()})
+    found = [change for part in parts for change in _of_part(series, part, min_effect, (levels, every))]
+    found += [_ended(series, before, after) for before, after in pairwise(parts) if after[0].night not in said]
     return [
         _explained(change, cause_of(change.last_good, change.first_bad, counts))
         for change in sorted(found, key=lambda change: change.first_bad.at)
     ]
+
+
+def method_of(point: Point) -> tuple[str | None, ...]:
+    """What ends a segment by rule when it changes."""
+    return tuple(point.stack.get(name) for name in _ENDS)
+
+
+def _near(nights: Sequence[Point], said: Mapping[str, bool]) -> Near:
+    """Each night within a week of a change that was said, with the direction of that change."""
+    at = [(place, said[night.night]) for place, night in enumerate(nights) if night.night in said]
+    return frozenset(
+        (night.night, is_rise)
+        for place, night in enumerate(nights)
+        for one, is_rise in at
+        if abs(place - one) <= SAME_NIGHTS
+    )
 
 
 def _ended(series: Series, before: Sequence[Point], after: Sequence[Point]) -> Change:
@@ -68,16 +93,22 @@ def _ended(series: Series, before: Sequence[Point], after: Sequence[Point]) -> C
     return Change(series, "new_method", before[-1], after[0], effect, "explained", Cause(UNKNOWN, "", {}))
 
 
-def _of_part(series: Series, nights: Sequence[Point], min_effect: float) -> Iterator[Change]:
+def _of_part(series: Series, nights: Sequence[Point], min_effect: float, said: tuple[Near, Near]) -> Iterator[Change]:
+    """The steps and excursions between two ends by rule, without the steps and without the changes that were said."""
+    levels, every = said
     values = np.array([night.value for night in nights])
     points = change_points(values, min_effect)
     edges = [0, *points, len(nights)]
     for start, point, end in zip(edges, edges[1:], edges[2:], strict=False):
-        effect = effect_of(values[start:point], values[point:end])
-        state: State = "confirmed" if effect.is_certain else "weak"
-        yield Change(series, "step", nights[point - 1], nights[point], effect, state, Cause(UNKNOWN, "", {}))
+        is_rise = bool(np.median(values[point:end]) > np.median(values[start:point]))
+        if (nights[point].night, is_rise) not in levels:
+            effect = effect_of(values[start:point], values[point:end])
+            state: State = "confirmed" if effect.is_certain else "weak"
+            yield Change(series, "step", nights[point - 1], nights[point], effect, state, Cause(UNKNOWN, "", {}))
     for low, high in pairwise(edges):
-        yield from _excursions(series, nights[low:high], values[low:high])
+        for change in _excursions(series, nights[low:high], values[low:high]):
+            if (change.first_bad.night, change.effect.pct > 0) not in every:
+                yield change
 
 
 def _excursions(series: Series, nights: Sequence[Point], values: Floats) -> Iterator[Change]:

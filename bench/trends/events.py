@@ -3,57 +3,86 @@
 import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import date
 
 from bench.trends.causes import SPIKE, UNKNOWN
 from bench.trends.changes import Change
+from bench.trends.series import group_of
 
 TOLERANCE_NIGHTS = 3  # series of one event are dated so many valid nights apart
 SERIES_MIN = 3  # of an excursion, before it is more than one odd value
 _SHARED = frozenset({SPIKE, UNKNOWN, "host", "driver", "client", "image", "repeats", "method", "workload"})
 
 
-def with_events(changes: Iterable[Change], nights: Sequence[date]) -> list[Change]:
-    """The changes with the id of their event, in the order of time; `nights` are the dates of all series.
+@dataclass(frozen=True)
+class Member:
+    """A change as events see it; one that an earlier night said has its event's id already."""
 
-    An excursion of fewer than three series is weak: one odd value, as any series has.
-    """
-    place = {night: at for at, night in enumerate(sorted(set(nights)))}
-    ordered = sorted(changes, key=lambda change: (change.first_bad.at, _name(change)))
-    groups: defaultdict[tuple[str, str, str], list[list[Change]]] = defaultdict(list)
-    for change in ordered:
-        now = place[change.first_bad.at.date()]
-        for key in _keys(change):
-            near = [group for group in groups[key] if now - place[group[0].first_bad.at.date()] <= TOLERANCE_NIGHTS]
-            if near:
-                near[-1].append(change)
-                break
-        else:
-            started = [change]
-            for key in _keys(change):
-                groups[key].append(started)
-    found = {id(group): group for listed in groups.values() for group in listed}
-    return sorted(
-        (_marked(change, group) for group in found.values() for change in group),
-        key=lambda change: (change.first_bad.at, change.event_id, _name(change)),
+    source: str
+    cause: str
+    value: str  # what the most telling field became
+    series: str
+    metric: str
+    night: str  # the first of the change
+    on: date
+    event_id: str = ""
+
+    @property
+    def keys(self) -> tuple[tuple[str, str, str], ...]:
+        """What the changes of one event share: the new value of the most telling field, else the model."""
+        if self.cause in _SHARED:
+            return ((self.source, self.cause, "" if self.cause in {SPIKE, UNKNOWN} else self.value),)
+        return (self.source, self.cause, f"={self.value}"), (self.source, self.cause, group_of(self.series))
+
+
+def member_of(change: Change) -> Member:
+    """A change as events see it."""
+    key, first = change.series.key, change.first_bad
+    return Member(
+        key.source, change.cause.kind, change.cause.value, key.series, key.metric, first.night, first.at.date()
     )
 
 
-def _keys(change: Change) -> tuple[tuple[str, str, str], ...]:
-    """What the changes of one event share: the new value of the most telling field, else the model."""
-    source, kind = change.series.key.source, change.cause.kind
-    if kind in _SHARED:
-        return ((source, kind, "" if kind in {SPIKE, UNKNOWN} else change.cause.value),)
-    return (source, kind, f"={change.cause.value}"), (source, kind, change.series.key.group)
+def with_events(changes: Iterable[Change], nights: Iterable[date], said: Sequence[Member] = ()) -> list[Change]:
+    """The changes with the id of their event, in the order of time; `nights` are the dates of all series.
+
+    `said` are changes of earlier nights; who belongs to their event gets its id. An excursion of fewer than three
+    series is weak: one odd value, as any series has.
+    """
+    ours = {member_of(change): change for change in changes}
+    found = []
+    for group in _grouped([*said, *ours], nights):
+        event_id = next(filter(None, (one.event_id for one in group)), None) or _id_of(group[0])
+        is_lone = len({(one.series, one.metric) for one in group}) < SERIES_MIN
+        for change in (ours[one] for one in group if one in ours):
+            state = "weak" if is_lone and change.kind == "excursion" else change.state
+            found.append(replace(change, event_id=event_id, state=state))
+    return sorted(found, key=lambda change: (change.first_bad.at, change.event_id, _name(change)))
 
 
-def _marked(change: Change, group: Sequence[Change]) -> Change:
-    kind, first = change.cause.kind, group[0]
-    text = "|".join((first.series.key.source, kind, first.first_bad.night, _name(first)))
-    event_id = hashlib.sha256(text.encode()).hexdigest()[:10]
-    is_lone = change.kind == "excursion" and len({one.series.key for one in group}) < SERIES_MIN
-    return replace(change, event_id=event_id, state="weak" if is_lone else change.state)
+def _grouped(members: Iterable[Member], nights: Iterable[date]) -> list[list[Member]]:
+    """The members of each event, the first in time first."""
+    listed = list(members)
+    place = {night: at for at, night in enumerate(sorted({*nights, *(one.on for one in listed)}))}
+    groups: defaultdict[tuple[str, str, str], list[list[Member]]] = defaultdict(list)
+    for member in sorted(listed, key=lambda one: (one.on, one.night, one.series, one.metric)):
+        now = place[member.on]
+        for key in member.keys:
+            near = [group for group in groups[key] if now - place[group[0].on] <= TOLERANCE_NIGHTS]
+            if near:
+                near[-1].append(member)
+                break
+        else:
+            started = [member]
+            for key in member.keys:
+                groups[key].append(started)
+    return list({id(group): group for each in groups.values() for group in each}.values())
+
+
+def _id_of(first: Member) -> str:
+    text = "|".join((first.source, first.cause, first.night, f"{first.series} {first.metric}"))
+    return hashlib.sha256(text.encode()).hexdigest()[:10]
 
 
 def _name(change: Change) -> str:

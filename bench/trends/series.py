@@ -37,11 +37,6 @@ class SeriesKey:
     metric: str
     unit: str = ""
 
-    @property
-    def group(self) -> str:
-        """The first part of its name: the model or the device."""
-        return self.series.partition("/")[0]
-
 
 @dataclass(frozen=True)
 class Point:
@@ -68,6 +63,11 @@ class Series:
     def valid(self) -> tuple[Point, ...]:
         """The nights that count."""
         return tuple(point for point in self.points if point.is_valid)
+
+
+def group_of(series: str) -> str:
+    """The first part of a series' name: the model or the device."""
+    return series.partition("/")[0]
 
 
 def lower_is_better(metric: str, unit: str | None) -> bool | None:

@@ -1,0 +1,203 @@
+"""Judge all series of a night at once: each against its own level, then what of it stands among so many tests."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+
+import numpy as np
+
+from bench.trends.causes import cause_of
+from bench.trends.changes import Change, Kind, Said, State, changes_of, method_of
+from bench.trends.effect import Effect
+from bench.trends.events import with_events
+from bench.trends.judgement import SaidChange, SeriesVerdict
+from bench.trends.night_judge import (
+    BASELINE_MIN,
+    NightVerdict,
+    confirm,
+    false_discoveries_left_out,
+    judge_night,
+    min_effect_of,
+)
+from bench.trends.robust import mad_sd
+from bench.trends.series import Point, Series, SeriesKey, varying
+
+WINDOW_NIGHTS = 90  # newest valid nights in which changes are looked for
+LEVELS = frozenset({"confirmed", "host", "explained"})  # states of a change after which a new level is compared with
+EDGE_NIGHTS = 3  # first ones of a window that was cut: a change there began before it
+
+
+# What a verdict is as a change of its series; the others are none.
+STATES: dict[str, tuple[Kind, State]] = {
+    "suspect": ("step", "suspect"),
+    "confirmed": ("step", "confirmed"),
+    "host outlier": ("excursion", "host"),
+}
+
+
+@dataclass(frozen=True)
+class Known:
+    """What earlier nights said of a series: its changes, where a level begins, and nights that were one slow host."""
+
+    changes: Said = field(default_factory=dict)
+    begins: frozenset[str] = frozenset()
+    outliers: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class _Judged:
+    series: Series
+    tonight: Point
+    last_good: Point | None
+    verdict: NightVerdict
+    rerun: str | None = None
+
+
+def judge_series(
+    listed: Iterable[Series],
+    night: str,
+    known: Mapping[SeriesKey, Known],
+    said: Sequence[SaidChange],
+    rerun_of: str | None = None,
+) -> tuple[list[SeriesVerdict], list[SaidChange]]:
+    """The verdict on each series that has a value of this night, and the changes that nobody said before.
+
+    A change that begins tonight, or on the night that it measures again, is the judge's to say.
+
+    `said` has the changes of all earlier nights. Of a night that measures suspects of
+    another again, the verdicts are on that other night.
+    """
+    judged, changes, dates = list[_Judged](), list[Change](), set[date]()
+    for series in listed:
+        points = [point for point in series.valid if point.night == night]
+        if not points:
+            continue
+        here = known.get(series.key, Known())
+        window = _window(series, points[-1])
+        dates |= {point.at.date() for point in window.points}
+        left_out = {night, rerun_of} | _edge(window, series)
+        new = [one for one in changes_of(window, said=here.changes) if one.first_bad.night not in left_out]
+        one = _judge(window, points[-1], here, new, rerun_of)
+        changes += new
+        if one is not None:
+            judged.append(one)
+    judged = _standing(judged)
+    changes += [change for one in judged if (change := _as_change(one))]
+    members = [change.member for change in said]
+    return [_verdict(one) for one in judged], [SaidChange.of(one) for one in with_events(changes, dates, members)]
+
+
+def known_of(said: Iterable[SaidChange], verdicts: Iterable[SeriesVerdict]) -> dict[SeriesKey, Known]:
+    """What is known of each series. A night that is only suspect may still be found to be a step."""
+    changes: dict[SeriesKey, list[SaidChange]] = {}
+    outliers: dict[SeriesKey, set[str]] = {}
+    for change in said:
+        changes.setdefault(change.key, []).append(change)
+    for verdict in verdicts:
+        if verdict.judgement == "host outlier":
+            outliers.setdefault(verdict.key, set()).add(verdict.night)
+    return {
+        key: Known(
+            {one.first_bad: (one.effect_pct > 0, _is_level(one)) for one in changes.get(key, ())},
+            frozenset(change.first_bad for change in changes.get(key, ()) if _begins_level(change)),
+            frozenset(outliers.get(key, ())),
+        )
+        for key in {*changes, *outliers}
+    }
+
+
+def _is_level(change: SaidChange) -> bool:
+    return change.kind != "excursion" and change.state != "suspect"
+
+
+def _begins_level(change: SaidChange) -> bool:
+    return _is_level(change) and change.state in LEVELS
+
+
+def _window(series: Series, tonight: Point) -> Series:
+    """The newest valid nights up to tonight."""
+    nights = [point for point in series.valid if point.at <= tonight.at]
+    return replace(series, points=tuple(nights[-WINDOW_NIGHTS:]))
+
+
+def _edge(window: Series, series: Series) -> set[str]:
+    """The first nights of a window that was cut."""
+    is_cut = len(series.valid) > len(window.points)
+    return {point.night for point in window.points[:EDGE_NIGHTS]} if is_cut else set()
+
+
+def _judge(window: Series, tonight: Point, known: Known, new: Sequence[Change], rerun_of: str | None) -> _Judged | None:
+    """A night against the level before it; a night that measures again, with the one that it repeats."""
+    repeated = next((point for point in window.points if point.night == rerun_of), None)
+    if rerun_of is not None and repeated is None:
+        return None
+    judged = repeated or tonight
+    segment, sd_before = _level_before(window, judged, known, new)
+    last_good = segment[-1] if segment else None
+    if repeated is None:
+        verdict = judge_night(segment, tonight, min_effect_of(window.key.metric), sd_before)
+        return _Judged(window, tonight, last_good, verdict)
+    return _Judged(window, repeated, last_good, confirm(segment, repeated, tonight, sd_before), tonight.night)
+
+
+def _level_before(
+    window: Series, night: Point, known: Known, new: Sequence[Change]
+) -> tuple[list[Point], float | None]:
+    """The nights of the level before a night, and the noise of the level before that one."""
+    usual = [point for point in window.points if point.at < night.at and point.night not in known.outliers]
+    usual = [point for point in usual if method_of(point) == method_of(night)]
+    begins = known.begins | {one.first_bad.night for one in new if one.kind != "excursion" and one.state in LEVELS}
+    starts = [at for at, point in enumerate(usual) if point.night in begins]
+    if not starts:
+        return usual, None
+    earlier = usual[starts[-2] if len(starts) > 1 else 0 : starts[-1]]
+    is_long = len(earlier) >= BASELINE_MIN
+    return usual[starts[-1] :], mad_sd(np.log([point.value for point in earlier])) if is_long else None
+
+
+def _standing(judged: Sequence[_Judged]) -> list[_Judged]:
+    """Suspects that would be expected by chance among so many tests are inconclusive."""
+    tested = [one for one in judged if one.rerun is None and one.verdict.p is not None]
+    stands = false_discoveries_left_out([one.verdict.p or 0.0 for one in tested]) if tested else []
+    chance = {id(one) for one, is_standing in zip(tested, stands, strict=True) if not is_standing}
+    return [_by_chance(one, len(tested)) if id(one) in chance else one for one in judged]
+
+
+def _by_chance(one: _Judged, tests: int) -> _Judged:
+    if one.verdict.judgement != "suspect":
+        return one
+    reason = f"among {tests} tests of this night one so far off is expected by chance"
+    return replace(one, verdict=replace(one.verdict, judgement="inconclusive", reason=reason))
+
+
+def _as_change(one: _Judged) -> Change | None:
+    """A suspect night, or what measuring it again said, as a change of its series."""
+    verdict, last_good = one.verdict, one.last_good
+    if verdict.judgement not in STATES or last_good is None or verdict.effect_pct is None:
+        return None
+    kind, state = STATES[verdict.judgement]
+    effect = Effect(verdict.effect_pct, verdict.low_pct or 0.0, verdict.high_pct or 0.0)
+    cause = cause_of(last_good, one.tonight, varying(one.series.valid))
+    until = one.tonight if kind == "excursion" else None
+    return Change(one.series, kind, last_good, one.tonight, effect, state, cause, until)
+
+
+def _verdict(one: _Judged) -> SeriesVerdict:
+    verdict = one.verdict
+    return SeriesVerdict(
+        **vars(one.series.key),
+        night=one.tonight.night,
+        measured_at=one.tonight.at,
+        judgement=verdict.judgement,
+        reason=verdict.reason,
+        baseline_nights=verdict.baseline_nights,
+        last_good=None if one.last_good is None else one.last_good.night,
+        effect_pct=verdict.effect_pct,
+        ci_lo=verdict.low_pct,
+        ci_hi=verdict.high_pct,
+        p=verdict.p,
+        mde_pct=verdict.mde_pct,
+        min_effect_pct=100 * min_effect_of(one.series.key.metric),
+        control_slope=verdict.slope,
+        rerun=one.rerun,
+    )

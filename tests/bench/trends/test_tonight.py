@@ -1,0 +1,143 @@
+"""A night's verdicts on all series, the changes that it says, and what later nights make of them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from bench.trends.judgement import NightJudgement, SaidChange, SeriesVerdict
+from bench.trends.series import Series
+from bench.trends.tonight import judge_series, known_of
+from tests.bench.trends.test_changes import night, series, values
+
+SD = 0.01
+
+
+def judged(
+    listed: Sequence[Series], at: int, earlier: Sequence[tuple[list[SeriesVerdict], list[SaidChange]]] = (), **more: str
+) -> tuple[list[SeriesVerdict], list[SaidChange]]:
+    """What is said on night `at`, after what was said on earlier ones."""
+    said = [change for _, changes in earlier for change in changes]
+    verdicts = [verdict for found, _ in earlier for verdict in found]
+    shown = [replace(one, points=one.points[: at + 1]) for one in listed]
+    return judge_series(shown, night(at).night, known_of(said, verdicts), said, **more)
+
+
+def steps(count: int = 5, *, at: int = 20, by: float = -0.1, nights: int = 40, **changed_at: int) -> list[Series]:
+    return [series(values(seed, at, by, nights), f"m/{seed}", **changed_at) for seed in range(count)]
+
+
+def test_a_step_is_suspect_in_every_series_on_its_night_and_one_event() -> None:
+    verdicts, said = judged(steps(engine_version=20), 20)
+
+    assert {verdict.judgement for verdict in verdicts} == {"suspect"}
+    assert {(one.state, one.cause, one.first_bad, one.direction) for one in said} == {
+        ("suspect", "engine", night(20).night, "worse")
+    }
+    assert len({one.event_id for one in said}) == 1
+
+
+def test_a_night_before_the_step_is_not_suspect() -> None:
+    verdicts, said = judged(steps(), 19)
+
+    assert {verdict.judgement for verdict in verdicts} <= {"inconclusive", "equivalent"}
+    assert said == []
+
+
+def test_a_second_bad_night_elsewhere_confirms_it_and_a_new_level_begins() -> None:
+    listed = steps()
+    first = judged(listed, 20)
+    second = judged(listed, 21, [first], rerun_of=night(20).night)
+
+    assert {(one.judgement, one.night, one.rerun) for one in second[0]} == {
+        ("confirmed", night(20).night, night(21).night)
+    }
+    assert {one.state for one in second[1]} == {"confirmed"}
+    assert {one.event_id for one in second[1]} == {one.event_id for one in first[1]}
+    after = judged(listed, 25, [first, second])
+    assert {verdict.baseline_nights for verdict in after[0]} == {5}
+    assert "suspect" not in {verdict.judgement for verdict in after[0]}
+
+
+def test_a_usual_second_night_makes_the_first_a_host_outlier_that_no_level_counts() -> None:
+    listed = [
+        replace(
+            one,
+            points=tuple(
+                replace(point, value=point.value * (0.8 if at == 20 else 1)) for at, point in enumerate(one.points)
+            ),
+        )
+        for one in steps(by=0.0)
+    ]
+    first = judged(listed, 20)
+    second = judged(listed, 21, [first], rerun_of=night(20).night)
+    after = judged(listed, 22, [first, second])
+
+    assert {verdict.judgement for verdict in second[0]} == {"host outlier"}
+    assert {(one.kind, one.state, one.until) for one in second[1]} == {("excursion", "host", night(20).night)}
+    assert {verdict.baseline_nights for verdict in after[0]} == {21}
+
+
+def test_a_suspect_that_was_not_measured_again_is_confirmed_by_the_nights_after_it() -> None:
+    listed = steps()
+    found = [judged(listed, 20)]
+    for at in range(21, 26):
+        found.append(judged(listed, at, found))
+
+    confirmed = [one for _, said in found for one in said if one.state == "confirmed"]
+    assert {one.series for one in confirmed} == {one.key.series for one in listed}
+    assert {one.event_id for one in confirmed} == {found[0][1][0].event_id}
+
+
+def test_a_change_is_said_once() -> None:
+    listed, found = steps(), list[tuple[list[SeriesVerdict], list[SaidChange]]]()
+    for at in range(12, 40):
+        found.append(judged(listed, at, found))
+    said = [(one.series, one.state) for _, changes in found for one in changes if one.state == "confirmed"]
+
+    assert sorted(said) == sorted((one.key.series, "confirmed") for one in listed)
+
+
+def test_what_one_of_many_tests_shows_by_chance_is_inconclusive() -> None:
+    quiet = [series(values(seed, 20, 0.0), f"m/{seed}") for seed in range(200)]
+    verdicts, _ = judged(quiet, 30)
+
+    chance = [one for one in verdicts if one.p is not None and one.p < 0.005]
+    assert not [one for one in verdicts if one.judgement == "suspect"]
+    assert {one.reason for one in chance} <= {
+        "among 200 tests of this night one so far off is expected by chance",
+        *(f"changes below {one.mde_pct:.1f} % would not be seen" for one in chance),
+    }
+
+
+def test_nights_of_another_method_are_no_baseline() -> None:
+    verdicts, said = judged(steps(by=-0.3, method_version=20), 20)
+
+    assert {(one.judgement, one.baseline_nights) for one in verdicts} == {("insufficient", 0)}
+    assert said == []  # the end of a segment is no loss
+
+
+def test_the_end_of_a_segment_by_rule_is_said_once_it_has_a_night_after_it() -> None:
+    _, said = judged(steps(by=-0.3, method_version=20), 21)
+
+    assert {(one.kind, one.state, one.cause) for one in said} == {("new_method", "explained", "method")}
+
+
+def test_what_was_said_of_a_night_stays_when_it_is_judged_again() -> None:
+    verdicts, said = judged(steps(1), 20)
+    at = verdicts[0].measured_at
+    first = NightJudgement(night="n", said_at=at, verdicts=tuple(verdicts), changes=tuple(said))
+    again = NightJudgement(night="n", said_at=at, verdicts=tuple(verdicts[:0]))
+
+    assert again.with_earlier(first).changes == first.changes
+    assert first.with_earlier(first).changes == first.changes
+    assert again.with_earlier(None) == again
+
+
+@pytest.mark.parametrize("points", [0, 1, 2])
+def test_a_series_of_few_nights_is_not_judged(points: int) -> None:
+    verdicts, said = judged([series(np.full(max(points, 1), 100.0))], points - 1 if points else 0)
+
+    assert {one.judgement for one in verdicts} == {"insufficient"}
+    assert said == []
