@@ -4,8 +4,6 @@ Written in the storage version of DuckDB 1.5, which older clients can read. Its 
 the data folder was moved, the next query rebuilds the file.
 """
 
-import hashlib
-import os
 import shutil
 import threading
 import time
@@ -19,11 +17,10 @@ from bench.errors import UsageError
 from warehouse.lake.durable import sync_folder
 from warehouse.lake.journal import complete
 from warehouse.lake.lake import writing
-from warehouse.views import glob_pattern, view_statements
-from warehouse.views.comments import comment_statements, comments
+from warehouse.lake.view_file import views_over, write_views
+from warehouse.views import glob_pattern
 
 DATABASE = "warehouse.duckdb"
-STORAGE_VERSION = "v1.5.0"
 BUILDING = ".warehouse-"  # prefix of the folders in which the file is built
 UNFINISHED_S = 3600.0
 _OPENING = threading.Lock()  # the connections of one process to one file share its settings
@@ -38,58 +35,32 @@ _NOTHING_FROM_ELSEWHERE: dict[str, str | bool | int | float | list[str]] = {
 def build_warehouse(data: Path) -> Path:
     """Build warehouse.duckdb unless it already holds exactly these views; returns its path."""
     path = data.absolute() / DATABASE
-    digest, views = _views_of(data)
+    digest, statements = views_over(data.absolute() / "lake")
     current = _open_current(path, digest)
     if current is None:
-        _replace(path, digest, views)
+        _replace(path, statements)
     else:
         current.close()
     return path
 
 
-def _views_of(data: Path) -> tuple[str, tuple[str, ...]]:
-    """The statements that make the views of this data folder, after their digest."""
-    views = tuple(view_statements(data.absolute() / "lake"))
-    return hashlib.sha256("\n".join((*views, comments())).encode()).hexdigest(), views
-
-
-def _replace(path: Path, digest: str, views: tuple[str, ...]) -> None:
+def _replace(path: Path, statements: tuple[str, ...]) -> None:
     with writing(path):
         _delete_unfinished(path.parent)
         # A folder of its own, since several first readers may build the file at the same time.
         with TemporaryDirectory(prefix=BUILDING, dir=path.parent) as folder:
             beside = Path(folder) / DATABASE
-            _build(beside, (*views, f"CREATE VIEW views_digest AS SELECT '{digest}' AS sha256"))
-            with beside.open("rb") as file:
-                os.fsync(file.fileno())
+            write_views(beside, statements)
             beside.replace(path)
         sync_folder(path.parent)
 
 
 def _delete_unfinished(data: Path) -> None:
-    """Delete what processes left that were killed while they built the file; building it takes seconds."""
+    """Delete what processes left that were killed while they built the file, which takes seconds."""
     for left in data.glob(f"{BUILDING}*"):
         with suppress(FileNotFoundError):
             if time.time() - left.stat().st_mtime > UNFINISHED_S:
                 shutil.rmtree(left)
-
-
-def _build(path: Path, statements: tuple[str, ...]) -> None:
-    quoted = str(path).replace("'", "''")
-    with duckdb.connect() as connection:
-        connection.execute(f"ATTACH '{quoted}' AS built (STORAGE_VERSION '{STORAGE_VERSION}')")
-        connection.execute("USE built")
-        for statement in statements:
-            connection.execute(statement)
-        columns = connection.execute(
-            "SELECT table_name, column_name FROM duckdb_columns() WHERE database_name = 'built' AND NOT internal"
-        ).fetchall()
-        connection.execute("BEGIN")
-        for statement in comment_statements(columns):
-            connection.execute(statement)
-        connection.execute("COMMIT")
-        connection.execute("USE memory")
-        connection.execute("DETACH built")
 
 
 def _open_current(path: Path, digest: str) -> duckdb.DuckDBPyConnection | None:
@@ -121,10 +92,10 @@ def open_warehouse(data: Path) -> duckdb.DuckDBPyConnection:
     with writing(lake):
         complete(lake)
     path = data.absolute() / DATABASE
-    digest, views = _views_of(data)
+    digest, statements = views_over(data.absolute() / "lake")
     current = _open_current(path, digest)
     if current is None:
-        _replace(path, digest, views)
+        _replace(path, statements)
     return current or _open(path)
 
 

@@ -1,0 +1,118 @@
+"""The file of views: a copy of the views over an empty lake, in which those over tables with rows are replaced.
+
+DuckDB takes two seconds to bind each view and to comment on each column. So the views over an empty lake are kept in
+the cache folder, under the digest of their SQL. Where that file cannot be used, the views are built one by one.
+"""
+
+import hashlib
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import duckdb
+
+from warehouse.views import view_statements
+from warehouse.views.comments import comment_statements, comments
+
+STORAGE_VERSION = "v1.5.0"
+OUTDATED_S = 30 * 86400.0
+_NO_LAKE = Path("/nonexistent")
+_COLUMNS = "FROM duckdb_columns() WHERE database_name = 'built' AND NOT internal"
+
+
+def cache_folder() -> Path:
+    """Where the views over an empty lake are kept: below the folder of the setting NIGHTBENCH_CACHE."""
+    default = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nightbench"
+    return Path(os.environ.get("NIGHTBENCH_CACHE") or default) / "views"
+
+
+def views_over(lake: Path) -> tuple[str, tuple[str, ...]]:
+    """The statements that make the views over this lake, after the digest that the last of these views holds."""
+    views = tuple(view_statements(lake))
+    digest = hashlib.sha256("\n".join((*views, comments())).encode()).hexdigest()
+    return digest, (*views, f"CREATE VIEW views_digest AS SELECT '{digest}' AS sha256")
+
+
+def write_views(path: Path, statements: tuple[str, ...]) -> None:
+    """Write a new file of these views, and flush it to disk."""
+    if not _copied(path, statements):
+        for left in path.parent.glob(f"{path.name}*"):  # its write-ahead log too
+            left.unlink()
+        _build(path, statements)
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def _copied(path: Path, statements: tuple[str, ...]) -> bool:
+    """Whether the views over an empty lake could be copied and adapted."""
+    with suppress(OSError, RuntimeError):  # no cache folder can be written, no home is known
+        digest, empty = views_over(_NO_LAKE)
+        kept = cache_folder() / f"{digest[:16]}-{duckdb.__version__}.duckdb"
+        if not kept.exists():
+            _keep(kept, empty)
+        shutil.copyfile(kept, path)
+        changed = [sql for sql, before in zip(statements, empty, strict=True) if sql != before]
+        try:
+            return _adapted(path, changed)
+        except duckdb.Error:
+            kept.unlink()
+    return False
+
+
+def _keep(path: Path, statements: tuple[str, ...]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for old in path.parent.iterdir():
+        if time.time() - old.stat().st_mtime > OUTDATED_S:
+            shutil.rmtree(old) if old.is_dir() else old.unlink()
+    with TemporaryDirectory(prefix=".views-", dir=path.parent) as folder:
+        beside = Path(folder) / path.name
+        _build(beside, statements)
+        with beside.open("rb") as file:
+            os.fsync(file.fileno())
+        beside.replace(path)
+
+
+def _adapted(path: Path, changed: list[str]) -> bool:
+    """Whether these views could be replaced: not if one has other columns now, as what selects from it has them too."""
+    with _attached(path) as connection:
+        before = _columns(connection)
+        for sql in changed:
+            connection.execute(sql.replace("CREATE VIEW", "CREATE OR REPLACE VIEW", 1))
+        _comment(connection)
+        return _columns(connection) == before
+
+
+def _build(path: Path, statements: tuple[str, ...]) -> None:
+    with _attached(path) as connection:
+        for statement in statements:
+            connection.execute(statement)
+        _comment(connection)
+
+
+@contextmanager
+def _attached(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Use a file in one transaction."""
+    quoted = str(path).replace("'", "''")
+    with duckdb.connect() as connection:
+        connection.execute(f"ATTACH '{quoted}' AS built (STORAGE_VERSION '{STORAGE_VERSION}')")
+        connection.execute("USE built")
+        connection.execute("BEGIN")
+        yield connection
+        connection.execute("COMMIT")
+        connection.execute("USE memory")
+        connection.execute("DETACH built")
+
+
+def _columns(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str, str]]:
+    return connection.execute(f"SELECT table_name, column_name, data_type {_COLUMNS}").fetchall()
+
+
+def _comment(connection: duckdb.DuckDBPyConnection) -> None:
+    """Comment on each column without one, and on its view."""
+    columns = connection.execute(f"SELECT table_name, column_name {_COLUMNS} AND comment IS NULL").fetchall()
+    for statement in comment_statements(columns):
+        connection.execute(statement)
