@@ -5,14 +5,16 @@ changes nothing, unless its options are other ones; a rebuild reads these copies
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from bench.errors import UnreadableResultError
+from bench.trends.judgement import NightJudgement
 from bench.trends.series import STACK_FIELDS
 from warehouse.importers.history.action_benchmark import is_action_benchmark, read_action_benchmark
 from warehouse.importers.history.check import HistoryCheck, Remark
@@ -22,10 +24,12 @@ from warehouse.importers.history.row import HistoryRow
 from warehouse.importers.parsing.document import Document, read_document, too_large_for_memory
 from warehouse.importers.parsing.error_text import storable
 from warehouse.lake.database import build_warehouse
-from warehouse.lake.durable import sync_folders_below, write_bytes, write_json
+from warehouse.lake.durable import make_folder, replace_text, sync_folders_below, write_bytes, write_json
 from warehouse.lake.lake import IMPORTS, STAGING, PartWriter, one_loader, swap_in, write_rows, writing
 from warehouse.schema.columns import arrow_schema
 from warehouse.schema.row import Row
+from warehouse.trends.judge import judge_history
+from warehouse.trends.kept import OF_HISTORIES, history_file, read_kept, stage_judgement
 
 ABOUT, RAW = "history.json", "raw"
 CHUNK_ROWS = 50_000
@@ -53,6 +57,7 @@ class ImportedHistory:
     series_count: int
     remarks: tuple[Remark, ...]
     is_new: bool
+    sha256: str
 
 
 def import_history(data: Path, path: Path, options: HistoryOptions) -> ImportedHistory:
@@ -62,6 +67,7 @@ def import_history(data: Path, path: Path, options: HistoryOptions) -> ImportedH
     """
     raw = _bytes_of(path)
     document = read_document(str(path), raw, lambda _name: None, [])
+    partition = partition_of(document.sha256)
     about = {"name": str(path), "sha256": document.sha256, "options": asdict(options)}
     kept = data / IMPORTS / document.sha256 / ABOUT
     with writing(data / IMPORTS), one_loader(data) as lake:
@@ -71,9 +77,27 @@ def import_history(data: Path, path: Path, options: HistoryOptions) -> ImportedH
         write_bytes(folder / RAW, raw)
         write_json(folder / ABOUT, about)
         sync_folders_below(folder.parent)
+        stage_judgement(lake / STAGING, partition, _said_before(data, partition))
         swap_in(lake, imported=[(f"{IMPORTS}/{STAGING}/{document.sha256}", f"{IMPORTS}/{document.sha256}")])
         build_warehouse(data)
     return found
+
+
+def judge_imported(data: Path, sha256s: Iterable[str]) -> None:
+    """Judge the series of imported histories and keep what is said: one file each, and rows of the lake."""
+    for partition in map(partition_of, dict.fromkeys(sha256s)):
+        before = _said_before(data, partition)
+        said = judge_history(data, partition, datetime.now(UTC)).with_earlier(before)
+        with writing(data / OF_HISTORIES), one_loader(data) as lake:
+            make_folder(data / OF_HISTORIES)
+            replace_text(history_file(data, partition), said.model_dump_json(indent=1) + "\n")
+            stage_judgement(lake / STAGING, partition, said)
+            swap_in(lake)
+
+
+def _said_before(data: Path, partition: str) -> NightJudgement | None:
+    file = history_file(data, partition)
+    return read_kept(file) if file.exists() else None
 
 
 def stage_histories(data: Path, staging: Path) -> set[str]:
@@ -84,6 +108,8 @@ def stage_histories(data: Path, staging: Path) -> set[str]:
         document = read_document(told["name"], (about.parent / RAW).read_bytes(), lambda _name: None, [])
         said = told["options"]
         _stage(staging, document, HistoryOptions(tuple(map(tuple, said.pop("columns"))), **said), is_new=False)
+        partition = partition_of(about.parent.name)
+        stage_judgement(staging, partition, _said_before(data, partition))
     return {partition_of(about.parent.name) for about in kept}
 
 
@@ -141,7 +167,7 @@ def _stage(staging: Path, document: Document, options: HistoryOptions, *, is_new
             for code, count, text in remarks
         ],
     )
-    return ImportedHistory(document.name, check.kept, check.series_count, tuple(remarks), is_new)
+    return ImportedHistory(document.name, check.kept, check.series_count, tuple(remarks), is_new, document.sha256)
 
 
 def _table(rows: list[Row]) -> pa.Table:

@@ -15,6 +15,7 @@ from bench.audit.evidence.evidence import EvidenceByColumn
 from bench.errors import UnreadableResultError, UsageError
 from bench.machine.canary import CanaryRecord
 from bench.record import NightEnd, NightRecord, PlannedRun
+from bench.trends.judgement import NightJudgement
 from warehouse.imports import stage_imports
 from warehouse.judging.answer_history import compare, earlier_files, later_compared
 from warehouse.judging.data_docs import data_docs
@@ -44,6 +45,7 @@ from warehouse.rows.search_rows import search_rows
 from warehouse.rows.stack import with_lease
 from warehouse.rows.unmeasured_rows import not_run_row, place_of, unreadable_row
 from warehouse.schema.row import Row
+from warehouse.trends.kept import JUDGEMENT, parse_judgement, read_kept, stage_acknowledgements, stage_judgement
 
 _Item = TypeVar("_Item")
 _Made = TypeVar("_Made")
@@ -83,6 +85,7 @@ class _Night:
     searches: list[Row] = field(default_factory=list)
     end: NightEnd | None = None
     servers: NightServers = UNKNOWN
+    said: NightJudgement | None = None  # of its series
     warnings: list[str] = field(default_factory=list)
 
     @property
@@ -107,6 +110,14 @@ def load_night(data: Path, night: str) -> LoadSummary:
     return _with_changes(summary, changed)
 
 
+def load_judgement(data: Path, night: str) -> None:
+    """Load what was said of the series of a night that is loaded already."""
+    said = read_kept(night_folder(data, night) / JUDGEMENT)
+    with writing_to(data / "lake"), one_loader(data) as lake:
+        stage_judgement(lake / STAGING, night, said)
+        swap_in(lake)
+
+
 def rebuild(
     data: Path, progress: Callable[[str], None] = lambda _night: None, *, is_forced: bool = False
 ) -> list[LoadSummary]:
@@ -124,7 +135,7 @@ def rebuild(
         for night in nights(data):
             summaries.append(_stage(night_folder(data, night), lake))
             progress(night)
-        imports = stage_imports(data, lake / STAGING)
+        imports = stage_imports(data, lake / STAGING) | stage_acknowledgements(data, lake / STAGING)
         changed = swap_in(lake, removed=others(lake, imports | {summary.night for summary in summaries}))
         build_warehouse(data)
     return [_with_changes(summary, changed) for summary in summaries]
@@ -207,6 +218,7 @@ def _write_judged(night: _Night, judgement: Judgement, staging: Path) -> None:
     write_rows(staging, "attempts", night.name, [row for rows in night.leases for row in rows.attempts])
     write_rows(staging, "stages", night.name, [row for rows in night.leases for row in rows.stages])
     write_rows(staging, "canary", night.name, [row for one in night.canaries for row in canary_rows(night.name, one)])
+    stage_judgement(staging, night.name, night.said)
     validation = partition(staging, "validation", night.name)
     write_json(validation / "validation.json", judgement.validation)
     write_text(validation / "data-docs.html", data_docs(judgement.validated))
@@ -217,11 +229,10 @@ def _read_plan(folder: Path) -> _Night:
     plan = _read(night, "night.json", read_night, "runs that never started are unknown")
     if plan is not None:
         night.planned = {place_of(plan, run): (plan, run) for run in plan.runs}
-    if (folder / "end.json").exists():
-        night.end = _read(night, "end.json", read_end, "the reason why the night ended early is unknown")
-    if (folder / "searches.json").exists():
-        probes = _read(night, "searches.json", partial(search_rows, night.name), "what its searches found is unknown")
-        night.searches = probes or []
+    night.end = _read_if_there(night, "end.json", read_end, "the reason why the night ended early is unknown")
+    night.said = _read_if_there(night, JUDGEMENT, parse_judgement, "what was said of its series is unknown")
+    probes = partial(search_rows, night.name)
+    night.searches = _read_if_there(night, "searches.json", probes, "what its searches found is unknown") or []
     for path in sorted((folder / "leases").glob("*.json")):
         rows = _read(night, f"leases/{path.name}", lambda text: lease_rows(night.name, text), "its cost is unknown")
         if rows is not None:
@@ -240,6 +251,11 @@ def _read(night: _Night, name: str, parse: Callable[[bytes], _Made], otherwise: 
     except (OSError, UnreadableResultError) as error:
         night.warnings.append(f"runs/{night.name}/{name}: {error}; {otherwise}")
         return None
+
+
+def _read_if_there(night: _Night, name: str, parse: Callable[[bytes], _Made], otherwise: str) -> _Made | None:
+    """The same of a file that not every night has."""
+    return _read(night, name, parse, otherwise) if (night.folder / name).exists() else None
 
 
 def _runs(night: _Night) -> Iterator[RunRows]:

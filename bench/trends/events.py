@@ -1,7 +1,7 @@
 """Changes of several series that are one event: near in time, with the same change of the stack, or of one model."""
 
 import hashlib
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -87,9 +87,3 @@ def _id_of(first: Member) -> str:
 
 def _name(change: Change) -> str:
     return f"{change.series.key.series} {change.series.key.metric}"
-
-
-def event_sizes(changes: Iterable[Change]) -> Counter[str]:
-    """How many series changed in each event."""
-    pairs = {(change.event_id, change.series.key) for change in changes}
-    return Counter(event_id for event_id, _ in pairs)

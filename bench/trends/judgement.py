@@ -1,7 +1,7 @@
 """What was said of a night's series: the verdict on each, and the changes found. Written once, never taken back."""
 
 from datetime import date
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import AwareDatetime
 
@@ -124,3 +124,16 @@ class NightJudgement(StoredValue):
 
 def _identity(change: SaidChange) -> tuple[Any, ...]:
     return (change.key, change.first_bad, change.kind, change.state)
+
+
+Acknowledged = Literal["confirmed", "host", "explained", "rejected"]
+
+
+class Acknowledgement(StoredValue):
+    """What somebody said of an event: a note, and the state that its changes have from now on; None: as it was."""
+
+    event_id: str
+    acknowledged_at: AwareDatetime
+    acknowledged_by: str
+    state: Acknowledged | None = None
+    note: str | None = None

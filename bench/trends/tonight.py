@@ -55,29 +55,28 @@ class _Judged:
 
 def judge_series(
     listed: Iterable[Series],
-    night: str,
+    night: str | None,
     known: Mapping[SeriesKey, Known],
     said: Sequence[SaidChange],
     rerun_of: str | None = None,
 ) -> tuple[list[SeriesVerdict], list[SaidChange]]:
     """The verdict on each series that has a value of this night, and the changes that nobody said before.
 
-    A change that begins tonight, or on the night that it measures again, is the judge's to say.
-
-    `said` has the changes of all earlier nights. Of a night that measures suspects of
-    another again, the verdicts are on that other night.
+    `said` has the changes of all earlier nights. Of a night that measures suspects of another again, the verdicts are
+    on that other night. Without a night, it is the newest one of each series, and changes are looked for in all of its
+    nights. A change that begins on the judged night is the judge's to say.
     """
     judged, changes, dates = list[_Judged](), list[Change](), set[date]()
     for series in listed:
-        points = [point for point in series.valid if point.night == night]
-        if not points:
+        tonight = _tonight(series, night)
+        if tonight is None:
             continue
         here = known.get(series.key, Known())
-        window = _window(series, points[-1])
+        window = _window(series, tonight, WINDOW_NIGHTS if night else None)
         dates |= {point.at.date() for point in window.points}
-        left_out = {night, rerun_of} | _edge(window, series)
+        left_out = {tonight.night, rerun_of} | _edge(window, series)
         new = [one for one in changes_of(window, said=here.changes) if one.first_bad.night not in left_out]
-        one = _judge(window, points[-1], here, new, rerun_of)
+        one = _judge(window, tonight, here, new, rerun_of)
         changes += new
         if one is not None:
             judged.append(one)
@@ -114,10 +113,15 @@ def _begins_level(change: SaidChange) -> bool:
     return _is_level(change) and change.state in LEVELS
 
 
-def _window(series: Series, tonight: Point) -> Series:
+def _tonight(series: Series, night: str | None) -> Point | None:
+    """The valid value of a night, the last one if it has several leases; None where it has none."""
+    return next((point for point in reversed(series.valid) if night is None or point.night == night), None)
+
+
+def _window(series: Series, tonight: Point, nights: int | None) -> Series:
     """The newest valid nights up to tonight."""
-    nights = [point for point in series.valid if point.at <= tonight.at]
-    return replace(series, points=tuple(nights[-WINDOW_NIGHTS:]))
+    until = [point for point in series.valid if point.at <= tonight.at]
+    return replace(series, points=tuple(until[-nights:] if nights else until))
 
 
 def _edge(window: Series, series: Series) -> set[str]:

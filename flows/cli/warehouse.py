@@ -142,10 +142,10 @@ def import_files(
 
 
 def _import_histories(files: list[Path], columns: list[str], name_pattern: str | None, source: str | None) -> None:
-    from warehouse.histories import import_history  # noqa: PLC0415
+    from warehouse.histories import import_history, judge_imported  # noqa: PLC0415
     from warehouse.importers.history.long_table import HistoryOptions, column_map  # noqa: PLC0415
 
-    data, is_bad = read_settings().data.absolute(), False
+    data, is_bad, imported = read_settings().data.absolute(), False, list[str]()
     options = HistoryOptions(column_map(columns), name_pattern, source)
     for path in files:
         try:
@@ -154,9 +154,11 @@ def _import_histories(files: list[Path], columns: list[str], name_pattern: str |
             console.error(str(error))
             is_bad = True
             continue
+        imported.append(found.sha256)
         already = "" if found.is_new else " (already imported)"
         console.line(f"{path}: {found.point_count} values of {found.series_count} series{already}")
         for _, _, message in found.remarks:
             console.line(f"  {message}")
+    judge_imported(data, imported)
     if is_bad:
         raise typer.Exit(1)

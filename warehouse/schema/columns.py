@@ -24,6 +24,7 @@ from warehouse.schema.sample_columns import SERVER_SAMPLE_COLUMNS, TELEMETRY_COL
 from warehouse.schema.score_columns import SCORE_COLUMNS
 from warehouse.schema.search_columns import SEARCH_COLUMNS
 from warehouse.schema.shared_columns import FINDING, IDS
+from warehouse.schema.trend_columns import ACKNOWLEDGEMENT_COLUMNS, CHANGE_COLUMNS, VERDICT_COLUMNS
 
 Table = Literal[
     "measurements",
@@ -43,6 +44,9 @@ Table = Literal[
     "claim_findings",
     "history_points",
     "history_remarks",
+    "series_verdicts",
+    "change_points",
+    "acknowledgements",
 ]
 
 TABLES: tuple[Table, ...] = get_args(Table)
@@ -67,6 +71,9 @@ COLUMNS: dict[Table, tuple[Column, ...]] = {
     "claim_findings": (*CLAIM_IDS, *FINDING),
     "history_points": HISTORY_POINT_COLUMNS,
     "history_remarks": HISTORY_REMARK_COLUMNS,
+    "series_verdicts": VERDICT_COLUMNS,
+    "change_points": CHANGE_COLUMNS,
+    "acknowledgements": ACKNOWLEDGEMENT_COLUMNS,
 }
 
 

@@ -41,6 +41,11 @@ VIEW_COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("last_reason", "text", "reason of the last attempt that rented none"),
         Column("last_usd_per_hour", "number", "price of the last attempt", "USD/h", low=0),
     ),
+    "changes": (
+        Column("state", "text", "state of today: as it was acknowledged, else as it was said last"),
+        Column("said_state", "text", "state when it was said"),
+        Column("event_series", "integer", "series of the event", low=1),
+    ),
     "controls": (Column("log_output_throughput", "number", "natural logarithm of `output_throughput_tok_per_s`"),),
     "findings_worst": (Column("doubts", "integer", "findings of the run that are not informative", low=0),),
     "latest_vs_30": (
@@ -173,6 +178,7 @@ VIEW_COLUMNS: dict[str, tuple[Column, ...]] = {
 }
 _COMES_FROM: dict[str, tuple[Table, ...]] = {
     "capacity": ("attempts",),
+    "changes": ("change_points", "acknowledgements"),
     "stage_costs": ("stages", "measurements"),
     "searches": ("search_probes",),
     "search_repeats": ("search_probes",),

@@ -38,6 +38,15 @@ def history_series(data: Path) -> Iterator[Series]:
                 yield Series(key, tuple(_points(lists)), direction)
 
 
+def series_of_import(data: Path, partition: str) -> set[SeriesKey]:
+    """The series that have a value of this import."""
+    query = """
+        SELECT DISTINCT coalesce(source, ''), series, metric, coalesce(unit, '') FROM history_points WHERE night = ?
+    """
+    with open_warehouse(data) as connection:
+        return {SeriesKey(*row) for row in connection.execute(query, (partition,)).fetchall()}
+
+
 def _points(lists: Sequence[Sequence[Any]]) -> Iterator[Point]:
     """The nights; values of one stamp are its repeats, and their mean counts."""
     rows = list(zip(*lists, strict=True))

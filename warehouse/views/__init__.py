@@ -27,6 +27,7 @@ QUESTIONS = (
     "night_repeats",
     "repeat_history",
     "series_nights",
+    "changes",
     "latest_vs_30",
     "night_costs",
     "stage_costs",

@@ -28,6 +28,7 @@ from tests.emulators.s3 import KEYS, Bucket
 from tests.flows.conftest import TRUTH_SERVER, make_house, trust_the_client
 from tests.flows.deployed import ROOT
 from tests.warehouse.folders import whole_night
+from tests.warehouse.trends.judgements import write_judgement
 from warehouse.load import load_night
 
 pytestmark = pytest.mark.prefect
@@ -65,6 +66,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, prefect_home: Path) -> Iter
     (here / "results").mkdir()
     shutil.copy(ROOT / "tests" / "data" / "vllm-bench" / "serve-synthetic.json", here / "results" / "vllm-bench.json")
     whole_night(house.data, NIGHT)
+    write_judgement(house.data, NIGHT)
     load_night(house.data, NIGHT)
     with (
         Emulator() as cloud,

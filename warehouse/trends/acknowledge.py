@@ -1,0 +1,31 @@
+"""Acknowledge an event: a note, and perhaps another state, kept beside what was said and never in place of it."""
+
+import re
+from pathlib import Path
+
+from bench.errors import UsageError
+from bench.trends.judgement import Acknowledgement
+from warehouse.lake.database import build_warehouse
+from warehouse.lake.durable import make_folder, replace_text
+from warehouse.lake.lake import STAGING, one_loader, swap_in, writing
+from warehouse.lake.query import run_sql
+from warehouse.trends.kept import ACKNOWLEDGED, stage_acknowledgements
+
+_KNOWN = "SELECT DISTINCT event_id FROM change_points ORDER BY event_id"
+_SERIES = "SELECT count(*) FROM changes WHERE event_id = ?"
+
+
+def acknowledge(data: Path, said: Acknowledgement) -> int:
+    """Keep an acknowledgement; returns how many series the event has. UsageError where there is no such event."""
+    events = [row[0] for row in run_sql(data, _KNOWN).rows]
+    if said.event_id not in events:
+        raise UsageError(f"no event {said.event_id!r}: `nightbench trends` lists events that were said, by event_id")
+    with writing(data / ACKNOWLEDGED), one_loader(data) as lake:
+        make_folder(data / ACKNOWLEDGED)
+        stamp = re.sub(r"\W", "", said.acknowledged_at.isoformat())
+        path = data / ACKNOWLEDGED / f"{stamp}-{said.event_id}.json"
+        replace_text(path, said.model_dump_json(indent=1) + "\n")
+        stage_acknowledgements(data, lake / STAGING)
+        swap_in(lake)
+        build_warehouse(data)
+    return int(run_sql(data, _SERIES, (said.event_id,)).rows[0][0])

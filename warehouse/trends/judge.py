@@ -1,0 +1,29 @@
+"""Judge the series of a loaded night or history against what earlier nights were, and what was said of them."""
+
+from datetime import datetime
+from pathlib import Path
+
+from bench.trends.judgement import NightJudgement
+from bench.trends.series import Series
+from bench.trends.tonight import judge_series, known_of
+from warehouse.trends.history_series import history_series, series_of_import
+from warehouse.trends.kept import read_said
+from warehouse.trends.own_series import own_series
+
+
+def judge_night(data: Path, night: str, said_at: datetime, rerun_of: str | None = None) -> NightJudgement:
+    """What is said of each series of a loaded night; `rerun_of` is the night whose suspects it measured again."""
+    said, outliers = read_said(data, but=night)
+    verdicts, changes = judge_series(own_series(data), night, known_of(said, outliers), said, rerun_of)
+    return NightJudgement(
+        night=night, said_at=said_at, rerun_of=rerun_of, verdicts=tuple(verdicts), changes=tuple(changes)
+    )
+
+
+def judge_history(data: Path, partition: str, said_at: datetime) -> NightJudgement:
+    """What is said of each series of an imported history: its newest night, and every change in it."""
+    said, outliers = read_said(data, but=partition)
+    ours = series_of_import(data, partition)
+    listed: list[Series] = [series for series in history_series(data) if series.key in ours]
+    verdicts, changes = judge_series(listed, None, known_of(said, outliers), said)
+    return NightJudgement(night=partition, said_at=said_at, verdicts=tuple(verdicts), changes=tuple(changes))

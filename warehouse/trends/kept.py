@@ -1,0 +1,97 @@
+"""What was said of series, kept: files that are the truth, and their rows in the lake.
+
+`runs/<night>/judgement.json` says it of a night, `judgements/<partition>.json` of an imported history, and
+`acknowledged/<time>-<event>.json` is one acknowledgement each. No file is ever taken back or changed by a later night.
+"""
+
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from bench.errors import UnreadableResultError
+from bench.trends.judgement import Acknowledgement, NightJudgement, SaidChange, SeriesVerdict
+from warehouse.lake.lake import write_rows
+from warehouse.lake.query import run_sql
+
+JUDGEMENT = "judgement.json"
+OF_HISTORIES = "judgements"  # folder
+ACKNOWLEDGED = "acknowledged"  # folder, and partition of the lake
+_Value = TypeVar("_Value", bound=BaseModel)
+
+
+def history_file(data: Path, partition: str) -> Path:
+    """The file of what was said of an imported history."""
+    return data / OF_HISTORIES / f"{partition}.json"
+
+
+def parse_judgement(text: bytes) -> NightJudgement:
+    """What was said of a night, from its file. Raises UnreadableResultError."""
+    return _parsed(text, NightJudgement)
+
+
+def read_kept(path: Path) -> NightJudgement:
+    """What was said of a night or a history. Raises UnreadableResultError with the file and what to do."""
+    return _read(path, NightJudgement)
+
+
+def stage_judgement(staging: Path, partition: str, said: NightJudgement | None) -> None:
+    """Write the rows of what was said of a night or a history into the staging folder."""
+    verdicts: list[dict[str, Any]] = []
+    changes: list[dict[str, Any]] = []
+    if said is not None:
+        head = {"night": partition, "said_at": said.said_at}
+        judge = {"judge_version": said.judge_version, "rerun_of": said.rerun_of}
+        verdicts = [
+            head | judge | {"judged_night": one.night} | one.model_dump(exclude={"night"}) for one in said.verdicts
+        ]
+        changes = [head | one.model_dump() for one in said.changes]
+    write_rows(staging, "series_verdicts", partition, verdicts)
+    write_rows(staging, "change_points", partition, changes)
+
+
+def stage_acknowledgements(data: Path, staging: Path) -> set[str]:
+    """Write the rows of every acknowledgement into the staging folder; returns their partition, if there is one."""
+    paths = sorted((data / ACKNOWLEDGED).glob("*.json"))
+    rows = [{"night": ACKNOWLEDGED} | _read(path, Acknowledgement).model_dump() for path in paths]
+    if rows:
+        write_rows(staging, "acknowledgements", ACKNOWLEDGED, rows)
+    return {ACKNOWLEDGED} if rows else set()
+
+
+def read_said(data: Path, but: str | None = None) -> tuple[list[SaidChange], list[SeriesVerdict]]:
+    """Every change that was said, with its state of today, and every host outlier; without those of one partition."""
+    changes, verdicts = (run_sql(data, query, (but,)).dicts() for query in (_CHANGES, _OUTLIERS))
+    return [SaidChange(**row) for row in changes], [SeriesVerdict(**row) for row in verdicts]
+
+
+_CHANGES = f"""
+SELECT {", ".join(name for name in SaidChange.model_fields if name not in {"state", "cause_value"})},
+    coalesce(acknowledged.state, change_points.state) AS state, coalesce(cause_value, '') AS cause_value
+FROM change_points
+LEFT JOIN (
+    SELECT event_id, arg_max(state, acknowledged_at) AS state FROM acknowledgements WHERE state IS NOT NULL GROUP BY 1
+) AS acknowledged USING (event_id)
+WHERE night IS DISTINCT FROM ? ORDER BY said_at, first_bad_at, series, metric
+"""  # noqa: S608 - names of ours
+_OUTLIERS = f"""
+SELECT {", ".join(name for name in SeriesVerdict.model_fields if name != "night")}, judged_night AS night
+FROM series_verdicts
+WHERE judgement = 'host outlier' AND series_verdicts.night IS DISTINCT FROM ?
+"""  # noqa: S608 - names of ours
+
+
+def _read(path: Path, kind: type[_Value]) -> _Value:
+    try:
+        return _parsed(path.read_bytes(), kind)
+    except (OSError, UnreadableResultError) as error:
+        raise UnreadableResultError(f"{path}: {error}; move it away, then load again") from error
+
+
+def _parsed(text: bytes, kind: type[_Value]) -> _Value:
+    try:
+        return kind.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise UnreadableResultError(f"it cannot be read: {where}: {first['msg']}") from error

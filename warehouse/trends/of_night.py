@@ -1,0 +1,42 @@
+"""What was said of each series of one night."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from bench.errors import UsageError
+from warehouse.lake.query import run_sql
+
+_VERDICTS = """
+SELECT source, series, metric, unit, judged_night, judgement, reason, baseline_nights, last_good, effect_pct, ci_lo,
+    ci_hi, p, mde_pct, min_effect_pct, control_slope, rerun, rerun_of
+FROM series_verdicts WHERE night = ?
+ORDER BY judgement NOT IN ('suspect', 'confirmed'), abs(effect_pct) DESC NULLS LAST, series, metric
+"""
+_NIGHTS = "SELECT DISTINCT night FROM series_verdicts ORDER BY night DESC LIMIT 3"
+_WORDS = ("confirmed", "suspect", "host outlier", "inconclusive", "equivalent", "insufficient")
+
+
+def said_of_night(data: Path, night: str, pattern: str | None = None) -> list[dict[str, Any]]:
+    """The verdict on each series of a night whose name or metric matches; what needs a look first.
+
+    Raises UsageError if nothing was said of that night.
+    """
+    rows = run_sql(data, _VERDICTS, (night,)).dicts()
+    if not rows:
+        known = ", ".join(row[0] for row in run_sql(data, _NIGHTS).rows) or "none yet"
+        raise UsageError(f"no series was judged in night {night!r}; the latest judged nights: {known}")
+    wanted = re.compile(pattern or "", re.IGNORECASE)
+    return [row for row in rows if wanted.search(f"{row['source']} {row['series']} {row['metric']}")]
+
+
+def summary_of(rows: Iterable[Mapping[str, Any]]) -> str:
+    """A night's verdicts in one line; "no regression" is said of none that is not equivalent."""
+    listed = list(rows)
+    counts = Counter(row["judgement"] for row in listed)
+    parts = [f"{counts[word]} {word}" for word in _WORDS if counts[word]]
+    blind = [row["mde_pct"] for row in listed if row["judgement"] == "inconclusive" and row["mde_pct"] is not None]
+    unseen = f"; in the inconclusive ones changes up to {max(blind):.1f} % would not be seen" if blind else ""
+    return f"{len(listed)} series: {', '.join(parts) or 'none judged'}{unseen}"
