@@ -7,18 +7,13 @@ from tests.warehouse.folders import whole_night
 from warehouse.lake.query import run_sql
 from warehouse.load import LoadSummary, load_night
 from warehouse.schema.column import Column
-from warehouse.schema.columns import COLUMNS, TABLES, Table, outside_bounds, reference_markdown
+from warehouse.schema.columns import COLUMNS, TABLES, Table, outside_bounds
 
 # Imports: tests/warehouse/test_imports.py. Scores: tests/warehouse/judging/. Searches: ../test_searches.py.
 # Commands: ../rows/test_command_rows.py. Histories: ../test_histories.py. What was said: ../trends/test_kept.py.
 SAID = ("series_verdicts", "change_points", "acknowledgements")
 NOT_OF_A_NIGHT = ("claim", "quality_scores", "search_probes", "command_metrics", "history", *SAID)
 COMPARED = ["logprob_mean_earlier", "ev_greedy_agreed_earlier_share", "ev_logprob_fall"]
-REFERENCE = Path(__file__).parents[3] / "docs" / "reference" / "columns.md"
-
-
-def test_the_reference_of_columns_is_not_stale() -> None:
-    assert REFERENCE.read_text(encoding="utf-8") == reference_markdown()
 
 
 @pytest.mark.parametrize("table", [table for table in TABLES if not table.startswith(NOT_OF_A_NIGHT)])
