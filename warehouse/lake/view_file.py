@@ -20,14 +20,15 @@ from warehouse.views.comments import comment_statements, comments
 
 STORAGE_VERSION = "v1.5.0"
 OUTDATED_S = 30 * 86400.0
-_NO_LAKE = Path("/nonexistent")
+NO_LAKE = Path("/nonexistent")
 _COLUMNS = "FROM duckdb_columns() WHERE database_name = 'built' AND NOT internal"
 
 
-def cache_folder() -> Path:
-    """Where the views over an empty lake are kept: below the folder of the setting NIGHTBENCH_CACHE."""
+def kept_file(digest: str) -> Path:
+    """Where the views over an empty lake of this digest are kept: below the folder of the setting NIGHTBENCH_CACHE."""
     default = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nightbench"
-    return Path(os.environ.get("NIGHTBENCH_CACHE") or default) / "views"
+    folder = Path(os.environ.get("NIGHTBENCH_CACHE") or default) / "views"
+    return folder / f"{digest[:16]}-{duckdb.__version__}.duckdb"
 
 
 def views_over(lake: Path) -> tuple[str, tuple[str, ...]]:
@@ -50,8 +51,8 @@ def write_views(path: Path, statements: tuple[str, ...]) -> None:
 def _copied(path: Path, statements: tuple[str, ...]) -> bool:
     """Whether the views over an empty lake could be copied and adapted."""
     with suppress(OSError, RuntimeError):  # no cache folder can be written, no home is known
-        digest, empty = views_over(_NO_LAKE)
-        kept = cache_folder() / f"{digest[:16]}-{duckdb.__version__}.duckdb"
+        digest, empty = views_over(NO_LAKE)
+        kept = kept_file(digest)
         if not kept.exists():
             _keep(kept, empty)
         shutil.copyfile(kept, path)

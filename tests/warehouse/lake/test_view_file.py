@@ -12,7 +12,7 @@ import pytest
 from tests.warehouse.conftest import NIGHT
 from warehouse.lake.database import DATABASE, build_warehouse
 from warehouse.lake.query import run_sql
-from warehouse.lake.view_file import cache_folder, views_over, write_views
+from warehouse.lake.view_file import NO_LAKE, kept_file, views_over, write_views
 from warehouse.schema.columns import PARTITION, arrow_schema
 
 # The words of each view are sorted, since DuckDB prints the list of a REPLACE in any order.
@@ -23,12 +23,13 @@ COLUMNS = "SELECT table_name, column_index, column_name, data_type, comment FROM
 @pytest.fixture
 def kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """The views over an empty lake in a cache folder of the test's own, with a mark by which a copy is told."""
+    digest, _statements = views_over(NO_LAKE)
     build_warehouse(folder(tmp_path / "first"))
-    usual = cache_folder()
+    usual = kept_file(digest)
     monkeypatch.setenv("NIGHTBENCH_CACHE", str(tmp_path / "cache"))
-    shutil.copytree(usual, cache_folder())
-    build_warehouse(folder(tmp_path / "again"))
-    (path,) = cache_folder().iterdir()
+    path = kept_file(digest)
+    path.parent.mkdir(parents=True)
+    shutil.copyfile(usual, path)
     mark(path, "copied")
     return path
 
@@ -61,10 +62,10 @@ def views_of(path: Path) -> list[list[tuple[object, ...]]]:
 
 
 def test_another_data_folder_gets_a_copy(kept: Path, tmp_path: Path) -> None:
-    before = kept.stat()
+    before = kept.read_bytes()
 
     assert marked(build_warehouse(folder(tmp_path / "second"))) == "copied"
-    assert kept.stat() == before
+    assert kept.read_bytes() == before
 
 
 @pytest.mark.usefixtures("kept")
