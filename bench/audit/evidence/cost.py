@@ -1,5 +1,6 @@
 """The cost of a token from the stated price and throughput, and units that are not stated."""
 
+import math
 from collections.abc import Mapping
 from decimal import Decimal
 
@@ -85,10 +86,13 @@ def _beyond_peak(claim: Claim, subject: Subject, usd: float) -> EvidenceByColumn
 
 
 def nearest(stated: float, computed: float) -> float:
-    """Stated over computed, at the value nearest to the computed one that is still printed so."""
+    """Stated over computed, at the value nearest to the computed one that is still printed so.
+
+    Infinite over 0, which a throughput near the largest number makes.
+    """
     half = float(Decimal(1).scaleb(int(Decimal(repr(stated)).normalize().as_tuple().exponent))) / 2
     near = min(max(computed, stated - half), stated + half)
-    return near / computed
+    return near / computed if computed else math.inf
 
 
 def _unstated(claim: Claim, computed: Mapping[str, float]) -> EvidenceByColumn:

@@ -24,6 +24,12 @@ def test_a_token_costs_what_price_and_throughput_make(usd: float, expected: dict
     assert found(changed(None, {"usd_per_mtok_output": usd})) == expected
 
 
+def test_a_cost_by_a_throughput_near_the_largest_number_is_infinitely_too_high() -> None:
+    claim = changed(None, {"usd_per_mtok_output": COST, "output_throughput_tok_per_s": 1e308})
+
+    assert found(claim)["cost_identity"] == "FAIL"
+
+
 def test_the_price_is_asked_for_where_it_is_not_said() -> None:
     assert "--usd-per-hour" in missing(changed({"usd_per_hour": None}, {"usd_per_mtok_output": 0.3}))["cost_identity"]
 
