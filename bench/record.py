@@ -284,4 +284,5 @@ class NightRecord(StoredValue):
     forced: tuple[str, ...] = ()  # why it would have been refused without --force
     applied: tuple[str, ...] = ()  # what --apply-rules changed of the suite's engines
     budget_shares: dict[str, float] = Field(default_factory=dict)  # of the suite's budget, by machine, of several
+    rerun_of: str | None = None  # the night whose suspect scenarios this one measures again
     repeats: tuple[PlannedRepeats, ...] = ()  # how many were chosen, of a suite with repeats = "plan"

@@ -28,6 +28,7 @@ from flows.machines import run_machines
 from flows.models import MachineModels
 from flows.rental import release_at_end
 from flows.serving import Started, require_fit, start_server, with_failed_starts
+from flows.suspects import measure_suspects
 from infra.agent.operations import MachinePaths
 from infra.agent.prepare import Prepared
 from infra.bootstrap import clouds, ledger_file, wanted_machine
@@ -48,7 +49,7 @@ from tasks.calibrating import calibrate_client
 from tasks.canary import canary_after, canary_before, canary_request
 from tasks.control import after_start, control_run, prepare_control
 from tasks.golden import find_golden
-from tasks.loading import load, report, report_suite
+from tasks.loading import judge, load, report, report_suite
 from tasks.machine import as_rented, prepare_machine, provision, reach
 from tasks.measuring import has_tasks, is_serving, lineage_of, make_context, measure, run_lm_eval, shut_down
 from tasks.model_cache import fill_bucket
@@ -122,10 +123,13 @@ def run_night(settings: Settings, night: NightRecord, suite: Path, *, wait: bool
     failure = try_machines(settings, night, progress, wait=wait) if missing else None  # a complete night rents nothing
     upload_runs(settings, night.night, is_machine_rented=False)
     summary = load(night.night)
+    suspects = judge(night.night, night.rerun_of)
     show_results(night.night, report(night.night))
     report_suite(night.night, suite)
     if failure is not None:
         raise failure
+    if suspects:
+        measure_suspects(night, suspects, lambda again: run_night(settings, again, suite, wait=wait))
     return summary
 
 

@@ -1,5 +1,6 @@
-"""Load a night into the warehouse, judged, and write its report."""
+"""Load a night into the warehouse, judged, say what its series did, and write its report."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 from prefect import get_run_logger
@@ -11,9 +12,12 @@ from infra.settings import Settings
 from infra.storage import store
 from tasks.task import night_task
 from warehouse.lake.repeat_history import read_precision
-from warehouse.load import LoadSummary, load_night
+from warehouse.load import LoadSummary, load_judgement, load_night
 from warehouse.report.page import write_report
 from warehouse.suite_report.files import write_suite_report
+from warehouse.trends.judge import judge_night, suspect_scenarios
+from warehouse.trends.kept import JUDGEMENT, read_kept
+from warehouse.trends.of_night import summary_of
 
 
 @night_task("load {night}", retries=1, retry_delay_s=5)
@@ -34,6 +38,22 @@ def record_searches(data: Path, night: str) -> None:
         store.write_json(store.searches_file(data, night), NightSearches(searches=tuple(found)))
     for one in found:
         get_run_logger().info("%s", one)
+
+
+@night_task("judge {night}")
+def judge(settings: Settings, night: str, rerun_of: str | None = None) -> list[str]:
+    """Judge each series of a loaded night and keep what is said; returns the ids of the scenarios that are suspect."""
+    data = settings.data.absolute()
+    file = store.night_folder(data, night) / JUDGEMENT
+    earlier = read_kept(file) if file.exists() else None
+    said = judge_night(data, night, datetime.now(UTC), rerun_of).with_earlier(earlier)
+    store.write_json(file, said)
+    load_judgement(data, night)
+    if said.verdicts:
+        get_run_logger().info("%s", summary_of([one.model_dump() for one in said.verdicts]))
+    for change in said.changes:
+        get_run_logger().info("%s", change)
+    return suspect_scenarios(data, said)
 
 
 @night_task("report {night}")

@@ -1,16 +1,19 @@
 """Plan a night, or read the plan of one to resume."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 from prefect import get_run_logger
 
 from bench.record import NightRecord
+from bench.rerun import rerun_of
 from bench.suite.endpoint import is_endpoint
 from infra.bootstrap import cloud_named, clouds, ledger_file
 from infra.clouds.static import StaticCloud, is_own
 from infra.engines.secret_environment import read_secrets, with_secrets
+from infra.leases.lease_reports import night_usd
 from infra.leases.leftovers import release_leftovers
 from infra.loadgen.suite_file import make_night
 from infra.loadgen.suite_lock import read_lock
@@ -82,6 +85,20 @@ def plan_night(  # noqa: PLR0913 - what the form of a run asks
     _require_means(settings, night)
     store.write_json(store.night_file(settings.data, night.night), night)
     return night
+
+
+@night_task("plan to measure suspects of {night} again")
+def plan_rerun(settings: Settings, night: str, suspects: Sequence[str]) -> NightRecord | None:
+    """Plan and write a night of the suspect scenarios; None where that was done already, or the budget is spent."""
+    data = settings.data
+    if any(store.read_night(data, other).rerun_of == night for other in store.nights(data)):
+        return None
+    now = datetime.now(UTC)
+    planned = store.read_night(data, night)
+    again = rerun_of(planned, f"{now:%Y-%m-%dT%H%M%S}Z", now, suspects, night_usd(data, night))
+    if again is not None:
+        store.write_json(store.night_file(data, again.night), again)
+    return again
 
 
 def runs_elsewhere(settings: Settings, part: NightRecord) -> Callable[[], tuple[int, int]]:

@@ -67,6 +67,7 @@ class Suite(Frozen):
     request_timeout_s: float = Field(default=600.0, gt=0)
     run_timeout_s: float = Field(default=3600.0, gt=0)  # one run of one scenario, warm-up included
     budget_usd: Limit = None  # of the whole night, over all its leases
+    rerun_suspects: bool = True  # measure a night's suspect scenarios again, on a new lease within the budget
     machine: Machine = Machine()
     model: Model
     engine: Engine

@@ -91,6 +91,12 @@ class SaidChange(StoredValue):
         """The series."""
         return SeriesKey(self.source, self.series, self.metric, self.unit)
 
+    def __str__(self) -> str:
+        """As a sentence."""
+        size = f"{self.effect_pct:+.1f} % [{self.ci_lo:+.1f}, {self.ci_hi:+.1f}]"
+        what = f"{self.state}: {self.series} {self.metric} {size} since {self.first_bad}"
+        return f"{what}; {self.why}; event {self.event_id}"
+
     @property
     def member(self) -> Member:
         """The change as events see it."""

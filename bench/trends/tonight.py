@@ -120,8 +120,8 @@ def _tonight(series: Series, night: str | None) -> Point | None:
 
 def _window(series: Series, tonight: Point, nights: int | None) -> Series:
     """The newest valid nights up to tonight."""
-    until = [point for point in series.valid if point.at <= tonight.at]
-    return replace(series, points=tuple(until[-nights:] if nights else until))
+    until = series.valid[: series.valid.index(tonight) + 1]
+    return replace(series, points=until[-nights:] if nights else until)
 
 
 def _edge(window: Series, series: Series) -> set[str]:
@@ -148,7 +148,8 @@ def _level_before(
     window: Series, night: Point, known: Known, new: Sequence[Change]
 ) -> tuple[list[Point], float | None]:
     """The nights of the level before a night, and the noise of the level before that one."""
-    usual = [point for point in window.points if point.at < night.at and point.night not in known.outliers]
+    before = window.points[: window.points.index(night)]
+    usual = [point for point in before if point.night not in known.outliers]
     usual = [point for point in usual if method_of(point) == method_of(night)]
     begins = known.begins | {one.first_bad.night for one in new if one.kind != "excursion" and one.state in LEVELS}
     starts = [at for at, point in enumerate(usual) if point.night in begins]

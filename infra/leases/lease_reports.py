@@ -76,3 +76,9 @@ def _attempt(attempt: Attempt) -> LeaseAttempt:
         machine_id=attempt.machine_id,
         usd_per_hour=attempt.usd_per_hour,
     )
+
+
+def night_usd(data: Path, night: str) -> float:
+    """What the leases of a night cost, as far as that is known."""
+    paths = sorted((store.night_folder(data, night) / "leases").glob("*.json"))
+    return sum(LeaseReport.model_validate_json(path.read_bytes()).usd or 0.0 for path in paths)

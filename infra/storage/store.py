@@ -7,6 +7,7 @@ runs/<night>/calibration-<machine>.json       the same of each machine, in a nig
 runs/<night>/failed-starts/<lease_id>-<n>.json a start of a server that failed and was repeated
 runs/<night>/end.json                         why the night ended early, if it did
 runs/<night>/searches.json                    what its sweeps and searches found, if it has any
+runs/<night>/judgement.json                   what was said of its series, if they were judged
 runs/<night>/repeats.json                     how exactly its repeats say their means, if the plan chose how many
 runs/<night>/<scenario_id>/<repeat>/          one run; MANIFEST.sha256 names and hashes each of its files
 runs/<night>/<scenario_id>/.partial-<repeat>/ the same while it is being written

@@ -6,6 +6,7 @@ from pathlib import Path
 from bench.trends.judgement import NightJudgement
 from bench.trends.series import Series
 from bench.trends.tonight import judge_series, known_of
+from warehouse.lake.query import run_sql
 from warehouse.trends.history_series import history_series, series_of_import
 from warehouse.trends.kept import read_said
 from warehouse.trends.own_series import own_series
@@ -18,6 +19,16 @@ def judge_night(data: Path, night: str, said_at: datetime, rerun_of: str | None 
     return NightJudgement(
         night=night, said_at=said_at, rerun_of=rerun_of, verdicts=tuple(verdicts), changes=tuple(changes)
     )
+
+
+def suspect_scenarios(data: Path, said: NightJudgement) -> list[str]:
+    """The ids of the scenarios with a suspect series in a judged night."""
+    suspects = [(one.series, one.metric) for one in said.verdicts if one.judgement == "suspect"]
+    rows = run_sql(data, _SCENARIOS, (said.night,)).rows if suspects else ()
+    return sorted({scenario_id for series, metric, scenario_id in rows if (series, metric) in suspects})
+
+
+_SCENARIOS = "SELECT DISTINCT series, metric, scenario_id FROM series_nights WHERE night = ?"
 
 
 def judge_history(data: Path, partition: str, said_at: datetime) -> NightJudgement:
