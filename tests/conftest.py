@@ -1,5 +1,6 @@
 """The order of the tests, the Prefect server and the folder that their workers share, and what the tests took."""
 
+import gc
 import os
 import shutil
 import tempfile
@@ -62,6 +63,20 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LongestFirst:
     config.option.loadscopereorder = False
     return LongestFirst(config, log)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect no garbage while tests are imported, and never look through their modules for it later.
+
+    That takes 5 s of CPU time from the start of each worker, and some percent from the tests.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -4,7 +4,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from prefect.server.api.server import SubprocessASGIServer
 from prefect.settings import PREFECT_API_URL, PREFECT_HOME, PREFECT_SERVER_EPHEMERAL_ENABLED, temporary_settings
 
 from flows.temporary_server import temporary_server
@@ -15,6 +14,8 @@ pytestmark = pytest.mark.prefect
 def test_a_night_that_is_stopped_while_it_imports_does_not_wait_for_its_server(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from prefect.server.api.server import SubprocessASGIServer  # noqa: PLC0415 - 3 s in every worker
+
     started: list[subprocess.Popen[bytes]] = []
 
     def stop() -> None:
