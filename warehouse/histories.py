@@ -25,7 +25,8 @@ from warehouse.importers.parsing.document import Document, read_document, too_la
 from warehouse.importers.parsing.error_text import storable
 from warehouse.lake.database import build_warehouse
 from warehouse.lake.durable import make_folder, replace_text, sync_folders_below, write_bytes, write_json
-from warehouse.lake.lake import IMPORTS, STAGING, PartWriter, one_loader, swap_in, write_rows, writing
+from warehouse.lake.lake import IMPORTS, STAGING, PartWriter, one_loader, write_rows, writing
+from warehouse.lake.swap import swap_in
 from warehouse.schema.columns import arrow_schema
 from warehouse.schema.row import Row
 from warehouse.trends.judge import judge_history

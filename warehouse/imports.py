@@ -21,7 +21,8 @@ from warehouse.importers.parsing.error_text import storable
 from warehouse.judging.expectations import said_of_each
 from warehouse.lake.database import build_warehouse
 from warehouse.lake.durable import sync_folders_below, write_bytes, write_json
-from warehouse.lake.lake import IMPORTS, STAGING, PartWriter, one_loader, swap_in, write_rows, writing
+from warehouse.lake.lake import IMPORTS, STAGING, PartWriter, one_loader, write_rows, writing
+from warehouse.lake.swap import swap_in
 from warehouse.rows.catalog_subject import subject_of
 from warehouse.rows.claim_request_rows import request_tables
 from warehouse.rows.finding_row import finding_row

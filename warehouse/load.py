@@ -24,16 +24,9 @@ from warehouse.judging.lm_eval_scores import compare_scores, later_scored, score
 from warehouse.judging.night_verdicts import Judgement, judge_night
 from warehouse.lake.database import build_warehouse
 from warehouse.lake.durable import write_json, write_text
-from warehouse.lake.lake import (
-    STAGING,
-    PartWriter,
-    one_loader,
-    others,
-    partition,
-    swap_in,
-    write_rows,
-)
+from warehouse.lake.lake import STAGING, PartWriter, one_loader, partition, write_rows
 from warehouse.lake.lake import writing as writing_to
+from warehouse.lake.swap import others, swap_in
 from warehouse.rows.canary_rows import canary_evidence_by_run, canary_rows, read_canary
 from warehouse.rows.evidence import RunClaim, together
 from warehouse.rows.lease_rows import LeaseRows, lease_rows

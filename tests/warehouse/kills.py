@@ -20,7 +20,9 @@ from tests.killed import killed_before
 from tests.warehouse.folders import Shape, whole_night
 from warehouse.imports import import_file
 from warehouse.lake.database import open_warehouse
-from warehouse.lake.lake import IMPORTS
+from warehouse.lake.lake import IMPORTS, one_loader
+from warehouse.lake.months import stage_months
+from warehouse.lake.swap import swap_in
 from warehouse.load import load_night, rebuild
 
 NIGHT, OTHER = "2026-03-01", "other.json"
@@ -59,8 +61,18 @@ def make(data: Path) -> None:
     shutil.copytree(data / "lake" / "findings" / f"night={NIGHT}", data / "lake" / "findings" / "night=gone")
     shutil.copy(RESULTS / "vllm_bench_serve.json", data / "results.json")
     import_file(data, data / "results.json")
+    _give_months(data)
     (data / "results.context.toml").write_text('gpu = "MI300X"')
     (data / OTHER).write_bytes((data / "results.json").read_bytes() + b"\n")
+
+
+def _give_months(data: Path) -> None:
+    """Give that night's month a file, beside the nights of a later month."""
+    measured = data / "lake" / "measurements"
+    shutil.copytree(measured / f"night={NIGHT}", measured / "night=2026-04-01")
+    with one_loader(data) as lake:
+        stage_months(lake, loose_nights=1)
+        swap_in(lake)
 
 
 def content(data: Path) -> Content:

@@ -18,7 +18,7 @@ from warehouse.lake.durable import sync_folder
 from warehouse.lake.journal import complete
 from warehouse.lake.lake import writing
 from warehouse.lake.view_file import views_over, write_views
-from warehouse.views import glob_pattern
+from warehouse.views.tables import glob_pattern
 
 DATABASE = "warehouse.duckdb"
 BUILDING = ".warehouse-"  # prefix of the folders in which the file is built
@@ -112,6 +112,7 @@ def _open(path: Path) -> duckdb.DuckDBPyConnection:
             lake = path.with_name("lake")
             folders = [str(lake), glob_pattern(lake)]  # DuckDB checks both forms
             connection.execute("SET GLOBAL TimeZone = 'UTC'")
+            connection.execute("SET GLOBAL parquet_metadata_cache = true")
             connection.execute("SET GLOBAL allowed_directories = ?", [folders])
             connection.execute("SET GLOBAL enable_external_access = false")
             connection.execute("SET GLOBAL lock_configuration = true")

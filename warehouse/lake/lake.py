@@ -1,7 +1,6 @@
 """Write the lake's files: staged, flushed to disk, then moved into place, by one loader at a time."""
 
 import fcntl
-import filecmp
 import os
 import shutil
 from collections.abc import Iterator, Sequence
@@ -15,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bench.errors import LoadIntoWarehouseError
-from warehouse.lake.durable import make_folder, sync_folders_below
-from warehouse.lake.journal import Move, commit, complete, is_pending
+from warehouse.lake.durable import make_folder
+from warehouse.lake.journal import complete, is_pending
 from warehouse.schema.columns import COLUMNS, PARTITION, Table, arrow_schema
 from warehouse.schema.row import Row
 
@@ -120,33 +119,3 @@ def write_rows(lake: Path, table: Table, night: str, rows: Sequence[Row]) -> Non
     stored = [{name: row[name] for name in schema.names} for row in rows]
     with PartWriter(lake, table, night) as part:
         part.add(pa.Table.from_pylist(stored, schema=schema))
-
-
-def swap_in(lake: Path, imported: Sequence[Move] = (), removed: Sequence[str] = ()) -> tuple[str, ...]:
-    """Move every staged file into place and return the names of those that changed.
-
-    All files come into place, with the `imported` folders, or none does. Measurements come last, so that a query
-    meanwhile does not list a run before its requests.
-    """
-    staging = lake / STAGING
-    files = [path.relative_to(staging) for path in sorted(staging.rglob("*")) if path.is_file()]
-    changed = [
-        str(name)
-        for name in sorted(files, key=lambda name: (name.parts[0] == "measurements", name))
-        if not ((lake / name).exists() and filecmp.cmp(staging / name, lake / name, shallow=False))
-    ]
-    if staging.exists():
-        sync_folders_below(staging)
-    moves = [(f"{lake.name}/{STAGING}/{name}", f"{lake.name}/{name}") for name in changed]
-    commit(lake, staging, [*moves, *imported], removed)
-    return tuple(changed)
-
-
-def others(lake: Path, kept_nights: set[str]) -> list[str]:
-    """The folders of nights without a run folder, relative to the data folder."""
-    folders = sorted(lake.glob(f"*/{PARTITION}=*"))
-    return [
-        str(folder.relative_to(lake.parent))
-        for folder in folders
-        if folder.name.removeprefix(f"{PARTITION}=") not in kept_nights
-    ]

@@ -7,8 +7,9 @@ from bench.errors import UsageError
 from bench.trends.judgement import Acknowledgement
 from warehouse.lake.database import build_warehouse
 from warehouse.lake.durable import make_folder, replace_text
-from warehouse.lake.lake import STAGING, one_loader, swap_in, writing
+from warehouse.lake.lake import STAGING, one_loader, writing
 from warehouse.lake.query import run_sql
+from warehouse.lake.swap import swap_in
 from warehouse.trends.kept import ACKNOWLEDGED, stage_acknowledgements
 
 _KNOWN = "SELECT DISTINCT event_id FROM change_points ORDER BY event_id"

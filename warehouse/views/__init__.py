@@ -1,6 +1,7 @@
 """One .sql file per question, on top of one view per table of the lake."""
 
 import csv
+import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from importlib.resources import files
@@ -9,7 +10,8 @@ from pathlib import Path
 from bench.repeats import t_975
 from bench.suite.suite import REPEATS_MAX
 from catalog.read import read_catalog, read_prices
-from warehouse.schema.columns import COLUMNS, PARTITION, TABLES, Table
+from warehouse.schema.columns import COLUMNS, TABLES, Table
+from warehouse.views.tables import empty_rows, glob_pattern, table_view, with_months
 
 # A view comes after the views it selects from.
 QUESTIONS = (
@@ -40,6 +42,10 @@ QUESTIONS = (
     "beside_published",
 )
 
+# The views whose rows a month stores, and those that they select from.
+DERIVED = ("nightly_medians", "lease_means")
+_BEFORE_DERIVED = ("standing", "accepted", "metric_values")
+
 # Placeholder for one line per numeric column of the view's table.
 EACH = "-- EACH NUMBER"
 # Placeholder for the list of quantiles of Student's t, by degrees of freedom.
@@ -62,17 +68,48 @@ _TABLE_OF: dict[str, Table] = {"standing": "measurements", "standing_claims": "c
 def view_statements(lake: Path) -> Iterator[str]:
     """The SQL of every view over this lake, with its absolute path, so that it works from any folder."""
     for table in TABLES:
-        yield _table_view(lake, table)
+        yield table_view(lake, table)
     for name in QUESTIONS:
-        text = files(__name__).joinpath(f"{name}.sql").read_text(encoding="utf-8")
-        numbers = _standing_numbers(_TABLE_OF[name]) if name in _TABLE_OF else ""
-        yield (
-            text.replace(EACH, numbers)
-            .replace(T_975, _quantiles())
-            .replace(KINDS, _kinds())
-            .replace(LISTED, _listed())
-            .replace(EACH_PUBLISHED, _published())
-        )
+        sql = _question(name)
+        yield with_months(lake, derived_folder(lake), name, sql) if name in DERIVED else sql
+
+
+def derivation() -> Iterator[str]:
+    """The SQL of the views that months store, and of those that they select from."""
+    yield f"CREATE VIEW measurements AS {empty_rows('measurements')}"
+    for name in (*_BEFORE_DERIVED, *DERIVED):
+        yield _question(name)
+
+
+def measurements_of(file: Path) -> str:
+    """The SQL that lets these views select from the file of a month."""
+    quoted = glob_pattern(file).replace("'", "''")
+    rows = f"{empty_rows('measurements')} UNION ALL BY NAME FROM read_parquet('{quoted}', hive_partitioning=false)"
+    return f"CREATE OR REPLACE VIEW measurements AS {rows}"
+
+
+def derived_folder(lake: Path) -> Path:
+    """Where months store what views say, apart for each version of their SQL."""
+    return lake / "derived" / _derivation_digest()
+
+
+@cache
+def _derivation_digest() -> str:
+    texts = map(_question, (*_BEFORE_DERIVED, *DERIVED))
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
+
+
+@cache
+def _question(name: str) -> str:
+    text = files(__name__).joinpath(f"{name}.sql").read_text(encoding="utf-8")
+    numbers = _standing_numbers(_TABLE_OF[name]) if name in _TABLE_OF else ""
+    return (
+        text.replace(EACH, numbers)
+        .replace(T_975, _quantiles())
+        .replace(KINDS, _kinds())
+        .replace(LISTED, _listed())
+        .replace(EACH_PUBLISHED, _published())
+    )
 
 
 def read_audited() -> tuple[dict[str, str], ...]:
@@ -130,21 +167,3 @@ def _standing_numbers(table: Table) -> str:
     names = (column.name for column in COLUMNS[table] if column.is_withdrawable)
     case = 'CASE WHEN list_contains(withdrawn, \'{0}\') THEN NULL ELSE "{0}" END AS "{0}"'
     return ",\n    ".join(case.format(name) for name in names)
-
-
-def _table_view(lake: Path, table: Table) -> str:
-    """A view with every declared column, also for nights written before it was declared and for an empty lake."""
-    typed = ", ".join(f'CAST(NULL AS {column.duckdb_type}) AS "{column.name}"' for column in COLUMNS[table])
-    empty = f"SELECT {typed} WHERE false"
-    if not any(lake.glob(f"{table}/{PARTITION}=*/part-0.parquet")):
-        return f"CREATE VIEW {table} AS {empty}"
-    folder = glob_pattern(lake).replace("'", "''")
-    where = f"'{folder}/{table}/{PARTITION}=*/part-0.parquet'"
-    options = f"hive_partitioning=true, hive_types={{'{PARTITION}': VARCHAR}}, union_by_name=true"
-    lake_rows = f"SELECT * FROM read_parquet({where}, {options})"  # noqa: S608 - names of ours; the path is quoted
-    return f"CREATE VIEW {table} AS {empty} UNION ALL BY NAME {lake_rows}"
-
-
-def glob_pattern(folder: Path) -> str:
-    """A pattern that matches this folder only: brackets escape characters with a meaning in a glob."""
-    return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in str(folder))

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from tests.synced import synced
 from warehouse.lake.durable import make_folder, replace_text, write_text
-from warehouse.lake.lake import STAGING, one_loader, swap_in
+from warehouse.lake.lake import STAGING, one_loader
+from warehouse.lake.swap import swap_in
 
 
 def test_a_new_folder_is_on_disk_in_each_folder_above_it(tmp_path: Path) -> None:

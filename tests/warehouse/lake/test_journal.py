@@ -7,8 +7,9 @@ import pytest
 from tests.killed import each_kill, killed_before
 from warehouse.lake.durable import write_text
 from warehouse.lake.journal import JOURNAL, complete
-from warehouse.lake.lake import IMPORTS, STAGING, one_loader, others, swap_in
+from warehouse.lake.lake import IMPORTS, STAGING, one_loader
 from warehouse.lake.query import run_sql
+from warehouse.lake.swap import others, swap_in
 
 BEFORE = {
     "lake/findings/night=1/rows.txt": "old",

@@ -1,0 +1,136 @@
+"""One file a month: copies of a month's nights, and the values that views compute from them.
+
+A view that opens a file for each night of five years takes seconds. So a load that finds many complete months copies
+each into one file a table, and stores what `lease_means` and `nightly_medians` say of it. The nights stay as they
+are. A load that changes a night of such a month stages the month again, so that both come into place together.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from warehouse.lake.lake import PART, STAGING
+from warehouse.schema.columns import PARTITION, Table, arrow_schema
+from warehouse.views import DERIVED, derivation, derived_folder, measurements_of
+from warehouse.views.tables import MONTH, month_of, months_in
+
+COMPACTED: tuple[Table, ...] = (
+    "measurements",
+    "findings",
+    "leases",
+    "attempts",
+    "stages",
+    "canary",
+    "quality_scores",
+    "search_probes",
+    "command_metrics",
+)
+LOOSE_NIGHTS = 62  # from so many nights in complete months on, months get files
+_SORTED = ("scenario_id", PARTITION, "repeat")
+_DERIVED_ORDER = f"metric, scenario_id, {PARTITION}"
+_OPTIONS = "FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 8192"  # questions ask about a few metrics
+Nights = Mapping[str, Path]  # the file of each night, or month, of one table
+
+
+def stage_months(lake: Path, removed: Sequence[str] = (), loose_nights: int = LOOSE_NIGHTS) -> list[str]:
+    """Stage the files of months that are new or changed; returns the folders of those that have no night any more.
+
+    The first months are staged when at least `loose_nights` nights are in complete months.
+    """
+    runs = _nights(lake, "measurements", removed)
+    by_month = {month for night in runs if (month := month_of(night))}
+    had = months_in(lake, "measurements")
+    complete = by_month - {max(by_month, default="")}
+    if not had and sum(month_of(night) in complete for night in runs) < loose_nights:
+        return []
+    wanted = complete | (had & by_month)
+    emptied: list[str] = []
+    for table in COMPACTED:
+        emptied += _stage_table(lake, table, wanted, removed)
+    emptied += _stage_derived(lake, wanted)
+    return emptied
+
+
+def _stage_table(lake: Path, table: Table, wanted: set[str], removed: Sequence[str]) -> Iterator[str]:
+    nights, had = _nights(lake, table, removed), months_in(lake, table)
+    staged = {month_of(night) for night in _listed(lake / STAGING / table)}
+    gone = {month_of(Path(name).name.removeprefix(f"{PARTITION}=")) for name in removed if Path(name).parts[1] == table}
+    for month in sorted(wanted | had):
+        of_month = {night: nights[night] for night in sorted(nights) if month_of(night) == month}
+        if not of_month:
+            if month in had:
+                yield f"{lake.name}/{table}/{MONTH}={month}"
+        elif month not in had or month in staged or month in gone:
+            _write_month(lake / STAGING / table / f"{MONTH}={month}" / PART, table, of_month)
+
+
+def _nights(lake: Path, table: str, removed: Sequence[str]) -> Nights:
+    """The file of each night of a table as it will be when the staged files are in place."""
+    gone = {Path(name) for name in removed}
+    kept = {night: path for night, path in _listed(lake / table).items() if path.relative_to(lake.parent) not in gone}
+    nights = kept | _listed(lake / STAGING / table)
+    return {night: path / PART for night, path in nights.items() if (path / PART).exists()}
+
+
+def _listed(table: Path) -> dict[str, Path]:
+    """The folder of each night."""
+    return {path.name.removeprefix(f"{PARTITION}="): path for path in table.glob(f"{PARTITION}=*")}
+
+
+def _write_month(path: Path, table: Table, nights: Nights) -> None:
+    """Write the rows of these nights in the order of scenarios, with the night as a column."""
+    schema = arrow_schema(table)
+    whole = pa.concat_tables(_read_night(file, night, schema) for night, file in nights.items())
+    keys = [(name, "ascending") for name in _SORTED if name in whole.schema.names]
+    path.parent.mkdir(parents=True)
+    pq.write_table(whole.sort_by(keys), path, compression="zstd")
+
+
+def _read_night(path: Path, night: str, schema: pa.Schema) -> pa.Table:
+    with pq.ParquetFile(path) as file:
+        rows = file.read()
+    columns = {
+        field.name: rows.column(field.name).cast(field.type)
+        if field.name in rows.schema.names
+        else pa.nulls(len(rows), field.type)
+        for field in schema
+    }
+    return pa.table({PARTITION: pc.fill_null(pa.nulls(len(rows), pa.string()), night), **columns})
+
+
+def _stage_derived(lake: Path, wanted: set[str]) -> Iterator[str]:
+    """Stage what the views say of each month whose measurements changed; drop what another version of them said."""
+    kept = derived_folder(lake)
+    had = set[str].intersection(*(months_in(kept, view) for view in DERIVED))
+    staged = months_in(lake / STAGING, "measurements")
+    sources = {
+        month: (lake / STAGING if month in staged else lake) / "measurements" / f"{MONTH}={month}" / PART
+        for month in sorted(staged | (wanted - had))
+    }
+    _derive(sources, lake / STAGING / kept.relative_to(lake))
+    for view in DERIVED:
+        for month in sorted(months_in(kept, view) - wanted):
+            yield f"{lake.name}/{kept.relative_to(lake)}/{view}/{MONTH}={month}"
+    for other in sorted(kept.parent.glob("*")):
+        if other != kept:
+            yield f"{lake.name}/{other.relative_to(lake)}"
+
+
+def _derive(sources: Nights, folder: Path) -> None:
+    """Write what the views say of each of these files of months."""
+    if not sources:
+        return
+    with duckdb.connect() as connection:
+        for statement in derivation():
+            connection.execute(statement)
+        for month, source in sources.items():
+            connection.execute(measurements_of(source))
+            for view in DERIVED:
+                path = folder / view / f"{MONTH}={month}" / PART
+                path.parent.mkdir(parents=True)
+                quoted = str(path).replace("'", "''")
+                connection.execute(f"COPY (FROM {view} ORDER BY {_DERIVED_ORDER}) TO '{quoted}' ({_OPTIONS})")

@@ -1,0 +1,42 @@
+"""Move what a load staged into place, with the files of the months that it changes."""
+
+import filecmp
+from collections.abc import Sequence
+from pathlib import Path
+
+from warehouse.lake.durable import sync_folders_below
+from warehouse.lake.journal import Move, commit
+from warehouse.lake.lake import STAGING
+from warehouse.lake.months import stage_months
+from warehouse.schema.columns import PARTITION
+
+
+def swap_in(lake: Path, imported: Sequence[Move] = (), removed: Sequence[str] = ()) -> tuple[str, ...]:
+    """Move every staged file into place and return the names of those that changed.
+
+    All files come into place, with the `imported` folders, or none does. Measurements come last, so that a query
+    meanwhile does not list a run before its requests.
+    """
+    staging = lake / STAGING
+    removed = [*removed, *stage_months(lake, removed)]
+    files = [path.relative_to(staging) for path in sorted(staging.rglob("*")) if path.is_file()]
+    changed = [
+        str(name)
+        for name in sorted(files, key=lambda name: (name.parts[0] == "measurements", name))
+        if not ((lake / name).exists() and filecmp.cmp(staging / name, lake / name, shallow=False))
+    ]
+    if staging.exists():
+        sync_folders_below(staging)
+    moves = [(f"{lake.name}/{STAGING}/{name}", f"{lake.name}/{name}") for name in changed]
+    commit(lake, staging, [*moves, *imported], removed)
+    return tuple(changed)
+
+
+def others(lake: Path, kept_nights: set[str]) -> list[str]:
+    """The folders of nights without a run folder, relative to the data folder."""
+    folders = sorted(lake.glob(f"*/{PARTITION}=*"))
+    return [
+        str(folder.relative_to(lake.parent))
+        for folder in folders
+        if folder.name.removeprefix(f"{PARTITION}=") not in kept_nights
+    ]

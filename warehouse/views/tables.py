@@ -1,0 +1,91 @@
+"""The views over the files of the lake: one a table, with what is stored of whole months."""
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from warehouse.schema.columns import COLUMNS, PARTITION, Table
+
+MONTH = "month"  # folders of files of whole months, beside the folders of nights
+_DATED = re.compile(r"\d{4}-\d{2}(?=\D|$)")
+
+
+def month_of(night: str) -> str | None:
+    """The month that a night's name begins with; None if it begins with no date."""
+    found = _DATED.match(night)
+    return found[0] if found else None
+
+
+def months_in(lake: Path, name: str) -> set[str]:
+    """The months of which a table or view has one file."""
+    return {path.name.removeprefix(f"{MONTH}=") for path in lake.glob(f"{name}/{MONTH}=*")}
+
+
+def empty_rows(table: Table) -> str:
+    """A query of no rows with every declared column and its type."""
+    typed = ", ".join(f'CAST(NULL AS {column.duckdb_type}) AS "{column.name}"' for column in COLUMNS[table])
+    return f"SELECT {typed} WHERE false"
+
+
+def table_view(lake: Path, table: Table) -> str:
+    """A view with every declared column, also for nights written before it was declared and for an empty lake."""
+    parts = [empty_rows(table)]
+    months = months_in(lake, table)
+    if months:
+        parts.append(f"FROM read_parquet({_months(lake / table, months)}, hive_partitioning=false, union_by_name=true)")
+    if nights := _loose_nights(lake, table, months):
+        options = f"hive_partitioning=true, hive_types={{'{PARTITION}': VARCHAR}}, union_by_name=true"
+        parts.append(f"SELECT * FROM read_parquet({nights}, {options})")  # noqa: S608 - the paths are quoted
+    return f"CREATE VIEW {table} AS {' UNION ALL BY NAME '.join(parts)}"
+
+
+def _loose_nights(lake: Path, table: Table, months: set[str]) -> str | None:
+    """Patterns of the files of nights that no file of a month has, as SQL; None without such nights."""
+    if not months:
+        some = any(lake.glob(f"{table}/{PARTITION}=*/part-0.parquet"))
+        return _files([_night_files(lake, table, "*")]) if some else None
+    names = [path.parent.name.removeprefix(f"{PARTITION}=") for path in lake.glob(f"{table}/{PARTITION}=*/*.parquet")]
+    dated = {month for night in names if (month := month_of(night)) and month not in months}
+    undated = {night for night in names if month_of(night) is None}
+    patterns = [f"{month}*" for month in sorted(dated)] + [glob_pattern(Path(night)) for night in sorted(undated)]
+    return _files([_night_files(lake, table, pattern) for pattern in patterns]) if patterns else None
+
+
+def _night_files(lake: Path, table: Table, pattern: str) -> str:
+    return f"{glob_pattern(lake)}/{table}/{PARTITION}={pattern}/part-0.parquet"
+
+
+def with_months(lake: Path, derived: Path, name: str, sql: str) -> str:
+    """A view that takes months from their files and computes the other nights."""
+    months = months_in(derived, name)
+    whole = months_in(lake, "measurements")
+    if not months or months != whole:
+        return sql
+    head, body = sql.split(f"CREATE VIEW {name} AS", maxsplit=1)
+    stored = f"SELECT * FROM read_parquet({_months(derived / name, months)}, hive_partitioning=false)"  # noqa: S608
+    names = {path.name.removeprefix(f"{PARTITION}=") for path in lake.glob(f"measurements/{PARTITION}=*")}
+    last = f"{max(months)}~"  # sorts after each night of the last month
+    undated = [night for night in sorted(names) if month_of(night) is None and night <= last]
+    where = f"{PARTITION} > '{last}'"
+    if undated:
+        where += f" OR {PARTITION} IN ({', '.join(map(_quoted, undated))})"
+    computed = f"SELECT * FROM ({body.strip().removesuffix(';')}) WHERE {where}"  # noqa: S608
+    return f"{head}CREATE VIEW {name} AS {stored} UNION ALL BY NAME {computed}"
+
+
+def _months(folder: Path, months: Iterable[str]) -> str:
+    """The files of these months, as SQL; named one by one, so that a new one is not read beside its nights."""
+    return _files([f"{glob_pattern(folder)}/{MONTH}={month}/part-0.parquet" for month in sorted(months)])
+
+
+def _files(patterns: list[str]) -> str:
+    return f"[{', '.join(map(_quoted, patterns))}]"
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def glob_pattern(folder: Path) -> str:
+    """A pattern that matches this folder only: brackets escape characters with a meaning in a glob."""
+    return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in str(folder))
