@@ -13,7 +13,7 @@ HALF_WIDTHS = {"output_throughput_tok_per_s": 0.01, "ttft_p50_ms": 0.015, "tpot_
 PILOT = 5  # repeats while the history is too short
 DEGREES_MIN = 30  # of freedom, of the spread within leases, before it is believed
 LEASES_MIN = 8  # before the spread between leases is believed
-LEAST, MOST = 3, 30  # repeats that a plan chooses; the budget may allow fewer
+LEAST, MOST = 2, 30  # repeats that a plan chooses; the budget may allow fewer
 _Z_975 = NormalDist().inv_cdf(0.975)
 # Student's t, the 0.975 quantile, for 1 to 30 degrees of freedom, as printed in tables.
 _T_975 = (

@@ -10,6 +10,7 @@ from benchmarks import (
     detector,
     histories,
     night_overhead,
+    planned_repeats,
     searches,
     suite_time,
     warehouse_load,
@@ -25,6 +26,7 @@ BENCHMARKS = (
     detector.BENCHMARK,
     histories.BENCHMARK,
     night_overhead.BENCHMARK,
+    planned_repeats.BENCHMARK,
     searches.BENCHMARK,
     suite_time.BENCHMARK,
 )

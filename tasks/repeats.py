@@ -29,7 +29,7 @@ def plan_repeats(settings: Settings, night: NightRecord, prices: Sequence[Pinned
         return night
     data, suite = settings.data.absolute(), night.suite
     scenarios = suite.expand()
-    seconds = read_run_seconds(data, [one.scenario_id for one in scenarios])
+    seconds = read_run_seconds(data, scenarios)
     run_s = {one.name: seconds[one.scenario_id] for one in scenarios if one.scenario_id in seconds}
     places = [(part.suite, _place(settings, part, prices)) for part in machine_nights(night)]
 
@@ -37,7 +37,7 @@ def plan_repeats(settings: Settings, night: NightRecord, prices: Sequence[Pinned
         return next(filter(None, (_why_too_long(on, place, repeats, run_s) for on, place in places)), None)
 
     left = [one for entry, one in zip(suite.scenarios, scenarios, strict=True) if entry.repeats is None]
-    spreads = read_spreads(data, [one.scenario_id for one in left])
+    spreads = read_spreads(data, left)
     chosen = [choose_repeats(one.name, one.scenario_id, spreads[one.scenario_id]) for one in left]
     planned = with_repeats(night, cap_repeats(chosen, exceeded))
     require_conversations(planned)

@@ -24,11 +24,11 @@ def precision_of(planned: PlannedRepeats, metric: str = METRIC) -> Precision:
 @pytest.mark.parametrize(
     ("within", "repeats", "said"),
     [
-        (0.005, 3, "needs 1 repeats, and a plan has at least 3"),
+        (0.005, 2, "needs 1 repeats, and a plan has at least 2"),
         (0.01, 4, "varies by 1.00% between repeats (30 degrees of freedom): a mean within 1.00% needs 4 repeats"),
         (0.02, 16, "needs 16"),
         (0.03, 30, "needs 35 repeats, and a plan has at most 30"),
-        (0.0, 3, "needs 1 repeats, and a plan has at least 3"),
+        (0.0, 2, "needs 1 repeats, and a plan has at least 2"),
     ],
 )
 def test_the_repeats_are_those_that_the_spread_of_earlier_nights_needs(within: float, repeats: int, said: str) -> None:

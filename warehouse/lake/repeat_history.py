@@ -5,45 +5,77 @@ from pathlib import Path
 
 from bench.record import NightRecord
 from bench.repeats import NightPrecision, ReachedPrecision, Spread, reach
+from bench.suite.scenario import Scenario
 from warehouse.lake.query import run_sql
 
-SPREADS = """
-SELECT scenario_id, metric, spread_within, degrees_within, spread_between, degrees_between
-FROM repeat_history WHERE list_contains(?, scenario_id)
+# A new engine version or flag gives a scenario a new id, but its repeats vary as before: scenarios of one name, model,
+# engine, load driver and machine count together. Between leases only those of one id are compared.
+_ALIKE = """
+WITH asked AS (SELECT unnest(?, recursive := true)),
+known AS (SELECT DISTINCT scenario_id, scenario, model, engine, driver, machine FROM accepted),
+alike AS (
+    SELECT asked.scenario_id AS asked_id, known.scenario_id
+    FROM asked JOIN known
+        ON asked.scenario_id = known.scenario_id
+        OR (asked.scenario, asked.model, asked.engine, asked.driver) = (
+            known.scenario, known.model, known.engine, known.driver
+        ) AND asked.machine IS NOT DISTINCT FROM known.machine
+)
 """
-SECONDS = """
-SELECT scenario_id, median(epoch(ended_at) - epoch(started_at)) AS seconds
-FROM accepted WHERE list_contains(?, scenario_id) GROUP BY scenario_id
-"""
+_SPREADS = f"""{_ALIKE}
+SELECT asked_id, metric,
+    sqrt(sum(spread_within ** 2 * degrees_within) / nullif(sum(degrees_within), 0)), sum(degrees_within)::BIGINT,
+    sqrt(sum(spread_between ** 2 * degrees_between) / nullif(sum(degrees_between), 0)), sum(degrees_between)::BIGINT
+FROM alike JOIN repeat_history USING (scenario_id)
+GROUP BY asked_id, metric ORDER BY asked_id, metric
+"""  # noqa: S608 - a text of ours
+_SECONDS = f"""{_ALIKE}
+SELECT asked_id, median(epoch(ended_at) - epoch(started_at))
+FROM alike JOIN accepted USING (scenario_id) GROUP BY asked_id
+"""  # noqa: S608 - a text of ours
 REACHED = "SELECT scenario_id, metric, repeats, half_width FROM night_repeats WHERE night = ?"
 
 
-def read_spreads(data: Path, scenario_ids: Sequence[str]) -> dict[str, list[Spread]]:
+def read_spreads(data: Path, scenarios: Sequence[Scenario]) -> dict[str, list[Spread]]:
     """The spread of each metric over all nights, by scenario id; nothing where nothing was loaded yet."""
-    found: dict[str, list[Spread]] = {scenario_id: [] for scenario_id in scenario_ids}
-    if (data / "lake").is_dir():
-        for scenario_id, *spread in run_sql(data, SPREADS, (list(scenario_ids),)).rows:
+    found: dict[str, list[Spread]] = {one.scenario_id: [] for one in scenarios}
+    if (data / "lake").is_dir() and scenarios:
+        for scenario_id, *spread in run_sql(data, _SPREADS, (_asked(scenarios),)).rows:
             found[scenario_id].append(Spread(*spread))
     return found
 
 
-def read_run_seconds(data: Path, scenario_ids: Sequence[str]) -> dict[str, float]:
+def read_run_seconds(data: Path, scenarios: Sequence[Scenario]) -> dict[str, float]:
     """The median time of an accepted run in seconds, by scenario id; without those that have none."""
-    if not (data / "lake").is_dir():
+    if not (data / "lake").is_dir() or not scenarios:
         return {}
-    return dict(run_sql(data, SECONDS, (list(scenario_ids),)).rows)
+    return dict(run_sql(data, _SECONDS, (_asked(scenarios),)).rows)
+
+
+def _asked(scenarios: Sequence[Scenario]) -> list[dict[str, str | None]]:
+    return [
+        {
+            "scenario_id": one.scenario_id,
+            "scenario": one.name,
+            "model": one.model.name,
+            "engine": one.engine.name,
+            "driver": one.workload.driver,
+            "machine": one.machine.name,
+        }
+        for one in scenarios
+    ]
 
 
 def read_precision(data: Path, night: NightRecord) -> NightPrecision:
     """What the repeats of a loaded night reached, of each scenario whose repeats were planned."""
     if not night.repeats:
         return NightPrecision(night=night.night, reached=())
-    ids = {run.scenario.name: run.scenario.scenario_id for run in night.runs}  # of the machine that was rented
-    spreads = read_spreads(data, list(ids.values()))
+    scenarios = {run.scenario.name: run.scenario for run in night.runs}  # of the machine that was rented
+    spreads = read_spreads(data, list(scenarios.values()))
     found = {tuple(row[:2]): row[2:] for row in run_sql(data, REACHED, (night.night,)).rows}
     reached: list[ReachedPrecision] = []
     for planned in night.repeats:
-        scenario_id = ids[planned.scenario]
+        scenario_id = scenarios[planned.scenario].scenario_id
         known = {spread.metric: spread for spread in spreads[scenario_id]}
         for precision in planned.precisions:
             repeats, half_width = found.get((scenario_id, precision.metric), (0, None))

@@ -1,8 +1,9 @@
 """The views of repeats, against scipy's intervals and a hand calculation."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ FIRST = (100.0, 104.0, 97.0, 101.0)
 SECOND = (90.0, 92.0)
 
 
-def write(
+def write(  # noqa: PLR0913 - what a row can say
     data: Path,
     leases: Sequence[Sequence[float]],
     night: str = "2026-03-01",
@@ -27,6 +28,7 @@ def write(
     *,
     scenario_id: str = "a" * 16,
     seconds: float = 60.0,
+    setup: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """A night of one scenario: a row per repeat, lease by lease; `first` is that of a run just after a server start."""
     began = datetime(2026, 3, 1, tzinfo=UTC)
@@ -36,7 +38,7 @@ def write(
     rows = [
         blank_row(RunId(night, scenario_id, repeat))
         | {"scenario": "chat", "outcome": "measured", "verdict": "accepted", "lease_id": f"{night}-{lease}"}
-        | {"is_first_after_start": is_first, METRIC: value, **times}
+        | {"is_first_after_start": is_first, METRIC: value, **times, **setup}
         for repeat, (lease, value, is_first) in enumerate(values)
     ]
     write_rows(data / "lake", "measurements", night, rows)
