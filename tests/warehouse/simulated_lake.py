@@ -5,6 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
+from bench.histogram import FIRST_TOKEN_BINS, histogram
+from bench.metrics import Floats
 from warehouse.lake.database import build_warehouse
 from warehouse.lake.lake import write_rows
 from warehouse.schema.columns import COLUMNS, Table
@@ -30,6 +32,9 @@ def _write_night(lake: Path, at: int, size: tuple[int, int, int], draw: np.rando
     scenarios, repeats, requests = size
     night = f"{FIRST + timedelta(weeks=at)}T010000Z"
     runs = [_run(night, at, f"s{scenario}", repeat, draw) for scenario in range(scenarios) for repeat in range(repeats)]
+    waits = {run["run_id"]: draw.lognormal(3.0, 0.2, requests) for run in runs}
+    for run in runs:
+        run["ttft_histogram"] = histogram(waits[run["run_id"]] / 1000, FIRST_TOKEN_BINS).tolist()
     runs[-1] |= {"verdict": "rejected"}
     failed = {**runs[0], "run_id": f"{night}/s0/{repeats}", "repeat": repeats, "outcome": "failed", "verdict": "failed"}
     failed |= {"stage": "server", "reason": "out of memory", "output_throughput_tok_per_s": None}
@@ -37,7 +42,7 @@ def _write_night(lake: Path, at: int, size: tuple[int, int, int], draw: np.rando
     wrong = _ids(runs[-1]) | {"code": "drifting", "severity": "critical", "message": "throughput fell in the window"}
     write(lake, "measurements", night, [*runs, failed])
     write(lake, "findings", night, [wrong])
-    write(lake, "requests", night, [row for run in runs for row in _requests(run, requests, draw)])
+    write(lake, "requests", night, [row for run in runs for row in _requests(run, waits[run["run_id"]])])
     write(lake, "leases", night, [lease | {"usd": 10.0, "usd_per_hour": 5.0, "attempt_count": 2}])
     tries = [("no capacity", "refused"), (None, "rented")]
     write(
@@ -79,9 +84,8 @@ def _ids(run: Row) -> Row:
     return {name: run[name] for name in ("night", "run_id", "scenario_id", "repeat")}
 
 
-def _requests(run: Row, count: int, draw: np.random.Generator) -> list[Row]:
-    ttft_ms = draw.lognormal(3.0, 0.2, count)
-    return [_ids(run) | {"request_index": at, "outcome": "ok", "ttft_ms": float(ttft_ms[at])} for at in range(count)]
+def _requests(run: Row, ttft_ms: Floats) -> list[Row]:
+    return [_ids(run) | {"request_index": at, "outcome": "ok", "ttft_ms": float(one)} for at, one in enumerate(ttft_ms)]
 
 
 def write(lake: Path, table: Table, night: str, rows: list[Row]) -> None:

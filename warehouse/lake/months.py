@@ -31,7 +31,7 @@ COMPACTED: tuple[Table, ...] = (
 )
 LOOSE_NIGHTS = 62  # from so many nights in complete months on, months get files
 _SORTED = ("scenario_id", PARTITION, "repeat")
-_DERIVED_ORDER = f"metric, scenario_id, {PARTITION}"
+_DERIVED_ORDER = "metric, scenario_id"
 _OPTIONS = "FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 8192"  # questions ask about a few metrics
 Nights = Mapping[str, Path]  # the file of each night, or month, of one table
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from bench import bootstrap, metrics
 from bench.engines.by_name import FINISH_REASONS
+from bench.histogram import FIRST_TOKEN_BINS, GAP_BINS, histogram
 from bench.loadgen.report import LoadReport
 from bench.loadgen.server_view import Scrapes, blind_live, live_view, ttft_over_server_s
 from bench.metrics import P99_MIN_SAMPLES, PERCENTILE_ESTIMATOR, Requests, percentile_name
@@ -36,6 +37,7 @@ def measured(report: LoadReport, deltas: Mapping[str, float] | None, usd_per_hou
         "concurrency_achieved": metrics.concurrency_achieved(requests),
         "tokens_per_event": metrics.tokens_per_event(requests),
         **_latencies(requests),
+        **_histograms(requests),
         **_counted_by_server(deltas),
         "client_lag_p99_ms": _milliseconds(report.lag_p99_s),
         "kernel_stamp_share": report.kernel_stamp_share,
@@ -97,6 +99,12 @@ def _latencies(requests: Requests) -> Row:
             of_array[id(times)] = statistics(times, samples)
         row |= {f"{metric}_{name}": value for name, value in of_array[id(times)].items()}
     return row
+
+
+def _histograms(requests: Requests) -> Row:
+    """The histograms of what was measured; None where nothing was."""
+    times = {"ttft": (requests.ttft_s[requests.is_ok], FIRST_TOKEN_BINS), "itl_event": (requests.ok_gap_s, GAP_BINS)}
+    return {f"{name}_histogram": histogram(*one).tolist() if len(one[0]) else None for name, one in times.items()}
 
 
 def statistics(times_s: metrics.Floats, samples: int) -> Row:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from bench.engines.by_name import FINISH_REASONS
+from bench.histogram import FIRST_TOKEN_BINS, GAP_BINS
 from bench.metrics import PERCENTILE_MIN_SAMPLES, percentile_name
 from warehouse.schema.column import Column
 
@@ -24,6 +25,12 @@ def _latencies() -> Iterator[Column]:
         yield Column(
             f"{metric}_sample_count", "integer", f"number of values behind the statistics of `{metric}`", low=0
         )
+
+
+def _histograms() -> Iterator[Column]:
+    for metric, bins in (("ttft", FIRST_TOKEN_BINS), ("itl_event", GAP_BINS)):
+        said = f"how many values of `{metric}` are in each of {bins} bins; bin i, from 0, begins at 4000^(i/64) ms"
+        yield Column(f"{metric}_histogram", "counts", said)
 
 
 def _intervals() -> Iterator[Column]:
@@ -84,6 +91,7 @@ METRIC_COLUMNS = (
     ),
     Column("concurrency_achieved", "number", "mean number of requests in flight, by Little's law", low=0),
     *_latencies(),
+    *_histograms(),
     Column("percentile_estimator", "text", "estimator of all percentiles, see METHOD.md"),
     *_intervals(),
     Column("tokens_per_event", "number", "mean number of tokens per stream event", low=0),

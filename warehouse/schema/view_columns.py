@@ -91,6 +91,14 @@ VIEW_COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("median", "number", "median of the night's accepted runs, in the metric's unit"),
         Column("runs", "integer", "accepted runs behind the median", low=1),
     ),
+    "monthly_histograms": (
+        Column("month", "text", "month of the nights: the first seven characters of their names"),
+        Column("metric", "text", "the latency: ttft or itl_event"),
+        Column("bin", "integer", "place of the bin, from 1", low=1),
+        Column("low_ms", "number", "where the bin begins", "ms", low=1),
+        Column("high_ms", "number", "where it ends", "ms", low=1),
+        Column("count", "integer", "values in the bin", low=1),
+    ),
     "night_costs": (
         Column("leases", "integer", "leases of the night", low=0),
         Column("open_leases", "integer", "leases that were not released", low=0),

@@ -25,6 +25,7 @@ QUESTIONS = (
     "findings_worst",
     "metric_values",
     "nightly_medians",
+    "monthly_histograms",
     "lease_means",
     "night_repeats",
     "repeat_history",
@@ -43,7 +44,7 @@ QUESTIONS = (
 )
 
 # The views whose rows a month stores, and those that they select from.
-DERIVED = ("nightly_medians", "lease_means")
+DERIVED = ("nightly_medians", "lease_means", "monthly_histograms")
 _BEFORE_DERIVED = ("standing", "accepted", "metric_values")
 
 # Placeholder for one line per numeric column of the view's table.

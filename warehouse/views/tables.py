@@ -7,6 +7,7 @@ from pathlib import Path
 from warehouse.schema.columns import COLUMNS, PARTITION, Table
 
 MONTH = "month"  # folders of files of whole months, beside the folders of nights
+OF_NIGHTS = "-- OF NIGHTS"  # placeholder for a condition on nights, in views without that column
 _DATED = re.compile(r"\d{4}-\d{2}(?=\D|$)")
 
 
@@ -69,8 +70,15 @@ def with_months(lake: Path, derived: Path, name: str, sql: str) -> str:
     where = f"{PARTITION} > '{last}'"
     if undated:
         where += f" OR {PARTITION} IN ({', '.join(map(_quoted, undated))})"
-    computed = f"SELECT * FROM ({body.strip().removesuffix(';')}) WHERE {where}"  # noqa: S608
+    computed = _of_nights(body.strip().removesuffix(";"), where)
     return f"{head}CREATE VIEW {name} AS {stored} UNION ALL BY NAME {computed}"
+
+
+def _of_nights(query: str, where: str) -> str:
+    """A query, of these nights only: where it says so itself, or in its rows."""
+    if OF_NIGHTS in query:
+        return query.replace(OF_NIGHTS, f"AND ({where})")
+    return f"SELECT * FROM ({query}) WHERE {where}"  # noqa: S608
 
 
 def _months(folder: Path, months: Iterable[str]) -> str:

@@ -1,11 +1,14 @@
 -- What was the p99 of time to first token over all accepted requests of a month?
-SELECT
-    left(requests.night, 7) AS month,
-    accepted.scenario,
-    count(*) AS requests,
-    round(quantile_cont(requests.ttft_ms, 0.99), 2) AS ttft_p99_ms
-FROM requests
-JOIN accepted ON requests.night = accepted.night AND requests.run_id = accepted.run_id
-WHERE requests.outcome = 'ok'
-GROUP BY month, accepted.scenario
-ORDER BY month, accepted.scenario;
+WITH running AS (
+    SELECT month, scenario, low_ms, high_ms, "count",
+        sum("count") OVER (PARTITION BY month, scenario ORDER BY bin) AS up_to_here,
+        0.99 * sum("count") OVER (PARTITION BY month, scenario) AS wanted,
+        sum("count") OVER (PARTITION BY month, scenario) AS requests
+    FROM monthly_histograms
+    WHERE metric = 'ttft'
+)
+SELECT month, scenario, requests,
+    round(low_ms * power(high_ms / low_ms, 1 - (up_to_here - wanted) / "count"), 2) AS ttft_p99_ms
+FROM running
+WHERE up_to_here >= wanted AND up_to_here - "count" < wanted
+ORDER BY month, scenario;

@@ -18,6 +18,7 @@ ASKED = {
     "measurements": "SELECT * FROM measurements ORDER BY run_id",
     "findings": "SELECT * FROM findings ORDER BY run_id",
     "medians": "SELECT * FROM nightly_medians ORDER BY ALL",
+    "histograms": "SELECT * FROM monthly_histograms ORDER BY ALL",
     "repeats": "SELECT * FROM repeat_history ORDER BY ALL",
 }
 
