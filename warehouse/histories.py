@@ -21,6 +21,8 @@ from warehouse.importers.history.check import HistoryCheck, Remark
 from warehouse.importers.history.dated_results import read_dated_results
 from warehouse.importers.history.long_table import HistoryOptions, is_long_table, read_table
 from warehouse.importers.history.row import HistoryRow
+from warehouse.importers.history.sqlite_table import is_sqlite, read_sqlite
+from warehouse.importers.history.titled_blocks import is_titled_blocks, read_titled_blocks
 from warehouse.importers.parsing.document import Document, read_document, too_large_for_memory
 from warehouse.importers.parsing.error_text import storable
 from warehouse.lake.database import build_warehouse
@@ -131,6 +133,10 @@ def read_history(document: Document, options: HistoryOptions) -> Iterator[Histor
     """Every value of a history, by what the file is."""
     if is_action_benchmark(document):
         return read_action_benchmark(document, options)
+    if is_sqlite(document):
+        return read_sqlite(document, options)
+    if is_titled_blocks(document):
+        return read_titled_blocks(document, options)
     if document.path.suffix.lower() in {".csv", ".tsv"} and not _is_known_result(document, options):
         return read_table(document, options)
     return read_dated_results(document, options)

@@ -2,13 +2,16 @@
 
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from bench.errors import ToldBesideError, UnreadableResultError, UsageError
 from flows.cli.arguments import JsonFlag, examples, read_settings
 from flows.show import console
+
+if TYPE_CHECKING:
+    from warehouse.importers.history.long_table import HistoryOptions
 
 commands = typer.Typer()
 
@@ -109,6 +112,7 @@ def import_files(
         ),
     ] = None,
     source: Annotated[str | None, typer.Option(help="Where a history is from, if its file does not say.")] = None,
+    table: Annotated[str | None, typer.Option(help="Table or view of a SQLite file that has several.")] = None,
 ) -> None:
     """Load result files of other tools, judged, into the warehouse tables claims and claim_findings.
 
@@ -116,13 +120,14 @@ def import_files(
     it does not state. With --history the values go to history_points, and what is doubtful about them to
     history_remarks. Exits 1 if a file cannot be read.
     """
+    from warehouse.importers.history.long_table import HistoryOptions, column_map  # noqa: PLC0415
     from warehouse.imports import import_file  # noqa: PLC0415
 
     if is_history:
-        _import_histories(files, columns or [], name_pattern, source)
+        _import_histories(files, HistoryOptions(column_map(columns or []), name_pattern, source, table))
         return
-    if columns or name_pattern or source:
-        raise UsageError("--map, --name-pattern and --source are for histories: pass --history as well")
+    if columns or name_pattern or source or table:
+        raise UsageError("--map, --name-pattern, --source and --table are for histories: pass --history as well")
     settings, is_bad = read_settings(), False
     for path in files:
         try:
@@ -141,12 +146,10 @@ def import_files(
         raise typer.Exit(1)
 
 
-def _import_histories(files: list[Path], columns: list[str], name_pattern: str | None, source: str | None) -> None:
+def _import_histories(files: list[Path], options: "HistoryOptions") -> None:
     from warehouse.histories import import_history, judge_imported  # noqa: PLC0415
-    from warehouse.importers.history.long_table import HistoryOptions, column_map  # noqa: PLC0415
 
     data, is_bad, imported = read_settings().data.absolute(), False, list[str]()
-    options = HistoryOptions(column_map(columns), name_pattern, source)
     for path in files:
         try:
             found = import_history(data, path, options)

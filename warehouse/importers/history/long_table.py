@@ -3,7 +3,7 @@
 import csv
 import io
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import PurePath
@@ -35,8 +35,8 @@ FIELDS = (
 )
 # Columns that mean one of these fields in the tables that we know.
 _ALSO: dict[str, tuple[str, ...]] = {
-    "measured_at": ("timestamp", "date", "time", "datetime", "started_at"),
-    "series": ("name", "benchmark", "test", "case"),
+    "measured_at": ("timestamp", "date", "time", "datetime", "started_at", "build_datetime"),
+    "series": ("name", "benchmark", "test_name", "test", "case"),
     "value": ("result",),
     "source": ("source_repo", "repo"),
     "run_id": ("run", "job_id", "workflow_run_id"),
@@ -47,6 +47,8 @@ _ALSO: dict[str, tuple[str, ...]] = {
     "image": ("image_digest", "docker_image"),
     "host": ("hostname", "runner"),
 }
+# Never explains a value: rows of two GPUs are two series.
+_HARDWARE = ("gpu", "GPU", "device", "hardware", "accelerator")
 _HEAD = 65536  # bytes in which the first line ends
 _NEEDED = ("measured_at", "value")
 _TRUE = frozenset({"true", "1", "yes"})
@@ -59,6 +61,7 @@ class HistoryOptions:
     columns: tuple[tuple[str, str], ...] = ()  # field, column or columns joined by +
     name_pattern: str | None = None
     source: str | None = None
+    table: str | None = None  # of a SQLite file with several
 
     @property
     def taken_apart(self) -> Callable[[str], tuple[str, dict[str, str]]]:
@@ -107,18 +110,33 @@ def read_table(document: Document, options: HistoryOptions) -> Iterator[HistoryR
     reader = csv.reader(_lines(document), strict=True)
     try:
         header = next(reader)
-        at = _places(document.path.name, header, options)
-        for row in reader:
-            if any(row):
-                if len(row) != len(header):
-                    raise UnreadableResultError(
-                        f"{document.name} line {reader.line_num} has {len(row)} cells, its header has {len(header)}"
-                    )
-                yield from _rows(document.name, reader.line_num, row, at, options)
+        lines = ((reader.line_num, row) for row in reader)
+        yield from rows_of(document.path.name, header, lines, options)
     except csv.Error as error:
         raise UnreadableResultError(f"{document.name} line {reader.line_num} is not valid CSV: {error}") from error
     except StopIteration:
         raise UnreadableResultError(f"{document.name} is empty") from None
+
+
+def rows_of(
+    name: str, header: Sequence[str], lines: Iterable[tuple[int, Sequence[str]]], options: HistoryOptions
+) -> Iterator[HistoryRow]:
+    """Every value of a table, one at a time. Raises UsageError where it has no time or no value."""
+    at = _places(name, header, options)
+    for number, row in lines:
+        if any(row):
+            if len(row) != len(header):
+                raise UnreadableResultError(f"{name} line {number} has {len(row)} cells, its header has {len(header)}")
+            yield from _rows(name, number, row, at, options)
+
+
+def why_not_places(name: str, header: Sequence[str], options: HistoryOptions) -> UsageError | None:
+    """Why a table is no history; None where it is one."""
+    try:
+        _places(name, header, options)
+    except UsageError as error:
+        return error
+    return None
 
 
 def is_long_table(document: Document) -> bool:
@@ -149,6 +167,8 @@ def _places(name: str, header: Sequence[str], options: HistoryOptions) -> _Place
         found = said or [column for column in (field, *_ALSO.get(field, ())) if column in place][:1]
         if missing := [column for column in found if column not in place]:
             raise UsageError(f"--map {field}={missing[0]}: {name} has no such column; it has {', '.join(place)}")
+        if field == "series" and found and not said:
+            found += [column for column in _HARDWARE if column in place and column not in found][:1]
         if found:
             fields[field] = tuple(place[column] for column in found)
     if lacking := [field for field in _NEEDED if field not in fields]:
