@@ -209,6 +209,7 @@ class RunRecord(StoredValue):
     ended_at: datetime
     asked: Scenario
     quality: Quality
+    series_identity: tuple[str, ...] = ()  # what the suite declares to make another series
     slo: Slo | None = None  # what its requests were to keep; None: nothing was asked, or from before 2026-11-23
     host: HostFacts | None = None
     server: ServerFacts | None = None

@@ -54,6 +54,19 @@ class ScenarioEntry(Workload):
         return Workload.model_validate({name: getattr(self, name) for name in Workload.model_fields})
 
 
+Explaining = Literal[
+    "host",
+    "driver",
+    "image",
+    "engine_version",
+    "engine_commit",
+    "model_revision",
+    "flags",
+    "client_version",
+    "arrivals",
+]
+
+
 class Suite(Frozen):
     """A suite file: models, machines and an engine, and the scenarios to measure on them.
 
@@ -67,6 +80,8 @@ class Suite(Frozen):
     request_timeout_s: float = Field(default=600.0, gt=0)
     run_timeout_s: float = Field(default=3600.0, gt=0)  # one run of one scenario, warm-up included
     budget_usd: Limit = None  # of the whole night, over all its leases
+    # What else than model, GPUs, parallelism, scenario and engine makes another series; otherwise it explains a change.
+    series_identity: tuple[Explaining, ...] = Field(default=(), strict=False)
     rerun_suspects: bool = True  # measure a night's suspect scenarios again, on a new lease within the budget
     machine: Machine = Machine()
     model: Model

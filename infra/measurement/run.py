@@ -98,8 +98,7 @@ def measure(
     """
     partial = store.start_run(context.data, context.night.night, run)
     started_at = datetime.now(UTC)
-    watch = Stopwatch()
-    found: dict[str, Any] = {}
+    watch, found = Stopwatch(), dict[str, Any]()
     try:
         if isinstance(running, NightbenchError):
             raise running
@@ -127,6 +126,7 @@ def measure(
         ended_at=datetime.now(UTC),
         asked=run.scenario,
         quality=context.night.suite.quality,
+        series_identity=context.night.suite.series_identity,
         slo=context.night.suite.slo_of(run.scenario.name),
         host=context.host,
         weights=context.weights,

@@ -283,6 +283,7 @@ def run_record(night: NightRecord, run: PlannedRun, told: Told = Told()) -> RunR
             "started_at": STARTED,
             "ended_at": STARTED + timedelta(minutes=1),
             "asked": run.scenario,
+            "series_identity": night.suite.series_identity,
             "slo": night.suite.slo_of(run.scenario.name),
             "quality": night.suite.quality,
             "host": _HOST.model_copy(update=told.host),

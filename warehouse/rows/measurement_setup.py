@@ -135,6 +135,7 @@ def of_run(record: RunRecord) -> Row:
         "reason": record.reason,
         "failure": record.failure,
         "forced": "; ".join(record.forced) or None,
+        "series_identity": list(record.series_identity) or None,
         "started_at": _utc(record.started_at),
         "ended_at": _utc(record.ended_at),
         "lease_id": record.lease.lease_id if record.lease else None,

@@ -17,6 +17,7 @@ _LABELS = (
     Column("stage", "text", "stage at which a failed run ended; `load` when its folder could not be read"),
     Column("reason", "text", "reason why the run failed or did not start"),
     Column("failure", "text", "class of the engine's failure, such as oom_kv_len; NULL for other failures"),
+    Column("series_identity", "texts", "what else makes another series, as the suite declares it"),
     Column("forced", "text", "reasons why the night would have been refused without --force"),
     Column("fallback_of", "text", "scenario that ran out of memory and that this smaller one stands in for"),
     Column("rung", "integer", "rung of the ladder, from 1; 0: as the suite asks", low=0),

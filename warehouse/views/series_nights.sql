@@ -1,6 +1,7 @@
 -- What is the value of each metric on each lease, in a series that new versions, hosts and drivers do not end?
--- series: model, precision, GPUs, parallelism, scenario, engine and load client. The value is the geometric mean of the
--- lease's accepted repeats, spread the standard deviation of their logarithms. The other columns explain the value.
+-- series: model, precision, GPUs, parallelism, scenario, engine and load client, and what the suite declares. The value
+-- is the geometric mean of the lease's accepted repeats, spread the standard deviation of their logarithms. The other
+-- columns explain the value.
 CREATE VIEW series_nights AS
 WITH setups AS (
     SELECT
@@ -19,6 +20,7 @@ WITH setups AS (
             any_value(engine),
             any_value(driver)
         ) AS series,
+        any_value(series_identity) AS identity,
         any_value(host) AS host,
         any_value(gpu_driver) AS driver,
         any_value(coalesce(image_digest, image)) AS image,
@@ -46,7 +48,20 @@ known_controls AS (
     GROUP BY night, lease_id
 )
 SELECT
-    setups.series,
+    -- What the suite declares as identity is part of the name, with its value.
+    concat_ws(
+        '/',
+        setups.series,
+        CASE WHEN list_contains(identity, 'host') THEN 'host=' || setups.host END,
+        CASE WHEN list_contains(identity, 'driver') THEN 'driver=' || setups.driver END,
+        CASE WHEN list_contains(identity, 'image') THEN 'image=' || setups.image END,
+        CASE WHEN list_contains(identity, 'engine_version') THEN 'engine_version=' || setups.engine_version END,
+        CASE WHEN list_contains(identity, 'engine_commit') THEN 'engine_commit=' || setups.engine_commit END,
+        CASE WHEN list_contains(identity, 'model_revision') THEN 'model_revision=' || setups.model_revision END,
+        CASE WHEN list_contains(identity, 'flags') THEN 'flags=' || setups.flags END,
+        CASE WHEN list_contains(identity, 'client_version') THEN 'client_version=' || setups.client_version END,
+        CASE WHEN list_contains(identity, 'arrivals') THEN 'arrivals=' || setups.arrivals END
+    ) AS series,
     lease_means.metric,
     setups.night,
     setups.lease_id,
@@ -56,7 +71,7 @@ SELECT
     sqrt(lease_means.squares / nullif(lease_means.repeats - 1, 0)) AS spread,
     lease_means.repeats AS repeat_count,
     known_controls.control,
-    setups.* EXCLUDE (series, night, lease_id, scenario_id, measured_at)
+    setups.* EXCLUDE (series, identity, night, lease_id, scenario_id, measured_at)
 FROM lease_means
 JOIN setups
     ON lease_means.night = setups.night
@@ -65,4 +80,4 @@ JOIN setups
 LEFT JOIN known_controls
     ON setups.night = known_controls.night
     AND setups.lease_id IS NOT DISTINCT FROM known_controls.lease_id
-ORDER BY setups.series, lease_means.metric, setups.measured_at;
+ORDER BY 1, lease_means.metric, setups.measured_at;

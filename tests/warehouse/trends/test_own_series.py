@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.warehouse.folders import whole_night
+from tests.warehouse.folders import Shape, Told, whole_night, write_night, write_run
 from warehouse.load import load_night
 from warehouse.trends.find import find_trends
 from warehouse.trends.own_series import own_series
@@ -34,6 +34,20 @@ def test_a_night_carries_what_explains_it(data: Path) -> None:
     assert {"host", "engine_version", "client_version", "arrivals", "repeats", "workload", "method_version"} <= set(
         series.points[0].stack
     )
+
+
+def test_what_a_suite_declares_as_identity_is_part_of_the_name(tmp_path: Path) -> None:
+    for night, version in (("2026-03-01", "0.31.0"), ("2026-03-02", "0.32.0"), ("2026-03-03", "0.32.0")):
+        planned = write_night(tmp_path, night, {"chat": Shape()})
+        declared = planned.suite.model_copy(update={"series_identity": ("engine_version", "model_revision")})
+        planned = planned.model_copy(update={"suite": declared})
+        write_run(tmp_path, planned, planned.runs[0], Shape(), Told(engine_version=version))
+        load_night(tmp_path, night)
+
+    found = [one for one in own_series(tmp_path) if one.key.metric == "tpot_p50_ms"]
+
+    names = {one.key.series.partition("meter/")[2]: len(one.points) for one in found}
+    assert names == {"engine_version=0.31.0/model_revision=r1": 1, "engine_version=0.32.0/model_revision=r1": 2}
 
 
 def test_two_nights_are_too_few_to_judge_and_the_count_says_so(data: Path) -> None:
