@@ -139,6 +139,7 @@ def test_a_server_that_miscounts_is_never_accepted(house: NightFixture) -> None:
     assert "accepted" not in summary.verdicts
 
 
+@pytest.mark.usefixtures("nights_without_prefect")
 @pytest.mark.parametrize("fault", ["http500:4", "sse_error:4", "cut:4", "short:4", "no_done:4"])
 def test_every_fourth_answer_broken_is_rejected(house: NightFixture, fault: str) -> None:
     house.write_suite(fault=fault)
@@ -149,6 +150,7 @@ def test_every_fourth_answer_broken_is_rejected(house: NightFixture, fault: str)
     assert ask(house, "SELECT count(*) FROM findings WHERE code = 'failure_rate' AND status = 'FAIL'") == [(2,)]
 
 
+@pytest.mark.usefixtures("nights_without_prefect")
 def test_a_server_is_asked_the_same_before_its_first_and_after_its_last_load_and_none_of_it_is_counted(
     house: NightFixture,
 ) -> None:
@@ -161,6 +163,7 @@ def test_a_server_is_asked_the_same_before_its_first_and_after_its_last_load_and
     assert ask(house, f"SELECT {counted} FROM measurements") == [(0, 0, 0)]
 
 
+@pytest.mark.usefixtures("nights_without_prefect")
 def test_a_night_with_broken_numerics_is_rejected_beside_the_one_before(house: NightFixture) -> None:
     night(house)
     house.write_suite(fault="numerics:1")
@@ -172,6 +175,7 @@ def test_a_night_with_broken_numerics_is_rejected_beside_the_one_before(house: N
     assert found == [("quality_below",)]
 
 
+@pytest.mark.usefixtures("nights_without_prefect")
 def test_numerics_that_break_under_load_are_rejected_at_once(house: NightFixture) -> None:
     house.write_suite(fault="numerics:6")  # from the first question after the last load on
 
@@ -183,6 +187,7 @@ def test_numerics_that_break_under_load_are_rejected_at_once(house: NightFixture
     assert [answers is None for answers in after].count(False) == 1  # only the last run's record holds them
 
 
+@pytest.mark.usefixtures("nights_without_prefect")
 def test_an_engine_that_will_not_start_fails_its_runs_in_its_own_words(house: NightFixture) -> None:
     house.write_suite(fault="oom_at_start")
 
@@ -207,6 +212,7 @@ def test_a_server_that_dies_costs_one_run_and_the_night_goes_on(house: NightFixt
     assert house.leftovers() == NOTHING
 
 
+@pytest.mark.usefixtures("nights_without_prefect")
 def test_a_run_in_which_nothing_was_answered_is_failed_and_holds_no_number(house: NightFixture) -> None:
     house.write_suite(fault="http500:1")
 
@@ -216,6 +222,7 @@ def test_a_run_in_which_nothing_was_answered_is_failed_and_holds_no_number(house
     assert ask(house, "SELECT DISTINCT ttft_p50_ms, completed FROM measurements") == [(None, None)]
 
 
+@pytest.mark.usefixtures("nights_without_prefect")
 def test_a_port_in_use_fails_its_runs_and_names_the_port(house: NightFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -249,6 +256,7 @@ def test_a_night_beside_another_one_plans_and_rents_nothing(house: NightFixture)
     assert not (house.data / "runs").exists()
 
 
+@pytest.mark.usefixtures("nights_without_prefect")
 def test_a_corrupt_model_ends_the_night_with_rows_that_were_not_run(house: NightFixture) -> None:
     night(house)
     weights = next((house.data / "models").glob("*/model.safetensors"))
@@ -264,6 +272,7 @@ def test_a_corrupt_model_ends_the_night_with_rows_that_were_not_run(house: Night
     assert house.leftovers() == NOTHING
 
 
+@pytest.mark.usefixtures("nights_without_prefect")
 def test_resuming_a_night_runs_only_what_is_missing(after_a_night: NightFixture) -> None:
     house = after_a_night
     (first,) = store.nights(house.data)
@@ -340,6 +349,7 @@ def test_progress_that_cannot_be_shown_costs_no_measurement() -> None:
     assert progress.is_lost
 
 
+@pytest.mark.usefixtures("nights_without_prefect")
 def test_a_budget_that_is_used_up_ends_the_night_and_gives_the_machine_back(
     house: NightFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

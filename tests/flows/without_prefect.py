@@ -4,9 +4,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from prefect import Flow, Task
+from prefect.client.schemas.objects import State
 from prefect.logging import disable_run_logger
 
 from infra.clock import SystemClock
@@ -44,16 +46,22 @@ def _run_flow(self: Flow[..., Any], *args: Any, return_state: bool = False, **kw
 
 def _outcome(called: Flow[..., Any] | Task[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
     try:
-        return Outcome(called.fn(*args, **kwargs))
+        data = called.fn(*args, **kwargs)
     except Exception as error:  # noqa: BLE001  as Prefect does, whatever it is
         return Outcome(error, is_failure=True)
+    return Outcome(data.data, is_failure=True) if isinstance(data, State) and data.is_failed() else Outcome(data)
 
 
 @contextmanager
 def without_prefect() -> Iterator[None]:
-    """Let every flow and task of this process be a plain call; what is no Exception passes through, as in Prefect."""
+    """Let every flow and task of this process be a plain call, and nothing be shown: an artifact would start a server.
+
+    What is no Exception passes through, as in Prefect.
+    """
     with pytest.MonkeyPatch.context() as patch, disable_run_logger():
         patch.setattr(Task, "__call__", _run_task)
         patch.setattr(Flow, "__call__", _run_flow)
-        patch.setattr("flows.nightly.NightProgress.within_run", lambda _progress, _share: None)
+        for name in ("create_table_artifact", "create_link_artifact", "update_progress_artifact"):
+            patch.setattr(f"tasks.artifacts.{name}", lambda *_shown, **_named: None)
+        patch.setattr("tasks.artifacts.create_progress_artifact", lambda *_shown, **_named: uuid4())
         yield
