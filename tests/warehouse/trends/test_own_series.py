@@ -37,17 +37,17 @@ def test_a_night_carries_what_explains_it(data: Path) -> None:
 
 
 def test_what_a_suite_declares_as_identity_is_part_of_the_name(tmp_path: Path) -> None:
-    for night, version in (("2026-03-01", "0.31.0"), ("2026-03-02", "0.32.0"), ("2026-03-03", "0.32.0")):
+    for night, driver in (("2026-03-01", "570.1"), ("2026-03-02", "580.2"), ("2026-03-03", "580.2")):
         planned = write_night(tmp_path, night, {"chat": Shape()})
-        declared = planned.suite.model_copy(update={"series_identity": ("engine_version", "model_revision")})
+        declared = planned.suite.model_copy(update={"series_identity": ("driver", "model_revision")})
         planned = planned.model_copy(update={"suite": declared})
-        write_run(tmp_path, planned, planned.runs[0], Shape(), Told(engine_version=version))
+        write_run(tmp_path, planned, planned.runs[0], Shape(), Told(host={"gpu_driver": driver}))
         load_night(tmp_path, night)
 
     found = [one for one in own_series(tmp_path) if one.key.metric == "tpot_p50_ms"]
 
     names = {one.key.series.partition("meter/")[2]: len(one.points) for one in found}
-    assert names == {"engine_version=0.31.0/model_revision=r1": 1, "engine_version=0.32.0/model_revision=r1": 2}
+    assert names == {"driver=570.1/model_revision=r1": 1, "driver=580.2/model_revision=r1": 2}
 
 
 def test_two_nights_are_too_few_to_judge_and_the_count_says_so(data: Path) -> None:
