@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from bench.histogram import FIRST_TOKEN_BINS, GAP_BINS
 from warehouse.lake.lake import PartWriter
 from warehouse.schema.columns import COLUMNS, Table, arrow_schema
 
@@ -111,9 +112,18 @@ def _runs(at: int, draw: np.random.Generator) -> pa.Table:
         "request_throughput_per_s": pa.array(tok_per_s / 128),
         "usd_per_mtok_output": pa.array(5.0 / 3600 / tok_per_s * 1e6),
         "cold_start_s": pa.array(np.full(count, 60.0)),
+        "ttft_histogram": _histograms(count, FIRST_TOKEN_BINS, 47, draw),
+        "itl_event_histogram": _histograms(count, GAP_BINS, 12, draw),
         **{name: pa.array(np.exp(draw.normal(3.0, 0.01, count))) for name in METRICS},
     }
     return _columns("measurements", count, constant, varying)
+
+
+def _histograms(count: int, bins: int, middle: int, draw: np.random.Generator) -> pa.Array:
+    """Histograms of 100 values around a bin."""
+    shares = np.exp(-0.5 * ((np.arange(bins) - middle) / 3.0) ** 2)
+    counts = draw.multinomial(100, shares / shares.sum(), count).astype(np.int32)
+    return pa.ListArray.from_arrays(np.arange(count + 1, dtype=np.int32) * bins, counts.ravel())
 
 
 def _columns(table: Table, count: int, constant: Mapping[str, object], varying: Mapping[str, pa.Array]) -> pa.Table:

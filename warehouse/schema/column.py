@@ -31,8 +31,9 @@ class Column:
 
     @property
     def is_withdrawable(self) -> bool:
-        """Whether a finding about single metrics can remove it from the views: a number, not a key or evidence."""
-        return self.nullable and self.type in ("integer", "number") and not self.name.startswith("ev_")
+        """Whether a finding about single metrics can remove it from the views: a number or histogram, no evidence."""
+        is_measured = self.type in ("integer", "number") or self.name.endswith("_histogram")
+        return self.nullable and is_measured and not self.name.startswith("ev_")
 
     @property
     def duckdb_type(self) -> str:

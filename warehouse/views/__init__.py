@@ -45,7 +45,7 @@ QUESTIONS = (
 
 # The views whose rows a month stores, and those that they select from.
 DERIVED = ("nightly_medians", "lease_means", "monthly_histograms")
-_BEFORE_DERIVED = ("standing", "accepted", "metric_values")
+_BEFORE_DERIVED = ("metric_values",)
 
 # Placeholder for one line per numeric column of the view's table.
 EACH = "-- EACH NUMBER"

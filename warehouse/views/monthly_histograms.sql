@@ -19,11 +19,11 @@ FROM (
             scenario,
             unnest(['ttft', 'itl_event']) AS metric,
             unnest([
-                if(list_contains(withdrawn, 'ttft_p50_ms'), NULL, ttft_histogram),
-                if(list_contains(withdrawn, 'itl_event_p50_ms'), NULL, itl_event_histogram)
+                if(list_contains(withdrawn, 'ttft_histogram'), NULL, ttft_histogram),
+                if(list_contains(withdrawn, 'itl_event_histogram'), NULL, itl_event_histogram)
             ]) AS counts
-        FROM accepted
-        WHERE true -- OF NIGHTS
+        FROM measurements
+        WHERE verdict = 'accepted' AND is_control IS NOT TRUE -- OF NIGHTS
     )
 )
 WHERE "count" > 0

@@ -1,0 +1,160 @@
+"""What questions, reports and loads take over five years of nights: 0.9 million runs with 29 metrics each.
+
+`python -m benchmarks.five_years [--nights N]` prints every time. Each question of docs/how-to/ask-the-warehouse.md is
+asked three times on one connection; the fastest counts. SQLite and pandas, over a CSV file of the columns it needs,
+answer one of them in the same minute.
+"""
+
+import argparse
+import shutil
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pandas as pd
+from duckdb import DuckDBPyConnection
+
+from benchmarks.bars import Bar, Benchmark, Measured
+from benchmarks.simulated_years import FIRST, write_nights
+from tests.warehouse.folders import Shape, whole_night
+from warehouse.lake.database import build_warehouse, open_warehouse
+from warehouse.lake.lake import one_loader
+from warehouse.lake.query import run_sql
+from warehouse.lake.swap import swap_in
+from warehouse.report.page import write_report
+
+NIGHTS = 5 * 365
+QUERIES = Path(__file__).parents[1] / "docs" / "how-to" / "queries"
+QUESTION_MS = Bar(
+    "five_years.question_ms", "slowest of the twelve questions over five years, warm", "ms", 200.0, baseline="SQLite"
+)
+REPORT_S = Bar("five_years.report_s", "report of a night after five years", "s", 30.0)
+LOAD_RATIO = Bar("five_years.load_ratio", "load of a night, over its load into no lake", "x", 1.2, is_portable=True)
+NIGHT = f"{FIRST.year + 5}-01-15T010000Z"
+COMPARED = "engine-versions"
+COLUMNS = ("scenario", "engine", "engine_version_found", "output_throughput_tok_per_s", "ttft_p50_ms")
+GROUPED = list(COLUMNS[:3])
+IN_SQLITE = (
+    "SELECT scenario, engine, engine_version_found, count(*), avg(output_throughput_tok_per_s), avg(ttft_p50_ms) "
+    "FROM runs GROUP BY 1, 2, 3"
+)
+LOAD = """
+import sys, time
+from pathlib import Path
+from warehouse.load import load_night
+started = time.monotonic()
+load_night(Path(sys.argv[1]), sys.argv[2])
+print(time.monotonic() - started)
+"""
+
+
+@dataclass(frozen=True)
+class Years:
+    """What was measured, in seconds."""
+
+    questions: Mapping[str, float]
+    sqlite_s: float
+    pandas_s: float
+    report_s: float
+    load_s: float
+    load_empty_s: float
+
+
+def measure_years(data: Path, nights: int) -> Years:
+    """Write the lake below this folder and measure."""
+    full, none = data / "full", data / "none"
+    write_nights(full / "lake", nights)
+    with one_loader(full) as lake:
+        swap_in(lake)
+    build_warehouse(full)
+    questions = dict(_questions(full))
+    sqlite_s, pandas_s = _others(full, data / "runs.csv")
+    loads: dict[Path, list[float]] = {full: [], none: []}
+    for folder in (none, full):
+        whole_night(folder, NIGHT, {"chat": Shape()})
+    for _ in range(3):
+        for folder, seen in loads.items():
+            seen.append(_load_fresh(folder))
+            for of_night in folder.glob(f"lake/*/night={NIGHT}"):
+                shutil.rmtree(of_night)
+    _load_fresh(full)
+    return Years(
+        questions=questions,
+        sqlite_s=sqlite_s,
+        pandas_s=pandas_s,
+        report_s=_timed(lambda: write_report(full, NIGHT)),
+        load_s=min(loads[full]),
+        load_empty_s=min(loads[none]),
+    )
+
+
+def _questions(data: Path) -> Iterator[tuple[str, float]]:
+    """The fastest of three answers to each question."""
+    with open_warehouse(data) as connection:
+        for path in sorted(QUERIES.glob("*.sql")):
+            yield path.stem, _answered(connection, path.read_text("utf-8"))
+
+
+def _answered(connection: DuckDBPyConnection, sql: str) -> float:
+    return min(_timed(lambda: connection.execute(sql).fetchall()) for _ in range(3))
+
+
+def _others(data: Path, file: Path) -> tuple[float, float]:
+    """Seconds of SQLite, and of pandas over CSV, for one of the questions; SQLite has no median and takes the mean."""
+    with open_warehouse(data) as connection:
+        runs = connection.execute(f"SELECT {', '.join(COLUMNS)} FROM accepted").fetchdf()  # noqa: S608
+    runs.to_csv(file, index=False)
+    with sqlite3.connect(file.with_suffix(".db")) as lite:
+        runs.to_sql("runs", lite, index=False)
+        in_sqlite = min(_timed(lambda: lite.execute(IN_SQLITE).fetchall()) for _ in range(3))
+    return in_sqlite, _timed(lambda: pd.read_csv(file).groupby(GROUPED).median())
+
+
+def _load_fresh(data: Path) -> float:
+    argv = [sys.executable, "-c", LOAD, str(data), NIGHT]
+    return float(subprocess.run(argv, check=True, capture_output=True, text=True).stdout.splitlines()[-1])
+
+
+def _timed(work: Callable[[], object]) -> float:
+    started = time.monotonic()
+    work()
+    return time.monotonic() - started
+
+
+def measure() -> Mapping[str, Measured]:
+    """Hold five years against the bars; the ratio of the questions is that of one of them to SQLite."""
+    with TemporaryDirectory(prefix="nightbench-years-") as name:
+        years = measure_years(Path(name), NIGHTS)
+    slowest = max(years.questions.values())
+    return {
+        QUESTION_MS.name: Measured(slowest * 1000, years.questions[COMPARED] / years.sqlite_s),
+        REPORT_S.name: Measured(years.report_s),
+        LOAD_RATIO.name: Measured(years.load_s / years.load_empty_s),
+    }
+
+
+BENCHMARK = Benchmark("five_years", (QUESTION_MS, REPORT_S, LOAD_RATIO), measure, is_slow=True)
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Print every time, over any number of nights."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--nights", type=int, default=NIGHTS)
+    nights = parser.parse_args(argv).nights
+    with TemporaryDirectory(prefix="nightbench-years-") as name:
+        years = measure_years(Path(name), nights)
+        ((runs,),) = run_sql(Path(name) / "full", "SELECT count(*) FROM measurements").rows
+    print(f"{nights} nights, {runs:,} runs")
+    for question, seconds in sorted(years.questions.items(), key=lambda one: -one[1]):
+        print(f"{question:28} {seconds * 1000:7.0f} ms")
+    print(f"{COMPARED} in SQLite {years.sqlite_s * 1000:.0f} ms, in pandas from CSV {years.pandas_s * 1000:.0f} ms")
+    print(f"report {years.report_s:.1f} s; load {years.load_s:.2f} s, into no lake {years.load_empty_s:.2f} s")
+
+
+if __name__ == "__main__":
+    main()
