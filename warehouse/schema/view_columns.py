@@ -5,6 +5,7 @@ from functools import cache
 
 from warehouse.schema.column import Column
 from warehouse.schema.columns import COLUMNS, TABLES, Table
+from warehouse.schema.star import DIMENSIONS
 
 _METRIC = Column("metric", "text", "name of the metric: a column of `measurements`")
 _REPEATS = Column("repeats", "integer", "accepted repeats behind the value", low=0)
@@ -31,7 +32,40 @@ _PUBLISHED = (
     Column("notes", "text", "what else the source says"),
 )
 
+_NIGHTS = (
+    Column("first_night", "text", "first night with this combination"),
+    Column("last_night", "text", "last night with it"),
+)
+
+
+def _key(dimension: str) -> Column:
+    return Column(f"{dimension}_key", "text", f"hash of the columns of `dim_{dimension}`")
+
+
 VIEW_COLUMNS: dict[str, tuple[Column, ...]] = {
+    **{f"dim_{dimension}": (_key(dimension), *_NIGHTS) for dimension in DIMENSIONS},
+    "dim_metric": (
+        _METRIC,
+        Column("unit", "text", "its unit"),
+        Column("direction", "integer", "1 where more is better, -1 where less is", low=-1, high=1),
+        Column("min_effect", "number", "smallest change that counts, as a share", low=0),
+        Column("meaning", "text", "what it is"),
+    ),
+    "dim_price": (
+        Column("valid_from", "text", "first night in which the price was paid"),
+        Column("valid_to", "text", "last night in which it was paid"),
+    ),
+    "fact_run": tuple(map(_key, DIMENSIONS)),
+    "fact_measurement": (
+        _METRIC,
+        _VALUE,
+        Column("is_valid", "flag", "whether the run is accepted and no finding withdrew the value"),
+    ),
+    "mart_nightly": (
+        Column("gpu", "text", "name of the first GPU"),
+        Column("tok_per_s_per_gpu", "number", "output throughput for each GPU", "tok/s", low=0),
+        Column("tok_per_s_per_user", "number", "output tokens a second that one request gets, median", "tok/s", low=0),
+    ),
     "capacity": (
         Column("tries", "integer", "attempts to rent", low=0),
         Column("rented", "integer", "attempts that rented a machine", low=0),
@@ -186,6 +220,7 @@ VIEW_COLUMNS: dict[str, tuple[Column, ...]] = {
 }
 _COMES_FROM: dict[str, tuple[Table, ...]] = {
     "capacity": ("attempts",),
+    "dim_price": ("leases",),
     "changes": ("change_points", "acknowledgements"),
     "stage_costs": ("stages", "measurements"),
     "searches": ("search_probes",),

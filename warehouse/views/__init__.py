@@ -9,8 +9,11 @@ from pathlib import Path
 
 from bench.repeats import t_975
 from bench.suite.suite import REPEATS_MAX
+from bench.trends.night_judge import min_effect_of
+from bench.trends.series import lower_is_better
 from catalog.read import read_catalog, read_prices
 from warehouse.schema.columns import COLUMNS, TABLES, Table
+from warehouse.schema.star import DIMENSIONS, METRICS
 from warehouse.views.tables import empty_rows, glob_pattern, table_view, with_months
 
 # A view comes after the views it selects from.
@@ -41,6 +44,17 @@ QUESTIONS = (
     "machine_prices",
     "published",
     "beside_published",
+    "dim_host",
+    "dim_platform",
+    "dim_stack",
+    "dim_model",
+    "dim_config",
+    "dim_scenario",
+    "dim_metric",
+    "dim_price",
+    "fact_run",
+    "fact_measurement",
+    "mart_nightly",
 )
 
 # The views whose rows a month stores, and those that they select from.
@@ -49,6 +63,8 @@ _BEFORE_DERIVED = ("metric_values",)
 
 # Placeholder for one line per numeric column of the view's table.
 EACH = "-- EACH NUMBER"
+# Placeholders for the metrics and for their rows; those of a dimension are named beside it.
+EACH_METRIC, EACH_METRIC_ROW = "-- EACH METRIC", "-- EACH METRIC ROW"
 # Placeholder for the list of quantiles of Student's t, by degrees of freedom.
 T_975 = "-- T 0.975"
 # Placeholders for rows of the catalogue: (cloud, kind, gpu, gpu_count), and (provider, gpu, gpu_count, usd_per_hour,
@@ -104,12 +120,36 @@ def _derivation_digest() -> str:
 def _question(name: str) -> str:
     text = files(__name__).joinpath(f"{name}.sql").read_text(encoding="utf-8")
     numbers = _standing_numbers(_TABLE_OF[name]) if name in _TABLE_OF else ""
+    for dimension, columns in DIMENSIONS.items():
+        text = text.replace(f"-- KEY {dimension}\n", _key(columns)).replace(
+            f"-- COLUMNS {dimension}\n", _names(columns)
+        )
     return (
         text.replace(EACH, numbers)
+        .replace(EACH_METRIC_ROW, _metrics())
+        .replace(EACH_METRIC, _names(METRICS))
         .replace(T_975, _quantiles())
         .replace(KINDS, _kinds())
         .replace(LISTED, _listed())
         .replace(EACH_PUBLISHED, _published())
+    )
+
+
+def _names(columns: Iterable[str]) -> str:
+    return ", ".join(f'"{name}"' for name in columns)
+
+
+def _key(columns: Iterable[str]) -> str:
+    """The hash of these columns; of two rows with equal values it is equal, NULL included."""
+    return f"md5(to_json([{_names(columns).replace(',', '::VARCHAR,')}::VARCHAR])::VARCHAR) "
+
+
+def _metrics() -> str:
+    """The metrics as SQL rows: name, unit, which way is better, and the smallest change that counts."""
+    declared = {column.name: column for column in COLUMNS["measurements"]}
+    return _sql_rows(
+        (name, of.unit, -1 if lower_is_better(name, of.unit) else 1, min_effect_of(name), of.meaning)
+        for name, of in ((name, declared[name]) for name in METRICS)
     )
 
 

@@ -1,0 +1,10 @@
+-- On which hosts were runs measured, each combination once?
+CREATE VIEW dim_host AS
+SELECT
+    -- KEY host
+    AS host_key,
+    -- COLUMNS host
+    , min(night) AS first_night,
+    max(night) AS last_night
+FROM measurements
+GROUP BY ALL;
