@@ -1,12 +1,19 @@
-"""The detector of changes on simulated nights, beside two plain rules, and on the real histories where they are.
+"""The detector of changes on simulated nights, beside two plain rules and apache-otava.
 
-`python -m benchmarks detector` takes minutes. The seeds are none with which the method was developed. False alarms of
-the watch over 365 nights a series; a step of -5 % where nights differ by 2 %, after 120 nights; a step of -2 % on one
-night, with the control, where hosts differ by 2 % and repeats by 0.5 %.
+`python -m benchmarks detector` takes minutes. OTAVA_PYTHON names a Python that has apache-otava, which then sees each
+series whole, where our watch sees the nights up to each one. The seeds are none with which the method was developed.
+False alarms of the watch over 365 nights a series; a step of -5 % where nights differ by 2 %, after 120 nights; a step
+of -2 % on one night, with the control, where hosts differ by 2 % and repeats by 0.5 %.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+import os
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, cast
 
 import numpy as np
 
@@ -67,6 +74,27 @@ def ten_percent(values: Floats) -> list[int]:
     return _plain(values, lambda before, value: abs(value / before.mean() - 1) > 0.1)  # noqa: PLR2004 - its name
 
 
+@contextmanager
+def otava() -> Iterator[Rule | None]:
+    """The change points of apache-otava over a whole series, by the Python that OTAVA_PYTHON names; else None."""
+    python = os.environ.get("OTAVA_PYTHON")
+    if python is None:
+        print("apache-otava is not compared: OTAVA_PYTHON names no Python that has it")
+        yield None
+        return
+    worker = Path(__file__).with_name("otava_worker.py")
+    with subprocess.Popen([python, worker], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        asked, told = cast("IO[str]", process.stdin), cast("IO[str]", process.stdout)
+
+        def rule(values: Floats) -> Sequence[int]:
+            asked.write(json.dumps(values.tolist()) + "\n")
+            asked.flush()
+            return _apart(sorted(json.loads(told.readline())))
+
+        yield rule
+        asked.close()
+
+
 def false_alarms(rule: Rule, noise: Noise, at: int) -> float:
     """Alarms a series-year where nothing changes."""
     return sum(len(rule(series(noise, (SEED, at, year)))) for year in range(YEARS)) / YEARS
@@ -100,17 +128,25 @@ def _is_suspect(shift: float, seed: int) -> bool:
     return judge_night(nights[:-1], nights[-1], 0.0).judgement == "suspect"
 
 
+def _print_beside(others: Mapping[str, Rule], false: Mapping[str, float]) -> None:
+    """Each rule on each model: false alarms a series-year, and the share of steps found."""
+    for at, (name, noise) in enumerate(MODELS.items()):
+        parts = [f"ours {false[name]:.2f} and {found_share(ours, noise):.0%}"]
+        parts += [
+            f"{who} {false_alarms(rule, noise, at):.2f} and {found_share(rule, noise):.0%}"
+            for who, rule in others.items()
+        ]
+        print(f"{name}: false alarms a series-year, and -5 % found within 5 nights: {', '.join(parts)}")
+
+
 def measure() -> Mapping[str, Measured]:
     """Simulate every bar."""
     false = {name: false_alarms(ours, noise, at) for at, (name, noise) in enumerate(MODELS.items())}
     found = found_share(ours, gaussian)
+    with otava() as peer:
+        others = {"z-score": z_score, "10 % threshold": ten_percent} | ({"otava": peer} if peer else {})
+        _print_beside(others, false)
     z_false = float(np.mean([false_alarms(z_score, noise, at) for at, noise in enumerate(MODELS.values())]))
-    for name, noise in MODELS.items():
-        print(
-            f"{name}: {false[name]:.2f} false alarms a series-year, -5 % found within 5 nights: ours "
-            f"{found_share(ours, noise):.0%}, z-score {found_share(z_score, noise):.0%}, "
-            f"10 % threshold {found_share(ten_percent, noise):.0%}"
-        )
     return {
         **{bar.name: Measured(false[name]) for name, bar in FALSE.items()},
         FOUND.name: Measured(found),
