@@ -76,6 +76,11 @@ def method_of(point: Point) -> tuple[str | None, ...]:
     return tuple(point.stack.get(name) for name in _ENDS)
 
 
+def was_said(nights: Sequence[Point], said: Said, night: str, *, is_rise: bool) -> bool:
+    """Whether a change in this direction was said within a week of this night, also one that was only suspect."""
+    return (night, is_rise) in _near(nights, {first: rose for first, (rose, _) in said.items()})
+
+
 def _near(nights: Sequence[Point], said: Mapping[str, bool]) -> Near:
     """Each night within a week of a change that was said, with the direction of that change."""
     at = [(place, said[night.night]) for place, night in enumerate(nights) if night.night in said]

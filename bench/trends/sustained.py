@@ -39,17 +39,30 @@ def alarms(values: Floats, min_effect: float = 0.01) -> list[Alarm]:
     x, found = np.log(values), list[Alarm]()
     start, before = 0, None
     for night in range(BASELINE_MIN, len(x)):
-        baseline = _baseline(x, start, night)
-        if len(baseline) < (BASELINE_MIN if before is None else 3):
-            continue
-        centre, sd, inflation = _level(baseline, before)
-        newest = x[max(start, night + 1 - NEWEST_MAX) : night + 1][::-1] - centre
-        count, t = _farthest(newest, (sd, inflation, len(baseline)), float(np.log1p(min_effect)))
-        if abs(t) > quantile(ALARM_P, max(len(baseline) - 1, KEPT_DEGREES if before else 1)):
-            since = night + 1 - count
-            found.append(Alarm(night, since, is_rise=t > 0))
-            start, before = since, sd
+        alarm = _alarm(x[: night + 1], start, before, min_effect)
+        if alarm is not None:
+            found.append(alarm)
+            before = _level(_baseline(x, start, night), before)[1]
+            start = alarm.since
     return found
+
+
+def alarm_tonight(level: Floats, sd_before: float | None, min_effect: float = 0.01) -> Alarm | None:
+    """The alarm of the last night of a level, if it raises one; `sd_before` is the noise of the level before it."""
+    return _alarm(np.log(level), 0, sd_before, min_effect)
+
+
+def _alarm(x: Floats, start: int, before: float | None, min_effect: float) -> Alarm | None:
+    night = len(x) - 1
+    baseline = _baseline(x, start, night)
+    if len(baseline) < (BASELINE_MIN if before is None else 3):
+        return None
+    centre, sd, inflation = _level(baseline, before)
+    newest = x[max(start, night + 1 - NEWEST_MAX) : night + 1][::-1] - centre
+    count, t = _farthest(newest, (sd, inflation, len(baseline)), float(np.log1p(min_effect)))
+    if abs(t) <= quantile(ALARM_P, max(len(baseline) - 1, KEPT_DEGREES if before else 1)):
+        return None
+    return Alarm(night, night + 1 - count, is_rise=t > 0)
 
 
 def _baseline(x: Floats, start: int, night: int) -> Floats:

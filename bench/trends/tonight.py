@@ -7,8 +7,8 @@ from datetime import date
 import numpy as np
 
 from bench.trends.causes import cause_of
-from bench.trends.changes import Change, Kind, Said, State, changes_of, method_of
-from bench.trends.effect import Effect
+from bench.trends.changes import Change, Kind, Said, State, changes_of, method_of, was_said
+from bench.trends.effect import Effect, effect_of
 from bench.trends.events import with_events
 from bench.trends.judgement import SaidChange, SeriesVerdict
 from bench.trends.night_judge import (
@@ -21,6 +21,7 @@ from bench.trends.night_judge import (
 )
 from bench.trends.robust import mad_sd
 from bench.trends.series import Point, Series, SeriesKey, varying
+from bench.trends.sustained import alarm_tonight
 
 WINDOW_NIGHTS = 90  # newest valid nights in which changes are looked for
 LEVELS = frozenset({"confirmed", "host", "explained"})  # states of a change after which a new level is compared with
@@ -50,6 +51,7 @@ class _Judged:
     tonight: Point
     last_good: Point | None
     verdict: NightVerdict
+    sd_before: float | None = None
     rerun: str | None = None
 
 
@@ -80,8 +82,9 @@ def judge_series(
         changes += new
         if one is not None:
             judged.append(one)
+            changes += _lasting(one, here, new)
     judged = _standing(judged)
-    changes += [change for one in judged if (change := _as_change(one))]
+    changes += [change for one in judged if (change := _as_change(one, known.get(one.series.key, Known())))]
     members = [change.member for change in said]
     return [_verdict(one) for one in judged], [SaidChange.of(one) for one in with_events(changes, dates, members)]
 
@@ -140,8 +143,9 @@ def _judge(window: Series, tonight: Point, known: Known, new: Sequence[Change], 
     last_good = segment[-1] if segment else None
     if repeated is None:
         verdict = judge_night(segment, tonight, min_effect_of(window.key.metric), sd_before)
-        return _Judged(window, tonight, last_good, verdict)
-    return _Judged(window, repeated, last_good, confirm(segment, repeated, tonight, sd_before), tonight.night)
+        return _Judged(window, tonight, last_good, verdict, sd_before)
+    verdict = confirm(segment, repeated, tonight, sd_before)
+    return _Judged(window, repeated, last_good, verdict, sd_before, tonight.night)
 
 
 def _level_before(
@@ -175,12 +179,33 @@ def _by_chance(one: _Judged, tests: int) -> _Judged:
     return replace(one, verdict=replace(one.verdict, judgement="inconclusive", reason=reason))
 
 
-def _as_change(one: _Judged) -> Change | None:
-    """A suspect night, or what measuring it again said, as a change of its series."""
+def _lasting(one: _Judged, known: Known, new: Sequence[Change]) -> list[Change]:
+    """A change of the newest nights together, smaller than one night shows: suspect until the segmenter finds it."""
+    if one.verdict.judgement == "suspect":
+        return []
+    nights = [*_level_before(one.series, one.tonight, known, new)[0], one.tonight]
+    values = np.array([night.value for night in nights])
+    alarm = alarm_tonight(values, one.sd_before) if one.rerun is None else None
+    if alarm is None or alarm.since < 1:
+        return []
+    first = nights[alarm.since]
+    said = {change.first_bad.night: (change.effect.pct > 0, True) for change in new} | dict(known.changes)
+    if was_said(one.series.points, said, first.night, is_rise=alarm.is_rise):
+        return []
+    before = nights[alarm.since - 1]
+    effect = effect_of(values[: alarm.since], values[alarm.since :])
+    return [Change(one.series, "step", before, first, effect, "suspect", cause_of(before, first, varying(nights)))]
+
+
+def _as_change(one: _Judged, known: Known) -> Change | None:
+    """A suspect night, or what measuring it again said, as a change of its series; a suspect is said once."""
     verdict, last_good = one.verdict, one.last_good
     if verdict.judgement not in STATES or last_good is None or verdict.effect_pct is None:
         return None
     kind, state = STATES[verdict.judgement]
+    is_rise = verdict.effect_pct > 0
+    if state == "suspect" and was_said(one.series.points, known.changes, one.tonight.night, is_rise=is_rise):
+        return None
     effect = Effect(verdict.effect_pct, verdict.low_pct or 0.0, verdict.high_pct or 0.0)
     cause = cause_of(last_good, one.tonight, varying(one.series.valid))
     until = one.tonight if kind == "excursion" else None

@@ -1,5 +1,6 @@
 """A night's verdicts on all series, the changes that it says, and what later nights make of them."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -88,6 +89,26 @@ def test_a_suspect_that_was_not_measured_again_is_confirmed_by_the_nights_after_
     confirmed = [one for _, said in found for one in said if one.state == "confirmed"]
     assert {one.series for one in confirmed} == {one.key.series for one in listed}
     assert {one.event_id for one in confirmed} == {found[0][1][0].event_id}
+
+
+def test_a_small_change_that_lasts_is_said_within_five_nights_and_once() -> None:
+    listed, found = steps(10, by=-0.03), list[tuple[list[SeriesVerdict], list[SaidChange]]]()
+    for at in range(15, 26):
+        found.append(judged(listed, at, found))
+
+    said = [change for _, changes in found[5:] for change in changes]
+    assert len({change.series for change in said}) >= 8
+    states = Counter((change.series, change.state) for change in said)
+    assert max(states.values()) == 1
+
+
+def test_a_suspect_is_said_on_its_first_night_only() -> None:
+    listed = steps()
+    first = judged(listed, 20)
+    second = judged(listed, 21, [first])
+
+    assert "suspect" in {verdict.judgement for verdict in second[0]}
+    assert "suspect" not in {change.state for change in second[1]}
 
 
 def test_a_change_is_said_once() -> None:
