@@ -10,6 +10,7 @@ import numpy as np
 
 from bench.metrics import Floats
 from bench.trends.causes import SPIKE, UNKNOWN, Cause, cause_of
+from bench.trends.drift import is_drift
 from bench.trends.effect import Effect, effect_of
 from bench.trends.robust import mad_sd, rough_sd
 from bench.trends.segmenter import change_points
@@ -19,7 +20,7 @@ from bench.trends.series import Point, Series, varying
 Said = Mapping[str, tuple[bool, bool]]
 Near = frozenset[tuple[str, bool]]
 NOTHING: Said = MappingProxyType({})
-Kind = Literal["step", "excursion", "new_method"]
+Kind = Literal["step", "drift", "excursion", "new_method"]
 State = Literal["weak", "suspect", "confirmed", "host", "explained", "rejected"]
 
 MIN_EFFECT = 0.01
@@ -109,7 +110,8 @@ def _of_part(series: Series, nights: Sequence[Point], min_effect: float, said: t
         if (nights[point].night, is_rise) not in levels:
             effect = effect_of(values[start:point], values[point:end])
             state: State = "confirmed" if effect.is_certain else "weak"
-            yield Change(series, "step", nights[point - 1], nights[point], effect, state, Cause(UNKNOWN, "", {}))
+            kind: Kind = "drift" if is_drift(values, point) else "step"
+            yield Change(series, kind, nights[point - 1], nights[point], effect, state, Cause(UNKNOWN, "", {}))
     for low, high in pairwise(edges):
         for change in _excursions(series, nights[low:high], values[low:high]):
             if (change.first_bad.night, change.effect.pct > 0) not in every:

@@ -43,7 +43,7 @@ CHANGE_COLUMNS = (
     _NIGHT,
     _SAID_AT,
     *_SERIES,
-    Column("kind", "text", "`step`, `excursion` or `new_method`", nullable=False),
+    Column("kind", "text", "`step`, `drift`, `excursion` or `new_method`", nullable=False),
     Column("last_good", "text", "last valid night before the change", nullable=False),
     Column("first_bad", "text", "first night of the change", nullable=False),
     Column("first_bad_at", "moment", "time of that night", nullable=False),

@@ -158,3 +158,16 @@ def test_how_often_a_field_changes_is_counted_where_it_is_known() -> None:
     points = (night(0, host="a"), night(1), night(2, host="b"), night(3, host="c"))
 
     assert varying(points)["host"] == 1
+
+
+@pytest.mark.parametrize("nights", [14, 30])
+def test_values_that_move_slowly_are_a_drift_and_a_step_is_none(nights: int) -> None:
+    drifts = steps = 0
+    for seed in range(20):
+        noise = np.random.default_rng(seed).normal(0, 0.01, 90)
+        slow = 1000 * np.exp(noise - 0.05 * np.clip((np.arange(90) - 30) / nights, 0, 1))
+        drifts += "drift" in {change.kind for change in changes_of(series(slow))}
+        steps += "drift" in {change.kind for change in changes_of(series(values(seed, 45, -0.05, 90)))}
+
+    assert drifts >= 10
+    assert steps == 0
