@@ -1,5 +1,6 @@
 """Commands that plan, run and prepare nights."""
 
+import gc
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -50,9 +51,12 @@ def run(  # noqa: PLR0913, PLR0917 - each option is an argument
 
     exit_code = 0
     try:
+        gc.disable()  # what imports make stays: to look through it costs a second of CPU time
         with temporary_server():
             from flows.nightly import nightly  # noqa: PLC0415
 
+            gc.freeze()
+            gc.enable()
             decided = {"poc": poc, "wait": wait, "force": force, "apply_rules": apply_rules}
             night = nightly(suite=str(suite), target=target, resume=resume, **decided).night
     except (KeyboardInterrupt, SystemExit) as stop:
