@@ -37,6 +37,7 @@ class Settings(BaseSettings):
     hub_endpoint: str | None = None  # of the model hub; None: the library's own. Its token: HF_TOKEN in the environment
     hub_stall_s: float = Field(default=120.0, gt=0)  # a download without a new byte for so long is killed and retried
     machine_lock: Path = Path("/tmp/nightbench-machine.lock")  # noqa: S108 - the same file for every user, never a link
+    keep_gaps_days: int | None = Field(default=None, ge=1)  # of older nights, dropped from the lake
     min_free_gib: float = Field(default=2.0, ge=0)
     prefix: str = Field(default=PREFIX, pattern="^[a-z0-9]+$")  # of the names of everything that is rented
     capacity_wait_s: float = Field(default=900.0, ge=0)  # how long to wait for a machine while a cloud has no capacity

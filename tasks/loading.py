@@ -11,6 +11,7 @@ from infra.loadgen.suite_file import parse_suite_file
 from infra.settings import Settings
 from infra.storage import store
 from tasks.task import night_task
+from warehouse.lake.gap_retention import drop_old_gaps
 from warehouse.lake.repeat_history import read_precision
 from warehouse.load import LoadSummary, load_judgement, load_night
 from warehouse.report.page import write_report
@@ -25,6 +26,9 @@ def load(settings: Settings, night: str) -> LoadSummary:
     """Judge and load one night; loading it again changes nothing and repairs a load that crashed."""
     record_searches(settings.data.absolute(), night)
     summary = load_night(settings.data.absolute(), night)
+    if settings.keep_gaps_days is not None:
+        for old in drop_old_gaps(settings.data.absolute(), settings.keep_gaps_days, night):
+            get_run_logger().info("dropped the gaps of %s from the lake: its run folders and histograms keep them", old)
     for warning in summary.warnings:
         get_run_logger().warning("%s", warning)
     get_run_logger().info("loaded %d measurements: %s", summary.measurements, summary.verdicts)

@@ -1,0 +1,64 @@
+from pathlib import Path
+
+import pytest
+
+from tests.warehouse.simulated_lake import write
+from warehouse.lake.gap_retention import drop_old_gaps
+from warehouse.lake.query import run_sql
+
+NIGHTS = ("2026-01-01T010000Z", "2026-02-01T010000Z", "2026-03-01T010000Z", "2026-03-02T010000Z")
+NEWEST = NIGHTS[-1]
+
+
+def _write(data: Path, night: str, requests: int = 3) -> None:
+    ids = {"run_id": f"{night}/s/0", "scenario_id": "s", "repeat": 0, "outcome": "ok", "ttft_ms": 20.0}
+    gaps = {"itl_ms": [5.0, 6.0], "itl_tokens": [1, 1]}
+    write(data / "lake", "requests", night, [ids | gaps | {"request_index": at} for at in range(requests)])
+
+
+def _with_gaps(data: Path) -> list[str]:
+    return [
+        night for (night,) in run_sql(data, "SELECT DISTINCT night FROM requests WHERE itl_ms NOT NULL ORDER BY 1").rows
+    ]
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """Four nights with gaps."""
+    for night in NIGHTS:
+        _write(tmp_path, night)
+    return tmp_path
+
+
+def test_old_nights_lose_their_gaps_and_nothing_else(data: Path) -> None:
+    assert drop_old_gaps(data, 20, NEWEST) == [NIGHTS[1], NIGHTS[0]]
+
+    assert _with_gaps(data) == [NIGHTS[2], NIGHTS[3]]
+    assert run_sql(data, "SELECT count(ttft_ms), count(itl_tokens) FROM requests").rows == ((12, 6),)
+
+
+def test_the_night_that_is_just_as_old_as_is_kept_keeps_them(data: Path) -> None:
+    assert drop_old_gaps(data, 29, NEWEST) == [NIGHTS[0]]
+
+
+def test_nothing_changes_the_second_time(data: Path) -> None:
+    drop_old_gaps(data, 20, NEWEST)
+
+    assert drop_old_gaps(data, 20, NEWEST) == []
+
+
+def test_an_old_night_that_is_loaded_again_loses_them_again(data: Path) -> None:
+    drop_old_gaps(data, 20, NEWEST)
+    _write(data, NIGHTS[0])
+
+    assert drop_old_gaps(data, 20, NIGHTS[0]) == [NIGHTS[0]]
+
+
+def test_a_night_without_requests_does_not_hide_the_older_ones(data: Path) -> None:
+    _write(data, NIGHTS[1], requests=0)
+
+    assert drop_old_gaps(data, 20, NEWEST) == [NIGHTS[0]]
+
+
+def test_an_empty_lake_has_nothing_to_drop(tmp_path: Path) -> None:
+    assert drop_old_gaps(tmp_path, 20, NEWEST) == []
