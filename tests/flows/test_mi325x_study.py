@@ -9,13 +9,11 @@ import pytest
 from infra.storage import store
 from tests.flows.conftest import NightFixture, run_nightly
 
-pytestmark = [pytest.mark.prefect, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.timeout(600), pytest.mark.usefixtures("nights_without_prefect")]
 STUDY = Path(__file__).parents[2] / "suites" / "mi325x-study.toml"
 
 
-def test_every_phase_of_every_model_is_measured_on_this_computer(house: NightFixture, prefect_api: None) -> None:
-    del prefect_api
-
+def test_every_phase_of_every_model_is_measured_on_this_computer(house: NightFixture) -> None:
     night = run_nightly(house, suite=STUDY).night
 
     sql = (
