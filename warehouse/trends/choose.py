@@ -1,0 +1,62 @@
+"""What a text on the command line chooses of the warehouse: a night, an engine version, a GPU, a suite, a variant."""
+
+import glob
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+from bench.errors import UsageError
+from bench.trends.series import STACK_FIELDS
+from bench.trends.sides import Facts, Lease, Side
+
+BARE = ("night", "engine_version", "gpu", "suite", "variant")  # what a text without `=` may be
+KEYS = (*BARE, "engine", "model", "precision", "parallelism", "scenario", "client", "source", "lease_id", *STACK_FIELDS)
+
+
+def choose_side(text: str, leases: Sequence[Lease]) -> Side:
+    """The side of a text such as `0.12.0` or `gpu=MI300X,engine_version=0.12*`.
+
+    Raises UsageError, with the nearest names, where it is ambiguous, has an unknown key or matches nothing.
+    """
+    facts = [lease.facts for lease in leases]
+    side = Side(text, _patterns(text) if "=" in text else {_key_of(text, facts): glob.escape(text)})
+    if any(side.has(one) for one in facts):
+        return side
+    for name, pattern in side.patterns.items():
+        if not any(Side(text, {name: pattern}).has(one) for one in facts):
+            raise UsageError(f"{text}: no accepted measurement has {name}={pattern}; {_near(pattern, [name], facts)}")
+    raise UsageError(f"{text}: no accepted measurement has all of these; take one away")
+
+
+def _patterns(text: str) -> dict[str, str]:
+    pairs = [part.partition("=") for part in text.split(",")]
+    for name, sign, pattern in pairs:
+        if name.strip() not in KEYS or not sign or not pattern.strip():
+            close = get_close_matches(name.strip(), KEYS, n=1) or ["engine_version"]
+            raise UsageError(
+                f"{text}: {name.strip()!r} is no key with a value; write {close[0]}=VALUE; keys: {', '.join(KEYS)}"
+            )
+    return {name.strip(): pattern.strip() for name, _, pattern in pairs}
+
+
+def _key_of(text: str, facts: Sequence[Facts]) -> str:
+    known = {name: _values(name, facts) for name in BARE}
+    found = [name for name in BARE if text in known[name]]
+    if not found:
+        raise UsageError(
+            f"{text!r} is no night, engine version, GPU, suite or variant of the warehouse; {_near(text, BARE, facts)}"
+        )
+    if len(found) > 1:
+        raise UsageError(f"{text!r} is ambiguous: write {' or '.join(f'{name}={text}' for name in found)}")
+    return found[0]
+
+
+def _values(name: str, facts: Sequence[Facts]) -> set[str]:
+    return {value for one in facts for value in one.get(name, "").split("\n") if value}
+
+
+def _near(text: str, names: Sequence[str], facts: Sequence[Facts]) -> str:
+    known = sorted({value for name in names for value in _values(name, facts)})
+    close = get_close_matches(text, known, n=3, cutoff=0.4) or known[-3:]
+    if not close:
+        return "the warehouse has no such value: run a night, or import results with `nightbench import --history FILE`"
+    return f"nearest: {', '.join(close)}"

@@ -1,0 +1,74 @@
+"""Each value of each series with what is known of its lease: our own nights, and imported histories."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench.trends.difference import Repeats
+from bench.trends.series import STACK_FIELDS, Point, SeriesKey, lower_is_better
+from bench.trends.sides import Lease
+from warehouse.lake.query import run_sql
+from warehouse.trends.history_series import history_series
+from warehouse.trends.own_series import SOURCE
+
+# The parts of a scenario's name behind the first, such as those of its machine and its variant.
+TAG = "@"
+_OWN = f"""
+WITH facts AS (
+    SELECT night, scenario_id, lease_id,
+        any_value(suite) AS suite, any_value(model) AS model, any_value("precision") AS "precision",
+        coalesce(any_value(gpus[1]), 'cpu') AS gpu,
+        coalesce(any_value(gpu_count), 0) || 'x tp' || coalesce(any_value(tp_size), 1) || '-pp'
+            || coalesce(any_value(pp_size), 1) || '-dp' || coalesce(any_value(dp_size), 1)
+            || coalesce('-ep' || any_value(ep_size), '') AS parallelism,
+        any_value(scenario) AS scenario, any_value(engine) AS engine, any_value(driver) AS client,
+        any_value(catalog_model) AS catalog_model, any_value(catalog_gpu) AS catalog_gpu,
+        any_value(gpu_count) AS gpu_count, any_value(isl) AS isl, any_value(osl) AS osl,
+        any_value(if(arrivals = 'batch', request_count, concurrency_asked)) AS "load"
+    FROM accepted GROUP BY ALL
+)
+SELECT series, metric, measured_at, value, spread, repeat_count, {", ".join(STACK_FIELDS)}, facts.*
+FROM series_nights
+JOIN facts ON facts.night = series_nights.night AND facts.scenario_id = series_nights.scenario_id
+    AND facts.lease_id IS NOT DISTINCT FROM series_nights.lease_id
+ORDER BY series, metric, measured_at
+"""  # noqa: S608 - names of ours
+_NOT_FACTS = frozenset({"series", "metric", "measured_at", "value", "spread", "repeat_count"})
+
+
+def own_leases(data: Path) -> Iterator[Lease]:
+    """The leases of our accepted measurements."""
+    for row in run_sql(data, _OWN).dicts():
+        facts = {name: str(value) for name, value in row.items() if value is not None and name not in _NOT_FACTS}
+        facts |= _tags(facts["scenario"]) | {"source": SOURCE}
+        stack = {name: facts[name] for name in STACK_FIELDS if name in facts}
+        yield Lease(
+            name=f"{row['night']} {row['lease_id']}",
+            key=SeriesKey(SOURCE, row["series"], row["metric"]),
+            point=Point(row["night"], row["measured_at"], row["value"], row["spread"], stack=stack),
+            repeats=Repeats(row["spread"], row["repeat_count"]),
+            facts=facts,
+            is_lower_better=lower_is_better(row["metric"], None),
+        )
+
+
+def history_leases(data: Path) -> Iterator[Lease]:
+    """The valid values of imported histories; how many repeats a value has is not known."""
+    for series in history_series(data):
+        key = series.key
+        for point in series.valid:
+            if point.value <= 0:
+                continue
+            facts = {"source": key.source, "scenario": f"{key.series} {key.unit}".strip(), "night": point.night}
+            yield Lease(
+                name=point.night,
+                key=key,
+                point=point,
+                repeats=Repeats(None, 1),
+                facts=dict(point.stack) | facts,
+                is_lower_better=series.is_lower_better,
+            )
+
+
+def _tags(scenario: str) -> dict[str, str]:
+    bare, *tags = scenario.split(TAG)
+    return {"bare_scenario": bare} | ({"variant": "\n".join(tags)} if tags else {})
