@@ -116,7 +116,7 @@ def _runs(at: int, draw: np.random.Generator) -> pa.Table:
         "itl_event_histogram": _histograms(count, GAP_BINS, 12, draw),
         **{name: pa.array(np.exp(draw.normal(3.0, 0.01, count))) for name in METRICS},
     }
-    return _columns("measurements", count, constant, varying)
+    return table_of("measurements", count, constant, varying)
 
 
 def _histograms(count: int, bins: int, middle: int, draw: np.random.Generator) -> pa.Array:
@@ -126,7 +126,7 @@ def _histograms(count: int, bins: int, middle: int, draw: np.random.Generator) -
     return pa.ListArray.from_arrays(np.arange(count + 1, dtype=np.int32) * bins, counts.ravel())
 
 
-def _columns(table: Table, count: int, constant: Mapping[str, object], varying: Mapping[str, pa.Array]) -> pa.Table:
+def table_of(table: Table, count: int, constant: Mapping[str, object], varying: Mapping[str, pa.Array]) -> pa.Table:
     """A table whose columns are given, constant, or empty."""
     empty, arrays = _empty(table), []
     for one in arrow_schema(table):
