@@ -92,6 +92,21 @@ def report(
     typer.echo(FORMATS[output](build_report(data, parse_suite_file(suite)[0], night)), nl=False)
 
 
+@commands.command(epilog=examples("nightbench site", "nightbench site --out /srv/www/nightbench"))
+def site(
+    out: Annotated[Path | None, typer.Option(help="Folder; default: site/ in the data folder.")] = None,
+) -> None:
+    """Write the static site: what changed, and a page for each night and each series. Print its start page.
+
+    Imported histories have pages as well. The pages need no server and no network.
+    """
+    from warehouse.site.write import write_site  # noqa: PLC0415
+
+    data = read_settings().data.absolute()
+    written = write_site(data, (out or data / "site").absolute())
+    console.line(f"{written.index}: {written.series_count} series, {written.night_count} nights")
+
+
 @commands.command(
     "import", epilog=examples("nightbench import results/vllm-bench.json", "nightbench import results/*.json")
 )

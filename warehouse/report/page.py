@@ -12,7 +12,7 @@ from bench.errors import UnreadableResultError, UsageError
 from warehouse.lake.database import open_warehouse
 from warehouse.lake.durable import replace_text
 from warehouse.lake.lake import partition, writing
-from warehouse.lake.query import run_sql
+from warehouse.lake.query import ask
 from warehouse.lake.repeat_history import read_precision
 from warehouse.report.chart import Bar, percentile_chart
 from warehouse.report.style import STYLE
@@ -64,7 +64,7 @@ class _Content:
     failures: list[Row]
     controls: list[Row]
     costs: list[Row]
-    validation: dict[str, Any]
+    validation: dict[str, Any] | None
 
 
 def write_report(data: Path, night: str) -> Path:
@@ -73,20 +73,25 @@ def write_report(data: Path, night: str) -> Path:
     Raises UsageError if the night is not loaded, LoadIntoWarehouseError if the page cannot be written.
     """
     page = data.absolute() / "reports" / f"{night}.html"
-    with open_warehouse(data):  # while it is open, each query opens it at no cost
-        content = _content(data, night)
+    text = night_page(data, night)
     with writing(page):
-        replace_text(page, night_html(content))
+        replace_text(page, text)
         written = sorted((path.stem for path in page.parent.glob("*.html") if path.stem != "index"), reverse=True)
         replace_text(page.parent / "index.html", _index_html(written))
     return page
 
 
-def _content(data: Path, night: str) -> _Content:
-    def ask(sql: str) -> list[Row]:
-        return run_sql(data, sql, (night,)).dicts()
+def night_page(data: Path, night: str, home: str = "index.html") -> str:
+    """The page of a loaded night as HTML, with a link to the page of all nights. Raises UsageError if not loaded."""
+    with open_warehouse(data):  # while it is open, each query opens it at no cost
+        return night_html(_content(data, night), home)
 
-    measurements = ask('SELECT * FROM standing WHERE night = ? ORDER BY "order", run_id')
+
+def _content(data: Path, night: str) -> _Content:
+    def of_night(sql: str) -> list[Row]:
+        return ask(data, sql, (night,)).dicts()
+
+    measurements = of_night('SELECT * FROM standing WHERE night = ? ORDER BY "order", run_id')
     path = partition(data / "lake", "validation", night) / "validation.json"
     if not measurements and not path.exists():
         known = ", ".join(nights(data)[-3:]) or "none yet"
@@ -94,19 +99,19 @@ def _content(data: Path, night: str) -> _Content:
     return _Content(
         night=night,
         measurements=measurements,
-        results=ask("SELECT * EXCLUDE (night) FROM results WHERE night = ?"),
-        findings=ask(
+        results=of_night("SELECT * EXCLUDE (night) FROM results WHERE night = ?"),
+        findings=of_night(
             "SELECT run_id, code, family, severity, status, observed, message FROM findings "
             "WHERE night = ? AND severity <> 'info' ORDER BY severity, run_id, code"
         ),
-        repeats=ask(REPEATS),
-        searches=ask("SELECT * EXCLUDE (night) FROM searches WHERE night = ?"),
-        probes=ask(PROBES),
+        repeats=of_night(REPEATS),
+        searches=of_night("SELECT * EXCLUDE (night) FROM searches WHERE night = ?"),
+        probes=of_night(PROBES),
         precision=_precision(data, night),
-        failures=ask("SELECT * EXCLUDE (night) FROM failures WHERE night = ?"),
-        controls=ask("SELECT * EXCLUDE (night) FROM controls WHERE night = ?"),
-        costs=ask("SELECT * FROM night_costs WHERE night = ?"),
-        validation=json.loads(path.read_text(encoding="utf-8")),
+        failures=of_night("SELECT * EXCLUDE (night) FROM failures WHERE night = ?"),
+        controls=of_night("SELECT * EXCLUDE (night) FROM controls WHERE night = ?"),
+        costs=of_night("SELECT * FROM night_costs WHERE night = ?"),
+        validation=json.loads(path.read_text(encoding="utf-8")) if path.exists() else None,
     )
 
 
@@ -122,7 +127,7 @@ def _precision(data: Path, night: str) -> list[Row]:
             for one in reached]  # fmt: skip
 
 
-def night_html(content: _Content) -> str:
+def night_html(content: _Content, home: str) -> str:
     """The page as HTML; all values are escaped."""
     first = content.measurements[0] if content.measurements else {}
     title = f"Night {content.night}"
@@ -146,15 +151,15 @@ def night_html(content: _Content) -> str:
         section("Checks by great-expectations", _validation_html(content.validation)),
         section("Files", _files_html(content)),
     )
-    return document(title, f"<p><a href='index.html'>all nights</a></p>{suite}{''.join(sections)}")
+    return document(title, f"<p><a href='{home}'>all nights</a></p>{suite}{''.join(sections)}")
 
 
-def document(title: str, body: str) -> str:
+def document(title: str, body: str, head: str = "") -> str:
     """A whole page of this look, which loads nothing from elsewhere."""
     return (
         f"<!doctype html><html lang='en'><head><meta charset='utf-8'><title>{escape(title)}</title>"
-        f"<meta name='viewport' content='width=device-width'><style>{STYLE}</style></head>"
-        f"<body><h1>{escape(title)}</h1>{body}</body></html>\n"
+        f"<meta name='viewport' content='width=device-width'><style>{STYLE}</style>{head}</head>"
+        f"<body><main><h1>{escape(title)}</h1>{body}</main></body></html>\n"
     )
 
 
@@ -181,7 +186,7 @@ def table_html(rows: Sequence[Row]) -> str:
     # A long name may break after an underscore, or it would push the columns behind it out of sight.
     head = "".join(f"<th scope='col'>{escape(name).replace('_', '_<wbr>')}</th>" for name in rows[0])
     body = "".join(f"<tr>{''.join(_cell(name, value) for name, value in row.items())}</tr>" for row in rows)
-    return f"<div class='wide'><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    return f"<div class='wide' tabindex='0'><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
 
 
 def _cell(name: str, value: Any) -> str:
@@ -235,7 +240,9 @@ def _charts(rows: Sequence[Row]) -> str:
     return charts
 
 
-def _validation_html(validation: dict[str, Any]) -> str:
+def _validation_html(validation: dict[str, Any] | None) -> str:
+    if validation is None:
+        return "<p>The result of the checks was not kept.</p>"
     said = "every check passed" if validation["success"] else "not every check passed"
     rows = [
         {

@@ -2,8 +2,10 @@
 
 STYLE = """
 :root{color-scheme:light dark;--good:light-dark(#15803d,#4ade80);--doubt:light-dark(#a16207,#facc15);
---bad:light-dark(#b91c1c,#f87171);--line:light-dark(#ddd,#333);--soft:light-dark(#666,#999)}
-body{font:14px/1.45 system-ui,sans-serif;max-width:1200px;margin:2rem auto;padding:0 1rem}
+--bad:light-dark(#b91c1c,#f87171);--line:light-dark(#ddd,#333);--soft:light-dark(#666,#999);
+--ink:light-dark(#1a1a1a,#eee);--paper:light-dark(#fff,#121212);--mark:light-dark(#2563eb,#60a5fa)}
+body{color:var(--ink);background:var(--paper);font:14px/1.45 system-ui,sans-serif;
+max-width:1200px;margin:2rem auto;padding:0 1rem}
 h1{font-size:1.5rem}h2{font-size:1.1rem;margin-top:2rem}
 .wide{overflow-x:auto}table{border-collapse:collapse;margin:.5rem 0}
 th,td{border-bottom:1px solid var(--line);padding:.25rem .6rem;text-align:left;vertical-align:top}
@@ -11,6 +13,13 @@ th{font-weight:600;vertical-align:bottom}.number{text-align:right;font-variant-n
 .sentence{min-width:14rem}.missing{color:var(--soft)}.accepted,.pass{color:var(--good)}
 .suspect,.unchecked,.warn,.warning,.not-checkable,.not-run{color:var(--doubt)}
 .rejected,.failed,.fail,.critical{color:var(--bad);font-weight:600}
-figure{margin:1rem 0}svg{max-width:760px;width:100%;font:12px system-ui,sans-serif}
-svg text{fill:currentColor}.bar{fill:light-dark(#2563eb,#60a5fa)}.whisker{stroke:currentColor;stroke-width:2}
+figure{margin:1rem 0}figure>svg{max-width:760px;width:100%;font:12px system-ui,sans-serif}
+figure>svg text{fill:currentColor}.bar{fill:var(--mark)}.whisker{stroke:currentColor;stroke-width:2}
+a{color:var(--mark)}:focus-visible{outline:3px solid var(--mark);outline-offset:2px}
+nav a,nav b{margin-right:1rem}.line{font-size:1.1rem}.chart{width:100%;min-height:170px}
+.panels{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,30rem),1fr));gap:0 2rem}
+figcaption{font-weight:600;overflow-wrap:anywhere}summary{cursor:pointer;color:var(--soft)}pre{overflow-x:auto}
+.more{color:var(--soft);font-size:.9rem}.more button{font:inherit}
+@media print{:root{color-scheme:light}nav,.more{display:none}body{max-width:none;margin:0}
+section,figure,tr{break-inside:avoid}.wide{overflow:visible}}
 """

@@ -64,8 +64,13 @@ def _point(rows: Sequence[Sequence[Any]]) -> Point:
     return Point(
         night=moment.isoformat(),
         at=moment,
-        value=float(np.exp(np.mean(np.log(values)))) if values else float("nan"),
+        value=_mean(values) if values else float("nan"),
         spread=rows[0][2] if len(rows) == 1 else float(np.std(values)) if values else None,
         is_valid=bool(values),
         stack={name: value for name, value in stack.items() if value is not None},
     )
+
+
+def _mean(values: Sequence[float]) -> float:
+    """The geometric mean; one value is itself."""
+    return values[0] if len(values) == 1 else float(np.exp(np.mean(np.log(values))))

@@ -24,12 +24,17 @@ def said_of_night(data: Path, night: str, pattern: str | None = None) -> list[di
 
     Raises UsageError if nothing was said of that night.
     """
-    rows = run_sql(data, _VERDICTS, (night,)).dicts()
+    rows = verdicts_of(data, night)
     if not rows:
         known = ", ".join(row[0] for row in run_sql(data, _NIGHTS).rows) or "none yet"
         raise UsageError(f"no series was judged in night {night!r}; the latest judged nights: {known}")
     wanted = re.compile(pattern or "", re.IGNORECASE)
     return [row for row in rows if wanted.search(f"{row['source']} {row['series']} {row['metric']}")]
+
+
+def verdicts_of(data: Path, night: str) -> list[dict[str, Any]]:
+    """The verdict on each series of a night, what needs a look first; none where nothing was said of it."""
+    return run_sql(data, _VERDICTS, (night,)).dicts()
 
 
 def summary_of(rows: Iterable[Mapping[str, Any]]) -> str:

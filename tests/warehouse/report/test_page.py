@@ -11,7 +11,7 @@ from warehouse.load import LoadSummary
 from warehouse.report.chart import Bar, percentile_chart
 from warehouse.report.page import write_report
 
-VOID = {"wbr", "meta"}
+VOID = {"wbr", "meta", "br", "link"}
 
 
 class Balance(HTMLParser):

@@ -1,0 +1,25 @@
+from pathlib import Path
+
+import pytest
+
+from tests.warehouse.test_histories import HISTORIES, PLAIN
+from warehouse.histories import import_history, judge_imported
+from warehouse.site.write import write_site
+
+ODD = """source_repo,timestamp,series,metric,unit,value
+odd,2026-02-01T01:00:00Z,</script><b>name</b>,a<i>metric</i>,tok/s,50
+odd,2026-02-01T01:00:00Z,gaps,value,tok/s,50
+odd,2026-02-02T01:00:00Z,gaps,value,tok/s,0
+odd,2026-02-20T01:00:00Z,gaps,value,tok/s,51
+odd,2026-02-01T01:00:00Z,failures only,value,tok/s,0
+"""
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site of a data folder with imported histories only: known changes, odd names, gaps, and failures only."""
+    data = tmp_path_factory.mktemp("histories")
+    odd = data / "odd.csv"
+    odd.write_text(ODD)
+    judge_imported(data, [import_history(data, path, PLAIN).sha256 for path in (HISTORIES / "long.csv", odd)])
+    return write_site(data, data / "site").index.parent

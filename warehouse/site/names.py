@@ -1,0 +1,13 @@
+"""The addresses of pages: the same for the same series, whatever else the site has."""
+
+import re
+from hashlib import sha256
+
+SLUG_LENGTH = 60
+
+
+def series_page(source: str, series: str) -> str:
+    """The file name of a series' page, without folder and ending; two names never share one."""
+    slug = re.sub(r"[^a-z0-9.]+", "-", series.lower()).strip("-.")[:SLUG_LENGTH]
+    digest = sha256(f"{source}\n{series}".encode()).hexdigest()[:10]
+    return f"{slug}-{digest}" if slug else digest

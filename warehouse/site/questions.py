@@ -1,0 +1,189 @@
+"""The tables of the site's pages: each a question, its SQL, and what the page says around its answer."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Question:
+    """A table of a page; `name` is that of its CSV, `lead` stands above its rows, `none` instead of them."""
+
+    name: str
+    title: str
+    lead: str
+    none: str
+    sql: str
+
+
+NEWEST = "(SELECT max(night) FROM measurements)"
+
+COMPARE = (
+    Question(
+        "releases",
+        "Newest engine version against the one before",
+        "The largest differences above the noise come first. The noise threshold is twice the standard error of both "
+        "versions' nights. Hosts and drivers may differ as well: <code>nightbench compare</code> checks them.",
+        "No series has nights of two engine versions yet.",
+        """
+WITH nights AS (
+    SELECT 'nightbench' AS source, series, metric, engine_version, measured_at, value FROM series_nights
+    UNION ALL BY NAME
+    SELECT source, series, metric, engine_version, measured_at, value FROM history_points
+    WHERE value > 0 AND isfinite(value)
+),
+versions AS (
+    SELECT source, series, metric, engine_version, count(*) AS nights, avg(ln(value)) AS mean_log,
+        coalesce(var_samp(ln(value)), 0) / count(*) AS squared_error, max(measured_at) AS last_night,
+        row_number() OVER (PARTITION BY source, series, metric ORDER BY max(measured_at) DESC) AS age
+    FROM nights WHERE engine_version IS NOT NULL AND value > 0 GROUP BY source, series, metric, engine_version
+),
+pairs AS (
+    SELECT b.source, b.series, b.metric, a.engine_version AS version_before, b.engine_version AS version_newest,
+        a.nights AS nights_before, b.nights AS nights_newest, 100 * (exp(b.mean_log - a.mean_log) - 1) AS change_pct,
+        if(least(a.nights, b.nights) > 1, 200 * sqrt(a.squared_error + b.squared_error), NULL) AS noise_threshold_pct
+    FROM versions AS a JOIN versions AS b USING (source, series, metric) WHERE a.age = 2 AND b.age = 1
+)
+SELECT *, abs(change_pct) > noise_threshold_pct AS above_noise FROM pairs
+ORDER BY above_noise DESC NULLS LAST, abs(change_pct) DESC LIMIT 100
+""",
+    ),
+    Question(
+        "release_means",
+        "Geometric mean of each metric over all series",
+        "The interval is of 95 % over the series; one series has none.",
+        "No series has nights of two engine versions yet.",
+        """
+WITH versions AS (
+    SELECT series, metric, engine_version, avg(ln(value)) AS mean_log,
+        row_number() OVER (PARTITION BY series, metric ORDER BY max(measured_at) DESC) AS age
+    FROM series_nights WHERE engine_version IS NOT NULL AND value > 0 GROUP BY series, metric, engine_version
+),
+ratios AS (
+    SELECT metric, a.engine_version AS version_before, b.engine_version AS version_newest,
+        b.mean_log - a.mean_log AS log_ratio
+    FROM versions AS a JOIN versions AS b USING (series, metric) WHERE a.age = 2 AND b.age = 1
+)
+SELECT metric, version_before, version_newest, count(*) AS series, exp(avg(log_ratio)) AS ratio,
+    exp(avg(log_ratio) - 1.96 * stddev_samp(log_ratio) / sqrt(count(*))) AS ci_lo,
+    exp(avg(log_ratio) + 1.96 * stddev_samp(log_ratio) / sqrt(count(*))) AS ci_hi
+FROM ratios GROUP BY ALL ORDER BY ALL
+""",
+    ),
+    Question(
+        "published",
+        "Published figures beside ours",
+        "A ratio stands only where the terms are equal; <code>terms</code> has each difference.",
+        "No published figure of the catalogue has the model, lengths and load of the newest night.",
+        f"SELECT * FROM beside_published WHERE night = {NEWEST}",  # noqa: S608 - our own text
+    ),
+)
+
+COST = (
+    Question(
+        "usd_per_mtok",
+        "What a million output tokens cost in the newest night",
+        "Price of the machine over the throughput of accepted runs.",
+        "No accepted run of the newest night has a price.",
+        f"""
+SELECT model, "precision", scenario, engine, engine_version_found, count(*) AS repeats,
+    avg(usd_per_mtok_output) AS usd_per_mtok_output, avg(output_throughput_tok_per_s) AS output_throughput_tok_per_s
+FROM accepted WHERE night = {NEWEST} AND usd_per_mtok_output IS NOT NULL GROUP BY ALL ORDER BY usd_per_mtok_output
+""",  # noqa: S608 - our own text
+    ),
+    Question(
+        "night_costs",
+        "What the nights cost",
+        "The newest 60 nights.",
+        "No own night is in the warehouse.",
+        "SELECT * FROM night_costs ORDER BY night DESC LIMIT 60",
+    ),
+    Question(
+        "month_costs",
+        "What the months cost",
+        "Months with an unknown cost have no sum.",
+        "No own night is in the warehouse.",
+        """
+SELECT left(night, 7) AS month, count(*) AS nights, if(count(usd) = count(*), sum(usd), NULL) AS usd,
+    sum(measurements) AS measurements, sum(accepted) AS accepted
+FROM night_costs GROUP BY month ORDER BY month DESC
+""",
+    ),
+)
+
+TRUST = (
+    Question(
+        "verdicts",
+        "Verdicts of the audit",
+        "Runs of the newest 30 nights.",
+        "No own run is in the warehouse.",
+        """
+SELECT night, count(*) AS runs, count(*) FILTER (verdict = 'accepted') AS accepted,
+    count(*) FILTER (verdict = 'suspect') AS suspect, count(*) FILTER (verdict = 'rejected') AS rejected,
+    count(*) FILTER (verdict = 'failed') AS failed, count(*) FILTER (verdict = 'not-run') AS not_run
+FROM measurements GROUP BY night ORDER BY night DESC LIMIT 30
+""",
+    ),
+    Question(
+        "findings",
+        "Findings of the newest night",
+        "Each has what was observed and the bounds in its message.",
+        "The newest night has no findings.",
+        f"""
+SELECT code, family, severity, status, count(*) AS runs, min(observed) AS lowest, max(observed) AS highest,
+    any_value(message) AS example
+FROM findings WHERE night = {NEWEST} AND severity <> 'info' GROUP BY ALL ORDER BY severity, code
+""",  # noqa: S608 - our own text
+    ),
+    Question(
+        "detectable",
+        "What the newest night could have seen",
+        "<code>mde_pct</code> is the smallest change that would be found in 4 of 5 cases. The largest come first.",
+        "No series was judged yet.",
+        """
+SELECT source, series, metric, judged_night, judgement, reason, baseline_nights, mde_pct, min_effect_pct
+FROM series_verdicts
+QUALIFY row_number() OVER (PARTITION BY source, series, metric, unit ORDER BY measured_at DESC, said_at DESC) = 1
+ORDER BY mde_pct DESC NULLS LAST, series, metric LIMIT 100
+""",
+    ),
+    Question(
+        "controls",
+        "History of the control",
+        "The same scenario on each lease: what differs here is the machine.",
+        "No night has a control.",
+        "SELECT * EXCLUDE (log_output_throughput) FROM controls ORDER BY night DESC LIMIT 60",
+    ),
+    Question(
+        "reliability",
+        "Failed runs by reason",
+        "All nights.",
+        "No run failed.",
+        """
+SELECT stage, any_value(reason) AS example, count(*) AS runs, max(night) AS last_night
+FROM measurements WHERE verdict = 'failed' GROUP BY stage ORDER BY runs DESC
+""",
+    ),
+    Question(
+        "alarms",
+        "What became of what was said",
+        "Changes by their state of today. <code>rejected</code> ones were false alarms.",
+        "Nothing was said of any series yet.",
+        "SELECT state, count(*) AS changes, count(DISTINCT event_id) AS events FROM changes GROUP BY ALL ORDER BY 1",
+    ),
+)
+
+PARETO = f"""
+WITH nights AS (
+    SELECT DISTINCT night FROM measurements WHERE night <= {NEWEST} ORDER BY night DESC LIMIT 31
+)
+SELECT
+    concat_ws(' ', model, "precision", coalesce(any_value(gpu_count), 0) || 'x' || coalesce(any_value(gpus[1]), 'cpu'),
+        engine) AS setup,
+    night, scenario, any_value(coalesce(concurrency_asked::VARCHAR, request_rate_per_s_asked || '/s')) AS "load",
+    avg(1000 / tpot_p50_ms) AS tok_per_s_per_user,
+    avg(output_throughput_tok_per_s / greatest(coalesce(gpu_count, 1), 1)) AS tok_per_s_per_gpu,
+    avg(usd_per_mtok_output) AS usd_per_mtok, avg(joules_per_output_token) AS joules_per_token
+FROM accepted
+WHERE night IN (SELECT unnest([min(night), max(night)]) FROM nights) AND tpot_p50_ms > 0 AND is_control IS NOT TRUE
+GROUP BY model, "precision", engine, night, scenario, scenario_id
+ORDER BY setup, night, tok_per_s_per_user
+"""  # noqa: S608 - our own text

@@ -1,0 +1,80 @@
+"""Write the site: index.html, compare.html, cost.html, trust.html, and a page for each night and each series.
+
+Addresses stay: a page that was written keeps its name, and no page is deleted.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+
+from warehouse.lake.database import open_warehouse
+from warehouse.lake.lake import writing
+from warehouse.lake.query import ask
+from warehouse.report.page import night_page
+from warehouse.site.blocks import DRAW, answered, csv_link, csv_text, page_html, sql_html, write_page
+from warehouse.site.charts import VEGA, vega_script
+from warehouse.site.questions import COMPARE, COST, TRUST, Question
+from warehouse.site.series_pages import write_series
+from warehouse.site.start_page import start_body
+
+NEWEST = 3  # nights whose pages are written again; older pages stay as they are
+NIGHT_PAGES = 30  # newest nights that get a page where they have none: each takes half a second
+PANELS = 6  # on the start page
+_CHANGES = "FROM changes WHERE kind <> 'new_method' AND state <> 'weak'"
+_NIGHTS = "SELECT DISTINCT night FROM measurements ORDER BY night DESC"
+_PAGES = {"compare": ("Compare", COMPARE), "cost": ("Cost", COST), "trust": ("Trust", TRUST)}
+
+
+@dataclass(frozen=True)
+class Site:
+    """The written site: its start page, and how many series and nights it has."""
+
+    index: Path
+    series_count: int
+    night_count: int
+
+
+def write_site(data: Path, out: Path) -> Site:
+    """Write the site of a data folder; a bucket can serve it as it is.
+
+    Raises LoadIntoWarehouseError if a file cannot be written.
+    """
+    with writing(out), open_warehouse(data):  # while it is open, each query opens it at no cost
+        changes = ask(data, _CHANGES).dicts()
+        listed = write_series(data, out, changes, PANELS)
+        nights = [row[0] for row in ask(data, _NIGHTS).rows]
+        _write_nights(data, out, nights)
+        for name, (title, questions) in _PAGES.items():
+            body = "".join(_answer(data, out, one) for one in questions)
+            write_page(out / f"{name}.html", page_html(f"{name}.html", title, body))
+        _write_scripts(out / "assets")
+        body = start_body(data, out, changes, listed, nights)
+        write_page(out / "index.html", page_html("index.html", "Nightbench", body))
+    return Site(out / "index.html", len(listed.rows), len(nights))
+
+
+def _write_nights(data: Path, out: Path, nights: Sequence[str]) -> None:
+    for at, night in enumerate(nights[:NIGHT_PAGES]):
+        page = out / "night" / f"{night}.html"
+        if at < NEWEST or not page.exists():
+            write_page(page, night_page(data, night))
+    written = sorted((path.stem for path in (out / "night").glob("*.html") if path.stem != "index"), reverse=True)
+    links = "".join(f"<li><a href='{escape(night)}.html'>{escape(night)}</a></li>" for night in written)
+    body = f"<ul>{links}</ul>" if links else "<p>No own night is in the warehouse.</p>"
+    write_page(out / "night" / "index.html", page_html("night/index.html", "Nights", body))
+
+
+def _write_scripts(assets: Path) -> None:
+    write_page(assets / DRAW, Path(__file__).with_name(DRAW).read_text(encoding="utf-8"))
+    if not (assets / VEGA).exists():  # its name has its version
+        write_page(assets / VEGA, vega_script())
+
+
+def _answer(data: Path, out: Path, question: Question) -> str:
+    """A section with the answer; its CSV is written beside."""
+    rows = ask(data, question.sql).dicts()
+    address = f"data/{question.name}.csv"
+    write_page(out / address, csv_text(rows))
+    lead = question.lead if rows else question.none
+    return answered(question.title, lead, rows, (csv_link(address) if rows else "") + sql_html(question.sql))
