@@ -1,7 +1,6 @@
 """Each suite of a published work in its local shape, on the real engine: every run is measured and reported."""
 
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -38,20 +37,9 @@ def real_house(
     end_all(house)
 
 
-def asked_once(path: Path, folder: Path) -> Path:
-    """A copy of a suite without its repeats, as each may start an engine; other nights have some, and so has a soak."""
-    if IS_SOAK:
-        return path
-    copy = folder / path.name
-    copy.write_text(re.sub(r"^repeats = \d+", "repeats = 1", path.read_text(), count=1, flags=re.MULTILINE))
-    return copy
-
-
 @pytest.mark.parametrize("name", [*WORKS, *LONG_WORKS])
-def test_every_run_of_the_local_shape_of_a_published_work_is_measured(
-    real_house: NightFixture, name: str, tmp_path: Path
-) -> None:
-    path = asked_once(SUITES / f"{name}.toml", tmp_path)
+def test_every_run_of_the_local_shape_of_a_published_work_is_measured(real_house: NightFixture, name: str) -> None:
+    path = SUITES / f"{name}.toml"
     night = run_nightly(real_house, suite=path).night
 
     columns = "scenario, scenario_id, repeat, outcome, reason"
