@@ -12,10 +12,13 @@ from warehouse.trends.kept import read_said
 from warehouse.trends.own_series import own_series
 
 
+JUDGED_NIGHTS = 200  # newest ones that are read: enough for 90 valid nights, and as many in the fifth year
+
+
 def judge_night(data: Path, night: str, said_at: datetime, rerun_of: str | None = None) -> NightJudgement:
     """What is said of each series of a loaded night; `rerun_of` is the night whose suspects it measured again."""
     said, outliers = read_said(data, but=night)
-    verdicts, changes = judge_series(own_series(data), night, known_of(said, outliers), said, rerun_of)
+    verdicts, changes = judge_series(own_series(data, JUDGED_NIGHTS), night, known_of(said, outliers), said, rerun_of)
     return NightJudgement(
         night=night, said_at=said_at, rerun_of=rerun_of, verdicts=tuple(verdicts), changes=tuple(changes)
     )

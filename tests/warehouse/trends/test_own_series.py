@@ -27,6 +27,10 @@ def test_two_nights_of_a_scenario_are_one_series_of_each_metric(data: Path) -> N
     assert {len(series.points) for series in found} == {2}
 
 
+def test_only_the_newest_nights_are_read_if_so_many_are_asked_for(data: Path) -> None:
+    assert {point.night for series in own_series(data, 1) for point in series.points} == {"2026-03-02T010000Z"}
+
+
 def test_a_night_carries_what_explains_it(data: Path) -> None:
     series = next(one for one in own_series(data) if one.key.metric == "output_throughput_tok_per_s")
 
