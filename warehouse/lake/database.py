@@ -29,7 +29,6 @@ _NOTHING_FROM_ELSEWHERE: dict[str, str | bool | int | float | list[str]] = {
     "autoload_known_extensions": False,
     "allow_community_extensions": False,
     "python_enable_replacements": False,
-    "enable_progress_bar": False,
 }
 
 

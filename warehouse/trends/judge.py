@@ -11,7 +11,6 @@ from warehouse.trends.history_series import history_series, series_of_import
 from warehouse.trends.kept import read_said
 from warehouse.trends.own_series import own_series
 
-
 JUDGED_NIGHTS = 200  # newest ones that are read: enough for 90 valid nights, and as many in the fifth year
 
 
