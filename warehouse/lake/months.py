@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from warehouse.lake.lake import PART, STAGING
 from warehouse.schema.columns import PARTITION, Table, arrow_schema
 from warehouse.views import DERIVED, derivation, derived_folder, measurements_of
-from warehouse.views.tables import MONTH, month_of, months_in
+from warehouse.views.tables import MONTH, month_of, months_in, nights_in
 
 COMPACTED: tuple[Table, ...] = (
     "measurements",
@@ -56,29 +56,35 @@ def stage_months(lake: Path, removed: Sequence[str] = (), loose_nights: int = LO
 
 
 def _stage_table(lake: Path, table: Table, wanted: set[str], removed: Sequence[str]) -> Iterator[str]:
-    nights, had = _nights(lake, table, removed), months_in(lake, table)
-    staged = {month_of(night) for night in _listed(lake / STAGING / table)}
-    gone = {month_of(Path(name).name.removeprefix(f"{PARTITION}=")) for name in removed if Path(name).parts[1] == table}
-    for month in sorted(wanted | had):
-        of_month = {night: nights[night] for night in sorted(nights) if month_of(night) == month}
-        if not of_month:
-            if month in had:
-                yield f"{lake.name}/{table}/{MONTH}={month}"
-        elif month not in had or month in staged or month in gone:
-            _write_month(lake / STAGING / table / f"{MONTH}={month}" / PART, table, of_month)
+    had, changed = months_in(lake, table), _changed_months(lake, table, removed)
+    nights: dict[str | None, list[str]] = {}
+    for night in sorted(_nights(lake, table, removed)):
+        nights.setdefault(month_of(night), []).append(night)
+    for month in sorted(had - nights.keys()):
+        yield f"{lake.name}/{table}/{MONTH}={month}"
+    for month in sorted((wanted | had) & nights.keys()):
+        if month not in had or month in changed:
+            files = {night: _file(lake, table, night) for night in nights[month]}
+            _write_month(lake / STAGING / table / f"{MONTH}={month}" / PART, table, files)
 
 
-def _nights(lake: Path, table: str, removed: Sequence[str]) -> Nights:
-    """The file of each night of a table as it will be when the staged files are in place."""
-    gone = {Path(name) for name in removed}
-    kept = {night: path for night, path in _listed(lake / table).items() if path.relative_to(lake.parent) not in gone}
-    nights = kept | _listed(lake / STAGING / table)
-    return {night: path / PART for night, path in nights.items() if (path / PART).exists()}
+def _changed_months(lake: Path, table: str, removed: Sequence[str]) -> set[str | None]:
+    """The months of nights that are staged or removed."""
+    folders = [Path(name) for name in removed]
+    gone = [path.name.removeprefix(f"{PARTITION}=") for path in folders if path.parent.name == table]
+    return {month_of(night) for night in (*nights_in(lake / STAGING / table), *gone)}
 
 
-def _listed(table: Path) -> dict[str, Path]:
-    """The folder of each night."""
-    return {path.name.removeprefix(f"{PARTITION}="): path for path in table.glob(f"{PARTITION}=*")}
+def _nights(lake: Path, table: str, removed: Sequence[str]) -> set[str]:
+    """The nights of a table as they will be when the staged files are in place."""
+    gone = set(removed)
+    kept = {night for night in nights_in(lake / table) if f"{lake.name}/{table}/{PARTITION}={night}" not in gone}
+    return kept | set(nights_in(lake / STAGING / table))
+
+
+def _file(lake: Path, table: str, night: str) -> Path:
+    staged = lake / STAGING / table / f"{PARTITION}={night}" / PART
+    return staged if staged.exists() else lake / table / f"{PARTITION}={night}" / PART
 
 
 def _write_month(path: Path, table: Table, nights: Nights) -> None:

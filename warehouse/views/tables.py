@@ -17,6 +17,12 @@ def month_of(night: str) -> str | None:
     return found[0] if found else None
 
 
+def nights_in(table: Path) -> list[str]:
+    """The nights of which a table has a folder: from names alone, since there are thousands in five years."""
+    names = [path.name for path in table.iterdir()] if table.is_dir() else []
+    return [name.removeprefix(f"{PARTITION}=") for name in names if name.startswith(f"{PARTITION}=")]
+
+
 def months_in(lake: Path, name: str) -> set[str]:
     """The months of which a table or view has one file."""
     return {path.name.removeprefix(f"{MONTH}=") for path in lake.glob(f"{name}/{MONTH}=*")}
@@ -45,9 +51,9 @@ def _loose_nights(lake: Path, table: Table, months: set[str]) -> str | None:
     if not months:
         some = any(lake.glob(f"{table}/{PARTITION}=*/part-0.parquet"))
         return _files([_night_files(lake, table, "*")]) if some else None
-    names = [path.parent.name.removeprefix(f"{PARTITION}=") for path in lake.glob(f"{table}/{PARTITION}=*/*.parquet")]
-    dated = {month for night in names if (month := month_of(night)) and month not in months}
-    undated = {night for night in names if month_of(night) is None}
+    of_nights = {night: month_of(night) for night in nights_in(lake / table)}
+    dated = {month for month in of_nights.values() if month and month not in months}
+    undated = [night for night, month in of_nights.items() if month is None]
     patterns = [f"{month}*" for month in sorted(dated)] + [glob_pattern(Path(night)) for night in sorted(undated)]
     return _files([_night_files(lake, table, pattern) for pattern in patterns]) if patterns else None
 
@@ -64,9 +70,9 @@ def with_months(lake: Path, derived: Path, name: str, sql: str) -> str:
         return sql
     head, body = sql.split(f"CREATE VIEW {name} AS", maxsplit=1)
     stored = f"SELECT * FROM read_parquet({_months(derived / name, months)}, hive_partitioning=false)"  # noqa: S608
-    names = {path.name.removeprefix(f"{PARTITION}=") for path in lake.glob(f"measurements/{PARTITION}=*")}
     last = f"{max(months)}~"  # sorts after each night of the last month
-    undated = [night for night in sorted(names) if month_of(night) is None and night <= last]
+    nights = nights_in(lake / "measurements")
+    undated = [night for night in sorted(nights) if night <= last and month_of(night) is None]
     where = f"{PARTITION} > '{last}'"
     if undated:
         where += f" OR {PARTITION} IN ({', '.join(map(_quoted, undated))})"
