@@ -63,6 +63,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, prefect_home: Path) -> Iter
     here = tmp_path_factory.mktemp("examples")
     house = make_house(here, prefect_home)
     write_engine(here / "vllm")
+    (here / "versions.txt").write_text("0.31.0\n0.31.1\n0.32.0\n")
     (here / "results").mkdir()
     shutil.copy(ROOT / "tests" / "data" / "vllm-bench" / "serve-synthetic.json", here / "results" / "vllm-bench.json")
     whole_night(house.data, NIGHT)

@@ -1,0 +1,109 @@
+"""A search for the version that moved a number: each step is a night of its own, and a file keeps what was measured."""
+
+import hashlib
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+from pydantic import ValidationError
+
+from bench.errors import UsageError
+from bench.trends.bisect import Bisection, Measured, Step, next_step, with_night
+from infra.loadgen.suite_lock import lock_file
+from infra.storage import store
+from warehouse.trends.leases import own_leases
+
+FOLDER = "bisections"
+Measure = Callable[[str, Path], Measured]  # runs a night of a candidate by its suite
+
+
+def state_file(data: Path, search: Bisection) -> Path:
+    """The file of a search; the same question has the same file, so that it goes on where it stopped."""
+    asked = search.model_copy(update={"measured": ()}).model_dump_json()
+    return data / FOLDER / f"{hashlib.sha256(asked.encode()).hexdigest()[:16]}.json"
+
+
+def read_state(path: Path, new: Bisection) -> Bisection:
+    """What was measured of a search; the new one where nothing was. Raises UsageError where the file is damaged."""
+    if not path.is_file():
+        return new
+    try:
+        return Bisection.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        raise UsageError(f"{path} cannot be read: {error}; move it away, then every night is measured again") from error
+
+
+def run_search(
+    data: Path, search: Bisection, measure: Measure, spent: Callable[[str], float], budget_usd: float | None = None
+) -> tuple[Bisection, Step]:
+    """Measure until the answer is known or the next night may cost more than is left; each night is kept at once."""
+    path = state_file(data, search)
+    search = read_state(path, search)
+    while True:
+        step = next_step(search)
+        costs = [spent(one.night) for one in search.measured]
+        if step.candidate is None:
+            return search, step
+        if budget_usd is not None and sum(costs) + max(costs, default=0.0) > budget_usd:
+            why = f"no budget is left: {sum(costs):.2f} USD of {budget_usd:.2f} are spent, and a night costs as before"
+            return search, Step(None, step.good, step.bad, why, step.skipped)
+        search = with_night(search, measure(step.candidate, write_suite(data, search, step.candidate)))
+        store.write_json(path, search)
+
+
+def write_suite(data: Path, search: Bisection, candidate: str) -> Path:
+    """The suite with its engine's version or image replaced by a candidate; its lock comes with it."""
+    name = hashlib.sha256(f"{search.suite} {candidate}".encode()).hexdigest()[:16]
+    path, suite = data / FOLDER / "suites" / f"{name}.toml", Path(search.suite).absolute()
+    key = "image" if is_image(candidate) else "version"
+    store.make_folder(path.parent)
+    store.write_text(path, f'extends = "{suite}"\nrerun_suspects = false\n\n[engine]\n{key} = "{candidate}"\n')
+    if lock_file(suite).is_file():
+        shutil.copyfile(lock_file(suite), lock_file(path))
+    return path
+
+
+def is_image(candidate: str) -> bool:
+    """Whether a candidate is an image rather than a version."""
+    return any(sign in candidate for sign in "/:@")
+
+
+def read_candidates(path: Path) -> list[str]:
+    """The candidates of a file, one a line, oldest first; empty lines and those that begin with # are left out."""
+    try:
+        lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path} cannot be read: {error}") from error
+    found = [line for line in lines if line and not line.startswith("#")]
+    twice = sorted({one for one in found if found.count(one) > 1})
+    if twice:
+        raise UsageError(f"{path} lists {twice[0]} twice: list each version or image once, oldest first")
+    return found
+
+
+def known_versions(data: Path) -> list[str]:
+    """The engine versions of our accepted measurements, in the order in which they were first measured."""
+    first: dict[str, float] = {}
+    for lease in own_leases(data):
+        version = lease.facts.get("engine_version", "")
+        at = lease.point.at.timestamp()
+        first[version] = min(at, first.get(version, at))
+    return sorted(filter(None, first), key=lambda version: first[version])
+
+
+def require_listed(listed: Sequence[str], ends: Sequence[str]) -> None:
+    """Raise UsageError where an end is not in the list, or both are the same."""
+    for end in ends:
+        if end not in listed:
+            raise UsageError(f"{end} is not in the list: {', '.join(listed) or 'it is empty'}; name two of these")
+    if len(set(ends)) == 1:
+        raise UsageError(f"--good and --bad are both {ends[0]}: name two versions or images")
+
+
+def read_night(data: Path, metric: str, candidate: str, night: str) -> Measured:
+    """What a loaded night says of a candidate: the geometric mean over its series; no value where none is accepted."""
+    values = [one.point.value for one in own_leases(data) if one.point.night == night and one.key.metric == metric]
+    if not values:
+        return Measured(candidate=candidate, night=night, reason=f"night {night} has no accepted {metric}")
+    return Measured(candidate=candidate, night=night, value=float(np.exp(np.log(values).mean())))

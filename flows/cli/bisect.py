@@ -1,0 +1,101 @@
+"""The command that finds the engine version or image at which a number moved."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bench.errors import BadRunsError
+from flows.cli.arguments import JsonFlag, TargetOption, examples, read_settings
+from flows.ending import exit_code_of, handle_stop_signals
+from flows.show import console
+
+if TYPE_CHECKING:
+    from bench.trends.bisect import Bisection, Measured, Step
+
+commands = typer.Typer()
+
+
+@commands.command(
+    epilog=examples(
+        "nightbench bisect tpot_p50_ms --good 0.31.0 --bad 0.32.0 --images versions.txt --plan",
+        "nightbench bisect ttft_p50_ms --good 0.31.1 --bad 0.32.0 --images versions.txt --plan",
+    )
+)
+def bisect(  # noqa: PLR0913, PLR0917 - each option is an argument
+    metric: Annotated[str, typer.Argument(help="Metric that moved, such as tpot_p50_ms.")],
+    good: Annotated[str, typer.Option(help="Engine version or image before the change.")],
+    bad: Annotated[str, typer.Option(help="Engine version or image after it.")],
+    images: Annotated[
+        Path | None,
+        typer.Option(help="File of versions or images, one a line, oldest first; default: versions of the warehouse."),
+    ] = None,
+    suite: Annotated[Path, typer.Option(help="Suite that measures each candidate.")] = Path("suites/local.toml"),
+    target: TargetOption = "local",
+    budget_usd: Annotated[
+        float | None, typer.Option(min=0, help="Stop before all nights together cost more; default: no limit.")
+    ] = None,
+    plan: Annotated[bool, typer.Option("--plan", help="Print how many nights it takes; run none.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Find the engine version or image at which a number moved, by a night of each one that is measured.
+
+    Run the same command again after an interruption: nights that ended are not measured again. Exits 1 if no change is
+    found.
+    """
+    from bench.trends.bisect import Bisection, candidates_between, leases_expected  # noqa: PLC0415
+    from flows.bisect import known_versions, read_candidates, require_listed  # noqa: PLC0415
+
+    data = read_settings().data.absolute()
+    listed = read_candidates(images) if images else known_versions(data)
+    require_listed(listed, (good, bad))
+    names = candidates_between(listed, good, bad)
+    search = Bisection(metric=metric, suite=str(suite.absolute()), target=target, candidates=names)
+    fewest, most = leases_expected(len(names))
+    console.progress(f"{len(names)} candidates from {good} to {bad}: {fewest} nights at least, {most} at most")
+    if plan:
+        return
+    search, step = _run(data, search, budget_usd)
+    _show(search, step, as_json=as_json)
+    raise typer.Exit(int(not step.is_found))
+
+
+def _run(data: Path, search: "Bisection", budget_usd: float | None) -> tuple["Bisection", "Step"]:
+    from flows.bisect import read_night, run_search  # noqa: PLC0415
+    from flows.temporary_server import temporary_server  # noqa: PLC0415
+    from infra.leases.lease_reports import night_usd  # noqa: PLC0415
+
+    def measure(candidate: str, suite: Path) -> "Measured":
+        console.progress(f"measuring {candidate}")
+        return read_night(data, search.metric, candidate, _night(suite, search.target))
+
+    handle_stop_signals(data)
+    try:
+        with temporary_server():
+            return run_search(data, search, measure, lambda night: night_usd(data, night), budget_usd)
+    except (KeyboardInterrupt, SystemExit) as stop:
+        console.error("stopped; nights that ended are kept: run the same command again")
+        raise typer.Exit(exit_code_of(stop)) from stop
+
+
+def _night(suite: Path, target: str) -> str:
+    """Run one night and return its name, also where runs of it are bad."""
+    from flows.nightly import nightly  # noqa: PLC0415
+
+    try:
+        return nightly(suite=str(suite), target=target).night
+    except BadRunsError as bad:
+        return bad.night
+
+
+def _show(search: "Bisection", step: "Step", *, as_json: bool) -> None:
+    if as_json:
+        console.print_json(
+            {"is_found": step.is_found, "last_good": step.good, "first_bad": step.bad, "reason": step.reason}
+            | {"skipped": step.skipped, "measured": [one.model_dump() for one in search.measured]}
+        )
+        return
+    console.table([one.model_dump() for one in search.measured], search.metric)
+    for one in step.skipped:
+        console.line(f"{one} has no accepted value and was passed over")
+    console.line(step.reason)

@@ -1,0 +1,93 @@
+"""A search finds the version that moved a number, wherever it is, with few leases more than a binary search needs."""
+
+import math
+
+import numpy as np
+import pytest
+
+from bench.trends.bisect import (
+    END_LEASES,
+    LEASES_MAX,
+    Bisection,
+    Measured,
+    Step,
+    candidates_between,
+    leases_expected,
+    next_step,
+    with_night,
+)
+
+
+def search(versions: int) -> Bisection:
+    names = tuple(f"v{at}" for at in range(versions))
+    return Bisection(metric="output_throughput_tok_per_s", suite="s.toml", target="local", candidates=names)
+
+
+def simulated(
+    versions: int, first_bad: int, step: float, sd: float = 0.01, seed: int = 0, broken: tuple[int, ...] = ()
+) -> tuple[Step, Bisection]:
+    """A whole search over an engine history that steps once."""
+    random, found = np.random.default_rng(seed), search(versions)
+    while (step_next := next_step(found)).candidate is not None:
+        at = int(step_next.candidate[1:])
+        level = math.exp(5.0 + (step if at >= first_bad else 0.0) + sd * float(random.standard_normal()))
+        value = None if at in broken else level
+        found = with_night(found, Measured(candidate=step_next.candidate, night=f"n{len(found.measured)}", value=value))
+    return step_next, found
+
+
+@pytest.mark.parametrize(("sd", "share", "extra"), [(0.002, 1.0, 1.0), (0.01, 0.97, 4.0)])
+def test_a_step_of_5_percent_is_found_at_every_position(sd: float, share: float, extra: float) -> None:
+    versions, hits, leases = 16, 0, list[int]()
+    for first_bad in range(1, versions):
+        for seed in range(4):
+            last, found = simulated(versions, first_bad, -0.05, sd, seed)
+            hits += last.bad == f"v{first_bad}" and last.is_found
+            leases.append(len(found.measured))
+    trials = 4 * (versions - 1)
+
+    assert hits / trials >= share
+    assert np.mean(leases) <= leases_expected(versions)[0] + extra
+    assert max(leases) <= leases_expected(versions)[1]
+
+
+def test_ends_that_are_alike_stop_the_search() -> None:
+    last, found = simulated(8, 99, -0.05)
+
+    assert not last.is_found
+    assert "v0 and v7 are alike" in last.reason
+    assert {one.candidate for one in found.measured} == {"v0", "v7"}
+    assert len(found.measured) == 2 * LEASES_MAX
+
+
+def test_a_gain_is_found_as_well() -> None:
+    assert simulated(8, 3, +0.05)[0].bad == "v3"
+
+
+def test_versions_that_do_not_start_are_passed_over_and_measured_once() -> None:
+    last, found = simulated(9, 4, -0.1, 0.002, broken=(4, 5))
+
+    assert (last.good, last.bad, last.skipped, last.is_found) == ("v3", "v6", ("v4", "v5"), False)
+    assert [one.candidate for one in found.measured].count("v4") <= 1
+    far, _ = simulated(9, 2, -0.1, 0.002, broken=(4,))
+    assert (far.good, far.bad, far.is_found) == ("v1", "v2", True)
+
+
+def test_an_end_that_does_not_start_stops_the_search() -> None:
+    last, found = simulated(5, 2, -0.1, broken=(4,))
+
+    assert "v4 is an end and has no accepted value" in last.reason
+    assert len(found.measured) <= 2 * END_LEASES
+
+
+def test_a_search_goes_on_where_its_file_stopped() -> None:
+    whole = simulated(8, 5, -0.05)[1]
+    half = whole.model_copy(update={"measured": whole.measured[:5]})
+    read = Bisection.model_validate_json(half.model_dump_json())
+
+    assert next_step(read).candidate == whole.measured[5].candidate
+
+
+def test_the_candidates_are_those_from_good_to_bad_in_either_order() -> None:
+    assert candidates_between(["a", "b", "c", "d"], "b", "d") == ("b", "c", "d")
+    assert candidates_between(["a", "b", "c", "d"], "d", "b") == ("d", "c", "b")

@@ -1,0 +1,90 @@
+"""A search keeps each night at once, goes on after an interruption, and stays in its budget."""
+
+import math
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from bench.errors import UsageError
+from bench.trends.bisect import Bisection, Measured, Step
+from flows.bisect import read_candidates, require_listed, run_search, state_file
+
+METRIC, VERSIONS, FIRST_BAD = "output_throughput_tok_per_s", tuple(f"0.{at}.0" for at in range(8)), 5
+
+
+class Engines:
+    """An engine history: the speed of each version, by the suite that a night is run of; it steps once."""
+
+    def __init__(self, stop_after: int | None = None) -> None:
+        self.ran, self.stop_after = list[str](), stop_after
+
+    def measure(self, candidate: str, suite: Path) -> Measured:
+        if len(self.ran) == self.stop_after:
+            raise KeyboardInterrupt
+        version = tomllib.loads(suite.read_text())["engine"]["version"]
+        assert version == candidate
+        self.ran.append(version)
+        speed = 100.0 * (0.9 if VERSIONS.index(version) >= FIRST_BAD else 1.0)
+        return Measured(candidate=candidate, night=f"night {len(self.ran)}", value=speed)
+
+
+@pytest.fixture
+def search(tmp_path: Path) -> Bisection:
+    suite = tmp_path / "suite.toml"
+    suite.write_text("")
+    return Bisection(metric=METRIC, suite=str(suite), target="local", candidates=VERSIONS)
+
+
+def run(data: Path, search: Bisection, engines: Engines, budget: float | None = None) -> Step:
+    _search, step = run_search(data, search, engines.measure, lambda _night: 2.0, budget)
+    return step
+
+
+def test_the_first_bad_version_is_found_with_the_fewest_nights(tmp_path: Path, search: Bisection) -> None:
+    engines = Engines()
+    step = run(tmp_path, search, engines)
+
+    assert (step.good, step.bad, step.is_found) == ("0.4.0", "0.5.0", True)
+    assert len(engines.ran) == 4 + math.ceil(math.log2(len(VERSIONS) - 1))
+
+
+def test_a_search_that_was_stopped_measures_no_night_again(tmp_path: Path, search: Bisection) -> None:
+    engines = Engines(stop_after=5)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, search, engines)
+    engines.stop_after = None
+    step = run(tmp_path, search, engines)
+
+    assert step.bad == "0.5.0"
+    assert len(engines.ran) == 4 + math.ceil(math.log2(len(VERSIONS) - 1))
+
+
+def test_no_night_is_run_that_the_budget_may_not_pay(tmp_path: Path, search: Bisection) -> None:
+    engines = Engines()
+    step = run(tmp_path, search, engines, 11.0)
+
+    assert len(engines.ran) == 5
+    assert "10.00 USD of 11.00 are spent" in step.reason
+    assert not step.is_found
+
+
+def test_a_damaged_file_of_a_search_is_named(tmp_path: Path, search: Bisection) -> None:
+    path = state_file(tmp_path, search)
+    path.parent.mkdir()
+    path.write_text("{")
+    with pytest.raises(UsageError, match="move it away"):
+        run(tmp_path, search, Engines())
+
+
+def test_a_list_without_an_end_or_with_one_twice_is_refused(tmp_path: Path) -> None:
+    listed = tmp_path / "versions.txt"
+    listed.write_text("# oldest first\n0.1.0\n\n0.2.0\n")
+    assert read_candidates(listed) == ["0.1.0", "0.2.0"]
+    with pytest.raises(UsageError, match=r"0\.3\.0 is not in the list: 0\.1\.0, 0\.2\.0"):
+        require_listed(["0.1.0", "0.2.0"], ("0.1.0", "0.3.0"))
+    with pytest.raises(UsageError, match="are both"):
+        require_listed(["0.1.0"], ("0.1.0", "0.1.0"))
+    listed.write_text("0.1.0\n0.1.0\n")
+    with pytest.raises(UsageError, match="twice"):
+        read_candidates(listed)
