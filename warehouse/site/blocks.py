@@ -67,7 +67,7 @@ def chart_html(chart: Chart, below: str) -> str:
     )
     return (
         f"<figure data-chart='{chart.kind}' data-name='{name}'><figcaption>{title}</figcaption>"
-        f"<div class='chart' role='img' aria-label='{title}; its numbers follow'></div>"
+        f"<div role='img' aria-label='{title}; its numbers follow'><div class='chart' aria-hidden='true'></div></div>"
         f"<script type='application/json'>{data}</script><div class='more'>{buttons}{below}</div></figure>"
     )
 

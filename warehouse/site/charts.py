@@ -42,7 +42,7 @@ def templates() -> str:
 
 def _trend() -> dict[str, Any]:
     """Nights with the whiskers of their repeats, levels with their bands, changes, and ticks of the stack."""
-    y = alt.Y("value:Q", title=None, scale=alt.Scale(zero=False, nice=False))
+    y = alt.Y("value:Q", title=None, scale=alt.Scale(zero=False, nice=False, padding=14))
 
     def layer(name: str) -> alt.Chart:
         return alt.Chart(alt.NamedData(name=name))
@@ -73,7 +73,7 @@ def _pareto(column: str, title: str) -> dict[str, Any]:
     x = alt.X("tok_per_s_per_user:Q", title="tok/s per user", scale=alt.Scale(zero=False))
     y = alt.Y(f"{column}:Q", title=title, scale=alt.Scale(zero=False))
     shape = alt.Shape("setup:N", title=None, legend=alt.Legend(orient="bottom", columns=1, labelLimit=480))
-    opacity = alt.Opacity("night:N", title="night", scale=alt.Scale(range=[0.35, 1]))
+    opacity = alt.Opacity("night:O", title="night", scale=alt.Scale(range=[0.35, 1]))
     by_setup = points.encode(x=x, y=y, detail=["setup:N", "night:N"], opacity=opacity, order="tok_per_s_per_user:Q")
     charts = alt.layer(
         by_setup.mark_line(color="var(--mark)"),

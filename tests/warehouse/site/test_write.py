@@ -101,6 +101,14 @@ def test_the_scripts_are_one_file_for_all_pages(site: Path) -> None:
     assert all(path.stat().st_size < 100_000 for path in site.rglob("*.html"))
 
 
+def test_a_chart_is_one_picture_with_its_name_for_a_screen_reader(site: Path) -> None:
+    page = _page_of(site, "gaps")
+
+    assert (
+        "<div role='img' aria-label='value (tok/s); its numbers follow'><div class='chart' aria-hidden='true'>" in page
+    )
+
+
 def test_an_own_night_has_its_line_its_page_and_its_pareto(own: Path) -> None:
     page = (own / "index.html").read_text()
 
