@@ -40,7 +40,7 @@ class SeriesKey:
 
 @dataclass(frozen=True)
 class Point:
-    """The value of a night; `stack` has what explains it, by the names of STACK_FIELDS."""
+    """The value of a night; `spread` is a share of it, `stack` has what explains it, by the names of STACK_FIELDS."""
 
     night: str
     at: datetime

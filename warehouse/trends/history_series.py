@@ -65,10 +65,17 @@ def _point(rows: Sequence[Sequence[Any]]) -> Point:
         night=moment.isoformat(),
         at=moment,
         value=_mean(values) if values else float("nan"),
-        spread=rows[0][2] if len(rows) == 1 else float(np.std(values)) if values else None,
+        spread=_spread(values, rows[0][2]),
         is_valid=bool(values),
         stack={name: value for name, value in stack.items() if value is not None},
     )
+
+
+def _spread(values: Sequence[float], stated: float | None) -> float | None:
+    """The spread of the repeats as a share of the value: their own, else the one that the file states."""
+    if len(values) > 1:
+        return float(np.std(np.log(values), ddof=1))
+    return stated / values[0] if values and stated is not None else None
 
 
 def _mean(values: Sequence[float]) -> float:

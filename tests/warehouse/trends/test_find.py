@@ -1,6 +1,7 @@
 """What changed in the small histories, in which every change is known."""
 
 import json
+import math
 import re
 from collections import Counter
 from pathlib import Path
@@ -14,6 +15,7 @@ from tests.data.history import make
 from tests.warehouse.test_histories import HISTORIES, PLAIN, WIDE
 from warehouse.histories import import_history
 from warehouse.trends.find import Trends, find_trends
+from warehouse.trends.history_series import history_series
 
 FIELDS = ("series", "metric", "last_good", "first_bad", "effect_pct", "ci_lo", "ci_hi", "state", "cause", "event_id")
 
@@ -103,3 +105,14 @@ def test_the_command_counts_series_and_events(data: Path) -> None:
     assert said.stdout.splitlines()[-1] == (
         "6 series, 5 changes in 2 events; 0 series have fewer than 10 nights and were not judged"
     )
+
+
+def test_the_spread_of_a_history_is_a_share_of_its_value(tmp_path: Path) -> None:
+    file = tmp_path / "long.csv"
+    rows = ["2026-03-01T00:00:00Z,a,40,2,", "2026-03-02T00:00:00Z,a,100,,1", "2026-03-02T00:00:00Z,a,110,,2"]
+    file.write_text("\n".join(["timestamp,series,value,stddev,repeat", *rows, ""]))
+    import_history(tmp_path / "data", file, PLAIN)
+
+    (series,) = history_series(tmp_path / "data")
+
+    assert [point.spread for point in series.points] == pytest.approx([0.05, math.log(1.1) / math.sqrt(2)])
