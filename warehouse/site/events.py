@@ -1,6 +1,6 @@
 """What changed, one row an event: since when, by how much, in how many series, why, and how to acknowledge it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from html import escape
 from itertools import groupby
@@ -9,7 +9,6 @@ from warehouse.schema.row import Row
 from warehouse.site.names import series_page
 
 RECENT = timedelta(days=30)
-NAMED_SERIES = 5
 _BEFORE = {"confirmed": 0, "suspect": 1, "host": 2, "explained": 3, "weak": 4, "rejected": 5}
 
 
@@ -45,7 +44,7 @@ def _event_html(event: Sequence[Row], up: str) -> str:
     )
 
 
-def _series_html(event: Sequence[Mapping[str, str]], up: str) -> str:
+def _series_html(event: Sequence[Row], up: str) -> str:
     lines = "".join(
         f"<li><a href='{up}series/{series_page(row['source'], row['series'])}.html'>{escape(row['series'])}</a> "
         f"{escape(row['metric'])} {row['effect_pct']:+.1f} %, {escape(row['state'])}</li>"
