@@ -10,7 +10,6 @@ from bench.trends.series import Point, Series
 from warehouse.report.page import table_html
 from warehouse.schema.row import Row
 from warehouse.site.blocks import Chart, chart_html, details
-from warehouse.trends.own_series import SOURCE
 
 DRAWN_NIGHTS = 400  # newest ones of a panel; the CSV has all
 LEVEL_STATES = frozenset({"confirmed", "host", "explained"})
@@ -37,7 +36,7 @@ def _datasets(series: Series, levels: Sequence[Level], changes: Sequence[Row]) -
     points = series.points[-DRAWN_NIGHTS:]
     first = points[0].at
     return {
-        "nights": [_night_row(one, is_own=series.key.source == SOURCE) for one in points if one.is_valid],
+        "nights": [_night_row(one) for one in points if one.is_valid],
         "levels": [
             {"at": max(one.first, first), "to": one.last, "value": one.median, "low": one.low, "high": one.high}
             for one in levels
@@ -54,14 +53,11 @@ def _datasets(series: Series, levels: Sequence[Level], changes: Sequence[Row]) -
     }
 
 
-def _night_row(point: Point, *, is_own: bool) -> Row:
+def _night_row(point: Point) -> Row:
     """A night with the range of its repeats, one standard deviation to each side."""
     row: Row = {"at": point.at, "value": point.value}
     if point.spread and isfinite(point.spread):
-        # Of our own nights the spread is that of the logarithms; a history states it in the unit of its values.
-        share = exp(point.spread)
-        row["low"] = point.value / share if is_own else point.value - point.spread
-        row["high"] = point.value * share if is_own else point.value + point.spread
+        row |= {"low": point.value * exp(-point.spread), "high": point.value * exp(point.spread)}
     return row
 
 
