@@ -19,6 +19,7 @@ from warehouse.report.style import STYLE
 from warehouse.rows.records import read_night
 from warehouse.rows.run_folder import nights
 from warehouse.schema.row import Row
+from warehouse.trends.of_night import summary_of, verdicts_of
 
 # Requested and found values side by side.
 ASKED_FOUND = (
@@ -46,6 +47,14 @@ FROM search_probes
 WHERE night = ?
 ORDER BY search, repeat, probe
 """
+# What this night said, and what later nights said of it.
+CHANGES = """
+SELECT event_id, state, series, metric, last_good, first_bad, until, effect_pct, ci_lo, ci_hi, direction, why, note
+FROM changes
+WHERE $1 IN (night, first_bad)
+ORDER BY direction = 'better', event_id, series, metric
+"""
+JUDGED = ("series", "metric", "judgement", "effect_pct", "ci_lo", "ci_hi", "min_effect_pct", "mde_pct", "reason")
 SENTENCE_SPACES_MIN = 4  # cells with at least this many spaces get a wider column
 
 
@@ -55,6 +64,8 @@ class _Content:
 
     night: str
     measurements: list[Row]
+    said: list[Row]
+    changes: list[Row]
     results: list[Row]
     findings: list[Row]
     repeats: list[Row]
@@ -99,6 +110,8 @@ def _content(data: Path, night: str) -> _Content:
     return _Content(
         night=night,
         measurements=measurements,
+        said=verdicts_of(data, night),
+        changes=of_night(CHANGES),
         results=of_night("SELECT * EXCLUDE (night) FROM results WHERE night = ?"),
         findings=of_night(
             "SELECT run_id, code, family, severity, status, observed, message FROM findings "
@@ -133,6 +146,7 @@ def night_html(content: _Content, home: str) -> str:
     title = f"Night {content.night}"
     suite = f"<p>Suite <b>{_shown(first.get('suite'))}</b>, {_verdict_counts(content.measurements)}.</p>"
     sections = (
+        *([section("Changes", table_html(content.changes))] if content.changes else []),
         section(
             "Results",
             table_html(content.results) + _charts([row for row in content.measurements if not row["is_control"]]),
@@ -142,6 +156,7 @@ def night_html(content: _Content, home: str) -> str:
         *([section("Repeats", table_html(content.repeats))] if content.repeats else []),
         *([section("Planned repeats", table_html(content.precision))] if content.precision else []),
         *([section("Control", table_html(content.controls))] if content.controls else []),
+        *([section("Verdicts on series", table_html(judged))] if (judged := _judged(content.said)) else []),
         section("Failures", table_html(content.failures) or "<p>Every planned run was measured.</p>"),
         section("Findings", table_html(content.findings) or "<p>No findings.</p>"),
         section("Plan", table_html([_plan_row(row) for row in content.measurements])),
@@ -151,7 +166,8 @@ def night_html(content: _Content, home: str) -> str:
         section("Checks by great-expectations", _validation_html(content.validation)),
         section("Files", _files_html(content)),
     )
-    return document(title, f"<p><a href='{home}'>all nights</a></p>{suite}{''.join(sections)}")
+    line = f"<p>{escape(summary_of(content.said))}.</p>" if content.said else ""
+    return document(title, f"<p><a href='{home}'>all nights</a></p>{suite}{line}{''.join(sections)}")
 
 
 def document(title: str, body: str, head: str = "") -> str:
@@ -210,6 +226,11 @@ def _shown(value: Any) -> str:
     if isinstance(value, datetime):
         return value.strftime("%Y-%m-%d %H:%M:%S UTC")
     return escape(" ".join(map(str, value)) if isinstance(value, list) else str(value))
+
+
+def _judged(said: Sequence[Row]) -> list[Row]:
+    """The verdicts on series with enough nights before them; the line above counts the others."""
+    return [{name: row[name] for name in JUDGED} for row in said if row["judgement"] != "insufficient"]
 
 
 def _plan_row(row: Row) -> Row:

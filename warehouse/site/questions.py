@@ -136,7 +136,7 @@ FROM findings WHERE night = {NEWEST} AND severity <> 'info' GROUP BY ALL ORDER B
     Question(
         "detectable",
         "What the newest night could have seen",
-        "<code>mde_pct</code> is the smallest change that would be found in 4 of 5 cases. The largest come first.",
+        "<code>mde_pct</code> is the smallest change that would be found nine times of ten. The largest come first.",
         "No series was judged yet.",
         """
 SELECT source, series, metric, judged_night, judgement, reason, baseline_nights, mde_pct, min_effect_pct

@@ -6,8 +6,10 @@ import pytest
 
 from bench.errors import UsageError
 from tests.warehouse.conftest import NIGHT
+from tests.warehouse.folders import whole_night
+from tests.warehouse.trends.judgements import write_judgement
 from warehouse.judging.expectations import checks
-from warehouse.load import LoadSummary
+from warehouse.load import LoadSummary, load_night
 from warehouse.report.chart import Bar, percentile_chart
 from warehouse.report.page import write_report
 
@@ -95,3 +97,15 @@ def test_a_chart_of_nothing_is_nothing() -> None:
 
 def test_a_bar_without_a_tail_has_no_whisker() -> None:
     assert "whisker" not in percentile_chart("TTFT", [Bar("chat", 20.0, None)])
+
+
+def test_the_page_begins_with_what_was_said_of_its_series(tmp_path: Path) -> None:
+    whole_night(tmp_path, "2026-03-01T010000Z")
+    write_judgement(tmp_path, "2026-03-01T010000Z")
+    load_night(tmp_path, "2026-03-01T010000Z")
+
+    page = write_report(tmp_path, "2026-03-01T010000Z").read_text()
+
+    said = page.partition("<h2>Results</h2>")[0]
+    assert "1 series: 1 confirmed." in said
+    assert "only engine_version changed from 0.12.0 to 0.13.0" in said
