@@ -1,0 +1,85 @@
+"""The command over whole nights of a simulated engine history: planned, measured, loaded, judged and read back."""
+
+import json
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from bench.record import NightRecord
+from flows.cli import app
+from infra.settings import Settings
+from infra.storage import store
+from tests.warehouse.folders import Shape, Told, write_run
+
+VERSIONS = [f"0.{minor}.0" for minor in range(28, 32)]
+SLOWER_FROM = 30
+SUITE = """
+name = "history"
+repeats = 1
+[model]
+name = "tiny"
+source = "generated:tiny"
+[engine]
+version = "0.32.0"
+max_model_len = 4096
+flags = ["--no-enable-prefix-caching", "--max-num-seqs", "256"]
+[quality]
+min_duration_s = 1.0
+min_requests_per_slot = 10.0
+[[scenarios]]
+name = "chat"
+isl = 16
+osl = 8
+concurrency = 4
+request_count = 400
+warmup_count = 2
+"""
+
+
+class Machines:
+    """Stands for every machine: it measures at once, at the speed of the engine's version."""
+
+    def __init__(self, data: Path) -> None:
+        self.data, self.measured = data, list[str]()
+
+    def measure(self, _settings: Settings, night: NightRecord, _progress: object, **_more: object) -> None:
+        version = night.suite.engine.version or ""
+        self.measured.append(version)
+        gap_ms = 5.5 if int(version.split(".")[1]) >= SLOWER_FROM else 5.0
+        for run in night.runs:
+            shape = Shape(gap_ms=gap_ms * (1 + 0.001 * run.repeat))
+            write_run(self.data, night, run, shape, Told(engine_version=f"{version}+cpu"))
+
+
+@pytest.fixture
+def machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nights_without_prefect: None) -> Machines:
+    del nights_without_prefect
+    found = Machines(tmp_path / "data")
+    monkeypatch.setattr("flows.nightly.try_machines", found.measure)
+    monkeypatch.setattr("flows.temporary_server.temporary_server", nullcontext)
+    monkeypatch.setattr("flows.ending.handle_stop_signals", lambda _data: None)  # this process is pytest's
+    return found
+
+
+def bisect(folder: Path, *more: str) -> Result:
+    (folder / "suite.toml").write_text(SUITE)
+    (folder / "versions.txt").write_text("\n".join(VERSIONS))
+    files = ["--images", str(folder / "versions.txt"), "--suite", str(folder / "suite.toml")]
+    asked = ["bisect", "tpot_p50_ms", "--good", VERSIONS[0], "--bad", VERSIONS[-1], *files, *more]
+    return CliRunner().invoke(app, ["--data", str(folder / "data"), *asked])
+
+
+def test_the_version_is_found_by_nights_and_what_was_measured_is_not_measured_again(
+    tmp_path: Path, machines: Machines
+) -> None:
+    said = bisect(tmp_path, "--json")
+    found = json.loads(said.stdout[said.stdout.index("{\n") :])
+
+    assert (found["is_found"], found["last_good"], found["first_bad"]) == (True, "0.29.0", "0.30.0")
+    assert len(machines.measured) <= 6  # both ends twice
+    assert {one["night"] for one in found["measured"]} == set(store.nights(tmp_path / "data"))
+    again = bisect(tmp_path)
+    assert again.exit_code == said.exit_code == 0
+    assert len(store.nights(tmp_path / "data")) == len(machines.measured)
