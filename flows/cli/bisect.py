@@ -52,12 +52,32 @@ def bisect(  # noqa: PLR0913, PLR0917 - each option is an argument
     names = candidates_between(listed, good, bad)
     search = Bisection(metric=metric, suite=str(suite.absolute()), target=target, candidates=names)
     fewest, most = leases_expected(len(names))
-    console.progress(f"{len(names)} candidates from {good} to {bad}: {fewest} nights at least, {most} at most")
+    console.progress(
+        f"{len(names)} candidates from {good} to {bad}: {fewest} nights at least, {most} at most; "
+        f"{_cost(suite, target, fewest, most)}"
+    )
     if plan:
         return
     search, step = _run(data, search, budget_usd)
     _show(search, step, as_json=as_json)
     raise typer.Exit(int(not step.is_found))
+
+
+def _cost(suite: Path, target: str, fewest: int, most: int) -> str:
+    """What so many nights of the suite would take, by its plan."""
+    from infra.bootstrap import clouds, planned_target  # noqa: PLC0415
+    from infra.leases.forecast import forecast_night  # noqa: PLC0415
+    from infra.loadgen.suite_file import make_night  # noqa: PLC0415
+    from infra.loadgen.suite_lock import read_lock  # noqa: PLC0415
+
+    settings, target = read_settings(), planned_target(target)
+    lock = read_lock(suite)
+    night = make_night(suite, target, poc=False, is_draft=True)
+    expected = forecast_night(settings, night, clouds(settings).get(target), None, () if lock is None else lock.prices)
+    hours = f"{fewest * expected.minutes / 60:.1f} to {most * expected.minutes / 60:.1f} h"
+    usd = expected.usd
+    price = "a price that is not known" if usd is None else f"{fewest * usd:.2f} to {most * usd:.2f} USD"
+    return f"by the suite's plan {hours} and {price}"
 
 
 def _run(data: Path, search: "Bisection", budget_usd: float | None) -> tuple["Bisection", "Step"]:

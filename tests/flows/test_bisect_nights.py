@@ -1,6 +1,7 @@
 """The command over whole nights of a simulated engine history: planned, measured, loaded, judged and read back."""
 
 import json
+import re
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -75,6 +76,8 @@ def test_the_version_is_found_by_nights_and_what_was_measured_is_not_measured_ag
     tmp_path: Path, machines: Machines
 ) -> None:
     said = bisect(tmp_path, "--json")
+    assert "4 candidates from 0.28.0 to 0.31.0: 6 nights at least" in said.stderr
+    assert re.search(r"by the suite's plan [\d.]+ to [\d.]+ h and 0\.00 to 0\.00 USD", said.stderr)
     found = json.loads(said.stdout[said.stdout.index("{\n") :])
 
     assert (found["is_found"], found["last_good"], found["first_bad"]) == (True, "0.29.0", "0.30.0")
