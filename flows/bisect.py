@@ -1,18 +1,24 @@
 """A search for the version that moved a number: each step is a night of its own, and a file keeps what was measured."""
 
+import csv
 import hashlib
 import shutil
-from collections.abc import Callable, Sequence
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from pydantic import ValidationError
 
 from bench.errors import UsageError
 from bench.trends.bisect import Bisection, Measured, Step, next_step, with_night
+from bench.trends.night_judge import coupling
+from bench.trends.series import Point, Series
 from infra.loadgen.suite_lock import lock_file
 from infra.storage import store
 from warehouse.trends.leases import own_leases
+from warehouse.trends.own_series import own_series
 
 FOLDER = "bisections"
 Measure = Callable[[str, Path], Measured]  # runs a night of a candidate by its suite
@@ -70,16 +76,32 @@ def is_image(candidate: str) -> bool:
 
 
 def read_candidates(path: Path) -> list[str]:
-    """The candidates of a file, one a line, oldest first; empty lines and those that begin with # are left out."""
+    """The candidates of a file, oldest first; raises UsageError where it cannot be read or lists one twice.
+
+    One a line, where empty lines and those that begin with # are left out; or a CSV table with a column `name` and
+    perhaps `date`; or TOML tables [[candidates]] with these keys. Rows with dates are put in their order.
+    """
     try:
-        lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
+        text = path.read_text(encoding="utf-8")
+        if path.suffix == ".csv":
+            found = _in_order(csv.DictReader(text.splitlines()))
+        elif path.suffix == ".toml":
+            found = _in_order(tomllib.loads(text)["candidates"])
+        else:
+            lines = [line.strip() for line in text.splitlines()]
+            found = [line for line in lines if line and not line.startswith("#")]
+    except KeyError as error:
+        raise UsageError(f"{path} has no {error}: give each version or image a `name`, and perhaps a `date`") from error
     except (OSError, ValueError) as error:
         raise UsageError(f"{path} cannot be read: {error}") from error
-    found = [line for line in lines if line and not line.startswith("#")]
     twice = sorted({one for one in found if found.count(one) > 1})
     if twice:
         raise UsageError(f"{path} lists {twice[0]} twice: list each version or image once, oldest first")
     return found
+
+
+def _in_order(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    return [row["name"] for row in sorted(rows, key=lambda row: str(row.get("date") or ""))]
 
 
 def known_versions(data: Path) -> list[str]:
@@ -101,9 +123,26 @@ def require_listed(listed: Sequence[str], ends: Sequence[str]) -> None:
         raise UsageError(f"--good and --bad are both {ends[0]}: name two versions or images")
 
 
-def read_night(data: Path, metric: str, candidate: str, night: str) -> Measured:
-    """What a loaded night says of a candidate: the geometric mean over its series; no value where none is accepted."""
-    values = [one.point.value for one in own_leases(data) if one.point.night == night and one.key.metric == metric]
+def read_night(data: Path, metric: str, candidate: str, night: str, began: str) -> Measured:
+    """What a loaded night says of a candidate: the geometric mean over its series; no value where none is accepted.
+
+    What the control says of the host is taken off, in a series that went with its control before the night `began`.
+    """
+    values = [
+        _without_host(series, point, began)
+        for series in own_series(data)
+        for point in series.valid
+        if series.key.metric == metric and point.night == night
+    ]
     if not values:
         return Measured(candidate=candidate, night=night, reason=f"night {night} has no accepted {metric}")
-    return Measured(candidate=candidate, night=night, value=float(np.exp(np.log(values).mean())))
+    return Measured(candidate=candidate, night=night, value=float(np.exp(np.mean(values))))
+
+
+def _without_host(series: Series, point: Point, began: str) -> float:
+    """The logarithm of a value, less what the control's difference from its usual speed explains."""
+    earlier = [one for one in series.valid if one.night < began and one.control is not None]
+    controls = np.array([one.control for one in earlier], dtype=float)
+    slope = coupling(np.log([one.value for one in earlier]), controls)
+    moved = slope * (point.control - float(np.median(controls))) if slope and point.control is not None else 0.0
+    return float(np.log(point.value)) - moved

@@ -81,13 +81,16 @@ def _cost(suite: Path, target: str, fewest: int, most: int) -> str:
 
 
 def _run(data: Path, search: "Bisection", budget_usd: float | None) -> tuple["Bisection", "Step"]:
-    from flows.bisect import read_night, run_search  # noqa: PLC0415
+    from flows.bisect import read_night, read_state, run_search, state_file  # noqa: PLC0415
     from flows.temporary_server import temporary_server  # noqa: PLC0415
     from infra.leases.lease_reports import night_usd  # noqa: PLC0415
 
+    nights = [one.night for one in read_state(state_file(data, search), search).measured]
+
     def measure(candidate: str, suite: Path) -> "Measured":
         console.progress(f"measuring {candidate}")
-        return read_night(data, search.metric, candidate, _night(suite, search.target))
+        nights.append(_night(suite, search.target))
+        return read_night(data, search.metric, candidate, nights[-1], began=nights[0])
 
     handle_stop_signals(data)
     try:

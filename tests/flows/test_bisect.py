@@ -2,13 +2,16 @@
 
 import math
 import tomllib
+from datetime import UTC, datetime
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from bench.errors import UsageError
 from bench.trends.bisect import Bisection, Measured, Step
-from flows.bisect import read_candidates, require_listed, run_search, state_file
+from bench.trends.series import Point, Series, SeriesKey
+from flows.bisect import _without_host, read_candidates, require_listed, run_search, state_file
 
 METRIC, VERSIONS, FIRST_BAD = "output_throughput_tok_per_s", tuple(f"0.{at}.0" for at in range(8)), 5
 
@@ -88,3 +91,44 @@ def test_a_list_without_an_end_or_with_one_twice_is_refused(tmp_path: Path) -> N
     listed.write_text("0.1.0\n0.1.0\n")
     with pytest.raises(UsageError, match="twice"):
         read_candidates(listed)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.csv", "date,name\n2026-03-02,0.2.0\n2026-03-01,0.1.0\n"),
+        ("a.csv", "name\n0.1.0\n0.2.0\n"),
+        (
+            "a.toml",
+            '[[candidates]]\nname = "0.2.0"\ndate = 2026-03-02\n[[candidates]]\nname = "0.1.0"\ndate = 2026-03-01\n',
+        ),
+    ],
+)
+def test_a_table_of_candidates_is_put_in_the_order_of_its_dates(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+
+    assert read_candidates(tmp_path / name) == ["0.1.0", "0.2.0"]
+
+
+@pytest.mark.parametrize(("name", "text"), [("a.csv", "image\n0.1.0\n"), ("a.toml", "x = 1\n"), ("a.toml", "x =")])
+def test_a_table_without_names_is_refused(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+
+    with pytest.raises(UsageError, match=r"has no 'name'|has no 'candidates'|cannot be read"):
+        read_candidates(tmp_path / name)
+
+
+def test_what_the_control_says_of_a_host_is_taken_off() -> None:
+    random = np.random.default_rng(1)
+    host, own = random.normal(0, 0.03, 21), random.normal(0, 0.003, 21)
+    host[-1] = -0.1  # a slow one
+    points = tuple(
+        Point(f"2026-03-{at + 1:02}", datetime(2026, 3, at + 1, tzinfo=UTC), 100 * math.exp(h + o), control=7.6 + h)
+        for at, (h, o) in enumerate(zip(host, own, strict=True))
+    )
+    series = Series(SeriesKey("us", "m/a", METRIC), points, is_lower_better=False)
+
+    found = _without_host(series, points[-1], began=points[-1].night)
+
+    assert abs(found - math.log(100)) < 0.02 < abs(math.log(points[-1].value / 100))
+    assert _without_host(series, points[-1], began=points[3].night) == math.log(points[-1].value)
