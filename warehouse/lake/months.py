@@ -13,10 +13,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from warehouse.lake.durable import write_text
 from warehouse.lake.lake import PART, STAGING
 from warehouse.schema.columns import PARTITION, Table, arrow_schema
 from warehouse.views import DERIVED, derivation, derived_folder, measurements_of
-from warehouse.views.tables import MONTH, month_of, months_in, nights_in
+from warehouse.views.tables import (
+    MONTH,
+    MONTHS_COLUMNS,
+    are_months_alike,
+    columns_digest,
+    month_of,
+    months_in,
+    nights_in,
+)
 
 COMPACTED: tuple[Table, ...] = (
     "measurements",
@@ -62,10 +71,14 @@ def _stage_table(lake: Path, table: Table, wanted: set[str], removed: Sequence[s
         nights.setdefault(month_of(night), []).append(night)
     for month in sorted(had - nights.keys()):
         yield f"{lake.name}/{table}/{MONTH}={month}"
-    for month in sorted((wanted | had) & nights.keys()):
-        if month not in had or month in changed:
+    months = sorted((wanted | had) & nights.keys())
+    is_alike = are_months_alike(lake, table)
+    for month in months:
+        if month not in had or month in changed or not is_alike:
             files = {night: _file(lake, table, night) for night in nights[month]}
             _write_month(lake / STAGING / table / f"{MONTH}={month}" / PART, table, files)
+    if months and not is_alike:
+        write_text(lake / STAGING / table / MONTHS_COLUMNS, columns_digest(table))
 
 
 def _changed_months(lake: Path, table: str, removed: Sequence[str]) -> set[str | None]:

@@ -1,5 +1,6 @@
 """The views over the files of the lake: one a table, with what is stored of whole months."""
 
+import hashlib
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 from warehouse.schema.columns import COLUMNS, PARTITION, Table
 
 MONTH = "month"  # folders of files of whole months, beside the folders of nights
+MONTHS_COLUMNS = "months.sha256"  # beside them: the columns that all of them have
 OF_NIGHTS = "-- OF NIGHTS"  # placeholder for a condition on nights, in views without that column
 _DATED = re.compile(r"\d{4}-\d{2}(?=\D|$)")
 
@@ -28,6 +30,17 @@ def months_in(lake: Path, name: str) -> set[str]:
     return {path.name.removeprefix(f"{MONTH}=") for path in lake.glob(f"{name}/{MONTH}=*")}
 
 
+def columns_digest(table: Table) -> str:
+    """A hash of a table's columns, to be kept beside files of months that all have them."""
+    return hashlib.sha256(empty_rows(table).encode()).hexdigest()
+
+
+def are_months_alike(lake: Path, table: Table) -> bool:
+    """Whether every file of a month has today's columns, so that one of them tells those of all."""
+    file = lake / table / MONTHS_COLUMNS
+    return file.is_file() and file.read_text(encoding="utf-8") == columns_digest(table)
+
+
 def empty_rows(table: Table) -> str:
     """A query of no rows with every declared column and its type."""
     typed = ", ".join(f'CAST(NULL AS {column.duckdb_type}) AS "{column.name}"' for column in COLUMNS[table])
@@ -39,7 +52,9 @@ def table_view(lake: Path, table: Table) -> str:
     parts = [empty_rows(table)]
     months = months_in(lake, table)
     if months:
-        parts.append(f"FROM read_parquet({_months(lake / table, months)}, hive_partitioning=false, union_by_name=true)")
+        # To bind a view that joins files by name opens each of them: 90 ms for those of five years.
+        joined = "" if are_months_alike(lake, table) else ", union_by_name=true"
+        parts.append(f"FROM read_parquet({_months(lake / table, months)}, hive_partitioning=false{joined})")
     if nights := _loose_nights(lake, table, months):
         options = f"hive_partitioning=true, hive_types={{'{PARTITION}': VARCHAR}}, union_by_name=true"
         parts.append(f"SELECT * FROM read_parquet({nights}, {options})")  # noqa: S608 - the paths are quoted

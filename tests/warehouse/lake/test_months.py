@@ -10,6 +10,7 @@ from warehouse.lake.lake import PART, STAGING, one_loader, partition
 from warehouse.lake.months import stage_months
 from warehouse.lake.query import run_sql
 from warehouse.lake.swap import others, swap_in
+from warehouse.views.tables import MONTHS_COLUMNS, are_months_alike
 
 NIGHTS = 10  # of January, February and March
 RUNS = 7  # of a night, one of which failed
@@ -112,6 +113,22 @@ def test_the_views_read_the_oldest_files(data: Path) -> None:
 
     rows = run_sql(data, "SELECT count(run_id), count(host) FROM measurements WHERE night = ?", (FIRST,)).rows
     assert rows == ((RUNS, 0),)
+
+
+def test_months_of_an_older_version_are_read_by_name_and_written_again_by_the_next_load(data: Path) -> None:
+    """A column was declared since: two months lack it, and nothing says that all have the same ones."""
+    table = data / "lake" / "measurements"
+    for file in table.glob("month=*/part-0.parquet"):
+        pq.write_table(pq.read_table(file, partitioning=None).drop_columns(["host"]), file)
+    (table / MONTHS_COLUMNS).write_text("of an older version")
+    (data / "warehouse.duckdb").unlink()
+    of_month = "SELECT count(run_id), count(host) FROM measurements WHERE night = ?"
+
+    assert run_sql(data, of_month, (FIRST,)).rows == ((RUNS, 0),)
+    with one_loader(data) as lake:
+        swap_in(lake)
+    assert run_sql(data, of_month, (FIRST,)).rows == ((RUNS, RUNS),)
+    assert are_months_alike(data / "lake", "measurements")
 
 
 def _stage_rows(lake: Path, night: str, output_tok_per_s: float) -> None:
