@@ -16,7 +16,14 @@ FROM series_verdicts WHERE night = ?
 ORDER BY judgement NOT IN ('suspect', 'confirmed'), abs(effect_pct) DESC NULLS LAST, series, metric
 """
 _NIGHTS = "SELECT DISTINCT night FROM series_verdicts ORDER BY night DESC LIMIT 3"
-_WORDS = ("confirmed", "suspect", "host outlier", "inconclusive", "equivalent", "insufficient")
+_WORDS = {
+    "confirmed": "confirmed",
+    "suspect": "suspect",
+    "host outlier": "host outlier",
+    "inconclusive": "inconclusive",
+    "equivalent": "equivalent",
+    "insufficient": "with too few nights before them",
+}
 
 
 def said_of_night(data: Path, night: str, pattern: str | None = None) -> list[dict[str, Any]]:
@@ -41,7 +48,7 @@ def summary_of(rows: Iterable[Mapping[str, Any]]) -> str:
     """A night's verdicts in one line; "no regression" is said of none that is not equivalent."""
     listed = list(rows)
     counts = Counter(row["judgement"] for row in listed)
-    parts = [f"{counts[word]} {word}" for word in _WORDS if counts[word]]
+    parts = [f"{counts[judgement]} {words}" for judgement, words in _WORDS.items() if counts[judgement]]
     blind = [row["mde_pct"] for row in listed if row["judgement"] == "inconclusive" and row["mde_pct"] is not None]
     unseen = f"; in the inconclusive ones changes up to {max(blind):.1f} % would not be seen" if blind else ""
     return f"{len(listed)} series: {', '.join(parts) or 'none judged'}{unseen}"
