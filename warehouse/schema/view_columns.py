@@ -193,7 +193,7 @@ VIEW_COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("model_revision", "text", "revision of the weights, else their hash"),
         Column("flags", "text", "hash of the engine's flags"),
         Column("client_version", "text", "version of the load client"),
-        Column("arrivals", "text", "arrivals with their burstiness and seed"),
+        Column("arrivals", "text", "arrivals with their burstiness"),
         Column("repeats", "text", "place of the repeats after a server start"),
         Column("workload", "text", "prompts, lengths, concurrency and rate"),
     ),
