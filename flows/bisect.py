@@ -2,9 +2,10 @@
 
 import csv
 import hashlib
+import math
 import shutil
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,11 @@ import numpy as np
 from pydantic import ValidationError
 
 from bench.errors import UsageError
+from bench.record import NightEnd
 from bench.trends.bisect import Bisection, Measured, Step, next_step, with_night
 from bench.trends.night_judge import coupling
 from bench.trends.series import Point, Series
+from infra.loadgen.suite_file import read_suite
 from infra.loadgen.suite_lock import lock_file
 from infra.storage import store
 from warehouse.trends.leases import own_leases
@@ -124,19 +127,30 @@ def require_listed(listed: Sequence[str], ends: Sequence[str]) -> None:
 
 
 def read_night(data: Path, metric: str, candidate: str, night: str, began: str) -> Measured:
-    """What a loaded night says of a candidate: the geometric mean over its series; no value where none is accepted.
+    """What a loaded night says of a candidate in each of its series; without an accepted value, why there is none.
 
     What the control says of the host is taken off, in a series that went with its control before the night `began`.
     """
-    values = [
-        _without_host(series, point, began)
+    found = {
+        series.key.series: math.exp(_without_host(series, point, began))
         for series in own_series(data)
         for point in series.valid
         if series.key.metric == metric and point.night == night
-    ]
-    if not values:
-        return Measured(candidate=candidate, night=night, reason=f"night {night} has no accepted {metric}")
-    return Measured(candidate=candidate, night=night, value=float(np.exp(np.mean(values))))
+    }
+    why = "" if found else f"night {night} has no accepted {metric}{_why_it_ended(data, night)}"
+    return Measured(candidate=candidate, night=night, by_series=found, reason=why)
+
+
+def _why_it_ended(data: Path, night: str) -> str:
+    path = store.end_file(data, night)
+    return f": {NightEnd.model_validate_json(path.read_bytes()).reason}" if path.is_file() else ""
+
+
+def begun_night(data: Path, suite: Path, target: str, known: Container[str]) -> str | None:
+    """The oldest night of this suite on this target that is not `known`; a search that was stopped left it."""
+    digest = read_suite(suite, is_draft=True, target=target)[1]
+    records = (store.read_night(data, name) for name in store.nights(data) if name not in known)
+    return next((one.night for one in records if (one.suite_sha256, one.target) == (digest, target)), None)
 
 
 def _without_host(series: Series, point: Point, began: str) -> float:

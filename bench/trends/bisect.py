@@ -5,8 +5,11 @@ the judge's arithmetic, and is measured again while that is not decided.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+import numpy as np
+from pydantic import Field
 
 from bench.frozen import StoredValue
 from bench.trends.difference import Noise, Sample, difference_of
@@ -18,12 +21,17 @@ DECIDED_P, DECIDED_RATIO = 0.01, 50.0  # an end is left out below this p, where 
 
 
 class Measured(StoredValue):
-    """One night of one candidate; `value` None: it had no accepted value, and `reason` says why."""
+    """One night of one candidate: a value of each series; where it has none accepted, `reason` says why."""
 
     candidate: str
     night: str
-    value: float | None = None
+    by_series: dict[str, float] = Field(default_factory=dict)
     reason: str = ""
+
+    @property
+    def value(self) -> float | None:
+        """The geometric mean over its series."""
+        return math.exp(np.mean(np.log([*self.by_series.values()]))) if self.by_series else None
 
 
 class Bisection(StoredValue):
@@ -36,8 +44,10 @@ class Bisection(StoredValue):
     measured: tuple[Measured, ...] = ()
 
     def values(self, candidate: str) -> list[float]:
-        """The values of a candidate."""
-        return [one.value for one in self.measured if one.candidate == candidate and one.value is not None]
+        """A value of each night of a candidate that can be held against the others."""
+        levels = levels_of([one.by_series for one in self.measured])
+        pairs = zip(self.measured, levels, strict=True)
+        return [level for one, level in pairs if one.candidate == candidate and level is not None]
 
     def is_broken(self, candidate: str) -> bool:
         """Whether it was measured and has no value: it does not start, or is not accepted."""
@@ -71,6 +81,24 @@ def next_step(search: Bisection) -> Step:
             return Step(fewer, good, bad, "the ends are not told apart yet")
         return Step(None, good, bad, f"{good} and {bad} are alike: no change of {search.metric} was seen between them")
     return _narrow(search)
+
+
+def levels_of(nights: Sequence[Mapping[str, float]]) -> list[float | None]:
+    """One level a night over the series of the first, by least squares; None where a night has none of these.
+
+    The logarithm of a value is the level of its night and that of its series. So a series that is missing in one night
+    does not move it against the others, as it moves a mean.
+    """
+    first = next((night for night in nights if night), {})
+    cells = [(at, name, math.log(night[name])) for at, night in enumerate(nights) for name in first if name in night]
+    at_night, at_series = list(dict.fromkeys(at for at, _, _ in cells)), list(first)
+    design = np.zeros((len(cells), len(at_night) + len(at_series)))
+    for row, (at, name, _) in enumerate(cells):
+        design[row, at_night.index(at)] = design[row, len(at_night) + at_series.index(name)] = 1.0
+    found = np.linalg.lstsq(design, np.array([value for _, _, value in cells]), rcond=None)[0]
+    usual = float(np.mean(found[len(at_night) :])) if first else 0.0
+    levels = dict(zip(at_night, found, strict=False))
+    return [math.exp(levels[at] + usual) if at in levels else None for at in range(len(nights))]
 
 
 def leases_expected(candidates: int) -> tuple[int, int]:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bench.errors import BadRunsError
+from bench.errors import BadRunsError, EngineBuildError, ServerStartError
 from flows.cli.arguments import JsonFlag, TargetOption, examples, read_settings
 from flows.ending import exit_code_of, handle_stop_signals
 from flows.show import console
@@ -40,8 +40,8 @@ def bisect(  # noqa: PLR0913, PLR0917 - each option is an argument
 ) -> None:
     """Find the engine version or image at which a number moved, by a night of each one that is measured.
 
-    Run the same command again after an interruption: nights that ended are not measured again. Exits 1 if no change is
-    found.
+    Run the same command again after an interruption: nights that ended are not measured again, and one that was cut off
+    is resumed. Exits 1 if no change is found.
     """
     from bench.trends.bisect import Bisection, candidates_between, leases_expected  # noqa: PLC0415
     from flows.bisect import known_versions, read_candidates, require_listed  # noqa: PLC0415
@@ -81,15 +81,16 @@ def _cost(suite: Path, target: str, fewest: int, most: int) -> str:
 
 
 def _run(data: Path, search: "Bisection", budget_usd: float | None) -> tuple["Bisection", "Step"]:
-    from flows.bisect import read_night, read_state, run_search, state_file  # noqa: PLC0415
+    from flows.bisect import begun_night, read_night, read_state, run_search, state_file  # noqa: PLC0415
     from flows.temporary_server import temporary_server  # noqa: PLC0415
     from infra.leases.lease_reports import night_usd  # noqa: PLC0415
 
     nights = [one.night for one in read_state(state_file(data, search), search).measured]
 
     def measure(candidate: str, suite: Path) -> "Measured":
-        console.progress(f"measuring {candidate}")
-        nights.append(_night(suite, search.target))
+        begun = begun_night(data, suite, search.target, nights)
+        console.progress(f"measuring {candidate}" + (f": night {begun} is resumed" if begun else ""))
+        nights.append(_night(data, suite, search.target, begun))
         return read_night(data, search.metric, candidate, nights[-1], began=nights[0])
 
     handle_stop_signals(data)
@@ -97,28 +98,38 @@ def _run(data: Path, search: "Bisection", budget_usd: float | None) -> tuple["Bi
         with temporary_server():
             return run_search(data, search, measure, lambda night: night_usd(data, night), budget_usd)
     except (KeyboardInterrupt, SystemExit) as stop:
-        console.error("stopped; nights that ended are kept: run the same command again")
+        console.error("stopped; what was measured is kept: run the same command again")
         raise typer.Exit(exit_code_of(stop)) from stop
 
 
-def _night(suite: Path, target: str) -> str:
-    """Run one night and return its name, also where runs of it are bad."""
+def _night(data: Path, suite: Path, target: str, begun: str | None) -> str:
+    """Run or resume one night and return its name, also where runs of it are bad or its engine does not start."""
     from flows.nightly import nightly  # noqa: PLC0415
+    from infra.storage import store  # noqa: PLC0415
 
+    known = set(store.nights(data))
     try:
-        return nightly(suite=str(suite), target=target).night
+        return nightly(suite=str(suite), target=target, resume=begun).night
     except BadRunsError as bad:
         return bad.night
+    except (EngineBuildError, ServerStartError) as error:
+        night = begun or max(set(store.nights(data)) - known, default=None)
+        if night is None:
+            raise
+        console.warn(f"night {night} measured nothing: {error}")
+        return night
 
 
 def _show(search: "Bisection", step: "Step", *, as_json: bool) -> None:
+    rows = [one.model_dump() | {"value": one.value} for one in search.measured]
     if as_json:
         console.print_json(
             {"is_found": step.is_found, "last_good": step.good, "first_bad": step.bad, "reason": step.reason}
-            | {"skipped": step.skipped, "measured": [one.model_dump() for one in search.measured]}
+            | {"skipped": step.skipped, "measured": rows}
         )
         return
-    console.table([one.model_dump() for one in search.measured], search.metric)
+    shown = ("candidate", "night", "value", "reason")
+    console.table([{name: row[name] for name in shown} for row in rows], search.metric)
     for one in step.skipped:
         console.line(f"{one} has no accepted value and was passed over")
     console.line(step.reason)

@@ -29,7 +29,7 @@ class Engines:
         assert version == candidate
         self.ran.append(version)
         speed = 100.0 * (0.9 if VERSIONS.index(version) >= FIRST_BAD else 1.0)
-        return Measured(candidate=candidate, night=f"night {len(self.ran)}", value=speed)
+        return Measured(candidate=candidate, night=f"night {len(self.ran)}", by_series={"chat": speed})
 
 
 @pytest.fixture

@@ -8,17 +8,20 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from bench.errors import EngineBuildError
 from bench.record import NightRecord
 from flows.cli import app
+from flows.machines import run_machines
 from infra.settings import Settings
 from infra.storage import store
 from tests.warehouse.folders import Shape, Told, write_run
 
-VERSIONS = [f"0.{minor}.0" for minor in range(28, 32)]
-SLOWER_FROM = 30
+NOT_BUILT = "0.29.1"
+VERSIONS = ["0.28.0", "0.29.0", NOT_BUILT, "0.30.0", "0.31.0"]
+SLOWER_FROM = 29
 SUITE = """
 name = "history"
-repeats = 1
+repeats = 2
 [model]
 name = "tiny"
 source = "generated:tiny"
@@ -44,14 +47,23 @@ class Machines:
 
     def __init__(self, data: Path) -> None:
         self.data, self.measured = data, list[str]()
+        self.stop_after_runs: int | None = None
 
-    def measure(self, _settings: Settings, night: NightRecord, _progress: object, **_more: object) -> None:
+    def measure(
+        self, settings: Settings, night: NightRecord, _progress: object, **_more: object
+    ) -> BaseException | None:
         version = night.suite.engine.version or ""
         self.measured.append(version)
+        if version == NOT_BUILT:
+            return run_machines(settings, night, lambda _part: EngineBuildError("no such version"))
         gap_ms = 5.5 if int(version.split(".")[1]) >= SLOWER_FROM else 5.0
-        for run in night.runs:
+        for run in store.missing_runs(self.data, night):
+            if self.stop_after_runs == 0:
+                raise KeyboardInterrupt
+            self.stop_after_runs = None if self.stop_after_runs is None else self.stop_after_runs - 1
             shape = Shape(gap_ms=gap_ms * (1 + 0.001 * run.repeat))
             write_run(self.data, night, run, shape, Told(engine_version=f"{version}+cpu"))
+        return None
 
 
 @pytest.fixture
@@ -72,17 +84,27 @@ def bisect(folder: Path, *more: str) -> Result:
     return CliRunner().invoke(app, ["--data", str(folder / "data"), *asked])
 
 
-def test_the_version_is_found_by_nights_and_what_was_measured_is_not_measured_again(
+def test_the_version_is_found_by_nights_and_a_search_that_was_stopped_goes_on(
     tmp_path: Path, machines: Machines
 ) -> None:
+    machines.stop_after_runs = 1
+    stopped = bisect(tmp_path)
+    (cut,) = store.nights(tmp_path / "data")
+    machines.stop_after_runs = None
+
     said = bisect(tmp_path, "--json")
-    assert "4 candidates from 0.28.0 to 0.31.0: 6 nights at least" in said.stderr
+
+    assert (stopped.exit_code, "run the same command again" in stopped.stderr) == (130, True)
+    assert f"night {cut} is resumed" in said.stderr
+    assert "5 candidates from 0.28.0 to 0.31.0: 6 nights at least" in said.stderr
     assert re.search(r"by the suite's plan [\d.]+ to [\d.]+ h and 0\.00 to 0\.00 USD", said.stderr)
     found = json.loads(said.stdout[said.stdout.index("{\n") :])
-
-    assert (found["is_found"], found["last_good"], found["first_bad"]) == (True, "0.29.0", "0.30.0")
-    assert len(machines.measured) <= 6  # both ends twice
-    assert {one["night"] for one in found["measured"]} == set(store.nights(tmp_path / "data"))
+    assert (found["is_found"], found["last_good"], found["first_bad"]) == (True, "0.28.0", "0.29.0")
+    nights = store.nights(tmp_path / "data")
+    assert len(nights) <= 6  # both ends twice, one that has no night, and the one that is bad
+    assert {one["night"] for one in found["measured"]} == set(nights)
+    (passed_over,) = [one for one in found["measured"] if one["candidate"] == NOT_BUILT]
+    assert passed_over["reason"].endswith("has no accepted tpot_p50_ms: no such version")
     again = bisect(tmp_path)
-    assert again.exit_code == said.exit_code == 0
-    assert len(store.nights(tmp_path / "data")) == len(machines.measured)
+    assert (again.exit_code, said.exit_code) == (0, 0)
+    assert store.nights(tmp_path / "data") == nights

@@ -13,6 +13,7 @@ from bench.trends.bisect import (
     Step,
     candidates_between,
     leases_expected,
+    levels_of,
     next_step,
     with_night,
 )
@@ -31,8 +32,10 @@ def simulated(
     while (step_next := next_step(found)).candidate is not None:
         at = int(step_next.candidate[1:])
         level = math.exp(5.0 + (step if at >= first_bad else 0.0) + sd * float(random.standard_normal()))
-        value = None if at in broken else level
-        found = with_night(found, Measured(candidate=step_next.candidate, night=f"n{len(found.measured)}", value=value))
+        values = {} if at in broken else {"chat": level}
+        found = with_night(
+            found, Measured(candidate=step_next.candidate, night=f"n{len(found.measured)}", by_series=values)
+        )
     return step_next, found
 
 
@@ -91,3 +94,23 @@ def test_a_search_goes_on_where_its_file_stopped() -> None:
 def test_the_candidates_are_those_from_good_to_bad_in_either_order() -> None:
     assert candidates_between(["a", "b", "c", "d"], "b", "d") == ("b", "c", "d")
     assert candidates_between(["a", "b", "c", "d"], "d", "b") == ("d", "c", "b")
+
+
+def test_a_scenario_that_is_missing_in_a_night_does_not_move_it() -> None:
+    chat, long = 100.0, 10.0
+    nights = [
+        {"chat": chat, "long": long},
+        {"chat": chat},
+        {"chat": 0.9 * chat, "long": 0.9 * long},
+        {"other": 1.0},
+        {},
+    ]
+
+    first, without, slower, *others = levels_of(nights)
+
+    assert first is not None
+    assert without == pytest.approx(first)
+    assert slower == pytest.approx(0.9 * first)
+    assert others == [None, None]
+    assert levels_of([]) == []
+    assert levels_of([{}]) == [None]
