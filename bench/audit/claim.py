@@ -84,6 +84,7 @@ class ClaimedTotals:
     ended_at_s: float | None = None
     total_input_tokens: int | None = None
     total_output_tokens: int | None = None
+    total_tokens: int | None = None  # prompts and answers together, where a file says only their sum
     request_throughput_per_s: float | None = None
     input_throughput_tok_per_s: float | None = None
     output_throughput_tok_per_s: float | None = None

@@ -110,10 +110,13 @@ def groups() -> Files:
     """Levels, GPUs and precisions that do not go together."""
     sweep = [level(1, 165.0), level(8, 1200.0), level(16, 2196.0), level(32, 3700.0)]
     two = ({"tp": "2", "gpu_count": "2"}, [("output_throughput", "5200.0", "tok/s")])
+    loaded = {"concurrency_or_batch": "128", "num_prompts": "2560"}
+    fleet = ({"gpu_count": "8", **loaded}, [("output_throughput", "17570.96", "tok/s")])
     narrow = ({"precision": "FP8"}, [("output_throughput", "5000.0", "tok/s")])
     return {
         "concurrency_not_reached-capped.csv": table(*sweep, level(64, 3705.0, 32 * 500 / 3705.0)),
         "scaling_conflict.csv": table(sweep[0], level(2, 400.0)),
+        "scaled_up.csv": table(({}, [("output_throughput", "2196.37", "tok/s")]), fleet),
         "too_quiet.csv": table(*(night(day) for day in range(1, 13))),
         "tp_scaling.csv": table(({}, [RATE]), two),
         "precision_speedup.csv": table(({}, [RATE]), narrow),

@@ -9,7 +9,7 @@ from bench.audit.evidence.importer_remarks import remarked
 from bench.audit.evidence.memory import memory_needs
 from bench.audit.evidence.provenance import provenance_conflicts
 from bench.audit.evidence.roofline import roofline_shares
-from bench.audit.evidence.scaling import scaling_gains
+from bench.audit.evidence.scaling import scaled_instances, scaling_gains
 from bench.audit.evidence.statistics import repeats
 from bench.audit.evidence.telemetry import telemetry_worth
 from bench.audit.evidence.training import training_shares
@@ -26,4 +26,4 @@ ROW_EVIDENCE: tuple[RowEvidence, ...] = (
     telemetry_worth,
     energy_identities,
 )
-GROUP_EVIDENCE: tuple[GroupEvidence, ...] = (repeats, scaling_gains, copied_numbers)
+GROUP_EVIDENCE: tuple[GroupEvidence, ...] = (repeats, scaling_gains, scaled_instances, copied_numbers)

@@ -9,7 +9,7 @@ import numpy as np
 from bench import evidence_columns as ev
 from bench.audit.claim import Claim, Metric
 from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput, Observed, observed
-from bench.audit.evidence.rounding import beyond, half_unit, looseness, rel
+from bench.audit.evidence.rounding import beyond, half_unit, looseness, rel, whole_multiple
 from bench.audit.evidence.successful import SuccessfulRequests
 from bench.metrics import Floats, ratio
 
@@ -18,9 +18,10 @@ FIRST_GAPS = 5.0  # mean gaps: an exponential first one is longer in one run of 
 
 def sums(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
     """The arrays against the totals that are stated of them, and their number against what was asked."""
+    together = _together(claim)
     if not answered.lengths:
-        return {ev.TOKEN_SUM_DIFF: MissingInput("the data of each request is missing")}
-    found: EvidenceByColumn = {ev.ARRAY_LENGTH_DIFF: _lengths(claim, answered)}
+        return {ev.TOKEN_SUM_DIFF: MissingInput("the data of each request is missing")} | together
+    found: EvidenceByColumn = together | {ev.ARRAY_LENGTH_DIFF: _lengths(claim, answered)}
     if answered.series.is_ok is None and claim.said.failed:
         return found | {ev.TOKEN_SUM_DIFF: MissingInput("the file does not name the failed requests")}
     of = {ev.TOKEN_SUM_DIFF: "output", ev.INPUT_SUM_DIFF: "input"}
@@ -31,6 +32,16 @@ def sums(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
             counted = int(tokens.sum())
             found[column] = Observed(float(counted - stated), f"{counted} {side} tokens in the array, {stated} stated")
     return found
+
+
+def _together(claim: Claim) -> EvidenceByColumn:
+    """The total of all tokens against its two parts; nothing where one of the three is not stated."""
+    said = claim.said
+    parts = _both(said.total_input_tokens, said.total_output_tokens)
+    if said.total_tokens is None or parts is None:
+        return {}
+    note = f"{said.total_input_tokens} in and {said.total_output_tokens} out, {said.total_tokens} stated together"
+    return {ev.TOTAL_SUM_DIFF: Observed(said.total_tokens - parts, note)}
 
 
 def _lengths(claim: Claim, answered: SuccessfulRequests) -> Observed | MissingInput:
@@ -62,7 +73,8 @@ class _Rate:
 
     @property
     def note(self) -> str:
-        return f"{self.name} {self.stated:.6g} stated, {self.expected:.6g} computed, {rel(*self.both):.2%} apart"
+        apart = f"{self.name} {self.stated:.6g} stated, {self.expected:.6g} computed, {rel(*self.both):.2%} apart"
+        return apart + whole_multiple(self.stated, self.expected, self.loose)
 
     @property
     def both(self) -> tuple[float, float]:
@@ -89,7 +101,7 @@ def _worst(of: list[_Rate]) -> Observed | MissingInput:
 
 def _rates(claim: Claim) -> Iterator[_Rate]:
     said, gpus = claim.said, claim.asked.gpu_count
-    total = _both(said.total_input_tokens, said.total_output_tokens)
+    total = said.total_tokens or _both(said.total_input_tokens, said.total_output_tokens)
     over_duration = (
         ("output tok/s", said.output_throughput_tok_per_s, said.total_output_tokens),
         ("requests/s", said.request_throughput_per_s, said.completed),

@@ -8,14 +8,15 @@ from bench.audit.evidence.client_server import client_server
 from bench.audit.evidence.completeness import cancelled, completeness, impossible
 from bench.audit.evidence.evidence import EvidenceByColumn, Observed, Subject
 from bench.audit.evidence.latency import e2el_identity, sums_of_means
+from bench.audit.evidence.lengths import lengths, usage
 from bench.audit.evidence.queueing import first_iteration, offered, queueing
 from bench.audit.evidence.statistics import intervals, quality, tails
-from bench.audit.evidence.stream import bursts, chunks, lengths
+from bench.audit.evidence.stream import bursts, chunks
 from bench.audit.evidence.successful import SuccessfulRequests
 
 _OF_BOTH = (
     *(completeness, impossible, sums, statistics_again, window, e2el_identity, sums_of_means, queueing),
-    *(first_iteration, offered, chunks, bursts, lengths, client, client_server, tails, intervals),
+    *(first_iteration, offered, chunks, bursts, lengths, usage, client, client_server, tails, intervals),
 )
 _IMPLIED = (ev.CHUNK_TOKEN_RATIO_IMPLIED, ev.TOKENS_PER_CHUNK)
 _OF_CLAIM = (cancelled, rates, order, peak, quality)

@@ -2,6 +2,7 @@
 
 from decimal import Decimal
 
+MULTIPLES = range(2, 65)  # of instances that a result is scaled up from, or runs that it is a sum of
 DIGITS = 12  # so many and more are not rounded; fewer than 15, for a change of unit spoils the last ones
 
 
@@ -25,3 +26,16 @@ def rel(one: float, other: float) -> float:
 def beyond(one: float, other: float, loose: float) -> float:
     """Their relative difference, less what printing explains."""
     return max(0.0, rel(one, other) - loose)
+
+
+def whole_multiple(stated: float, computed: float, loose: float) -> str:
+    """Words for a number that is a whole multiple or share of another, but for what printing explains; else nothing."""
+    times = stated / computed if computed else 0.0
+    if not 1 / MULTIPLES.stop < times < MULTIPLES.stop:
+        return ""
+    whole = round(max(times, 1 / times))
+    expected = whole if times > 1 else 1 / whole
+    if whole not in MULTIPLES or beyond(times, expected, loose) > 0:
+        return ""
+    share = f"{whole} times" if times > 1 else f"1/{whole} of"
+    return f": exactly {share} what the totals give, as when one instance or run is stated as several"

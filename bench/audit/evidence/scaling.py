@@ -12,6 +12,7 @@ from bench.audit.evidence.evidence import EvidenceByColumn, Observed
 from bench.catalog.precisions import WEIGHT_BYTES
 
 GROWTH_MIN = 0.01
+DIGITS_MIN = 4  # of a throughput of one GPU, which does not come out the same twice by chance
 LEVELS_APART = 1.2  # concurrencies that are nearer to each other are not compared
 _PRECISION_WORDS = re.compile(
     r"[-_ ](?:bf16|fp16|fp8|int8|int4|mxfp4|nvfp4|fp4|awq|gptq|kv|dynamic|w\d+a\d+)\b", re.IGNORECASE
@@ -161,3 +162,41 @@ def _precision_gain(claims: Sequence[Claim], levels: list[tuple[float, int]], fo
             first, second = claims[lower].asked.precision, claims[higher].asked.precision
             note = f"{other:.5g} tok/s in {second}, {one:.5g} in {first}"
             found[higher][ev.PRECISION_GAIN] = Observed(other / one / (wide / narrow), note)
+
+
+def scaled_instances(claims: Sequence[Claim]) -> list[EvidenceByColumn]:
+    """Evidence of each claim that is a whole multiple of one on fewer GPUs; the others have none."""
+    found: list[EvidenceByColumn] = [{} for _ in claims]
+    for group in ComparableGroup(frozenset({"gpu_count", "dp_size"})).groups(claims, _is_whole):
+        for same in _same_by_gpu(claims, group):
+            fewest = min(same, key=lambda at: claims[at].asked.gpu_count or 1)
+            for at in same:
+                _note(claims[fewest], claims[at], found[at])
+    return found
+
+
+def _is_whole(claim: Claim) -> bool:
+    asked = claim.asked
+    is_named = asked.model is not None and asked.gpu is not None and bool(asked.gpu_count)
+    return is_named and claim.outcome == "measured" and _digits(throughput(claim)) >= DIGITS_MIN
+
+
+def _digits(value: float | None) -> int:
+    """Digits that a number was printed with, without the zeros around them."""
+    return 0 if not value else len(f"{value:.12g}".partition("e")[0].replace(".", "").strip("0"))
+
+
+def _same_by_gpu(claims: Sequence[Claim], group: Iterable[int]) -> Iterable[list[int]]:
+    """Those of a group that have the same throughput of a GPU."""
+    found: dict[str, list[int]] = defaultdict(list)
+    for at in group:
+        of_gpu = (throughput(claims[at]) or 0.0) / (claims[at].asked.gpu_count or 1)
+        found[f"{of_gpu:.{DIGITS_MIN + 1}g}"].append(at)
+    return (same for same in found.values() if len(same) > 1)
+
+
+def _note(one: Claim, other: Claim, found: EvidenceByColumn) -> None:
+    few, many = one.asked.gpu_count or 1, other.asked.gpu_count or 1
+    if many > few and many % few == 0:
+        rates = f"{throughput(other):.6g} tok/s on {many} GPUs, {throughput(one):.6g} on {few}"
+        found[ev.SCALED_INSTANCES] = Observed(many / few, f"{rates}: {one.label or one.lineage.place}")

@@ -1,20 +1,14 @@
-"""Whether an event of the stream is a token that came as it was made, and whether there were as many as asked."""
-
-from math import sqrt
+"""Whether an event of the stream is a token that came as it was made."""
 
 import numpy as np
 
 from bench import evidence_columns as ev
 from bench.audit.claim import Claim
 from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput, Observed
-from bench.audit.evidence.rounding import looseness, rel
+from bench.audit.evidence.rounding import looseness
 from bench.audit.evidence.successful import SuccessfulRequests
-from bench.metrics import ratio
 
 BURST_S = 1e-4  # no engine makes a token in less; a buffer lets several go at once
-# Standard deviation of lengths drawn evenly from 0 to twice their mean, over that mean: no range is wider.
-SPREAD = 1 / sqrt(3)
-STANDARD_ERRORS = 3.0
 
 
 def chunks(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
@@ -70,44 +64,3 @@ def bursts(_claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
             float(np.mean(gaps < BURST_S)), f"{len(gaps)} gaps, median {answered.median('itl') or 0:.3g} s"
         )
     }
-
-
-def lengths(claim: Claim, _answered: SuccessfulRequests) -> EvidenceByColumn:
-    """Observed over asked lengths; where the asked ones were drawn, chance is left out."""
-    said, asked, server = claim.said, claim.asked, claim.server
-    out = ratio(said.total_output_tokens, said.completed)
-    found: EvidenceByColumn = {ev.OSL_RATIO: _length(claim, out, asked.osl, 0.0)}
-    prompts = ratio(said.total_input_tokens, said.completed)
-    if server is not None and ratio(server.prompt_tokens, server.requests) is not None:
-        prompts = ratio(server.prompt_tokens, server.requests)
-    # A tokenizer may put one token in front of a prompt.
-    return found | {ev.ISL_RATIO: _length(claim, prompts, asked.isl, 1.0)} | _usage(claim)
-
-
-def _length(claim: Claim, counted: float | None, asked: float | None, free: float) -> Observed | MissingInput:
-    if counted is None or not asked:
-        return MissingInput("the requested length, the tokens or the requests are unknown")
-    note = f"{counted:.6g} tokens per request, {asked:.6g} requested"
-    if claim.asked.has_fixed_lengths is False:
-        free += STANDARD_ERRORS * SPREAD * asked / sqrt(max(1, claim.said.completed or 1))
-    over = max(0.0, counted - asked - free) - max(0.0, asked - counted - free)
-    return Observed(1 + over / asked, note)
-
-
-def _usage(claim: Claim) -> EvidenceByColumn:
-    """The server's own count in its answers against the client's tokenizer; nothing where a file has only one."""
-    said = claim.said
-    one_each = said.completed or 0
-    pairs = (
-        ("output", said.usage_output_tokens, said.total_output_tokens, 0),
-        ("prompt", said.usage_input_tokens, said.total_input_tokens, one_each),
-    )
-    known = [
-        (
-            max(0.0, rel(usage, own) - free / max(usage, own, 1)),
-            f"{name} tokens: {usage} in the server's usage, {own} by the client",
-        )
-        for name, usage, own, free in pairs
-        if usage is not None and own is not None
-    ]
-    return {ev.USAGE_REL: Observed(*max(known))} if known else {}

@@ -111,8 +111,12 @@ class SuccessfulRequests:
         return (e2el - ttft)[several] / (tokens[several] - 1)
 
     def samples(self, metric: Metric) -> Floats | None:
-        """What a statistic of this metric is of; values that are missing are left out."""
-        found = {"ttft": self.ttft_s, "tpot": self.tpot_s, "itl": self.gap_s, "e2el": self.e2el_s}[metric]
+        """What a statistic of this metric is of; values that are missing are left out.
+
+        Of whole batches that are repeated, a latency is that of a batch.
+        """
+        e2el = self.series.iteration_s if self.e2el_s is None else self.e2el_s
+        found = {"ttft": self.ttft_s, "tpot": self.tpot_s, "itl": self.gap_s, "e2el": e2el}[metric]
         return None if found is None else found[~np.isnan(found)]
 
     def mean(self, metric: Metric) -> float | None:

@@ -34,6 +34,16 @@ COHERENCE_RULES: tuple[Rule, ...] = (
         ),
     ),
     Rule(
+        code="scaled_up",
+        column=ev.SCALED_INSTANCES,
+        family="coherence",
+        passing=(None, 1.0),
+        tolerated=None,
+        sentence="the throughput is exactly {value:.0f} times that on fewer GPUs, so it was scaled up and not measured",
+        scope="group",
+        origin="two measurements do not agree to five digits by chance",
+    ),
+    Rule(
         code="scaling_conflict",
         column=ev.THROUGHPUT_DIP,
         family="coherence",

@@ -67,6 +67,17 @@ def test_twice_the_gpus_are_at_most_twice_as_fast() -> None:
     assert found(one, bad) == {"tp_scaling": "WARN"}
 
 
+def test_a_fleet_whose_throughput_is_exactly_so_many_times_that_of_one_was_scaled_up() -> None:
+    one = _level(16, 1234.56)
+    fleet = replace(_level(128, 9600.0).asked, gpu_count=8, dp_size=8)
+    scaled, measured = (replace(_level(128, rate), asked=fleet) for rate in (8 * 1234.56, 7.9 * 1234.56))
+    rounded = replace(_level(128, 9600.0), asked=fleet)
+
+    assert found(one, scaled) == {"scaled_up": "WARN"}
+    assert found(one, measured) == {}
+    assert found(_level(16, 1200.0), rounded) == {}
+
+
 def test_half_the_bits_are_at_most_twice_as_fast() -> None:
     one = _level(16, 1000.0)
     narrow = replace(one.asked, precision="fp8", model="amd/Llama-3.1-8B-Instruct-FP8", weights_gib=None)

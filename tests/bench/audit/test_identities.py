@@ -313,6 +313,25 @@ def odd_tpot(claim: Claim) -> Claim:
     return both(stating("tpot", 1.2), adding("tpot", min=mean * 1.1, max=mean * 1.4), without("p999", "std"))(claim)
 
 
+def _all_tokens(claim: Claim) -> int:
+    return (claim.said.total_input_tokens or 0) + (claim.said.total_output_tokens or 0)
+
+
+def summed(claim: Claim, by: float) -> Claim:
+    """Only what an offline benchmark says: requests, seconds and the sum of all tokens."""
+    said = ClaimedTotals(
+        completed=claim.said.completed, duration_s=claim.said.duration_s, total_tokens=round(by * _all_tokens(claim))
+    )
+    return replace(claim, said=said, latency_s={})
+
+
+def only_rates(claim: Claim, by: float) -> Claim:
+    """Only two rates, as a table has them."""
+    output, requests = claim.said.output_throughput_tok_per_s, claim.said.request_throughput_per_s
+    said = ClaimedTotals(output_throughput_tok_per_s=by * (output or 0.0), request_throughput_per_s=requests)
+    return replace(claim, said=said, latency_s={})
+
+
 MEDIANS = without("mean", "std")
 NO_E2EL: Mutation = lambda claim: replace(  # noqa: E731 - one of many mutations
     claim, latency_s={name: values for name, values in claim.latency_s.items() if name != "e2el"}
@@ -325,6 +344,24 @@ CASES: tuple[tuple[str, Claim, Mutation, dict[str, str]], ...] = (
     ("some never answered", PLAIN, scaling("asked", "request_count", 1.03), {"incomplete": "WARN"}),
     ("many never answered", PLAIN, scaling("asked", "request_count", 1.2), {"incomplete": "FAIL"}),
     ("nothing came", PLAIN, nothing, {"zero_output": "FAIL"}),
+    (
+        *("a sum that is not of its parts", PLAIN, lambda claim: saying(total_tokens=_all_tokens(claim) + 1)(claim)),
+        {"sum_mismatch": "FAIL"},
+    ),
+    (
+        *("longer requests than asked, by the sum of their tokens", PLAIN, lambda claim: summed(claim, 1.2)),
+        {"osl_not_reached": "FAIL"},
+    ),
+    (
+        *("longer answers than asked, by two rates", PLAIN, lambda claim: only_rates(claim, 1.2)),
+        {"osl_not_reached": "FAIL"},
+    ),
+    (
+        "a mean that is not of the batches",
+        RAW,
+        both(iterations(8.0), lambda claim: replace(claim, latency_s={"e2el": {"mean": 9.0}})),
+        {"stat_mismatch": "FAIL"},
+    ),
     ("stopped", PLAIN, saying(is_cancelled=True), {"cancelled": "FAIL"}),
     ("half a minute", RAW, short, {"duration_short": "WARN"}),
     ("a negative time", PLAIN, adding("ttft", min=-0.001), {"impossible_values": "FAIL"}),
@@ -471,3 +508,12 @@ def test_rows_whose_load_is_told_in_words_only_are_no_repeats() -> None:
 
     assert [repeats([claim, other]), repeats(apart)] == [[{}, {}], [{}, {}]]
     assert all("ev_repeat_variation" in found for found in repeats(loaded))
+
+
+@pytest.mark.parametrize(("times", "words"), [(8.0, "exactly 8 times"), (0.5, "exactly 1/2 of"), (1.9, None)])
+def test_a_rate_that_is_scaled_from_one_instance_is_named_so(times: float, words: str | None) -> None:
+    (doubt, *_) = _doubts(scaling("said", "output_throughput_tok_per_s", times)(PLAIN))
+
+    assert doubt.startswith("FAIL derived_mismatch")
+    assert ("exactly" in doubt) == (words is not None)
+    assert (words or "apart") in doubt

@@ -16,6 +16,7 @@ def _read(document: Document, this: Format) -> Iterator[Claim]:
     said = ClaimedTotals(
         completed=count,
         duration_s=fields.positive("elapsed_time"),
+        total_tokens=fields.integer("total_num_tokens"),
         request_throughput_per_s=fields.positive("requests_per_second"),
         total_throughput_tok_per_s=fields.positive("tokens_per_second"),
     )

@@ -24,12 +24,32 @@ ARITHMETIC_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         code="sum_mismatch",
+        column=ev.TOTAL_SUM_DIFF,
+        family="arithmetic",
+        passing=ZERO,
+        tolerated=ZERO,
+        sentence="the total of all tokens differs by {value:+.0f} from prompts and answers together",
+        origin="arithmetic: integers of one run add up exactly",
+    ),
+    Rule(
+        code="sum_mismatch",
         column=ev.ARRAY_LENGTH_DIFF,
         family="arithmetic",
         passing=ZERO,
         tolerated=ZERO,
         sentence="the number of entries differs by {value:+.0f} from the number of requests",
         origin="arithmetic: integers of one run add up exactly",
+    ),
+    Rule(
+        code="osl_not_reached",
+        column=ev.TOTAL_LENGTH_RATIO,
+        family="asked-found",
+        passing=(0.99, 1.01),
+        tolerated=(0.9, 1.1),
+        sentence="prompts and answers together have {value:.3f} times the requested length",
+        origin=(
+            "with ignore_eos a server generates exactly the requested tokens; 1 % for special tokens and retokenization"
+        ),
     ),
     Rule(
         code="derived_mismatch",

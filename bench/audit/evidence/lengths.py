@@ -1,0 +1,75 @@
+"""Whether prompts and answers are as long as was asked: by totals, or as two rates imply it."""
+
+from math import sqrt
+
+from bench import evidence_columns as ev
+from bench.audit.claim import Claim
+from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput, Observed
+from bench.audit.evidence.rounding import looseness, rel
+from bench.audit.evidence.successful import SuccessfulRequests
+from bench.metrics import ratio
+
+# Standard deviation of lengths drawn evenly from 0 to twice their mean, over that mean: no range is wider.
+SPREAD = 1 / sqrt(3)
+STANDARD_ERRORS = 3.0
+Length = tuple[float | None, float]  # mean tokens of a request, and the share of it that printing leaves open
+
+
+def lengths(claim: Claim, _answered: SuccessfulRequests) -> EvidenceByColumn:
+    """Observed over asked lengths; where the asked ones were drawn, chance is left out."""
+    said, asked, server = claim.said, claim.asked, claim.server
+    out = _tokens(claim, said.total_output_tokens, said.output_throughput_tok_per_s)
+    prompts = _tokens(claim, said.total_input_tokens, said.input_throughput_tok_per_s)
+    if server is not None and ratio(server.prompt_tokens, server.requests) is not None:
+        prompts = ratio(server.prompt_tokens, server.requests), 0.0
+    found: EvidenceByColumn = {
+        ev.OSL_RATIO: _length(claim, out, asked.osl, 0.0),
+        ev.ISL_RATIO: _length(claim, prompts, asked.isl, 1.0),  # a tokenizer may put one token in front of a prompt
+    }
+    both = _tokens(claim, said.total_tokens, said.total_throughput_tok_per_s)
+    if both[0] is not None and out[0] is None and asked.isl is not None and asked.osl is not None:
+        found[ev.TOTAL_LENGTH_RATIO] = _length(claim, both, asked.isl + asked.osl, 1.0)
+    return found
+
+
+def _tokens(claim: Claim, total: int | None, tok_per_s: float | None) -> Length:
+    """Mean tokens of a request: the total over the requests, else tokens a second over requests a second."""
+    said = claim.said
+    requests = said.completed or (claim.asked.request_count if not said.failed else None)
+    counted = ratio(total, requests)
+    if counted is not None or said.has_trimmed_rates:
+        return counted, 0.0
+    rate = said.request_throughput_per_s
+    return ratio(tok_per_s, rate), looseness(tok_per_s, rate)
+
+
+def _length(claim: Claim, observed: Length, asked: float | None, free: float) -> Observed | MissingInput:
+    counted, loose = observed
+    if counted is None or not asked:
+        return MissingInput("the requested length, the tokens or the requests are unknown")
+    note = f"{counted:.6g} tokens per request, {asked:.6g} requested"
+    free += loose * counted
+    if claim.asked.has_fixed_lengths is False:
+        requests = claim.said.completed or claim.asked.request_count or 1
+        free += STANDARD_ERRORS * SPREAD * asked / sqrt(max(1, requests))
+    over = max(0.0, counted - asked - free) - max(0.0, asked - counted - free)
+    return Observed(1 + over / asked, note)
+
+
+def usage(claim: Claim, _answered: SuccessfulRequests) -> EvidenceByColumn:
+    """The server's own count in its answers against the client's tokenizer; nothing where a file has only one."""
+    said = claim.said
+    one_each = said.completed or 0
+    pairs = (
+        ("output", said.usage_output_tokens, said.total_output_tokens, 0),
+        ("prompt", said.usage_input_tokens, said.total_input_tokens, one_each),
+    )
+    known = [
+        (
+            max(0.0, rel(by_server, own) - free / max(by_server, own, 1)),
+            f"{name} tokens: {by_server} in the server's usage, {own} by the client",
+        )
+        for name, by_server, own, free in pairs
+        if by_server is not None and own is not None
+    ]
+    return {ev.USAGE_REL: Observed(*max(known))} if known else {}
