@@ -48,6 +48,7 @@ class ClaimedConfig:
     model_revision: str | None = None
     max_model_len: int | None = None
     kv_cache_tokens: int | None = None  # room, as the engine's log states it
+    kv_max_concurrency: float | None = None  # requests of max_model_len that fit there, as the log states it
     gpu_memory_utilization: float | None = None
     isl: float | None = None  # mean tokens asked for
     osl: float | None = None

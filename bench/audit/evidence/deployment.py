@@ -90,7 +90,13 @@ def group_sizes(asked: ClaimedConfig) -> tuple[int, float] | MissingInput:
 
 
 def _least_copies(model: CatalogModel, asked: ClaimedConfig) -> float:
-    """KV heads cannot be cut; attention that is spread over the sequences needs no copies, and MLA mostly is."""
-    if model.mla_kv_lora or (asked.dp_size or 1) > 1 or (asked.ep_size or 1) > 1:
+    """KV heads cannot be cut, nor can MLA's latent; attention that is spread over the sequences needs no copies.
+
+    Engines other than vLLM may spread MLA without a file that says so.
+    """
+    if (asked.dp_size or 1) > 1 or (asked.ep_size or 1) > 1:
         return 1.0
+    if model.mla_kv_lora:
+        is_spread = asked.dp_size is None and (asked.engine or "").lower() != "vllm"
+        return 1.0 if is_spread else float(asked.tp_size or 1)
     return max(1.0, (asked.tp_size or 1) / model.n_kv_heads)

@@ -7,10 +7,12 @@ from bench.audit.claim import Claim
 from bench.audit.evidence.deployment import Deployment, deployment, unknown
 from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput, Observed, Subject
 from bench.audit.evidence.rates import decoding, mean_context, mean_isl, mean_osl, most_together
+from bench.audit.evidence.rounding import beyond, looseness
 from bench.catalog.precisions import WEIGHT_BYTES
 from bench.physics import GIB, checkpoint_bytes, kv_elements
 from bench.wording import counted
 
+BLOCK_TOKENS = 256  # of a KV cache, at most; engines count whole blocks
 SIZED_LOW, SIZED_HIGH = 0.85, 1.25  # weights found over those of a precision
 _OF_CONTEXT = re.compile(
     r"context|max[_ -]?model[_ -]?len|(?:sequence|prompt|input) (?:length|too long)|too many tokens|too long",
@@ -22,13 +24,32 @@ def memory_needs(claim: Claim, subject: Subject) -> EvidenceByColumn:
     """What memory says of the claim; also of one that failed, since a bound that is broken is why it did."""
     if claim.outcome == "not-run":
         return {}
-    return {**_fit(claim, subject), **_weights(claim, subject), **_context(claim, subject), **_kv_room(claim)}
-
-
-def _fit(claim: Claim, subject: Subject) -> EvidenceByColumn:
     on = deployment(claim, subject)
-    if isinstance(on, MissingInput):
-        return {ev.MEMORY_FIT: on}
+    fit = {ev.MEMORY_FIT: on} if isinstance(on, MissingInput) else _fit(claim, on) | _at_start(claim, on)
+    return {**fit, **_weights(claim, subject), **_context(claim, subject), **_kv_room(claim)}
+
+
+def _at_start(claim: Claim, on: Deployment) -> EvidenceByColumn:
+    """What an engine holds before the first request: one sequence of the maximum length, and the cache that it prints.
+
+    vLLM does not start where the cache has no room for one such sequence.
+    """
+    asked, found = claim.asked, dict[str, Observed]()
+    if asked.max_model_len and (asked.engine or "").lower() == "vllm":
+        found[ev.MEMORY_FIT_LONGEST] = _share(claim, on, on.replicas, asked.max_model_len)
+    longest = float(asked.max_model_len or on.model.native_ctx)
+    if asked.kv_cache_tokens:
+        found[ev.MEMORY_FIT_PRINTED] = _share(claim, on, asked.kv_cache_tokens / longest, longest)
+    if asked.kv_cache_tokens and asked.kv_max_concurrency and asked.max_model_len and on.model.attn_window is None:
+        computed = asked.kv_cache_tokens / asked.max_model_len
+        loose = looseness(asked.kv_max_concurrency) + BLOCK_TOKENS / asked.max_model_len
+        note = f"{asked.kv_cache_tokens} tokens of KV cache over {asked.max_model_len} a request are {computed:.2f}"
+        apart = beyond(asked.kv_max_concurrency, computed, loose)
+        found[ev.KV_CONCURRENCY_REL] = Observed(apart, f"{note}, {asked.kv_max_concurrency:.2f} stated")
+    return {**found}
+
+
+def _fit(claim: Claim, on: Deployment) -> EvidenceByColumn:
     isl, osl, running = mean_isl(claim), mean_osl(claim), decoding(claim)
     if isl is None or osl is None:
         return {ev.MEMORY_FIT: _needed(claim, on, 0.0, 0.0)}
@@ -45,10 +66,14 @@ def _fit(claim: Claim, subject: Subject) -> EvidenceByColumn:
 
 
 def _needed(claim: Claim, on: Deployment, sequences: float, context: float) -> Observed:
-    """Of the memory that the engine may take, what weights and KV take at least."""
+    """Of the memory that the engine may take, what weights and the KV of requests take at least."""
+    return _share(claim, on, 0.0 if shares_prefixes(claim) else sequences, context)
+
+
+def _share(claim: Claim, on: Deployment, sequences: float, context: float) -> Observed:
     weights = claim.asked.weights_gib if claim.asked.weights_source in ("log", "index") else None
     weights_gib = (weights or checkpoint_bytes(on.model, on.group.precision) / GIB) * on.replicas
-    held = 0.0 if shares_prefixes(claim) else sequences * kv_elements(on.model, context)
+    held = sequences * kv_elements(on.model, context)
     kv_gib = held * on.group.kv_bytes * on.kv_copies / GIB
     # Unknown utilization counts as all of the memory.
     room = on.gpu_count * on.group.gpu.mem_gib_device * (claim.asked.gpu_memory_utilization or 1.0)

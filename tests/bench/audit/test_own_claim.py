@@ -33,7 +33,11 @@ GPUS = {
 # vocabulary x hidden size and layers are those of the models' configurations.
 LLAMA_70B = (70_553_706_496 + 2 * 128_256 * 8192, 69_503_033_344 + 128_256 * 8192, 80 * 2 * 8 * 128)
 LLAMA_405B = (405_853_388_800 + 2 * 128_256 * 16_384, 403_752_042_496 + 128_256 * 16_384, 126 * 2 * 8 * 128)
-DEEPSEEK = (671_026_419_200 + 2 * 129_280 * 7168, 36_625_618_432 + 129_280 * 7168, 61 * (512 + 64))
+DEEPSEEK = (
+    671_026_419_200 + 2 * 129_280 * 7168,
+    36_625_618_432 + 129_280 * 7168,
+    8 * 61 * (512 + 64),
+)  # each GPU holds every latent
 MODELS = {
     "hf:amd/Llama-3.3-70B-Instruct-FP8-KV": LLAMA_70B,
     "hf:amd/Llama-3.1-405B-Instruct-FP8-KV": LLAMA_405B,
@@ -106,7 +110,8 @@ def test_bandwidth_of_eight_gpus_agrees_with_the_sum_by_hand(source: str, gpu: s
 #   70B   72.66 GB + 63.94 x 1,500 x 163,840 B = 88.37 GB; a step reads 70.55 + 64 x 1,500 x 163,840 B = 86.28 GB;
 #         2 x 69.50e9 + 80 x 4 x 64 x 128 x 1,500 = 142.94 GFLOP, and 138.22 for a prompt token of 1,000
 #   405B  410.06 GB + 63.94 x 1,500 x 258,048 B = 434.80 GB; 405.85 + 24.77 = 430.63 GB; 819.89 and 807.43 GFLOP
-#   V3    672.88 GB + 63.94 x 1,500 x 35,136 B = 676.25 GB; 37.55 + 3.37 = 40.93 GB (eight experts a token);
+#   V3    672.88 GB + 8 x 63.94 x 1,500 x 35,136 B = 699.84 GB, since each GPU holds every latent;
+#         37.55 + 8 x 3.37 = 64.54 GB (eight experts a token);
 #         2 x 36.63e9 + 61 x 2 x 128 x (2 x 512 + 64) x 1,500 = 98.74 GFLOP, and 73.90 (heads of (128 + 64 + 128) / 2)
 # over 8 x 0.9 x 191.98, 255.98 and 140.4 GiB, 8 x 5.325, 6.0 and 4.8 TB/s, and 8 x 2,614.9 and 1,978.9 TFLOP/s.
 BY_HAND = {
@@ -116,9 +121,9 @@ BY_HAND = {
     ("hf:amd/Llama-3.1-405B-Instruct-FP8-KV", "AMD Instinct MI300X"): (0.29296, 0.5054, 0.24893),
     ("hf:amd/Llama-3.1-405B-Instruct-FP8-KV", "AMD Instinct MI325X"): (0.21971, 0.4486, 0.24893),
     ("hf:amd/Llama-3.1-405B-Instruct-FP8-KV", "NVIDIA H200"): (0.40058, 0.5607, 0.32894),
-    ("hf:deepseek-ai/DeepSeek-V3", "AMD Instinct MI300X"): (0.45564, 0.0480, 0.02641),
-    ("hf:deepseek-ai/DeepSeek-V3", "AMD Instinct MI325X"): (0.34172, 0.0426, 0.02641),
-    ("hf:deepseek-ai/DeepSeek-V3", "NVIDIA H200"): (0.62303, 0.0533, 0.03490),
+    ("hf:deepseek-ai/DeepSeek-V3", "AMD Instinct MI300X"): (0.47153, 0.0757, 0.02641),
+    ("hf:deepseek-ai/DeepSeek-V3", "AMD Instinct MI325X"): (0.35364, 0.0672, 0.02641),
+    ("hf:deepseek-ai/DeepSeek-V3", "NVIDIA H200"): (0.64476, 0.0840, 0.03490),
 }
 
 

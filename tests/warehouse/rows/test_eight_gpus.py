@@ -57,11 +57,11 @@ LLAMA = Case(
     405_853_388_800 + 2 * 128_256 * 16_384, 403_752_042_496 + 128_256 * 16_384, 126 * 2 * 8 * 128,
     3_993_872, "Aiter Flash Attention", 20.72,
 )  # fmt: skip
-# DeepSeek-V3: 671,026,419,200 parameters; a step of one token reads 36,625,618,432. KV: 61 latents of 512 + 64. Their
-# precision is the engine's choice, so a sum counts the least, one byte.
+# DeepSeek-V3: 671,026,419,200 parameters; a step of one token reads 36,625,618,432. KV: 61 latents of 512 + 64, on
+# each GPU. Their precision is the engine's choice, so a sum counts the least, one byte.
 DEEPSEEK = Case(
     "deepseek-v3-8xmi325x", "AMD Instinct MI325X", 255.98, 6.0e12,
-    671_026_419_200 + 2 * 129_280 * 7168, 36_625_618_432 + 129_280 * 7168, 61 * (512 + 64),
+    671_026_419_200 + 2 * 129_280 * 7168, 36_625_618_432 + 129_280 * 7168, 8 * 61 * (512 + 64),
     2_200_288, "AITER MLA", 30.40,
 )  # fmt: skip
 CASES = pytest.mark.parametrize("case", [LLAMA, DEEPSEEK], ids=lambda case: case.suite)

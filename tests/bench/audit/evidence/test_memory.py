@@ -94,3 +94,61 @@ def test_more_tokens_than_the_kv_cache_holds_fail_unless_some_were_preempted() -
     assert "kv_capacity" in found(preempted)
     assert found(preempted)["kv_capacity"] == "WARN"
     assert found(roomy) == {}
+
+
+V3 = {
+    "model": "deepseek-ai/DeepSeek-V3",
+    "gpu": "H200",
+    "gpu_count": 8,
+    "tp_size": 8,
+    "precision": "fp8",
+    "weights_gib": None,
+}
+
+
+def test_an_engine_needs_room_for_one_sequence_of_its_maximum_context() -> None:
+    # 67.9 GiB of FP8 weights and 128 KiB x 131,072 tokens in 16 bits on a GPU of 79.6 GiB.
+    asked = {"model": "meta-llama/Llama-3.3-70B-Instruct", "precision": "fp8", "gpu": "H100-SXM", "weights_gib": None}
+    told = {**asked, "engine": "vLLM", "max_model_len": 131_072, "kv_precision": "bf16"}
+
+    def doubts(**changes: object) -> set[str]:
+        claim = changed({**told, **changes}, latency_s={})
+        return {each.column for each in findings(claim) if each.status == "FAIL" and each.code == "memory_fit"}
+
+    assert doubts() == {"ev_memory_fit_longest"}
+    assert doubts(engine="sglang") == set()
+    assert doubts(max_model_len=8192, gpu_memory_utilization=1.0) == set()
+    assert doubts(tp_size=2, gpu_count=2) == set()
+
+
+def test_each_gpu_of_a_tensor_parallel_group_holds_every_latent() -> None:
+    def fit(**changes: object) -> float:
+        claim = changed({**V3, "isl": 100_000.0, "max_model_len": 131_072, **changes}, latency_s={})
+        found = {each.column: each.observed for each in findings(claim)}
+        return found["ev_memory_fit"] or 0.0
+
+    assert fit(dp_size=1, engine="sglang") == fit(engine="vllm") > fit(engine="sglang")
+
+
+def test_a_printed_kv_cache_must_fit_beside_the_weights() -> None:
+    # 15 GiB of weights and 128 KiB a token in 0.9 x 192 GiB: room for 1.29 million tokens.
+    assert found(changed({"kv_cache_tokens": 1_250_000})) == {}
+    assert found(changed({"kv_cache_tokens": 1_300_000})) == {"memory_fit": "WARN"}
+    assert found(changed({"kv_cache_tokens": 2_500_000})) == {"memory_fit": "FAIL"}
+
+
+def test_a_printed_maximum_concurrency_is_the_cache_over_the_maximum_context() -> None:
+    cache = {"kv_cache_tokens": 524_288, "max_model_len": 4096}
+
+    assert found(changed({**cache, "kv_max_concurrency": 128.0})) == {}
+    assert found(changed({**cache, "kv_max_concurrency": 256.0})) == {"kv_capacity": "FAIL"}
+    assert found(changed({**cache, "kv_max_concurrency": 8.0, "model": "openai/gpt-oss-120b", "precision": "mxfp4",
+                          "weights_gib": None})).get("kv_capacity") is None  # fmt: skip
+
+
+def test_the_last_5_percent_of_the_memory_are_doubted() -> None:
+    def used(share: float) -> str | None:
+        claim = changed({"gpu_memory_utilization": 15.0 / 191.98 / share}, latency_s={})
+        return found(claim).get("memory_fit")
+
+    assert [used(share) for share in (0.8, 0.97, 1.2)] == [None, "WARN", "FAIL"]
