@@ -12,6 +12,7 @@ from bench.catalog.csv_rows import CsvRow
 from bench.catalog.names import Name, Names
 from bench.catalog.published import PastPrice, Published
 from bench.catalog.rows import CanaryFloor, CatalogModel, Gpu, MachineKind, Speed
+from bench.catalog.spellings import Spelling
 from bench.engines.rules import EngineRule
 from bench.suite.machine import hardware_of
 
@@ -64,6 +65,12 @@ def read_published() -> tuple[Published, ...]:
 def read_prices() -> tuple[PastPrice, ...]:
     """Prices of earlier days and of other providers; sizes.csv has the current prices of our clouds."""
     return _rows(PastPrice, "prices.csv")
+
+
+@cache
+def read_spellings() -> tuple[Spelling, ...]:
+    """What published tables call their metrics and columns."""
+    return _rows(Spelling, "spellings.csv")
 
 
 def machine_size(target: str, kind: str) -> MachineKind | None:

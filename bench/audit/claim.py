@@ -201,6 +201,17 @@ class Remark:
 
 
 @dataclass(frozen=True)
+class NotRead:
+    """A metric, column or value of a table that gave no number; `nearest` is the known name that is most like it."""
+
+    what: Literal["metric", "column", "value"]
+    name: str
+    value: str  # as printed
+    why: str
+    nearest: str | None = None
+
+
+@dataclass(frozen=True)
 class Claim:
     """One measurement, as claimed."""
 
@@ -219,6 +230,7 @@ class Claim:
     label: str = ""  # as a person would name the row
     repeat_of: str = ""  # equal for repeats of one measurement; empty: the file does not say
     unread: Mapping[str, object] = field(default_factory=dict)
+    not_read: tuple[NotRead, ...] = ()
     # Codes that must be checkable for the row to be accepted: what this format can give.
     required: frozenset[str] = frozenset()
 

@@ -11,6 +11,7 @@ REMARKED = {
     "unit_unknown": ev.REMARKED_UNIT_UNKNOWN,
     "failed_not_zero": ev.REMARKED_FAILED_NOT_ZERO,
     "meaningless_metric": ev.REMARKED_MEANINGLESS_METRIC,
+    "metric_ambiguous": ev.REMARKED_METRIC_AMBIGUOUS,
     "tokens_ambiguous": ev.REMARKED_TOKENS_AMBIGUOUS,
     "cost_denominator_unstated": ev.REMARKED_COST_DENOMINATOR_UNSTATED,
 }

@@ -49,6 +49,15 @@ IMPORTED_RULES: tuple[Rule, ...] = (
         ),
     ),
     Rule(
+        code="metric_ambiguous",
+        column=ev.REMARKED_METRIC_AMBIGUOUS,
+        family="units",
+        passing=ZERO,
+        tolerated=None,
+        sentence="{value:#latency does|latencies do} not name the statistic or the metric; the rules ask least of it",
+        origin="definition: mean and median, and gaps and means per request, are different numbers",
+    ),
+    Rule(
         code="tokens_ambiguous",
         column=ev.REMARKED_TOKENS_AMBIGUOUS,
         family="units",

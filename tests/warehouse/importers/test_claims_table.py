@@ -7,7 +7,7 @@ import pytest
 from bench.audit.claim import Claim
 from tests.data.formats.claims_table.make import SAME, rows
 from tests.warehouse.importers.reading import FORMATS, claims_at, claims_of
-from warehouse.importers.claims_table.claimed_metrics import Slot, slot_of
+from warehouse.importers.claims_table.claimed_metrics import NoSlot, Slot, slot_of
 from warehouse.importers.parsing.printed import Quantity, read_quantity
 
 TWIN = FORMATS / "claims_table/small.csv"
@@ -34,7 +34,19 @@ def claims(*rows: dict[str, str]) -> list[Claim]:
         ("<1", Quantity(None, None, 1.0, "below")),
         (">= 1,000", Quantity(None, 1000.0, None, "above")),
         ("500+", Quantity(None, 500.0, None, "above")),
-        ("1,234.5 tok/s", Quantity(1234.5)),
+        ("1,234.5 tok/s", Quantity(1234.5, unit="tok/s")),
+        ("1,234", Quantity(1234.0)),
+        ("1.2k", Quantity(1200.0)),
+        ("12.5M", Quantity(12.5e6)),
+        ("1-2k", Quantity(None, 1000.0, 2000.0, "range")),
+        ("~100", Quantity(100.0, qualifier="about")),
+        ("> 100", Quantity(None, 100.0, None, "above")),
+        ("~$6.54", Quantity(6.54, qualifier="about", unit="usd")),
+        ("33,1", None),
+        ("1.234,5", None),
+        ("0.4.3", None),
+        ("33 per cent of it", None),
+        ("inf", Quantity()),
         ("18.9e6", Quantity(18.9e6)),
         ("-3", Quantity(-3.0)),
         ("N/A", Quantity()),
@@ -46,6 +58,23 @@ def claims(*rows: dict[str, str]) -> list[Claim]:
 )
 def test_a_value_is_read_as_it_is_printed(text: str, quantity: Quantity | None) -> None:
     assert read_quantity(text) == quantity
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("33,1", "its comma may stand for a decimal point or for thousands: write 33.1 or 1,234"),
+        ("inf", "it is not finite"),
+        ("N/A", "it states no number"),
+        ("", "it states no number"),
+        ("fast", "it is not a number"),
+    ],
+)
+def test_a_value_without_a_number_is_refused_with_its_reason(text: str, why: str) -> None:
+    (claim,) = claims({"metric": "output_throughput", "value": text, "unit": "tok/s"})
+
+    assert [(each.what, each.name, each.why) for each in claim.not_read] == [("value", "output_throughput", why)]
+    assert claim.said.output_throughput_tok_per_s is None
 
 
 @pytest.mark.parametrize(
@@ -71,15 +100,27 @@ def test_a_value_is_read_as_it_is_printed(text: str, quantity: Quantity | None) 
         ("cost_hourly", "USD", Slot("asked", "usd_per_hour")),
         ("memory_model_weights", "GiB", Slot("asked", "weights_gib")),
         ("train_tflops_per_gpu", "TFLOP/s/GPU", Slot("said", "train_tflops_per_gpu")),
-        ("output_throughput_stddev", "tok/s", None),
-        ("throughput_per_MW", "tok/s/MW", None),
-        ("throughput_ratio", "x", None),
-        ("spec_memory", "GB", None),
-        ("http_success_rate", "%", None),
     ],
 )
-def test_a_metric_is_told_by_its_name_and_unit(metric: str, unit: str, slot: Slot | None) -> None:
+def test_a_metric_is_told_by_its_name_and_unit(metric: str, unit: str, slot: Slot) -> None:
     assert slot_of(metric, unit) == slot
+
+
+@pytest.mark.parametrize(
+    ("metric", "unit"),
+    [
+        ("output_throughput_stddev", "tok/s"),
+        ("throughput_per_MW", "tok/s/MW"),
+        ("throughput_ratio", "x"),
+        ("spec_memory", "GB"),
+        ("http_success_rate", "%"),
+    ],
+)
+def test_a_metric_that_nothing_holds_is_named_and_has_no_slot(metric: str, unit: str) -> None:
+    (claim,) = claims({"metric": metric, "value": "5", "unit": unit})
+
+    assert isinstance(slot_of(metric, unit), NoSlot)
+    assert [(each.what, each.name, each.value) for each in claim.not_read] == [("metric", metric, f"5 {unit}")]
 
 
 def test_rows_of_one_configuration_are_one_claim_that_names_its_lines() -> None:
@@ -204,7 +245,7 @@ def test_a_value_that_is_no_number_is_left_out_by_name() -> None:
     (claim,) = claims({"metric": "output_throughput", "value": "fast", "unit": "tok/s"})
 
     assert [remark.message for remark in claim.remarks] == [
-        "claims.csv line 2: output_throughput = 'fast' is not a number"
+        "claims.csv line 2: output_throughput = 'fast': it is not a number"
     ]
 
 

@@ -1,33 +1,52 @@
-"""Map a metric of a claims table to our fields by name and unit."""
+"""The field, factor and remark for a metric of a claims table, by its name and unit."""
 
-import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
-_GIB = 1e9 / 2**30
-# Not a token rate: spread, ratio, change against another rate, energy.
-_NO_RATE = re.compile(r"std|variance|ratio|gain|_pct|per_mw|expected_|saturation|users?_max")
-_RATES = (  # by name, the first that is found; the names of one system and those of one GPU follow
-    (re.compile(r"input|prefill|prompt"), "input_throughput_tok_per_s", None),
-    (re.compile(r"total"), "total_throughput_tok_per_s", "total_per_gpu_tok_per_s"),
-    (re.compile(r"output|gen|decode|mlperf"), "output_throughput_tok_per_s", "output_per_gpu_tok_per_s"),
-    (re.compile(r"single_(?:user|stream)|interactivity"), "per_user_tok_per_s", None),
-    (re.compile(r"throughput|speed|tok"), "unstated_throughput_tok_per_s", None),
-)
-_LATENCY = re.compile(
-    r"(?:(?P<statistic>mean|avg|median|std|min|max|p\d+(?:\.\d+)?)_)?"
-    r"(?P<metric>ttft|tpot|itl|e2el|e2e_latency|latency)(?:_(?P<after>mean|avg|median|p\d+(?:\.\d+)?))?(?:_(?P<unit>ms|s))?"
-)
-_METRICS = {"ttft": "ttft", "tpot": "tpot", "itl": "itl"}
-_SECONDS = {"s": 1.0, "sec": 1.0, "seconds": 1.0, "ms": 1e-3, "us": 1e-6, "min": 60.0}
-_PLAIN = {
-    "elapsed_time": ("said", "duration_s"),
-    "duration": ("said", "duration_s"),
-    "train_tflops_per_gpu": ("said", "train_tflops_per_gpu"),
-    "hourly_cost": ("asked", "usd_per_hour"),
-    "cost_hourly": ("asked", "usd_per_hour"),
-    "usd_per_hour": ("asked", "usd_per_hour"),
+from warehouse.importers.claims_table.vocabulary import LATENCIES, metric_of, nearest
+from warehouse.importers.parsing.printed_units import Unit, split_name, unit_of
+
+COUNTS = frozenset({"completed", "failed", "total_input_tokens", "total_output_tokens"})
+# The dimensions of the units that each field may have; "" is no unit.
+_DIMENSIONS: Mapping[frozenset[str], frozenset[str]] = {
+    frozenset({"duration_s"}): frozenset({"s"}),
+    frozenset({"latency_per_token_s", *LATENCIES}): frozenset({"s", "s/tok"}),
+    frozenset(
+        {
+            *("input_throughput_tok_per_s", "output_throughput_tok_per_s", "total_throughput_tok_per_s"),
+            *("unstated_throughput_tok_per_s", "peak_output_tok_per_s"),
+        }
+    ): frozenset({"tok/s", "/s"}),
+    frozenset({"output_per_gpu_tok_per_s", "total_per_gpu_tok_per_s", "train_tok_per_s_per_gpu"}): frozenset(
+        {"tok/s/gpu", "tok/s"}
+    ),
+    frozenset({"per_user_tok_per_s"}): frozenset({"tok/s/user", "tok/s"}),
+    frozenset({"request_throughput_per_s"}): frozenset({"req/s", "/s"}),
+    frozenset({"train_tflops_per_gpu"}): frozenset({"tflop/s/gpu", "tflop/s"}),
+    frozenset({"usd_per_hour"}): frozenset({"usd/h", "usd", ""}),
+    frozenset({"weights_gib"}): frozenset({"gib"}),
+    frozenset(f"usd_per_mtok_{which}" for which in ("input", "output", "total", "unstated")): frozenset(
+        {"usd/mtok", "usd", ""}
+    ),
+    COUNTS: frozenset({"count", ""}),
+}
+DIMENSIONS = {name: dimensions for names, dimensions in _DIMENSIONS.items() for name in names}
+# A unit can say more than the name: output tokens per second are those of one GPU if the unit says so.
+_BY_UNIT = {
+    ("output_throughput_tok_per_s", "tok/s/gpu"): ("output_per_gpu_tok_per_s",),
+    ("total_throughput_tok_per_s", "tok/s/gpu"): ("total_per_gpu_tok_per_s",),
+    ("unstated_throughput_tok_per_s", "tok/s/gpu"): ("output_per_gpu_tok_per_s", "total_per_gpu_tok_per_s"),
+    ("unstated_throughput_tok_per_s", "tok/s/user"): ("per_user_tok_per_s",),
+    ("output_throughput_tok_per_s", "tok/s/user"): ("per_user_tok_per_s",),
+    ("unstated_throughput_tok_per_s", "req/s"): ("request_throughput_per_s",),
+    ("output_throughput_tok_per_s", "req/s"): ("request_throughput_per_s",),
+}
+_ASKED = ("usd_per_hour", "weights_gib")
+_REMARKS = {
+    "unstated_throughput_tok_per_s": "tokens_ambiguous",
+    "usd_per_mtok_unstated": "cost_denominator_unstated",
 }
 
 
@@ -44,65 +63,56 @@ class Slot:
     remark: str | None = None
 
 
+@dataclass(frozen=True)
+class NoSlot:
+    """Why a metric has no field of ours, and the name that is nearest to it."""
+
+    why: str
+    nearest: str | None = None
+
+
 @lru_cache(maxsize=4096)
-def slot_of(metric: str, unit: str) -> Slot | None:
-    """The target of this metric; None if none of our fields matches."""
-    name, unit = metric.strip().lower(), _unit(unit)
-    if name.startswith(("qualitative", "spec_", "sysinfo_")):
-        return None
-    return _latency(name, unit) or _plain(name, unit) or _cost(name) or _weights(name, unit) or _rate(name, unit)
+def slot_of(metric: str, unit: str) -> Slot | NoSlot:
+    """The target of this metric, or why it has none."""
+    meaning = metric_of(metric, unit)
+    if meaning is None:
+        return NoSlot("its name is not in catalog/spellings.csv", nearest("metric", metric))
+    of_row = split_name(unit)[1]
+    stated = meaning.unit or of_row
+    candidates = _by_unit(meaning.candidates, stated)
+    name, is_ambiguous = _generous(candidates), len(candidates) > 1
+    if name is None:
+        return NoSlot(f"it may be {' or '.join(candidates)}")
+    slot = _slot(name, stated, is_known=_is_clear(meaning.unit, of_row, unit))
+    has_statistic = slot.part != "latency" or "." in name
+    is_ambiguous = is_ambiguous or not has_statistic
+    return replace(slot, remark="metric_ambiguous") if is_ambiguous and slot.scale else slot
 
 
-def _unit(text: str) -> str:
-    unit = text.strip().lower().replace(" ", "").replace("tokens", "tok").replace("token", "tok")
-    return unit.replace("persecond", "/s").replace("/sec", "/s").replace("/second", "/s")
+def _generous(candidates: tuple[str, ...]) -> str | None:
+    """The one reading; of a gap between tokens or a mean over them, the one that fewer rules hold; None of others."""
+    if len(candidates) == 1:
+        return candidates[0]
+    return candidates[0] if {name.partition(".")[0] for name in candidates} == {"itl", "tpot"} else None
 
 
-def _latency(name: str, unit: str) -> Slot | None:
-    found = _LATENCY.fullmatch(name)
-    if found is None:
-        return None
-    statistic = found["statistic"] or found["after"] or "mean"
-    field = f"{_METRICS.get(found['metric'], 'e2el')}.{'mean' if statistic == 'avg' else statistic.replace('.', '')}"
-    suffix = found["unit"]
-    is_clear = unit in _SECONDS if suffix is None else unit in ("", suffix) or _SECONDS.get(unit) == _SECONDS[suffix]
-    scale = _SECONDS[suffix or unit] if is_clear else None
-    return Slot("latency", field, scale, None if is_clear else "unit_unknown")
+def _by_unit(candidates: tuple[str, ...], unit: Unit | None) -> tuple[str, ...]:
+    if len(candidates) > 1 or unit is None:
+        return candidates
+    return _BY_UNIT.get((candidates[0], unit.dimension), candidates)
 
 
-def _plain(name: str, unit: str) -> Slot | None:
-    if name.startswith("train_") and unit.startswith("tok/s"):
-        return Slot("said", "train_tok_per_s_per_gpu")
-    part, field = _PLAIN.get(name, (None, ""))
-    if part == "said":
-        return Slot("said", field, _SECONDS.get(unit, None if field == "duration_s" else 1.0))
-    return Slot("asked", field) if part else None
+def _is_clear(of_name: Unit | None, of_row: Unit | None, text: str) -> bool:
+    """Whether name and row state the same unit, or only one of them states one."""
+    if of_name and of_row:
+        return of_name == of_row or "/s" in (of_name.dimension, of_row.dimension)
+    return of_row is not None or not text.strip() or (of_name is not None and unit_of(text) is not None)
 
 
-def _cost(name: str) -> Slot | None:
-    if not re.search(r"per_(?:1?m|million|mtok)", name) or not re.search(r"cost|usd|price", name):
-        return None
-    which = next((word for word in ("input", "output", "total") if word in name), None)
-    return Slot("said", f"usd_per_mtok_{which or 'unstated'}", remark=None if which else "cost_denominator_unstated")
-
-
-def _weights(name: str, unit: str) -> Slot | None:
-    if not (name.startswith("memory") and "weights" in name):
-        return None
-    scale = {"gb": _GIB, "gib": 1.0}.get(unit)
-    return Slot("asked", "weights_gib", scale, None if scale else "unit_unknown")
-
-
-def _rate(name: str, unit: str) -> Slot | None:
-    if unit in ("req/s", "requests/s", "queries/s") and not _NO_RATE.search(name):
-        return Slot("said", "request_throughput_per_s")
-    if not unit.startswith("tok/s") or unit.endswith("/mw") or _NO_RATE.search(name):
-        return None
-    if unit.endswith("/user"):
-        return Slot("said", "per_user_tok_per_s")
-    for words, system, single in _RATES:
-        if words.search(name):
-            field = single if unit.endswith("/gpu") or "per_gpu" in name else system
-            ambiguous = "tokens_ambiguous" if field == "unstated_throughput_tok_per_s" else None
-            return None if field is None else Slot("said", field, remark=ambiguous)
-    return None
+def _slot(name: str, unit: Unit | None, *, is_known: bool) -> Slot:
+    part: Literal["said", "latency", "asked"] = "asked" if name in _ASKED else "said"
+    part = "latency" if name.partition(".")[0] in LATENCIES else part
+    dimension = unit.dimension if unit else ""
+    if not is_known or dimension not in DIMENSIONS[name.partition(".")[0]]:
+        return Slot(part, name, None, "unit_unknown")
+    return Slot(part, name, unit.factor if unit else 1.0, _REMARKS.get(name))

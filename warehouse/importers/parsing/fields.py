@@ -10,12 +10,8 @@ import numpy as np
 from bench.audit.claim import Remark
 from bench.metrics import Floats, Ints
 
-NOTHING = frozenset({"", "-", "n/a", "[n/a]", "na", "none", "null", "nan", "inf", "infinity", "-inf", "-infinity"}) | {
-    "~",
-    ".inf",
-    "-.inf",
-    ".nan",  # as YAML has it
-}
+INFINITE = frozenset({"inf", "infinity", "-inf", "-infinity", ".inf", "-.inf"})  # with a point as YAML has it
+NOTHING = frozenset({"", "-", "n/a", "[n/a]", "na", "none", "null", "nan", "~", ".nan"}) | INFINITE
 TRUE, FALSE = frozenset({"true", "yes", "1"}), frozenset({"false", "no", "0"})
 
 EXACT_MAX = 2**53  # up to here a float holds every whole number exactly

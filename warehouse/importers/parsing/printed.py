@@ -1,4 +1,4 @@
-"""Numbers and names as people print them: `~33`, `15-20`, `<1`, `1,024`, `OOM`; `FP8 (per tensor)`, `vLLM v0.9.2`."""
+"""Numbers and names as people print them: `~33`, `15-20`, `<1`, `1,024`, `1.2k`, `OOM`; `FP8 (per tensor)`."""
 
 import math
 import re
@@ -6,13 +6,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from catalog.read import precision_of
-from warehouse.importers.parsing.fields import EXACT_MAX, NOTHING
+from warehouse.importers.parsing.fields import EXACT_MAX, INFINITE, NOTHING
+from warehouse.importers.parsing.printed_units import unit_of
 
 _NUMBER = r"[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,3})?"
 _QUANTITY = re.compile(
-    rf"(?P<sign>~|≈|about |ca\. ?|<=|>=|≤|≥|<|>)?\s*(?P<low>{_NUMBER})"
-    rf"(?:\s*(?:-|–|—|to)\s*(?P<high>{_NUMBER}))?(?P<plus>\+)?\s*(?P<rest>[^\d\s][^|]*)?"  # noqa: RUF001 - as printed
+    rf"(?P<sign>~|≈|about |ca\. ?|<=|>=|≤|≥|<|>)?\s*(?P<usd>\$)?(?P<low>{_NUMBER})(?P<thousands>[kKMB](?![A-Za-z]))?"
+    rf"(?:\s*(?:-|–|—|to)\s*\$?(?P<high>{_NUMBER})(?P<high_thousands>[kKMB](?![A-Za-z]))?)?(?P<plus>\+)?(?:\s*(?P<unit>[^\d\s,.+][^|]*))?"  # noqa: RUF001 - as printed
 )
+_THOUSANDS = {None: 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9}
+_COMMA = re.compile(r"\D*\d[\d.]*,\d+\D*")
 _ABOUT, _BELOW, _ABOVE = ("~", "≈", "about", "ca."), ("<", "<=", "≤"), (">", ">=", "≥")
 _FAILED = re.compile(
     r"\b(?:oom|out of memory|failed|failure|error|crash(?:ed)?|time(?:d )?out|unsupported)\b", re.IGNORECASE
@@ -24,13 +27,14 @@ _VERSION = re.compile(r"\bv?(\d+\.\d+[\w.+-]*)")
 class Quantity:
     """A printed value: a number, a range, or a failure.
 
-    `qualifier` is about, below, above, range or failed; None for a plain number.
+    `qualifier` is about, below, above, range or failed; None for a plain number. `unit` is the one in the same cell.
     """
 
     number: float | None = None
     low: float | None = None
     high: float | None = None
     qualifier: str | None = None
+    unit: str = ""
 
 
 @lru_cache(maxsize=4096)
@@ -40,20 +44,42 @@ def read_quantity(text: str) -> Quantity | None:
     if text.lower() in NOTHING:
         return Quantity()
     found = _QUANTITY.fullmatch(text)
-    if found is None:
+    unit = (found["unit"] or "") if found else ""
+    if found is None or (unit and unit_of(unit) is None):
         return Quantity(qualifier="failed") if _FAILED.search(text) else None
-    low, high = (float(text.replace(",", "")) for text in (found["low"], found["high"] or "0"))
+    low, high = _number(found["low"], found["thousands"]), _number(found["high"] or "0", found["high_thousands"])
     if not math.isfinite(low + high):
         return None
-    return Quantity(None, low, high, "range") if found["high"] else _of_one(low, (found["sign"] or "").strip(), found)
+    unit = unit or ("usd" if found["usd"] else "")
+    if found["high"]:
+        # `1-2k` is one to two thousand.
+        low = low if found["thousands"] else _number(found["low"], found["high_thousands"])
+        return Quantity(None, low, high, "range", unit)
+    return _of_one(low, (found["sign"] or "").strip(), unit, has_plus=bool(found["plus"]))
 
 
-def _of_one(number: float, sign: str, found: re.Match[str]) -> Quantity:
+def why_no_number(text: str) -> str:
+    """Why this text, a printed value, gives no number."""
+    name = text.strip().lower()
+    if name in INFINITE:
+        return "it is not finite"
+    if name in NOTHING:
+        return "it states no number"
+    if _COMMA.fullmatch(name):
+        return "its comma may stand for a decimal point or for thousands: write 33.1 or 1,234"
+    return "it is not a number"
+
+
+def _number(text: str, thousands: str | None) -> float:
+    return float(text.replace(",", "")) * _THOUSANDS[thousands]
+
+
+def _of_one(number: float, sign: str, unit: str, *, has_plus: bool) -> Quantity:
     if sign in _BELOW:
-        return Quantity(None, None, number, "below")
-    if sign in _ABOVE or found["plus"]:
-        return Quantity(None, number, None, "above")
-    return Quantity(number, None, None, "about" if sign in _ABOUT else None)
+        return Quantity(None, None, number, "below", unit)
+    if sign in _ABOVE or has_plus:
+        return Quantity(None, number, None, "above", unit)
+    return Quantity(number, None, None, "about" if sign in _ABOUT else None, unit)
 
 
 @lru_cache(maxsize=4096)

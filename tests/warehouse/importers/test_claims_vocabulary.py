@@ -1,0 +1,114 @@
+"""The names that tables print are read by catalog/spellings.csv; what is not read is named with its nearest match."""
+
+import pytest
+
+from bench.audit.claim import Claim
+from catalog.read import read_spellings
+from tests.warehouse.importers.reading import claims_of
+from warehouse.importers.claims_table.claimed_metrics import NoSlot, Slot, slot_of
+from warehouse.importers.claims_table.columns import COLUMNS
+from warehouse.importers.claims_table.vocabulary import column_of, metric_of
+
+METRICS = [row for row in read_spellings() if row.kind == "metric"]
+
+
+def claim_of(text: str) -> Claim:
+    (claim,) = claims_of("claims.csv", text)
+    return claim
+
+
+def test_every_spelling_was_seen_somewhere_and_is_read_as_it_says() -> None:
+    wrong = [
+        row.spelling
+        for row in METRICS
+        if (found := metric_of(row.spelling)) is None or found.candidates != row.candidates
+    ]
+
+    assert (len(METRICS) >= 200, wrong) == (True, [])
+    assert all(row.source for row in METRICS)
+
+
+def test_every_spelling_of_a_column_means_a_column() -> None:
+    wrong = [
+        row.spelling for row in read_spellings() if row.kind == "column" and column_of(row.spelling) != (row.means,)
+    ]
+
+    assert wrong == []
+    assert {row.means for row in read_spellings() if row.kind == "column"} == set(COLUMNS)
+
+
+@pytest.mark.parametrize(
+    ("metric", "unit", "field"),
+    [
+        ("Throughput (tok/s)", "", "unstated_throughput_tok_per_s"),
+        ("tokens/s", "", "unstated_throughput_tok_per_s"),
+        ("Mean TTFT (ms)", "", "ttft.mean"),
+        ("  mean_TTFT ", "ms", "ttft.mean"),
+        ("P95 TTFT", "ms", "ttft.p95"),
+        ("e2e latency p99.9", "s", "e2el.p999"),
+        ("TFLOPS/s/GPU", "", "train_tflops_per_gpu"),
+        ("cost per 1M tokens", "", "usd_per_mtok_unstated"),
+        ("Throughput", "output tokens/sec", "output_throughput_tok_per_s"),
+        ("Throughput", "requests/s", "request_throughput_per_s"),
+        ("Output token throughput", "tok/s/GPU", "output_per_gpu_tok_per_s"),
+    ],
+)
+def test_a_natural_spelling_is_read(metric: str, unit: str, field: str) -> None:
+    slot = slot_of(metric, unit)
+
+    assert isinstance(slot, Slot)
+    assert (slot.field, slot.scale is None) == (field, False)
+
+
+def test_what_may_be_two_metrics_is_refused_with_both() -> None:
+    assert slot_of("tokens/s/GPU", "") == NoSlot(
+        "it may be output_per_gpu_tok_per_s or total_per_gpu_tok_per_s or train_tok_per_s_per_gpu"
+    )
+
+
+def test_an_unknown_metric_is_named_with_its_nearest() -> None:
+    (found,) = claim_of("metric,value,unit\nThruput,2800,tok/s\n").not_read
+
+    assert (found.what, found.name, found.value, found.nearest) == ("metric", "Thruput", "2800 tok/s", "Throughput")
+
+
+def test_an_unknown_column_is_named_with_its_nearest() -> None:
+    claim = claim_of("metric,value,unit,precission,model\nthroughput_gen,33,tok/s,fp8,m\n")
+
+    assert [(each.what, each.name, each.value, each.nearest) for each in claim.not_read] == [
+        ("column", "precission", "fp8", "precision")
+    ]
+    assert (claim.asked.model, claim.asked.precision) == ("m", None)
+
+
+def test_a_latency_without_a_statistic_is_the_median_and_says_so() -> None:
+    claim = claim_of("metric,value,unit\nTTFT (ms),368.11,\n")
+
+    assert claim.latency("ttft", "median") == pytest.approx(0.36811)
+    assert claim.latency("ttft", "mean") is None
+    assert [remark.code for remark in claim.remarks] == ["metric_ambiguous"]
+
+
+def test_a_latency_above_its_own_percentile_can_only_be_the_mean() -> None:
+    claim = claim_of("metric,value,unit\nTTFT,500,ms\nP90 TTFT,400,ms\n")
+
+    assert (claim.latency("ttft", "mean"), claim.latency("ttft", "median")) == (0.5, None)
+
+
+def test_a_unit_that_contradicts_the_name_is_refused() -> None:
+    claim = claim_of("metric,value,unit\nMean TTFT (ms),2,s\n")
+
+    assert claim.latency_s == {}
+    assert [(each.what, each.why) for each in claim.not_read] == [
+        ("value", "its unit is unknown, or is not that of its metric")
+    ]
+
+
+def test_the_columns_of_a_served_engine_are_read() -> None:
+    head = "metric,value,unit,max_model_len,image,kv_cache_dtype,gpu_memory_utilization,mode,concurrency_or_batch"
+    claim = claim_of(f"{head}\noutput_throughput,33,tok/s,8192,vllm@sha256:1,fp8,90%,offline,256\n")
+
+    asked = claim.asked
+    assert (asked.max_model_len, asked.image, asked.kv_precision) == (8192, "vllm@sha256:1", "fp8")
+    assert (asked.gpu_memory_utilization, asked.concurrency, asked.batch) == (0.9, None, None)
+    assert claim.not_read == ()

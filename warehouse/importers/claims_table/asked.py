@@ -1,0 +1,98 @@
+"""The configuration that the columns of a claims table state."""
+
+from collections.abc import Mapping
+
+from bench.audit.claim import ClaimedConfig, NotRead
+from warehouse.importers.claims_table.numbers import Numbers
+from warehouse.importers.parsing.fields import INFINITE
+from warehouse.importers.parsing.printed import (
+    engine_of,
+    printed_precision,
+    read_quantity,
+    version_in,
+    whole,
+    why_no_number,
+)
+from warehouse.importers.parsing.printed_units import unit_of
+
+# With these metrics of a closed loop, `concurrency_or_batch` is a concurrency.
+_SERVING = frozenset({"output_throughput_tok_per_s", "request_throughput_per_s", "per_user_tok_per_s"})
+_WHOLE = {
+    "gpu_count": "gpu_count",
+    "tp": "tp_size",
+    "pp": "pp_size",
+    "dp": "dp_size",
+    "ep": "ep_size",
+    "max_model_len": "max_model_len",
+    "num_prompts": "request_count",
+    "concurrency": "concurrency",
+    "batch": "batch",
+}
+_NUMBERS = {"isl": "isl", "osl": "osl", "request_rate": "request_rate_per_s"}
+_MODES = ("", "offline", "serving")
+
+Row = Mapping[str, str]
+
+
+def asked_of(row: Row, numbers: Numbers) -> ClaimedConfig:
+    """The configuration of these cells; a cell that is not read is noted in `numbers`."""
+    known: dict[str, object] = {field: _whole(row, name, numbers) for name, field in _WHOLE.items()}
+    known |= {field: _number(row, name, numbers) for name, field in _NUMBERS.items()}
+    if row["mode"].lower() not in _MODES:
+        _leave(numbers, "mode", row["mode"], "it is neither offline nor serving")
+    known |= {name: load for name, load in _load(row, numbers).items() if known[name] is None}
+    return ClaimedConfig(
+        **known,  # type: ignore[arg-type]  # each is of its field's type
+        model=row["model"] or None,
+        precision=printed_precision(row["precision"]),
+        kv_precision=printed_precision(row["kv_precision"]),
+        gpu=row["gpu"] or None,
+        engine=engine_of(row["framework"]),
+        engine_version=version_in(row["framework_version"]) or version_in(row["framework"]),
+        image=row["image"] or None,
+        gpu_memory_utilization=_share(row, numbers),
+        usd_per_hour=numbers.parts["asked"].get("usd_per_hour"),
+        weights_gib=numbers.parts["asked"].get("weights_gib"),
+    )
+
+
+def _load(row: Row, numbers: Numbers) -> dict[str, int | None]:
+    """What `concurrency_or_batch` is: of an offline run neither, for the cap of an engine is no closed loop."""
+    load = _whole(row, "concurrency_or_batch", numbers)
+    latency = numbers.parts["latency"]
+    is_batch = any(name in latency for name in ("e2el.mean", "e2el.")) and not any("ttft" in name for name in latency)
+    is_serving = bool(_SERVING & set(numbers.parts["said"])) or bool(latency)
+    if row["mode"].lower() == "offline":
+        return {}
+    return {"batch": load if is_batch else None, "concurrency": load if is_serving and not is_batch else None}
+
+
+def _whole(row: Row, name: str, numbers: Numbers) -> int | None:
+    found = whole(row[name])
+    if row[name] and found is None:
+        _leave(numbers, name, row[name], "it is not a whole number")
+    return found
+
+
+def _number(row: Row, name: str, numbers: Numbers) -> float | None:
+    quantity = read_quantity(row[name])
+    number = quantity.number if quantity else None
+    if row[name] and number is None and not (name == "request_rate" and row[name].lower() in INFINITE):
+        _leave(numbers, name, row[name], why_no_number(row[name]))
+    return number
+
+
+def _share(row: Row, numbers: Numbers) -> float | None:
+    quantity = read_quantity(row["gpu_memory_utilization"])
+    unit = unit_of(quantity.unit) if quantity and quantity.unit else None
+    share = quantity.number * (unit.factor if unit else 1.0) if quantity and quantity.number is not None else None
+    if row["gpu_memory_utilization"] and not (share and 0 < share <= 1):
+        _leave(
+            numbers, "gpu_memory_utilization", row["gpu_memory_utilization"], "it is not a share such as 0.9 or 90 %"
+        )
+        return None
+    return share
+
+
+def _leave(numbers: Numbers, column: str, value: str, why: str) -> None:
+    numbers.not_read.append(NotRead("value", column, value, why))

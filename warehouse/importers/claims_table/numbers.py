@@ -1,0 +1,82 @@
+"""The numbers of one claim of a table, and what of its rows was not read."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from bench.audit.claim import NotRead, Remark
+from warehouse.importers.claims_table.claimed_metrics import COUNTS, Slot, slot_of
+from warehouse.importers.parsing.printed import Quantity, read_quantity, why_no_number
+from warehouse.importers.parsing.printed_units import unit_of
+
+Row = Mapping[str, str]
+
+
+@dataclass
+class Numbers:
+    """The numbers of one claim by part and field, its remarks, and the metrics and values that were not read."""
+
+    parts: dict[str, dict[str, float]] = field(default_factory=lambda: {"said": {}, "latency": {}, "asked": {}})
+    remarks: list[Remark] = field(default_factory=list)
+    printed: dict[str, object] = field(default_factory=dict)  # metrics without a field of ours, as printed
+    not_read: list[NotRead] = field(default_factory=list)
+    cause: str | None = None  # of a failure
+
+    def add(self, row: Row, place: str) -> None:
+        """Add the number of one row; `place` names it in remarks."""
+        quantity = read_quantity(row["value"])
+        slot = slot_of(row["metric"], row["unit"] or (quantity.unit if quantity else ""))
+        if not isinstance(slot, Slot) or quantity is None or quantity.qualifier is not None:
+            self.printed[row["metric"]] = _printed(row)
+        if not isinstance(slot, Slot):
+            self.not_read.append(NotRead("metric", row["metric"], _printed(row), slot.why, slot.nearest))
+        elif quantity is None:
+            why = why_no_number(row["value"])
+            self._remark("unreadable_value", place, f"{row['metric']} = {row['value'][:60]!r}: {why}")
+            self._leave(row, why)
+        elif quantity.number is None:
+            self.cause = self.cause or _cause(row, failed=quantity.qualifier == "failed")
+            self._leave(row, _why_none(row["value"], quantity))
+        else:
+            self._put(row, place, slot, quantity)
+
+    def said(self) -> dict[str, float | int]:
+        """The totals and rates; counts are whole."""
+        return {name: round(value) if name in COUNTS else value for name, value in self.parts["said"].items()}
+
+    def _put(self, row: Row, place: str, slot: Slot, quantity: Quantity) -> None:
+        number = quantity.number or 0.0
+        if quantity.unit and row["unit"] and unit_of(quantity.unit) != unit_of(row["unit"]):
+            slot = Slot(slot.part, slot.field, None, "unit_unknown")
+        if slot.remark or slot.scale is None:
+            self._remark(slot.remark or "unit_unknown", place, f"{row['metric']} = {_printed(row)}")
+        if slot.scale is None:
+            self._leave(row, "its unit is unknown, or is not that of its metric")
+        elif number == 0 and slot.field != "failed":
+            self._remark("failed_not_zero", place, f"{row['metric']} is 0 but must be positive")
+        else:
+            self.parts[slot.part][slot.field if slot.part != "latency" or "." in slot.field else f"{slot.field}."] = (
+                number * slot.scale
+            )
+
+    def _remark(self, code: str, place: str, said: str) -> None:
+        self.remarks.append(Remark(code, f"{place}: {said}"))
+
+    def _leave(self, row: Row, why: str) -> None:
+        self.not_read.append(NotRead("value", row["metric"], _printed(row), why))
+
+
+def _printed(row: Row) -> str:
+    return f"{row['value']} {row['unit']}".strip()
+
+
+def _why_none(text: str, quantity: Quantity) -> str:
+    if quantity.qualifier in ("below", "above", "range"):
+        return "it is a bound, not a number"
+    return "it is a failure" if quantity.qualifier == "failed" else why_no_number(text)
+
+
+def _cause(row: Row, *, failed: bool) -> str | None:
+    """The table's text for a failure; None if nothing failed."""
+    if failed:
+        return row["value"].strip()
+    return row["notes"].partition("status=")[2].partition(";")[0].strip() or None

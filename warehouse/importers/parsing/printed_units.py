@@ -1,0 +1,116 @@
+"""Units as tables print them: `(tokens/sec)`, `tps/gpu`, `per sec`, `USD per 1M tokens`, `ms`."""
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+_PLAIN = (  # in this order, on lower-case text; each brings one word to one spelling
+    (re.compile(r"µ|μ"), "u"),
+    (re.compile(r"\bper\b"), "/"),
+    (re.compile(r"\s+"), ""),
+    (re.compile(r"tokens?|toks"), "tok"),
+    (re.compile(r"\btps\b|\bt/s\b"), "tok/s"),
+    (re.compile(r"\b(?:qps|rps)\b"), "req/s"),
+    (re.compile(r"\b(?:requests?|queries|query|samples?|reqs)\b"), "req"),
+    (re.compile(r"/(?:seconds?|secs?)\b"), "/s"),
+    (re.compile(r"\b(?:hours?|hr)\b"), "h"),
+    (re.compile(r"/(?:users?|req|stream)$"), "/user"),
+    (re.compile(r"/gpus?\b"), "/gpu"),
+    (re.compile(r"tflops?"), "tflop"),
+    (re.compile(r"\$"), "usd"),
+    (re.compile(r"/(?:1m|1million|million|m)tok|/mtok"), "/mtok"),
+)
+_GIB = 2**30
+_UNITS: dict[str, tuple[str, float]] = {
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), ("s", 1.0)),
+    **dict.fromkeys(("ms", "msec", "millisecond", "milliseconds"), ("s", 0.001)),
+    **dict.fromkeys(("us", "usec", "microseconds"), ("s", 1e-06)),
+    **dict.fromkeys(("ns", "nanoseconds"), ("s", 1e-09)),
+    **dict.fromkeys(("min", "minutes"), ("s", 60.0)),
+    "ms/tok": ("s/tok", 1e-3),
+    "s/tok": ("s/tok", 1.0),
+    "tok/s": ("tok/s", 1.0),
+    "ktok/s": ("tok/s", 1e3),
+    "mtok/s": ("tok/s", 1e6),
+    "tok/min": ("tok/s", 1 / 60),
+    "tok/s/gpu": ("tok/s/gpu", 1.0),
+    "tok/gpu/s": ("tok/s/gpu", 1.0),
+    "tok/s/user": ("tok/s/user", 1.0),
+    "req/s": ("req/s", 1.0),
+    "req/min": ("req/s", 1 / 60),
+    "/s": ("/s", 1.0),
+    **dict.fromkeys(("tflop/s/gpu", "tflop/gpu", "tflop/gpu/s"), ("tflop/s/gpu", 1.0)),
+    "tflop/s": ("tflop/s", 1.0),
+    "tflop": ("tflop/s", 1.0),
+    "usd": ("usd", 1.0),
+    "usd/mtok": ("usd/mtok", 1.0),
+    "usd/h": ("usd/h", 1.0),
+    "usd/gpu/h": ("usd/h/gpu", 1.0),
+    "gb": ("gib", 1e9 / _GIB),
+    "gib": ("gib", 1.0),
+    "mb": ("gib", 1e6 / _GIB),
+    "mib": ("gib", 2.0**-10),
+    "%": ("share", 0.01),
+    **dict.fromkeys(("tok", "req", "count"), ("count", 1.0)),
+}
+_BRACKETS = re.compile(r"[(\[]([^()\[\]]*)[)\]]")
+_PER_SECOND = re.compile(
+    r" per (?=s\b|secs?\b|seconds?\b|gpu\b|user\b|query\b|1m\b|million\b|hour\b|min\b)", re.IGNORECASE
+)
+_SLASH = re.compile(r"\s*/\s*")
+_GAPS = re.compile(r"[\s_-]+")
+_MILLION = re.compile(r"\b(?:1m|1 million)\b")
+_WORDS_OF_A_UNIT = 3  # the longest is `usd/1m tokens`
+# Words at the end of a name that are units but may be the thing that is counted, or a statistic.
+_NO_ENDING = frozenset(
+    {"count", "tokens", "token", "tok", "requests", "request", "req", "samples", "query", "queries", "min"}
+)
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A unit of a dimension such as `s` or `tok/s/gpu`; `factor` brings a number to it."""
+
+    dimension: str
+    factor: float
+
+
+@lru_cache(maxsize=4096)
+def unit_of(text: str) -> Unit | None:
+    """The unit in this text; None for other text."""
+    plain = text.strip().lower()
+    for pattern, instead in _PLAIN:
+        plain = pattern.sub(instead, plain)
+    found = _UNITS.get(plain)
+    return None if found is None else Unit(*found)
+
+
+@lru_cache(maxsize=4096)
+def split_name(text: str) -> tuple[str, Unit | None]:
+    """The words of a name, and the unit that it ends with or has in brackets.
+
+    Declared: lower case; spaces, underscores and hyphens are one space; a colon at the end and a unit are left out.
+    """
+    unit: Unit | None = None
+
+    def without_unit(found: re.Match[str]) -> str:
+        nonlocal unit
+        stated = unit_of(found[1])
+        unit = stated if stated and unit is None else unit
+        return " " if stated else f" {found[1]} "
+
+    plain = _BRACKETS.sub(without_unit, text.strip().rstrip(":").lower())
+    words = _SLASH.sub("/", _PER_SECOND.sub("/", _GAPS.sub(" ", plain))).split()
+    ending = None if unit else _ending(words)
+    if ending is not None:
+        unit, words = ending
+    return _MILLION.sub("million", " ".join(words)), unit
+
+
+def _ending(words: list[str]) -> tuple[Unit, list[str]] | None:
+    """The unit of the last words and the words before it, the longest unit first."""
+    for count in range(min(_WORDS_OF_A_UNIT, len(words)), 0, -1):
+        unit = unit_of(" ".join(words[-count:]))
+        if unit is not None and not (count == 1 and words[-1] in _NO_ENDING):
+            return unit, words[:-count]
+    return None
