@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 commands = typer.Typer()
 GB, GIB = 1e9, 1 << 30
 NEEDS_SHOWN = 8
+VALUES_SHOWN = 8  # of one metric or column; --json lists them all
 
 
 @commands.command(epilog=examples("nightbench audit data/runs", "nightbench audit --explain client_bound"))
@@ -112,6 +114,20 @@ def _summary(found: "Audit") -> Iterator[str]:
         yield f"to check the rest: {need} ({count} row{'s' if count > 1 else ''})"
     if len(needs) > NEEDS_SHOWN:
         yield f"{len(needs) - NEEDS_SHOWN} more missing inputs: --json lists them by row"
+    yield from _not_read(found)
+
+
+def _not_read(found: "Audit") -> Iterator[str]:
+    """Each metric, column and value of a table that was not read, with its nearest known name and its rows."""
+    values: dict[tuple[str, str, str, str | None], Counter[str]] = {}
+    for each in (each for judged in found.judged for each in judged.claim.not_read):
+        values.setdefault((each.what, each.name, each.why, each.nearest), Counter())[each.value] += 1
+    for (what, name, why, nearest), counted in values.items():
+        shown = ", ".join(map(repr, list(counted)[:VALUES_SHOWN]))
+        more = f" and {len(counted) - VALUES_SHOWN} more" if len(counted) > VALUES_SHOWN else ""
+        rows = f" ({counted.total()} rows)" if counted.total() > 1 else ""
+        near = f"; nearest: {nearest!r}" if nearest else ""
+        yield f"not read: {what} {name!r} = {shown}{more}{rows}: {why}{near}"
 
 
 def as_values(judged: "Judged") -> dict[str, Any]:
@@ -126,6 +142,7 @@ def as_values(judged: "Judged") -> dict[str, Any]:
             "unchecked": list(judged.coverage.unchecked),
             "needs": list(judged.coverage.needs),
         },
+        "not_read": [asdict(each) for each in judged.claim.not_read],
         "findings": [_finding_values(finding) for finding in judged.findings],
     }
 

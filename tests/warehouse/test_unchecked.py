@@ -117,3 +117,22 @@ def test_no_published_row_is_accepted_of_which_nothing_was_checked(name: str) ->
     assert believed
     assert [each.claim.label for each in believed if not each.coverage.checked] == []
     assert any(each.verdict == "unchecked" for each in found.judged)
+
+
+def test_what_was_not_read_is_named_with_its_nearest_in_text_and_in_json(table: Path) -> None:
+    head = HEAD.replace("\n", ",kv_dtyp\n")
+    metric = ROW.replace("output_throughput,2800,tok/s", "Thruput,2800,tok/s,fp8")
+    value = ROW.replace("2800,tok/s", '"33,1",tok/s,').replace(",1,output", ",2,output")
+    table.write_text(head + metric + value)
+
+    _, said = run(str(table))
+    rows = json.loads(run(str(table), "--json")[1])
+
+    assert [line for line in said.splitlines() if line.startswith("not read: ")] == [
+        "not read: column 'kv_dtyp' = 'fp8': its name is not in catalog/spellings.csv; nearest: 'kv_cache_dtype'",
+        "not read: metric 'Thruput' = '2800 tok/s': its name is not in catalog/spellings.csv; nearest: 'Throughput'",
+        "not read: value 'output_throughput' = '33,1 tok/s': its comma may stand for a decimal point or for thousands:"
+        " write 33.1 or 1,234",
+    ]
+    assert [each["name"] for row in rows for each in row["not_read"]] == ["kv_dtyp", "Thruput", "output_throughput"]
+    assert rows[0]["not_read"][0]["nearest"] == "kv_cache_dtype"
