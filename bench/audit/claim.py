@@ -86,6 +86,8 @@ class ClaimedTotals:
     total_input_tokens: int | None = None
     total_output_tokens: int | None = None
     total_tokens: int | None = None  # prompts and answers together, where a file says only their sum
+    mean_input_tokens: float | None = None  # of a request, as counted
+    mean_output_tokens: float | None = None
     request_throughput_per_s: float | None = None
     input_throughput_tok_per_s: float | None = None
     output_throughput_tok_per_s: float | None = None

@@ -131,8 +131,10 @@ def test_what_was_not_read_is_named_with_its_nearest_in_text_and_in_json(table: 
     assert [line for line in said.splitlines() if line.startswith("not read: ")] == [
         "not read: column 'kv_dtyp' = 'fp8': its name is not in catalog/spellings.csv; nearest: 'kv_cache_dtype'",
         "not read: metric 'Thruput' = '2800 tok/s': its name is not in catalog/spellings.csv; nearest: 'Throughput'",
-        "not read: value 'output_throughput' = '33,1 tok/s': its comma may stand for a decimal point or for thousands:"
-        " write 33.1 or 1,234",
+        (
+            "not read: value 'output_throughput' = '33,1 tok/s': its comma may stand for a decimal point or for"
+            " thousands: write 33.1 or 1,234"
+        ),
     ]
     assert [each["name"] for row in rows for each in row["not_read"]] == ["kv_dtyp", "Thruput", "output_throughput"]
     assert rows[0]["not_read"][0]["nearest"] == "kv_cache_dtype"

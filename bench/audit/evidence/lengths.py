@@ -18,8 +18,8 @@ Length = tuple[float | None, float]  # mean tokens of a request, and the share o
 def lengths(claim: Claim, _answered: SuccessfulRequests) -> EvidenceByColumn:
     """Observed over asked lengths; where the asked ones were drawn, chance is left out."""
     said, asked, server = claim.said, claim.asked, claim.server
-    out = _tokens(claim, said.total_output_tokens, said.output_throughput_tok_per_s)
-    prompts = _tokens(claim, said.total_input_tokens, said.input_throughput_tok_per_s)
+    out = _tokens(claim, said.total_output_tokens, said.output_throughput_tok_per_s, said.mean_output_tokens)
+    prompts = _tokens(claim, said.total_input_tokens, said.input_throughput_tok_per_s, said.mean_input_tokens)
     if server is not None and ratio(server.prompt_tokens, server.requests) is not None:
         prompts = ratio(server.prompt_tokens, server.requests), 0.0
     found: EvidenceByColumn = {
@@ -32,11 +32,12 @@ def lengths(claim: Claim, _answered: SuccessfulRequests) -> EvidenceByColumn:
     return found
 
 
-def _tokens(claim: Claim, total: int | None, tok_per_s: float | None) -> Length:
-    """Mean tokens of a request: the total over the requests, else tokens a second over requests a second."""
+def _tokens(claim: Claim, total: int | None, tok_per_s: float | None, mean: float | None = None) -> Length:
+    """Mean tokens of a request: the total over the requests, else as stated, else by tokens and requests a second."""
     said = claim.said
     requests = said.completed or (claim.asked.request_count if not said.failed else None)
     counted = ratio(total, requests)
+    counted = mean if counted is None else counted
     if counted is not None or said.has_trimmed_rates:
         return counted, 0.0
     rate = said.request_throughput_per_s

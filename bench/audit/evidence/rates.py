@@ -6,12 +6,14 @@ from bench.metrics import ratio
 
 def mean_isl(claim: Claim) -> float | None:
     """Tokens of a prompt in the mean: as counted, else as asked for."""
-    return ratio(claim.said.total_input_tokens, claim.said.completed) or claim.asked.isl
+    return ratio(claim.said.total_input_tokens, claim.said.completed) or claim.said.mean_input_tokens or claim.asked.isl
 
 
 def mean_osl(claim: Claim) -> float | None:
     """Tokens of an answer in the mean: as counted, else as asked for."""
-    return ratio(claim.said.total_output_tokens, claim.said.completed) or claim.asked.osl
+    return (
+        ratio(claim.said.total_output_tokens, claim.said.completed) or claim.said.mean_output_tokens or claim.asked.osl
+    )
 
 
 def mean_context(claim: Claim) -> float | None:

@@ -142,7 +142,7 @@ class SuccessfulRequests:
         counted = ratio(self.claim.said.total_output_tokens, self.claim.said.completed)
         if counted is None and self.output_tokens is not None and len(self.output_tokens):
             return float(self.output_tokens.mean())
-        return self.claim.asked.osl if counted is None else counted
+        return counted or self.claim.said.mean_output_tokens or self.claim.asked.osl
 
     @cached_property
     def has_equal_lengths(self) -> bool:

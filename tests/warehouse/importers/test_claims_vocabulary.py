@@ -2,7 +2,10 @@
 
 import pytest
 
+from bench import evidence_columns as ev
 from bench.audit.claim import Claim
+from bench.audit.evidence.evidence import Observed, Subject
+from bench.audit.judge import row_evidence
 from catalog.read import read_spellings
 from tests.warehouse.importers.reading import claims_of
 from warehouse.importers.claims_table.claimed_metrics import NoSlot, Slot, slot_of
@@ -112,3 +115,29 @@ def test_the_columns_of_a_served_engine_are_read() -> None:
     assert (asked.max_model_len, asked.image, asked.kv_precision) == (8192, "vllm@sha256:1", "fp8")
     assert (asked.gpu_memory_utilization, asked.concurrency, asked.batch) == (0.9, None, None)
     assert claim.not_read == ()
+
+
+def test_observed_lengths_are_held_against_the_asked_ones() -> None:
+    claim = claim_of(
+        "metric,value,unit,isl,osl,observed_isl,observed_osl\noutput_throughput,33,tok/s,128,2048,128,900\n"
+    )
+
+    assert (claim.said.mean_input_tokens, claim.said.mean_output_tokens) == (128.0, 900.0)
+    observed = row_evidence(claim, Subject())[ev.OSL_RATIO]
+    assert isinstance(observed, Observed)
+    assert observed.value == pytest.approx(900 / 2048)
+
+
+@pytest.mark.parametrize("spread", ["1.0", "3.0303 %"])
+def test_a_spread_over_repeats_is_an_interval(spread: str) -> None:
+    claim = claim_of(f"metric,value,unit,spread,n\noutput_throughput,33,tok/s,{spread},3\n")
+
+    # Student's t of two degrees of freedom, over the square root of three repeats.
+    assert claim.said.interval_half_width_share == pytest.approx(4.303 / 33 / 3**0.5, rel=1e-4)
+    assert claim.not_read == ()
+
+
+def test_a_spread_of_an_unknown_number_of_repeats_is_named() -> None:
+    claim = claim_of("metric,value,unit,spread,n\noutput_throughput,33,tok/s,1.0,\n")
+
+    assert [(each.name, each.why) for each in claim.not_read] == [("spread", "the column n is empty")]

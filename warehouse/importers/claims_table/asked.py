@@ -29,6 +29,7 @@ _WHOLE = {
     "batch": "batch",
 }
 _NUMBERS = {"isl": "isl", "osl": "osl", "request_rate": "request_rate_per_s"}
+_OBSERVED = {"observed_isl": "mean_input_tokens", "observed_osl": "mean_output_tokens"}
 _MODES = ("", "offline", "serving")
 
 Row = Mapping[str, str]
@@ -40,6 +41,9 @@ def asked_of(row: Row, numbers: Numbers) -> ClaimedConfig:
     known |= {field: _number(row, name, numbers) for name, field in _NUMBERS.items()}
     if row["mode"].lower() not in _MODES:
         _leave(numbers, "mode", row["mode"], "it is neither offline nor serving")
+    for column, field in _OBSERVED.items():
+        if (mean := _number(row, column, numbers)) is not None:
+            numbers.parts["said"][field] = mean
     known |= {name: load for name, load in _load(row, numbers).items() if known[name] is None}
     return ClaimedConfig(
         **known,  # type: ignore[arg-type]  # each is of its field's type

@@ -8,7 +8,7 @@ from typing import Literal
 from warehouse.importers.claims_table.vocabulary import LATENCIES, metric_of, nearest
 from warehouse.importers.parsing.printed_units import Unit, split_name, unit_of
 
-COUNTS = frozenset({"completed", "failed", "total_input_tokens", "total_output_tokens"})
+COUNTS = frozenset({"completed", "failed", "total_input_tokens", "total_output_tokens", "total_tokens"})
 # The dimensions of the units that each field may have; "" is no unit.
 _DIMENSIONS: Mapping[frozenset[str], frozenset[str]] = {
     frozenset({"duration_s"}): frozenset({"s"}),

@@ -1,11 +1,13 @@
 """The numbers of one claim of a table, and what of its rows was not read."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from bench.audit.claim import NotRead, Remark
+from bench.repeats import LEAST, t_975
 from warehouse.importers.claims_table.claimed_metrics import COUNTS, Slot, slot_of
-from warehouse.importers.parsing.printed import Quantity, read_quantity, why_no_number
+from warehouse.importers.parsing.printed import Quantity, read_quantity, whole, why_no_number
 from warehouse.importers.parsing.printed_units import unit_of
 
 Row = Mapping[str, str]
@@ -54,9 +56,24 @@ class Numbers:
         elif number == 0 and slot.field != "failed":
             self._remark("failed_not_zero", place, f"{row['metric']} is 0 but must be positive")
         else:
-            self.parts[slot.part][slot.field if slot.part != "latency" or "." in slot.field else f"{slot.field}."] = (
-                number * slot.scale
-            )
+            # A latency without a statistic ends with its point.
+            name = slot.field if slot.part != "latency" or "." in slot.field else f"{slot.field}."
+            self.parts[slot.part][name] = number * slot.scale
+            self._add_interval(row, slot, number)
+
+    def _add_interval(self, row: Row, slot: Slot, mean: float) -> None:
+        """The half width of the 95 % interval of a throughput, from its spread over repeats."""
+        spread, repeats = read_quantity(row["spread"]), whole(row["n"])
+        for name, is_known in (("spread", spread and spread.number is not None), ("n", repeats)):
+            if row[name] and not is_known:
+                self.not_read.append(NotRead("value", name, row[name], why_no_number(row[name])))
+        if spread is None or spread.number is None or repeats is None or repeats < LEAST:
+            if row["spread"] and not row["n"]:
+                self.not_read.append(NotRead("value", "spread", row["spread"], "the column n is empty"))
+            return
+        share = spread.number / 100 if spread.unit == "%" else spread.number / mean
+        if slot.field.endswith("throughput_tok_per_s"):
+            self.parts["said"]["interval_half_width_share"] = t_975(repeats - 1) * share / math.sqrt(repeats)
 
     def _remark(self, code: str, place: str, said: str) -> None:
         self.remarks.append(Remark(code, f"{place}: {said}"))
