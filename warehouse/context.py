@@ -5,19 +5,22 @@ Flags take precedence; neither overrides a value in the result file itself.
 """
 
 import tomllib
+from difflib import get_close_matches
 from pathlib import Path
-from types import UnionType
-from typing import Any, get_args, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from bench.audit.claim import ClaimedConfig
+from bench.audit.context_keys import KEYS, field_of
 from bench.errors import UsageError
 
 NAME = "context.toml"
+# The types of each field, and the texts of a Literal; a bool is no number.
 _TYPES = {
-    name: get_args(hint) if isinstance(hint, UnionType) else (hint,)
+    name: tuple(
+        each for part in get_args(hint) for each in (get_args(part) if get_origin(part) is Literal else (part,))
+    )
     for name, hint in get_type_hints(ClaimedConfig).items()
 }
-_GB, _GIB = 1e9, 1 << 30
 
 
 def context_of(file: Path, flags: ClaimedConfig) -> ClaimedConfig:
@@ -34,15 +37,30 @@ def _read(path: Path) -> ClaimedConfig:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise UsageError(f"{path} cannot be read: {error}") from error
-    if "weights_gb" in values:
-        values["weights_gib"] = float(values.pop("weights_gb")) * _GB / _GIB
-    return ClaimedConfig(**{name: _checked(path, name, value) for name, value in values.items()})
+    fields: dict[str, Any] = {}
+    for name, value in values.items():
+        field, checked = _checked(path, name, value)
+        if field in fields:
+            raise UsageError(f"{path}: {name!r} is there twice, under two names: keep one")
+        fields[field] = checked
+    return ClaimedConfig(**fields)
 
 
-def _checked(path: Path, name: str, value: Any) -> Any:
-    if name not in _TYPES:
-        raise UsageError(f"{path}: {name!r} is not a known key; known keys: weights_gb, {', '.join(sorted(_TYPES))}")
-    value = float(value) if float in _TYPES[name] and type(value) is int else value
-    if type(value) not in _TYPES[name] and not isinstance(value, str):
-        raise UsageError(f"{path}: {name} = {value!r} has the wrong type")
-    return value
+def _checked(path: Path, name: str, value: Any) -> tuple[str, Any]:
+    found = field_of(name, value)
+    if found is None:
+        near = get_close_matches(name, KEYS, n=1, cutoff=0.3)
+        hint = f"the nearest key is {near[0]!r}" if near else f"known keys: {', '.join(KEYS)}"
+        raise UsageError(f"{path}: {name!r} is not a known key; {hint}: docs/reference/claims-table.md lists all keys")
+    field, value = found
+    value = float(value) if float in _TYPES[field] and type(value) is int else value
+    allowed = _TYPES[field]
+    if value not in allowed and type(value) not in allowed:
+        raise UsageError(f"{path}: {name} = {value!r} has the wrong type: {_named(allowed)}")
+    return field, value
+
+
+def _named(allowed: tuple[Any, ...]) -> str:
+    names = {str: "give a text", int: "give a whole number", float: "give a number", bool: "give true or false"}
+    texts = [repr(each) for each in allowed if isinstance(each, str)]
+    return next((names[each] for each in allowed if each in names), f"give one of {', '.join(texts)}")

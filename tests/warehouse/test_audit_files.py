@@ -180,7 +180,14 @@ def test_only_one_class_can_be_asked_for() -> None:
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("gpuu = 'H100'", "'gpuu' is not a known key"), ("tp_size = 1.5", "tp_size = 1.5"), ("= 1", "cannot be read")],
+    [
+        ("gpuu = 'H100'", "'gpuu' is not a known key; the nearest key is 'gpu'"),
+        ("tp_size = 1.5", "tp_size = 1.5 has the wrong type: give a whole number"),
+        ("tp = 'eight'", "tp = 'eight' has the wrong type: give a whole number"),
+        ("tp = 8\ntp_size = 4", "'tp_size' is there twice, under two names: keep one"),
+        ("weights_source = 'guess'", "give one of 'log', 'index', 'device'"),
+        ("= 1", "cannot be read"),
+    ],
 )
 def test_a_wrong_context_file_is_named(text: str, said: str, tmp_path: Path) -> None:
     (tmp_path / "results.json").write_bytes(b"{}")

@@ -8,6 +8,7 @@ from warehouse.importers import inference_perf
 from warehouse.importers.aiperf import report as aiperf
 from warehouse.importers.aiperf import runs as aiperf_runs
 from warehouse.importers.claims_table import table as claims_table
+from warehouse.importers.claims_table import wide as claims_table_wide
 from warehouse.importers.format import Format
 from warehouse.importers.guidellm import report as guidellm
 from warehouse.importers.inferencex import agg as inferencex_agg
@@ -45,6 +46,7 @@ FORMATS: tuple[Format, ...] = (
     *mad.MAD_FORMATS,
     claims_table.FORMAT,
     telemetry.FORMAT,
+    claims_table_wide.FORMAT,
 )
 
 

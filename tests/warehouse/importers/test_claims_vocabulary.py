@@ -6,6 +6,7 @@ from bench import evidence_columns as ev
 from bench.audit.claim import Claim
 from bench.audit.evidence.evidence import Observed, Subject
 from bench.audit.judge import row_evidence
+from bench.errors import UnknownFormatError
 from catalog.read import read_spellings
 from tests.warehouse.importers.reading import claims_of
 from warehouse.importers.claims_table.claimed_metrics import NoSlot, Slot, slot_of
@@ -115,6 +116,34 @@ def test_the_columns_of_a_served_engine_are_read() -> None:
     assert (asked.max_model_len, asked.image, asked.kv_precision) == (8192, "vllm@sha256:1", "fp8")
     assert (asked.gpu_memory_utilization, asked.concurrency, asked.batch) == (0.9, None, None)
     assert claim.not_read == ()
+
+
+WIDE = """GPU,Model,#-GPUs,Concurrency,TTFT Avg (ms),Tput Decode (TPS),Notes,Happiness,Cost per 1M tokens
+H100 SXM,Llama-3.3-70B,8,1,105.5,21.8,first,9,$0.13
+H100 SXM,Llama-3.3-70B,8,32,N/A,"33,1",,,
+"""
+
+
+def test_a_table_with_a_column_for_each_metric_is_one_claim_per_row() -> None:
+    first, second = claims_of("vendor.csv", WIDE)
+
+    assert (first.lineage.format, first.lineage.place, first.asked.gpu, first.asked.gpu_count) == (
+        *("claims-table-wide", "line 2", "H100 SXM"),
+        8,
+    )
+    assert first.latency("ttft", "mean") == pytest.approx(0.1055)
+    assert first.said.output_throughput_tok_per_s == 21.8
+    assert (first.asked.concurrency, first.said.usd_per_mtok_unstated) == (1, 0.13)
+    assert [(each.what, each.name, each.value) for each in first.not_read] == [("column", "Happiness", "9")]
+    assert [(each.name, each.value) for each in second.not_read] == [
+        ("TTFT Avg (ms)", "N/A"),
+        ("Tput Decode (TPS)", "33,1"),
+    ]
+
+
+def test_a_table_without_a_metric_is_no_claims_table() -> None:
+    with pytest.raises(UnknownFormatError):
+        claims_of("people.csv", "Model,Name,Age\nm,A,3\n")
 
 
 def test_observed_lengths_are_held_against_the_asked_ones() -> None:

@@ -76,7 +76,7 @@ def slot_of(metric: str, unit: str) -> Slot | NoSlot:
     """The target of this metric, or why it has none."""
     meaning = metric_of(metric, unit)
     if meaning is None:
-        return NoSlot("its name is not in catalog/spellings.csv", nearest("metric", metric))
+        return NoSlot("its name is not in catalog/spellings.csv", nearest(metric, "metric"))
     of_row = split_name(unit)[1]
     stated = meaning.unit or of_row
     candidates = _by_unit(meaning.candidates, stated)

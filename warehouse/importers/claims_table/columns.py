@@ -45,7 +45,7 @@ COLUMNS: Mapping[str, str] = {
     "n": "number of repeats that the value is the mean of",
 }
 # They describe where a number is from; no rule reads them.
-KEPT = frozenset({"source", "source_date", "url_or_title", "system", "provider", "image"})
+KEPT = frozenset({"source", "source_date", "url_or_title", "system", "provider"})
 
 
 @dataclass(frozen=True)
@@ -82,4 +82,4 @@ def read_header(names: Sequence[str]) -> Header:
 
 
 def _other(name: str, why: str) -> NotRead:
-    return NotRead("column", name, "", why, nearest("column", name))
+    return NotRead("column", name, "", why, nearest(name, "column"))

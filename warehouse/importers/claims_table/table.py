@@ -17,11 +17,11 @@ from warehouse.importers.format import Format
 from warehouse.importers.parsing.document import Document
 from warehouse.importers.parsing.printed import engine_of
 
-_ALWAYS = frozenset({"metric", "value"})
+ALWAYS = frozenset({"metric", "value"})
 _NUMBER_COLUMNS = ("metric", "value", "unit", "notes", "spread", "n")
 
 # What the metric or the notes of a number that nobody measured as it stands say.
-_KINDS: Mapping[str, Kind] = {
+KINDS: Mapping[str, Kind] = {
     "interpolated": "interpolated",
     "extrapolated": "interpolated",
     "second-hand": "quoted",
@@ -38,7 +38,7 @@ Numbered = tuple[int, Row]
 
 
 def _recognises(document: Document) -> bool:
-    return set(read_header(tuple(document.header())).columns.values()) >= _ALWAYS
+    return set(read_header(document.header()).columns.values()) >= ALWAYS
 
 
 def _read(document: Document, this: Format) -> Iterator[Claim]:
@@ -52,8 +52,15 @@ def _read(document: Document, this: Format) -> Iterator[Claim]:
         )
         others[line] = tuple(header.not_read(row))
     for rows in grouped.values():
-        for single in _without_twins(rows):
-            yield _claim(single, others[single[0][0]], document, this)
+        yield from claims_of_rows(rows, others[rows[0][0]], document, this)
+
+
+def claims_of_rows(
+    rows: list[Numbered], others: tuple[NotRead, ...], document: Document, this: Format
+) -> Iterator[Claim]:
+    """The claims of the rows of one configuration; `others` are the cells of its unknown columns."""
+    for single in _without_twins(rows):
+        yield _claim(single, others, document, this)
 
 
 def _without_twins(rows: list[tuple[int, Row]]) -> Iterable[list[tuple[int, Row]]]:
@@ -94,7 +101,7 @@ def _claim(rows: list[Numbered], others: tuple[NotRead, ...], document: Document
     return Claim(
         lineage=this.lineage(
             document,
-            _place([line for line, _ in rows]),
+            _place(sorted({line for line, _ in rows})),
             engine_of(first["framework"]),
             first["framework_version"] or None,
         ),
@@ -134,7 +141,7 @@ def _kind(rows: list[tuple[int, Row]]) -> Kind:
     """How a claim came about, by the words of its metrics and notes; `unexpected` is not the word `expected`."""
     text = " ".join(f"{row['metric']} {row.get('notes', '')}" for _, row in rows).lower()
     words = f" {_BETWEEN_WORDS.sub(' ', text)} "
-    return next((kind for said, kind in _KINDS.items() if f" {said} " in words), "measured")
+    return next((kind for said, kind in KINDS.items() if f" {said} " in words), "measured")
 
 
 def _outcome(numbers: Numbers) -> Outcome:

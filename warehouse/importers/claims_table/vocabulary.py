@@ -11,7 +11,7 @@ from catalog.read import read_spellings
 from warehouse.importers.parsing.printed_units import Unit, split_name
 
 LATENCIES = ("ttft", "tpot", "itl", "e2el")
-_STATISTIC = {
+STATISTICS = {
     **dict.fromkeys(("mean", "avg", "average"), "mean"),
     **dict.fromkeys(("min", "minimum"), "min"),
     **dict.fromkeys(("max", "maximum"), "max"),
@@ -20,7 +20,7 @@ _STATISTIC = {
 }
 _PERCENTILE = re.compile(r"p(\d{1,2}(?:\.\d+)?)|(\d{1,2}(?:\.\d+)?)(?:th|st|nd|rd)? percentile")
 # A name that is only a unit states no more than that.
-_OF_UNIT = {
+OF_UNIT = {
     "tok/s": "unstated_throughput_tok_per_s",
     "tok/s/user": "per_user_tok_per_s",
     "tok/s/gpu": "output_per_gpu_tok_per_s|total_per_gpu_tok_per_s|train_tok_per_s_per_gpu",
@@ -68,7 +68,7 @@ def metric_of(name: str, unit: str = "") -> Meaning | None:
 
 def _found(words: str, unit: Unit | None) -> tuple[str, ...] | None:
     if not words:
-        means = _OF_UNIT.get(unit.dimension) if unit else None
+        means = OF_UNIT.get(unit.dimension) if unit else None
         return tuple(means.split("|")) if means else None
     table = _table("metric")
     return table.find(words, unit) or _statistic_of(words, unit, table)
@@ -81,9 +81,9 @@ def column_of(name: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=4096)
-def nearest(kind: Literal["metric", "column"], name: str) -> str | None:
-    """The spelling of the vocabulary that is nearest to this name; None if none is near."""
-    spellings = _table(kind).spellings
+def nearest(name: str, *kinds: Literal["metric", "column"]) -> str | None:
+    """The spelling of these kinds that is nearest to this name; None if none is near."""
+    spellings = {words: spelling for kind in kinds for words, spelling in _table(kind).spellings.items()}
     found = difflib.get_close_matches(split_name(name)[0], spellings, n=1, cutoff=_CUTOFF)
     return spellings[found[0]] if found else None
 
@@ -106,7 +106,7 @@ def _statistic_of(key: str, unit: Unit | None, table: _Table) -> tuple[str, ...]
 def _statistic(word: str) -> str | None:
     found = _PERCENTILE.fullmatch(word)
     if found is None:
-        return _STATISTIC.get(word)
+        return STATISTICS.get(word)
     share = f"{float(found[1] or found[2]):g}"
     return "median" if share == "50" else f"p{share.replace('.', '')}"
 

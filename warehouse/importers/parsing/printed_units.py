@@ -1,6 +1,7 @@
 """Units as tables print them: `(tokens/sec)`, `tps/gpu`, `per sec`, `USD per 1M tokens`, `ms`."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -21,7 +22,7 @@ _PLAIN = (  # in this order, on lower-case text; each brings one word to one spe
     (re.compile(r"/(?:1m|1million|million|m)tok|/mtok"), "/mtok"),
 )
 _GIB = 2**30
-_UNITS: dict[str, tuple[str, float]] = {
+UNITS: Mapping[str, tuple[str, float]] = {
     **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), ("s", 1.0)),
     **dict.fromkeys(("ms", "msec", "millisecond", "milliseconds"), ("s", 0.001)),
     **dict.fromkeys(("us", "usec", "microseconds"), ("s", 1e-06)),
@@ -81,7 +82,7 @@ def unit_of(text: str) -> Unit | None:
     plain = text.strip().lower()
     for pattern, instead in _PLAIN:
         plain = pattern.sub(instead, plain)
-    found = _UNITS.get(plain)
+    found = UNITS.get(plain)
     return None if found is None else Unit(*found)
 
 
