@@ -17,6 +17,7 @@ from warehouse.importers.inferencex import raw as inferencex_raw
 from warehouse.importers.llmd import report as llmd
 from warehouse.importers.mad import report as mad
 from warehouse.importers.mlperf import summary as mlperf
+from warehouse.importers.nearest import what_is_missing
 from warehouse.importers.nvidia import report as nvidia
 from warehouse.importers.parsing.document import Document
 from warehouse.importers.telemetry import samples as telemetry
@@ -61,6 +62,8 @@ def read_claims(document: Document) -> Iterator[Claim]:
         if document.data.lstrip()[:1] in (b"{", b"["):
             document.json  # noqa: B018 - raises an exact error for truncated JSON
         known = ", ".join(each.name for each in FORMATS)
-        raise UnknownFormatError(f"{document.name} has no known format; known formats: {known}")
+        near = what_is_missing(document)
+        hint = f"{near}; known formats" if near else "known formats"
+        raise UnknownFormatError(f"{document.name} has no known format; {hint}: {known}")
     claims = found.read(document, found)
     return claims if found is telemetry.FORMAT else telemetry.with_telemetry(document, claims)
