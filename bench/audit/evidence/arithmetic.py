@@ -2,17 +2,19 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
 from bench import evidence_columns as ev
 from bench.audit.claim import Claim, Metric
 from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput, Observed, observed
+from bench.audit.evidence.rates import stated_output_tok_per_s, stated_total_tok_per_s
 from bench.audit.evidence.rounding import beyond, half_unit, looseness, rel, whole_multiple
+from bench.audit.evidence.statistics import quantile
 from bench.audit.evidence.successful import SuccessfulRequests
 from bench.metrics import Floats, ratio
 
+SLIP = 0.99  # as far are numbers apart whose units are
 FIRST_GAPS = 5.0  # mean gaps: an exponential first one is longer in one run of 150
 
 
@@ -111,6 +113,7 @@ def _rates(claim: Claim) -> Iterator[_Rate]:
     for name, rate, count in over_duration:
         if rate is not None and count and said.duration_s:
             yield _Rate(name, rate, count / said.duration_s, looseness(rate, said.duration_s))
+    yield from _of_lengths(claim)
     of_a_gpu = (
         ("output tok/s per GPU", said.output_per_gpu_tok_per_s, said.output_throughput_tok_per_s),
         ("total tok/s per GPU", said.total_per_gpu_tok_per_s, said.total_throughput_tok_per_s),
@@ -118,10 +121,32 @@ def _rates(claim: Claim) -> Iterator[_Rate]:
     for name, rate, system in of_a_gpu:
         if rate is not None and system is not None and gpus:
             yield _Rate(name, rate, system / gpus, looseness(rate, system))
-    together = _both(said.input_throughput_tok_per_s, said.output_throughput_tok_per_s)
-    if together is not None and said.total_throughput_tok_per_s is not None:
-        parts = (said.input_throughput_tok_per_s, said.output_throughput_tok_per_s, said.total_throughput_tok_per_s)
-        yield _Rate("total tok/s", said.total_throughput_tok_per_s, together, looseness(*parts))
+    parts = (said.input_throughput_tok_per_s, stated_output_tok_per_s(claim))
+    together, whole = _both(*parts), stated_total_tok_per_s(claim)
+    if together is not None and whole is not None:
+        yield _Rate("total tok/s", whole, together, looseness(*parts, whole))
+    yield from _of_batches(claim)
+
+
+def _of_lengths(claim: Claim) -> Iterator[_Rate]:
+    """Requests and prompts a second against output tokens a second, by the lengths that the totals give."""
+    said, output = claim.said, stated_output_tok_per_s(claim)
+    answer, prompts = ratio(said.total_output_tokens, said.completed), said.total_input_tokens
+    if output is None or not answer or said.duration_s:
+        return
+    if said.request_throughput_per_s:
+        rate = said.request_throughput_per_s
+        yield _Rate("requests/s", rate, output / answer, looseness(rate, output))
+    if said.input_throughput_tok_per_s and prompts and said.total_output_tokens:
+        rate = said.input_throughput_tok_per_s
+        yield _Rate("input tok/s", rate, output * prompts / said.total_output_tokens, looseness(rate, output))
+
+
+def _of_batches(claim: Claim) -> Iterator[_Rate]:
+    """What is stated of a batch for each token of an answer; a slip of its unit is told elsewhere."""
+    each, e2el, osl = claim.said.latency_per_token_s, claim.latency("e2el", "mean"), claim.asked.osl
+    if each and e2el and osl and rel(each, e2el / osl) < SLIP:
+        yield _Rate("seconds per token", each, e2el / osl, looseness(each, e2el))
 
 
 def _both(one: float | None, other: float | None) -> float | None:
@@ -154,7 +179,7 @@ def _again(answered: SuccessfulRequests, metric: Metric, stated: dict[str, float
 
 def _moments(answered: SuccessfulRequests, metric: Metric, samples: Floats) -> dict[str, tuple[float, ...]]:
     """Each with the estimators in use: of the population or a sample; a mean TPOT by request or by token."""
-    with np.errstate(over="ignore"):  # a number too large to be squared has an infinite deviation
+    with np.errstate(over="ignore", invalid="ignore"):  # a number too large to be squared has an infinite deviation
         mean, spread = float(samples.mean()), float(samples.std())
     several = len(samples) / max(1, len(samples) - 1)
     found: dict[str, tuple[float, ...]] = {
@@ -180,44 +205,6 @@ def _percentiles(samples: Floats, quantiles: dict[str, float]) -> dict[str, tupl
     low, high = ordered[below], ordered[above]
     linear = low + (high - low) * (ranks - below)
     return {name: (float(linear[i]), float(low[i]), float(high[i])) for i, name in enumerate(quantiles)}
-
-
-def quantile(name: str) -> float | None:
-    """99.9 of `p999`, 0.1 of `p01`, 50 of `median`; None for anything else."""
-    if name == "median":
-        return 50.0
-    digits = name[1:]
-    if not name.startswith("p") or not digits.isdigit():
-        return None
-    if digits.startswith("0"):
-        return float(f"0.{digits[1:] or '0'}")
-    return float(digits) if len(digits) <= 2 or digits == "100" else float(f"{digits[:2]}.{digits[2:]}")  # noqa: PLR2004 - p99
-
-
-def order(claim: Claim) -> EvidenceByColumn:
-    """How many statistics are out of order: a percentile below a lower one, a mean outside, a deviation below zero."""
-    wrong = [note for metric, stated in claim.latency_s.items() for note in _disorder(metric, dict(stated))]
-    if not wrong and not any(len(stated) > 1 for stated in claim.latency_s.values()):
-        return {ev.PERCENTILE_DISORDER: MissingInput("no latency has two statistics")}
-    return {ev.PERCENTILE_DISORDER: Observed(float(len(wrong)), ", ".join(wrong))}
-
-
-def _disorder(metric: Metric, stated: dict[str, float]) -> Iterator[str]:
-    ranked = {"min": -1.0, "max": 101.0} | {name: q for name in stated if (q := quantile(name)) is not None}
-    names = sorted((name for name in ranked if name in stated), key=lambda name: ranked[name])
-    for lower, higher in pairwise(names):
-        if _is_above(stated[lower], stated[higher]):
-            yield f"{metric} {lower} {stated[lower]:.6g} s > {higher} {stated[higher]:.6g} s"
-    if "mean" in stated and "min" in stated and _is_above(stated["min"], stated["mean"]):
-        yield f"{metric} mean {stated['mean']:.6g} s is below the minimum {stated['min']:.6g} s"
-    if "mean" in stated and "max" in stated and _is_above(stated["mean"], stated["max"]):
-        yield f"{metric} mean {stated['mean']:.6g} s is above the maximum {stated['max']:.6g} s"
-    if stated.get("std", 0.0) < 0:
-        yield f"{metric} std {stated['std']:.6g} s is negative"
-
-
-def _is_above(one: float, other: float) -> bool:
-    return one - other > half_unit(one) + half_unit(other)
 
 
 def window(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:

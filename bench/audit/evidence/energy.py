@@ -3,6 +3,7 @@
 from bench import evidence_columns as ev
 from bench.audit.claim import Claim, Device
 from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput, Observed, Subject
+from bench.audit.evidence.rates import stated_output_tok_per_s, stated_total_tok_per_s
 from bench.metrics import ratio
 
 
@@ -57,18 +58,26 @@ def _energies(claim: Claim, device: Device) -> EvidenceByColumn:
 
 
 def _per_token(claim: Claim, device: Device, known: list[float]) -> EvidenceByColumn:
-    """Energy over tokens against what is printed: that of the samples or of the counter, whichever is nearer."""
-    said = claim.said
+    """Energy over tokens against what is printed: that of the samples, of the counter or by power, what is nearest."""
+    said, power_w = claim.said, _whole_power(claim, device)
     total = None
     if said.total_input_tokens is not None and said.total_output_tokens is not None:
         total = said.total_input_tokens + said.total_output_tokens
     rels = []
-    for printed, count in (
-        (device.joules_per_output_token, said.total_output_tokens),
-        (device.joules_per_total_token, total),
+    for printed, count, rate in (
+        (device.joules_per_output_token, said.total_output_tokens, stated_output_tok_per_s(claim)),
+        (device.joules_per_total_token, total, stated_total_tok_per_s(claim)),
     ):
-        computed = [own for joules in known if (own := ratio(joules, count))]
+        by_count = [ratio(joules, count) for joules in known]
+        computed = [own for own in (*by_count, ratio(power_w, rate)) if own]
         if computed and printed:
             rel, own = min((abs(printed - own) / max(printed, own), own) for own in computed)
             rels.append((rel, f"{printed:g} J per token stated, {own:.4g} from the totals"))
     return {ev.ENERGY_PER_TOKEN_REL: Observed(*max(rels))} if rels else {}
+
+
+def _whole_power(claim: Claim, device: Device) -> float | None:
+    """Mean power of the run's GPUs together, where the energy is theirs."""
+    count = claim.asked.gpu_count
+    known = device.energy_scope == "gpus" and device.power_mean_w is not None and count is not None
+    return (device.power_mean_w or 0.0) * (count or 0) if known else None

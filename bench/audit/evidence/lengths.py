@@ -5,6 +5,7 @@ from math import sqrt
 from bench import evidence_columns as ev
 from bench.audit.claim import Claim
 from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput, Observed
+from bench.audit.evidence.rates import stated_output_tok_per_s, stated_total_tok_per_s
 from bench.audit.evidence.rounding import looseness, rel
 from bench.audit.evidence.successful import SuccessfulRequests
 from bench.metrics import ratio
@@ -26,10 +27,19 @@ def lengths(claim: Claim, _answered: SuccessfulRequests) -> EvidenceByColumn:
         ev.OSL_RATIO: _length(claim, out, asked.osl, 0.0),
         ev.ISL_RATIO: _length(claim, prompts, asked.isl, 1.0),  # a tokenizer may put one token in front of a prompt
     }
-    both = _tokens(claim, said.total_tokens, said.total_throughput_tok_per_s)
+    both = _tokens(claim, said.total_tokens, stated_total_tok_per_s(claim))
+    if both[0] is None:
+        both = _of_rates(claim)
     if both[0] is not None and out[0] is None and asked.isl is not None and asked.osl is not None:
         found[ev.TOTAL_LENGTH_RATIO] = _length(claim, both, asked.isl + asked.osl, 1.0)
     return found
+
+
+def _of_rates(claim: Claim) -> Length:
+    """All tokens of a request, where an answer is as long as asked and only tokens a second are stated."""
+    total, output = stated_total_tok_per_s(claim), stated_output_tok_per_s(claim)
+    share = ratio(total, output)
+    return None if share is None or claim.asked.osl is None else share * claim.asked.osl, looseness(total, output)
 
 
 def _tokens(claim: Claim, total: int | None, tok_per_s: float | None, mean: float | None = None) -> Length:

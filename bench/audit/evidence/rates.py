@@ -22,12 +22,23 @@ def mean_context(claim: Claim) -> float | None:
     return None if isl is None or osl is None else isl + osl / 2
 
 
+def stated_output_tok_per_s(claim: Claim) -> float | None:
+    """Output tokens a second of the whole system as the claim states it, also of each GPU."""
+    said = claim.said
+    return _stated(said.output_throughput_tok_per_s, _whole(said.output_per_gpu_tok_per_s, claim))
+
+
+def stated_total_tok_per_s(claim: Claim) -> float | None:
+    """Prompt and output tokens a second of the whole system as the claim states them together, also of each GPU."""
+    said = claim.said
+    return _stated(said.total_throughput_tok_per_s, _whole(said.total_per_gpu_tok_per_s, claim))
+
+
 def output_tok_per_s(claim: Claim) -> float | None:
     """Output tokens a second of the whole system; a total that is not divided is by the lengths."""
     said = claim.said
     stated = _stated(
-        said.output_throughput_tok_per_s,
-        _whole(said.output_per_gpu_tok_per_s, claim),
+        stated_output_tok_per_s(claim),
         ratio(said.total_output_tokens, said.duration_s),
         _of_requests(claim, mean_osl(claim)),
     )
@@ -59,12 +70,7 @@ def total_tok_per_s(claim: Claim) -> float | None:
 
     Where tokens are said and not which, they count as the total: whichever they are, there were no fewer.
     """
-    said = claim.said
-    return _stated(
-        said.total_throughput_tok_per_s,
-        _whole(said.total_per_gpu_tok_per_s, claim),
-        said.unstated_throughput_tok_per_s,
-    )
+    return _stated(stated_total_tok_per_s(claim), claim.said.unstated_throughput_tok_per_s)
 
 
 def decoding(claim: Claim) -> float | None:

@@ -1,16 +1,17 @@
-"""Whether enough requests and repeats stand behind what is stated, and whether the answers were any good."""
+"""Whether the statistics of a latency go together, and whether enough requests and repeats stand behind them."""
 
 from collections import defaultdict
-from collections.abc import Hashable, Sequence
-from math import ceil, log
+from collections.abc import Hashable, Iterator, Sequence
+from itertools import pairwise
+from math import ceil, log, sqrt
 
 import numpy as np
 
 from bench import evidence_columns as ev
-from bench.audit.claim import Claim
-from bench.audit.evidence.arithmetic import quantile
+from bench.audit.claim import Claim, Metric
 from bench.audit.evidence.completeness import DURATION_S
 from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput, Observed
+from bench.audit.evidence.rounding import half_unit
 from bench.audit.evidence.successful import SuccessfulRequests
 from bench.metrics import ratio
 from bench.repeats import t_975
@@ -18,7 +19,68 @@ from bench.repeats import t_975
 PER_SLOT = 10  # InferenceX and MAD send so many
 HEADLINE = 99.0  # tools with fixed percentiles print higher ones for any count; they are not quoted
 FIXED = ("guidellm", "inference-perf", "llm-d", "llmd", "aiperf")
+WEIGHED = 1.1  # by how much a weighted mean may be beyond a plain one
 TAIL = 90.0  # from here on percentiles are published; 36 requests support it
+
+
+def quantile(name: str) -> float | None:
+    """99.9 of `p999`, 0.1 of `p01`, 50 of `median`; None for anything else."""
+    if name == "median":
+        return 50.0
+    digits = name[1:]
+    if not name.startswith("p") or not digits.isdigit():
+        return None
+    if digits.startswith("0"):
+        return float(f"0.{digits[1:] or '0'}")
+    return float(digits) if len(digits) <= 2 or digits == "100" else float(f"{digits[:2]}.{digits[2:]}")  # noqa: PLR2004 - p99
+
+
+def order(claim: Claim) -> EvidenceByColumn:
+    """How many statistics contradict each other: a percentile below a lower one, a mean that none can have."""
+    wrong = [
+        note
+        for metric, stated in claim.latency_s.items()
+        for note in (*_disorder(metric, dict(stated)), *_impossible_together(metric, dict(stated)))
+    ]
+    if not wrong and not any(len(stated) > 1 for stated in claim.latency_s.values()):
+        return {ev.PERCENTILE_DISORDER: MissingInput("no latency has two statistics")}
+    return {ev.PERCENTILE_DISORDER: Observed(float(len(wrong)), ", ".join(wrong))}
+
+
+def _disorder(metric: Metric, stated: dict[str, float]) -> Iterator[str]:
+    ranked = {"min": -1.0, "max": 101.0} | {name: q for name in stated if (q := quantile(name)) is not None}
+    names = sorted((name for name in ranked if name in stated), key=lambda name: ranked[name])
+    for lower, higher in pairwise(names):
+        if _is_above(stated[lower], stated[higher]):
+            yield f"{metric} {lower} {stated[lower]:.6g} s > {higher} {stated[higher]:.6g} s"
+    if "mean" in stated and "min" in stated and _is_above(stated["min"], stated["mean"]):
+        yield f"{metric} mean {stated['mean']:.6g} s is below the minimum {stated['min']:.6g} s"
+    if "mean" in stated and "max" in stated and _is_above(stated["mean"], stated["max"]):
+        yield f"{metric} mean {stated['mean']:.6g} s is above the maximum {stated['max']:.6g} s"
+    if stated.get("std", 0.0) < 0:
+        yield f"{metric} std {stated['std']:.6g} s is negative"
+
+
+def _impossible_together(metric: Metric, stated: dict[str, float]) -> Iterator[str]:
+    """What holds of any times: the mean is at least the share above a percentile times it, and Cantelli's inequality.
+
+    A tool may weigh its mean by tokens, which moves it a little.
+    """
+    mean, std = stated.get("mean"), stated.get("std")
+    ranks = {name: q / 100 for name in stated if (q := quantile(name)) is not None and 0.0 < q < 100.0}  # noqa: PLR2004 - percent
+    for name, q in ranks.items():
+        value = stated[name]
+        if mean is not None and (1 - q) * value > mean * WEIGHED:
+            yield f"{metric} {name} {value:.6g} s needs a mean of {(1 - q) * value:.6g} s at least, {mean:.6g} s stated"
+        elif mean is not None and std is not None and std > 0:
+            above, below = sqrt(q / (1 - q)) * std, sqrt((1 - q) / q) * std
+            if not mean - below * WEIGHED <= value <= mean + above * WEIGHED:
+                apart = f"{abs(value - mean) / std:.3g} deviations of {std:.6g} s"
+                yield f"{metric} {name} {value:.6g} s is {apart} from the mean {mean:.6g} s"
+
+
+def _is_above(one: float, other: float) -> bool:
+    return one - other > half_unit(one) + half_unit(other)
 
 
 def least_samples(q: float) -> int:

@@ -25,10 +25,11 @@ def chunks(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
     e2el, ttft, tpot = answered.mean("e2el"), answered.mean("ttft"), answered.mean("tpot")
     if e2el is not None and ttft is not None and osl is not None and osl > 1:
         tpot = (e2el - ttft) / (osl - 1)
+    elif not answered.has_equal_lengths:
+        tpot = None  # a mean by request, where a mean gap is one by token
     if not gap or not tpot:
-        return {
-            ev.CHUNK_TOKEN_RATIO: MissingInput("gaps and tokens of each request, or mean ITL and TPOT, are missing")
-        }
+        lacking = "gaps and tokens of each request, or mean ITL and E2EL, are missing; mean TPOT is by request"
+        return {ev.CHUNK_TOKEN_RATIO: MissingInput(lacking)}
     per_token = _forgiven(tpot / gap, osl, looseness(gap, tpot))
     note = f"{tpot:.6g} s per token, {gap:.6g} s between events"
     return {

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bench.audit.claim import Claim, Metric, RequestSeries
+from bench.audit.evidence.rates import stated_output_tok_per_s
 from bench.metrics import Bools, Floats, Ints, mean_s, ratio
 
 Number = TypeVar("Number", np.float64, np.int64)
@@ -138,11 +139,13 @@ class SuccessfulRequests:
 
     @cached_property
     def mean_osl(self) -> float | None:
-        """Mean output tokens of a good request as counted; as requested where there is no count."""
-        counted = ratio(self.claim.said.total_output_tokens, self.claim.said.completed)
+        """Mean output tokens of a good request as counted, else as two rates imply it, else as requested."""
+        said = self.claim.said
+        counted = ratio(said.total_output_tokens, said.completed)
         if counted is None and self.output_tokens is not None and len(self.output_tokens):
             return float(self.output_tokens.mean())
-        return counted or self.claim.said.mean_output_tokens or self.claim.asked.osl
+        implied = ratio(stated_output_tok_per_s(self.claim), said.request_throughput_per_s)
+        return counted or said.mean_output_tokens or implied or self.claim.asked.osl
 
     @cached_property
     def has_equal_lengths(self) -> bool:
@@ -164,7 +167,7 @@ class SuccessfulRequests:
         for rate in (ratio(said.completed, said.duration_s), said.request_throughput_per_s):
             if rate is not None:
                 return rate
-        return ratio(said.output_throughput_tok_per_s, self.mean_osl)
+        return ratio(stated_output_tok_per_s(self.claim), self.mean_osl)
 
     @property
     def is_closed_loop(self) -> bool:

@@ -88,8 +88,12 @@ def scale_of(metric: Tree, units: dict[str, float]) -> float | None:
 
 
 def _whole(one: Tree, name: str) -> int | None:
-    value = statistic(one.part(name), COUNT)
-    return int(value) if value is not None and value == int(value) else None
+    part = one.part(name)
+    value = statistic(part, COUNT)
+    if value is not None and value != int(value):
+        part.remark("unreadable_value", f"{value:g} is not a whole number; ignored")
+        return None
+    return None if value is None else int(value)
 
 
 def _failed(one: Tree) -> int | None:

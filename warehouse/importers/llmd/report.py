@@ -85,7 +85,7 @@ def _said(aggregate: Tree, time: Tree) -> ClaimedTotals:
     completed = total - failures - cut_off if total is not None and failures is not None else None
     has_answers = completed is None or completed > 0
     return ClaimedTotals(
-        completed=completed if completed is None or completed >= 0 else None,
+        completed=completed,
         failed=failures,
         duration_s=span_s(time.text("duration")),
         started_at_s=epoch_s(time.text("start")),
