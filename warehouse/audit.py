@@ -57,7 +57,7 @@ def audit(paths: Sequence[str], terms: AuditOptions) -> Audit:
     coverages = [coverage_of(case.claim, case.evidence) for case in cases]
     spoken = _by_gx(whole) if terms.use_gx else repeat(None, len(whole))
     judged = tuple(_judged(*each) for each in zip(whole, spoken, coverages, strict=True))
-    return Audit(judged, tuple(each.why for each in found if isinstance(each, LeftOut)))
+    return Audit(judged, tuple(dict.fromkeys(each.why for each in found if isinstance(each, LeftOut))))
 
 
 def _asked_for(evidence: EvidenceByColumn, terms: AuditOptions) -> EvidenceByColumn:

@@ -12,7 +12,7 @@ from bench.audit.evidence.evidence import EvidenceByColumn
 from bench.audit.judge import row_evidence
 from bench.audit.rules import REQUIRED
 from bench.errors import ToldBesideError, UnknownFormatError, UnreadableResultError, UsageError
-from warehouse.context import context_of
+from warehouse.context import context_of, contexts_of_no_file, is_context_file
 from warehouse.importers import read_claims
 from warehouse.importers.parsing.document import BYTES_MAX, read_document, too_large_for_memory
 from warehouse.rows.catalog_subject import subject_of
@@ -55,8 +55,11 @@ def cases_at(path: str, context: ClaimedConfig) -> Iterator[AuditInput | LeftOut
         yield from _named("standard input", lambda: sys.stdin.buffer.read(BYTES_MAX + 1), None, context)
     elif place.is_dir():
         yield from _of_folder(place, context)
+    elif is_context_file(place):
+        raise UsageError(f"{path} is a context file and no result: pass the result beside it")
     elif place.exists():
         yield from _of_file(place, context)
+        yield from map(LeftOut, contexts_of_no_file(place.parent))
     else:
         raise UsageError(f"{path} does not exist: pass a result file, a folder, or - for standard input")
 
@@ -64,11 +67,17 @@ def cases_at(path: str, context: ClaimedConfig) -> Iterator[AuditInput | LeftOut
 def _of_folder(folder: Path, context: ClaimedConfig) -> Iterator[AuditInput | LeftOut]:
     found = False
     servers: dict[Path, NightServers] = {}
+    contexts: dict[Path, None] = {}  # the folders with a context file, in order
     for place in _things(folder):
+        if is_context_file(place):
+            contexts[place.parent] = None
+            continue
         found = True
         yield from [_of_run(place, servers)] if place.is_dir() else _of_file(place, context, is_named=False)
     if not found:
         raise UsageError(f"{folder} contains no run folder and no result file")
+    for each in contexts:
+        yield from map(LeftOut, contexts_of_no_file(each))
 
 
 def _things(folder: Path) -> Iterator[Path]:

@@ -5,6 +5,7 @@ Flags take precedence; neither overrides a value in the result file itself.
 """
 
 import tomllib
+from collections.abc import Iterator
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
@@ -23,9 +24,30 @@ _TYPES = {
 }
 
 
+def is_context_file(path: Path) -> bool:
+    """Whether this is a context file, by its name."""
+    return path.name == NAME or path.name.endswith(f".{NAME}")
+
+
+def contexts_of_no_file(folder: Path) -> Iterator[str]:
+    """A message for each context file of this folder that applies to no file beside it."""
+    files = [each for each in sorted(folder.iterdir()) if each.is_file()]
+    stems = {_stem(each): each.name for each in files if not is_context_file(each)}
+    for each in files:
+        stem = each.name.removesuffix(f".{NAME}")
+        if is_context_file(each) and each.name != NAME and stem not in stems:
+            near = get_close_matches(stem, stems, n=1)
+            hint = f"; rename it to {near[0]}.{NAME} if it is for {stems[near[0]]}" if near else ""
+            yield f"{each} applies to no file: none beside it is named {stem}.*{hint}"
+
+
+def _stem(file: Path) -> str:
+    return file.name.removesuffix(".gz").rsplit(".", maxsplit=1)[0]
+
+
 def context_of(file: Path, flags: ClaimedConfig) -> ClaimedConfig:
     """The flags, completed from the context file beside this file; raises UsageError for an unknown key."""
-    stem = file.name.removesuffix(".gz").rsplit(".", maxsplit=1)[0]
+    stem = _stem(file)
     for beside in (file.with_name(f"{stem}.{NAME}"), file.with_name(NAME)):
         if beside.is_file() and beside != file:
             return flags.filled_from(_read(beside))

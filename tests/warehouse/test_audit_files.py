@@ -209,6 +209,27 @@ def test_a_context_file_says_what_the_result_does_not(tmp_path: Path) -> None:
     assert (asked.gpu, asked.usd_per_hour, round(asked.weights_gib or 0, 3)) == ("MI300X", 2.0, 14.901)
 
 
+@pytest.mark.parametrize("which", [".", "results.json"])
+def test_a_context_file_of_another_file_is_named_and_a_used_one_is_not(which: str, tmp_path: Path) -> None:
+    (tmp_path / "results.json").write_bytes(SERVE.read_bytes())
+    (tmp_path / "results.context.toml").write_text('gpu = "MI300X"')
+    (tmp_path / "resultss.context.toml").write_text('gpu = "H100 SXM"')
+
+    found = audit([str(tmp_path / which)], AuditOptions())
+
+    assert [each.claim.asked.gpu for each in found.judged] == ["MI300X"]
+    (said,) = found.left_out
+    assert said.startswith(f"{tmp_path}/resultss.context.toml applies to no file: none beside it is named resultss.*")
+    assert said.endswith("; rename it to results.context.toml if it is for results.json")
+
+
+def test_a_context_file_is_no_result(tmp_path: Path) -> None:
+    (tmp_path / "context.toml").write_text('gpu = "MI300X"')
+
+    with pytest.raises(UsageError, match="is a context file and no result: pass the result beside it"):
+        audit([str(tmp_path / "context.toml")], AuditOptions())
+
+
 def test_the_command_prints_json_that_the_reference_describes() -> None:
     page = (Path(__file__).parents[2] / "docs" / "reference" / "audit-json.md").read_text(encoding="utf-8")
     from flows.cli.audit import as_values  # noqa: PLC0415
