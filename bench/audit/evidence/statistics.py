@@ -67,6 +67,7 @@ def _impossible_together(metric: Metric, stated: dict[str, float]) -> Iterator[s
     A tool may weigh its mean by tokens, which moves it a little.
     """
     mean, std = stated.get("mean"), stated.get("std")
+    yield from _too_wide(metric, stated)
     ranks = {name: q / 100 for name in stated if (q := quantile(name)) is not None and 0.0 < q < 100.0}  # noqa: PLR2004 - percent
     for name, q in ranks.items():
         value = stated[name]
@@ -77,6 +78,17 @@ def _impossible_together(metric: Metric, stated: dict[str, float]) -> Iterator[s
             if not mean - below * WEIGHED <= value <= mean + above * WEIGHED:
                 apart = f"{abs(value - mean) / std:.3g} deviations of {std:.6g} s"
                 yield f"{metric} {name} {value:.6g} s is {apart} from the mean {mean:.6g} s"
+
+
+def _too_wide(metric: Metric, stated: dict[str, float]) -> Iterator[str]:
+    """No deviation is above that of two values, the least and the largest, with this mean: Bhatia-Davis."""
+    mean, std, low, high = (stated.get(name) for name in ("mean", "std", "min", "max"))
+    if mean is None or std is None or low is None or high is None or not low <= mean <= high:
+        return
+    # Of a sample of two, the deviation is the square root of 2 times that of the population.
+    most = sqrt(2 * (high - mean) * (mean - low))
+    if std > most * WEIGHED:
+        yield f"{metric} std {std:.6g} s is above {most:.6g} s, the most from {low:.6g} to {high:.6g} s"
 
 
 def _is_above(one: float, other: float) -> bool:
