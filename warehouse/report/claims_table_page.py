@@ -38,6 +38,7 @@ _VALUES = """
 |---|---|
 | `33.1`, `1,234`, `18.9e6` | the number |
 | `1.2k`, `3M`, `70B` | 1,200; 3 million; 70 billion |
+| `54.28 ± 2.56` | the number and its spread |
 | `~100`, `about 100` | about 100: used, and kept as printed |
 | `15-20`, `1-2k` | a range |
 | `< 1`, `> 100`, `500+` | a bound |

@@ -42,6 +42,8 @@ def claims(*rows: dict[str, str]) -> list[Claim]:
         ("~100", Quantity(100.0, qualifier="about")),
         ("> 100", Quantity(None, 100.0, None, "above")),
         ("~$6.54", Quantity(6.54, qualifier="about", unit="usd")),
+        ("54.28 ± 2.56", Quantity(54.28, spread=2.56)),
+        ("54 +/- 2 tok/s", Quantity(54.0, unit="tok/s", spread=2.0)),
         ("33,1", None),
         ("1.234,5", None),
         ("0.4.3", None),

@@ -55,6 +55,7 @@ def test_every_spelling_of_a_column_means_a_column() -> None:
         ("Throughput", "output tokens/sec", "output_throughput_tok_per_s"),
         ("Throughput", "requests/s", "request_throughput_per_s"),
         ("Output token throughput", "tok/s/GPU", "output_per_gpu_tok_per_s"),
+        ("output tok/s/gpu", "", "output_per_gpu_tok_per_s"),
     ],
 )
 def test_a_natural_spelling_is_read(metric: str, unit: str, field: str) -> None:
@@ -157,16 +158,27 @@ def test_observed_lengths_are_held_against_the_asked_ones() -> None:
     assert observed.value == pytest.approx(900 / 2048)
 
 
-@pytest.mark.parametrize("spread", ["1.0", "3.0303 %"])
-def test_a_spread_over_repeats_is_an_interval(spread: str) -> None:
-    claim = claim_of(f"metric,value,unit,spread,n\noutput_throughput,33,tok/s,{spread},3\n")
+@pytest.mark.parametrize(("value", "spread"), [("33", "1.0"), ("33", "3.0303 %"), ("33 ± 1", "")])
+def test_a_spread_over_repeats_is_an_interval(value: str, spread: str) -> None:
+    claim = claim_of(f"metric,value,unit,spread,n\noutput_throughput,{value},tok/s,{spread},3\n")
 
     # Student's t of two degrees of freedom, over the square root of three repeats.
     assert claim.said.interval_half_width_share == pytest.approx(4.303 / 33 / 3**0.5, rel=1e-4)
     assert claim.not_read == ()
 
 
-def test_a_spread_of_an_unknown_number_of_repeats_is_named() -> None:
-    claim = claim_of("metric,value,unit,spread,n\noutput_throughput,33,tok/s,1.0,\n")
+@pytest.mark.parametrize(
+    ("row", "names"),
+    [
+        ("output_throughput,33,tok/s,1.0,", ["spread"]),
+        ("output_throughput,33 ± 1,tok/s,,", ["spread"]),
+        ("output_throughput,33,tok/s,small,3", ["spread", "n"]),
+        ("output_throughput,33,tok/s,1.0,1", ["spread", "n"]),
+        ("mean_ttft_ms,33,ms,1.0,3", ["spread", "n"]),
+    ],
+)
+def test_a_spread_that_gives_no_interval_is_named(row: str, names: list[str]) -> None:
+    claim = claim_of(f"metric,value,unit,spread,n\n{row}\n")
 
-    assert [(each.name, each.why) for each in claim.not_read] == [("spread", "the column n is empty")]
+    assert [each.name for each in claim.not_read] == names
+    assert claim.said.interval_half_width_share is None

@@ -59,21 +59,19 @@ class Numbers:
             # A latency without a statistic ends with its point.
             name = slot.field if slot.part != "latency" or "." in slot.field else f"{slot.field}."
             self.parts[slot.part][name] = number * slot.scale
-            self._add_interval(row, slot, number)
+            self._add_interval(row, slot, quantity)
 
-    def _add_interval(self, row: Row, slot: Slot, mean: float) -> None:
+    def _add_interval(self, row: Row, slot: Slot, value: Quantity) -> None:
         """The half width of the 95 % interval of a throughput, from its spread over repeats."""
-        spread, repeats = read_quantity(row["spread"]), whole(row["n"])
-        for name, is_known in (("spread", spread and spread.number is not None), ("n", repeats)):
-            if row[name] and not is_known:
-                self.not_read.append(NotRead("value", name, row[name], why_no_number(row[name])))
-        if spread is None or spread.number is None or repeats is None or repeats < LEAST:
-            if row["spread"] and not row["n"]:
-                self.not_read.append(NotRead("value", "spread", row["spread"], "the column n is empty"))
+        in_column, repeats = read_quantity(row["spread"]) or Quantity(), whole(row["n"])
+        spread = value.spread if in_column.number is None else in_column.number
+        if spread is None or repeats is None or repeats < LEAST or not slot.field.endswith("throughput_tok_per_s"):
+            why = f"an interval needs a throughput, its spread and at least {LEAST} repeats in the column n"
+            found = {"spread": row["spread"] or (f"± {spread:g}" if spread is not None else ""), "n": row["n"]}
+            self.not_read += [NotRead("value", name, cell, why) for name, cell in found.items() if cell]
             return
-        share = spread.number / 100 if spread.unit == "%" else spread.number / mean
-        if slot.field.endswith("throughput_tok_per_s"):
-            self.parts["said"]["interval_half_width_share"] = t_975(repeats - 1) * share / math.sqrt(repeats)
+        share = spread / 100 if in_column.unit == "%" else spread / (value.number or math.nan)
+        self.parts["said"]["interval_half_width_share"] = t_975(repeats - 1) * share / math.sqrt(repeats)
 
     def _remark(self, code: str, place: str, said: str) -> None:
         self.remarks.append(Remark(code, f"{place}: {said}"))

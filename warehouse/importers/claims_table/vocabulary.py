@@ -50,7 +50,8 @@ class _Table:
     def find(self, words: str, unit: Unit | None) -> tuple[str, ...] | None:
         """The meaning of these words with this unit; the unit decides only where the same words mean two things."""
         of_words = self.means.get(words, {})
-        found = of_words.get(unit.dimension if unit else "")
+        dimension = unit.dimension if unit else ""
+        found = of_words.get(dimension) or of_words.get(dimension.removesuffix("/gpu"))
         return found if found or len(set(of_words.values())) != 1 else next(iter(of_words.values()))
 
 

@@ -2,7 +2,7 @@
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from catalog.read import precision_of
@@ -12,7 +12,7 @@ from warehouse.importers.parsing.printed_units import unit_of
 _NUMBER = r"[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,3})?"
 _QUANTITY = re.compile(
     rf"(?P<sign>~|≈|about |ca\. ?|<=|>=|≤|≥|<|>)?\s*(?P<usd>\$)?(?P<low>{_NUMBER})(?P<thousands>[kKMB](?![A-Za-z]))?"
-    rf"(?:\s*(?:-|–|—|to)\s*\$?(?P<high>{_NUMBER})(?P<high_thousands>[kKMB](?![A-Za-z]))?)?(?P<plus>\+)?(?:\s*(?P<unit>[^\d\s,.+][^|]*))?"  # noqa: RUF001 - as printed
+    rf"(?:\s*(?:-|–|—|to)\s*\$?(?P<high>{_NUMBER})(?P<high_thousands>[kKMB](?![A-Za-z]))?)?(?P<plus>\+(?!/))?(?:\s*(?:±|\+/-)\s*(?P<spread>{_NUMBER}))?(?:\s*(?P<unit>[^\d\s,.+][^|]*))?"  # noqa: RUF001 - as printed
 )
 _THOUSANDS = {None: 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9}
 _COMMA = re.compile(r"\D*\d[\d.]*,\d+\D*")
@@ -27,7 +27,8 @@ _VERSION = re.compile(r"\bv?(\d+\.\d+[\w.+-]*)")
 class Quantity:
     """A printed value: a number, a range, or a failure.
 
-    `qualifier` is about, below, above, range or failed; None for a plain number. `unit` is the one in the same cell.
+    `qualifier` is about, below, above, range or failed; None for a plain number. `unit` and `spread`, which follows
+    `±`, are those in the same cell.
     """
 
     number: float | None = None
@@ -35,6 +36,7 @@ class Quantity:
     high: float | None = None
     qualifier: str | None = None
     unit: str = ""
+    spread: float | None = None
 
 
 @lru_cache(maxsize=4096)
@@ -55,7 +57,8 @@ def read_quantity(text: str) -> Quantity | None:
         # `1-2k` is one to two thousand.
         low = low if found["thousands"] else _number(found["low"], found["high_thousands"])
         return Quantity(None, low, high, "range", unit)
-    return _of_one(low, (found["sign"] or "").strip(), unit, has_plus=bool(found["plus"]))
+    one = _of_one(low, (found["sign"] or "").strip(), unit, has_plus=bool(found["plus"]))
+    return replace(one, spread=_number(found["spread"], found["thousands"])) if found["spread"] else one
 
 
 def why_no_number(text: str) -> str:
