@@ -56,6 +56,7 @@ def test_every_spelling_of_a_column_means_a_column() -> None:
         ("Throughput", "requests/s", "request_throughput_per_s"),
         ("Output token throughput", "tok/s/GPU", "output_per_gpu_tok_per_s"),
         ("output tok/s/gpu", "", "output_per_gpu_tok_per_s"),
+        ("total_tokens_processed", "tokens", "total_tokens"),
     ],
 )
 def test_a_natural_spelling_is_read(metric: str, unit: str, field: str) -> None:

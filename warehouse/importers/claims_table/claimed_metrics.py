@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Literal
 
 from warehouse.importers.claims_table.vocabulary import LATENCIES, metric_of, nearest
-from warehouse.importers.parsing.printed_units import Unit, split_name, unit_of
+from warehouse.importers.parsing.printed_units import Unit, split_unit, unit_of
 
 COUNTS = frozenset({"completed", "failed", "total_input_tokens", "total_output_tokens", "total_tokens"})
 # The dimensions of the units that each field may have; "" is no unit.
@@ -77,7 +77,7 @@ def slot_of(metric: str, unit: str) -> Slot | NoSlot:
     meaning = metric_of(metric, unit)
     if meaning is None:
         return NoSlot("its name is not in catalog/spellings.csv", nearest(metric, "metric"))
-    of_row = split_name(unit)[1]
+    of_row = split_unit(unit)[1]
     stated = meaning.unit or of_row
     candidates = _by_unit(meaning.candidates, stated)
     name, is_ambiguous = _generous(candidates), len(candidates) > 1

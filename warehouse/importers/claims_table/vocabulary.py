@@ -8,7 +8,7 @@ from functools import cache, lru_cache
 from typing import Literal
 
 from catalog.read import read_spellings
-from warehouse.importers.parsing.printed_units import Unit, split_name
+from warehouse.importers.parsing.printed_units import Unit, split_name, split_unit
 
 LATENCIES = ("ttft", "tpot", "itl", "e2el")
 STATISTICS = {
@@ -29,7 +29,7 @@ OF_UNIT = {
     "usd/mtok": "usd_per_mtok_unstated",
     "usd/h": "usd_per_hour",
 }
-_CUTOFF = 0.3  # of difflib, whose 1 is equal; below it no name is near
+_CUTOFF = 0.5  # of difflib, whose 1 is equal; below it no name is near
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class _Table:
 def metric_of(name: str, unit: str = "") -> Meaning | None:
     """What this metric means; `unit` is that of its row, whose other words belong to the name (`output tokens/s`)."""
     words, stated = split_name(name)
-    beside, of_row = split_name(unit)
+    beside, of_row = split_unit(unit)
     for key in dict.fromkeys((" ".join(filter(None, (beside, words))), words)):
         found = _found(key, stated or of_row)
         if found is not None:

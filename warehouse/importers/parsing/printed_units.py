@@ -108,6 +108,12 @@ def split_name(text: str) -> tuple[str, Unit | None]:
     return _MILLION.sub("million", " ".join(words)), unit
 
 
+def split_unit(text: str) -> tuple[str, Unit | None]:
+    """The words of a unit that belong to the name of its metric, and the unit: `output tokens/s`."""
+    whole = unit_of(text)
+    return ("", whole) if whole else split_name(text)
+
+
 def _ending(words: list[str]) -> tuple[Unit, list[str]] | None:
     """The unit of the last words and the words before it, the longest unit first."""
     for count in range(min(_WORDS_OF_A_UNIT, len(words)), 0, -1):
