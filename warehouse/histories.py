@@ -145,11 +145,14 @@ def read_history(document: Document, options: HistoryOptions) -> Iterator[Histor
 def _is_known_result(document: Document, options: HistoryOptions) -> bool:
     """Whether a CSV is a result of one run, in a format that the importer knows, and no history."""
     from warehouse.importers import FORMATS  # noqa: PLC0415 - the importers of single results
+    from warehouse.importers.claims_table.wide import FORMAT as WIDE_TABLE  # noqa: PLC0415
 
     if is_long_table(document):
         return False
     head = Document(document.name, document.data[: document.data.find(b"\n", 1 << 16) + 1 or None])
-    return not options.columns and any(each.recognises(head) for each in FORMATS)
+    # A table of claims with a column for each metric states no time; with one, it is a history.
+    dated = (each for each in FORMATS if each is not WIDE_TABLE)
+    return not options.columns and any(each.recognises(head) for each in dated)
 
 
 def _stage(staging: Path, document: Document, options: HistoryOptions, *, is_new: bool) -> ImportedHistory:

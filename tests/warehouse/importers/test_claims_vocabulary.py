@@ -110,6 +110,32 @@ def test_a_unit_that_contradicts_the_name_is_refused() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("row", "usd"),
+    [
+        ("cost per 1M tokens,$0.13,", 0.13),
+        ("$/1M tokens,$0.13,", 0.13),
+        ("Cost per 1M tokens,$0.13,USD/1M tokens", 0.13),
+    ],
+)
+def test_a_price_with_its_sign_is_read(row: str, usd: float) -> None:
+    claim = claim_of(f"metric,value,unit\n{row}\n")
+
+    assert (claim.said.usd_per_mtok_unstated, claim.not_read) == (usd, ())
+
+
+def test_a_cell_whose_unit_contradicts_its_column_is_refused() -> None:
+    claim = claim_of("metric,value,unit\nmean_tpot,2 s,ms\n")
+
+    assert (claim.latency_s, [each.what for each in claim.not_read]) == ({}, ["value"])
+
+
+def test_a_spread_of_latencies_may_be_0_and_so_may_failures() -> None:
+    claim = claim_of("metric,value,unit\nstd_ttft,0,ms\nFailed requests,0,\n")
+
+    assert (claim.latency("ttft", "std"), claim.said.failed, claim.remarks) == (0.0, 0, ())
+
+
 def test_the_columns_of_a_served_engine_are_read() -> None:
     head = "metric,value,unit,max_model_len,image,kv_cache_dtype,gpu_memory_utilization,mode,concurrency_or_batch"
     claim = claim_of(f"{head}\noutput_throughput,33,tok/s,8192,vllm@sha256:1,fp8,90%,offline,256\n")

@@ -105,7 +105,7 @@ def _by_unit(candidates: tuple[str, ...], unit: Unit | None) -> tuple[str, ...]:
 def _is_clear(of_name: Unit | None, of_row: Unit | None, text: str) -> bool:
     """Whether name and row state the same unit, or only one of them states one."""
     if of_name and of_row:
-        return of_name == of_row or "/s" in (of_name.dimension, of_row.dimension)
+        return of_name.agrees(of_row)
     return of_row is not None or not text.strip() or (of_name is not None and unit_of(text) is not None)
 
 

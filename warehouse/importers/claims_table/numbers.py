@@ -8,7 +8,7 @@ from bench.audit.claim import NotRead, Remark
 from bench.repeats import LEAST, t_975
 from warehouse.importers.claims_table.claimed_metrics import COUNTS, Slot, slot_of
 from warehouse.importers.parsing.printed import Quantity, read_quantity, whole, why_no_number
-from warehouse.importers.parsing.printed_units import unit_of
+from warehouse.importers.parsing.printed_units import split_unit, unit_of
 
 Row = Mapping[str, str]
 
@@ -47,13 +47,14 @@ class Numbers:
 
     def _put(self, row: Row, place: str, slot: Slot, quantity: Quantity) -> None:
         number = quantity.number or 0.0
-        if quantity.unit and row["unit"] and unit_of(quantity.unit) != unit_of(row["unit"]):
+        in_cell, of_row = unit_of(quantity.unit), split_unit(row["unit"])[1]
+        if in_cell and of_row and not in_cell.agrees(of_row):
             slot = Slot(slot.part, slot.field, None, "unit_unknown")
         if slot.remark or slot.scale is None:
             self._remark(slot.remark or "unit_unknown", place, f"{row['metric']} = {_printed(row)}")
         if slot.scale is None:
             self._leave(row, "its unit is unknown, or is not that of its metric")
-        elif number == 0 and slot.field != "failed":
+        elif number == 0 and slot.field != "failed" and not slot.field.endswith(".std"):
             self._remark("failed_not_zero", place, f"{row['metric']} is 0 but must be positive")
         else:
             # A latency without a statistic ends with its point.

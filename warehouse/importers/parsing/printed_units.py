@@ -75,6 +75,15 @@ class Unit:
     dimension: str
     factor: float
 
+    def agrees(self, other: "Unit") -> bool:
+        """Whether both may stand at one number: `$0.13` under `$/1M tokens`, `per sec` under `tok/s`."""
+        dimensions = {self.dimension, other.dimension}
+        return self == other or "/s" in dimensions or ("usd" in dimensions and all(map(_is_usd, dimensions)))
+
+
+def _is_usd(dimension: str) -> bool:
+    return dimension.startswith("usd")
+
 
 @lru_cache(maxsize=4096)
 def unit_of(text: str) -> Unit | None:
