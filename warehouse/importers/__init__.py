@@ -21,6 +21,7 @@ from warehouse.importers.nearest import what_is_missing
 from warehouse.importers.nvidia import report as nvidia
 from warehouse.importers.parsing.document import Document
 from warehouse.importers.telemetry import samples as telemetry
+from warehouse.importers.unread_columns import with_unread_columns
 from warehouse.importers.vllm import latency as vllm_latency
 from warehouse.importers.vllm import serve as vllm_serve
 from warehouse.importers.vllm import sweep as vllm_sweep
@@ -50,6 +51,8 @@ FORMATS: tuple[Format, ...] = (
     claims_table_wide.FORMAT,
 )
 
+_NAMES_ITS_COLUMNS = (claims_table.FORMAT, claims_table_wide.FORMAT)
+
 
 def read_claims(document: Document) -> Iterator[Claim]:
     """Every claim of a file.
@@ -66,4 +69,6 @@ def read_claims(document: Document) -> Iterator[Claim]:
         hint = f"{near}; known formats" if near else "known formats"
         raise UnknownFormatError(f"{document.name} has no known format; {hint}: {known}")
     claims = found.read(document, found)
+    if found not in _NAMES_ITS_COLUMNS:
+        claims = with_unread_columns(document, claims)
     return claims if found is telemetry.FORMAT else telemetry.with_telemetry(document, claims)

@@ -3,12 +3,12 @@
 import pytest
 
 from bench import evidence_columns as ev
-from bench.audit.claim import Claim
+from bench.audit.claim import Claim, NotRead
 from bench.audit.evidence.evidence import Observed, Subject
 from bench.audit.judge import row_evidence
 from bench.errors import UnknownFormatError
 from catalog.read import read_spellings
-from tests.warehouse.importers.reading import claims_of
+from tests.warehouse.importers.reading import FORMATS, claims_at, claims_of
 from warehouse.importers.claims_table.claimed_metrics import NoSlot, Slot, slot_of
 from warehouse.importers.claims_table.columns import COLUMNS
 from warehouse.importers.claims_table.vocabulary import column_of, metric_of
@@ -209,3 +209,9 @@ def test_a_spread_that_gives_no_interval_is_named(row: str, names: list[str]) ->
 
     assert [each.name for each in claim.not_read] == names
     assert claim.said.interval_half_width_share is None
+
+
+def test_a_column_of_another_tools_table_that_is_not_read_is_named() -> None:
+    (claim,) = claims_at(FORMATS / "mad/training.csv")
+
+    assert claim.not_read == (NotRead("column", "mode", "pretrain", "mad-training has no field for it", "mode"),)
