@@ -16,10 +16,12 @@ REPLICATES = 400  # the ends of the interval are then the tenth from either side
 SEED = 20261121
 ENDS = (2.5, 97.5)
 TAIL = 5.0  # times as much of the upper end as the percentile leaves is looked at: more is never reached
-NEAR = 1.2  # times as much of it nearly always suffices
+FAR, NEAR = 0.8, 1.2  # times as much of it nearly always is too little, and suffices
 # The draws of a run depend on its number of requests only, and a night's runs have the same: up to this many requests
 # they are kept, in 10 MiB.
 KEPT_COUNT_MAX = 13_000
+
+SAMPLE, MORE = 5000, 1.5  # a sample's share of the largest values, for more than are wanted
 
 Interval = tuple[float, float]
 
@@ -53,20 +55,35 @@ def tail_interval(values: Floats, request: Ints, q: float) -> Interval | None:
     above = 1 - q / 100
     kept = min(len(values), int(np.ceil(TAIL * above * len(values))))
     near = min(kept, int(np.ceil(NEAR * above * len(values))))
-    top = np.argpartition(values, len(values) - kept)[-kept:]
-    order = top[np.argsort(values[top])[::-1]]
+    order = _largest(values, kept)
     ordered, of = values[order], request[order]
-    sizes = per_request.astype(np.float64)  # whole numbers all the same, and their sums are quicker
+    # The upper end nearly always lies between these two places; what is above the first is counted by request.
+    far = min(near, int(FAR * above * len(values)))
+    largest = np.bincount(of[:far], minlength=len(per_request))
+    # Whole numbers all the same, and their sums are quicker.
+    sums = np.stack((per_request, largest), axis=1).astype(np.float64)
     found = []
     for drawn in _weights(len(per_request)):
-        target = above * float(drawn @ sizes)
-        reached = np.cumsum(drawn[of[:near]])
-        if reached[-1] <= target:
-            reached = np.cumsum(drawn[of])
-        place = int(np.searchsorted(reached, target, side="right"))
+        drawn_count, passed = (drawn @ sums).tolist()
+        target = above * drawn_count
+        reached = passed + np.cumsum(drawn[of[far:near]])
+        place = far + int(np.searchsorted(reached, target, side="right"))
+        if passed > target or place == near:
+            place = int(np.searchsorted(np.cumsum(drawn[of]), target, side="right"))
         found.append(float(ordered[min(place, kept - 1)]))
     low, high = np.percentile(found, ENDS)
     return float(low), float(high)
+
+
+def _largest(values: Floats, count: int) -> Ints:
+    """The places of so many largest values, the largest first; a sample leaves out nearly all that are smaller."""
+    sample = values[:: max(1, len(values) // SAMPLE)]
+    floor = np.quantile(sample, max(0.0, 1 - MORE * count / len(values)))
+    places = np.flatnonzero(values >= floor)
+    if len(places) < count:
+        places = np.arange(len(values))
+    largest = places[np.argpartition(values[places], len(places) - count)[-count:]]
+    return largest[np.argsort(values[largest])[::-1]]
 
 
 def ratio_interval(above: Floats, below: Floats) -> Interval | None:

@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from bench.metrics import Floats, Ints
+from bench.metrics import Floats, Ints, known
 
 GAP_BINS = 64  # up to 4 s
 FIRST_TOKEN_BINS = 128  # up to 4.4 hours: a request may wait in a queue
@@ -18,8 +18,7 @@ _MS_PER_S = 1000.0
 
 def histogram(times_s: Floats, bins: int) -> Ints:
     """How many of these times are in each bin; NaN is in none."""
-    known = times_s[~np.isnan(times_s)]
-    logs = np.log(np.maximum(known * _MS_PER_S, 1.0))
+    logs = np.log(np.maximum(known(times_s) * _MS_PER_S, 1.0))
     places = np.minimum((logs / math.log(RATIO)).astype(np.int64), bins - 1)
     return np.bincount(places, minlength=bins)
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from bench.audit.claim import Claim, Metric, RequestSeries
 from bench.audit.evidence.rates import stated_output_tok_per_s
-from bench.metrics import Bools, Floats, Ints, mean_s, ratio
+from bench.metrics import Bools, Floats, Ints, known, mean_s, ratio
 
 Number = TypeVar("Number", np.float64, np.int64)
 _PER_REQUEST = ("input_tokens", "output_tokens", "is_ok", "start_s", "ttft_s", "e2el_s")
@@ -118,7 +118,7 @@ class SuccessfulRequests:
         """
         e2el = self.series.iteration_s if self.e2el_s is None else self.e2el_s
         found = {"ttft": self.ttft_s, "tpot": self.tpot_s, "itl": self.gap_s, "e2el": e2el}[metric]
-        return None if found is None else found[~np.isnan(found)]
+        return None if found is None else known(found)
 
     def mean(self, metric: Metric) -> float | None:
         """The mean as stated, else of the requests."""
