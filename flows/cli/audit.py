@@ -104,7 +104,7 @@ def _summary(found: "Audit") -> Iterator[str]:
     accepted = sum(each.verdict == "accepted" for each in found.judged)
     yield f"{len(found.judged)} judged, {accepted} accepted, {found.unchecked_count} unchecked"
     coverages = [each.coverage for each in found.judged]
-    read, unchecked = (sum(map(len, names)) for names in zip(*((c.read, c.unchecked) for c in coverages), strict=True))
+    read, unchecked = sum(len(each.read) for each in coverages), sum(len(each.unchecked) for each in coverages)
     yield f"{read} numbers read, {read - unchecked} checked"
     without = sum(not each.read for each in coverages)
     if without:

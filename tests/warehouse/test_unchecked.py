@@ -138,3 +138,21 @@ def test_what_was_not_read_is_named_with_its_nearest_in_text_and_in_json(table: 
     ]
     assert [each["name"] for row in rows for each in row["not_read"]] == ["kv_dtyp", "Thruput", "output_throughput"]
     assert rows[0]["not_read"][0]["nearest"] == "kv_cache_dtype"
+
+
+@pytest.mark.parametrize("header", ["metric,value,unit\n", "Model,TTFT (ms)\n"])
+def test_a_table_without_a_row_is_unreadable(header: str, table: Path) -> None:
+    table.write_text(header)
+
+    code, said = run(str(table))
+
+    assert (code, "has a header and no row: add the measurements below it" in said) == (1, True)
+
+
+def test_a_row_of_a_wide_table_without_a_number_is_unchecked(table: Path) -> None:
+    table.write_text("Model,TTFT (ms),Odd\nm,,5\n")
+
+    code, said = run(str(table))
+
+    assert (code, "1 judged, 0 accepted, 1 unchecked\n0 numbers read, 0 checked" in said) == (1, True)
+    assert "not read: column 'Odd' = '5'" in said

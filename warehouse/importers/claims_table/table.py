@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
 from bench.audit.claim import Claim, ClaimedTotals, Kind, Metric, NotRead, Outcome
+from bench.errors import UnreadableResultError
 from warehouse.importers.claims_table.asked import asked_of
 from warehouse.importers.claims_table.claimed_metrics import Slot, slot_of
 from warehouse.importers.claims_table.columns import COLUMNS, KEPT, Header, read_header
@@ -51,8 +52,15 @@ def _read(document: Document, this: Format) -> Iterator[Claim]:
             (line, dict.fromkeys(COLUMNS, "") | header.rename(row))
         )
         others[line] = tuple(header.not_read(row))
+    if not grouped:
+        raise without_rows(document)
     for rows in grouped.values():
         yield from claims_of_rows(rows, others[rows[0][0]], document, this)
+
+
+def without_rows(document: Document) -> UnreadableResultError:
+    """The error for a table that has a header only."""
+    return UnreadableResultError(f"{document.name} has a header and no row: add the measurements below it")
 
 
 def claims_of_rows(

@@ -6,7 +6,7 @@ from dataclasses import replace
 from bench.audit.claim import Claim, NotRead
 from warehouse.importers.claims_table.claimed_metrics import NoSlot, Slot, slot_of
 from warehouse.importers.claims_table.columns import COLUMNS, Header, read_header
-from warehouse.importers.claims_table.table import ALWAYS, Numbered, claims_of_rows
+from warehouse.importers.claims_table.table import ALWAYS, Numbered, claims_of_rows, without_rows
 from warehouse.importers.claims_table.vocabulary import nearest
 from warehouse.importers.format import Format
 from warehouse.importers.parsing.document import Document
@@ -26,13 +26,14 @@ def _read(document: Document, this: Format) -> Iterator[Claim]:
     for line, row in document.numbered_table:
         header = header or read_header(tuple(row))
         base = dict.fromkeys(COLUMNS, "") | header.rename(row)
-        numbers: list[Numbered] = [
-            (line, {**base, "metric": name, "value": row[name].strip()})
-            for name in _metrics(header)
-            if row[name].strip()
+        cells: list[Numbered] = [
+            (line, {**base, "metric": name, "value": row[name].strip()}) for name in _metrics(header)
         ]
-        if numbers:
-            yield from claims_of_rows(numbers, tuple(_not_read(header, row)), document, this)
+        # A row without any number is a claim too, of which nothing can be checked.
+        filled = [(line, cell) for line, cell in cells if cell["value"]] or cells
+        yield from claims_of_rows(filled, tuple(_not_read(header, row)), document, this)
+    if header is None:
+        raise without_rows(document)
 
 
 def _metrics(header: Header) -> Iterator[str]:
