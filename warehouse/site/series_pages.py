@@ -16,7 +16,7 @@ from warehouse.site.events import feed_html
 from warehouse.site.names import series_page
 from warehouse.site.trend_panels import panel_html, series_csv
 from warehouse.trends.history_series import history_series
-from warehouse.trends.own_series import SOURCE, own_series
+from warehouse.trends.own_series import SOURCE, own_series, with_failed_nights
 
 Changes = dict[SeriesKey, list[Row]]
 
@@ -37,7 +37,8 @@ def write_series(data: Path, out: Path, changes: Sequence[Row], panels: int) -> 
         of_key[SeriesKey(row["source"], row["series"], row["metric"], row["unit"])].append(row)
     shown, listed = list(of_key)[:panels], SeriesList()
     for (source, name), group in groupby(
-        chain(own_series(data), history_series(data)), key=lambda one: (one.key.source, one.key.series)
+        chain(with_failed_nights(data, own_series(data)), history_series(data)),
+        key=lambda one: (one.key.source, one.key.series),
     ):
         metrics, page = [one for one in group if one.points], series_page(source, name)
         if not metrics:

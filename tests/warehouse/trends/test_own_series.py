@@ -7,7 +7,7 @@ import pytest
 from tests.warehouse.folders import Shape, Told, whole_night, write_night, write_run
 from warehouse.load import load_night
 from warehouse.trends.find import find_trends
-from warehouse.trends.own_series import own_series
+from warehouse.trends.own_series import own_series, with_failed_nights
 
 
 @pytest.fixture(scope="module")
@@ -59,3 +59,21 @@ def test_two_nights_are_too_few_to_judge_and_the_count_says_so(data: Path) -> No
 
     assert found.changes == ()
     assert found.too_short_count == found.series_count > 0
+
+
+def test_a_night_without_an_accepted_run_of_a_scenario_is_an_invalid_one_of_its_series(tmp_path: Path) -> None:
+    shapes = {"chat": Shape(), "long": Shape(requests=96)}
+    whole_night(tmp_path, "2026-03-01", shapes)
+    planned = write_night(tmp_path, "2026-03-02", shapes)
+    write_run(tmp_path, planned, next(run for run in planned.runs if run.scenario.name == "chat"), Shape())
+    for night in ("2026-03-01", "2026-03-02"):
+        load_night(tmp_path, night)
+
+    found = list(with_failed_nights(tmp_path, own_series(tmp_path)))
+
+    nights = {
+        name: {(point.night, point.is_valid) for one in found if f"/{name}/" in one.key.series for point in one.points}
+        for name in shapes
+    }
+    assert nights["chat"] == {("2026-03-01", True), ("2026-03-02", True)}
+    assert nights["long"] == {("2026-03-01", True), ("2026-03-02", False)}
