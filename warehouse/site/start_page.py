@@ -81,7 +81,7 @@ def _pareto(data: Path, out: Path) -> str:
     below = csv_link("data/pareto.csv") + sql_html(PARETO) + details("Numbers", table_html(points))
     datasets = {"points": points}
     charts = chart_html(Chart("pareto", "pareto", "Throughput per GPU against speed of one user", datasets), below)
-    if priced := [point for point in points if point["usd_per_mtok"] is not None]:
+    if priced := [point for point in points if point["usd_per_mtok"]]:  # of what costs nothing, there is nothing to see
         title = "Price of a million output tokens against speed of one user"
         charts += chart_html(Chart("cost", "price", title, {"points": priced}), below)
     fixed = list(at_fixed_speeds(points))
