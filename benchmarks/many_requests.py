@@ -44,7 +44,9 @@ WITH running AS (
 SELECT low_ms * power(high_ms / low_ms, 1 - (up_to_here - wanted) / "count")
 FROM running WHERE up_to_here >= wanted AND up_to_here - "count" < wanted
 """
-OF_GAPS = "SELECT quantile_disc(gap, 0.99) FROM (SELECT unnest(itl_ms) AS gap FROM requests WHERE night = '{night}')"
+OF_GAPS = (
+    "SELECT quantile_disc(us, 0.99) / 1000 FROM (SELECT unnest(itl_us) AS us FROM requests WHERE night = '{night}')"
+)
 ASK = """
 import json, resource, sys, time
 from pathlib import Path
@@ -80,7 +82,7 @@ def _requests(run: Mapping[str, object], gaps_ms: npt.NDArray[np.float32], count
     offsets = np.arange(count + 1, dtype=np.int32) * GAPS
     varying = {
         "request_index": pa.array(np.arange(count)),
-        "itl_ms": pa.ListArray.from_arrays(offsets, pa.array(gaps_ms)),
+        "itl_us": pa.ListArray.from_arrays(offsets, pa.array(np.rint(gaps_ms * 1000).astype(np.int32))),
     }
     return table_of("requests", count, {**run, "outcome": "ok"}, varying)
 

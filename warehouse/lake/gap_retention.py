@@ -11,7 +11,7 @@ from warehouse.lake.lake import PART, STAGING, PartWriter, one_loader, writing
 from warehouse.lake.swap import swap_in
 from warehouse.schema.columns import PARTITION, arrow_schema
 
-GAPS = ("itl_ms", "itl_tokens")
+GAPS = ("itl_us", "itl_ms", "itl_tokens")
 
 
 def drop_old_gaps(data: Path, keep_days: int, loaded: str) -> list[str]:
@@ -53,7 +53,10 @@ def _has_gaps(path: Path) -> bool | None:
     with pq.ParquetFile(path) as file:
         if not file.metadata.num_rows:
             return None
-        return any(batch.column(0).null_count < len(batch) for batch in file.iter_batches(columns=[GAPS[0]]))
+        stored = [name for name in GAPS if name in file.schema_arrow.names]
+        return any(
+            column.null_count < len(column) for batch in file.iter_batches(columns=stored) for column in batch.columns
+        )
 
 
 def _stage(lake: Path, night: str) -> None:

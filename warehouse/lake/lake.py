@@ -77,9 +77,14 @@ class PartWriter:
         folder.mkdir(parents=True, exist_ok=True)
         self._schema = arrow_schema(table)
         self._file = (folder / PART).open("wb")
-        # No dictionary for gaps: hardly two are equal.
+        # No dictionary for gaps: hardly two are equal, but they are small numbers.
         named = [column.name for column in COLUMNS[table] if column.type in ("text", "integer")]
-        self._writer = pq.ParquetWriter(self._file, self._schema, compression="zstd", use_dictionary=named)
+        packed = {
+            f"{column.name}.list.element": "DELTA_BINARY_PACKED" for column in COLUMNS[table] if column.type == "counts"
+        }
+        self._writer = pq.ParquetWriter(
+            self._file, self._schema, compression="zstd", use_dictionary=named, column_encoding=packed
+        )
         self._waiting: list[pa.Table] = []
         self._waiting_bytes = 0
         self.row_count = 0

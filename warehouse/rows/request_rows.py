@@ -10,6 +10,9 @@ from warehouse.rows.row_ids import id_arrays, in_schema
 from warehouse.rows.run_folder import RunId
 from warehouse.rows.units import MS_PER_S
 
+US_PER_S = 1e6
+LONGEST_US = np.iinfo(np.int32).max  # 35 minutes
+
 
 def requests_table(place: RunId, report: LoadReport) -> pa.Table:
     """The rows of `requests` of one run."""
@@ -18,7 +21,7 @@ def requests_table(place: RunId, report: LoadReport) -> pa.Table:
     good = requests.is_ok
     # Gaps of failed requests are excluded, as from every latency.
     offsets = pa.array(np.concatenate(([0], np.cumsum(np.where(good, requests.gap_count, 0)))).astype(np.int32))
-    gaps_ms = pa.array((requests.ok_gap_s * MS_PER_S).astype(np.float32))
+    gaps_us = pa.array(np.minimum(np.rint(requests.ok_gap_s * US_PER_S), LONGEST_US).astype(np.int32))
     tokens = pa.array(requests.ok_gap_tokens.astype(np.int32))
     is_unknown = ~good | bool((requests.gap_tokens < 0).any())
     columns = id_arrays(place, count) | {
@@ -32,7 +35,8 @@ def requests_table(place: RunId, report: LoadReport) -> pa.Table:
         "e2el_ms": pa.array(requests.e2el_s * MS_PER_S, from_pandas=True),
         "input_tokens": _counts(requests.input_tokens),
         "output_tokens": _counts(requests.output_tokens),
-        "itl_ms": pa.ListArray.from_arrays(offsets, gaps_ms, mask=pa.array(~good)),
+        "itl_us": pa.ListArray.from_arrays(offsets, gaps_us, mask=pa.array(~good)),
+        "itl_ms": pa.nulls(count, pa.list_(pa.float32())),  # its view computes it
         "itl_tokens": pa.ListArray.from_arrays(offsets, tokens, mask=pa.array(is_unknown)),
     }
     return in_schema("requests", columns | _told_of_requests(report))

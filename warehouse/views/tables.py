@@ -10,6 +10,13 @@ from warehouse.schema.columns import COLUMNS, PARTITION, Table
 MONTH = "month"  # folders of files of whole months, beside the folders of nights
 MONTHS_COLUMNS = "months.sha256"  # beside them: the columns that all of them have
 OF_NIGHTS = "-- OF NIGHTS"  # placeholder for a condition on nights, in views without that column
+# Columns that a file has in one of two units only.
+_COMPUTED: dict[str, dict[str, str]] = {
+    "requests": {
+        "itl_us": "coalesce(itl_us, list_transform(itl_ms, lambda gap: round(gap * 1000)::INTEGER))",
+        "itl_ms": "coalesce(itl_ms, list_transform(itl_us, lambda gap: (gap / 1000.0)::FLOAT))",
+    }
+}
 _DATED = re.compile(r"\d{4}-\d{2}(?=\D|$)")
 
 
@@ -58,7 +65,11 @@ def table_view(lake: Path, table: Table) -> str:
     if nights := _loose_nights(lake, table, months):
         options = f"hive_partitioning=true, hive_types={{'{PARTITION}': VARCHAR}}, union_by_name=true"
         parts.append(f"SELECT * FROM read_parquet({nights}, {options})")  # noqa: S608 - the paths are quoted
-    return f"CREATE VIEW {table} AS {' UNION ALL BY NAME '.join(parts)}"
+    rows = " UNION ALL BY NAME ".join(parts)
+    if computed := _COMPUTED.get(table):
+        replaced = ", ".join(f"{sql} AS {name}" for name, sql in computed.items())
+        rows = f"SELECT * REPLACE ({replaced}) FROM ({rows})"  # noqa: S608 - names of ours
+    return f"CREATE VIEW {table} AS {rows}"
 
 
 def _loose_nights(lake: Path, table: Table, months: set[str]) -> str | None:

@@ -12,7 +12,8 @@ NEWEST = NIGHTS[-1]
 
 def _write(data: Path, night: str, requests: int = 3) -> None:
     ids = {"run_id": f"{night}/s/0", "scenario_id": "s", "repeat": 0, "outcome": "ok", "ttft_ms": 20.0}
-    gaps = {"itl_ms": [5.0, 6.0], "itl_tokens": [1, 1]}
+    # Older files have milliseconds only.
+    gaps = {"itl_tokens": [1, 1]} | ({"itl_ms": [5.0, 6.0]} if night in NIGHTS[::2] else {"itl_us": [5000, 6000]})
     write(data / "lake", "requests", night, [ids | gaps | {"request_index": at} for at in range(requests)])
 
 
@@ -28,6 +29,12 @@ def data(tmp_path: Path) -> Path:
     for night in NIGHTS:
         _write(tmp_path, night)
     return tmp_path
+
+
+def test_gaps_are_told_in_both_units_whichever_a_file_has(data: Path) -> None:
+    rows = run_sql(data, "SELECT DISTINCT night, itl_us, itl_ms FROM requests ORDER BY night").rows
+
+    assert rows == tuple((night, [5000, 6000], [5.0, 6.0]) for night in NIGHTS)
 
 
 def test_old_nights_lose_their_gaps_and_nothing_else(data: Path) -> None:

@@ -58,8 +58,8 @@ def test_a_failed_request_has_null_times_and_counts(tmp_path: Path) -> None:
     assert table is not None
     last, before = table.to_pylist()[-1], table.to_pylist()[-2]
     assert last["outcome"] == "connection"
-    assert [last[name] for name in ("ttft_ms", "tpot_ms", "e2el_ms", "output_tokens", "itl_ms")] == [None] * 5
-    assert before["itl_ms"] == pytest.approx([5.0] * 7)
+    assert [last[name] for name in ("ttft_ms", "tpot_ms", "e2el_ms", "output_tokens", "itl_us")] == [None] * 5
+    assert before["itl_us"] == pytest.approx([5000] * 7, abs=1)
 
 
 def test_one_token_answers_have_an_empty_list_of_gaps_and_no_tpot(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_one_token_answers_have_an_empty_list_of_gaps_and_no_tpot(tmp_path: Path
     table = run_rows(RunId(NIGHT, night.runs[0].scenario.scenario_id, 0), read_run(folder)).requests
 
     assert table is not None
-    assert (table["itl_ms"][0].as_py(), table["tpot_ms"][0].as_py()) == ([], None)
+    assert (table["itl_us"][0].as_py(), table["tpot_ms"][0].as_py()) == ([], None)
 
 
 def test_a_run_without_a_lease_has_no_price(tmp_path: Path) -> None:
