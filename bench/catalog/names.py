@@ -6,9 +6,10 @@ and numbers in order, so `llama3.1-70b` is `Llama-3.1-70B`.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, TypeVar
+from difflib import get_close_matches
+from typing import ClassVar, Literal, TypeVar
 
 from bench.catalog.csv_rows import CsvRow
 from bench.catalog.precisions import WEIGHT_BYTES
@@ -67,6 +68,18 @@ class Names:
         found = self.gpus.get(_parts(word for word in loud if not _STATED.fullmatch(word)))
         return found if found and all(_agrees(found, match) for match in stated) else None
 
+    def gpus_called(self, text: str) -> tuple[Gpu, ...]:
+        """Every GPU that the name may be of: `H100` is the SXM, the PCIe or the NVL card; empty if it fits none."""
+        one = self.gpu(text)
+        if one is not None:
+            return (one,)
+        words = _words(_HOW_MANY.sub("", text.lower()))
+        loud = [word for word in words if word not in self.silent["gpu"] and not _COUNT.fullmatch(word)]
+        stated = [match for match in map(_STATED.fullmatch, loud) if match]
+        wanted = _parts(word for word in loud if not _STATED.fullmatch(word))
+        rows = {row.gpu: row for row in self.gpus.values()}.values()
+        return tuple(row for row in rows if wanted in _beginnings(row.gpu) and all(_agrees(row, it) for it in stated))
+
     def model(self, text: str) -> CatalogModel | None:
         """The model of a repository, a path or a label: `amd/Llama-3.1-70B-Instruct-FP8-KV`, `hf:org/name@commit`."""
         whole = text.lower().removeprefix("hf:").partition("@")[0].rstrip("/")
@@ -87,6 +100,26 @@ class Names:
         found = {self.precisions.get(_parts([word])) for word in words if word not in self.silent["precision"]}
         return found.pop() if len(found) == 1 else None
 
+    def precisions_called(self, text: str) -> tuple[str, ...]:
+        """Every precision that the text names; empty if a word of it is none."""
+        one = self.precision(text)
+        if one is not None:
+            return (one,)
+        loud = (word for word in _words(text.lower()) if word not in self.silent["precision"])
+        found = {self.precisions.get(_parts([word])) for word in loud}
+        return () if None in found else tuple(sorted(name for name in found if name))
+
+    def nearest(self, kind: Literal["gpu", "model", "precision"], text: str) -> tuple[str, ...]:
+        """The names of the catalogue's rows that look most like this one."""
+        rows = {
+            "gpu": {row.gpu for row in self.gpus.values()},
+            "model": {row.model for row in self.models.values()},
+            "precision": set(self.precisions.values()),
+        }[kind]
+        names = {name.lower(): name for name in sorted(rows)}
+        loud = (word for word in _words(text.lower().rpartition("/")[2]) if word not in self.silent[kind])
+        return tuple(names[near] for near in get_close_matches("-".join(loud), names, n=3, cutoff=0.4))
+
     def precision_in(self, model: str) -> str | None:
         """The precision in a model's name: `...-Instruct-FP8-KV` is fp8; None if it names none, or two."""
         words = _words(model.lower().partition("@")[0].rpartition("/")[2])
@@ -100,6 +133,12 @@ def _words(text: str) -> list[str]:
 
 def _parts(words: Iterable[str]) -> _Words:
     return tuple(part for word in words for part in _PARTS.findall(word))
+
+
+def _beginnings(name: str) -> Iterator[_Words]:
+    """What may be said for a row's name: its first words, without what tells the variants apart."""
+    words = _words(name.lower())
+    return (_parts(words[:count]) for count in range(1, len(words)))
 
 
 def _agrees(gpu: Gpu, stated: re.Match[str]) -> bool:

@@ -15,10 +15,14 @@ def subject_of(claim: Claim) -> Subject:
 
 @cache  # ten thousand claims name a dozen of them
 def _subject(gpu: str | None, model: str | None, precision: str | None, kv_precision: str | None) -> Subject:
+    gpus = () if gpu is None else read_names().gpus_called(gpu)
     return Subject(
         gpu=None if gpu is None else find_gpu(gpu),
+        gpus=gpus,
+        near_gpus=() if gpu is None or gpus else read_names().nearest("gpu", gpu),
         model=None if model is None else find_model(model),
         precision=_precision(precision, model),
+        precisions=() if precision is None else read_names().precisions_called(precision),
         kv_precision=None if kv_precision is None else precision_of(kv_precision),
     )
 

@@ -1,5 +1,6 @@
 """A claim's model on its GPUs, as the rooflines need it, or the input that is missing."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from bench.audit.claim import Claim, ClaimedConfig
@@ -67,21 +68,25 @@ def known_inputs(claim: Claim, subject: Subject) -> tuple[CatalogModel, Gpu, str
     if model is None:
         return unknown("model", asked.model)
     if gpu is None:
-        return unknown("GPU", asked.gpu)
+        return unknown("GPU", asked.gpu, subject.near_gpus)
     if precision is None:
         return unknown("precision", asked.precision)
     return model, gpu, precision
 
 
-def unknown(what: str, said: str | None) -> MissingInput:
+def unknown(what: str, said: str | None, near: Sequence[str] = ()) -> MissingInput:
     """The missing input where the claim names none, or one that the catalogue lacks."""
-    why = "is unknown" if said is None else f"{said!r} is not in the catalogue"
+    nearest = f" (nearest: {', '.join(near)})" if near else ""
+    why = "is unknown" if said is None else f"{said!r} is not in the catalogue{nearest}"
     return MissingInput(f"the {what} {why}: pass --{what.lower()}")
 
 
 def group_sizes(asked: ClaimedConfig) -> tuple[int, float] | MissingInput:
-    """GPUs of one group, and how many groups there are."""
-    tensor = asked.tp_size or (1 if asked.gpu_count == 1 else None)
+    """GPUs of one group, and how many groups there are.
+
+    Where the tensor parallel size is not said, all GPUs hold one copy: no other size allows more.
+    """
+    tensor = asked.tp_size or asked.gpu_count
     if tensor is None:
         return MissingInput("the number of GPUs per copy of the model is unknown: pass --tp")
     size = max(tensor * (asked.pp_size or 1), asked.ep_size or 1)

@@ -38,6 +38,9 @@ class Subject:
     model: CatalogModel | None = None
     precision: str | None = None  # of the weights, a key of bench.catalog.precisions.WEIGHT_BYTES
     kv_precision: str | None = None  # of the KV cache, likewise
+    gpus: tuple[Gpu, ...] = ()  # where the name could be any of these, `gpu` is None
+    precisions: tuple[str, ...] = ()  # likewise
+    near_gpus: tuple[str, ...] = ()  # the nearest names, where the catalogue has no GPU of this one
 
 
 RowEvidence = Callable[[Claim, Subject], EvidenceByColumn]

@@ -3,8 +3,7 @@
 from bench import evidence_columns as ev
 from bench.audit.claim import Claim
 from bench.audit.evidence.arithmetic import peak, rates, statistics_again, sums, window
-from bench.audit.evidence.client import client
-from bench.audit.evidence.client_server import client_server
+from bench.audit.evidence.client_server import client, client_server
 from bench.audit.evidence.completeness import cancelled, completeness, impossible
 from bench.audit.evidence.evidence import EvidenceByColumn, Observed, Subject
 from bench.audit.evidence.latency import e2el_identity, sums_of_means

@@ -70,16 +70,17 @@ def _bandwidth(claim: Claim, on: Deployment) -> EvidenceByColumn:
 
 def _read_for_rate(claim: Claim, on: Deployment, speculated: float) -> Observed | MissingInput:
     """Of the bandwidth, what the output throughput reads at least: the most sequences a step, the fewest experts."""
-    output, context = output_tok_per_s(claim), mean_context(claim)
+    output, context, stated = output_tok_per_s(claim), mean_context(claim), most_together(claim)
     if output is None:
         return MissingInput(_RATE)
     if context is None:
-        return MissingInput(_LENGTHS)
+        if stated is None:
+            return MissingInput(_LENGTHS)
+        context = 0.0  # the weights alone
     per_sequence = _sequence_bytes(on, context)
     # Of one group; never more than its memory holds, which is all of a context, however little of it a step reads.
     held = kv_elements(on.model, context) * on.group.kv_bytes * on.kv_copies
     room = on.group.count * on.group.gpu.mem_gib_device * GIB / max(1.0, held)
-    stated = most_together(claim)
     batch = max(1.0, room if stated is None else min(room, stated / on.replicas))
     read = _least_weights(on) + batch * per_sequence
     share = output / speculated / on.replicas / batch * read / on.group.bytes_per_s
@@ -93,10 +94,9 @@ def _read_for_rate(claim: Claim, on: Deployment, speculated: float) -> Observed 
 def _read_for_pace(claim: Claim, on: Deployment, speculated: float) -> Observed | MissingInput:
     """Of the bandwidth, what one sequence alone reads in the time that a token takes."""
     tpot = claim.latency("tpot", "mean") or claim.latency("tpot", "median")
-    isl = mean_isl(claim)
-    if not tpot or isl is None:
-        return MissingInput(_LENGTHS)
-    read = _least_weights(on) + _sequence_bytes(on, isl)
+    if not tpot:
+        return MissingInput("the time per token is unknown")
+    read = _least_weights(on) + _sequence_bytes(on, mean_isl(claim) or 0.0)
     share = read / on.group.bytes_per_s / (tpot * speculated)
     return Observed(share, f"{read / 1e9:.2f} GB in {1e3 * tpot:.2f} ms per token on {_gpus(on.group)}")
 
@@ -168,7 +168,8 @@ def _far_below(claim: Claim, on: Deployment) -> EvidenceByColumn:
         _flops(claim, on),
     )
     is_closed = claim.asked.concurrency is not None or claim.asked.batch is not None
-    is_kept_busy = is_closed and not claim.asked.is_open_loop and claim.asked.request_rate_per_s is None
+    is_tp_known = claim.asked.tp_size is not None or claim.asked.gpu_count == 1  # else the share is a lower bound
+    is_kept_busy = is_closed and is_tp_known and not claim.asked.is_open_loop and claim.asked.request_rate_per_s is None
     if not is_kept_busy or batch is None or output is None or context is None or flops is None:
         return {}
     together = max(1.0, min(batch, decoding(claim) or batch) / on.replicas)

@@ -19,7 +19,7 @@ def training_shares(claim: Claim, subject: Subject) -> EvidenceByColumn:
     if claim.outcome != "measured" or (said.train_tflops_per_gpu is None and said.train_tok_per_s_per_gpu is None):
         return {}
     if gpu is None:
-        return {ev.TRAIN_MFU: unknown("GPU", claim.asked.gpu)}
+        return {ev.TRAIN_MFU: unknown("GPU", claim.asked.gpu, subject.near_gpus)}
     if subject.precision is None:
         return {ev.TRAIN_MFU: unknown("precision", claim.asked.precision)}
     peak = gpu.flops_per_s(subject.precision) / 1e12

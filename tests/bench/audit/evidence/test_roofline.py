@@ -161,8 +161,22 @@ def test_an_input_that_is_not_said_is_named_by_its_flag(unsaid: dict[str, None],
     assert flag in lacking["memory_fit"]
 
 
-def test_eight_gpus_need_to_be_told_how_they_share_the_model() -> None:
-    assert "--tp" in missing(changed({"gpu_count": 8, "tp_size": None}))["roofline_bandwidth"]
+def test_gpus_of_unknown_sharing_are_held_against_all_of_them() -> None:
+    shared = {"gpu_count": 8, "tp_size": None}
+    fast = {"output_throughput_tok_per_s": 4e6, "total_throughput_tok_per_s": None, "request_throughput_per_s": 8e3}
+
+    assert found(changed(shared)) == {}
+    assert found(changed(shared, fast | UNCOUNTED, latency_s={}))["roofline_bandwidth"] == "FAIL"
+    assert "--tp" in missing(changed({"gpu_count": None, "tp_size": None}))["roofline_bandwidth"]
+
+
+def test_one_stream_without_lengths_reads_the_weights_for_each_token() -> None:
+    alone = {"isl": None, "osl": None, "concurrency": 1, "request_count": None}
+    unsaid = UNCOUNTED | {"total_throughput_tok_per_s": None, "request_throughput_per_s": None, "duration_s": None}
+
+    assert found(changed(alone, unsaid | {"output_throughput_tok_per_s": 300.0}, latency_s={})) == {}
+    too_fast = changed(alone, unsaid | {"output_throughput_tok_per_s": 400.0}, latency_s={})
+    assert found(too_fast)["roofline_bandwidth"] == "FAIL"
 
 
 def test_a_gpu_that_is_hardly_used_is_doubted() -> None:

@@ -1,0 +1,52 @@
+"""A claim whose GPU or precision could be several fails only where it fails as each of them."""
+
+from typing import Any
+
+import pytest
+
+from bench.audit.evidence.evidence import Subject
+from tests.bench.claims import changed, findings, found
+from warehouse.rows.catalog_subject import subject_of
+
+BIG: dict[str, Any] = {"model": "meta-llama/Llama-3.3-70B-Instruct", "weights_gib": None, "weights_source": None}
+PLAIN = {"total_input_tokens": None, "total_output_tokens": None, "total_throughput_tok_per_s": None}
+PLAIN |= {"request_throughput_per_s": None, "duration_s": None, "completed": None}
+
+
+def _claim(gpu: str, precision: str, rate: float) -> Any:
+    asked = BIG | {"gpu": gpu, "precision": precision}
+    return changed(asked, PLAIN | {"output_throughput_tok_per_s": rate}, latency_s={})
+
+
+@pytest.mark.parametrize("gpu", ["H100", "NVIDIA H100", "NVIDIA H100 80GB", "8x H100"])
+def test_weights_too_large_for_every_card_of_the_name_fail(gpu: str) -> None:
+    failed = [each for each in findings(_claim(gpu, "fp16", 2800.0)) if each.status == "FAIL"]
+
+    (memory,) = (each for each in failed if each.code == "memory_fit")
+    assert "least of every reading: H100-SXM 1" in memory.message
+    assert "H100-PCIe 1" in memory.message
+
+
+def test_what_one_of_the_cards_can_do_is_no_failure() -> None:
+    small = {"gpu": "H100", "isl": 900.0, "osl": 200.0, "concurrency": 1, "request_count": 20}
+
+    # 8B in BF16 on one stream: 3.35 TB/s allow 221 tok/s, 2.0 TB/s allow 132.
+    assert "FAIL" not in found(changed(small, PLAIN | {"output_throughput_tok_per_s": 200.0}, latency_s={})).values()
+    fast = found(changed(small, PLAIN | {"output_throughput_tok_per_s": 300.0}, latency_s={}))
+    assert fast["roofline_bandwidth"] == "FAIL"
+    slow_card = changed(small | {"gpu": "H100 PCIe"}, PLAIN | {"output_throughput_tok_per_s": 200.0}, latency_s={})
+    assert found(slow_card)["roofline_bandwidth"] == "FAIL"
+
+
+def test_of_two_precisions_the_smaller_weights_decide() -> None:
+    assert "memory_fit" not in found(_claim("MI300X", "FP8 or FP16", 100.0))
+    assert found(_claim("H100 SXM", "BF16 / FP32", 100.0))["memory_fit"] == "FAIL"
+
+
+def test_a_gpu_that_fits_nothing_is_named_with_its_nearest() -> None:
+    subject = subject_of(changed({"gpu": "MI300"}))
+
+    assert (subject.gpu, subject.gpus) == (Subject().gpu, ())
+    assert "MI300X" in subject.near_gpus
+    (bandwidth,) = (each for each in findings(changed({"gpu": "MI300"})) if each.code == "roofline_bandwidth")
+    assert "'MI300' is not in the catalogue (nearest: MI300X" in bandwidth.message
