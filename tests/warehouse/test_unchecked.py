@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from bench.errors import UsageError
 from flows.cli import app
 from tests.warehouse.test_audit_files import SERVE
 from warehouse.audit import AuditOptions, audit
@@ -156,3 +157,32 @@ def test_a_row_of_a_wide_table_without_a_number_is_unchecked(table: Path) -> Non
 
     assert (code, "1 judged, 0 accepted, 1 unchecked\n0 numbers read, 0 checked" in said) == (1, True)
     assert "not read: column 'Odd' = '5'" in said
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "near"),
+    [
+        ("--gpu", "MI300", "MI300X"),
+        ("--model", "meta-llama/Llama-3.3-71B", "Llama-3.3-70B"),
+        ("--precision", "fp9", "fp8"),
+    ],
+)
+def test_an_option_that_the_catalogue_lacks_names_the_nearest(table: Path, option: str, value: str, near: str) -> None:
+    failed = CliRunner().invoke(app, ["audit", str(table), option, value]).exception
+
+    assert isinstance(failed, UsageError)
+    assert str(failed).startswith(f"{option} '{value}' is not in the catalogue; the nearest names are: ")
+    assert near in str(failed)
+
+
+def test_an_option_that_names_several_cards_is_no_error(table: Path) -> None:
+    assert run(str(table), "--gpu", "H100")[0] == 1
+
+
+def test_an_ambiguous_gpu_is_rejected_where_no_card_of_the_name_can_do_it(table: Path) -> None:
+    table.write_text(HEAD + ROW.replace("Unknown GPU 80GB", "NVIDIA H100 80GB"))
+
+    (judged,) = audit([str(table)], AuditOptions()).judged
+
+    assert judged.verdict == "rejected"
+    assert any("H100-SXM 165%, H100-PCIe 165%" in each.message for each in judged.findings)
