@@ -58,4 +58,5 @@ def _least(column: str, found: dict[str, EvidenceByColumn]) -> Observed | Missin
 
 def _listed(shares: dict[str, Observed]) -> str:
     several: Sequence[str] = [f"{name} {share.value:.0%}" for name, share in shares.items()]
-    return f"least of every reading: {', '.join(several)}"
+    is_impossible = all(share.value > 1 for share in shares.values())
+    return f"{'above 100% under' if is_impossible else 'least of'} every reading: {', '.join(several)}"

@@ -23,7 +23,7 @@ def test_weights_too_large_for_every_card_of_the_name_fail(gpu: str) -> None:
     failed = [each for each in findings(_claim(gpu, "fp16", 2800.0)) if each.status == "FAIL"]
 
     (memory,) = (each for each in failed if each.code == "memory_fit")
-    assert "least of every reading: H100-SXM 1" in memory.message
+    assert "above 100% under every reading: H100-SXM 1" in memory.message
     assert "H100-PCIe 1" in memory.message
 
 
