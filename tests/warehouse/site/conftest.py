@@ -4,6 +4,7 @@ import pytest
 
 from tests.warehouse.test_histories import HISTORIES, PLAIN
 from warehouse.histories import import_history, judge_imported
+from warehouse.load import LoadSummary
 from warehouse.site.write import write_site
 
 ODD = """source_repo,timestamp,series,metric,unit,value
@@ -23,3 +24,15 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     odd.write_text(ODD)
     judge_imported(data, [import_history(data, path, PLAIN).sha256 for path in (HISTORIES / "long.csv", odd)])
     return write_site(data, data / "site").index.parent
+
+
+@pytest.fixture(scope="session")
+def own(loaded: tuple[Path, LoadSummary], site: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site of one own night; it takes the scripts of the other site, because they take a second to make."""
+    out = tmp_path_factory.mktemp("own") / "site"
+    (out / "assets").mkdir(parents=True)
+    (out / "night").mkdir()
+    (out / "night" / "2020-01-01.html").write_text("yesterday")
+    for script in (site / "assets").iterdir():
+        (out / "assets" / script.name).write_bytes(script.read_bytes())
+    return write_site(loaded[0], out).index.parent

@@ -21,18 +21,6 @@ def _page_of(site: Path, series: str, source: str = "odd") -> str:
     return (site / "series" / f"{series_page(source, series)}.html").read_text()
 
 
-@pytest.fixture(scope="module")
-def own(loaded: tuple[Path, LoadSummary], site: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site of one own night; it takes the scripts of the other site, because they take a second to make."""
-    out = tmp_path_factory.mktemp("own") / "site"
-    (out / "assets").mkdir(parents=True)
-    (out / "night").mkdir()
-    (out / "night" / "2020-01-01.html").write_text("yesterday")
-    for script in (site / "assets").iterdir():
-        (out / "assets" / script.name).write_bytes(script.read_bytes())
-    return write_site(loaded[0], out).index.parent
-
-
 @pytest.mark.parametrize("which", ["site", "own"])
 def test_every_link_of_every_page_is_relative_and_leads_to_a_file(which: str, request: pytest.FixtureRequest) -> None:
     folder: Path = request.getfixturevalue(which)
