@@ -15,7 +15,12 @@ REQUEST_COLUMNS = (
     Column("e2el_ms", "number", "time from request sent to last token", "ms"),
     Column("input_tokens", "integer", "prompt tokens as counted by the server", "tokens"),
     Column("output_tokens", "integer", "output tokens as counted by the server", "tokens"),
-    Column("itl_us", "counts", "gaps between consecutive token events, rounded; NULL for a failed request", "us"),
+    Column(
+        "itl_us",
+        "counts",
+        "gaps between consecutive token events, rounded, 35 minutes at most; NULL for a failed request",
+        "us",
+    ),
     Column("itl_ms", "gaps", "the same in ms; older files have these only, and of newer ones they are computed", "ms"),
     Column("itl_tokens", "counts", "tokens in the event that ends each gap; NULL if unknown", "tokens"),
     Column("window", "text", "ramp, steady or drain; NULL without a steady window"),

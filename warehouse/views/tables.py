@@ -11,9 +11,10 @@ MONTH = "month"  # folders of files of whole months, beside the folders of night
 MONTHS_COLUMNS = "months.sha256"  # beside them: the columns that all of them have
 OF_NIGHTS = "-- OF NIGHTS"  # placeholder for a condition on nights, in views without that column
 # Columns that a file has in one of two units only.
+_AS_US = "least(round(gap::DOUBLE * 1000), 2147483647)::INTEGER"  # as the rows of a run are clamped
 _COMPUTED: dict[str, dict[str, str]] = {
     "requests": {
-        "itl_us": "coalesce(itl_us, list_transform(itl_ms, lambda gap: round(gap * 1000)::INTEGER))",
+        "itl_us": f"coalesce(itl_us, list_transform(itl_ms, lambda gap: {_AS_US}))",
         "itl_ms": "coalesce(itl_ms, list_transform(itl_us, lambda gap: (gap / 1000.0)::FLOAT))",
     }
 }

@@ -37,6 +37,13 @@ def test_gaps_are_told_in_both_units_whichever_a_file_has(data: Path) -> None:
     assert rows == tuple((night, [5000, 6000], [5.0, 6.0]) for night in NIGHTS)
 
 
+def test_a_gap_of_an_older_file_that_is_too_long_for_microseconds_is_the_longest(tmp_path: Path) -> None:
+    ids = {"run_id": "s", "scenario_id": "s", "repeat": 0, "outcome": "ok", "request_index": 0}
+    write(tmp_path / "lake", "requests", NEWEST, [ids | {"itl_ms": [5.0, 2_200_000.0]}])
+
+    assert run_sql(tmp_path, "SELECT itl_us FROM requests").rows == (([5000, 2**31 - 1],),)
+
+
 def test_old_nights_lose_their_gaps_and_nothing_else(data: Path) -> None:
     assert drop_old_gaps(data, 20, NEWEST) == [NIGHTS[1], NIGHTS[0]]
 
