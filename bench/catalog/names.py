@@ -1,4 +1,4 @@
-"""Look up the catalogue's row for the name of a GPU, model or precision: one row, or None and never a guess.
+"""Look up the catalogue's row for the name of a GPU, model or precision: one row, else None, and the rows it may mean.
 
 A name matches a row or an alias with the same words, apart from ignored words (`instruct`, `nvidia`). One word more is
 another thing: `R1-Distill-Llama-70B` is not R1, and `H100` alone may be two GPUs. Words are compared by their letters
