@@ -13,6 +13,8 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from bench.percentiles import percentiles
+
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -101,7 +103,7 @@ class Requests:
     @cached_property
     def ok_gap_median_s(self) -> float:
         """The median of the gaps of all good requests; 0 of none."""
-        return float(np.median(self.ok_gap_s)) if len(self.ok_gap_s) else 0.0
+        return percentiles(self.ok_gap_s, (50,))[0] if len(self.ok_gap_s) else 0.0
 
     @cached_property
     def latencies_s(self) -> dict[str, Floats]:
@@ -160,8 +162,8 @@ def percentiles_s(
     clean = known(values)
     found: dict[float, float | None] = dict.fromkeys(quantiles)
     enough = [q for q in found if samples >= PERCENTILE_MIN_SAMPLES[q] and len(clean)]
-    if enough:  # all at once: the values are then put in order once
-        found |= zip(enough, np.percentile(clean, enough).tolist(), strict=True)
+    if enough:  # all at once: the values are then counted once
+        found |= zip(enough, percentiles(clean, enough), strict=True)
     return found
 
 

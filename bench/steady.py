@@ -54,8 +54,13 @@ class Slope:
 
 def part_tokens(event_s: Floats, tokens: Ints, begin_s: float, end_s: float) -> Floats:
     """Tokens of these events in each of PARTS equal parts of a window; those outside it are left out."""
-    counted, _edges = np.histogram(event_s, bins=PARTS, range=(begin_s, end_s), weights=tokens)
-    return np.asarray(counted, dtype=np.float64)
+    if not end_s > begin_s:
+        return np.zeros(PARTS)
+    part = np.floor((event_s - begin_s) * (PARTS / (end_s - begin_s)))
+    part = np.minimum(part, PARTS - 1, out=part)  # the very end belongs to the last one
+    part[(event_s < begin_s) | (event_s > end_s)] = PARTS
+    counted = np.bincount(part.astype(np.int64), weights=tokens, minlength=PARTS + 1)
+    return np.asarray(counted[:PARTS], dtype=np.float64)
 
 
 def slope(parts: Floats) -> Slope | None:

@@ -15,6 +15,14 @@ def test_throughput_of_the_window_is_what_arrived_in_it_over_its_length() -> Non
     assert Steady(1.0, 3.0, 4.0, parts).output_throughput_tok_per_s == pytest.approx(3.5)
 
 
+def test_each_event_is_in_the_part_of_the_window_in_which_it_came() -> None:
+    at_s = np.array([0.999, 1.0, 1.0999, 1.1001, 2.95, 3.0, 3.001])
+    tokens = np.array([100, 1, 2, 4, 8, 16, 100])
+
+    assert part_tokens(at_s, tokens, 1.0, 3.0).tolist() == [3, 4, *[0] * (PARTS - 3), 24]
+    assert part_tokens(at_s, tokens, 1.0, 1.0).tolist() == [0] * PARTS
+
+
 def test_a_window_without_length_has_no_throughput() -> None:
     assert Steady(1.0, 1.0, 4.0, np.ones(PARTS)).output_throughput_tok_per_s is None
 
