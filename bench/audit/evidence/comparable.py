@@ -1,15 +1,20 @@
 """Which claims are of one configuration but for what is compared, so that they can be held against each other."""
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from operator import attrgetter
 
 from bench.audit.claim import Claim, ClaimedConfig
 from bench.audit.evidence.rates import mean_isl, mean_osl, output_tok_per_s, total_tok_per_s
 
 # What a table says beside its columns of who measured and when, as it stands in `Claim.unread`.
-_ORIGIN = ("source", "url_or_title", "system", "provider", "notes")
+_ORIGIN = ("source", "url_or_title", "system", "provider")
+# Notes are free text, but `request_rate=16` in them is a setting; these are what came out, not what was set.
+_SETTING = re.compile(r"([\w./-]+(?: [\w./-]+)*)\s*=\s*([^;,]*)")
+_RESULTS = frozenset({"completed", "failed", "total_in", "total_out", "status", "phase", "n"})
 # Fields that do not tell configurations apart, or that are compared.
 _LOOSE = frozenset(
     {"concurrency", "batch", "request_count", "warmup_count", "usd_per_hour", "weights_gib", "weights_source"}
@@ -29,16 +34,33 @@ class ComparableGroup:
         asked = attrgetter(*names)
         grouped: dict[Hashable, list[int]] = defaultdict(list)
         for at, claim in enumerate(claims):
-            if is_one(claim):
-                grouped[asked(claim.asked), *_rest(claim)].append(at)
+            if is_one(claim) and (machine := machine_of(claim)) is not None:
+                grouped[machine, asked(claim.asked), *_rest(claim)].append(at)
         return [group for group in grouped.values() if len(group) > 1]
+
+
+def machine_of(claim: Claim) -> str | None:
+    """Equal for claims that can be of the same machine: the GPU, else the file whose parts are of one run.
+
+    None where the GPU is unknown and the claim is a row of a table: each row may be of another machine.
+    """
+    if claim.asked.gpu is not None:
+        return claim.asked.gpu
+    return None if claim.lineage.place.startswith("line") else claim.lineage.sha256
 
 
 def _rest(claim: Claim) -> tuple[Hashable, ...]:
     lineage = claim.lineage
     origin = tuple(str(claim.unread.get(name, "")) for name in _ORIGIN) if claim.unread else ()
+    settings = _settings(str(claim.unread.get("notes", "")))
     lengths = (_about(claim.asked.isl or mean_isl(claim)), _about(claim.asked.osl or mean_osl(claim)))
-    return (lineage.format, lineage.tool, lineage.tool_version, claim.kind, claim.outcome, origin, lengths)
+    return (lineage.format, lineage.tool, lineage.tool_version, claim.kind, claim.outcome, origin, settings, lengths)
+
+
+@lru_cache(maxsize=4096)
+def _settings(notes: str) -> frozenset[tuple[str, str]]:
+    """The settings that notes state as `name=value`, whatever else they say."""
+    return frozenset((name, value.strip()) for name, value in _SETTING.findall(notes) if name.lower() not in _RESULTS)
 
 
 def _about(tokens: float | None) -> str:

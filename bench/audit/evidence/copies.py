@@ -13,6 +13,7 @@ from bench.audit.evidence.timestamps import start_of
 
 BAND = 3.0  # a number this many times its siblings' is out of their band
 DIGITS_MIN = 5  # of a number that does not come out the same twice by chance
+DIGITS_MIN_UNKNOWN = 10  # likewise, among machines of which nothing is known
 REPEATS_MIN = 10
 SIBLINGS_MIN = 2
 
@@ -31,8 +32,9 @@ def _copies(claims: Sequence[Claim], found: list[EvidenceByColumn]) -> None:
     holders: dict[Hashable, list[int]] = defaultdict(list)
     for at, claim in enumerate(claims):
         what = _configuration(claim)
+        digits_min = DIGITS_MIN_UNKNOWN if claim.asked.gpu is None else DIGITS_MIN
         for name, value in numbers_of(claim).items():
-            if _digits(value) >= DIGITS_MIN:
+            if _digits(value) >= digits_min:
                 holders[what, name, value].append(at)
     twins: dict[int, set[str]] = defaultdict(set)
     for several in holders.values():

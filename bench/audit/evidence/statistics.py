@@ -9,6 +9,7 @@ import numpy as np
 
 from bench import evidence_columns as ev
 from bench.audit.claim import Claim, Metric
+from bench.audit.evidence.comparable import machine_of
 from bench.audit.evidence.completeness import DURATION_S
 from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput, Observed
 from bench.audit.evidence.rounding import half_unit
@@ -175,15 +176,15 @@ TOLD_APART = ("url_or_title", "system", "provider", "notes")
 def repeats(claims: Sequence[Claim]) -> list[EvidenceByColumn]:
     """How much the throughput of repeats varies: measured claims of one label, tool and configuration.
 
-    A claim that names what it repeats is compared with those that name the same.
+    A claim that names what it repeats is compared with those that name the same; of an unknown GPU with none.
     """
     together: dict[Hashable, list[int]] = defaultdict(list)
     for at, claim in enumerate(claims):
         if claim.outcome == "measured" and _throughput(claim) is not None:
             if claim.repeat_of:
                 together[claim.repeat_of].append(at)
-            elif claim.label and _says_load(claim):
-                together[_described(claim)].append(at)
+            elif claim.label and _says_load(claim) and (machine := machine_of(claim)) is not None:
+                together[machine, _described(claim)].append(at)
     found: list[EvidenceByColumn] = [{} for _ in claims]
     for members in together.values():
         values = [value for at in members if (value := _throughput(claims[at])) is not None]

@@ -3,7 +3,10 @@
 import time
 from dataclasses import replace
 
+import pytest
+
 from bench.audit.claim import Claim, ClaimSource
+from bench.audit.evidence.statistics import repeats
 from tests.bench.claims import HEALTHY, LINEAGE, changed, findings, found
 
 
@@ -95,6 +98,17 @@ def test_the_same_number_of_another_version_is_a_stale_copy() -> None:
     assert found(old, old) == {}
 
 
+@pytest.mark.parametrize(("rate", "expected"), [(2196.1, {}), (2196.123456789, {"stale_copy": "WARN"})])
+def test_a_number_of_unknown_gpus_is_a_copy_only_where_no_two_machines_share_it(
+    rate: float, expected: dict[str, str]
+) -> None:
+    said = {"request_throughput_per_s": None, "total_throughput_tok_per_s": None, "output_throughput_tok_per_s": rate}
+    versions = [changed({"engine_version": version}, said, latency_s={}) for version in ("0.9.2", "0.11.0")]
+
+    assert found(*versions) == {"stale_copy": "WARN"}
+    assert found(*(_without_gpu(each, f"line {at}") for at, each in enumerate(versions))) == expected
+
+
 def test_the_same_file_under_another_name_is_a_stale_copy() -> None:
     one = ClaimSource("monday.json", "ab" * 32, "", "test", 1, LINEAGE.tool, None)
     claims = [changed(lineage=one), changed(lineage=replace(one, file="tuesday.json"))]
@@ -144,6 +158,29 @@ def test_claims_of_other_configurations_are_not_compared() -> None:
     other = replace(_level(8, 1600.0), asked=replace(HEALTHY.asked, concurrency=8, request_count=160, gpu="H100-SXM"))
 
     assert "scaling_conflict" not in found(SWEEP[0], other)
+
+
+def _without_gpu(claim: Claim, place: str) -> Claim:
+    return replace(claim, asked=replace(claim.asked, gpu=None), lineage=replace(LINEAGE, place=place))
+
+
+def test_rows_of_unknown_gpus_are_never_repeats_of_one_another() -> None:
+    capped = [SWEEP[3], _level(64, 3701.0, e2el_s=32 * 500 / 3701.0)]
+    repeated = [replace(SWEEP[1], label="a"), replace(_level(8, 2400.0), label="a")]
+    rows = [_without_gpu(each, f"line {at}") for at, each in enumerate([*capped, *repeated, *repeated])]
+    parts = [_without_gpu(each, f"benchmarks[{at}]") for at, each in enumerate(capped)]
+
+    assert found(*rows) == {}
+    assert all("ev_repeat_variation" in each for each in repeats(repeated))
+    assert repeats(rows) == [{}] * len(rows)
+    assert found(*parts) == {"concurrency_not_reached": "FAIL"}
+
+
+@pytest.mark.parametrize(("notes", "expected"), [("run by hand", {"scaling_conflict": "FAIL"}), ("set=long; n=5", {})])
+def test_only_a_setting_in_the_notes_keeps_rows_apart(notes: str, expected: dict[str, str]) -> None:
+    rows = [replace(SWEEP[0], unread={"notes": "the first night"}), replace(_level(8, 1600.0), unread={"notes": notes})]
+
+    assert found(*rows) == expected
 
 
 def test_ten_thousand_claims_are_compared_in_seconds() -> None:

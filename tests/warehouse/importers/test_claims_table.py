@@ -277,3 +277,20 @@ def _lines(place: str) -> list[Any]:
         low, _, high = part.partition("-")
         found += list(range(int(low), int(high or low) + 1))
     return found
+
+
+@pytest.mark.parametrize(
+    ("notes", "concurrency"),
+    [
+        ("same method as before; concurrency=Max Num Seqs", None),
+        ("offline benchmark_throughput.py", None),
+        ("ShareGPT, max-num-seqs=1024", 256),
+        ("", 256),
+    ],
+)
+def test_the_cap_of_an_engine_is_no_concurrency_of_a_closed_loop(notes: str, concurrency: int | None) -> None:
+    row = {"metric": "output_throughput", "value": "4000", "unit": "tok/s", "concurrency_or_batch": "256"}
+
+    (claim,) = claims(row | {"notes": notes})
+
+    assert claim.asked.concurrency == concurrency

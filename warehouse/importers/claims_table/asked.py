@@ -1,5 +1,6 @@
 """The configuration that the columns of a claims table state."""
 
+import re
 from collections.abc import Mapping
 
 from bench.audit.claim import ClaimedConfig, NotRead
@@ -31,6 +32,8 @@ _WHOLE = {
 _NUMBERS = {"isl": "isl", "osl": "osl", "request_rate": "request_rate_per_s"}
 _OBSERVED = {"observed_isl": "mean_input_tokens", "observed_osl": "mean_output_tokens"}
 _MODES = ("", "offline", "serving")
+# Notes that say what the load is: all prompts at once, or the cap of the engine in the place of a concurrency.
+_OFFLINE = re.compile(r"\boffline\b|concurrency\b[^;]*\bmax[ _-]num[ _-]seqs", re.IGNORECASE)
 
 Row = Mapping[str, str]
 
@@ -66,7 +69,7 @@ def _load(row: Row, numbers: Numbers) -> dict[str, int | None]:
     latency = numbers.parts["latency"]
     is_batch = any(name in latency for name in ("e2el.mean", "e2el.")) and not any("ttft" in name for name in latency)
     is_serving = bool(_SERVING & set(numbers.parts["said"])) or bool(latency)
-    if row["mode"].lower() == "offline":
+    if row["mode"].lower() == "offline" or (not row["mode"] and _OFFLINE.search(row["notes"])):
         return {}
     return {"batch": load if is_batch else None, "concurrency": load if is_serving and not is_batch else None}
 
