@@ -214,6 +214,24 @@ class NotRead:
 
 
 @dataclass(frozen=True)
+class Bound:
+    """A rate or latency that is printed as a range, a limit or about a number: from `low` to `high`; None is no limit.
+
+    `name` is a field of ClaimedTotals, or a latency with its statistic: `ttft.median`.
+    """
+
+    name: str
+    low: float | None
+    high: float | None
+    printed: str
+
+    @property
+    def generous(self) -> float | None:
+        """The end of which physics asks least: the longest time, the lowest rate."""
+        return self.high if "." in self.name else self.low
+
+
+@dataclass(frozen=True)
 class Claim:
     """One measurement, as claimed."""
 
@@ -233,6 +251,7 @@ class Claim:
     repeat_of: str = ""  # equal for repeats of one measurement; empty: the file does not say
     unread: Mapping[str, object] = field(default_factory=dict)
     not_read: tuple[NotRead, ...] = ()
+    bounds: tuple[Bound, ...] = ()  # the one of `about 900` has its number in `said` or `latency_s` as well
     # Codes that must be checkable for the row to be accepted: what this format can give.
     required: frozenset[str] = frozenset()
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from bench import evidence_columns as ev
 from bench.audit.claim import Claim, ClaimedTotals
 from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput, Observed
+from bench.audit.evidence.roofline import OF_EACH
 
 # Names that a rule needs together; a name that ends with `_` is every statistic of that metric.
 Together = tuple[str, ...]
@@ -72,7 +73,7 @@ CHECKS: Mapping[str, tuple[FirstOf, ...]] = {
     ev.MBU: (_OUTPUT, _TPOT),
     ev.MBU_AMD: (_OUTPUT, _TPOT),
     ev.MFU: (_OUTPUT,),
-    ev.PREFILL_SHARE: ((("ttft_mean",), ("ttft_median",)),),
+    ev.PREFILL_SHARE: (tuple((f"ttft_{name}",) for name in ("mean", *OF_EACH)),),
     ev.TRAIN_MFU: (_TRAINED,),
     ev.TRAIN_TFLOPS_OVER_PEAK: (_TRAINED,),
     ev.THROUGHPUT_REL: (_THROUGHPUT,),
@@ -100,6 +101,8 @@ CHECKS: Mapping[str, tuple[FirstOf, ...]] = {
     ev.COST_UNIT_RATIO: (*_COSTS, (("usd_per_mtok_unstated",),)),
 }
 
+# Only these hold a range, a limit or a rough number.
+_OF_BOUNDS = frozenset({ev.MBU, ev.MBU_AMD, ev.MFU, ev.PREFILL_SHARE, ev.TRAIN_MFU, ev.TRAIN_TFLOPS_OVER_PEAK})
 # Of telemetry; they check a claim only if it states no other number.
 _DEVICE_CHECKS = frozenset(
     {
@@ -132,7 +135,13 @@ def coverage_of(claim: Claim, evidence: EvidenceByColumn) -> Coverage:
     read = tuple(_numbers(claim))
     rules = CHECKS.keys() if read else CHECKS.keys() | _DEVICE_CHECKS
     known = {column for column in rules if _is_known(evidence.get(column))}
-    checked = frozenset(name for column in known for first in CHECKS.get(column, ()) for name in _used(first, read))
+    exact = tuple(name for name in read if name not in _names_of_bounds(claim))
+    checked = frozenset(
+        name
+        for column in known
+        for first in CHECKS.get(column, ())
+        for name in _used(first, read if column in _OF_BOUNDS else exact)
+    )
     lacking = [each.what for column in CHECKS if isinstance(each := evidence.get(column), MissingInput)]
     is_complete = checked.issuperset(read)
     return Coverage(read, checked, () if is_complete else tuple(dict.fromkeys(lacking)), bool(known))
@@ -140,8 +149,15 @@ def coverage_of(claim: Claim, evidence: EvidenceByColumn) -> Coverage:
 
 def _numbers(claim: Claim) -> Iterator[str]:
     """The results that were read: the stated totals and rates, and each statistic of a latency."""
-    yield from (name for name in _RESULTS if getattr(claim.said, name) is not None)
-    yield from (f"{metric}_{statistic}" for metric, known in claim.latency_s.items() for statistic in known)
+    of_bounds = _names_of_bounds(claim)
+    yield from (name for name in _RESULTS if getattr(claim.said, name) is not None and name not in of_bounds)
+    names = (f"{metric}_{statistic}" for metric, known in claim.latency_s.items() for statistic in known)
+    yield from (name for name in names if name not in of_bounds)
+    yield from of_bounds
+
+
+def _names_of_bounds(claim: Claim) -> tuple[str, ...]:
+    return tuple(bound.name.replace(".", "_") for bound in claim.bounds)
 
 
 def _is_known(evidence: Observed | MissingInput | None) -> bool:

@@ -10,6 +10,7 @@ from bench.audit.claim import Claim
 from bench.audit.coverage import Coverage, coverage_of
 from bench.audit.evidence import GROUP_EVIDENCE, ROW_EVIDENCE
 from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput, Observed, Subject
+from bench.audit.evidence.readings import exact
 from bench.audit.rules import BY_COLUMN, Rule, Scope, Status, Verdict, judge, verdict
 from bench.audit.rules.rule import Range, inside
 from bench.wording import PlainNumber, written_out
@@ -65,8 +66,9 @@ def row_evidence(claim: Claim, subject: Subject) -> EvidenceByColumn:
 def group_evidence(claims: Sequence[Claim]) -> list[EvidenceByColumn]:
     """The evidence that needs several claims, claim by claim; their series are not read."""
     found: list[EvidenceByColumn] = [{} for _ in claims]
+    printed_exactly = [exact(claim) for claim in claims]
     for group in GROUP_EVIDENCE:
-        for own, more in zip(found, group(claims), strict=True):
+        for own, more in zip(found, group(printed_exactly), strict=True):
             own.update(more)
     return found
 

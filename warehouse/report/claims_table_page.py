@@ -39,9 +39,9 @@ _VALUES = """
 | `33.1`, `1,234`, `18.9e6` | the number |
 | `1.2k`, `3M`, `70B` | 1,200; 3 million; 70 billion |
 | `54.28 ± 2.56` | the number and its spread |
-| `~100`, `about 100` | about 100: used, and kept as printed |
-| `15-20`, `1-2k` | a range |
-| `< 1`, `> 100`, `500+` | a bound |
+| `~900`, `about 900` | 900; a rate or latency is held against physics as 850 to 950, and against nothing else |
+| `15-20`, `1-2k` | a range; of a rate or latency the end that allows most is held against physics |
+| `< 1`, `> 100`, `500+` | a limit, held against physics like a range: the highest latency, the lowest rate |
 | `1,234 tok/s`, `$0.13` | the number and its unit, which must be that of the `unit` column |
 | `OOM`, `crashed`, `timed out` | a failure, which is the cause that the row states |
 | empty, `N/A`, `-` | no number |

@@ -8,7 +8,7 @@ from bench.audit.evidence.identities import identities
 from bench.audit.evidence.importer_remarks import remarked
 from bench.audit.evidence.memory import memory_needs
 from bench.audit.evidence.provenance import provenance_conflicts
-from bench.audit.evidence.readings import under_every_reading
+from bench.audit.evidence.readings import at_generous_ends, of_exact_numbers, under_every_reading
 from bench.audit.evidence.roofline import roofline_shares
 from bench.audit.evidence.scaling import scaled_instances, scaling_gains
 from bench.audit.evidence.statistics import repeats
@@ -17,10 +17,10 @@ from bench.audit.evidence.training import training_shares
 
 ROW_EVIDENCE: tuple[RowEvidence, ...] = (
     remarked,
-    identities,
-    under_every_reading(roofline_shares),
-    under_every_reading(training_shares),
-    under_every_reading(memory_needs),
+    of_exact_numbers(identities),
+    under_every_reading(at_generous_ends(roofline_shares)),
+    under_every_reading(at_generous_ends(training_shares)),
+    under_every_reading(of_exact_numbers(memory_needs)),
     provenance_conflicts,
     cost_identity,
     token_units,

@@ -1,6 +1,9 @@
-"""Bounds of a claim whose GPU or precision could be several: the reading that allows most decides."""
+"""Bounds of a claim of which something could be several: its GPU, its precision, a number that is printed as a range.
 
-from collections.abc import Sequence
+The reading that allows most decides.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
@@ -32,6 +35,57 @@ def under_every_reading(evidence: RowEvidence) -> RowEvidence:
         return rest | {column: value for column, value in shares.items() if value is not None}
 
     return least
+
+
+def at_generous_ends(evidence: RowEvidence) -> RowEvidence:
+    """The same evidence; each share is that of the ends of ranges and limits that allow most."""
+
+    def least(claim: Claim, subject: Subject) -> EvidenceByColumn:
+        rest = {name: value for name, value in evidence(exact(claim), subject).items() if name not in _SHARES}
+        ends = {bound.name: bound.generous for bound in claim.bounds}
+        printed = " and ".join(repr(bound.printed) for bound in claim.bounds if bound.generous is not None)
+        shares = evidence(_with_numbers(claim, ends), subject)
+        return rest | {name: _of_end(value, printed) for name, value in shares.items() if name in _SHARES}
+
+    return _only_of_bounds(evidence, least)
+
+
+def of_exact_numbers(evidence: RowEvidence) -> RowEvidence:
+    """The same evidence of the numbers that are printed as such: a range is equal to nothing."""
+    return _only_of_bounds(evidence, lambda claim, subject: evidence(exact(claim), subject))
+
+
+def exact(claim: Claim) -> Claim:
+    """The claim without its ranges, limits and rough numbers."""
+    return _with_numbers(claim, dict.fromkeys(bound.name for bound in claim.bounds)) if claim.bounds else claim
+
+
+def _only_of_bounds(evidence: RowEvidence, bounded: RowEvidence) -> RowEvidence:
+    return lambda claim, subject: (bounded if claim.bounds else evidence)(claim, subject)
+
+
+def _with_numbers(claim: Claim, numbers: Mapping[str, float | None]) -> Claim:
+    """The claim with these numbers by their names; None takes one away."""
+    latency = {metric: dict(statistics) for metric, statistics in claim.latency_s.items()}
+    for name, value in numbers.items():
+        metric, _, statistic = name.partition(".")
+        if statistic:
+            known = latency.setdefault(metric, {})  # type: ignore[arg-type]  # a bound's name begins with a metric
+            known.pop(statistic, None)
+            known.update({} if value is None else {statistic: value})
+    said = {name: value for name, value in numbers.items() if "." not in name}
+    return replace(
+        claim,
+        said=replace(claim.said, **said),  # type: ignore[arg-type]  # a bound's name is that of a rate
+        latency_s={metric: known for metric, known in latency.items() if known},
+    )
+
+
+def _of_end(value: Observed | MissingInput, printed: str) -> Observed | MissingInput:
+    if isinstance(value, MissingInput) or not printed:
+        return value
+    said = "impossible at every value of" if value.value > 1 else "at the end that allows most of"
+    return replace(value, note=f"{value.note}; {said} {printed}")
 
 
 def _readings(subject: Subject) -> dict[str, Subject]:

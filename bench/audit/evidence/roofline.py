@@ -32,6 +32,8 @@ from bench.wording import counted
 
 _LENGTHS = "the lengths of prompts and answers are unknown"
 _RATE = "the throughput is unknown"
+# Of the TTFT, best first: no percentile from the median up is below what one prompt takes alone.
+OF_EACH = ("median", "p50", "p75", "p90", "p95", "p99", "p999", "max")
 
 
 def roofline_shares(claim: Claim, subject: Subject) -> EvidenceByColumn:
@@ -180,9 +182,7 @@ def _far_below(claim: Claim, on: Deployment) -> EvidenceByColumn:
 
 
 def _prefill(claim: Claim, on: Deployment) -> EvidenceByColumn:
-    ttft, isl, fresh = claim.latency("ttft", "mean"), mean_isl(claim), computed_share(claim)
-    if ttft is None and claim.asked.has_fixed_lengths:
-        ttft = claim.latency("ttft", "median")
+    ttft, isl, fresh = _ttft(claim), mean_isl(claim), computed_share(claim)
     if ttft is None:
         return {}
     if isl is None:
@@ -194,6 +194,14 @@ def _prefill(claim: Claim, on: Deployment) -> EvidenceByColumn:
     share = ratio(least_s, ttft)
     note = f"{isl:.0f} prompt tokens need at least {1e3 * least_s:.2f} ms on {_gpus(on.group)}"
     return {ev.PREFILL_SHARE: observed(share, "the TTFT is 0", note)}
+
+
+def _ttft(claim: Claim) -> float | None:
+    """The mean; where one prompt length is asked for, else a percentile from the median up, for all take as long."""
+    is_of_one_length = claim.asked.has_fixed_lengths is not False and claim.asked.isl is not None
+    known = claim.latency_s.get("ttft", {})
+    names = ("mean", *(OF_EACH if is_of_one_length else ()))
+    return next((known[name] for name in names if known.get(name) is not None), None)
 
 
 def _gpus(group: Group) -> str:

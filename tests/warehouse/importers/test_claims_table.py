@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bench.audit.claim import Claim
+from bench.audit.claim import Bound, Claim
 from tests.data.formats.claims_table.make import SAME, rows
 from tests.warehouse.importers.reading import FORMATS, claims_at, claims_of
 from warehouse.importers.claims_table.claimed_metrics import NoSlot, Slot, slot_of
@@ -294,3 +294,31 @@ def test_the_cap_of_an_engine_is_no_concurrency_of_a_closed_loop(notes: str, con
     (claim,) = claims(row | {"notes": notes})
 
     assert claim.asked.concurrency == concurrency
+
+
+@pytest.mark.parametrize(
+    ("metric", "value", "unit", "bound"),
+    [
+        (
+            "output_throughput",
+            "1000-1200",
+            "tok/s",
+            Bound("output_throughput_tok_per_s", 1000.0, 1200.0, "1000-1200 tok/s"),
+        ),
+        ("output_throughput", ">2,800 tok/s", "", Bound("output_throughput_tok_per_s", 2800.0, None, ">2,800 tok/s")),
+        ("TTFT (ms)", "<50", "", Bound("ttft.median", None, 0.05, "<50")),
+        ("mean_ttft_ms", "20-50", "", Bound("ttft.mean", 0.02, 0.05, "20-50")),
+        ("output_throughput", "~900", "tok/s", Bound("output_throughput_tok_per_s", 850.0, 950.0, "~900 tok/s")),
+        ("output_throughput", "~33", "tok/s", Bound("output_throughput_tok_per_s", 32.5, 33.5, "~33 tok/s")),
+    ],
+)
+def test_a_range_a_limit_and_a_rough_number_are_bounds(metric: str, value: str, unit: str, bound: Bound) -> None:
+    (claim,) = claims({"metric": metric, "value": value, "unit": unit, "concurrency_or_batch": "8"})
+
+    assert (claim.bounds, claim.not_read, claim.asked.concurrency) == ((bound,), (), 8)
+
+
+def test_a_limit_that_no_rule_holds_is_named() -> None:
+    (claim,) = claims({"metric": "output_throughput", "value": "<900", "unit": "tok/s"})
+
+    assert [each.why for each in claim.not_read] == ["it is a limit on the side on which no rule limits it"]

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 
 from bench.audit.claim import ClaimedConfig, NotRead
-from warehouse.importers.claims_table.numbers import Numbers
+from warehouse.importers.claims_table.numbers import BARE, Numbers
 from warehouse.importers.parsing.fields import INFINITE
 from warehouse.importers.parsing.printed import (
     engine_of,
@@ -31,6 +31,7 @@ _WHOLE = {
 }
 _NUMBERS = {"isl": "isl", "osl": "osl", "request_rate": "request_rate_per_s"}
 _OBSERVED = {"observed_isl": "mean_input_tokens", "observed_osl": "mean_output_tokens"}
+_OF_BATCH = frozenset({"e2el.mean", "e2el.", f"e2el.{BARE}"})
 _MODES = ("", "offline", "serving")
 # Notes that say what the load is: all prompts at once, or the cap of the engine in the place of a concurrency.
 _OFFLINE = re.compile(r"\boffline\b|concurrency\b[^;]*\bmax[ _-]num[ _-]seqs", re.IGNORECASE)
@@ -66,9 +67,10 @@ def asked_of(row: Row, numbers: Numbers) -> ClaimedConfig:
 def _load(row: Row, numbers: Numbers) -> dict[str, int | None]:
     """What `concurrency_or_batch` is: of an offline run neither, for the cap of an engine is no closed loop."""
     load = _whole(row, "concurrency_or_batch", numbers)
-    latency = numbers.parts["latency"]
-    is_batch = any(name in latency for name in ("e2el.mean", "e2el.")) and not any("ttft" in name for name in latency)
-    is_serving = bool(_SERVING & set(numbers.parts["said"])) or bool(latency)
+    bounded = {bound.name for bound in numbers.bounds}
+    latency = {*numbers.parts["latency"], *(name for name in bounded if "." in name)}
+    is_batch = bool(latency & _OF_BATCH) and not any("ttft" in name for name in latency)
+    is_serving = bool(_SERVING & {*numbers.parts["said"], *bounded}) or bool(latency)
     if row["mode"].lower() == "offline" or (not row["mode"] and _OFFLINE.search(row["notes"])):
         return {}
     return {"batch": load if is_batch else None, "concurrency": load if is_serving and not is_batch else None}

@@ -3,14 +3,18 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 
-from bench.audit.claim import NotRead, Remark
+from bench.audit.claim import Bound, NotRead, Remark
 from bench.repeats import LEAST, t_975
 from warehouse.importers.claims_table.claimed_metrics import COUNTS, Slot, slot_of
 from warehouse.importers.parsing.printed import Quantity, read_quantity, whole, why_no_number
 from warehouse.importers.parsing.printed_units import split_unit, unit_of
 
 Row = Mapping[str, str]
+
+BARE = "median"  # what a latency without a statistic is, if another row does not state the median
+_LIMITS = frozenset({"range", "below", "above"})
 
 
 @dataclass
@@ -21,6 +25,7 @@ class Numbers:
     remarks: list[Remark] = field(default_factory=list)
     printed: dict[str, object] = field(default_factory=dict)  # metrics without a field of ours, as printed
     not_read: list[NotRead] = field(default_factory=list)
+    bounds: list[Bound] = field(default_factory=list)  # numbers that are a range, a limit or a rough one
     cause: str | None = None  # of a failure
 
     def add(self, row: Row, place: str) -> None:
@@ -35,7 +40,7 @@ class Numbers:
             why = why_no_number(row["value"])
             self._remark("unreadable_value", place, f"{row['metric']} = {row['value'][:60]!r}: {why}")
             self._leave(row, why)
-        elif quantity.number is None:
+        elif quantity.number is None and not (quantity.qualifier in _LIMITS and _is_bounded(slot)):
             self.cause = self.cause or _cause(row, failed=quantity.qualifier == "failed")
             self._leave(row, _why_none(row["value"], quantity))
         else:
@@ -54,6 +59,8 @@ class Numbers:
             self._remark(slot.remark or "unit_unknown", place, f"{row['metric']} = {_printed(row)}")
         if slot.scale is None:
             self._leave(row, "its unit is unknown, or is not that of its metric")
+        elif quantity.number is None:
+            self._put_bound(row, slot, (quantity.low, quantity.high))
         elif number == 0 and slot.field != "failed" and not slot.field.endswith(".std"):
             self._remark("failed_not_zero", place, f"{row['metric']} is 0 but must be positive")
         else:
@@ -61,6 +68,19 @@ class Numbers:
             name = slot.field if slot.part != "latency" or "." in slot.field else f"{slot.field}."
             self.parts[slot.part][name] = number * slot.scale
             self._add_interval(row, slot, quantity)
+            if quantity.qualifier == "about" and _is_bounded(slot):
+                self._put_bound(row, slot, _around(number))
+
+    def _put_bound(self, row: Row, slot: Slot, ends: tuple[float | None, float | None]) -> None:
+        """Keep a range, a limit, or what a rough number may be rounded from."""
+        low, high = (None if end is None else end * (slot.scale or 1.0) for end in ends)
+        if low is not None and high is not None:
+            low, high = min(low, high), max(low, high)
+        name = slot.field if slot.part != "latency" or "." in slot.field else f"{slot.field}.{BARE}"
+        bound = Bound(name, low, high, _printed(row))
+        self.bounds.append(bound)
+        if bound.generous is None:
+            self._leave(row, "it is a limit on the side on which no rule limits it")
 
     def _add_interval(self, row: Row, slot: Slot, value: Quantity) -> None:
         """The half width of the 95 % interval of a throughput, from its spread over repeats."""
@@ -81,12 +101,24 @@ class Numbers:
         self.not_read.append(NotRead("value", row["metric"], _printed(row), why))
 
 
+def _is_bounded(slot: Slot) -> bool:
+    """Whether physics limits this number: a rate from above, a latency from below."""
+    return slot.part == "latency" or "_per_s" in slot.field or slot.field.startswith("train_")
+
+
+def _around(number: float) -> tuple[float, float]:
+    """The numbers that are rounded to a rough one: `~900` is 850 to 950, `~33` is 32.5 to 33.5."""
+    exponent = Decimal(f"{number:.12g}").normalize().as_tuple().exponent
+    half = 0.5 * 10.0**exponent if isinstance(exponent, int) else 0.0
+    return number - half, number + half
+
+
 def _printed(row: Row) -> str:
     return f"{row['value']} {row['unit']}".strip()
 
 
 def _why_none(text: str, quantity: Quantity) -> str:
-    if quantity.qualifier in ("below", "above", "range"):
+    if quantity.qualifier in _LIMITS:
         return "it is a bound, not a number"
     return "it is a failure" if quantity.qualifier == "failed" else why_no_number(text)
 

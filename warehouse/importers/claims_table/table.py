@@ -122,6 +122,7 @@ def _claim(rows: list[Numbered], others: tuple[NotRead, ...], document: Document
         label=_label(first),
         unread=_unread(first, others, numbers),
         not_read=(*others, *numbers.not_read),
+        bounds=tuple(numbers.bounds),
         required=this.required,
     )
 

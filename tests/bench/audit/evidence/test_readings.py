@@ -1,11 +1,14 @@
 """A claim whose GPU or precision could be several fails only where it fails as each of them."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from bench.audit.claim import Bound
 from bench.audit.evidence.evidence import Subject
 from tests.bench.claims import changed, findings, found
+from tests.bench.judging import judge_claims
 from warehouse.rows.catalog_subject import subject_of
 
 BIG: dict[str, Any] = {"model": "meta-llama/Llama-3.3-70B-Instruct", "weights_gib": None, "weights_source": None}
@@ -41,6 +44,60 @@ def test_what_one_of_the_cards_can_do_is_no_failure() -> None:
 def test_of_two_precisions_the_smaller_weights_decide() -> None:
     assert "memory_fit" not in found(_claim("MI300X", "FP8 or FP16", 100.0))
     assert found(_claim("H100 SXM", "BF16 / FP32", 100.0))["memory_fit"] == "FAIL"
+
+
+SMALL: dict[str, Any] = {"gpu": "H100 SXM", "isl": 900.0, "osl": 200.0, "concurrency": 1, "request_count": 20}
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [
+        (300.0, 400.0, "FAIL"),  # 3.35 TB/s allow one stream of 8B in BF16 221 tok/s
+        (100.0, 400.0, None),
+        (2800.0, None, "FAIL"),
+        (None, 2800.0, None),
+    ],
+)
+def test_a_range_is_impossible_only_where_its_lower_end_is(
+    low: float | None, high: float | None, expected: str | None
+) -> None:
+    bound = Bound("output_throughput_tok_per_s", low, high, "as printed")
+    claim = changed(SMALL, PLAIN, latency_s={}, bounds=(bound,))
+
+    failed = [each for each in findings(claim) if each.status == "FAIL"]
+
+    assert [each.code for each in failed] == ([] if expected is None else ["roofline_bandwidth"])
+    assert all("impossible at every value of 'as printed'" in each.message for each in failed)
+
+
+@pytest.mark.parametrize(("high", "expected"), [(0.002, "FAIL"), (0.2, None), (None, None)])
+def test_prefill_alone_is_held_against_the_longest_ttft_of_a_range(high: float | None, expected: str | None) -> None:
+    # 900 prompt tokens of 8B in BF16 take 14 ms of an H100 by arithmetic alone.
+    claim = changed(SMALL, PLAIN, latency_s={}, bounds=(Bound("ttft.median", 0.001, high, "<2 ms"),))
+
+    assert found(claim).get("roofline_prefill") == expected
+
+
+@pytest.mark.parametrize(
+    ("statistic", "has_fixed", "fails"),
+    [("median", None, True), ("p99", True, True), ("median", False, False), ("p1", True, False)],
+)
+def test_of_one_prompt_length_each_ttft_from_the_median_up_holds_its_prefill(
+    statistic: str, has_fixed: bool | None, fails: bool
+) -> None:
+    claim = changed(SMALL | {"has_fixed_lengths": has_fixed}, PLAIN, latency_s={"ttft": {statistic: 0.002}})
+
+    assert ("roofline_prefill" in found(claim)) is fails
+
+
+def test_a_rough_number_is_held_against_physics_and_not_against_arithmetic() -> None:
+    bound = Bound("output_throughput_tok_per_s", 2250.0, 2350.0, "~2300")
+    claim = changed(None, {"output_throughput_tok_per_s": 2300.0}, bounds=(bound,))
+
+    plain, rough = judge_claims([replace(claim, bounds=()), claim], subject_of)
+
+    assert [each.verdict for each in (plain, rough)] == ["rejected", "accepted"]
+    assert "output_throughput_tok_per_s" in rough.coverage.checked
 
 
 def test_a_gpu_that_fits_nothing_is_named_with_its_nearest() -> None:
