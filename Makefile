@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: run test check lint types format bench soak chaos fuzz engine engines lock clean
+.PHONY: run test check lint types format bench soak chaos fuzz engine engines spark lock clean
 .DEFAULT_GOAL := run
 
 run: $(STAMP)
@@ -71,6 +71,11 @@ engine: $(STAMP)
 engines: $(STAMP)
 	$(BIN)/python -m infra.engines.install
 
+# The twelve questions in Spark: it needs Java 17 and is too large (0.5 GB) for the environment of every checkout.
+spark: $(STAMP)
+	$(BIN)/uv pip install --python $(BIN)/python --quiet --require-hashes -r requirements/spark.lock.txt
+	$(PYTEST) tests/warehouse/test_other_engines.py
+
 # Python 3.11 to 3.13. The environment is made anew when a lock changes; the installer keeps what it already has.
 $(STAMP): requirements/bootstrap.lock.txt requirements/pipeline.lock.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
@@ -83,7 +88,7 @@ $(STAMP): requirements/bootstrap.lock.txt requirements/pipeline.lock.txt pyproje
 	touch $@
 
 lock: $(STAMP)
-	for name in bootstrap llama_cpp lm_eval machine pipeline; do \
+	for name in bootstrap llama_cpp lm_eval machine pipeline spark; do \
 	  $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
 	    --no-emit-index-url --no-emit-find-links requirements/$$name.in -o requirements/$$name.lock.txt; \
 	done

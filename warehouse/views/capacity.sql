@@ -7,7 +7,7 @@ SELECT
     is_spot,
     count(*) AS tries,
     count(*) FILTER (outcome = 'rented') AS rented,
-    rented / tries AS rented_share,
+    count(*) FILTER (outcome = 'rented') / count(*) AS rented_share,
     max(started_at) FILTER (outcome = 'rented') AS last_rented_at,
     max(started_at) AS last_tried_at,
     arg_max(reason, started_at) FILTER (outcome <> 'rented') AS last_reason,

@@ -1,7 +1,7 @@
 -- What did each night cost, which share was spent measuring, and what did an accepted measurement cost?
 CREATE VIEW night_costs AS
 SELECT
-    night,
+    runs.night,
     leases,
     open_leases,
     attempts,
@@ -26,11 +26,11 @@ LEFT JOIN (
         CASE WHEN count(usd) = count(*) THEN sum(usd) END AS usd
     FROM leases
     GROUP BY night
-) AS rentals USING (night)
+) AS rentals ON runs.night = rentals.night
 LEFT JOIN (
     SELECT night, CASE WHEN count(usd) = count(*) THEN sum(usd) END AS usd_measuring
     FROM stages
     WHERE stage = 'measure'
     GROUP BY night
-) AS spent USING (night)
-ORDER BY night;
+) AS spent ON runs.night = spent.night
+ORDER BY runs.night;
