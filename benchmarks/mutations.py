@@ -88,8 +88,9 @@ class Judged:
 
     @property
     def numbers(self) -> str:
-        """All that was read, for a comparison."""
-        read = [replace(claim, lineage=replace(claim.lineage, sha256=""), unread={}, label="") for claim in self.claims]
+        """All that was read, for a comparison: a cell named because it was not read is none of it."""
+        known = [replace(claim, lineage=replace(claim.lineage, sha256="")) for claim in self.claims]
+        read = [replace(claim, unread={}, not_read=(), label="") for claim in known]
         return json.dumps([asdict(claim) for claim in read], default=_plain)
 
     @property

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.mutated_files import mutable
-from benchmarks.mutations import FORMATS, Outcome, Reason, lines, outcomes
+from benchmarks.mutations import FORMATS, Judged, Outcome, Reason, lines, outcomes
 
 TREE = {"ttft": {"mean": 2.0, "p50": 1}, "requests": [{"tokens": 3, "ok": True}] * 10}
 
@@ -52,3 +52,13 @@ def test_an_error_is_found_or_has_a_reason() -> None:
     missed = Outcome("a", "f", "[].x", "x2", ())
     assert any("MISSED, though the file tells it twice: f [].x" in line for line in lines([missed]))
     assert "a: 0 of 1 of what is told twice" in lines([missed])
+
+
+def test_a_cell_of_a_column_that_is_not_read_is_no_number_of_the_file() -> None:
+    path = FORMATS / "vllm_sweep/summary.csv"
+    mutated = {one.number: one.text for one in mutable(path).mutations() if one.kind == "x2"}
+
+    numbers = Judged(path, path.read_text()).numbers
+
+    assert Judged(path, mutated["[].burstiness"]).numbers == numbers
+    assert Judged(path, mutated["[].completed"]).numbers != numbers
