@@ -13,11 +13,16 @@ from bench.metrics import ratio
 # Standard deviation of lengths drawn evenly from 0 to twice their mean, over that mean: no range is wider.
 SPREAD = 1 / sqrt(3)
 STANDARD_ERRORS = 3.0
+PER_SLOT = 10  # requests that a benchmark sends for each one in flight
+MAY_BE_CHANCE = 0.1  # so far off is the most that is held against lengths of which a file does not say how they vary
 Length = tuple[float | None, float]  # mean tokens of a request, and the share of it that printing leaves open
 
 
 def lengths(claim: Claim, _answered: SuccessfulRequests) -> EvidenceByColumn:
-    """Observed over asked lengths; where the asked ones were drawn, chance is left out."""
+    """Observed over asked lengths; where the asked ones were drawn, chance is left out.
+
+    Where a file does not say whether they were, what may be chance is a doubt and no more.
+    """
     said, asked, server = claim.said, claim.asked, claim.server
     out = _tokens(claim, said.total_output_tokens, said.output_throughput_tok_per_s, said.mean_output_tokens)
     prompts = _tokens(claim, said.total_input_tokens, said.input_throughput_tok_per_s, said.mean_input_tokens)
@@ -60,11 +65,19 @@ def _length(claim: Claim, observed: Length, asked: float | None, free: float) ->
         return MissingInput("the requested length, the tokens or the requests are unknown")
     note = f"{counted:.6g} tokens per request, {asked:.6g} requested"
     free += loose * counted
+    off = max(0.0, abs(counted - asked) - free) / asked
     if claim.asked.has_fixed_lengths is False:
-        requests = claim.said.completed or claim.asked.request_count or 1
-        free += STANDARD_ERRORS * SPREAD * asked / sqrt(max(1, requests))
-    over = max(0.0, counted - asked - free) - max(0.0, asked - counted - free)
-    return Observed(1 + over / asked, note)
+        off = max(0.0, off - _chance(claim))
+    elif claim.asked.has_fixed_lengths is None and MAY_BE_CHANCE < off <= MAY_BE_CHANCE + _chance(claim):
+        off = MAY_BE_CHANCE
+    return Observed(1 + off if counted > asked else 1 - off, note)
+
+
+def _chance(claim: Claim) -> float:
+    """How far a mean of drawn lengths may be off, as a share of what was asked."""
+    asked = claim.asked
+    requests = claim.said.completed or asked.request_count or PER_SLOT * (asked.concurrency or PER_SLOT)
+    return STANDARD_ERRORS * SPREAD / sqrt(max(1, requests))
 
 
 def usage(claim: Claim, _answered: SuccessfulRequests) -> EvidenceByColumn:

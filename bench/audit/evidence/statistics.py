@@ -21,6 +21,8 @@ PER_SLOT = 10  # InferenceX and MAD send so many
 HEADLINE = 99.0  # tools with fixed percentiles print higher ones for any count; they are not quoted
 FIXED = ("guidellm", "inference-perf", "llm-d", "llmd", "aiperf")
 WEIGHED = 1.1  # by how much a weighted mean may be beyond a plain one
+STANDARD_ERRORS = 3.0
+LENGTHS_VARY = 4 / 3  # of answers drawn evenly from 0 to twice their mean: 1 plus their relative variance
 TAIL = 90.0  # from here on percentiles are published; 36 requests support it
 
 
@@ -188,7 +190,7 @@ def repeats(claims: Sequence[Claim]) -> list[EvidenceByColumn]:
     found: list[EvidenceByColumn] = [{} for _ in claims]
     for members in together.values():
         values = [value for at in members if (value := _throughput(claims[at])) is not None]
-        varying = _variation(np.array(values))
+        varying = _variation(np.array(values), max(_chance(claims[at]) for at in members))
         for at in members if varying is not None else ():
             found[at][ev.REPEAT_VARIATION] = varying  # type: ignore[assignment]
     return found
@@ -219,10 +221,19 @@ def _throughput(claim: Claim) -> float | None:
     return next((rate for rate in stated if rate is not None), None)
 
 
-def _variation(values: np.ndarray) -> Observed | None:
+def _chance(claim: Claim) -> float:
+    """By how much the throughput of an open loop may vary since its requests come at random; 0 of a closed one."""
+    requests = claim.said.completed or claim.asked.request_count
+    if not claim.asked.request_rate_per_s or not requests:
+        return 0.0
+    return STANDARD_ERRORS * sqrt(LENGTHS_VARY / requests)
+
+
+def _variation(values: np.ndarray, chance: float) -> Observed | None:
     mean = float(values.mean())
     if len(values) < 2 or mean <= 0:  # noqa: PLR2004 - one has no spread
         return None
     spread = float(values.std(ddof=1))
     half = t_975(len(values) - 1) * spread / len(values) ** 0.5
-    return Observed(spread / mean, f"{len(values)} repeats, {mean:.6g} ± {half:.3g} (95 % interval)")
+    note = f"{len(values)} repeats, {mean:.6g} ± {half:.3g} (95 % interval)"
+    return Observed(max(0.0, spread / mean - chance), f"{note}, {chance:.2g} of it by chance" if chance else note)

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from bench import evidence_columns as ev
 from bench.audit.claim import Claim, ClaimedConfig, ClaimedTotals, ClaimSource, Metric, RequestSeries
-from bench.audit.evidence.evidence import Subject
+from bench.audit.evidence.evidence import Observed, Subject
 from bench.audit.evidence.statistics import repeats
-from bench.audit.judge import Judged
+from bench.audit.judge import Judged, row_evidence
 from bench.audit.rules.identities import IDENTITY_RULES
 from tests.bench.judging import judge_claims
 from tests.bench.simulate import (
@@ -524,3 +525,31 @@ def test_a_rate_that_is_scaled_from_one_instance_is_named_so(times: float, words
     assert doubt.startswith("FAIL derived_mismatch")
     assert ("exactly" in doubt) == (words is not None)
     assert (words or "apart") in doubt
+
+
+@pytest.mark.parametrize(
+    ("requests", "is_fixed", "ratio"), [(40, None, 0.9), (40, True, 0.8), (4000, None, 0.8), (40, False, 1.0)]
+)
+def test_lengths_that_may_have_been_drawn_are_a_doubt_and_no_failure(
+    requests: int, *, is_fixed: bool | None, ratio: float
+) -> None:
+    asked = ClaimedConfig(osl=100.0, has_fixed_lengths=is_fixed)
+    said = ClaimedTotals(completed=requests, total_output_tokens=80 * requests)
+
+    observed = row_evidence(replace(PLAIN, asked=asked, said=said), Subject())[ev.OSL_RATIO]
+
+    assert isinstance(observed, Observed)
+    assert observed.value == pytest.approx(ratio)
+
+
+@pytest.mark.parametrize(("rate_per_s", "variation"), [(None, 0.2), (8.0, 0.0)])
+def test_arrivals_at_random_times_are_no_instability(rate_per_s: float | None, variation: float) -> None:
+    asked = ClaimedConfig(concurrency=None if rate_per_s else 8, request_rate_per_s=rate_per_s)
+    faster = ClaimedTotals(completed=200, output_throughput_tok_per_s=100 * (1 + 2**0.5 / 10))
+    slower = replace(faster, output_throughput_tok_per_s=100 * (1 - 2**0.5 / 10))
+
+    found = repeats([replace(PLAIN, asked=asked, said=said, label="m", repeat_of="m") for said in (faster, slower)])
+
+    observed = found[0][ev.REPEAT_VARIATION]
+    assert isinstance(observed, Observed)
+    assert observed.value == pytest.approx(variation)

@@ -1,0 +1,1 @@
+"""Runs simulated from first principles, and a writer of each tool's files for them."""
