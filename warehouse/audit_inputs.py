@@ -12,7 +12,7 @@ from bench.audit.evidence.evidence import EvidenceByColumn
 from bench.audit.judge import row_evidence
 from bench.audit.rules import REQUIRED
 from bench.errors import ToldBesideError, UnknownFormatError, UnreadableResultError, UsageError
-from warehouse.context import context_of, contexts_of_no_file, is_context_file
+from warehouse.context import context_of, contexts_of_no_file, in_context, is_context_file
 from warehouse.importers import read_claims
 from warehouse.importers.parsing.document import BYTES_MAX, read_document, too_large_for_memory
 from warehouse.rows.catalog_subject import subject_of
@@ -113,7 +113,7 @@ def _named(name: str, read: Callable[[], bytes], folder: Path | None, context: C
     try:
         document = read_document(name, read(), *_beside(folder))
         for claim in read_claims(document):
-            known = claim.with_context(context)
+            known = in_context(claim, context)
             yield AuditInput(replace(known, series=None), row_evidence(known, subject_of(known)))
     except (UnknownFormatError, ToldBesideError):
         raise

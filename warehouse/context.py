@@ -1,20 +1,26 @@
 """Context that a result file lacks: flags of the command line, or a file beside it.
 
 `results.context.toml` applies to `results.json`, `context.toml` to every file of its folder without its own.
-Flags take precedence; neither overrides a value in the result file itself.
+Flags take precedence; neither overrides a value in the result file itself, but one that contradicts it is a pair of the
+claim, and so a finding.
 """
 
+import math
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from bench.audit.claim import ClaimedConfig
+from bench.audit.claim import Claim, ClaimedConfig, Pair
 from bench.audit.context_keys import KEYS, field_of
 from bench.errors import UsageError
+from catalog.read import read_names
 
 NAME = "context.toml"
+ROUNDED = 0.01  # numbers that are nearer are the same one, rounded
+KEY_OF = {key.field: name for name, key in KEYS.items() if key.field}
 # The types of each field, and the texts of a Literal; a bool is no number.
 _TYPES = {
     name: tuple(
@@ -54,6 +60,61 @@ def context_of(file: Path, flags: ClaimedConfig) -> ClaimedConfig:
     return flags
 
 
+def require_known(context: ClaimedConfig, where: Callable[[str], str]) -> None:
+    """UsageError with the nearest names for a GPU, model or precision that is not in the catalogue.
+
+    `where` names the place of a key for the user: `--gpu`, `context.toml: gpu =`.
+    """
+    for key, (kind, find) in _named_things().items():
+        text = getattr(context, key)
+        if text is not None and not find(text):
+            near = read_names().nearest(kind, text)
+            hint = f"; the nearest names are: {', '.join(near)}" if near else ""
+            raise UsageError(f"{where(key)} {text!r} is not in the catalogue{hint}")
+
+
+def in_context(claim: Claim, context: ClaimedConfig) -> Claim:
+    """The claim with what its file does not say taken from the context, and with a pair for each contradiction."""
+    pairs = tuple(
+        Pair("context", str(own), str(passed), f"{KEY_OF.get(name, name)}: in the file / passed")
+        for name, own in vars(claim.asked).items()
+        if own is not None and (passed := getattr(context, name)) is not None and not _is_same(name, own, passed)
+    )
+    return replace(claim.with_context(context), pairs=(*claim.pairs, *pairs))
+
+
+_Kind = Literal["gpu", "model", "precision"]
+_Find = Callable[[str], object]
+
+
+def _named_things() -> dict[str, tuple[_Kind, _Find]]:
+    """The keys whose text names rows of the catalogue: of which kind, and how its rows are found."""
+    names = read_names()
+    return {
+        "gpu": ("gpu", names.gpus_called),
+        "model": ("model", names.model),
+        "precision": ("precision", names.precisions_called),
+        "kv_precision": ("precision", names.precisions_called),
+    }
+
+
+def _is_same(name: str, own: Any, passed: Any) -> bool:
+    """Whether two values of a field agree: two names of one row do, and `0.9` and `0.9.2`."""
+    if not isinstance(own, str) or not isinstance(passed, str):
+        return own == passed or math.isclose(own, passed, rel_tol=ROUNDED)
+    if name in (things := _named_things()):
+        rows = [_rows(things[name][1](text)) for text in (own, passed)]
+        if all(rows):
+            return any(row in rows[1] for row in rows[0])
+    one, other = own.strip().lower(), passed.strip().lower()
+    is_version = name in {"engine_version", "model_revision"}
+    return one == other or (is_version and (one.startswith(other) or other.startswith(one)))
+
+
+def _rows(found: object) -> tuple[object, ...]:
+    return found if isinstance(found, tuple) else () if found is None else (found,)
+
+
 def _read(path: Path) -> ClaimedConfig:
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -65,7 +126,9 @@ def _read(path: Path) -> ClaimedConfig:
         if field in fields:
             raise UsageError(f"{path}: {name!r} is there twice, under two names: keep one")
         fields[field] = checked
-    return ClaimedConfig(**fields)
+    context = ClaimedConfig(**fields)
+    require_known(context, lambda key: f"{path}: {key} =")
+    return context
 
 
 def _checked(path: Path, name: str, value: Any) -> tuple[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any
 from bench.audit.claim import Claim, ClaimedConfig, ClaimedTotals
 from bench.audit.judge import Judged, group_evidence, judge_claim, row_evidence
 from bench.errors import UnreadableResultError
-from warehouse.context import context_of
+from warehouse.context import context_of, in_context
 from warehouse.histories import stage_histories
 from warehouse.importers import read_claims
 from warehouse.importers.parsing.document import Document, read_document, too_large_for_memory
@@ -129,7 +129,7 @@ def _told(document: Document, context: ClaimedConfig, requests: PartWriter) -> I
     for at, said in enumerate(read_claims(document)):
         for rows in request_tables(f"{partition}/{at}", said):
             requests.add(rows)
-        yield said.with_context(context)
+        yield in_context(said, context)
 
 
 def _judge(told: Iterator[Claim]) -> tuple[Judged, ...]:

@@ -13,7 +13,8 @@ from bench.metrics import Bools, Floats, Ints
 Kind = Literal["measured", "derived", "interpolated", "expected", "quoted"]
 Outcome = Literal["measured", "failed", "not-run"]
 Metric = Literal["ttft", "tpot", "itl", "e2el"]
-Fact = Literal["engine_version", "engine_mode", "arch", "label", "timestamp", "flag"]  # what is stated in two places
+# What is stated in two places; `context`: in the file and in what was passed with it.
+Fact = Literal["engine_version", "engine_mode", "arch", "label", "timestamp", "flag", "context"]
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,9 @@ _BETWEEN_WORDS = re.compile(r"[^a-z0-9.]+|(?<!\d)\.|\.(?!\d)")
 _PARTS = re.compile(r"[a-z]+|\d+(?:\.\d+)*")
 _HOW_MANY = re.compile(r"^\s*\d+\s*[x\u00d7]\s+")
 _COUNT = re.compile(r"\d+x|x\d+")  # `8x`, `x8`: how many, not which
+_IN_TEXT = re.compile(r"[^\s()\[\],;:]+")  # words of a text with punctuation
+_LONGEST = 6  # words of a GPU's name: `8 x AMD Instinct MI300X 192GB`
+_ONLY_PART = frozenset({"cu", "sm", "cpx", "equivalent", "class"})  # behind a GPU's name: less than it, or another
 _STATED = re.compile(r"(\d+)(gb|gib|w)")  # memory and power, which must be the row's own
 
 _Words = tuple[str, ...]
@@ -80,6 +83,27 @@ class Names:
         rows = {row.gpu: row for row in self.gpus.values()}.values()
         return tuple(row for row in rows if wanted in _beginnings(row.gpu) and all(_agrees(row, it) for it in stated))
 
+    def gpu_in(self, text: str) -> str | None:
+        """The one GPU that a longer text names, as written there: `8x MI300X` of `Cloud node, 8x MI300X`.
+
+        None if it names none, two, or a part of one (`MI300X CU`).
+        """
+        words = _IN_TEXT.findall(text)
+        found: dict[tuple[Gpu, ...], str] = {}
+        start = 0
+        while start < len(words):
+            lengths = (count for count in range(_LONGEST, 0, -1) if self._names_gpus(words[start : start + count]))
+            length = next(lengths, 0)
+            if length:
+                phrase = " ".join(words[start : start + length])
+                is_part = any(word.lower() in _ONLY_PART for word in words[start + length : start + length + 1])
+                found[() if is_part else self.gpus_called(phrase)] = phrase
+            start += length or 1
+        return next(iter(found.values())) if len(found) == 1 and () not in found else None
+
+    def _names_gpus(self, words: list[str]) -> bool:
+        return bool(self.gpus_called(" ".join(words)))
+
     def model(self, text: str) -> CatalogModel | None:
         """The model of a repository, a path or a label: `amd/Llama-3.1-70B-Instruct-FP8-KV`, `hf:org/name@commit`."""
         whole = text.lower().removeprefix("hf:").partition("@")[0].rstrip("/")
@@ -90,6 +114,14 @@ class Names:
             if found is not None:
                 return found
         return None
+
+    def model_in(self, text: str) -> str | None:
+        """The one model that a word of a longer text is the name of; None if there is none, or several.
+
+        Only whole words, so that `DeepSeek R1 Distill Llama 70B` is not taken for R1.
+        """
+        found = {row.model: word for word in _IN_TEXT.findall(text) if (row := self.model(word)) is not None}
+        return next(iter(found.values())) if len(found) == 1 and "distill" not in text.lower() else None
 
     def precision(self, text: str) -> str | None:
         """The precision of weights, a key of WEIGHT_BYTES: `FP8 (--quantization fp8)` is fp8, two of them are None."""

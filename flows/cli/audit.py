@@ -2,9 +2,9 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -60,6 +60,7 @@ def audit(  # noqa: PLR0913, PLR0917 - each option is an argument
     gzipped. Exits 1 if a rule fails, or if no number of a row could be checked.
     """
     from bench.audit.claim import ClaimedConfig  # noqa: PLC0415
+    from warehouse.context import require_known  # noqa: PLC0415
 
     if explain is not None:
         _explain(explain)
@@ -76,7 +77,7 @@ def audit(  # noqa: PLR0913, PLR0917 - each option is an argument
         max_model_len=max_model_len,
         weights_gib=None if weights_gb is None else weights_gb * GB / GIB,
     )
-    _require_known(context)
+    require_known(context, lambda key: f"--{key}")
     found = _judge_files(files, context, only, use_gx=use_gx)
     if as_json:
         typer.echo(json.dumps([as_values(each) for each in found.judged], indent=2, allow_nan=False))
@@ -87,23 +88,6 @@ def audit(  # noqa: PLR0913, PLR0917 - each option is an argument
         console.warn(f"left out: {why}")
     if not found.is_clean or (found.unchecked_count and not allow_unchecked):
         raise typer.Exit(1)
-
-
-def _require_known(context: "ClaimedConfig") -> None:
-    """UsageError with the nearest names where an option names what the catalogue lacks."""
-    from catalog.read import read_names  # noqa: PLC0415
-
-    names = read_names()
-    given: dict[Literal["gpu", "model", "precision"], tuple[str | None, Callable[[str], object]]] = {
-        "gpu": (context.gpu, names.gpus_called),
-        "model": (context.model, names.model),
-        "precision": (context.precision, names.precisions_called),
-    }
-    for option, (text, find) in given.items():
-        if text is not None and not find(text):
-            near = names.nearest(option, text)
-            hint = f"; the nearest names are: {', '.join(near)}" if near else ""
-            raise UsageError(f"--{option} {text!r} is not in the catalogue{hint}")
 
 
 def _judge_files(files: list[str], context: "ClaimedConfig", only: str | None, *, use_gx: bool) -> "Audit":

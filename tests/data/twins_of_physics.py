@@ -102,6 +102,8 @@ def provenance() -> Files:
     return {
         "label_conflict.csv": table((named, [RATE])),
         "label_conflict-gpus.csv": table(({"tp": "8"}, [("output_throughput", "12000", "tok/s")])),
+        "context_conflict.csv": table(({}, [RATE])),
+        "context_conflict.context.toml": 'gpu = "H200"\n',
         "not_measured.csv": table(({"notes": "interpolated between two points"}, [RATE])),
         "stale_copy.csv": table(*((each, [("output_throughput", "2196.37", "tok/s")]) for each in copied)),
     }

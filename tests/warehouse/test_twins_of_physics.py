@@ -7,7 +7,7 @@ import pytest
 from bench.audit.claim import ClaimedConfig
 from tests.bench.judging import judge_claims
 from tests.data import twins_of_physics, twins_of_telemetry
-from warehouse.context import context_of
+from warehouse.context import context_of, in_context
 from warehouse.importers import read_claims
 from warehouse.importers.parsing.document import read_document
 from warehouse.rows.catalog_subject import subject_of
@@ -24,7 +24,7 @@ RESULTS = [path for path in TEXTS if not path.name.endswith(".toml")]
 
 def _spoken(path: Path) -> set[str]:
     context = context_of(path, ClaimedConfig())
-    claims = [each.with_context(context) for each in read_claims(read_document(path.name, path.read_bytes()))]
+    claims = [in_context(each, context) for each in read_claims(read_document(path.name, path.read_bytes()))]
     judged = judge_claims(claims, subject_of)
     return {each.code for one in judged for each in one.findings if each.status in ("FAIL", "WARN")}
 

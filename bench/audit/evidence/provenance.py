@@ -30,6 +30,7 @@ def provenance_conflicts(claim: Claim, subject: Subject) -> EvidenceByColumn:
         **_conflicts(ev.ARCH_CONFLICTS, pairs, "arch", lambda pair: _same_arch(pair, subject.gpu)),
         **_conflicts(ev.LABEL_CONFLICTS, pairs, "label", _same_words),
         **_conflicts(ev.FLAG_CONFLICTS, pairs, "flag", _same_words),
+        **_conflicts(ev.CONTEXT_CONFLICTS, pairs, "context", _same_words),
         **timestamps(claim, pairs),
         **_unpinned(claim.asked),
         ev.NOT_MEASURED: Observed(float(claim.kind != "measured"), f"the value is {claim.kind}"),

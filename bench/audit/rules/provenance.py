@@ -50,6 +50,18 @@ PROVENANCE_RULES: tuple[Rule, ...] = (
         origin="definition: what ran must be what is claimed",
     ),
     Rule(
+        code="context_conflict",
+        column=ev.CONTEXT_CONFLICTS,
+        family="provenance",
+        passing=ZERO,
+        tolerated=None,
+        sentence=(
+            "{value:#option or context value contradicts|options or context values contradict} the file, whose value "
+            "is used"
+        ),
+        origin="definition: what is passed with a file adds to it and never overrides it",
+    ),
+    Rule(
         code="timestamp_conflict",
         column=ev.TIMESTAMPS_APART_H,
         family="provenance",

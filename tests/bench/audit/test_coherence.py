@@ -161,7 +161,8 @@ def test_claims_of_other_configurations_are_not_compared() -> None:
 
 
 def _without_gpu(claim: Claim, place: str) -> Claim:
-    return replace(claim, asked=replace(claim.asked, gpu=None), lineage=replace(LINEAGE, place=place))
+    lineage = replace(LINEAGE, place=place, format="claims-table" if place.startswith("line") else "guidellm")
+    return replace(claim, asked=replace(claim.asked, gpu=None), lineage=lineage)
 
 
 def test_rows_of_unknown_gpus_are_never_repeats_of_one_another() -> None:

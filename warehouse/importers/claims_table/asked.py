@@ -1,9 +1,11 @@
 """The configuration that the columns of a claims table state."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 
 from bench.audit.claim import ClaimedConfig, NotRead
+from catalog.read import read_names
 from warehouse.importers.claims_table.numbers import BARE, Numbers
 from warehouse.importers.parsing.fields import INFINITE
 from warehouse.importers.parsing.printed import (
@@ -32,6 +34,8 @@ _WHOLE = {
 _NUMBERS = {"isl": "isl", "osl": "osl", "request_rate": "request_rate_per_s"}
 _OBSERVED = {"observed_isl": "mean_input_tokens", "observed_osl": "mean_output_tokens"}
 _OF_BATCH = frozenset({"e2el.mean", "e2el.", f"e2el.{BARE}"})
+_BESIDE = ("system", "url_or_title")
+_MANY = re.compile(r"\s*(\d{1,4})\s*[x\u00d7]\s*\S")
 _MODES = ("", "offline", "serving")
 # Notes that say what the load is: all prompts at once, or the cap of the engine in the place of a concurrency.
 _OFFLINE = re.compile(r"\boffline\b|concurrency\b[^;]*\bmax[ _-]num[ _-]seqs", re.IGNORECASE)
@@ -48,13 +52,14 @@ def asked_of(row: Row, numbers: Numbers) -> ClaimedConfig:
     for column, field in _OBSERVED.items():
         if (mean := _number(row, column, numbers)) is not None:
             numbers.parts["said"][field] = mean
+    known["gpu_count"] = known["gpu_count"] or _count_in(row["gpu"])
     known |= {name: load for name, load in _load(row, numbers).items() if known[name] is None}
     return ClaimedConfig(
         **known,  # type: ignore[arg-type]  # each is of its field's type
-        model=row["model"] or None,
+        model=row["model"] or _beside(row, _model_in),
         precision=printed_precision(row["precision"]),
         kv_precision=printed_precision(row["kv_precision"]),
-        gpu=row["gpu"] or None,
+        gpu=row["gpu"] or _beside(row, _gpu_in),
         engine=engine_of(row["framework"]),
         engine_version=version_in(row["framework_version"]) or version_in(row["framework"]),
         image=row["image"] or None,
@@ -62,6 +67,27 @@ def asked_of(row: Row, numbers: Numbers) -> ClaimedConfig:
         usd_per_hour=numbers.parts["asked"].get("usd_per_hour"),
         weights_gib=numbers.parts["asked"].get("weights_gib"),
     )
+
+
+def _beside(row: Row, name_in: Callable[[str], str | None]) -> str | None:
+    """The one name that the machine's column states, else the title's; None if they state none, or several."""
+    return next(filter(None, (name_in(row[column]) for column in _BESIDE)), None)
+
+
+@lru_cache(maxsize=1024)
+def _gpu_in(text: str) -> str | None:
+    return read_names().gpu_in(text)
+
+
+@lru_cache(maxsize=1024)
+def _model_in(text: str) -> str | None:
+    return read_names().model_in(text)
+
+
+def _count_in(gpu: str) -> int | None:
+    """How many GPUs the cell says: 8 of `8x H100 SXM`."""
+    found = _MANY.match(gpu)
+    return int(found[1]) if found else None
 
 
 def _load(row: Row, numbers: Numbers) -> dict[str, int | None]:
