@@ -1,3 +1,4 @@
+import shutil
 from pathlib import Path
 
 import pytest
@@ -6,6 +7,7 @@ from tests.warehouse.folders import ANSWERS, GPU_SAMPLES, QUIET, Shape, Told, wh
 from warehouse.load import LoadSummary, load_night
 
 NIGHT = "2026-03-01"
+OLD, NEW = "0.32.0+cpu", "0.32.0+dev7"
 SHAPES = {
     "chat": Shape(failed=10),
     "steady": Shape(arrivals="gamma", burstiness=100.0),
@@ -32,6 +34,26 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, LoadSummary]
         if name != "never":
             write_run(data, night, run, SHAPES[name], told)
     return data, load_night(data, NIGHT)
+
+
+def _night_of_version(data: Path, name: str, gap_ms: float, version: str) -> None:
+    shapes = {"chat": Shape(gap_ms=gap_ms)}
+    record = write_night(data, name, shapes)
+    for run in record.runs:
+        write_run(data, record, run, shapes["chat"], Told(engine_version=version))
+    load_night(data, name)
+
+
+@pytest.fixture(scope="session")
+def versions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three nights of one engine version, and three of the next, which takes 10 % longer for each token."""
+    data = tmp_path_factory.mktemp("versions")
+    _night_of_version(data, "2026-03-01", 5.0, OLD)
+    _night_of_version(data, "2026-03-04", 5.5, NEW)
+    for table in (data / "lake").iterdir():
+        for day, like in ((2, 1), (3, 1), (5, 4), (6, 4)) if table.is_dir() else ():
+            shutil.copytree(table / f"night=2026-03-0{like}", table / f"night=2026-03-0{day}")
+    return data
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ h1{font-size:1.5rem}h2{font-size:1.1rem;margin-top:2rem}
 .wide{overflow-x:auto}table{border-collapse:collapse;margin:.5rem 0}
 th,td{border-bottom:1px solid var(--line);padding:.25rem .6rem;text-align:left;vertical-align:top}
 th{font-weight:600;vertical-align:bottom}.number{text-align:right;font-variant-numeric:tabular-nums}
-.sentence{min-width:14rem}.missing{color:var(--soft)}.accepted,.pass{color:var(--good)}
+.sentence{min-width:14rem}.missing{color:var(--soft)}.accepted,.pass,.gain{color:var(--good)}
 .suspect,.unchecked,.warn,.warning,.not-checkable,.not-run{color:var(--doubt)}
-.rejected,.failed,.fail,.critical{color:var(--bad);font-weight:600}
+.rejected,.failed,.fail,.critical,.loss{color:var(--bad);font-weight:600}
 figure{margin:1rem 0}figure>svg{max-width:760px;width:100%;font:12px system-ui,sans-serif}
 figure>svg text{fill:currentColor}.bar{fill:var(--mark)}.whisker{stroke:currentColor;stroke-width:2}
 a{color:var(--mark)}:focus-visible{outline:3px solid var(--mark);outline-offset:2px}

@@ -96,9 +96,9 @@ def csv_text(rows: Sequence[Row]) -> str:
     return target.getvalue()
 
 
-def csv_link(address: str) -> str:
+def csv_link(address: str, words: str = "CSV") -> str:
     """A link to a CSV file of the site."""
-    return f"<a href='{escape(address)}' download>CSV</a>"
+    return f"<a href='{escape(address)}' download>{escape(words)}</a>"
 
 
 def _safe(value: Any) -> Any:

@@ -18,57 +18,6 @@ NEWEST = "(SELECT max(night) FROM measurements)"
 
 COMPARE = (
     Question(
-        "releases",
-        "Newest engine version against the one before",
-        "The largest differences above the noise come first. The noise threshold is twice the standard error of both "
-        "versions' nights. Hosts and drivers may differ as well: <code>nightbench compare</code> checks them.",
-        "No series has nights of two engine versions yet.",
-        """
-WITH nights AS (
-    SELECT 'nightbench' AS source, series, metric, engine_version, measured_at, value FROM series_nights
-    UNION ALL BY NAME
-    SELECT source, series, metric, engine_version, measured_at, value FROM history_points
-    WHERE value > 0 AND isfinite(value)
-),
-versions AS (
-    SELECT source, series, metric, engine_version, count(*) AS nights, avg(ln(value)) AS mean_log,
-        coalesce(var_samp(ln(value)), 0) / count(*) AS squared_error, max(measured_at) AS last_night,
-        row_number() OVER (PARTITION BY source, series, metric ORDER BY max(measured_at) DESC) AS age
-    FROM nights WHERE engine_version IS NOT NULL AND value > 0 GROUP BY source, series, metric, engine_version
-),
-pairs AS (
-    SELECT b.source, b.series, b.metric, a.engine_version AS version_before, b.engine_version AS version_newest,
-        a.nights AS nights_before, b.nights AS nights_newest, 100 * (exp(b.mean_log - a.mean_log) - 1) AS change_pct,
-        if(least(a.nights, b.nights) > 1, 200 * sqrt(a.squared_error + b.squared_error), NULL) AS noise_threshold_pct
-    FROM versions AS a JOIN versions AS b USING (source, series, metric) WHERE a.age = 2 AND b.age = 1
-)
-SELECT *, abs(change_pct) > noise_threshold_pct AS above_noise FROM pairs
-ORDER BY above_noise DESC NULLS LAST, abs(change_pct) DESC LIMIT 100
-""",
-    ),
-    Question(
-        "release_means",
-        "Geometric mean of each metric over all series",
-        "The interval is of 95 % over the series; one series has none.",
-        "No series has nights of two engine versions yet.",
-        """
-WITH versions AS (
-    SELECT series, metric, engine_version, avg(ln(value)) AS mean_log,
-        row_number() OVER (PARTITION BY series, metric ORDER BY max(measured_at) DESC) AS age
-    FROM series_nights WHERE engine_version IS NOT NULL AND value > 0 GROUP BY series, metric, engine_version
-),
-ratios AS (
-    SELECT metric, a.engine_version AS version_before, b.engine_version AS version_newest,
-        b.mean_log - a.mean_log AS log_ratio
-    FROM versions AS a JOIN versions AS b USING (series, metric) WHERE a.age = 2 AND b.age = 1
-)
-SELECT metric, version_before, version_newest, count(*) AS series, exp(avg(log_ratio)) AS ratio,
-    exp(avg(log_ratio) - 1.96 * stddev_samp(log_ratio) / sqrt(count(*))) AS ci_lo,
-    exp(avg(log_ratio) + 1.96 * stddev_samp(log_ratio) / sqrt(count(*))) AS ci_hi
-FROM ratios GROUP BY ALL ORDER BY ALL
-""",
-    ),
-    Question(
         "published",
         "Published figures beside ours",
         "A ratio stands only where the terms are equal; <code>terms</code> has each difference.",

@@ -15,6 +15,7 @@ from warehouse.report.page import night_page
 from warehouse.site.blocks import DRAW, answered, csv_link, csv_text, page_html, sql_html, write_page
 from warehouse.site.charts import VEGA, vega_script
 from warehouse.site.questions import COMPARE, COST, TRUST, Question
+from warehouse.site.releases import releases_html
 from warehouse.site.series_pages import write_series
 from warehouse.site.start_page import start_body
 
@@ -46,7 +47,8 @@ def write_site(data: Path, out: Path) -> Site:
         nights = [row[0] for row in ask(data, _NIGHTS).rows]
         _write_nights(data, out, nights)
         for name, (title, questions) in _PAGES.items():
-            body = "".join(_answer(data, out, one) for one in questions)
+            body = releases_html(data, out) if name == "compare" else ""
+            body += "".join(_answer(data, out, one) for one in questions)
             write_page(out / f"{name}.html", page_html(f"{name}.html", title, body))
         _write_scripts(out / "assets")
         body = start_body(data, out, changes, listed, nights)

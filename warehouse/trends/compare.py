@@ -99,7 +99,8 @@ def pair_row(pair: Pair) -> dict[str, Any]:
 def geometric_means(pairs: Sequence[Pair]) -> list[dict[str, Any]]:
     """The geometric mean of the ratios of each metric, above 1: B is better; with its interval, at least 95 %.
 
-    The pairs of one lease share its host, so their errors are added as if they all moved together.
+    The pairs of one lease share its host, so their errors are added as if they all moved together. The best and the
+    worst series stand beside it with their changes.
     """
     by_metric: dict[str, list[Pair]] = defaultdict(list)
     for pair in pairs:
@@ -114,7 +115,19 @@ def _geometric_mean(metric: str, pairs: Sequence[Pair]) -> dict[str, Any]:
     error = float(np.mean([pair.difference.error or 0.0 for pair in pairs]))
     margin = quantile(0.05, min(pair.difference.degrees for pair in pairs)) * error
     low, middle, high = (float(np.exp(each)) for each in (shift - margin, shift, shift + margin))
-    return {"metric": metric, "pairs": len(pairs), "ratio": middle, "ci_lo": low, "ci_hi": high}
+    ordered = sorted(pairs, key=lambda pair: sign * pair.difference.shift)
+    worst, best = ordered[0], ordered[-1]
+    return {
+        "metric": metric,
+        "pairs": len(pairs),
+        "ratio": middle,
+        "ci_lo": low,
+        "ci_hi": high,
+        "best": best.series,
+        "best_pct": _pct(best.difference.shift),
+        "worst": worst.series,
+        "worst_pct": _pct(worst.difference.shift),
+    }
 
 
 def _pct(shift: float) -> float:

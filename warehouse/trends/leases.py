@@ -1,6 +1,7 @@
 """Each value of each series with what is known of its lease: our own nights, and imported histories."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from datetime import datetime
 from pathlib import Path
 
 from bench.trends.difference import Repeats
@@ -30,14 +31,15 @@ SELECT series, metric, measured_at, value, spread, repeat_count, {", ".join(STAC
 FROM series_nights
 JOIN facts ON facts.night = series_nights.night AND facts.scenario_id = series_nights.scenario_id
     AND facts.lease_id IS NOT DISTINCT FROM series_nights.lease_id
+WHERE ($1 IS NULL OR measured_at >= $1) AND ($2 IS NULL OR list_contains($2, metric))
 ORDER BY series, metric, measured_at
 """  # noqa: S608 - names of ours
 _NOT_FACTS = frozenset({"series", "metric", "measured_at", "value", "spread", "repeat_count"})
 
 
-def own_leases(data: Path) -> Iterator[Lease]:
-    """The leases of our accepted measurements."""
-    for row in run_sql(data, _OWN).dicts():
+def own_leases(data: Path, since: datetime | None = None, metrics: Sequence[str] | None = None) -> Iterator[Lease]:
+    """The leases of our accepted measurements: all of them, or those since a time and of these metrics."""
+    for row in run_sql(data, _OWN, (since, None if metrics is None else list(metrics))).dicts():
         facts = {name: str(value) for name, value in row.items() if value is not None and name not in _NOT_FACTS}
         facts |= _tags(facts["scenario"]) | {"source": SOURCE}
         stack = {name: facts[name] for name in STACK_FIELDS if name in facts}

@@ -1,37 +1,14 @@
 """Two sides of a warehouse are compared as a person would who knows what was measured."""
 
-import shutil
 from pathlib import Path
 
 import pytest
 
 from bench.errors import UsageError
-from tests.warehouse.folders import Shape, Told, write_night, write_run
-from warehouse.load import load_night
+from tests.warehouse.conftest import NEW, OLD
 from warehouse.trends.compare import compare, geometric_means
 
-OLD, NEW = "0.32.0+cpu", "0.32.0+dev7"
 MEDIAN = "tpot_p50_ms"
-
-
-def night(data: Path, name: str, gap_ms: float, version: str) -> None:
-    shapes = {"chat": Shape(gap_ms=gap_ms)}
-    record = write_night(data, name, shapes)
-    for run in record.runs:
-        write_run(data, record, run, shapes["chat"], Told(engine_version=version))
-    load_night(data, name)
-
-
-@pytest.fixture(scope="module")
-def versions(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three nights of one engine version, and three of the next, which takes 10 % longer for each token."""
-    data = tmp_path_factory.mktemp("versions")
-    night(data, "2026-03-01", 5.0, OLD)
-    night(data, "2026-03-04", 5.5, NEW)
-    for table in (data / "lake").iterdir():
-        for day, like in ((2, 1), (3, 1), (5, 4), (6, 4)) if table.is_dir() else ():
-            shutil.copytree(table / f"night=2026-03-0{like}", table / f"night=2026-03-0{day}")
-    return data
 
 
 def test_a_slower_engine_version_is_a_confirmed_loss_of_about_its_size(versions: Path) -> None:
