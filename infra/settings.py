@@ -29,6 +29,7 @@ class Settings(BaseSettings):
 
     data: Path = Path("data")
     cache: Path = Field(default_factory=_default_cache)
+    lake: str | None = None  # s3://bucket/prefix; None: in the data folder. See warehouse/lake/bucket/location.py
     engine_port: int = Field(default=0, ge=0, le=65535)  # 0: any free port
     vllm_executable: Path | None = None  # None: the one that `make engine` builds
     llama_server: Path | None = None  # of llama.cpp; None: the one that `make engines` builds

@@ -14,11 +14,14 @@ from tempfile import TemporaryDirectory
 import duckdb
 
 from bench.errors import UsageError
-from warehouse.lake.durable import sync_folder
+from warehouse.lake.bucket.filesystem import connect_to, lake_files
+from warehouse.lake.bucket.location import lake_folder, lake_location, views_file
+from warehouse.lake.bucket.manifest import ManifestPath
+from warehouse.lake.durable import make_folder, sync_folder
 from warehouse.lake.journal import complete
 from warehouse.lake.lake import writing
 from warehouse.lake.view_file import views_over, write_views
-from warehouse.views.tables import glob_pattern
+from warehouse.views.tables import LakePath, glob_pattern
 
 DATABASE = "warehouse.duckdb"
 BUILDING = ".warehouse-"  # prefix of the folders in which the file is built
@@ -34,23 +37,27 @@ _NOTHING_FROM_ELSEWHERE: dict[str, str | bool | int | float | list[str]] = {
 
 def build_warehouse(data: Path) -> Path:
     """Build warehouse.duckdb unless it already holds exactly these views; returns its path."""
-    path = data.absolute() / DATABASE
-    digest, statements = views_over(data.absolute() / "lake")
-    current = _open_current(path, digest)
+    _open_built(data).close()
+    return views_file(data)
+
+
+def _open_built(data: Path) -> duckdb.DuckDBPyConnection:
+    """Open the warehouse over the lake as it is now, with a new file of views if there is none of exactly these."""
+    path, lake = views_file(data), lake_files(data)
+    digest, statements = views_over(lake)
+    current = _open_current(path, lake, digest)
     if current is None:
-        _replace(path, statements)
-    else:
-        current.close()
-    return path
+        _replace(path, lake, statements)
+    return current or _open(path, lake)
 
 
-def _replace(path: Path, statements: tuple[str, ...]) -> None:
+def _replace(path: Path, lake: LakePath, statements: tuple[str, ...]) -> None:
     with writing(path):
         _delete_unfinished(path.parent)
         # A folder of its own, since several first readers may build the file at the same time.
         with TemporaryDirectory(prefix=BUILDING, dir=path.parent) as folder:
             beside = Path(folder) / DATABASE
-            write_views(beside, statements)
+            write_views(beside, lake, statements)
             beside.replace(path)
         sync_folder(path.parent)
 
@@ -63,7 +70,7 @@ def _delete_unfinished(data: Path) -> None:
                 shutil.rmtree(left)
 
 
-def _open_current(path: Path, digest: str) -> duckdb.DuckDBPyConnection | None:
+def _open_current(path: Path, lake: LakePath, digest: str) -> duckdb.DuckDBPyConnection | None:
     """Open a warehouse file if it holds the views of this digest; None if it is missing, older or foreign.
 
     To open it takes longer than most queries, so a query uses the connection that asked for the digest.
@@ -71,7 +78,7 @@ def _open_current(path: Path, digest: str) -> duckdb.DuckDBPyConnection | None:
     if not path.exists():
         return None
     with suppress(duckdb.Error):
-        connection = _open(path)
+        connection = _open(path, lake)
         with suppress(duckdb.Error):
             if connection.execute("SELECT sha256 FROM views_digest").fetchone() == (digest,):
                 return connection
@@ -86,30 +93,29 @@ def open_warehouse(data: Path) -> duckdb.DuckDBPyConnection:
 
     Raises UsageError if the data folder does not exist.
     """
-    if not data.is_dir():
+    lake = lake_folder(data)
+    if lake_location() is not None:
+        make_folder(data.absolute())
+    elif not data.is_dir():
         raise UsageError(f"no data folder {data}: pass one with --data, or run a night first")
-    lake = data.absolute() / "lake"
     with writing(lake):
         complete(lake)
-    path = data.absolute() / DATABASE
-    digest, statements = views_over(data.absolute() / "lake")
-    current = _open_current(path, digest)
-    if current is None:
-        _replace(path, statements)
-    return current or _open(path)
+    return _open_built(data)
 
 
-def _open(path: Path) -> duckdb.DuckDBPyConnection:
+def _open(path: Path, lake: LakePath) -> duckdb.DuckDBPyConnection:
     """Open a warehouse file so that a query can reach the lake beside it and nothing else.
 
     It cannot write the warehouse, open other files, connect to a network, load extensions, read Python variables or
     change these settings. Files of the lake are protected by `run_sql`, since DuckDB has no folder that is only read.
     """
     with _OPENING:
-        connection = duckdb.connect(path, read_only=True, config=_NOTHING_FROM_ELSEWHERE)
+        if isinstance(lake, ManifestPath):
+            connection = connect_to(lake, path, _NOTHING_FROM_ELSEWHERE)
+        else:
+            connection = duckdb.connect(path, read_only=True, config=_NOTHING_FROM_ELSEWHERE)
         (is_locked,) = connection.execute("SELECT current_setting('lock_configuration')").fetchall()[0]
         if not is_locked:
-            lake = path.with_name("lake")
             folders = [str(lake), glob_pattern(lake)]  # DuckDB checks both forms
             connection.execute("SET GLOBAL TimeZone = 'UTC'")
             connection.execute("SET GLOBAL parquet_metadata_cache = true")

@@ -7,9 +7,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from warehouse.lake.bucket.filesystem import lake_files
 from warehouse.lake.lake import PART, STAGING, PartWriter, one_loader, writing
 from warehouse.lake.swap import swap_in
 from warehouse.schema.columns import PARTITION, arrow_schema
+from warehouse.views.tables import LakePath, nights_in
 
 GAPS = ("itl_us", "itl_ms", "itl_tokens")
 
@@ -20,22 +22,22 @@ def drop_old_gaps(data: Path, keep_days: int, loaded: str) -> list[str]:
     Looks at the night that was just loaded, and from the newest old night back to one without gaps.
     """
     with writing(data / "lake"), one_loader(data) as lake:
-        dropped = list(_old_with_gaps(lake, keep_days, loaded))
+        requests = lake_files(data) / "requests"
+        dropped = list(_old_with_gaps(requests, keep_days, loaded))
         for night in dropped:
-            _stage(lake, night)
+            _stage(lake / STAGING, requests, night)
         swap_in(lake)
     return dropped
 
 
-def _old_with_gaps(lake: Path, keep_days: int, loaded: str) -> Iterator[str]:
-    nights = {path.parent.name.removeprefix(f"{PARTITION}=") for path in lake.glob(f"requests/{PARTITION}=*/{PART}")}
-    days = {night: day for night in nights if (day := _day(night))}
+def _old_with_gaps(requests: LakePath, keep_days: int, loaded: str) -> Iterator[str]:
+    days = {night: day for night in nights_in(requests) if (day := _day(night))}
     newest = max(days.values(), default=None)
     old = sorted(night for night, day in days.items() if newest and day < newest - timedelta(days=keep_days))
     is_done = False
     for night in reversed(old):
         if not is_done or night == loaded:
-            has_gaps = _has_gaps(_file(lake, night))
+            has_gaps = _has_gaps(_file(requests, night))
             if has_gaps:
                 yield night
             is_done = is_done or has_gaps is False
@@ -48,20 +50,24 @@ def _day(night: str) -> date | None:
         return None
 
 
-def _has_gaps(path: Path) -> bool | None:
+def _has_gaps(path: LakePath) -> bool | None:
     """Whether a file of requests has gaps; None if it has no requests."""
-    with pq.ParquetFile(path) as file:
+    with path.open("rb") as stored, pq.ParquetFile(stored) as file:
         if not file.metadata.num_rows:
             return None
-        stored = [name for name in GAPS if name in file.schema_arrow.names]
+        columns = [name for name in GAPS if name in file.schema_arrow.names]
         return any(
-            column.null_count < len(column) for batch in file.iter_batches(columns=stored) for column in batch.columns
+            column.null_count < len(column) for batch in file.iter_batches(columns=columns) for column in batch.columns
         )
 
 
-def _stage(lake: Path, night: str) -> None:
+def _stage(staging: Path, requests: LakePath, night: str) -> None:
     schema = arrow_schema("requests")
-    with pq.ParquetFile(_file(lake, night)) as file, PartWriter(lake / STAGING, "requests", night) as part:
+    with (
+        _file(requests, night).open("rb") as stored,
+        pq.ParquetFile(stored) as file,
+        PartWriter(staging, "requests", night) as part,
+    ):
         for at in range(file.num_row_groups):
             rows = file.read_row_group(at, columns=[name for name in file.schema_arrow.names if name not in GAPS])
             missing = [field for field in schema if field.name not in rows.schema.names]
@@ -70,5 +76,5 @@ def _stage(lake: Path, night: str) -> None:
             part.add(rows.select(schema.names).cast(schema))
 
 
-def _file(lake: Path, night: str) -> Path:
-    return lake / "requests" / f"{PARTITION}={night}" / PART
+def _file(requests: LakePath, night: str) -> LakePath:
+    return requests / f"{PARTITION}={night}" / PART

@@ -14,6 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bench.errors import LoadIntoWarehouseError
+from warehouse.lake.bucket.client import lake_bucket
+from warehouse.lake.bucket.location import lake_folder, lake_location
+from warehouse.lake.bucket.working_copy import pull
 from warehouse.lake.durable import make_folder
 from warehouse.lake.journal import complete, is_pending
 from warehouse.schema.columns import COLUMNS, PARTITION, Table, arrow_schema
@@ -44,14 +47,17 @@ def writing(what: Path) -> Iterator[None]:
 def one_loader(data: Path) -> Iterator[Path]:
     """Lock the lake for this process and return its path; other loaders wait.
 
-    A load that was killed while its files came into place is completed; what was only staged is deleted.
+    A load that was killed while its files came into place is completed; what was only staged is deleted. Where the lake
+    is in a bucket, the path is that of a copy of its small tables, as they are in the bucket now.
     """
-    lake = data.absolute() / "lake"
+    lake, location = lake_folder(data), lake_location()
     make_folder(lake)
     with (lake / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         complete(lake)
         _delete_staged(lake)
+        if location is not None:
+            pull(lake_bucket(location), lake, lake / STAGING)
         try:
             yield lake
         finally:

@@ -52,7 +52,7 @@ def stage_months(lake: Path, removed: Sequence[str] = (), loose_nights: int = LO
     """
     runs = _nights(lake, "measurements", removed)
     by_month = {month for night in runs if (month := month_of(night))}
-    had = months_in(lake, "measurements")
+    had = months_in(lake / "measurements")
     complete = by_month - {max(by_month, default="")}
     if not had and sum(month_of(night) in complete for night in runs) < loose_nights:
         return []
@@ -65,7 +65,7 @@ def stage_months(lake: Path, removed: Sequence[str] = (), loose_nights: int = LO
 
 
 def _stage_table(lake: Path, table: Table, wanted: set[str], removed: Sequence[str]) -> Iterator[str]:
-    had, changed = months_in(lake, table), _changed_months(lake, table, removed)
+    had, changed = months_in(lake / table), _changed_months(lake, table, removed)
     nights: dict[str | None, list[str]] = {}
     for night in sorted(_nights(lake, table, removed)):
         nights.setdefault(month_of(night), []).append(night)
@@ -124,15 +124,15 @@ def _read_night(path: Path, night: str, schema: pa.Schema) -> pa.Table:
 def _stage_derived(lake: Path, wanted: set[str]) -> Iterator[str]:
     """Stage what the views say of each month whose measurements changed; drop what another version of them said."""
     kept = derived_folder(lake)
-    had = set[str].intersection(*(months_in(kept, view) for view in DERIVED))
-    staged = months_in(lake / STAGING, "measurements")
+    had = set[str].intersection(*(months_in(kept / view) for view in DERIVED))
+    staged = months_in(lake / STAGING / "measurements")
     sources = {
         month: (lake / STAGING if month in staged else lake) / "measurements" / f"{MONTH}={month}" / PART
         for month in sorted(staged | (wanted - had))
     }
     _derive(sources, lake / STAGING / kept.relative_to(lake))
     for view in DERIVED:
-        for month in sorted(months_in(kept, view) - wanted):
+        for month in sorted(months_in(kept / view) - wanted):
             yield f"{lake.name}/{kept.relative_to(lake)}/{view}/{MONTH}={month}"
     for other in sorted(kept.parent.glob("*")):
         if other != kept:

@@ -6,6 +6,7 @@ from pathlib import Path
 from bench.record import NightRecord
 from bench.repeats import NightPrecision, ReachedPrecision, Spread, reach
 from bench.suite.scenario import Scenario
+from warehouse.lake.bucket.filesystem import lake_files
 from warehouse.lake.query import run_sql
 
 # A new engine version or flag gives a scenario a new id, but its repeats vary as before: scenarios of one name, model,
@@ -39,7 +40,7 @@ REACHED = "SELECT scenario_id, metric, repeats, half_width FROM night_repeats WH
 def read_spreads(data: Path, scenarios: Sequence[Scenario]) -> dict[str, list[Spread]]:
     """The spread of each metric over all nights, by scenario id; nothing where nothing was loaded yet."""
     found: dict[str, list[Spread]] = {one.scenario_id: [] for one in scenarios}
-    if (data / "lake").is_dir() and scenarios:
+    if lake_files(data).is_dir() and scenarios:
         for scenario_id, *spread in run_sql(data, _SPREADS, (_asked(scenarios),)).rows:
             found[scenario_id].append(Spread(*spread))
     return found
@@ -47,7 +48,7 @@ def read_spreads(data: Path, scenarios: Sequence[Scenario]) -> dict[str, list[Sp
 
 def read_run_seconds(data: Path, scenarios: Sequence[Scenario]) -> dict[str, float]:
     """The median time of an accepted run in seconds, by scenario id; without those that have none."""
-    if not (data / "lake").is_dir() or not scenarios:
+    if not lake_files(data).is_dir() or not scenarios:
         return {}
     return dict(run_sql(data, _SECONDS, (_asked(scenarios),)).rows)
 

@@ -4,11 +4,16 @@ import filecmp
 from collections.abc import Sequence
 from pathlib import Path
 
+from warehouse.lake.bucket.client import lake_bucket
+from warehouse.lake.bucket.filesystem import lake_files
+from warehouse.lake.bucket.location import lake_location
+from warehouse.lake.bucket.working_copy import push
 from warehouse.lake.durable import sync_folders_below
 from warehouse.lake.journal import Move, commit
 from warehouse.lake.lake import STAGING
 from warehouse.lake.months import stage_months
 from warehouse.schema.columns import PARTITION
+from warehouse.views.tables import nights_in
 
 
 def swap_in(lake: Path, imported: Sequence[Move] = (), removed: Sequence[str] = ()) -> tuple[str, ...]:
@@ -20,13 +25,18 @@ def swap_in(lake: Path, imported: Sequence[Move] = (), removed: Sequence[str] = 
     staging = lake / STAGING
     removed = [*removed, *stage_months(lake, removed)]
     files = [path.relative_to(staging) for path in sorted(staging.rglob("*")) if path.is_file()]
-    changed = [
-        str(name)
-        for name in sorted(files, key=lambda name: (name.parts[0] == "measurements", name))
-        if not ((lake / name).exists() and filecmp.cmp(staging / name, lake / name, shallow=False))
-    ]
+    names = [str(name) for name in sorted(files, key=lambda name: (name.parts[0] == "measurements", name))]
     if staging.exists():
         sync_folders_below(staging)
+    location = lake_location()
+    if location is not None:
+        commit(lake, staging, imported, ())  # the truth first: a kill between the two leaves it to be imported again
+        return tuple(push(lake_bucket(location), lake, staging, names, removed))
+    changed = [
+        name
+        for name in names
+        if not ((lake / name).exists() and filecmp.cmp(staging / name, lake / name, shallow=False))
+    ]
     moves = [(f"{lake.name}/{STAGING}/{name}", f"{lake.name}/{name}") for name in changed]
     commit(lake, staging, [*moves, *imported], removed)
     return tuple(changed)
@@ -34,9 +44,10 @@ def swap_in(lake: Path, imported: Sequence[Move] = (), removed: Sequence[str] = 
 
 def others(lake: Path, kept_nights: set[str]) -> list[str]:
     """The folders of nights without a run folder, relative to the data folder."""
-    folders = sorted(lake.glob(f"*/{PARTITION}=*"))
+    stored = lake_files(lake.parent)
     return [
-        str(folder.relative_to(lake.parent))
-        for folder in folders
-        if folder.name.removeprefix(f"{PARTITION}=") not in kept_nights
+        f"{lake.name}/{table.name}/{PARTITION}={night}"
+        for table in sorted(stored.iterdir(), key=lambda table: table.name)
+        for night in sorted(nights_in(table))
+        if night not in kept_nights
     ]

@@ -15,8 +15,10 @@ from tempfile import TemporaryDirectory
 
 import duckdb
 
+from warehouse.lake.bucket.filesystem import let_read
 from warehouse.views import view_statements
 from warehouse.views.comments import comment_statements, comments
+from warehouse.views.tables import LakePath
 
 STORAGE_VERSION = "v1.5.0"
 OUTDATED_S = 30 * 86400.0
@@ -31,24 +33,24 @@ def kept_file(digest: str) -> Path:
     return folder / f"{digest[:16]}-{duckdb.__version__}.duckdb"
 
 
-def views_over(lake: Path) -> tuple[str, tuple[str, ...]]:
+def views_over(lake: LakePath) -> tuple[str, tuple[str, ...]]:
     """The statements that make the views over this lake, after the digest that the last of these views holds."""
     views = tuple(view_statements(lake))
     digest = hashlib.sha256("\n".join((*views, comments())).encode()).hexdigest()
     return digest, (*views, f"CREATE VIEW views_digest AS SELECT '{digest}' AS sha256")
 
 
-def write_views(path: Path, statements: tuple[str, ...]) -> None:
+def write_views(path: Path, lake: LakePath, statements: tuple[str, ...]) -> None:
     """Write a new file of these views, and flush it to disk."""
-    if not _copied(path, statements):
+    if not _copied(path, lake, statements):
         for left in path.parent.glob(f"{path.name}*"):  # its write-ahead log too
             left.unlink()
-        _build(path, statements)
+        _build(path, lake, statements)
     with path.open("rb") as file:
         os.fsync(file.fileno())
 
 
-def _copied(path: Path, statements: tuple[str, ...]) -> bool:
+def _copied(path: Path, lake: LakePath, statements: tuple[str, ...]) -> bool:
     """Whether the views over an empty lake could be copied and adapted."""
     with suppress(OSError, RuntimeError):  # no cache folder can be written, no home is known
         digest, empty = views_over(NO_LAKE)
@@ -58,7 +60,7 @@ def _copied(path: Path, statements: tuple[str, ...]) -> bool:
         shutil.copyfile(kept, path)
         changed = [sql for sql, before in zip(statements, empty, strict=True) if sql != before]
         try:
-            return _adapted(path, changed)
+            return _adapted(path, lake, changed)
         except duckdb.Error:
             kept.unlink()
     return False
@@ -71,15 +73,15 @@ def _keep(path: Path, statements: tuple[str, ...]) -> None:
             shutil.rmtree(old) if old.is_dir() else old.unlink()
     with TemporaryDirectory(prefix=".views-", dir=path.parent) as folder:
         beside = Path(folder) / path.name
-        _build(beside, statements)
+        _build(beside, NO_LAKE, statements)
         with beside.open("rb") as file:
             os.fsync(file.fileno())
         beside.replace(path)
 
 
-def _adapted(path: Path, changed: list[str]) -> bool:
+def _adapted(path: Path, lake: LakePath, changed: list[str]) -> bool:
     """Whether these views could be replaced: not if one has other columns now, as what selects from it has them too."""
-    with _attached(path) as connection:
+    with _attached(path, lake) as connection:
         before = _columns(connection)
         for sql in changed:
             connection.execute(sql.replace("CREATE VIEW", "CREATE OR REPLACE VIEW", 1))
@@ -87,18 +89,19 @@ def _adapted(path: Path, changed: list[str]) -> bool:
         return _columns(connection) == before
 
 
-def _build(path: Path, statements: tuple[str, ...]) -> None:
-    with _attached(path) as connection:
+def _build(path: Path, lake: LakePath, statements: tuple[str, ...]) -> None:
+    with _attached(path, lake) as connection:
         for statement in statements:
             connection.execute(statement)
         _comment(connection)
 
 
 @contextmanager
-def _attached(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Use a file in one transaction."""
+def _attached(path: Path, lake: LakePath) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Use a file in one transaction, where this lake can be read."""
     quoted = str(path).replace("'", "''")
     with duckdb.connect() as connection:
+        let_read(connection, lake)
         connection.execute(f"ATTACH '{quoted}' AS built (STORAGE_VERSION '{STORAGE_VERSION}')")
         connection.execute("USE built")
         connection.execute("BEGIN")

@@ -9,15 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from bench.errors import UnreadableResultError, UsageError
+from warehouse.lake.bucket.filesystem import lake_files
 from warehouse.lake.database import open_warehouse
 from warehouse.lake.durable import replace_text
-from warehouse.lake.lake import partition, writing
+from warehouse.lake.lake import writing
 from warehouse.lake.query import ask
 from warehouse.lake.repeat_history import read_precision
 from warehouse.report.chart import Bar, percentile_chart
 from warehouse.report.style import STYLE
 from warehouse.rows.records import read_night
 from warehouse.rows.run_folder import nights
+from warehouse.schema.columns import PARTITION
 from warehouse.schema.row import Row
 from warehouse.trends.of_night import summary_of, verdicts_of
 
@@ -103,8 +105,8 @@ def _content(data: Path, night: str) -> _Content:
         return ask(data, sql, (night,)).dicts()
 
     measurements = of_night('SELECT * FROM standing WHERE night = ? ORDER BY "order", run_id')
-    path = partition(data / "lake", "validation", night) / "validation.json"
-    if not measurements and not path.exists():
+    validation = lake_files(data) / "validation" / f"{PARTITION}={night}" / "validation.json"
+    if not measurements and not validation.is_file():
         known = ", ".join(nights(data)[-3:]) or "none yet"
         raise UsageError(f"the night {night!r} is not loaded, so it has no report; latest nights: {known}")
     return _Content(
@@ -124,7 +126,7 @@ def _content(data: Path, night: str) -> _Content:
         failures=of_night("SELECT * EXCLUDE (night) FROM failures WHERE night = ?"),
         controls=of_night("SELECT * EXCLUDE (night) FROM controls WHERE night = ?"),
         costs=of_night("SELECT * FROM night_costs WHERE night = ?"),
-        validation=json.loads(path.read_text(encoding="utf-8")) if path.exists() else None,
+        validation=json.loads(validation.read_bytes()) if validation.is_file() else None,
     )
 
 

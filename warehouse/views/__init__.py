@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from typing import TypeVar
 
 from bench.repeats import t_975
 from bench.suite.suite import REPEATS_MAX
@@ -14,7 +15,9 @@ from bench.trends.series import lower_is_better
 from catalog.read import read_catalog, read_prices
 from warehouse.schema.columns import COLUMNS, TABLES, Table
 from warehouse.schema.star import DIMENSIONS, METRICS
-from warehouse.views.tables import empty_rows, glob_pattern, table_view, with_months
+from warehouse.views.tables import LakePath, empty_rows, glob_pattern, table_view, with_months
+
+_Folder = TypeVar("_Folder", bound=LakePath)
 
 # A view comes after the views it selects from.
 QUESTIONS = (
@@ -82,7 +85,7 @@ _WHOLE = frozenset({"line", "gpu_count", "isl", "osl", "load"})
 _TABLE_OF: dict[str, Table] = {"standing": "measurements", "standing_claims": "claims"}
 
 
-def view_statements(lake: Path) -> Iterator[str]:
+def view_statements(lake: LakePath) -> Iterator[str]:
     """The SQL of every view over this lake, with its absolute path, so that it works from any folder."""
     for table in TABLES:
         yield table_view(lake, table)
@@ -100,12 +103,12 @@ def derivation() -> Iterator[str]:
 
 def measurements_of(file: Path) -> str:
     """The SQL that lets these views select from the file of a month."""
-    quoted = glob_pattern(file).replace("'", "''")
+    quoted = glob_pattern(str(file)).replace("'", "''")
     rows = f"{empty_rows('measurements')} UNION ALL BY NAME FROM read_parquet('{quoted}', hive_partitioning=false)"
     return f"CREATE OR REPLACE VIEW measurements AS {rows}"
 
 
-def derived_folder(lake: Path) -> Path:
+def derived_folder(lake: _Folder) -> _Folder:
     """Where months store what views say, apart for each version of their SQL."""
     return lake / "derived" / _derivation_digest()
 

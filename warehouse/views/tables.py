@@ -2,8 +2,8 @@
 
 import hashlib
 import re
-from collections.abc import Iterable
-from pathlib import Path
+from collections.abc import Iterable, Iterator
+from typing import IO, Literal, Protocol, Self
 
 from warehouse.schema.columns import COLUMNS, PARTITION, Table
 
@@ -18,7 +18,34 @@ _COMPUTED: dict[str, dict[str, str]] = {
         "itl_ms": "coalesce(itl_ms, list_transform(itl_us, lambda gap: (gap / 1000.0)::FLOAT))",
     }
 }
+_PART = "part-0.parquet"
 _DATED = re.compile(r"\d{4}-\d{2}(?=\D|$)")
+
+
+class LakePath(Protocol):
+    """A file or folder of a lake, on disk or in a bucket; its text is its address in SQL."""
+
+    @property
+    def name(self) -> str:
+        """The last part of its path."""
+
+    def __truediv__(self, child: str, /) -> Self:
+        """What has this name in this folder, whether or not it exists."""
+
+    def iterdir(self) -> Iterator[Self]:
+        """What is directly in this folder."""
+
+    def is_dir(self) -> bool:
+        """Whether it is a folder."""
+
+    def is_file(self) -> bool:
+        """Whether it is a file."""
+
+    def read_bytes(self) -> bytes:
+        """The content of this file."""
+
+    def open(self, mode: Literal["rb"], /) -> IO[bytes]:
+        """Open this file for reading."""
 
 
 def month_of(night: str) -> str | None:
@@ -27,15 +54,16 @@ def month_of(night: str) -> str | None:
     return found[0] if found else None
 
 
-def nights_in(table: Path) -> list[str]:
+def nights_in(table: LakePath) -> list[str]:
     """The nights of which a table has a folder: from names alone, since there are thousands in five years."""
     names = [path.name for path in table.iterdir()] if table.is_dir() else []
     return [name.removeprefix(f"{PARTITION}=") for name in names if name.startswith(f"{PARTITION}=")]
 
 
-def months_in(lake: Path, name: str) -> set[str]:
+def months_in(table: LakePath) -> set[str]:
     """The months of which a table or view has one file."""
-    return {path.name.removeprefix(f"{MONTH}=") for path in lake.glob(f"{name}/{MONTH}=*")}
+    names = [path.name for path in table.iterdir()] if table.is_dir() else []
+    return {name.removeprefix(f"{MONTH}=") for name in names if name.startswith(f"{MONTH}=")}
 
 
 def columns_digest(table: Table) -> str:
@@ -43,10 +71,10 @@ def columns_digest(table: Table) -> str:
     return hashlib.sha256(empty_rows(table).encode()).hexdigest()
 
 
-def are_months_alike(lake: Path, table: Table) -> bool:
+def are_months_alike(lake: LakePath, table: Table) -> bool:
     """Whether every file of a month has today's columns, so that one of them tells those of all."""
     file = lake / table / MONTHS_COLUMNS
-    return file.is_file() and file.read_text(encoding="utf-8") == columns_digest(table)
+    return file.is_file() and file.read_bytes().decode() == columns_digest(table)
 
 
 def empty_rows(table: Table) -> str:
@@ -55,10 +83,10 @@ def empty_rows(table: Table) -> str:
     return f"SELECT {typed} WHERE false"
 
 
-def table_view(lake: Path, table: Table) -> str:
+def table_view(lake: LakePath, table: Table) -> str:
     """A view with every declared column, also for nights written before it was declared and for an empty lake."""
     parts = [empty_rows(table)]
-    months = months_in(lake, table)
+    months = months_in(lake / table)
     if months:
         # To bind a view that joins files by name opens each of them: 90 ms for those of five years.
         joined = "" if are_months_alike(lake, table) else ", union_by_name=true"
@@ -73,26 +101,26 @@ def table_view(lake: Path, table: Table) -> str:
     return f"CREATE VIEW {table} AS {rows}"
 
 
-def _loose_nights(lake: Path, table: Table, months: set[str]) -> str | None:
+def _loose_nights(lake: LakePath, table: Table, months: set[str]) -> str | None:
     """Patterns of the files of nights that no file of a month has, as SQL; None without such nights."""
     if not months:
-        some = any(lake.glob(f"{table}/{PARTITION}=*/part-0.parquet"))
+        some = any((lake / table / f"{PARTITION}={night}" / _PART).is_file() for night in nights_in(lake / table))
         return _files([_night_files(lake, table, "*")]) if some else None
     of_nights = {night: month_of(night) for night in nights_in(lake / table)}
     dated = {month for month in of_nights.values() if month and month not in months}
     undated = [night for night, month in of_nights.items() if month is None]
-    patterns = [f"{month}*" for month in sorted(dated)] + [glob_pattern(Path(night)) for night in sorted(undated)]
+    patterns = [f"{month}*" for month in sorted(dated)] + [glob_pattern(night) for night in sorted(undated)]
     return _files([_night_files(lake, table, pattern) for pattern in patterns]) if patterns else None
 
 
-def _night_files(lake: Path, table: Table, pattern: str) -> str:
-    return f"{glob_pattern(lake)}/{table}/{PARTITION}={pattern}/part-0.parquet"
+def _night_files(lake: LakePath, table: Table, pattern: str) -> str:
+    return f"{glob_pattern(lake)}/{table}/{PARTITION}={pattern}/{_PART}"
 
 
-def with_months(lake: Path, derived: Path, name: str, sql: str) -> str:
+def with_months(lake: LakePath, derived: LakePath, name: str, sql: str) -> str:
     """A view that takes months from their files and computes the other nights."""
-    months = months_in(derived, name)
-    whole = months_in(lake, "measurements")
+    months = months_in(derived / name)
+    whole = months_in(lake / "measurements")
     if not months or months != whole:
         return sql
     head, body = sql.split(f"CREATE VIEW {name} AS", maxsplit=1)
@@ -114,9 +142,9 @@ def _of_nights(query: str, where: str) -> str:
     return f"SELECT * FROM ({query}) WHERE {where}"  # noqa: S608
 
 
-def _months(folder: Path, months: Iterable[str]) -> str:
+def _months(folder: LakePath, months: Iterable[str]) -> str:
     """The files of these months, as SQL; named one by one, so that a new one is not read beside its nights."""
-    return _files([f"{glob_pattern(folder)}/{MONTH}={month}/part-0.parquet" for month in sorted(months)])
+    return _files([f"{glob_pattern(folder)}/{MONTH}={month}/{_PART}" for month in sorted(months)])
 
 
 def _files(patterns: list[str]) -> str:
@@ -127,6 +155,6 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def glob_pattern(folder: Path) -> str:
+def glob_pattern(folder: LakePath | str) -> str:
     """A pattern that matches this folder only: brackets escape characters with a meaning in a glob."""
     return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in str(folder))

@@ -78,7 +78,7 @@ def test_a_copy_over_a_night_is_what_is_built_where_nothing_can_be_kept(
 
     (tmp_path / "file").touch()
     monkeypatch.setenv("NIGHTBENCH_CACHE", str(tmp_path / "file"))
-    write_views(tmp_path / DATABASE, views_over(data / "lake")[1])
+    write_views(tmp_path / DATABASE, data / "lake", views_over(data / "lake")[1])
 
     assert marked(copied) == "copied"
     mark(copied, marked(tmp_path / DATABASE))

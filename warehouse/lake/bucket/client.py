@@ -1,0 +1,148 @@
+"""The bucket of a lake: objects are uploaded and the manifest replaced by boto3, and read through pyarrow.
+
+pyarrow cannot replace an object only if nobody else did, and adds checksums to uploads that many stores refuse.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import boto3
+import pyarrow.fs
+from boto3.exceptions import Boto3Error
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from bench.errors import ObjectStoreError
+from warehouse.lake.bucket.location import LakeLocation
+from warehouse.lake.bucket.manifest import Manifest, StoredFile, Version
+
+MANIFEST = "manifest.json"
+REMOVED_AT_ONCE = 1000  # the limit of S3
+_ADVICE = {
+    "NoSuchBucket": "the bucket does not exist: create it, or set NIGHTBENCH_LAKE and NIGHTBENCH_S3_ENDPOINT",
+    "PreconditionFailed": "another computer loaded into this lake meanwhile; nothing was changed: load again",
+    "NotImplemented": "it cannot replace an object on a condition, as a lake needs: use another store",
+}
+_REFUSED = "the keys are wrong or lack this right: check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+_REFUSALS = ("AccessDenied", "403", "InvalidAccessKeyId", "SignatureDoesNotMatch")
+
+
+class LakeBucket:
+    """One lake in a bucket. Every method raises ObjectStoreError, with what failed and what to do."""
+
+    def __init__(self, location: LakeLocation) -> None:
+        self.location = location
+        self._known = Version()  # read last
+        self._session = boto3.Session()
+        if self._session.get_credentials() is None:
+            raise ObjectStoreError(
+                f"{location}: no keys were found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE",
+                is_refusal=True,
+            )
+
+    @property
+    def _region(self) -> str:
+        return self._session.region_name or "us-east-1"  # most stores ignore it, but requests are signed with one
+
+    @cached_property
+    def _client(self) -> Any:
+        config = Config(
+            connect_timeout=5.0,
+            read_timeout=30.0,
+            retries={"mode": "standard", "total_max_attempts": 5},
+            request_checksum_calculation="when_required",
+            response_checksum_validation="when_required",
+            s3={"addressing_style": "path"} if self.location.endpoint else None,
+        )
+        with self._translating_errors("its keys"):
+            return self._session.client(
+                "s3", endpoint_url=self.location.endpoint, region_name=self._region, config=config
+            )
+
+    @cached_property
+    def _files(self) -> pyarrow.fs.S3FileSystem:
+        keys = self._session.get_credentials().get_frozen_credentials()
+        return pyarrow.fs.S3FileSystem(
+            access_key=keys.access_key,
+            secret_key=keys.secret_key,
+            session_token=keys.token,
+            region=self._region,
+            endpoint_override=self.location.endpoint,
+        )
+
+    @contextmanager
+    def _translating_errors(self, subject: str) -> Iterator[None]:
+        try:
+            yield
+        except (ClientError, BotoCoreError, Boto3Error, OSError) as error:
+            answer = error if isinstance(error, ClientError) else error.__context__
+            if isinstance(answer, ClientError):
+                code = answer.response.get("Error", {}).get("Code", "?")
+                advice = _REFUSED if code in _REFUSALS else _ADVICE.get(code, "load again")
+                message = f"{subject}: {self.location} answered {code}: {advice}"
+                raise ObjectStoreError(message, is_refusal=code in (*_REFUSALS, "NoSuchBucket")) from error
+            reason = str(error).split("\n", maxsplit=1)[0]
+            raise ObjectStoreError(f"{subject}: {self.location} could not be reached: {reason}") from error
+
+    def read_manifest(self) -> Version:
+        """The manifest of now; an empty one where nothing was loaded yet."""
+        known = self._known
+        asked = {"IfNoneMatch": known.etag} if known.etag else {}
+        with self._translating_errors(MANIFEST):
+            try:
+                answer = self._client.get_object(Bucket=self.location.bucket, Key=self._key(MANIFEST), **asked)
+                version = Version(Manifest.model_validate_json(answer["Body"].read()), answer["ETag"])
+            except self._client.exceptions.NoSuchKey:
+                version = Version()
+            except ClientError as error:
+                if error.response["ResponseMetadata"]["HTTPStatusCode"] != 304:  # noqa: PLR2004 - not modified
+                    raise
+                version = known
+        self._known = version
+        return version
+
+    def commit(self, manifest: Manifest, *, after: Version) -> Version:
+        """Replace the manifest; ObjectStoreError if it is not the one of this version any more."""
+        condition = {"IfMatch": after.etag} if after.etag else {"IfNoneMatch": "*"}
+        with self._translating_errors(MANIFEST):
+            answer = self._client.put_object(
+                Bucket=self.location.bucket,
+                Key=self._key(MANIFEST),
+                Body=manifest.model_dump_json().encode(),
+                **condition,
+            )
+        return Version(manifest, answer["ETag"])
+
+    def put(self, path: Path, key: str) -> None:
+        """Upload a file; large ones in parts."""
+        with self._translating_errors(key):
+            self._client.upload_file(str(path), self.location.bucket, self._key(key))
+
+    def remove(self, keys: Sequence[str]) -> None:
+        """Delete objects; a missing one is no error."""
+        for at in range(0, len(keys), REMOVED_AT_ONCE):
+            names = [{"Key": self._key(key)} for key in keys[at : at + REMOVED_AT_ONCE]]
+            with self._translating_errors(keys[at]):
+                self._client.delete_objects(Bucket=self.location.bucket, Delete={"Objects": names, "Quiet": True})
+
+    def open(self, file: StoredFile) -> BinaryIO:
+        """Open an object for reading at any place."""
+        with self._translating_errors(file.key):
+            return cast("BinaryIO", self._files.open_input_file(f"{self.location.bucket}/{self._key(file.key)}"))
+
+    def _key(self, name: str) -> str:
+        return f"{self.location.prefix}/{name}"
+
+
+def lake_bucket(location: LakeLocation) -> LakeBucket:
+    """The lake at this location; the same client for each use with the same keys, since it takes long to make one."""
+    return _client_of(location, tuple(sorted(item for item in os.environ.items() if item[0].startswith("AWS_"))))
+
+
+@cache
+def _client_of(location: LakeLocation, _keys: tuple[tuple[str, str], ...]) -> LakeBucket:
+    return LakeBucket(location)

@@ -1,0 +1,123 @@
+"""A loader's copy of a lake in a bucket: the small tables, which loading a night and writing a month read.
+
+Before a load the copy is brought to the manifest of now. After it the changed files are uploaded, the manifest that
+names them replaces the former, and the copy follows. A load that is killed has changed the bucket as a whole or not
+at all, and the next one brings the copy to what the bucket has.
+"""
+
+import hashlib
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path, PurePosixPath
+
+from pydantic import BaseModel, ConfigDict
+
+from bench.errors import ObjectStoreError
+from warehouse.lake.bucket.client import LakeBucket
+from warehouse.lake.bucket.manifest import Manifest, StoredFile, Version, key_of
+from warehouse.lake.durable import write_bytes, write_text
+from warehouse.lake.journal import Move, commit
+
+COPIED = ".manifest.json"  # the version that the copy has
+AT_ONCE = 8  # uploads or downloads
+KEPT_S = 86400.0  # of a replaced object, for who reads an older manifest
+# Not read by a load, and most of a lake's bytes.
+NOT_COPIED = frozenset({"requests", "telemetry", "server_samples", "claim_requests", "history_points", "validation"})
+
+
+class _Copied(BaseModel):
+    """The version that a copy has, as kept beside it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    etag: str | None
+    manifest: Manifest
+
+
+def copied(lake: Path) -> Version:
+    """The version that this copy has; that of an empty lake if it has none."""
+    file = lake / COPIED
+    if not file.exists():
+        return Version()
+    found = _Copied.model_validate_json(file.read_bytes())
+    return Version(found.manifest, found.etag)
+
+
+def is_copied(name: str) -> bool:
+    """Whether a loader keeps a copy of this file."""
+    return PurePosixPath(name).parts[0] not in NOT_COPIED
+
+
+def pull(bucket: LakeBucket, lake: Path, staging: Path) -> None:
+    """Bring the copy to the manifest of now. Raises ObjectStoreError."""
+    here, now = copied(lake), bucket.read_manifest()
+    if here.etag == now.etag:
+        return
+    wanted = {name: file for name, file in now.manifest.files.items() if is_copied(name)}
+    fetched = [name for name, file in wanted.items() if here.manifest.files.get(name) != file]
+    _at_once(lambda name: _fetch(bucket, wanted[name], staging / name), fetched)
+    gone = _folders(name for name in here.manifest.files if is_copied(name)) - _folders(wanted)
+    _follow(lake, staging, now, fetched, [f"{lake.name}/{folder}" for folder in gone])
+
+
+def push(bucket: LakeBucket, lake: Path, staging: Path, names: Sequence[str], removed: Sequence[str]) -> list[str]:
+    """Bring staged files into the bucket and the copy, without these folders; returns the names of those that changed.
+
+    Raises ObjectStoreError.
+    """
+    before = copied(lake)
+    had = before.manifest.files
+    staged = {name: _described(name, staging / name) for name in names}
+    changed = [name for name in names if had.get(name) != staged[name]]
+    gone = {folder.removeprefix(f"{lake.name}/") for folder in removed}
+    kept = {name: file for name, file in had.items() if not _is_below(name, gone)}
+    after = before
+    if kept | staged != had:
+        _at_once(lambda name: bucket.put(staging / name, staged[name].key), changed)
+        files = dict(sorted((kept | staged).items()))
+        used = {file.key for file in files.values()}
+        replaced = {file.key: time.time() for file in had.values()} | dict(before.manifest.replaced)
+        outdated = {key for key, at in replaced.items() if at < time.time() - KEPT_S}
+        bucket.remove(sorted(outdated - used))
+        waiting = {key: at for key, at in replaced.items() if key not in used | outdated}
+        after = bucket.commit(Manifest(files=files, replaced=waiting), after=before)
+    _follow(lake, staging, after, [name for name in changed if is_copied(name)], removed)
+    return changed
+
+
+def _follow(lake: Path, staging: Path, version: Version, names: Sequence[str], removed: Sequence[str]) -> None:
+    """Bring staged files into the copy, with the version that they make it."""
+    write_text(staging / COPIED, _Copied(etag=version.etag, manifest=version.manifest).model_dump_json())
+    moves: list[Move] = [
+        (str((staging / name).relative_to(lake.parent)), f"{lake.name}/{name}") for name in (*names, COPIED)
+    ]
+    commit(lake, staging, moves, removed)
+
+
+def _described(name: str, path: Path) -> StoredFile:
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return StoredFile(key=key_of(name, digest), sha256=digest, size=path.stat().st_size)
+
+
+def _fetch(bucket: LakeBucket, file: StoredFile, path: Path) -> None:
+    with bucket.open(file) as stored:
+        content = stored.read()
+    if hashlib.sha256(content).hexdigest() != file.sha256:
+        raise ObjectStoreError(f"{file.key}: SHA-256 mismatch in {bucket.location}: load again, or rebuild the lake")
+    write_bytes(path, content)
+
+
+def _at_once(work: Callable[[str], None], names: Sequence[str]) -> None:
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        deque(pool.map(work, names), maxlen=0)
+
+
+def _folders(names: Iterable[str]) -> set[str]:
+    return {str(PurePosixPath(name).parent) for name in names}
+
+
+def _is_below(name: str, folders: set[str]) -> bool:
+    return any(str(parent) in folders for parent in PurePosixPath(name).parents)
