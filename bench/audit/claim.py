@@ -128,6 +128,8 @@ class RequestSeries:
     start_s: Floats | None = None
     ttft_s: Floats | None = None
     e2el_s: Floats | None = None
+    # As the client timed it from first to last token, where its E2EL ends later; NaN for an answer of one token.
+    tpot_s: Floats | None = None
     gap_s: Floats | None = None  # between stream events, all requests end to end
     gap_at: Ints | None = None  # n + 1 offsets into gap_s
     error: Sequence[str | None] | None = None  # in the file's words; None for a request without

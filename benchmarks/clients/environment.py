@@ -1,6 +1,7 @@
 """A client's own folder in the cache, installed completely or not at all."""
 
 import fcntl
+import os
 import shutil
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchmarks.clients.client import UnavailableError
+from infra.engines.venv import find_uv, torch_source
 from infra.reporting import Say
 
 PATIENCE_S = 900.0
@@ -33,27 +35,31 @@ def ensure_folder(place: Path, fill: Callable[[Path], None]) -> Path:
     return place
 
 
-def ensure_environment(name: str, installs: Sequence[Sequence[str]], cache: Path, say: Say) -> Path:
-    """The Python of a virtual environment with these pip installs, one call after another.
+def ensure_environment(
+    name: str, installs: Sequence[Sequence[str]], cache: Path, say: Say, python: str = sys.executable
+) -> Path:
+    """The Python of a virtual environment with these packages, installed one call after another.
 
     Start its programs with `-m`: their scripts contain the path of the temporary folder.
     """
 
     def fill(folder: Path) -> None:
         say(f"installing {name}")
-        run_installer([sys.executable, "-m", "venv", str(folder)])
+        run_installer([find_uv(), "venv", "--quiet", "--python", python, str(folder)])
+        into = ("--quiet", "--python", str(folder / "bin" / "python"), *torch_source(os.environ))
         for install in installs:
-            run_installer([str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", *install])
+            run_installer([find_uv(), "pip", "install", *into, *install])
 
-    tag = f"cp{sys.version_info.major}{sys.version_info.minor}"
+    tag = "cp" + run_installer([python, "-c", "import sys; print(*sys.version_info[:2], sep='')"]).strip()
     return ensure_folder(cache / "peers" / f"{name}-{tag}", fill) / "bin" / "python"
 
 
-def run_installer(argv: list[str]) -> None:
-    """Run one step of an installation; raises UnavailableError with the end of its output."""
+def run_installer(argv: list[str]) -> str:
+    """Run one step of an installation and return its output; raises UnavailableError with the end of an error."""
     try:
         done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
     except subprocess.TimeoutExpired as error:
         raise UnavailableError(f"`{' '.join(argv[1:])}` took longer than {PATIENCE_S:.0f} s") from error
     if done.returncode != 0:
         raise UnavailableError(f"`{' '.join(argv[1:])}` failed: {done.stderr.strip()[-LAST_CHARACTERS:]}")
+    return done.stdout

@@ -15,16 +15,21 @@ MEMBER = "vllm/vllm-rs"
 
 
 def install(cache: Path, say: Say) -> Path:
+    """The program of the version that the comparison uses."""
+    return install_version(VERSION, cache, say)
+
+
+def install_version(version: str, cache: Path, say: Say) -> Path:
     """Download the wheel (336 MB), extract the program, and delete the wheel."""
 
     def fill(folder: Path) -> None:
-        say(f"downloading the wheel of vllm {VERSION} for {MEMBER}")
+        say(f"downloading the wheel of vllm {version} for {MEMBER}")
         with tempfile.TemporaryDirectory(dir=folder.parent) as name:
-            wanted = ("--no-deps", "--only-binary=:all:", f"vllm=={VERSION}")
+            wanted = ("--no-deps", "--only-binary=:all:", f"vllm=={version}")
             run_installer([sys.executable, "-m", "pip", "download", "--quiet", "--dest", name, *wanted])
             take_member(next(Path(name).glob("*.whl")), folder / "vllm-rs")
 
-    return ensure_folder(cache / "peers" / f"vllm-rs-{VERSION}", fill) / "vllm-rs"
+    return ensure_folder(cache / "peers" / f"vllm-rs-{version}", fill) / "vllm-rs"
 
 
 def take_member(wheel: Path, program: Path) -> None:

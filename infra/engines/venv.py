@@ -139,7 +139,7 @@ def _build(environment: EngineEnvironment, lock: Path, programs: Programs) -> No
     # --no-deps: the lock is the whole list, and omits on purpose some of vLLM's requirements.
     install = ["pip", "install", "--python", str(environment.python), "--require-hashes", "--no-deps"]
     # Without byte code every vLLM process spends 15 seconds on imports instead of 7.
-    programs.run([uv, *install, "--compile-bytecode", *_torch_source(os.environ), "-r", str(lock)])
+    programs.run([uv, *install, "--compile-bytecode", *torch_source(os.environ), "-r", str(lock)])
     _write_dist_info_twin(folder)
     version = programs.run([str(environment.vllm), "--version"])
     mark_complete(folder, {"lock_sha256": environment.lock_sha256, "build": BUILD, "vllm_version": version})
@@ -164,7 +164,7 @@ def find_uv() -> str:
     return found
 
 
-def _torch_source(environ: Mapping[str, str]) -> list[str]:
+def torch_source(environ: Mapping[str, str]) -> list[str]:
     """The arguments for the CPU build of torch: a configured folder or page, else PyTorch's index, known to uv."""
     places = [place for place in environ.get("UV_FIND_LINKS", "").split(",") if place]
     places = places or environ.get("PIP_FIND_LINKS", "").split()

@@ -1,6 +1,6 @@
 """Whether the totals, rates and statistics of a file follow from one another."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -60,6 +60,9 @@ def _lengths(claim: Claim, answered: SuccessfulRequests) -> Observed | MissingIn
         )
     name = max(off, key=lambda each: abs(off[each]))
     return Observed(float(off[name]), f"{answered.lengths[name]} entries of {name}, {right[0]} requests")
+
+
+Values = Mapping[str, tuple[float, ...]]  # by statistic: what each way to compute it gives
 
 
 @dataclass(frozen=True)
@@ -169,7 +172,8 @@ def _again(answered: SuccessfulRequests, metric: Metric, stated: dict[str, float
     # A number that ends with a zero hides how finely it was printed; its neighbours do not.
     half = min((half_unit(value) for value in stated.values() if value), default=0.0)
     quantiles = {name: q for name in stated if (q := quantile(name)) is not None}
-    for name, values in (_moments(answered, metric, samples) | _percentiles(samples, quantiles)).items():
+    found = _moments(samples) | _percentiles(samples, quantiles)
+    for name, values in (_by_token(answered, found, samples, quantiles) if metric == "tpot" else found).items():
         if name not in stated:
             continue
         nearest = min(values, key=lambda value: abs(value - stated[name]))
@@ -177,21 +181,35 @@ def _again(answered: SuccessfulRequests, metric: Metric, stated: dict[str, float
         yield apart, f"{metric} {name} {stated[name]:.6g} s stated, {nearest:.6g} s computed from the requests"
 
 
-def _moments(answered: SuccessfulRequests, metric: Metric, samples: Floats) -> dict[str, tuple[float, ...]]:
-    """Each with the estimators in use: of the population or a sample; a mean TPOT by request or by token."""
+def _moments(samples: Floats) -> dict[str, tuple[float, ...]]:
+    """Each with the estimators in use: of the population or a sample."""
     with np.errstate(over="ignore", invalid="ignore"):  # a number too large to be squared has an infinite deviation
         mean, spread = float(samples.mean()), float(samples.std())
     several = len(samples) / max(1, len(samples) - 1)
-    found: dict[str, tuple[float, ...]] = {
+    return {
         "mean": (mean,),
         "std": (spread, spread * several**0.5),
         "min": (float(samples.min()),),
         "max": (float(samples.max()),),
     }
+
+
+def _by_token(
+    answered: SuccessfulRequests, by_request: Values, samples: Floats, quantiles: Mapping[str, float]
+) -> Values:
+    """The statistics of TPOT by request, and beside each the one in which a request counts once for each token."""
     tokens = answered.output_tokens
-    if metric == "tpot" and tokens is not None and (tokens > 1).sum() == len(samples):
-        found["mean"] = (mean, float(np.average(samples, weights=tokens[tokens > 1] - 1)))
-    return found
+    if tokens is None or (tokens > 1).sum() != len(samples):
+        return by_request
+    weights = tokens[tokens > 1] - 1
+    order = np.argsort(samples)
+    ordered, upto = samples[order], np.cumsum(weights[order])
+    mean = float(np.average(samples, weights=weights))
+    with np.errstate(over="ignore", invalid="ignore"):
+        spread = float(np.average((samples - mean) ** 2, weights=weights)) ** 0.5
+    ranks = {name: int(np.searchsorted(upto, q / 100 * upto[-1])) for name, q in quantiles.items()}
+    weighted = {"mean": mean, "std": spread} | {name: float(ordered[rank]) for name, rank in ranks.items()}
+    return {name: (*values, *((weighted[name],) if name in weighted else ())) for name, values in by_request.items()}
 
 
 def _percentiles(samples: Floats, quantiles: dict[str, float]) -> dict[str, tuple[float, ...]]:

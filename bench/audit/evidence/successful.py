@@ -12,7 +12,7 @@ from bench.audit.evidence.rates import stated_output_tok_per_s
 from bench.metrics import Bools, Floats, Ints, known, mean_s, ratio
 
 Number = TypeVar("Number", np.float64, np.int64)
-_PER_REQUEST = ("input_tokens", "output_tokens", "is_ok", "start_s", "ttft_s", "e2el_s")
+_PER_REQUEST = ("input_tokens", "output_tokens", "is_ok", "start_s", "ttft_s", "e2el_s", "tpot_s")
 
 
 @dataclass(frozen=True)
@@ -104,11 +104,18 @@ class SuccessfulRequests:
 
     @cached_property
     def tpot_s(self) -> Floats | None:
-        """(E2EL - TTFT) / (tokens - 1) of each good request with two tokens or more; never from gaps."""
+        """Of each good request with two tokens or more: the client's, else (E2EL - TTFT) / (tokens - 1).
+
+        Never from gaps.
+        """
         e2el, ttft, tokens = self.e2el_s, self.ttft_s, self.output_tokens
-        if e2el is None or ttft is None or tokens is None:
+        if tokens is None:
             return None
-        several = tokens > 1
+        several, own = tokens > 1, self._of_good(self.series.tpot_s)
+        if own is not None:
+            return own[several]
+        if e2el is None or ttft is None:
+            return None
         return (e2el - ttft)[several] / (tokens[several] - 1)
 
     def samples(self, metric: Metric) -> Floats | None:

@@ -1,11 +1,15 @@
 /* A server whose every write is known: OpenAI completions and chat, streamed on a schedule, stamped before each write.
  *
  *   server LOG [--port N] [--ttft-us N] [--itl-us N] [--jitter PERCENT] [--lockstep] [--stall-one-in N --stall-us N]
- *          [--tokens-per-event N] [--events-per-write N] [--fault http500|short|error|cut --fault-one-in N] [--tls PEM]
+ *          [--tokens-per-event N] [--events-per-write N] [--prompt-tokens N] [--tls PEM]
+ *          [--fault http500|short|error|cut --fault-one-in N]
  *
  * It prints "listening on PORT" and serves until SIGTERM or SIGINT; then it writes LOG (see log.py) and exits with 0.
  * Truth is what was written and when, never what was planned: both stand in the log, so that the server's own lateness
  * is not charged to a client. One thread: epoll, and a heap of streams by the time of their next chunk.
+ *
+ * It has no tokenizer: a prompt of ids has as many tokens as ids, a text counts as one, unless --prompt-tokens says how
+ * many tokens every prompt has.
  *
  * With --tls, PEM has key and certificate. OpenSSL is loaded when it is needed, so that none is needed to build this. A
  * chunk is encrypted in memory first; its stamp is taken just before the encrypted bytes are written.
@@ -64,7 +68,7 @@ struct stream {
 
 enum fault { NONE, HTTP500, SHORT, ERROR, CUT };
 static const char *const FAULTS[] = {"", "http500", "short", "error", "cut"};
-static struct { enum fault fault; int fault_one_in; int64_t ttft_ns, itl_ns, stall_ns; int jitter, stall_one_in, tokens, events; bool lockstep; } mode = {
+static struct { enum fault fault; int fault_one_in; int64_t ttft_ns, itl_ns, stall_ns; int jitter, stall_one_in, tokens, events, prompt_tokens; bool lockstep; } mode = {
     .fault_one_in = 1, .ttft_ns = 200000000, .itl_ns = 20000000, .tokens = 1, .events = 1};
 static struct stream *streams[MOST_FDS], *heap[MOST_FDS];
 static int heap_count, epoll_fd;
@@ -207,6 +211,7 @@ static void read_body(struct stream *s, const char *p, const char *end) {
         else if (is_key(key + 1, bytes, "stream_options")) s->wants_usage = true;
         else if (is_key(key + 1, bytes, "return_token_ids")) s->wants_ids = *value == 't';
     }
+    if (mode.prompt_tokens) r->prompt_tokens = mode.prompt_tokens;
     if (!is_stream || r->asked_tokens < 1) r->asked_tokens = 0;
 }
 
@@ -609,6 +614,7 @@ static int read_options(int argc, char **argv) {
         else if (!strcmp(argv[i], "--stall-us")) mode.stall_ns = number(argv, &i) * 1000LL;
         else if (!strcmp(argv[i], "--tokens-per-event")) mode.tokens = number(argv, &i);
         else if (!strcmp(argv[i], "--events-per-write")) mode.events = number(argv, &i);
+        else if (!strcmp(argv[i], "--prompt-tokens")) mode.prompt_tokens = number(argv, &i);
         else if (!strcmp(argv[i], "--lockstep")) mode.lockstep = true;
         else if (!strcmp(argv[i], "--tls") && argv[i + 1]) use_tls(argv[++i]);
         else if (!strcmp(argv[i], "--fault-one-in")) mode.fault_one_in = number(argv, &i);

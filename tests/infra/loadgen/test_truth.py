@@ -79,6 +79,12 @@ def test_an_answer_has_openais_format_and_the_requested_tokens(ask: Ask, path: s
     assert (truth.ids, truth.tokens.sum(), truth.asked_tokens.tolist()) == (("asked-by-test",), 8, [8])
 
 
+def test_a_prompt_of_text_has_the_tokens_that_the_option_gives_it(ask: Ask) -> None:
+    _truth, ((*_chunks, usage),) = ask("--prompt-tokens", "64", bodies=(body(prompt="some words"),))
+
+    assert usage["usage"]["prompt_tokens"] == 64
+
+
 def test_every_third_answer_stops_short_and_says_so(ask: Ask) -> None:
     truth, answers = ask("--fault", "short", "--fault-one-in", "3", bodies=(body(),) * 3)
 

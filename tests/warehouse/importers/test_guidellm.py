@@ -45,6 +45,24 @@ def test_what_was_asked_stands_in_the_report() -> None:
     assert (asked.request_count, asked.is_open_loop, asked.has_fixed_lengths) == (400, False, True)
 
 
+def test_a_count_for_each_benchmark_is_read_at_the_place_of_this_one() -> None:
+    limit = {"args": {"count": [10, 400]}, "current_index": 1}
+
+    (claim,) = claims_of("r", changed("config", "constraints", "max_requests", value=limit))
+
+    assert claim.asked.request_count == 400
+    assert not claim.remarks
+
+
+def test_a_whole_number_that_adding_floats_left_uneven_is_one() -> None:
+    (claim,) = claims_of(
+        "r", changed("metrics", "prompt_token_count", "successful", "total_sum", value=2137.0000000000005)
+    )
+
+    assert claim.said.total_input_tokens == 2137
+    assert not claim.remarks
+
+
 def test_requests_are_read_one_by_one() -> None:
     run, series = closed_loop(seed=4), claims_at(REPORT)[0].series
 

@@ -51,7 +51,15 @@ def _request_count(one: Tree) -> int | None:
     constraints = one.part("config").part("constraints")
     if set(constraints.names()) != {"max_requests"}:
         return None
-    return constraints.part("max_requests").part("args").count("count", "max_num")
+    limit = constraints.part("max_requests")
+    args = limit.part("args")
+    of_each = args.raw("count")
+    if not isinstance(of_each, list):
+        return args.count("count", "max_num")
+    # One for each benchmark of the report, and the place of this one.
+    at = limit.count("current_index")
+    of_this = dict(enumerate(of_each)).get(0 if at is None else at)
+    return args.branch("count", {"count": of_this}).count("count")
 
 
 def _has_fixed_lengths(data: Tree) -> bool | None:

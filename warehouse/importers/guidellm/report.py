@@ -130,7 +130,7 @@ def _label(asked: ClaimedConfig) -> str:
 
 FORMAT = Format(
     "guidellm",
-    2,
+    3,
     recognises,
     read,
     frozenset({"failure_rate", "zero_output", "duration_short", "percentile_order", "tpot_identity"}),

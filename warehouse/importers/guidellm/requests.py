@@ -24,6 +24,8 @@ def series_of(one: Tree, successful: int | None) -> RequestSeries | None:
         start_s=_numbers(every, "request_start_time"),
         ttft_s=_numbers(every, "time_to_first_token_ms", MS),
         e2el_s=_spans(every),
+        # Its `request_end` is after the end of the stream, which no token shares.
+        tpot_s=_numbers(every, "inter_token_latency_ms", MS),
         error=error_texts([None] * len(good) + [_error(request) for request in bad]),
     )
 

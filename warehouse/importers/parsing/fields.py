@@ -16,6 +16,9 @@ TRUE, FALSE = frozenset({"true", "yes", "1"}), frozenset({"false", "no", "0"})
 
 EXACT_MAX = 2**53  # up to here a float holds every whole number exactly
 
+# A sum of floats misses the whole number that it is by less than this share: `2137.0000000000005` tokens.
+WHOLE_WITHIN = 1e-12
+
 LISTED_MAX = 20  # unread lists up to this length are kept
 
 
@@ -67,8 +70,8 @@ class Fields:
         """The first of these that is a whole number."""
         for name in names:
             value = self._number(name)
-            if value is not None and value == math.floor(value) and abs(value) <= EXACT_MAX:
-                return int(value)
+            if value is not None and is_whole(value) and abs(value) <= EXACT_MAX:
+                return round(value)
             if value is not None:
                 self._complain(name, "is not a whole number" if abs(value) <= EXACT_MAX else "is too large for a count")
         return None
@@ -152,6 +155,11 @@ class Fields:
     def _complain(self, name: str, what: str) -> None:
         shown = reprlib.repr(self._values[name])  # shortens a deep or long value
         self.remark("unreadable_value", f"{name} = {shown[:60]} {what}; ignored")
+
+
+def is_whole(value: float) -> bool:
+    """Whether it is a whole number but for what adding floats leaves."""
+    return abs(value - round(value)) <= WHOLE_WITHIN * abs(value)
 
 
 def _shortened(value: object) -> object:
