@@ -91,7 +91,7 @@ def _named_things() -> dict[str, tuple[_Kind, _Find]]:
     """The keys whose text names rows of the catalogue: of which kind, and how its rows are found."""
     names = read_names()
     return {
-        "gpu": ("gpu", names.gpus_called),
+        "gpu": ("gpu", lambda text: names.gpus_called(text) or names.accelerator(text)),
         "model": ("model", names.model),
         "precision": ("precision", names.precisions_called),
         "kv_precision": ("precision", names.precisions_called),

@@ -23,6 +23,7 @@ _COUNT = re.compile(r"\d+x|x\d+")  # `8x`, `x8`: how many, not which
 _IN_TEXT = re.compile(r"[^\s()\[\],;:]+")  # words of a text with punctuation
 _LONGEST = 6  # words of a GPU's name: `8 x AMD Instinct MI300X 192GB`
 _ONLY_PART = frozenset({"cu", "sm", "cpx", "equivalent", "class"})  # behind a GPU's name: less than it, or another
+_MAKERS = frozenset({"amd", "aws", "google", "intel", "huawei", "nvidia", "cloud", "geforce"})
 _STATED = re.compile(r"(\d+)(gb|gib|w)")  # memory and power, which must be the row's own
 
 _Words = tuple[str, ...]
@@ -35,7 +36,7 @@ class Name(CsvRow):
 
     KEY: ClassVar = ("kind", "name")
 
-    kind: str  # gpu, model, precision
+    kind: str  # gpu, model, precision; accelerator: one of which nothing but its name is in the catalogue
     name: str
     means: str | None  # None: the word is ignored
 
@@ -48,6 +49,7 @@ class Names:
     models: Mapping[_Words, CatalogModel]
     precisions: Mapping[_Words, str]
     silent: Mapping[str, frozenset[str]] = field(default_factory=dict)  # words passed over, by kind
+    accelerators: Mapping[_Words, str] = field(default_factory=dict)  # of unknown physics
 
     @classmethod
     def of(cls, gpus: Iterable[Gpu], models: Iterable[CatalogModel], names: Iterable[Name]) -> "Names":
@@ -58,6 +60,9 @@ class Names:
             _table("model", {row.model: row for row in models}, given),
             _table("precision", {name: name for name in WEIGHT_BYTES}, given),
             {kind: _silent(kind, given) for kind in ("gpu", "model", "precision")},
+            _table(
+                "accelerator", {row.means: row.means for row in given if row.kind == "accelerator" and row.means}, given
+            ),
         )
 
     def gpu(self, text: str) -> Gpu | None:
@@ -82,6 +87,12 @@ class Names:
         wanted = _parts(word for word in loud if not _STATED.fullmatch(word))
         rows = {row.gpu: row for row in self.gpus.values()}.values()
         return tuple(row for row in rows if wanted in _beginnings(row.gpu) and all(_agrees(row, it) for it in stated))
+
+    def accelerator(self, text: str) -> str | None:
+        """The accelerator of this name whose memory, bandwidth and peak the catalogue does not have: `TPU v5e-8`."""
+        loud = [word for word in _words(_HOW_MANY.sub("", text.lower())) if word not in _MAKERS]
+        found = (self.accelerators.get(_parts(loud[:count])) for count in range(len(loud), 0, -1))
+        return next(filter(None, found), None)
 
     def gpu_in(self, text: str) -> str | None:
         """The one GPU that a longer text names, as written there: `8x MI300X` of `Cloud node, 8x MI300X`.

@@ -61,6 +61,22 @@ UNKNOWN_PRECISIONS = {"Q4_K_M", "UNSET"}
         ("NVIDIA L40S", "L40S"),
         ("NVIDIA GeForce RTX 4090", "RTX4090"),
         ("AMD Radeon RX 7900 XTX", "RX7900XTX"),
+        ("NVIDIA A100 80GB PCIe", "A100-80-PCIe"),
+        ("NVIDIA A100-PCIE-40GB", "A100-40-PCIe"),
+        ("NVIDIA H200 NVL", "H200-NVL"),
+        ("NVIDIA GH200 480GB", "GH200-96"),
+        ("NVIDIA B300 SXM6 AC", "B300"),
+        ("GB300 NVL72", "GB300"),
+        ("NVIDIA L4", "L4"),
+        ("L40", "L40"),
+        ("NVIDIA A10G", "A10G"),
+        ("Tesla T4", "T4"),
+        ("Tesla V100-SXM2-32GB", "V100-32"),
+        ("NVIDIA RTX 6000 Ada Generation", "RTX6000-Ada"),
+        ("NVIDIA RTX PRO 6000 Blackwell Server Edition", "RTX-PRO-6000"),
+        ("RTX 5090", "RTX5090"),
+        ("AMD Instinct MI300A", "MI300A"),
+        ("AMD Instinct MI350X", "MI350X"),
     ],
 )
 def test_a_gpu_is_found_by_what_it_is_called(text: str, gpu: str) -> None:
@@ -76,12 +92,12 @@ def test_a_gpu_is_found_by_what_it_is_called(text: str, gpu: str) -> None:
         "",
         "gpu",
         "NVIDIA A100",  # 40 or 80 GB
-        "NVIDIA A100 80GB PCIe",  # less bandwidth than the row
-        "NVIDIA H200 NVL",
+        "NVIDIA GH200",  # 96 or 144 GB
+        "Tesla V100",  # 16 or 32 GB
+        "RTX 6000",  # of three generations
         "H100 94GB",
         "B200 192GB",
         "MI300X 128GB",
-        "MI300A",
         "NVIDIA GeForce RTX 4090 D",
         "NVIDIA GeForce RTX 4090 Laptop GPU",
         "gfx942",  # MI300X or MI325X
@@ -92,6 +108,26 @@ def test_a_gpu_is_found_by_what_it_is_called(text: str, gpu: str) -> None:
 )
 def test_a_gpu_that_could_be_two_or_is_no_row_is_none(text: str) -> None:
     assert find_gpu(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "accelerator"),
+    [
+        ("TPU v5e", "TPU v5e"),
+        ("tpu-v6e-8", "TPU v6e"),
+        ("Intel Gaudi 3", "Gaudi 3"),
+        ("gaudi2", "Gaudi 2"),
+        ("TPU", None),
+    ],
+)
+def test_an_accelerator_may_be_known_by_its_name_alone(text: str, accelerator: str | None) -> None:
+    assert (read_names().accelerator(text), read_names().gpus_called(text)) == (accelerator, ())
+
+
+def test_a_name_is_of_a_gpu_or_of_an_accelerator_without_physics() -> None:
+    names = read_names()
+
+    assert {name for name in names.accelerators.values() if names.gpus_called(name)} == set()
 
 
 @pytest.mark.parametrize(

@@ -75,12 +75,18 @@ def test_a_name_of_a_context_file_that_fits_nothing_is_wrong_usage(line: str, sa
     assert said in str(failed)
 
 
+def test_an_accelerator_without_physics_is_a_known_name(table: Path) -> None:
+    table.with_name("context.toml").write_text('gpu = "TPU v5e"\n')
+
+    assert len(conflicts(table)) == 1
+
+
 @pytest.mark.parametrize(
     ("system", "title", "gpu", "model"),
     [
         ("Supermicro, 8x MI300X", "", "8x MI300X", None),
         ("a host", "Llama-3.3-70B on AMD Instinct MI300X with vLLM", "AMD Instinct MI300X", "Llama-3.3-70B"),
-        ("DGX H200", "meta-llama/Llama-3.1-8B-Instruct on an MI300X", "H200", "meta-llama/Llama-3.1-8B-Instruct"),
+        ("DGX H200", "meta-llama/Llama-3.1-8B-Instruct on an MI300X", "DGX H200", "meta-llama/Llama-3.1-8B-Instruct"),
         ("", "MI300X against H100", None, None),
         ("38 MI300X CU", "DeepSeek-R1 Distill Llama-3.3-70B", None, None),
     ],

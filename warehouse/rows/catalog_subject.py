@@ -16,10 +16,12 @@ def subject_of(claim: Claim) -> Subject:
 @cache  # ten thousand claims name a dozen of them
 def _subject(gpu: str | None, model: str | None, precision: str | None, kv_precision: str | None) -> Subject:
     gpus = () if gpu is None else read_names().gpus_called(gpu)
+    accelerator = None if gpu is None or gpus else read_names().accelerator(gpu)
     return Subject(
         gpu=None if gpu is None else find_gpu(gpu),
         gpus=gpus,
-        near_gpus=() if gpu is None or gpus else read_names().nearest("gpu", gpu),
+        accelerator=accelerator,
+        near_gpus=() if gpu is None or gpus or accelerator else read_names().nearest("gpu", gpu),
         model=None if model is None else find_model(model),
         precision=_precision(precision, model),
         precisions=() if precision is None else read_names().precisions_called(precision),

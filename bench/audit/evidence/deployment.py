@@ -67,6 +67,8 @@ def known_inputs(claim: Claim, subject: Subject) -> tuple[CatalogModel, Gpu, str
     asked, model, gpu, precision = claim.asked, subject.model, subject.gpu, subject.precision
     if model is None:
         return unknown("model", asked.model)
+    if gpu is None and subject.accelerator is not None:
+        return MissingInput(f"the memory, bandwidth and peak of {subject.accelerator} are not in the catalogue")
     if gpu is None:
         return unknown("GPU", asked.gpu, subject.near_gpus)
     if precision is None:

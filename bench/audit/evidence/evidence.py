@@ -41,6 +41,7 @@ class Subject:
     gpus: tuple[Gpu, ...] = ()  # where the name could be any of these, `gpu` is None
     precisions: tuple[str, ...] = ()  # likewise
     near_gpus: tuple[str, ...] = ()  # the nearest names, where the catalogue has no GPU of this one
+    accelerator: str | None = None  # of which the catalogue has nothing but this name
 
 
 RowEvidence = Callable[[Claim, Subject], EvidenceByColumn]

@@ -15,7 +15,8 @@ _RELEASE = re.compile(r"\d+(?:\.\d+)+|\d+")
 _BRANCHES = frozenset({"main", "master", "head", "latest", "dev", "nightly"})
 # What compilers call the GPUs of the catalogue's architectures.
 _TARGETS = {"CDNA2": "gfx90a", "CDNA3": "gfx942", "CDNA4": "gfx950", "RDNA3": "gfx1100"}
-_TARGETS |= {"Ampere": "sm80", "Ada": "sm89", "Hopper": "sm90", "Blackwell": "sm100"}
+_TARGETS |= {"Volta": "sm70", "Turing": "sm75", "Ampere": "sm80", "Ampere RTX": "sm86", "Ada": "sm89", "Hopper": "sm90"}
+_TARGETS |= {"Blackwell": "sm100", "Blackwell Ultra": "sm103", "Blackwell RTX": "sm120"}
 
 Same = Callable[[Pair], bool]
 

@@ -107,3 +107,9 @@ def test_a_gpu_that_fits_nothing_is_named_with_its_nearest() -> None:
     assert "MI300X" in subject.near_gpus
     (bandwidth,) = (each for each in findings(changed({"gpu": "MI300"})) if each.code == "roofline_bandwidth")
     assert "'MI300' is not in the catalogue (nearest: MI300X" in bandwidth.message
+
+
+def test_an_accelerator_without_physics_is_known_and_not_checkable() -> None:
+    assert subject_of(changed({"gpu": "TPU v5e-8"})).accelerator == "TPU v5e"
+    (bandwidth,) = (each for each in findings(changed({"gpu": "TPU v5e-8"})) if each.code == "roofline_bandwidth")
+    assert bandwidth.message == "not checkable: the memory, bandwidth and peak of TPU v5e are not in the catalogue"
