@@ -98,6 +98,8 @@ class ClaimedTotals:
     peak_output_tok_per_s: float | None = None
     per_user_tok_per_s: float | None = None  # as printed; what it was divided by is not always said
     unstated_throughput_tok_per_s: float | None = None  # "tokens/s" without generated or total
+    goodput_per_s: float | None = None  # requests a second that met every limit that the client was given
+    good_count: int | None = None  # so many requests met them
     request_rate_sent_per_s: float | None = None
     send_delay_p99_s: float | None = None
     # Rates leave ramp and drain out, are of each request, or were made from another tool's report: times the duration

@@ -13,19 +13,26 @@ LEFT_OUT = frozenset(
     (
         *("pdf", "request_args", "output", "api_routes", "environment", "warnings", "platform", "percentile_cis"),
         *("scheduler_state", "input_metrics", "output_metrics", "timings", "settings"),
+        *("payloads", "packets", "prompt", "warmup_metrics", "inter_token_latencies"),
         *("slo_attainment", "text", "time_to_last_round_trip_ms", "avg_round_trip_time_ms", "generation_delay"),
     )
 )
+LEFT_OUT_FAMILIES = ("http_req_", "effective_", "active_")  # metrics of connections, and of every moment
+FIRST_ONLY = frozenset(("timeslices",))  # lists of which one entry shows the form
+LINES_MAX = 40  # of a table
+RAW = "_raw.jsonl"  # one line shows the form
 PLACE = "/twin"
 
 
 def keep_twin(folder: Path, into: Path, places: Sequence[Path]) -> None:
     """Write a copy of each file of `folder` that a test can read, with `places` replaced."""
     for file in sorted(folder.rglob("*")):
-        if file.is_file() and file.suffix in WRITERS:
+        if file.is_file() and file.suffix in WRITERS and not file.name.startswith("."):
             copy = into / file.relative_to(folder)
             copy.parent.mkdir(parents=True, exist_ok=True)
-            copy.write_text(without(WRITERS[file.suffix](file.read_text()), places))
+            lines = file.read_text().splitlines(keepends=True)
+            text = "".join(lines[:1] if file.name.endswith(RAW) else lines)
+            copy.write_text(without(WRITERS[file.suffix](text), places))
 
 
 def without(text: str, places: Sequence[Path]) -> str:
@@ -36,10 +43,16 @@ def without(text: str, places: Sequence[Path]) -> str:
 def cut(value: Any) -> Any:
     """The value less what is left out, and less the empty fields of each object inside a list."""
     if isinstance(value, dict):
-        return {key: cut(inside) for key, inside in value.items() if key not in LEFT_OUT}
+        kept = {key: inside for key, inside in value.items() if is_kept(key)}
+        return {key: cut(inside[:1] if key in FIRST_ONLY else inside) for key, inside in kept.items()}
     if isinstance(value, list):
         return [_filled(cut(inside)) for inside in value]
     return value
+
+
+def is_kept(key: str) -> bool:
+    """Whether a field is part of a twin."""
+    return key not in LEFT_OUT and not key.startswith(LEFT_OUT_FAMILIES)
 
 
 def _filled(value: Any) -> Any:
@@ -61,4 +74,8 @@ def _yaml(text: str) -> str:
     return yaml.safe_dump(cut(yaml.safe_load(text)))
 
 
-WRITERS: dict[str, Callable[[str], str]] = {".json": _json, ".jsonl": _lines, ".yaml": _yaml, ".csv": str}
+def _table(text: str) -> str:
+    return "".join(text.splitlines(keepends=True)[:LINES_MAX])
+
+
+WRITERS: dict[str, Callable[[str], str]] = {".json": _json, ".jsonl": _lines, ".yaml": _yaml, ".csv": _table}

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from bench.audit.claim import Claim
 from bench.errors import UnknownFormatError
 from warehouse.importers import inference_perf
+from warehouse.importers.aiperf import parts as aiperf_parts
 from warehouse.importers.aiperf import report as aiperf
 from warehouse.importers.aiperf import runs as aiperf_runs
 from warehouse.importers.claims_table import table as claims_table
@@ -41,6 +42,7 @@ FORMATS: tuple[Format, ...] = (
     aiperf_runs.FORMAT,
     aiperf.FORMAT,
     aiperf.RECORDS,
+    aiperf_parts.FORMAT,
     inference_perf.FORMAT,
     llmd.FORMAT,
     mlperf.FORMAT,

@@ -110,6 +110,7 @@ def _rates(claim: Claim) -> Iterator[_Rate]:
     over_duration = (
         ("output tok/s", said.output_throughput_tok_per_s, said.total_output_tokens),
         ("requests/s", said.request_throughput_per_s, said.completed),
+        ("goodput", said.goodput_per_s, said.good_count),
         ("input tok/s", said.input_throughput_tok_per_s, said.total_input_tokens),
         ("total tok/s", said.total_throughput_tok_per_s, total),
     )

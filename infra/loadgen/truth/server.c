@@ -284,7 +284,7 @@ static int framed(char *to, const char *format, ...) {
 /* A content chunk of so many tokens, in vLLM's shape. */
 static int content(struct stream *s, char *to, int tokens, const char *finish) {
     char text[128] = "", ids[256] = "";
-    for (int i = 0; i < tokens && i < 16; i++) strcat(text, " tok");
+    for (int i = 0; i < tokens && i < 16; i++) strcat(text, "t"); /* one token where every byte is one */
     if (s->wants_ids) {
         strcpy(ids, ",\"token_ids\":[");
         for (int i = 0; i < tokens && i < 16; i++) strcat(ids, i ? ",17" : "17");

@@ -8,11 +8,31 @@ import pytest
 
 from bench.audit.claim import Claim
 from bench.audit.evidence.evidence import Subject
+from bench.errors import ToldBesideError, UnreadableResultError
 from tests.bench.judging import judge_claims
 from tests.warehouse.importers.reading import claims_at, claims_of
+from warehouse.importers import read_claims
+from warehouse.importers.parsing.document import read_document
 
 PEERS = Path(__file__).parents[2] / "data/peers"
-CLEAN = ("guidellm-closed/report.json", "guidellm-open/report.json")
+CLEAN = (
+    "guidellm-closed/report.json",
+    "guidellm-open/report.json",
+    "aiperf-closed/profile_export_aiperf.json",
+    "aiperf-open/profile_export_aiperf.json",
+)
+# Files of the same runs, which are no measurements of their own.
+PARTS = (
+    "inputs.json",
+    "phase_manifest.json",
+    "profile_export.jsonl",
+    "profile_export_aiperf.csv",
+    "profile_export_aiperf_timeslices.csv",
+    "profile_export_aiperf_timeslices.json",
+    "profile_export_raw.jsonl",
+    "phases/profiling/profile_export_aiperf.json",
+    "phases/warmup/profile_export_aiperf.json",
+)
 
 
 def verdicts(claims: list[Claim]) -> list[str]:
@@ -39,6 +59,10 @@ def test_a_clean_run_is_not_rejected(file: str) -> None:
     assert claim.said.total_output_tokens == 16 * 32
     assert claim.asked.is_open_loop is ("open" in file)
     assert claim.asked.concurrency == (None if "open" in file else 2)
+    assert claim.asked.request_rate_per_s == (4 if "open" in file else None)
+    assert claim.asked.request_count == 16
+    assert claim.asked.has_fixed_lengths
+    assert claim.series is not None
 
 
 @pytest.mark.parametrize(
@@ -49,9 +73,50 @@ def test_a_clean_run_is_not_rejected(file: str) -> None:
         ("guidellm-closed/report.json", "inter_token_latency_ms"),
         ("guidellm-open/report.json", "request_latency"),
         ("guidellm-open/report.json", "output_token_count"),
+        ("aiperf-closed/profile_export_aiperf.json", "output_token_throughput"),
+        ("aiperf-closed/profile_export_aiperf.json", "request_count"),
+        ("aiperf-open/profile_export_aiperf.json", "inter_token_latency"),
+        ("aiperf-open/profile_export_aiperf.json", "goodput"),
     ],
 )
 def test_a_run_with_a_number_doubled_is_rejected(file: str, name: str) -> None:
     text = json.dumps(doubled(json.loads((PEERS / file).read_text()), name))
 
     assert verdicts(claims_of(Path(file).name, text)) == ["rejected"]
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_part_of_a_run_is_told_by_its_report(part: str) -> None:
+    place = PEERS / "aiperf-closed" / part
+    files = {each.name: each.read_bytes() for each in place.parent.iterdir() if each.is_file()}
+    document = read_document(f"aiperf-closed/{part}", place.read_bytes(), files.get, sorted(files))
+
+    with pytest.raises(ToldBesideError, match=place.name):
+        list(read_claims(document))
+
+
+def test_a_part_without_its_report_names_the_report() -> None:
+    name = "profile_export_aiperf_timeslices.csv"
+
+    with pytest.raises(UnreadableResultError, match=f"{name} holds only the time slices.* pass its profile_export"):
+        claims_of(name, (PEERS / "aiperf-closed" / name).read_text())
+
+
+def test_one_of_several_measured_phases_is_a_measurement_with_its_own_load() -> None:
+    report = json.loads((PEERS / "aiperf-closed/profile_export_aiperf.json").read_text())
+    phases = report["input_config"]["phases"]
+    phases.append({"name": "more", "kind": "profiling", "type": "poisson", "requests": 99, "rate": 7.0})
+
+    (more,) = claims_of("run/phases/more/profile_export_aiperf.json", json.dumps(report))
+    (whole,) = claims_of("run/profile_export_aiperf.json", json.dumps(report))
+
+    assert (more.asked.request_count, more.asked.request_rate_per_s, more.asked.is_open_loop) == (99, 7.0, True)
+    assert (whole.asked.request_count, whole.asked.is_open_loop) == (None, None)
+    assert more.asked.warmup_count == 2
+
+
+def test_goodput_is_held_to_its_requests() -> None:
+    (claim,) = claims_at(PEERS / "aiperf-closed/profile_export_aiperf.json")
+
+    assert claim.said.good_count == 14
+    assert claim.said.goodput_per_s == pytest.approx(14 / (claim.said.duration_s or 0), rel=1e-3)

@@ -5,15 +5,17 @@ Each metric states its unit. Its `inter_token_latency` is our TPOT, its `inter_c
 
 from collections.abc import Iterator
 
-from bench.audit.claim import Claim, ClaimedConfig, ClaimedTotals, Device, Metric
+from bench.audit.claim import Claim, ClaimedTotals, Device, Metric
 from bench.errors import ToldBesideError
+from warehouse.importers.aiperf.asked import MEASURED, WARMUP, asked_of, phases_of
 from warehouse.importers.aiperf.pair import aggregates_beside, requests_beside
 from warehouse.importers.aiperf.records import claim_of_records, recognises_records
 from warehouse.importers.aiperf.telemetry import device_of
 from warehouse.importers.format import Format
 from warehouse.importers.parsing.distribution import spread, without_empty
 from warehouse.importers.parsing.document import Document
-from warehouse.importers.parsing.timestamps import epoch_s
+from warehouse.importers.parsing.fields import is_whole
+from warehouse.importers.parsing.timestamps import between_s, epoch_s
 from warehouse.importers.parsing.tree import Tree
 from warehouse.importers.parsing.units import COUNT, REQUEST_RATE, TIME, TOKEN_RATE
 
@@ -36,7 +38,9 @@ def recognises(document: Document) -> bool:
 def read(document: Document, form: Format) -> Iterator[Claim]:
     """The claim of an aggregate report, with the requests from the records beside it."""
     one = Tree(document.json, document.name)
-    asked = _asked(one.part("input_config"))
+    config = one.part("input_config")
+    phase = _phase(document, config)
+    asked = asked_of(config, phase)
     series, odd = requests_beside(document, form)
     yield Claim(
         lineage=form.lineage(document, "", "aiperf", one.text("aiperf_version")),
@@ -52,22 +56,49 @@ def read(document: Document, form: Format) -> Iterator[Claim]:
     )
 
 
+def _phase(document: Document, config: Tree) -> str | None:
+    """The phase that a report in `phases/NAME/` is of; None for the report of a whole run.
+
+    Raises ToldBesideError for a warm-up, and for the only measured phase, which the report of the run repeats.
+    """
+    parts = document.path.parts
+    if len(parts) < len(("phases", "NAME", "file")) or parts[-3] != "phases":
+        return None
+    name = parts[-2]
+    if any(phase.text("name") == name for phase in phases_of(config, WARMUP)):
+        raise ToldBesideError(f"{document.name} is the warm-up of a run and no measurement")
+    if len(phases_of(config, MEASURED)) == 1:
+        raise ToldBesideError(f"{document.name} repeats the report of its run, {document.path.name} two folders above")
+    return name
+
+
 def _said(one: Tree) -> ClaimedTotals:
     return ClaimedTotals(
         completed=_whole(one, "request_count"),
         failed=_failed(one),
-        duration_s=statistic(one.part("benchmark_duration"), TIME, fails_at_zero=True),
+        duration_s=_duration(one),
         started_at_s=epoch_s(one.text("start_time")),
         ended_at_s=epoch_s(one.text("end_time")),
         total_input_tokens=_whole(one, "total_isl"),
         total_output_tokens=_whole(one, "total_osl"),
         request_throughput_per_s=statistic(one.part("request_throughput"), REQUEST_RATE, fails_at_zero=True),
+        input_throughput_tok_per_s=statistic(one.part("input_token_throughput"), TOKEN_RATE),
         output_throughput_tok_per_s=statistic(one.part("output_token_throughput"), TOKEN_RATE, fails_at_zero=True),
         total_throughput_tok_per_s=statistic(one.part("total_token_throughput"), TOKEN_RATE, fails_at_zero=True),
+        goodput_per_s=statistic(one.part("goodput"), REQUEST_RATE),
+        good_count=_whole(one, "good_request_count"),
         is_cancelled=one.flag("was_cancelled"),
         usage_input_tokens=_whole(one, "total_usage_prompt_tokens"),
         usage_output_tokens=_whole(one, "total_usage_completion_tokens"),
     )
+
+
+def _duration(one: Tree) -> float | None:
+    """What its rates are over: since schema 1.4 the time from start to end, else the duration that it states."""
+    stated = statistic(one.part("benchmark_duration"), TIME, fails_at_zero=True)
+    if "phases" not in one.part("input_config"):
+        return stated
+    return between_s(one.text("start_time"), one.text("end_time")) or stated
 
 
 def statistic(metric: Tree, units: dict[str, float], *, fails_at_zero: bool = False) -> float | None:
@@ -90,10 +121,10 @@ def scale_of(metric: Tree, units: dict[str, float]) -> float | None:
 def _whole(one: Tree, name: str) -> int | None:
     part = one.part(name)
     value = statistic(part, COUNT)
-    if value is not None and value != int(value):
+    if value is not None and not is_whole(value):
         part.remark("unreadable_value", f"{value:g} is not a whole number; ignored")
         return None
-    return None if value is None else int(value)
+    return None if value is None else round(value)
 
 
 def _failed(one: Tree) -> int | None:
@@ -113,30 +144,6 @@ def _latency(one: Tree) -> dict[Metric, dict[str, float]]:
 def _distribution(metric: Tree) -> dict[str, float]:
     scale = scale_of(metric, TIME)
     return {} if scale is None else spread(metric, scale=scale)
-
-
-def _asked(config: Tree) -> ClaimedConfig:
-    load, prompt = config.part("loadgen"), config.part("input").part("prompt")
-    models = config.part("endpoint").raw("model_names")
-    rate = load.positive("request_rate") if load.raw("request_rate") else None
-    concurrency = load.count("concurrency")
-    isl, osl = prompt.part("input_tokens"), prompt.part("output_tokens")
-    return ClaimedConfig(
-        model=models[0] if isinstance(models, list) and models and isinstance(models[0], str) else None,
-        isl=isl.amount("mean"),
-        osl=osl.amount("mean"),
-        has_fixed_lengths=_has_fixed_lengths(isl, osl),
-        concurrency=concurrency,
-        request_rate_per_s=rate,
-        is_open_loop=None if rate is None and concurrency is None else rate is not None,
-        request_count=load.count("request_count"),
-        warmup_count=load.count("warmup_request_count"),
-    )
-
-
-def _has_fixed_lengths(isl: Tree, osl: Tree) -> bool | None:
-    spans = isl.amount("stddev"), osl.amount("stddev")
-    return None if "mean" not in osl or None in spans else spans == (0.0, 0.0)
 
 
 def _device(one: Tree) -> Device | None:
@@ -159,5 +166,5 @@ def read_records(document: Document, form: Format) -> Iterator[Claim]:
 REQUIRED = frozenset({"failure_rate", "zero_output", "duration_short", "percentile_order"})
 # Rules that the records beside an aggregate make checkable.
 REQUIRED_OF_PAIR = frozenset({"sum_mismatch", "stat_mismatch"})
-FORMAT = Format("aiperf", 2, recognises, read, REQUIRED)
+FORMAT = Format("aiperf", 3, recognises, read, REQUIRED)
 RECORDS = Format("aiperf-records", 2, recognises_records, read_records, frozenset({"failure_rate", "zero_output"}))

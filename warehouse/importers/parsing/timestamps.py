@@ -19,6 +19,15 @@ def epoch_s(text: str | None) -> float | None:
         return None
 
 
+def between_s(begin: str | None, end: str | None) -> float | None:
+    """Seconds between two times, both with a time zone or both without; None if one is invalid or not the later."""
+    try:
+        span = datetime.fromisoformat(end or "") - datetime.fromisoformat(begin or "")
+    except (TypeError, ValueError):
+        return None
+    return span.total_seconds() if span.total_seconds() > 0 else None
+
+
 def span_s(text: str | None) -> float | None:
     """Seconds of an ISO 8601 duration such as `PT49.9S`; None if it is invalid."""
     found = _SPAN.fullmatch(text or "")
