@@ -67,14 +67,14 @@ def _length(claim: Claim, observed: Length, asked: float | None, free: float) ->
     free += loose * counted
     off = max(0.0, abs(counted - asked) - free) / asked
     if claim.asked.has_fixed_lengths is False:
-        off = max(0.0, off - _chance(claim))
-    elif claim.asked.has_fixed_lengths is None and MAY_BE_CHANCE < off <= MAY_BE_CHANCE + _chance(claim):
+        off = max(0.0, off - chance_of_lengths(claim))
+    elif claim.asked.has_fixed_lengths is None and MAY_BE_CHANCE < off <= MAY_BE_CHANCE + chance_of_lengths(claim):
         off = MAY_BE_CHANCE
     return Observed(1 + off if counted > asked else 1 - off, note)
 
 
-def _chance(claim: Claim) -> float:
-    """How far a mean of drawn lengths may be off, as a share of what was asked."""
+def chance_of_lengths(claim: Claim) -> float:
+    """How far a mean of drawn lengths may be off, as a share of what was asked; of ten requests a slot if unknown."""
     asked = claim.asked
     requests = claim.said.completed or asked.request_count or PER_SLOT * (asked.concurrency or PER_SLOT)
     return STANDARD_ERRORS * SPREAD / sqrt(max(1, requests))

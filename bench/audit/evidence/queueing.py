@@ -9,6 +9,7 @@ import numpy as np
 from bench import evidence_columns as ev
 from bench.audit.claim import Claim
 from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput, Observed
+from bench.audit.evidence.lengths import chance_of_lengths
 from bench.audit.evidence.rounding import looseness
 from bench.audit.evidence.successful import SuccessfulRequests
 from bench.metrics import Floats, ratio
@@ -48,6 +49,8 @@ def _in_flight(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
         lacking = MissingInput("mean E2EL or request throughput is unknown")
         return {ev.LITTLE_OVER_ASKED: lacking, ev.CONCURRENCY_SHARE: lacking}
     loose = mean.loose + looseness(claim.said.duration_s or claim.said.request_throughput_per_s)
+    if answered.has_rate_of_asked_lengths:
+        loose += chance_of_lengths(claim)
     share = mean.seconds * rate / asked
     note = f"{mean.how} {mean.seconds:.6g} s * {rate:.6g} requests/s = {share * asked:.6g} of {asked}"
     little, reached = ev.LITTLE_OVER_ASKED, ev.CONCURRENCY_SHARE

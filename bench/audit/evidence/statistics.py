@@ -12,6 +12,7 @@ from bench.audit.claim import Claim, Metric
 from bench.audit.evidence.comparable import machine_of
 from bench.audit.evidence.completeness import DURATION_S
 from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput, Observed
+from bench.audit.evidence.lengths import chance_of_lengths
 from bench.audit.evidence.rounding import half_unit
 from bench.audit.evidence.successful import SuccessfulRequests
 from bench.metrics import ratio
@@ -23,6 +24,7 @@ FIXED = ("guidellm", "inference-perf", "llm-d", "llmd", "aiperf")
 WEIGHED = 1.1  # by how much a weighted mean may be beyond a plain one
 STANDARD_ERRORS = 3.0
 LENGTHS_VARY = 4 / 3  # of answers drawn evenly from 0 to twice their mean: 1 plus their relative variance
+MAY_BE_CHANCE = 0.15  # the most that is held against repeats of which a file does not say how long they were
 TAIL = 90.0  # from here on percentiles are published; 36 requests support it
 
 
@@ -189,8 +191,7 @@ def repeats(claims: Sequence[Claim]) -> list[EvidenceByColumn]:
                 together[machine, _described(claim)].append(at)
     found: list[EvidenceByColumn] = [{} for _ in claims]
     for members in together.values():
-        values = [value for at in members if (value := _throughput(claims[at])) is not None]
-        varying = _variation(np.array(values), max(_chance(claims[at]) for at in members))
+        varying = _variation([claims[at] for at in members])
         for at in members if varying is not None else ():
             found[at][ev.REPEAT_VARIATION] = varying  # type: ignore[assignment]
     return found
@@ -221,7 +222,7 @@ def _throughput(claim: Claim) -> float | None:
     return next((rate for rate in stated if rate is not None), None)
 
 
-def _chance(claim: Claim) -> float:
+def _chance_of_arrivals(claim: Claim) -> float:
     """By how much the throughput of an open loop may vary since its requests come at random; 0 of a closed one."""
     requests = claim.said.completed or claim.asked.request_count
     if not claim.asked.request_rate_per_s or not requests:
@@ -229,11 +230,23 @@ def _chance(claim: Claim) -> float:
     return STANDARD_ERRORS * sqrt(LENGTHS_VARY / requests)
 
 
-def _variation(values: np.ndarray, chance: float) -> Observed | None:
+def _variation(claims: Sequence[Claim]) -> Observed | None:
+    values = np.array([value for claim in claims if (value := _throughput(claim)) is not None])
     mean = float(values.mean())
     if len(values) < 2 or mean <= 0:  # noqa: PLR2004 - one has no spread
         return None
-    spread = float(values.std(ddof=1))
+    spread, arrivals = float(values.std(ddof=1)), max(map(_chance_of_arrivals, claims))
     half = t_975(len(values) - 1) * spread / len(values) ** 0.5
     note = f"{len(values)} repeats, {mean:.6g} ± {half:.3g} (95 % interval)"
-    return Observed(max(0.0, spread / mean - chance), f"{note}, {chance:.2g} of it by chance" if chance else note)
+    found = max(0.0, spread / mean - arrivals)
+    lengths = max(map(_chance_of_drawing, claims))
+    if MAY_BE_CHANCE < found <= MAY_BE_CHANCE + lengths:
+        found = MAY_BE_CHANCE
+    return Observed(found, f"{note}, {arrivals:.2g} of it by chance" if arrivals else note)
+
+
+def _chance_of_drawing(claim: Claim) -> float:
+    """By how much it may vary since repeats drew other lengths; 0 where both are told or known to be equal."""
+    said = claim.said
+    is_told = None not in (said.total_input_tokens, said.total_output_tokens)
+    return 0.0 if is_told or claim.asked.has_fixed_lengths else chance_of_lengths(claim)

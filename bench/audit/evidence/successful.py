@@ -177,6 +177,13 @@ class SuccessfulRequests:
         return ratio(stated_output_tok_per_s(self.claim), self.mean_osl)
 
     @property
+    def has_rate_of_asked_lengths(self) -> bool:
+        """Whether requests a second are known only from tokens a second and lengths that may have been drawn."""
+        said, asked = self.claim.said, self.claim.asked
+        counted = (said.completed, said.request_throughput_per_s, said.mean_output_tokens)
+        return counted == (None, None, None) and asked.has_fixed_lengths is not True
+
+    @property
     def is_closed_loop(self) -> bool:
         """Whether a number of requests was kept in flight."""
         asked = self.claim.asked

@@ -544,7 +544,8 @@ def test_lengths_that_may_have_been_drawn_are_a_doubt_and_no_failure(
 
 @pytest.mark.parametrize(("rate_per_s", "variation"), [(None, 0.2), (8.0, 0.0)])
 def test_arrivals_at_random_times_are_no_instability(rate_per_s: float | None, variation: float) -> None:
-    asked = ClaimedConfig(concurrency=None if rate_per_s else 8, request_rate_per_s=rate_per_s)
+    driven = {"request_rate_per_s": rate_per_s} if rate_per_s else {"concurrency": 8}
+    asked = ClaimedConfig(has_fixed_lengths=True, **driven)
     faster = ClaimedTotals(completed=200, output_throughput_tok_per_s=100 * (1 + 2**0.5 / 10))
     slower = replace(faster, output_throughput_tok_per_s=100 * (1 - 2**0.5 / 10))
 
@@ -553,3 +554,29 @@ def test_arrivals_at_random_times_are_no_instability(rate_per_s: float | None, v
     observed = found[0][ev.REPEAT_VARIATION]
     assert isinstance(observed, Observed)
     assert observed.value == pytest.approx(variation)
+
+
+@pytest.mark.parametrize(
+    ("told", "variation"), [({}, 0.15), ({"total_input_tokens": 1, "total_output_tokens": 1}, 0.2)]
+)
+def test_repeats_whose_lengths_are_not_told_are_a_doubt_and_no_failure(told: dict[str, int], variation: float) -> None:
+    asked, both = ClaimedConfig(concurrency=8, request_count=80), [114.142, 85.858]
+    said = [ClaimedTotals(output_throughput_tok_per_s=rate, **told) for rate in both]  # type: ignore[arg-type]  # counts
+
+    found = repeats([replace(PLAIN, asked=asked, said=each, repeat_of="m") for each in said])
+
+    observed = found[0][ev.REPEAT_VARIATION]
+    assert isinstance(observed, Observed)
+    assert observed.value == pytest.approx(variation, rel=1e-4)
+
+
+@pytest.mark.parametrize(("fixed", "little"), [(None, 0.983), (True, 1.25)])
+def test_requests_counted_by_asked_lengths_allow_for_drawn_ones(*, fixed: bool | None, little: float) -> None:
+    asked = ClaimedConfig(concurrency=4, osl=100.0, has_fixed_lengths=fixed)
+    said = ClaimedTotals(output_throughput_tok_per_s=500.0123)
+    claim = replace(PLAIN, asked=asked, said=said, latency_s={"e2el": {"mean": 1.000123}})
+
+    observed = row_evidence(claim, Subject())[ev.LITTLE_OVER_ASKED]
+
+    assert isinstance(observed, Observed)
+    assert observed.value == pytest.approx(little, rel=0.01)
