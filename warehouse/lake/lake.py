@@ -21,6 +21,7 @@ from warehouse.lake.durable import make_folder
 from warehouse.lake.journal import complete, is_pending
 from warehouse.schema.columns import COLUMNS, PARTITION, Table, arrow_schema
 from warehouse.schema.row import Row
+from warehouse.views.tables import COLUMNS_MARK, columns_digest
 
 PART = "part-0.parquet"
 STAGING = ".staging"
@@ -88,8 +89,13 @@ class PartWriter:
         packed = {
             f"{column.name}.list.element": "DELTA_BINARY_PACKED" for column in COLUMNS[table] if column.type == "counts"
         }
+        mark = {COLUMNS_MARK: columns_digest(table).encode()}
         self._writer = pq.ParquetWriter(
-            self._file, self._schema, compression="zstd", use_dictionary=named, column_encoding=packed
+            self._file,
+            self._schema.with_metadata(mark),
+            compression="zstd",
+            use_dictionary=named,
+            column_encoding=packed,
         )
         self._waiting: list[pa.Table] = []
         self._waiting_bytes = 0

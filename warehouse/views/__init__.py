@@ -15,7 +15,7 @@ from bench.trends.series import lower_is_better
 from catalog.read import read_catalog, read_prices
 from warehouse.schema.columns import COLUMNS, TABLES, Table
 from warehouse.schema.star import DIMENSIONS, METRICS
-from warehouse.views.tables import LakePath, empty_rows, glob_pattern, table_view, with_months
+from warehouse.views.tables import LakePath, empty_rows, glob_pattern, loose_rows, stored_rows, table_view
 
 _Folder = TypeVar("_Folder", bound=LakePath)
 
@@ -64,6 +64,8 @@ QUESTIONS = (
 DERIVED = ("nightly_medians", "lease_means", "monthly_histograms")
 _BEFORE_DERIVED = ("metric_values",)
 
+_HEAD = "CREATE VIEW {} AS"
+
 # Placeholder for one line per numeric column of the view's table.
 EACH = "-- EACH NUMBER"
 # Placeholders for the metrics and for their rows; those of a dimension are named beside it.
@@ -90,8 +92,23 @@ def view_statements(lake: LakePath) -> Iterator[str]:
     for table in TABLES:
         yield table_view(lake, table)
     for name in QUESTIONS:
-        sql = _question(name)
-        yield with_months(lake, derived_folder(lake), name, sql) if name in DERIVED else sql
+        yield _over_months(lake, name) if name in DERIVED else _question(name)
+
+
+def _over_months(lake: LakePath, name: str) -> str:
+    """A view of which months store rows: it is computed for the other nights only."""
+    stored = stored_rows(lake, derived_folder(lake), name)
+    if stored is None:
+        return _question(name)
+    sources = {"measurements": loose_rows(lake, "measurements"), **{view: _query(view) for view in _BEFORE_DERIVED}}
+    named = ", ".join(f"{source} AS NOT MATERIALIZED ({query})" for source, query in sources.items())
+    computed = f"SELECT * FROM (WITH {named} {_query(name)})"  # noqa: S608 - queries of ours
+    return _question(name).split(_HEAD.format(name))[0] + _HEAD.format(name) + f" {stored} UNION ALL BY NAME {computed}"
+
+
+def _query(name: str) -> str:
+    """What a view selects."""
+    return _question(name).split(_HEAD.format(name))[1].strip().removesuffix(";")
 
 
 def derivation() -> Iterator[str]:

@@ -10,10 +10,11 @@ SELECT
     count(*) AS repeats,
     avg(ln(value)) AS mean_log,
     coalesce(var_samp(ln(value)), 0) * (count(*) - 1) AS squares
-FROM (
-    SELECT *
-    FROM metric_values
-    WHERE value > 0
-    QUALIFY NOT is_first OR bool_and(is_first) OVER (PARTITION BY night, scenario_id)
-)
+FROM metric_values
+LEFT JOIN (
+    SELECT DISTINCT night AS warm_night, scenario_id AS warm_id
+    FROM measurements
+    WHERE verdict = 'accepted' AND is_control IS NOT TRUE AND is_first_after_start IS NOT TRUE
+) AS warm ON night = warm_night AND scenario_id = warm_id
+WHERE value > 0 AND (NOT is_first OR warm_night IS NULL)
 GROUP BY night, scenario_id, metric, lease_id;

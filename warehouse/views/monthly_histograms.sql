@@ -23,7 +23,7 @@ FROM (
                 if(list_contains(withdrawn, 'itl_event_histogram'), NULL, itl_event_histogram)
             ]) AS counts
         FROM measurements
-        WHERE verdict = 'accepted' AND is_control IS NOT TRUE -- OF NIGHTS
+        WHERE verdict = 'accepted' AND is_control IS NOT TRUE
     )
 )
 WHERE "count" > 0

@@ -1,15 +1,21 @@
 """The views over the files of the lake: one a table, with what is stored of whole months."""
 
 import hashlib
+import os
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
 from typing import IO, Literal, Protocol, Self
 
 from warehouse.schema.columns import COLUMNS, PARTITION, Table
 
 MONTH = "month"  # folders of files of whole months, beside the folders of nights
 MONTHS_COLUMNS = "months.sha256"  # beside them: the columns that all of them have
-OF_NIGHTS = "-- OF NIGHTS"  # placeholder for a condition on nights, in views without that column
+_PART = "part-0.parquet"  # the one file of a night or month
+COLUMNS_MARK = b"nightbench.columns"  # key in the footer of a file, of the columns that it was written with
+# To join files by name parses the footer of each: 1 ms with 300 columns, in every question.
+_WIDE = frozenset[Table]({"measurements"})
 # Columns that a file has in one of two units only.
 _AS_US = "least(round(gap::DOUBLE * 1000), 2147483647)::INTEGER"  # as the rows of a run are clamped
 _COMPUTED: dict[str, dict[str, str]] = {
@@ -18,7 +24,6 @@ _COMPUTED: dict[str, dict[str, str]] = {
         "itl_ms": "coalesce(itl_ms, list_transform(itl_us, lambda gap: (gap / 1000.0)::FLOAT))",
     }
 }
-_PART = "part-0.parquet"
 _DATED = re.compile(r"\d{4}-\d{2}(?=\D|$)")
 
 
@@ -85,61 +90,72 @@ def empty_rows(table: Table) -> str:
 
 def table_view(lake: LakePath, table: Table) -> str:
     """A view with every declared column, also for nights written before it was declared and for an empty lake."""
-    parts = [empty_rows(table)]
     months = months_in(lake / table)
+    nights, are_alike = _loose_nights(lake, table, months)
+    is_whole = bool(months) and are_months_alike(lake, table)
+    # The first part has every column in its order.
+    parts = [] if is_whole and are_alike else [empty_rows(table)]
     if months:
         # To bind a view that joins files by name opens each of them: 90 ms for those of five years.
-        joined = "" if are_months_alike(lake, table) else ", union_by_name=true"
+        joined = "" if is_whole else ", union_by_name=true"
         parts.append(f"FROM read_parquet({_months(lake / table, months)}, hive_partitioning=false{joined})")
-    if nights := _loose_nights(lake, table, months):
-        options = f"hive_partitioning=true, hive_types={{'{PARTITION}': VARCHAR}}, union_by_name=true"
-        parts.append(f"SELECT * FROM read_parquet({nights}, {options})")  # noqa: S608 - the paths are quoted
-    rows = " UNION ALL BY NAME ".join(parts)
+    rows = " UNION ALL BY NAME ".join([*parts, *nights])
     if computed := _COMPUTED.get(table):
         replaced = ", ".join(f"{sql} AS {name}" for name, sql in computed.items())
         rows = f"SELECT * REPLACE ({replaced}) FROM ({rows})"  # noqa: S608 - names of ours
     return f"CREATE VIEW {table} AS {rows}"
 
 
-def _loose_nights(lake: LakePath, table: Table, months: set[str]) -> str | None:
-    """Patterns of the files of nights that no file of a month has, as SQL; None without such nights."""
+def loose_rows(lake: LakePath, table: Table) -> str:
+    """A query of the rows of the nights that no file of a month has."""
+    nights, are_alike = _loose_nights(lake, table, months_in(lake / table))
+    return " UNION ALL BY NAME ".join(nights if nights and are_alike else [empty_rows(table), *nights])
+
+
+def _loose_nights(lake: LakePath, table: Table, months: set[str]) -> tuple[list[str], bool]:
+    """A query of the rows of nights that no file of a month has, if any, and whether all have today's columns."""
+    loose = {night: month for night in nights_in(lake / table) if (month := month_of(night)) not in months}
+    are_alike = bool(months) and _have_todays_columns(lake / table, table, loose)
+    patterns = [f"{month}*" for month in sorted({month for month in loose.values() if month})]
+    patterns += sorted(glob_pattern(night) for night, month in loose.items() if month is None)
     if not months:
-        some = any((lake / table / f"{PARTITION}={night}" / _PART).is_file() for night in nights_in(lake / table))
-        return _files([_night_files(lake, table, "*")]) if some else None
-    of_nights = {night: month_of(night) for night in nights_in(lake / table)}
-    dated = {month for month in of_nights.values() if month and month not in months}
-    undated = [night for night, month in of_nights.items() if month is None]
-    patterns = [f"{month}*" for month in sorted(dated)] + [glob_pattern(night) for night in sorted(undated)]
-    return _files([_night_files(lake, table, pattern) for pattern in patterns]) if patterns else None
+        some = any((lake / table / f"{PARTITION}={night}" / _PART).is_file() for night in loose)
+        patterns = ["*"] if some else []
+    if not patterns:
+        return [], are_alike
+    files = _files([f"{glob_pattern(lake)}/{table}/{PARTITION}={pattern}/{_PART}" for pattern in patterns])
+    joined = "" if are_alike else ", union_by_name=true"
+    options = f"hive_partitioning=true, hive_types={{'{PARTITION}': VARCHAR}}{joined}"
+    return [f"SELECT * FROM read_parquet({files}, {options})"], are_alike  # noqa: S608 - the paths are quoted
 
 
-def _night_files(lake: LakePath, table: Table, pattern: str) -> str:
-    return f"{glob_pattern(lake)}/{table}/{PARTITION}={pattern}/{_PART}"
+def _have_todays_columns(folder: LakePath, table: Table, nights: Iterable[str]) -> bool:
+    """Whether the file of each of these nights says so in its footer; in a bucket each would be a request."""
+    if table not in _WIDE or not isinstance(folder, Path):
+        return False
+    mark = columns_digest(table).encode()
+    return all(mark in _footer(folder / f"{PARTITION}={night}" / _PART) for night in nights)
 
 
-def with_months(lake: LakePath, derived: LakePath, name: str, sql: str) -> str:
-    """A view that takes months from their files and computes the other nights."""
-    months = months_in(derived / name)
-    whole = months_in(lake / "measurements")
-    if not months or months != whole:
-        return sql
-    head, body = sql.split(f"CREATE VIEW {name} AS", maxsplit=1)
-    stored = f"SELECT * FROM read_parquet({_months(derived / name, months)}, hive_partitioning=false)"  # noqa: S608
-    last = f"{max(months)}~"  # sorts after each night of the last month
-    nights = nights_in(lake / "measurements")
-    undated = [night for night in sorted(nights) if night <= last and month_of(night) is None]
-    where = f"{PARTITION} > '{last}'"
-    if undated:
-        where += f" OR {PARTITION} IN ({', '.join(map(_quoted, undated))})"
-    computed = _of_nights(body.strip().removesuffix(";"), where)
-    return f"{head}CREATE VIEW {name} AS {stored} UNION ALL BY NAME {computed}"
+def _footer(file: Path) -> bytes:
+    """The bytes at the end of a Parquet file that describe it; none if there is no such file.
+
+    They are not parsed, which takes as long as to bind the file.
+    """
+    with suppress(OSError), file.open("rb") as opened:
+        opened.seek(-8, os.SEEK_END)
+        size = int.from_bytes(opened.read(4), "little")
+        opened.seek(-8 - size, os.SEEK_END)
+        return opened.read(size)
+    return b""
 
 
-def _of_nights(query: str, where: str) -> str:
-    """A query, of these nights only: where it says so itself, or in its rows."""
-    if OF_NIGHTS in query:
-        return query.replace(OF_NIGHTS, f"AND ({where})")
-    return f"SELECT * FROM ({query}) WHERE {where}"  # noqa: S608
+def stored_rows(lake: LakePath, derived: LakePath, view: str) -> str | None:
+    """A query of what the files of months store of a view; None if they are not those of the measurements."""
+    months = months_in(derived / view)
+    if not months or months != months_in(lake / "measurements"):
+        return None
+    return f"SELECT * FROM read_parquet({_months(derived / view, months)}, hive_partitioning=false)"  # noqa: S608
 
 
 def _months(folder: LakePath, months: Iterable[str]) -> str:

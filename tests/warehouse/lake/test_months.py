@@ -131,6 +131,23 @@ def test_months_of_an_older_version_are_read_by_name_and_written_again_by_the_ne
     assert are_months_alike(data / "lake", "measurements")
 
 
+def test_nights_beside_months_are_joined_by_name_only_where_one_lacks_a_column(data: Path) -> None:
+    """To join by name parses each footer, in every question."""
+    view = "SELECT sql FROM duckdb_views() WHERE view_name = 'measurements'"
+    of_night = "SELECT count(run_id), count(host) FROM measurements WHERE night = ?"
+    medians = "SELECT count(*) FROM nightly_medians WHERE night = ?"
+    ((today,),), ((count,),) = run_sql(data, view).rows, run_sql(data, medians, (LAST,)).rows
+    file = partition(data / "lake", "measurements", LAST) / PART
+    pq.write_table(pq.read_table(file, partitioning=None).drop_columns(["host"]).replace_schema_metadata(), file)
+
+    ((older,),) = run_sql(data, view).rows
+
+    assert ("union_by_name" in today, "union_by_name" in older) == (False, True)
+    assert run_sql(data, of_night, (LAST,)).rows == ((RUNS, 0),)
+    assert run_sql(data, medians, (LAST,)).rows == ((count,),)
+    assert count > 0
+
+
 def _stage_rows(lake: Path, night: str, output_tok_per_s: float) -> None:
     """Stage the first night's runs under this name, at another throughput."""
     rows = pq.read_table(partition(lake, "measurements", FIRST) / PART, partitioning=None)
