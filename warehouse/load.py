@@ -26,7 +26,7 @@ from warehouse.lake.database import build_warehouse
 from warehouse.lake.durable import write_json, write_text
 from warehouse.lake.lake import STAGING, PartWriter, one_loader, partition, write_rows
 from warehouse.lake.lake import writing as writing_to
-from warehouse.lake.swap import others, swap_in
+from warehouse.lake.swap import delete_unnamed_objects, others, swap_in
 from warehouse.rows.canary_rows import canary_evidence_by_run, canary_rows, read_canary
 from warehouse.rows.evidence import RunClaim, together
 from warehouse.rows.lease_rows import LeaseRows, lease_rows
@@ -130,6 +130,7 @@ def rebuild(
             progress(night)
         imports = stage_imports(data, lake / STAGING) | stage_acknowledgements(data, lake / STAGING)
         changed = swap_in(lake, removed=others(lake, imports | {summary.night for summary in summaries}))
+        delete_unnamed_objects(lake)
         build_warehouse(data)
     return [_with_changes(summary, changed) for summary in summaries]
 

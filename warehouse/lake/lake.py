@@ -59,6 +59,7 @@ def one_loader(data: Path) -> Iterator[Path]:
         _delete_staged(lake)
         if location is not None:
             pull(lake_bucket(location), lake, lake / STAGING)
+            _delete_staged(lake)  # folders that are empty now
         try:
             yield lake
         finally:

@@ -7,7 +7,7 @@ from pathlib import Path
 from warehouse.lake.bucket.client import lake_bucket
 from warehouse.lake.bucket.filesystem import lake_files
 from warehouse.lake.bucket.location import lake_location
-from warehouse.lake.bucket.working_copy import push
+from warehouse.lake.bucket.working_copy import delete_unnamed, push
 from warehouse.lake.durable import sync_folders_below
 from warehouse.lake.journal import Move, commit
 from warehouse.lake.lake import STAGING
@@ -40,6 +40,13 @@ def swap_in(lake: Path, imported: Sequence[Move] = (), removed: Sequence[str] = 
     moves = [(f"{lake.name}/{STAGING}/{name}", f"{lake.name}/{name}") for name in changed]
     commit(lake, staging, [*moves, *imported], removed)
     return tuple(changed)
+
+
+def delete_unnamed_objects(lake: Path) -> None:
+    """Delete from a lake in a bucket what killed loads left there a day ago or earlier."""
+    location = lake_location()
+    if location is not None:
+        delete_unnamed(lake_bucket(location), lake)
 
 
 def others(lake: Path, kept_nights: set[str]) -> list[str]:

@@ -1,19 +1,36 @@
 """A lake in a bucket: loaded, asked, killed and rebuilt as one on disk is."""
 
-from collections.abc import Iterator
+import shutil
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from itertools import count
 from pathlib import Path
 
 import pytest
 
 from bench.errors import ObjectStoreError, UsageError
 from tests.emulators.s3 import KEYS, Bucket
-from tests.warehouse.simulated_lake import write_lake
+from tests.killed import killed_before
+from tests.pairs import IS_SOAK
+from tests.warehouse.folders import Shape, whole_night
+from tests.warehouse.simulated_lake import write, write_lake
+from warehouse.lake.bucket.client import LakeBucket, lake_bucket
+from warehouse.lake.bucket.location import lake_folder, lake_location
+from warehouse.lake.bucket.manifest import StoredFile
+from warehouse.lake.bucket.working_copy import delete_unnamed
 from warehouse.lake.database import open_warehouse
 from warehouse.lake.durable import write_text
+from warehouse.lake.gap_retention import drop_old_gaps
 from warehouse.lake.lake import STAGING, one_loader
-from warehouse.lake.query import QueryResult, ask, run_sql
-from warehouse.lake.swap import swap_in
+from warehouse.lake.months import stage_months
+from warehouse.lake.query import ask, run_sql
+from warehouse.lake.swap import others, swap_in
+from warehouse.load import rebuild
+from warehouse.report.page import night_page
 
+BEFORE = {"leases/night=a/x.txt": "old", "leases/night=gone/x.txt": "old", "stages/night=a/x.txt": "same"}
+AFTER = {"leases/night=a/x.txt": "new", "leases/night=b/x.txt": "new", "stages/night=a/x.txt": "same"}
 QUERIES = Path(__file__).parents[3] / "docs" / "how-to" / "queries"
 
 
@@ -42,24 +59,63 @@ def on_disk(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def load_copy(source: Path, data: Path) -> tuple[str, ...]:
-    """Load every file of a lake on disk, as a load of its nights does once they are judged."""
+    """Load every file of a lake on disk, as a load of its nights does once they are judged, with files of months."""
     with one_loader(data) as lake:
         for path in (source / "lake").rglob("*.parquet"):
             target = lake / STAGING / path.relative_to(source / "lake")
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(path.read_bytes())
+        stage_months(lake, loose_nights=1)
+        return swap_in(lake)
+
+
+def load_texts(data: Path, texts: dict[str, str]) -> tuple[str, ...]:
+    with one_loader(data) as lake:
+        for name, text in texts.items():
+            write_text(lake / STAGING / name, text)
         return swap_in(lake)
 
 
 def load_text(data: Path, name: str, text: str) -> tuple[str, ...]:
+    return load_texts(data, {name: text})
+
+
+def replace_texts(data: Path) -> None:
+    """Replace what is there, as a rebuild does."""
     with one_loader(data) as lake:
-        write_text(lake / STAGING / name, text)
-        return swap_in(lake)
+        for name, text in AFTER.items():
+            write_text(lake / STAGING / name, text)
+        swap_in(lake, removed=others(lake, {"a", "b"}))
 
 
-def answers(data: Path, questions: list[str]) -> list[QueryResult]:
+def here() -> LakeBucket:
+    location = lake_location()
+    assert location is not None
+    return lake_bucket(location)
+
+
+def stored() -> Mapping[str, StoredFile]:
+    return here().read_manifest().manifest.files
+
+
+def stored_texts() -> dict[str, str]:
+    return {name: here().read(file).decode() for name, file in stored().items()}
+
+
+def copied_texts(data: Path) -> dict[str, str]:
+    lake = lake_folder(data)
+    return {str(path.relative_to(lake)): path.read_text() for path in lake.glob("*/*/*.txt")}
+
+
+def answers(data: Path, questions: list[str]) -> list[list[str]]:
+    """The rows of each answer as text: floating point sums may differ in their last digits."""
     with open_warehouse(data):  # while it is open, each query opens it at no cost
-        return [ask(data, sql) for sql in questions]
+        results = [ask(data, sql) for sql in questions]
+    return [sorted(" ".join(map(shown, row)) for row in result.rows) for result in results]
+
+
+def shown(value: object) -> str:
+    return f"{value:.9g}" if isinstance(value, float) else str(value)
 
 
 @pytest.mark.usefixtures("bucket")
@@ -73,6 +129,7 @@ def test_a_reader_with_only_the_settings_gets_the_answers_that_the_disk_gives(
     load_copy(on_disk, tmp_path / "loader")
 
     assert answers(tmp_path / "reader", questions) == expected
+    assert any("month=" in name for name in stored())
 
 
 def test_loading_the_same_again_writes_nothing(bucket: Bucket, tmp_path: Path) -> None:
@@ -96,6 +153,81 @@ def test_of_two_computers_that_load_at_once_one_is_told_to_load_again(tmp_path: 
     assert load_text(tmp_path / "two", "leases/night=c/x.txt", "late") == ("leases/night=c/x.txt",)
     with one_loader(tmp_path / "one") as lake:
         assert sorted(path.parent.name for path in lake.glob("leases/*/x.txt")) == ["night=a", "night=b", "night=c"]
+
+
+@pytest.mark.usefixtures("bucket")
+def test_a_load_that_is_killed_anywhere_is_in_the_bucket_as_a_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, left = tmp_path / "data", Counter[str]()
+    for change in count(step=1 if IS_SOAK else 9):
+        monkeypatch.setenv("NIGHTBENCH_LAKE", f"s3://lakes/{tmp_path.name}/{change}")
+        shutil.rmtree(data, ignore_errors=True)
+        load_texts(data, BEFORE)
+        code = killed_before(change, data, replace_texts, data)
+        found = stored_texts()
+        assert found in (BEFORE, AFTER)
+        left["after" if found == AFTER else "before"] += 1
+
+        load_texts(data, {"leases/night=other/x.txt": "next"})
+
+        assert stored_texts() == found | {"leases/night=other/x.txt": "next"}
+        assert copied_texts(data) == stored_texts()
+        if code == 0:
+            break
+    assert min(left["before"], left["after"]) > 1
+
+
+@pytest.mark.usefixtures("bucket")
+def test_a_rebuild_makes_the_lake_of_the_run_folders_and_a_report_is_written_from_it(
+    on_disk: Path, tmp_path: Path
+) -> None:
+    load_copy(on_disk, tmp_path / "earlier")
+    whole_night(tmp_path / "loader", "2026-03-01", {"chat": Shape()})
+
+    (summary,) = rebuild(tmp_path / "loader")
+
+    assert run_sql(tmp_path / "reader", "SELECT night, count(*) FROM requests GROUP BY ALL").rows == (
+        ("2026-03-01", summary.requests),
+    )
+    assert {name.split("/")[1] for name in stored()} == {"night=2026-03-01", "months.sha256"}
+    assert "2026-03-01" in night_page(tmp_path / "reader", "2026-03-01")
+
+
+@pytest.mark.usefixtures("bucket")
+def test_gaps_of_old_nights_are_dropped_by_a_computer_that_never_had_them(tmp_path: Path) -> None:
+    nights = [f"2026-0{month}-01T010000Z" for month in (1, 2, 3)]
+    row = {"scenario_id": "s", "repeat": 0, "outcome": "ok", "request_index": 0, "itl_us": [5, 6], "ttft_ms": 2.0}
+    for night in nights:
+        write(tmp_path / "lake", "requests", night, [row | {"run_id": night}])
+    load_copy(tmp_path, tmp_path / "loader")
+
+    assert drop_old_gaps(tmp_path / "other", 20, nights[0]) == [nights[1], nights[0]]
+
+    rows = run_sql(tmp_path / "reader", "SELECT itl_us, ttft_ms FROM requests ORDER BY night").rows
+    assert rows == ((None, 2.0), (None, 2.0), ([5, 6], 2.0))
+
+
+@pytest.mark.usefixtures("bucket")
+def test_a_replaced_object_is_deleted_a_day_later_and_what_a_killed_load_left_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load_text(tmp_path, "leases/night=a/x.txt", "old")
+    load_text(tmp_path, "leases/night=a/x.txt", "new")
+    (replaced, now) = here().names()
+    write_text(tmp_path / "left.txt", "left")
+    here().put(tmp_path / "left.txt", "leases/left.txt")
+
+    delete_unnamed(here(), lake_folder(tmp_path))
+    assert here().names().keys() == {replaced, now, "leases/left.txt"}
+    delete_unnamed(here(), lake_folder(tmp_path), older_than_s=-1)
+    assert here().names().keys() == {replaced, now}
+
+    later = time.time() + 90000
+    monkeypatch.setattr(time, "time", lambda: later)
+    load_text(tmp_path, "leases/night=b/x.txt", "new")
+    assert len(here().names()) == 2
+    assert stored_texts() == {"leases/night=a/x.txt": "new", "leases/night=b/x.txt": "new"}
 
 
 @pytest.mark.usefixtures("bucket")

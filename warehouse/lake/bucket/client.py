@@ -1,12 +1,15 @@
-"""The bucket of a lake: objects are uploaded and the manifest replaced by boto3, and read through pyarrow.
+"""The bucket of a lake: boto3 writes it and reads what is small, pyarrow reads parts of large objects.
 
 pyarrow cannot replace an object only if nobody else did, and adds checksums to uploads that many stores refuse.
 """
 
+import gzip
+import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
+from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -20,8 +23,10 @@ from bench.errors import ObjectStoreError
 from warehouse.lake.bucket.location import LakeLocation
 from warehouse.lake.bucket.manifest import Manifest, StoredFile, Version
 
-MANIFEST = "manifest.json"
+MANIFEST = "manifest.json.gz"
 REMOVED_AT_ONCE = 1000  # the limit of S3
+READ_WHOLE_BYTES = 1 << 20
+KEPT_WHOLE = 256  # objects of at most that size in memory: a question binds and reads the same few again
 _ADVICE = {
     "NoSuchBucket": "the bucket does not exist: create it, or set NIGHTBENCH_LAKE and NIGHTBENCH_S3_ENDPOINT",
     "PreconditionFailed": "another computer loaded into this lake meanwhile; nothing was changed: load again",
@@ -34,10 +39,11 @@ _REFUSALS = ("AccessDenied", "403", "InvalidAccessKeyId", "SignatureDoesNotMatch
 class LakeBucket:
     """One lake in a bucket. Every method raises ObjectStoreError, with what failed and what to do."""
 
-    def __init__(self, location: LakeLocation) -> None:
+    def __init__(self, location: LakeLocation, session: boto3.Session) -> None:
         self.location = location
         self._known = Version()  # read last
-        self._session = boto3.Session()
+        self._read_once = lru_cache(KEPT_WHOLE)(self.read)  # objects never change
+        self._session = session
         if self._session.get_credentials() is None:
             raise ObjectStoreError(
                 f"{location}: no keys were found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE",
@@ -95,7 +101,7 @@ class LakeBucket:
         with self._translating_errors(MANIFEST):
             try:
                 answer = self._client.get_object(Bucket=self.location.bucket, Key=self._key(MANIFEST), **asked)
-                version = Version(Manifest.model_validate_json(answer["Body"].read()), answer["ETag"])
+                version = Version(Manifest.model_validate_json(gzip.decompress(answer["Body"].read())), answer["ETag"])
             except self._client.exceptions.NoSuchKey:
                 version = Version()
             except ClientError as error:
@@ -112,7 +118,7 @@ class LakeBucket:
             answer = self._client.put_object(
                 Bucket=self.location.bucket,
                 Key=self._key(MANIFEST),
-                Body=manifest.model_dump_json().encode(),
+                Body=gzip.compress(manifest.model_dump_json().encode()),
                 **condition,
             )
         return Version(manifest, answer["ETag"])
@@ -129,8 +135,32 @@ class LakeBucket:
             with self._translating_errors(keys[at]):
                 self._client.delete_objects(Bucket=self.location.bucket, Delete={"Objects": names, "Quiet": True})
 
+    def names(self) -> dict[str, float]:
+        """Every object of the lake but the manifest, with the time when it was uploaded, in seconds of epoch."""
+        prefix = self._key("")
+        with self._translating_errors("its objects"):
+            pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self.location.bucket, Prefix=prefix)
+            found = {
+                one["Key"].removeprefix(prefix): one["LastModified"].timestamp()
+                for page in pages
+                for one in page.get("Contents", [])
+            }
+        found.pop(MANIFEST, None)
+        return found
+
+    def read(self, file: StoredFile) -> bytes:
+        """The content of an object."""
+        with self._translating_errors(file.key):
+            answer = self._client.get_object(Bucket=self.location.bucket, Key=self._key(file.key))
+            content = bytes(answer["Body"].read())
+        if hashlib.sha256(content).hexdigest() != file.sha256:
+            raise ObjectStoreError(f"{file.key}: SHA-256 mismatch in {self.location}: try again, or rebuild the lake")
+        return content
+
     def open(self, file: StoredFile) -> BinaryIO:
-        """Open an object for reading at any place."""
+        """Open an object for reading at any place: a small one by one request, as each costs more than its bytes."""
+        if file.size <= READ_WHOLE_BYTES:
+            return BytesIO(self._read_once(file))
         with self._translating_errors(file.key):
             return cast("BinaryIO", self._files.open_input_file(f"{self.location.bucket}/{self._key(file.key)}"))
 
@@ -140,9 +170,21 @@ class LakeBucket:
 
 def lake_bucket(location: LakeLocation) -> LakeBucket:
     """The lake at this location; the same client for each use with the same keys, since it takes long to make one."""
-    return _client_of(location, tuple(sorted(item for item in os.environ.items() if item[0].startswith("AWS_"))))
+    return _bucket_of(location, _keys())
+
+
+def _keys() -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(item for item in os.environ.items() if item[0].startswith("AWS_")))
 
 
 @cache
-def _client_of(location: LakeLocation, _keys: tuple[tuple[str, str], ...]) -> LakeBucket:
-    return LakeBucket(location)
+def _bucket_of(location: LakeLocation, keys: tuple[tuple[str, str], ...]) -> LakeBucket:
+    return LakeBucket(location, _session_of(keys))
+
+
+@cache
+def _session_of(_keys: tuple[tuple[str, str], ...]) -> boto3.Session:
+    return boto3.Session()
+
+
+os.register_at_fork(after_in_child=_bucket_of.cache_clear)  # a child must not use its parent's connections

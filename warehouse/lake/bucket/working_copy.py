@@ -8,13 +8,12 @@ at all, and the next one brings the copy to what the bucket has.
 import hashlib
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
 
 from pydantic import BaseModel, ConfigDict
 
-from bench.errors import ObjectStoreError
 from warehouse.lake.bucket.client import LakeBucket
 from warehouse.lake.bucket.manifest import Manifest, StoredFile, Version, key_of
 from warehouse.lake.durable import write_bytes, write_text
@@ -57,9 +56,9 @@ def pull(bucket: LakeBucket, lake: Path, staging: Path) -> None:
         return
     wanted = {name: file for name, file in now.manifest.files.items() if is_copied(name)}
     fetched = [name for name, file in wanted.items() if here.manifest.files.get(name) != file]
-    _at_once(lambda name: _fetch(bucket, wanted[name], staging / name), fetched)
-    gone = _folders(name for name in here.manifest.files if is_copied(name)) - _folders(wanted)
-    _follow(lake, staging, now, fetched, [f"{lake.name}/{folder}" for folder in gone])
+    _at_once(lambda name: write_bytes(staging / name, bucket.read(wanted[name])), fetched)
+    gone = _partitions(filter(is_copied, here.manifest.files)) - _partitions(wanted)
+    _follow(lake, staging, now, fetched, [f"{lake.name}/{folder}" for folder in sorted(gone)])
 
 
 def push(bucket: LakeBucket, lake: Path, staging: Path, names: Sequence[str], removed: Sequence[str]) -> list[str]:
@@ -76,15 +75,29 @@ def push(bucket: LakeBucket, lake: Path, staging: Path, names: Sequence[str], re
     after = before
     if kept | staged != had:
         _at_once(lambda name: bucket.put(staging / name, staged[name].key), changed)
-        files = dict(sorted((kept | staged).items()))
-        used = {file.key for file in files.values()}
-        replaced = {file.key: time.time() for file in had.values()} | dict(before.manifest.replaced)
-        outdated = {key for key, at in replaced.items() if at < time.time() - KEPT_S}
-        bucket.remove(sorted(outdated - used))
-        waiting = {key: at for key, at in replaced.items() if key not in used | outdated}
-        after = bucket.commit(Manifest(files=files, replaced=waiting), after=before)
-    _follow(lake, staging, after, [name for name in changed if is_copied(name)], removed)
+        now, outdated = _following(before.manifest, kept | staged)
+        bucket.remove(outdated)
+        after = bucket.commit(now, after=before)
+    gone_here = [folder for folder in removed if (lake.parent / folder).exists()]
+    _follow(lake, staging, after, [name for name in changed if is_copied(name)], gone_here)
     return changed
+
+
+def _following(before: Manifest, files: Mapping[str, StoredFile]) -> tuple[Manifest, list[str]]:
+    """The manifest of these files, and the objects that were replaced so long ago that it does not name them."""
+    used, now = {file.key for file in files.values()}, time.time()
+    replaced = {file.key: now for file in before.files.values()} | dict(before.replaced)
+    unused = {key: at for key, at in replaced.items() if key not in used}
+    waiting = {key: at for key, at in unused.items() if at >= now - KEPT_S}
+    return Manifest(files=dict(sorted(files.items())), replaced=waiting), sorted(unused.keys() - waiting.keys())
+
+
+def delete_unnamed(bucket: LakeBucket, lake: Path, older_than_s: float = KEPT_S) -> None:
+    """Delete what loads uploaded that were then killed: old objects of which the manifest says nothing."""
+    manifest = copied(lake).manifest
+    named = {file.key for file in manifest.files.values()} | manifest.replaced.keys()
+    latest = time.time() - older_than_s
+    bucket.remove([key for key, at in sorted(bucket.names().items()) if key not in named and at <= latest])
 
 
 def _follow(lake: Path, staging: Path, version: Version, names: Sequence[str], removed: Sequence[str]) -> None:
@@ -102,21 +115,15 @@ def _described(name: str, path: Path) -> StoredFile:
     return StoredFile(key=key_of(name, digest), sha256=digest, size=path.stat().st_size)
 
 
-def _fetch(bucket: LakeBucket, file: StoredFile, path: Path) -> None:
-    with bucket.open(file) as stored:
-        content = stored.read()
-    if hashlib.sha256(content).hexdigest() != file.sha256:
-        raise ObjectStoreError(f"{file.key}: SHA-256 mismatch in {bucket.location}: load again, or rebuild the lake")
-    write_bytes(path, content)
-
-
 def _at_once(work: Callable[[str], None], names: Sequence[str]) -> None:
     with ThreadPoolExecutor(AT_ONCE) as pool:
         deque(pool.map(work, names), maxlen=0)
 
 
-def _folders(names: Iterable[str]) -> set[str]:
-    return {str(PurePosixPath(name).parent) for name in names}
+def _partitions(names: Iterable[str]) -> set[str]:
+    """The folders of nights and months that have these files."""
+    folders = {str(PurePosixPath(name).parent) for name in names}
+    return {folder for folder in folders if "/" in folder}
 
 
 def _is_below(name: str, folders: set[str]) -> bool:
