@@ -37,6 +37,8 @@ COMPACTED: tuple[Table, ...] = (
     "quality_scores",
     "search_probes",
     "command_metrics",
+    "series_verdicts",
+    "change_points",
 )
 LOOSE_NIGHTS = 62  # from so many nights in complete months on, months get files
 _SORTED = ("scenario_id", PARTITION, "repeat")

@@ -1,11 +1,11 @@
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow.parquet as pq
 import pytest
 
-from tests.warehouse.simulated_lake import write_lake
+from tests.warehouse.simulated_lake import write, write_lake
 from warehouse.lake.lake import PART, STAGING, one_loader, partition
 from warehouse.lake.months import stage_months
 from warehouse.lake.query import run_sql
@@ -15,6 +15,7 @@ from warehouse.views.tables import MONTHS_COLUMNS, are_months_alike
 NIGHTS = 10  # of January, February and March
 RUNS = 7  # of a night, one of which failed
 FIRST, LAST = "2026-01-01T010000Z", "2026-03-05T010000Z"
+DATED = ("2026-01-01", "2026-01-02", "2026-02-01")
 ASKED = {
     "measurements": "SELECT * FROM measurements ORDER BY run_id",
     "findings": "SELECT * FROM findings ORDER BY run_id",
@@ -146,6 +147,24 @@ def test_nights_beside_months_are_joined_by_name_only_where_one_lacks_a_column(d
     assert run_sql(data, of_night, (LAST,)).rows == ((RUNS, 0),)
     assert run_sql(data, medians, (LAST,)).rows == ((count,),)
     assert count > 0
+
+
+@pytest.mark.parametrize("table", ["series_verdicts", "change_points"])
+def test_what_was_said_of_nights_and_of_an_import_is_read_once_from_months_and_nights(
+    tmp_path: Path, table: Literal["series_verdicts", "change_points"]
+) -> None:
+    """That of an import has no date, and that of the last month is not complete."""
+    for partition_name in (*DATED, "history-1"):
+        write(tmp_path / "lake", table, partition_name, [{"metric": partition_name}])
+        write(tmp_path / "lake", "measurements", partition_name, [])
+    with one_loader(tmp_path) as lake:
+        stage_months(lake, loose_nights=1)
+        swap_in(lake)
+
+    assert _months(tmp_path, table) == ["month=2026-01"]
+    assert run_sql(tmp_path, f"SELECT night, metric FROM {table} ORDER BY 1").rows == tuple(
+        (name, name) for name in (*DATED, "history-1")
+    )
 
 
 def _stage_rows(lake: Path, night: str, output_tok_per_s: float) -> None:
