@@ -8,7 +8,7 @@ import math
 import re
 from dataclasses import dataclass
 
-from bench.catalog.precisions import WEIGHT_BYTES
+from bench.catalog.precisions import GGUF_BYTES, WEIGHT_BYTES
 from bench.catalog.rows import CatalogModel, Gpu
 
 GIB = 1 << 30
@@ -37,14 +37,19 @@ class Group:
 
     @property
     def flops_per_s(self) -> float:
-        """Dense peak of all of them. 4-bit weights with 16-bit activations compute in 16 bits."""
+        """Dense peak of all of them. 4-bit weights with 16-bit activations compute in 16 bits, GGUF's in 16 or 8."""
+        if self.precision in GGUF_BYTES:
+            return self.count * max(self.gpu.flops_per_s("bf16"), self.gpu.flops_per_s("int8"))
         return self.count * self.gpu.flops_per_s("bf16" if self.precision == "int4" else self.precision)
 
 
 def checkpoint_bytes(model: CatalogModel, precision: str) -> float:
-    """Bytes of the weights, resident or to be downloaded. Embeddings stay in 16 bits where the rest is less."""
+    """Bytes of the weights, resident or to be downloaded. Embeddings stay in 16 bits where the rest is less.
+
+    Those of a GGUF file are quantised as well.
+    """
     weight = WEIGHT_BYTES[precision]
-    if weight >= 2:  # noqa: PLR2004 - bytes: 16 bits and more
+    if weight >= 2 or precision in GGUF_BYTES:  # noqa: PLR2004 - bytes: 16 bits and more
         return model.params_total * weight
     if _has_small_experts(model, precision):
         experts = expert_bytes(model, precision)
@@ -86,12 +91,16 @@ def experts_touched(model: CatalogModel, batch: int) -> float:
 
 
 def step_weight_bytes(model: CatalogModel, group: Group, batch: int) -> float:
-    """Bytes of weights that one decode step of a batch reads; embeddings are looked up, and lm_head has 16 bits."""
+    """Bytes of weights that one decode step of a batch reads; embeddings are looked up.
+
+    The lm_head has 16 bits, but in a GGUF file.
+    """
     dense = 2.0 if _has_small_experts(model, group.precision) else group.weight_bytes
     head = model.vocab * model.hidden
     own = model.params_active_matmul - head - model.moe_layers * model.experts_per_tok * model.expert_params
     experts = model.moe_layers * experts_touched(model, batch) * model.expert_params
-    return dense * own + group.weight_bytes * experts + 2 * head
+    of_head = group.weight_bytes if group.precision in GGUF_BYTES else 2
+    return dense * own + group.weight_bytes * experts + of_head * head
 
 
 def decode_step_bytes(model: CatalogModel, group: Group, batch: int, context: float) -> float:

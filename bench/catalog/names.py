@@ -20,6 +20,7 @@ _BETWEEN_WORDS = re.compile(r"[^a-z0-9.]+|(?<!\d)\.|\.(?!\d)")
 _PARTS = re.compile(r"[a-z]+|\d+(?:\.\d+)*")
 _HOW_MANY = re.compile(r"^\s*\d+\s*[x\u00d7]\s+")
 _COUNT = re.compile(r"\d+x|x\d+")  # `8x`, `x8`: how many, not which
+_GGUF = re.compile(r"[-_.:](i?q\d(?:_[a-z0-9]+)+)(?:\.gguf)?$")  # `-q4_k_m.gguf`, the end of a file's name
 _IN_TEXT = re.compile(r"[^\s()\[\],;:]+")  # words of a text with punctuation
 _LONGEST = 6  # words of a GPU's name: `8 x AMD Instinct MI300X 192GB`
 _ONLY_PART = frozenset({"cu", "sm", "cpx", "equivalent", "class"})  # behind a GPU's name: less than it, or another
@@ -50,11 +51,15 @@ class Names:
     precisions: Mapping[_Words, str]
     silent: Mapping[str, frozenset[str]] = field(default_factory=dict)  # words passed over, by kind
     accelerators: Mapping[_Words, str] = field(default_factory=dict)  # of unknown physics
+    several: Mapping[_Words, tuple[str, ...]] = field(default_factory=dict)  # precisions that one name may mean
 
     @classmethod
     def of(cls, gpus: Iterable[Gpu], models: Iterable[CatalogModel], names: Iterable[Name]) -> "Names":
         """The names and aliases of these rows; CatalogError if an alias has no row, or two."""
         given = tuple(names)
+        several = {
+            _parts(_words(row.name.lower())): tuple((row.means or "").split("|")) for row in given if _is_several(row)
+        }
         return cls(
             _table("gpu", {row.gpu: row for row in gpus}, given),
             _table("model", {row.model: row for row in models}, given),
@@ -63,6 +68,7 @@ class Names:
             _table(
                 "accelerator", {row.means: row.means for row in given if row.kind == "accelerator" and row.means}, given
             ),
+            several,
         )
 
     def gpu(self, text: str) -> Gpu | None:
@@ -117,7 +123,7 @@ class Names:
 
     def model(self, text: str) -> CatalogModel | None:
         """The model of a repository, a path or a label: `amd/Llama-3.1-70B-Instruct-FP8-KV`, `hf:org/name@commit`."""
-        whole = text.lower().removeprefix("hf:").partition("@")[0].rstrip("/")
+        whole = _GGUF.sub("", text.lower().removeprefix("hf:").partition("@")[0].rstrip("/"))
         for name in (whole, whole.rpartition("/")[2]):
             words = _words(name)
             loud = (word for word in words if word not in self.silent["model"])
@@ -145,10 +151,13 @@ class Names:
 
     def precisions_called(self, text: str) -> tuple[str, ...]:
         """Every precision that the text names; empty if a word of it is none."""
-        one = self.precision(text)
+        one, words = self.precision(text), _words(text.lower())
         if one is not None:
             return (one,)
-        loud = (word for word in _words(text.lower()) if word not in self.silent["precision"])
+        loud = [word for word in words if word not in self.silent["precision"]]
+        several = self.several.get(_parts(words)) or self.several.get(_parts(loud))
+        if several is not None:
+            return several
         found = {self.precisions.get(_parts([word])) for word in loud}
         return () if None in found else tuple(sorted(name for name in found if name))
 
@@ -165,7 +174,10 @@ class Names:
 
     def precision_in(self, model: str) -> str | None:
         """The precision in a model's name: `...-Instruct-FP8-KV` is fp8; None if it names none, or two."""
-        words = _words(model.lower().partition("@")[0].rpartition("/")[2])
+        name = model.lower().partition("@")[0].rpartition("/")[2]
+        if (quantised := _GGUF.search(name)) is not None:
+            return self.precision(quantised[1])
+        words = _words(name)
         found = {self.precisions[key] for key in (_parts([word]) for word in words) if key in self.precisions}
         return found.pop() if len(found) == 1 else None
 
@@ -192,10 +204,15 @@ def _silent(kind: str, names: Iterable[Name]) -> frozenset[str]:
     return frozenset(row.name for row in names if row.kind == kind and row.means is None)
 
 
+def _is_several(name: Name) -> bool:
+    """Whether a name of precisions means one of several: `fp8|int8`."""
+    return name.kind == "precision" and "|" in (name.means or "")
+
+
 def _table(kind: str, rows: Mapping[str, _T], names: Iterable[Name]) -> dict[_Words, _T]:
     table = {_parts(_words(name.lower())): row for name, row in rows.items()}
     for given in names:
-        if given.kind != kind or given.means is None:
+        if given.kind != kind or given.means is None or _is_several(given):
             continue
         if given.means not in rows:
             raise CatalogError(

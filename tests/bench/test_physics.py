@@ -40,6 +40,7 @@ def _group(gpu: str, precision: str, count: int = 1) -> Group:
     [
         ("Llama-3.1-8B", "bf16", 16.0605),
         ("Llama-3.1-8B", "fp8", 9.0809),
+        ("Llama-3.1-8B", "q4_k", 4.517),
         ("gpt-oss-120b", "mxfp4", 65.19),
         ("gpt-oss-20b", "mxfp4", 13.75),
         ("Llama-3.3-70B", "bf16", 141.11),

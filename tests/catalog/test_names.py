@@ -27,8 +27,6 @@ UNKNOWN_GPUS = {
 UNKNOWN_MODELS = {
     "Mistral 7B with FSDP",  # of no stated version
     "FLUX (FLUX.1-dev)",
-    "llama2-7B",
-    "Llama2 llama_13b",
     "deepseek-ai/DeepSeek-V4-Flash-0731",
     "Qwen3-VL-235B vs Kimi-K2.5",
     "general models",
@@ -37,7 +35,7 @@ UNKNOWN_MODELS = {
     "KV cache 32K context",
     "70B + 32K KV total",
 }
-UNKNOWN_PRECISIONS = {"Q4_K_M", "UNSET"}
+UNKNOWN_PRECISIONS = {"UNSET"}
 
 
 @pytest.mark.parametrize(
@@ -151,6 +149,18 @@ def test_a_name_is_of_a_gpu_or_of_an_accelerator_without_physics() -> None:
         ("Qwen/Qwen3-VL-235B-A22B-Instruct", "Qwen3-VL-235B-A22B"),
         ("Qwen/Qwen3-235B-A22B-FP8", "Qwen3-235B-A22B"),
         ("Qwen/Qwen3-0.6B", "Qwen3-0.6B"),
+        ("Qwen/Qwen2.5-72B-Instruct-GPTQ-Int4", "Qwen2.5-72B"),
+        ("Qwen/Qwen3-Coder-480B-A35B-Instruct-FP8", "Qwen3-Coder-480B-A35B"),
+        ("bartowski/Meta-Llama-3.1-8B-Instruct-Q4_K_M.gguf", "Llama-3.1-8B"),
+        ("unsloth/gemma-3-27b-it-GGUF", "Gemma-3-27B"),
+        ("RedHatAI/Mistral-Small-24B-Instruct-2501-quantized.w8a8", "Mistral-Small-24B"),
+        ("deepseek-ai/DeepSeek-R1-Distill-Llama-70B", "Llama-3.3-70B"),
+        ("deepseek-ai/DeepSeek-R1-Distill-Qwen-32B", "Qwen2.5-32B"),
+        ("nvidia/DeepSeek-V3.1-NVFP4", "DeepSeek-V3/R1"),
+        ("zai-org/GLM-4.5-Air-FP8", "GLM-4.5-Air"),
+        ("microsoft/phi-4", "Phi-4"),
+        ("meta-llama/Meta-Llama-3-70B-Instruct", "Llama-3-70B"),
+        ("llama2-7B", "Llama-2-7B"),
     ],
 )
 def test_a_model_is_found_by_its_repository_its_path_or_its_label(text: str, model: str) -> None:
@@ -165,11 +175,12 @@ def test_a_model_is_found_by_its_repository_its_path_or_its_label(text: str, mod
     [
         "",
         "llama",
-        "deepseek-ai/DeepSeek-R1-Distill-Llama-70B",
+        "deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B",
+        "deepseek-ai/DeepSeek-R1-Zero-Distill",
         "nvidia/Llama-3.1-Nemotron-70B-Instruct-HF",
-        "meta-llama/Llama-3.2-1B",
-        "meta-llama/Meta-Llama-3-70B",
-        "Qwen/Qwen3-Coder-30B-A3B-Instruct",  # another context
+        "meta-llama/Llama-3.2-11B-Vision",
+        "meta-llama/Meta-Llama-3-71B",
+        "Qwen/Qwen3-30B-A3B-Instruct-2507",  # another context
         "Qwen/Qwen-30.6B",
         "moonshotai/Kimi-K2-Thinking",
         *sorted(UNKNOWN_MODELS),
@@ -193,7 +204,11 @@ def test_a_model_of_another_name_is_none(text: str) -> None:
         ("fp4 (MX4)", "mxfp4"),
         ("fp4", "fp4"),
         ("NVFP4", "nvfp4"),
-        ("Q4_K_M", None),
+        ("Q4_K_M", "q4_k"),
+        ("Q8_0", "q8_0"),
+        ("IQ2_XXS", None),
+        ("modelopt_fp4", "nvfp4"),
+        ("gptq", None),  # of 4 or 8 bits
         ("UNSET", None),
         ("auto", None),
         ("fp8 or bf16", None),
@@ -213,10 +228,26 @@ def test_a_precision_is_one_or_none(text: str, precision: str | None) -> None:
         ("unsloth/gpt-oss-120b-BF16", "bf16"),
         ("meta-llama/Llama-3.3-70B-Instruct", None),
         ("org/x-fp8-from-bf16", None),
+        ("bartowski/Qwen2.5-7B-Instruct-Q5_K_M.gguf", "q5_k"),
+        ("Qwen/Qwen2.5-72B-Instruct-GPTQ-Int4", "int4"),
     ],
 )
 def test_a_model_may_say_its_precision_in_its_name(model: str, precision: str | None) -> None:
     assert read_names().precision_in(model) == precision
+
+
+@pytest.mark.parametrize(
+    ("text", "precisions"),
+    [
+        ("w8a8", ("fp8", "int8")),
+        ("W8A8 (dynamic)", ()),
+        ("4-bit", ("fp4", "int4")),
+        ("gptq", ("int4", "int8")),
+        ("x9", ()),
+    ],
+)
+def test_a_precision_may_be_one_of_several(text: str, precisions: tuple[str, ...]) -> None:
+    assert read_names().precisions_called(text) == precisions
 
 
 def test_every_row_is_found_by_its_own_name() -> None:

@@ -60,7 +60,8 @@ def test_a_file_that_is_wrong_is_named_with_line_and_column() -> None:
     [
         ("hf:meta-llama/Llama-3.3-70B-Instruct@abc", "Llama-3.3-70B"),
         ("hf:amd/Llama-3.1-70B-Instruct-FP8-KV", "Llama-3.1-70B"),
-        ("hf:deepseek-ai/DeepSeek-R1-Distill-Llama-70B", None),  # it begins like a model that it is not
+        ("hf:deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B", None),  # it begins like a model that it is not
+        ("hf:deepseek-ai/DeepSeek-R1-Distill-Llama-70B", "Llama-3.3-70B"),  # and here the shape is that of another
         ("generated:Qwen3-8B", None),
     ],
 )

@@ -8,7 +8,7 @@ from bench.audit.evidence.deployment import Deployment, deployment, unknown
 from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput, Observed, Subject
 from bench.audit.evidence.rates import decoding, mean_context, mean_isl, mean_osl, most_together
 from bench.audit.evidence.rounding import beyond, looseness
-from bench.catalog.precisions import WEIGHT_BYTES
+from bench.catalog.precisions import GGUF_BYTES, WEIGHT_BYTES
 from bench.physics import GIB, checkpoint_bytes, kv_elements
 from bench.wording import counted
 
@@ -100,9 +100,11 @@ def _weights(claim: Claim, subject: Subject) -> EvidenceByColumn:
     if precision is None:
         return {column: unknown("precision", claim.asked.precision)}
     size = found * GIB
-    # All weights of this precision, or embeddings in 16 bits: the checkpoint may be either, or between.
+    # All weights of this precision, or embeddings in 16 bits: the checkpoint may be either, or between. The tensors of
+    # a GGUF file may have up to 8 bits, whatever it is named after.
     plain = model.params_total * WEIGHT_BYTES[precision]
-    whole = checkpoint_bytes(model, precision)
+    is_mixed = precision in GGUF_BYTES
+    whole = model.params_total * GGUF_BYTES["q8_0"] if is_mixed else checkpoint_bytes(model, precision)
     expected = min(max(size, min(plain, whole)), max(plain, whole))
     return {column: Observed(size / expected, _sized(size, expected, precision, model.params_total))}
 
@@ -112,7 +114,8 @@ def _sized(size: float, expected: float, precision: str, params: int) -> str:
     would = f"{precision.upper()} would be {expected / 1e9:.1f} GB"
     if SIZED_LOW <= size / expected <= SIZED_HIGH:
         return f"weights of {size / 1e9:.1f} GB; {would}"
-    near = min(WEIGHT_BYTES, key=lambda name: abs(size / (params * WEIGHT_BYTES[name]) - 1))
+    plain = [name for name in WEIGHT_BYTES if name not in GGUF_BYTES]
+    near = min(plain, key=lambda name: abs(size / (params * WEIGHT_BYTES[name]) - 1))
     if SIZED_LOW <= size / (params * WEIGHT_BYTES[near]) <= SIZED_HIGH:
         return f"weights of {size / 1e9:.1f} GB are {near.upper()}-sized; {would}"
     return f"weights of {size / 1e9:.1f} GB fit no known precision; {would}"

@@ -152,3 +152,19 @@ def test_the_last_5_percent_of_the_memory_are_doubted() -> None:
         return found(claim).get("memory_fit")
 
     assert [used(share) for share in (0.8, 0.97, 1.2)] == [None, "WARN", "FAIL"]
+
+
+@pytest.mark.parametrize(("gib", "expected"), [(4.58, None), (14.96, "FAIL"), (3.5, "FAIL")])
+def test_a_gguf_file_has_no_less_than_its_blocks_and_no_more_than_8_bits(gib: float, expected: str | None) -> None:
+    # Q4_K_M of 8B is 4.92 GB: 4.9 bits a weight, of which its blocks have 4.5.
+    claim = changed({"precision": "Q4_K_M", "weights_gib": gib})
+
+    assert found(claim).get("precision_conflict") == expected
+
+
+def test_prompts_of_a_gguf_file_may_be_multiplied_in_8_bits() -> None:
+    card = {"gpu": "RTX 4090", "weights_gib": None}
+    # 1000 tokens of 8B take 91 ms at 165 TFLOP/s and 23 ms at 661.
+    claims = [changed(card | {"precision": name}, latency_s={"ttft": {"mean": 0.05}}) for name in ("Q4_K_M", "int4")]
+
+    assert [found(claim).get("roofline_prefill") for claim in claims] == [None, "FAIL"]
