@@ -43,7 +43,8 @@ class Rig:
     server: Path
     tokenizer: Path
     cache: Path
-    folder: Path
+    folder: Path  # of what the tools write
+    logs: Path
 
 
 def say(line: str) -> None:
@@ -60,7 +61,7 @@ def main(argv: list[str] | None = None) -> int:
         scratch = Path(name)
         cache = Settings().cache.absolute()
         model = prepare_model("generated:tiny?seed=0", scratch / "models", say).path
-        rig = Rig(build_server(cache), model, cache, options.keep or scratch / "runs")
+        rig = Rig(build_server(cache), model, cache, options.keep or scratch / "runs", scratch / "logs")
         passed = [is_right for tool in tools for is_right in run_tool(tool, rig)]
         if options.twins:
             keep_twins(rig, options.twins, (rig.folder, scratch))
@@ -69,7 +70,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def keep_twins(rig: Rig, into: Path, places: Sequence[Path]) -> None:
     """Keep a small copy of the folder of each run."""
-    for folder in sorted(each for each in rig.folder.iterdir() if each.is_dir()):
+    for folder in sorted(rig.folder.glob("*/")):
         keep_twin(folder, into / folder.name, places)
 
 
@@ -105,13 +106,15 @@ def run_tool(tool: Tool, rig: Rig) -> Iterator[bool]:
 
 def run_load(tool: Tool, program: Path, load: Load, rig: Rig) -> tuple[Audit, Truth]:
     """Run one load, and audit every file of its folder; raises the errors of tool and server."""
-    folder = rig.folder / f"{tool.package}-{load.name}"
-    folder.mkdir(parents=True)
-    log = folder.with_name(f"{folder.name}.truth")
+    name = f"{tool.package}-{load.name}"
+    folder, logs = rig.folder / name, rig.logs / name
+    for each in (folder, logs):
+        each.mkdir(parents=True)
+    log = logs / "truth.log"
     load = load if tool.has_warmup else replace(load, warmup_count=0)
     with truth_server(rig.server, log, SERVER, None) as port:
-        argv = tool.command(program, Task(load, f"http://127.0.0.1:{port}", rig.tokenizer, folder))
-        run_tree(argv, tool.environment, None, TIMEOUT_S, folder)
+        argv = tool.command(program, Task(load, f"http://127.0.0.1:{port}", rig.tokenizer, folder, logs))
+        run_tree(argv, tool.environment, None, TIMEOUT_S, logs)
     return audit([str(folder)], AuditOptions()), read_truth(log.read_bytes())
 
 

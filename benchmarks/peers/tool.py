@@ -32,12 +32,13 @@ class Load:
 
 @dataclass(frozen=True)
 class Task:
-    """One run of a tool; it writes below `folder`."""
+    """One run of a tool; it writes its results to `folder`, and other files to `logs`."""
 
     load: Load
     url: str
     tokenizer: Path
     folder: Path
+    logs: Path
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,7 @@ def inference_perf(program: Path, task: Task) -> tuple[str, ...]:
         },
         "storage": {"local_storage": {"path": str(task.folder)}},
     }
-    file = task.folder.with_name(f"{task.folder.name}.yaml")  # JSON is YAML too
+    file = task.logs / "config.yaml"  # JSON is YAML too
     file.write_text(json.dumps(config))
     return (str(program), "-m", "inference_perf.main", "-c", str(file))
 

@@ -13,7 +13,7 @@ LEFT_OUT = frozenset(
     (
         *("pdf", "request_args", "output", "api_routes", "environment", "warnings", "platform", "percentile_cis"),
         *("scheduler_state", "input_metrics", "output_metrics", "timings", "settings"),
-        *("payloads", "packets", "prompt", "warmup_metrics", "inter_token_latencies"),
+        *("payloads", "packets", "prompt", "warmup_metrics", "chunk_times"),
         *("slo_attainment", "text", "time_to_last_round_trip_ms", "avg_round_trip_time_ms", "generation_delay"),
     )
 )

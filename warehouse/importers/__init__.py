@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 from bench.audit.claim import Claim
 from bench.errors import UnknownFormatError
-from warehouse.importers import inference_perf
 from warehouse.importers.aiperf import parts as aiperf_parts
 from warehouse.importers.aiperf import report as aiperf
 from warehouse.importers.aiperf import runs as aiperf_runs
@@ -12,6 +11,8 @@ from warehouse.importers.claims_table import table as claims_table
 from warehouse.importers.claims_table import wide as claims_table_wide
 from warehouse.importers.format import Format
 from warehouse.importers.guidellm import report as guidellm
+from warehouse.importers.inference_perf import parts as inference_perf_parts
+from warehouse.importers.inference_perf import report as inference_perf
 from warehouse.importers.inferencex import agg as inferencex_agg
 from warehouse.importers.inferencex import evals as inferencex_evals
 from warehouse.importers.inferencex import raw as inferencex_raw
@@ -43,6 +44,7 @@ FORMATS: tuple[Format, ...] = (
     aiperf.FORMAT,
     aiperf.RECORDS,
     aiperf_parts.FORMAT,
+    inference_perf_parts.FORMAT,
     inference_perf.FORMAT,
     llmd.FORMAT,
     mlperf.FORMAT,

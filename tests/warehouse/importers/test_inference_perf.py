@@ -3,6 +3,7 @@ import json
 import numpy as np
 import pytest
 
+from bench.errors import UnreadableResultError
 from tests.data.formats.closed_loop import closed_loop
 from tests.warehouse.importers.reading import FORMATS, claims_at, claims_of
 
@@ -89,3 +90,61 @@ def test_normalized_time_is_not_loaded_as_tpot() -> None:
     (claim,) = claims_at(HERE / CLIENT)
 
     assert "successes.latency.normalized_time_per_output_token" in claim.unread
+
+
+def stage(**load: object) -> str:
+    """A stage of two requests, with this load."""
+    report = json.loads((HERE / CLIENT).read_text())
+    report["load_summary"] = {"count": 2, **load}
+    report["successes"]["count"] = 2
+    return json.dumps(report)
+
+
+def request(start_s: float, tokens: int) -> dict[str, object]:
+    """A request of the run, with this many tokens by the server and twice as many by the client."""
+    response = {
+        "output_tokens": 2 * tokens,
+        "server_usage": {"prompt_tokens": 9, "completion_tokens": tokens},
+        "output_token_times": [start_s + 0.1, start_s + 0.2],
+    }
+    computed = {"time_to_first_token": 0.1, "time_per_output_token": 0.01}
+    info = {"response_metrics": response}
+    return {"start_time": start_s, "end_time": start_s + 0.5, "info": info, "computed_metrics": computed}
+
+
+def test_a_closed_loop_writes_a_rate_that_it_does_not_keep() -> None:
+    asked = claims_of(CLIENT, stage(requested_rate=40.0, concurrency=4))[0].asked
+
+    assert (asked.concurrency, asked.request_rate_per_s, asked.is_open_loop) == (4, None, False)
+
+
+@pytest.mark.parametrize("by_server", ["true", "false"])
+def test_requests_of_all_stages_are_told_apart_by_when_they_were_sent(by_server: str) -> None:
+    requests = [request(at, tokens) for at, tokens in ((30.0, 7), (10.0, 5), (40.0, 8), (20.0, 6))]
+    config = f"report:\n  request_lifecycle:\n    use_server_output_tokens: {by_server}\n"
+    beside = {
+        CLIENT: stage(),
+        "per_request_lifecycle_metrics.json": json.dumps(requests),
+        "config.yaml": f"api:\ndata:\nload:\n{config}",
+    }
+
+    (claim,) = claims_of("stage_1_lifecycle_metrics.json", stage(), **beside)
+
+    assert claim.series is not None
+    assert claim.series.start_s is not None
+    assert claim.series.start_s.tolist() == [30.0, 40.0]
+    assert claim.series.output_tokens is not None
+    assert claim.series.output_tokens.tolist() == ([7, 8] if by_server == "true" else [14, 16])
+    assert claim.series.e2el_s == pytest.approx([0.5, 0.5])
+    assert claim.series.gap_s == pytest.approx([0.1, 0.1])
+
+
+def test_a_file_of_other_requests_is_no_series() -> None:
+    beside = {"per_request_lifecycle_metrics.json": json.dumps([request(1.0, 5)])}
+
+    assert claims_of(CLIENT, stage(), **beside)[0].series is None
+
+
+def test_requests_alone_name_the_file_that_is_missing() -> None:
+    with pytest.raises(UnreadableResultError, match=r"pass its stage_0_lifecycle_metrics\.json too"):
+        claims_of("per_request_lifecycle_metrics.json", json.dumps([request(1.0, 5)]))

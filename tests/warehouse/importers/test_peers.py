@@ -20,18 +20,18 @@ CLEAN = (
     "guidellm-open/report.json",
     "aiperf-closed/profile_export_aiperf.json",
     "aiperf-open/profile_export_aiperf.json",
+    "inference-perf-closed/stage_0_lifecycle_metrics.json",
+    "inference-perf-open/stage_0_lifecycle_metrics.json",
 )
 # Files of the same runs, which are no measurements of their own.
 PARTS = (
-    "inputs.json",
-    "phase_manifest.json",
-    "profile_export.jsonl",
-    "profile_export_aiperf.csv",
-    "profile_export_aiperf_timeslices.csv",
-    "profile_export_aiperf_timeslices.json",
-    "profile_export_raw.jsonl",
-    "phases/profiling/profile_export_aiperf.json",
-    "phases/warmup/profile_export_aiperf.json",
+    *(f"aiperf-closed/profile_export{rest}" for rest in (".jsonl", "_raw.jsonl", "_aiperf.csv")),
+    *(f"aiperf-closed/profile_export_aiperf_timeslices{kind}" for kind in (".csv", ".json")),
+    *(f"aiperf-closed/{name}" for name in ("inputs.json", "phase_manifest.json")),
+    *(f"aiperf-closed/phases/{phase}/profile_export_aiperf.json" for phase in ("profiling", "warmup")),
+    *(f"inference-perf-closed/{name}_lifecycle_metrics.json" for name in ("summary", "per_request")),
+    *(f"inference-perf-closed/{name}" for name in ("config.yaml", "validation.json")),
+    "inference-perf-closed/inference-perf.partial.stage_0.yaml",
 )
 
 
@@ -77,19 +77,25 @@ def test_a_clean_run_is_not_rejected(file: str) -> None:
         ("aiperf-closed/profile_export_aiperf.json", "request_count"),
         ("aiperf-open/profile_export_aiperf.json", "inter_token_latency"),
         ("aiperf-open/profile_export_aiperf.json", "goodput"),
+        ("inference-perf-closed/stage_0_lifecycle_metrics.json", "output_tokens_per_sec"),
+        ("inference-perf-closed/stage_0_lifecycle_metrics.json", "benchmark_time_seconds"),
+        ("inference-perf-closed/stage_0_lifecycle_metrics.json", "time_to_first_token"),
+        ("inference-perf-open/stage_0_lifecycle_metrics.json", "time_per_output_token"),
     ],
 )
 def test_a_run_with_a_number_doubled_is_rejected(file: str, name: str) -> None:
-    text = json.dumps(doubled(json.loads((PEERS / file).read_text()), name))
+    place = PEERS / file
+    text = json.dumps(doubled(json.loads(place.read_text()), name))
+    beside = {each.name: each.read_text() for each in place.parent.iterdir() if each.is_file() and each != place}
 
-    assert verdicts(claims_of(Path(file).name, text)) == ["rejected"]
+    assert verdicts(claims_of(place.name, text, **beside)) == ["rejected"]
 
 
 @pytest.mark.parametrize("part", PARTS)
 def test_a_part_of_a_run_is_told_by_its_report(part: str) -> None:
-    place = PEERS / "aiperf-closed" / part
+    place = PEERS / part
     files = {each.name: each.read_bytes() for each in place.parent.iterdir() if each.is_file()}
-    document = read_document(f"aiperf-closed/{part}", place.read_bytes(), files.get, sorted(files))
+    document = read_document(part, place.read_bytes(), files.get, sorted(files))
 
     with pytest.raises(ToldBesideError, match=place.name):
         list(read_claims(document))

@@ -1,14 +1,18 @@
-"""inference-perf: the client's file of a stage, and the server's Prometheus file beside it; all in seconds.
+"""inference-perf: the client's file of a stage, with what lies beside it; all in seconds.
 
-Its `time_per_output_token` averages the gaps between chunks. Its `normalized_time_per_output_token` is E2EL over tokens
+Beside it may be the configuration, the file of all requests and the server's Prometheus file. Its
+`time_per_output_token` averages the gaps between chunks. Its `normalized_time_per_output_token` is E2EL over tokens
 and is not loaded.
 """
 
 from collections.abc import Iterator
 
 from bench.audit.claim import Claim, ClaimedConfig, ClaimedTotals, Metric, ServerCounters
-from bench.errors import UnreadableResultError
+from bench.errors import ToldBesideError, UnreadableResultError
 from warehouse.importers.format import Format
+from warehouse.importers.inference_perf.asked import asked_of, counts_by_server
+from warehouse.importers.inference_perf.requests import requests_beside
+from warehouse.importers.inference_perf.run import SUMMARY, config_beside, prefix_of, stage_of, stages_beside
 from warehouse.importers.parsing.distribution import positive_spread, spread, without_empty
 from warehouse.importers.parsing.document import Document, read_document
 from warehouse.importers.parsing.tree import Tree
@@ -33,52 +37,82 @@ def _is_server(successes: dict[str, object]) -> bool:
 
 
 def read(document: Document, form: Format) -> Iterator[Claim]:
-    """The one claim of a stage: the client's with the server's file, or the server's alone."""
+    """The one claim of a stage: the client's with the files beside it, or the server's alone.
+
+    Raises ToldBesideError for a summary beside the stages that it sums up.
+    """
     one = Tree(document.json, document.name)
     if _is_server(document.json["successes"]):
         yield _of_server(document, form, one)
         return
+    summed_up = prefix_of(document, SUMMARY)
+    if summed_up is not None and (stages := list(stages_beside(document, summed_up))):
+        raise ToldBesideError(f"{document.name} sums up {' and '.join(stages)} beside it")
+    yield _of_client(document, form, one)
+
+
+def _of_client(document: Document, form: Format, one: Tree) -> Claim:
+    prefix, stage = stage_of(document.path.name) or (prefix_of(document, SUMMARY) or "", None)
+    config, odd = config_beside(document, prefix)
     load = one.part("load_summary")
-    rate = load.amount("requested_rate") or None  # 0 where a number of users drove the load
-    concurrency = load.count("concurrency", "concurrency_level")
-    asked = ClaimedConfig(
-        request_rate_per_s=rate,
-        is_open_loop=None if rate is None and concurrency is None else rate is not None,
-        concurrency=concurrency,
-        request_count=load.count("count"),
-    )
-    said, latency_s = _said(one), _latency(one.part("successes").part("latency"))
+    asked = asked_of(load, config, stage)
+    by_server = _is_by_server(one, counts_by_server(config))
+    said, latency_s = _said(one, asked, by_server=by_server), _latency(one.part("successes").part("latency"))
     server, beside = _beside(document)
-    yield Claim(
+    series, unread = (None, ()) if stage is None else requests_beside(document, prefix, stage, by_server=by_server)
+    return Claim(
         lineage=form.lineage(document, "", "inference-perf"),
         asked=asked,
         said=said,
         latency_s=latency_s,
+        series=series,
         server=server,
-        remarks=(*one.all_remarks(), *(beside.all_remarks() if beside else ())),
-        label="" if rate is None else f"{rate:g} requests/s",
+        remarks=(*one.all_remarks(), *odd, *unread, *config.all_remarks(), *(beside.all_remarks() if beside else ())),
+        label=_label(asked),
         unread={**one.all_unread(), **({} if beside is None else _under("server.", beside.all_unread()))},
-        required=form.required,
+        required=form.required | ({"stat_mismatch"} if series is not None else frozenset()),
     )
 
 
-def _said(one: Tree) -> ClaimedTotals:
-    good, load = one.part("successes"), one.part("load_summary")
+def _label(asked: ClaimedConfig) -> str:
+    if asked.request_rate_per_s is not None:
+        return f"{asked.request_rate_per_s:g} requests/s"
+    return f"concurrency {asked.concurrency}" if asked.concurrency is not None else ""
+
+
+def _is_by_server(one: Tree, configured: bool | None) -> bool:
+    """Whether rates and TPOT count the server's tokens: as configured, else by which count the rate is of."""
+    good = one.part("successes")
     completed = good.count("count")
+    own, theirs = (_total(good, completed, (name,)) for name in ("output_len", "output_tokens"))
+    rate = good.part("throughput").amount("output_tokens_per_sec")
+    span = one.amount("benchmark_time_seconds")
+    if configured is not None or own is None or theirs is None or rate is None or span is None:
+        return configured is not False
+    return abs(theirs - rate * span) <= abs(own - rate * span)
+
+
+def _said(one: Tree, asked: ClaimedConfig, *, by_server: bool) -> ClaimedTotals:
+    good, load = one.part("successes"), one.part("load_summary")
+    completed, duration_s = good.count("count"), one.positive("benchmark_time_seconds")
     rates = good.part("throughput")
     rate = rates.positive if completed else rates.amount
+    counted = ("output_tokens", "output_len") if by_server else ("output_len", "output_tokens")
     return ClaimedTotals(
         completed=completed,
         failed=one.part("failures").count("count"),
+        duration_s=duration_s,
         total_input_tokens=_total(good, completed, ("prompt_tokens", "prompt_len")),
-        total_output_tokens=_total(good, completed, ("output_tokens", "output_len")),
+        total_output_tokens=_total(good, completed, counted),
+        usage_output_tokens=_total(good, completed, ("output_tokens",)) if not by_server else None,
         request_throughput_per_s=rate("requests_per_sec") or None,
         input_throughput_tok_per_s=rate("input_tokens_per_sec") or None,
         output_throughput_tok_per_s=rate("output_tokens_per_sec") or None,
         total_throughput_tok_per_s=rate("total_tokens_per_sec") or None,
         request_rate_sent_per_s=load.amount("achieved_rate"),
-        has_trimmed_rates=True,
-        send_delay_p99_s=load.part("schedule_delay").amount("p99"),
+        has_trimmed_rates=duration_s is None,
+        # A closed loop has no schedule that it could be late for.
+        send_delay_p99_s=None if asked.is_open_loop is False else load.part("schedule_delay").amount("p99"),
     )
 
 
@@ -155,4 +189,4 @@ def _under(prefix: str, unread: dict[str, object]) -> dict[str, object]:
     return {f"{prefix}{name}": value for name, value in unread.items()}
 
 
-FORMAT = Format("inference-perf", 2, recognises, read, frozenset({"failure_rate", "zero_output", "percentile_order"}))
+FORMAT = Format("inference-perf", 3, recognises, read, frozenset({"failure_rate", "zero_output", "percentile_order"}))
