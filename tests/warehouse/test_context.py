@@ -1,5 +1,6 @@
 """What is passed with a file: it adds, it never overrides, and what contradicts the file or fits nothing is told."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from bench.audit.claim import ClaimedConfig
 from bench.audit.judge import Finding
 from bench.errors import UsageError
 from flows.cli import app
+from tests.data.formats.vllm_serve.make import plain, short_run
 from warehouse.audit import AuditOptions, audit
 
 HEAD = "system,url_or_title,gpu,gpu_count,tp,model,precision,isl,osl,concurrency_or_batch,metric,value,unit\n"
@@ -107,3 +109,34 @@ def test_the_number_of_gpus_may_stand_before_their_name(table: Path) -> None:
     (judged,) = audit([str(table)], AuditOptions()).judged
 
     assert judged.claim.asked.gpu_count == 8
+
+
+@pytest.mark.parametrize("gpu", ["N/A", "unknown", "Undisclosed"])
+def test_a_gpu_that_is_not_named_is_none(gpu: str, table: Path) -> None:
+    table.write_text(HEAD + ROW.replace("AMD Instinct MI300X 192GB", gpu))
+
+    (judged,) = audit([str(table)], AuditOptions()).judged
+
+    assert judged.claim.asked.gpu is None
+
+
+@pytest.mark.parametrize(
+    ("metadata", "gpu", "tp_size"),
+    [
+        ({"gpu_name": "NVIDIA H100 80GB HBM3", "tp_size": 2}, "NVIDIA H100 80GB HBM3", 2),
+        ({"host": "node 7 with 8x MI300X"}, "8x MI300X", None),
+        ({"device": "cuda", "tp_size": "two"}, None, None),
+    ],
+)
+def test_metadata_of_a_result_names_its_gpu(
+    metadata: dict[str, object], gpu: str | None, tp_size: int | None, tmp_path: Path
+) -> None:
+    path = tmp_path / "result.json"
+    result = {
+        name: value for name, value in plain(short_run(1)).items() if name not in ("gpu", "tp", "tensor_parallel_size")
+    }
+    path.write_text(json.dumps(result | metadata))
+
+    (judged,) = audit([str(path)], AuditOptions()).judged
+
+    assert (judged.claim.asked.gpu, judged.claim.asked.tp_size) == (gpu, tp_size)

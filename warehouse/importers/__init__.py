@@ -18,6 +18,7 @@ from warehouse.importers.inferencex import evals as inferencex_evals
 from warehouse.importers.inferencex import raw as inferencex_raw
 from warehouse.importers.llmd import report as llmd
 from warehouse.importers.mad import report as mad
+from warehouse.importers.metadata import with_metadata
 from warehouse.importers.mlperf import summary as mlperf
 from warehouse.importers.nearest import what_is_missing
 from warehouse.importers.nvidia import report as nvidia
@@ -75,4 +76,5 @@ def read_claims(document: Document) -> Iterator[Claim]:
     claims = found.read(document, found)
     if found not in _NAMES_ITS_COLUMNS:
         claims = with_unread_columns(document, claims)
+    claims = map(with_metadata, claims)
     return claims if found is telemetry.FORMAT else telemetry.with_telemetry(document, claims)

@@ -1,13 +1,11 @@
 """The configuration that the columns of a claims table state."""
 
 import re
-from collections.abc import Callable, Mapping
-from functools import lru_cache
+from collections.abc import Mapping
 
 from bench.audit.claim import ClaimedConfig, NotRead
-from catalog.read import read_names
 from warehouse.importers.claims_table.numbers import BARE, Numbers
-from warehouse.importers.parsing.fields import INFINITE
+from warehouse.importers.parsing.fields import INFINITE, NOTHING
 from warehouse.importers.parsing.printed import (
     engine_of,
     printed_precision,
@@ -34,7 +32,8 @@ _WHOLE = {
 _NUMBERS = {"isl": "isl", "osl": "osl", "request_rate": "request_rate_per_s"}
 _OBSERVED = {"observed_isl": "mean_input_tokens", "observed_osl": "mean_output_tokens"}
 _OF_BATCH = frozenset({"e2el.mean", "e2el.", f"e2el.{BARE}"})
-_BESIDE = ("system", "url_or_title")
+# GPUs that a table does not name; two such rows may be of different ones.
+_UNNAMED = NOTHING | {"unknown", "undisclosed", "unspecified", "not disclosed", "various", "other", "tbd", "gpu"}
 _MANY = re.compile(r"\s*(\d{1,4})\s*[x\u00d7]\s*\S")
 _MODES = ("", "offline", "serving")
 # Notes that say what the load is: all prompts at once, or the cap of the engine in the place of a concurrency.
@@ -56,10 +55,10 @@ def asked_of(row: Row, numbers: Numbers) -> ClaimedConfig:
     known |= {name: load for name, load in _load(row, numbers).items() if known[name] is None}
     return ClaimedConfig(
         **known,  # type: ignore[arg-type]  # each is of its field's type
-        model=row["model"] or _beside(row, _model_in),
+        model=row["model"] or None,
         precision=printed_precision(row["precision"]),
         kv_precision=printed_precision(row["kv_precision"]),
-        gpu=row["gpu"] or _beside(row, _gpu_in),
+        gpu=None if row["gpu"].lower() in _UNNAMED else row["gpu"],
         engine=engine_of(row["framework"]),
         engine_version=version_in(row["framework_version"]) or version_in(row["framework"]),
         image=row["image"] or None,
@@ -67,21 +66,6 @@ def asked_of(row: Row, numbers: Numbers) -> ClaimedConfig:
         usd_per_hour=numbers.parts["asked"].get("usd_per_hour"),
         weights_gib=numbers.parts["asked"].get("weights_gib"),
     )
-
-
-def _beside(row: Row, name_in: Callable[[str], str | None]) -> str | None:
-    """The one name that the machine's column states, else the title's; None if they state none, or several."""
-    return next(filter(None, (name_in(row[column]) for column in _BESIDE)), None)
-
-
-@lru_cache(maxsize=1024)
-def _gpu_in(text: str) -> str | None:
-    return read_names().gpu_in(text)
-
-
-@lru_cache(maxsize=1024)
-def _model_in(text: str) -> str | None:
-    return read_names().model_in(text)
 
 
 def _count_in(gpu: str) -> int | None:
