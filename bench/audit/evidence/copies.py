@@ -8,6 +8,7 @@ from bench import evidence_columns as ev
 from bench.audit.claim import Claim
 from bench.audit.evidence.comparable import ComparableGroup, numbers_of, throughput
 from bench.audit.evidence.evidence import EvidenceByColumn, Observed
+from bench.audit.evidence.rounding import digits
 from bench.audit.evidence.scaling import is_closed
 from bench.audit.evidence.timestamps import start_of
 
@@ -34,7 +35,7 @@ def _copies(claims: Sequence[Claim], found: list[EvidenceByColumn]) -> None:
         what = _configuration(claim)
         digits_min = DIGITS_MIN_UNKNOWN if claim.asked.gpu is None else DIGITS_MIN
         for name, value in numbers_of(claim).items():
-            if _digits(value) >= digits_min:
+            if digits(value) >= digits_min:
                 holders[what, name, value].append(at)
     twins: dict[int, set[str]] = defaultdict(set)
     for several in holders.values():
@@ -82,11 +83,6 @@ def _edition(claim: Claim) -> Hashable:
     asked, started = claim.asked, start_of(claim)
     day = claim.unread.get("source_date") if started is None else started.date()
     return (asked.engine_version, asked.image, str(day))
-
-
-def _digits(value: float) -> int:
-    mantissa = repr(value).partition("e")[0].replace(".", "").lstrip("-0")
-    return len(mantissa.rstrip("0"))
 
 
 def _units(claims: Sequence[Claim], found: list[EvidenceByColumn]) -> None:

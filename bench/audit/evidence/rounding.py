@@ -12,6 +12,11 @@ def half_unit(printed: float) -> float:
     return 0.5 * 10.0 ** min(exponent, 0) if isinstance(exponent, int) else 0.0
 
 
+def digits(printed: float) -> int:
+    """Digits that a number was printed with, without the zeros around them; at most DIGITS."""
+    return len(f"{printed:.{DIGITS}g}".partition("e")[0].lstrip("-").replace(".", "").strip("0"))
+
+
 def looseness(*printed: float | None) -> float:
     """The relative error that printing leaves in a product or quotient of these."""
     return sum(half_unit(number) / abs(number) for number in printed if number)

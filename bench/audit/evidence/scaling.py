@@ -9,6 +9,7 @@ from bench import evidence_columns as ev
 from bench.audit.claim import Claim
 from bench.audit.evidence.comparable import ComparableGroup, by_level, throughput
 from bench.audit.evidence.evidence import EvidenceByColumn, Observed
+from bench.audit.evidence.rounding import digits
 from bench.catalog.precisions import WEIGHT_BYTES
 
 GROWTH_MIN = 0.01
@@ -178,12 +179,7 @@ def scaled_instances(claims: Sequence[Claim]) -> list[EvidenceByColumn]:
 def _is_whole(claim: Claim) -> bool:
     asked = claim.asked
     is_named = asked.model is not None and asked.gpu is not None and bool(asked.gpu_count)
-    return is_named and claim.outcome == "measured" and _digits(throughput(claim)) >= DIGITS_MIN
-
-
-def _digits(value: float | None) -> int:
-    """Digits that a number was printed with, without the zeros around them."""
-    return 0 if not value else len(f"{value:.12g}".partition("e")[0].replace(".", "").strip("0"))
+    return is_named and claim.outcome == "measured" and digits(throughput(claim) or 0.0) >= DIGITS_MIN
 
 
 def _same_by_gpu(claims: Sequence[Claim], group: Iterable[int]) -> Iterable[list[int]]:
