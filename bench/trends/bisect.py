@@ -7,7 +7,6 @@ the judge's arithmetic, and is measured again while that is not decided.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from pydantic import Field
@@ -46,12 +45,9 @@ class Bisection(StoredValue):
 
     def values(self, candidate: str) -> list[float]:
         """A value of each night of a candidate that can be held against the others."""
-        pairs = zip(self.measured, self._levels, strict=True)
+        levels = levels_of([one.by_series for one in self.measured])
+        pairs = zip(self.measured, levels, strict=True)
         return [level for one, level in pairs if one.candidate == candidate and level is not None]
-
-    @cached_property
-    def _levels(self) -> list[float | None]:
-        return levels_of([one.by_series for one in self.measured])
 
     def is_broken(self, candidate: str) -> bool:
         """Whether it was measured and has no value: it does not start, or is not accepted."""
