@@ -1,7 +1,7 @@
 """Run the newest releases of other load tools against the truth server, and audit what they wrote.
 
 `python -m benchmarks.peers [--tools guidellm,aiperf] [--keep FOLDER] [--twins FOLDER]`. Each run is clean, so a
-rejected one is a fault of an importer or of a rule: exit 1. So is a file of which no number was read.
+rejected one is a fault of an importer or of a rule: exit 1. So is a count or a setting that was not read right.
 """
 
 import argparse
@@ -53,7 +53,7 @@ def say(line: str) -> None:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Print a line per tool and load; 1 where a clean run is rejected, not read, or did not run."""
+    """Print a line per tool and load; 1 where a clean run is rejected, not read right, or did not run."""
     options = read_arguments(argv)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that `finally` ends every started process
     tools = [tool for tool in TOOLS if not options.tools or tool.name in options.tools.split(",")]
@@ -100,8 +100,9 @@ def run_tool(tool: Tool, rig: Rig) -> Iterator[bool]:
             print(f"{head} not run: {error}", flush=True)
             yield False
         else:
-            print("\n".join(lines_of(head, found, truth, load)), flush=True)
-            yield is_clean(found)
+            values = [[*values_without(tool, judged, truth, load)] for judged in found.judged]
+            print("\n".join(lines_of(head, found, values)), flush=True)
+            yield is_clean(found) and all(value.is_right or not value.is_exact for row in values for value in row)
 
 
 def run_load(tool: Tool, program: Path, load: Load, rig: Rig) -> tuple[Audit, Truth]:
@@ -123,12 +124,16 @@ def is_clean(found: Audit) -> bool:
     return bool(found.judged) and found.is_clean and not found.unchecked_count
 
 
-def lines_of(head: str, found: Audit, truth: Truth, load: Load) -> Iterator[str]:
+def values_without(tool: Tool, judged: Judged, truth: Truth, load: Load) -> Iterator[Value]:
+    """The values of a row that the tool writes."""
+    return (value for value in values_of(judged.claim, truth, load) if value.name not in tool.unwritten)
+
+
+def lines_of(head: str, found: Audit, read: Sequence[Sequence[Value]]) -> Iterator[str]:
     """A line per row of the files, with the values that were not read right and the rules that failed."""
     if not found.judged:
         yield f"{head} no file was read: {'; '.join(found.left_out)}"
-    for judged in found.judged:
-        values = list(values_of(judged.claim, truth, load))
+    for judged, values in zip(found.judged, read, strict=True):
         wrong = [value for value in values if not value.is_right]
         yield f"{head} {judged.verdict:9} {len(values) - len(wrong)} of {len(values)} values right, {row_of(judged)}"
         yield from (f"    {value_line(value)}" for value in wrong)

@@ -54,6 +54,7 @@ class Tool:
     more_environment: Mapping[str, str] = field(default_factory=dict)
     is_offline: bool = True  # it is told to ask no model hub
     has_warmup: bool = False  # else the rig asks for none
+    unwritten: frozenset[str] = frozenset()  # values that its files do not hold, or count in another way
 
     @property
     def environment(self) -> dict[str, str]:

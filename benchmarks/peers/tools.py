@@ -89,6 +89,10 @@ def vllm_bench(program: Path, task: Task) -> tuple[str, ...]:
     )
 
 
+# It counts prompts by its own tokenizer, without the token that stands before every text.
+NOT_OF_VLLM = frozenset(
+    ("input tokens asked", "output tokens asked", "input tokens", "ttft max", "tpot max", "e2el max")
+)
 TOOLS: tuple[Tool, ...] = (
     Tool(
         "guidellm",
@@ -101,5 +105,5 @@ TOOLS: tuple[Tool, ...] = (
     # With the OFFLINE variables it rejects a tokenizer in a local folder.
     Tool("aiperf", "aiperf", aiperf, is_offline=False, has_warmup=True),
     Tool("inference-perf", "inference-perf", inference_perf, least_python=(3, 12)),
-    Tool("vllm bench", "vllm", vllm_bench, install=vllm_rs.install_version, has_warmup=True),
+    Tool("vllm bench", "vllm", vllm_bench, install=vllm_rs.install_version, has_warmup=True, unwritten=NOT_OF_VLLM),
 )

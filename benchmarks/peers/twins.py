@@ -22,6 +22,7 @@ FIRST_ONLY = frozenset(("timeslices",))  # lists of which one entry shows the fo
 LINES_MAX = 40  # of a table
 RAW = "_raw.jsonl"  # one line shows the form
 PLACE = "/twin"
+_KERNEL = re.compile(r"\b(Linux)-[\w.+-]+")
 
 
 def keep_twin(folder: Path, into: Path, places: Sequence[Path]) -> None:
@@ -37,7 +38,8 @@ def keep_twin(folder: Path, into: Path, places: Sequence[Path]) -> None:
 
 def without(text: str, places: Sequence[Path]) -> str:
     """The text with another name for each of these places."""
-    return re.sub("|".join(re.escape(str(place)) for place in places), PLACE, text) if places else text
+    there = re.sub("|".join(re.escape(str(place)) for place in places), PLACE, text) if places else text
+    return _KERNEL.sub(r"\1", there)
 
 
 def cut(value: Any) -> Any:

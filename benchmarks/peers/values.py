@@ -25,6 +25,11 @@ class Value:
     slack: float = 0.0
 
     @property
+    def is_exact(self) -> bool:
+        """Whether it does not depend on a clock: a wrong one is a fault of the importer."""
+        return self.within == 0
+
+    @property
     def is_right(self) -> bool:
         """Whether it was read, and is as near as the tool can be."""
         return self.read is not None and abs(self.read - self.true) <= self.within * abs(self.true) + self.slack

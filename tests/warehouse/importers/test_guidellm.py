@@ -4,6 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bench.errors import ToldBesideError, UnreadableResultError
 from tests.data.formats.closed_loop import closed_loop
 from tests.warehouse.importers.reading import FORMATS, alarms, claims_at, claims_of, sample
 
@@ -79,6 +80,51 @@ def test_a_report_of_before_version_2_says_the_same() -> None:
     assert old.latency_s == new.latency_s
     assert old.said.duration_s == pytest.approx(new.said.duration_s)
     assert (old.asked.model, old.asked.osl, old.asked.concurrency) == ("example/dense-8b", 128, 8)
+
+
+@pytest.mark.parametrize("kind", ["yaml", "csv"])
+def test_a_report_says_the_same_in_each_form(kind: str) -> None:
+    here = FORMATS.parent / "peers/guidellm-closed"
+    (as_json,) = claims_of("report.json", (here / "report.json").read_text())
+
+    (claim,) = claims_of(f"report.{kind}", (here / f"report.{kind}").read_text())
+
+    assert claim.asked == as_json.asked
+    assert claim.lineage.tool_version == "0.8.1"
+    assert claim.said.completed == 16
+    assert claim.said.mean_output_tokens == 32
+    for name in ("duration_s", "output_throughput_tok_per_s", "request_throughput_per_s", "failed"):
+        assert getattr(claim.said, name) == pytest.approx(getattr(as_json.said, name)), name
+    left_out = "p999" if kind == "csv" else ""
+    assert claim.latency_s == {
+        metric: {name: value for name, value in stated.items() if name != left_out}
+        for metric, stated in as_json.latency_s.items()
+    }
+    assert (claim.series is None) is (kind == "csv")
+    assert not claim.remarks
+
+
+def test_a_report_beside_its_fuller_form_is_one_claim() -> None:
+    here = FORMATS.parent / "peers/guidellm-closed"
+    full = (here / "report.json").read_text()
+
+    with pytest.raises(ToldBesideError, match=r"report\.csv holds the report of report\.json"):
+        claims_of("report.csv", (here / "report.csv").read_text(), report__json=full)
+    assert claims_of("report.csv", (here / "report.csv").read_text(), report__json=REPORT.read_text())
+
+
+@pytest.mark.parametrize(
+    ("cell", "by", "why"),
+    [
+        ('"{""max_requests"": {""type_""', '"{max', "Benchmark Constraints is not valid JSON"),
+        ("concurrent@2", "concurrent,2", "170 cells but the header has 169"),
+    ],
+)
+def test_a_broken_table_says_where(cell: str, by: str, why: str) -> None:
+    text = (FORMATS.parent / "peers/guidellm-closed/report.csv").read_text()
+
+    with pytest.raises(UnreadableResultError, match=f"line 4.*{why}"):
+        claims_of("report.csv", text.replace(cell, by, 1))
 
 
 def test_a_throughput_of_zero_is_a_failure() -> None:

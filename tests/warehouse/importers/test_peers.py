@@ -25,6 +25,7 @@ CLEAN = (
 )
 # Files of the same runs, which are no measurements of their own.
 PARTS = (
+    *(f"guidellm-closed/report.{kind}" for kind in ("yaml", "csv")),
     *(f"aiperf-closed/profile_export{rest}" for rest in (".jsonl", "_raw.jsonl", "_aiperf.csv")),
     *(f"aiperf-closed/profile_export_aiperf_timeslices{kind}" for kind in (".csv", ".json")),
     *(f"aiperf-closed/{name}" for name in ("inputs.json", "phase_manifest.json")),
@@ -65,9 +66,20 @@ def test_a_clean_run_is_not_rejected(file: str) -> None:
     assert claim.series is not None
 
 
+@pytest.mark.parametrize("file", ["vllm-closed/result.json", "vllm-open/result.json"])
+def test_a_clean_run_that_does_not_hold_its_lengths_is_not_rejected(file: str) -> None:
+    (claim,) = claims_at(PEERS / file)
+
+    assert verdicts([claim]) == ["suspect"]
+    assert (claim.asked.model, claim.asked.isl, claim.asked.osl) == ("truth", None, None)
+    assert (claim.said.completed, claim.said.total_output_tokens) == (16, 16 * 32)
+
+
 @pytest.mark.parametrize(
     ("file", "name"),
     [
+        ("vllm-closed/result.json", "output_throughput"),
+        ("vllm-open/result.json", "mean_ttft_ms"),
         ("guidellm-closed/report.json", "output_tokens_per_second"),
         ("guidellm-closed/report.json", "time_to_first_token_ms"),
         ("guidellm-closed/report.json", "inter_token_latency_ms"),

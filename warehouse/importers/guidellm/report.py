@@ -1,4 +1,4 @@
-"""guidellm's JSON report: version 2, and those of guidellm 0.2 to 0.6.
+"""guidellm's report: version 2 as JSON, YAML or CSV, and the JSON of guidellm 0.2 to 0.6.
 
 Times under `..._ms` are milliseconds and `request_latency` is seconds. Its `inter_token_latency` is our TPOT;
 `time_per_output_token` counts the first token and is not loaded. The metrics exclude warm-up and
@@ -8,9 +8,10 @@ cool-down; `duration` includes them.
 from collections.abc import Iterator
 
 from bench.audit.claim import Claim, ClaimedConfig, ClaimedTotals, Metric
-from bench.errors import UnreadableResultError
+from bench.errors import ToldBesideError, UnreadableResultError
 from warehouse.importers.format import Format
 from warehouse.importers.guidellm.asked import asked_of
+from warehouse.importers.guidellm.forms import recognises, report_of, told_by
 from warehouse.importers.guidellm.requests import series_of
 from warehouse.importers.parsing.distribution import positive_spread, spread, without_empty
 from warehouse.importers.parsing.document import Document
@@ -19,18 +20,16 @@ from warehouse.importers.parsing.tree import Tree
 MS = 1e-3
 
 
-def recognises(document: Document) -> bool:
-    """Whether it has benchmarks with guidellm's own metrics."""
-    if not document.has_keys("benchmarks"):
-        return False
-    benchmarks = document.json["benchmarks"]
-    first = benchmarks[0] if isinstance(benchmarks, list) and benchmarks else None
-    return isinstance(first, dict) and "metrics" in first and ("type_" in first or "run_stats" in first)
-
-
 def read(document: Document, form: Format) -> Iterator[Claim]:
-    """One claim per benchmark of the report."""
-    report = Tree(document.json, document.name)
+    """One claim per benchmark of the report.
+
+    Raises ToldBesideError if a fuller form of the same report is beside it.
+    """
+    value = report_of(document)
+    fuller = told_by(document, value)
+    if fuller is not None:
+        raise ToldBesideError(f"{document.name} holds the report of {fuller} beside it in another form")
+    report = Tree(value, document.name)
     benchmarks = report.raw("benchmarks")
     if not isinstance(benchmarks, list):
         raise UnreadableResultError(f"{document.name}: benchmarks is not a list")
@@ -63,6 +62,8 @@ def _said(one: Tree) -> ClaimedTotals:
         ended_at_s=one.amount("end_time"),
         total_input_tokens=_good(metrics, "prompt_token_count").count("total_sum"),
         total_output_tokens=_good(metrics, "output_token_count").count("total_sum"),
+        mean_input_tokens=_good(metrics, "prompt_token_count").amount("mean"),
+        mean_output_tokens=_good(metrics, "output_token_count").amount("mean"),
         request_throughput_per_s=_rate(metrics, "requests_per_second", has_answers=has_answers),
         input_throughput_tok_per_s=_rate(metrics, "prompt_tokens_per_second", has_answers=has_answers),
         output_throughput_tok_per_s=_rate(metrics, "output_tokens_per_second", has_answers=has_answers),
@@ -130,7 +131,7 @@ def _label(asked: ClaimedConfig) -> str:
 
 FORMAT = Format(
     "guidellm",
-    3,
+    4,
     recognises,
     read,
     frozenset({"failure_rate", "zero_output", "duration_short", "percentile_order", "tpot_identity"}),
