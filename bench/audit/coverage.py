@@ -54,6 +54,7 @@ _SUM: FirstOf = (
 _DERIVED: tuple[FirstOf, ...] = (
     (("request_throughput_per_s", "completed", "duration_s"),),
     (("input_throughput_tok_per_s", "total_input_tokens", "duration_s"),),
+    (("goodput_per_s", "good_count", "duration_s"),),
     (("total_throughput_tok_per_s", "total_input_tokens", "total_output_tokens", "duration_s"),),
     (("output_per_gpu_tok_per_s", "output_throughput_tok_per_s"),),
     (("total_per_gpu_tok_per_s", "total_throughput_tok_per_s"),),

@@ -51,6 +51,7 @@ def _between(series: RequestSeries, begin: int, end: int) -> RequestSeries:
         start_s=cut(series.start_s),
         ttft_s=cut(series.ttft_s),
         e2el_s=cut(series.e2el_s),
+        tpot_s=cut(series.tpot_s),
         gap_s=gap_s,
         gap_at=gap_at,
         error=None if series.error is None else series.error[begin:end],
@@ -59,7 +60,7 @@ def _between(series: RequestSeries, begin: int, end: int) -> RequestSeries:
 
 def _table(claim_id: str, version: int, begin: int, series: RequestSeries, is_good: Bools) -> pa.Table:
     count, schema = len(is_good), arrow_schema("claim_requests")
-    ttft, e2el = (_of_good(array, is_good) for array in (series.ttft_s, _e2el(series)))
+    ttft, e2el, tpot = (_of_good(array, is_good) for array in (series.ttft_s, _e2el(series), series.tpot_s))
     columns = {
         "claim_id": pa.repeat(claim_id, count),
         "importer_version": pa.repeat(pa.scalar(version, pa.int64()), count),
@@ -68,7 +69,7 @@ def _table(claim_id: str, version: int, begin: int, series: RequestSeries, is_go
         "error": None if series.error is None else pa.array(series.error, pa.string()),
         "start_s": _numbers(series.start_s),
         "ttft_ms": _numbers(ttft, MS_PER_S),
-        "tpot_ms": _numbers(_tpot(ttft, e2el, series.output_tokens), MS_PER_S),
+        "tpot_ms": _numbers(_tpot(ttft, e2el, series.output_tokens) if tpot is None else tpot, MS_PER_S),
         "e2el_ms": _numbers(e2el, MS_PER_S),
         "input_tokens": _counts(series.input_tokens, is_good),
         "output_tokens": _counts(series.output_tokens, is_good),

@@ -80,7 +80,12 @@ CLAIM_REQUEST_COLUMNS = (
     Column("error", "text", "error message from the file; NULL without one"),
     Column("start_s", "number", "time the request was sent, on the clock of the file", "s"),
     Column("ttft_ms", "number", "time from request sent to first token; NULL for a failed request", "ms"),
-    Column("tpot_ms", "number", "(E2EL - TTFT) / (tokens - 1); NULL for a failed request and a one-token answer", "ms"),
+    Column(
+        "tpot_ms",
+        "number",
+        "as the client timed it, else (E2EL - TTFT) / (tokens - 1); NULL for a failed request and a one-token answer",
+        "ms",
+    ),
     Column(
         "e2el_ms", "number", "time from request sent to last token; TTFT plus gaps if the file does not state it", "ms"
     ),

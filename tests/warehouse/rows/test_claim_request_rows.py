@@ -58,6 +58,17 @@ def test_a_request_is_a_row_in_milliseconds_with_its_gaps() -> None:
     ]
 
 
+def test_a_tpot_that_the_client_timed_is_kept() -> None:
+    claim = claim_with(
+        output_tokens=np.array([3, 1]),
+        ttft_s=np.array([0.25, 0.25]),
+        e2el_s=np.array([1.25, 0.25]),
+        tpot_s=np.array([0.4, np.nan]),
+    )
+
+    assert [row["tpot_ms"] for row in rows_of(claim)] == [400.0, None]
+
+
 def test_what_a_failed_request_did_not_do_is_null_and_never_zero() -> None:
     (claim,) = claims_at(RUST)
 
