@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import cached_property
 from typing import ClassVar, Literal, TypeVar
 
 from bench.catalog.csv_rows import CsvRow
@@ -91,8 +92,16 @@ class Names:
         loud = [word for word in words if word not in self.silent["gpu"] and not _COUNT.fullmatch(word)]
         stated = [match for match in map(_STATED.fullmatch, loud) if match]
         wanted = _parts(word for word in loud if not _STATED.fullmatch(word))
-        rows = {row.gpu: row for row in self.gpus.values()}.values()
-        return tuple(row for row in rows if wanted in _beginnings(row.gpu) and all(_agrees(row, it) for it in stated))
+        return tuple(row for row in self._by_beginning.get(wanted, ()) if all(_agrees(row, it) for it in stated))
+
+    @cached_property
+    def _by_beginning(self) -> Mapping[_Words, tuple[Gpu, ...]]:
+        """The GPUs whose row's name begins with these words."""
+        found: dict[_Words, dict[str, Gpu]] = {}
+        for row in self.gpus.values():
+            for beginning in _beginnings(row.gpu):
+                found.setdefault(beginning, {})[row.gpu] = row
+        return {beginning: tuple(rows.values()) for beginning, rows in found.items()}
 
     def accelerator(self, text: str) -> str | None:
         """The accelerator of this name whose memory, bandwidth and peak the catalogue does not have: `TPU v5e-8`."""
@@ -109,14 +118,24 @@ class Names:
         found: dict[tuple[Gpu, ...], str] = {}
         start = 0
         while start < len(words):
-            lengths = (count for count in range(_LONGEST, 0, -1) if self._names_gpus(words[start : start + count]))
-            length = next(lengths, 0)
+            tried = range(_LONGEST, 0, -1) if self._may_begin(words[start].lower()) else ()
+            length = next((count for count in tried if self._names_gpus(words[start : start + count])), 0)
             if length:
                 phrase = " ".join(words[start : start + length])
                 is_part = any(word.lower() in _ONLY_PART for word in words[start + length : start + length + 1])
                 found[() if is_part else self.gpus_called(phrase)] = phrase
             start += length or 1
         return next(iter(found.values())) if len(found) == 1 and () not in found else None
+
+    def _may_begin(self, word: str) -> bool:
+        """Whether a GPU's name may begin with this word; most words of a text are told by their first part alone."""
+        first = _PARTS.match(word)
+        return first is not None and (first[0] in self._first_parts or first[0].isdigit())
+
+    @cached_property
+    def _first_parts(self) -> frozenset[str]:
+        silent = (part for word in self.silent["gpu"] for part in _PARTS.findall(word)[:1])
+        return frozenset({*(words[0] for words in self.gpus), *silent})
 
     def _names_gpus(self, words: list[str]) -> bool:
         return bool(self.gpus_called(" ".join(words)))
