@@ -4,6 +4,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 
 from bench.histogram import FIRST_TOKEN_BINS, histogram
 from bench.metrics import Floats
@@ -19,18 +20,25 @@ SLOW = 0.9  # throughput of the last host over that of the others
 _KINDS: dict[str, object] = {"text": "", "integer": 0, "number": 0.0, "flag": False, "texts": [], "moment": START}
 
 
-def write_lake(data: Path, nights: int, scenarios: int = 2, repeats: int = 3, requests: int = 100) -> Path:
-    """Write the lake of this many nights, one lease each, and its warehouse; the same numbers each time."""
+def write_lake(
+    data: Path, nights: int, scenarios: int = 2, repeats: int = 3, requests: int = 100, *, is_quiet: bool = False
+) -> Path:
+    """Write the lake of this many nights, one lease each, and its warehouse; the same numbers each time.
+
+    A quiet night has no run that failed or was rejected, and costs nothing.
+    """
     draw = np.random.default_rng(14)
     for at in range(nights):
         _write_night(data / "lake", at, (scenarios, repeats, requests), draw)
+        if is_quiet:
+            _quieten(data / "lake", at)
     build_warehouse(data)
     return data
 
 
 def _write_night(lake: Path, at: int, size: tuple[int, int, int], draw: np.random.Generator) -> None:
     scenarios, repeats, requests = size
-    night = f"{FIRST + timedelta(weeks=at)}T010000Z"
+    night = night_name(at)
     runs = [_run(night, at, f"s{scenario}", repeat, draw) for scenario in range(scenarios) for repeat in range(repeats)]
     waits = {run["run_id"]: draw.lognormal(3.0, 0.2, requests) for run in runs}
     for run in runs:
@@ -52,6 +60,23 @@ def _write_night(lake: Path, at: int, size: tuple[int, int, int], draw: np.rando
     claim = {"model": "m", "gpu": "gpu", "label": "c", "verdict": "accepted", "output_throughput_tok_per_s": 1100.0}
     if at == 0:
         write(lake, "claims", night, [claim | {"night": night, "claim_id": "claim-1"}])
+
+
+def _quieten(lake: Path, at: int) -> None:
+    """Take the run that failed, the rejected one and its finding out of a night."""
+    night = night_name(at)
+    kept = [
+        row | {"usd_per_mtok_output": 0.0}
+        for row in pq.read_table(lake / "measurements" / f"night={night}" / "part-0.parquet").to_pylist()
+        if row["verdict"] == "accepted"
+    ]
+    write(lake, "measurements", night, kept)
+    write(lake, "findings", night, [])
+
+
+def night_name(at: int) -> str:
+    """The name of a night, counted from the first."""
+    return f"{FIRST + timedelta(weeks=at)}T010000Z"
 
 
 def _run(night: str, at: int, scenario: str, repeat: int, draw: np.random.Generator) -> Row:

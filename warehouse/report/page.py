@@ -1,9 +1,8 @@
 """The page of a night: one self-contained HTML file."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -15,13 +14,16 @@ from warehouse.lake.durable import replace_text
 from warehouse.lake.lake import writing
 from warehouse.lake.query import ask
 from warehouse.lake.repeat_history import read_precision
-from warehouse.report.chart import Bar, percentile_chart
-from warehouse.report.style import STYLE
+from warehouse.report.figures import Picture, drawn, save_script
+from warehouse.report.latencies import Bar, percentile_chart
+from warehouse.report.markup import document, part, shown, sql_html, table_html
+from warehouse.report.night_line import night_line
+from warehouse.report.night_trends import SAID, trends_html
 from warehouse.rows.records import read_night
 from warehouse.rows.run_folder import nights
 from warehouse.schema.columns import PARTITION
 from warehouse.schema.row import Row
-from warehouse.trends.of_night import summary_of, verdicts_of
+from warehouse.trends.of_night import verdicts_of
 
 # Requested and found values side by side.
 ASKED_FOUND = (
@@ -51,13 +53,20 @@ ORDER BY search, repeat, probe
 """
 # What this night said, and what later nights said of it.
 CHANGES = """
-SELECT event_id, state, series, metric, last_good, first_bad, until, effect_pct, ci_lo, ci_hi, direction, why, note
-FROM changes
+SELECT * FROM changes
 WHERE $1 IN (night, first_bad)
 ORDER BY direction = 'better', event_id, series, metric
 """
+LATENCIES = """
+SELECT scenario, repeat, {metric}_p50_ms, {metric}_p99_ms FROM standing
+WHERE night = '{night}' AND is_control IS NOT TRUE ORDER BY scenario, repeat
+"""  # shown, not run
+CHANGED = (
+    *("event_id", "state", "series", "metric", "last_good", "first_bad", "until", "effect_pct", "ci_lo", "ci_hi"),
+    *("direction", "why", "note"),
+)
+DOUBTED = frozenset({"FAIL", "WARN"})
 JUDGED = ("series", "metric", "judgement", "effect_pct", "ci_lo", "ci_hi", "min_effect_pct", "mde_pct", "reason")
-SENTENCE_SPACES_MIN = 4  # cells with at least this many spaces get a wider column
 
 
 @dataclass(frozen=True)
@@ -65,6 +74,8 @@ class _Content:
     """The content of a night's page."""
 
     night: str
+    line: str
+    trends: str
     measurements: list[Row]
     said: list[Row]
     changes: list[Row]
@@ -86,7 +97,9 @@ def write_report(data: Path, night: str) -> Path:
     Raises UsageError if the night is not loaded, LoadIntoWarehouseError if the page cannot be written.
     """
     page = data.absolute() / "reports" / f"{night}.html"
-    text = night_page(data, night)
+    home = "<nav aria-label='Site'><a href='index.html'>All nights</a></nav>"
+    body = f"{home}{night_body(data, night, drawn)}<script>{save_script()}</script>"
+    text = document(f"Night {night}", body, "<link rel='icon' href='data:,'>")
     with writing(page):
         replace_text(page, text)
         written = sorted((path.stem for path in page.parent.glob("*.html") if path.stem != "index"), reverse=True)
@@ -94,13 +107,13 @@ def write_report(data: Path, night: str) -> Path:
     return page
 
 
-def night_page(data: Path, night: str, home: str = "index.html") -> str:
-    """The page of a loaded night as HTML, with a link to the page of all nights. Raises UsageError if not loaded."""
+def night_body(data: Path, night: str, picture: Picture) -> str:
+    """The page of a loaded night without its frame; `picture` draws its trends. Raises UsageError if not loaded."""
     with open_warehouse(data):  # while it is open, each query opens it at no cost
-        return night_html(_content(data, night), home)
+        return _body(_content(data, night, picture))
 
 
-def _content(data: Path, night: str) -> _Content:
+def _content(data: Path, night: str, picture: Picture) -> _Content:
     def of_night(sql: str) -> list[Row]:
         return ask(data, sql, (night,)).dicts()
 
@@ -109,11 +122,14 @@ def _content(data: Path, night: str) -> _Content:
     if not measurements and not validation.is_file():
         known = ", ".join(nights(data)[-3:]) or "none yet"
         raise UsageError(f"the night {night!r} is not loaded, so it has no report; latest nights: {known}")
+    said, changes = verdicts_of(data, night), of_night(CHANGES)
     return _Content(
         night=night,
+        line=night_line(data, night),
+        trends=trends_html(data, night, said, changes, picture),
         measurements=measurements,
-        said=verdicts_of(data, night),
-        changes=of_night(CHANGES),
+        said=said,
+        changes=changes,
         results=of_night("SELECT * EXCLUDE (night) FROM results WHERE night = ?"),
         findings=of_night(
             "SELECT run_id, code, family, severity, status, observed, message FROM findings "
@@ -142,43 +158,49 @@ def _precision(data: Path, night: str) -> list[Row]:
             for one in reached]  # fmt: skip
 
 
-def night_html(content: _Content, home: str) -> str:
-    """The page as HTML; all values are escaped."""
+def _body(content: _Content) -> str:
+    """The page's body; all values are escaped. A quiet night is folded, so that it fits a screen."""
     first = content.measurements[0] if content.measurements else {}
-    title = f"Night {content.night}"
-    suite = f"<p>Suite <b>{_shown(first.get('suite'))}</b>, {_verdict_counts(content.measurements)}.</p>"
-    sections = (
-        *([section("Changes", table_html(content.changes))] if content.changes else []),
-        section(
-            "Results",
-            table_html(content.results) + _charts([row for row in content.measurements if not row["is_control"]]),
-        ),
-        *([section("Sweeps and searches", table_html(content.searches))] if content.searches else []),
-        *([section("Probes", table_html(content.probes))] if content.probes else []),
-        *([section("Repeats", table_html(content.repeats))] if content.repeats else []),
-        *([section("Planned repeats", table_html(content.precision))] if content.precision else []),
-        *([section("Control", table_html(content.controls))] if content.controls else []),
-        *([section("Verdicts on series", table_html(judged))] if (judged := _judged(content.said)) else []),
-        section("Failures", table_html(content.failures) or "<p>Every planned run was measured.</p>"),
-        section("Findings", table_html(content.findings) or "<p>No findings.</p>"),
-        section("Plan", table_html([_plan_row(row) for row in content.measurements])),
-        section("Requested and found", table_html([_asked_found_row(row) for row in content.measurements])),
-        section("Host and engine", _host_tables(content.measurements)),
-        section("Cost", table_html(content.costs)),
-        section("Checks by great-expectations", _validation_html(content.validation)),
-        section("Files", _files_html(content)),
-    )
-    line = f"<p>{escape(summary_of(content.said))}.</p>" if content.said else ""
-    return document(title, f"<p><a href='{home}'>all nights</a></p>{suite}{line}{''.join(sections)}")
+    suite = f"<p>Suite <b>{shown(first.get('suite'))}</b>, {_verdict_counts(content.measurements)}.</p>"
+    is_quiet = _is_quiet(content)
+    line = f"<p class='line'>{escape(content.line)}.</p>"
+    none = "<p>Nothing changed, every planned run was measured, and no check failed.</p>" if is_quiet else ""
+    to_read = "".join(part(title, body, is_open=not is_quiet) for title, body in _to_read(content) if body)
+    recorded = "".join(part(title, body, is_open=False) for title, body in _recorded(content) if body)
+    return line + suite + none + to_read + recorded
 
 
-def document(title: str, body: str, head: str = "") -> str:
-    """A whole page of this look, which loads nothing from elsewhere."""
-    return (
-        f"<!doctype html><html lang='en'><head><meta charset='utf-8'><title>{escape(title)}</title>"
-        f"<meta name='viewport' content='width=device-width'><style>{STYLE}</style>{head}</head>"
-        f"<body><main><h1>{escape(title)}</h1>{body}</main></body></html>\n"
-    )
+def _is_quiet(content: _Content) -> bool:
+    """Whether nothing changed, nothing failed and nothing is in doubt."""
+    doubted = [row for row in content.findings if row["status"] in DOUBTED]
+    said = [row for row in content.said if row["judgement"] in SAID]
+    return not (content.changes or content.failures or doubted or said)
+
+
+def _to_read(content: _Content) -> Iterator[tuple[str, str]]:
+    """What a reader looks for first."""
+    changes = [{name: row[name] for name in CHANGED} for row in content.changes]
+    yield "Changes", table_html(changes)
+    yield "Trends", content.trends
+    yield "Results", table_html(content.results) + _charts(content)
+    yield "Failures", table_html(content.failures) or "<p>Every planned run was measured.</p>"
+    yield "Findings", table_html(content.findings) or "<p>No findings.</p>"
+
+
+def _recorded(content: _Content) -> Iterator[tuple[str, str]]:
+    """What else was recorded."""
+    yield "Verdicts on series", table_html(_judged(content.said))
+    yield "Sweeps and searches", table_html(content.searches)
+    yield "Probes", table_html(content.probes)
+    yield "Repeats", table_html(content.repeats)
+    yield "Planned repeats", table_html(content.precision)
+    yield "Control", table_html(content.controls)
+    yield "Plan", table_html([_plan_row(row) for row in content.measurements])
+    yield "Requested and found", table_html([_asked_found_row(row) for row in content.measurements])
+    yield "Host and engine", _host_tables(content.measurements)
+    yield "Cost", table_html(content.costs)
+    yield "Checks by great-expectations", _validation_html(content.validation)
+    yield "Files", _files_html(content)
 
 
 def _index_html(written: Sequence[str]) -> str:
@@ -186,48 +208,10 @@ def _index_html(written: Sequence[str]) -> str:
     return document("Nights", f"<ul>{links}</ul>")
 
 
-def section(title: str, body: str) -> str:
-    """A part of a page under its heading."""
-    return f"<section><h2>{escape(title)}</h2>{body}</section>"
-
-
 def _verdict_counts(rows: Sequence[Row]) -> str:
     verdicts = sorted({row["verdict"] for row in rows})
-    counts = [f"{sum(row['verdict'] == verdict for row in rows)} {_shown(verdict)}" for verdict in verdicts]
+    counts = [f"{sum(row['verdict'] == verdict for row in rows)} {shown(verdict)}" for verdict in verdicts]
     return f"{len(rows)} runs: {', '.join(counts)}" if rows else "no runs"
-
-
-def table_html(rows: Sequence[Row]) -> str:
-    """Rows as an HTML table, "" without rows; numbers are right-aligned, verdicts and statuses coloured."""
-    if not rows:
-        return ""
-    # A long name may break after an underscore, or it would push the columns behind it out of sight.
-    head = "".join(f"<th scope='col'>{escape(name).replace('_', '_<wbr>')}</th>" for name in rows[0])
-    body = "".join(f"<tr>{''.join(_cell(name, value) for name, value in row.items())}</tr>" for row in rows)
-    return f"<div class='wide' tabindex='0'><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
-
-
-def _cell(name: str, value: Any) -> str:
-    kind = _kind(name, value)
-    return f"<td class='{kind}'>{_shown(value)}</td>" if kind else f"<td>{_shown(value)}</td>"
-
-
-def _kind(name: str, value: Any) -> str | None:
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return "number"
-    if name in ("verdict", "published_verdict", "status", "severity", "outcome") and value is not None:
-        return escape(str(value).lower())
-    return "sentence" if isinstance(value, str) and value.count(" ") >= SENTENCE_SPACES_MIN else None
-
-
-def _shown(value: Any) -> str:
-    if value is None:
-        return "<span class='missing'>&ndash;</span>"
-    if isinstance(value, float):
-        return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"  # noqa: PLR2004 - four digits are read at a glance
-    if isinstance(value, datetime):
-        return value.strftime("%Y-%m-%d %H:%M:%S UTC")
-    return escape(" ".join(map(str, value)) if isinstance(value, list) else str(value))
 
 
 def _judged(said: Sequence[Row]) -> list[Row]:
@@ -251,15 +235,17 @@ def _host_tables(rows: Sequence[Row]) -> str:
     return "".join(table_html([{"fact": name, "found": row[name]} for name in HOST]) for row in facts.values())
 
 
-def _charts(rows: Sequence[Row]) -> str:
+def _charts(content: _Content) -> str:
     charts = ""
+    rows = [row for row in content.measurements if not row["is_control"]]
     for metric, name in (("ttft", "Time to first token"), ("tpot", "Time per output token")):
         bars = [
             Bar(f"{row['scenario']} #{row['repeat']}", row[f"{metric}_p50_ms"], row[f"{metric}_p99_ms"])
             for row in sorted(rows, key=lambda row: (str(row["scenario"]), row["repeat"]))
             if row[f"{metric}_p50_ms"] is not None
         ]
-        charts += percentile_chart(f"{name}: bar to p50, line to p99", bars)
+        sql = sql_html(LATENCIES.format(metric=metric, night=content.night.replace("'", "''")))
+        charts += percentile_chart(f"{name}: bar to p50, line to p99", bars, f"{content.night}-{metric}", sql)
     return charts
 
 
@@ -285,7 +271,7 @@ def _validation_html(validation: dict[str, Any] | None) -> str:
 
 
 def _files_html(content: _Content) -> str:
-    runs = "".join(f"<li><code>runs/{_shown(row['run_id'])}/</code></li>" for row in content.measurements)
-    lake = f"<code>lake/&lt;table&gt;/night={_shown(content.night)}/part-0.parquet</code>"
+    runs = "".join(f"<li><code>runs/{shown(row['run_id'])}/</code></li>" for row in content.measurements)
+    lake = f"<code>lake/&lt;table&gt;/night={shown(content.night)}/part-0.parquet</code>"
     said = f"The run folders are the source; {lake} and <code>warehouse.duckdb</code> are generated from them."
     return f"<p>{said}</p><ul>{runs}</ul>"

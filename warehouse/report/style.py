@@ -13,13 +13,17 @@ th{font-weight:600;vertical-align:bottom}.number{text-align:right;font-variant-n
 .sentence{min-width:14rem}.missing{color:var(--soft)}.accepted,.pass,.gain{color:var(--good)}
 .suspect,.unchecked,.warn,.warning,.not-checkable,.not-run{color:var(--doubt)}
 .rejected,.failed,.fail,.critical,.loss{color:var(--bad);font-weight:600}
-figure{margin:1rem 0}figure>svg{max-width:760px;width:100%;font:12px system-ui,sans-serif}
-figure>svg text{fill:currentColor}.bar{fill:var(--mark)}.whisker{stroke:currentColor;stroke-width:2}
+figure{margin:1rem 0}.chart svg{max-width:100%;height:auto}.bars{width:760px;font:12px system-ui,sans-serif}
+.bars text{fill:currentColor}.bar{fill:var(--mark)}.whisker{stroke:currentColor;stroke-width:2}
 a{color:var(--mark)}:focus-visible{outline:3px solid var(--mark);outline-offset:2px}
 nav a,nav b{margin-right:1rem}.line{font-size:1.1rem}.chart{width:100%;min-height:170px}
+.part>summary{color:inherit;margin-top:1rem}.part>summary h2{display:inline}
 .panels{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,30rem),1fr));gap:0 2rem}
 figcaption{font-weight:600;overflow-wrap:anywhere}summary{cursor:pointer;color:var(--soft)}pre{overflow-x:auto}
-.more{color:var(--soft);font-size:.9rem}.more button{font:inherit}.more p{margin:.2rem 0}.more>a{margin-right:1rem}
-@media print{:root{color-scheme:light}nav,.more{display:none}body{max-width:none;margin:0}
-section,figure,tr{break-inside:avoid}.wide{overflow:visible}}
+.more{color:var(--soft);font-size:.9rem}.more button{font:inherit}.more p{margin:.2rem 0}
+.more>a,.more>details{margin-right:1rem}.more>details{display:inline-block;vertical-align:top}.more>details[open]{display:block}
+@media print{:root{color-scheme:light}nav,button,a[download],.more>details{display:none}
+body{max-width:none;margin:0}figure,tr,li{break-inside:avoid}h2,h3,figcaption{break-after:avoid}
+.wide{overflow:visible}table{font-size:.7rem}th,td{padding:.15rem .3rem;overflow-wrap:anywhere}
+.panels{grid-template-columns:1fr 1fr}}
 """

@@ -127,7 +127,8 @@ WITH nights AS (
 SELECT
     concat_ws(' ', model, "precision", coalesce(any_value(gpu_count), 0) || 'x' || coalesce(any_value(gpus[1]), 'cpu'),
         engine) AS setup,
-    night, scenario, any_value(coalesce(concurrency_asked::VARCHAR, request_rate_per_s_asked || '/s')) AS "load",
+    night, scenario,
+    any_value(coalesce(concurrency_asked::VARCHAR, request_rate_per_s_asked || '/s', '')) AS "load",
     avg(1000 / tpot_p50_ms) AS tok_per_s_per_user,
     avg(output_throughput_tok_per_s / greatest(coalesce(gpu_count, 1), 1)) AS tok_per_s_per_gpu,
     avg(usd_per_mtok_output) AS usd_per_mtok, avg(joules_per_output_token) AS joules_per_token

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from bench.trends.night_judge import SUSPECT_P
-from warehouse.report.page import section, table_html
+from warehouse.report.figures import csv_link, csv_text
+from warehouse.report.markup import details, section, sql_html, table_html
 from warehouse.schema.row import Row
-from warehouse.site.blocks import csv_link, csv_text, details, sql_html, write_page
+from warehouse.site.pages import write_page
 from warehouse.trends.own_series import SOURCE
 from warehouse.trends.releases import METRICS, VERSIONS, Release, releases
 

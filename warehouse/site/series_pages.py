@@ -9,14 +9,15 @@ from itertools import chain, groupby
 from pathlib import Path
 
 from bench.trends.series import Series, SeriesKey
-from warehouse.report.page import section
+from warehouse.report.figures import csv_link, csv_text
+from warehouse.report.markup import section, sql_html
+from warehouse.report.trend_panels import Panel, panels_html, series_csv, series_sql
 from warehouse.schema.row import Row
-from warehouse.site.blocks import csv_link, csv_text, page_html, sql_html, write_page
 from warehouse.site.events import feed_html
 from warehouse.site.names import series_page
-from warehouse.site.trend_panels import panel_html, series_csv
+from warehouse.site.pages import page_html, write_page
 from warehouse.trends.history_series import history_series
-from warehouse.trends.own_series import SOURCE, own_series, with_failed_nights
+from warehouse.trends.own_series import own_series, with_failed_nights
 
 Changes = dict[SeriesKey, list[Row]]
 
@@ -26,7 +27,7 @@ class SeriesList:
     """What the other pages say of the series, gathered while their pages are written."""
 
     rows: list[str] = field(default_factory=list)
-    panels: dict[SeriesKey, str] = field(default_factory=dict)
+    panels: dict[SeriesKey, Panel] = field(default_factory=dict)
     newest: datetime | None = None
 
 
@@ -44,10 +45,10 @@ def write_series(data: Path, out: Path, changes: Sequence[Row], panels: int) -> 
         if not metrics:
             continue
         write_page(out / "series" / f"{page}.csv", csv_text(list(series_csv(metrics))))
-        body = "".join(_panel(one, of_key, page, "") for one in metrics)
+        body = panels_html([_panel(one, of_key, page, "") for one in metrics])
         heads = f"<p>Source: {escape(source)}. {_nights(metrics)}.</p>"
         address = f"series/{page}.html"
-        write_page(out / address, page_html(address, name, f"{heads}<div class='panels'>{body}</div>"))
+        write_page(out / address, page_html(address, name, heads + body))
         listed.rows.append(_row(metrics, page, sum(len(of_key[one.key]) for one in metrics if one.key in of_key)))
         listed.panels |= {one.key: _panel(one, of_key, page, "series/") for one in metrics if one.key in shown}
         listed.newest = max(filter(None, [listed.newest, *(one.points[-1].at for one in metrics)]))
@@ -55,22 +56,11 @@ def write_series(data: Path, out: Path, changes: Sequence[Row], panels: int) -> 
     return listed
 
 
-def _panel(series: Series, of_key: Changes, page: str, folder: str) -> str:
+def _panel(series: Series, of_key: Changes, page: str, folder: str) -> Panel:
     """A panel on the page of its series, or on the start page, where `folder` leads to the series."""
-    files = csv_link(f"{folder}{page}.csv") + sql_html(_sql(series.key))
+    files = csv_link(f"{folder}{page}.csv") + sql_html(series_sql(series.key))
     linked = f"<p><a href='{folder}{page}.html'>All metrics of {escape(series.key.series)}</a></p>" if folder else ""
-    return panel_html(series, of_key.get(series.key, ()), page, linked + files, with_series=bool(folder))
-
-
-def _sql(key: SeriesKey) -> str:
-    """The query that returns the values of a panel."""
-    series, metric, source, unit = (
-        "'" + text.replace("'", "''") + "'" for text in (key.series, key.metric, key.source, key.unit)
-    )
-    if key.source == SOURCE:
-        return f"SELECT * FROM series_nights WHERE series = {series} AND metric = {metric} ORDER BY measured_at"  # noqa: S608
-    where = f"source = {source} AND series = {series} AND metric = {metric} AND coalesce(unit, '') = {unit}"
-    return f"SELECT * FROM history_points WHERE {where} ORDER BY measured_at"  # noqa: S608 - shown, not run
+    return Panel(series, of_key.get(series.key, ()), page, linked + files, with_series=bool(folder))
 
 
 def _nights(metrics: Sequence[Series]) -> str:

@@ -1,27 +1,21 @@
 """The start page: one line, what changed, and the newest night beside the one thirty nights before."""
 
-from collections import Counter
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
 from warehouse.lake.query import ask
-from warehouse.report.page import section, table_html
+from warehouse.report.figures import Chart, chart_html, csv_link, csv_text
+from warehouse.report.markup import details, part, section, sql_html, table_html
+from warehouse.report.night_line import night_line
+from warehouse.report.trend_panels import panels_html
 from warehouse.schema.row import Row
-from warehouse.site.blocks import Chart, chart_html, csv_link, csv_text, details, sql_html, write_page
 from warehouse.site.events import RECENT, feed_html, recent
 from warehouse.site.interactivity import at_fixed_speeds
+from warehouse.site.pages import write_page
 from warehouse.site.questions import PARETO
 from warehouse.site.series_pages import SeriesList
-from warehouse.trends.of_night import summary_of, verdicts_of
 
-_RUNS = """
-SELECT night, count(*) AS runs, count(*) FILTER (verdict = 'failed') AS failed,
-    count(*) FILTER (verdict = 'rejected') AS rejected, count(*) FILTER (verdict = 'suspect') AS suspect
-FROM measurements WHERE night = ? GROUP BY night
-"""
-_FINDINGS = "SELECT status, count(*) FROM findings WHERE night = ? AND severity <> 'info' GROUP BY status"
-_USD = "SELECT usd FROM night_costs WHERE night = ? AND usd IS NOT NULL"
 _IMPORTS = "SELECT count(DISTINCT night) FROM history_points"
 
 
@@ -37,14 +31,12 @@ def start_body(data: Path, out: Path, changes: Sequence[Row], listed: SeriesList
     said = feed_html(now) or f"<p>No change in the {RECENT.days} days to the newest night.</p>"
     earlier = f"<p><a href='series/index.html'>{older} earlier events</a></p>" if older else ""
     keys = {(row["source"], row["series"], row["metric"], row["unit"]) for row in now}
-    panels = "".join(
-        html for key, html in listed.panels.items() if (key.source, key.series, key.metric, key.unit) in keys
-    )
+    panels = [one for key, one in listed.panels.items() if (key.source, key.series, key.metric, key.unit) in keys]
     return (
         _line(data, listed, nights)
         + section("Changes", said + earlier)
-        + (section("Trends", f"<div class='panels'>{panels}</div>") if panels else "")
-        + _pareto(data, out)
+        + (section("Trends", panels_html(panels)) if panels else "")
+        + _pareto(data, out, is_open=bool(now))
     )
 
 
@@ -54,37 +46,46 @@ def _line(data: Path, listed: SeriesList, nights: Sequence[str]) -> str:
         imports = ask(data, _IMPORTS).rows[0][0]
         files = "1 imported history" if imports == 1 else f"{imports} imported histories"
         return f"<p class='line'>{len(listed.rows)} series from {files}; no own night yet.</p>"
-    night = nights[0]
-    verdicts = verdicts_of(data, night)
-    said = summary_of(verdicts) if verdicts else "no series judged yet"
-    runs = ask(data, _RUNS, (night,)).dicts()[0]
-    counts = ", ".join(f"{runs[name]} {name}" for name in ("failed", "rejected", "suspect") if runs[name])
-    found = Counter(dict(ask(data, _FINDINGS, (night,)).rows))
-    audit = f"audit: {found['FAIL']} FAIL {found['WARN']} WARN"
-    usd = ask(data, _USD, (night,)).rows
-    parts = [
-        said,
-        f"{runs['runs']} runs" + (f", {counts}" if counts else ""),
-        audit,
-        *(f"${row[0]:,.2f}" for row in usd),
-    ]
-    link = f"<a href='night/{escape(night)}.html'>Night {escape(night)}</a>"
-    return f"<p class='line'>{link}: {' · '.join(map(escape, parts))}</p>"
+    night = escape(nights[0])
+    return f"<p class='line'><a href='night/{night}.html'>Night {night}</a>: {escape(night_line(data, nights[0]))}</p>"
 
 
-def _pareto(data: Path, out: Path) -> str:
+def _pareto(data: Path, out: Path, *, is_open: bool) -> str:
     """The trade between users and machines, with a table at fixed speeds; "" where no night has such points."""
     points = ask(data, PARETO).dicts()
     if not points:
         return ""
     write_page(out / "data" / "pareto.csv", csv_text(points))
     below = csv_link("data/pareto.csv") + sql_html(PARETO) + details("Numbers", table_html(points))
-    datasets = {"points": points}
-    charts = chart_html(Chart("pareto", "pareto", "Throughput per GPU against speed of one user", datasets), below)
-    if priced := [point for point in points if point["usd_per_mtok"]]:  # of what costs nothing, there is nothing to see
+    said = _points_said(points, "tok_per_s_per_gpu", "tok/s per GPU")
+    title = "Throughput per GPU against speed of one user"
+    charts = chart_html(Chart("pareto", "pareto", title, said, {"points": points}), below)
+    priced = [point for point in points if point["usd_per_mtok"]]
+    free = "" if priced else f"<p>{_unpriced(points)}</p>"
+    if priced:
         title = "Price of a million output tokens against speed of one user"
-        charts += chart_html(Chart("cost", "price", title, {"points": priced}), below)
+        said = _points_said(priced, "usd_per_mtok", "USD per million output tokens")
+        charts += chart_html(Chart("cost", "price", title, said, {"points": priced}), below)
     fixed = list(at_fixed_speeds(points))
     lead = "<p>Interpolated rows lie between two measured loads. Speeds outside the measured range are left out.</p>"
-    table = section("At fixed interactivity", lead + table_html(fixed)) if fixed else ""
-    return section("Throughput, speed and price", f"<div class='panels'>{charts}</div>") + table
+    table = part("At fixed interactivity", lead + table_html(fixed), is_open=is_open) if fixed else ""
+    return section("Throughput, speed and price", f"<div class='panels'>{charts}</div>{free}") + table
+
+
+def _unpriced(points: Sequence[Row]) -> str:
+    """Why there is no chart of prices."""
+    if all(point["usd_per_mtok"] == 0 for point in points):
+        return "These nights cost nothing, so no price is drawn."
+    return "No price is known for these nights, so none is drawn."
+
+
+def _points_said(points: Sequence[Row], column: str, unit: str) -> str:
+    """The ends of a chart's points in words, of its newest night."""
+    night = max(point["night"] for point in points)
+    newest = [point for point in points if point["night"] == night]
+    slow, fast = (pick(newest, key=lambda point: point["tok_per_s_per_user"]) for pick in (min, max))
+    ends = " and ".join(
+        f"{end[column]:,.4g} {unit} at {end['tok_per_s_per_user']:,.4g} tok/s per user" for end in (slow, fast)
+    )
+    loads = "1 load" if len(newest) == 1 else f"{len(newest)} loads"
+    return f"night {night}, {loads}, from {ends}."

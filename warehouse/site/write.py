@@ -11,9 +11,11 @@ from pathlib import Path
 from warehouse.lake.database import open_warehouse
 from warehouse.lake.lake import writing
 from warehouse.lake.query import ask
-from warehouse.report.page import night_page
-from warehouse.site.blocks import DRAW, answered, csv_link, csv_text, page_html, sql_html, write_page
-from warehouse.site.charts import VEGA, vega_script
+from warehouse.report.charts import VEGA, vega_script
+from warehouse.report.figures import csv_link, csv_text, in_browser, save_script
+from warehouse.report.markup import answered, sql_html
+from warehouse.report.page import night_body
+from warehouse.site.pages import DRAW, SAVE, page_html, write_page
 from warehouse.site.questions import COMPARE, COST, TRUST, Question
 from warehouse.site.releases import releases_html
 from warehouse.site.series_pages import write_series
@@ -60,7 +62,8 @@ def _write_nights(data: Path, out: Path, nights: Sequence[str]) -> None:
     for at, night in enumerate(nights[:NIGHT_PAGES]):
         page = out / "night" / f"{night}.html"
         if at < NEWEST or not page.exists():
-            write_page(page, night_page(data, night))
+            address = f"night/{night}.html"
+            write_page(page, page_html(address, f"Night {night}", night_body(data, night, in_browser)))
     written = sorted((path.stem for path in (out / "night").glob("*.html") if path.stem != "index"), reverse=True)
     links = "".join(f"<li><a href='{escape(night)}.html'>{escape(night)}</a></li>" for night in written)
     body = f"<ul>{links}</ul>" if links else "<p>No own night is in the warehouse.</p>"
@@ -69,6 +72,7 @@ def _write_nights(data: Path, out: Path, nights: Sequence[str]) -> None:
 
 def _write_scripts(assets: Path) -> None:
     write_page(assets / DRAW, Path(__file__).with_name(DRAW).read_text(encoding="utf-8"))
+    write_page(assets / SAVE, save_script())
     if not (assets / VEGA).exists():  # its name has its version
         write_page(assets / VEGA, vega_script())
 

@@ -9,7 +9,7 @@ from html import escape
 from types import MappingProxyType
 from typing import Any
 
-from warehouse.report.page import document, section, table_html
+from warehouse.report.markup import document, section, table_html
 from warehouse.suite_report.table import SuiteReport, Table
 
 SCHEMA_VERSION = 1

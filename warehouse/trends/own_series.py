@@ -2,9 +2,11 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+
+from duckdb import DuckDBPyConnection
 
 from bench.trends.series import STACK_FIELDS, Point, Series, SeriesKey, lower_is_better
 from warehouse.lake.database import open_warehouse
@@ -13,31 +15,48 @@ SOURCE = "nightbench"
 _LISTED = ("night", "measured_at", "value", "spread", "control", *STACK_FIELDS)
 _QUERY = f"""
 SELECT series, metric, {", ".join(f"list({name} ORDER BY measured_at, night)" for name in _LISTED)}
-FROM series_nights WHERE night >= ? GROUP BY ALL ORDER BY ALL
+FROM series_nights WHERE night >= $1 AND night <= coalesce($2, night)
+    AND ($3 IS NULL OR list_contains($3, concat_ws(chr(10), series, metric)))
+GROUP BY ALL ORDER BY ALL
 """  # noqa: S608 - names of ours
-_FIRST = "SELECT min(night) FROM (SELECT DISTINCT night FROM measurements ORDER BY night DESC LIMIT ?)"
+_FIRST = """
+SELECT min(night) FROM (
+    SELECT DISTINCT night FROM measurements WHERE night <= coalesce($2, night) ORDER BY night DESC LIMIT $1
+)
+"""
 # A scenario that failed has no series of its own: it is that of the same model, engine and client that was accepted.
 _FAILED = """
-WITH named AS (
-    SELECT DISTINCT series, runs.model, runs.precision, runs.scenario, runs.engine, runs.driver
-    FROM series_nights JOIN measurements AS runs USING (night, scenario_id)
+WITH found AS MATERIALIZED (
+    SELECT DISTINCT series, night, scenario_id FROM series_nights WHERE night >= $1 AND night <= coalesce($2, night)
+), planned AS MATERIALIZED (
+    SELECT night, scenario_id, model, "precision", scenario, engine, driver, min(started_at) AS started_at
+    FROM measurements WHERE night >= $1 AND night <= coalesce($2, night) GROUP BY ALL
+), named AS (
+    SELECT DISTINCT series, model, "precision", scenario, engine, driver
+    FROM found JOIN planned USING (night, scenario_id)
 ), began AS (
-    SELECT night, min(started_at) AS began_at FROM measurements GROUP BY night
+    SELECT night, min(started_at) AS began_at FROM planned GROUP BY night
 )
 SELECT series, night, min(coalesce(started_at, began_at)) AS measured_at
-FROM measurements JOIN named USING (model, precision, scenario, engine, driver) JOIN began USING (night)
-WHERE (series, night) NOT IN (SELECT series, night FROM series_nights)
+FROM planned JOIN named USING (model, "precision", scenario, engine, driver) JOIN began USING (night)
+WHERE (series, night) NOT IN (SELECT series, night FROM found)
 GROUP BY series, night HAVING measured_at IS NOT NULL ORDER BY ALL
 """
 NEWEST = 400  # nights that are read; what changed before them was said then
 
 
-def own_series(data: Path, newest: int = NEWEST) -> Iterator[Series]:
-    """Every series of the accepted measurements of the newest nights; a night is one lease."""
+def own_series(
+    data: Path, newest: int = NEWEST, until: str | None = None, chosen: Sequence[tuple[str, str]] | None = None
+) -> Iterator[Series]:
+    """Every series of the accepted measurements of the newest nights; a night is one lease.
+
+    `until` is the last night that is read; `chosen` are the names and metrics of the series, where not all are.
+    """
+    names = None if chosen is None else ["\n".join(one) for one in chosen]
     stacks: dict[tuple[str | None, ...], dict[str, str]] = {}  # one for all metrics of a scenario on a lease
     with open_warehouse(data) as connection:
-        first = connection.execute(_FIRST, (newest,)).fetchall()[0][0]
-        for series, metric, *lists in connection.execute(_QUERY, (first or "",)).fetchall():
+        first = _first_night(connection, newest, until)
+        for series, metric, *lists in connection.execute(_QUERY, (first, until, names)).fetchall():
             points = []
             for night, measured_at, value, spread, control, *stack in zip(*lists, strict=True):
                 told = tuple(stack)
@@ -49,12 +68,22 @@ def own_series(data: Path, newest: int = NEWEST) -> Iterator[Series]:
             yield Series(SeriesKey(SOURCE, series, metric), tuple(points), lower_is_better(metric, None))
 
 
-def with_failed_nights(data: Path, listed: Iterable[Series]) -> Iterator[Series]:
+def with_failed_nights(
+    data: Path, listed: Iterable[Series], newest: int = NEWEST, until: str | None = None
+) -> Iterator[Series]:
     """Our series with the nights on which their scenario was planned and nothing of it was accepted, as invalid."""
     failed: dict[str, list[Point]] = defaultdict(list)
     with open_warehouse(data) as connection:
-        for series, night, measured_at in connection.execute(_FAILED).fetchall():
+        for series, night, measured_at in connection.execute(
+            _FAILED, (_first_night(connection, newest, until), until)
+        ).fetchall():
             failed[series].append(Point(night, measured_at, math.nan, is_valid=False))
     for one in listed:
         points = (*one.points, *(night for night in failed[one.key.series] if night.at >= one.points[0].at))
         yield replace(one, points=tuple(sorted(points, key=lambda point: (point.at, point.night))))
+
+
+def _first_night(connection: DuckDBPyConnection, newest: int, until: str | None) -> str:
+    """The first night that is read; "" where there is none."""
+    first: str | None = connection.execute(_FIRST, (newest, until)).fetchall()[0][0]
+    return first or ""

@@ -27,7 +27,8 @@ from warehouse.lake.months import stage_months
 from warehouse.lake.query import ask, run_sql
 from warehouse.lake.swap import others, swap_in
 from warehouse.load import rebuild
-from warehouse.report.page import night_page
+from warehouse.report.figures import in_browser
+from warehouse.report.page import night_body
 
 BEFORE = {"leases/night=a/x.txt": "old", "leases/night=gone/x.txt": "old", "stages/night=a/x.txt": "same"}
 AFTER = {"leases/night=a/x.txt": "new", "leases/night=b/x.txt": "new", "stages/night=a/x.txt": "same"}
@@ -191,7 +192,7 @@ def test_a_rebuild_makes_the_lake_of_the_run_folders_and_a_report_is_written_fro
         ("2026-03-01", summary.requests),
     )
     assert {name.split("/")[1] for name in stored()} == {"night=2026-03-01", "months.sha256"}
-    assert "2026-03-01" in night_page(tmp_path / "reader", "2026-03-01")
+    assert "2026-03-01" in night_body(tmp_path / "reader", "2026-03-01", in_browser)
 
 
 @pytest.mark.usefixtures("bucket")

@@ -1,7 +1,10 @@
+import shutil
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from tests.warehouse.simulated_lake import night_name, write_lake
 from tests.warehouse.test_histories import HISTORIES, PLAIN
 from warehouse.histories import import_history, judge_imported
 from warehouse.load import LoadSummary
@@ -30,9 +33,30 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def own(loaded: tuple[Path, LoadSummary], site: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site of one own night; it takes the scripts of the other site, because they take a second to make."""
     out = tmp_path_factory.mktemp("own") / "site"
-    (out / "assets").mkdir(parents=True)
-    (out / "night").mkdir()
+    (out / "night").mkdir(parents=True)
     (out / "night" / "2020-01-01.html").write_text("yesterday")
-    for script in (site / "assets").iterdir():
-        (out / "assets" / script.name).write_bytes(script.read_bytes())
+    shutil.copytree(site / "assets", out / "assets")
     return write_site(loaded[0], out).index.parent
+
+
+@dataclass(frozen=True)
+class Grown:
+    """A site that was written after two nights and again after the third; nothing happened in any of them."""
+
+    data: Path
+    site: Path
+    before: dict[str, str]  # the files after two nights
+    newest: str
+
+
+@pytest.fixture(scope="session")
+def grown(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Grown:
+    """The site of quiet nights, with the scripts of the other site."""
+    data = tmp_path_factory.mktemp("grown")
+    out = data / "site"
+    shutil.copytree(site / "assets", out / "assets")
+    for nights in (2, 3):
+        write_lake(data, nights, requests=10, is_quiet=True)
+        before = {str(path.relative_to(out)): path.read_text() for path in out.rglob("*.html")}
+        write_site(data, out)
+    return Grown(data, out, before, night_name(2))

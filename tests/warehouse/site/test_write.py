@@ -10,6 +10,7 @@ import pytest
 from bench.errors import LoadIntoWarehouseError
 from tests.warehouse.conftest import NIGHT
 from tests.warehouse.report.test_page import Balance
+from tests.warehouse.site.conftest import Grown
 from warehouse.load import LoadSummary
 from warehouse.site.names import series_page
 from warehouse.site.write import write_site
@@ -30,7 +31,7 @@ def test_every_link_of_every_page_is_relative_and_leads_to_a_file(which: str, re
         page.feed(path.read_text())
         assert page.open == [], path
         for reference in page.references:
-            assert reference == "data:," or (path.parent / unquote(reference)).is_file(), (path.name, reference)
+            assert reference.startswith("data:") or (path.parent / unquote(reference)).is_file(), (path.name, reference)
         assert re.findall(r"(?:src|href)='(?:https?:)?//|@import|url\(", path.read_text()) == []
 
 
@@ -81,10 +82,10 @@ def test_a_series_of_failures_only_says_so(site: Path) -> None:
 
 
 def test_the_scripts_are_one_file_for_all_pages(site: Path) -> None:
-    vega, draw = sorted(path.name for path in (site / "assets").iterdir())[::-1]
+    vega, *others = sorted(path.name for path in (site / "assets").iterdir())[::-1]
 
     assert vega.startswith("vega-")
-    assert draw == "draw.js"
+    assert others == ["save.js", "draw.js"]
     assert sum("<figure data-chart" in path.read_text() for path in site.rglob("*.html")) > 3
     assert all(path.stat().st_size < 100_000 for path in site.rglob("*.html"))
 
@@ -92,9 +93,8 @@ def test_the_scripts_are_one_file_for_all_pages(site: Path) -> None:
 def test_a_chart_is_one_picture_with_its_name_for_a_screen_reader(site: Path) -> None:
     page = _page_of(site, "gaps")
 
-    assert (
-        "<div role='img' aria-label='value (tok/s); its numbers follow'><div class='chart' aria-hidden='true'>" in page
-    )
+    said = "2 nights, 1 without a valid value, level since 2026-02-01: 50.5."
+    assert f"<div role='img' aria-label='value (tok/s): {said}'><div class='chart' aria-hidden='true'>" in page
 
 
 def test_an_own_night_has_its_line_its_page_and_its_pareto(own: Path) -> None:
@@ -103,6 +103,7 @@ def test_an_own_night_has_its_line_its_page_and_its_pareto(own: Path) -> None:
     assert f"<a href='night/{NIGHT}.html'>Night {NIGHT}</a>: " in page
     assert "1 failed" in page
     assert "data-chart='pareto'" in page
+    assert "data-chart='cost'" in page
     assert (own / "night" / f"{NIGHT}.html").exists()
 
 
@@ -114,6 +115,24 @@ def test_writing_the_site_again_changes_no_file_and_keeps_other_pages(
 
     assert {path: path.stat().st_mtime_ns for path in own.rglob("*") if path.is_file()} == before
     assert "2020-01-01.html" in (own / "night" / "index.html").read_text()
+
+
+def test_a_further_night_adds_its_page_and_keeps_every_address(grown: Grown) -> None:
+    after = {str(path.relative_to(grown.site)) for path in grown.site.rglob("*.html")}
+
+    assert after - set(grown.before) == {f"night/{grown.newest}.html"}
+    assert set(grown.before) <= after
+    assert f"<a href='{grown.newest}.html'>" in (grown.site / "night" / "index.html").read_text()
+    assert grown.newest not in grown.before["index.html"]
+    assert f"night/{grown.newest}.html" in (grown.site / "index.html").read_text()
+
+
+def test_nights_that_cost_nothing_have_a_sentence_instead_of_a_chart_of_prices(grown: Grown) -> None:
+    page = (grown.site / "index.html").read_text()
+
+    assert "data-chart='pareto'" in page
+    assert "data-chart='cost'" not in page
+    assert "These nights cost nothing, so no price is drawn." in page
 
 
 def test_an_empty_warehouse_says_what_to_do(tmp_path: Path, site: Path) -> None:

@@ -11,7 +11,7 @@ import altair as alt
 import vl_convert
 
 VEGA = f"vega-{vl_convert.get_vega_version()}.js"
-HEIGHT = 150
+WIDTH, HEIGHT = 480, 150
 _X = alt.X("at:T", title=None, axis=alt.Axis(format="%d %b %y", tickCount=6))
 _SEEN = alt.Tooltip("at:T", format="%Y-%m-%d %H:%M")
 _LEGIBLE = {"labelColor": "var(--ink)", "titleColor": "var(--ink)"}
@@ -20,6 +20,7 @@ _CONFIG: dict[str, Any] = {
     "background": "transparent",
     "font": "system-ui, sans-serif",
     "view": {"stroke": None},
+    "aria": False,  # the page hides the picture from screen readers and says its numbers
     "axis": _LEGIBLE | _LINES,
     "legend": _LEGIBLE,
 }
@@ -38,6 +39,13 @@ def templates() -> str:
     charts = {"trend": _trend(), "pareto": _pareto("tok_per_s_per_gpu", "tok/s per GPU"),
               "cost": _pareto("usd_per_mtok", "USD per million output tokens")}  # fmt: skip
     return json.dumps(charts, sort_keys=True)
+
+
+def svg_of(kind: str, datasets: str) -> str:
+    """A chart of this kind as SVG, with its rows as JSON; its colours are still those of the page."""
+    chart = json.loads(templates())[kind] | {"datasets": json.loads(datasets), "width": WIDTH}
+    svg: str = vl_convert.vegalite_to_svg(chart)
+    return svg
 
 
 def _trend() -> dict[str, Any]:
@@ -82,7 +90,7 @@ def _pareto(column: str, title: str) -> dict[str, Any]:
         ),
         points.mark_text(color="var(--ink)", dy=-9, fontSize=10).encode(x=x, y=y, text="load:N"),
     )
-    return _finished(charts, 260)
+    return _finished(charts, 220)
 
 
 def _finished(chart: alt.LayerChart | alt.FacetChart, height: int) -> dict[str, Any]:
