@@ -12,6 +12,9 @@ from warehouse.schema.columns import COLUMNS, PARTITION, Table
 
 MONTH = "month"  # folders of files of whole months, beside the folders of nights
 MONTHS_COLUMNS = "months.sha256"  # beside them: the columns that all of them have
+# Folders in which a lake in a bucket also shows the nights, one for each set of columns: to join files by name opens
+# each of them, and each would be a request.
+BY_COLUMNS = "columns-"
 _PART = "part-0.parquet"  # the one file of a night or month
 COLUMNS_MARK = b"nightbench.columns"  # key in the footer of a file, of the columns that it was written with
 # To join files by name parses the footer of each: 1 ms with 300 columns, in every question.
@@ -113,20 +116,40 @@ def loose_rows(lake: LakePath, table: Table) -> str:
 
 
 def _loose_nights(lake: LakePath, table: Table, months: set[str]) -> tuple[list[str], bool]:
-    """A query of the rows of nights that no file of a month has, if any, and whether all have today's columns."""
-    loose = {night: month for night in nights_in(lake / table) if (month := month_of(night)) not in months}
+    """Queries of the rows of nights that no file of a month has, and whether all of these have today's columns."""
+    if groups := _groups_of_columns(lake):
+        rows = [_rows_of(group, table, _loose(group / table, months), months, "") for group in groups]
+        return [query for query in rows if query], False
+    loose = _loose(lake / table, months)
     are_alike = bool(months) and _have_todays_columns(lake / table, table, loose)
+    query = _rows_of(lake, table, loose, months, "" if are_alike else ", union_by_name=true")
+    return [query] if query else [], are_alike
+
+
+def _groups_of_columns(lake: LakePath) -> list[LakePath]:
+    """The same nights apart for each set of columns that files have; only a lake in a bucket knows these."""
+    if isinstance(lake, Path):
+        return []
+    return sorted((folder for folder in lake.iterdir() if folder.name.startswith(BY_COLUMNS)), key=str)
+
+
+def _loose(folder: LakePath, months: set[str]) -> dict[str, str | None]:
+    """The nights of a table that no file of a month has, with their months."""
+    return {night: month for night in nights_in(folder) if (month := month_of(night)) not in months}
+
+
+def _rows_of(lake: LakePath, table: Table, loose: dict[str, str | None], months: set[str], joined: str) -> str | None:
+    """A query of the rows of these nights; None if there are none."""
     patterns = [f"{month}*" for month in sorted({month for month in loose.values() if month})]
     patterns += sorted(glob_pattern(night) for night, month in loose.items() if month is None)
     if not months:
         some = any((lake / table / f"{PARTITION}={night}" / _PART).is_file() for night in loose)
         patterns = ["*"] if some else []
     if not patterns:
-        return [], are_alike
+        return None
     files = _files([f"{glob_pattern(lake)}/{table}/{PARTITION}={pattern}/{_PART}" for pattern in patterns])
-    joined = "" if are_alike else ", union_by_name=true"
     options = f"hive_partitioning=true, hive_types={{'{PARTITION}': VARCHAR}}{joined}"
-    return [f"SELECT * FROM read_parquet({files}, {options})"], are_alike  # noqa: S608 - the paths are quoted
+    return f"SELECT * FROM read_parquet({files}, {options})"  # noqa: S608 - the paths are quoted
 
 
 def _have_todays_columns(folder: LakePath, table: Table, nights: Iterable[str]) -> bool:

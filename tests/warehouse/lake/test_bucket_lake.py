@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from itertools import count
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from bench.errors import ObjectStoreError, UsageError
@@ -22,7 +23,7 @@ from warehouse.lake.bucket.working_copy import delete_unnamed
 from warehouse.lake.database import open_warehouse
 from warehouse.lake.durable import write_text
 from warehouse.lake.gap_retention import drop_old_gaps
-from warehouse.lake.lake import STAGING, one_loader
+from warehouse.lake.lake import PART, STAGING, one_loader, partition
 from warehouse.lake.months import stage_months
 from warehouse.lake.query import ask, run_sql
 from warehouse.lake.swap import others, swap_in
@@ -207,6 +208,25 @@ def test_gaps_of_old_nights_are_dropped_by_a_computer_that_never_had_them(tmp_pa
 
     rows = run_sql(tmp_path / "reader", "SELECT itl_us, ttft_ms FROM requests ORDER BY night").rows
     assert rows == ((None, 2.0), (None, 2.0), ([5, 6], 2.0))
+
+
+def test_a_question_about_one_night_asks_for_that_nights_object_and_one_for_each_set_of_columns(
+    bucket: Bucket, tmp_path: Path
+) -> None:
+    nights = [f"2026-01-{day:02d}" for day in range(1, 13)]
+    for night in nights:
+        row = {"run_id": night, "scenario_id": "s", "repeat": 0, "outcome": "ok", "request_index": 0, "ttft_ms": 2.0}
+        write(tmp_path / "lake", "requests", night, [row])
+    oldest = partition(tmp_path / "lake", "requests", nights[0]) / PART
+    pq.write_table(pq.read_table(oldest, partitioning=None).drop_columns(["ttft_ms"]), oldest)
+    load_copy(tmp_path, tmp_path / "loader")
+    bucket.requests.clear()
+
+    of_night = "SELECT run_id FROM requests WHERE night = ?"
+    assert run_sql(tmp_path / "reader", of_night, (nights[6],)).rows == ((nights[6],),)
+
+    assert len({path for _method, path in bucket.requests if "/requests/" in path}) <= 3
+    assert run_sql(tmp_path / "reader", "SELECT count(*), count(ttft_ms) FROM requests").rows == ((12, 11),)
 
 
 @pytest.mark.usefixtures("bucket")

@@ -1,6 +1,5 @@
 """The files of a manifest as DuckDB reads them: by the names that they have in a lake on disk."""
 
-import fnmatch
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -22,22 +21,22 @@ class ManifestFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec sh
 
     def __init__(self, tree: Tree) -> None:
         super().__init__()
-        self._files, self._open = tree.version.manifest.files, tree.open
+        self._tree = tree
 
     def glob(self, path: str, **_options: Any) -> list[str]:
         """The addresses of the files that match a pattern."""
-        return [f"{ROOT}/{name}" for name in fnmatch.filter(self._files, _name(path))]
+        return [f"{ROOT}/{name}" for name in self._tree.matches(_name(path))]
 
     def info(self, path: str, **_options: Any) -> dict[str, Any]:
         """The size of a file in bytes. Raises FileNotFoundError."""
-        file = self._files.get(_name(path))
+        file = self._tree.files.get(_name(path))
         if file is None:
             raise FileNotFoundError(path)
         return {"name": path, "type": "file", "size": file.size}
 
     def exists(self, path: str, **_options: Any) -> bool:
         """Whether it is a file of the manifest."""
-        return _name(path) in self._files
+        return _name(path) in self._tree.files
 
     def modified(self, _path: str) -> datetime:
         """A fixed time: a file does not change within one manifest."""
@@ -47,10 +46,10 @@ class ManifestFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec sh
         """Open a file for reading."""
         if mode != "rb":
             raise PermissionError(f"{path}: the lake is only read here")
-        file = self._files.get(_name(path))
+        file = self._tree.files.get(_name(path))
         if file is None:
             raise FileNotFoundError(path)
-        return self._open(file)
+        return self._tree.open(file)
 
 
 def _name(path: str) -> str:

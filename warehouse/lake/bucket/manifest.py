@@ -1,11 +1,15 @@
 """What a lake in a bucket holds: the objects of its files, by the names that these have in a lake on disk."""
 
+import fnmatch
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import IO, Literal, Self
 
 from pydantic import BaseModel, ConfigDict
+
+from warehouse.schema.columns import PARTITION
+from warehouse.views.tables import BY_COLUMNS
 
 Open = Callable[["StoredFile"], IO[bytes]]
 PROTOCOL = "nightlake"
@@ -14,13 +18,17 @@ KEY_DIGITS = 32  # of a SHA-256, in the names of objects
 
 
 class StoredFile(BaseModel):
-    """One file of the lake: its object's key below the lake's prefix, its SHA-256 and its size in bytes."""
+    """One file of the lake: its object's key below the lake's prefix, its SHA-256 and its size in bytes.
+
+    `columns` is equal for Parquet files with the same columns, and None for other files.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     key: str
     sha256: str
     size: int
+    columns: str | None = None
 
 
 class Manifest(BaseModel):
@@ -79,11 +87,11 @@ class ManifestPath:
 
     def is_file(self) -> bool:
         """Whether it is a file of the manifest."""
-        return self._inner in self.tree.version.manifest.files
+        return self._inner in self.tree.files
 
     def open(self, _mode: Literal["rb"]) -> IO[bytes]:
         """Open the object of this file for reading. Raises FileNotFoundError."""
-        file = self.tree.version.manifest.files.get(self._inner)
+        file = self.tree.files.get(self._inner)
         if file is None:
             raise FileNotFoundError(f"{self} is not in the lake")
         return self.tree.open(file)
@@ -99,10 +107,31 @@ class Tree:
 
     def __init__(self, version: Version, open_file: Open) -> None:
         self.version, self.open = version, open_file
+        self.files = {**version.manifest.files, **_by_columns(version.manifest)}
         self.folders: dict[str, set[str]] = {"": set()}
-        for name in version.manifest.files:
+        for name in self.files:
             while name:
                 folder, _slash, child = name.rpartition("/")
                 known = self.folders.setdefault(folder, set())
                 name = "" if child in known else folder  # noqa: PLW2901 - goes up until a folder is known
                 known.add(child)
+
+    def matches(self, pattern: str) -> list[str]:
+        """The names of the files that match a pattern; a star matches within one folder."""
+        found = [""]
+        for part in pattern.split("/"):
+            found = [
+                f"{name}/{child}".lstrip("/")
+                for name in found
+                for child in fnmatch.filter(self.folders.get(name, ()), part)
+            ]
+        return sorted(name for name in found if name in self.files)
+
+
+def _by_columns(manifest: Manifest) -> dict[str, StoredFile]:
+    """The files of nights again, by the folders of their columns."""
+    return {
+        f"{BY_COLUMNS}{file.columns}/{name}": file
+        for name, file in manifest.files.items()
+        if file.columns and f"/{PARTITION}=" in name
+    }

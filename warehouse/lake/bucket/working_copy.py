@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
 
+import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict
 
 from warehouse.lake.bucket.client import LakeBucket
@@ -112,7 +113,14 @@ def _follow(lake: Path, staging: Path, version: Version, names: Sequence[str], r
 def _described(name: str, path: Path) -> StoredFile:
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return StoredFile(key=key_of(name, digest), sha256=digest, size=path.stat().st_size)
+    columns = _columns_of(path) if path.suffix == ".parquet" else None
+    return StoredFile(key=key_of(name, digest), sha256=digest, size=path.stat().st_size, columns=columns)
+
+
+def _columns_of(path: Path) -> str:
+    """A hash of the names and types of a file's columns."""
+    schema = pq.read_schema(path)
+    return hashlib.sha256("\n".join(map(str, schema)).encode()).hexdigest()[:12]
 
 
 def _at_once(work: Callable[[str], None], names: Sequence[str]) -> None:
