@@ -22,6 +22,7 @@ from warehouse.judging.data_docs import data_docs
 from warehouse.judging.expectations import imported_meanwhile
 from warehouse.judging.lm_eval_scores import compare_scores, later_scored, score_rows, with_scores
 from warehouse.judging.night_verdicts import Judgement, judge_night
+from warehouse.lake.bucket.location import lake_name
 from warehouse.lake.database import build_warehouse
 from warehouse.lake.durable import write_json, write_text
 from warehouse.lake.lake import STAGING, PartWriter, one_loader, partition, write_rows
@@ -120,7 +121,7 @@ def rebuild(
     """
     if not nights(data) and not is_forced:
         raise UsageError(
-            f"no nights in {data / 'runs'}: a rebuild would delete every night from {data / 'lake'}; "
+            f"no nights in {data / 'runs'}: a rebuild would delete every night from {lake_name(data)}; "
             "set --data to the folder that has them, or pass --force"
         )
     with writing_to(data / "lake"), one_loader(data) as lake:

@@ -23,9 +23,10 @@ KEYS = {
     "AWS_CONFIG_FILE": os.devnull,
     "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
 }
-Kind = Literal["slow-down", "error", "silence", "denied", "corrupt", "cut", "no-range"]
+Kind = Literal["slow-down", "error", "silence", "denied", "corrupt", "cut", "no-range", "lost"]
 Environ = dict[str, Any]
 SLOW_DOWN = "<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"
+UNMET = SLOW_DOWN.replace("SlowDown", "PreconditionFailed")
 STATUS = {"slow-down": "503 Slow Down", "error": "500 Internal Server Error", "denied": "403 Forbidden"}
 BODY = {
     "slow-down": SLOW_DOWN,
@@ -52,6 +53,7 @@ class Bucket:
 
     name: str = "nights"
     refuses_checksums: bool = False  # as many that speak S3 do
+    ignores_conditions: bool = False  # of writes, as some do
     faults: list[Fault] = field(default_factory=list)
     requests: list[tuple[str, str]] = field(default_factory=list)
     ranges: list[str] = field(default_factory=list)  # that were asked for
@@ -107,16 +109,33 @@ class Bucket:
                 environ.pop("HTTP_RANGE", None)
             if fault.kind == "corrupt":
                 environ["HTTP_X_AMZ_META_SHA256"] = "0" * 64
-        if self.refuses_checksums and _has_checksum(environ):
-            body = SLOW_DOWN.replace("SlowDown", "NotImplemented")
-            return _say(environ, start_response, "501 Not Implemented", body)
+        refused = self._refused(environ)
+        if refused is not None:
+            return _say(environ, start_response, *refused)
         self.requests.append((method, path))
         self.ranges += [environ["HTTP_RANGE"]] if "HTTP_RANGE" in environ else []
-        answered: Iterable[bytes] = self._moto(environ, start_response)
+        carry_out = self._lost if fault is not None and fault.kind == "lost" else self._moto
+        answered: Iterable[bytes] = carry_out(environ, start_response)
         if fault is not None and fault.kind == "cut":
             whole = b"".join(answered)
             return [whole[: len(whole) // 2]]  # of what its headers promise
         return answered
+
+    def _lost(self, environ: Environ, start_response: Callable[..., Any]) -> list[bytes]:
+        """Carry a request out, and answer that it failed."""
+        list(self._moto(environ, lambda *_arguments: None))
+        return _say(environ | {"CONTENT_LENGTH": "0"}, start_response, STATUS["error"], BODY["error"])
+
+    def _refused(self, environ: Environ) -> tuple[str, str] | None:
+        """Status and body with which stores refuse what Amazon's takes; None if this one is taken."""
+        if self.refuses_checksums and _has_checksum(environ):
+            return "501 Not Implemented", SLOW_DOWN.replace("SlowDown", "NotImplemented")
+        if environ["REQUEST_METHOD"] == "PUT" and self.ignores_conditions:
+            environ.pop("HTTP_IF_NONE_MATCH", None)
+            environ.pop("HTTP_IF_MATCH", None)
+        if environ["REQUEST_METHOD"] == "PUT" and '"' in environ.get("HTTP_IF_MATCH", ""):
+            return "412 Precondition Failed", UNMET  # Spaces takes it for another ETag
+        return None
 
     @staticmethod
     def _fits(fault: Fault, method: str, path: str) -> bool:

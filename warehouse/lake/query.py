@@ -8,6 +8,7 @@ from typing import Any
 import duckdb
 
 from bench.errors import UsageError
+from warehouse.lake.bucket.location import lake_name
 from warehouse.lake.database import open_warehouse
 
 _READING = {"SELECT", "EXPLAIN", "MULTI"}  # DESCRIBE, SHOW and SUMMARIZE are SELECT; MULTI is a PIVOT, in any statement
@@ -49,7 +50,7 @@ def run_sql(data: Path, sql: str, parameters: tuple[object, ...] = ()) -> QueryR
             columns = tuple(column[0] for column in result.description or ())
             return QueryResult(columns, tuple(result.fetchall()))
         except duckdb.PermissionException as error:
-            raise UsageError(f"the query is refused: it can only read {data / 'lake'}; {_sentence(error)}") from error
+            raise UsageError(f"the query is refused: it can only read {lake_name(data)}; {_sentence(error)}") from error
         except duckdb.Error as error:
             raise UsageError(f"the query failed: {_sentence(error)}") from error
 

@@ -3,7 +3,7 @@
 import shutil
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import count
 from pathlib import Path
 
@@ -197,6 +197,17 @@ def test_a_rebuild_makes_the_lake_of_the_run_folders_and_a_report_is_written_fro
 
 
 @pytest.mark.usefixtures("bucket")
+@pytest.mark.parametrize(
+    "work",
+    [rebuild, lambda data: run_sql(data, "FROM read_csv('/etc/hostname')")],
+    ids=["rebuild without nights", "query of another file"],
+)
+def test_a_refusal_names_the_bucket(tmp_path: Path, work: Callable[[Path], object]) -> None:
+    with pytest.raises(UsageError, match="s3://lakes/"):
+        work(tmp_path)
+
+
+@pytest.mark.usefixtures("bucket")
 def test_gaps_of_old_nights_are_dropped_by_a_computer_that_never_had_them(tmp_path: Path) -> None:
     nights = [f"2026-0{month}-01T010000Z" for month in (1, 2, 3)]
     row = {"scenario_id": "s", "repeat": 0, "outcome": "ok", "request_index": 0, "itl_us": [5, 6], "ttft_ms": 2.0}
@@ -274,6 +285,26 @@ def test_a_bucket_that_refuses_the_keys_is_a_sentence(bucket: Bucket, tmp_path: 
 
     with pytest.raises(ObjectStoreError, match="AWS_SECRET_ACCESS_KEY"):
         run_sql(tmp_path, "FROM results")
+
+
+def test_a_lost_answer_to_the_last_request_is_not_taken_for_another_loader(bucket: Bucket, tmp_path: Path) -> None:
+    for text in ("the first load of a lake", "a later one"):
+        bucket.fault("lost", path="manifest", times=1)
+
+        assert load_text(tmp_path, "leases/night=a/x.txt", text) == ("leases/night=a/x.txt",)
+
+        assert stored_texts() == {"leases/night=a/x.txt": text}
+
+
+def test_a_store_that_ignores_conditions_is_refused_before_it_holds_a_lake(
+    bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bucket, "ignores_conditions", True)
+
+    with pytest.raises(ObjectStoreError, match="ignores the condition"):
+        load_text(tmp_path, "leases/night=a/x.txt", "one")
+
+    assert stored() == {}
 
 
 def test_an_address_of_another_form_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

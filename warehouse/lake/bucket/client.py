@@ -7,7 +7,7 @@ import gzip
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache, cached_property, lru_cache
 from io import BytesIO
 from pathlib import Path
@@ -27,10 +27,11 @@ MANIFEST = "manifest.json.gz"
 REMOVED_AT_ONCE = 1000  # the limit of S3
 READ_WHOLE_BYTES = 1 << 20
 KEPT_WHOLE = 256  # objects of at most that size in memory: a question binds and reads the same few again
+_NEEDED = "without which two loaders undo each other: use another store for the lake"
 _ADVICE = {
     "NoSuchBucket": "the bucket does not exist: create it, or set NIGHTBENCH_LAKE and NIGHTBENCH_S3_ENDPOINT",
     "PreconditionFailed": "another computer loaded into this lake meanwhile; nothing was changed: load again",
-    "NotImplemented": "it cannot replace an object on a condition, as a lake needs: use another store",
+    "NotImplemented": f"it has no writes on a condition, {_NEEDED}",
 }
 _REFUSED = "the keys are wrong or lack this right: check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
 _REFUSALS = ("AccessDenied", "403", "InvalidAccessKeyId", "SignatureDoesNotMatch")
@@ -113,15 +114,31 @@ class LakeBucket:
 
     def commit(self, manifest: Manifest, *, after: Version) -> Version:
         """Replace the manifest; ObjectStoreError if it is not the one of this version any more."""
-        condition = {"IfMatch": after.etag} if after.etag else {"IfNoneMatch": "*"}
+        content = gzip.compress(manifest.model_dump_json().encode())
+        # Without its quotes: Spaces takes an ETag with them for another one (slatedb#1818), Amazon S3 takes both.
+        condition = {"IfMatch": after.etag.strip('"')} if after.etag else {"IfNoneMatch": "*"}
         with self._translating_errors(MANIFEST):
-            answer = self._client.put_object(
-                Bucket=self.location.bucket,
-                Key=self._key(MANIFEST),
-                Body=gzip.compress(manifest.model_dump_json().encode()),
-                **condition,
-            )
-        return Version(manifest, answer["ETag"])
+            try:
+                now = Version(manifest, self._put_manifest(content, condition))
+            except ClientError as error:
+                now = self.read_manifest()
+                if not _is_unmet(error) or now.manifest != manifest:
+                    raise
+                # The answer to an earlier try was lost, and the condition is not met by what it wrote.
+            if not after.etag:
+                self._require_conditions(content)
+        return now
+
+    def _put_manifest(self, content: bytes, condition: dict[str, str]) -> str:
+        key = self._key(MANIFEST)
+        return str(self._client.put_object(Bucket=self.location.bucket, Key=key, Body=content, **condition)["ETag"])
+
+    def _require_conditions(self, content: bytes) -> None:
+        """Try to create the manifest of a new lake again, which must fail."""
+        with suppress(self._client.exceptions.ClientError):
+            self._put_manifest(content, {"IfNoneMatch": "*"})
+            self._client.delete_object(Bucket=self.location.bucket, Key=self._key(MANIFEST))
+            raise ObjectStoreError(f"{self.location} ignores the condition of a write, {_NEEDED}", is_refusal=True)
 
     def put(self, path: Path, key: str) -> None:
         """Upload a file; large ones in parts."""
@@ -166,6 +183,10 @@ class LakeBucket:
 
     def _key(self, name: str) -> str:
         return f"{self.location.prefix}/{name}"
+
+
+def _is_unmet(error: ClientError) -> bool:
+    return bool(error.response.get("Error", {}).get("Code") == "PreconditionFailed")
 
 
 def lake_bucket(location: LakeLocation) -> LakeBucket:

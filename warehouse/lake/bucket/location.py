@@ -40,6 +40,11 @@ def lake_location() -> LakeLocation | None:
     return LakeLocation(found["bucket"], found["prefix"] or "lake", os.environ.get("NIGHTBENCH_S3_ENDPOINT") or None)
 
 
+def lake_name(data: Path) -> str:
+    """The lake, for a message."""
+    return str(lake_location() or data / "lake")
+
+
 def lake_folder(data: Path) -> Path:
     """Where a loader works: the lake itself, or its copy of the files of a bucket's lake that loading reads."""
     location = lake_location()
