@@ -136,7 +136,8 @@ class Kills:
 
 
 def _read(data: Path) -> None:
-    open_warehouse(data).close()
+    with open_warehouse(data):
+        pass
 
 
 def _load_another(data: Path) -> None:

@@ -7,14 +7,15 @@ the data folder was moved, the next query rebuilds the file.
 import shutil
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import duckdb
 
 from bench.errors import UsageError
-from warehouse.lake.bucket.filesystem import connect_to, lake_files
+from warehouse.lake.bucket.filesystem import bucket_error, connect_to, lake_files
 from warehouse.lake.bucket.location import lake_folder, lake_location, views_file
 from warehouse.lake.bucket.manifest import ManifestPath
 from warehouse.lake.durable import make_folder, sync_folder
@@ -86,12 +87,13 @@ def _open_current(path: Path, lake: LakePath, digest: str) -> duckdb.DuckDBPyCon
     return None
 
 
-def open_warehouse(data: Path) -> duckdb.DuckDBPyConnection:
+@contextmanager
+def open_warehouse(data: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open the warehouse of this data folder for reading; it is built first if it is missing or was moved.
 
     A load that was killed while its files came into place is completed first.
 
-    Raises UsageError if the data folder does not exist.
+    Raises UsageError if the data folder does not exist, ObjectStoreError if a query in this block fails by the bucket.
     """
     lake = lake_folder(data)
     if lake_location() is not None:
@@ -100,7 +102,14 @@ def open_warehouse(data: Path) -> duckdb.DuckDBPyConnection:
         raise UsageError(f"no data folder {data}: pass one with --data, or run a night first")
     with writing(lake):
         complete(lake)
-    return _open_built(data)
+    try:
+        with _open_built(data) as connection:
+            yield connection
+    except duckdb.Error as error:
+        told = bucket_error(error)
+        if told is None:
+            raise
+        raise told from error
 
 
 def _open(path: Path, lake: LakePath) -> duckdb.DuckDBPyConnection:

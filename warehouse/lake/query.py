@@ -8,6 +8,7 @@ from typing import Any
 import duckdb
 
 from bench.errors import UsageError
+from warehouse.lake.bucket.filesystem import bucket_error
 from warehouse.lake.bucket.location import lake_name
 from warehouse.lake.database import open_warehouse
 
@@ -52,7 +53,7 @@ def run_sql(data: Path, sql: str, parameters: tuple[object, ...] = ()) -> QueryR
         except duckdb.PermissionException as error:
             raise UsageError(f"the query is refused: it can only read {lake_name(data)}; {_sentence(error)}") from error
         except duckdb.Error as error:
-            raise UsageError(f"the query failed: {_sentence(error)}") from error
+            raise bucket_error(error) or UsageError(f"the query failed: {_sentence(error)}") from error
 
 
 def _require_query(connection: duckdb.DuckDBPyConnection, sql: str, parameters: tuple[object, ...]) -> None:

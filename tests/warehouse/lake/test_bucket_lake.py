@@ -1,5 +1,6 @@
 """A lake in a bucket: loaded, asked, killed and rebuilt as one on disk is."""
 
+import gzip
 import shutil
 import time
 from collections import Counter
@@ -10,12 +11,13 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from bench.errors import ObjectStoreError, UsageError
+from bench.errors import NightbenchError, ObjectStoreError, UsageError
 from tests.emulators.s3 import KEYS, Bucket
 from tests.killed import killed_before
 from tests.pairs import IS_SOAK
 from tests.warehouse.folders import Shape, whole_night
 from tests.warehouse.simulated_lake import write, write_lake
+from warehouse.lake.bucket import client
 from warehouse.lake.bucket.client import LakeBucket, lake_bucket
 from warehouse.lake.bucket.location import lake_folder, lake_location
 from warehouse.lake.bucket.manifest import StoredFile
@@ -208,7 +210,11 @@ def test_a_refusal_names_the_bucket(tmp_path: Path, work: Callable[[Path], objec
 
 
 @pytest.mark.usefixtures("bucket")
-def test_gaps_of_old_nights_are_dropped_by_a_computer_that_never_had_them(tmp_path: Path) -> None:
+@pytest.mark.parametrize("whole", [0, client.READ_WHOLE_BYTES], ids=["large objects", "small objects"])
+def test_gaps_of_old_nights_are_dropped_by_a_computer_that_never_had_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: int
+) -> None:
+    monkeypatch.setattr(client, "READ_WHOLE_BYTES", whole)
     nights = [f"2026-0{month}-01T010000Z" for month in (1, 2, 3)]
     row = {"scenario_id": "s", "repeat": 0, "outcome": "ok", "request_index": 0, "itl_us": [5, 6], "ttft_ms": 2.0}
     for night in nights:
@@ -278,6 +284,24 @@ def test_a_bucket_that_cannot_be_read_is_a_sentence(
 
     with pytest.raises(ObjectStoreError, match=told):
         run_sql(tmp_path, "FROM results")
+
+
+@pytest.mark.parametrize("content", [b"", b"not compressed", gzip.compress(b'{"version": 2}')])
+@pytest.mark.usefixtures("bucket")
+def test_a_manifest_that_cannot_be_read_is_a_sentence(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "manifest").write_bytes(content)
+    here().put(tmp_path / "manifest", client.MANIFEST)
+
+    with pytest.raises(ObjectStoreError, match="update Nightbench; or"):
+        run_sql(tmp_path, "FROM results")
+
+
+def test_a_bucket_that_fails_below_a_query_is_a_sentence(on_disk: Path, bucket: Bucket, tmp_path: Path) -> None:
+    load_copy(on_disk, tmp_path / "loader")
+    bucket.fault("denied", method="GET", path="parquet")
+
+    with pytest.raises(NightbenchError, match="AWS_SECRET_ACCESS_KEY"):
+        run_sql(tmp_path / "reader", "FROM requests")
 
 
 def test_a_bucket_that_refuses_the_keys_is_a_sentence(bucket: Bucket, tmp_path: Path) -> None:

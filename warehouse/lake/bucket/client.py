@@ -6,6 +6,7 @@ pyarrow cannot replace an object only if nobody else did, and adds checksums to 
 import gzip
 import hashlib
 import os
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache, cached_property, lru_cache
@@ -31,6 +32,7 @@ _NEEDED = "without which two loaders undo each other: use another store for the 
 _ADVICE = {
     "NoSuchBucket": "the bucket does not exist: create it, or set NIGHTBENCH_LAKE and NIGHTBENCH_S3_ENDPOINT",
     "PreconditionFailed": "another computer loaded into this lake meanwhile; nothing was changed: load again",
+    "NoSuchKey": "a load replaced this object more than a day ago: ask again",
     "NotImplemented": f"it has no writes on a condition, {_NEEDED}",
 }
 _REFUSED = "the keys are wrong or lack this right: check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
@@ -102,7 +104,7 @@ class LakeBucket:
         with self._translating_errors(MANIFEST):
             try:
                 answer = self._client.get_object(Bucket=self.location.bucket, Key=self._key(MANIFEST), **asked)
-                version = Version(Manifest.model_validate_json(gzip.decompress(answer["Body"].read())), answer["ETag"])
+                version = Version(self._parsed(answer["Body"].read()), answer["ETag"])
             except self._client.exceptions.NoSuchKey:
                 version = Version()
             except ClientError as error:
@@ -111,6 +113,15 @@ class LakeBucket:
                 version = known
         self._known = version
         return version
+
+    def _parsed(self, content: bytes) -> Manifest:
+        try:
+            return Manifest.model_validate_json(gzip.decompress(content))
+        except (ValueError, EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise ObjectStoreError(
+                f"{MANIFEST}: {self.location} holds one that cannot be read: update Nightbench; or, if it is damaged, "
+                "delete it and run nightbench rebuild"
+            ) from error
 
     def commit(self, manifest: Manifest, *, after: Version) -> Version:
         """Replace the manifest; ObjectStoreError if it is not the one of this version any more."""

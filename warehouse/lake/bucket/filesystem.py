@@ -1,5 +1,6 @@
 """The files of a manifest as DuckDB reads them: by the names that they have in a lake on disk."""
 
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import duckdb
 from fsspec import AbstractFileSystem
 
+from bench.errors import ObjectStoreError
 from warehouse.lake.bucket.client import lake_bucket
 from warehouse.lake.bucket.location import LakeLocation, lake_location
 from warehouse.lake.bucket.manifest import PROTOCOL, ROOT, ManifestPath, Tree
@@ -54,6 +56,12 @@ class ManifestFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec sh
 
 def _name(path: str) -> str:
     return path.removeprefix(f"{ROOT}/")
+
+
+def bucket_error(error: duckdb.Error) -> ObjectStoreError | None:
+    """What the bucket said, if a query failed by that: DuckDB keeps the text of a Python error only."""
+    found = re.search(rf"{ObjectStoreError.__name__}: ([^\n]+)", str(error))
+    return ObjectStoreError(found[1]) if found else None
 
 
 def lake_files(data: Path) -> LakePath:
