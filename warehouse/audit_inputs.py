@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.audit.claim import Claim, ClaimedConfig, ClaimSource
-from bench.audit.evidence.evidence import EvidenceByColumn
+from bench.audit.evidence.evidence import EvidenceByColumn, Observed
 from bench.audit.judge import row_evidence
 from bench.audit.rules import REQUIRED
 from bench.errors import ToldBesideError, UnknownFormatError, UnreadableResultError, UsageError
@@ -17,6 +17,7 @@ from warehouse.importers import read_claims
 from warehouse.importers.parsing.document import BYTES_MAX, read_document, too_large_for_memory
 from warehouse.rows.catalog_subject import subject_of
 from warehouse.rows.run_folder import RECORD, RunId, read_run
+from warehouse.told_again import told_again
 
 if TYPE_CHECKING:  # records are slow to import, and a result file of another tool needs none
     from warehouse.rows.night_servers import NightServers
@@ -54,7 +55,7 @@ def cases_at(path: str, context: ClaimedConfig) -> Iterator[AuditInput | LeftOut
     if path == STDIN:
         yield from _named("standard input", lambda: sys.stdin.buffer.read(BYTES_MAX + 1), None, context)
     elif place.is_dir():
-        yield from _of_folder(place, context)
+        yield from _each_once(list(_of_folder(place, context)))
     elif is_context_file(place):
         raise UsageError(f"{path} is a context file and no result: pass the result beside it")
     elif place.exists():
@@ -78,6 +79,21 @@ def _of_folder(folder: Path, context: ClaimedConfig) -> Iterator[AuditInput | Le
         raise UsageError(f"{folder} contains no run folder and no result file")
     for each in contexts:
         yield from map(LeftOut, contexts_of_no_file(each))
+
+
+def _each_once(found: list[AuditInput | LeftOut]) -> Iterator[AuditInput | LeftOut]:
+    """The same, with a run that several files tell left out in all of them but one."""
+    cases = [each for each in found if isinstance(each, AuditInput) and each.required is None]
+    checked = [sum(isinstance(value, Observed) for value in case.evidence.values()) for case in cases]
+    again = told_again([case.claim for case in cases], checked)
+    kept_by = {id(cases[at]): cases[kept].claim.lineage for at, kept in again.items()}
+    for each in found:
+        kept = kept_by.get(id(each))
+        if kept is None or not isinstance(each, AuditInput):
+            yield each
+            continue
+        own = each.claim.lineage
+        yield LeftOut(f"{own.file} {own.place}".rstrip() + f" tells the run of {kept.file} {kept.place}".rstrip())
 
 
 def _things(folder: Path) -> Iterator[Path]:

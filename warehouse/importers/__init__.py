@@ -26,6 +26,7 @@ from warehouse.importers.parsing.document import Document
 from warehouse.importers.telemetry import samples as telemetry
 from warehouse.importers.unread_columns import with_unread_columns
 from warehouse.importers.vllm import latency as vllm_latency
+from warehouse.importers.vllm import pytorch as vllm_pytorch
 from warehouse.importers.vllm import serve as vllm_serve
 from warehouse.importers.vllm import sweep as vllm_sweep
 from warehouse.importers.vllm import throughput as vllm_throughput
@@ -38,6 +39,7 @@ FORMATS: tuple[Format, ...] = (
     vllm_sweep.FORMAT,
     vllm_throughput.FORMAT,
     vllm_latency.FORMAT,
+    vllm_pytorch.FORMAT,
     inferencex_agg.FORMAT,
     inferencex_evals.FORMAT,
     nvidia.FORMAT,
@@ -68,7 +70,7 @@ def read_claims(document: Document) -> Iterator[Claim]:
     if found is None:
         document.text  # noqa: B018 - raises an exact error for a binary file
         if document.data.lstrip()[:1] in (b"{", b"["):
-            document.json  # noqa: B018 - raises an exact error for truncated JSON
+            document.json_lines if document.is_json_lines else document.json  # noqa: B018 - raises an exact error
         known = ", ".join(each.name for each in FORMATS)
         near = what_is_missing(document)
         hint = f"{near}; known formats" if near else "known formats"

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from bench.audit.claim import Claim
-from tests.data.formats.vllm_serve.make import short_run
+from bench.errors import ToldBesideError
+from tests.data.formats.vllm_serve.make import plain, short_run
 from tests.warehouse.importers.reading import FORMATS, claims_at, claims_of
 
 OFFLINE, SWEEP = FORMATS / "vllm_offline", FORMATS / "vllm_sweep"
@@ -38,7 +39,7 @@ def test_latency_is_of_whole_batches_in_order() -> None:
     assert claim.series is not None
     assert claim.series.iteration_s is not None
     assert claim.latency("e2el", "mean") == pytest.approx(claim.series.iteration_s.mean())
-    assert set(claim.latency_s["e2el"]) == {"mean", "p10", "p25", "p50", "p75", "p90", "p99"}
+    assert set(claim.latency_s["e2el"]) == {"mean", "p10", "p25", "median", "p75", "p90", "p99"}
 
 
 @pytest.mark.parametrize("value", [["x"], "x", [[1.0]], {"a": 1}])
@@ -88,3 +89,50 @@ def test_a_list_in_a_cell_is_a_list_again() -> None:
     assert claim.series is not None
     assert claim.series.output_tokens is not None
     assert claim.series.output_tokens.tolist() == [8, 8]
+
+
+def pytorch(metrics: dict[str, list[float]], **others: Any) -> str:
+    """The records that vLLM writes for these metrics; each has all other numbers of the result."""
+    benchmark, model = {"name": "vLLM benchmark", "extra_info": {"args": {}}}, {"name": "example/dense-8b"}
+    return json.dumps(
+        [
+            {
+                "benchmark": benchmark,
+                "model": model,
+                "metric": {"name": name, "benchmark_values": values} | {"extra_info": others},
+            }
+            for name, values in metrics.items()
+        ]
+    )
+
+
+def test_pytorch_records_together_are_their_result() -> None:
+    result = {key: value for key, value in plain(short_run(1)).items() if key != "model_id"}
+    names = [name for name in result if name.endswith("_ms")]
+    text = pytorch({name: [result.pop(name)] for name in names}, **result)
+
+    (claim,) = claims_of("run.pytorch.json", text)
+
+    (whole,) = claims_of("run.json", json.dumps(plain(short_run(1))))
+    assert (claim.said, claim.latency_s, claim.asked) == (whole.said, whole.latency_s, whole.asked)
+    assert claim.lineage.format == "vllm-pytorch"
+
+
+@pytest.mark.parametrize("name", ["latency.json", "throughput.json"])
+def test_pytorch_records_of_an_offline_run_are_its_result(name: str) -> None:
+    result = json.loads((OFFLINE / name).read_text())
+    metrics = (
+        {"latency": result.pop("latencies")}
+        if "latencies" in result
+        else {"tokens_per_second": [result.pop("tokens_per_second")]}
+    )
+
+    (claim,) = claims_of(f"{name[:-5]}.pytorch.json", pytorch(metrics, **result))
+
+    (whole,) = claims_at(OFFLINE / name)
+    assert (claim.said, claim.latency_s) == (whole.said, whole.latency_s)
+
+
+def test_pytorch_records_beside_their_result_are_no_claim() -> None:
+    with pytest.raises(ToldBesideError, match="repeats run"):
+        claims_of("run.pytorch.json", pytorch({"mean_ttft_ms": [1.0]}), run__json="{}")

@@ -176,3 +176,30 @@ def test_a_real_result_says_what_its_arrays_say(name: str) -> None:
 @pytest.mark.parametrize("name", ["vllm_bench_serve.json", "vllm_rs_bench_serve.json"])
 def test_the_copied_samples_are_the_shared_ones(name: str) -> None:
     assert (REAL / name).read_bytes() == sample(name).read_bytes()
+
+
+def test_metadata_is_read_by_the_keys_of_a_context_file() -> None:
+    claim = changed(
+        precision="fp8", isl="256", usd_per_hour="2.59", prefix_caching="false", tp="4", weights_source="log"
+    )
+
+    asked = claim.asked
+    assert (asked.precision, asked.isl, asked.usd_per_hour, asked.prefix_caching) == ("fp8", 256.0, 2.59, False)
+    # What the result itself says stays.
+    assert asked.tp_size == 1
+    assert claim.remarks == ()
+
+
+def test_goodput_is_read_under_both_of_its_keys() -> None:
+    assert changed(request_goodput=1.5).said.goodput_per_s == 1.5
+    assert changed(**{"request_goodput": None, "request_goodput:": 0.0}).said.goodput_per_s == 0.0
+
+
+def test_the_date_in_a_name_is_held_against_the_one_in_the_file() -> None:
+    text = json.dumps(plain(short_run(1)))
+
+    (claim,) = claims_of("openai-infqps-dense-8b-20260919-031500.json", text)
+
+    (pair,) = claim.pairs
+    assert (pair.what, pair.claimed, pair.observed) == ("timestamp", "20260919-031500", "20260921-031500")
+    assert claims_of("rust.json", (TWINS / "rust.json").read_text())[0].said.ended_at_s == 1_789_960_500.0

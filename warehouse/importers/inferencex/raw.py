@@ -24,4 +24,4 @@ def _read(document: Document, this: Format) -> Iterator[Claim]:
         yield serve.serve_claim(fields, document, this, place, tool="InferenceX", unsuffixed_s=1.0)
 
 
-FORMAT = Format("inferencex-raw", 2, _recognises, _read, serve.REQUIRED)
+FORMAT = Format("inferencex-raw", 3, _recognises, _read, serve.REQUIRED)

@@ -119,7 +119,7 @@ class Document:
 
     @cached_property
     def _json_or_none(self) -> Any:
-        if len(self.data) >= BYTES_FAST and self._is_lines:
+        if len(self.data) >= BYTES_FAST and self.is_json_lines:
             return None
         try:
             return self.json
@@ -127,7 +127,7 @@ class Document:
             return None
 
     @property
-    def _is_lines(self) -> bool:
+    def is_json_lines(self) -> bool:
         """Whether its first line is a JSON value and more lines follow."""
         end = self.data.find(b"\n")
         if end < 0 or not self.data[end : end + _HEAD].strip():

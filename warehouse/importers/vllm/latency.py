@@ -13,16 +13,19 @@ _ALWAYS = ("avg_latency", "latencies", "percentiles")
 
 
 def _read(document: Document, this: Format) -> Iterator[Claim]:
-    fields = Fields(document.json, document.name)
+    yield latency_claim(Fields(document.json, document.name), document, this)
+
+
+def latency_claim(fields: Fields, document: Document, this: Format) -> Claim:
+    """The claim of one result."""
     percentiles = fields.part("percentiles")
     model = fields.text("model_id")
-    found = {"mean": fields.positive("avg_latency")}
-    ranks = (name for name in percentiles.names() if _RANK.fullmatch(name))
-    found |= {f"p{name.replace('.', '')}": percentiles.positive(name) for name in ranks}
+    ranks = [name for name in percentiles.names() if _RANK.fullmatch(name)]
+    found = {"mean": fields.positive("avg_latency")} | {_named(name): percentiles.positive(name) for name in ranks}
     stated = {name: value for name, value in found.items() if value is not None}
     iterations = fields.numbers("latencies")
     latency_s: dict[Metric, dict[str, float]] = {"e2el": stated} if stated else {}
-    yield Claim(
+    return Claim(
         lineage=this.lineage(document, tool="vllm bench latency"),
         asked=ClaimedConfig(model=model, engine="vllm"),
         latency_s=latency_s,
@@ -34,9 +37,13 @@ def _read(document: Document, this: Format) -> Iterator[Claim]:
     )
 
 
+def _named(rank: str) -> str:
+    return "median" if rank == "50" else f"p{rank.replace('.', '')}"
+
+
 FORMAT = Format(
     "vllm-latency",
-    1,
+    2,
     lambda document: document.has_keys(*_ALWAYS),
     _read,
     frozenset({"failed_not_zero", "percentile_order", "cold_start_contamination"}),

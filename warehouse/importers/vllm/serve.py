@@ -5,11 +5,12 @@ unambiguous keys are read.
 """
 
 import math
+import re
 from collections.abc import Iterator
 
 import numpy as np
 
-from bench.audit.claim import Claim, ClaimedConfig, ClaimedTotals, RequestSeries
+from bench.audit.claim import Claim, ClaimedConfig, ClaimedTotals, Pair, RequestSeries
 from bench.metrics import Bools, Floats
 from warehouse.importers.format import Format
 from warehouse.importers.parsing.arrays import Lengths, read_gaps
@@ -17,10 +18,13 @@ from warehouse.importers.parsing.document import Document
 from warehouse.importers.parsing.error_text import error_texts
 from warehouse.importers.parsing.fields import Fields
 from warehouse.importers.parsing.latencies import read_latencies
+from warehouse.importers.parsing.timestamps import epoch_s
+from warehouse.importers.vllm.metadata import read_metadata
 
 # Derived clients write the same keys, without a backend or with latencies in another unit.
 ALWAYS = ("num_prompts", "duration", "completed", "request_throughput", "backend")
 _ENGINES = {"vllm": "vllm", "sglang": "sglang", "sglang-native": "sglang", "tgi": "tgi", "tensorrt-llm": "tensorrt-llm"}
+_STAMP = re.compile(r"(?<!\d)\d{8}-\d{6}(?!\d)")
 REQUIRED = frozenset({"incomplete", "zero_output", "failed_not_zero", "derived_mismatch"})
 REQUIRED_OF_DETAILED = frozenset({"sum_mismatch", "stat_mismatch", "percentile_order"})
 
@@ -54,6 +58,8 @@ def serve_claim(
     # Texts of answers are large and not needed.
     fields.raw("generated_texts")
     asked = _asked(fields)
+    asked = asked.filled_from(read_metadata(fields))
+    pairs = tuple(_dates(fields, document))
     has_gaps = said.total_output_tokens != said.completed
     latency_s = read_latencies(fields, unsuffixed_s=unsuffixed_s, has_gaps=has_gaps)
     return Claim(
@@ -62,6 +68,7 @@ def serve_claim(
         said=said,
         latency_s=latency_s,
         series=series,
+        pairs=pairs,
         label=_label(asked),
         remarks=tuple(fields.remarks),
         unread=fields.unread(),
@@ -100,7 +107,7 @@ def _said(fields: Fields) -> ClaimedTotals:
         failed=failed,
         duration_s=fields.positive("duration"),
         started_at_s=fields.positive("benchmark_start_time_unix"),
-        ended_at_s=fields.positive("benchmark_end_time_unix"),
+        ended_at_s=fields.positive("benchmark_end_time_unix") or epoch_s(fields.text("date")),
         total_input_tokens=fields.integer("total_input_tokens"),
         total_output_tokens=fields.integer("total_output_tokens"),
         request_throughput_per_s=fields.positive("request_throughput"),
@@ -108,7 +115,16 @@ def _said(fields: Fields) -> ClaimedTotals:
         output_throughput_tok_per_s=fields.positive("output_throughput"),
         total_throughput_tok_per_s=fields.positive("total_token_throughput"),
         peak_output_tok_per_s=fields.positive("max_output_tokens_per_s"),
+        goodput_per_s=fields.number("request_goodput", "request_goodput:"),
+        good_count=fields.integer("good_completed"),
     )
+
+
+def _dates(fields: Fields, document: Document) -> Iterator[Pair]:
+    """The moment in the file's name beside the one in it: the client writes one for both, in its local time."""
+    named, written = _STAMP.search(document.path.name), fields.text("date")
+    if named is not None and written is not None:
+        yield Pair("timestamp", named[0], written, "file name / date")
 
 
 def read_series(fields: Fields) -> RequestSeries | None:
@@ -155,4 +171,4 @@ def _label(asked: ClaimedConfig) -> str:
     return ", ".join([asked.model or "unnamed model", *load, *rate])
 
 
-FORMAT = Format("vllm-serve", 2, _recognises, _read, REQUIRED)
+FORMAT = Format("vllm-serve", 3, _recognises, _read, REQUIRED)

@@ -43,4 +43,4 @@ def _value(cell: str) -> object:
     return cell
 
 
-FORMAT = Format("vllm-sweep", 2, _recognises, _read, serve.REQUIRED)
+FORMAT = Format("vllm-sweep", 3, _recognises, _read, serve.REQUIRED)

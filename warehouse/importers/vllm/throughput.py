@@ -11,7 +11,11 @@ _ALWAYS = ("elapsed_time", "num_requests", "total_num_tokens", "requests_per_sec
 
 
 def _read(document: Document, this: Format) -> Iterator[Claim]:
-    fields = Fields(document.json, document.name)
+    yield throughput_claim(Fields(document.json, document.name), document, this)
+
+
+def throughput_claim(fields: Fields, document: Document, this: Format) -> Claim:
+    """The claim of one result."""
     count, model = fields.integer("num_requests"), fields.text("model_id")
     said = ClaimedTotals(
         completed=count,
@@ -20,7 +24,7 @@ def _read(document: Document, this: Format) -> Iterator[Claim]:
         request_throughput_per_s=fields.positive("requests_per_second"),
         total_throughput_tok_per_s=fields.positive("tokens_per_second"),
     )
-    yield Claim(
+    return Claim(
         lineage=this.lineage(document, tool="vllm bench throughput"),
         asked=ClaimedConfig(model=model, engine="vllm", request_count=count),
         said=said,
