@@ -116,6 +116,7 @@ class ClaimedTotals:
     train_tok_per_s_per_gpu: float | None = None
     usage_input_tokens: int | None = None  # by the server's `usage` in its answers, beside the client's own count
     usage_output_tokens: int | None = None
+    without_usage: int | None = None  # requests counted as completed whose answer had no `usage`, where others had one
     interval_half_width_share: float | None = None  # of a stated interval over repeats, as a share of its mean
     quality: float | None = None  # score or accuracy from the same server process
 

@@ -7,9 +7,14 @@ import numpy as np
 from bench import evidence_columns as ev
 from bench.audit.claim import Claim
 from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput, Observed, observed
+from bench.audit.evidence.rounding import looseness
 from bench.audit.evidence.successful import SuccessfulRequests
 from bench.metrics import Floats, Ints, ratio
 
+CLASS_MIN = 5  # answers that end at one event are no accident
+TWO_CLASSES_MIN = 2 * CLASS_MIN
+SHORT = 0.75  # of the usual length
+ALMOST_ALL = 0.9  # of the answers are of the two lengths
 DURATION_S = 60.0  # a measured window; LoadGen asks for ten times that
 
 
@@ -59,6 +64,32 @@ def _nothing(claim: Claim) -> EvidenceByColumn:
     return {ev.NOTHING_MEASURED: Observed(float(len(none)), " and ".join(f"0 {name}" for name in none))}
 
 
+def cut_short(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
+    """Errors inside a stream with status 200, which a client may count as answers; nothing where no file can tell."""
+    found: EvidenceByColumn = {}
+    completed, without = claim.said.completed, claim.said.without_usage
+    share = ratio(without, completed)
+    if share is not None:
+        found[ev.ANSWERS_WITHOUT_USAGE] = Observed(share, f"{without} of {completed}")
+    events = answered.event_count
+    if events is not None and len(events) >= TWO_CLASSES_MIN:
+        found[ev.SHORT_ANSWERS] = _short_class(events)
+    return found
+
+
+def _short_class(events: Ints) -> Observed:
+    """The share of the answers that all end at one event, where almost all others end at one that is far later."""
+    lengths, counts = np.unique(events, return_counts=True)
+    usual = int(counts.argmax())
+    below = np.flatnonzero(lengths <= SHORT * lengths[usual])
+    short = int(below[counts[below].argmax()]) if len(below) else usual
+    together = (counts[usual] + counts[short]) / len(events)
+    if short == usual or counts[short] < CLASS_MIN or together < ALMOST_ALL:
+        return Observed(0.0)
+    note = f"{counts[short]} of {len(events)} end at event {lengths[short]}, {counts[usual]} at {lengths[usual]}"
+    return Observed(float(counts[short] / len(events)), note)
+
+
 def cancelled(claim: Claim) -> EvidenceByColumn:
     """Whether the client reports a cancelled run; empty where it reports neither."""
     said = claim.said.is_cancelled
@@ -72,10 +103,14 @@ def impossible(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
     for metric, values in claim.latency_s.items():
         named |= _numbers(f"{metric} ", {name: value for name, value in values.items() if name != "std"})
     below = [f"{name} {value:g}" for name, value in named.items() if value < 0]
+    good, all_of_them = claim.said.goodput_per_s, answered.request_rate_per_s
+    is_too_good = good is not None and all_of_them is not None and good > all_of_them * (1 + looseness(good))
+    if is_too_good:
+        below.append(f"goodput {good:g} requests/s is above all {all_of_them:g}")
     arrays = dict(_arrays(answered))
     below += [f"{count} of {name}" for name, array in arrays.items() if (count := _outside(array))]
     entries = sum(_outside(array) for array in arrays.values())
-    stated = sum(value < 0 for value in named.values())
+    stated = sum(value < 0 for value in named.values()) + is_too_good
     return {ev.IMPOSSIBLE_VALUES: Observed(float(stated + entries), ", ".join(below))}
 
 

@@ -4,7 +4,7 @@ from bench import evidence_columns as ev
 from bench.audit.claim import Claim
 from bench.audit.evidence.arithmetic import peak, rates, statistics_again, sums, window
 from bench.audit.evidence.client_server import client, client_server
-from bench.audit.evidence.completeness import cancelled, completeness, impossible
+from bench.audit.evidence.completeness import cancelled, completeness, cut_short, impossible
 from bench.audit.evidence.evidence import EvidenceByColumn, Observed, Subject
 from bench.audit.evidence.latency import e2el_identity, sums_of_means
 from bench.audit.evidence.lengths import lengths, usage
@@ -14,7 +14,7 @@ from bench.audit.evidence.stream import bursts, chunks
 from bench.audit.evidence.successful import SuccessfulRequests
 
 _OF_BOTH = (
-    *(completeness, impossible, sums, statistics_again, window, e2el_identity, sums_of_means, queueing),
+    *(completeness, cut_short, impossible, sums, statistics_again, window, e2el_identity, sums_of_means, queueing),
     *(first_iteration, offered, chunks, bursts, lengths, usage, client, client_server, tails, intervals),
 )
 _IMPLIED = (ev.CHUNK_TOKEN_RATIO_IMPLIED, ev.TOKENS_PER_CHUNK)

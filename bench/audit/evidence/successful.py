@@ -90,6 +90,11 @@ class SuccessfulRequests:
         """How many gaps each good request has."""
         return None if self.series.gap_at is None else self._of_good(np.diff(self.series.gap_at))
 
+    @property
+    def event_count(self) -> Ints | None:
+        """How many stream events with text each good request has; its tokens where the file has no gaps."""
+        return self.output_tokens if self.gap_count is None else self.gap_count + 1
+
     @cached_property
     def gap_sum_s(self) -> Floats | None:
         """The sum of the gaps of each good request; 0 for one with none."""

@@ -235,6 +235,28 @@ def one_less(series: RequestSeries) -> RequestSeries:
     return replace(series, **cut, gap_s=series.gap_s[: series.gap_at[-2]])
 
 
+def halved(series: RequestSeries) -> RequestSeries:
+    """One answer in ten ends half-way, with half of its tokens."""
+    assert series.gap_at is not None
+    assert series.gap_s is not None
+    assert series.output_tokens is not None
+    counts = np.diff(series.gap_at)
+    counts = np.where(np.arange(len(counts)) % 10 == 0, counts // 2, counts)
+    gaps = [series.gap_s[at : at + count] for at, count in zip(series.gap_at[:-1], counts, strict=True)]
+    offsets = np.concatenate([[0], np.cumsum(counts)])
+    e2el_s = series.ttft_s + np.array([each.sum() for each in gaps])
+    return replace(series, gap_s=np.concatenate(gaps), gap_at=offsets, output_tokens=counts + 1, e2el_s=e2el_s)
+
+
+def cut_half_way(claim: Claim) -> Claim:
+    assert claim.series is not None
+    return claim_from(claim, RUN.load, halved(claim.series))
+
+
+def without_usage(claim: Claim) -> Claim:
+    return saying(without_usage=(claim.said.completed or 0) // 10)(claim)
+
+
 def cold(seconds: float) -> Mutation:
     """The first wave waits so long, and everything after it begins so much later."""
 
@@ -345,6 +367,15 @@ CASES: tuple[tuple[str, Claim, Mutation, dict[str, str]], ...] = (
     ("some never answered", PLAIN, scaling("asked", "request_count", 1.03), {"incomplete": "WARN"}),
     ("many never answered", PLAIN, scaling("asked", "request_count", 1.2), {"incomplete": "FAIL"}),
     ("nothing came", PLAIN, nothing, {"zero_output": "FAIL"}),
+    ("some answers without usage", PLAIN, saying(without_usage=1), {"errors_as_success": "WARN"}),
+    ("many answers without usage", PLAIN, without_usage, {"errors_as_success": "FAIL"}),
+    ("answers that end half-way", RAW, cut_half_way, {"errors_as_success": "WARN", "osl_not_reached": "WARN"}),
+    (
+        "more goodput than requests",
+        PLAIN,
+        lambda claim: saying(goodput_per_s=2 * (claim.said.request_throughput_per_s or 0))(claim),
+        {"impossible_values": "FAIL"},
+    ),
     (
         *("a sum that is not of its parts", PLAIN, lambda claim: saying(total_tokens=_all_tokens(claim) + 1)(claim)),
         {"sum_mismatch": "FAIL"},

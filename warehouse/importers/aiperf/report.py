@@ -90,7 +90,14 @@ def _said(one: Tree) -> ClaimedTotals:
         is_cancelled=one.flag("was_cancelled"),
         usage_input_tokens=_whole(one, "total_usage_prompt_tokens"),
         usage_output_tokens=_whole(one, "total_usage_completion_tokens"),
+        without_usage=_without_usage(one),
     )
+
+
+def _without_usage(one: Tree) -> int | None:
+    """Answers that the statistics of the server's usage leave out; None where there are none of it."""
+    with_usage, completed = one.part("usage_completion_tokens").count("count"), _whole(one, "request_count")
+    return completed - with_usage if with_usage and completed is not None and with_usage <= completed else None
 
 
 def _duration(one: Tree) -> float | None:

@@ -105,6 +105,7 @@ def _said(one: Tree, asked: ClaimedConfig, *, by_server: bool) -> ClaimedTotals:
         total_input_tokens=_total(good, completed, ("prompt_tokens", "prompt_len")),
         total_output_tokens=_total(good, completed, counted),
         usage_output_tokens=_total(good, completed, ("output_tokens",)) if not by_server else None,
+        without_usage=_without_usage(good, completed),
         request_throughput_per_s=rate("requests_per_sec") or None,
         input_throughput_tok_per_s=rate("input_tokens_per_sec") or None,
         output_throughput_tok_per_s=rate("output_tokens_per_sec") or None,
@@ -114,6 +115,13 @@ def _said(one: Tree, asked: ClaimedConfig, *, by_server: bool) -> ClaimedTotals:
         # A closed loop has no schedule that it could be late for.
         send_delay_p99_s=None if asked.is_open_loop is False else load.part("schedule_delay").amount("p99"),
     )
+
+
+def _without_usage(good: Tree, completed: int | None) -> int | None:
+    """Answers whose tokens the client counted since they had no usage; None where no answer had one."""
+    fallback = good.part("client_fallback_requests")
+    counts = [count for side in ("prompt", "output") if (count := fallback.count(side)) is not None]
+    return max(counts) if counts and max(counts) != completed else None
 
 
 def _total(good: Tree, completed: int | None, names: tuple[str, ...]) -> int | None:
