@@ -38,6 +38,7 @@ def export(
     from warehouse import exporters  # noqa: PLC0415 - DuckDB, for this command only
 
     data, with_failed = read_settings().data.absolute(), exporters.takes_failed(format_name)
+    exporters.require_nights(data, nights or [])
     found = exporters.read_measurements(data, nights or [], accepted_only=not every, with_failed=with_failed)
     exported = exporters.export(format_name, found)
     for sentence in exported.left_out:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 
 from bench.errors import UsageError
@@ -16,12 +17,27 @@ EXPORTERS: Mapping[str, Exporter] = {
 }
 
 
+NEAREST_MAX = 3
+
+
 @dataclass(frozen=True)
 class Exported:
     """The text of each file by name, and a message for each measurement that the format cannot represent."""
 
     files: Mapping[str, str]
     left_out: Sequence[str]
+
+
+def require_nights(data: Path, nights: Sequence[str]) -> None:
+    """UsageError for a night that the warehouse does not have, with the nearest ones."""
+    known = [
+        row["night"] for row in run_sql(data, "SELECT DISTINCT night FROM measurements ORDER BY night DESC").dicts()
+    ]
+    for night in nights:
+        if night not in known:
+            near = get_close_matches(night, known, n=NEAREST_MAX, cutoff=0.0)
+            hint = f"the nearest nights are: {', '.join(near)}" if near else "the warehouse has no night"
+            raise UsageError(f"{night} is no night of the warehouse: {hint}")
 
 
 def read_measurements(

@@ -4,8 +4,12 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from catalog.read import find_gpu
 from warehouse.exporters.exporter import Exporter
 from warehouse.exporters.measurement import Measurement, known
+
+# The keys of GPUs in InferenceX's app, which skips rows of others (SemiAnalysisAI/InferenceX-app, HW_REGISTRY).
+HARDWARE = frozenset({"h100", "h200", "b200", "b300", "gb200", "gb300", "mi300x", "mi325x", "mi355x"})
 
 
 def row_of(one: Measurement) -> dict[str, Any]:
@@ -18,7 +22,7 @@ def row_of(one: Measurement) -> dict[str, Any]:
     }
     return known(
         {
-            "hw": one.gpu,
+            "hw": hardware_key(one.gpu),
             "conc": one["concurrency_asked"],
             "image": one["image_digest"],
             "model": one["model"],
@@ -41,10 +45,19 @@ def row_of(one: Measurement) -> dict[str, Any]:
     )  # fmt: skip
 
 
+def hardware_key(gpu: str | None) -> str | None:
+    """The key of a GPU in InferenceX's app; None for a GPU that it does not know."""
+    known_gpu = find_gpu(gpu) if gpu else None
+    key = None if known_gpu is None else known_gpu.gpu.lower().removesuffix("-sxm")
+    return key if key in HARDWARE else None
+
+
 def lacking(one: Measurement) -> str | None:
     """The reason why the format cannot represent this measurement; None if it can."""
     if not one["gpus"] or one.gpu is None:
         return "the format needs throughput per GPU, and this machine has no GPU or several models"
+    if hardware_key(one.gpu) is None:
+        return f"InferenceX has no key for {one.gpu}; its keys are {', '.join(sorted(HARDWARE))}"
     if one["concurrency_asked"] is None:
         return "the format supports closed loops only"
     if one.parallel["dp"] != 1:

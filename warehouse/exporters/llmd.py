@@ -89,8 +89,9 @@ def _length(tokens: int | None, *, is_fixed: bool) -> dict[str, Any] | None:
 
 
 def _stack(one: Measurement) -> list[dict[str, Any]]:
-    """The server; empty if the machine has no GPU, which the schema requires."""
-    if one.gpu is None or one.engine_version is None or one["engine"] is None:
+    """The server; on a CPU its accelerator is the CPU, with a count of 0. Empty if it is unknown."""
+    hardware = one.gpu if one["gpus"] else one["cpu_model"]
+    if hardware is None or one.engine_version is None or one["engine"] is None:
         return []
     said = {
         "kind": "inference_engine",
@@ -99,7 +100,7 @@ def _stack(one: Measurement) -> list[dict[str, Any]]:
         "role": "replica",
         "replicas": 1,
         "model": {"name": one["model"]},
-        "accelerator": {"model": one.gpu, "count": one.gpu_count, "parallelism": one.parallel},
+        "accelerator": {"model": hardware, "count": one.gpu_count, "parallelism": one.parallel},
     }
     metadata = {"label": "server", "cfg_id": one["server_id"] or one["scenario_id"]}
     return [{"metadata": metadata, "standardized": said, "native": {"args": one.flags}}]

@@ -1,6 +1,7 @@
 """The NVIDIA-format report as JSON and as CSV.
 
-Its throughput is of output tokens. The concurrency is stated beside it: without, no two rows may be compared.
+Its throughput is of output tokens. Concurrency, scenario and run stand in columns of our own: without, no two rows
+could be compared, nor told apart.
 """
 
 import csv
@@ -14,7 +15,7 @@ from warehouse.exporters.measurement import Measurement, known
 
 COLUMNS = (
     "Model", "PP", "TP", "Input Length", "Output Length", "Throughput", "GPU", "Server", "Precision", "Framework",
-    "Concurrency", "Reason",
+    "Concurrency", "Scenario", "Run", "Reason",
 )  # fmt: skip
 
 
@@ -67,6 +68,8 @@ def _benchmark(one: Measurement) -> dict[str, Any]:
             "pp": one.parallel["pp"],
             "tp": one.parallel["tp"],
             "concurrency": one["concurrency_asked"],
+            "scenario": one["scenario"],
+            "run": one["run_id"],
             "avg_latency_sec": latency / 1e3 if latency is not None else None,
             "successful_requests": one["completed"],
             "failed_requests": one["failed"],
@@ -91,7 +94,16 @@ def _cells(one: Measurement) -> tuple[Any, ...]:
     reason = _reason(one)
     rate = "N/A" if reason else f"{one['output_throughput_tok_per_s']!r} output tokens/sec"
     asked = (one["isl"], one["osl"], rate, _gpu(one), one["host"], one["precision"], one.framework)
-    return (one["model"], sizes["pp"], sizes["tp"], *asked, one["concurrency_asked"], reason)
+    return (
+        one["model"],
+        sizes["pp"],
+        sizes["tp"],
+        *asked,
+        one["concurrency_asked"],
+        one["scenario"],
+        one["run_id"],
+        reason,
+    )
 
 
 def _gpu(one: Measurement) -> str | None:

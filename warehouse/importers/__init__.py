@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from bench.audit.claim import Claim
 from bench.errors import UnknownFormatError
+from warehouse.importers import pytorch
 from warehouse.importers.aiperf import parts as aiperf_parts
 from warehouse.importers.aiperf import report as aiperf
 from warehouse.importers.aiperf import runs as aiperf_runs
@@ -40,6 +41,7 @@ FORMATS: tuple[Format, ...] = (
     vllm_throughput.FORMAT,
     vllm_latency.FORMAT,
     vllm_pytorch.FORMAT,
+    pytorch.FORMAT,
     inferencex_agg.FORMAT,
     inferencex_evals.FORMAT,
     nvidia.FORMAT,

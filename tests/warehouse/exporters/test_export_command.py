@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from bench.errors import UsageError
 from flows.cli import app
 from tests.warehouse.conftest import NIGHT
 from warehouse.load import LoadSummary
@@ -29,3 +30,10 @@ def test_an_export_is_written_to_a_file_or_to_a_folder_of_several(data: str, tmp
 
     assert (tmp_path / "some/report.csv").read_text().startswith("Model,PP,TP,")
     assert len(list((tmp_path / "reports").glob("*.json"))) > 1
+
+
+def test_an_unknown_night_is_wrong_usage(data: str) -> None:
+    found = CliRunner().invoke(app, ["--data", data, "export", "pytorch", "2020-01-01", "--all"])
+
+    assert isinstance(found.exception, UsageError)
+    assert NIGHT in str(found.exception)

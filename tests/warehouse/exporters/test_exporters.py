@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import jsonschema
 import pytest
 
@@ -14,7 +15,7 @@ from bench.audit.claim import Claim, Metric
 from bench.errors import UsageError
 from tests.warehouse.conftest import NIGHT
 from tests.warehouse.importers.reading import claims_of, sample
-from warehouse.exporters import EXPORTERS, export, read_measurements
+from warehouse.exporters import EXPORTERS, export, read_measurements, require_nights
 from warehouse.exporters.measurement import Measurement
 from warehouse.load import LoadSummary
 
@@ -30,6 +31,18 @@ CLOSED: Mapping[str, frozenset[str]] = {
     "results": frozenset({"request_performance"}),
     "results.request_performance": frozenset({"aggregate"}),
     "results.request_performance.aggregate": frozenset({"requests", "latency", "throughput"}),
+}
+# Columns of PyTorch's table `oss_ci_benchmark_v3`, as types of DuckDB; a map of text takes objects as text.
+TABLE: Mapping[str, Any] = {
+    **dict.fromkeys(("timestamp", "workflow_id", "job_id"), "UBIGINT"),
+    **dict.fromkeys(("schema_version", "name", "repo", "head_branch", "head_sha"), "VARCHAR"),
+    "run_attempt": "UINTEGER",
+    "runners": [
+        {"name": "VARCHAR", "type": "VARCHAR", "cpu_info": "VARCHAR", "gpu_info": "VARCHAR", "gpu_count": "UINTEGER"}
+    ],
+    "benchmark": {"name": "VARCHAR", "mode": "VARCHAR", "dtype": "VARCHAR", "extra_info": "JSON"},
+    "model": {"name": "VARCHAR", "type": "VARCHAR", "extra_info": "JSON"},
+    "metric": {"name": "VARCHAR", "benchmark_values": ["FLOAT"], "extra_info": "JSON"},
 }
 METRICS: tuple[Metric, ...] = ("ttft", "tpot", "itl", "e2el")
 STATISTIC = {"units", "mean", "p50", "p90", "p95", "p99", "p99p9"}
@@ -248,6 +261,77 @@ def test_a_record_of_pytorch_is_one_number(chat: Measurement) -> None:
     assert records[0]["benchmark"]["extra_info"]["args"]["tp_size"] == 4
 
 
+def test_records_of_pytorch_fit_the_table_of_its_dashboards(measured: list[Measurement]) -> None:
+    records = json.loads(text_of("pytorch", *measured))
+
+    with duckdb.connect() as connection:
+        for record in records[:: len(records) // 20]:  # a mistyped value raises
+            connection.execute(
+                "SELECT from_json_strict(?::JSON, ?)", [json.dumps(record), json.dumps(_types_of(record, TABLE))]
+            )
+
+    assert len({record["job_id"] for record in records}) == len({one["run_id"] for one in measured})
+    assert {record["benchmark"]["extra_info"]["args"]["night"] for record in records} == {NIGHT}
+
+
+def test_records_of_pytorch_are_read_back_with_the_same_numbers(measured: list[Measurement]) -> None:
+    claims = read_back("pytorch", "records.json", *measured)
+
+    assert {claim.lineage.format for claim in claims} == {"pytorch"}
+    assert len(claims) == len(measured)
+    for claim, one in zip(claims, measured, strict=True):
+        assert claim.said.output_throughput_tok_per_s == one["output_throughput_tok_per_s"]
+        assert (claim.asked.model, claim.asked.gpu, claim.asked.tp_size) == (one["model"], "AMD Instinct MI300X", 4)
+        assert (claim.asked.isl, claim.asked.concurrency) == (one["isl"], one["concurrency_asked"])
+        assert claim.latency("ttft", "median") == pytest.approx(one["ttft_p50_ms"] / 1e3)
+        assert claim.remarks == ()
+
+
+def test_a_report_of_llmd_has_its_stack_on_a_cpu_too(chat: Measurement) -> None:
+    on_cpu = changed(chat, gpus=[], gpu_count=None, cpu_model="AMD EPYC 9654")
+
+    (server,) = json.loads(text_of("llm-d", on_cpu))["scenario"]["stack"]
+    (claim,) = read_back("llm-d", "report.json", on_cpu)
+
+    accelerator = server["standardized"]["accelerator"]
+    assert (accelerator["model"], accelerator["count"]) == ("AMD EPYC 9654", 0)
+    assert (claim.asked.model, claim.asked.gpu, claim.asked.gpu_count) == (chat["model"], None, None)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "key"), [("AMD Instinct MI300X", "mi300x"), ("NVIDIA H100 80GB HBM3", "h100"), ("NVIDIA B200", "b200")]
+)
+def test_inferencex_has_its_own_key_for_a_gpu(chat: Measurement, gpu: str, key: str) -> None:
+    (row,) = json.loads(text_of("inferencex", changed(chat, gpus=[gpu] * 8)))
+
+    assert row["hw"] == key
+
+
+def test_a_gpu_that_inferencex_does_not_know_is_left_out(chat: Measurement) -> None:
+    found = export("inferencex", [chat, changed(chat, gpus=["NVIDIA L40S"] * 8)])
+
+    assert "InferenceX has no key for NVIDIA L40S; its keys are b200" in found.left_out[0]
+
+
+@pytest.mark.parametrize(("name", "file"), [("nvidia-json", "report.json"), ("nvidia-csv", "report.csv")])
+def test_rows_of_nvidias_files_are_told_apart(name: str, file: str, chat: Measurement) -> None:
+    other = changed(chat, scenario="another", run_id="another/run")
+
+    one, two = read_back(name, file, chat, other)
+
+    assert one.asked.concurrency == two.asked.concurrency == chat["concurrency_asked"]
+    assert one.label.startswith("chat ")
+    assert two.label.startswith("another ")
+    assert chat["run_id"] in text_of(name, chat)
+
+
+def test_an_unknown_night_is_named_with_the_nearest(loaded: tuple[Path, LoadSummary]) -> None:
+    require_nights(loaded[0], [NIGHT])
+
+    with pytest.raises(UsageError, match=f"2020-01-01 is no night of the warehouse: .*{NIGHT}"):
+        require_nights(loaded[0], [NIGHT, "2020-01-01"])
+
+
 @pytest.mark.parametrize("name", EXPORTERS)
 def test_no_null_and_no_nan_stands_in_an_export(name: str, measured: list[Measurement]) -> None:
     for text in export(name, measured).files.values():
@@ -264,6 +348,13 @@ def test_a_format_that_there_is_none_of_is_refused_with_those_there_are(chat: Me
 def test_nothing_accepted_is_said_and_not_written() -> None:
     with pytest.raises(UsageError, match="these nights have no accepted measurement; --all"):
         export("pytorch", [])
+
+
+def _types_of(value: Any, types: Any) -> Any:
+    """The types of the parts that a record has; KeyError for a part that the table does not have."""
+    if isinstance(types, dict):
+        return {name: _types_of(part, types[name]) for name, part in value.items()}
+    return [_types_of(value[0], types[0])] if isinstance(types, list) else types
 
 
 def _at(report: dict[str, Any], path: str) -> dict[str, Any]:

@@ -77,7 +77,7 @@ def _claim(document: Document, form: Format, place: str, row: Tree, about: Claim
         said=said,
         latency_s={"e2el": {"mean": latency}} if latency is not None else {},
         remarks=row.all_remarks(),
-        label=_label(asked),
+        label=_named(row.text("scenario"), asked),
         unread=row.all_unread(),
         required=form.required,
     )
@@ -128,13 +128,14 @@ def _read_csv(document: Document, form: Format) -> Iterator[Claim]:
             engine_version=version_in(framework),
             isl=row.positive("Input Length"),
             osl=row.positive("Output Length"),
+            concurrency=row.count("Concurrency"),
         )
         yield Claim(
             lineage=form.lineage(document, place),
             asked=asked,
             said=_throughput(row),
             remarks=row.all_remarks(),
-            label=_label(asked),
+            label=_named(row.text("Scenario"), asked),
             unread=row.all_unread(),
             required=form.required,
         )
@@ -173,9 +174,14 @@ def _gpus(text: str | None) -> tuple[str | None, int | None]:
     return (text, None) if found is None else (found["gpu"], int(found["count"]))
 
 
+def _named(scenario: str | None, asked: ClaimedConfig) -> str:
+    """The scenario, where the file has one, and the load."""
+    return " ".join(filter(None, (scenario, _label(asked))))
+
+
 def _label(asked: ClaimedConfig) -> str:
     at = "" if asked.concurrency is None else f" at {asked.concurrency}"
     return f"{asked.isl:g}/{asked.osl:g}{at}" if asked.isl is not None and asked.osl is not None else at.strip()
 
 
-FORMAT = Format("nvidia", 1, recognises, read, frozenset({"failed_not_zero", "roofline_compute"}))
+FORMAT = Format("nvidia", 2, recognises, read, frozenset({"failed_not_zero", "roofline_compute"}))
