@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from bench.errors import UnreadableResultError
+from bench.errors import UnknownFormatError, UnreadableResultError
 from tests.data.formats.closed_loop import closed_loop
 from tests.warehouse.importers.reading import FORMATS, claims_at, claims_of, sample
 
@@ -95,3 +95,13 @@ def test_the_sample_is_read() -> None:
     assert (claim.asked.model, claim.asked.gpu_count, claim.said.completed) == ("Qwen/Qwen3-0.6B", 16, 500)
     assert claim.said.duration_s == pytest.approx(49.97206788184121)
     assert claim.remarks == ()
+
+
+def test_a_log_that_quotes_a_report_is_none() -> None:
+    report = (FORMATS / "llmd/report.yaml").read_text()
+
+    assert claims_of("report.yaml", f"---\n# a comment\n\n{report}")
+    with pytest.raises(UnknownFormatError):
+        claims_of(
+            "client.log", f"2026-11-23 18:33:34,721 - INFO - The report:\n{report}\nand more: of the log\n - so\n"
+        )

@@ -133,6 +133,24 @@ def test_one_of_several_measured_phases_is_a_measurement_with_its_own_load() -> 
     assert more.asked.warmup_count == 2
 
 
+@pytest.mark.parametrize(
+    ("prompts", "more", "isl", "osl"),
+    [
+        ({"isl": 64, "osl": {"mean": 32, "stddev": 8}}, {}, 64, 32),
+        ({"isl": {"mean": 64}, "osl": {"mean": 32}}, {"turns": {"mean": 3}}, None, 32),
+        ({}, {}, None, None),
+    ],
+)
+def test_aiperfs_lengths_are_those_of_plain_prompts(prompts: Any, more: Any, isl: int | None, osl: int | None) -> None:
+    report = json.loads((PEERS / "aiperf-closed/profile_export_aiperf.json").read_text())
+    report["input_config"]["datasets"] = [{"name": "main", "type": "synthetic", "prompts": prompts, **more}]
+
+    (claim,) = claims_of("profile_export_aiperf.json", json.dumps(report))
+
+    assert (claim.asked.isl, claim.asked.osl) == (isl, osl)
+    assert claim.asked.has_fixed_lengths is (None if osl is None else "stddev" not in str(prompts))
+
+
 def test_goodput_is_held_to_its_requests() -> None:
     (claim,) = claims_at(PEERS / "aiperf-closed/profile_export_aiperf.json")
 

@@ -29,11 +29,13 @@ def _by_phases(config: Tree, name: str | None) -> ClaimedConfig:
     is_open = None if (how := load.text("type")) is None else how in BY_CLOCK
     warmups = [phase.count("requests") for phase in phases if phase.text("kind") == WARMUP]
     models, datasets = config.part("models").parts("items"), config.parts("datasets")
-    prompts = datasets[0].part("prompts") if len(datasets) == 1 else config.branch("no single dataset", {})
-    isl, osl = _length(prompts, "isl"), _length(prompts, "osl")
+    data = datasets[0] if len(datasets) == 1 else config.branch("no single dataset", {})
+    isl, osl = _length(data.part("prompts"), "isl"), _length(data.part("prompts"), "osl")
+    # Later turns, shared prefixes and pictures lengthen prompts.
+    is_plain = not any(data.raw(name) for name in ("turns", "prefix_prompts", "images", "audio", "video"))
     return ClaimedConfig(
         model=models[0].text("name") if len(models) == 1 else None,
-        isl=isl.amount("mean"),
+        isl=isl.amount("mean") if is_plain else None,
         osl=osl.amount("mean"),
         # A deviation of 0 is left out of the file.
         has_fixed_lengths=not any(each.amount("stddev") for each in (isl, osl)) if "mean" in osl else None,

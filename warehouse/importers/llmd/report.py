@@ -17,6 +17,8 @@ from warehouse.importers.parsing.tree import Tree
 from warehouse.importers.parsing.units import COUNT, MEMORY_GIB, POWER, REQUEST_RATE, TIME, TOKEN_RATE
 
 _TOP = re.compile(r"^(version|run|scenario|results):", re.MULTILINE)
+# What may stand before the first key. A log may quote a whole report; it begins with another line.
+_BEGIN = re.compile(r"(?:---[^\n]*\n|[ \t]*(?:#[^\n]*)?\n)*[\w-]+:(?:\s|$)")
 LATENCIES: dict[Metric, str] = {
     "ttft": "time_to_first_token",
     "tpot": "time_per_output_token",
@@ -29,7 +31,8 @@ def recognises(document: Document) -> bool:
     if document.is_json_object:
         return document.has_keys("version", "results") and document.has_keys("run")
     try:
-        return {"version", "run", "results"} <= set(_TOP.findall(document.text))
+        text = document.text
+        return _BEGIN.match(text) is not None and {"version", "run", "results"} <= set(_TOP.findall(text))
     except UnreadableResultError:
         return False
 
