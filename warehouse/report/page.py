@@ -14,6 +14,7 @@ from warehouse.lake.durable import replace_text
 from warehouse.lake.lake import writing
 from warehouse.lake.query import ask
 from warehouse.lake.repeat_history import read_precision
+from warehouse.report.events import Address, feed_html, no_address
 from warehouse.report.figures import Picture, drawn, save_script
 from warehouse.report.latencies import Bar, percentile_chart
 from warehouse.report.markup import document, part, shown, sql_html, table_html
@@ -61,10 +62,6 @@ LATENCIES = """
 SELECT scenario, repeat, {metric}_p50_ms, {metric}_p99_ms FROM standing
 WHERE night = '{night}' AND is_control IS NOT TRUE ORDER BY scenario, repeat
 """  # shown, not run
-CHANGED = (
-    *("event_id", "state", "series", "metric", "last_good", "first_bad", "until", "effect_pct", "ci_lo", "ci_hi"),
-    *("direction", "why", "note"),
-)
 DOUBTED = frozenset({"FAIL", "WARN"})
 JUDGED = ("series", "metric", "judgement", "effect_pct", "ci_lo", "ci_hi", "min_effect_pct", "mde_pct", "reason")
 
@@ -107,10 +104,13 @@ def write_report(data: Path, night: str) -> Path:
     return page
 
 
-def night_body(data: Path, night: str, picture: Picture) -> str:
-    """The page of a loaded night without its frame; `picture` draws its trends. Raises UsageError if not loaded."""
+def night_body(data: Path, night: str, picture: Picture, address: Address = no_address) -> str:
+    """The page of a loaded night without its frame; `picture` draws its trends, `address` leads to a series.
+
+    Raises UsageError if the night is not loaded.
+    """
     with open_warehouse(data):  # while it is open, each query opens it at no cost
-        return _body(_content(data, night, picture))
+        return _body(_content(data, night, picture), address)
 
 
 def _content(data: Path, night: str, picture: Picture) -> _Content:
@@ -158,14 +158,14 @@ def _precision(data: Path, night: str) -> list[Row]:
             for one in reached]  # fmt: skip
 
 
-def _body(content: _Content) -> str:
+def _body(content: _Content, address: Address) -> str:
     """The page's body; all values are escaped. A quiet night is folded, so that it fits a screen."""
     first = content.measurements[0] if content.measurements else {}
     suite = f"<p>Suite <b>{shown(first.get('suite'))}</b>, {_verdict_counts(content.measurements)}.</p>"
     is_quiet = _is_quiet(content)
     line = f"<p class='line'>{escape(content.line)}.</p>"
     none = "<p>Nothing changed, every planned run was measured, and no check failed.</p>" if is_quiet else ""
-    to_read = "".join(part(title, body, is_open=not is_quiet) for title, body in _to_read(content) if body)
+    to_read = "".join(part(title, body, is_open=not is_quiet) for title, body in _to_read(content, address) if body)
     recorded = "".join(part(title, body, is_open=False) for title, body in _recorded(content) if body)
     return line + suite + none + to_read + recorded
 
@@ -177,10 +177,9 @@ def _is_quiet(content: _Content) -> bool:
     return not (content.changes or content.failures or doubted or said)
 
 
-def _to_read(content: _Content) -> Iterator[tuple[str, str]]:
+def _to_read(content: _Content, address: Address) -> Iterator[tuple[str, str]]:
     """What a reader looks for first."""
-    changes = [{name: row[name] for name in CHANGED} for row in content.changes]
-    yield "Changes", table_html(changes)
+    yield "Changes", feed_html(content.changes, address)
     yield "Trends", content.trends
     yield "Results", table_html(content.results) + _charts(content)
     yield "Failures", table_html(content.failures) or "<p>Every planned run was measured.</p>"

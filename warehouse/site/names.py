@@ -11,3 +11,13 @@ def series_page(source: str, series: str) -> str:
     slug = re.sub(r"[^a-z0-9.]+", "-", series.lower()).strip("-.")[:SLUG_LENGTH]
     digest = sha256(f"{source}\n{series}".encode()).hexdigest()[:10]
     return f"{slug}-{digest}" if slug else digest
+
+
+def series_address(source: str, series: str) -> str:
+    """The address of a series' page from the start page."""
+    return f"series/{series_page(source, series)}.html"
+
+
+def series_address_from_folder(source: str, series: str) -> str:
+    """The address of a series' page from a page in a folder of the site."""
+    return f"../{series_address(source, series)}"

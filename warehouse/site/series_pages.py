@@ -9,12 +9,12 @@ from itertools import chain, groupby
 from pathlib import Path
 
 from bench.trends.series import Series, SeriesKey
+from warehouse.report.events import feed_html
 from warehouse.report.figures import csv_link, csv_text
 from warehouse.report.markup import section, sql_html
 from warehouse.report.trend_panels import Panel, panels_html, series_csv, series_sql
 from warehouse.schema.row import Row
-from warehouse.site.events import feed_html
-from warehouse.site.names import series_page
+from warehouse.site.names import series_address_from_folder, series_page
 from warehouse.site.pages import page_html, write_page
 from warehouse.trends.history_series import history_series
 from warehouse.trends.own_series import own_series, with_failed_nights
@@ -85,5 +85,5 @@ def _index(rows: Iterable[str], changes: Sequence[Row]) -> str:
     body = "".join(rows)
     table = f"<div class='wide' tabindex='0'><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     none = "<p>No series yet. Run a night, or import results with <code>nightbench import --history FILE</code>.</p>"
-    feed = section("Changes of all nights", feed_html(changes, "../")) if changes else ""
+    feed = section("Changes of all nights", feed_html(changes, series_address_from_folder)) if changes else ""
     return page_html("series/index.html", "Series", (table if body else none) + feed)

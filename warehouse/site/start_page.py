@@ -5,13 +5,14 @@ from html import escape
 from pathlib import Path
 
 from warehouse.lake.query import ask
+from warehouse.report.events import RECENT, feed_html, recent
 from warehouse.report.figures import Chart, chart_html, csv_link, csv_text
 from warehouse.report.markup import details, part, section, sql_html, table_html
 from warehouse.report.night_line import night_line
 from warehouse.report.trend_panels import panels_html
 from warehouse.schema.row import Row
-from warehouse.site.events import RECENT, feed_html, recent
 from warehouse.site.interactivity import at_fixed_speeds
+from warehouse.site.names import series_address
 from warehouse.site.pages import write_page
 from warehouse.site.questions import PARETO
 from warehouse.site.series_pages import SeriesList
@@ -28,7 +29,7 @@ def start_body(data: Path, out: Path, changes: Sequence[Row], listed: SeriesList
         )
     now = recent(changes, listed.newest)
     older = len({row["event_id"] for row in changes}) - len({row["event_id"] for row in now})
-    said = feed_html(now) or f"<p>No change in the {RECENT.days} days to the newest night.</p>"
+    said = feed_html(now, series_address) or f"<p>No change in the {RECENT.days} days to the newest night.</p>"
     earlier = f"<p><a href='series/index.html'>{older} earlier events</a></p>" if older else ""
     keys = {(row["source"], row["series"], row["metric"], row["unit"]) for row in now}
     panels = [one for key, one in listed.panels.items() if (key.source, key.series, key.metric, key.unit) in keys]

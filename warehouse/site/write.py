@@ -15,6 +15,7 @@ from warehouse.report.charts import VEGA, vega_script
 from warehouse.report.figures import csv_link, csv_text, in_browser, save_script
 from warehouse.report.markup import answered, sql_html
 from warehouse.report.page import night_body
+from warehouse.site.names import series_address_from_folder
 from warehouse.site.pages import DRAW, SAVE, page_html, write_page
 from warehouse.site.questions import COMPARE, COST, TRUST, Question
 from warehouse.site.releases import releases_html
@@ -63,7 +64,10 @@ def _write_nights(data: Path, out: Path, nights: Sequence[str]) -> None:
         page = out / "night" / f"{night}.html"
         if at < NEWEST or not page.exists():
             address = f"night/{night}.html"
-            write_page(page, page_html(address, f"Night {night}", night_body(data, night, in_browser)))
+            write_page(
+                page,
+                page_html(address, f"Night {night}", night_body(data, night, in_browser, series_address_from_folder)),
+            )
     written = sorted((path.stem for path in (out / "night").glob("*.html") if path.stem != "index"), reverse=True)
     links = "".join(f"<li><a href='{escape(night)}.html'>{escape(night)}</a></li>" for night in written)
     body = f"<ul>{links}</ul>" if links else "<p>No own night is in the warehouse.</p>"

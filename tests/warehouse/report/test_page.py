@@ -7,7 +7,7 @@ import pytest
 from bench.errors import UsageError
 from tests.warehouse.conftest import NIGHT
 from tests.warehouse.folders import whole_night
-from tests.warehouse.trends.judgements import write_judgement
+from tests.warehouse.trends.judgements import EVENT, write_judgement
 from warehouse.judging.expectations import checks
 from warehouse.load import LoadSummary, load_night
 from warehouse.report.latencies import Bar, percentile_chart
@@ -110,3 +110,5 @@ def test_the_page_begins_with_what_was_said_of_its_series(tmp_path: Path) -> Non
     said = page.partition("<h2>Results</h2>")[0]
     assert "1 series: 1 confirmed · " in said
     assert "only engine_version changed from 0.12.0 to 0.13.0" in said
+    assert "<li><b>tpot_p50_ms +10.2 %</b> [+8.1, +12.3], worse, <b class='confirmed'>confirmed</b>" in said
+    assert f"nightbench acknowledge {EVENT}" in said
