@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
+from typing import TypeVar
 
 import numpy as np
 
@@ -55,6 +56,9 @@ class _Judged:
     rerun: str | None = None
 
 
+_OfSeries = TypeVar("_OfSeries", Change, _Judged)
+
+
 def judge_series(
     listed: Iterable[Series],
     night: str | None,
@@ -79,14 +83,20 @@ def judge_series(
         left_out = {tonight.night, rerun_of} | _edge(window, series)
         new = [one for one in changes_of(window, said=here.changes) if one.first_bad.night not in left_out]
         one = _judge(window, tonight, here, new, rerun_of)
-        changes += new
+        changes += map(_without_nights, new)
         if one is not None:
-            judged.append(one)
-            changes += _lasting(one, here, new)
+            # Only what may become a change needs its nights again: those of all series are gigabytes.
+            judged.append(one if one.verdict.judgement in STATES else _without_nights(one))
+            changes += map(_without_nights, _lasting(one, here, new))
     judged = _standing(judged)
     changes += [change for one in judged if (change := _as_change(one, known.get(one.series.key, Known())))]
     members = [change.member for change in said]
     return [_verdict(one) for one in judged], [SaidChange.of(one) for one in with_events(changes, dates, members)]
+
+
+def _without_nights(of: _OfSeries) -> _OfSeries:
+    """The same with the key of its series only."""
+    return replace(of, series=replace(of.series, points=()))
 
 
 def known_of(said: Iterable[SaidChange], verdicts: Iterable[SeriesVerdict]) -> dict[SeriesKey, Known]:

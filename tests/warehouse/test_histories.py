@@ -3,8 +3,9 @@
 import hashlib
 import json
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -114,6 +115,22 @@ def test_everything_that_is_wrong_with_a_history_is_counted() -> None:
         "no_client_version": 44,
         "no_driver": 44,
     }
+
+
+@pytest.mark.parametrize("seed", [None, -1, 1], ids=["rising", "falling", "in any order"])
+def test_values_of_one_time_are_counted_in_any_order(seed: int | None) -> None:
+    """Forty times, every fourth one twice; while they only rise or fall, none is looked up."""
+    start = datetime(2026, 3, 1, tzinfo=UTC)
+    stamps = sorted([*range(40), *range(0, 40, 4)], reverse=seed == -1)
+    if seed == 1:
+        Random(1).shuffle(stamps)
+    rows = [
+        HistoryRow("s", "m", start + timedelta(hours=stamp), 1.0, "", run_id=str(at)) for at, stamp in enumerate(stamps)
+    ]
+    check = HistoryCheck()
+
+    assert len(list(check.passed(iter(rows)))) == 50
+    assert {code: count for code, count, _ in check.remarks()}["same_stamp"] == 10
 
 
 def test_each_doubt_is_a_sentence_with_its_count_and_a_place() -> None:

@@ -1,6 +1,6 @@
 """The series of imported histories."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -11,10 +11,17 @@ from bench.trends.series import STACK_FIELDS, Point, Series, SeriesKey, lower_is
 from warehouse.lake.database import open_warehouse
 
 _LISTED = ("measured_at", "value", "spread", *STACK_FIELDS)
-# A run that stands in several files counts once.
+_KEYS = """
+SELECT coalesce(source, ''), series, metric, coalesce(unit, ''), count(*) FROM history_points
+GROUP BY ALL HAVING $night IS NULL OR bool_or(night = $night) ORDER BY ALL
+"""
+# Of the series with these keys, a list for each part of a key. A run that stands in several files counts once.
 _QUERY = f"""
 WITH once AS (
     SELECT * FROM history_points
+    SEMI JOIN (SELECT unnest(?) AS key_source, unnest(?) AS key_series, unnest(?) AS key_metric, unnest(?) AS key_unit)
+    ON coalesce(source, '') = key_source AND series = key_series
+        AND metric = key_metric AND coalesce(unit, '') = key_unit
     QUALIFY row_number() OVER (
         PARTITION BY source, series, metric, unit, "repeat", coalesce(run_id, measured_at || ' ' || coalesce(value, 0))
         ORDER BY measured_at, night, place
@@ -24,27 +31,36 @@ SELECT coalesce(source, ''), series, metric, coalesce(unit, ''), any_value(is_lo
     {", ".join(f'list("{name}" ORDER BY measured_at, night, place)' for name in _LISTED)}
 FROM once GROUP BY ALL ORDER BY ALL
 """  # noqa: S608 - names of ours
-BATCH = 200
+BATCH_ROWS = 200_000  # of which a query makes lists in memory
 
 
-def history_series(data: Path) -> Iterator[Series]:
-    """Every series of the histories, one at a time, in the order of source, name and metric."""
+def history_series(data: Path, partition: str | None = None) -> Iterator[Series]:
+    """Every series of the histories, one at a time, in the order of source, name and metric.
+
+    With the partition of an import, only the series that have a value of it.
+    """
     with open_warehouse(data) as connection:
-        cursor = connection.execute(_QUERY)
-        while rows := cursor.fetchmany(BATCH):
-            for source, series, metric, unit, is_lower, *lists in rows:
+        counts = connection.execute(_KEYS, {"night": partition}).fetchall()
+        for keys in _batches(counts):
+            cursor = connection.execute(_QUERY, [list(part) for part in zip(*keys, strict=True)])
+            while row := cursor.fetchone():
+                source, series, metric, unit, is_lower, *lists = row
                 key = SeriesKey(source, series, metric, unit)
                 direction = lower_is_better(metric, unit) if is_lower is None else bool(is_lower)
                 yield Series(key, tuple(_points(lists)), direction)
 
 
-def series_of_import(data: Path, partition: str) -> set[SeriesKey]:
-    """The series that have a value of this import."""
-    query = """
-        SELECT DISTINCT coalesce(source, ''), series, metric, coalesce(unit, '') FROM history_points WHERE night = ?
-    """
-    with open_warehouse(data) as connection:
-        return {SeriesKey(*row) for row in connection.execute(query, (partition,)).fetchall()}
+def _batches(counts: Iterable[tuple[Any, ...]]) -> Iterator[list[Sequence[Any]]]:
+    """Neighbouring keys that together have about so many rows."""
+    keys, rows = list[Sequence[Any]](), 0
+    for *key, count in counts:
+        if keys and rows + count > BATCH_ROWS:
+            yield keys
+            keys, rows = [], 0
+        keys.append(key)
+        rows += count
+    if keys:
+        yield keys
 
 
 def _points(lists: Sequence[Sequence[Any]]) -> Iterator[Point]:

@@ -4,10 +4,9 @@ from datetime import datetime
 from pathlib import Path
 
 from bench.trends.judgement import NightJudgement
-from bench.trends.series import Series
 from bench.trends.tonight import judge_series, known_of
 from warehouse.lake.query import run_sql
-from warehouse.trends.history_series import history_series, series_of_import
+from warehouse.trends.history_series import history_series
 from warehouse.trends.kept import read_said
 from warehouse.trends.own_series import own_series
 
@@ -36,7 +35,5 @@ _SCENARIOS = "SELECT DISTINCT series, metric, scenario_id FROM series_nights WHE
 def judge_history(data: Path, partition: str, said_at: datetime) -> NightJudgement:
     """What is said of each series of an imported history: its newest night, and every change in it."""
     said, outliers = read_said(data, but=partition)
-    ours = series_of_import(data, partition)
-    listed: list[Series] = [series for series in history_series(data) if series.key in ours]
-    verdicts, changes = judge_series(listed, None, known_of(said, outliers), said)
+    verdicts, changes = judge_series(history_series(data, partition), None, known_of(said, outliers), said)
     return NightJudgement(night=partition, said_at=said_at, verdicts=tuple(verdicts), changes=tuple(changes))

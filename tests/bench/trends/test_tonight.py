@@ -1,14 +1,15 @@
 """A night's verdicts on all series, the changes that it says, and what later nights make of them."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from weakref import ref
 
 import numpy as np
 import pytest
 
 from bench.trends.judgement import NightJudgement, SaidChange, SeriesVerdict
-from bench.trends.series import Series
+from bench.trends.series import Point, Series
 from bench.trends.tonight import judge_series, known_of
 from tests.bench.trends.test_changes import night, series, values
 
@@ -162,3 +163,21 @@ def test_a_series_of_few_nights_is_not_judged(points: int) -> None:
 
     assert {one.judgement for one in verdicts} == {"insufficient"}
     assert said == []
+
+
+def test_the_nights_of_a_judged_series_are_not_held() -> None:
+    """Of five million values they are gigabytes; what is left is tonight, the last good night, and those of changes."""
+    alive: list[int] = []
+    seen: list[ref[Point]] = []
+
+    def one_by_one() -> Iterator[Series]:
+        for one in range(12):
+            alive.append(sum(point() is not None for point in seen))
+            listed = steps(1, nights=60)[0]
+            seen.extend(ref(point) for point in listed.points)
+            yield replace(listed, key=replace(listed.key, series=f"m/{one}"))
+
+    _, said = judge_series(one_by_one(), None, {}, ())
+
+    assert len(said) == 12
+    assert alive[-1] < 2 * 60 + 5 * 12

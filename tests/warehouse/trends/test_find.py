@@ -14,6 +14,7 @@ from flows.cli import app
 from tests.data.history import make
 from tests.warehouse.test_histories import HISTORIES, PLAIN, WIDE
 from warehouse.histories import import_history
+from warehouse.lake.query import run_sql
 from warehouse.trends.find import Trends, find_trends
 from warehouse.trends.history_series import history_series
 
@@ -116,3 +117,19 @@ def test_the_spread_of_a_history_is_a_share_of_its_value(tmp_path: Path) -> None
     (series,) = history_series(tmp_path / "data")
 
     assert [point.spread for point in series.points] == pytest.approx([0.05, math.log(1.1) / math.sqrt(2)])
+
+
+def test_series_are_the_same_in_batches_of_any_size(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = list(map(repr, history_series(data)))  # NaN equals itself in text
+    monkeypatch.setattr("warehouse.trends.history_series.BATCH_ROWS", 30)
+
+    assert list(map(repr, history_series(data))) == whole
+    assert len(whole) > 1
+
+
+def test_only_the_series_of_an_import_are_read(data: Path) -> None:
+    nights = [night for (night,) in run_sql(data, "SELECT DISTINCT night FROM history_points").rows]
+    of_each = [{series.key for series in history_series(data, night)} for night in nights]
+
+    assert all(of_each)
+    assert sum(map(len, of_each)) == len(set().union(*of_each)) == len(list(history_series(data)))

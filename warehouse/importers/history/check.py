@@ -1,6 +1,7 @@
 """Check the rows of a history: what is no number, what stands there twice, what is not stated. Nothing goes unsaid."""
 
 import math
+from array import array
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -21,7 +22,22 @@ class _Known:
     count: int = 1
     rises: int = 0
     falls: int = 0
-    stamps: set[tuple[datetime, str | None]] = field(default_factory=set)
+    # Hashes of time and repeat: eight bytes each, while the times only rise or only fall and none can be equal.
+    in_order: "array[int]" = field(default_factory=lambda: array("q"))
+    stamps: set[int] = field(default_factory=set)
+
+    def is_stamp_new(self, at: datetime, repeat: str | None) -> bool:
+        """Whether no value before had this time and repeat; they are compared only where the times change direction."""
+        stamp = hash((at, repeat))
+        is_apart = not self.count or (at != self.last and not (self.rises and self.falls))
+        if is_apart and not self.stamps:
+            self.in_order.append(stamp)
+            return True
+        self.stamps.update(self.in_order)
+        del self.in_order[:]
+        is_new = stamp not in self.stamps
+        self.stamps.add(stamp)
+        return is_new
 
 
 class HistoryCheck:
@@ -79,18 +95,17 @@ class HistoryCheck:
         self._stated.update(row.stack.keys())
         if not row.has_zone:
             self._note("no_zone", row.place)
-        key, stamp = (row.source, row.series, row.metric), (at, row.repeat)
+        key = (row.source, row.series, row.metric)
         known = self._series.setdefault(key, _Known(row.unit, at, count=0))
         if known.unit != row.unit:
             self._note("unit_change", f"{row.place}: {row.series} {row.metric} from {known.unit} to {row.unit}")
             known.unit = row.unit
-        if stamp in known.stamps:
-            self._note("same_stamp", f"{row.place}: {row.series} {row.metric} at {at.isoformat()}")
         known.rises += at > known.last
         known.falls += at < known.last
+        if not known.is_stamp_new(at, row.repeat):
+            self._note("same_stamp", f"{row.place}: {row.series} {row.metric} at {at.isoformat()}")
         known.last = at
         known.count += 1
-        known.stamps.add(stamp)
 
     @property
     def series_count(self) -> int:
