@@ -135,4 +135,8 @@ def _partitions(names: Iterable[str]) -> set[str]:
 
 
 def _is_below(name: str, folders: set[str]) -> bool:
-    return any(str(parent) in folders for parent in PurePosixPath(name).parents)
+    while folders and "/" in name:
+        name = name.rpartition("/")[0]
+        if name in folders:
+            return True
+    return False
