@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from bench.errors import EngineBuildError
 from benchmarks.clients.client import UnavailableError
 from infra.engines.venv import find_uv, torch_source
 from infra.reporting import Say
@@ -45,10 +46,14 @@ def ensure_environment(
 
     def fill(folder: Path) -> None:
         say(f"installing {name}")
-        run_installer([find_uv(), "venv", "--quiet", "--python", python, str(folder)])
+        try:
+            uv = find_uv()
+        except EngineBuildError as error:
+            raise UnavailableError(str(error)) from error
+        run_installer([uv, "venv", "--quiet", "--python", python, str(folder)])
         into = ("--quiet", "--python", str(folder / "bin" / "python"), *torch_source(os.environ))
         for install in installs:
-            run_installer([find_uv(), "pip", "install", *into, *install])
+            run_installer([uv, "pip", "install", *into, *install])
 
     tag = "cp" + run_installer([python, "-c", "import sys; print(*sys.version_info[:2], sep='')"]).strip()
     return ensure_folder(cache / "peers" / f"{name}-{tag}", fill) / "bin" / "python"

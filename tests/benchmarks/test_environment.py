@@ -1,12 +1,13 @@
 """A client's place in the cache: whole, or not there."""
 
+import sys
 import zipfile
 from pathlib import Path
 
 import pytest
 
 from benchmarks.clients.client import UnavailableError
-from benchmarks.clients.environment import ensure_folder, run_installer
+from benchmarks.clients.environment import ensure_environment, ensure_folder, run_installer
 from benchmarks.clients.vllm_rs import MEMBER, take_member
 
 
@@ -34,6 +35,15 @@ def test_a_place_whose_filling_fails_is_not_there_and_is_filled_anew(tmp_path: P
 
     ensure_folder(tmp_path / "x-1", lambda folder: (folder / "whole").touch())
     assert [path.name for path in (tmp_path / "x-1").iterdir()] == ["whole"]
+
+
+def test_without_uv_a_client_is_not_available(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    python = sys.executable
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    monkeypatch.setenv("PATH", "")
+
+    with pytest.raises(UnavailableError, match="uv is not beside"):
+        ensure_environment("x-1", (), tmp_path, lambda _line: None, python)
 
 
 def test_an_installer_that_fails_is_quoted() -> None:
