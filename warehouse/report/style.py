@@ -24,6 +24,7 @@ figcaption{font-weight:600;overflow-wrap:anywhere}summary{cursor:pointer;color:v
 .more>a,.more>details{margin-right:1rem}.more>details{display:inline-block;vertical-align:top}.more>details[open]{display:block}
 @media print{:root{color-scheme:light}nav,button,a[download],.more>details{display:none}
 body{max-width:none;margin:0}figure,tr,li{break-inside:avoid}h2,h3,figcaption{break-after:avoid}
-.wide{overflow:visible}table{font-size:.7rem}th,td{padding:.15rem .3rem;overflow-wrap:anywhere}
+.wide{overflow:visible}table{font-size:.7rem}th,td{padding:.15rem .3rem}.chart{min-height:0}
 .panels{grid-template-columns:1fr 1fr}}
+@page{size:landscape;margin:12mm}
 """

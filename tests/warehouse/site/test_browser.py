@@ -22,8 +22,8 @@ from warehouse.report.page import write_report
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 SCREEN = 800  # pixels of a laptop's window
 SERIOUS = {"serious", "critical"}
-# Looks at the page once its charts are drawn, with everything open, in light and in dark and at 400 px; what it found
-# is written into the page.
+# Looks at the page once its charts are drawn, with everything open, in light, in dark, at 400 px and as on paper; what
+# it found is written into the page.
 JUDGE = """<script>
 const height = () => Math.ceil(document.querySelector("main").getBoundingClientRect().bottom);
 const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -52,6 +52,16 @@ window.addEventListener("load", async () => {
   document.body.style.width = "368px";
   await wait(300);
   found.narrow = document.body.scrollWidth;
+  all("details").forEach((one) => { one.open = false; });
+  dispatchEvent(new Event("beforeprint"));
+  for (const sheet of document.styleSheets) for (const rule of sheet.cssRules) {
+    if (rule.media?.mediaText === "print") rule.media.mediaText = "all";
+  }
+  found.on_paper = {
+    hidden: all("nav, button, a[download]").every((one) => one.offsetHeight === 0),
+    sentences: all("figure .more > p").every((one) => one.offsetHeight > 0),
+    is_open: all("details.part").every((one) => one.open),
+  };
   found.asked = performance.getEntriesByType("resource").map((one) => one.name)
     .filter((name) => !name.startsWith("file:") && !name.startsWith("data:"));
   const text = document.createElement("pre");
@@ -92,6 +102,7 @@ def hold(page: Path) -> dict[str, Any]:
     assert all(below <= above + 1 for above, below in pairwise(levels))
     assert set(found["outlines"]) <= {"solid", "auto"}
     assert found["narrow"] <= 400
+    assert found["on_paper"] == {"hidden": True, "sentences": True, "is_open": True}
     assert all(one["csv"] and one["svg"] and one["sql"] for one in found["charts"])
     assert all(re.search(r": .*[0-9]", one["said"]) for one in found["charts"])
     return found
