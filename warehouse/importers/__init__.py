@@ -17,6 +17,7 @@ from warehouse.importers.inference_perf import report as inference_perf
 from warehouse.importers.inferencex import agg as inferencex_agg
 from warehouse.importers.inferencex import evals as inferencex_evals
 from warehouse.importers.inferencex import raw as inferencex_raw
+from warehouse.importers.llmd import first as llmd_first
 from warehouse.importers.llmd import report as llmd
 from warehouse.importers.mad import report as mad
 from warehouse.importers.metadata import with_metadata
@@ -52,6 +53,7 @@ FORMATS: tuple[Format, ...] = (
     inference_perf_parts.FORMAT,
     inference_perf.FORMAT,
     llmd.FORMAT,
+    llmd_first.FORMAT,
     mlperf.FORMAT,
     mlperf.ROWS,
     *mad.MAD_FORMATS,

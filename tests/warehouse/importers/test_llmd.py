@@ -1,4 +1,5 @@
 import json
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -105,3 +106,54 @@ def test_a_log_that_quotes_a_report_is_none() -> None:
         claims_of(
             "client.log", f"2026-11-23 18:33:34,721 - INFO - The report:\n{report}\nand more: of the log\n - so\n"
         )
+
+
+def first_version(tool: str) -> dict[str, Any]:
+    aggregate = report()["results"]["request_performance"]["aggregate"]
+    rates = {"requests_per_sec": "request_rate", "output_tokens_per_sec": "output_token_rate"}
+    accelerator = {"model": "MI300X", "count": 2, "parallelism": {"tp": 2, "pp": 1, "dp": 1, "ep": 1}}
+    return {
+        "version": "0.1",
+        "scenario": {
+            "host": {"type": ["replica"], "accelerator": [accelerator]},
+            "platform": {"engine": [{"name": "vllm", "version": "0.9.2"}]},
+            "model": {"name": "example/dense-8b", "quantization": "fp8"},
+            "load": {"name": tool},
+        },
+        "metrics": {
+            "time": {"duration": 12.5},
+            "requests": aggregate["requests"],
+            "latency": aggregate["latency"],
+            "throughput": {name: aggregate["throughput"][each]["mean"] for name, each in rates.items()},
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("tool", "duration_s"), [("vllm-benchmark", 12.5), ("inference-perf", None), ("guidellm", None)]
+)
+def test_the_first_version_has_the_same_numbers_and_a_duration_of_its_producer(
+    tool: str, duration_s: float | None
+) -> None:
+    (claim,) = claims_of("r.json", json.dumps(first_version(tool)))
+
+    (second,) = claims_of("r.json", json.dumps(report()))
+    assert claim.latency_s == second.latency_s
+    assert claim.said.request_throughput_per_s == second.said.request_throughput_per_s
+    assert (claim.said.completed, claim.said.total_output_tokens) == (400, second.said.total_output_tokens)
+    assert (claim.asked.gpu, claim.asked.gpu_count, claim.asked.tp_size) == ("MI300X", 2, 2)
+    assert (claim.lineage.format, claim.lineage.tool, claim.said.duration_s) == ("llm-d-0.1", tool, duration_s)
+    assert claim.remarks == ()
+
+
+@pytest.mark.parametrize(("later_s", "is_window"), [(0.0, True), (40.0, False)])
+def test_the_time_of_the_clients_process_is_no_window_of_its_rates(later_s: float, *, is_window: bool) -> None:
+    told = report()
+    time = told["run"]["time"]
+    window_s = float(time["duration"].strip("PTS"))
+    time["end"] = (datetime.fromisoformat(time["end"]) + timedelta(seconds=later_s)).isoformat()
+    time["duration"] = f"PT{window_s + later_s}S"
+
+    (claim,) = claims_of("r.json", json.dumps(told))
+
+    assert (claim.said.duration_s is not None) is is_window

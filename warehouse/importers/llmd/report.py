@@ -16,9 +16,11 @@ from warehouse.importers.parsing.timestamps import epoch_s, span_s
 from warehouse.importers.parsing.tree import Tree
 from warehouse.importers.parsing.units import COUNT, MEMORY_GIB, POWER, REQUEST_RATE, TIME, TOKEN_RATE
 
-_TOP = re.compile(r"^(version|run|scenario|results):", re.MULTILINE)
+_TOP = re.compile(r"^(version|run|scenario|results|metrics):", re.MULTILINE)
 # What may stand before the first key. A log may quote a whole report; it begins with another line.
 _BEGIN = re.compile(r"(?:---[^\n]*\n|[ \t]*(?:#[^\n]*)?\n)*[\w-]+:(?:\s|$)")
+CLOCK_S = 2.0  # start and end are told to the second
+LONGER = 1.02  # than the window of the rates, by which a duration is another one
 LATENCIES: dict[Metric, str] = {
     "ttft": "time_to_first_token",
     "tpot": "time_per_output_token",
@@ -28,13 +30,18 @@ LATENCIES: dict[Metric, str] = {
 
 def recognises(document: Document) -> bool:
     """Whether it has the report's top-level keys, as JSON or YAML."""
+    return has_top_keys(document, "version", "run", "results")
+
+
+def has_top_keys(document: Document, *names: str) -> bool:
+    """Whether a report has these keys at its top, as JSON or YAML; never raises."""
     if document.is_json_object:
-        return document.has_keys("version", "results") and document.has_keys("run")
+        return document.has_keys(*names)
     try:
         text = document.text
-        return _BEGIN.match(text) is not None and {"version", "run", "results"} <= set(_TOP.findall(text))
     except UnreadableResultError:
         return False
+    return _BEGIN.match(text) is not None and set(names) <= set(_TOP.findall(text))
 
 
 def read(document: Document, form: Format) -> Iterator[Claim]:
@@ -54,7 +61,7 @@ def read(document: Document, form: Format) -> Iterator[Claim]:
         lineage=form.lineage(document, "", tool.text("tool"), tool.text("tool_version")),
         asked=asked_of(one),
         said=_said(results.part("request_performance").part("aggregate"), one.part("run").part("time")),
-        latency_s=_latency(results.part("request_performance").part("aggregate").part("latency")),
+        latency_s=latency_of(results.part("request_performance").part("aggregate").part("latency")),
         server=_server(results),
         device=_device(results),
         pairs=pairs_of(one),
@@ -90,11 +97,11 @@ def _said(aggregate: Tree, time: Tree) -> ClaimedTotals:
     return ClaimedTotals(
         completed=completed,
         failed=failures,
-        duration_s=span_s(time.text("duration")),
+        duration_s=_window_s(time, completed, rates.part("request_rate")),
         started_at_s=epoch_s(time.text("start")),
         ended_at_s=epoch_s(time.text("end")),
-        total_input_tokens=_total(requests.part("input_length"), completed),
-        total_output_tokens=_total(requests.part("output_length"), completed),
+        total_input_tokens=total_of(requests.part("input_length"), completed),
+        total_output_tokens=total_of(requests.part("output_length"), completed),
         request_throughput_per_s=_mean(rates.part("request_rate"), REQUEST_RATE, fails_at_zero=has_answers),
         input_throughput_tok_per_s=_mean(rates.part("input_token_rate"), TOKEN_RATE, fails_at_zero=has_answers),
         output_throughput_tok_per_s=_mean(rates.part("output_token_rate"), TOKEN_RATE, fails_at_zero=has_answers),
@@ -103,13 +110,27 @@ def _said(aggregate: Tree, time: Tree) -> ClaimedTotals:
     )
 
 
-def _total(length: Tree, completed: int | None) -> int | None:
+def _window_s(time: Tree, completed: int | None, rate: Tree) -> float | None:
+    """The duration, unless it is that of the client's process, which llm-d writes: from its start to its end.
+
+    Such a duration is longer than the window of the rates, which it is not held against.
+    """
+    stated, start, end = span_s(time.text("duration")), epoch_s(time.text("start")), epoch_s(time.text("end"))
+    per_s = rate.number("mean")
+    if stated is None or start is None or end is None or completed is None or not per_s:
+        return stated
+    is_of_process = abs(end - start - stated) <= CLOCK_S and stated > completed / per_s * LONGER
+    return None if is_of_process else stated
+
+
+def total_of(length: Tree, completed: int | None) -> int | None:
     """Tokens of all answers: mean times number of answers."""
     mean = _mean(length, COUNT)
     return None if mean is None or completed is None or completed < 0 else round(mean * completed)
 
 
-def _latency(latency: Tree) -> dict[Metric, dict[str, float]]:
+def latency_of(latency: Tree) -> dict[Metric, dict[str, float]]:
+    """Every latency in seconds, whatever its units are."""
     whole = latency.part("request_latency")
     scale = scaled(whole, TIME)
     found = {metric: _spread(latency.part(name)) for metric, name in LATENCIES.items()}
