@@ -30,7 +30,8 @@ def trends_html(data: Path, night: str, said: Sequence[Row], changes: Sequence[R
         return ""
     found = {(one.key.series, one.key.metric): one for one in with_failed_nights(data, listed, NIGHTS, night)}
     drawn = [found[name] for name in chosen if name in found and len(found[name].valid) > 1][:PANELS]
-    lead = f"<p>{len(drawn)} of the night's {len(tonight)} series, of {NIGHTS} nights; what changed comes first.</p>"
+    most = f"at most {NIGHTS} nights each; what changed comes first"
+    lead = f"<p>{len(drawn)} of the night's {len(tonight)} series, {most}.</p>"
     return lead + panels_html([_panel(one, at, night, changes) for at, one in enumerate(drawn)], picture)
 
 

@@ -74,8 +74,8 @@ class _Read:
 
     @property
     def share(self) -> float:
-        """Half of the range as a share of its middle; 0 where nothing is drawn."""
-        return max(NARROWEST, (self.high - self.low) / (self.high + self.low)) if self.high + self.low > 0 else 0.0
+        """Half of the range as a share of its middle; 0 where nothing is drawn, or values are not positive."""
+        return max(NARROWEST, (self.high - self.low) / (self.high + self.low)) if self.low > 0 else 0.0
 
 
 def _read(panel: Panel) -> _Read:
@@ -88,15 +88,16 @@ def _read(panel: Panel) -> _Read:
 
 def _share(group: Sequence[_Read]) -> float:
     """The widest range of the panels of one metric, but for those that are far wider than most."""
-    usual = WIDER * median(one.share for one in group)
-    return max(one.share for one in group if one.share <= usual)
+    shares = [one.share for one in group if one.share] or [0.0]
+    usual = WIDER * median(shares)
+    return max(share for share in shares if share <= usual)
 
 
 def _panel_html(read: _Read, shared: float, picture: Picture) -> str:
     """The chart, and below it what it says, its numbers and its sources."""
     panel, said, share = read.panel, _said(read.panel.series, read.levels), max(shared, read.share)
     middle = (read.low + read.high) / 2
-    frame = [{"value": middle * (1 - share)}, {"value": middle * (1 + share)}] if middle > 0 else []
+    frame = [{"value": middle * (1 - share)}, {"value": middle * (1 + share)}] if read.share else []
     words = said + _changes_said(panel.changes)
     chart = Chart("trend", panel.name, panel.title, words, {**read.datasets, "frame": frame})
     own = " Its values range wider than those of the others: it has a scale of its own." if read.share > shared else ""

@@ -46,3 +46,11 @@ def test_a_series_that_ranges_far_wider_has_a_scale_of_its_own_and_says_so() -> 
 
     assert _shares(page) == pytest.approx([0.01, 0.01, 0.5])
     assert page.count("it has a scale of its own") == 1
+
+
+def test_a_series_that_is_not_positive_has_the_scale_of_its_values_and_moves_no_other() -> None:
+    usual = [_panel(name, "score", 99, 101) for name in "ab"]
+
+    page = panels_html([*usual, _panel("below", "score", -5, 5.001)])
+
+    assert _shares(page) == pytest.approx([0.01, 0.01])
