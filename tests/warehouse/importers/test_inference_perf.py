@@ -148,3 +148,15 @@ def test_a_file_of_other_requests_is_no_series() -> None:
 def test_requests_alone_name_the_file_that_is_missing() -> None:
     with pytest.raises(UnreadableResultError, match=r"pass its stage_0_lifecycle_metrics\.json too"):
         claims_of("per_request_lifecycle_metrics.json", json.dumps([request(1.0, 5)]))
+
+
+@pytest.mark.parametrize(("factor", "has_tpot"), [(1.0, True), (4.0, False)])
+def test_gaps_between_events_of_several_tokens_are_no_tpot(factor: float, *, has_tpot: bool) -> None:
+    report = json.loads((HERE / CLIENT).read_text())
+    latency = report["successes"]["latency"]
+    for name in ("time_per_output_token", "inter_token_latency"):
+        latency[name] = {statistic: factor * value for statistic, value in latency[name].items()}
+
+    (claim,) = claims_of(CLIENT, json.dumps(report))
+
+    assert ("tpot" in claim.latency_s, "itl" in claim.latency_s) == (has_tpot, True)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from bench.audit.claim import Claim, ClaimedConfig, ClaimedTotals, Metric, ServerCounters
 from bench.errors import ToldBesideError, UnreadableResultError
+from bench.metrics import ratio
 from warehouse.importers.format import Format
 from warehouse.importers.inference_perf.asked import asked_of, counts_by_server
 from warehouse.importers.inference_perf.requests import requests_beside
@@ -17,6 +18,9 @@ from warehouse.importers.parsing.distribution import positive_spread, spread, wi
 from warehouse.importers.parsing.document import Document, read_document
 from warehouse.importers.parsing.tree import Tree
 
+NEAR = 0.1  # a mean of means of requests to the mean of all gaps
+SEVERAL = 1.5  # tokens an event
+Latencies = dict[Metric, dict[str, float]]
 CLIENT, SERVER = "lifecycle_metrics", "prometheus_metrics"
 LATENCIES: dict[Metric, str] = {
     "ttft": "time_to_first_token",
@@ -64,7 +68,7 @@ def _of_client(document: Document, form: Format, one: Tree) -> Claim:
         lineage=form.lineage(document, "", "inference-perf"),
         asked=asked,
         said=said,
-        latency_s=latency_s,
+        latency_s=_without_gaps_as_tpot(latency_s, said),
         series=series,
         server=server,
         remarks=(*one.all_remarks(), *odd, *unread, *config.all_remarks(), *(beside.all_remarks() if beside else ())),
@@ -72,6 +76,19 @@ def _of_client(document: Document, form: Format, one: Tree) -> Claim:
         unread={**one.all_unread(), **({} if beside is None else _under("server.", beside.all_unread()))},
         required=form.required | ({"stat_mismatch"} if series is not None else frozenset()),
     )
+
+
+def _without_gaps_as_tpot(latency_s: Latencies, said: ClaimedTotals) -> Latencies:
+    """The latencies without TPOT where events hold several tokens: it is then the gap between events."""
+    means = {metric: statistics.get("mean") for metric, statistics in latency_s.items()}
+    ttft, e2el, tpot, itl = (means.get(metric) for metric in ("ttft", "e2el", "tpot", "itl"))
+    tokens = ratio(said.total_output_tokens, said.completed)
+    if ttft is None or e2el is None or tpot is None or itl is None or tokens is None or tokens <= 1:
+        return latency_s
+    is_gap = abs(tpot - itl) <= NEAR * itl
+    if not is_gap or tpot <= SEVERAL * (e2el - ttft) / (tokens - 1):
+        return latency_s
+    return {metric: statistics for metric, statistics in latency_s.items() if metric != "tpot"}
 
 
 def _label(asked: ClaimedConfig) -> str:
@@ -135,7 +152,7 @@ def _total(good: Tree, completed: int | None, names: tuple[str, ...]) -> int | N
     return round(mean * completed)
 
 
-def _latency(latency: Tree) -> dict[Metric, dict[str, float]]:
+def _latency(latency: Tree) -> Latencies:
     found = {metric: spread(latency.part(name)) for metric, name in LATENCIES.items()}
     return without_empty({"e2el": positive_spread(latency.part("request_latency")), **found})
 
