@@ -286,7 +286,10 @@ def test_a_bucket_that_cannot_be_read_is_a_sentence(
         run_sql(tmp_path, "FROM results")
 
 
-@pytest.mark.parametrize("content", [b"", b"not compressed", gzip.compress(b'{"version": 2}')])
+CONTENTS = {"empty": b"", "no gzip": b"not compressed", "another version": gzip.compress(b'{"version": 2}', mtime=0)}
+
+
+@pytest.mark.parametrize("content", CONTENTS.values(), ids=CONTENTS)
 @pytest.mark.usefixtures("bucket")
 def test_a_manifest_that_cannot_be_read_is_a_sentence(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "manifest").write_bytes(content)
