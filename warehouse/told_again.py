@@ -9,6 +9,7 @@ from pathlib import PurePath
 
 from bench.audit.claim import Claim
 from bench.audit.evidence.comparable import numbers_of
+from bench.audit.evidence.rounding import digits
 
 DIGITS_MIN = 8  # of a number that no two runs have in common
 
@@ -20,7 +21,7 @@ def told_again(claims: Sequence[Claim], checked: Sequence[int]) -> Mapping[int, 
     """
     runs: dict[Hashable, list[int]] = defaultdict(list)
     for at, claim in enumerate(claims):
-        if claim.outcome == "measured" and any(_is_exact(value) for value in numbers_of(claim).values()):
+        if claim.outcome == "measured" and any(digits(value) >= DIGITS_MIN for value in numbers_of(claim).values()):
             runs[_numbers(claim)].append(at)
     found: dict[int, int] = {}
     for several in runs.values():
@@ -37,10 +38,6 @@ def _numbers(claim: Claim) -> Hashable:
         for statistic, value in statistics.items()
     )
     return claim.asked, claim.said, tuple(sorted(latencies))
-
-
-def _is_exact(value: float) -> bool:
-    return len(repr(value).partition("e")[0].replace(".", "").lstrip("-0").rstrip("0")) >= DIGITS_MIN
 
 
 def _is_elsewhere(claim: Claim, kept: Claim) -> bool:

@@ -7,9 +7,8 @@ which requests were sent, of guidellm the window with its warm-up. Only the firs
 from collections.abc import Iterator
 
 from bench.audit.claim import Claim, ClaimedConfig, ClaimedTotals
-from bench.errors import UnreadableResultError
 from warehouse.importers.format import Format
-from warehouse.importers.llmd.report import has_top_keys, latency_of, total_of
+from warehouse.importers.llmd.report import has_top_keys, latency_of, total_of, tree_of
 from warehouse.importers.parsing.document import Document
 from warehouse.importers.parsing.printed import engine_of, printed_precision
 from warehouse.importers.parsing.tree import Tree
@@ -24,13 +23,7 @@ def recognises(document: Document) -> bool:
 
 def read(document: Document, form: Format) -> Iterator[Claim]:
     """The claim of a report."""
-    value = document.json if document.is_json_object else document.yaml
-    if not isinstance(value, dict):
-        raise UnreadableResultError(f"{document.name} is not a benchmark report: it is not an object")
-    one = Tree(value, document.name)
-    version = one.text("version") or "none"
-    if not version.startswith("0.1"):
-        raise UnreadableResultError(f"{document.name} is a benchmark report of version {version}, without a run")
+    one = tree_of(document, "0.1", "one with its keys is of version 0.1")
     scenario, metrics = one.part("scenario"), one.part("metrics")
     tool = scenario.part("load").text("name")
     yield Claim(

@@ -44,17 +44,21 @@ def has_top_keys(document: Document, *names: str) -> bool:
     return _BEGIN.match(text) is not None and set(names) <= set(_TOP.findall(text))
 
 
-def read(document: Document, form: Format) -> Iterator[Claim]:
-    """The claim of a report; raises for versions other than 0.2."""
+def tree_of(document: Document, version: str, otherwise: str) -> Tree:
+    """The report; raises UnreadableResultError, with what `otherwise` says, for one that is not of this version."""
     value = document.json if document.is_json_object else document.yaml
     if not isinstance(value, dict):
         raise UnreadableResultError(f"{document.name} is not a benchmark report: it is not an object")
     one = Tree(value, document.name)
-    version = one.text("version") or "none"
-    if not version.startswith("0.2"):
-        raise UnreadableResultError(
-            f"{document.name} is a benchmark report of version {version}; only version 0.2 is supported"
-        )
+    said = one.text("version") or "none"
+    if not said.startswith(version):
+        raise UnreadableResultError(f"{document.name} is a benchmark report of version {said}; {otherwise}")
+    return one
+
+
+def read(document: Document, form: Format) -> Iterator[Claim]:
+    """The claim of a report; raises for versions other than 0.2."""
+    one = tree_of(document, "0.2", "only versions 0.1 and 0.2 are supported")
     results, load = one.part("results"), one.part("scenario").part("load")
     tool = load.part("standardized")
     yield Claim(
