@@ -87,7 +87,7 @@ class _Rate:
 
 
 def rates(claim: Claim) -> EvidenceByColumn:
-    """Rates against totals over the duration, rates of a GPU against those of the system, and their sum."""
+    """Rates and mean lengths against totals, rates of a GPU against those of the system, and their sum."""
     stated = list(_rates(claim))
     if claim.said.has_trimmed_rates:
         return {ev.TRIMMED_RATE_REL: _worst(stated)}
@@ -117,6 +117,12 @@ def _rates(claim: Claim) -> Iterator[_Rate]:
     for name, rate, count in over_duration:
         if rate is not None and count and said.duration_s:
             yield _Rate(name, rate, count / said.duration_s, looseness(rate, said.duration_s))
+    for name, mean, count in (
+        ("mean output tokens", said.mean_output_tokens, said.total_output_tokens),
+        ("mean prompt tokens", said.mean_input_tokens, said.total_input_tokens),
+    ):
+        if mean is not None and count and said.completed:
+            yield _Rate(name, mean, count / said.completed, looseness(mean))
     yield from _of_lengths(claim)
     of_a_gpu = (
         ("output tok/s per GPU", said.output_per_gpu_tok_per_s, said.output_throughput_tok_per_s),

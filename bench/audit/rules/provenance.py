@@ -97,8 +97,8 @@ PROVENANCE_RULES: tuple[Rule, ...] = (
         family="provenance",
         passing=ZERO,
         tolerated=None,
-        sentence="the load lasted {value:.0f} s longer than from its start to its end",
-        origin="arithmetic: the load lies between start and end; 2 s or 1 % for clocks of whole seconds",
+        sentence="the duration does not fit the time from start to end by {value:.0f} s",
+        origin="arithmetic: the load lies between start and end; 2 s or 1 % for whole seconds, and a day for waits",
     ),
     Rule(
         code="revision_unpinned",

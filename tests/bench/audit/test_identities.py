@@ -336,6 +336,10 @@ def odd_tpot(claim: Claim) -> Claim:
     return both(stating("tpot", 1.2), adding("tpot", min=mean * 1.1, max=mean * 1.4), without("p999", "std"))(claim)
 
 
+def _output_of_each(claim: Claim) -> float:
+    return (claim.said.total_output_tokens or 0) / (claim.said.completed or 1)
+
+
 def _all_tokens(claim: Claim) -> int:
     return (claim.said.total_input_tokens or 0) + (claim.said.total_output_tokens or 0)
 
@@ -404,6 +408,16 @@ CASES: tuple[tuple[str, Claim, Mutation, dict[str, str]], ...] = (
     ("another request rate", PLAIN, scaling("said", "request_throughput_per_s", 0.99), {"derived_mismatch": "FAIL"}),
     ("a trimmed rate", PLAIN, trimmed(1.03), {"derived_mismatch": "WARN"}),
     ("a trimmed rate far off", PLAIN, trimmed(1.2), {"derived_mismatch": "FAIL"}),
+    (
+        *("a mean length that its total does not give", PLAIN),
+        lambda claim: saying(mean_output_tokens=2 * _output_of_each(claim))(claim),
+        {"derived_mismatch": "FAIL"},
+    ),
+    (
+        *("a mean length as printed", PLAIN),
+        lambda claim: saying(mean_output_tokens=round(_output_of_each(claim)))(claim),
+        {},
+    ),
     ("another mean", RAW, stating("ttft", 1.01, "mean"), {"stat_mismatch": "WARN"}),
     ("quite another mean", RAW, stating("ttft", 1.05, "mean"), {"stat_mismatch": "FAIL", "percentile_order": "FAIL"}),
     ("percentiles in disorder", PLAIN, stating("ttft", 0.5, "p95"), {"percentile_order": "FAIL"}),

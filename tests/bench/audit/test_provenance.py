@@ -78,6 +78,8 @@ def test_a_run_that_ends_before_it_starts_conflicts() -> None:
 
     assert found(changed(None, {"ended_at_s": start - 60.0})) == {"timestamp_conflict": "FAIL"}
     assert found(changed(None, {"ended_at_s": start + 30.0})) == {"timestamp_conflict": "WARN"}
+    assert found(changed(None, {"ended_at_s": start + 80_000.0})) == {}
+    assert found(changed(None, {"ended_at_s": start + 90_000.0})) == {"timestamp_conflict": "WARN"}
 
 
 def test_what_can_be_another_thing_tomorrow_is_doubted() -> None:

@@ -57,7 +57,7 @@ ARITHMETIC_RULES: tuple[Rule, ...] = (
         family="arithmetic",
         passing=(0.0, 0.001),
         tolerated=(0.0, 0.001),
-        sentence="a rate differs from its totals by {value:.2%} beyond rounding",
+        sentence="a rate or mean differs from its totals by {value:.2%} beyond rounding",
         origin=(
             "arithmetic: rate times duration is the total; rounding explains 0.1 %, and 205 public result "
             "files of `vllm bench` were exact"
@@ -69,7 +69,7 @@ ARITHMETIC_RULES: tuple[Rule, ...] = (
         family="arithmetic",
         passing=(0.0, 0.01),
         tolerated=(0.0, 0.05),
-        sentence="a trimmed or averaged rate differs from the totals by {value:.2%} beyond rounding",
+        sentence="a mean, or a trimmed or averaged rate, differs from the totals by {value:.2%} beyond rounding",
         origin=(
             "chosen by Nightbench: tools that trim outliers or average the rates of requests differ by "
             "design, guidellm by about 1 %"
