@@ -19,7 +19,11 @@ from bench.errors import CatalogError
 
 _BETWEEN_WORDS = re.compile(r"[^a-z0-9.]+|(?<!\d)\.|\.(?!\d)")
 _PARTS = re.compile(r"[a-z]+|\d+(?:\.\d+)*")
-_HOW_MANY = re.compile(r"^\s*\d+\s*[x\u00d7]\s+")
+# How many GPUs a name says: `8xMI300X`, `8 x H100`, `8 H100`; `H100 x8`, `HGX H100 8-GPU`, `H200 (8 GPUs)`.
+_COUNT_BEFORE = re.compile(r"^\s*(\d{1,4}\s*[x\u00d7*]|\d{1,3}(?:[\s-]*gpus?)?\s)\s*(?=[a-z\d])", re.IGNORECASE)
+_COUNT_AFTER = re.compile(
+    r"[\s(,]*(?<![a-z])([x\u00d7*]\s*\d{1,4}|[\s(,-]\d{1,3}[\s-]*(?:gpus?|cards?))\s*\)?\s*$", re.IGNORECASE
+)
 _COUNT = re.compile(r"\d+x|x\d+")  # `8x`, `x8`: how many, not which
 _GGUF = re.compile(r"[-_.:](i?q\d(?:_[a-z0-9]+)+)(?:\.gguf)?$")  # `-q4_k_m.gguf`, the end of a file's name
 _IN_TEXT = re.compile(r"[^\s()\[\],;:]+")  # words of a text with punctuation
@@ -74,7 +78,7 @@ class Names:
 
     def gpu(self, text: str) -> Gpu | None:
         """The GPU of this name: `AMD Instinct MI300X 192GB`, `8x mi300x`."""
-        words = _words(_HOW_MANY.sub("", text.lower()))
+        words = _words(_without_count(text))
         loud = [word for word in words if word not in self.silent["gpu"] and not _COUNT.fullmatch(word)]
         found = self.gpus.get(_parts(words)) or self.gpus.get(_parts(loud))
         if found is not None:
@@ -88,7 +92,7 @@ class Names:
         one = self.gpu(text)
         if one is not None:
             return (one,)
-        words = _words(_HOW_MANY.sub("", text.lower()))
+        words = _words(_without_count(text))
         loud = [word for word in words if word not in self.silent["gpu"] and not _COUNT.fullmatch(word)]
         stated = [match for match in map(_STATED.fullmatch, loud) if match]
         wanted = _parts(word for word in loud if not _STATED.fullmatch(word))
@@ -105,7 +109,7 @@ class Names:
 
     def accelerator(self, text: str) -> str | None:
         """The accelerator of this name whose memory, bandwidth and peak the catalogue does not have: `TPU v5e-8`."""
-        loud = [word for word in _words(_HOW_MANY.sub("", text.lower())) if word not in _MAKERS]
+        loud = [word for word in _words(_without_count(text)) if word not in _MAKERS]
         found = (self.accelerators.get(_parts(loud[:count])) for count in range(len(loud), 0, -1))
         return next(filter(None, found), None)
 
@@ -199,6 +203,16 @@ class Names:
         words = _words(name)
         found = {self.precisions[key] for key in (_parts([word]) for word in words) if key in self.precisions}
         return found.pop() if len(found) == 1 else None
+
+
+def count_of_gpus(text: str) -> int | None:
+    """How many GPUs a name says: 8 of `8x H100 SXM` and of `H100 SXM x8`; None if it says none."""
+    found = _COUNT_BEFORE.search(text) or _COUNT_AFTER.search(text)
+    return int(re.sub(r"\D", "", found[1])) if found else None
+
+
+def _without_count(text: str) -> str:
+    return _COUNT_AFTER.sub("", _COUNT_BEFORE.sub("", text.lower()))
 
 
 def _words(text: str) -> list[str]:

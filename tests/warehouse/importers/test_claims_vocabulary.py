@@ -215,3 +215,19 @@ def test_a_column_of_another_tools_table_that_is_not_read_is_named() -> None:
     (claim,) = claims_at(FORMATS / "mad/training.csv")
 
     assert claim.not_read == (NotRead("column", "mode", "pretrain", "mad-training has no field for it", "mode"),)
+
+
+@pytest.mark.parametrize(
+    ("metric", "value", "field", "number"),
+    [
+        ("GPU KV cache size", "425,000 tokens", "kv_cache_tokens", 425000),
+        ("Maximum concurrency for 8,192 tokens per request", "51.9x", "kv_max_concurrency", 51.9),
+        ("Maximum concurrency for 8,192 tokens per request", "51.9x", "max_model_len", 8192),
+        ("Maximum concurrency", "51.9", "kv_max_concurrency", 51.9),
+    ],
+)
+def test_what_an_engine_prints_of_its_cache_is_read(metric: str, value: str, field: str, number: float) -> None:
+    (claim,) = claims_of("claims.csv", f'model,metric,value\nLlama-3.1-8B,"{metric}","{value}"\n')
+
+    assert getattr(claim.asked, field) == number
+    assert not claim.not_read

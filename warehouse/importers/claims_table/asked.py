@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 
 from bench.audit.claim import ClaimedConfig, NotRead
+from bench.catalog.names import count_of_gpus
 from warehouse.importers.claims_table.numbers import BARE, Numbers
 from warehouse.importers.parsing.fields import INFINITE, NOTHING
 from warehouse.importers.parsing.printed import (
@@ -34,7 +35,6 @@ _OBSERVED = {"observed_isl": "mean_input_tokens", "observed_osl": "mean_output_t
 _OF_BATCH = frozenset({"e2el.mean", "e2el.", f"e2el.{BARE}"})
 # GPUs that a table does not name; two such rows may be of different ones.
 _UNNAMED = NOTHING | {"unknown", "undisclosed", "unspecified", "not disclosed", "various", "other", "tbd", "gpu"}
-_MANY = re.compile(r"\s*(\d{1,4})\s*[x\u00d7]\s*\S")
 _MODES = ("", "offline", "serving")
 # Notes that say what the load is: all prompts at once, or the cap of the engine in the place of a concurrency.
 _OFFLINE = re.compile(r"\boffline\b|concurrency\b[^;]*\bmax[ _-]num[ _-]seqs", re.IGNORECASE)
@@ -51,7 +51,8 @@ def asked_of(row: Row, numbers: Numbers) -> ClaimedConfig:
     for column, field in _OBSERVED.items():
         if (mean := _number(row, column, numbers)) is not None:
             numbers.parts["said"][field] = mean
-    known["gpu_count"] = known["gpu_count"] or _count_in(row["gpu"])
+    known["gpu_count"] = known["gpu_count"] or count_of_gpus(row["gpu"])
+    known["max_model_len"] = known["max_model_len"] or numbers.longest
     known |= {name: load for name, load in _load(row, numbers).items() if known[name] is None}
     return ClaimedConfig(
         **known,  # type: ignore[arg-type]  # each is of its field's type
@@ -65,13 +66,9 @@ def asked_of(row: Row, numbers: Numbers) -> ClaimedConfig:
         gpu_memory_utilization=_share(row, numbers),
         usd_per_hour=numbers.parts["asked"].get("usd_per_hour"),
         weights_gib=numbers.parts["asked"].get("weights_gib"),
+        kv_cache_tokens=round(tokens) if (tokens := numbers.parts["asked"].get("kv_cache_tokens")) else None,
+        kv_max_concurrency=numbers.parts["asked"].get("kv_max_concurrency"),
     )
-
-
-def _count_in(gpu: str) -> int | None:
-    """How many GPUs the cell says: 8 of `8x H100 SXM`."""
-    found = _MANY.match(gpu)
-    return int(found[1]) if found else None
 
 
 def _load(row: Row, numbers: Numbers) -> dict[str, int | None]:

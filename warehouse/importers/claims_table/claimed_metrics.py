@@ -27,6 +27,8 @@ _DIMENSIONS: Mapping[frozenset[str], frozenset[str]] = {
     frozenset({"train_tflops_per_gpu"}): frozenset({"tflop/s/gpu", "tflop/s"}),
     frozenset({"usd_per_hour"}): frozenset({"usd/h", "usd", ""}),
     frozenset({"weights_gib"}): frozenset({"gib"}),
+    frozenset({"kv_cache_tokens"}): frozenset({"count", ""}),
+    frozenset({"kv_max_concurrency"}): frozenset({"times", ""}),
     frozenset(f"usd_per_mtok_{which}" for which in ("input", "output", "total", "unstated")): frozenset(
         {"usd/mtok", "usd", ""}
     ),
@@ -43,7 +45,7 @@ _BY_UNIT = {
     ("unstated_throughput_tok_per_s", "req/s"): ("request_throughput_per_s",),
     ("output_throughput_tok_per_s", "req/s"): ("request_throughput_per_s",),
 }
-_ASKED = ("usd_per_hour", "weights_gib")
+_ASKED = ("usd_per_hour", "weights_gib", "kv_cache_tokens", "kv_max_concurrency")
 _REMARKS = {
     "unstated_throughput_tok_per_s": "tokens_ambiguous",
     "usd_per_mtok_unstated": "cost_denominator_unstated",

@@ -8,6 +8,7 @@ from decimal import Decimal
 from bench.audit.claim import Bound, NotRead, Remark
 from bench.repeats import LEAST, t_975
 from warehouse.importers.claims_table.claimed_metrics import COUNTS, Slot, slot_of
+from warehouse.importers.claims_table.vocabulary import context_in
 from warehouse.importers.parsing.printed import Quantity, read_quantity, whole, why_no_number
 from warehouse.importers.parsing.printed_units import split_unit, unit_of
 
@@ -27,10 +28,12 @@ class Numbers:
     not_read: list[NotRead] = field(default_factory=list)
     bounds: list[Bound] = field(default_factory=list)  # numbers that are a range, a limit or a rough one
     cause: str | None = None  # of a failure
+    longest: int | None = None  # the maximum context that the name of a metric states
 
     def add(self, row: Row, place: str) -> None:
         """Add the number of one row; `place` names it in remarks."""
         quantity = read_quantity(row["value"])
+        self.longest = self.longest or context_in(row["metric"])
         slot = slot_of(row["metric"], row["unit"] or (quantity.unit if quantity else ""))
         if not isinstance(slot, Slot) or quantity is None or quantity.qualifier is not None:
             self.printed[row["metric"]] = _printed(row)

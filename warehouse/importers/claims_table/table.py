@@ -23,16 +23,16 @@ _NUMBER_COLUMNS = ("metric", "value", "unit", "notes", "spread", "n")
 
 # What the metric or the notes of a number that nobody measured as it stands say.
 KINDS: Mapping[str, Kind] = {
-    "interpolated": "interpolated",
-    "extrapolated": "interpolated",
+    **dict.fromkeys(("interpolated", "extrapolated"), "interpolated"),
     "second-hand": "quoted",
-    "expected": "expected",
-    "theoretical": "expected",
-    "projected": "expected",
-    "estimated": "expected",
-    "aggregate of two": "derived",
+    **dict.fromkeys(("expected", "theoretical", "projected", "projection", "estimated", "estimate", "est."), "expected"),
+    **dict.fromkeys(("aggregate of two", "scaled from", "scaled up from", "scaled linearly from"), "derived"),
 }
-_BETWEEN_WORDS = re.compile(r"[^a-z0-9-]+")
+# Before one of these words, one of these says that it is not so: `not estimated`, `higher than expected`.
+_TURNED_BY = frozenset({"not", "no", "never", "neither", "nor", "than"})
+# Eight instances are summed like two; the sum over eight users is what every load test measures.
+_SUMMED = re.compile(r"(?<=aggregate of )\S+(?= (?:instances|replicas|servers|nodes|engines|machines))")
+_BETWEEN_WORDS = re.compile(r"(?<!\best)\.|[^a-z0-9.-]+")
 
 Row = Mapping[str, str]
 Numbered = tuple[int, Row]
@@ -149,8 +149,14 @@ def _with_statistic(known: Mapping[str, float]) -> dict[str, float]:
 def _kind(rows: list[tuple[int, Row]]) -> Kind:
     """How a claim came about, by the words of its metrics and notes; `unexpected` is not the word `expected`."""
     text = " ".join(f"{row['metric']} {row.get('notes', '')}" for _, row in rows).lower()
-    words = f" {_BETWEEN_WORDS.sub(' ', text)} "
-    return next((kind for said, kind in KINDS.items() if f" {said} " in words), "measured")
+    words = _SUMMED.sub("two", f" {_BETWEEN_WORDS.sub(' ', text)} ")
+    return next((kind for said, kind in KINDS.items() if _says(words, said)), "measured")
+
+
+def _says(words: str, said: str) -> bool:
+    """Whether the words hold these, without one before them that turns their meaning."""
+    before = (part.rpartition(" ")[2] for part in words.split(f" {said} ")[:-1])
+    return any(word not in _TURNED_BY for word in before)
 
 
 def _outcome(numbers: Numbers) -> Outcome:

@@ -29,6 +29,8 @@ OF_UNIT = {
     "usd/mtok": "usd_per_mtok_unstated",
     "usd/h": "usd_per_hour",
 }
+# vLLM prints `Maximum concurrency for 8,192 tokens per request`.
+_FOR_CONTEXT = re.compile(r"\s+for\s+(\d[\d,]*)\s+tokens(?:\s+per\s+request|/request)?", re.IGNORECASE)
 _CUTOFF = 0.5  # of difflib, whose 1 is equal; below it no name is near
 
 
@@ -58,13 +60,19 @@ class _Table:
 @lru_cache(maxsize=4096)
 def metric_of(name: str, unit: str = "") -> Meaning | None:
     """What this metric means; `unit` is that of its row, whose other words belong to the name (`output tokens/s`)."""
-    words, stated = split_name(name)
+    words, stated = split_name(_FOR_CONTEXT.sub("", name))
     beside, of_row = split_unit(unit)
     for key in dict.fromkeys((" ".join(filter(None, (beside, words))), words)):
         found = _found(key, stated or of_row)
         if found is not None:
             return Meaning(found, stated)
     return None
+
+
+def context_in(name: str) -> int | None:
+    """The tokens of a request that a metric's name states: `Maximum concurrency for 8,192 tokens per request`."""
+    found = _FOR_CONTEXT.search(name)
+    return int(found[1].replace(",", "")) if found else None
 
 
 def _found(words: str, unit: Unit | None) -> tuple[str, ...] | None:

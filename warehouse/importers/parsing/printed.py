@@ -2,21 +2,31 @@
 
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from catalog.read import precision_of
-from warehouse.importers.parsing.fields import EXACT_MAX, INFINITE, NOTHING
+from warehouse.importers.parsing.fields import EXACT_MAX, INFINITE, NO_NUMBER, NOTHING
 from warehouse.importers.parsing.printed_units import unit_of
 
-_NUMBER = r"[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,3})?"
+_NUMBER = r"[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d{1,3}(?:[ \u00a0\u2009\u202f']\d{3})+(?:\.\d+)?|\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,3})?"
+_SIGNS: Mapping[str, tuple[str, ...]] = {
+    "about": ("~", "≈", "about", "approximately", "approx.", "approx", "around", "ca.", "circa"),
+    "below": ("<=", "≤", "<", "up to", "at most", "less than", "under"),
+    "above": (">=", "≥", ">", "at least", "more than", "over"),
+}
+_QUALIFIERS = {sign: qualifier for qualifier, signs in _SIGNS.items() for sign in signs}
+_SIGN = "|".join(map(re.escape, _QUALIFIERS))
 _QUANTITY = re.compile(
-    rf"(?P<sign>~|≈|about |ca\. ?|<=|>=|≤|≥|<|>)?\s*(?P<usd>\$)?(?P<low>{_NUMBER})(?P<thousands>[kKMB](?![A-Za-z]))?"
+    rf"(?P<sign>(?i:{_SIGN}))?\s*(?P<usd>\$)?(?P<low>{_NUMBER})(?P<thousands>[kKMB](?![A-Za-z]))?"
     rf"(?:\s*(?:-|–|—|to)\s*\$?(?P<high>{_NUMBER})(?P<high_thousands>[kKMB](?![A-Za-z]))?)?(?P<plus>\+(?!/))?(?:\s*(?:±|\+/-)\s*(?P<spread>{_NUMBER}))?(?:\s*(?P<unit>[^\d\s,.+][^|]*))?"  # noqa: RUF001 - as printed
 )
+# Bold or code of Markdown around a value, and the mark of a footnote behind it: `**150**`, `150*`, `150 [1]`.
+_MARKED = re.compile(r"^(\*{1,2}|`|_)?(.*?)(?:\1|(?<=\d)\s*(?:\*{1,3}|†|‡|\[\d{1,2}\]))$")
 _THOUSANDS = {None: 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9}
+_GROUPED = re.compile(r"[,'\s]")
 _COMMA = re.compile(r"\D*\d[\d.]*,\d+\D*")
-_ABOUT, _BELOW, _ABOVE = ("~", "≈", "about", "ca."), ("<", "<=", "≤"), (">", ">=", "≥")
 _FAILED = re.compile(
     r"\b(?:oom|out of memory|failed|failure|error|crash(?:ed)?|time(?:d )?out|unsupported)\b", re.IGNORECASE
 )
@@ -42,8 +52,8 @@ class Quantity:
 @lru_cache(maxsize=4096)
 def read_quantity(text: str) -> Quantity | None:
     """The quantity in this text; None for other text. An empty text is a quantity without a number."""
-    text = text.strip()
-    if text.lower() in NOTHING:
+    text = _MARKED.sub(r"\2", text.strip()).strip()
+    if text.lower() in NO_NUMBER:
         return Quantity()
     found = _QUANTITY.fullmatch(text)
     unit = (found["unit"] or "") if found else ""
@@ -66,7 +76,7 @@ def why_no_number(text: str) -> str:
     name = text.strip().lower()
     if name in INFINITE:
         return "it is not finite"
-    if name in NOTHING:
+    if name in NO_NUMBER:
         return "it states no number"
     if _COMMA.fullmatch(name):
         return "its comma may stand for a decimal point or for thousands: write 33.1 or 1,234"
@@ -74,15 +84,16 @@ def why_no_number(text: str) -> str:
 
 
 def _number(text: str, thousands: str | None) -> float:
-    return float(text.replace(",", "")) * _THOUSANDS[thousands]
+    return float(_GROUPED.sub("", text)) * _THOUSANDS[thousands]
 
 
 def _of_one(number: float, sign: str, unit: str, *, has_plus: bool) -> Quantity:
-    if sign in _BELOW:
-        return Quantity(None, None, number, "below", unit)
-    if sign in _ABOVE or has_plus:
-        return Quantity(None, number, None, "above", unit)
-    return Quantity(number, None, None, "about" if sign in _ABOUT else None, unit)
+    qualifier = "above" if has_plus else _QUALIFIERS.get(sign.lower())
+    if qualifier == "below":
+        return Quantity(None, None, number, qualifier, unit)
+    if qualifier == "above":
+        return Quantity(None, number, None, qualifier, unit)
+    return Quantity(number, None, None, qualifier, unit)
 
 
 @lru_cache(maxsize=4096)

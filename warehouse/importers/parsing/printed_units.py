@@ -52,6 +52,7 @@ UNITS: Mapping[str, tuple[str, float]] = {
     "mb": ("gib", 1e6 / _GIB),
     "mib": ("gib", 2.0**-10),
     "%": ("share", 0.01),
+    **dict.fromkeys(("x", "\u00d7", "times"), ("times", 1.0)),
     **dict.fromkeys(("tok", "req", "count"), ("count", 1.0)),
 }
 _BRACKETS = re.compile(r"[(\[]([^()\[\]]*)[)\]]")
