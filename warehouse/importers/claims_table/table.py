@@ -25,7 +25,9 @@ _NUMBER_COLUMNS = ("metric", "value", "unit", "notes", "spread", "n")
 KINDS: Mapping[str, Kind] = {
     **dict.fromkeys(("interpolated", "extrapolated"), "interpolated"),
     "second-hand": "quoted",
-    **dict.fromkeys(("expected", "theoretical", "projected", "projection", "estimated", "estimate", "est."), "expected"),
+    **dict.fromkeys(
+        ("expected", "theoretical", "projected", "projection", "estimated", "estimate", "est."), "expected"
+    ),
     **dict.fromkeys(("aggregate of two", "scaled from", "scaled up from", "scaled linearly from"), "derived"),
 }
 # Before one of these words, one of these says that it is not so: `not estimated`, `higher than expected`.

@@ -13,7 +13,21 @@ from bench.metrics import Floats, Ints
 INFINITE = frozenset({"inf", "infinity", "-inf", "-infinity", ".inf", "-.inf"})  # with a point as YAML has it
 NOTHING = frozenset({"", "-", "n/a", "[n/a]", "na", "none", "null", "nan", "~", ".nan"}) | INFINITE
 # What people write for a number that they do not have; a file that a program wrote has none of these.
-NO_NUMBER = NOTHING | {"--", "---", "–", "—", "n.a.", "n.a", "#n/a", "tbd", "tba", "?", "n/d", "not reported", "not available"}  # noqa: RUF001 - as printed
+NO_NUMBER = NOTHING | {
+    "--",
+    "---",
+    "–",
+    "—",
+    "n.a.",
+    "n.a",
+    "#n/a",
+    "tbd",
+    "tba",
+    "?",
+    "n/d",
+    "not reported",
+    "not available",
+}  # noqa: RUF001 - as printed
 TRUE, FALSE = frozenset({"true", "yes", "1"}), frozenset({"false", "no", "0"})
 
 EXACT_MAX = 2**53  # up to here a float holds every whole number exactly
