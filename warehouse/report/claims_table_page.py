@@ -39,9 +39,9 @@ _VALUES = """
 | `33.1`, `1,234`, `1 234`, `18.9e6`, `**150**`, `150*`, `150 [1]` | the number |
 | `1.2k`, `3M`, `70B` | 1,200; 3 million; 70 billion |
 | `54.28 ± 2.56` | the number and its spread |
-| `~900`, `about 900`, `approx. 900` | 900; a rate or latency is held against physics as 850 to 950, and against nothing else |
+| `~900`, `about 900` | 900; a rate or latency is held against physics as 850 to 950, and against nothing else |
 | `15-20`, `1-2k` | a range; of a rate or latency the end that allows most is held against physics |
-| `< 1`, `> 100`, `500+`, `up to 500`, `at least 100` | a limit, held against physics like a range: the highest latency, the lowest rate |
+| `< 1`, `up to 1`, `> 100`, `500+` | a limit, held against physics like a range: the highest latency, the lowest rate |
 | `1,234 tok/s`, `$0.13` | the number and its unit, which must be that of the `unit` column |
 | `OOM`, `crashed`, `timed out` | a failure, which is the cause that the row states |
 | empty, `N/A`, `-`, `—`, `TBD` | no number |

@@ -14,20 +14,9 @@ INFINITE = frozenset({"inf", "infinity", "-inf", "-infinity", ".inf", "-.inf"}) 
 NOTHING = frozenset({"", "-", "n/a", "[n/a]", "na", "none", "null", "nan", "~", ".nan"}) | INFINITE
 # What people write for a number that they do not have; a file that a program wrote has none of these.
 NO_NUMBER = NOTHING | {
-    "--",
-    "---",
-    "–",
-    "—",
-    "n.a.",
-    "n.a",
-    "#n/a",
-    "tbd",
-    "tba",
-    "?",
-    "n/d",
-    "not reported",
-    "not available",
-}  # noqa: RUF001 - as printed
+    *("--", "---", "\u2013", "\u2014", "?", "n.a.", "n.a", "#n/a", "n/d", "tbd", "tba"),
+    *("not reported", "not available"),
+}
 TRUE, FALSE = frozenset({"true", "yes", "1"}), frozenset({"false", "no", "0"})
 
 EXACT_MAX = 2**53  # up to here a float holds every whole number exactly

@@ -10,7 +10,8 @@ from catalog.read import precision_of
 from warehouse.importers.parsing.fields import EXACT_MAX, INFINITE, NO_NUMBER, NOTHING
 from warehouse.importers.parsing.printed_units import unit_of
 
-_NUMBER = r"[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d{1,3}(?:[ \u00a0\u2009\u202f']\d{3})+(?:\.\d+)?|\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,3})?"
+_GROUPS = r"\d{1,3}(?:(?:,\d{3})+|(?:[ \u00a0\u2009\u202f']\d{3})+)(?:\.\d+)?"  # 1,234.5 and 1 234.5
+_NUMBER = rf"[-+]?(?:{_GROUPS}|\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{{1,3}})?"
 _SIGNS: Mapping[str, tuple[str, ...]] = {
     "about": ("~", "≈", "about", "approximately", "approx.", "approx", "around", "ca.", "circa"),
     "below": ("<=", "≤", "<", "up to", "at most", "less than", "under"),
