@@ -4,8 +4,9 @@ By request and not by token, because the tokens of one answer depend on each oth
 gives the same interval.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
@@ -16,19 +17,23 @@ REPLICATES = 400  # the ends of the interval are then the tenth from either side
 SEED = 20261121
 ENDS = (2.5, 97.5)
 TAIL = 5.0  # times as much of the upper end as the percentile leaves is looked at: more is never reached
-FAR, NEAR = 0.8, 1.2  # times as much of it nearly always is too little, and suffices
+DEVIATIONS = 3.0  # the end of a replicate's tail is nearly always this close to that of the run
 # The draws of a run depend on its number of requests only, and a night's runs have the same: up to this many requests
 # they are kept, in 10 MiB.
 KEPT_COUNT_MAX = 13_000
+BLOCK = 500_000  # weights that are computed with at once
 
 SAMPLE, MORE = 5000, 1.5  # a sample's share of the largest values, for more than are wanted
 
 Interval = tuple[float, float]
 
 
-def _weights(count: int) -> Iterable[npt.NDArray[np.integer]]:
-    """How often each request is drawn, in each replicate."""
-    return _kept_weights(count) if count <= KEPT_COUNT_MAX else _drawn_weights(count)
+def _weights(count: int) -> Iterator[npt.NDArray[np.integer]]:
+    """How often each request is drawn: a row for each replicate, some rows at a time."""
+    rows = max(1, BLOCK // count)
+    drawn = iter(_kept_weights(count) if count <= KEPT_COUNT_MAX else _drawn_weights(count))
+    while some := list(islice(drawn, rows)):
+        yield np.asarray(some)
 
 
 @lru_cache(maxsize=2)
@@ -54,25 +59,34 @@ def tail_interval(values: Floats, request: Ints, q: float) -> Interval | None:
     per_request = np.bincount(request)
     above = 1 - q / 100
     kept = min(len(values), int(np.ceil(TAIL * above * len(values))))
-    near = min(kept, int(np.ceil(NEAR * above * len(values))))
     order = _largest(values, kept)
-    ordered, of = values[order], request[order]
-    # The upper end nearly always lies between these two places; what is above the first is counted by request.
-    far = min(near, int(FAR * above * len(values)))
-    largest = np.bincount(of[:far], minlength=len(per_request))
-    # Whole numbers all the same, and their sums are quicker.
+    of = request[order]
+    begin, end = _ends_between(of, above * len(values), len(per_request))
+    largest = np.bincount(of[:begin], minlength=len(per_request))
     sums = np.stack((per_request, largest), axis=1).astype(np.float64)
-    found = []
+    places = []
     for drawn in _weights(len(per_request)):
-        drawn_count, passed = (drawn @ sums).tolist()
+        drawn_count, passed = (drawn.astype(np.float64) @ sums).T  # whole numbers all the same, and quicker
         target = above * drawn_count
-        reached = passed + np.cumsum(drawn[of[far:near]])
-        place = far + int(np.searchsorted(reached, target, side="right"))
-        if passed > target or place == near:
-            place = int(np.searchsorted(np.cumsum(drawn[of]), target, side="right"))
-        found.append(float(ordered[min(place, kept - 1)]))
-    low, high = np.percentile(found, ENDS)
+        reached = passed[:, np.newaxis] + np.cumsum(drawn[:, of[begin:end]], axis=1, dtype=np.int64)
+        place = begin + (reached <= target[:, np.newaxis]).sum(axis=1)
+        for at in np.flatnonzero((passed > target) | (place == end)):
+            place[at] = np.searchsorted(np.cumsum(drawn[at, of]), target[at], side="right")
+        places.append(np.minimum(place, kept - 1))
+    low, high = np.percentile(values[order[np.concatenate(places)]], ENDS)
     return float(low), float(high)
+
+
+def _ends_between(of: Ints, tail: float, count: int) -> tuple[int, int]:
+    """Two places between which the tail of nearly every replicate ends; what is above the first is counted by request.
+
+    `of`: the request of each of the largest values, the largest first. A request that has many of them moves the end
+    further, as it is drawn or left out with all of them.
+    """
+    whole = min(len(of), int(np.ceil(tail)))
+    deviation = float(np.sqrt((np.bincount(of[:whole], minlength=count) ** 2).sum()))
+    reach = int(np.ceil(DEVIATIONS * deviation))
+    return max(0, whole - reach), min(len(of), whole + reach)
 
 
 def _largest(values: Floats, count: int) -> Ints:
@@ -91,6 +105,10 @@ def ratio_interval(above: Floats, below: Floats) -> Interval | None:
     if not len(above) or not below.sum() > 0 or not above.sum() > 0:
         return None
     whole = above.sum() / below.sum()
-    found = [(drawn @ above) / (drawn @ below) / whole for drawn in _weights(len(above))]
+    found = [
+        (drawn @ above) / (drawn @ below) / whole
+        for some in _weights(len(above))
+        for drawn in some.astype(np.float64)  # once for both sums
+    ]
     low, high = np.percentile(found, ENDS)
     return float(low), float(high)

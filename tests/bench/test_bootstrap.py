@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from bench.bootstrap import REPLICATES, SEED, ratio_interval, tail_interval
+from bench.bootstrap import BLOCK, REPLICATES, SEED, ratio_interval, tail_interval
 from bench.metrics import Floats, Ints
 
 
@@ -60,12 +60,14 @@ def test_nothing_has_no_interval() -> None:
     assert ratio_interval(np.zeros(3), np.ones(3)) is None
 
 
+@pytest.mark.parametrize("requests", [50, BLOCK // REPLICATES * 2])
 @pytest.mark.parametrize("spread", [0.0, 1.0, 2.0])
-def test_the_tail_is_that_of_every_value_put_in_order(spread: float) -> None:
-    # Requests that differ by so much, and values that tie: the short cut over the largest values must not show.
+def test_the_tail_is_that_of_every_value_put_in_order(spread: float, requests: int) -> None:
+    # Requests that differ by so much, values that tie, and replicates of one block or of several: the short cut over
+    # the largest values must not show.
     draw = np.random.default_rng(3)
-    request = np.sort(draw.integers(50, size=3000))
-    values = np.round(draw.exponential(1.0, 3000) + spread * draw.normal(size=50)[request], 2)
+    request = np.sort(np.concatenate((np.arange(requests), draw.integers(requests, size=3000))))
+    values = np.round(draw.exponential(1.0, len(request)) + spread * draw.normal(size=requests)[request], 2)
 
     assert tail_interval(values, request, 99) == _tail_of_everything(values, request, 99)
 
