@@ -1,0 +1,61 @@
+"""How a process of ours ends: after its exit handlers, and without freeing what it holds."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.flows.deployed import ROOT
+
+PROGRAM = """
+import atexit, sys
+from flows.ending import run_program
+
+class Freed:
+    def __del__(self):
+        print("freed")
+
+held = Freed()
+
+def main():
+    atexit.register(print, "exit handler")
+    print("written")
+    {last}
+
+run_program(main)
+"""
+
+
+def run(last: str, stdout: int = subprocess.PIPE) -> "subprocess.CompletedProcess[str]":
+    """Run a program whose last line is given, and whose output is a pipe or a file, which are written when flushed."""
+    argv = [sys.executable, "-c", PROGRAM.format(last=last)]
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    return subprocess.run(
+        argv, cwd=ROOT, env=env, stdout=stdout, stderr=subprocess.PIPE, text=True, timeout=60, check=False
+    )
+
+
+@pytest.mark.parametrize(("last", "code"), [("pass", 0), ("sys.exit()", 0), ("sys.exit(3)", 3)])
+def test_a_program_ends_after_its_exit_handlers_with_its_output_and_its_code(last: str, code: int) -> None:
+    done = run(last)
+
+    assert (done.returncode, done.stdout, done.stderr) == (code, "written\nexit handler\n", "")
+
+
+@pytest.mark.parametrize(
+    ("last", "shown"), [("raise ValueError('a bug')", "ValueError: a bug\n"), ("sys.exit('why')", "why\n")]
+)
+def test_what_python_itself_shows_at_the_end_is_shown(last: str, shown: str) -> None:
+    done = run(last)
+
+    assert (done.returncode, done.stderr.endswith(shown)) == (1, True), done.stderr
+
+
+def test_an_output_that_cannot_be_written_is_an_error() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = run("pass", stdout=full.fileno())
+
+    assert done.returncode == 120
+    assert "No space left on device" in done.stderr
