@@ -5,7 +5,7 @@ changes nothing, unless its options are other ones; a rebuild reads these copies
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from bench.errors import UnreadableResultError
 from bench.trends.judgement import NightJudgement
-from bench.trends.series import STACK_FIELDS
+from bench.trends.series import STACK_FIELDS, SeriesKey
 from warehouse.importers.history.action_benchmark import is_action_benchmark, read_action_benchmark
 from warehouse.importers.history.check import HistoryCheck, Remark
 from warehouse.importers.history.dated_results import read_dated_results
@@ -31,6 +31,7 @@ from warehouse.lake.lake import IMPORTS, STAGING, PartWriter, one_loader, write_
 from warehouse.lake.swap import swap_in
 from warehouse.schema.columns import arrow_schema
 from warehouse.schema.row import Row
+from warehouse.trends.history_series import keys_of_history
 from warehouse.trends.judge import judge_history
 from warehouse.trends.kept import OF_HISTORIES, history_file, read_kept, stage_judgement
 
@@ -86,11 +87,27 @@ def import_history(data: Path, path: Path, options: HistoryOptions) -> ImportedH
     return found
 
 
+def files_of(path: Path) -> list[Path]:
+    """The file itself, or the files below a folder in the order of their paths, without hidden ones."""
+    if not path.is_dir():
+        return [path]
+    below = (each for each in path.rglob("*") if each.is_file())
+    return sorted(each for each in below if not any(part.startswith(".") for part in each.relative_to(path).parts))
+
+
 def judge_imported(data: Path, sha256s: Iterable[str]) -> None:
-    """Judge the series of imported histories and keep what is said: one file each, and rows of the lake."""
+    """Judge the series of imported histories and keep what is said: one file each, and rows of the lake.
+
+    A series that several of them have is judged once, with the first.
+    """
+    judged = set[SeriesKey]()
     for partition in map(partition_of, dict.fromkeys(sha256s)):
+        here = set(keys_of_history(data, partition)) - judged
+        if not here:
+            continue
+        judged |= here
         before = _said_before(data, partition)
-        said = judge_history(data, partition, datetime.now(UTC)).with_earlier(before)
+        said = judge_history(data, partition, datetime.now(UTC), here).with_earlier(before)
         with writing(data / OF_HISTORIES), one_loader(data) as lake:
             make_folder(data / OF_HISTORIES)
             replace_text(history_file(data, partition), said.model_dump_json(indent=1) + "\n")
@@ -131,15 +148,22 @@ def _bytes_of(path: Path) -> bytes:
 
 def read_history(document: Document, options: HistoryOptions) -> Iterator[HistoryRow]:
     """Every value of a history, by what the file is."""
+    return _reader(document, options)(document, options)
+
+
+def _reader(document: Document, options: HistoryOptions) -> Callable[[Document, HistoryOptions], Iterator[HistoryRow]]:
     if is_action_benchmark(document):
-        return read_action_benchmark(document, options)
+        return read_action_benchmark
     if is_sqlite(document):
-        return read_sqlite(document, options)
+        return read_sqlite
     if is_titled_blocks(document):
-        return read_titled_blocks(document, options)
+        return read_titled_blocks
     if document.path.suffix.lower() in {".csv", ".tsv"} and not _is_known_result(document, options):
-        return read_table(document, options)
-    return read_dated_results(document, options)
+        return read_table
+    return read_dated_results
+
+
+_OF_ONE_NIGHT = frozenset({read_titled_blocks, read_dated_results})
 
 
 def _is_known_result(document: Document, options: HistoryOptions) -> bool:
@@ -156,10 +180,11 @@ def _is_known_result(document: Document, options: HistoryOptions) -> bool:
 
 
 def _stage(staging: Path, document: Document, options: HistoryOptions, *, is_new: bool) -> ImportedHistory:
-    partition, check = partition_of(document.sha256), HistoryCheck()
+    partition, read = partition_of(document.sha256), _reader(document, options)
+    check = HistoryCheck(is_one_night=read in _OF_ONE_NIGHT)
     with PartWriter(staging, "history_points", partition) as points:
         waiting: list[Row] = []
-        for row, failure in check.passed(read_history(document, options)):
+        for row, failure in check.passed(read(document, options)):
             waiting.append(_point_row(row, failure))
             if len(waiting) == CHUNK_ROWS:
                 points.add(_table(waiting))

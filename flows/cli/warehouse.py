@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from bench.errors import ToldBesideError, UnreadableResultError, UsageError
+from bench.errors import ToldBesideError, UnknownFormatError, UnreadableResultError, UsageError
 from flows.cli.arguments import JsonFlag, examples, read_settings
 from flows.show import console
 
 if TYPE_CHECKING:
+    from warehouse.histories import ImportedHistory
     from warehouse.importers.history.long_table import HistoryOptions
 
 commands = typer.Typer()
@@ -111,7 +112,10 @@ def site(
     "import", epilog=examples("nightbench import results/vllm-bench.json", "nightbench import results/*.json")
 )
 def import_files(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Result files of other tools.")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE...", help="Result files of other tools; --history also reads folders of them."),
+    ],
     is_history: Annotated[
         bool,
         typer.Option("--history", help="The files are histories: results of many nights, for `nightbench trends`."),
@@ -161,22 +165,44 @@ def import_files(
         raise typer.Exit(1)
 
 
-def _import_histories(files: list[Path], options: "HistoryOptions") -> None:
-    from warehouse.histories import import_history, judge_imported  # noqa: PLC0415
+def _import_histories(named: list[Path], options: "HistoryOptions") -> None:
+    from warehouse.histories import files_of, import_history, judge_imported  # noqa: PLC0415
 
-    data, is_bad, imported = read_settings().data.absolute(), False, list[str]()
-    for path in files:
+    data, is_bad, said = read_settings().data.absolute(), False, Counter[str]()
+    imported: list[ImportedHistory] = []
+    for path, is_named in [(file, file in named) for each in named for file in files_of(each)]:
         try:
-            found = import_history(data, path, options)
-        except UnreadableResultError as error:
-            console.error(str(error))
-            is_bad = True
-            continue
-        imported.append(found.sha256)
-        already = "" if found.is_new else " (already imported)"
-        console.line(f"{path}: {found.point_count} values of {found.series_count} series{already}")
-        for _, _, message in found.remarks:
-            console.line(f"  {message}")
-    judge_imported(data, imported)
+            imported.append(import_history(data, path, options))
+        except (UnreadableResultError, UsageError) as error:
+            if isinstance(error, UsageError) and is_named:
+                raise
+            # A folder holds other files, too.
+            is_left_out = isinstance(error, UsageError | UnknownFormatError) and not is_named
+            (console.line if is_left_out else console.error)(f"{'left out: ' if is_left_out else ''}{error}")
+            is_bad |= not is_left_out
+        else:
+            _show_imported(imported[-1], said)
+    _show_shared(said)
+    if not imported and not is_bad:
+        raise UsageError(f"no history in {', '.join(map(str, named))}: nothing was imported")
+    judge_imported(data, [each.sha256 for each in imported])
     if is_bad:
         raise typer.Exit(1)
+
+
+# Doubts that most files of a history share; they are printed once.
+_SHARED = frozenset({"no_zone", "no_host", "no_client_version", "no_driver"})
+
+
+def _show_imported(found: "ImportedHistory", said: Counter[str]) -> None:
+    already = "" if found.is_new else " (already imported)"
+    console.line(f"{found.name}: {found.point_count} values of {found.series_count} series{already}")
+    for code, _, message in found.remarks:
+        said[code] += 1
+        if code not in _SHARED or said[code] == 1:
+            console.line(f"  {message}")
+
+
+def _show_shared(said: Counter[str]) -> None:
+    for code in sorted(code for code, count in said.items() if code in _SHARED and count > 1):
+        console.line(f"{code} is said of {said[code]} files: the table history_remarks has them all")

@@ -14,7 +14,7 @@ from tests.data.history import make
 from warehouse.histories import import_history, read_history
 from warehouse.importers.history.check import HistoryCheck
 from warehouse.importers.history.long_table import HistoryOptions, column_map
-from warehouse.importers.history.row import HistoryRow
+from warehouse.importers.history.row import HistoryRow, moment_in_name
 from warehouse.importers.parsing.document import read_document
 from warehouse.lake.query import run_sql
 from warehouse.load import rebuild
@@ -258,6 +258,33 @@ def test_dated_results_of_a_known_tool_are_nights_of_a_series(tmp_path: Path, un
 
     assert {row.measured_at for row in rows} == {datetime(2026, 3, 2, 1, 30, tzinfo=UTC)}
     assert {row.metric for row in rows} >= {"output_throughput_tok_per_s", "ttft_p50_ms", "tpot_p99_ms"}
+
+
+@pytest.mark.parametrize(
+    ("name", "stated", "at"),
+    [
+        ("serve.json", "20260302-013000", datetime(2026, 3, 2, 1, 30, tzinfo=UTC)),
+        ("serve.json", "2026-03-02 01:30:00", datetime(2026, 3, 2, 1, 30, tzinfo=UTC)),
+        ("2026-03-02/serve.json", None, datetime(2026, 3, 2, tzinfo=UTC)),
+        ("2026-01-01/run_2026_03_02/a/qps_1.json", None, datetime(2026, 3, 2, tzinfo=UTC)),
+        ("2026-03-01/serve.json", "20260302-013000", datetime(2026, 3, 2, 1, 30, tzinfo=UTC)),
+    ],
+)
+def test_the_time_of_a_result_is_in_it_or_in_its_name_or_in_its_folder(
+    undated: str, name: str, stated: str | None, at: datetime
+) -> None:
+    told = json.loads(undated) | ({} if stated is None else {"date": stated})
+    document, check = read_document(name, json.dumps(told).encode()), HistoryCheck(is_one_night=True)
+
+    rows = [row for row, _ in check.passed(read_history(document, PLAIN))]
+
+    assert {row.measured_at for row in rows} == {at}
+    assert {"no_zone", "one_point"} & {code for code, _, _ in check.remarks()} == {"no_zone"}
+
+
+@pytest.mark.parametrize("name", ["job-1767579420.json", "a12026030112.json", "20261301.json", "v2026.json"])
+def test_a_number_that_is_no_date_is_no_time(name: str) -> None:
+    assert moment_in_name(name) is None
 
 
 def test_a_result_without_a_time_is_refused(tmp_path: Path, undated: str) -> None:

@@ -13,6 +13,7 @@ from flows.cli import app
 from tests.warehouse.test_histories import PLAIN, points, read
 from warehouse.histories import import_history
 from warehouse.importers.history.long_table import HistoryOptions, column_map
+from warehouse.lake.query import run_sql
 
 SLOWER_FROM = 9
 
@@ -47,16 +48,37 @@ def test_a_block_of_sglangs_ci_is_a_metric_and_its_file_a_night(tmp_path: Path) 
 
 
 def test_a_folder_of_sglangs_ci_has_its_trend_in_one_command(tmp_path: Path) -> None:
-    files = [str(sglang_file(tmp_path, night)) for night in range(20)]
+    for night in range(20):
+        (folder := tmp_path / "ci" / str(night)).mkdir(parents=True)
+        sglang_file(folder, night)
     data = ["--data", str(tmp_path / "data")]
 
-    assert CliRunner().invoke(app, [*data, "import", "--history", *files]).exit_code == 0
+    (tmp_path / "ci" / "notes.txt").write_text("see the wiki")
+    (tmp_path / "ci" / "hosts.csv").write_text("name,rack\nhost-1,4\n")
+
+    done = CliRunner().invoke(app, [*data, "import", "--history", str(tmp_path / "ci")])
+    assert done.exit_code == 0
+    assert done.stdout.count("left out: ") == 2
+    assert (done.stdout.count("no row states driver"), "no_driver is said of 20 files" in done.stdout) == (1, True)
+    assert "one value and no trend" not in done.stdout
+    verdicts = run_sql(tmp_path / "data", "SELECT count(*), count(DISTINCT (series, metric)) FROM series_verdicts").rows
+    assert list(verdicts) == [(6, 6)]
     found = json.loads(CliRunner().invoke(app, [*data, "trends", "--json"]).stdout)
 
     assert {(row["metric"], row["first_bad"][:10], row["direction"], row["state"]) for row in found} == {
         ("Median TTFT", "2025-11-10", "worse", "confirmed")
     }
     assert all(row["said_at"] for row in found)
+
+
+def test_a_folder_without_a_history_is_said(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("nothing")
+
+    done = CliRunner().invoke(app, ["--data", str(tmp_path / "data"), "import", "--history", str(tmp_path)])
+
+    assert "left out: " in done.stdout
+    assert isinstance(done.exception, UsageError)
+    assert "nothing was imported" in str(done.exception)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The series of imported histories."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -34,14 +35,23 @@ FROM once GROUP BY ALL ORDER BY ALL
 BATCH_ROWS = 200_000  # of which a query makes lists in memory
 
 
-def history_series(data: Path, partition: str | None = None) -> Iterator[Series]:
+def keys_of_history(data: Path, partition: str) -> Iterator[SeriesKey]:
+    """The series that have a value of an import."""
+    with open_warehouse(data) as connection:
+        for *key, _ in connection.execute(_KEYS, {"night": partition}).fetchall():
+            yield SeriesKey(*key)
+
+
+def history_series(
+    data: Path, partition: str | None = None, only: AbstractSet[SeriesKey] | None = None
+) -> Iterator[Series]:
     """Every series of the histories, one at a time, in the order of source, name and metric.
 
-    With the partition of an import, only the series that have a value of it.
+    With the partition of an import, only the series that have a value of it; with `only`, only these.
     """
     with open_warehouse(data) as connection:
         counts = connection.execute(_KEYS, {"night": partition}).fetchall()
-        for keys in _batches(counts):
+        for keys in _batches(row for row in counts if only is None or SeriesKey(*row[:-1]) in only):
             cursor = connection.execute(_QUERY, [list(part) for part in zip(*keys, strict=True)])
             while row := cursor.fetchone():
                 source, series, metric, unit, is_lower, *lists = row

@@ -1,9 +1,11 @@
 """Judge the series of a loaded night or history against what earlier nights were, and what was said of them."""
 
+from collections.abc import Set as AbstractSet
 from datetime import datetime
 from pathlib import Path
 
 from bench.trends.judgement import NightJudgement
+from bench.trends.series import SeriesKey
 from bench.trends.tonight import judge_series, known_of
 from warehouse.lake.query import run_sql
 from warehouse.trends.history_series import history_series
@@ -32,8 +34,9 @@ def suspect_scenarios(data: Path, said: NightJudgement) -> list[str]:
 _SCENARIOS = "SELECT DISTINCT series, metric, scenario_id FROM series_nights WHERE night = ?"
 
 
-def judge_history(data: Path, partition: str, said_at: datetime) -> NightJudgement:
-    """What is said of each series of an imported history: its newest night, and every change in it."""
+def judge_history(data: Path, partition: str, said_at: datetime, keys: AbstractSet[SeriesKey]) -> NightJudgement:
+    """What is said of these series of an imported history: their newest night, and every change in them."""
     said, outliers = read_said(data, but=partition)
-    verdicts, changes = judge_series(history_series(data, partition), None, known_of(said, outliers), said)
+    listed = history_series(data, partition, keys)
+    verdicts, changes = judge_series(listed, None, known_of(said, outliers), said)
     return NightJudgement(night=partition, said_at=said_at, verdicts=tuple(verdicts), changes=tuple(changes))

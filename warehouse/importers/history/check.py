@@ -43,7 +43,8 @@ class _Known:
 class HistoryCheck:
     """Passes rows on, without duplicates; afterwards it has a sentence for each sort of doubt."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_one_night: bool = False) -> None:
+        self._is_one_night = is_one_night  # then each series has one value, and no doubt follows from it
         self.kept = 0
         self._counts: Counter[str] = Counter()
         self._first: dict[str, str] = {}
@@ -124,7 +125,7 @@ class HistoryCheck:
             self._note("clock_backwards", f"{series} {metric}")
             self._counts["clock_backwards"] += times - 1
         for (_, series, metric), one in self._series.items():
-            if one.count == 1:
+            if one.count == 1 and not self._is_one_night:
                 self._note("one_point", f"{series} {metric}")
         found = [(code, self._counts[code], text) for code, text in _SENTENCES.items() if self._counts[code]]
         said = [(code, count, text.format(count=count, first=self._first[code])) for code, count, text in found]

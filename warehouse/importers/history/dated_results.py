@@ -7,28 +7,45 @@ from bench.audit.claim import Claim
 from bench.errors import UnreadableResultError
 from warehouse.importers import read_claims
 from warehouse.importers.history.long_table import HistoryOptions
-from warehouse.importers.history.row import HistoryRow, moment_in_name, stack_of
+from warehouse.importers.history.row import HistoryRow, moment_in_name, moment_of, stack_of
 from warehouse.importers.parsing.document import Document
 
 _RATES = ("request_throughput_per_s", "output_throughput_tok_per_s", "total_throughput_tok_per_s")
 _UNITS = {"request_throughput_per_s": "1/s"}
 _STATISTICS = {"mean": "mean", "median": "p50", "p99": "p99"}
+_TIMES = ("date", "start_time", "timestamp")  # of a report, often without a zone
 
 
 def read_dated_results(document: Document, options: HistoryOptions) -> Iterator[HistoryRow]:
-    """Every number of every claim; the time is the file's own, else the one in its name.
+    """Every number of every claim; the time is the file's own, else the one in its name, else that of its folder.
 
     Raises UnknownFormatError for a file of no known format, UnreadableResultError for one without a time.
     """
-    in_name = moment_in_name(document.path.name)
+    of_document = _moment_without_zone(document)
     for claim in read_claims(document):
         started = claim.said.started_at_s or claim.said.ended_at_s
-        at = in_name if started is None else datetime.fromtimestamp(started, UTC)
+        at = of_document if started is None else datetime.fromtimestamp(started, UTC)
         if at is None:
             raise UnreadableResultError(
-                f"{document.name} states no time: put the date into its name, such as serve-2026-03-01.json"
+                f"{document.name} states no time: put the date into its name or its folder's, "
+                "such as serve-2026-03-01.json or 2026-03-01/serve.json"
             )
         yield from _rows(document, claim, at, options)
+
+
+def _moment_without_zone(document: Document) -> datetime | None:
+    """The time that a report states without a zone, else that of its name, else that of the nearest folder."""
+    report = document.json if document.is_json_object else {}
+    stated = (_moment(report.get(name)) for name in _TIMES)
+    named = (moment_in_name(part) for part in reversed(document.path.parts))
+    return next((at for at in (*stated, *named) if at is not None), None)
+
+
+def _moment(stated: object) -> datetime | None:
+    if not isinstance(stated, str):
+        return None
+    at, _ = moment_of(stated)
+    return at or moment_in_name(stated)  # such as 20260301-020000
 
 
 def _rows(document: Document, claim: Claim, at: datetime, options: HistoryOptions) -> Iterator[HistoryRow]:
@@ -51,7 +68,7 @@ def _rows(document: Document, claim: Claim, at: datetime, options: HistoryOption
             unit=unit,
             source=options.source or lineage.format,
             run_id=document.sha256,
-            has_zone=claim.said.started_at_s is not None,
+            has_zone=(claim.said.started_at_s or claim.said.ended_at_s) is not None,
             stack=stack,
         )
 

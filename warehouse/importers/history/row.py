@@ -10,7 +10,9 @@ from bench.trends.series import STACK_FIELDS
 _PAIR = re.compile(r"\s*([\w.]+)\s*=\s*([^;]*?)\s*(?:;|$)")
 _DRIVERS = frozenset({"driver", "gpu_driver", "compute_runtime", "rocm", "cuda", "neo"})
 _EPOCH = re.compile(r"\d{9,10}(?:\.\d+)?|\d{12,13}")
-_STAMP = re.compile(r"(20\d\d)-?([01]\d)-?([0-3]\d)(?:[T_ -]?([0-2]\d)[:-]?([0-5]\d)(?:[:-]?([0-5]\d))?)?")
+_STAMP = re.compile(
+    r"(?<!\d)(20\d\d)[-_.]?([01]\d)[-_.]?([0-3]\d)(?:[T_ -]?([0-2]\d)[:_-]?([0-5]\d)(?:[:_-]?([0-5]\d))?)?(?!\d)"
+)
 _MS_DIGITS = 12
 _EMPTY = frozenset({"", "-", "n/a", "na", "none", "null", "nan", "unknown"})
 
