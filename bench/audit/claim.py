@@ -117,6 +117,7 @@ class ClaimedTotals:
     usage_input_tokens: int | None = None  # by the server's `usage` in its answers, beside the client's own count
     usage_output_tokens: int | None = None
     without_usage: int | None = None  # requests counted as completed whose answer had no `usage`, where others had one
+    osl_mismatch_count: int | None = None  # answers that the tool itself found longer or shorter than asked
     interval_half_width_share: float | None = None  # of a stated interval over repeats, as a share of its mean
     quality: float | None = None  # score or accuracy from the same server process
 
@@ -247,6 +248,7 @@ class Claim:
     # Seconds, by metric, then statistic: mean, median, std, min, max, p1 ... p99, p999.
     latency_s: Mapping[Metric, Mapping[str, float]] = field(default_factory=dict)
     series: RequestSeries | None = None
+    sliced: ClaimedTotals | None = None  # what the time slices of the same run add up to
     server: ServerCounters | None = None
     device: Device | None = None
     pairs: tuple[Pair, ...] = ()

@@ -19,7 +19,11 @@ Together = tuple[str, ...]
 FirstOf = tuple[Together, ...]
 
 _NOT_RESULTS = {"started_at_s", "ended_at_s", "has_trimmed_rates", "is_cancelled", "stated_cause"}
-_NOT_RESULTS |= {"mean_input_tokens", "mean_output_tokens"}  # as counted: they tell of the requests, not of the speed
+_NOT_RESULTS |= {
+    "mean_input_tokens",
+    "mean_output_tokens",
+    "osl_mismatch_count",
+}  # as counted: they tell of the requests, not of the speed
 _RESULTS = tuple(each.name for each in fields(ClaimedTotals) if each.name not in _NOT_RESULTS)
 
 _REQUEST_RATE: FirstOf = (

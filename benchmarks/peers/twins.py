@@ -18,7 +18,6 @@ LEFT_OUT = frozenset(
     )
 )
 LEFT_OUT_FAMILIES = ("http_req_", "effective_", "active_")  # metrics of connections, and of every moment
-FIRST_ONLY = frozenset(("timeslices",))  # lists of which one entry shows the form
 LINES_MAX = 40  # of a table
 RAW = "_raw.jsonl"  # one line shows the form
 PLACE = "/twin"
@@ -45,8 +44,7 @@ def without(text: str, places: Sequence[Path]) -> str:
 def cut(value: Any) -> Any:
     """The value less what is left out, and less the empty fields of each object inside a list."""
     if isinstance(value, dict):
-        kept = {key: inside for key, inside in value.items() if is_kept(key)}
-        return {key: cut(inside[:1] if key in FIRST_ONLY else inside) for key, inside in kept.items()}
+        return {key: cut(inside) for key, inside in value.items() if is_kept(key)}
     if isinstance(value, list):
         return [_filled(cut(inside)) for inside in value]
     return value

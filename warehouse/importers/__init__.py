@@ -6,8 +6,10 @@ from bench.audit.claim import Claim
 from bench.errors import UnknownFormatError
 from warehouse.importers import pytorch
 from warehouse.importers.aiperf import parts as aiperf_parts
+from warehouse.importers.aiperf import raw as aiperf_raw
 from warehouse.importers.aiperf import report as aiperf
 from warehouse.importers.aiperf import runs as aiperf_runs
+from warehouse.importers.aiperf import slices as aiperf_slices
 from warehouse.importers.claims_table import table as claims_table
 from warehouse.importers.claims_table import wide as claims_table_wide
 from warehouse.importers.format import Format
@@ -49,6 +51,8 @@ FORMATS: tuple[Format, ...] = (
     aiperf_runs.FORMAT,
     aiperf.FORMAT,
     aiperf.RECORDS,
+    aiperf_slices.FORMAT,
+    aiperf_raw.FORMAT,
     aiperf_parts.FORMAT,
     inference_perf_parts.FORMAT,
     inference_perf.FORMAT,

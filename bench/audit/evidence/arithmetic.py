@@ -20,7 +20,7 @@ FIRST_GAPS = 5.0  # mean gaps: an exponential first one is longer in one run of 
 
 def sums(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
     """The arrays against the totals that are stated of them, and their number against what was asked."""
-    together = _together(claim)
+    together = _together(claim) | _slices(claim)
     if not answered.lengths:
         return {ev.TOKEN_SUM_DIFF: MissingInput("the data of each request is missing")} | together
     found: EvidenceByColumn = together | {ev.ARRAY_LENGTH_DIFF: _lengths(claim, answered)}
@@ -44,6 +44,19 @@ def _together(claim: Claim) -> EvidenceByColumn:
         return {}
     note = f"{said.total_input_tokens} in and {said.total_output_tokens} out, {said.total_tokens} stated together"
     return {ev.TOTAL_SUM_DIFF: Observed(said.total_tokens - parts, note)}
+
+
+def _slices(claim: Claim) -> EvidenceByColumn:
+    """The total that the time slices of a run miss most; nothing where a run has none."""
+    if claim.sliced is None:
+        return {}
+    names = {"completed": "requests", "total_input_tokens": "prompt tokens", "total_output_tokens": "output tokens"}
+    pairs = [(name, getattr(claim.sliced, field), getattr(claim.said, field)) for field, name in names.items()]
+    known = [(inside - whole, name, inside, whole) for name, inside, whole in pairs if None not in (inside, whole)]
+    if not known:
+        return {ev.SLICE_SUM_DIFF: MissingInput("the totals of the time slices or of their run are missing")}
+    off, name, inside, whole = max(known, key=lambda each: abs(each[0]))
+    return {ev.SLICE_SUM_DIFF: Observed(float(off), f"{inside} {name} in the time slices, {whole} stated")}
 
 
 def _lengths(claim: Claim, answered: SuccessfulRequests) -> Observed | MissingInput:

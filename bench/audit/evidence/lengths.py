@@ -32,6 +32,10 @@ def lengths(claim: Claim, _answered: SuccessfulRequests) -> EvidenceByColumn:
         ev.OSL_RATIO: _length(claim, out, asked.osl, 0.0),
         ev.ISL_RATIO: _length(claim, prompts, asked.isl, 1.0),  # a tokenizer may put one token in front of a prompt
     }
+    mismatched = ratio(said.osl_mismatch_count, said.completed)
+    if mismatched is not None:
+        note = f"{said.osl_mismatch_count} of {said.completed}, as the tool counted them"
+        found[ev.OSL_MISMATCH_SHARE] = Observed(mismatched, note)
     both = _tokens(claim, said.total_tokens, stated_total_tok_per_s(claim))
     if both[0] is None:
         both = _of_rates(claim)

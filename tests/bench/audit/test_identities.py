@@ -336,6 +336,10 @@ def odd_tpot(claim: Claim) -> Claim:
     return both(stating("tpot", 1.2), adding("tpot", min=mean * 1.1, max=mean * 1.4), without("p999", "std"))(claim)
 
 
+def without_slice(claim: Claim) -> Claim:
+    return replace(claim, sliced=ClaimedTotals(completed=(claim.said.completed or 0) - 3))
+
+
 def _output_of_each(claim: Claim) -> float:
     return (claim.said.total_output_tokens or 0) / (claim.said.completed or 1)
 
@@ -398,6 +402,8 @@ CASES: tuple[tuple[str, Claim, Mutation, dict[str, str]], ...] = (
         both(iterations(8.0), lambda claim: replace(claim, latency_s={"e2el": {"mean": 9.0}})),
         {"stat_mismatch": "FAIL"},
     ),
+    ("a slice is missing", PLAIN, without_slice, {"sum_mismatch": "FAIL"}),
+    ("some answers of another length", PLAIN, saying(osl_mismatch_count=40), {"osl_not_reached": "WARN"}),
     ("stopped", PLAIN, saying(is_cancelled=True), {"cancelled": "FAIL"}),
     ("half a minute", RAW, short, {"duration_short": "WARN"}),
     ("a negative time", PLAIN, adding("ttft", min=-0.001), {"impossible_values": "FAIL"}),

@@ -4,15 +4,17 @@ They are `profile_export_aiperf.json` and `profile_export.jsonl`, or `<prefix>.j
 content. Both describe one measurement, so the records have no claim of their own.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from bench.audit.claim import Remark, RequestSeries
+from bench.audit.claim import ClaimedTotals, Remark, RequestSeries
 from bench.errors import UnreadableResultError
 from warehouse.importers.aiperf.records import claim_of_records, recognises_records
 from warehouse.importers.format import Format
 from warehouse.importers.parsing.document import Document, read_document
+from warehouse.importers.parsing.tree import Tree
 
 _MARK = "_aiperf"
+SLICED = {"completed": "request_count", "total_input_tokens": "total_isl", "total_output_tokens": "total_osl"}
 
 
 def requests_beside(document: Document, form: Format) -> tuple[RequestSeries | None, tuple[Remark, ...]]:
@@ -25,6 +27,22 @@ def requests_beside(document: Document, form: Format) -> tuple[RequestSeries | N
     except UnreadableResultError as error:
         return None, (Remark("unreadable_value", f"{error}; the requests in that file are ignored"),)
     return claim.series, claim.remarks
+
+
+def slices_beside(document: Document) -> ClaimedTotals | None:
+    """What the time slices beside a report add up to; None without them, or where they cannot be read."""
+    try:
+        slices = next(_beside(document, [f"{document.path.name.removesuffix('.json')}_timeslices.json"]), None)
+        value = {} if slices is None else slices.json
+    except UnreadableResultError:
+        return None
+    every = Tree(value if isinstance(value, dict) else {}, document.name).parts("timeslices")
+    return ClaimedTotals(**{field: _sum(every, name) for field, name in SLICED.items()}) if every else None
+
+
+def _sum(slices: Sequence[Tree], name: str) -> int:
+    """A slice without a request has no counts."""
+    return sum(each.part(name).count("avg") or 0 for each in slices)
 
 
 def aggregates_beside(document: Document) -> Iterator[Document]:

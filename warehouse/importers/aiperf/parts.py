@@ -20,6 +20,24 @@ BY_HEADER: Mapping[str, frozenset[str]] = {
 }
 
 
+SLICES, RAW = "the time slices", "the responses"
+
+
+def is_slices(document: Document) -> bool:
+    """Whether it is the JSON file of the time slices."""
+    return BY_KEYS[SLICES] <= frozenset(document.first_object)
+
+
+def is_raw(document: Document) -> bool:
+    """Whether it holds a raw record a line."""
+    return BY_KEYS[RAW] <= frozenset(document.first_object)
+
+
+def report_beside(document: Document) -> str | None:
+    """The name of the report of its run, if that is beside it."""
+    return next((name for name in document.siblings if name.endswith(REPORT)), None)
+
+
 def recognises(document: Document) -> bool:
     """Whether it is one of these, by its keys or columns."""
     return _what(document) is not None
@@ -35,7 +53,7 @@ def _what(document: Document) -> str | None:
 
 def read(document: Document, _form: Format) -> Iterator[Claim]:
     """No claim: raises ToldBesideError beside the report of its run, UnreadableResultError without it."""
-    report = next((name for name in document.siblings if name.endswith(REPORT)), None)
+    report = report_beside(document)
     if report is not None:
         raise ToldBesideError(f"{document.name} holds {_what(document)} of the run that {report} beside it reports")
     raise UnreadableResultError(

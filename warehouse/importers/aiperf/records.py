@@ -11,7 +11,7 @@ import numpy as np
 from bench.audit.claim import Claim, ClaimedConfig, ClaimedTotals, Remark, RequestSeries
 from bench.errors import UnreadableResultError
 from bench.metrics import Bools, Floats, Ints
-from warehouse.importers.aiperf.record import odd_record, plain_record
+from warehouse.importers.aiperf.record import RecordNumbers, odd_record, plain_record
 from warehouse.importers.format import Format
 from warehouse.importers.parsing.document import Document
 from warehouse.importers.parsing.tree import Tree
@@ -44,7 +44,7 @@ def claim_of_records(document: Document, form: Format) -> Claim:
     return Claim(
         lineage=form.lineage(document, "", "aiperf"),
         asked=ClaimedConfig(warmup_count=rows.warmup_count),
-        said=_said(series),
+        said=totals_of(series),
         series=series,
         remarks=rows.all_remarks(document.name),
         required=form.required,
@@ -71,10 +71,15 @@ class Rows:
     def add(self, values: Mapping[str, Any], place: str) -> None:
         """Add a record; warm-up records are only counted."""
         row = plain_record(values)
+        odd: tuple[Remark, ...] = ()
         if row is None:
             record = Tree(values, place)
-            row = odd_record(record)
-            self._remark(() if row.is_warmup else record.all_remarks())
+            row, odd = odd_record(record), record.all_remarks()
+        self.add_numbers(row, odd)
+
+    def add_numbers(self, row: RecordNumbers, odd: tuple[Remark, ...]) -> None:
+        """Add the numbers of a record and its remarks."""
+        self._remark(() if row.is_warmup else odd)
         if row.is_warmup:
             self.warmup_count += 1
             return
@@ -116,7 +121,8 @@ class Rows:
         return (*self.remarks, more)
 
 
-def _said(series: RequestSeries) -> ClaimedTotals:
+def totals_of(series: RequestSeries) -> ClaimedTotals:
+    """What the requests add up to, from the first start to the last end."""
     is_ok = np.zeros(0, dtype=np.bool_) if series.is_ok is None else series.is_ok
     begin = series.start_s[is_ok] if series.start_s is not None else np.array([])
     e2el = series.e2el_s[is_ok] if series.e2el_s is not None else np.array([])

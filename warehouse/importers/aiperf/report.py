@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from bench.audit.claim import Claim, ClaimedTotals, Device, Metric
 from bench.errors import ToldBesideError
 from warehouse.importers.aiperf.asked import MEASURED, WARMUP, asked_of, phases_of
-from warehouse.importers.aiperf.pair import aggregates_beside, requests_beside
+from warehouse.importers.aiperf.pair import aggregates_beside, requests_beside, slices_beside
 from warehouse.importers.aiperf.records import claim_of_records, recognises_records
 from warehouse.importers.aiperf.telemetry import device_of
 from warehouse.importers.format import Format
@@ -45,9 +45,10 @@ def read(document: Document, form: Format) -> Iterator[Claim]:
     yield Claim(
         lineage=form.lineage(document, "", "aiperf", one.text("aiperf_version")),
         asked=asked,
-        said=_said(one),
-        latency_s=_latency(one),
+        said=totals(one),
+        latency_s=latencies(one),
         series=series,
+        sliced=slices_beside(document) if phase is None else None,
         device=_device(one),
         remarks=(*one.all_remarks(), *odd),
         label="" if asked.concurrency is None else f"concurrency {asked.concurrency}",
@@ -72,7 +73,8 @@ def _phase(document: Document, config: Tree) -> str | None:
     return name
 
 
-def _said(one: Tree) -> ClaimedTotals:
+def totals(one: Tree) -> ClaimedTotals:
+    """The counts and rates of a report, or of a slice of it."""
     return ClaimedTotals(
         completed=_whole(one, "request_count"),
         failed=_failed(one),
@@ -91,6 +93,7 @@ def _said(one: Tree) -> ClaimedTotals:
         usage_input_tokens=_whole(one, "total_usage_prompt_tokens"),
         usage_output_tokens=_whole(one, "total_usage_completion_tokens"),
         without_usage=_without_usage(one),
+        osl_mismatch_count=_whole(one, "osl_mismatch_count"),
     )
 
 
@@ -143,7 +146,8 @@ def _failed(one: Tree) -> int | None:
     return sum(count for count in counts if count is not None) if None not in counts else None
 
 
-def _latency(one: Tree) -> dict[Metric, dict[str, float]]:
+def latencies(one: Tree) -> dict[Metric, dict[str, float]]:
+    """The statistics of each latency, in seconds."""
     found = {metric: _distribution(one.part(name)) for metric, name in LATENCIES.items() if name in one}
     return without_empty(found)
 
@@ -173,5 +177,5 @@ def read_records(document: Document, form: Format) -> Iterator[Claim]:
 REQUIRED = frozenset({"failure_rate", "zero_output", "duration_short", "percentile_order"})
 # Rules that the records beside an aggregate make checkable.
 REQUIRED_OF_PAIR = frozenset({"sum_mismatch", "stat_mismatch"})
-FORMAT = Format("aiperf", 3, recognises, read, REQUIRED)
+FORMAT = Format("aiperf", 4, recognises, read, REQUIRED)
 RECORDS = Format("aiperf-records", 2, recognises_records, read_records, frozenset({"failure_rate", "zero_output"}))
