@@ -25,8 +25,8 @@ def packet(value: Any) -> dict[str, Any]:
 def raw(**more: Any) -> str:
     """A raw record: the role after 0.1 s, tokens after 0.2, 0.3 and 0.5 s, then the usage."""
     texts = ("", "a", "b", "c")
-    events = [{"choices": [{"delta": {"role": "assistant", "content": text}}]} for text in texts]
-    sent = [(0.1, events[0]), (0.2, events[1]), (0.3, events[2]), (0.5, events[3])]
+    events: list[Any] = [{"choices": [{"delta": {"role": "assistant", "content": text}}]} for text in texts]
+    sent: list[tuple[float, Any]] = [(0.1, events[0]), (0.2, events[1]), (0.3, events[2]), (0.5, events[3])]
     sent += [(0.6, {"choices": [], "usage": {"prompt_tokens": 64, "completion_tokens": 3}}), (0.6, "[DONE]")]
     record = {
         "metadata": {"benchmark_phase": "profiling", "request_start_ns": 5 * SECOND, "was_cancelled": False},

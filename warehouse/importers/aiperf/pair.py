@@ -14,7 +14,6 @@ from warehouse.importers.parsing.document import Document, read_document
 from warehouse.importers.parsing.tree import Tree
 
 _MARK = "_aiperf"
-SLICED = {"completed": "request_count", "total_input_tokens": "total_isl", "total_output_tokens": "total_osl"}
 
 
 def requests_beside(document: Document, form: Format) -> tuple[RequestSeries | None, tuple[Remark, ...]]:
@@ -37,7 +36,13 @@ def slices_beside(document: Document) -> ClaimedTotals | None:
     except UnreadableResultError:
         return None
     every = Tree(value if isinstance(value, dict) else {}, document.name).parts("timeslices")
-    return ClaimedTotals(**{field: _sum(every, name) for field, name in SLICED.items()}) if every else None
+    if not every:
+        return None
+    return ClaimedTotals(
+        completed=_sum(every, "request_count"),
+        total_input_tokens=_sum(every, "total_isl"),
+        total_output_tokens=_sum(every, "total_osl"),
+    )
 
 
 def _sum(slices: Sequence[Tree], name: str) -> int:
