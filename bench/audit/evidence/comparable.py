@@ -56,7 +56,15 @@ def _rest(claim: Claim) -> tuple[Hashable, ...]:
     origin = tuple(str(claim.unread.get(name, "")) for name in _ORIGIN) if claim.unread else ()
     settings = _settings(str(claim.unread.get("notes", "")))
     lengths = (_about(claim.asked.isl or mean_isl(claim)), _about(claim.asked.osl or mean_osl(claim)))
-    return (lineage.format, lineage.tool, lineage.tool_version, claim.kind, claim.outcome, origin, settings, lengths)
+    # A column that is not read may be a setting; one of numbers may be a result as well, and splits repeats only.
+    columns = frozenset(each for each in unread_columns(claim) if not each[1][:1].isdigit())
+    tool = (lineage.format, lineage.tool, lineage.tool_version)
+    return (*tool, claim.kind, claim.outcome, origin, settings, lengths, columns)
+
+
+def unread_columns(claim: Claim) -> frozenset[tuple[str, str]]:
+    """The columns of its row that are not read, with their cells: rows in which they differ may be of two settings."""
+    return frozenset((each.name, each.value) for each in claim.not_read if each.what == "column")
 
 
 @lru_cache(maxsize=4096)

@@ -38,14 +38,15 @@ def _at_start(claim: Claim, on: Deployment) -> EvidenceByColumn:
     if asked.max_model_len and (asked.engine or "").lower() == "vllm":
         found[ev.MEMORY_FIT_LONGEST] = _share(claim, on, on.replicas, asked.max_model_len)
     longest = float(asked.max_model_len or on.model.native_ctx)
-    if asked.kv_cache_tokens:
-        found[ev.MEMORY_FIT_PRINTED] = _share(claim, on, asked.kv_cache_tokens / longest, longest)
-    if asked.kv_cache_tokens and asked.kv_max_concurrency and asked.max_model_len and on.model.attn_window is None:
-        computed = asked.kv_cache_tokens / asked.max_model_len
-        loose = looseness(asked.kv_max_concurrency) + BLOCK_TOKENS / asked.max_model_len
-        note = f"{asked.kv_cache_tokens} tokens of KV cache over {asked.max_model_len} a request are {computed:.2f}"
-        apart = beyond(asked.kv_max_concurrency, computed, loose)
-        found[ev.KV_CONCURRENCY_REL] = Observed(apart, f"{note}, {asked.kv_max_concurrency:.2f} stated")
+    tokens = claim.said.kv_cache_tokens or asked.kv_cache_tokens
+    most = claim.said.kv_max_concurrency or asked.kv_max_concurrency
+    if tokens:
+        found[ev.MEMORY_FIT_PRINTED] = _share(claim, on, tokens / longest, longest)
+    if tokens and most and asked.max_model_len and on.model.attn_window is None:
+        computed = tokens / asked.max_model_len
+        note = f"{tokens} tokens of KV cache over {asked.max_model_len} a request are {computed:.2f}"
+        apart = beyond(most, computed, looseness(most) + BLOCK_TOKENS / asked.max_model_len)
+        found[ev.KV_CONCURRENCY_REL] = Observed(apart, f"{note}, {most:.2f} stated")
     return {**found}
 
 
@@ -159,7 +160,7 @@ def _cause(claim: Claim, tokens: float) -> EvidenceByColumn:
 
 def _kv_room(claim: Claim) -> EvidenceByColumn:
     server, running, context = claim.server, decoding(claim), mean_context(claim)
-    room = claim.asked.kv_cache_tokens or (server.kv_cache_tokens if server else None)
+    room = claim.said.kv_cache_tokens or claim.asked.kv_cache_tokens or (server.kv_cache_tokens if server else None)
     if not room or claim.outcome != "measured":
         return {}
     if running is None or context is None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from bench import evidence_columns as ev
 from bench.audit.claim import Claim, Metric
-from bench.audit.evidence.comparable import machine_of
+from bench.audit.evidence.comparable import machine_of, unread_columns
 from bench.audit.evidence.completeness import DURATION_S
 from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput, Observed
 from bench.audit.evidence.lengths import chance_of_lengths
@@ -184,7 +184,8 @@ def repeats(claims: Sequence[Claim]) -> list[EvidenceByColumn]:
     """
     together: dict[Hashable, list[int]] = defaultdict(list)
     for at, claim in enumerate(claims):
-        if claim.outcome == "measured" and _throughput(claim) is not None:
+        # A rate of 0 or less is a finding of its own, and would make the others look unstable.
+        if claim.outcome == "measured" and (_throughput(claim) or 0) > 0:
             if claim.repeat_of:
                 together[claim.repeat_of].append(at)
             elif claim.label and _says_load(claim) and (machine := machine_of(claim)) is not None:
@@ -201,7 +202,7 @@ def _described(claim: Claim) -> Hashable:
     """What is equal of repeats in a file that does not say which rows these are."""
     tool = (claim.lineage.format, claim.lineage.tool, claim.lineage.tool_version)
     told = tuple(str(claim.unread.get(name)) for name in TOLD_APART)
-    return (claim.label, *tool, claim.asked, claim.kind, *_lengths(claim), *told)
+    return (claim.label, *tool, claim.asked, claim.kind, *_lengths(claim), *told, unread_columns(claim))
 
 
 def _says_load(claim: Claim) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from bench.audit.claim import ClaimedConfig, NotRead
 from bench.catalog.names import count_of_gpus
 from warehouse.importers.claims_table.numbers import BARE, Numbers
-from warehouse.importers.parsing.fields import INFINITE, NOTHING
+from warehouse.importers.parsing.fields import FALSE, INFINITE, NOTHING
 from warehouse.importers.parsing.printed import (
     engine_of,
     printed_precision,
@@ -30,7 +30,18 @@ _WHOLE = {
     "concurrency": "concurrency",
     "batch": "batch",
 }
-_NUMBERS = {"isl": "isl", "osl": "osl", "request_rate": "request_rate_per_s"}
+_NUMBERS = {name: name for name in ("isl", "osl", "spec_tokens_per_step")} | {"request_rate": "request_rate_per_s"}
+# Words anywhere in a row by which a token takes less than a whole step, or a prompt less than its prefill.
+_SWITCHES = {
+    "is_speculative": re.compile(
+        r"\b(?:speculat\w*|spec[ _-]?dec\w*|eagle-?\d?\b|medusa\b|mtp\b|draft[ _-]?model|n-?gram\b|lookahead\b)",
+        re.IGNORECASE,
+    ),
+    "prefix_caching": re.compile(r"\bprefix[ _-]?cach\w*|\bcached? (?:prompt|prefix)\w*", re.IGNORECASE),
+}
+_OFF = FALSE | {"off", "none", "disabled", "w/o", "without", "-"}
+_OFF_BEFORE = re.compile(r"(?:\bno|\bnot|\bnon|\bwithout|\bw/o|\bdisabled?|\boff)[\s_:=-]+(?:\w+\s+)?$", re.IGNORECASE)
+_OFF_BEHIND = re.compile(r"(?:\s+\w+){0,2}?[\s_:=(-]+(?:is |was )?(?:off|disabled|false|none|no|0)\b", re.IGNORECASE)
 _OBSERVED = {"observed_isl": "mean_input_tokens", "observed_osl": "mean_output_tokens"}
 _OF_BATCH = frozenset({"e2el.mean", "e2el.", f"e2el.{BARE}"})
 # GPUs that a table does not name; two such rows may be of different ones.
@@ -42,8 +53,11 @@ _OFFLINE = re.compile(r"\boffline\b|concurrency\b[^;]*\bmax[ _-]num[ _-]seqs", r
 Row = Mapping[str, str]
 
 
-def asked_of(row: Row, numbers: Numbers) -> ClaimedConfig:
-    """The configuration of these cells; a cell that is not read is noted in `numbers`."""
+def asked_of(row: Row, numbers: Numbers, words: str = "") -> ClaimedConfig:
+    """The configuration of these cells; a cell that is not read is noted in `numbers`.
+
+    `words` are all that the rows say, for what they may say anywhere.
+    """
     known: dict[str, object] = {field: _whole(row, name, numbers) for name, field in _WHOLE.items()}
     known |= {field: _number(row, name, numbers) for name, field in _NUMBERS.items()}
     if row["mode"].lower() not in _MODES:
@@ -51,6 +65,7 @@ def asked_of(row: Row, numbers: Numbers) -> ClaimedConfig:
     for column, field in _OBSERVED.items():
         if (mean := _number(row, column, numbers)) is not None:
             numbers.parts["said"][field] = mean
+    known |= {name: _switch(row[name], said, words) for name, said in _SWITCHES.items()}
     known["gpu_count"] = known["gpu_count"] or count_of_gpus(row["gpu"])
     known["max_model_len"] = known["max_model_len"] or numbers.longest
     known |= {name: load for name, load in _load(row, numbers).items() if known[name] is None}
@@ -66,9 +81,18 @@ def asked_of(row: Row, numbers: Numbers) -> ClaimedConfig:
         gpu_memory_utilization=_share(row, numbers),
         usd_per_hour=numbers.parts["asked"].get("usd_per_hour"),
         weights_gib=numbers.parts["asked"].get("weights_gib"),
-        kv_cache_tokens=round(tokens) if (tokens := numbers.parts["asked"].get("kv_cache_tokens")) else None,
-        kv_max_concurrency=numbers.parts["asked"].get("kv_max_concurrency"),
     )
+
+
+def _switch(cell: str, said: re.Pattern[str], words: str) -> bool | None:
+    """Whether it is on by its own column, else by the words of the row; None if neither says so."""
+    if cell:
+        return cell.lower() not in _OFF
+    found = list(said.finditer(words))
+    denied = [
+        bool(_OFF_BEFORE.search(words[: each.start()]) or _OFF_BEHIND.match(words[each.end() :])) for each in found
+    ]
+    return None if not found else not all(denied)
 
 
 def _load(row: Row, numbers: Numbers) -> dict[str, int | None]:

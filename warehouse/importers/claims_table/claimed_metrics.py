@@ -45,7 +45,7 @@ _BY_UNIT = {
     ("unstated_throughput_tok_per_s", "req/s"): ("request_throughput_per_s",),
     ("output_throughput_tok_per_s", "req/s"): ("request_throughput_per_s",),
 }
-_ASKED = ("usd_per_hour", "weights_gib", "kv_cache_tokens", "kv_max_concurrency")
+_ASKED = ("usd_per_hour", "weights_gib")
 _REMARKS = {
     "unstated_throughput_tok_per_s": "tokens_ambiguous",
     "usd_per_mtok_unstated": "cost_denominator_unstated",

@@ -41,6 +41,9 @@ COLUMNS: Mapping[str, str] = {
     "concurrency_or_batch": "either of these; the metric tells which",
     "request_rate": "requests sent per second; `inf` is no limit",
     "num_prompts": "number of requests",
+    "is_speculative": "whether speculative decoding is on, or its method",
+    "spec_tokens_per_step": "mean tokens per step with speculative decoding",
+    "prefix_caching": "whether prefix caching is on",
     "spread": "standard deviation of the value over repeats, in its unit or as `2 %`",
     "n": "number of repeats that the value is the mean of",
 }

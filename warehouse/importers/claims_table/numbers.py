@@ -15,6 +15,7 @@ from warehouse.importers.parsing.printed_units import split_unit, unit_of
 Row = Mapping[str, str]
 
 BARE = "median"  # what a latency without a statistic is, if another row does not state the median
+_WHOLE = COUNTS | {"kv_cache_tokens"}
 _LIMITS = frozenset({"range", "below", "above"})
 
 
@@ -51,7 +52,7 @@ class Numbers:
 
     def said(self) -> dict[str, float | int]:
         """The totals and rates; counts are whole."""
-        return {name: round(value) if name in COUNTS else value for name, value in self.parts["said"].items()}
+        return {name: round(value) if name in _WHOLE else value for name, value in self.parts["said"].items()}
 
     def _put(self, row: Row, place: str, slot: Slot, quantity: Quantity) -> None:
         number = quantity.number or 0.0

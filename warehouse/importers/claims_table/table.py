@@ -25,9 +25,7 @@ _NUMBER_COLUMNS = ("metric", "value", "unit", "notes", "spread", "n")
 KINDS: Mapping[str, Kind] = {
     **dict.fromkeys(("interpolated", "extrapolated"), "interpolated"),
     "second-hand": "quoted",
-    **dict.fromkeys(
-        ("expected", "theoretical", "projected", "projection", "estimated", "estimate", "est."), "expected"
-    ),
+    **dict.fromkeys(("expected", "theoretical", "projected", "estimated", "est."), "expected"),
     **dict.fromkeys(("aggregate of two", "scaled from", "scaled up from", "scaled linearly from"), "derived"),
 }
 # Before one of these words, one of these says that it is not so: `not estimated`, `higher than expected`.
@@ -107,7 +105,7 @@ def _claim(rows: list[Numbered], others: tuple[NotRead, ...], document: Document
     for line, row in rows:
         numbers.add(row, f"{document.name} line {line}")
     first = rows[0][1]
-    asked = asked_of(first, numbers)
+    asked = asked_of(first, numbers, _words(rows, others))
     return Claim(
         lineage=this.lineage(
             document,
@@ -127,6 +125,13 @@ def _claim(rows: list[Numbered], others: tuple[NotRead, ...], document: Document
         bounds=tuple(numbers.bounds),
         required=this.required,
     )
+
+
+def _words(rows: Iterable[Numbered], others: Iterable[NotRead]) -> str:
+    """All that these rows say beside their numbers; a cell that denies its column stands right behind its name."""
+    names = ("model", "framework", "system", "notes", "metric")
+    cells = dict.fromkeys(row[name] for _, row in rows for name in names if row.get(name))
+    return "; ".join((*cells, *(f"{each.name}: {each.value}" for each in others)))
 
 
 def _latency_s(numbers: Mapping[str, float]) -> dict[Metric, dict[str, float]]:

@@ -1,0 +1,89 @@
+"""Tables as vendors, clouds and blogs print them: the verdict of each row."""
+
+from pathlib import Path
+
+import pytest
+
+from warehouse.audit import AuditOptions, audit
+
+ALONE = "Model,GPU,Precision,TP,ISL,OSL,Concurrency"
+SAME = "Llama-3.1-8B,H100 SXM,bf16,1,1000,1000,64"
+KV = "Model,GPU,Precision,TP,GPUs,Max Model Len,gpu_memory_utilization,metric,value,unit"
+
+
+def judged(tmp_path: Path, text: str, name: str = "vendor.csv") -> list[tuple[str, set[str]]]:
+    """The verdict of each row with the codes that fail."""
+    path = tmp_path / name
+    path.write_text(text)
+    rows = audit([str(path)], AuditOptions()).judged
+    return [(row.verdict, {found.code for found in row.findings if found.status == "FAIL"}) for row in rows]
+
+
+@pytest.mark.parametrize("column", ["Attention backend", "Block size"])
+def test_rows_that_an_unread_column_tells_apart_are_no_repeats(tmp_path: Path, column: str) -> None:
+    rows = "\n".join(f"{SAME},{setting},{rate}" for setting, rate in ((16, 2400), (32, 3000), (64, 3900)))
+
+    assert judged(tmp_path, f"{ALONE},{column},Output tok/s\n{rows}\n") == [("accepted", set())] * 3
+
+
+def test_repeats_are_not_unstable_because_one_is_negative(tmp_path: Path) -> None:
+    rows = "\n".join(f"{SAME},{rate}" for rate in (3000, 3010, -150))
+
+    verdicts = judged(tmp_path, f"{ALONE},Output tok/s\n{rows}\n")
+
+    assert verdicts == [("accepted", set()), ("accepted", set()), ("rejected", {"impossible_values"})]
+
+
+@pytest.mark.parametrize(
+    ("column", "cell", "verdict"),
+    [
+        ("Speculative decoding", "EAGLE-3", "accepted"),
+        ("Speculative decoding", "yes", "accepted"),
+        ("Speculative decoding", "off", "rejected"),
+        ("Decoding", "MTP, 3 tokens", "accepted"),
+        ("Notes", "with a draft model", "accepted"),
+        ("Notes", "without speculative decoding", "rejected"),
+        ("Notes", "speculative decoding disabled", "rejected"),
+        ("Notes", "MTP: off", "rejected"),
+        ("Notes", "smtp server on the same host", "rejected"),
+        ("Acceptance Length", "1.2", "rejected"),
+        ("Acceptance Length", "4.0", "accepted"),
+    ],
+)
+def test_a_table_may_say_that_a_step_gives_several_tokens(tmp_path: Path, column: str, cell: str, verdict: str) -> None:
+    row = f'Llama-3.3-70B,H200,fp8,1,1000,1000,1,180,"{cell}"'
+
+    (found,) = judged(tmp_path, f"{ALONE},Output tok/s,{column}\n{row}\n")
+
+    assert found == (verdict, set() if verdict == "accepted" else {"roofline_bandwidth"})
+
+
+@pytest.mark.parametrize(
+    ("cell", "is_rejected"), [("Prefix Caching,on", False), ("Notes,90 % prefix cache hits", False), ("Notes,", True)]
+)
+def test_a_prompt_from_the_prefix_cache_takes_no_prefill(tmp_path: Path, cell: str, is_rejected: bool) -> None:
+    column, _, said = cell.partition(",")
+
+    ((_, codes),) = judged(tmp_path, f"{ALONE},{column},Mean TTFT (ms)\n{SAME[:-2]}1,{said},2\n")
+
+    assert codes == ({"roofline_prefill"} if is_rejected else set())
+
+
+@pytest.mark.parametrize(
+    ("rows", "found"),
+    [
+        (["8B,H100 SXM,bf16,1,1,8192,0.9,GPU KV cache size,425000,tokens"], ("accepted", set())),
+        (["70B,H100 SXM,bf16,2,2,8192,0.9,GPU KV cache size,425000,tokens"], ("rejected", {"memory_fit"})),
+        (
+            [
+                "8B,H100 SXM,bf16,1,1,8192,0.9,GPU KV cache size,425000,tokens",
+                '8B,H100 SXM,bf16,1,1,8192,0.9,"Maximum concurrency for 8,192 tokens per request",90.5x,',
+            ],
+            ("rejected", {"kv_capacity"}),
+        ),
+    ],
+)
+def test_a_printed_kv_cache_is_a_number_and_is_checked(
+    tmp_path: Path, rows: list[str], found: tuple[str, set[str]]
+) -> None:
+    assert judged(tmp_path, "\n".join((KV, *(f"Llama-3.1-{row}" for row in rows)))) == [found]
