@@ -14,6 +14,7 @@ from warehouse.importers.claims_table import table as claims_table
 from warehouse.importers.claims_table import wide as claims_table_wide
 from warehouse.importers.format import Format
 from warehouse.importers.guidellm import report as guidellm
+from warehouse.importers.inference_perf import alone as inference_perf_alone
 from warehouse.importers.inference_perf import parts as inference_perf_parts
 from warehouse.importers.inference_perf import report as inference_perf
 from warehouse.importers.inferencex import agg as inferencex_agg
@@ -54,6 +55,7 @@ FORMATS: tuple[Format, ...] = (
     aiperf_slices.FORMAT,
     aiperf_raw.FORMAT,
     aiperf_parts.FORMAT,
+    inference_perf_alone.FORMAT,
     inference_perf_parts.FORMAT,
     inference_perf.FORMAT,
     llmd.FORMAT,

@@ -145,9 +145,20 @@ def test_a_file_of_other_requests_is_no_series() -> None:
     assert claims_of(CLIENT, stage(), **beside)[0].series is None
 
 
-def test_requests_alone_name_the_file_that_is_missing() -> None:
-    with pytest.raises(UnreadableResultError, match=r"pass its stage_0_lifecycle_metrics\.json too"):
-        claims_of("per_request_lifecycle_metrics.json", json.dumps([request(1.0, 5)]))
+def test_requests_alone_are_a_run_of_requests() -> None:
+    failed = {**request(4.0, 0), "error": {"error_type": "timeout", "error_msg": "no answer"}}
+
+    (claim,) = claims_of("per_request_lifecycle_metrics.json", json.dumps([request(1.0, 5), request(2.0, 7), failed]))
+
+    assert (claim.said.completed, claim.said.failed, claim.said.total_output_tokens) == (2, 1, 12)
+    assert claim.said.duration_s == pytest.approx(1.5)
+    assert claim.series is not None
+    assert claim.series.ttft_s == pytest.approx([0.1] * 3)
+
+
+def test_an_entry_that_is_no_request_is_named() -> None:
+    with pytest.raises(UnreadableResultError, match=r"requests\[1\] = 3 is not an object"):
+        claims_of("per_request_lifecycle_metrics.json", json.dumps([request(1.0, 5), 3]))
 
 
 @pytest.mark.parametrize(("factor", "has_tpot"), [(1.0, True), (4.0, False)])

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from bench.audit.claim import Claim
-from bench.errors import ToldBesideError, UnknownFormatError, UnreadableResultError
+from bench.errors import ToldBesideError, UnknownFormatError
 from warehouse.importers.format import Format
 from warehouse.importers.inference_perf.run import CONFIG, REQUESTS, prefix_of, stages_beside
 from warehouse.importers.parsing.document import Document
@@ -35,7 +35,7 @@ def _stage_beside(document: Document) -> str | None:
 
 
 def read(document: Document, _form: Format) -> Iterator[Claim]:
-    """No claim: raises ToldBesideError beside a stage of its run, UnreadableResultError without one."""
+    """No claim: raises ToldBesideError beside a stage of its run, UnknownFormatError without one."""
     stage = _stage_beside(document)
     for name in (VALIDATION, CONFIG, REQUESTS):
         prefix = prefix_of(document, name)
@@ -43,11 +43,7 @@ def read(document: Document, _form: Format) -> Iterator[Claim]:
             stage = next(stages_beside(document, prefix), None)
     if stage is not None:
         raise ToldBesideError(f"{document.name} belongs to the run of {stage} beside it")
-    if prefix_of(document, REQUESTS) is None:
-        raise UnknownFormatError(f"{document.name} holds no numbers: pass the stage files of inference-perf's run")
-    raise UnreadableResultError(
-        f"{document.name} holds only the requests of an inference-perf run: pass its stage_0_lifecycle_metrics.json too"
-    )
+    raise UnknownFormatError(f"{document.name} holds no numbers: pass the stage files of inference-perf's run")
     yield  # as every importer, a generator
 
 
