@@ -167,3 +167,22 @@ def test_the_sample_is_read_without_an_alarm() -> None:
         "too_few_prompts:",
         "tail_unsupported:",
     }
+
+
+@pytest.mark.parametrize(
+    ("drawn", "osl"),
+    [
+        ({"output_tokens_min": 64, "output_tokens_max": 256}, 160),
+        ({"output_tokens_max": 256}, 192),
+        ({"output_tokens_min": 64, "output_tokens_max": 192, "output_tokens_stdev": 30}, 128),
+        ({"output_tokens_max": 130, "output_tokens_stdev": 30}, None),
+        ({"output_tokens_stdev": 30}, 128),
+    ],
+)
+def test_lengths_that_are_drawn_between_limits_have_the_mean_of_the_draw(drawn: Any, osl: int | None) -> None:
+    report = json.loads(REPORT.read_text())
+    report["config"]["spec"]["data"] = [{"prompt_tokens": 512, "output_tokens": 128, **drawn}]
+
+    (claim,) = claims_of("r", json.dumps(report))
+
+    assert (claim.asked.isl, claim.asked.osl, claim.asked.has_fixed_lengths) == (512, osl, False)

@@ -120,6 +120,14 @@ def test_a_part_without_its_report_names_the_report() -> None:
         claims_of(name, (PEERS / "aiperf-closed" / name).read_text())
 
 
+def test_a_warm_up_that_is_passed_from_inside_its_folder_is_no_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = PEERS / "aiperf-closed/phases/warmup"
+    monkeypatch.chdir(folder)
+
+    with pytest.raises(ToldBesideError, match="is the warm-up of a run"):
+        claims_of("profile_export_aiperf.json", (folder / "profile_export_aiperf.json").read_text())
+
+
 def test_one_of_several_measured_phases_is_a_measurement_with_its_own_load() -> None:
     report = json.loads((PEERS / "aiperf-closed/profile_export_aiperf.json").read_text())
     phases = report["input_config"]["phases"]

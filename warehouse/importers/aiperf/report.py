@@ -4,6 +4,7 @@ Each metric states its unit. Its `inter_token_latency` is our TPOT, its `inter_c
 """
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from bench.audit.claim import Claim, ClaimedTotals, Device, Metric
 from bench.errors import ToldBesideError
@@ -62,7 +63,7 @@ def _phase(document: Document, config: Tree) -> str | None:
 
     Raises ToldBesideError for a warm-up, and for the only measured phase, which the report of the run repeats.
     """
-    parts = document.path.parts
+    parts = Path(document.path).absolute().parts  # also where the report is passed from inside its folder
     if len(parts) < len(("phases", "NAME", "file")) or parts[-3] != "phases":
         return None
     name = parts[-2]

@@ -19,8 +19,8 @@ def asked_of(report: Tree, one: Tree) -> ClaimedConfig:
     return ClaimedConfig(
         model=_model(one),
         # Later turns and shared prefixes lengthen prompts, and turns wait for each other at any rate.
-        isl=data.positive("prompt_tokens") if is_plain else None,
-        osl=data.positive("output_tokens"),
+        isl=_mean_length(data, "prompt_tokens") if is_plain else None,
+        osl=_mean_length(data, "output_tokens"),
         has_fixed_lengths=_has_fixed_lengths(data) if is_plain else None,
         concurrency=1
         if how == "synchronous"
@@ -65,8 +65,21 @@ def _request_count(one: Tree) -> int | None:
 def _has_fixed_lengths(data: Tree) -> bool | None:
     if "output_tokens" not in data:
         return None
-    spans = ("prompt_tokens_stdev", "output_tokens_stdev", "output_tokens_min", "output_tokens_max")
-    return not any(data.raw(name) for name in spans)
+    spans = ("stdev", "min", "max")
+    return not any(data.raw(f"{side}_tokens_{name}") for side in ("prompt", "output") for name in spans)
+
+
+def _mean_length(data: Tree, name: str) -> float | None:
+    """The mean of the lengths that are drawn; None where a limit cuts off one side of a normal distribution.
+
+    Without a deviation guidellm draws evenly between the limits; a limit that is left out is the stated length.
+    """
+    stated, low, high = (data.positive(each) for each in (name, f"{name}_min", f"{name}_max"))
+    if stated is None or (low is None and high is None):
+        return stated
+    middle = ((stated if low is None else low) + (stated if high is None else high)) / 2
+    is_normal = bool(data.positive(f"{name}_stdev"))
+    return middle if not is_normal or (middle == stated and None not in (low, high)) else None
 
 
 def _data(report: Tree, one: Tree) -> Tree:

@@ -131,7 +131,7 @@ def _label(asked: ClaimedConfig) -> str:
 
 FORMAT = Format(
     "guidellm",
-    4,
+    5,
     recognises,
     read,
     frozenset({"failure_rate", "zero_output", "duration_short", "percentile_order", "tpot_identity"}),
