@@ -59,7 +59,8 @@ def part_tokens(event_s: Floats, tokens: Ints, begin_s: float, end_s: float) -> 
     part = np.floor((event_s - begin_s) * (PARTS / (end_s - begin_s)))
     part = np.minimum(part, PARTS - 1, out=part)  # the very end belongs to the last one
     part[(event_s < begin_s) | (event_s > end_s)] = PARTS
-    counted = np.bincount(part.astype(np.int64), weights=tokens, minlength=PARTS + 1)
+    weights = None if (tokens == 1).all() else tokens  # without weights it takes a quarter of the time
+    counted = np.bincount(part.astype(np.int64), weights=weights, minlength=PARTS + 1)
     return np.asarray(counted[:PARTS], dtype=np.float64)
 
 

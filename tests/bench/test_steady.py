@@ -20,6 +20,7 @@ def test_each_event_is_in_the_part_of_the_window_in_which_it_came() -> None:
     tokens = np.array([100, 1, 2, 4, 8, 16, 100])
 
     assert part_tokens(at_s, tokens, 1.0, 3.0).tolist() == [3, 4, *[0] * (PARTS - 3), 24]
+    assert part_tokens(at_s, np.ones(7, dtype=np.int64), 1.0, 3.0).tolist() == [2, 1, *[0] * (PARTS - 3), 2]
     assert part_tokens(at_s, tokens, 1.0, 1.0).tolist() == [0] * PARTS
 
 
