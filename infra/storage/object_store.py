@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 import boto3
+import botocore.session
 from boto3.exceptions import Boto3Error
 from boto3.s3.transfer import TransferConfig
 from botocore.config import Config
@@ -54,6 +56,21 @@ class RequestLimits:
     tries: int = 5  # for transient errors: 5xx, SlowDown, timeouts; the waits between them grow
 
 
+@cache
+def _api_models() -> Any:
+    """Botocore's reader of the descriptions of Amazon's APIs, which keeps what it has read."""
+    return botocore.session.get_session().get_component("data_loader")
+
+
+def session_of_environment() -> boto3.Session:
+    """A session with the keys that the environment has now; each by itself would parse the same 2 MB of JSON anew."""
+    core, loader = botocore.session.get_session(), _api_models()
+    core.register_component("data_loader", loader)
+    session = boto3.Session(botocore_session=core)
+    loader.search_paths[:] = dict.fromkeys(loader.search_paths)  # each session adds its own folder again
+    return session
+
+
 class ObjectStore:
     """One bucket. Every method raises ObjectStoreError, with what failed and what to do."""
 
@@ -71,7 +88,7 @@ class ObjectStore:
             signature_version="s3v4",  # of presigned URLs; requests have it anyway
         )
         with self._translating_errors("its keys"):
-            session = boto3.Session()
+            session = session_of_environment()
             if session.get_credentials() is None:
                 raise ObjectStoreError(
                     f"{place}: no keys were found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE",

@@ -15,7 +15,13 @@ from botocore.config import Config
 from bench.errors import ObjectStoreError, RefusedFileError, UnreadableResultError, UsageError
 from infra.storage import store
 from infra.storage.accepted import Limits
-from infra.storage.object_store import PART_BYTES, BucketLocation, ObjectStore, RequestLimits
+from infra.storage.object_store import (
+    PART_BYTES,
+    BucketLocation,
+    ObjectStore,
+    RequestLimits,
+    session_of_environment,
+)
 from infra.storage.upload import fetch_night, missing, read_uploads, upload_runs
 from tests.emulators.s3 import KEYS, Bucket
 from tests.warehouse.folders import Shape, whole_night
@@ -64,6 +70,15 @@ def _upload_runs(bucket: Bucket, data: Path, grace_s: float = 30.0) -> list[str]
 def _runs(data: Path) -> dict[str, str]:
     folder = data / "runs" / NIGHT
     return {name: digest for name, digest in store.file_hashes(folder).items() if name != "uploads.json"}
+
+
+def test_each_session_has_the_keys_of_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+    for key in ("first", "second"):
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", key)
+        found.append(session_of_environment().get_credentials().access_key)
+
+    assert found == ["first", "second"]
 
 
 def test_every_run_is_uploaded_with_its_manifest_last(bucket: Bucket, data: Path) -> None:
