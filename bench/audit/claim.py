@@ -120,8 +120,8 @@ class ClaimedTotals:
     osl_mismatch_count: int | None = None  # answers that the tool itself found longer or shorter than asked
     interval_half_width_share: float | None = None  # of a stated interval over repeats, as a share of its mean
     quality: float | None = None  # score or accuracy from the same server process
-    kv_cache_tokens: int | None = None  # room, as a table states it; ClaimedConfig has that of a log
-    kv_max_concurrency: float | None = None
+    printed_kv_cache_tokens: int | None = None  # room, as a table states it; ClaimedConfig has that of a log
+    printed_kv_max_concurrency: float | None = None
 
 
 @dataclass(frozen=True)

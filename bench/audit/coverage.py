@@ -102,8 +102,8 @@ CHECKS: Mapping[str, tuple[FirstOf, ...]] = {
     ev.LITTLE_LOOSE_OVER_ASKED: (_MEAN, _REQUEST_RATE),
     ev.IMPLIED_OVER_MEDIAN_E2EL: ((("e2el_median",),), _REQUEST_RATE),
     ev.IMPLIED_OVER_MEDIAN_SUM: (_MEDIAN, _REQUEST_RATE),
-    ev.MEMORY_FIT_PRINTED: ((("kv_cache_tokens",),),),
-    ev.KV_CONCURRENCY_REL: ((("kv_cache_tokens", "kv_max_concurrency"),),),
+    ev.MEMORY_FIT_PRINTED: ((("printed_kv_cache_tokens",),),),
+    ev.KV_CONCURRENCY_REL: ((("printed_kv_cache_tokens", "printed_kv_max_concurrency"),),),
     ev.COST_RATIO: _COSTS,
     ev.COST_UNIT_RATIO: (*_COSTS, (("usd_per_mtok_unstated",),)),
 }

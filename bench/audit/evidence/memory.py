@@ -38,8 +38,8 @@ def _at_start(claim: Claim, on: Deployment) -> EvidenceByColumn:
     if asked.max_model_len and (asked.engine or "").lower() == "vllm":
         found[ev.MEMORY_FIT_LONGEST] = _share(claim, on, on.replicas, asked.max_model_len)
     longest = float(asked.max_model_len or on.model.native_ctx)
-    tokens = claim.said.kv_cache_tokens or asked.kv_cache_tokens
-    most = claim.said.kv_max_concurrency or asked.kv_max_concurrency
+    tokens = claim.said.printed_kv_cache_tokens or asked.kv_cache_tokens
+    most = claim.said.printed_kv_max_concurrency or asked.kv_max_concurrency
     if tokens:
         found[ev.MEMORY_FIT_PRINTED] = _share(claim, on, tokens / longest, longest)
     if tokens and most and asked.max_model_len and on.model.attn_window is None:
@@ -160,7 +160,11 @@ def _cause(claim: Claim, tokens: float) -> EvidenceByColumn:
 
 def _kv_room(claim: Claim) -> EvidenceByColumn:
     server, running, context = claim.server, decoding(claim), mean_context(claim)
-    room = claim.said.kv_cache_tokens or claim.asked.kv_cache_tokens or (server.kv_cache_tokens if server else None)
+    room = (
+        claim.said.printed_kv_cache_tokens
+        or claim.asked.kv_cache_tokens
+        or (server.kv_cache_tokens if server else None)
+    )
     if not room or claim.outcome != "measured":
         return {}
     if running is None or context is None:

@@ -220,10 +220,10 @@ def test_a_column_of_another_tools_table_that_is_not_read_is_named() -> None:
 @pytest.mark.parametrize(
     ("metric", "value", "field", "number"),
     [
-        ("GPU KV cache size", "425,000 tokens", "kv_cache_tokens", 425000),
-        ("Maximum concurrency for 8,192 tokens per request", "51.9x", "kv_max_concurrency", 51.9),
+        ("GPU KV cache size", "425,000 tokens", "printed_kv_cache_tokens", 425000),
+        ("Maximum concurrency for 8,192 tokens per request", "51.9x", "printed_kv_max_concurrency", 51.9),
         ("Maximum concurrency for 8,192 tokens per request", "51.9x", "max_model_len", 8192),
-        ("Maximum concurrency", "51.9", "kv_max_concurrency", 51.9),
+        ("Maximum concurrency", "51.9", "printed_kv_max_concurrency", 51.9),
     ],
 )
 def test_what_an_engine_prints_of_its_cache_is_read(metric: str, value: str, field: str, number: float) -> None:

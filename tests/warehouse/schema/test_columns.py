@@ -16,6 +16,13 @@ NOT_OF_A_NIGHT = ("claim", "quality_scores", "search_probes", "command_metrics",
 COMPARED = ["logprob_mean_earlier", "ev_greedy_agreed_earlier_share", "ev_logprob_fall"]
 
 
+@pytest.mark.parametrize("table", TABLES)
+def test_no_two_columns_of_a_table_have_one_name(table: Table) -> None:
+    names = [column.name for column in COLUMNS[table]]
+
+    assert len(names) == len(set(names))
+
+
 @pytest.mark.parametrize("table", [table for table in TABLES if not table.startswith(NOT_OF_A_NIGHT)])
 def test_every_declared_column_is_written_by_some_row(loaded: tuple[Path, LoadSummary], table: Table) -> None:
     names = [column.name for column in COLUMNS[table]]

@@ -27,8 +27,8 @@ _DIMENSIONS: Mapping[frozenset[str], frozenset[str]] = {
     frozenset({"train_tflops_per_gpu"}): frozenset({"tflop/s/gpu", "tflop/s"}),
     frozenset({"usd_per_hour"}): frozenset({"usd/h", "usd", ""}),
     frozenset({"weights_gib"}): frozenset({"gib"}),
-    frozenset({"kv_cache_tokens"}): frozenset({"count", ""}),
-    frozenset({"kv_max_concurrency"}): frozenset({"times", ""}),
+    frozenset({"printed_kv_cache_tokens"}): frozenset({"count", ""}),
+    frozenset({"printed_kv_max_concurrency"}): frozenset({"times", ""}),
     frozenset(f"usd_per_mtok_{which}" for which in ("input", "output", "total", "unstated")): frozenset(
         {"usd/mtok", "usd", ""}
     ),

@@ -15,7 +15,7 @@ from warehouse.importers.parsing.printed_units import split_unit, unit_of
 Row = Mapping[str, str]
 
 BARE = "median"  # what a latency without a statistic is, if another row does not state the median
-_WHOLE = COUNTS | {"kv_cache_tokens"}
+_WHOLE = COUNTS | {"printed_kv_cache_tokens"}
 _LIMITS = frozenset({"range", "below", "above"})
 
 
