@@ -15,9 +15,6 @@ from tests.pairs import IS_SOAK
 pytestmark = [pytest.mark.e2e, pytest.mark.prefect, pytest.mark.timeout(1500)]
 SUITES = Path(__file__).parents[2] / "suites"
 WORKS = ("llama-3.3-70b-mi300x", "amd-mi300x-throughput", "amd-mi300x-training")
-# Each run of this work starts an engine of its own, so here each is run once. The works whose runs share a server keep
-# their repeats.
-ONCE = "amd-mi300x-throughput"
 METRICS = "SELECT scenario_id, metric FROM command_metrics WHERE night = '{night}'"
 # Each starts more engines; a night of their shape on the known-truth server is in a test of its own.
 LONG_WORKS = ("llama-4-mi300x-h200", "mi325x-study", "rocm-cuda-deep-dive") if IS_SOAK else ()
@@ -40,23 +37,9 @@ def real_house(
     end_all(house)
 
 
-def suite_of(name: str, folder: Path) -> Path:
-    """The suite file of a work; one that is run once is a copy in this folder."""
-    path = SUITES / f"{name}.toml"
-    if name != ONCE:
-        return path
-    text = path.read_text()
-    assert "repeats = 2\n" in text
-    once = folder / path.name
-    once.write_text(text.replace("repeats = 2\n", "repeats = 1\n"))
-    return once
-
-
 @pytest.mark.parametrize("name", [*WORKS, *LONG_WORKS])
-def test_every_run_of_the_local_shape_of_a_published_work_is_measured(
-    real_house: NightFixture, name: str, tmp_path: Path
-) -> None:
-    path = suite_of(name, tmp_path)
+def test_every_run_of_the_local_shape_of_a_published_work_is_measured(real_house: NightFixture, name: str) -> None:
+    path = SUITES / f"{name}.toml"
     night = run_nightly(real_house, suite=path).night
 
     columns = "scenario, scenario_id, repeat, outcome, reason"
