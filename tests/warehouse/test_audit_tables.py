@@ -87,3 +87,14 @@ def test_a_printed_kv_cache_is_a_number_and_is_checked(
     tmp_path: Path, rows: list[str], found: tuple[str, set[str]]
 ) -> None:
     assert judged(tmp_path, "\n".join((KV, *(f"Llama-3.1-{row}" for row in rows)))) == [found]
+
+
+@pytest.mark.parametrize("between", [",", "\t", ";", " | "])
+def test_a_table_is_read_whatever_stands_between_its_cells(tmp_path: Path, between: str) -> None:
+    rows = ["Model,GPU,Precision,TP,Output tok/s", "Llama-3.1-70B,H100 SXM,fp16,1,150", "Llama-3.1-8B,L4,fp8,1,150"]
+    rule = ["|---|:--:|---|---|---|"] if "|" in between else []
+    cells = [f"| {row} |" if rule else row for row in (line.replace(",", between) for line in rows)]
+
+    verdicts = judged(tmp_path, "\n".join((cells[0], *rule, *cells[1:])), "vendor.md")
+
+    assert verdicts == [("rejected", {"memory_fit"}), ("accepted", set())]

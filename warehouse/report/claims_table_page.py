@@ -21,7 +21,8 @@ _HEAD = """# The claims table
 Generated from `catalog/spellings.csv` and the importer by `python -m warehouse.report.claims_table_page`.
 [Audit a vendor's table](../how-to/audit-a-table.md) shows how to use one.
 
-A claims table is a CSV file with a header, in one of two forms:
+A claims table is a file with a header, in one of two forms. Its cells are separated by commas, or by tabs, semicolons
+or the bars of a Markdown table.
 
 - Long: each row has one number, in the columns `metric`, `value` and `unit`. Rows with the same other columns are one
   claim, and their numbers are held against each other.

@@ -19,6 +19,7 @@ from typing import Any
 import orjson
 
 from bench.errors import UnknownFormatError, UnreadableResultError
+from warehouse.importers.parsing.delimited import cells_of
 
 BYTES_MAX = 1 << 30  # packed and unpacked; parsed JSON takes about eight times as much memory
 # From here on a file is parsed by orjson, in a half of the time and without a copy as text. It keeps the last of two
@@ -90,17 +91,16 @@ class Document:
 
     @cached_property
     def table(self) -> list[dict[str, str]]:
-        """Its rows as CSV with a header; raises with the number of a line with another number of cells."""
+        """Its rows as CSV or Markdown with a header; raises with the number of a line with another number of cells."""
         return [row for _, row in self.numbered_table]
 
     @cached_property
     def numbered_table(self) -> list[tuple[int, dict[str, str]]]:
         """The rows of `table`, each with the line that it ends on."""
-        reader = csv.reader(io.StringIO(self.text), strict=True)
         try:
-            rows = [(reader.line_num, row) for row in reader if any(cell.strip() for cell in row)]
+            rows = list(cells_of(self.text))
         except csv.Error as error:
-            raise UnreadableResultError(f"{self.name} line {reader.line_num} is not valid CSV: {error}") from error
+            raise UnreadableResultError(f"{self.name} {error}") from error
         if not rows:
             raise UnreadableResultError(f"{self.name} is empty")
         return _under_header(self.name, rows)
@@ -181,7 +181,7 @@ class Document:
         """The CSV cells of its first line; empty for a binary file. Never raises."""
         try:
             head = self.data[:_HEAD].decode("utf-8-sig", errors="replace")
-            first = next(iter(csv.reader(io.StringIO(head))), [])
+            first = next((cells for _, cells in cells_of(head)), [])
         except csv.Error:
             return ()
         return tuple(cell.strip() for cell in first)
