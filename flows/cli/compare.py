@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 commands = typer.Typer()
 _SHOWN = ("verdict", "series", "metric", "a", "b", "change", "threshold", "leases", "differs")
+VALUES_SHOWN = 3  # of a field; --json prints them all
 REFUSED_SHOWN = 20
 _WHAT = (
     "Night, engine version, GPU, suite or variant; or key=value, several joined by commas, where * is any text; "
@@ -66,7 +67,7 @@ def _row(pair: dict[str, Any]) -> dict[str, Any]:
     if pair["ci_lo"] is not None:
         change += f" [{pair['ci_lo']:+.1f}, {pair['ci_hi']:+.1f}]"
     differs = "; ".join(
-        f"{name}: {one or 'unknown'} -> {other or 'unknown'}" for name, (one, other) in pair["differs"].items()
+        f"{name}: {few_values(one)} -> {few_values(other)}" for name, (one, other) in pair["differs"].items()
     )
     row = pair | {
         "a": f"{pair['a']:.4g}",
@@ -77,3 +78,9 @@ def _row(pair: dict[str, Any]) -> dict[str, Any]:
         "differs": differs,
     }
     return {name: row[name] for name in _SHOWN}
+
+
+def few_values(stated: str) -> str:
+    """What the leases of a side state of a field; of many values their number, since a commit may be new each night."""
+    values = stated.split(", ")
+    return (stated or "unknown") if len(values) <= VALUES_SHOWN else f"{len(values)} values"

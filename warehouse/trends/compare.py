@@ -12,6 +12,7 @@ from bench.errors import UsageError
 from bench.trends.night_judge import SUSPECT_P, min_effect_of
 from bench.trends.sides import ORDER, Compared, Pair, compare_sides
 from bench.trends.student import quantile
+from bench.wording import counted
 from warehouse.trends.beside_published import compare_published, is_published
 from warehouse.trends.choose import choose_side
 from warehouse.trends.leases import history_leases, own_leases
@@ -40,7 +41,9 @@ class Comparison:
         blind = [pair.difference.least for pair in self.found.pairs if pair.verdict == "inconclusive"]
         unseen = f"; changes below {max(_pct(least or 0.0) for least in blind):.1f} % may not be seen" if blind else ""
         alone = f"; {NO_LOSS}" if counts["within one lease"] else ""
-        return f"{len(self.found.pairs)} pairs: {', '.join(parts) or 'none'}{unseen}{alone}"
+        if not parts:
+            return "no pair was compared: nothing is known of a loss or a gain"
+        return f"{counted(len(self.found.pairs), 'pair')}: {', '.join(parts)}{unseen}{alone}"
 
     def answer(self) -> dict[str, Any]:
         """The whole answer, as `nightbench compare --json` prints it."""

@@ -44,6 +44,6 @@ def test_a_series_of_one_version_is_refused_with_the_reason(tmp_path: Path) -> N
     page = releases_html(tmp_path, tmp_path)
 
     assert "<h2>other: 2.0 against 1.0</h2>" in page
-    assert "1 pairs: 1 within one lease" in page
+    assert "1 pair: 1 within one lease" in page
     assert "only B has it" in page
     assert "<td>other/&lt;b&gt; tok/s</td>" in page

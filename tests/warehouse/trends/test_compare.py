@@ -30,6 +30,7 @@ def test_a_published_number_of_another_model_is_refused_term_by_term(versions: P
 
     assert found.found.pairs == ()
     assert "model differs: Llama-3.3-70B published" in found.found.refused[0].reason
+    assert found.summary == "no pair was compared: nothing is known of a loss or a gain"
 
 
 def test_a_published_range_is_wrong_usage(versions: Path) -> None:
