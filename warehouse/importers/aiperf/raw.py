@@ -9,10 +9,11 @@ from bench.audit.claim import Claim, ClaimedConfig
 from bench.errors import UnreadableResultError
 from warehouse.importers.aiperf.parts import is_raw, report_beside
 from warehouse.importers.aiperf.record import NS, RecordNumbers
-from warehouse.importers.aiperf.records import Rows, totals_of
+from warehouse.importers.aiperf.records import Rows
 from warehouse.importers.format import Format
 from warehouse.importers.parsing.document import Document
 from warehouse.importers.parsing.error_text import error_text
+from warehouse.importers.parsing.request_totals import totals_of
 from warehouse.importers.parsing.tree import Tree
 
 TEXTS = ("text", "content", "reasoning_content", "reasoning")

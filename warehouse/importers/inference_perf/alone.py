@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 
-from bench.audit.claim import Claim, ClaimedTotals, RequestSeries
+from bench.audit.claim import Claim
 from bench.errors import UnreadableResultError
 from warehouse.importers.format import Format
 from warehouse.importers.inference_perf.asked import asked_of, counts_by_server
 from warehouse.importers.inference_perf.requests import series_of
 from warehouse.importers.inference_perf.run import REQUESTS, config_beside, prefix_of, stages_beside
 from warehouse.importers.parsing.document import Document
+from warehouse.importers.parsing.request_totals import totals_of
 from warehouse.importers.parsing.tree import Tree
 
 
@@ -31,26 +32,10 @@ def read(document: Document, form: Format) -> Iterator[Claim]:
     yield Claim(
         lineage=form.lineage(document, "", "inference-perf"),
         asked=asked_of(Tree({}, document.name), config, None),
-        said=_said(series),
+        said=totals_of(series),
         series=series,
         remarks=(*odd, *config.all_remarks(), *(remark for each in every for remark in each.all_remarks())),
         required=form.required,
-    )
-
-
-def _said(series: RequestSeries) -> ClaimedTotals:
-    """What the requests add up to, from the first start to the last end of a good one."""
-    is_ok, begin, e2el = series.is_ok, series.start_s, series.e2el_s
-    if is_ok is None or begin is None or e2el is None:
-        return ClaimedTotals()
-    ends = (begin + e2el)[is_ok]
-    tokens = [None if each is None else int(each[is_ok].sum()) for each in (series.input_tokens, series.output_tokens)]
-    return ClaimedTotals(
-        completed=int(is_ok.sum()),
-        failed=int((~is_ok).sum()),
-        duration_s=float(ends.max() - begin[is_ok].min()) if len(ends) else None,
-        total_input_tokens=tokens[0],
-        total_output_tokens=tokens[1],
     )
 
 
