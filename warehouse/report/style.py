@@ -19,6 +19,7 @@ a{color:var(--mark)}:focus-visible{outline:3px solid var(--mark);outline-offset:
 nav a,nav b{margin-right:1rem}.line{font-size:1.1rem}.chart{width:100%;min-height:170px}
 .part>summary{color:inherit;margin-top:1rem}.part>summary h2{display:inline}
 .panels{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,30rem),1fr));gap:0 2rem}
+.events{overflow-wrap:anywhere}
 figcaption{font-weight:600;overflow-wrap:anywhere}summary{cursor:pointer;color:var(--soft)}pre{overflow-x:auto}
 .more{color:var(--soft);font-size:.9rem}.more button{font:inherit}.more p{margin:.2rem 0}
 .more>a,.more>details{margin-right:1rem}.more>details{display:inline-block;vertical-align:top}.more>details[open]{display:block}
