@@ -10,8 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from bench.record import RunRecord
-from warehouse.lake.lake import PART, partition
+from warehouse.lake.lake import partition
 from warehouse.load import load_night
+from warehouse.views.tables import PART
 
 NIGHT = "2026-03-01"
 OLDER = Path(__file__).parents[1] / "data" / "night-of-method-4"

@@ -15,10 +15,11 @@ from bench import evidence_columns as ev
 from bench.audit.rules import judge
 from bench.audit.rules.answers import ANSWER_RULES
 from bench.quality.answers import GREEDY_TOKENS, Greedy, agreed_share, fall
-from warehouse.lake.lake import PART, STAGING, partition
+from warehouse.lake.lake import STAGING, partition
 from warehouse.rows.run_folder import nights
 from warehouse.schema.columns import Table
 from warehouse.schema.row import Row
+from warehouse.views.tables import PART
 
 NIGHTS = 5  # the latest ones: one undetected outlier does not move a median of five
 LOOK_BACK = 100  # nights: limits the time of a load as the lake grows

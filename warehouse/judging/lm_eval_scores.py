@@ -16,10 +16,11 @@ from bench.errors import UnreadableResultError
 from bench.quality.lm_eval import EarlierScore, Score, fall_se, read_scores, standard_error
 from bench.record import AskedTask, LmEvalRecord
 from warehouse.judging.answer_history import NIGHTS, file_of, if_there
-from warehouse.lake.lake import PART, partition
+from warehouse.lake.lake import partition
 from warehouse.rows.run_folder import RECORD, lm_eval_folders, nights, read_lm_eval
 from warehouse.schema.columns import COLUMNS
 from warehouse.schema.row import Row
+from warehouse.views.tables import PART
 
 # Equal values identify the same questions, asked in the same way of the same weights.
 _SERIES = (

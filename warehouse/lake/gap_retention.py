@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from warehouse.lake.bucket.filesystem import lake_files
-from warehouse.lake.lake import PART, STAGING, PartWriter, one_loader, writing
+from warehouse.lake.lake import STAGING, PartWriter, one_loader, writing
 from warehouse.lake.swap import swap_in
 from warehouse.schema.columns import PARTITION, arrow_schema
-from warehouse.views.tables import LakePath, nights_in
+from warehouse.views.tables import PART, LakePath, nights_in
 
 GAPS = ("itl_us", "itl_ms", "itl_tokens")
 

@@ -21,9 +21,8 @@ from warehouse.lake.durable import make_folder
 from warehouse.lake.journal import complete, is_pending
 from warehouse.schema.columns import COLUMNS, PARTITION, Table, arrow_schema
 from warehouse.schema.row import Row
-from warehouse.views.tables import COLUMNS_MARK, columns_digest
+from warehouse.views.tables import COLUMNS_MARK, PART, columns_digest
 
-PART = "part-0.parquet"
 STAGING = ".staging"
 IMPORTS = "imports"  # beside the lake: the files of other tools
 # Large enough for good compression, small enough to limit memory.

@@ -14,12 +14,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from warehouse.lake.durable import write_text
-from warehouse.lake.lake import PART, STAGING
+from warehouse.lake.lake import STAGING
 from warehouse.schema.columns import PARTITION, Table, arrow_schema
 from warehouse.views import DERIVED, derivation, derived_folder, measurements_of
 from warehouse.views.tables import (
     MONTH,
     MONTHS_COLUMNS,
+    PART,
     are_months_alike,
     columns_digest,
     month_of,

@@ -15,7 +15,7 @@ MONTHS_COLUMNS = "months.sha256"  # beside them: the columns that all of them ha
 # Folders in which a lake in a bucket also shows the nights, one for each set of columns: to join files by name opens
 # each of them, and each would be a request.
 BY_COLUMNS = "columns-"
-_PART = "part-0.parquet"  # the one file of a night or month
+PART = "part-0.parquet"  # the one file of a night or month
 COLUMNS_MARK = b"nightbench.columns"  # key in the footer of a file, of the columns that it was written with
 # To join files by name parses the footer of each: 1 ms with 300 columns, in every question.
 _WIDE = frozenset[Table]({"measurements"})
@@ -143,11 +143,11 @@ def _rows_of(lake: LakePath, table: Table, loose: dict[str, str | None], months:
     patterns = [f"{month}*" for month in sorted({month for month in loose.values() if month})]
     patterns += sorted(glob_pattern(night) for night, month in loose.items() if month is None)
     if not months:
-        some = any((lake / table / f"{PARTITION}={night}" / _PART).is_file() for night in loose)
+        some = any((lake / table / f"{PARTITION}={night}" / PART).is_file() for night in loose)
         patterns = ["*"] if some else []
     if not patterns:
         return None
-    files = _files([f"{glob_pattern(lake)}/{table}/{PARTITION}={pattern}/{_PART}" for pattern in patterns])
+    files = _files([f"{glob_pattern(lake)}/{table}/{PARTITION}={pattern}/{PART}" for pattern in patterns])
     options = f"hive_partitioning=true, hive_types={{'{PARTITION}': VARCHAR}}{joined}"
     return f"SELECT * FROM read_parquet({files}, {options})"  # noqa: S608 - the paths are quoted
 
@@ -157,7 +157,7 @@ def _have_todays_columns(folder: LakePath, table: Table, nights: Iterable[str]) 
     if table not in _WIDE or not isinstance(folder, Path):
         return False
     mark = columns_digest(table).encode()
-    return all(mark in _footer(folder / f"{PARTITION}={night}" / _PART) for night in nights)
+    return all(mark in _footer(folder / f"{PARTITION}={night}" / PART) for night in nights)
 
 
 def _footer(file: Path) -> bytes:
@@ -183,7 +183,7 @@ def stored_rows(lake: LakePath, derived: LakePath, view: str) -> str | None:
 
 def _months(folder: LakePath, months: Iterable[str]) -> str:
     """The files of these months, as SQL; named one by one, so that a new one is not read beside its nights."""
-    return _files([f"{glob_pattern(folder)}/{MONTH}={month}/{_PART}" for month in sorted(months)])
+    return _files([f"{glob_pattern(folder)}/{MONTH}={month}/{PART}" for month in sorted(months)])
 
 
 def _files(patterns: list[str]) -> str:

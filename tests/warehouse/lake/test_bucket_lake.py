@@ -25,13 +25,14 @@ from warehouse.lake.bucket.working_copy import delete_unnamed
 from warehouse.lake.database import open_warehouse
 from warehouse.lake.durable import write_text
 from warehouse.lake.gap_retention import drop_old_gaps
-from warehouse.lake.lake import PART, STAGING, one_loader, partition
+from warehouse.lake.lake import STAGING, one_loader, partition
 from warehouse.lake.months import stage_months
 from warehouse.lake.query import ask, run_sql
 from warehouse.lake.swap import others, swap_in
 from warehouse.load import rebuild
 from warehouse.report.figures import in_browser
 from warehouse.report.page import night_body
+from warehouse.views.tables import PART
 
 BEFORE = {"leases/night=a/x.txt": "old", "leases/night=gone/x.txt": "old", "stages/night=a/x.txt": "same"}
 AFTER = {"leases/night=a/x.txt": "new", "leases/night=b/x.txt": "new", "stages/night=a/x.txt": "same"}

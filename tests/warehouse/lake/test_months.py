@@ -6,11 +6,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.warehouse.simulated_lake import write, write_lake
-from warehouse.lake.lake import PART, STAGING, one_loader, partition
+from warehouse.lake.lake import STAGING, one_loader, partition
 from warehouse.lake.months import stage_months
 from warehouse.lake.query import run_sql
 from warehouse.lake.swap import others, swap_in
-from warehouse.views.tables import MONTHS_COLUMNS, are_months_alike
+from warehouse.views.tables import MONTHS_COLUMNS, PART, are_months_alike
 
 NIGHTS = 10  # of January, February and March
 RUNS = 7  # of a night, one of which failed

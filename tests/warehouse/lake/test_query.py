@@ -9,8 +9,9 @@ import pytest
 
 from bench.errors import UsageError
 from warehouse.lake.database import build_warehouse
-from warehouse.lake.lake import PART, partition
+from warehouse.lake.lake import partition
 from warehouse.lake.query import run_sql
+from warehouse.views.tables import PART
 
 NIGHT = "2026-03-01"
 
