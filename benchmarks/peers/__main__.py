@@ -1,4 +1,4 @@
-"""Run the newest releases of other load tools against the truth server, and audit what they wrote.
+"""Run the newest releases of other load tools, and the engine's own client, against the truth server; audit each.
 
 `python -m benchmarks.peers [--tools guidellm,aiperf] [--keep FOLDER] [--twins FOLDER]`. Each run is clean, so a
 rejected one is a fault of an importer or of a rule: exit 1. So is a count or a setting that was not read right.
@@ -84,9 +84,9 @@ def read_arguments(argv: list[str] | None) -> argparse.Namespace:
 
 
 def run_tool(tool: Tool, rig: Rig) -> Iterator[bool]:
-    """Install the newest release and run every load; whether each run passed."""
+    """Install the release and run every load; whether each run passed."""
     try:
-        version = newest_version(tool)
+        version = tool.version or newest_version(tool)
         program = ensure_tool(tool, version, rig.cache, say)
     except REASONS as error:
         print(f"{tool.name:15} not run: {error}", flush=True)
@@ -107,7 +107,7 @@ def run_tool(tool: Tool, rig: Rig) -> Iterator[bool]:
 
 def run_load(tool: Tool, program: Path, load: Load, rig: Rig) -> tuple[Audit, Truth]:
     """Run one load, and audit every file of its folder; raises the errors of tool and server."""
-    name = f"{tool.package}-{load.name}"
+    name = f"{tool.folder or tool.package}-{load.name}"
     folder, logs = rig.folder / name, rig.logs / name
     for each in (folder, logs):
         each.mkdir(parents=True)

@@ -48,6 +48,8 @@ class Tool:
     name: str
     package: str
     command: Callable[[Path, Task], tuple[str, ...]]
+    version: str = ""  # "": the newest release
+    folder: str = ""  # the start of the names of its folders; "": the package
     install: Callable[[str, Path, Say], Path] | None = None  # None: a virtual environment with the package
     before: Sequence[str] = ()  # packages that are installed first
     least_python: tuple[int, int] = (3, 11)

@@ -3,9 +3,11 @@
 import json
 from pathlib import Path
 
+from benchmarks.clients import vllm_bench as vllm_python
 from benchmarks.clients import vllm_rs
 from benchmarks.clients.environment import TORCH
 from benchmarks.peers.tool import Task, Tool
+from infra.reporting import Say
 
 WORKERS = 1  # the truth server and a tool share few cores
 
@@ -89,6 +91,11 @@ def vllm_bench(program: Path, task: Task) -> tuple[str, ...]:
     )
 
 
+def engines_vllm(_version: str, cache: Path, say: Say) -> Path:
+    """The program in the engine's own environment, whose lock names the version; raises UnavailableError."""
+    return vllm_python.install(cache, say)
+
+
 # It counts prompts by its own tokenizer, without the token that stands before every text.
 NOT_OF_VLLM = frozenset(
     ("input tokens asked", "output tokens asked", "input tokens", "ttft max", "tpot max", "e2el max")
@@ -105,5 +112,16 @@ TOOLS: tuple[Tool, ...] = (
     # With the OFFLINE variables it rejects a tokenizer in a local folder.
     Tool("aiperf", "aiperf", aiperf, is_offline=False, has_warmup=True),
     Tool("inference-perf", "inference-perf", inference_perf, least_python=(3, 12)),
-    Tool("vllm bench", "vllm", vllm_bench, install=vllm_rs.install_version, has_warmup=True, unwritten=NOT_OF_VLLM),
+    Tool("vllm-rs bench", "vllm", vllm_bench, install=vllm_rs.install_version, has_warmup=True, unwritten=NOT_OF_VLLM),
+    # A GPU build of the newest release takes gigabytes; the engine of this computer has the same client.
+    Tool(
+        "vllm bench",
+        "vllm",
+        vllm_bench,
+        version=vllm_python.CLIENT.version,
+        folder="vllm-python",
+        install=engines_vllm,
+        has_warmup=True,
+        unwritten=NOT_OF_VLLM,
+    ),
 )

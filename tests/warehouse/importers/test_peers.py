@@ -66,9 +66,10 @@ def test_a_clean_run_is_not_rejected(file: str) -> None:
     assert claim.series is not None
 
 
-@pytest.mark.parametrize("file", ["vllm-closed/result.json", "vllm-open/result.json"])
-def test_a_clean_run_that_does_not_hold_its_lengths_is_not_rejected(file: str) -> None:
-    (claim,) = claims_at(PEERS / file)
+@pytest.mark.parametrize("client", ["vllm", "vllm-python"])
+@pytest.mark.parametrize("loop", ["closed", "open"])
+def test_a_clean_run_that_does_not_hold_its_lengths_is_not_rejected(client: str, loop: str) -> None:
+    (claim,) = claims_at(PEERS / f"{client}-{loop}/result.json")
 
     assert verdicts([claim]) == ["suspect"]
     assert (claim.asked.model, claim.asked.isl, claim.asked.osl) == ("truth", None, None)
