@@ -1,6 +1,6 @@
 """Bounds of a claim of which something could be several: its GPU, its precision, a number that is printed as a range.
 
-The reading that allows most decides.
+The reading that allows most decides. A precision that is not stated could be any.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,12 +19,15 @@ _SHARES = frozenset(
     }
 )
 
+# Of all precisions, what allows most is one of these: the usual one, the fastest ones, and the smallest weights.
+_UNSTATED = ("bf16", "fp8", "fp4", "q2_k")
+
 
 def under_every_reading(evidence: RowEvidence) -> RowEvidence:
     """The same evidence; where names of the claim are ambiguous, each share is the least of all readings."""
 
     def least(claim: Claim, subject: Subject) -> EvidenceByColumn:
-        readings = _readings(subject)
+        readings = _readings(claim, subject)
         own = evidence(claim, subject)
         if len(readings) < 2:  # noqa: PLR2004 - one reading is no choice
             return own
@@ -88,10 +91,11 @@ def _of_end(value: Observed | MissingInput, printed: str) -> Observed | MissingI
     return replace(value, note=f"{value.note}; {said} {printed}")
 
 
-def _readings(subject: Subject) -> dict[str, Subject]:
-    """Each reading by its name: the GPU, the precision or both, as far as they are ambiguous."""
+def _readings(claim: Claim, subject: Subject) -> dict[str, Subject]:
+    """Each reading by its name: the GPU, the precision or both, as far as they are ambiguous or not stated."""
     gpus = (subject.gpu,) if subject.gpu is not None else subject.gpus or (None,)
-    precisions = (subject.precision,) if subject.precision is not None else subject.precisions or (None,)
+    unstated = _UNSTATED if claim.asked.precision is None else (None,)
+    precisions = (subject.precision,) if subject.precision is not None else subject.precisions or unstated
     named: dict[str, Subject] = {}
     for gpu, precision in product(gpus, precisions):
         parts = (gpu.gpu if gpu and len(gpus) > 1 else None, precision if len(precisions) > 1 else None)

@@ -16,7 +16,7 @@ PLAIN = {"total_input_tokens": None, "total_output_tokens": None, "total_through
 PLAIN |= {"request_throughput_per_s": None, "duration_s": None, "completed": None}
 
 
-def _claim(gpu: str, precision: str, rate: float) -> Any:
+def _claim(gpu: str, precision: str | None, rate: float) -> Any:
     asked = BIG | {"gpu": gpu, "precision": precision}
     return changed(asked, PLAIN | {"output_throughput_tok_per_s": rate}, latency_s={})
 
@@ -44,6 +44,26 @@ def test_what_one_of_the_cards_can_do_is_no_failure() -> None:
 def test_of_two_precisions_the_smaller_weights_decide() -> None:
     assert "memory_fit" not in found(_claim("MI300X", "FP8 or FP16", 100.0))
     assert found(_claim("H100 SXM", "BF16 / FP32", 100.0))["memory_fit"] == "FAIL"
+
+
+def test_a_precision_that_is_not_stated_could_be_any() -> None:
+    # 70B on one stream of 8 GPUs with 3.35 TB/s: 190 tok/s in BF16, 1,180 in the smallest GGUF.
+    one = {"gpu_count": 8, "tp_size": 8, "isl": 900.0, "osl": 200.0, "concurrency": 1, "request_count": 20}
+    slow, fast = (replace(of, asked=replace(of.asked, **one)) for of in map(_unstated, (1000.0, 2000.0)))
+
+    assert "FAIL" not in found(slow).values()
+    (failed,) = (each for each in findings(fast) if each.status == "FAIL")
+    assert failed.code == "roofline_bandwidth"
+    assert "above 100% under every reading: bf16 " in failed.message
+    assert "memory_fit" not in found(_unstated(1.0))  # of one card: 66 GiB in 8 bits, 132 in 16
+
+
+def test_a_precision_that_the_catalogue_lacks_is_no_unstated_one() -> None:
+    assert found(_claim("H100 SXM", "fp7", 1e6)) == {}
+
+
+def _unstated(rate: float) -> Any:
+    return _claim("H100 SXM", None, rate)
 
 
 SMALL: dict[str, Any] = {"gpu": "H100 SXM", "isl": 900.0, "osl": 200.0, "concurrency": 1, "request_count": 20}

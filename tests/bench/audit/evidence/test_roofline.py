@@ -151,9 +151,9 @@ def test_a_sparse_model_reads_a_part_of_a_long_context_and_a_dense_one_all_of_it
 
 @pytest.mark.parametrize(
     ("unsaid", "flag"),
-    [({"gpu": None}, "--gpu"), ({"model": None}, "--model"), ({"precision": None}, "--precision")],
+    [({"gpu": None}, "--gpu"), ({"model": None}, "--model"), ({"precision": "fp7"}, "--precision")],
 )
-def test_an_input_that_is_not_said_is_named_by_its_flag(unsaid: dict[str, None], flag: str) -> None:
+def test_an_input_that_is_not_said_is_named_by_its_flag(unsaid: dict[str, str | None], flag: str) -> None:
     lacking = missing(changed(unsaid))
 
     assert flag in lacking["roofline_bandwidth"]
