@@ -4,6 +4,7 @@ pydo by itself repeats a POST, raises nothing on a 404, and takes `timeout` for 
 therefore off, and every reply goes through `_unwrap`.
 """
 
+import os
 import re
 import secrets
 from collections.abc import Callable
@@ -62,15 +63,19 @@ STATUS_OF_ID = {
     "conflict": 409,
 }
 
+CA_VARIABLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")  # in which requests looks for a file of authorities
+
 
 def make_client(
     token: SecretStr, endpoint: str, ca: Path | None, *, connect_timeout_s: float = 10.0, read_timeout_s: float = 60.0
 ) -> Client:
     """A pydo client that repeats nothing, has short timeouts, and logs no header.
 
-    The environment's proxies are read once, here: requests would look for them and for a ~/.netrc before each call,
-    which is a quarter of the call's CPU time, and would send the login of a ~/.netrc in place of the token.
+    The environment's proxies and authorities are read once, here: requests would look for them and for a ~/.netrc
+    before each call, which is a quarter of the call's CPU time, and would send the login of a ~/.netrc in place of the
+    token.
     """
+    trusted = str(ca) if ca else next(filter(None, map(os.environ.get, CA_VARIABLES)), True)
     return Client(
         token.get_secret_value(),
         endpoint=endpoint,
@@ -79,7 +84,7 @@ def make_client(
         retry_total=0,
         connection_timeout=connect_timeout_s,
         read_timeout=read_timeout_s,
-        connection_verify=str(ca) if ca else True,
+        connection_verify=trusted,
         http_logging_policy=SansIOHTTPPolicy(),
     )
 

@@ -1,10 +1,12 @@
-"""The client of DigitalOcean takes proxies from the environment, and nothing else."""
+"""The client of DigitalOcean takes proxies and authorities from the environment, and nothing else."""
 
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 
 from bench.errors import CloudError
+from infra.clouds.digitalocean.client import CA_VARIABLES, make_client
 from tests.infra.rented import KIND, Rig
 
 PROXY = "http://127.0.0.1:9"  # nothing listens there
@@ -34,3 +36,14 @@ def test_the_proxy_of_the_environment_is_used_except_for_the_hosts_that_it_names
     else:
         with pytest.raises(CloudError, match="cannot be reached"):
             cloud.offers()
+
+
+@pytest.mark.parametrize("name", CA_VARIABLES)
+def test_the_authorities_of_the_environment_are_trusted(rig: Rig, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    for each in CA_VARIABLES:
+        monkeypatch.delenv(each, raising=False)
+    monkeypatch.setenv(name, str(rig.emulator.ca))
+
+    answer = make_client(SecretStr(rig.emulator.token), rig.emulator.url, None).sizes.list()
+
+    assert KIND in {size["slug"] for size in answer["sizes"]}
