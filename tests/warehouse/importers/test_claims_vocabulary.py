@@ -52,6 +52,8 @@ def test_every_spelling_of_a_column_means_a_column() -> None:
         ("e2e latency p99.9", "s", "e2el.p999"),
         ("TFLOPS/s/GPU", "", "train_tflops_per_gpu"),
         ("cost per 1M tokens", "", "usd_per_mtok_unstated"),
+        ("$/1M output tokens", "", "usd_per_mtok_output"),
+        ("$ per million input tokens", "", "usd_per_mtok_input"),
         ("Throughput", "output tokens/sec", "output_throughput_tok_per_s"),
         ("Throughput", "requests/s", "request_throughput_per_s"),
         ("Output token throughput", "tok/s/GPU", "output_per_gpu_tok_per_s"),
