@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
 commands = typer.Typer()
 _SHOWN = ("verdict", "series", "metric", "a", "b", "change", "threshold", "leases", "differs")
-VALUES_SHOWN = 3  # of a field; --json prints them all
 REFUSED_SHOWN = 20
 _WHAT = (
     "Night, engine version, GPU, suite or variant; or key=value, several joined by commas, where * is any text; "
@@ -63,6 +62,8 @@ def _show(found: "Comparison") -> None:
 
 
 def _row(pair: dict[str, Any]) -> dict[str, Any]:
+    from warehouse.trends.compare import few_values  # noqa: PLC0415
+
     change = f"{pair['effect_pct']:+.1f} %"
     if pair["ci_lo"] is not None:
         change += f" [{pair['ci_lo']:+.1f}, {pair['ci_hi']:+.1f}]"
@@ -78,9 +79,3 @@ def _row(pair: dict[str, Any]) -> dict[str, Any]:
         "differs": differs,
     }
     return {name: row[name] for name in _SHOWN}
-
-
-def few_values(stated: str) -> str:
-    """What the leases of a side state of a field; of many values their number, since a commit may be new each night."""
-    values = stated.split(", ")
-    return (stated or "unknown") if len(values) <= VALUES_SHOWN else f"{len(values)} values"

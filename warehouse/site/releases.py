@@ -12,6 +12,7 @@ from warehouse.report.figures import csv_link, csv_text
 from warehouse.report.markup import details, section, sql_html, table_html
 from warehouse.schema.row import Row
 from warehouse.site.pages import write_page
+from warehouse.trends.compare import few_values
 from warehouse.trends.own_series import SOURCE
 from warehouse.trends.releases import METRICS, VERSIONS, Release, releases
 
@@ -64,7 +65,7 @@ def _rule(release: Release) -> str:
 def _shown(pair: Mapping[str, Any]) -> Row:
     """One pair as a row of the page."""
     differs = "; ".join(
-        f"{name}: {one or 'unknown'} → {other or 'unknown'}"
+        f"{name}: {few_values(one)} → {few_values(other)}"
         for name, (one, other) in pair["differs"].items()
         if name != "engine_version"
     )

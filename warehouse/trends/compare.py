@@ -18,6 +18,7 @@ from warehouse.trends.choose import choose_side
 from warehouse.trends.leases import history_leases, own_leases
 
 NO_LOSS = "one lease says nothing of the noise between leases, so that no loss can be confirmed there"
+VALUES_SHOWN = 3  # of a field
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,12 @@ def pair_row(pair: Pair) -> dict[str, Any]:
         "is_lower_better": pair.is_lower_better,
         "differs": dict(pair.differs),
     }
+
+
+def few_values(stated: str) -> str:
+    """What the leases of a side state of a field; of many values their number, since a commit may be new each night."""
+    values = stated.split(", ")
+    return (stated or "unknown") if len(values) <= VALUES_SHOWN else f"{len(values)} values"
 
 
 def geometric_means(pairs: Sequence[Pair]) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ import pytest
 
 from bench.errors import UsageError
 from tests.warehouse.conftest import NEW, OLD
-from warehouse.trends.compare import compare, geometric_means
+from warehouse.trends.compare import compare, few_values, geometric_means
 
 MEDIAN = "tpot_p50_ms"
 
@@ -36,3 +36,10 @@ def test_a_published_number_of_another_model_is_refused_term_by_term(versions: P
 def test_a_published_range_is_wrong_usage(versions: Path) -> None:
     with pytest.raises(UsageError, match="printed as 'N/A', which is not one number"):
         compare(versions, OLD, "published:10")
+
+
+@pytest.mark.parametrize(
+    ("stated", "shown"), [("", "unknown"), ("3.1, 3.2, 4", "3.1, 3.2, 4"), ("a, b, c, d", "4 values")]
+)
+def test_a_table_counts_the_values_of_a_field_that_has_many(stated: str, shown: str) -> None:
+    assert few_values(stated) == shown
