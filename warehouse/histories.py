@@ -146,12 +146,10 @@ def _bytes_of(path: Path) -> bytes:
         raise UnreadableResultError(f"{path} cannot be read: {error.strerror}") from error
 
 
-def read_history(document: Document, options: HistoryOptions) -> Iterator[HistoryRow]:
-    """Every value of a history, by what the file is."""
-    return _reader(document, options)(document, options)
-
-
-def _reader(document: Document, options: HistoryOptions) -> Callable[[Document, HistoryOptions], Iterator[HistoryRow]]:
+def reader_of(
+    document: Document, options: HistoryOptions
+) -> Callable[[Document, HistoryOptions], Iterator[HistoryRow]]:
+    """The function that yields every value of a history, chosen by what the file is."""
     if is_action_benchmark(document):
         return read_action_benchmark
     if is_sqlite(document):
@@ -180,7 +178,7 @@ def _is_known_result(document: Document, options: HistoryOptions) -> bool:
 
 
 def _stage(staging: Path, document: Document, options: HistoryOptions, *, is_new: bool) -> ImportedHistory:
-    partition, read = partition_of(document.sha256), _reader(document, options)
+    partition, read = partition_of(document.sha256), reader_of(document, options)
     check = HistoryCheck(is_one_night=read in _OF_ONE_NIGHT)
     with PartWriter(staging, "history_points", partition) as points:
         waiting: list[Row] = []

@@ -49,7 +49,7 @@ Planned = dict[RunId, tuple[NightRecord, PlannedRun]]
 
 @dataclass(frozen=True)
 class LoadSummary:
-    """The result of loading a night; `changed` names the lake's files that changed."""
+    """The result of loading a night; `changed` names the lake's files that changed, and is empty where none did."""
 
     night: str
     measurements: int
@@ -57,11 +57,6 @@ class LoadSummary:
     verdicts: dict[str, int]
     warnings: tuple[str, ...]
     changed: tuple[str, ...]
-
-    @property
-    def was_changed(self) -> bool:
-        """Whether loading changed the lake."""
-        return bool(self.changed)
 
 
 @dataclass

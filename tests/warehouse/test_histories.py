@@ -11,7 +11,7 @@ import pytest
 
 from bench.errors import UnreadableResultError, UsageError
 from tests.data.history import make
-from warehouse.histories import import_history, read_history
+from warehouse.histories import import_history, reader_of
 from warehouse.importers.history.check import HistoryCheck
 from warehouse.importers.history.long_table import HistoryOptions, column_map
 from warehouse.importers.history.row import HistoryRow, moment_in_name
@@ -33,7 +33,7 @@ WIDE = HistoryOptions(
 def read(path: Path, options: HistoryOptions = PLAIN) -> tuple[list[HistoryRow], dict[str, int]]:
     """The kept values of a file, and how often each sort of doubt is."""
     document, check = read_document(str(path), path.read_bytes()), HistoryCheck()
-    rows = [row for row, _ in check.passed(read_history(document, options))]
+    rows = [row for row, _ in check.passed(reader_of(document, options)(document, options))]
     return rows, {code: count for code, count, _ in check.remarks()}
 
 
@@ -134,8 +134,8 @@ def test_values_of_one_time_are_counted_in_any_order(seed: int | None) -> None:
 
 
 def test_each_doubt_is_a_sentence_with_its_count_and_a_place() -> None:
-    check = HistoryCheck()
-    list(check.passed(read_history(read_document("wide.csv", (HISTORIES / "wide.csv").read_bytes()), WIDE)))
+    document, check = read_document("wide.csv", (HISTORIES / "wide.csv").read_bytes()), HistoryCheck()
+    list(check.passed(reader_of(document, WIDE)(document, WIDE)))
 
     messages = {code: message for code, _, message in check.remarks()}
 
@@ -149,8 +149,9 @@ def test_each_doubt_is_a_sentence_with_its_count_and_a_place() -> None:
 def test_a_failure_has_no_value_and_a_reason(tmp_path: Path) -> None:
     lines = [f"2026-01-0{day},a,m,{value}" for day, value in enumerate(["0", "-1", "NaN", "n/a", "inf", "3"], 1)]
     file = table(tmp_path, *lines)
+    document = read_document(str(file), file.read_bytes())
 
-    found = list(HistoryCheck().passed(read_history(read_document(str(file), file.read_bytes()), PLAIN)))
+    found = list(HistoryCheck().passed(reader_of(document, PLAIN)(document, PLAIN)))
 
     assert [(row.value, failure) for row, failure in found] == [
         (None, "zero, counted as a failure"),
@@ -276,7 +277,7 @@ def test_the_time_of_a_result_is_in_it_or_in_its_name_or_in_its_folder(
     told = json.loads(undated) | ({} if stated is None else {"date": stated})
     document, check = read_document(name, json.dumps(told).encode()), HistoryCheck(is_one_night=True)
 
-    rows = [row for row, _ in check.passed(read_history(document, PLAIN))]
+    rows = [row for row, _ in check.passed(reader_of(document, PLAIN)(document, PLAIN))]
 
     assert {row.measured_at for row in rows} == {at}
     assert {"no_zone", "one_point"} & {code for code, _, _ in check.remarks()} == {"no_zone"}

@@ -49,12 +49,12 @@ def test_failed_and_unstarted_runs_have_nothing_measured(loaded: tuple[Path, Loa
 
 def test_loading_twice_changes_no_byte(one_run: tuple[Path, Path]) -> None:
     data, _run = one_run
-    assert load_night(data, NIGHT).was_changed
+    assert load_night(data, NIGHT).changed
     before = _hashes(data)
 
     again = load_night(data, NIGHT)
 
-    assert not again.was_changed
+    assert not again.changed
     assert _hashes(data) == before
 
 

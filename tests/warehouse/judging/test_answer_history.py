@@ -174,7 +174,7 @@ def test_whatever_order_nights_are_loaded_in_a_rebuild_gives_the_same_bytes(tmp_
     summaries = rebuild(tmp_path)
 
     assert lake_bytes(tmp_path) == before
-    assert {summary.was_changed for summary in summaries} == {False}
+    assert {summary.changed for summary in summaries} == {()}
     assert [row(tmp_path, night, "chat") for night in means] == [("accepted",), ("rejected",), ("rejected",)]
 
 
@@ -188,7 +188,7 @@ def test_loading_the_same_night_again_loads_no_later_one(tmp_path: Path) -> None
 
     again = load_night(tmp_path, ONE)
 
-    assert not again.was_changed
+    assert not again.changed
     assert (tmp_path / "lake" / "measurements" / f"night={TWO}" / "part-0.parquet").stat() == later
 
 
