@@ -4,13 +4,15 @@ import re
 import subprocess
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import typer.main
 
 from bench.record import METHOD_VERSION
 from flows.cli import app
-from infra.loadgen.suite_reference import PAGE, reference_markdown
+from flows.cli import reference as cli_reference
+from infra.loadgen import suite_reference
 from infra.settings import Settings
 from tests.draw_places import draw
 
@@ -204,8 +206,9 @@ def test_the_readme_maps_every_folder_and_no_other() -> None:
     assert set(mapped) == folders_to_map()
 
 
-def test_the_reference_of_suite_keys_is_not_stale() -> None:
-    assert PAGE.read_text("utf-8") == reference_markdown(), "run python -m infra.loadgen.suite_reference"
+@pytest.mark.parametrize("page", [suite_reference, cli_reference], ids=lambda page: page.__name__)
+def test_a_generated_page_of_the_reference_is_not_stale(page: ModuleType) -> None:
+    assert page.PAGE.read_text("utf-8") == page.reference_markdown(), f"run python -m {page.__name__}"
 
 
 def test_each_folder_of_the_map_has_a_line_of_its_own() -> None:
