@@ -5,10 +5,13 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: run test check lint types format bench peers soak chaos fuzz engine engines spark lock clean
+.PHONY: help run test check lint types format bench peers soak chaos fuzz engine engines spark lock clean
 .DEFAULT_GOAL := run
 
-run: $(STAMP)
+help:  ## this list
+	@sed -nE 's/^([a-z-]+):.*  ## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | sort | expand -t 12
+
+run: $(STAMP)  ## a whole night on this computer, into ./data
 	$(BIN)/nightbench run suites/local.toml --target local
 
 # Most tests wait for a server, an engine or a clock, so there are more workers than a laptop has free cores; no test
@@ -16,7 +19,7 @@ run: $(STAMP)
 WORKERS ?= 4
 # Without bytecode, each of a hundred processes of ours would compile the same modules once more.
 PYTEST = env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest
-test: lint
+test: lint  ## everything that must pass: format, lint, types, imports, tests
 	mkdir -p build
 	@$(MAKE) --no-print-directory types >build/types.txt 2>&1 & types=$$!; \
 	$(PYTEST) --numprocesses $(WORKERS) --times=build/test-times.json && tests=passed || tests=failed; \
@@ -24,29 +27,29 @@ test: lint
 	cat build/types.txt; echo "make test: tests $$tests; types and imports $$types"; \
 	[ $$tests$$types = passedpassed ]
 
-check: lint types
+check: lint types  ## format, lint, types and imports, without tests
 
-lint: $(STAMP)
+lint: $(STAMP)  ## format and lint
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 
-types: $(STAMP)
+types: $(STAMP)  ## types and imports
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-format: $(STAMP)
+format: $(STAMP)  ## format the code and fix what ruff can fix
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 # One table of every bar. `make bench BENCH=--quick` leaves out what takes over a minute, `make bench BENCH=audit_speed`
 # runs one benchmark, `make bench BENCH=--record` keeps the values in benchmarks/bars.json.
 BENCH ?=
-bench: $(STAMP)
+bench: $(STAMP)  ## measure Nightbench itself: one table of every bar
 	$(BIN)/python -m benchmarks $(BENCH)
 
 # Every test, with all combinations of the matrices of which `make test` runs one case for each pair of values (kills of a
 # night, storms), and then 10,000 random nights: several hours.
-soak: $(STAMP)
+soak: $(STAMP)  ## every test with every combination, then 11,000 random nights; hours
 	mkdir -p build
 	SOAK=1 $(PYTEST) --numprocesses $(WORKERS) --times=build/soak-times.json
 	$(BIN)/python -m tests.chaos 10000 --seed 0
@@ -55,30 +58,30 @@ soak: $(STAMP)
 # Random nights with random faults, killed at random moments: `make chaos NIGHTS=1000`, `make chaos NIGHTS=1 SEED=42`. A run
 # that was stopped is continued by the seed that its last line names: `make chaos NIGHTS=9000 SEED=1000`.
 NIGHTS ?= 100
-chaos: $(STAMP)
+chaos: $(STAMP)  ## random nights with random faults: NIGHTS=100 SEED=0
 	$(BIN)/python -m tests.chaos $(NIGHTS) $(if $(SEED),--seed $(SEED))
 
 # Arbitrary bytes for everything that reads foreign files: `make fuzz SECONDS=600`; ends at the first crash.
 SECONDS ?= 120
-fuzz: $(STAMP)
+fuzz: $(STAMP)  ## arbitrary bytes for every reader of foreign files: SECONDS=120
 	$(BIN)/python -c 'import atheris' 2>/dev/null || $(BIN)/uv pip install --quiet --python $(BIN)/python atheris
 	$(BIN)/python -m tests.fuzz.importers -max_total_time=$(SECONDS) -rss_limit_mb=4096 .venv/corpus
 
 # The newest releases of other load tools, each in an environment of its own, against a server of known times: exit 1
 # where the audit rejects a clean run. Ten minutes and 2 GB the first time; run it when a release changes.
 PEERS ?=
-peers: $(STAMP)
+peers: $(STAMP)  ## the newest load tools against a server of known times
 	$(BIN)/python -m benchmarks.peers $(PEERS)
 
-engine: $(STAMP)
+engine: $(STAMP)  ## build the environment of vLLM on CPU
 	$(BIN)/python -m infra.engines.venv
 
 # Every engine that can run without a container: vLLM, and llama.cpp, which takes 6 minutes of CPU time to compile.
-engines: $(STAMP)
+engines: $(STAMP)  ## build every engine that runs without a container
 	$(BIN)/python -m infra.engines.install
 
 # The twelve questions in Spark: it needs Java 17 and is too large (0.5 GB) for the environment of every checkout.
-spark: $(STAMP)
+spark: $(STAMP)  ## ask Spark the twelve questions; needs Java 17
 	$(BIN)/uv pip install --python $(BIN)/python --quiet --require-hashes -r requirements/spark.lock.txt
 	$(PYTEST) tests/warehouse/test_other_engines.py
 
@@ -93,11 +96,11 @@ $(STAMP): requirements/bootstrap.lock.txt requirements/pipeline.lock.txt pyproje
 	$(BIN)/uv pip install --python $(BIN)/python --quiet --no-deps --no-build-isolation --editable .
 	touch $@
 
-lock: $(STAMP)
+lock: $(STAMP)  ## renew the lock files in requirements/
 	for name in bootstrap llama_cpp lm_eval machine pipeline spark; do \
 	  $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
 	    --no-emit-index-url --no-emit-find-links requirements/$$name.in -o requirements/$$name.lock.txt; \
 	done
 
-clean:
+clean:  ## delete .venv and the caches of the tools
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -42,7 +42,7 @@ BARE_FILE = re.compile(r"\w+\.(?:py|sql)")
 MODULE = re.compile(r"\bpython -m ([\w.]+)")
 SETTING = re.compile(r"\bNIGHTBENCH_[A-Z0-9_]*[A-Z0-9]\b(?!_?…)")
 MAKE = re.compile(r"(?:^|`)make ([a-z]+)\b", re.MULTILINE)
-TARGET = re.compile(r"^([a-z]+):", re.MULTILINE)
+TARGET = re.compile(r"^([a-z-]+):(?!=)", re.MULTILINE)
 MAP_ROW = re.compile(r"^\| \[([\w/]+)\]\(\1\) \| (\S.*\S) \|$", re.MULTILINE)
 MOST_PICTURE_BYTES = 150_000
 HAS_ROOMS = ("bench", "flows", "infra", "warehouse")
@@ -171,6 +171,16 @@ def test_a_stale_path_is_detected(path: str) -> None:
 
 def test_a_stale_module_is_detected() -> None:
     assert stale_paths("`python -m infra.nowhere`, `python -m benchmarks`, `python -m pip`") == ["infra.nowhere"]
+
+
+def test_make_help_has_a_line_for_every_target() -> None:
+    argv = ["make", "--no-print-directory", "help"]
+    listed = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+
+    targets = TARGET.findall((ROOT / "Makefile").read_text("utf-8"))
+
+    assert [line.split()[0] for line in listed] == sorted(targets)
+    assert all(len(line.split()) > 1 for line in listed)
 
 
 def test_every_make_target_that_a_page_names_exists() -> None:
