@@ -20,6 +20,7 @@ from bench.trends.series import Point, Series
 from infra.loadgen.suite_file import read_suite
 from infra.loadgen.suite_lock import lock_file
 from infra.storage import store
+from nights.durable import write_text
 from warehouse.trends.leases import own_leases
 from warehouse.trends.own_series import own_series
 
@@ -66,8 +67,7 @@ def write_suite(data: Path, search: Bisection, candidate: str) -> Path:
     name = hashlib.sha256(f"{search.suite} {candidate}".encode()).hexdigest()[:16]
     path, suite = data / FOLDER / "suites" / f"{name}.toml", Path(search.suite).absolute()
     key = "image" if is_image(candidate) else "version"
-    store.make_folder(path.parent)
-    store.write_text(path, f'extends = "{suite}"\nrerun_suspects = false\n\n[engine]\n{key} = "{candidate}"\n')
+    write_text(path, f'extends = "{suite}"\nrerun_suspects = false\n\n[engine]\n{key} = "{candidate}"\n')
     if lock_file(suite).is_file():
         shutil.copyfile(lock_file(suite), lock_file(path))
     return path

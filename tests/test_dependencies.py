@@ -10,10 +10,19 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-OURS = ("bench", "catalog", "infra", "meter", "warehouse", "tasks", "flows")
+OURS = ("bench", "catalog", "infra", "meter", "nights", "warehouse", "tasks", "flows")
 ONLY_BOUNDED = {"fastapi", "sqlalchemy"}  # Prefect imports them; we only keep them below versions that break Prefect
 # What runs on a remote host has an environment of its own: requirements/machine.in.
-ON_THE_HOST = ("bench", "catalog", "infra/agent", "infra/engines", "infra/hardware", "infra/loadgen", "infra/models")
+ON_THE_HOST = (
+    "bench",
+    "catalog",
+    "infra/agent",
+    "infra/engines",
+    "infra/hardware",
+    "infra/loadgen",
+    "infra/models",
+    "nights",
+)
 
 
 def names(requirements: list[str]) -> set[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("bench", "catalog", "flows", "infra", "meter", "tasks", "warehouse")
+PACKAGES = ("bench", "catalog", "flows", "infra", "meter", "nights", "tasks", "warehouse")
 MODULES_MAX = 30  # side by side in one folder
 FLAT = {"meter"}  # one bundle that runs on any host as a single file
 LINES_MAX = 300
@@ -43,7 +43,7 @@ def test_each_folder_opens_with_one_sentence(folder: Path) -> None:
 
 
 def test_each_room_with_tests_has_them_under_its_own_name() -> None:
-    mirrored = ("bench", "infra", "warehouse")
+    mirrored = ("bench", "infra", "nights", "warehouse")
     tests = {
         path.parent.relative_to(ROOT / "tests")
         for top in mirrored

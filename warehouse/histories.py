@@ -16,6 +16,7 @@ import pyarrow as pa
 from bench.errors import UnreadableResultError
 from bench.trends.judgement import NightJudgement
 from bench.trends.series import STACK_FIELDS, SeriesKey
+from nights.durable import make_folder, sync_all, write_bytes, write_json, write_text
 from warehouse.importers.history.action_benchmark import is_action_benchmark, read_action_benchmark
 from warehouse.importers.history.check import HistoryCheck, Remark
 from warehouse.importers.history.dated_results import read_dated_results
@@ -26,7 +27,6 @@ from warehouse.importers.history.titled_blocks import is_titled_blocks, read_tit
 from warehouse.importers.parsing.document import Document, read_document, too_large_for_memory
 from warehouse.importers.parsing.error_text import storable
 from warehouse.lake.database import build_warehouse
-from warehouse.lake.durable import make_folder, replace_text, sync_folders_below, write_bytes, write_json
 from warehouse.lake.lake import IMPORTS, STAGING, PartWriter, one_loader, write_rows, writing
 from warehouse.lake.swap import swap_in
 from warehouse.schema.columns import arrow_schema
@@ -80,7 +80,7 @@ def import_history(data: Path, path: Path, options: HistoryOptions) -> ImportedH
         folder = data / IMPORTS / STAGING / document.sha256
         write_bytes(folder / RAW, raw)
         write_json(folder / ABOUT, about)
-        sync_folders_below(folder.parent)
+        sync_all(folder.parent)
         stage_judgement(lake / STAGING, partition, _said_before(data, partition))
         swap_in(lake, imported=[(f"{IMPORTS}/{STAGING}/{document.sha256}", f"{IMPORTS}/{document.sha256}")])
         build_warehouse(data)
@@ -110,7 +110,7 @@ def judge_imported(data: Path, sha256s: Iterable[str]) -> None:
         said = judge_history(data, partition, datetime.now(UTC), here).with_earlier(before)
         with writing(data / OF_HISTORIES), one_loader(data) as lake:
             make_folder(data / OF_HISTORIES)
-            replace_text(history_file(data, partition), said.model_dump_json(indent=1) + "\n")
+            write_text(history_file(data, partition), said.model_dump_json(indent=1) + "\n")
             stage_judgement(lake / STAGING, partition, said)
             swap_in(lake)
 

@@ -13,6 +13,7 @@ from typing import Any
 from bench.audit.claim import Claim, ClaimedConfig, ClaimedTotals
 from bench.audit.judge import Judged, group_evidence, judge_claim, row_evidence
 from bench.errors import UnreadableResultError
+from nights.durable import sync_all, write_bytes, write_json
 from warehouse.context import context_of, in_context
 from warehouse.histories import stage_histories
 from warehouse.importers import read_claims
@@ -20,7 +21,6 @@ from warehouse.importers.parsing.document import Document, read_document, too_la
 from warehouse.importers.parsing.error_text import storable
 from warehouse.judging.expectations import said_of_each
 from warehouse.lake.database import build_warehouse
-from warehouse.lake.durable import sync_folders_below, write_bytes, write_json
 from warehouse.lake.lake import IMPORTS, STAGING, PartWriter, one_loader, write_rows, writing
 from warehouse.lake.swap import swap_in
 from warehouse.rows.catalog_subject import subject_of
@@ -109,7 +109,7 @@ def _stage_copy(folder: Path, document: Document, context: ClaimedConfig, files:
         write_bytes(folder / name, content)
     said = {name: value for name, value in asdict(context).items() if value is not None}
     write_json(folder / ABOUT, {"name": document.name, "sha256": document.sha256, "context": said})
-    sync_folders_below(folder.parent)
+    sync_all(folder.parent)
 
 
 def _stage(staging: Path, document: Document, context: ClaimedConfig) -> tuple[Judged, ...]:

@@ -16,6 +16,7 @@ from bench.errors import UnreadableResultError, UsageError
 from bench.machine.canary import CanaryRecord
 from bench.record import NightEnd, NightRecord, PlannedRun
 from bench.trends.judgement import NightJudgement
+from nights.durable import write_json, write_text
 from warehouse.imports import stage_imports
 from warehouse.judging.answer_history import compare, earlier_files, later_compared
 from warehouse.judging.data_docs import data_docs
@@ -24,7 +25,6 @@ from warehouse.judging.lm_eval_scores import compare_scores, later_scored, score
 from warehouse.judging.night_verdicts import Judgement, judge_night
 from warehouse.lake.bucket.location import lake_name
 from warehouse.lake.database import build_warehouse
-from warehouse.lake.durable import write_json, write_text
 from warehouse.lake.lake import STAGING, PartWriter, one_loader, partition, write_rows
 from warehouse.lake.lake import writing as writing_to
 from warehouse.lake.swap import delete_unnamed_objects, others, swap_in

@@ -28,6 +28,7 @@ from infra.reporting import Reporter
 from infra.settings import Settings
 from infra.storage import store
 from infra.storage.accepted import NIGHT_LIMITS, RUN_LIMITS, Limits, is_result_file, is_run
+from nights.durable import move_into_place
 
 Ts = TypeVarTuple("Ts")
 T = TypeVar("T")
@@ -258,8 +259,7 @@ class SshExecutor:
         if not store.is_whole(partial):
             shutil.rmtree(partial)
             raise TransferError(f"{source} on {self._host.access} does not match its {MANIFEST} after the copy")
-        partial.rename(target)
-        store.sync(target.parent)
+        move_into_place(partial, target)
         self._host.output_of(f"rm -rf {shlex.quote(source)}")
 
     def _fetch_file(self, source: str, target: Path) -> None:

@@ -17,7 +17,7 @@ from infra.clock import Clock, SystemClock
 from infra.ledger.database import transaction, unusable
 from infra.ledger.schema import BEGIN_ATTEMPT, HOLD_ATTEMPT, HOLD_LEASE, INTEND, bring_up_to_date, values_of
 from infra.processes.identity import has_exited, start_of
-from infra.storage.store import make_folder
+from nights.durable import make_folder
 
 State = Literal["intended", "held", "releasing", "released"]
 # A night on another host counts as running while its heartbeat is younger than this; it is recorded every minute.

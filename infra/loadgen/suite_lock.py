@@ -20,7 +20,7 @@ from infra.engines.registry import resolve_tag
 from infra.models.hub_listing import read_listing
 from infra.models.models import FROM_HUB
 from infra.models.transfer_process import Hub
-from infra.storage.store import write_text
+from nights.durable import write_text
 
 
 def lock_file(suite_file: Path) -> Path:

@@ -24,7 +24,7 @@ from infra.models.parts import CachedFile, CachedModel, FetchResult
 from infra.models.transfer_process import Hub
 from infra.processes.file_lock import exclusive_lock
 from infra.reporting import Say
-from infra.storage.store import sync
+from nights.durable import move_into_place, rename, sync
 
 GENERATED = re.compile(r"generated:(?P<shape>[a-z]+)\?seed=(?P<seed>\d+)(?P<gguf>&format=gguf)?")
 FROM_HUB = re.compile(r"hf:(?P<repo>[\w.-]+/[\w.-]+)(?:@(?P<revision>[\w./-]+))?")
@@ -121,8 +121,7 @@ def _download(repo: str, sha: str, path: Path, say: Say, hub: Hub, cached: Cache
     (unfinished / MANIFEST).write_text(manifest_text(downloaded.hashes), "utf-8")
     # The weights are not synced, which would take a minute of a rented machine: the hashes show what a power cut tore.
     sync(unfinished / MANIFEST)
-    unfinished.replace(path)
-    sync(path.parent)
+    rename(unfinished, path)
     return downloaded
 
 
@@ -145,10 +144,7 @@ def _make(path: Path, shape: LlamaShape | VisionShape, seed: int, *, is_gguf: bo
             (unfinished / WEIGHTS).unlink()
             write_gguf_model(unfinished / FILE, seed, shape)
     (unfinished / MANIFEST).write_text(manifest_text(_hash_files(unfinished)), "utf-8")
-    for file in (*unfinished.iterdir(), unfinished):
-        sync(file)
-    unfinished.replace(path)
-    sync(path.parent)
+    move_into_place(unfinished, path)
 
 
 def _require_free_space(folder: Path, shape: LlamaShape | VisionShape) -> None:

@@ -17,7 +17,7 @@ from infra.remote.host import Host, JobStatus
 from infra.reporting import Say
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("bench", "catalog", "infra", "meter")
+PACKAGES = ("bench", "catalog", "infra", "meter", "nights")
 LOCKS = ("bootstrap.lock.txt", "machine.lock.txt", "engine.lock.txt")
 LM_EVAL_LOCK = "lm_eval.lock.txt"  # an environment of its own, where a suite needs it
 HOME = "nightbench"  # the folder, in the user's home, of everything that we put on a machine

@@ -23,7 +23,8 @@ from pydantic import SecretStr
 from bench.errors import ObjectStoreError
 from bench.manifest import MANIFEST
 from infra.processes import cancellation
-from infra.storage.store import make_folder, sha256
+from infra.storage.store import sha256
+from nights.durable import make_folder
 
 PART_BYTES = 16 << 20  # of a large file; S3 takes 10,000 parts, so 160 GB
 PARTS_AT_ONCE = 4

@@ -17,11 +17,9 @@ runs/<night>/lm-eval-<server_id>/0/           the lm-eval tasks of a server, in 
 import gzip
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from uuid import uuid4
 
 from pydantic import BaseModel, ValidationError
 
@@ -33,6 +31,7 @@ from bench.record import LmEvalRecord, NightRecord, PlannedRun, RunRecord
 from bench.search.probe import Probe
 from bench.search.search import SearchResult, next_probe, result_of
 from infra.storage.probes import read_probe
+from nights.durable import make_folder, move_into_place, write_text
 
 LM_EVAL = "lm-eval-"
 PARTIAL, ABANDONED = ".partial-", ".abandoned-"
@@ -91,7 +90,7 @@ def searches_file(data: Path, night: str) -> Path:
 
 def require_space(folder: Path, gib: float) -> None:
     """Raise NoSpaceError if the disk under a folder has less than this free."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     free = shutil.disk_usage(folder).free
     if free < gib * GIB:
         raise NoSpaceError(
@@ -101,22 +100,7 @@ def require_space(folder: Path, gib: float) -> None:
 
 def write_json(path: Path, value: BaseModel) -> None:
     """Write a value under its final name in one step, on disk when this returns; others may write it meanwhile."""
-    make_folder(path.parent)
     write_text(path, value.model_dump_json(indent=1) + "\n")
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a text under its final name in one step, on disk when this returns; others may write it meanwhile."""
-    aside = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
-    try:
-        with aside.open("w", encoding="utf-8") as sink:
-            sink.write(text)
-            sink.flush()
-            os.fsync(sink.fileno())
-        aside.replace(path)
-    finally:
-        aside.unlink(missing_ok=True)
-    sync(path.parent)
 
 
 def read_night(data: Path, night: str) -> NightRecord:
@@ -162,10 +146,8 @@ def finish_run(partial: Path, record: RunRecord | LmEvalRecord) -> Path:
     hashes = file_hashes(partial)
     write_json(partial / "record.json", record.model_copy(update={"file_sha256": hashes}))
     (partial / MANIFEST).write_text(manifest_text(file_hashes(partial)))
-    sync_all(partial)
     final = partial.with_name(partial.name.removeprefix(PARTIAL))
-    partial.rename(final)
-    sync(final.parent)
+    move_into_place(partial, final)
     return final
 
 
@@ -196,29 +178,6 @@ def compress_log(log: Path, target: Path, start: int) -> None:
     with log.open("rb") as source, gzip.GzipFile(target, "wb", mtime=0) as sink:
         source.seek(start)
         shutil.copyfileobj(source, sink)
-
-
-def make_folder(folder: Path) -> None:
-    """Create a folder and its missing parents, each on disk in its parent when this returns."""
-    if not folder.is_dir():
-        make_folder(folder.parent)
-        folder.mkdir(exist_ok=True)
-        sync(folder.parent)
-
-
-def sync_all(folder: Path) -> None:
-    """Sync a folder and everything below it to disk."""
-    for path in (folder, *folder.rglob("*")):
-        sync(path)
-
-
-def sync(path: Path) -> None:
-    """Sync a file, or a folder's list of names, to disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def missing_runs(data: Path, night: NightRecord) -> list[PlannedRun]:

@@ -19,6 +19,7 @@ from bench.record import NightRecord, Uploads
 from infra.storage import store
 from infra.storage.accepted import NIGHT_LIMITS, RUN_LIMITS, Limits, is_night, is_night_file, is_run, require_accepted
 from infra.storage.object_store import BucketLocation, ObjectStore, within
+from nights.durable import move_into_place
 
 FETCHING = ".fetching-"
 OWN_FILES = (
@@ -152,9 +153,7 @@ def _fetch_plan(bucket: ObjectStore, folder: Path, under: str, size: int) -> Non
             raise RefusedFileError(
                 f"{under}/{PLAN} in {bucket.place} is the plan of night {plan.night!r}; it was not copied"
             )
-        store.sync(aside)
-        aside.rename(folder / PLAN)
-        store.sync(folder)
+        move_into_place(aside, folder / PLAN)
     except ValidationError as error:
         why = error.errors()[0]["msg"]
         raise UnreadableResultError(
@@ -177,6 +176,4 @@ def _fetch_run(bucket: ObjectStore, folder: Path, under: str, run: str, sizes: M
         raise UnreadableResultError(
             f"{under}/{run}/{wrong[0]}: SHA-256 mismatch with {MANIFEST}; the run was not fetched"
         )
-    store.sync_all(aside)
-    aside.rename(final)
-    store.sync(final.parent)
+    move_into_place(aside, final)

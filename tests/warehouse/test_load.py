@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from bench.errors import LoadIntoWarehouseError, UsageError
+from nights.durable import write_text
 from tests.warehouse.conftest import NIGHT
 from tests.warehouse.folders import Shape, seal, whole_night, write_night
-from warehouse.lake.durable import write_text
 from warehouse.lake.query import run_sql
 from warehouse.load import LoadSummary, load_night, rebuild
 from warehouse.schema.measurement_columns import EVIDENCE_COLUMNS

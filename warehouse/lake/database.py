@@ -15,10 +15,10 @@ from tempfile import TemporaryDirectory
 import duckdb
 
 from bench.errors import UsageError
+from nights.durable import make_folder, rename
 from warehouse.lake.bucket.filesystem import bucket_error, connect_to, lake_files
 from warehouse.lake.bucket.location import lake_folder, lake_location, views_file
 from warehouse.lake.bucket.manifest import ManifestPath
-from warehouse.lake.durable import make_folder, sync_folder
 from warehouse.lake.journal import complete
 from warehouse.lake.lake import writing
 from warehouse.lake.view_file import views_over, write_views
@@ -59,8 +59,7 @@ def _replace(path: Path, lake: LakePath, statements: tuple[str, ...]) -> None:
         with TemporaryDirectory(prefix=BUILDING, dir=path.parent) as folder:
             beside = Path(folder) / DATABASE
             write_views(beside, lake, statements)
-            beside.replace(path)
-        sync_folder(path.parent)
+            rename(beside, path)
 
 
 def _delete_unfinished(data: Path) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from warehouse.lake.durable import make_folder, sync_folder, write_json
+from nights.durable import make_folder, rename, sync, write_json
 
 JOURNAL = ".journal.json"
 Move = tuple[str, str]  # from, to: files or folders, relative to the data folder
@@ -25,8 +25,7 @@ def commit(lake: Path, staging: Path, moves: Sequence[Move], removed: Sequence[s
     with _swapping(lake):
         new = staging / JOURNAL
         write_json(new, {"moves": moves, "removed": removed})
-        new.replace(lake / JOURNAL)
-        sync_folder(lake)
+        rename(new, lake / JOURNAL)
         _carry_out(lake)
 
 
@@ -58,9 +57,9 @@ def _carry_out(lake: Path) -> None:
         *(_removed(lake.parent / name) for name in journal["removed"]),
     }
     for folder in changed:
-        sync_folder(folder)
+        sync(folder)
     (lake / JOURNAL).unlink()
-    sync_folder(lake)
+    sync(lake)
 
 
 def _moved(source: Path, target: Path) -> Path:

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bench.errors import LoadIntoWarehouseError
+from nights.durable import make_folder
 from warehouse.lake.bucket.client import lake_bucket
 from warehouse.lake.bucket.location import lake_folder, lake_location
 from warehouse.lake.bucket.working_copy import pull
-from warehouse.lake.durable import make_folder
 from warehouse.lake.journal import complete, is_pending
 from warehouse.schema.columns import COLUMNS, PARTITION, Table, arrow_schema
 from warehouse.schema.row import Row

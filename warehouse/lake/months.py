@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from warehouse.lake.durable import write_text
+from nights.durable import write_text
 from warehouse.lake.lake import STAGING
 from warehouse.schema.columns import PARTITION, Table, arrow_schema
 from warehouse.views import DERIVED, derivation, derived_folder, measurements_of

@@ -4,11 +4,11 @@ import filecmp
 from collections.abc import Sequence
 from pathlib import Path
 
+from nights.durable import sync_all
 from warehouse.lake.bucket.client import lake_bucket
 from warehouse.lake.bucket.filesystem import lake_files
 from warehouse.lake.bucket.location import lake_location
 from warehouse.lake.bucket.working_copy import delete_unnamed, push
-from warehouse.lake.durable import sync_folders_below
 from warehouse.lake.journal import Move, commit
 from warehouse.lake.lake import STAGING
 from warehouse.lake.months import stage_months
@@ -27,7 +27,7 @@ def swap_in(lake: Path, imported: Sequence[Move] = (), removed: Sequence[str] = 
     files = [path.relative_to(staging) for path in sorted(staging.rglob("*")) if path.is_file()]
     names = [str(name) for name in sorted(files, key=lambda name: (name.parts[0] == "measurements", name))]
     if staging.exists():
-        sync_folders_below(staging)
+        sync_all(staging)
     location = lake_location()
     if location is not None:
         commit(lake, staging, imported, ())  # the truth first: a kill between the two leaves it to be imported again

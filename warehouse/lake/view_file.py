@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 
 import duckdb
 
+from nights.durable import move_into_place, sync
 from warehouse.lake.bucket.filesystem import let_read
 from warehouse.views import view_statements
 from warehouse.views.comments import comment_statements, comments
@@ -46,8 +47,7 @@ def write_views(path: Path, lake: LakePath, statements: tuple[str, ...]) -> None
         for left in path.parent.glob(f"{path.name}*"):  # its write-ahead log too
             left.unlink()
         _build(path, lake, statements)
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
+    sync(path)
 
 
 def _copied(path: Path, lake: LakePath, statements: tuple[str, ...]) -> bool:
@@ -74,9 +74,7 @@ def _keep(path: Path, statements: tuple[str, ...]) -> None:
     with TemporaryDirectory(prefix=".views-", dir=path.parent) as folder:
         beside = Path(folder) / path.name
         _build(beside, NO_LAKE, statements)
-        with beside.open("rb") as file:
-            os.fsync(file.fileno())
-        beside.replace(path)
+        move_into_place(beside, path)
 
 
 def _adapted(path: Path, lake: LakePath, changed: list[str]) -> bool:

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from bench.errors import UnreadableResultError, UsageError
+from nights.durable import write_text
 from warehouse.lake.bucket.filesystem import lake_files
 from warehouse.lake.database import open_warehouse
-from warehouse.lake.durable import replace_text
 from warehouse.lake.lake import writing
 from warehouse.lake.query import ask
 from warehouse.lake.repeat_history import read_precision
@@ -98,9 +98,9 @@ def write_report(data: Path, night: str) -> Path:
     body = f"{home}{night_body(data, night, drawn)}<script>{save_script()}</script>"
     text = document(f"Night {night}", body, "<link rel='icon' href='data:,'>")
     with writing(page):
-        replace_text(page, text)
+        write_text(page, text)
         written = sorted((path.stem for path in page.parent.glob("*.html") if path.stem != "index"), reverse=True)
-        replace_text(page.parent / "index.html", _index_html(written))
+        write_text(page.parent / "index.html", _index_html(written))
     return page
 
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from warehouse.lake.durable import make_folder, replace_text
+from nights.durable import make_folder, write_text
 from warehouse.report.charts import VEGA, templates
 from warehouse.report.figures import inert
 from warehouse.report.markup import document
@@ -37,4 +37,4 @@ def write_page(path: Path, text: str) -> None:
     """Write a file of the site in one step: a reader sees the old one or the new one. An equal one stays as it is."""
     make_folder(path.parent)
     if not path.exists() or path.read_text(encoding="utf-8") != text:
-        replace_text(path, text)
+        write_text(path, text)

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from bench.suite.suite import Suite
-from warehouse.lake.durable import replace_text
+from nights.durable import write_text
 from warehouse.lake.lake import writing
 from warehouse.suite_report.build import build_report
 from warehouse.suite_report.formats import FORMATS
@@ -21,5 +21,5 @@ def write_suite_report(data: Path, suite: Suite, night: str) -> Path | None:
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         for form, write in FORMATS.items():
-            replace_text(folder / f"{suite.name}.{form}", write(report))
+            write_text(folder / f"{suite.name}.{form}", write(report))
     return folder / f"{suite.name}.html"

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from bench.errors import UsageError
 from bench.trends.judgement import Acknowledgement
+from nights.durable import make_folder, write_text
 from warehouse.lake.database import build_warehouse
-from warehouse.lake.durable import make_folder, replace_text
 from warehouse.lake.lake import STAGING, one_loader, writing
 from warehouse.lake.query import run_sql
 from warehouse.lake.swap import swap_in
@@ -25,7 +25,7 @@ def acknowledge(data: Path, said: Acknowledgement) -> int:
         make_folder(data / ACKNOWLEDGED)
         stamp = re.sub(r"\W", "", said.acknowledged_at.isoformat())
         path = data / ACKNOWLEDGED / f"{stamp}-{said.event_id}.json"
-        replace_text(path, said.model_dump_json(indent=1) + "\n")
+        write_text(path, said.model_dump_json(indent=1) + "\n")
         stage_acknowledgements(data, lake / STAGING)
         swap_in(lake)
         build_warehouse(data)

@@ -390,7 +390,7 @@ def test_the_archive_is_the_same_for_the_same_code_and_holds_no_flow() -> None:
     assert {"bench/errors.py", "infra/agent/remote_job.py", "meter/wire.py", "infra/loadgen/truth/server.c"} <= set(
         names
     )
-    assert {name.split("/")[0] for name in names} <= {"bench", "catalog", "infra", "meter", "requirements"}
+    assert {name.split("/")[0] for name in names} <= {"bench", "catalog", "infra", "meter", "nights", "requirements"}
     assert all((ROOT / name).is_file() for name in names)
 
 

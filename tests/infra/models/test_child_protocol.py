@@ -10,7 +10,7 @@ import pytest
 from infra.models.child_protocol import TransferFailure, describe, read_answer, write_job
 
 CHILDREN = ("infra.models.hub_child", "infra.models.bucket_child")
-OURS = ("bench", "catalog", "flows", "infra", "meter", "tasks", "warehouse")
+OURS = ("bench", "catalog", "flows", "infra", "meter", "nights", "tasks", "warehouse")
 LIST_MODULES = "import importlib, json, sys; importlib.import_module(sys.argv[1]); print(json.dumps(list(sys.modules)))"
 
 

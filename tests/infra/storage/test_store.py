@@ -1,29 +1,12 @@
 """What is stored is on disk when the call returns, and in the folders above it."""
 
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from bench.record import NightEnd
 from infra.ledger.ledger import Ledger
 from infra.storage import store
+from nights.durable import move_into_place
 from tests.synced import synced
-
-
-def test_a_new_folder_is_on_disk_in_each_folder_above_it(tmp_path: Path) -> None:
-    folder = tmp_path / "data" / "runs" / "night"
-
-    with synced() as seen:
-        store.make_folder(folder)
-
-    assert folder.is_dir()
-    assert seen == {tmp_path, tmp_path / "data", tmp_path / "data" / "runs"}
-
-
-def test_a_folder_that_exists_is_not_synced_again(tmp_path: Path) -> None:
-    with synced() as seen:
-        store.make_folder(tmp_path)
-
-    assert seen == set()
 
 
 def test_a_record_is_on_disk_with_the_folders_that_it_needed(tmp_path: Path) -> None:
@@ -43,7 +26,7 @@ def test_a_run_folder_is_on_disk_with_all_it_holds(tmp_path: Path) -> None:
         partial = store.start_folder(final)
         (partial / "load").mkdir()
         (partial / "load" / "events.bin").write_bytes(b"x")
-        store.sync_all(partial)
+        move_into_place(partial, final)
 
     assert {tmp_path, tmp_path / "scenario", partial, partial / "load", partial / "load" / "events.bin"} <= seen
 
@@ -53,15 +36,3 @@ def test_the_folder_of_a_new_ledger_is_on_disk(tmp_path: Path) -> None:
         Ledger(tmp_path / "data" / "ledger.sqlite")
 
     assert tmp_path in seen
-
-
-def test_two_may_write_one_record_at_the_same_time(tmp_path: Path) -> None:
-    path = store.end_file(tmp_path, "2026-03-01")
-    ends = [NightEnd(stage=None, reason=f"writer {number}" * 9) for number in range(8)]
-
-    with ThreadPoolExecutor(len(ends)) as pool:
-        for _round in range(4):
-            list(pool.map(lambda end: store.write_json(path, end), ends))
-
-    assert NightEnd.model_validate_json(path.read_bytes()) in ends
-    assert [found.name for found in path.parent.iterdir()] == [path.name]

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from bench.errors import NightbenchError, ObjectStoreError, UsageError
+from nights.durable import write_text
 from tests.emulators.s3 import KEYS, Bucket
 from tests.killed import killed_before
 from tests.pairs import IS_SOAK
@@ -23,7 +24,6 @@ from warehouse.lake.bucket.location import lake_folder, lake_location
 from warehouse.lake.bucket.manifest import StoredFile
 from warehouse.lake.bucket.working_copy import delete_unnamed
 from warehouse.lake.database import open_warehouse
-from warehouse.lake.durable import write_text
 from warehouse.lake.gap_retention import drop_old_gaps
 from warehouse.lake.lake import STAGING, one_loader, partition
 from warehouse.lake.months import stage_months

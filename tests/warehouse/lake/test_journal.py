@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from nights.durable import write_text
 from tests.killed import each_kill, killed_before
-from warehouse.lake.durable import write_text
 from warehouse.lake.journal import JOURNAL, complete
 from warehouse.lake.lake import IMPORTS, STAGING, one_loader
 from warehouse.lake.query import run_sql

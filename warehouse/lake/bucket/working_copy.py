@@ -15,9 +15,9 @@ from pathlib import Path, PurePosixPath
 import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict
 
+from nights.durable import write_bytes, write_text
 from warehouse.lake.bucket.client import LakeBucket
 from warehouse.lake.bucket.manifest import Manifest, StoredFile, Version, key_of
-from warehouse.lake.durable import write_bytes, write_text
 from warehouse.lake.journal import Move, commit
 
 COPIED = ".manifest.json"  # the version that the copy has
