@@ -1,9 +1,11 @@
-"""Fewer cases of a large matrix: every pair of values at least once; all combinations in `make soak`."""
+"""Fewer cases of a large matrix: some in `make test`, every pair of values in `make test-all`, all in `make soak`."""
 
 import itertools
 import os
 from collections.abc import Iterable
 from typing import Any
+
+import pytest
 
 IS_SOAK = os.environ.get("SOAK") == "1"
 
@@ -17,6 +19,16 @@ def every_pair(*factors: Iterable[Any]) -> list[tuple[Any, ...]]:
     """
     cases = list(itertools.product(*map(tuple, factors)))
     return cases if IS_SOAK else _fewest(cases)
+
+
+def matrix(cases: Iterable[Any], kept: int) -> list[Any]:
+    """Mark every case after the first `kept` ones, so that it runs in `make test-all` and not in `make test`."""
+    listed = list(cases)
+    return [*listed[:kept], *map(_marked, listed[kept:])]
+
+
+def _marked(case: Any) -> Any:
+    return pytest.param(*case if isinstance(case, tuple) else (case,), marks=pytest.mark.matrix)
 
 
 def a_sample(cases: Iterable[Any], count: int) -> list[Any]:

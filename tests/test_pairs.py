@@ -4,7 +4,9 @@ import itertools
 import subprocess
 import sys
 
-from tests.pairs import every_pair
+import pytest
+
+from tests.pairs import every_pair, matrix
 
 STEPS = [f"S{number}" for number in range(15)]
 YES_NO = (False, True)
@@ -44,3 +46,13 @@ def test_a_soak_runs_every_combination() -> None:
     )
 
     assert done.stdout == "48\n"
+
+
+def test_the_cases_of_a_matrix_after_the_first_are_marked_and_none_is_lost() -> None:
+    cases = matrix([(1, "a"), (2, "b"), (3, "c")], kept=1)
+
+    assert cases == [(1, "a"), *(pytest.param(*case, marks=pytest.mark.matrix) for case in ((2, "b"), (3, "c")))]
+
+
+def test_the_cases_of_one_value_are_marked_too() -> None:
+    assert matrix("ab", kept=1) == ["a", pytest.param("b", marks=pytest.mark.matrix)]

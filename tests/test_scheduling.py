@@ -104,5 +104,5 @@ def test_make_joins_the_option_and_its_file() -> None:
     # As a word of its own an existing file is a test path to pytest, which then never loads the option from here.
     makefile = (Path(__file__).parents[1] / "Makefile").read_text()
 
-    assert makefile.count("--times=") == 2
+    assert makefile.count("--times=") == 3
     assert "--times " not in makefile

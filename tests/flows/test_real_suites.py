@@ -12,7 +12,7 @@ from tests.flows.conftest import NightFixture, end_all, live_in, make_house, run
 from tests.flows.real_engine import llama_server, with_python
 from tests.pairs import IS_SOAK
 
-pytestmark = [pytest.mark.e2e, pytest.mark.prefect, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.matrix, pytest.mark.e2e, pytest.mark.prefect, pytest.mark.timeout(1500)]
 SUITES = Path(__file__).parents[2] / "suites"
 WORKS = ("llama-3.3-70b-mi300x", "amd-mi300x-throughput", "amd-mi300x-training")
 METRICS = "SELECT scenario_id, metric FROM command_metrics WHERE night = '{night}'"
