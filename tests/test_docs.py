@@ -173,6 +173,12 @@ def test_a_stale_module_is_detected() -> None:
     assert stale_paths("`python -m infra.nowhere`, `python -m benchmarks`, `python -m pip`") == ["infra.nowhere"]
 
 
+def test_every_key_of_a_suite_has_a_note() -> None:
+    rows = [line for line in suite_reference.reference_markdown().splitlines() if line.startswith("| `")]
+
+    assert [row for row in rows if row.endswith(("| |", "|  |"))] == []
+
+
 def test_make_help_has_a_line_for_every_target() -> None:
     argv = ["make", "--no-print-directory", "help"]
     listed = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()

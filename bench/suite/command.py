@@ -26,15 +26,15 @@ class MetricRule(Frozen):
     `warmup_steps` are the first values, which are left out. With `must_match_once` there is exactly one value.
     """
 
-    name: str
-    unit: str
+    name: str  # of the metric in `command_metrics`
+    unit: str  # one of the known units
     file: str | None = None  # in the command's folder; None: what it prints
-    pattern: str | None = None
-    column: str | None = None
+    pattern: str | None = None  # a regular expression whose one group is the value
+    column: str | None = None  # of a CSV or JSON table
     where: dict[str, str] = Field(default_factory=dict)  # column and its value
-    warmup_steps: int = Field(default=0, ge=0)
-    aggregate: Aggregate = "mean"
-    must_match_once: bool = False
+    warmup_steps: int = Field(default=0, ge=0)  # so many first values are left out
+    aggregate: Aggregate = "mean"  # of the values that are left
+    must_match_once: bool = False  # more or fewer values than one fail the run
 
     @field_validator("unit")
     @classmethod
@@ -90,12 +90,13 @@ class Command(Frozen):
     process that runs the night; their values are written nowhere.
     """
 
-    argv: tuple[str, ...] = Field(strict=False, min_length=1)
-    environment: dict[str, str] = Field(default_factory=dict)
+    argv: tuple[str, ...] = Field(strict=False, min_length=1)  # the program and its arguments
+    environment: dict[str, str] = Field(default_factory=dict)  # variables of the command; public, in every record
+    # Names of variables to pass on; their values are written nowhere.
     secret_environment: tuple[str, ...] = Field(default=(), strict=False)
-    timeout_s: float = Field(default=3600.0, gt=0)
-    nodes: int = Field(default=1, ge=1)
-    metrics: tuple[MetricRule, ...] = Field(strict=False, min_length=1)
+    timeout_s: float = Field(default=3600.0, gt=0)  # the command is ended after this time
+    nodes: int = Field(default=1, ge=1)  # machines that it runs on
+    metrics: tuple[MetricRule, ...] = Field(strict=False, min_length=1)  # how to read its metrics
 
     @field_validator("secret_environment")
     @classmethod

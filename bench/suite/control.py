@@ -19,10 +19,10 @@ class Control(Frozen):
     Its runs are marked in every record and row, and are no results of the suite.
     """
 
-    model: Model
-    engine: Engine
-    workload: Workload
-    timeout_s: float = Field(default=900.0, gt=0)
+    model: Model  # small, and never changed
+    engine: Engine  # pinned, and never changed
+    workload: Workload  # a short load
+    timeout_s: float = Field(default=900.0, gt=0)  # start of its server and its load together
 
     @model_validator(mode="after")
     def _stays_the_same(self) -> Self:

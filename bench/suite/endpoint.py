@@ -19,16 +19,16 @@ class Endpoint(Frozen):
     names. A price is per hour, or as listed per million tokens. All this is written into every record.
     """
 
-    model: str | None = Field(default=None, min_length=1)
-    provider: str | None = Field(default=None, min_length=1)
-    precision: str | None = None
+    model: str | None = Field(default=None, min_length=1)  # the name that it serves; without it: `model.name`
+    provider: str | None = Field(default=None, min_length=1)  # who runs it
+    precision: str | None = None  # of the weights as served
     gpu: str | None = None  # as the catalogue names it
-    gpu_count: int = Field(default=0, ge=0)
-    usd_per_hour: Usd | None = None
-    usd_per_mtok_input: Usd | None = None
-    usd_per_mtok_output: Usd | None = None
-    api_key_env: str | None = None
-    ca_file: str | None = None
+    gpu_count: int = Field(default=0, ge=0)  # GPUs behind it; 0 is unknown
+    usd_per_hour: Usd | None = None  # its price by time
+    usd_per_mtok_input: Usd | None = None  # its listed price of a million input tokens
+    usd_per_mtok_output: Usd | None = None  # its listed price of a million output tokens
+    api_key_env: str | None = None  # the variable that holds the key
+    ca_file: str | None = None  # certificates to trust beside the system's
     vocab_size: int = Field(default=LEAST_VOCABULARY, ge=512)  # token ids of prompts are below it
 
     @field_validator("api_key_env")

@@ -24,14 +24,15 @@ class Engine(Frozen):
     """
 
     name: str = "vllm"  # one of bench/engines/by_name.py
-    version: str
-    max_model_len: int = Field(ge=1)
-    flags: tuple[str, ...] = Field(default=(), strict=False)
-    environment: dict[str, str] = Field(default_factory=dict)
+    version: str  # the release to run; another one that answers is a finding
+    max_model_len: int = Field(ge=1)  # tokens of context: prompt and answer together
+    flags: tuple[str, ...] = Field(default=(), strict=False)  # appended to the command unchanged
+    environment: dict[str, str] = Field(default_factory=dict)  # variables of the server; public, in every record
+    # Names of variables to pass on; their values are written nowhere.
     secret_environment: tuple[str, ...] = Field(default=(), strict=False)
-    install: Literal["venv", "container"] = "venv"
+    install: Literal["venv", "container"] = "venv"  # an environment that Nightbench builds, or the image
     image: str | None = Field(default=None, pattern=IMAGE)  # of the container; a night has its digest
-    track: str | None = Field(default=None, pattern=TAG)
+    track: str | None = Field(default=None, pattern=TAG)  # a moving tag of the image, resolved anew each night
     image_version: str | None = None  # of the build, as the image's labels say
     image_commit: str | None = None
 

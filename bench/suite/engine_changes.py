@@ -17,14 +17,15 @@ class EngineChanges(Frozen):
     `secret_environment` are added. An `image` makes the engine a container and ends `track`.
     """
 
-    version: str | None = None
-    max_model_len: int | None = Field(default=None, ge=1)
+    version: str | None = None  # in place of the engine's
+    max_model_len: int | None = Field(default=None, ge=1)  # in place of the engine's
+    # Added to the engine's; one with the same name replaces it.
     flags: tuple[str, ...] = Field(default=(), strict=False)
-    environment: dict[str, str] = Field(default_factory=dict)
-    secret_environment: tuple[str, ...] = Field(default=(), strict=False)
-    install: Literal["venv", "container"] | None = None
-    image: str | None = Field(default=None, pattern=IMAGE)
-    track: str | None = Field(default=None, pattern=TAG)
+    environment: dict[str, str] = Field(default_factory=dict)  # added to the engine's
+    secret_environment: tuple[str, ...] = Field(default=(), strict=False)  # added to the engine's
+    install: Literal["venv", "container"] | None = None  # in place of the engine's
+    image: str | None = Field(default=None, pattern=IMAGE)  # in place of the engine's
+    track: str | None = Field(default=None, pattern=TAG)  # in place of the engine's
 
     def of(self, engine: Engine) -> dict[str, Any]:
         """The engine's keys with these changes, not yet checked."""
@@ -47,7 +48,7 @@ class EngineTable(EngineChanges):
     Then nothing but the length of the context stays: `[engine]` has the flags, variables and image of another program.
     """
 
-    name: str | None = None
+    name: str | None = None  # another engine, such as `llama.cpp`
 
     def of(self, engine: Engine) -> dict[str, Any]:
         """The engine's keys with these changes, not yet checked."""
@@ -60,7 +61,7 @@ class EngineTable(EngineChanges):
 class Variant(EngineChanges):
     """One `[[variants]]` table: a name, and what it changes; without changes it is the engine as `[engine]` has it."""
 
-    name: str = Field(pattern=LABEL)
+    name: str = Field(pattern=LABEL)  # unique; scenarios choose by it
 
 
 def merge_flags(flags: Sequence[str], changes: Sequence[str]) -> tuple[str, ...]:

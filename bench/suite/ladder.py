@@ -11,12 +11,13 @@ from bench.frozen import Frozen
 class Rung(Frozen):
     """One `[[ladder]]` table: the settings that differ from what the suite asks for; the others stay as asked."""
 
+    # Share of the GPU's memory that the engine may take.
     gpu_memory_utilization: float | None = Field(default=None, gt=0, le=1)
-    max_num_seqs: int | None = Field(default=None, ge=1)
-    max_num_batched_tokens: int | None = Field(default=None, ge=1)
-    max_model_len: int | None = Field(default=None, ge=1)
-    kv_cache_dtype: str | None = None
-    kv_cache_memory_bytes: int | None = Field(default=None, ge=1)
+    max_num_seqs: int | None = Field(default=None, ge=1)  # sequences computed at the same time
+    max_num_batched_tokens: int | None = Field(default=None, ge=1)  # tokens computed in one step
+    max_model_len: int | None = Field(default=None, ge=1)  # tokens of context
+    kv_cache_dtype: str | None = None  # such as `fp8`
+    kv_cache_memory_bytes: int | None = Field(default=None, ge=1)  # memory of the KV cache
 
     @model_validator(mode="after")
     def _changes_something(self) -> Self:

@@ -21,24 +21,24 @@ class LocalScale(Frozen):
 
     model: Model | None = None  # in place of each model of the suite
     models: tuple[Model, ...] = Field(default=(), strict=False)  # each in place of the suite's of its name
-    engine: Engine
+    engine: Engine  # in place of the suite's
     engines: tuple[Engine, ...] = Field(default=(), strict=False)  # each in place of the suite's others of its name
-    quality: Quality = Quality()
+    quality: Quality = Quality()  # in place of the suite's
     command: Command | None = None  # in place of each command of the suite
-    lease_minutes: int = Field(default=60, ge=1)
-    repeats_max: int = Field(default=1, ge=1)
-    length_scale: float = Field(default=1.0, gt=0, le=1)
-    length_min: int = Field(default=8, ge=1)
-    request_count_max: int = Field(default=10, ge=1)
-    warmup_count_max: int = Field(default=1, ge=0)
-    concurrency_max: int = Field(default=4, ge=1)
+    lease_minutes: int = Field(default=60, ge=1)  # in place of the machine's
+    repeats_max: int = Field(default=1, ge=1)  # upper limit
+    length_scale: float = Field(default=1.0, gt=0, le=1)  # lengths are multiplied by it
+    length_min: int = Field(default=8, ge=1)  # lower limit of a scaled length, in tokens
+    request_count_max: int = Field(default=10, ge=1)  # upper limit
+    warmup_count_max: int = Field(default=1, ge=0)  # upper limit
+    concurrency_max: int = Field(default=4, ge=1)  # upper limit
     drop_flags: tuple[str, ...] = Field(default=(), strict=False)  # that scenarios and variants add
     keep_images: bool = True  # False: random prompts in place of images, for a local model that reads none
-    request_rate_per_s_max: float = Field(default=4.0, gt=0)
+    request_rate_per_s_max: float = Field(default=4.0, gt=0)  # upper limit
     probes_max: int = Field(default=4, ge=3)  # of each search
     slo: Slo | None = None  # in place of the suite's and of each search's
-    ready_timeout_s: float = Field(default=300.0, gt=0)
-    run_timeout_s: float = Field(default=600.0, gt=0)
+    ready_timeout_s: float = Field(default=300.0, gt=0)  # in place of the suite's
+    run_timeout_s: float = Field(default=600.0, gt=0)  # in place of the suite's
 
     @model_validator(mode="after")
     def _names_each_model_once(self) -> Self:

@@ -25,8 +25,8 @@ SPOT_ENDING = "-spot"  # a spot size is the same machine under another price
 class Alternative(Frozen):
     """What to rent when the requested machine is not available; without a region, any region of the suite."""
 
-    kind: str = Field(min_length=1)
-    region: str | None = Field(default=None, min_length=1)
+    kind: str = Field(min_length=1)  # the cloud's name of the size
+    region: str | None = Field(default=None, min_length=1)  # without it: any region of the suite
 
 
 class Machine(Frozen):
@@ -36,17 +36,17 @@ class Machine(Frozen):
     `name` is a label. It is in the id of a machine on this computer only, where nothing else tells two of them apart.
     """
 
-    name: str | None = Field(default=None, pattern=LABEL)
-    kind: str = Field(default="local", min_length=1)
-    gpu: str | None = None
-    gpu_count: int = Field(default=0, ge=0)
+    name: str | None = Field(default=None, pattern=LABEL)  # a label; required where there are several
+    kind: str = Field(default="local", min_length=1)  # the cloud's name of the size; `local` is this computer
+    gpu: str | None = None  # as the catalogue names it
+    gpu_count: int = Field(default=0, ge=0)  # GPUs of the machine
     image: str | None = Field(default=None, min_length=1)  # the boot image, which includes the drivers
     alternatives: tuple[Alternative, ...] = Field(default=(), strict=False)  # tried in this order
     regions: tuple[str, ...] = Field(default=(), strict=False)  # tried in this order; none means wherever it is offered
     spot: Spot = "never"  # never, before its on-demand price, or nothing else
     usd_per_hour_max: Limit = None  # an offer above it is not taken
     budget_usd: Limit = None  # of its lease, teardown included
-    lease_minutes: int = Field(default=60, ge=1)
+    lease_minutes: int = Field(default=60, ge=1)  # the machine is released after this time, whatever happens
 
     @property
     def least_gpu_count(self) -> int:

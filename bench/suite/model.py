@@ -18,9 +18,9 @@ class Model(Frozen):
     and limits the minutes that a night uploads. These fields change no result and are in no id.
     """
 
-    name: str
-    source: str
-    precision: str = "bf16"
+    name: str  # the name that the server answers to, and that the results have
+    source: str  # `hf:owner/name@commit`, `generated:NAME?seed=0` or `path:/folder`
+    precision: str = "bf16"  # of the weights as served
     cache: str | None = Field(default=None, pattern="^/")  # None: the scratch disk, or wherever our data is
     cache_volume_gib: int | None = Field(default=None, ge=1, le=VOLUME_GIB_MAX)  # None: no volume
     cache_bucket_minutes: int | None = Field(default=None, ge=0, le=BUCKET_MINUTES_MAX)  # None: no bucket; 0: read only

@@ -24,19 +24,19 @@ _FORMS: dict[PromptKind, tuple[Form, ...]] = {"images": ("chat",), "sharegpt": (
 class Prompts(Frozen):
     """The prompts; random token ids by default. Keys that a kind does not have keep their default."""
 
-    kind: PromptKind = "random"
-    form: Form = "tokens"
+    kind: PromptKind = "random"  # what the prompts are made of
+    form: Form = "tokens"  # token ids, text, or messages of a chat
     seed: int | None = Field(default=None, ge=0)  # None: another each night, scenario and repeat
-    groups: int | None = Field(default=None, ge=1)
-    prefix_tokens: int | None = Field(default=None, ge=1)
+    groups: int | None = Field(default=None, ge=1)  # how many different prefixes (`shared-prefix`)
+    prefix_tokens: int | None = Field(default=None, ge=1)  # tokens that a group shares (`shared-prefix`)
     turns: int | None = Field(default=None, ge=1)  # of the person, in each conversation
     width: int | None = Field(default=None, ge=1)  # pixels
-    height: int | None = Field(default=None, ge=1)
+    height: int | None = Field(default=None, ge=1)  # pixels
     images: int | None = Field(default=None, ge=1)  # in each prompt
-    file: str | None = None
+    file: str | None = None  # a ShareGPT JSON file (`sharegpt`)
     sha256: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")  # of the file; found when it is not given
-    output: Literal["asked", "recorded"] = "asked"
-    repeat: bool = False
+    output: Literal["asked", "recorded"] = "asked"  # answer lengths: `osl`, or those of the file (`sharegpt`)
+    repeat: bool = False  # start the file again when it is used up (`sharegpt`)
 
     @property
     def has_exact_length(self) -> bool:

@@ -13,10 +13,11 @@ class LmEval(Frozen):
     `folder` is a folder on the machine with your own task files and their data.
     """
 
+    # Names of tasks in the harness.
     tasks: tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w.-]*$")], ...] = Field(strict=False, min_length=1)
     limit: int | None = Field(default=None, ge=1)  # questions of each task, the first ones; None: all
     few_shot: int | None = Field(default=None, ge=0)  # examples before each question; None: as the task says
-    folder: str | None = Field(default=None, pattern="^/")
+    folder: str | None = Field(default=None, pattern="^/")  # on the machine: your own task files and their data
     # By task, then by the name of a score in the harness ("exact_match,strict-match"); a run below one is rejected.
     floors: dict[str, dict[str, Annotated[float, Field(gt=0)]]] = Field(default_factory=dict)
     concurrency: int = Field(default=8, ge=1)  # requests in flight

@@ -31,15 +31,16 @@ class ReportTable(Frozen):
     sources that have one of `metrics`. `machine_pairs`, `machine_prices`, `searches`: the rows of that view.
     """
 
-    title: str = Field(min_length=1)
-    kind: TableKind = "scenarios"
+    title: str = Field(min_length=1)  # its heading
+    kind: TableKind = "scenarios"  # what its rows are
     only: str = ""  # the beginning of the names of its scenarios; "": all
+    # Columns of the table of measurements.
     metrics: tuple[str, ...] = Field(default=("output_throughput_tok_per_s",), strict=False, min_length=1)
     published: str | None = None  # the metric in catalog/published.csv that stands beside the first one
     published_scale: float = Field(default=1.0, gt=0)  # published times this has the unit of our column
     figures: dict[str, dict[str, str]] = Field(default_factory=dict)  # by scenario: the columns of its published figure
-    rows: str | None = None
-    columns: str | None = None
+    rows: str | None = None  # a key of the workload, for a `pivot`
+    columns: str | None = None  # a key of the workload, for a `pivot`
 
     @model_validator(mode="after")
     def _pivots_by_two_keys(self) -> Self:
@@ -59,7 +60,8 @@ class ReportTable(Frozen):
 class Report(Frozen):
     """The report of a suite. It is a label: no id depends on it."""
 
-    title: str | None = None
+    title: str | None = None  # of the page; without it: the suite's name
     sources: tuple[str, ...] = Field(default=(), strict=False)  # in catalog/published.csv
     requests: dict[str, bool | int | float | str] = Field(default_factory=dict)  # keys of the sources' requests
+    # In the order of the page.
     tables: tuple[ReportTable, ...] = Field(default=(ReportTable(title="Scenarios"),), strict=False, min_length=1)

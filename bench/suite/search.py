@@ -25,13 +25,13 @@ class Saturation(Frozen):
 
     kind: Literal["saturation"] = "saturation"  # set by its table: leave it out
     levels: tuple[Annotated[int, Field(ge=1)], ...] = Field(default=(), strict=False)  # (): by rule
-    concurrency_min: int = Field(default=1, ge=1)
-    concurrency_max: int = Field(default=1024, ge=1)
-    requests_per_slot: int = Field(default=REQUESTS_PER_SLOT_MIN, ge=1)
-    warmups_per_slot: int = Field(default=1, ge=0)
-    limits: Limits = Limits()
+    concurrency_min: int = Field(default=1, ge=1)  # the first level
+    concurrency_max: int = Field(default=1024, ge=1)  # no level is higher
+    requests_per_slot: int = Field(default=REQUESTS_PER_SLOT_MIN, ge=1)  # requests of a level over its concurrency
+    warmups_per_slot: int = Field(default=1, ge=0)  # warm-up requests of a level over its concurrency
+    limits: Limits = Limits()  # when a level counts as failing, saturated or degraded
     precision: float = Field(default=0.05, gt=0, lt=1)  # relative half-width of the knee's interval that is enough
-    probes_max: int = Field(default=PROBES_MAX, ge=3)
+    probes_max: int = Field(default=PROBES_MAX, ge=3)  # no search measures more levels
 
     @model_validator(mode="after")
     def _rises(self) -> Self:
@@ -68,10 +68,10 @@ class Goodput(Frozen):
 
     kind: Literal["goodput"] = "goodput"  # set by its table: leave it out
     slo: Slo | None = None  # None: the suite's
-    request_rate_per_s_min: float = Field(gt=0)
-    request_rate_per_s_max: float = Field(gt=0)
+    request_rate_per_s_min: float = Field(gt=0)  # the lowest rate that is tried
+    request_rate_per_s_max: float = Field(gt=0)  # the highest rate that is tried
     precision: float = Field(default=0.025, gt=0, lt=1)  # relative half-width of the interval that is enough
-    probes_max: int = Field(default=PROBES_MAX, ge=3)
+    probes_max: int = Field(default=PROBES_MAX, ge=3)  # no search measures more rates
 
     @model_validator(mode="after")
     def _has_a_range(self) -> Self:

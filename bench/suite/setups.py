@@ -35,8 +35,8 @@ class InvalidTableError(ValueError):
 class ModelTable(Model):
     """One `[[models]]` table: a model, and what it changes of the engine."""
 
-    name: str = Field(pattern=LABEL)
-    engine: EngineTable = EngineTable()
+    name: str = Field(pattern=LABEL)  # unique; scenarios choose by it
+    engine: EngineTable = EngineTable()  # what this model changes of the engine
 
     @property
     def model(self) -> Model:
@@ -47,8 +47,8 @@ class ModelTable(Model):
 class MachineTable(Machine):
     """One `[[machines]]` table: a machine, and what it changes of the engine, such as the image."""
 
-    name: str = Field(pattern=LABEL)
-    engine: EngineTable = EngineTable()
+    name: str = Field(pattern=LABEL)  # unique; scenarios choose by it
+    engine: EngineTable = EngineTable()  # what this machine changes of the engine
 
     @property
     def machine(self) -> Machine:

@@ -13,11 +13,11 @@ class Slo(Frozen):
     With the default share a bound is one on the 99th percentile, of all bounds together.
     """
 
-    ttft_ms_max: float | None = Field(default=None, gt=0)
-    tpot_ms_max: float | None = Field(default=None, gt=0)
+    ttft_ms_max: float | None = Field(default=None, gt=0)  # time to first token
+    tpot_ms_max: float | None = Field(default=None, gt=0)  # mean time per output token after the first
     itl_ms_max: float | None = Field(default=None, gt=0)  # of the longest gap between two token events of a request
-    e2el_ms_max: float | None = Field(default=None, gt=0)
-    share_min: float = Field(default=0.99, gt=0, lt=1)
+    e2el_ms_max: float | None = Field(default=None, gt=0)  # end-to-end latency
+    share_min: float = Field(default=0.99, gt=0, lt=1)  # share of requests that must meet every limit
 
     @model_validator(mode="after")
     def _bounds_something(self) -> Self:

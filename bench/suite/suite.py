@@ -34,7 +34,7 @@ class ScenarioEntry(Workload):
     It runs on one of the `[[models]]`, of the `[[machines]]` and of the `[[variants]]`, where the suite has them.
     """
 
-    name: str
+    name: str  # unique in the suite
     engine: Engine | None = None  # None: the suite's
     model: Model | None = None  # None: the suite's
     machine: Machine | None = None  # None: the suite's
@@ -73,27 +73,27 @@ class Suite(Frozen):
     Where it has several models or machines, `model` and `machine` are the first of them.
     """
 
-    name: str
+    name: str  # in ids, tables and pages
     repeats: int | Literal["plan"] = 3  # "plan": from what earlier nights show
-    seed: int = 0
-    ready_timeout_s: float = Field(default=600.0, gt=0)
-    request_timeout_s: float = Field(default=600.0, gt=0)
+    seed: int = 0  # of the prompts and of the order of runs
+    ready_timeout_s: float = Field(default=600.0, gt=0)  # from the start of the server to its first healthy answer
+    request_timeout_s: float = Field(default=600.0, gt=0)  # one request; a slower one is a failure
     run_timeout_s: float = Field(default=3600.0, gt=0)  # one run of one scenario, warm-up included
     budget_usd: Limit = None  # of the whole night, over all its leases
     # What else than model, GPUs, parallelism, scenario and engine makes another series; otherwise it explains a change.
     series_identity: tuple[Explaining, ...] = Field(default=(), strict=False)
     rerun_suspects: bool = True  # measure a night's suspect scenarios again, on a new lease within the budget
-    machine: Machine = Machine()
-    model: Model
-    engine: Engine
+    machine: Machine = Machine()  # where to run and what to rent
+    model: Model  # what is served
+    engine: Engine  # the server and its options
     endpoint: Endpoint | None = None  # what is known of a server that already runs
-    quality: Quality = Quality()
+    quality: Quality = Quality()  # what a measurement must fulfil
     slo: Slo | None = None  # None: no request is held against one, but in a search that has its own
     control: Control | None = None  # None: no lease runs one
     ladder: tuple[Rung, ...] | None = Field(default=None, strict=False)  # None: the engine's own; (): none
-    scenarios: tuple[ScenarioEntry, ...] = Field(strict=False, min_length=1)
+    scenarios: tuple[ScenarioEntry, ...] = Field(strict=False, min_length=1)  # what is measured
     local: LocalScale | None = None  # None: --target local runs the suite as it is
-    report: Report = Report()
+    report: Report = Report()  # what `nightbench report --suite` shows
     merged: dict[str, str] = Field(default_factory=dict)  # scenarios left out, each with the equal one that stays
 
     @field_validator("repeats", mode="plain")

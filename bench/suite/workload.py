@@ -23,18 +23,18 @@ class Workload(Frozen):
     no request: its lengths and counts are 1, and mean nothing.
     """
 
-    isl: int = Field(ge=1)
-    osl: int = Field(ge=1)
-    request_count: int = Field(ge=1)
-    warmup_count: int = Field(default=0, ge=0)
-    concurrency: int | None = Field(default=None, ge=1)
-    request_rate_per_s: float | None = Field(default=None, gt=0)
-    arrivals: Arrivals = "closed"
+    isl: int = Field(ge=1)  # input tokens of each request
+    osl: int = Field(ge=1)  # output tokens of each request
+    request_count: int = Field(ge=1)  # requests measured
+    warmup_count: int = Field(default=0, ge=0)  # requests sent before and left out
+    concurrency: int | None = Field(default=None, ge=1)  # requests in flight (closed loop)
+    request_rate_per_s: float | None = Field(default=None, gt=0)  # requests offered per second (open loop)
+    arrivals: Arrivals = "closed"  # how the gaps between requests are drawn; set by the loop if left out
     burstiness: float | None = Field(default=None, gt=0)  # the shape of gamma gaps: 1 is Poisson, less is burstier
-    driver: Driver = "meter"
+    driver: Driver = "meter"  # the program that sends the load
     command: Command | None = None  # of the driver `command`
     workers: int = Field(default=1, ge=1)  # processes that drive the load, a core each
-    prompts: Prompts = Prompts()
+    prompts: Prompts = Prompts()  # what is sent
     trace: str | None = None  # a file of arrival times
     trace_sha256: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")  # found when it is not given
 

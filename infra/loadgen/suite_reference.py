@@ -96,7 +96,13 @@ def _classes(kind: Any) -> Iterator[type[BaseModel]]:
 
 def _section(title: str, table: type[BaseModel]) -> str:
     rows = "".join(_row(name, field, comment) for name, field, comment in _fields(table))
-    rows += _choices() if table is ScenarioEntry else f"| `{EXTENDS}` | text | none | |\n" if table is Suite else ""
+    rows += (
+        _choices()
+        if table is ScenarioEntry
+        else f"| `{EXTENDS}` | text | none | a suite file whose keys this one takes over and changes |\n"
+        if table is Suite
+        else ""
+    )
     about = " ".join((inspect.getdoc(table) or "").split())
     return f"\n## {title}\n\n{about}\n\n| key | value | default | note |\n|---|---|---|---|\n{rows}" + (
         MATRIX if table is ScenarioEntry else ""
@@ -111,7 +117,9 @@ def _fields(table: type[BaseModel]) -> Iterator[tuple[str, FieldInfo, str]]:
     comments: dict[str, str] = {}
     for each in reversed(table.__mro__):
         if issubclass(each, BaseModel) and each is not BaseModel:
-            comments |= dict(re.findall(r"^    (\w+): [^#\n]*  # (.+)$", inspect.getsource(each), re.MULTILINE))
+            source = inspect.getsource(each)
+            comments |= {name: above for above, name in re.findall(r"^    # (.+)\n    (\w+): ", source, re.MULTILINE)}
+            comments |= dict(re.findall(r"^    (\w+): [^#\n]*  # (.+)$", source, re.MULTILINE))
     hidden = FOUND | (OF_SUITE if table is ScenarioEntry else set())
     for name, field in table.model_fields.items():
         if name not in hidden and not field.exclude:
