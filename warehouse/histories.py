@@ -120,17 +120,25 @@ def _said_before(data: Path, partition: str) -> NightJudgement | None:
     return read_kept(file) if file.exists() else None
 
 
-def stage_histories(data: Path, staging: Path) -> set[str]:
-    """Write every kept history into the staging folder; returns their partitions."""
-    kept = sorted(each for each in (data / IMPORTS).glob(f"*/{ABOUT}") if not each.parent.name.startswith("."))
-    for about in kept:
+def stage_histories(data: Path, staging: Path) -> None:
+    """Write every kept history into the staging folder."""
+    for about in _kept(data):
         told = json.loads(about.read_bytes())
         document = read_document(told["name"], (about.parent / RAW).read_bytes(), lambda _name: None, [])
         said = told["options"]
         _stage(staging, document, HistoryOptions(tuple(map(tuple, said.pop("columns"))), **said), is_new=False)
         partition = partition_of(about.parent.name)
         stage_judgement(staging, partition, _said_before(data, partition))
-    return {partition_of(about.parent.name) for about in kept}
+
+
+def kept_histories(data: Path) -> set[str]:
+    """The lake's partitions of the histories that this data folder keeps."""
+    return {partition_of(about.parent.name) for about in _kept(data)}
+
+
+def _kept(data: Path) -> list[Path]:
+    """The description of every kept history, sorted."""
+    return sorted(each for each in (data / IMPORTS).glob(f"*/{ABOUT}") if not each.parent.name.startswith("."))
 
 
 def partition_of(sha256: str) -> str:

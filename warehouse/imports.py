@@ -15,7 +15,7 @@ from bench.audit.judge import Judged, group_evidence, judge_claim, row_evidence
 from bench.errors import UnreadableResultError
 from nights.durable import sync_all, write_bytes, write_json
 from warehouse.context import context_of, in_context
-from warehouse.histories import stage_histories
+from warehouse.histories import kept_histories, stage_histories
 from warehouse.importers import read_claims
 from warehouse.importers.parsing.document import Document, read_document, too_large_for_memory
 from warehouse.importers.parsing.error_text import storable
@@ -67,14 +67,23 @@ def import_file(data: Path, path: Path) -> Imported:
     return Imported(str(path), document.sha256, judged, is_new)
 
 
-def stage_imports(data: Path, staging: Path) -> set[str]:
-    """Write every kept import and history into the staging folder; returns their partitions."""
-    kept = sorted(each for each in (data / IMPORTS).glob(f"*/{ABOUT}") if not each.parent.name.startswith("."))
-    for about in kept:
+def stage_imports(data: Path, staging: Path) -> None:
+    """Write every kept import and history into the staging folder."""
+    for about in _kept(data):
         told = json.loads(about.read_bytes())
         document = _document(told["name"], (about.parent / RAW).read_bytes(), about.parent / BESIDE, {})
         _stage(staging, document, ClaimedConfig(**told["context"]))
-    return {partition_of(about.parent.name) for about in kept} | stage_histories(data, staging)
+    stage_histories(data, staging)
+
+
+def kept_partitions(data: Path) -> set[str]:
+    """The lake's partitions of the imports and histories that this data folder keeps."""
+    return {partition_of(about.parent.name) for about in _kept(data)} | kept_histories(data)
+
+
+def _kept(data: Path) -> list[Path]:
+    """The description of every kept import, sorted."""
+    return sorted(each for each in (data / IMPORTS).glob(f"*/{ABOUT}") if not each.parent.name.startswith("."))
 
 
 def _bytes_of(path: Path) -> bytes:

@@ -4,7 +4,7 @@ Loading a night twice changes nothing: the same folders give the same bytes.
 """
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -12,34 +12,32 @@ from pathlib import Path
 from typing import TypeVar
 
 from bench.audit.evidence.evidence import EvidenceByColumn
-from bench.errors import UnreadableResultError, UsageError
+from bench.errors import UnreadableResultError
 from bench.machine.canary import CanaryRecord
 from bench.record import NightEnd, NightRecord, PlannedRun
 from bench.trends.judgement import NightJudgement
 from nights.durable import write_json, write_text
-from warehouse.imports import stage_imports
 from warehouse.judging.answer_history import compare, earlier_files, later_compared
 from warehouse.judging.data_docs import data_docs
 from warehouse.judging.expectations import imported_meanwhile
 from warehouse.judging.lm_eval_scores import compare_scores, later_scored, score_rows, with_scores
 from warehouse.judging.night_verdicts import Judgement, judge_night
-from warehouse.lake.bucket.location import lake_name
 from warehouse.lake.database import build_warehouse
 from warehouse.lake.lake import STAGING, PartWriter, one_loader, partition, write_rows
 from warehouse.lake.lake import writing as writing_to
-from warehouse.lake.swap import delete_unnamed_objects, others, swap_in
+from warehouse.lake.swap import swap_in
 from warehouse.rows.canary_rows import canary_evidence_by_run, canary_rows, read_canary
 from warehouse.rows.evidence import RunClaim, together
 from warehouse.rows.lease_rows import LeaseRows, lease_rows
 from warehouse.rows.night_servers import UNKNOWN, NightServers, read_night_servers
 from warehouse.rows.records import read_end, read_night
-from warehouse.rows.run_folder import RunId, night_folder, nights, read_run, run_folders
+from warehouse.rows.run_folder import RunId, night_folder, read_run, run_folders
 from warehouse.rows.run_rows import RunRows, run_rows
 from warehouse.rows.search_rows import search_rows
 from warehouse.rows.stack import with_lease
 from warehouse.rows.unmeasured_rows import not_run_row, place_of, unreadable_row
 from warehouse.schema.row import Row
-from warehouse.trends.kept import JUDGEMENT, parse_judgement, read_kept, stage_acknowledgements, stage_judgement
+from warehouse.trends.kept import JUDGEMENT, parse_judgement, read_kept, stage_judgement
 
 _Item = TypeVar("_Item")
 _Made = TypeVar("_Made")
@@ -90,13 +88,13 @@ def load_night(data: Path, night: str) -> LoadSummary:
     """
     folder = night_folder(data, night)
     with writing_to(data / "lake"), one_loader(data) as lake:
-        summary = _stage(folder, lake)
+        summary = stage_night(folder, lake)
         anew = {*later_compared(lake, data, night), *later_scored(lake, data, night)}
         for later in sorted(anew):
-            _stage(night_folder(data, later), lake)
+            stage_night(night_folder(data, later), lake)
         changed = swap_in(lake)
         build_warehouse(data)
-    return _with_changes(summary, changed)
+    return with_changes(summary, changed)
 
 
 def load_judgement(data: Path, night: str) -> None:
@@ -107,39 +105,16 @@ def load_judgement(data: Path, night: str) -> None:
         swap_in(lake)
 
 
-def rebuild(
-    data: Path, progress: Callable[[str], None] = lambda _night: None, *, is_forced: bool = False
-) -> list[LoadSummary]:
-    """Load every night and import again and replace the lake; data without a raw file is deleted.
-
-    Raises UsageError where there is no night, unless it is forced: the lake would be the last copy of its nights.
-    """
-    if not nights(data) and not is_forced:
-        raise UsageError(
-            f"no nights in {data / 'runs'}: a rebuild would delete every night from {lake_name(data)}; "
-            "set --data to the folder that has them, or pass --force"
-        )
-    with writing_to(data / "lake"), one_loader(data) as lake:
-        summaries = []
-        for night in nights(data):
-            summaries.append(_stage(night_folder(data, night), lake))
-            progress(night)
-        imports = stage_imports(data, lake / STAGING) | stage_acknowledgements(data, lake / STAGING)
-        changed = swap_in(lake, removed=others(lake, imports | {summary.night for summary in summaries}))
-        delete_unnamed_objects(lake)
-        build_warehouse(data)
-    return [_with_changes(summary, changed) for summary in summaries]
-
-
-def _with_changes(summary: LoadSummary, changed: tuple[str, ...]) -> LoadSummary:
+def with_changes(summary: LoadSummary, changed: tuple[str, ...]) -> LoadSummary:
+    """The summary of a night with those changed files of the lake that are its own."""
     ours = tuple(name for name in changed if Path(name).parent.name == f"night={summary.night}")
     return LoadSummary(
         summary.night, summary.measurements, summary.requests, summary.verdicts, summary.warnings, changed=ours
     )
 
 
-def _stage(folder: Path, lake: Path) -> LoadSummary:
-    """Write every file of a night into the staging folder."""
+def stage_night(folder: Path, lake: Path, gone: Collection[str] = ()) -> LoadSummary:
+    """Write every file of a night into the staging folder; nights that are `gone` are not compared with."""
     night, staging = _read_plan(folder), lake / STAGING
     with (
         imported_meanwhile(),
@@ -162,8 +137,8 @@ def _stage(folder: Path, lake: Path) -> LoadSummary:
                 command_metrics.add(rows.command_metrics)
                 night.of_commands[rows.measurement["run_id"]] = rows.evidence
     night.measurements = [with_lease(row, night.leases, night.canaries) for row in night.measurements]
-    night.measurements = compare(night.measurements, earlier_files(lake, folder.parent.parent, night.name))
-    _score(night, lake)
+    night.measurements = compare(night.measurements, earlier_files(lake, folder.parent.parent, night.name, gone=gone))
+    _score(night, lake, gone)
     judgement = judge_night(night.measurements, _more_evidence(night))
     _write_judged(night, judgement, staging)
     verdicts = Counter(judgement.verdicts.values())
@@ -185,11 +160,13 @@ def _more_evidence(night: _Night) -> dict[str, EvidenceByColumn]:
     return {run_id: {name: one for part in parts for name, one in part.get(run_id, {}).items()} for run_id in run_ids}
 
 
-def _score(night: _Night, lake: Path) -> None:
+def _score(night: _Night, lake: Path, gone: Collection[str]) -> None:
     """Read the lm-eval scores of the night's servers and compare them with earlier nights."""
     rows, warnings = score_rows(night.folder, night.measurements)
     night.warnings += warnings
-    night.scores = compare_scores(rows, earlier_files(lake, night.folder.parent.parent, night.name, "quality_scores"))
+    night.scores = compare_scores(
+        rows, earlier_files(lake, night.folder.parent.parent, night.name, "quality_scores", gone)
+    )
     night.measurements = with_scores(night.measurements, night.scores)
 
 

@@ -39,7 +39,7 @@ def fetch(
         list[str] | None, typer.Argument(metavar="[NIGHT]...", help="Nights; default: list those in the bucket.")
     ] = None,
 ) -> None:
-    """Download nights from the bucket; files that exist here are kept. Run `nightbench rebuild` afterwards."""
+    """Download nights from the bucket; files that exist here are kept. `nightbench load NIGHT` loads one."""
     from infra.storage import bucket  # noqa: PLC0415
 
     settings = read_settings()

@@ -1,5 +1,6 @@
 """Commands that query, rebuild and extend the warehouse, and write reports."""
 
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -13,6 +14,7 @@ from flows.show import console
 if TYPE_CHECKING:
     from warehouse.histories import ImportedHistory
     from warehouse.importers.history.long_table import HistoryOptions
+    from warehouse.load import LoadSummary
 
 commands = typer.Typer()
 
@@ -45,18 +47,67 @@ def shell() -> None:
         raise typer.Exit(2)
 
 
-@commands.command(epilog=examples("nightbench rebuild", "nightbench --data data rebuild"))
-def rebuild(
-    is_forced: Annotated[bool, typer.Option("--force", help="Rebuild also where there are no run folders.")] = False,
-) -> None:
-    """Rebuild lake and warehouse from the run folders. Queries return the same answers afterwards.
+@commands.command(epilog=examples("nightbench load 2026-03-01T010000Z", "nightbench load --help"))
+def load(nights: Annotated[list[str], typer.Argument(metavar="NIGHT...", help="Nights of this data folder.")]) -> None:
+    """Load nights into the warehouse, judged: those that `nightbench fetch` downloaded, for example.
 
-    Exits 2 if there are no run folders, because every night would be deleted from the lake.
+    Other nights stay as they are. Exits 1 if some files of a night cannot be read.
     """
-    from warehouse.load import rebuild as load_every_night  # noqa: PLC0415
+    from warehouse.load import load_night  # noqa: PLC0415
 
     data = read_settings().data.absolute()
-    summaries = load_every_night(data, lambda night: console.line(f"loaded {night}"), is_forced=is_forced)
+    _show_loaded([_loaded(load_night(data, night)) for night in nights])
+
+
+@commands.command(epilog=examples("nightbench rebuild", "nightbench --data data rebuild --prune --yes"))
+def rebuild(
+    is_pruned: Annotated[
+        bool,
+        typer.Option("--prune", help="Also remove what the lake has and this data folder does not; asks before."),
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Remove without the question of --prune.")] = False,
+) -> None:
+    """Load every night and import of this data folder again. Queries return the same answers afterwards.
+
+    What only the lake has stays: nights, imports and histories of other computers. Exits 2 if there is nothing to load.
+    """
+    from warehouse.rebuild import rebuild as load_everything  # noqa: PLC0415
+
+    data = read_settings().data.absolute()
+    gone = _to_remove(data, is_agreed=yes) if is_pruned else []
+    summaries = load_everything(data, lambda night: console.line(f"loaded {night}"), prune=gone)
+    for name in gone:
+        console.line(f"removed {name}")
+    _show_loaded(summaries)
+
+
+def _to_remove(data: Path, *, is_agreed: bool) -> list[str]:
+    """List what only the lake has, and return it if a person or --yes agrees; without a terminal, UsageError."""
+    from warehouse.lake.bucket.location import lake_name  # noqa: PLC0415
+    from warehouse.rebuild import not_here, require_something_to_load  # noqa: PLC0415
+
+    require_something_to_load(data)
+    gone = not_here(data)
+    for name in gone:
+        console.line(f"{name}: in {lake_name(data)} and not in {data}")
+    if not gone or is_agreed:
+        return gone
+    if not sys.stdin.isatty():
+        raise UsageError("nothing was removed: --prune asks before it removes, and there is no terminal; add --yes")
+    if not typer.confirm(f"Remove these {len(gone)} from the lake, for everybody who reads it?"):
+        console.line("nothing was removed")
+        raise typer.Exit
+    return gone
+
+
+def _loaded(summary: "LoadSummary") -> "LoadSummary":
+    counted = ", ".join(f"{count} {verdict}" for verdict, count in summary.verdicts.items()) or "no runs"
+    console.line(f"loaded {summary.night}: {counted}")
+    return summary
+
+
+def _show_loaded(summaries: "list[LoadSummary]") -> None:
+    """Print the warnings of what was loaded, and exit 1 if there are any."""
     warnings = [warning for summary in summaries for warning in summary.warnings]
     for warning in warnings:
         console.warn(warning)

@@ -23,7 +23,8 @@ from warehouse.lake.database import open_warehouse
 from warehouse.lake.lake import IMPORTS, one_loader
 from warehouse.lake.months import stage_months
 from warehouse.lake.swap import swap_in
-from warehouse.load import load_night, rebuild
+from warehouse.load import load_night
+from warehouse.rebuild import rebuild
 
 NIGHT, OTHER = "2026-03-01", "other.json"
 RESULTS = Path(__file__).parents[1] / "data" / "vllm-results"
@@ -40,8 +41,8 @@ def load(data: Path) -> None:
 
 
 def rebuild_all(data: Path) -> None:
-    """Rebuild that night and an import, and drop a night without run folders."""
-    rebuild(data)
+    """Rebuild that night and an import, and remove a night without run folders."""
+    rebuild(data, prune=["gone"])
 
 
 def import_again(data: Path) -> None:

@@ -17,7 +17,7 @@ from warehouse.importers.history.long_table import HistoryOptions, column_map
 from warehouse.importers.history.row import HistoryRow, moment_in_name
 from warehouse.importers.parsing.document import read_document
 from warehouse.lake.query import run_sql
-from warehouse.load import rebuild
+from warehouse.rebuild import rebuild
 from warehouse.schema.history_columns import HISTORY_POINT_COLUMNS
 
 DATA = Path(__file__).parents[1] / "data"
@@ -186,7 +186,7 @@ def test_importing_a_history_again_changes_nothing_and_a_rebuild_reads_it_again(
     before = points(tmp_path, "*")
     again = import_history(tmp_path, HISTORIES / "wide.csv", WIDE)
 
-    rebuild(tmp_path, is_forced=True)
+    rebuild(tmp_path)
 
     assert (first.is_new, again.is_new) == (True, False)
     assert len(before) == first.point_count == 44

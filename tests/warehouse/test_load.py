@@ -1,6 +1,7 @@
 import hashlib
 import json
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,7 +14,8 @@ from nights.durable import write_text
 from tests.warehouse.conftest import NIGHT
 from tests.warehouse.folders import Shape, seal, whole_night, write_night
 from warehouse.lake.query import run_sql
-from warehouse.load import LoadSummary, load_night, rebuild
+from warehouse.load import LoadSummary, load_night
+from warehouse.rebuild import not_here, rebuild
 from warehouse.schema.measurement_columns import EVIDENCE_COLUMNS
 from warehouse.schema.metric_columns import METRIC_COLUMNS
 
@@ -58,7 +60,7 @@ def test_loading_twice_changes_no_byte(one_run: tuple[Path, Path]) -> None:
     assert _hashes(data) == before
 
 
-def test_a_rebuild_gives_the_same_bytes_and_drops_what_has_no_run_folder(one_run: tuple[Path, Path]) -> None:
+def test_a_rebuild_gives_the_same_bytes_and_removes_what_is_named(one_run: tuple[Path, Path]) -> None:
     data, _run = one_run
     whole_night(data, "2026-03-02", {"other": Shape(gap_ms=6.0)})
     loaded_nights: list[str] = []
@@ -69,7 +71,7 @@ def test_a_rebuild_gives_the_same_bytes_and_drops_what_has_no_run_folder(one_run
     orphan.mkdir()
     (data / "lake" / "findings" / f"night={NIGHT}" / "part-0.parquet").unlink()
 
-    summaries = rebuild(data, loaded_nights.append)
+    summaries = rebuild(data, loaded_nights.append, prune=[NIGHT, "gone"])
 
     assert loaded_nights == [NIGHT, "2026-03-02"]
     assert _hashes(data) == before
@@ -77,20 +79,27 @@ def test_a_rebuild_gives_the_same_bytes_and_drops_what_has_no_run_folder(one_run
     assert [summary.changed for summary in summaries] == [(f"findings/night={NIGHT}/part-0.parquet",), ()]
 
 
-def test_a_rebuild_without_run_folders_is_refused_unless_it_is_forced(tmp_path: Path) -> None:
+def test_a_rebuild_with_nothing_to_load_is_refused_and_removes_nothing(tmp_path: Path) -> None:
     loaded = tmp_path / "lake" / "measurements" / f"night={NIGHT}" / "rows"
     write_text(loaded, "the last copy")
-    refusal = r"no nights in .*runs: .* would delete every night from .*lake; .*--force"
 
-    with pytest.raises(UsageError, match=refusal):
-        rebuild(tmp_path)
-    (tmp_path / "runs").mkdir()
-    with pytest.raises(UsageError, match=refusal):
-        rebuild(tmp_path)
+    with pytest.raises(UsageError, match=r"no nights in .*runs .* nothing to load into .*lake, and nothing"):
+        rebuild(tmp_path, prune=not_here(tmp_path))
 
     assert loaded.read_text() == "the last copy"
-    assert rebuild(tmp_path, is_forced=True) == []
-    assert not loaded.exists()
+
+
+def test_a_night_that_only_the_lake_has_stays_and_the_next_is_compared_with_it(tmp_path: Path) -> None:
+    for night in (NIGHT, "2026-03-02"):
+        whole_night(tmp_path, night)
+        load_night(tmp_path, night)
+    before = _hashes(tmp_path)
+    shutil.rmtree(tmp_path / "runs" / NIGHT)
+
+    rebuild(tmp_path)
+
+    assert _hashes(tmp_path) == before
+    assert not_here(tmp_path) == [NIGHT]
 
 
 def _drop_events(run: Path) -> None:

@@ -12,7 +12,7 @@ from tests.warehouse.importers.reading import FORMATS
 from warehouse.audit import AuditOptions, audit
 from warehouse.imports import import_file
 from warehouse.lake.query import run_sql
-from warehouse.load import rebuild
+from warehouse.rebuild import rebuild
 
 PAIR = ("profile_export_aiperf.json", "profile_export.jsonl")
 
@@ -73,7 +73,7 @@ def test_an_import_of_the_pair_is_one_claim_with_its_requests_and_is_rebuilt_as_
     before = _lake(data)
     shutil.rmtree(folder)
 
-    rebuild(data, is_forced=True)
+    rebuild(data)
 
     asked = "SELECT count(DISTINCT claim_id), count(*), quantile_cont(r.ttft_ms, 0.99), any_value(c.ttft_p99_ms)"
     ((claims, rows, p99_ms, stated_ms),) = run_sql(
@@ -92,7 +92,7 @@ def test_imported_again_with_other_records_it_is_rebuilt_with_those(folder: Path
     import_file(data, folder / PAIR[0])
     before = _lake(data)
 
-    rebuild(data, is_forced=True)
+    rebuild(data)
 
     assert run_sql(data, "SELECT count(*) FROM claim_requests").rows == ((1,),)
     assert _lake(data) == before

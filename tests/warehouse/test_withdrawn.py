@@ -10,7 +10,8 @@ from tests.warehouse.folders import Shape, whole_night
 from warehouse.exporters import read_measurements
 from warehouse.imports import import_file
 from warehouse.lake.query import run_sql
-from warehouse.load import load_night, rebuild
+from warehouse.load import load_night
+from warehouse.rebuild import rebuild
 from warehouse.report.page import write_report
 
 AUDIT = Path(__file__).parents[1] / "data" / "audit"

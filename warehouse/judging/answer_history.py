@@ -1,11 +1,11 @@
 """Compare the answers of a night's servers with those of the nights before it.
 
-Only nights with an earlier name count, and only those whose run folders still exist: loading them one by one gives the
-same result as `rebuild`. If a night is loaded after a later one, or again with other answers, the later nights are
-loaded again.
+Only nights with an earlier name count, those of this data folder and those that only the lake has: loading them one by
+one gives the same result as `rebuild`. If a night is loaded after a later one, or again with other answers, the later
+nights of this data folder are loaded again.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 
@@ -19,7 +19,7 @@ from warehouse.lake.lake import STAGING, partition
 from warehouse.rows.run_folder import nights
 from warehouse.schema.columns import Table
 from warehouse.schema.row import Row
-from warehouse.views.tables import PART
+from warehouse.views.tables import PART, nights_in
 
 NIGHTS = 5  # the latest ones: one undetected outlier does not move a median of five
 LOOK_BACK = 100  # nights: limits the time of a load as the lake grows
@@ -29,9 +29,15 @@ _READ = ["quality_id", "verdict", *_HARDWARE, "logprob_mean_before", "greedy_tok
 FIRST = "first night with these weights and flags"
 
 
-def earlier_files(lake: Path, data: Path, night: str, table: Table = "measurements") -> Iterator[Path]:
-    """The files of a table of earlier nights, latest first; the staged file if there is one."""
-    for name in reversed([name for name in nights(data) if name < night][-LOOK_BACK:]):
+def earlier_files(
+    lake: Path, data: Path, night: str, table: Table = "measurements", gone: Collection[str] = ()
+) -> Iterator[Path]:
+    """The files of a table of earlier nights but those that are `gone`, latest first; the staged file if there is one.
+
+    They are the nights of this data folder and those that only the lake has, which other computers loaded.
+    """
+    known = {*nights(data), *nights_in(lake / "measurements")}
+    for name in sorted((name for name in known if name < night and name not in gone), reverse=True)[:LOOK_BACK]:
         found = file_of(lake, name, table)
         if found is not None:
             yield found

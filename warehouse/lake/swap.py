@@ -1,7 +1,7 @@
 """Move what a load staged into place, with the files of the months that it changes."""
 
 import filecmp
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from nights.durable import sync_all
@@ -13,7 +13,7 @@ from warehouse.lake.journal import Move, commit
 from warehouse.lake.lake import STAGING
 from warehouse.lake.months import stage_months
 from warehouse.schema.columns import PARTITION
-from warehouse.views.tables import nights_in
+from warehouse.views.tables import LakePath, nights_in
 
 
 def swap_in(lake: Path, imported: Sequence[Move] = (), removed: Sequence[str] = ()) -> tuple[str, ...]:
@@ -49,12 +49,17 @@ def delete_unnamed_objects(lake: Path) -> None:
         delete_unnamed(lake_bucket(location), lake)
 
 
-def others(lake: Path, kept_nights: set[str]) -> list[str]:
-    """The folders of nights without a run folder, relative to the data folder."""
+def partitions(lake: LakePath) -> set[str]:
+    """The nights, imports and histories of a lake, and its acknowledgements: whatever has a folder in some table."""
+    return {night for table in (lake.iterdir() if lake.is_dir() else ()) for night in nights_in(table)}
+
+
+def folders_of(lake: Path, gone: Collection[str]) -> list[str]:
+    """The folders of these partitions in every table, relative to the data folder."""
     stored = lake_files(lake.parent)
     return [
         f"{lake.name}/{table.name}/{PARTITION}={night}"
         for table in sorted(stored.iterdir(), key=lambda table: table.name)
         for night in sorted(nights_in(table))
-        if night not in kept_nights
+        if night in gone
     ]

@@ -4,15 +4,21 @@
 `acknowledged/<time>-<event>.json` is one acknowledgement each. No file is ever taken back or changed by a later night.
 """
 
+from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
+import pyarrow.parquet as pq
 from pydantic import BaseModel, ValidationError
 
 from bench.errors import UnreadableResultError
 from bench.trends.judgement import Acknowledgement, NightJudgement, SaidChange, SeriesVerdict
+from warehouse.lake.lake import partition as partition_folder
 from warehouse.lake.lake import write_rows
 from warehouse.lake.query import run_sql
+from warehouse.schema.columns import PARTITION
+from warehouse.schema.row import Row
+from warehouse.views.tables import PART, LakePath
 
 JUDGEMENT = "judgement.json"
 OF_HISTORIES = "judgements"  # folder
@@ -36,7 +42,12 @@ def read_kept(path: Path) -> NightJudgement:
 
 
 def stage_judgement(staging: Path, partition: str, said: NightJudgement | None) -> None:
-    """Write the rows of what was said of a night or a history into the staging folder."""
+    """Write the rows of what was said of a night or a history into the staging folder.
+
+    Where this data folder has no judgement, the lake keeps the one that another computer loaded.
+    """
+    if said is None and partition_folder(staging.parent, "series_verdicts", partition).exists():
+        return
     verdicts: list[dict[str, Any]] = []
     changes: list[dict[str, Any]] = []
     if said is not None:
@@ -50,13 +61,33 @@ def stage_judgement(staging: Path, partition: str, said: NightJudgement | None) 
     write_rows(staging, "change_points", partition, changes)
 
 
-def stage_acknowledgements(data: Path, staging: Path) -> set[str]:
-    """Write the rows of every acknowledgement into the staging folder; returns their partition, if there is one."""
+def stage_acknowledgements(data: Path, staging: Path, *, are_others_kept: bool = True) -> None:
+    """Write the rows of every acknowledgement into the staging folder, with those that only the lake has."""
+    rows = _acknowledged_here(data)
+    others = acknowledgements_elsewhere(data, staging.parent)
+    if rows or others:
+        whole = [*rows, *(others if are_others_kept else ())]
+        write_rows(staging, "acknowledgements", ACKNOWLEDGED, sorted(whole, key=_time_and_event))
+
+
+def acknowledgements_elsewhere(data: Path, lake: LakePath) -> list[Row]:
+    """The acknowledgements in the lake that have no file in this data folder: other computers loaded them."""
+    part = lake / "acknowledgements" / f"{PARTITION}={ACKNOWLEDGED}" / PART
+    if not part.is_file():
+        return []
+    here = {_time_and_event(row) for row in _acknowledged_here(data)}
+    with part.open("rb") as stored, pq.ParquetFile(stored) as file:
+        rows: list[Row] = file.read().to_pylist()
+    return [{"night": ACKNOWLEDGED} | row for row in rows if _time_and_event(row) not in here]
+
+
+def _acknowledged_here(data: Path) -> list[Row]:
     paths = sorted((data / ACKNOWLEDGED).glob("*.json"))
-    rows = [{"night": ACKNOWLEDGED} | _read(path, Acknowledgement).model_dump() for path in paths]
-    if rows:
-        write_rows(staging, "acknowledgements", ACKNOWLEDGED, rows)
-    return {ACKNOWLEDGED} if rows else set()
+    return [{"night": ACKNOWLEDGED} | _read(path, Acknowledgement).model_dump() for path in paths]
+
+
+def _time_and_event(row: Row) -> tuple[datetime, str]:
+    return row["acknowledged_at"], row["event_id"]
 
 
 def read_said(data: Path, but: str | None = None) -> tuple[list[SaidChange], list[SeriesVerdict]]:

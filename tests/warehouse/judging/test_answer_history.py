@@ -11,7 +11,8 @@ from bench.record import Answers
 from tests.warehouse.folders import ANSWERS, Shape, Told, seal, write_night, write_run
 from warehouse.judging.answer_history import FIRST, LOOK_BACK, NIGHTS, compare, earlier_files
 from warehouse.lake.query import run_sql
-from warehouse.load import load_night, rebuild
+from warehouse.load import load_night
+from warehouse.rebuild import rebuild
 from warehouse.rows.run_folder import RunId, read_run
 from warehouse.rows.run_rows import run_rows
 
@@ -230,12 +231,15 @@ def test_nights_of_long_ago_are_not_looked_at(tmp_path: Path) -> None:
     assert len(list(earlier_files(tmp_path / "lake", tmp_path, f"2026-04-{LOOK_BACK - 1:03}"))) == 1
 
 
-def test_a_later_night_and_one_whose_run_folders_are_gone_are_not_compared_with(tmp_path: Path) -> None:
+def test_a_later_night_is_not_compared_with_and_one_that_only_the_lake_has_is_unless_it_is_removed(
+    tmp_path: Path,
+) -> None:
     for night in (ONE, THREE):
         _stored(tmp_path, night, -1.0)
     (tmp_path / "runs" / ONE).rename(tmp_path / "kept-elsewhere")
 
-    assert list(earlier_files(tmp_path / "lake", tmp_path, TWO)) == []
+    assert [path.parent.name for path in earlier_files(tmp_path / "lake", tmp_path, TWO)] == [f"night={ONE}"]
+    assert list(earlier_files(tmp_path / "lake", tmp_path, TWO, gone={ONE})) == []
 
 
 def test_a_lake_from_before_answers_were_asked_is_no_obstacle(tmp_path: Path) -> None:

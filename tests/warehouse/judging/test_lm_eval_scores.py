@@ -12,7 +12,8 @@ from tests.bench.quality.test_lm_eval import RESULTS
 from tests.warehouse.folders import QUALITY, STARTED, Shape, seal, write_night, write_run
 from warehouse.judging.lm_eval_scores import FIRST, NOT_ASKED, score_rows
 from warehouse.lake.query import run_sql
-from warehouse.load import load_night, rebuild
+from warehouse.load import load_night
+from warehouse.rebuild import rebuild
 from warehouse.schema.columns import COLUMNS
 
 NIGHTS = tuple(f"2026-03-0{day}" for day in range(1, 6))

@@ -28,8 +28,9 @@ from warehouse.lake.gap_retention import drop_old_gaps
 from warehouse.lake.lake import STAGING, one_loader, partition
 from warehouse.lake.months import stage_months
 from warehouse.lake.query import ask, run_sql
-from warehouse.lake.swap import others, swap_in
-from warehouse.load import rebuild
+from warehouse.lake.swap import folders_of, swap_in
+from warehouse.load import load_night
+from warehouse.rebuild import not_here, rebuild
 from warehouse.report.figures import in_browser
 from warehouse.report.page import night_body
 from warehouse.views.tables import PART
@@ -90,7 +91,7 @@ def replace_texts(data: Path) -> None:
     with one_loader(data) as lake:
         for name, text in AFTER.items():
             write_text(lake / STAGING / name, text)
-        swap_in(lake, removed=others(lake, {"a", "b"}))
+        swap_in(lake, removed=folders_of(lake, {"gone"}))
 
 
 def here() -> LakeBucket:
@@ -190,13 +191,28 @@ def test_a_rebuild_makes_the_lake_of_the_run_folders_and_a_report_is_written_fro
     load_copy(on_disk, tmp_path / "earlier")
     whole_night(tmp_path / "loader", "2026-03-01", {"chat": Shape()})
 
-    (summary,) = rebuild(tmp_path / "loader")
+    (summary,) = rebuild(tmp_path / "loader", prune=not_here(tmp_path / "loader"))
 
     assert run_sql(tmp_path / "reader", "SELECT night, count(*) FROM requests GROUP BY ALL").rows == (
         ("2026-03-01", summary.requests),
     )
     assert {name.split("/")[1] for name in stored()} == {"night=2026-03-01", "months.sha256"}
     assert "2026-03-01" in night_body(tmp_path / "reader", "2026-03-01", in_browser)
+
+
+@pytest.mark.usefixtures("bucket")
+def test_a_rebuild_on_a_computer_with_one_night_keeps_the_nights_of_others(tmp_path: Path) -> None:
+    one, two = "2026-03-01", "2026-03-02"
+    for night in (one, two):
+        whole_night(tmp_path / "first", night)
+        load_night(tmp_path / "first", night)
+    before = stored()
+    shutil.copytree(tmp_path / "first" / "runs" / two, tmp_path / "second" / "runs" / two)
+
+    rebuild(tmp_path / "second")
+
+    assert run_sql(tmp_path / "reader", "SELECT DISTINCT night FROM results ORDER BY 1").rows == ((one,), (two,))
+    assert stored() == before
 
 
 @pytest.mark.usefixtures("bucket")

@@ -9,7 +9,7 @@ from tests.killed import each_kill, killed_before
 from warehouse.lake.journal import JOURNAL, complete
 from warehouse.lake.lake import IMPORTS, STAGING, one_loader
 from warehouse.lake.query import run_sql
-from warehouse.lake.swap import others, swap_in
+from warehouse.lake.swap import folders_of, swap_in
 
 BEFORE = {
     "lake/findings/night=1/rows.txt": "old",
@@ -45,7 +45,7 @@ def _load(data: Path) -> None:
         for name in AFTER:
             folder, _, rest = name.partition("/")
             write_text(data / folder / STAGING / rest, "new")
-        swap_in(lake, imported=[(f"{IMPORTS}/{STAGING}/abc", f"{IMPORTS}/abc")], removed=others(lake, {"1", "2"}))
+        swap_in(lake, imported=[(f"{IMPORTS}/{STAGING}/abc", f"{IMPORTS}/abc")], removed=folders_of(lake, {"gone"}))
 
 
 def _other_load(data: Path) -> None:

@@ -9,7 +9,7 @@ from tests.warehouse.simulated_lake import write, write_lake
 from warehouse.lake.lake import STAGING, one_loader, partition
 from warehouse.lake.months import stage_months
 from warehouse.lake.query import run_sql
-from warehouse.lake.swap import others, swap_in
+from warehouse.lake.swap import folders_of, partitions, swap_in
 from warehouse.views.tables import MONTHS_COLUMNS, PART, are_months_alike
 
 NIGHTS = 10  # of January, February and March
@@ -98,7 +98,7 @@ def test_nights_that_come_late_or_again_are_counted_once(data: Path) -> None:
 
 def test_a_month_whose_nights_are_gone_has_no_file(data: Path) -> None:
     with one_loader(data) as lake:
-        swap_in(lake, removed=others(lake, {LAST}))
+        swap_in(lake, removed=folders_of(lake, partitions(lake) - {LAST}))
 
     assert _months(data, "*") == _months(data, "derived/*/*") == []
     assert run_sql(data, "SELECT DISTINCT night FROM nightly_medians").rows == ((LAST,),)

@@ -16,7 +16,8 @@ from tests.warehouse.test_histories import PLAIN
 from tests.warehouse.trends.judgements import EVENT, write_judgement
 from warehouse.histories import import_history, judge_imported, partition_of
 from warehouse.lake.query import run_sql
-from warehouse.load import load_night, rebuild
+from warehouse.load import load_night
+from warehouse.rebuild import not_here, rebuild
 from warehouse.schema.columns import COLUMNS
 from warehouse.trends.kept import history_file
 
@@ -79,7 +80,7 @@ def test_the_same_file_again_changes_nothing(data: Path) -> None:
 def test_a_rebuild_reads_what_was_said(data: Path) -> None:
     before = run_sql(data, CHANGES).rows, run_sql(data, VERDICTS).rows
     shutil.rmtree(data / "lake")
-    rebuild(data, is_forced=True)
+    rebuild(data)
 
     assert (run_sql(data, CHANGES).rows, run_sql(data, VERDICTS).rows) == before
 
@@ -89,7 +90,36 @@ def test_a_broken_file_of_what_was_said_is_named(data: Path) -> None:
     file.write_text("{}")
 
     with pytest.raises(UnreadableResultError, match=rf"{file.name}: it cannot be read: night: .*; move it away"):
-        rebuild(data, is_forced=True)
+        rebuild(data)
+
+
+def test_a_rebuild_keeps_the_histories_of_others_and_their_judgements(data: Path) -> None:
+    before = run_sql(data, CHANGES).rows, run_sql(data, VERDICTS).rows
+    other = data / "other"
+    shutil.copytree(data / "lake", other / "lake")
+    whole_night(other, NIGHT)
+
+    rebuild(other)
+
+    assert run_sql(other, CHANGES).rows == before[0]
+    assert run_sql(other, VERDICTS).rows == before[1]
+    assert not_here(other) == [partition_of(sha256) for sha256 in _kept(data)]
+    rebuild(other, prune=not_here(other))
+    assert run_sql(other, "SELECT count(*) FROM history_points").rows == ((0,),)
+
+
+def _kept(data: Path) -> list[str]:
+    return [path.name for path in (data / "imports").iterdir() if not path.name.startswith(".")]
+
+
+def test_a_history_imported_on_another_computer_keeps_what_was_said_of_it(data: Path) -> None:
+    before = run_sql(data, CHANGES).rows, run_sql(data, VERDICTS).rows
+    other = data / "other"
+    shutil.copytree(data / "lake", other / "lake")
+
+    import_history(other, data / "a.csv", PLAIN)
+
+    assert (run_sql(other, CHANGES).rows, run_sql(other, VERDICTS).rows) == before
 
 
 @pytest.fixture(scope="module")
@@ -114,6 +144,22 @@ def test_an_acknowledged_event_has_its_note_and_its_state_and_what_was_said_stay
     assert run_sql(night, f"SELECT {columns} FROM changes").rows == (("explained", "confirmed", "a new driver", "lee"),)
     acknowledged(night, EVENT, "--note", "seen again", "--by", "kim")
     assert run_sql(night, f"SELECT {columns} FROM changes").rows == (("explained", "confirmed", "seen again", "kim"),)
+
+
+def test_a_computer_that_acknowledges_keeps_the_acknowledgements_of_others(night: Path, tmp_path: Path) -> None:
+    acknowledged(night, EVENT, "--note", "ours", "--by", "lee")
+    for folder in ("lake", "runs"):
+        shutil.copytree(night / folder, tmp_path / folder)
+    notes = "SELECT count(*), max_by(note, acknowledged_at) FROM acknowledgements"
+    (count, _note) = run_sql(night, notes).rows[0]
+
+    acknowledged(tmp_path, EVENT, "--note", "theirs", "--by", "kim")
+    rebuild(tmp_path)
+
+    assert run_sql(tmp_path, notes).rows == ((count + 1, "theirs"),)
+    assert not_here(tmp_path) == ["acknowledged"]
+    rebuild(tmp_path, prune=not_here(tmp_path))
+    assert run_sql(tmp_path, notes).rows == ((1, "theirs"),)
 
 
 def test_every_declared_column_is_written(night: Path) -> None:
