@@ -28,7 +28,7 @@ DEAD_MAN_UNIT = """\
 Description=Delete this machine at its deadline
 StartLimitIntervalSec=0
 [Service]
-ExecStart=/usr/bin/python3 %h/nightbench/dead-man.py %h/nightbench/dead-man.json %h/nightbench/deadline
+ExecStart=/usr/bin/python3 -I %h/nightbench/dead-man.py %h/nightbench/dead-man.json %h/nightbench/deadline
 Restart=always
 RestartSec=5
 StandardOutput=append:%h/nightbench/dead-man.log
@@ -178,7 +178,7 @@ def _arming(dead_man: DeadMan) -> list[str]:
         "systemctl daemon-reload",
         f"systemctl enable --now {DEAD_MAN_UNIT_NAME}",
         "else",
-        f'setsid python3 {start} </dev/null >>"{FOLDER}/dead-man.log" 2>&1 &',
+        f'setsid python3 -I {start} </dev/null >>"{FOLDER}/dead-man.log" 2>&1 &',
         "fi",
     ]
 

@@ -156,6 +156,7 @@ class SshExecutor:
             "env",
             f"{MARK}={self._lease.lease_id}",
             self._deployed.python,
+            "-P",  # the process begins in the user's home, where a folder of the same name would come first
             "-m",
             "infra.agent.remote_job",
             folder,

@@ -21,6 +21,8 @@ from infra.processes.environment import NOTHING, TOOLS, ChildEnvironment, child_
 from infra.reporting import Say
 
 PROGRAM = Path(__file__).with_name("canary_program.py")
+# With -c the current folder comes first, and -P, which leaves it out, is unknown to a Python before 3.11.
+ISOLATE = "import sys; sys.path = [folder for folder in sys.path if folder]\n"
 POLL_S = 0.1
 END_PATIENCE_S = 1.0
 # Of each test. A GPU is measured for long enough to reach its clocks, a CPU for a moment.
@@ -87,7 +89,7 @@ def _command(request: CanaryRequest, python: str) -> tuple[str, ...]:
     """The program as an argument, so that a container needs no file of ours."""
     seconds = GPU_TEST_S if request.gpu_count else CPU_TEST_S
     options = json.dumps({"folder": str(request.model), "seconds": seconds})
-    return python, "-c", PROGRAM.read_text("utf-8"), options
+    return python, "-c", ISOLATE + PROGRAM.read_text("utf-8"), options
 
 
 @contextmanager

@@ -158,7 +158,7 @@ def _fetch_sources(python: Path, work: Path, programs: Programs) -> Path:
     work.mkdir()
     # pip asks a source package for its metadata; the tools for that are installed, so it fetches nothing else.
     words = ("--no-deps", "--no-binary", ":all:", "--no-build-isolation", "--require-hashes", "--dest", str(work))
-    programs.run([*NICE, str(python), "-m", "pip", "download", "--quiet", *words, "-r", str(SOURCE_LOCK)])
+    programs.run([*NICE, str(python), "-P", "-m", "pip", "download", "--quiet", *words, "-r", str(SOURCE_LOCK)])
     archive = next(work.glob("*.tar.gz"), None)
     if archive is None:
         raise EngineBuildError(f"pip reported success, but {work} holds no source package; try again")

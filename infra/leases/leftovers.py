@@ -12,6 +12,7 @@ from infra.leases.ledger_recovery import open_ledger
 from infra.leases.reaper import Reaped, reap
 from infra.leases.release import release_by_name, release_lease
 from infra.ledger.ledger import Ledger
+from infra.ledger.releases import record_release
 from infra.processes import detached
 from infra.remote.ssh_keys import age_s, forget_keys, leases_with_keys
 from infra.reporting import Say
@@ -59,9 +60,7 @@ def release_one(
     try:
         lease = book.lease(lease_id)
     except KeyError:
-        return [
-            machine for cloud in clouds.values() for machine in release_by_name(cloud, SystemClock(), lease_id, say)
-        ]
+        return _release_unrecorded(ledger_file, clouds, lease_id, say)
     if lease.cloud not in clouds:
         raise LeaseError(f"no token is set for {lease.cloud!r}, the cloud of lease {lease_id}: set NIGHTBENCH_DO_TOKEN")
     released = release_lease(clouds[lease.cloud], book, SystemClock(), lease, say=say)
@@ -69,6 +68,15 @@ def release_one(
     delete_old_keys(data, ledger_file)
     detached.end(detached.orphans(data), patience_s=10.0)
     return [released.machine_id or lease_id]
+
+
+def _release_unrecorded(ledger_file: Path, clouds: Mapping[str, Cloud], lease_id: str, say: Say) -> list[str]:
+    """Release what has a lease's name at any cloud, and record that for its watchdog."""
+    clock = SystemClock()
+    gone = [machine for cloud in clouds.values() for machine in release_by_name(cloud, clock, lease_id, say)]
+    if gone or any(cloud.is_shared for cloud in clouds.values()):  # else no cloud was searched where it may be billed
+        record_release(ledger_file, lease_id, clock)
+    return gone
 
 
 def keys_folder(data: Path) -> Path:

@@ -3,10 +3,12 @@
     python -m infra.leases.watchdog LEDGER LEASE PID START
 
 It waits until the ledger shows the lease as released. If the process that rented exits before, or the lease expires, it
-runs `nightbench reap --lease LEASE` until that succeeds. While it waits it imports little and writes nothing. It counts
-the time that passes, suspension included: a step of the wall clock neither delays nor hastens it.
+runs `nightbench reap --lease LEASE` until the ledger shows it: an exit code proves nothing. Once it has read the lease
+it creates a file, its ready mark, without which nothing is rented. While it waits it imports little and writes nothing.
+It counts the time that passes, suspension included: a step of the wall clock neither delays nor hastens it.
 """
 
+import contextlib
 import os
 import sqlite3
 import subprocess
@@ -17,20 +19,29 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from bench.errors import LeaseError
 from infra.clock import Clock, SystemClock, poll
 from infra.processes import detached
 from infra.processes.environment import NETWORK, child_environment
 from infra.processes.identity import has_exited, start_of
+from infra.processes.own_program import FOLDER, from_any_folder, own_program
 from infra.reporting import Say
 
 LOOK_EVERY_S = 5.0
 GRACE_S = 60.0  # after the lease's expiry, for the night's own release
 PAUSE_S, PAUSE_MAX_S = 30.0, 600.0  # between two attempts to release
 GIVE_UP_S = 7 * 24 * 3600.0
+READY_S = 120.0  # for it to start: a second on a quiet computer
+READY_LOOK_S = 0.02
+LOG_END = 1000
 # It releases at the clouds and on the hosts that the settings name, so it gets the settings with their token.
 NEEDED = (*NETWORK, "NIGHTBENCH_*", "NIGHTBENCH_DO_TOKEN", "NIGHTBENCH_SSH_KEY", "SSH_AUTH_SOCK")
+# The settings among them that are paths, which may be relative to the folder of the night.
+_PROGRAMS = ("VLLM_EXECUTABLE", "LLAMA_SERVER", "LM_EVAL", "VLLM_RS")
+_PATHS = ("CACHE", "DO_CA", "SSH_KEY", "SSH_KNOWN_HOSTS", "MACHINE_LOCK", *_PROGRAMS)
+PATHS = tuple(f"NIGHTBENCH_{name}" for name in _PATHS)
 
 
 @dataclass(frozen=True)
@@ -43,29 +54,65 @@ class WatchedLease:
     owner_start: str
 
 
-def start_watchdog(ledger_file: Path, lease_id: str) -> None:
-    """Start the watchdog of a lease that this process takes, unless it runs; LeaseError where it cannot be started."""
+def start_watchdog(ledger_file: Path, lease_id: str, ready_s: float = READY_S) -> None:
+    """Start the watchdog of a lease that this process takes, unless it runs, and return once it is ready.
+
+    Raises LeaseError where it cannot be started, or is not ready in time: then it is ended.
+    """
     data = ledger_file.absolute().parent
     if is_watched(data, lease_id):
         return
-    owner = [str(os.getpid()), str(start_of(os.getpid()))]
-    argv = [sys.executable, "-m", "infra.leases.watchdog", str(ledger_file.absolute()), lease_id, *owner]
-    environment = child_environment({"NIGHTBENCH_DATA": str(data)}, NEEDED)
+    owner = (str(os.getpid()), str(start_of(os.getpid())))
+    argv = own_program("infra.leases.watchdog", str(ledger_file.absolute()), lease_id, *owner)
+    environment = from_any_folder(child_environment({"NIGHTBENCH_DATA": str(data)}, NEEDED), PATHS)
     for mark in (detached.MARK, detached.OWNER):  # what ends a dead night's processes must not end this one
         environment.pop(mark, None)
     try:
         pid_file_of(data, lease_id).parent.mkdir(exist_ok=True)
-        detached.start_detached(argv, environment, pid_file_of(data, lease_id), log_of(data))
+        ready_mark_of(data, lease_id).unlink(missing_ok=True)
+        log_from = log_of(data).stat().st_size if log_of(data).exists() else 0
+        session = detached.start_detached(argv, environment, pid_file_of(data, lease_id), log_of(data), cwd=FOLDER)
     except OSError as error:
         raise LeaseError(
             f"the watchdog of lease {lease_id} cannot be started ({error}), and nothing is rented without it: free "
             f"memory or disk space, or make {data} writable"
         ) from error
+    _wait_until_ready(data, lease_id, session, ready_s, log_from)
+
+
+def _wait_until_ready(data: Path, lease_id: str, session: int, ready_s: float, log_from: int) -> None:
+    def is_ready_or_gone() -> bool:
+        return ready_mark_of(data, lease_id).exists() or not detached.is_alive(session)
+
+    poll(SystemClock(), READY_LOOK_S, is_ready_or_gone, ready_s)
+    if ready_mark_of(data, lease_id).exists() and detached.is_alive(session):
+        return
+    how = f"is not ready after {ready_s:g} s" if detached.is_alive(session) else "exited as it started"
+    detached.end_session(session, patience_s=0.0)
+    remove_files(data, lease_id)
+    with log_of(data).open("rb") as log:
+        log.seek(log_from)
+        reported = log.read().decode(errors="replace").strip()[-LOG_END:]
+    raise LeaseError(
+        f"the watchdog of lease {lease_id} {how}, and nothing is rented without it: see {log_of(data)}, "
+        f"which ends with: {reported or 'nothing'}"
+    )
 
 
 def pid_file_of(data: Path, lease_id: str) -> Path:
     """The pid file of a lease's watchdog."""
     return data / "watchdogs" / f"{lease_id}.pid"
+
+
+def ready_mark_of(data: Path, lease_id: str) -> Path:
+    """The file that a lease's watchdog creates once it has read the lease."""
+    return data / "watchdogs" / f"{lease_id}.ready"
+
+
+def remove_files(data: Path, lease_id: str) -> None:
+    """Delete the files of a lease's watchdog, which has ended or is about to."""
+    for file in (pid_file_of(data, lease_id), ready_mark_of(data, lease_id)):
+        file.unlink(missing_ok=True)
 
 
 def log_of(data: Path) -> Path:
@@ -78,17 +125,18 @@ def is_watched(data: Path, lease_id: str) -> bool:
     return detached.is_running(pid_file_of(data, lease_id))
 
 
-def watch(watched: WatchedLease, clock: Clock, release: Callable[[], bool], say: Say) -> None:
-    """Return once the lease is released; when its owner has exited or it has expired, call `release` until it is True.
+def watch(watched: WatchedLease, clock: Clock, release: Callable[[], object], say: Say) -> None:
+    """Return once the ledger shows the lease as released; `release` is called, once it is due, until that is so.
 
-    A ledger that cannot be read, or lacks the lease, changes nothing: the deadline last read counts.
+    It is due when its owner has exited or it has expired. A ledger that cannot be read, or lacks the lease, changes
+    nothing: the deadline last read counts.
     """
     deadline = _Deadline(clock)
 
     def is_over_or_due() -> str | None:
         is_alone = has_exited(watched.owner_pid, watched.owner_start)  # first: it may release just before its exit
         lease = _read(watched)
-        if lease is not None and lease.state == "released":
+        if is_released(watched):
             return "released"
         if is_alone:
             return f"process {watched.owner_pid} exited without releasing it"
@@ -99,8 +147,13 @@ def watch(watched: WatchedLease, clock: Clock, release: Callable[[], bool], say:
         return
     say(f"lease {watched.lease_id}: {why}; releasing its machine")
     pause = _Pause()
-    is_released = poll(clock, pause.next_s, lambda: release() or _is_released(watched), GIVE_UP_S)
-    outcome = "released" if is_released else f"ALARM: NOT RELEASED after {GIVE_UP_S / 86400:.0f} days, STILL BILLED"
+
+    def released_now() -> bool:
+        release()
+        return is_released(watched)
+
+    is_done = poll(clock, pause.next_s, released_now, GIVE_UP_S)
+    outcome = "released" if is_done else f"ALARM: NOT RELEASED after {GIVE_UP_S / 86400:.0f} days, STILL BILLED"
     say(f"lease {watched.lease_id}: {outcome}")
 
 
@@ -139,19 +192,27 @@ class _Lease:
 
 
 def _read(watched: WatchedLease) -> _Lease | None:
-    """The lease in the ledger, by SQL alone: the ledger's own module is many times as large as this process."""
-    question = "SELECT state, expires_at FROM leases WHERE lease_id = ?"
-    try:
-        with closing(sqlite3.connect(f"{watched.ledger_file.as_uri()}?mode=ro", uri=True)) as connection:
-            row = connection.execute(question, (watched.lease_id,)).fetchone()
-    except sqlite3.Error:
-        return None
+    """The lease in the ledger, None where it cannot be read there."""
+    row = _first(watched, "SELECT state, expires_at FROM leases WHERE lease_id = ?")
     return None if row is None else _Lease(row[0], datetime.fromisoformat(row[1]))
 
 
-def _is_released(watched: WatchedLease) -> bool:
+def _first(watched: WatchedLease, question: str) -> Any:
+    """The first row of an answer, by SQL alone: the ledger's own module is many times as large as this process."""
+    try:
+        with closing(sqlite3.connect(f"{watched.ledger_file.as_uri()}?mode=ro", uri=True)) as connection:
+            return connection.execute(question, (watched.lease_id,)).fetchone()
+    except sqlite3.Error:
+        return None
+
+
+def is_released(watched: WatchedLease) -> bool:
+    """Whether the ledger shows the lease as released; a ledger that replaced a lost one has only the release."""
     lease = _read(watched)
-    return lease is not None and lease.state == "released"
+    if lease is not None:
+        return lease.state == "released"
+    question = "SELECT 1 FROM releases WHERE lease_id = ?"
+    return _first(watched, question) is not None
 
 
 class _SinceBoot(SystemClock):
@@ -161,15 +222,17 @@ class _SinceBoot(SystemClock):
         return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
-def _release(lease_id: str) -> bool:
+def reap_argv(lease_id: str) -> tuple[str, ...]:
+    """The command line that releases a lease."""
+    return own_program("flows", "reap", "--lease", lease_id)
+
+
+def _release(lease_id: str) -> None:
     """Release the lease in a process of its own, which is as new as the code on the disk is then."""
     try:
-        argv = [sys.executable, "-m", "flows", "reap", "--lease", lease_id]
-        done = subprocess.run(argv, env=child_environment(also=NEEDED), check=False)
+        subprocess.run(reap_argv(lease_id), env=child_environment(also=NEEDED), cwd=FOLDER, check=False)
     except OSError as error:
         _say(f"lease {lease_id}: `nightbench reap` could not be started: {error}")
-        return False
-    return done.returncode == 0
 
 
 def _say(message: str) -> None:
@@ -180,8 +243,12 @@ def _say(message: str) -> None:
 def main(ledger_file: str, lease_id: str, owner_pid: str, owner_start: str) -> None:
     """Watch one lease to its end."""
     watched = WatchedLease(Path(ledger_file), lease_id, int(owner_pid), owner_start)
-    watch(watched, _SinceBoot(), lambda: _release(lease_id), _say)
-    pid_file_of(watched.ledger_file.parent, lease_id).unlink(missing_ok=True)
+    data, clock = watched.ledger_file.parent, _SinceBoot()
+    if poll(clock, READY_LOOK_S, lambda: _read(watched), READY_S) is not None:
+        with contextlib.suppress(OSError):  # then the process that started it ends it, and rents nothing
+            ready_mark_of(data, lease_id).touch()
+    watch(watched, clock, lambda: _release(lease_id), _say)
+    remove_files(data, lease_id)
 
 
 if __name__ == "__main__":

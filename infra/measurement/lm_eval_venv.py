@@ -50,4 +50,4 @@ def _build(folder: Path, lock: Path, programs: Programs) -> str:
     programs.run([uv, "venv", "--python", sys.executable, str(folder)])
     # No --compile-bytecode: for all 10,000 files it takes longer than a task; an import compiles what it needs.
     programs.run([uv, "pip", "install", "--python", python, "--require-hashes", "--no-deps", "-r", str(lock)])
-    return programs.run([python, "-c", _VERSION])
+    return programs.run([python, "-P", "-c", _VERSION])

@@ -5,7 +5,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from infra.models.child_protocol import DISK_FULL, TOKEN, Job, Result, TransferF
 from infra.processes import cancellation
 from infra.processes.detached import MARK
 from infra.processes.environment import NETWORK, child_environment
+from infra.processes.own_program import FOLDER, from_any_folder, own_program
 
 POLL_S = 0.5
 END_PATIENCE_S = 10.0
@@ -54,7 +54,8 @@ class Transfer:
 def run_child(transfer: Transfer, aside: Path, hub: Hub, bytes_now: Callable[[], int]) -> Result:
     """Run one job in a child and return its result; TransferFailure if it fails, crashes or stalls.
 
-    The child has ended when this returns or raises, and it exits if this process dies. `aside` gets its files.
+    The child has ended when this returns or raises, and it exits if this process dies. `aside` gets its files. It runs
+    in another folder, so all paths must be absolute.
     """
     aside.mkdir(parents=True, exist_ok=True)
     answer, log = aside / "answer.json", aside / "log"
@@ -62,11 +63,12 @@ def run_child(transfer: Transfer, aside: Path, hub: Hub, bytes_now: Callable[[],
     with (
         log.open("wb") as sink,
         subprocess.Popen(
-            [sys.executable, "-P", "-m", f"infra.models.{transfer.child}"],
+            own_program(f"infra.models.{transfer.child}"),
             stdin=subprocess.PIPE,
             stdout=sink,
             stderr=sink,
             env=_environment(hub, aside, transfer),
+            cwd=FOLDER,
             start_new_session=True,
             text=True,
         ) as child,
@@ -94,7 +96,7 @@ def _environment(hub: Hub, aside: Path, transfer: Transfer) -> dict[str, str]:
     }
     environment = child_environment({**own, **(transfer.environment or {})}, also=NETWORK)
     environment.pop("HF_HUB_OFFLINE", None)
-    return environment
+    return from_any_folder(environment)
 
 
 def _send_job(child: subprocess.Popen[str], line: str) -> None:

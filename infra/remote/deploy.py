@@ -28,6 +28,7 @@ POLL_S = 1.0
 # The lock files have hashes for these Pythons; a name without a version comes last, since it may be any.
 _INSTALL = """
 set -e
+cd /  # a module in the home folder must not run in place of the tools below
 venv=$HOME/{venv} requirements=$HOME/{code}/requirements
 rm -rf "$venv"
 for name in python3.12 python3.11 python3.13 python3; do
@@ -41,6 +42,8 @@ done
 "$venv/bin/uv" pip install --python "$venv/bin/python" --compile-bytecode --require-hashes -r "$requirements/{machine}"
 touch "$venv/.complete"
 """
+# The version first, since an older Python does not know -P, which leaves out the home folder.
+_HAS_VERSION = "import sys; sys.exit(sys.version_info < (3, 11) and 'it is older than Python 3.11')"
 _NEEDED = "import huggingface_hub, numpy, psutil, pyarrow, pydantic, pydantic_settings"
 
 
@@ -120,10 +123,13 @@ def _put_code(host: Host, archive: bytes, code: str, say: Say) -> None:
 
 def _require_python(host: Host, python: str) -> None:
     try:
-        host.output_of(f"{shlex.quote(python)} -c {shlex.quote(_NEEDED)}", timeout_s=CHECK_TIMEOUT_S)
+        name = shlex.quote(python)
+        check = f"{name} -c {shlex.quote(_HAS_VERSION)} && {name} -P -c {shlex.quote(_NEEDED)}"
+        host.output_of(check, timeout_s=CHECK_TIMEOUT_S)
     except RemoteCommandError as error:
         raise EnvironmentOnMachineError(
-            f"{python} on {host.access} (NIGHTBENCH_MACHINE_PYTHON) lacks a package of the measuring code: {error}"
+            f"{python} on {host.access} (NIGHTBENCH_MACHINE_PYTHON) lacks a package of the measuring code, "
+            f"or is too old for it: {error}"
         ) from error
 
 

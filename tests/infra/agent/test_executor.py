@@ -146,6 +146,18 @@ def test_a_bug_on_the_machine_is_a_crash_with_its_traceback(sshd: Sshd, keys: tu
         far(sshd, keys, tmp_path).run(operations.prepare_paths, Recorded().reporter, "a\0b")
 
 
+def test_packages_of_our_names_in_the_home_folder_of_a_machine_are_not_run(
+    sshd: Sshd, keys: tuple[Path, str], tmp_path: Path
+) -> None:
+    for name in ("infra", "bench", "pydantic"):
+        (sshd.home / name).mkdir()
+        (sshd.home / name / "__init__.py").write_text("raise SystemExit('a foreign package')")
+
+    paths = far(sshd, keys, tmp_path).run(operations.prepare_paths, Recorded().reporter, "m")
+
+    assert paths.machine.name == "m"
+
+
 def test_a_killed_remote_job_is_reported_with_the_end_of_its_log(
     sshd: Sshd, keys: tuple[Path, str], tmp_path: Path
 ) -> None:

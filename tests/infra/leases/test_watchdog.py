@@ -14,20 +14,33 @@ from pathlib import Path
 
 import pytest
 
+from bench.errors import LeaseError, LedgerError
 from flows.host_checks import examine
 from infra.bootstrap import clouds, ledger, ledger_file, stage_book
 from infra.clouds.local import LocalCloud
+from infra.leases.acquire import take_lease
 from infra.leases.leftovers import release_leftovers, release_one
 from infra.leases.listing import lease_views
 from infra.leases.release import release_by_name
-from infra.leases.watchdog import GRACE_S, LOOK_EVERY_S, WatchedLease, is_watched, log_of, pid_file_of, watch
+from infra.leases.watchdog import (
+    GRACE_S,
+    LOOK_EVERY_S,
+    WatchedLease,
+    is_watched,
+    log_of,
+    pid_file_of,
+    start_watchdog,
+    watch,
+)
+from infra.leases.watched_ledger import WatchedLedger
 from infra.ledger.ledger import Intent, Ledger
+from infra.ledger.releases import record_release
 from infra.processes import detached
 from infra.processes.identity import start_of
 from infra.settings import Settings
 from tests.emulators.digitalocean import Emulator
 from tests.emulators.virtual_clock import VirtualClock
-from tests.infra.rented import Rig
+from tests.infra.rented import Rig, lease_request
 from tests.stepped_clock import STEPS_S, SteppedMidway
 from tests.watchdogs import end_watchdogs
 
@@ -68,10 +81,21 @@ class Case:
         expires_at = self.clock.now() + timedelta(seconds=LEASE_S)
         self.ledger.intend("one", Intent("night", "local", 0.0, expires_at, attempt=attempt))
 
-    def release(self) -> bool:
+    def release(self) -> int:
+        """What `nightbench reap` does, and its exit code: 0, whether or not it succeeds."""
         self.released_s.append(self.clock.monotonic())
         self.while_waiting()
-        return len(self.released_s) > self.failures
+        if len(self.released_s) > self.failures:
+            self.record()
+        return 0
+
+    def record(self) -> None:
+        """Record the release, which a ledger that was lost meanwhile can only do without the lease."""
+        try:
+            Ledger(self.ledger.path, self.clock).mark_released("one")
+        except LedgerError:
+            self.ledger.path.unlink()
+        record_release(self.ledger.path, "one", self.clock)
 
     def watch(self, clock: VirtualClock | SteppedMidway | None = None) -> None:
         watched = WatchedLease(self.ledger.path, "one", *self.owner)
@@ -112,6 +136,15 @@ def test_a_lease_of_a_dead_process_is_released_at_once(case: Case) -> None:
 
     assert case.released_s == [0.0]
     assert "exited without releasing it" in case.said[0]
+
+
+def test_a_release_counts_by_the_ledger_and_never_by_an_exit_code(case: Case) -> None:
+    case.owner, case.failures = (os.getpid(), "another-boot:1"), 1
+
+    case.watch()
+
+    assert len(case.released_s) == 2
+    assert case.ledger.lease("one").state == "released"
 
 
 def test_a_release_that_fails_is_repeated_with_growing_pauses(case: Case) -> None:
@@ -201,6 +234,39 @@ def wait_until(what: Callable[[], bool]) -> None:
         time.sleep(0.1)
 
 
+def test_nothing_is_rented_without_a_watchdog_that_is_ready(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("infra.leases.watchdog.own_program", lambda *_: ("/bin/sh", "-c", "echo no memory; exit 0"))
+    ledger = WatchedLedger(rig.ledger.path, rig.clock)
+
+    with pytest.raises(LeaseError, match=r"exited as it started, and nothing is rented without it: .*: no memory"):
+        take_lease(rig.cloud, ledger, rig.clock, lease_request(), night="n")
+
+    assert (rig.posts(), ledger.open_leases()) == (0, [])
+
+
+def test_a_watchdog_that_hangs_as_it_starts_is_ended(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("infra.leases.watchdog.own_program", lambda *_: ("/bin/sleep", "600"))
+
+    with pytest.raises(LeaseError, match=r"is not ready after 0\.1 s"):
+        start_watchdog(case.ledger.path, "one", ready_s=0.1)
+
+    assert not is_watched(case.ledger.path.parent, "one")
+
+
+FOREIGN = """\
+from pathlib import Path
+Path(__file__).with_name("has-run").touch()
+"""
+
+
+def strange_folder(folder: Path) -> Path:
+    """A folder with packages of our names, which do nothing and exit with 0."""
+    for package, module in (("flows", "__main__"), ("infra", "__init__"), ("infra/leases", "watchdog")):
+        (folder / package).mkdir(parents=True, exist_ok=True)
+        (folder / package / f"{module}.py").write_text(FOREIGN)
+    return folder
+
+
 @pytest.fixture
 def renting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Renting]:
     with Emulator(speed=1000) as emulator:
@@ -213,7 +279,11 @@ def renting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Renting
         }.items():
             monkeypatch.setenv(f"NIGHTBENCH_{name}", value)
         with subprocess.Popen(
-            [sys.executable, "-c", RENTS], stdout=subprocess.PIPE, text=True, start_new_session=True
+            [sys.executable, "-P", "-c", RENTS],
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            cwd=strange_folder(tmp_path / "strange"),
         ) as process:
             assert process.stdout is not None
             made = Renting(emulator, tmp_path / "data", process, process.stdout.readline().strip())
@@ -222,7 +292,9 @@ def renting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Renting
         end_watchdogs(made.data)
 
 
-def test_after_a_kill_9_of_the_renting_process_the_machine_is_released_with_nobody_elses_help(renting: Renting) -> None:
+def test_after_a_kill_9_of_the_renting_process_the_machine_is_released_with_nobody_elses_help(
+    renting: Renting, tmp_path: Path
+) -> None:
     (watchdog,) = [int(pid_file_of(renting.data, renting.lease_id).read_text().split()[0])]
     argv = Path(f"/proc/{watchdog}/cmdline").read_text()
     rented, while_it_lives, shown = renting.emulator.living("nb-"), renting.is_watched(), renting.shown()
@@ -241,6 +313,7 @@ def test_after_a_kill_9_of_the_renting_process_the_machine_is_released_with_nobo
     log = log_of(renting.data).read_text()
     assert f"lease {renting.lease_id}: released" in log
     assert renting.emulator.token not in argv + log
+    assert list(tmp_path.rglob("has-run")) == []  # of the packages in the folder that the night was started in
 
 
 def test_after_a_kill_9_of_the_watchdog_too_the_next_reap_releases_the_machine(renting: Renting) -> None:
