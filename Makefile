@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: help run test test-all check lint types format bench peers soak chaos fuzz engine engines spark lock clean
+.PHONY: help run test test-all quick check lint types format bench peers soak chaos fuzz engine engines spark lock clean
 .DEFAULT_GOAL := run
 
 help:  ## this list
@@ -32,6 +32,12 @@ test: lint  ## what a change can break: format, lint, types, imports, tests
 test-all: $(STAMP)  ## the tests that make test leaves out: larger matrices, more published works
 	mkdir -p build
 	$(PYTEST) -m matrix --numprocesses $(WORKERS) --times=build/test-all-times.json
+
+# By the import graph of what differs from the branch main, or from a commit: `make quick SINCE=HEAD`. The nearest tests
+# run first; the times of the last `make test` decide what one minute holds, and what it does not hold is listed.
+SINCE ?= main
+quick: $(STAMP)  ## the tests that a change can reach, at most a minute of them
+	$(BIN)/python -m tests.quick $(SINCE)
 
 check: lint types  ## format, lint, types and imports, without tests
 

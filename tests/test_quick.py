@@ -1,0 +1,82 @@
+"""Which tests `make quick` runs for a change, and what it leaves out."""
+
+import json
+from pathlib import Path
+
+import grimp
+import pytest
+
+from tests import quick
+
+
+@pytest.fixture(scope="module")
+def graph() -> grimp.ImportGraph:
+    return quick.import_graph()
+
+
+def test_a_test_that_imports_a_changed_module_is_nearer_than_one_that_imports_it_through_others(
+    graph: grimp.ImportGraph,
+) -> None:
+    far = quick.distances(graph, {"bench.percentiles"})
+
+    assert far["tests/bench/test_percentiles.py"] == 1
+    assert far["tests/flows/test_nightly.py"] > 1
+    assert "tests/bench/test_printable.py" not in far
+
+
+def test_a_test_depends_on_the_conftest_of_its_folder(graph: grimp.ImportGraph) -> None:
+    far = quick.distances(graph, {"tests.flows.conftest"})
+
+    assert far["tests/flows/show/test_console.py"] == 1
+
+
+@pytest.mark.parametrize(
+    ("file", "modules"),
+    [
+        ("bench/percentiles.py", {"bench.percentiles"}),
+        ("bench/deleted.py", set()),
+        ("README.md", set()),
+    ],
+)
+def test_a_python_file_is_its_module(graph: grimp.ImportGraph, file: str, modules: set[str]) -> None:
+    assert quick.modules_of(graph, file) == modules
+
+
+@pytest.mark.parametrize("file", ["catalog/gpus.csv", "catalog/__init__.py"])
+def test_a_data_file_or_an_opening_of_a_folder_is_all_modules_of_its_folder(
+    graph: grimp.ImportGraph, file: str
+) -> None:
+    assert {"catalog", "catalog.read"} <= quick.modules_of(graph, file)
+
+
+def test_what_exceeds_the_time_is_left_out_and_named_and_the_nearest_run_first() -> None:
+    far = {"near.py": 1, "nearer_and_slow.py": 0, "far.py": 2, "far_and_slow.py": 2}
+    times = {"near.py": 5.0, "nearer_and_slow.py": 60.0, "far.py": 4.0, "far_and_slow.py": 9.0}
+
+    choice = quick.choose(far, times, budget_s=15.0)
+
+    assert choice.run == ("near.py", "far.py")
+    assert choice.left_out == {"nearer_and_slow.py": 60.0, "far_and_slow.py": 9.0}
+    head, first, _second = choice.lines()
+    assert head == "make quick left out 2 test files, about 69 s; make test runs them:"
+    assert first == "    60.0 s  nearer_and_slow.py"
+
+
+def test_the_time_of_a_file_is_that_of_its_tests_in_the_last_make_test(tmp_path: Path) -> None:
+    tests = [{"test": f"tests/test_a.py::test_{name}", "wall_s": 1.5} for name in "ab"]
+    (tmp_path / "times.json").write_text(json.dumps({"slowest": tests}))
+
+    assert quick.known_times(tmp_path / "times.json") == {"tests/test_a.py": 3.0}
+    assert quick.known_times(tmp_path / "missing.json") == {}
+
+
+def test_a_change_in_one_module_of_bench_leaves_nights_out_where_no_times_are_known(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(quick, "known_times", dict)
+
+    choice = quick.choose_for(["bench/percentiles.py"])
+
+    assert "tests/bench/test_percentiles.py" in choice.run
+    assert "tests/flows/test_rented.py" in choice.left_out
+    assert set(quick.READ_ALL) <= set(choice.run)
