@@ -14,7 +14,7 @@ from infra.ledger.ledger import Lease, Ledger
 from infra.storage import store
 from infra.storage.failed_starts import read_failed_starts
 from tests.chaos.engine_faults import UNFIT_WORDS, logged_line
-from tests.chaos.place import Life, Place
+from tests.chaos.place import Life, Place, lease_request
 from warehouse.rows.records import read_end
 from warehouse.rows.run_folder import read_run, run_folders
 from warehouse.rows.run_rows import run_rows
@@ -80,6 +80,11 @@ class _Night:
 
 def _lines(path: Path) -> list[str]:
     return path.read_text().splitlines() if path.exists() else []
+
+
+def night_rows(place: Place, night: str) -> list[Row]:
+    """The rows of the table `measurements` of a night, as a load makes them."""
+    return _Night(place, Life(lease_request(), night=night)).rows()
 
 
 def must_tell_the_truth(place: Place, life: Life, exit_code: int) -> None:

@@ -105,6 +105,30 @@ def test_a_reader_neither_waits_nor_makes_a_load_wait(one_run: tuple[Path, Path]
     assert run_sql(data, "SELECT count(*) FROM measurements").rows == ((1,),)
 
 
+CLIENT = """
+import sys, duckdb
+connection = duckdb.connect(sys.argv[1])  # to write, so that no other process may open the file
+print("open", flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_a_client_that_locks_the_file_neither_waits_nor_makes_a_load_wait(one_run: tuple[Path, Path]) -> None:
+    data, _run = one_run
+    path = build_warehouse(data)
+    argv = [sys.executable, "-c", CLIENT, str(path)]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as client:
+        assert client.stdout is not None
+        assert client.stdout.readline() == "open\n"
+        with pytest.raises(duckdb.IOException, match="lock"):
+            duckdb.connect(path, read_only=True)
+
+        load_night(data, NIGHT)
+
+        assert run_sql(data, "SELECT count(*) FROM measurements").rows == ((1,),)
+        client.communicate("end\n")
+
+
 def test_the_latest_night_is_compared_with_those_before(tmp_path: Path) -> None:
     for day, gap_ms in (("2026-03-01", 5.0), ("2026-03-02", 5.0), ("2026-03-03", 10.0)):
         whole_night(tmp_path, day, {"chat": Shape(gap_ms=gap_ms)})
