@@ -3,8 +3,8 @@
 The wall clock dates what others read and what must outlive a process: a lease's deadline, a heartbeat, a cost. The
 monotonic clock measures every wait and timeout inside one process, so a step of the wall clock changes none of them.
 
-A step moves deadlines. After a step forward, a reaper takes a lease for expired that much too early, and the heartbeat
-of a night on another host for that much older; after a step back, too late. A watchdog counts the time that has passed,
+A step moves deadlines. After a step forward, a reaper takes a lease for expired that much too early; after a step back,
+too late. A watchdog counts the time that has passed,
 so no step moves it. A machine's own switch acts at the earlier of both times, so a step back does not delay it.
 """
 

@@ -100,7 +100,7 @@ def reap(
 
 
 def _report_unreachable(lease: Lease, now: datetime, done: Reaped, *, everything: bool) -> None:
-    if everything or lease.is_orphan(now) or lease.is_overdue(now):
+    if everything or lease.is_orphan() or lease.is_overdue(now):
         done.failed[lease.machine_id or lease.lease_id] = (
             f"no token is set for its cloud {lease.cloud!r}: set it, or delete the machine in the cloud's console"
         )
@@ -156,7 +156,7 @@ class Round:
     def is_due(self, lease: Lease) -> bool:
         """Whether an open lease has to be released: its process has exited, it has expired, or everything goes."""
         now = self.clock.now()
-        return self.everything or lease.state == "releasing" or lease.is_overdue(now) or lease.is_orphan(now)
+        return self.everything or lease.state == "releasing" or lease.is_overdue(now) or lease.is_orphan()
 
     def should_delete(self, found: CloudMachine, records: Records) -> bool:
         """Whether a listed machine has to be deleted, apart from the release of its lease."""

@@ -25,7 +25,7 @@ from bench.errors import LeaseError
 from infra.clock import Clock, SystemClock, poll
 from infra.processes import detached
 from infra.processes.environment import NETWORK, child_environment
-from infra.processes.identity import has_exited, start_of
+from infra.processes.identity import has_exited, own_start
 from infra.processes.own_program import FOLDER, from_any_folder, own_program
 from infra.reporting import Say
 
@@ -62,7 +62,7 @@ def start_watchdog(ledger_file: Path, lease_id: str, ready_s: float = READY_S) -
     data = ledger_file.absolute().parent
     if is_watched(data, lease_id):
         return
-    owner = (str(os.getpid()), str(start_of(os.getpid())))
+    owner = (str(os.getpid()), own_start())
     argv = own_program("infra.leases.watchdog", str(ledger_file.absolute()), lease_id, *owner)
     environment = from_any_folder(child_environment({"NIGHTBENCH_DATA": str(data)}, NEEDED), PATHS)
     for mark in (detached.MARK, detached.OWNER):  # what ends a dead night's processes must not end this one

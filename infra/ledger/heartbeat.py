@@ -1,4 +1,4 @@
-"""A night's heartbeat in the ledger, which shows reapers on other hosts that its process is running."""
+"""A night's heartbeat in the ledger, which shows people on other hosts that its process is running."""
 
 import threading
 from collections.abc import Iterator

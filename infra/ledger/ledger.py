@@ -5,7 +5,7 @@ import socket
 import sqlite3
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, fields
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -16,12 +16,10 @@ from bench.record import AttemptOutcome
 from infra.clock import Clock, SystemClock
 from infra.ledger.database import transaction, unusable
 from infra.ledger.schema import BEGIN_ATTEMPT, HOLD_ATTEMPT, HOLD_LEASE, INTEND, bring_up_to_date, values_of
-from infra.processes.identity import has_exited, start_of
+from infra.processes.identity import has_exited, is_seen, own_start
 from nights.durable import make_folder
 
 State = Literal["intended", "held", "releasing", "released"]
-# A night on another host counts as running while its heartbeat is younger than this; it is recorded every minute.
-HEARTBEAT_MAX_AGE = timedelta(minutes=15)
 REFUSED = "nothing is rented without it"
 
 
@@ -66,26 +64,31 @@ class Lease:
     owner_host: str | None  # None: written before hosts were recorded, so on this one
     owner_pid: int
     owner_began_at: float
-    owner_start: str | None  # its boot and clock ticks; None: written before they were recorded
+    owner_start: str | None  # its boot, PID namespace and clock ticks; None: written before they were recorded
     heartbeat_at: datetime | None
     intended_at: datetime
     rented_at: datetime | None
     expires_at: datetime
     released_at: datetime | None
 
-    def is_orphan(self, now: datetime | None = None) -> bool:
-        """Whether the process that took this lease has exited; its pid may belong to another process by now.
+    def is_seen(self) -> bool:
+        """Whether the process that took this lease would be seen from here: on this host, boot and PID namespace."""
+        is_here = self.owner_host in (None, socket.gethostname())
+        return is_here and (self.owner_start is None or is_seen(self.owner_start))
 
-        Of a process on another host only the heartbeat is known. A step of this computer's clock changes nothing.
+    def is_orphan(self) -> bool:
+        """Whether the process that took this lease is known to have exited; its pid may belong to another one by now.
+
+        Of a process that cannot be seen from here nothing is known: only the lease's expiry counts then. A step of this
+        computer's clock changes nothing.
         """
-        if self.owner_host not in (None, socket.gethostname()):
-            now = now or SystemClock().now()
-            return now - (self.heartbeat_at or self.intended_at) > HEARTBEAT_MAX_AGE
-        return has_exited(self.owner_pid, self.owner_start)
+        return self.is_seen() and has_exited(self.owner_pid, self.owner_start)
 
     def is_own(self) -> bool:
         """Whether this process took it."""
-        return self.owner_pid == os.getpid() and not self.is_orphan()
+        if self.owner_pid != os.getpid() or self.owner_host not in (None, socket.gethostname()):
+            return False
+        return self.owner_start in (None, own_start())
 
     def is_overdue(self, now: datetime) -> bool:
         """Whether this lease has expired."""
@@ -153,7 +156,7 @@ class Ledger:
         now = self._now()
         values = {**asdict(intent), "expires_at": intent.expires_at.isoformat(), "lease_id": lease_id, "now": now}
         pid, began = os.getpid(), psutil.Process().create_time()
-        owner = {"host": socket.gethostname(), "pid": pid, "began": began, "start": start_of(pid)}
+        owner = {"host": socket.gethostname(), "pid": pid, "began": began, "start": own_start()}
         with self._open() as connection:
             connection.execute(INTEND, {**values, **owner})
             connection.execute(BEGIN_ATTEMPT, values)

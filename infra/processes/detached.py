@@ -13,13 +13,15 @@ from pathlib import Path
 import psutil
 
 from infra.clock import SystemClock, poll
+from infra.processes import identity
 from infra.processes.environment import ChildEnvironment
-from infra.processes.identity import has_exited, is_of_this_boot, start_of
+from infra.processes.identity import has_exited, is_seen, own_start, pid_namespace, start_of
 
-# The shell writes its own pid and start, as identity.start_of has it, ...
-_RECORD = f"""read -r boot < /proc/sys/kernel/random/boot_id
+# The shell writes its own pid and start, as identity.start_of has it, in our PID namespace, ...
+_RECORD = f"""namespace=$1; shift
+read -r boot < /proc/sys/kernel/random/boot_id
 read -r {21 * "_ "}ticks _ < /proc/$$/stat
-echo "$$ $boot:$ticks" > "$0" && """
+echo "$$ $boot:$namespace:$ticks" > "$0" && """
 # ... and then becomes the program, which therefore has that pid, ...
 _BECOME = _RECORD + 'exec "$@"'
 # ... or waits for the program and leaves its exit code in a file.
@@ -47,7 +49,7 @@ def start_detached(
     exit_file(pid_file).unlink(missing_ok=True)
     with log.open("ab") as sink:
         process = subprocess.Popen(
-            ["/bin/sh", "-c", script, str(pid_file), *argv],
+            ["/bin/sh", "-c", script, str(pid_file), pid_namespace(), *argv],
             stdin=subprocess.DEVNULL,
             stdout=sink,
             stderr=subprocess.STDOUT,
@@ -79,16 +81,16 @@ def session_of(pid_file: Path) -> int | None:
     pid, start = _read(pid_file)
     if pid is None:
         return None
-    now = start_of(pid)
     # Of a leader that has exited, the kernel does not reuse the number while a process is left in its session.
-    is_ours = now == start if now is not None else not start or is_of_this_boot(start)
+    has_leader = start_of(pid) is not None
+    is_ours = identity.is_running(pid, start) and bool(start) if has_leader else not start or is_seen(start)
     return pid if is_ours else None
 
 
 def is_running(pid_file: Path) -> bool:
     """Whether the program of a pid file runs."""
     pid, start = _read(pid_file)
-    return pid is not None and not has_exited(pid, start)
+    return pid is not None and identity.is_running(pid, start)
 
 
 def _read(pid_file: Path) -> tuple[int | None, str]:
@@ -127,7 +129,7 @@ def marked(mark: str, name: str = MARK) -> list[psutil.Process]:
 
 def own_children(data: Path) -> None:
     """Mark every process that this one starts from now on, so that `orphans` finds it once this one has exited."""
-    os.environ[OWNER] = f"{os.getpid()} {start_of(os.getpid())} {data.absolute()}"
+    os.environ[OWNER] = f"{os.getpid()} {own_start()} {data.absolute()}"
 
 
 def orphans(data: Path) -> list[psutil.Process]:

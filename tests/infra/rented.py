@@ -17,6 +17,7 @@ from infra.leases.offers import Choice, LeaseRequest
 from infra.leases.reaper import Reaped, reap
 from infra.leases.release import explain_loss, release_lease
 from infra.ledger.ledger import Lease, Ledger
+from infra.processes.identity import own_start
 from infra.remote.ssh_keys import LeaseKeys
 from tests.emulators.digitalocean import Emulator
 from tests.emulators.virtual_clock import VirtualClock
@@ -29,6 +30,11 @@ BUDGET_USD = 20.0
 
 def lease_request(**fields: Any) -> LeaseRequest:
     return LeaseRequest(**{"choices": (Choice(KIND),), "minutes": 60, "regions": ("atl1",), **fields})
+
+
+def start_of_an_exited_process() -> str:
+    """The start of a process that has exited, in a record of this boot and PID namespace."""
+    return own_start() + "0"
 
 
 @dataclass(frozen=True)
@@ -111,7 +117,7 @@ class Rig:
     def move_to_a_dead_process(self) -> None:
         """Record a process that has exited as the owner of every lease."""
         with sqlite3.connect(self.folder / "ledger.sqlite") as file:
-            file.execute("UPDATE leases SET owner_start = 'another-boot:1'")
+            file.execute("UPDATE leases SET owner_start = ?", [start_of_an_exited_process()])
 
     def lost_ledger(self) -> Ledger:
         return Ledger(self.folder / "another" / "ledger.sqlite", self.clock)

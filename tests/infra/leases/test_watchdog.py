@@ -40,7 +40,7 @@ from infra.processes.identity import start_of
 from infra.settings import Settings
 from tests.emulators.digitalocean import Emulator
 from tests.emulators.virtual_clock import VirtualClock
-from tests.infra.rented import Rig, lease_request
+from tests.infra.rented import Rig, lease_request, start_of_an_exited_process
 from tests.stepped_clock import STEPS_S, SteppedMidway
 from tests.watchdogs import end_watchdogs
 
@@ -130,7 +130,7 @@ def test_a_lease_of_a_living_process_is_released_when_its_time_has_passed_whatev
 
 
 def test_a_lease_of_a_dead_process_is_released_at_once(case: Case) -> None:
-    case.owner = (os.getpid(), "another-boot:1")
+    case.owner = (os.getpid(), start_of_an_exited_process())
 
     case.watch()
 
@@ -139,7 +139,7 @@ def test_a_lease_of_a_dead_process_is_released_at_once(case: Case) -> None:
 
 
 def test_a_release_counts_by_the_ledger_and_never_by_an_exit_code(case: Case) -> None:
-    case.owner, case.failures = (os.getpid(), "another-boot:1"), 1
+    case.owner, case.failures = (os.getpid(), start_of_an_exited_process()), 1
 
     case.watch()
 
@@ -148,7 +148,7 @@ def test_a_release_counts_by_the_ledger_and_never_by_an_exit_code(case: Case) ->
 
 
 def test_a_release_that_fails_is_repeated_with_growing_pauses(case: Case) -> None:
-    case.owner, case.failures = (os.getpid(), "another-boot:1"), 7
+    case.owner, case.failures = (os.getpid(), start_of_an_exited_process()), 7
 
     case.watch()
 
@@ -157,7 +157,7 @@ def test_a_release_that_fails_is_repeated_with_growing_pauses(case: Case) -> Non
 
 
 def test_a_lease_that_the_reaper_has_released_meanwhile_ends_the_watchdog(case: Case) -> None:
-    case.owner, case.failures = (os.getpid(), "another-boot:1"), 100
+    case.owner, case.failures = (os.getpid(), start_of_an_exited_process()), 100
     case.while_waiting = lambda: case.ledger.mark_released("one")
 
     case.watch()
@@ -166,7 +166,7 @@ def test_a_lease_that_the_reaper_has_released_meanwhile_ends_the_watchdog(case: 
 
 
 def test_a_release_that_fails_for_a_week_is_an_alarm(case: Case) -> None:
-    case.owner, case.failures = (os.getpid(), "another-boot:1"), 10**6
+    case.owner, case.failures = (os.getpid(), start_of_an_exited_process()), 10**6
 
     case.watch()
 

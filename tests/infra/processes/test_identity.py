@@ -1,11 +1,13 @@
 """A process stays the same process whatever happens to the clock, and its number alone does not name it."""
 
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -15,7 +17,7 @@ import pytest
 from infra.ledger.ledger import Intent, Ledger
 from infra.processes import detached
 from infra.processes.environment import child_environment
-from infra.processes.identity import has_exited, start_of
+from infra.processes.identity import ProcessStart, has_exited, is_running, own_start, start_of
 from tests.stepped_clock import STEPS_S, stepped_clock
 
 OWNS = """\
@@ -26,6 +28,21 @@ own_children(Path(sys.argv[1]))
 subprocess.Popen(["sleep", "300"], start_new_session=True)
 print("up", flush=True)
 sys.stdin.read()
+"""
+RENTS_AND_LOOKS = """\
+import subprocess, sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from infra.ledger.ledger import Intent, Ledger
+from infra.processes.detached import own_children
+ledger = Ledger(Path(sys.argv[1]))
+own_children(Path(sys.argv[1]).parent)
+child = subprocess.Popen(["sleep", "300"])
+ledger.intend("theirs", Intent("night", "local", 0.0, datetime.now(UTC) + timedelta(hours=1)))
+looks = [(one.lease_id, one.is_orphan(), one.is_own()) for one in ledger.leases()]
+print(", ".join(f"{name}: orphan {orphan} own {own}" for name, orphan, own in looks), flush=True)
+sys.stdin.read()
+child.kill()
 """
 HOUR = timedelta(hours=1)
 
@@ -116,9 +133,54 @@ def test_a_zombie_has_exited(child: "subprocess.Popen[str]") -> None:
 def test_a_reused_pid_is_another_process() -> None:
     start = str(start_of(os.getpid()))
 
+    assert start == own_start()
     assert not has_exited(os.getpid(), start)
     assert has_exited(os.getpid(), start + "0")
-    assert has_exited(os.getpid(), "another-boot:" + start.partition(":")[2])
+
+
+@pytest.mark.parametrize("part", ["boot", "namespace"])
+def test_of_a_process_that_cannot_be_seen_from_here_nothing_is_known(part: str) -> None:
+    elsewhere = str(replace(ProcessStart.parse(own_start()), **{part: "another"}))
+
+    assert not has_exited(2**22, elsewhere)
+    assert not is_running(os.getpid(), elsewhere)
+
+
+def test_a_start_of_an_earlier_version_names_no_namespace() -> None:
+    now = ProcessStart.parse(own_start())
+
+    assert is_running(os.getpid(), f"{now.boot}:{now.ticks}")
+    assert has_exited(os.getpid(), f"{now.boot}:1")
+
+
+def unshare(*mounts: str) -> list[str]:
+    """The command that runs a program in a PID namespace of its own; skips where this computer forbids it."""
+    command = ["unshare", "--pid", "--fork", *mounts]
+    if (
+        shutil.which("unshare") is None
+        or subprocess.run([*command, "true"], capture_output=True, check=False).returncode
+    ):
+        pytest.skip("this user may not create a PID namespace")
+    return command
+
+
+@pytest.mark.parametrize("mounts", [("--mount-proc",), ()])
+def test_a_lease_is_no_orphan_across_pid_namespaces(ledger: Ledger, mounts: tuple[str, ...]) -> None:
+    with subprocess.Popen(
+        [*unshare(*mounts), sys.executable, "-c", RENTS_AND_LOOKS, str(ledger.path)],
+        stdout=subprocess.PIPE,
+        stdin=subprocess.PIPE,
+        text=True,
+    ) as inside:
+        assert inside.stdout is not None
+        their_looks = inside.stdout.readline().strip()
+        seen_from_here = ledger.lease("theirs")
+        is_orphan, is_own = seen_from_here.is_orphan(), seen_from_here.is_own()
+        orphans = detached.orphans(ledger.path.parent)
+        inside.communicate("over")
+
+    assert their_looks == "one: orphan False own False, theirs: orphan False own True"
+    assert (is_orphan, is_own, orphans) == (False, False, [])
 
 
 def test_a_lease_of_an_earlier_version_is_no_orphan_while_its_pid_is_in_use(tmp_path: Path, ledger: Ledger) -> None:
